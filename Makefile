@@ -1,0 +1,24 @@
+# Muster's front door. `make demo` and `make test` work on a bare Debian or
+# Ubuntu machine with git and make: they install what is missing, by name.
+
+.PHONY: all demo test check-all format clean install deps deps-test
+
+all: deps
+	@cmake --preset release > /dev/null
+	@cmake --build --preset release
+demo: all
+	@bash examples/demo.sh build/release/muster
+test: deps-test
+	@bash tools/run-tests dev
+check-all: deps-test
+	@bash tools/check-all
+format:
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+install: all
+	@cmake --install build/release
+clean:
+	rm -rf build
+deps:
+	@bash tools/install-deps build
+deps-test:
+	@bash tools/install-deps test

@@ -1,0 +1,20 @@
+# bench/bench_x.c -> muster-bench-x, run by `muster bench x`.
+# bench/mpi_x.c   -> muster-bench-x-mpi where MPI is present (the peer).
+file(GLOB BENCHES CONFIGURE_DEPENDS bench/bench_*.c)
+foreach(source ${BENCHES})
+    get_filename_component(name ${source} NAME_WE)
+    string(REGEX REPLACE "^bench_" "" short ${name})
+    add_executable(muster-bench-${short} ${source})
+    target_link_libraries(muster-bench-${short} PRIVATE muster_inside muster_flags)
+endforeach()
+
+find_package(MPI COMPONENTS C QUIET)
+file(GLOB MPI_BENCHES CONFIGURE_DEPENDS bench/mpi_*.c)
+if(MPI_C_FOUND)
+    foreach(source ${MPI_BENCHES})
+        get_filename_component(name ${source} NAME_WE)
+        string(REGEX REPLACE "^mpi_" "" short ${name})
+        add_executable(muster-bench-${short}-mpi ${source})
+        target_link_libraries(muster-bench-${short}-mpi PRIVATE MPI::MPI_C m)
+    endforeach()
+endif()

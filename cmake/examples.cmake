@@ -1,0 +1,15 @@
+# examples/x_model.c is a plugin for --model; any other examples/x.c a program
+# that uses the public headers only.
+file(GLOB EXAMPLES CONFIGURE_DEPENDS examples/*.c)
+foreach(source ${EXAMPLES})
+    get_filename_component(name ${source} NAME_WE)
+    if(name MATCHES "_model$")
+        add_library(${name} MODULE ${source})
+        set_target_properties(${name} PROPERTIES PREFIX "" C_VISIBILITY_PRESET default)
+        target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/include)
+        target_link_libraries(${name} PRIVATE muster_flags m)
+    else()
+        add_executable(example_${name} ${source})
+        target_link_libraries(example_${name} PRIVATE muster muster_flags)
+    endif()
+endforeach()

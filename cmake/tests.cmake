@@ -1,0 +1,61 @@
+# One ctest per test file; names are ROOM_file, so a failing name says where
+# to look.
+enable_testing()
+pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+
+set(MUSTER_TEST_ENV
+    "OPENBLAS_NUM_THREADS=1"
+    "MUSTER_BIN=${CMAKE_BINARY_DIR}/muster"
+    "MUSTER_SOURCE=${CMAKE_SOURCE_DIR}"
+    "MUSTER_BUILD=${CMAKE_BINARY_DIR}"
+    "ASAN_OPTIONS=detect_leaks=1:abort_on_error=0"
+    "TSAN_OPTIONS=halt_on_error=1:suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp"
+    "UBSAN_OPTIONS=print_stacktrace=1")
+
+function(muster_finish_test name)
+    set_tests_properties(${name} PROPERTIES
+        ENVIRONMENT "${MUSTER_TEST_ENV}" TIMEOUT 900 SKIP_RETURN_CODE 77)
+endfunction()
+
+function(muster_add_c_test source)
+    get_filename_component(file ${source} NAME_WE)
+    get_filename_component(room ${source} DIRECTORY)
+    get_filename_component(room ${room} NAME)
+    string(REGEX REPLACE "_test$" "" file ${file})
+    set(name ${room}_${file})
+    add_executable(test_${name} ${source})
+    target_link_libraries(test_${name} PRIVATE
+        muster_inside PkgConfig::CMOCKA muster_flags)
+    add_test(NAME ${name} COMMAND test_${name}
+        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    muster_finish_test(${name})
+endfunction()
+
+file(GLOB OTHER_TESTS CONFIGURE_DEPENDS tests/*/*_test.c)
+foreach(source ${MUSTER_TEST_SOURCES} ${OTHER_TESTS})
+    muster_add_c_test(${source})
+endforeach()
+
+file(GLOB SHELL_TESTS CONFIGURE_DEPENDS tests/*/*_test.sh)
+foreach(source ${SHELL_TESTS})
+    get_filename_component(file ${source} NAME_WE)
+    get_filename_component(room ${source} DIRECTORY)
+    get_filename_component(room ${room} NAME)
+    string(REGEX REPLACE "_test$" "" file ${file})
+    add_test(NAME ${room}_${file} COMMAND bash ${source}
+        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    muster_finish_test(${room}_${file})
+    set_tests_properties(${room}_${file} PROPERTIES RUN_SERIAL TRUE)
+endforeach()
+
+# The fuzz targets' corpora are replayed as plain tests.
+file(GLOB FUZZERS CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+foreach(source ${FUZZERS})
+    get_filename_component(name ${source} NAME_WE)
+    string(REGEX REPLACE "^fuzz_" "" short ${name})
+    add_executable(replay_${short} ${source} tests/fuzz/replay.c)
+    target_link_libraries(replay_${short} PRIVATE muster_inside muster_flags)
+    add_test(NAME ${name} COMMAND replay_${short}
+        ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${short})
+    muster_finish_test(${name})
+endforeach()

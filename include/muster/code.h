@@ -1,0 +1,180 @@
+/*
+ * muster/code.h -- gradient codes: build one, encode with it, decode from it.
+ *
+ * A code spreads k data parts over n workers. The gradient of part j is cut
+ * into `gradient_blocks` equal blocks (the last padded with zeros), a message
+ * has `message_blocks` blocks of the same length. Encoding is a list of terms:
+ * block b of worker i's message is the sum of coef * (block u of part j's
+ * gradient) over i's terms (b, j, u, coef). Decoding is a list of terms too:
+ * block u of the full gradient is the sum of weight * (block b of worker i's
+ * message). This one shape covers plain replication (one block each), split
+ * messages (gradient_blocks = m, one message block: a message is p/m long),
+ * complex codes (two blocks each: real and imaginary halves), groups and two
+ * layers.
+ *
+ *   Promise      With at most `stragglers` workers missing, an exact code's
+ *                decoded sum is the full gradient up to rounding. With more
+ *                missing it is the least-squares best, the call says
+ *                MUSTER_INEXACT, and the fit says how far off. Never silently
+ *                wrong.
+ *   Lifecycle    create; then any number of calls; then free.
+ *   Ownership    The caller owns every buffer it passes; nothing is kept after
+ *                a call returns. Lent pointers live until muster_code_free().
+ *   Threads      A muster_code never changes after create: share it without
+ *                locks. A muster_code_progress belongs to one thread.
+ *   Allocation   create and weights may allocate (control path). Terms,
+ *                progress and the combine kernels never do (data path).
+ *   Determinism  Equal options give the same code, bit for bit, in one build.
+ *   Not here     Sockets, clocks, threads, choice of code (see plan).
+ *
+ * Background: docs/design/code.md; for users: docs/codes.md.
+ */
+#ifndef MUSTER_CODE_H
+#define MUSTER_CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster/export.h"
+#include "muster/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Group codes go up to this n; codes that need dense solves up to 4096. */
+#define MUSTER_CODE_WORKERS_MAX       65536u
+#define MUSTER_CODE_WORKERS_DENSE_MAX 4096u
+
+/* What to build. Start from MUSTER_CODE_OPTS_INIT, then set fields. */
+typedef struct muster_code_opts {
+    uint32_t struct_size; // sizeof(muster_code_opts), set by the initialiser
+    const char *name;     // "frc", "linear:spc", "ye-abbe:s=2,m=3"; no default
+    uint32_t workers;     // n, in 1..MUSTER_CODE_WORKERS_MAX; no default
+    uint32_t stragglers;  // s; 0 unless set here or in the name
+    uint32_t comm;        // m; 0 means the code's default (1)
+    uint32_t load;        // d; 0 means the least that s and m need
+    const double *speeds; // n relative speeds for heter codes; NULL: all equal
+    uint64_t seed;        // random families only; default 1
+} muster_code_opts;
+
+#define MUSTER_CODE_OPTS_INIT                                         \
+    {                                                                 \
+        (uint32_t)sizeof(muster_code_opts), NULL, 0, 0, 0, 0, NULL, 1 \
+    }
+
+/* Opaque. Made by muster_code_create(), ended by muster_code_free(). */
+typedef struct muster_code muster_code;
+
+/* What was built. */
+typedef struct muster_code_info {
+    const char *name;         // resolved, lent until free
+    uint32_t workers;         // n
+    uint32_t parts;           // k
+    uint32_t stragglers;      // any s missing workers are tolerated
+    uint32_t comm;            // m = gradient_blocks / message_blocks
+    uint32_t load;            // d, the most parts on one worker
+    uint32_t gradient_blocks; // blocks of a gradient
+    uint32_t message_blocks;  // blocks of a message
+    bool exact;               // false: approximate family
+} muster_code_info;
+
+/* One product of the encoding: message block += coef * gradient block. */
+typedef struct muster_code_encode_term {
+    uint32_t message_block;
+    uint32_t part;
+    uint32_t gradient_block;
+    double coef;
+} muster_code_encode_term;
+
+/* One product of the decoding: output block += weight * message block. */
+typedef struct muster_code_decode_term {
+    uint32_t output_block;
+    uint32_t worker;
+    uint32_t message_block;
+    double weight;
+} muster_code_decode_term;
+
+/* How good a decoding is. */
+typedef struct muster_code_fit {
+    double residual;    // ||aB - 1||_2 / sqrt(k): the missing share, 0 if exact
+    double weight_norm; // ||a||_2
+    double condition;   // 2-norm condition of what was solved; 1 if nothing was
+    double error_f32;   // predicted relative error with float32 messages
+    uint32_t parts_missing; // parts that no used responder holds
+} muster_code_fit;
+
+/*
+ * Build a code. On MUSTER_OK *code_out is the caller's.
+ * MUSTER_ERR_INVALID      a field is out of range
+ * MUSTER_ERR_UNSUPPORTED  the family cannot serve these numbers; error_out
+ *                         says which would be legal
+ * MUSTER_ERR_INPUT        linear:file=PATH cannot be read or used
+ * MUSTER_ERR_NO_MEMORY
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_code_create(const muster_code_opts *opts, muster_error *error_out,
+                   muster_code **code_out);
+
+/* NULL is allowed and does nothing. */
+MUSTER_API void muster_code_free(muster_code *code);
+
+MUSTER_API muster_code_info muster_code_describe(const muster_code *code);
+
+/* The parts that `worker` must compute, ascending; lent until free. */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_code_parts(const muster_code *code, uint32_t worker,
+                  const uint32_t **parts_out, uint32_t *count_out);
+
+/* The encoding of `worker`, sorted by (part, message block); lent until free.
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_code_encode_terms(
+    const muster_code *code, uint32_t worker,
+    const muster_code_encode_term **terms_out, uint32_t *count_out);
+
+/*
+ * Who has answered so far, and is it enough? Kept incrementally: an answer
+ * costs O(load) or less, never a solve.
+ */
+typedef struct muster_code_progress muster_code_progress;
+
+MUSTER_API MUSTER_CHECKED muster_status muster_code_progress_create(
+    const muster_code *code, muster_code_progress **progress_out);
+MUSTER_API void muster_code_progress_free(muster_code_progress *progress);
+/* Forget all answers: a new step. */
+MUSTER_API void muster_code_progress_reset(muster_code_progress *progress);
+/* Count an answer (a second one of the same worker changes nothing); true once
+ * the answers determine the full gradient, and from then on. Approximate codes
+ * are never ready before all have answered unless they can decode exactly. */
+MUSTER_API bool muster_code_progress_add(muster_code_progress *progress,
+                                         uint32_t worker);
+MUSTER_API bool
+muster_code_progress_ready(const muster_code_progress *progress);
+
+/* An upper bound on the terms of any decoding. */
+MUSTER_API size_t muster_code_decode_terms_max(const muster_code *code);
+
+/*
+ * The decoding for the workers heard from: `responders`, ascending, `count`
+ * of them. terms_out has room for muster_code_decode_terms_max(); terms are
+ * sorted by (output block, worker). A responder without a term is not needed.
+ *
+ * MUSTER_OK           exact
+ * MUSTER_INEXACT      the least-squares best; see fit_out->residual
+ * MUSTER_ERR_INVALID  responders not strictly ascending below n
+ * MUSTER_ERR_NO_MEMORY
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_code_weights(const muster_code *code, const uint32_t *responders,
+                    uint32_t count, muster_code_decode_term *terms_out,
+                    size_t *term_count_out, muster_code_fit *fit_out);
+
+/* Length of one block for gradients of `dim` floats: dim / gradient_blocks,
+ * rounded up. A message is message_blocks times as long. */
+MUSTER_API size_t muster_code_block_length(const muster_code *code, size_t dim);
+
+#ifdef __cplusplus
+}
+#endif
+#endif // MUSTER_CODE_H

@@ -1,0 +1,92 @@
+/*
+ * mem.c -- the heap door: overflow checks and failure injection.
+ */
+#include "base/mem.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEM_ALIGNMENT 64u
+
+static _Atomic uint64_t allowed = UINT64_MAX;
+
+void muster_mem_fail_after(uint64_t count)
+{
+    atomic_store(&allowed, count);
+}
+
+static bool permitted(void)
+{
+    uint64_t left = atomic_load_explicit(&allowed, memory_order_relaxed);
+    if (left == UINT64_MAX) {
+        return true;
+    }
+    while (left > 0) {
+        if (atomic_compare_exchange_weak(&allowed, &left, left - 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool product(size_t count, size_t size, size_t *bytes_out)
+{
+    if (size != 0 && count > SIZE_MAX / size) {
+        return false;
+    }
+    *bytes_out = count * size > 0 ? count * size : 1;
+    return true;
+}
+
+void *muster_mem_array(size_t count, size_t size)
+{
+    size_t bytes;
+    if (!product(count, size, &bytes) || !permitted()) {
+        return NULL;
+    }
+    return calloc(1, bytes);
+}
+
+void *muster_mem_raw_aligned(size_t count, size_t size)
+{
+    size_t bytes;
+    if (!product(count, size, &bytes) || !permitted() ||
+        bytes > SIZE_MAX - MEM_ALIGNMENT) {
+        return NULL;
+    }
+    bytes = (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
+    return aligned_alloc(MEM_ALIGNMENT, bytes);
+}
+
+void *muster_mem_resize(void *block, size_t count, size_t size)
+{
+    size_t bytes;
+    if (!product(count, size, &bytes) || !permitted()) {
+        return NULL;
+    }
+    return realloc(block, bytes);
+}
+
+char *muster_mem_string_n(const char *text, size_t length)
+{
+    if (length == SIZE_MAX) {
+        return NULL;
+    }
+    char *copy = muster_mem_array(length + 1, 1);
+    if (copy != NULL) {
+        memcpy(copy, text, length);
+    }
+    return copy;
+}
+
+char *muster_mem_string(const char *text)
+{
+    return muster_mem_string_n(text, strlen(text));
+}
+
+void muster_mem_free(void *block)
+{
+    free(block);
+}

@@ -1,0 +1,153 @@
+/*
+ * net/net.h -- active messages between processes: the only door to the wire.
+ *
+ * A muster_net belongs to one thread, the network thread of its process. It
+ * listens, connects, sends and calls back; it never blocks except in
+ * muster_net_poll(). Any process may connect to any address: a star is a usage,
+ * not a limit. A message is a short header (at most MUSTER_NET_HEADER_MAX
+ * bytes, copied) and an optional payload, a blob sent by reference.
+ *
+ *   Promise      Messages arrive whole, at most once per connection, in no
+ *                promised order. `done` is called exactly once for every send
+ *                that returned MUSTER_OK, also when the peer is lost. Nothing
+ *                is called for a peer after its on_down. A full queue answers
+ *                MUSTER_ERR_AGAIN and takes nothing. A slow reader delays
+ *                nobody else. No CPU is used when nothing happens.
+ *   Lifecycle    open; listen and connect as wanted; poll from one thread;
+ *                close (calls every outstanding `done`, no other callback).
+ *   Ownership    send takes its own reference to the payload until `done`. A
+ *                received payload is lent for the callback; keep it with
+ *                muster_blob_ref(). Blobs may outlive the connection and be
+ *                unref'd on any thread, but not after muster_net_close().
+ *   Threads      All functions: the owning thread, except muster_net_wake()
+ *                (also from signal handlers), muster_net_blob() and
+ *                muster_blob_unref() of its blobs, which any thread may call.
+ *   Allocation   Buffers come from pools; steady traffic allocates nothing.
+ *   Not here     What messages mean (wire), who is alive (role/member).
+ *
+ * Payloads made by muster_net_blob() can travel without a copy: between
+ * processes of one host they lie in shared memory (a sealed memfd), and only a
+ * descriptor passes through the socket.
+ *
+ * Peers say hello before anything else: magic, protocol version, nonce, and a
+ * proof that a shared key will fill. on_up comes after the hello was accepted.
+ */
+#ifndef MUSTER_NET_NET_H
+#define MUSTER_NET_NET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/blob.h"
+#include "muster/status.h"
+
+#define MUSTER_NET_HEADER_MAX  65536u
+#define MUSTER_NET_ADDRESS_MAX 128u
+
+typedef struct muster_net muster_net;
+
+/* A connection of this process. Numbers are never reused within a muster_net.
+ * 0 is no peer. */
+typedef uint64_t muster_peer;
+
+typedef struct muster_net_message {
+    const uint8_t *header; // lent for the callback
+    size_t header_bytes;
+    muster_blob *payload; // NULL when there is none; lent for the callback
+} muster_net_message;
+
+/* Called from muster_net_poll() only, never from inside another call. */
+typedef struct muster_net_callbacks {
+    /* The connection stands and the hello was accepted. `incoming` tells a
+     * connection we accepted from one we made. */
+    void (*on_up)(void *context, muster_peer peer, int incoming);
+    void (*on_message)(void *context, muster_peer peer,
+                       const muster_net_message *message);
+    /* The connection is over, or never came to be (also for connect).
+     * `reason` says why, for a person; `status` is MUSTER_ERR_PEER_LOST,
+     * _PROTOCOL, _REFUSED (another version or key) or _TIMED_OUT. */
+    void (*on_down)(void *context, muster_peer peer, muster_status status,
+                    const char *reason);
+} muster_net_callbacks;
+
+typedef struct muster_net_opts {
+    uint32_t struct_size;
+    size_t queue_bytes_max;    // unsent bytes per peer; default 256 MiB
+    size_t queue_messages_max; // unsent messages per peer; default 4096
+    size_t payload_bytes_max;  // a larger announced payload is refused
+    uint32_t protocol_version; // default MUSTER_PROTOCOL_VERSION; tests differ
+    int64_t hello_timeout_ns;  // default 5 s
+    const uint8_t *key;        // 32 bytes, or NULL: no proof asked
+} muster_net_opts;
+
+#define MUSTER_NET_OPTS_INIT                                   \
+    {                                                          \
+        (uint32_t)sizeof(muster_net_opts), 0, 0, 0, 0, 0, NULL \
+    }
+
+/* One send. `replace_slot` != 0: an unsent earlier message to the same peer
+ * with the same slot is dropped in favour of this one (its done comes with
+ * MUSTER_ERR_CANCELLED), so a slow peer gets the newest model, not all. */
+typedef struct muster_net_send_opts {
+    const void *header;
+    size_t header_bytes;
+    muster_blob *payload;
+    uint32_t replace_slot;
+    /* NULL is allowed. Status: MUSTER_OK when the message was handed over,
+     * _CANCELLED when replaced, _PEER_LOST. */
+    void (*done)(void *argument, muster_status status);
+    void *argument;
+} muster_net_send_opts;
+
+typedef struct muster_net_counters {
+    uint64_t messages_sent, messages_received;
+    uint64_t bytes_sent, bytes_received; // headers and payloads, also shared
+    uint64_t syscalls;
+} muster_net_counters;
+
+MUSTER_CHECKED muster_status muster_net_open(
+    const muster_net_opts *opts, const muster_net_callbacks *callbacks,
+    void *context, muster_error *error_out, muster_net **net_out);
+void muster_net_close(muster_net *net);
+
+/* Listen at "unix:/path", "unix:@name" (abstract) or "tcp:HOST:PORT" (port 0:
+ * any free one). address_out (MUSTER_NET_ADDRESS_MAX) gets what to connect to.
+ */
+MUSTER_CHECKED muster_status muster_net_listen(muster_net *net,
+                                               const char *address,
+                                               muster_error *error_out,
+                                               char *address_out);
+
+/* Start connecting; on_up or on_down follows from poll. */
+MUSTER_CHECKED muster_status muster_net_connect(muster_net *net,
+                                                const char *address,
+                                                muster_error *error_out,
+                                                muster_peer *peer_out);
+
+/* MUSTER_OK: taken, `done` will come. MUSTER_ERR_AGAIN: queue full, nothing
+ * taken. MUSTER_ERR_PEER_LOST: no such peer any more. MUSTER_ERR_INVALID:
+ * header too long. */
+MUSTER_CHECKED muster_status muster_net_send(
+    muster_net *net, muster_peer peer, const muster_net_send_opts *send_opts);
+
+/* End a connection: queued messages are dropped (their `done` comes), on_down
+ * is not called. Unknown peers are fine. */
+void muster_net_drop(muster_net *net, muster_peer peer);
+
+/* A payload buffer of this net: cheap to send. NULL when out of memory. */
+muster_blob *muster_net_blob(muster_net *net, size_t bytes);
+
+/* Wait up to timeout_ns (-1: for ever) and call back. Returns at once after
+ * muster_net_wake(). Writes are batched and flushed here. */
+MUSTER_CHECKED muster_status muster_net_poll(muster_net *net,
+                                             int64_t timeout_ns);
+
+/* From any thread: make the current or next poll return. */
+void muster_net_wake(muster_net *net);
+
+/* The connection's address as a person knows it, "unix", "tcp:1.2.3.4:567". */
+const char *muster_net_peer_name(const muster_net *net, muster_peer peer);
+
+muster_net_counters muster_net_count(const muster_net *net);
+
+#endif // MUSTER_NET_NET_H

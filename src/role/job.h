@@ -1,0 +1,94 @@
+/*
+ * role/job.h -- what a role may ask to be computed, and what comes back.
+ *
+ * Jobs are described here and carried out by src/job (exactly) or by the
+ * simulator (as a sampled duration). A job's inputs are blobs and plain
+ * numbers; COMPUTED brings the result under the same id. A cancelled job ends
+ * with MUSTER_ERR_CANCELLED unless it had finished.
+ */
+#ifndef MUSTER_ROLE_JOB_H
+#define MUSTER_ROLE_JOB_H
+
+#include <stdint.h>
+
+#include "base/blob.h"
+#include "muster/code.h"
+#include "muster/status.h"
+
+typedef enum muster_job_kind {
+    /* worker */
+    MUSTER_JOB_SETUP = 1,    // input: the job description sent by WELCOME
+    MUSTER_JOB_ADOPT = 2,    // a plan: number, blocks, terms (encode side)
+    MUSTER_JOB_LOAD = 3,     // a part arrived: check and keep it
+    MUSTER_JOB_FORGET = 4,   // drop a part
+    MUSTER_JOB_GRADIENT = 5, // model in, coded message out
+    /* coordinator */
+    MUSTER_JOB_PART = 10,     // part number in, the part's bytes out
+    MUSTER_JOB_UPDATE = 11,   // messages in; decode, optimise, new model out
+    MUSTER_JOB_EVALUATE = 12, // model in, loss and accuracy out
+    MUSTER_JOB_SNAPSHOT = 13, // checkpoint of the newest state
+} muster_job_kind;
+
+/* What the encode side of a plan is to one worker. Reference-counted,
+ * immutable: muster_encoding_ref/unref. */
+typedef struct muster_encoding {
+    _Atomic unsigned references;
+    uint32_t plan;
+    uint32_t gradient_blocks;
+    uint32_t message_blocks;
+    uint32_t term_count;
+    muster_code_encode_term terms[]; // sorted by (part, message block)
+} muster_encoding;
+
+/* The decode side, at the coordinator: which message is used how.
+ * Reference-counted, immutable. */
+typedef struct muster_decoding {
+    _Atomic unsigned references;
+    uint32_t plan;
+    uint32_t gradient_blocks;
+    uint32_t message_blocks;
+    muster_code_fit fit;
+    uint32_t term_count;
+    muster_code_decode_term terms[]; // `worker` is an index into the messages
+} muster_decoding;
+
+typedef struct muster_job {
+    uint64_t id; // chosen by the role, unique in its life
+    muster_job_kind kind;
+    uint64_t step;             // GRADIENT, UPDATE, EVALUATE, SNAPSHOT
+    uint32_t part;             // LOAD, FORGET, PART
+    muster_blob *input;        // SETUP, LOAD, GRADIENT and EVALUATE (model)
+    muster_encoding *encoding; // ADOPT
+    muster_decoding *decoding; // UPDATE
+    muster_blob **messages;    // UPDATE: message_count blobs, array owned
+    uint32_t message_count;
+} muster_job;
+
+typedef struct muster_job_result {
+    uint64_t id;
+    muster_job_kind kind;
+    muster_status status;
+    uint64_t step;
+    uint32_t part;
+    muster_blob *output; // PART, GRADIENT, UPDATE: lent with the event
+    int64_t busy_ns;     // compute time, with injected slowness
+    double loss;         // UPDATE: decoded batch mean + l2; EVALUATE: objective
+    double grad_err;     // UPDATE
+    double theta_norm;   // UPDATE, EVALUATE
+    double test_loss;    // EVALUATE; NAN without a test set
+    double test_accuracy;
+    char text[256]; // why, when status < 0
+} muster_job_result;
+
+muster_encoding *muster_encoding_create(uint32_t term_count);
+muster_encoding *muster_encoding_ref(muster_encoding *encoding);
+void muster_encoding_unref(muster_encoding *encoding);
+
+muster_decoding *muster_decoding_create(uint32_t term_count);
+muster_decoding *muster_decoding_ref(muster_decoding *decoding);
+void muster_decoding_unref(muster_decoding *decoding);
+
+/* Drop every reference a job holds. */
+void muster_job_fini(muster_job *job);
+
+#endif // MUSTER_ROLE_JOB_H

@@ -1,0 +1,62 @@
+/*
+ * role/report.h -- what a role tells people and files; the host decides how.
+ */
+#ifndef MUSTER_ROLE_REPORT_H
+#define MUSTER_ROLE_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
+
+typedef enum muster_report_kind {
+    MUSTER_REPORT_NOTICE = 1,     // a line for people
+    MUSTER_REPORT_STEP_BEGIN = 2, // faults on demand hang on this
+    MUSTER_REPORT_ANSWER = 3,     // a worker's message for a step, also late
+    MUSTER_REPORT_STEP_END = 4,   // one line of metrics.jsonl
+    MUSTER_REPORT_WORKER = 5,     // joined, ready, lost, returned
+    MUSTER_REPORT_RESULT = 6,     // the final evaluation
+} muster_report_kind;
+
+typedef enum muster_worker_change {
+    MUSTER_WORKER_JOINED = 1,
+    MUSTER_WORKER_READY = 2, // has its parts, counts from the next step on
+    MUSTER_WORKER_LOST = 3,
+} muster_worker_change;
+
+typedef struct muster_report {
+    muster_report_kind kind;
+    int64_t now_ns;
+    uint64_t step;
+    union {
+        struct {
+            muster_log_level level;
+            char text[256];
+        } notice;
+        struct {
+            uint32_t worker;
+            bool late;         // after the step was decoded
+            double compute_ms; // as the worker measured it
+            double arrive_ms;  // since the step began
+        } answer;
+        struct {
+            double loss;
+            double step_ms;
+            double grad_err;
+            uint32_t responders;
+            uint32_t stragglers;
+            uint64_t bytes_up, bytes_down, messages_up; // since the last step
+        } end;
+        struct {
+            uint32_t worker;
+            uint32_t incarnation;
+            muster_worker_change change;
+            char reason[128];
+        } worker;
+        struct {
+            double loss, theta_norm, test_loss, test_accuracy;
+        } result;
+    } as;
+} muster_report;
+
+#endif // MUSTER_ROLE_REPORT_H
