@@ -18,7 +18,7 @@
 typedef enum muster_job_kind {
     /* worker */
     MUSTER_JOB_SETUP = 1,    // input: the job description sent by WELCOME
-    MUSTER_JOB_ADOPT = 2,    // a plan: number, blocks, terms (encode side)
+    MUSTER_JOB_ADOPT = 2,    // the payload of a PLAN: what to encode
     MUSTER_JOB_LOAD = 3,     // a part arrived: check and keep it
     MUSTER_JOB_FORGET = 4,   // drop a part
     MUSTER_JOB_GRADIENT = 5, // model in, coded message out
@@ -28,17 +28,6 @@ typedef enum muster_job_kind {
     MUSTER_JOB_EVALUATE = 12, // model in, loss and accuracy out
     MUSTER_JOB_SNAPSHOT = 13, // checkpoint of the newest state
 } muster_job_kind;
-
-/* What the encode side of a plan is to one worker. Reference-counted,
- * immutable: muster_encoding_ref/unref. */
-typedef struct muster_encoding {
-    _Atomic unsigned references;
-    uint32_t plan;
-    uint32_t gradient_blocks;
-    uint32_t message_blocks;
-    uint32_t term_count;
-    muster_code_encode_term terms[]; // sorted by (part, message block)
-} muster_encoding;
 
 /* The decode side, at the coordinator: which message is used how.
  * Reference-counted, immutable. */
@@ -55,10 +44,10 @@ typedef struct muster_decoding {
 typedef struct muster_job {
     uint64_t id; // chosen by the role, unique in its life
     muster_job_kind kind;
-    uint64_t step;             // GRADIENT, UPDATE, EVALUATE, SNAPSHOT
-    uint32_t part;             // LOAD, FORGET, PART
-    muster_blob *input;        // SETUP, LOAD, GRADIENT and EVALUATE (model)
-    muster_encoding *encoding; // ADOPT
+    uint64_t step;      // GRADIENT, UPDATE, EVALUATE, SNAPSHOT
+    uint32_t part;      // LOAD, FORGET, PART
+    muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model)
+    uint32_t plan;      // ADOPT, GRADIENT
     muster_decoding *decoding; // UPDATE
     muster_blob **messages;    // UPDATE: message_count blobs, array owned
     uint32_t message_count;
@@ -79,10 +68,6 @@ typedef struct muster_job_result {
     double test_accuracy;
     char text[256]; // why, when status < 0
 } muster_job_result;
-
-muster_encoding *muster_encoding_create(uint32_t term_count);
-muster_encoding *muster_encoding_ref(muster_encoding *encoding);
-void muster_encoding_unref(muster_encoding *encoding);
 
 muster_decoding *muster_decoding_create(uint32_t term_count);
 muster_decoding *muster_decoding_ref(muster_decoding *decoding);

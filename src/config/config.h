@@ -1,0 +1,54 @@
+/*
+ * config/config.h -- one table of options, and everything made from it.
+ *
+ * Flags, YAML keys, --help, config.json and what a joiner is sent all come from
+ * the table in options.def: name, type, default, range, verbs, one line of
+ * help. An option has one name everywhere.
+ *
+ *   muster_config *config;
+ *   muster_config_create("train", &config);
+ *   muster_config_parse(config, argc, argv, &error);   // --config first
+ *   muster_config_check(config, &error);               // across options
+ *   uint64_t steps = muster_config_uint(config, MUSTER_OPT_STEPS);
+ *
+ *   Promise      Flags win over YAML, YAML over defaults. An unknown or
+ *                ill-typed key is MUSTER_ERR_INVALID with its place (flag, or
+ *                file:line) and a suggestion. to_json then from_json gives the
+ *                same configuration.
+ *   Ownership    Strings returned are lent until the next set or free.
+ */
+#ifndef MUSTER_CONFIG_CONFIG_H
+#define MUSTER_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "muster/config.h"
+#include "muster/status.h"
+
+/* MUSTER_OPT_MODEL, MUSTER_OPT_DATA, ..: one per row of options.def. */
+typedef enum muster_option {
+#define OPTION(id, name, type, deflt, verbs, meta, help) MUSTER_OPT_##id,
+#include "config/options.def"
+#undef OPTION
+    MUSTER_OPT_COUNT
+} muster_option;
+
+bool muster_config_is_set(const muster_config *config, muster_option option);
+const char *muster_config_string(const muster_config *config,
+                                 muster_option option); // NULL when unset
+uint64_t muster_config_uint(const muster_config *config, muster_option option);
+double muster_config_double(const muster_config *config, muster_option option);
+bool muster_config_bool(const muster_config *config, muster_option option);
+/* Durations ("200ms", "2s") in nanoseconds. */
+int64_t muster_config_duration_ns(const muster_config *config,
+                                  muster_option option);
+/* Repeatable options (--slow, --kill, ..): their values in order. */
+size_t muster_config_list_count(const muster_config *config,
+                                muster_option option);
+const char *muster_config_list_at(const muster_config *config,
+                                  muster_option option, size_t index);
+
+#endif // MUSTER_CONFIG_CONFIG_H

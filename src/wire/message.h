@@ -1,0 +1,102 @@
+/*
+ * wire/message.h -- every message as a struct, to bytes and back.
+ *
+ * A message is a fixed-size struct; whatever is long (a model, a gradient, a
+ * part, the terms of a plan, a directory) is its payload, a blob beside it. The
+ * bytes are little-endian: magic, kind, then the fields in the table's order.
+ * One table of fields per kind drives writing, reading and the documentation.
+ *
+ *   Promise      read() accepts exactly what write() makes, for every kind,
+ *                and refuses everything else without reading past `size`:
+ *                short, long, unknown kind, unterminated text, number out of
+ *                its range.
+ *   Determinism  The bytes of a message are the same on every machine.
+ *   Not here     Sockets; payload formats (data/part, wire/terms).
+ *
+ * Every message carries (run, incarnation, plan, step), so that a late one, or
+ * one of an earlier life, is known for what it is.
+ */
+#ifndef MUSTER_WIRE_MESSAGE_H
+#define MUSTER_WIRE_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster/status.h"
+
+#define MUSTER_MESSAGE_BYTES_MAX 1024u
+#define MUSTER_ID_ANY            UINT32_MAX
+
+/* Values travel: append, never renumber. */
+typedef enum muster_message_kind {
+    MUSTER_MSG_HELLO = 1,     // I am here; first on every connection we make
+    MUSTER_MSG_WELCOME = 2,   // you are number id; payload: job description
+    MUSTER_MSG_REFUSE = 3,    // and why
+    MUSTER_MSG_HEARTBEAT = 4, // both ways
+    MUSTER_MSG_DIRECTORY = 5, // payload: who is where
+    MUSTER_MSG_PLAN = 6,      // payload: the terms of your message
+    MUSTER_MSG_PART = 7,      // payload: a part of the data
+    MUSTER_MSG_HAVE = 8,      // plan `plan` adopted, or part `part` loaded
+    MUSTER_MSG_MODEL = 9,     // payload: theta for step `step`
+    MUSTER_MSG_GRADIENT = 10, // payload: the coded message for step `step`
+    MUSTER_MSG_STOP = 11,     // the run is over, and why
+    MUSTER_MSG_LEAVE = 12,    // I am going, do not wait for me
+} muster_message_kind;
+
+typedef struct muster_message {
+    muster_message_kind kind;
+    uint64_t run;         // drawn by the coordinator; 0 before WELCOME
+    uint32_t incarnation; // of the worker that this connection belongs to
+    uint32_t plan;
+    uint64_t step;
+    union {
+        struct {
+            uint32_t id;       // the number wished for, or MUSTER_ID_ANY
+            uint32_t role;     // reserved for edges and nodes; worker = 1
+            uint32_t pid;      // for people
+            char host[64];     // for people
+            char address[128]; // where I listen, or ""
+        } hello;
+        struct {
+            uint32_t id;
+            uint32_t size; // workers wanted in all
+            uint32_t heartbeat_ms;
+        } welcome;
+        struct {
+            int32_t status;
+            char text[200];
+        } refuse;
+        struct {
+            uint64_t progress; // pieces of work done by the compute thread
+            uint32_t busy;     // 1: a job is running
+        } heartbeat;
+        struct {
+            uint32_t part; // MUSTER_ID_ANY: the plan itself
+        } have;
+        struct {
+            uint32_t part;
+        } part;
+        struct {
+            uint64_t compute_ns;
+        } gradient;
+        struct {
+            int32_t status;
+            char text[200];
+        } stop;
+    } as;
+} muster_message;
+
+/* Write into `bytes` (room for MUSTER_MESSAGE_BYTES_MAX); returns the length.
+ * The message must be one that read() would accept. */
+size_t muster_message_write(const muster_message *message, uint8_t *bytes);
+
+/* MUSTER_ERR_PROTOCOL and a reason when the bytes are not a message. */
+MUSTER_CHECKED muster_status muster_message_read(const uint8_t *bytes,
+                                                 size_t size,
+                                                 muster_error *error_out,
+                                                 muster_message *message_out);
+
+/* "MODEL", for logs. */
+const char *muster_message_name(muster_message_kind kind);
+
+#endif // MUSTER_WIRE_MESSAGE_H
