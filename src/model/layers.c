@@ -443,7 +443,7 @@ static muster_status layers_gradient(const void *model, const float *theta,
                                      float *gradient, double *loss)
 {
     const layers *net = model;
-    float *outs[MUSTER_LAYERS_MAX];
+    float *outs[MUSTER_LAYERS_MAX] = {NULL};
     uint32_t n = rows->count;
     MUSTER_ASSERT(rows->features == net->sizes[0]);
     if (n == 0) {
@@ -479,7 +479,7 @@ static muster_status layers_predict(const void *model, const float *theta,
                                     float *out)
 {
     const layers *net = model;
-    float *outs[MUSTER_LAYERS_MAX];
+    float *outs[MUSTER_LAYERS_MAX] = {NULL};
     MUSTER_ASSERT(rows->features == net->sizes[0]);
     if (rows->count == 0) {
         return MUSTER_OK;

@@ -240,6 +240,7 @@ muster_status muster_model_create(const char *spec, uint32_t features,
     if (status != MUSTER_OK) {
         return status;
     }
+    MUSTER_ASSERT(model.ops != NULL);
     muster_error own = {MUSTER_OK, ""};
     status = model.ops->create(&wanted, &own, &model.self);
     if (status != MUSTER_OK) {

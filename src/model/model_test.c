@@ -304,7 +304,7 @@ static void a_start_depends_on_the_seed_alone(void **state)
     model.ops->init(model.self, 10, b);
     assert_memory_not_equal(a, b, model.dim * sizeof(float));
     double squares = 0;
-    for (size_t i = 0; i < 30 * 64; i++) {
+    for (size_t i = 0; i < (size_t)30 * 64; i++) {
         squares += (double)a[i] * (double)a[i];
     }
     double variance = squares / (30 * 64); // He: 2 / fan in

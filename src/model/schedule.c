@@ -89,7 +89,8 @@ double muster_schedule_factor(const muster_schedule *schedule, uint64_t step)
 {
     double factor = 1;
     if (schedule->kind == MUSTER_SCHEDULE_STEP) {
-        factor = pow(schedule->gamma, (double)(step / schedule->every));
+        uint64_t stair = step / schedule->every;
+        factor = pow(schedule->gamma, (double)stair);
     } else if (schedule->kind == MUSTER_SCHEDULE_COSINE) {
         factor = cosine_factor(schedule, step);
     }
