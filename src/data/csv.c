@@ -171,11 +171,17 @@ static muster_status parse_row(csv_parse *parse, const char *line)
     if (parse->labels.count == 0) {
         parse->fields = fields;
     }
-    if (fields != parse->fields || fields < 2 || parse->named > fields) {
+    if (fields < 2 || parse->named > fields) {
         return muster_source_fail_line(
-            parse->source, parse->error, "%zu fields, expected %zu%s", fields,
-            parse->fields > parse->named ? parse->fields : parse->named,
-            fields < 2 ? ": features and a label" : " as before");
+            parse->source, parse->error,
+            "%zu field%s: too few for features and a label", fields,
+            fields == 1 ? "" : "s");
+    }
+    if (fields != parse->fields) {
+        return muster_source_fail_line(
+            parse->source, parse->error,
+            "%zu field%s, but the lines before have %zu", fields,
+            fields == 1 ? "" : "s", parse->fields);
     }
     float *row = (float *)parse->values.data + start;
     size_t label = parse->named > 0 ? parse->named - 1 : fields - 1;
