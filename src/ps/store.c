@@ -42,12 +42,12 @@ muster_status muster_table_create(const muster_ps_table_opts *opts,
     table->keys = opts->keys;
     table->width = opts->width;
     table->floats =
-        opts->width + muster_optim_state_floats(opts->optimizer, opts->width);
-    table->optim = (muster_optim){.kind = opts->optimizer,
-                                  .width = opts->width,
-                                  .epsilon = opts->epsilon,
-                                  .beta1 = opts->beta1,
-                                  .beta2 = opts->beta2};
+        opts->width + muster_rule_state_floats(opts->optimizer, opts->width);
+    table->rule = (muster_rule){.kind = opts->optimizer,
+                                .width = opts->width,
+                                .epsilon = opts->epsilon,
+                                .beta1 = opts->beta1,
+                                .beta2 = opts->beta2};
     atomic_init(&table->rate, opts->rate);
     table->init = opts->init;
     table->scale = opts->scale;
@@ -118,8 +118,8 @@ void muster_table_apply(const muster_table *table, muster_row_op op, float *row,
         add(row, values, table->width);
         return;
     case MUSTER_ROW_GRADIENT:
-        muster_optim_apply(
-            &table->optim,
+        muster_rule_apply(
+            &table->rule,
             atomic_load_explicit(&table->rate, memory_order_relaxed), values,
             row);
         return;

@@ -21,7 +21,7 @@
 
 #include "muster/ps.h"
 #include "ps/latch.h"
-#include "ps/optim.h"
+#include "ps/rule.h"
 #include "ps/slab.h"
 
 typedef struct muster_table {
@@ -30,7 +30,7 @@ typedef struct muster_table {
     uint32_t keys;
     uint32_t width;  // weights of a row
     uint32_t floats; // with state
-    muster_optim optim;
+    muster_rule rule;
     _Atomic float rate;
     uint32_t init;
     float scale;

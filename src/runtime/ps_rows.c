@@ -41,7 +41,7 @@ static muster_status apply_rows(muster_ps_worker *worker, uint32_t table,
     muster_table *rows = muster_ps_check(worker, table, keys, count);
     if (rows == NULL || (values == NULL && count > 0) ||
         worker->open_count > 0 ||
-        (op == MUSTER_ROW_GRADIENT && rows->optim.kind == MUSTER_PS_NONE)) {
+        (op == MUSTER_ROW_GRADIENT && rows->rule.kind == MUSTER_PS_NONE)) {
         return MUSTER_ERR_INVALID;
     }
     size_t ahead = count < LOOK_AHEAD ? count : LOOK_AHEAD;

@@ -1,9 +1,9 @@
 /*
- * optim.c -- the row optimisers. Square roots are taken by the processor's own
+ * rule.c -- the row optimisers. Square roots are taken by the processor's own
  * instruction (no errno), so that the loops become vector code; a loop has no
  * sum across elements, so its result does not depend on the vector width.
  */
-#include "ps/optim.h"
+#include "ps/rule.h"
 
 #include <math.h>
 
@@ -13,7 +13,7 @@
 #pragma GCC optimize("no-math-errno")
 #endif
 
-uint32_t muster_optim_state_floats(uint32_t kind, uint32_t width)
+uint32_t muster_rule_state_floats(uint32_t kind, uint32_t width)
 {
     switch (kind) {
     case MUSTER_PS_ADAGRAD:
@@ -33,12 +33,12 @@ static void apply_sgd(uint32_t width, float rate, const float *gradient,
     }
 }
 
-MUSTER_SIMD static void apply_adagrad(const muster_optim *optim, float rate,
+MUSTER_SIMD static void apply_adagrad(const muster_rule *rule, float rate,
                                       const float *restrict gradient,
                                       float *restrict row)
 {
-    uint32_t width = optim->width;
-    float epsilon = optim->epsilon;
+    uint32_t width = rule->width;
+    float epsilon = rule->epsilon;
     float *restrict sums = row + width;
     for (uint32_t i = 0; i < width; i++) {
         float g = gradient[i];
@@ -48,18 +48,18 @@ MUSTER_SIMD static void apply_adagrad(const muster_optim *optim, float rate,
     }
 }
 
-MUSTER_SIMD static void apply_adam(const muster_optim *optim, float rate,
+MUSTER_SIMD static void apply_adam(const muster_rule *rule, float rate,
                                    const float *restrict gradient,
                                    float *restrict row)
 {
-    uint32_t width = optim->width;
+    uint32_t width = rule->width;
     float *restrict first = row + width;
     float *restrict second = first + width;
     float *steps = second + width;
     *steps += 1;
-    float beta1 = optim->beta1;
-    float beta2 = optim->beta2;
-    float epsilon = optim->epsilon;
+    float beta1 = rule->beta1;
+    float beta2 = rule->beta2;
+    float epsilon = rule->epsilon;
     float unbias1 = 1 / (1 - powf(beta1, *steps));
     float unbias2 = 1 / (1 - powf(beta2, *steps));
     for (uint32_t i = 0; i < width; i++) {
@@ -71,18 +71,18 @@ MUSTER_SIMD static void apply_adam(const muster_optim *optim, float rate,
     }
 }
 
-void muster_optim_apply(const muster_optim *optim, float rate,
-                        const float *gradient, float *row)
+void muster_rule_apply(const muster_rule *rule, float rate,
+                       const float *gradient, float *row)
 {
-    switch (optim->kind) {
+    switch (rule->kind) {
     case MUSTER_PS_SGD:
-        apply_sgd(optim->width, rate, gradient, row);
+        apply_sgd(rule->width, rate, gradient, row);
         return;
     case MUSTER_PS_ADAGRAD:
-        apply_adagrad(optim, rate, gradient, row);
+        apply_adagrad(rule, rate, gradient, row);
         return;
     case MUSTER_PS_ADAM:
-        apply_adam(optim, rate, gradient, row);
+        apply_adam(rule, rate, gradient, row);
         return;
     default:
         return;

@@ -1,5 +1,5 @@
 /*
- * ps/optim.h -- what a gradient does to a row, with the state beside it.
+ * ps/rule.h -- what a gradient does to a row, with the state beside it.
  *
  * A row is `width` weights followed by its optimiser's state:
  *   none, sgd   nothing
@@ -8,26 +8,26 @@
  *
  *   Threads      Pure functions over a row that the caller holds.
  */
-#ifndef MUSTER_PS_OPTIM_H
-#define MUSTER_PS_OPTIM_H
+#ifndef MUSTER_PS_RULE_H
+#define MUSTER_PS_RULE_H
 
 #include <stdint.h>
 
 #include "muster/ps.h"
 
-typedef struct muster_optim {
+typedef struct muster_rule {
     uint32_t kind; // a muster_ps_optimizer
     uint32_t width;
     float epsilon;
     float beta1;
     float beta2;
-} muster_optim;
+} muster_rule;
 
 /* Floats of state beside a row of `width` weights. */
-uint32_t muster_optim_state_floats(uint32_t kind, uint32_t width);
+uint32_t muster_rule_state_floats(uint32_t kind, uint32_t width);
 
 /* Apply `gradient` (width floats) to `row` at learning rate `rate`. */
-void muster_optim_apply(const muster_optim *optim, float rate,
-                        const float *gradient, float *row);
+void muster_rule_apply(const muster_rule *rule, float rate,
+                       const float *gradient, float *row);
 
-#endif // MUSTER_PS_OPTIM_H
+#endif // MUSTER_PS_RULE_H
