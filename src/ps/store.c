@@ -14,8 +14,8 @@
 #include "base/rng.h"
 #include "ps/simd.h"
 
-static muster_status fill_share(muster_table *table,
-                                const muster_table_share *share)
+static muster_status fill_share(muster_pstable *table,
+                                const muster_pstable_share *share)
 {
     for (uint32_t key = share->node; key < table->keys; key += share->nodes) {
         uint32_t slot = muster_slab_take(&table->slab);
@@ -23,7 +23,8 @@ static muster_status fill_share(muster_table *table,
             return MUSTER_ERR_NO_MEMORY;
         }
         if (table->init != MUSTER_PS_ZERO) {
-            muster_table_fresh(table, key, muster_slab_row(&table->slab, slot));
+            muster_pstable_fresh(table, key,
+                                 muster_slab_row(&table->slab, slot));
         }
         muster_latch_publish(&table->words[key],
                              muster_word_make(MUSTER_ROW_OWNED, slot, 0));
@@ -31,11 +32,11 @@ static muster_status fill_share(muster_table *table,
     return MUSTER_OK;
 }
 
-muster_status muster_table_create(const muster_ps_table_opts *opts,
-                                  const muster_table_share *share,
-                                  muster_table **table_out)
+muster_status muster_pstable_create(const muster_ps_table_opts *opts,
+                                    const muster_pstable_share *share,
+                                    muster_pstable **table_out)
 {
-    muster_table *table = muster_mem_array(1, sizeof(*table));
+    muster_pstable *table = muster_mem_array(1, sizeof(*table));
     if (table == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -60,14 +61,14 @@ muster_status muster_table_create(const muster_ps_table_opts *opts,
     if (table->words == NULL ||
         !muster_slab_init(&table->slab, table->floats, capacity) ||
         fill_share(table, share) != MUSTER_OK) {
-        muster_table_free(table);
+        muster_pstable_free(table);
         return MUSTER_ERR_NO_MEMORY;
     }
     *table_out = table;
     return MUSTER_OK;
 }
 
-void muster_table_free(muster_table *table)
+void muster_pstable_free(muster_pstable *table)
 {
     if (table == NULL) {
         return;
@@ -77,7 +78,7 @@ void muster_table_free(muster_table *table)
     muster_mem_free(table);
 }
 
-void muster_table_fresh(const muster_table *table, uint32_t key, float *row)
+void muster_pstable_fresh(const muster_pstable *table, uint32_t key, float *row)
 {
     memset(row, 0, table->floats * sizeof(float));
     if (table->init == MUSTER_PS_ZERO) {
@@ -92,7 +93,7 @@ void muster_table_fresh(const muster_table *table, uint32_t key, float *row)
     }
 }
 
-uint64_t muster_table_bytes(const muster_table *table)
+uint64_t muster_pstable_bytes(const muster_pstable *table)
 {
     return (uint64_t)table->slab.touched * table->slab.stride_bytes +
            (uint64_t)table->keys * sizeof(muster_word);
@@ -106,8 +107,8 @@ MUSTER_SIMD static void add(float *restrict row, const float *restrict values,
     }
 }
 
-void muster_table_apply(const muster_table *table, muster_row_op op, float *row,
-                        float *values)
+void muster_pstable_apply(const muster_pstable *table, muster_row_op op,
+                          float *row, float *values)
 {
     size_t bytes = table->width * sizeof(float);
     switch (op) {
@@ -129,17 +130,17 @@ void muster_table_apply(const muster_table *table, muster_row_op op, float *row,
     }
 }
 
-bool muster_table_try(muster_table *table, muster_row_op op, uint32_t key,
-                      float *values)
+bool muster_pstable_try(muster_pstable *table, muster_row_op op, uint32_t key,
+                        float *values)
 {
     muster_word *word = &table->words[key];
     uint64_t seen;
     if (!muster_latch(word, &seen)) {
         return false;
     }
-    muster_table_apply(table, op,
-                       muster_slab_row(&table->slab, muster_word_slot(seen)),
-                       values);
+    muster_pstable_apply(table, op,
+                         muster_slab_row(&table->slab, muster_word_slot(seen)),
+                         values);
     muster_latch_release(word, op != MUSTER_ROW_PULL);
     return true;
 }

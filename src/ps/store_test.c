@@ -13,8 +13,8 @@
 #include "base/mem.h"
 #include "ps/store.h"
 
-static muster_table *make_table(uint32_t keys, uint32_t width,
-                                uint32_t optimizer, uint32_t nodes)
+static muster_pstable *make_table(uint32_t keys, uint32_t width,
+                                  uint32_t optimizer, uint32_t nodes)
 {
     muster_ps_table_opts opts = MUSTER_PS_TABLE_OPTS_INIT;
     opts.keys = keys;
@@ -23,9 +23,9 @@ static muster_table *make_table(uint32_t keys, uint32_t width,
     opts.rate = 0.1f;
     opts.init = MUSTER_PS_UNIFORM;
     opts.scale = 0.5f;
-    muster_table_share share = {.node = nodes - 1, .nodes = nodes, .seed = 9};
-    muster_table *table = NULL;
-    assert_int_equal(muster_table_create(&opts, &share, &table), MUSTER_OK);
+    muster_pstable_share share = {.node = nodes - 1, .nodes = nodes, .seed = 9};
+    muster_pstable *table = NULL;
+    assert_int_equal(muster_pstable_create(&opts, &share, &table), MUSTER_OK);
     return table;
 }
 
@@ -71,52 +71,52 @@ static void a_hundred_million_rows_of_width_8_stay_within_the_bound(void **s)
     static const uint32_t optimizers[] = {MUSTER_PS_NONE, MUSTER_PS_ADAGRAD,
                                           MUSTER_PS_ADAM};
     for (size_t i = 0; i < 3; i++) {
-        muster_table *table = make_table(1000, 8, optimizers[i], 1);
+        muster_pstable *table = make_table(1000, 8, optimizers[i], 1);
         double ideal = 1000.0 * table->floats * sizeof(float);
-        assert_true((double)muster_table_bytes(table) <= 1.3 * ideal);
-        muster_table_free(table);
+        assert_true((double)muster_pstable_bytes(table) <= 1.3 * ideal);
+        muster_pstable_free(table);
     }
 }
 
 static void a_node_starts_with_its_share_of_the_rows(void **state)
 {
     (void)state;
-    muster_table *whole = make_table(10, 4, MUSTER_PS_NONE, 1);
-    muster_table *share = make_table(10, 4, MUSTER_PS_NONE, 3);
+    muster_pstable *whole = make_table(10, 4, MUSTER_PS_NONE, 1);
+    muster_pstable *share = make_table(10, 4, MUSTER_PS_NONE, 3);
     for (uint32_t key = 0; key < 10; key++) {
         float values[2][4] = {{0}};
-        assert_true(muster_table_try(whole, MUSTER_ROW_PULL, key, values[0]));
+        assert_true(muster_pstable_try(whole, MUSTER_ROW_PULL, key, values[0]));
         assert_int_equal(
-            muster_table_try(share, MUSTER_ROW_PULL, key, values[1]),
+            muster_pstable_try(share, MUSTER_ROW_PULL, key, values[1]),
             key % 3 == 2);
-        assert_int_equal(muster_table_here(share, key), key % 3 == 2);
+        assert_int_equal(muster_pstable_here(share, key), key % 3 == 2);
         if (key % 3 == 2) {
             // Initial rows do not depend on where they are.
             assert_memory_equal(values[0], values[1], sizeof(values[0]));
             assert_true(values[0][0] != values[0][1]);
         }
     }
-    muster_table_free(whole);
-    muster_table_free(share);
+    muster_pstable_free(whole);
+    muster_pstable_free(share);
 }
 
 static void operations_do_what_they_say(void **state)
 {
     (void)state;
-    muster_table *table = make_table(3, 2, MUSTER_PS_NONE, 1);
+    muster_pstable *table = make_table(3, 2, MUSTER_PS_NONE, 1);
     float one[2] = {1, 2};
     float seen[2];
-    assert_true(muster_table_try(table, MUSTER_ROW_SET, 1, one));
-    assert_true(muster_table_try(table, MUSTER_ROW_PUSH, 1, one));
-    assert_true(muster_table_try(table, MUSTER_ROW_PULL, 1, seen));
+    assert_true(muster_pstable_try(table, MUSTER_ROW_SET, 1, one));
+    assert_true(muster_pstable_try(table, MUSTER_ROW_PUSH, 1, one));
+    assert_true(muster_pstable_try(table, MUSTER_ROW_PULL, 1, seen));
     assert_true(seen[0] == 2 && seen[1] == 4);
-    float *row = muster_table_begin(table, 1);
+    float *row = muster_pstable_begin(table, 1);
     assert_non_null(row);
     row[0] = 7;
-    muster_table_end(table, 1);
-    assert_true(muster_table_try(table, MUSTER_ROW_PULL, 1, seen));
+    muster_pstable_end(table, 1);
+    assert_true(muster_pstable_try(table, MUSTER_ROW_PULL, 1, seen));
     assert_true(seen[0] == 7);
-    muster_table_free(table);
+    muster_pstable_free(table);
 }
 
 /* The optimisers in double, straight from their formulas. */
@@ -141,19 +141,19 @@ static void optimisers_follow_their_formulas(void **state)
     (void)state;
     for (uint32_t kind = MUSTER_PS_SGD; kind <= MUSTER_PS_ADAM; kind++) {
         enum { WIDTH = 19 };
-        muster_table *table = make_table(2, WIDTH, kind, 1);
+        muster_pstable *table = make_table(2, WIDTH, kind, 1);
         float start[WIDTH];
         float gradient[WIDTH];
         float end[WIDTH];
-        assert_true(muster_table_try(table, MUSTER_ROW_PULL, 1, start));
+        assert_true(muster_pstable_try(table, MUSTER_ROW_PULL, 1, start));
         for (int step = 1; step <= 5; step++) {
             for (int i = 0; i < WIDTH; i++) {
                 gradient[i] = sinf((float)(step * WIDTH + i));
             }
             assert_true(
-                muster_table_try(table, MUSTER_ROW_GRADIENT, 1, gradient));
+                muster_pstable_try(table, MUSTER_ROW_GRADIENT, 1, gradient));
         }
-        assert_true(muster_table_try(table, MUSTER_ROW_PULL, 1, end));
+        assert_true(muster_pstable_try(table, MUSTER_ROW_PULL, 1, end));
         for (int i = 0; i < WIDTH; i++) {
             double w = (double)start[i];
             double a = 0;
@@ -164,7 +164,7 @@ static void optimisers_follow_their_formulas(void **state)
             }
             assert_true(fabs(w - (double)end[i]) < 2e-5);
         }
-        muster_table_free(table);
+        muster_pstable_free(table);
     }
 }
 
@@ -174,15 +174,15 @@ static void every_failed_allocation_is_reported(void **state)
     muster_ps_table_opts opts = MUSTER_PS_TABLE_OPTS_INIT;
     opts.keys = 4;
     opts.width = 2;
-    muster_table_share share = {.node = 0, .nodes = 1, .seed = 1};
+    muster_pstable_share share = {.node = 0, .nodes = 1, .seed = 1};
     muster_status status = MUSTER_ERR_NO_MEMORY;
     for (uint64_t n = 0; status == MUSTER_ERR_NO_MEMORY && n < 20; n++) {
-        muster_table *table = NULL;
+        muster_pstable *table = NULL;
         muster_mem_fail_after(n);
-        status = muster_table_create(&opts, &share, &table);
+        status = muster_pstable_create(&opts, &share, &table);
         muster_mem_fail_after(UINT64_MAX);
         assert_true(n > 1 || status == MUSTER_ERR_NO_MEMORY);
-        muster_table_free(table);
+        muster_pstable_free(table);
     }
     assert_int_equal(status, MUSTER_OK);
 }

@@ -21,7 +21,7 @@ typedef struct muster_ps_distribution {
 
 struct muster_ps {
     uint64_t seed;
-    muster_table *tables[MUSTER_PS_TABLES_MAX];
+    muster_pstable *tables[MUSTER_PS_TABLES_MAX];
     uint32_t table_count;
     muster_ps_distribution distributions[MUSTER_PS_DISTRIBUTIONS_MAX];
     uint32_t distribution_count;
@@ -34,7 +34,7 @@ typedef uint64_t muster_ps_place;
 
 struct muster_ps_worker {
     muster_ps *ps;
-    muster_table *const *tables;
+    muster_pstable *const *tables;
     uint32_t table_count;
     uint32_t number;
     uint32_t open_count;
@@ -44,8 +44,8 @@ struct muster_ps_worker {
 };
 
 /* The table, or NULL when the number or a key is wrong. */
-muster_table *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
-                              const uint32_t *keys, size_t count);
+muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
+                                const uint32_t *keys, size_t count);
 
 /* Tell the repurposing samplers of a table about a direct access. */
 void muster_ps_note(muster_ps_worker *worker, uint32_t table, uint32_t key);

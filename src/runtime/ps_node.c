@@ -37,7 +37,7 @@ void muster_ps_free(muster_ps *ps)
         muster_target_free(ps->distributions[i].target);
     }
     for (uint32_t i = 0; i < ps->table_count; i++) {
-        muster_table_free(ps->tables[i]);
+        muster_pstable_free(ps->tables[i]);
     }
     muster_mem_free(ps);
 }
@@ -80,12 +80,12 @@ muster_status muster_ps_table_add(muster_ps *ps,
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "parameter server: table: %s", fault);
     }
-    muster_table_share share = {
+    muster_pstable_share share = {
         .node = 0,
         .nodes = 1,
         .seed = muster_rng_at(ps->seed, ps->table_count, 0)};
     muster_status status =
-        muster_table_create(opts, &share, &ps->tables[ps->table_count]);
+        muster_pstable_create(opts, &share, &ps->tables[ps->table_count]);
     if (status != MUSTER_OK) {
         return muster_error_set(error_out, status,
                                 "parameter server: no memory for a table of %u "
@@ -115,7 +115,7 @@ uint64_t muster_ps_bytes(const muster_ps *ps)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < ps->table_count; i++) {
-        bytes += muster_table_bytes(ps->tables[i]);
+        bytes += muster_pstable_bytes(ps->tables[i]);
     }
     return bytes;
 }
@@ -149,8 +149,8 @@ void muster_ps_worker_free(muster_ps_worker *worker)
         return;
     }
     for (uint32_t i = 0; i < worker->open_count; i++) {
-        muster_table_end(worker->tables[worker->open[i] >> 32],
-                         (uint32_t)worker->open[i]);
+        muster_pstable_end(worker->tables[worker->open[i] >> 32],
+                           (uint32_t)worker->open[i]);
     }
     muster_ps_samplers_fini(worker);
     atomic_fetch_sub(&worker->ps->workers_alive, 1);

@@ -9,14 +9,14 @@
 
 #define LOOK_AHEAD 4u
 
-muster_table *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
-                              const uint32_t *keys, size_t count)
+muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
+                                const uint32_t *keys, size_t count)
 {
     if (worker == NULL || table >= worker->table_count ||
         (keys == NULL && count > 0)) {
         return NULL;
     }
-    muster_table *found = worker->tables[table];
+    muster_pstable *found = worker->tables[table];
     for (size_t i = 0; i < count; i++) {
         if (keys[i] >= found->keys) {
             return NULL;
@@ -38,7 +38,7 @@ static muster_status apply_rows(muster_ps_worker *worker, uint32_t table,
                                 muster_row_op op, const uint32_t *keys,
                                 size_t count, float *values)
 {
-    muster_table *rows = muster_ps_check(worker, table, keys, count);
+    muster_pstable *rows = muster_ps_check(worker, table, keys, count);
     if (rows == NULL || (values == NULL && count > 0) ||
         worker->open_count > 0 ||
         (op == MUSTER_ROW_GRADIENT && rows->rule.kind == MUSTER_PS_NONE)) {
@@ -46,13 +46,13 @@ static muster_status apply_rows(muster_ps_worker *worker, uint32_t table,
     }
     size_t ahead = count < LOOK_AHEAD ? count : LOOK_AHEAD;
     for (size_t i = 1; i < ahead; i++) {
-        muster_table_prefetch(rows, keys[i]);
+        muster_pstable_prefetch(rows, keys[i]);
     }
     for (size_t i = 0; i < count; i++) {
         if (i + LOOK_AHEAD < count) {
-            muster_table_prefetch(rows, keys[i + LOOK_AHEAD]);
+            muster_pstable_prefetch(rows, keys[i + LOOK_AHEAD]);
         }
-        if (!muster_table_try(rows, op, keys[i], values + i * rows->width)) {
+        if (!muster_pstable_try(rows, op, keys[i], values + i * rows->width)) {
             return MUSTER_ERR_UNSUPPORTED;
         }
         if (worker->notes) {
@@ -109,12 +109,12 @@ muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
     if (worker == NULL || row_out == NULL || table >= worker->table_count) {
         return MUSTER_ERR_INVALID;
     }
-    muster_table *rows = worker->tables[table];
+    muster_pstable *rows = worker->tables[table];
     muster_ps_place place = (uint64_t)table << 32 | key;
     if (key >= rows->keys || !in_order(worker, place)) {
         return MUSTER_ERR_INVALID;
     }
-    float *row = muster_table_begin(rows, key);
+    float *row = muster_pstable_begin(rows, key);
     if (row == NULL) {
         return MUSTER_ERR_UNSUPPORTED;
     }
@@ -136,7 +136,7 @@ muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
     // The row opened last is mostly the one closed first.
     for (uint32_t i = worker->open_count; i > 0; i--) {
         if (worker->open[i - 1] == place) {
-            muster_table_end(worker->tables[table], key);
+            muster_pstable_end(worker->tables[table], key);
             worker->open_count--;
             for (uint32_t j = i - 1; j < worker->open_count; j++) {
                 worker->open[j] = worker->open[j + 1];
@@ -184,6 +184,6 @@ void muster_ps_prefetch(const muster_ps_worker *worker, uint32_t table,
 {
     if (worker != NULL && table < worker->table_count &&
         key < worker->tables[table]->keys) {
-        muster_table_prefetch(worker->tables[table], key);
+        muster_pstable_prefetch(worker->tables[table], key);
     }
 }

@@ -71,7 +71,7 @@ muster_ps_distribution_add(muster_ps *ps,
 
 static bool row_here(void *context, uint32_t key)
 {
-    return muster_table_here(context, key);
+    return muster_pstable_here(context, key);
 }
 
 static void bring_rows(void *context, const uint32_t *keys, size_t count)
