@@ -429,12 +429,12 @@ static muster_status build(muster_coordinator *c)
                                  .incarnations = lives};
     c->crew = muster_mem_array(c->size, sizeof(*c->crew));
     c->responders = muster_mem_array(c->size, sizeof(*c->responders));
-    if (c->crew == NULL || c->responders == NULL) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; c->crew != NULL && id < c->size; id++) {
         c->crew[id].part = MUSTER_ID_ANY;
         c->crew[id].held = muster_vec_make(sizeof(uint32_t));
+    }
+    if (c->crew == NULL || c->responders == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
     }
     muster_status status = muster_assignment_init(&c->plan, opts->code, plan);
     if (status == MUSTER_OK) {

@@ -435,13 +435,14 @@ muster_status muster_member_init(muster_member *member,
         .heartbeat_ns = opts->leads ? opts->heartbeat_ns : HEARTBEAT_DEFAULT_NS,
         .timer_ns = -1,
     };
+    muster_blob_ref(member->opts.setup);
     if (opts->leads) {
         member->places = muster_mem_array(opts->size, sizeof(muster_place));
         if (member->places == NULL) {
+            muster_member_fini(member);
             return MUSTER_ERR_NO_MEMORY;
         }
     }
-    muster_blob_ref(member->opts.setup);
     // Lists that every member needs at once; growing later is rare.
     if (!muster_vec_reserve(&member->news, 4) ||
         !muster_vec_reserve(&member->targets, 1) ||
@@ -454,6 +455,9 @@ muster_status muster_member_init(muster_member *member,
 
 void muster_member_fini(muster_member *member)
 {
+    if (member->links.element_bytes == 0) {
+        return; // never initialised, or already done
+    }
     muster_mem_free(member->places);
     muster_blob_unref(member->opts.setup);
     muster_blob_unref(member->welcome);

@@ -63,6 +63,15 @@ typedef struct toy {
     char reason[256];
     uint64_t ends, late, lost, ready;
     uint32_t stopped_workers;
+    muster_status worker_status; // of the last worker that stopped
+    char notices[2048];          // all of them, in order
+    char lost_reason[128];
+    int64_t lost_ns;
+    uint32_t lost_worker;
+    uint64_t parts_made, snapshots, results;
+    uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
+    uint64_t kill_at_step; // + 1; with kill_host: SIGKILL when it begins
+    uint32_t kill_host;
     double wrong; // largest distance from the serial answer
 } toy;
 
@@ -204,6 +213,7 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         result->output = toy_encode(t, process);
         break;
     case MUSTER_JOB_PART:
+        t->parts_made++;
         result->output = toy_blob(&job->part, sizeof(job->part));
         break;
     case MUSTER_JOB_UPDATE:
@@ -211,6 +221,7 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         result->output = toy_blob(t->theta, sizeof(t->theta));
         break;
     case MUSTER_JOB_SNAPSHOT:
+        t->snapshots++;
         toy_snapshot(t, host, job->step);
         break;
     case MUSTER_JOB_EVALUATE:
@@ -242,18 +253,55 @@ static void toy_reset(void *context, uint32_t host)
     *process = (toy_process){0};
 }
 
+static void toy_kill(muster_sim *sim, void *context, uint64_t host)
+{
+    (void)context;
+    muster_sim_kill(sim, (uint32_t)host);
+}
+
 static void toy_report(void *context, uint32_t host,
                        const muster_report *report)
 {
     toy *t = context;
-    (void)host;
-    if (report->kind == MUSTER_REPORT_STEP_END) {
+    if (host != 0) {
+        return;
+    }
+    switch (report->kind) {
+    case MUSTER_REPORT_STEP_BEGIN:
+        if (t->kill_at_step == report->step + 1) {
+            muster_sim_at(t->sim, report->now_ns, toy_kill, t, t->kill_host);
+            t->kill_at_step = 0;
+        }
+        break;
+    case MUSTER_REPORT_STEP_END:
         t->ends++;
-    } else if (report->kind == MUSTER_REPORT_ANSWER) {
+        t->bytes_up += report->as.end.bytes_up;
+        t->bytes_down += report->as.end.bytes_down;
+        t->messages_up += report->as.end.messages_up;
+        t->bytes_moved += report->as.end.bytes_moved;
+        break;
+    case MUSTER_REPORT_ANSWER:
         t->late += report->as.answer.late;
-    } else if (report->kind == MUSTER_REPORT_WORKER) {
-        t->lost += report->as.worker.change == MUSTER_WORKER_LOST;
+        break;
+    case MUSTER_REPORT_WORKER:
         t->ready += report->as.worker.change == MUSTER_WORKER_READY;
+        if (report->as.worker.change == MUSTER_WORKER_LOST) {
+            t->lost++;
+            t->lost_worker = report->as.worker.worker;
+            t->lost_ns = report->now_ns;
+            memcpy(t->lost_reason, report->as.worker.reason,
+                   sizeof(t->lost_reason));
+        }
+        break;
+    case MUSTER_REPORT_RESULT:
+        t->results++;
+        break;
+    case MUSTER_REPORT_NOTICE: {
+        size_t used = strlen(t->notices);
+        snprintf(t->notices + used, sizeof(t->notices) - used, "%s\n",
+                 report->as.notice.text);
+        break;
+    }
     }
 }
 
@@ -263,6 +311,7 @@ static void toy_stopped(void *context, uint32_t host, muster_status status,
     toy *t = context;
     if (host != 0) {
         t->stopped_workers++;
+        t->worker_status = status;
         return;
     }
     t->over = true;
