@@ -456,7 +456,7 @@ static void mnist_is_read_whole(void **state)
     muster_rows rows = muster_dataset_rows(train, 0, 60000);
     assert_memory_equal(rows.labels, first, sizeof(first));
     double sum = 0;
-    for (size_t i = 0; i < 60000u * 784u; i++) {
+    for (size_t i = 0; i < (size_t)60000 * 784; i++) {
         sum += (double)rows.dense[i];
     }
     assert_true(sum / (60000.0 * 784.0) > 0.13065 &&
