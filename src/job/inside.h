@@ -11,8 +11,10 @@
 #include <stdbool.h>
 
 #include "base/vec.h"
+#include "code/encode_plan.h"
 #include "data/batch.h"
 #include "data/dataset.h"
+#include "data/part.h"
 #include "job/executor.h"
 #include "model/model.h"
 #include "model/optim.h"
@@ -59,6 +61,7 @@ typedef struct job_setup {
     uint32_t features;
     uint32_t classes;
     uint32_t parts;
+    bool is_sparse; // rows are CSR
 } job_setup;
 
 MUSTER_CHECKED muster_status muster_job_setup_read(const muster_blob *blob,
@@ -70,6 +73,95 @@ muster_blob *muster_job_setup_write(const muster_config *config,
 
 /* The batch rule that the options ask for. */
 muster_batch muster_job_batch(const muster_config *config, uint64_t samples);
+
+/* --- the worker ------------------------------------------------------------ */
+
+/* A part that this worker holds, and its longest row when sparse. */
+typedef struct held_part {
+    muster_blob *blob;
+    muster_part part;
+    uint64_t row_entries_max;
+} held_part;
+
+/* What to encode under a plan. Two are kept: the next one is adopted while
+ * steps of the last still come. */
+typedef struct worker_plan {
+    uint32_t number;
+    muster_encode_plan *lanes; // NULL: none
+} worker_plan;
+
+#define WORKER_PLANS 2u
+
+/* A member of the batch: which of the plan's parts, which row of it. */
+typedef struct batch_member {
+    uint32_t slot;
+    uint32_t row;
+} batch_member;
+
+/* Rows collected for one call of the model. */
+typedef struct gather {
+    uint32_t rows_max;
+    uint32_t count;
+    uint64_t entries_max; // sparse
+    float *dense;         // rows_max x features, or NULL
+    uint64_t *offsets;
+    uint32_t *columns;
+    float *values;
+    float *labels;
+    float *weights;
+} gather;
+
+typedef enum gradient_phase {
+    GRADIENT_CLEAR,  // accumulators to zero
+    GRADIENT_DRAW,   // which of the batch are here
+    GRADIENT_ROWS,   // the model's gradient, lane after lane
+    GRADIENT_ENCODE, // lanes to message
+} gradient_phase;
+
+typedef struct gradient_state {
+    gradient_phase phase;
+    const muster_encode_plan *plan;
+    const float *theta;
+    uint64_t at;   // floats cleared or encoded, samples drawn, rows done
+    uint32_t lane; // being computed
+    uint32_t slot; // full batch: part being computed
+    double loss;   // of the lane so far
+} gradient_state;
+
+typedef struct worker {
+    muster_executor base;
+    bool is_set_up;
+    job_setup setup;
+    muster_model model;
+    uint32_t chunk_rows;
+    void *scratch;   // of the model, for chunk_rows rows
+    muster_vec held; // of held_part
+    worker_plan plans[WORKER_PLANS];
+    uint32_t newest;    // of plans
+    muster_vec slots;   // const muster_part *: the plan's parts, in its order
+    muster_vec members; // batch_member: of this step, lane by lane unsorted
+    muster_vec lanes;   // float *: accumulators; [0] may be the message itself
+    float *accumulators;
+    size_t accumulator_floats;
+    gather gather;
+    uint64_t gather_entries_row; // the longest row it was made for
+    gradient_state gradient;
+} worker;
+
+held_part *muster_job_held_find(worker *self, uint32_t number);
+muster_status muster_job_gradient_begin(worker *self);
+muster_status muster_job_gradient_piece(worker *self);
+
+/* Room for rows_max rows; a sparse row may have up to entries_row. */
+MUSTER_CHECKED bool muster_job_gather_init(gather *gather,
+                                           const job_setup *setup,
+                                           uint32_t rows_max,
+                                           uint64_t entries_row);
+void muster_job_gather_fini(gather *gather);
+/* Copy a row in; false when there is no room left for it. */
+bool muster_job_gather_add(gather *gather, const muster_rows *rows,
+                           uint32_t row, float weight);
+muster_rows muster_job_gather_view(const gather *gather, uint32_t features);
 
 /* --- the coordinator ------------------------------------------------------ */
 
@@ -125,11 +217,13 @@ typedef struct coordinator {
     float *scores;
     update_state update;
     evaluate_state evaluate;
+    char *snapshot_folder; // NULL: none wanted
 } coordinator;
 
 muster_status muster_job_update_begin(coordinator *self);
 muster_status muster_job_update_piece(coordinator *self);
 muster_status muster_job_evaluate_begin(coordinator *self);
 muster_status muster_job_evaluate_piece(coordinator *self);
+muster_status muster_job_snapshot(coordinator *self);
 
 #endif // MUSTER_JOB_INSIDE_H

@@ -42,11 +42,11 @@ muster_blob *muster_job_setup_write(const muster_config *config,
     }
     muster_blob *blob = NULL;
     json_t *object = json_pack(
-        "{s:o?, s:I, s:I, s:I, s:I, s:I}", "config",
+        "{s:o?, s:I, s:I, s:I, s:I, s:I, s:b}", "config",
         json_loads(options, 0, NULL), "samples", (json_int_t)info->samples,
         "features", (json_int_t)info->features, "classes",
         (json_int_t)info->classes, "nonzeros", (json_int_t)info->nonzeros,
-        "parts", (json_int_t)parts);
+        "parts", (json_int_t)parts, "sparse", (int)info->sparse);
     char *text = object != NULL
                      ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17))
                      : NULL;
@@ -81,7 +81,8 @@ static muster_status read_shape(const json_t *object, muster_error *error_out,
         !read_number(object, "features", 1, INT32_MAX, &features) ||
         !read_number(object, "classes", 0, INT32_MAX, &classes) ||
         !read_number(object, "nonzeros", 0, INT64_MAX, &setup->nonzeros) ||
-        !read_number(object, "parts", 1, INT32_MAX, &parts)) {
+        !read_number(object, "parts", 1, INT32_MAX, &parts) ||
+        !json_is_boolean(json_object_get(object, "sparse"))) {
         return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
                                 "the job description lacks the shape of the "
                                 "data");
@@ -89,6 +90,7 @@ static muster_status read_shape(const json_t *object, muster_error *error_out,
     setup->features = (uint32_t)features;
     setup->classes = (uint32_t)classes;
     setup->parts = (uint32_t)parts;
+    setup->is_sparse = json_is_true(json_object_get(object, "sparse"));
     return MUSTER_OK;
 }
 
