@@ -82,6 +82,7 @@ static void coordinator_free(muster_executor *executor)
     muster_model_free(&self->model);
     muster_dataset_free(self->test);
     muster_dataset_free(self->train);
+    muster_mem_free(self->optim_spec);
     muster_mem_free(self->spec);
     muster_mem_free(self->snapshot_folder);
     muster_blob_unref(self->setup);
@@ -131,13 +132,12 @@ static muster_status make_model(coordinator *self, const muster_config *config,
                                 muster_error *error_out)
 {
     const char *spec = muster_config_string(config, MUSTER_OPT_MODEL);
-    muster_status status =
-        muster_model_create(spec, self->info.features, self->info.classes,
-                            error_out, &self->model);
+    muster_status status = muster_model_create(
+        spec, self->info.features, self->info.classes, error_out, &self->model);
     if (status == MUSTER_OK) {
-        status =
-            muster_optim_parse(muster_config_string(config, MUSTER_OPT_OPTIMIZER),
-                               error_out, &self->optim);
+        status = muster_optim_parse(
+            muster_config_string(config, MUSTER_OPT_OPTIMIZER), error_out,
+            &self->optim);
     }
     self->batch = muster_job_batch(config, self->info.samples);
     self->steps = count_steps(config, &self->batch);
@@ -163,6 +163,8 @@ static muster_status allocate(coordinator *self, const muster_config *config)
     self->update.terms.squares = muster_vec_make(sizeof(double));
     self->spec =
         muster_mem_string(muster_config_string(config, MUSTER_OPT_MODEL));
+    self->optim_spec =
+        muster_mem_string(muster_config_string(config, MUSTER_OPT_OPTIMIZER));
     self->setup = muster_job_setup_write(config, info, self->parts);
     self->theta = self->base.alloc.make(self->base.alloc.context,
                                         model->dim * sizeof(float));
@@ -173,19 +175,21 @@ static muster_status allocate(coordinator *self, const muster_config *config)
         muster_model_evaluate_bytes(model, self->chunk_rows) + 1, 1);
     self->scores = muster_mem_raw_aligned(
         (size_t)self->chunk_rows * model->outputs, sizeof(float));
-    if (self->spec == NULL || self->setup == NULL || self->theta == NULL ||
-        self->optim_state == NULL || self->gradient == NULL ||
-        self->scratch == NULL || self->scores == NULL) {
+    if (self->spec == NULL || self->optim_spec == NULL || self->setup == NULL ||
+        self->theta == NULL || self->optim_state == NULL ||
+        self->gradient == NULL || self->scratch == NULL ||
+        self->scores == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     model->ops->init(model->self, self->batch.seed, self->theta->data);
     return MUSTER_OK;
 }
 
-muster_status muster_executor_create_coordinator(
-    const muster_config *config, uint32_t parts,
-    const muster_executor_alloc *alloc, muster_error *error_out,
-    muster_executor **executor_out)
+muster_status
+muster_executor_create_coordinator(const muster_config *config, uint32_t parts,
+                                   const muster_executor_alloc *alloc,
+                                   muster_error *error_out,
+                                   muster_executor **executor_out)
 {
     coordinator *self = muster_mem_array(1, sizeof(*self));
     if (self == NULL) {
@@ -216,7 +220,13 @@ muster_status muster_executor_create_coordinator(
     return MUSTER_OK;
 }
 
-static const coordinator *as_coordinator(const muster_executor *executor)
+coordinator *muster_job_coordinator(muster_executor *executor)
+{
+    MUSTER_ASSERT(executor->ops == &coordinator_ops);
+    return (coordinator *)executor;
+}
+
+const coordinator *muster_job_coordinator_const(const muster_executor *executor)
 {
     MUSTER_ASSERT(executor->ops == &coordinator_ops);
     return (const coordinator *)executor;
@@ -224,7 +234,7 @@ static const coordinator *as_coordinator(const muster_executor *executor)
 
 muster_executor_info muster_executor_describe(const muster_executor *executor)
 {
-    const coordinator *self = as_coordinator(executor);
+    const coordinator *self = muster_job_coordinator_const(executor);
     return (muster_executor_info){
         .dim = self->model.dim,
         .message_dim = self->model.dim + 1,
@@ -243,10 +253,10 @@ muster_executor_info muster_executor_describe(const muster_executor *executor)
 
 muster_blob *muster_executor_setup_blob(const muster_executor *executor)
 {
-    return muster_blob_ref(as_coordinator(executor)->setup);
+    return muster_blob_ref(muster_job_coordinator_const(executor)->setup);
 }
 
 muster_blob *muster_executor_model_blob(const muster_executor *executor)
 {
-    return muster_blob_ref(as_coordinator(executor)->theta);
+    return muster_blob_ref(muster_job_coordinator_const(executor)->theta);
 }

@@ -15,8 +15,7 @@ muster_status muster_job_evaluate_begin(coordinator *self)
     if (model == NULL) {
         model = self->theta;
     }
-    if (model->data == NULL ||
-        model->bytes < self->model.dim * sizeof(float)) {
+    if (model->data == NULL || model->bytes < self->model.dim * sizeof(float)) {
         return muster_error_set(&self->base.error, MUSTER_ERR_INVALID,
                                 "evaluation: the model is too short");
     }

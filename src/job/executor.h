@@ -109,4 +109,23 @@ muster_blob *muster_executor_model_blob(const muster_executor *executor);
 MUSTER_CHECKED muster_status muster_executor_save_model(
     const muster_executor *executor, const char *path, muster_error *error_out);
 
+/*
+ * Where SNAPSHOT jobs write their checkpoints; NULL (the start): nowhere, they
+ * then do nothing. A SNAPSHOT job's input, if any, is the role's own state: it
+ * is stored beside theta and handed back by restore.
+ */
+MUSTER_CHECKED muster_status
+muster_executor_snapshot_to(muster_executor *executor, const char *folder);
+
+/*
+ * Go on from the newest checkpoint in `folder`: theta, the optimiser's state
+ * and the step are set; *role_out is the role's state (a new reference), or
+ * NULL. MUSTER_ERR_INPUT: there is none, or it is of another job (model,
+ * optimiser, data, batch or seed differ; the text says which).
+ */
+MUSTER_CHECKED muster_status muster_executor_restore(muster_executor *executor,
+                                                     const char *folder,
+                                                     muster_error *error_out,
+                                                     muster_blob **role_out);
+
 #endif // MUSTER_JOB_EXECUTOR_H

@@ -7,10 +7,10 @@
 #include "base/mem.h"
 #include "job/inside.h"
 
-bool muster_job_gather_init(gather *gather, const job_setup *setup,
+bool muster_job_gather_init(gathered *gather, const job_setup *setup,
                             uint32_t rows_max, uint64_t entries_row)
 {
-    *gather = (struct gather){.rows_max = rows_max};
+    *gather = (gathered){.rows_max = rows_max};
     gather->labels = muster_mem_raw_aligned(rows_max, sizeof(float));
     gather->weights = muster_mem_raw_aligned(rows_max, sizeof(float));
     if (setup->is_sparse) {
@@ -32,7 +32,7 @@ bool muster_job_gather_init(gather *gather, const job_setup *setup,
     return has_rows && gather->labels != NULL && gather->weights != NULL;
 }
 
-void muster_job_gather_fini(gather *gather)
+void muster_job_gather_fini(gathered *gather)
 {
     muster_mem_free(gather->dense);
     muster_mem_free(gather->offsets);
@@ -40,10 +40,10 @@ void muster_job_gather_fini(gather *gather)
     muster_mem_free(gather->values);
     muster_mem_free(gather->labels);
     muster_mem_free(gather->weights);
-    *gather = (struct gather){0};
+    *gather = (gathered){0};
 }
 
-bool muster_job_gather_add(gather *gather, const muster_rows *rows,
+bool muster_job_gather_add(gathered *gather, const muster_rows *rows,
                            uint32_t row, float weight)
 {
     uint32_t at = gather->count;
@@ -72,7 +72,7 @@ bool muster_job_gather_add(gather *gather, const muster_rows *rows,
     return true;
 }
 
-muster_rows muster_job_gather_view(const gather *gather, uint32_t features)
+muster_rows muster_job_gather_view(const gathered *gather, uint32_t features)
 {
     return (muster_rows){
         .count = gather->count,

@@ -246,14 +246,13 @@ static muster_status run_model(worker *self, const muster_rows *rows)
         self->model.self, state->theta, rows, self->gather.weights,
         self->scratch, lanes[state->lane], &state->loss);
     if (status != MUSTER_OK) {
-        return muster_error_set(&self->base.error,
-                                status < 0 ? status : MUSTER_ERR_INPUT,
-                                "step %" PRIu64 ": the model cannot take the "
-                                "rows of its parts (%s)",
-                                self->base.job.step,
-                                status == MUSTER_ERR_INPUT
-                                    ? "a label is not one of its classes"
-                                    : muster_status_text(status));
+        return muster_error_set(
+            &self->base.error, status < 0 ? status : MUSTER_ERR_INPUT,
+            "step %" PRIu64 ": the model cannot take the "
+            "rows of its parts (%s)",
+            self->base.job.step,
+            status == MUSTER_ERR_INPUT ? "a label is not one of its classes"
+                                       : muster_status_text(status));
     }
     return MUSTER_IN_PROGRESS;
 }

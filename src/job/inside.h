@@ -99,7 +99,7 @@ typedef struct batch_member {
 } batch_member;
 
 /* Rows collected for one call of the model. */
-typedef struct gather {
+typedef struct gathered {
     uint32_t rows_max;
     uint32_t count;
     uint64_t entries_max; // sparse
@@ -109,7 +109,7 @@ typedef struct gather {
     float *values;
     float *labels;
     float *weights;
-} gather;
+} gathered;
 
 typedef enum gradient_phase {
     GRADIENT_CLEAR,  // accumulators to zero
@@ -143,7 +143,7 @@ typedef struct worker {
     muster_vec lanes;   // float *: accumulators; [0] may be the message itself
     float *accumulators;
     size_t accumulator_floats;
-    gather gather;
+    gathered gather;
     uint64_t gather_entries_row; // the longest row it was made for
     gradient_state gradient;
 } worker;
@@ -153,15 +153,15 @@ muster_status muster_job_gradient_begin(worker *self);
 muster_status muster_job_gradient_piece(worker *self);
 
 /* Room for rows_max rows; a sparse row may have up to entries_row. */
-MUSTER_CHECKED bool muster_job_gather_init(gather *gather,
+MUSTER_CHECKED bool muster_job_gather_init(gathered *gather,
                                            const job_setup *setup,
                                            uint32_t rows_max,
                                            uint64_t entries_row);
-void muster_job_gather_fini(gather *gather);
+void muster_job_gather_fini(gathered *gather);
 /* Copy a row in; false when there is no room left for it. */
-bool muster_job_gather_add(gather *gather, const muster_rows *rows,
+bool muster_job_gather_add(gathered *gather, const muster_rows *rows,
                            uint32_t row, float weight);
-muster_rows muster_job_gather_view(const gather *gather, uint32_t features);
+muster_rows muster_job_gather_view(const gathered *gather, uint32_t features);
 
 /* --- the coordinator ------------------------------------------------------ */
 
@@ -197,6 +197,7 @@ typedef struct coordinator {
     muster_executor base;
     muster_blob *setup;
     char *spec; // of the model
+    char *optim_spec;
     muster_dataset *train;
     muster_dataset *test; // or NULL
     muster_dataset_info info;
@@ -219,6 +220,11 @@ typedef struct coordinator {
     evaluate_state evaluate;
     char *snapshot_folder; // NULL: none wanted
 } coordinator;
+
+/* The executor as what it must be: a coordinator's. */
+coordinator *muster_job_coordinator(muster_executor *executor);
+const coordinator *
+muster_job_coordinator_const(const muster_executor *executor);
 
 muster_status muster_job_update_begin(coordinator *self);
 muster_status muster_job_update_piece(coordinator *self);

@@ -47,9 +47,10 @@ muster_blob *muster_job_setup_write(const muster_config *config,
         "features", (json_int_t)info->features, "classes",
         (json_int_t)info->classes, "nonzeros", (json_int_t)info->nonzeros,
         "parts", (json_int_t)parts, "sparse", (int)info->sparse);
-    char *text = object != NULL
-                     ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17))
-                     : NULL;
+    char *text =
+        object != NULL
+            ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17))
+            : NULL;
     if (text != NULL) {
         blob = text_blob(text);
     }

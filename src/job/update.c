@@ -18,11 +18,11 @@
 #include "job/inside.h"
 #include "linalg/combine.h"
 
-#define DECODE_TILE      4096u
-#define DECODE_FLOATS    ((size_t)2 << 20) // read by a piece
-#define OPTIMISE_FLOATS  ((size_t)1 << 19) // coordinates of a piece
-#define ROUNDING_F32     0x1p-24
-#define SQUARE_LANES     16u
+#define DECODE_TILE     4096u
+#define DECODE_FLOATS   ((size_t)2 << 20) // read by a piece
+#define OPTIMISE_FLOATS ((size_t)1 << 19) // coordinates of a piece
+#define ROUNDING_F32    0x1p-24
+#define SQUARE_LANES    16u
 
 static double squares_slow(const float *x, size_t count)
 {

@@ -114,8 +114,8 @@ static muster_status adopt_job(worker *self)
     if (!self->is_set_up || input == NULL || input->data == NULL) {
         return fail(self, MUSTER_ERR_PROTOCOL, "a plan came before its job");
     }
-    muster_status status = muster_terms_read(input->data, input->bytes,
-                                             &self->base.error, &terms);
+    muster_status status =
+        muster_terms_read(input->data, input->bytes, &self->base.error, &terms);
     if (status != MUSTER_OK) {
         return status;
     }
@@ -178,8 +178,8 @@ static muster_status load_job(worker *self)
     if (!self->is_set_up || input == NULL || input->data == NULL) {
         return fail(self, MUSTER_ERR_PROTOCOL, "a part came before its job");
     }
-    muster_status status = muster_part_open(input->data, input->bytes,
-                                            &self->base.error, &part);
+    muster_status status =
+        muster_part_open(input->data, input->bytes, &self->base.error, &part);
     if (status == MUSTER_OK) {
         status = check_part(self, &part);
     }
