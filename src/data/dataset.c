@@ -21,9 +21,10 @@ struct muster_dataset {
 
 // Opens the labels of `path` and reads both files. `find` may leave labels
 // NULL: then the reader takes them from the file itself.
-static muster_status
-read_with_labels(muster_source *source, const char *path, muster_format format,
-                 muster_error *error_out, muster_table *table)
+static muster_status read_with_labels(muster_source *source, const char *path,
+                                      muster_format format,
+                                      muster_error *error_out,
+                                      muster_table *table)
 {
     char *labels_path = NULL;
     muster_source *labels = NULL;
@@ -203,8 +204,8 @@ muster_status muster_dataset_load_test(const char *spec, const char *train_spec,
         name = path != NULL ? path : name;
     }
     if (status == MUSTER_OK && table.samples > 0) {
-        status = agree_on_features(&table, train->table.features, name,
-                                   error_out);
+        status =
+            agree_on_features(&table, train->table.features, name, error_out);
     }
     if (status == MUSTER_OK && table.samples == 0) {
         *dataset_out = NULL;

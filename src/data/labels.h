@@ -16,7 +16,7 @@
 #define MUSTER_LABELS_CLASSES_MAX (2 * MUSTER_LABELS_VALUE_MAX + 1)
 
 typedef struct muster_labels {
-    uint32_t classes; // 0: real targets
+    uint32_t classes;                          // 0: real targets
     int16_t values[MUSTER_LABELS_CLASSES_MAX]; // of each class, ascending
 } muster_labels;
 

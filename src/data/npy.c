@@ -95,8 +95,8 @@ static muster_status read_text(muster_source *source, muster_error *error_out,
         return status;
     }
     if (memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3) {
-        return muster_source_fail_byte(
-            source, error_out, "not an npy file of version 1, 2 or 3");
+        return muster_source_fail_byte(source, error_out,
+                                       "not an npy file of version 1, 2 or 3");
     }
     size_t length_bytes = b[6] == 1 ? 2 : 4;
     status = muster_source_read(source, b + 8, length_bytes, error_out);

@@ -21,10 +21,10 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-#define BUFFER_BYTES     ((size_t)1 << 18)
-#define DEFLATE_RATIO    1032u
-#define FAIL_TEXT_MAX    256
-#define ZLIB_READ_MAX    ((size_t)1 << 20)
+#define BUFFER_BYTES  ((size_t)1 << 18)
+#define DEFLATE_RATIO 1032u
+#define FAIL_TEXT_MAX 256
+#define ZLIB_READ_MAX ((size_t)1 << 20)
 
 struct muster_source {
     char *name;
@@ -196,7 +196,7 @@ static muster_status fill(muster_source *source, muster_error *error_out)
         source->ended = count == 0;
         return MUSTER_OK;
     }
-    unsigned ask = (unsigned)(room < ZLIB_READ_MAX    ? room : ZLIB_READ_MAX);
+    unsigned ask = (unsigned)(room < ZLIB_READ_MAX ? room : ZLIB_READ_MAX);
     int count = gzread(source->file, source->buffer + source->end, ask);
     int code = Z_OK;
     gzerror(source->file, &code);

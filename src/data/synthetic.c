@@ -241,7 +241,8 @@ static void standardise(synthetic_shape *shape)
         double variance =
             shape->noise * shape->noise + r * r * squares / n - mean * mean;
         shape->shift[j] = (float)mean;
-        shape->scale[j] = (float)(variance > 1e-12 ? 1.0 / sqrt(variance) : 1.0);
+        shape->scale[j] =
+            (float)(variance > 1e-12 ? 1.0 / sqrt(variance) : 1.0);
     }
 }
 
