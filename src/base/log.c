@@ -1,6 +1,11 @@
+/*
+ * log.c -- one sink for the process. The only mutable global besides the
+ * failure counter of mem.c: it is set before threads start and only read then.
+ */
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -17,9 +22,16 @@ void muster_log_to(muster_log_sink sink, void *context, muster_log_level level)
     target.level = level;
 }
 
+static bool is_wanted(muster_log_level level)
+{
+    muster_log_level rank =
+        level == MUSTER_LOG_PROGRESS ? MUSTER_LOG_INFO : level;
+    return target.sink != NULL && rank <= target.level;
+}
+
 void muster_log(muster_log_level level, const char *format, ...)
 {
-    if (target.sink == NULL || level > target.level) {
+    if (!is_wanted(level)) {
         return;
     }
     char line[1024];

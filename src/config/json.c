@@ -19,6 +19,19 @@
 
 #define PLACE_MAX 512
 
+/* The fewest digits, from 15 on, that give the same number again. */
+static int digits_of(double value)
+{
+    for (int digits = 15; digits < 17; digits++) {
+        char text[64];
+        snprintf(text, sizeof(text), "%.*g", digits, value);
+        if (strtod(text, NULL) == value) {
+            return digits;
+        }
+    }
+    return 17;
+}
+
 static json_t *value_to_json(const muster_config_value *value,
                              muster_option_type type)
 {
@@ -60,30 +73,28 @@ char *muster_config_to_json(const muster_config *config)
     json_t *object = json_object();
     int failed = json_object_set_new(object, "verb",
                                      json_string(muster_config_verb(config)));
+    int digits = 15; // so that 0.1 is 0.1 where all numbers allow it
     for (muster_option option = 0; option < MUSTER_OPT_COUNT; option++) {
         const muster_option_row *row = muster_option_get(option);
         if (is_saved(config, option)) {
+            if (row->type == MUSTER_TYPE_DOUBLE) {
+                int needed = digits_of(config->values[option].as.real);
+                digits = needed > digits ? needed : digits;
+            }
             failed |= json_object_set_new(
                 object, row->name,
                 value_to_json(&config->values[option], row->type));
         }
     }
-    char *text = failed == 0 ? json_dumps(object, JSON_INDENT(2)) : NULL;
+    char *text =
+        failed == 0
+            ? json_dumps(object,
+                         JSON_INDENT(2) | JSON_REAL_PRECISION((size_t)digits))
+            : NULL;
     char *copy = text != NULL ? muster_mem_string(text) : NULL;
     free(text);
     json_decref(object);
     return copy;
-}
-
-/* The shortest text that reads back as the same number. */
-static void format_real(double value, char *text_out, size_t size)
-{
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text_out, size, "%.*g", digits, value);
-        if (strtod(text_out, NULL) == value) {
-            return;
-        }
-    }
 }
 
 static muster_status apply_json(muster_config *config, muster_option option,
@@ -96,7 +107,8 @@ static muster_status apply_json(muster_config *config, muster_option option,
         snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT,
                  json_integer_value(value));
     } else if (json_is_real(value)) {
-        format_real(json_real_value(value), number, sizeof(number));
+        double real = json_real_value(value);
+        snprintf(number, sizeof(number), "%.*g", digits_of(real), real);
     } else if (json_is_boolean(value)) {
         text = json_is_true(value) ? "true" : "false";
     } else if (json_is_string(value) &&
