@@ -21,18 +21,20 @@ muster_status muster_address_full(const char *text, const char *option,
                                   muster_error *error_out, char *address_out)
 {
     const char *prefix = "";
-    if (text[0] == ':')
+    if (text[0] == ':') {
         prefix = "tcp:127.0.0.1";
-    else if (!starts_with(text, "unix:") && !starts_with(text, "tcp:"))
+    } else if (!starts_with(text, "unix:") && !starts_with(text, "tcp:")) {
         prefix = "tcp:";
+    }
     const char *colon = strrchr(text, ':');
     int length =
         snprintf(address_out, MUSTER_NET_ADDRESS_MAX, "%s%s", prefix, text);
     if (colon == NULL || colon[1] == '\0' || length < 0 ||
-        (size_t)length >= MUSTER_NET_ADDRESS_MAX)
+        (size_t)length >= MUSTER_NET_ADDRESS_MAX) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "%s %s: expected HOST:PORT or unix:PATH",
                                 option, text);
+    }
     return MUSTER_OK;
 }
 
@@ -59,10 +61,11 @@ muster_status muster_den_open(muster_error *error_out, muster_den *den_out)
     muster_den den;
     const char *own = getenv("XDG_RUNTIME_DIR");
     bool made = own != NULL && own[0] == '/' && try_folder(own, &den);
-    if (!made && !try_folder("/tmp", &den))
+    if (!made && !try_folder("/tmp", &den)) {
         return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                 "cannot make a folder in /tmp: %s",
                                 strerror(errno));
+    }
     (void)snprintf(den.file, sizeof den.file, "%s/socket", den.folder);
     (void)snprintf(den.address, sizeof den.address, "unix:%s", den.file);
     *den_out = den;
@@ -71,8 +74,9 @@ muster_status muster_den_open(muster_error *error_out, muster_den *den_out)
 
 void muster_den_close(muster_den *den)
 {
-    if (den->folder[0] == '\0')
+    if (den->folder[0] == '\0') {
         return;
+    }
     (void)unlink(den->file);
     (void)rmdir(den->folder);
     den->folder[0] = '\0';

@@ -8,7 +8,7 @@
  *
  * Invariants
  *   1. Slots taken..done-1 hold results, done..submitted-1 hold jobs.
- *   2. The thread alone touches the executor, and never under the mutex.
+ *   2. The thread alone touches the engine, and never under the mutex.
  *   3. `cancel_running` is set under the mutex and read between pieces; it is
  *      cleared when the next job begins.
  */
@@ -50,6 +50,28 @@ struct muster_compute {
     _Atomic bool busy;
 };
 
+static void executor_begin(void *self, muster_job *job)
+{
+    muster_executor_begin(self, job);
+}
+
+static muster_status executor_piece(void *self)
+{
+    return muster_executor_piece(self);
+}
+
+static void executor_end(void *self, muster_job_result *result_out)
+{
+    muster_executor_end(self, result_out);
+}
+
+muster_compute_engine muster_compute_engine_of(muster_executor *executor)
+{
+    muster_compute_engine engine = {executor, executor_begin, executor_piece,
+                                    executor_end};
+    return engine;
+}
+
 static slot *slot_at(muster_compute *compute, uint64_t position)
 {
     return &compute->slots[position % compute->opts.queue_max];
@@ -83,8 +105,9 @@ static void nap_until(muster_compute *compute, int64_t until_ns)
     lock(compute);
     for (;;) {
         int64_t now = muster_clock_ns();
-        if (now >= until_ns || cancelled(compute))
+        if (now >= until_ns || cancelled(compute)) {
             break;
+        }
         int64_t wake = until_ns - now > NAP_NS ? now + NAP_NS : until_ns;
         struct timespec at = {(time_t)(wake / MUSTER_NS_PER_S),
                               (long)(wake % MUSTER_NS_PER_S)};
@@ -99,8 +122,9 @@ static void be_slow(muster_compute *compute, int64_t cpu_ns)
     const muster_compute_slowness *slowness = &compute->opts.slowness;
     double extra = (slowness->factor - 1) * (double)cpu_ns;
     int64_t sleep_ns = slowness->sleep_ns + (int64_t)extra;
-    if (sleep_ns > 0)
+    if (sleep_ns > 0) {
         nap_until(compute, muster_clock_ns() + sleep_ns);
+    }
 }
 
 static void fail_result(const muster_job *job, muster_status status,
@@ -118,22 +142,23 @@ static void fail_result(const muster_job *job, muster_status status,
 static void run_job(muster_compute *compute, muster_job *job,
                     muster_job_result *result_out)
 {
-    muster_executor *executor = compute->opts.executor;
+    const muster_compute_engine *engine = &compute->opts.engine;
     muster_job known = *job; // ids only: begin takes over the references
     int64_t start_ns = muster_clock_ns();
     int64_t cpu_ns = muster_clock_thread_cpu_ns();
     bool slow = job->kind == MUSTER_JOB_GRADIENT;
 
-    muster_executor_begin(executor, job);
+    engine->begin(engine->self, job);
     muster_status status = MUSTER_IN_PROGRESS;
     while (status == MUSTER_IN_PROGRESS && !cancelled(compute)) {
-        status = muster_executor_piece(executor);
+        status = engine->piece(engine->self);
         made_progress(compute);
     }
-    if (slow && status >= 0 && !cancelled(compute))
+    if (slow && status >= 0 && !cancelled(compute)) {
         be_slow(compute, muster_clock_thread_cpu_ns() - cpu_ns);
+    }
     bool cut_short = slow && cancelled(compute);
-    muster_executor_end(executor, result_out);
+    engine->end(engine->self, result_out);
     if (cut_short && result_out->status >= 0) {
         muster_blob_unref(result_out->output);
         fail_result(&known, MUSTER_ERR_CANCELLED, result_out);
@@ -191,8 +216,9 @@ static void *work(void *argument)
 static bool init_locks(muster_compute *compute)
 {
     pthread_condattr_t monotonic;
-    if (pthread_condattr_init(&monotonic) != 0)
+    if (pthread_condattr_init(&monotonic) != 0) {
         return false;
+    }
     bool ok = pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
               pthread_mutex_init(&compute->mutex, NULL) == 0;
     if (ok && pthread_cond_init(&compute->changed, &monotonic) != 0) {
@@ -208,8 +234,9 @@ static bool start_thread(muster_compute *compute)
 {
     sigset_t all, before;
     (void)sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
+    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) {
         return false;
+    }
     bool ok = pthread_create(&compute->thread, NULL, work, compute) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return ok;
@@ -221,16 +248,20 @@ muster_status muster_compute_start(const muster_compute_opts *opts,
 {
     MUSTER_ASSERT(opts->queue_max > 0 && opts->wake != NULL);
     muster_compute *compute = muster_mem_array(1, sizeof *compute);
-    if (compute == NULL)
+    if (compute == NULL) {
         goto out;
+    }
     compute->opts = *opts;
     compute->slots = muster_mem_array(opts->queue_max, sizeof(slot));
-    if (compute->slots == NULL)
+    if (compute->slots == NULL) {
         goto out_compute;
-    if (!init_locks(compute))
+    }
+    if (!init_locks(compute)) {
         goto out_slots;
-    if (!start_thread(compute))
+    }
+    if (!start_thread(compute)) {
         goto out_locks;
+    }
     *compute_out = compute;
     return MUSTER_OK;
 
@@ -248,8 +279,9 @@ out:
 
 void muster_compute_stop(muster_compute *compute)
 {
-    if (compute == NULL)
+    if (compute == NULL) {
         return;
+    }
     lock(compute);
     compute->stopping = true;
     atomic_store_explicit(&compute->cancel_running, true, memory_order_relaxed);
@@ -258,8 +290,9 @@ void muster_compute_stop(muster_compute *compute)
     int failed = pthread_join(compute->thread, NULL);
     MUSTER_ASSERT(failed == 0);
     muster_job_result result;
-    while (muster_compute_take(compute, &result))
+    while (muster_compute_take(compute, &result)) {
         muster_blob_unref(result.output);
+    }
     (void)pthread_cond_destroy(&compute->changed);
     (void)pthread_mutex_destroy(&compute->mutex);
     muster_mem_free(compute->slots);
@@ -279,8 +312,9 @@ muster_status muster_compute_submit(muster_compute *compute, muster_job *job)
         (void)pthread_cond_broadcast(&compute->changed);
     }
     unlock(compute);
-    if (full)
+    if (full) {
         muster_job_fini(job);
+    }
     return full ? MUSTER_ERR_AGAIN : MUSTER_OK;
 }
 
@@ -294,8 +328,9 @@ void muster_compute_cancel(muster_compute *compute, uint64_t job_id)
     }
     for (uint64_t i = compute->done; i < compute->submitted; i++) {
         slot *waiting = slot_at(compute, i);
-        if (waiting->job.id == job_id)
+        if (waiting->job.id == job_id) {
             waiting->cancelled = true;
+        }
     }
     unlock(compute);
 }

@@ -1,8 +1,8 @@
 /*
  * runtime/compute.h -- the compute thread of a process.
  *
- * Jobs go in from the network thread, are carried out one after another by the
- * executor in pieces of a few milliseconds, and their results come back in
+ * Jobs go in from the network thread, are carried out one after another by an
+ * engine (the executor) in pieces of a few milliseconds, and their results come back in
  * order. Between pieces the thread looks at a cancel flag. On every result
  * `wake` is called, so that the network thread comes to take it.
  *
@@ -13,7 +13,7 @@
  *                left, and joins the thread).
  *   Ownership    submit takes over the job's references, also when it refuses.
  *                A taken result's output is the caller's reference. The
- *                executor is lent until stop.
+ *                engine is lent until stop.
  *   Threads      All functions: the network thread. progress and busy: any.
  *   Allocation   At start only: the queue is bounded.
  *
@@ -34,13 +34,25 @@
 
 typedef struct muster_compute muster_compute;
 
+/* What carries out a job: begin, pieces until one is not MUSTER_IN_PROGRESS or
+ * the job is cancelled, end. The contract is that of job/executor.h. */
+typedef struct muster_compute_engine {
+    void *self;
+    void (*begin)(void *self, muster_job *job);
+    muster_status (*piece)(void *self);
+    void (*end)(void *self, muster_job_result *result_out);
+} muster_compute_engine;
+
+/* The engine that an executor is. */
+muster_compute_engine muster_compute_engine_of(muster_executor *executor);
+
 typedef struct muster_compute_slowness {
     int64_t sleep_ns; // >= 0
     double factor;    // >= 1
 } muster_compute_slowness;
 
 typedef struct muster_compute_opts {
-    muster_executor *executor;
+    muster_compute_engine engine;
     muster_compute_slowness slowness;
     uint32_t queue_max;      // jobs submitted and not yet taken
     void (*wake)(void *net); // called on the compute thread

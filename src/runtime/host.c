@@ -159,8 +159,9 @@ static void ticket_sent(void *argument, muster_status status)
 static ticket *take_ticket(muster_host *host)
 {
     ticket *free_one = host->free_tickets;
-    if (free_one == NULL)
+    if (free_one == NULL) {
         return muster_mem_array(1, sizeof *free_one);
+    }
     host->free_tickets = free_one->next_free;
     return free_one;
 }
@@ -190,17 +191,20 @@ static void do_send(muster_host *host, muster_action *action)
     }
     host->unsent++;
     muster_status status = muster_net_send(host->net, peer, &opts);
-    if (status == MUSTER_OK)
+    if (status == MUSTER_OK) {
         return;
-    if (used != NULL)
+    }
+    if (used != NULL) {
         ticket_sent(used, status);
-    else
+    } else {
         host->unsent--;
+    }
     // A lost peer's end is, or was, told by on_down.
-    if (status == MUSTER_ERR_AGAIN)
+    if (status == MUSTER_ERR_AGAIN) {
         expel(host, peer, status, "its queue is full: it reads too slowly");
-    else if (status != MUSTER_ERR_PEER_LOST)
+    } else if (status != MUSTER_ERR_PEER_LOST) {
         expel(host, peer, status, muster_status_text(status));
+    }
 }
 
 static void do_connect(muster_host *host, const muster_action *action)
@@ -233,8 +237,9 @@ static void do_compute(muster_host *host, muster_action *action)
     event.as.computed.part = job->part;
     muster_status status = muster_compute_submit(host->compute, job);
     memset(job, 0, sizeof *job); // its references were taken over
-    if (status == MUSTER_OK)
+    if (status == MUSTER_OK) {
         return;
+    }
     event.as.computed.status = status;
     (void)snprintf(event.as.computed.text, sizeof event.as.computed.text,
                    "the queue of the compute thread is full");
@@ -245,9 +250,10 @@ static void do_stop(muster_host *host, const muster_action *action)
 {
     host->stopped = true;
     host->stop_status = action->as.stop.status;
-    if (action->as.stop.status < 0)
+    if (action->as.stop.status < 0) {
         (void)muster_error_set(&host->stop_error, action->as.stop.status, "%s",
                                action->as.stop.reason);
+    }
 }
 
 static void carry_out(muster_host *host, muster_action *action)
@@ -266,8 +272,9 @@ static void carry_out(muster_host *host, muster_action *action)
         break;
     case MUSTER_ACTION_SET_TIMER:
         if (muster_timers_set(&host->timers, action->as.timer.id,
-                              action->as.timer.at_ns) < 0)
+                              action->as.timer.at_ns) < 0) {
             out_of_memory(host);
+        }
         break;
     case MUSTER_ACTION_COMPUTE:
         do_compute(host, action);
@@ -276,8 +283,9 @@ static void carry_out(muster_host *host, muster_action *action)
         muster_compute_cancel(host->compute, action->as.cancel.job_id);
         break;
     case MUSTER_ACTION_REPORT:
-        if (host->opts.on_report != NULL)
+        if (host->opts.on_report != NULL) {
             host->opts.on_report(host->opts.context, &action->as.report);
+        }
         break;
     case MUSTER_ACTION_STOP:
         do_stop(host, action);
@@ -292,8 +300,9 @@ static void step_role(muster_host *host, muster_event *event)
     event->progress = muster_compute_progress(host->compute);
     host->role.ops->step(host->role.state, event, &host->actions);
     muster_action *all = host->actions.list.data;
-    for (size_t i = 0; i < host->actions.list.count; i++)
+    for (size_t i = 0; i < host->actions.list.count; i++) {
         carry_out(host, &all[i]);
+    }
     muster_actions_clear(&host->actions); // drops the sends' references
 }
 
@@ -303,8 +312,9 @@ static void drain_pending(muster_host *host)
     while (host->pending_next < host->pending.count && !host->stopped) {
         pending_event *all = host->pending.data;
         pending_event next = all[host->pending_next++];
-        if (next.event.kind == MUSTER_EVENT_PEER_DOWN)
+        if (next.event.kind == MUSTER_EVENT_PEER_DOWN) {
             next.event.as.down.reason = next.reason;
+        }
         step_role(host, &next.event);
     }
     muster_vec_clear(&host->pending);
@@ -314,12 +324,14 @@ static void drain_pending(muster_host *host)
 static void deliver(muster_host *host, muster_event *event)
 {
     MUSTER_ASSERT(!host->delivering);
-    if (host->stopped)
+    if (host->stopped) {
         return;
+    }
     host->delivering = true;
     drain_pending(host); // what a `done` left behind comes first
-    if (!host->stopped)
+    if (!host->stopped) {
         step_role(host, event);
+    }
     drain_pending(host);
     host->delivering = false;
 }
@@ -345,8 +357,9 @@ static void on_message(void *context, muster_peer peer,
                        const muster_net_message *received)
 {
     muster_host *host = context;
-    if (host->stopped)
+    if (host->stopped) {
         return;
+    }
     muster_message message;
     muster_error error = {.text = ""};
     if (muster_message_read(received->header, received->header_bytes, &error,
@@ -399,8 +412,9 @@ static void deliver_timers(muster_host *host)
 
 static void deliver_stop(muster_host *host)
 {
-    if (host->stop_given)
+    if (host->stop_given) {
         return;
+    }
     host->stop_given = true;
     muster_event event = {.kind = MUSTER_EVENT_STOP};
     deliver(host, &event);
@@ -408,8 +422,9 @@ static void deliver_stop(muster_host *host)
 
 static int64_t time_left(int64_t until_ns)
 {
-    if (until_ns == MUSTER_TIMER_NEVER)
+    if (until_ns == MUSTER_TIMER_NEVER) {
         return -1;
+    }
     int64_t left = until_ns - muster_clock_ns();
     return left > 0 ? left : 0;
 }
@@ -418,18 +433,23 @@ static muster_status turn(muster_host *host)
 {
     int64_t until_ns = MUSTER_TIMER_NEVER;
     bool stop = false;
-    if (host->opts.on_turn != NULL)
+    if (host->opts.on_turn != NULL) {
         stop = host->opts.on_turn(host->opts.context, muster_clock_ns(),
                                   &until_ns);
-    if (stop || host->failed)
+    }
+    if (stop || host->failed) {
         deliver_stop(host);
-    if (host->stopped)
+    }
+    if (host->stopped) {
         return MUSTER_OK;
-    if (host->timers.earliest_ns < until_ns)
+    }
+    if (host->timers.earliest_ns < until_ns) {
         until_ns = host->timers.earliest_ns;
+    }
     muster_status status = muster_net_poll(host->net, time_left(until_ns));
-    if (status < 0)
+    if (status < 0) {
         return status;
+    }
     host->delivering = true;
     drain_pending(host);
     host->delivering = false;
@@ -444,8 +464,9 @@ static void flush(muster_host *host, bool wait_for_peers)
     int64_t until_ns = muster_clock_ns() + FLUSH_NS;
     while (host->unsent > 0 || (wait_for_peers && host->peers.count > 0)) {
         int64_t left = time_left(until_ns);
-        if (left == 0 || muster_net_poll(host->net, left) < 0)
+        if (left == 0 || muster_net_poll(host->net, left) < 0) {
             return;
+        }
     }
 }
 
@@ -455,17 +476,19 @@ static muster_status run_turns(muster_host *host, muster_error *error_out)
     deliver(host, &start);
     while (!host->stopped) {
         muster_status status = turn(host);
-        if (status < 0)
+        if (status < 0) {
             return muster_error_set(error_out, status,
                                     "the network thread cannot wait: %s",
                                     muster_status_text(status));
+        }
     }
     if (host->failed) {
         *error_out = host->failure;
         return host->failure.status;
     }
-    if (host->stop_status < 0)
+    if (host->stop_status < 0) {
         *error_out = host->stop_error;
+    }
     return host->stop_status;
 }
 
@@ -478,10 +501,11 @@ muster_status muster_host_run(muster_host *host, const muster_host_work *work,
                               muster_error *error_out)
 {
     muster_error unheard;
-    if (error_out == NULL)
+    if (error_out == NULL) {
         error_out = &unheard;
+    }
     muster_compute_opts opts = {
-        .executor = work->executor,
+        .engine = work->engine,
         .slowness = work->slowness,
         .queue_max = work->queue_max,
         .wake = wake_net,
@@ -489,8 +513,9 @@ muster_status muster_host_run(muster_host *host, const muster_host_work *work,
     };
     muster_status status =
         muster_compute_start(&opts, error_out, &host->compute);
-    if (status < 0)
+    if (status < 0) {
         return status;
+    }
     host->role = work->role;
     status = run_turns(host, error_out);
     flush(host, work->wait_for_peers);
@@ -501,8 +526,9 @@ muster_status muster_host_run(muster_host *host, const muster_host_work *work,
 
 void muster_host_fail(muster_host *host, const muster_error *error)
 {
-    if (host->failed)
+    if (host->failed) {
         return;
+    }
     host->failed = true;
     host->failure = *error;
 }
@@ -512,9 +538,10 @@ muster_status muster_host_open(const muster_host_opts *opts,
 {
     static const muster_net_callbacks callbacks = {on_up, on_message, on_down};
     muster_host *host = muster_mem_array(1, sizeof *host);
-    if (host == NULL)
+    if (host == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for the network thread");
+    }
     host->opts = *opts;
     host->timers = muster_timers_make();
     host->actions = muster_actions_make();
@@ -533,8 +560,9 @@ muster_status muster_host_open(const muster_host_opts *opts,
 
 void muster_host_close(muster_host *host)
 {
-    if (host == NULL)
+    if (host == NULL) {
         return;
+    }
     muster_net_close(host->net); // calls every `done` that is left
     while (host->free_tickets != NULL) {
         ticket *next = host->free_tickets->next_free;

@@ -16,7 +16,7 @@
  *                message, or whose queue is full, is dropped and named. After
  *                the role's STOP, what it had sent is flushed, for at most a
  *                second; then the compute thread is gone and run returns.
- *   Ownership    Role and executor are lent for the run.
+ *   Ownership    Role and engine are lent for the run.
  *   Threads      The caller's is the network thread.
  *   Allocation   A steady step allocates nothing.
  */
@@ -48,7 +48,7 @@ typedef struct muster_host_opts {
 /* What a run is made of. */
 typedef struct muster_host_work {
     muster_role role;
-    muster_executor *executor;
+    muster_compute_engine engine;
     muster_compute_slowness slowness;
     uint32_t queue_max;  // jobs under way at once
     bool wait_for_peers; // at the end, until they have gone (a second at most)

@@ -1,12 +1,10 @@
 /*
- * runtime/progress.h -- tells a person how a run goes.
+ * runtime/progress.h -- tells a person how a run goes, a few times a second:
  *
- * On a terminal, one line on stderr that is rewritten a few times a second:
+ *   step 120/1000  loss 0.3123  85.2 steps/s  ETA 0:10  6 heard, 2 not  slow: 3
  *
- *   step 120/1000  loss 0.3123  85.2 steps/s  ETA 0:10  6 heard, 2 not  slow: 3 5
- *
- * elsewhere the same as a plain line to the log every few seconds. NO_COLOR
- * and --quiet are respected.
+ * as progress lines of muster/log.h, which the command rewrites in place on a
+ * terminal and thins out elsewhere.
  *
  *   Threads      The network thread's alone.
  *   Allocation   At init only.
@@ -14,7 +12,6 @@
 #ifndef MUSTER_RUNTIME_PROGRESS_H
 #define MUSTER_RUNTIME_PROGRESS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,35 +21,33 @@
 #define MUSTER_PROGRESS_TEXT_MAX 256u
 
 typedef struct muster_progress {
-    bool quiet, terminal, color;
-    bool drawn;                 // a line stands on the terminal
-    uint64_t steps_done_before; // by an earlier life
-    uint64_t steps_all;
-    int64_t drawn_ns; // when last drawn
-    uint64_t drawn_steps;
-    double rate;        // steps per second, smoothed
-    int64_t classes_ns; // when last classified
+    uint64_t first, last; // first step of this life, one past the last
+    int64_t told_ns;      // when the last line was told
+    uint64_t told_steps;  // and after how many steps
+    double rate;          // steps per second, smoothed
+    int64_t classes_ns;   // when the workers were last classified
     muster_worker_class *classes;
 } muster_progress;
 
-/* `first` and `last` are the first step of this life and one past the last. */
 MUSTER_CHECKED muster_status
 muster_progress_init(uint32_t workers, uint64_t first, uint64_t last,
-                     bool quiet, muster_progress *progress_out);
+                     int64_t now_ns, muster_progress *progress_out);
 void muster_progress_fini(muster_progress *progress);
 
-/* A step has ended: draw when it is time to. */
+/* A step has ended: tell when it is time to. */
 void muster_progress_step(muster_progress *progress, muster_tally *tally,
                           int64_t now_ns);
-
-/* Clear the line on the terminal, before other text or at the end. */
-void muster_progress_clear(muster_progress *progress);
 
 /* The line itself; text_out has MUSTER_PROGRESS_TEXT_MAX bytes. */
 void muster_progress_text(const muster_progress *progress,
                           const muster_tally *tally, char *text_out);
 
-/* "1:05:09", "0:10". */
+/* "1:05:09", "0:10"; "?" of what is no time. */
 void muster_progress_duration(double seconds, char *text_out, size_t size);
+
+/* Append " TITLE: 3 5 .." for the workers of a class, if there are any. */
+void muster_progress_add_class(const muster_worker_class *classes,
+                               uint32_t count, muster_worker_class wanted,
+                               char *text);
 
 #endif // MUSTER_RUNTIME_PROGRESS_H

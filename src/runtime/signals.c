@@ -33,8 +33,9 @@ static struct {
 static void wake(void)
 {
     muster_net *net = atomic_load(&signals.net);
-    if (net != NULL)
+    if (net != NULL) {
         muster_net_wake(net);
+    }
 }
 
 static void on_stop(int number)
@@ -44,10 +45,12 @@ static void on_stop(int number)
     if (atomic_exchange(&signals.stop, true)) {
         const char *file = atomic_load(&signals.file);
         const char *folder = atomic_load(&signals.folder);
-        if (file != NULL)
+        if (file != NULL) {
             (void)unlink(file);
-        if (folder != NULL)
+        }
+        if (folder != NULL) {
             (void)rmdir(folder);
+        }
         _exit(130);
     }
     wake();
@@ -65,8 +68,9 @@ static void on_child(int number)
 
 static void put_back(int count)
 {
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         (void)sigaction(signal_numbers[i], &signals.before[i], NULL);
+    }
 }
 
 muster_status muster_signals_start(muster_net *net, muster_error *error_out)
@@ -74,9 +78,10 @@ muster_status muster_signals_start(muster_net *net, muster_error *error_out)
     void (*const handlers[SIGNAL_COUNT])(int) = {on_stop, on_stop, on_child,
                                                  SIG_IGN};
     muster_net *none = NULL;
-    if (!atomic_compare_exchange_strong(&signals.net, &none, net))
+    if (!atomic_compare_exchange_strong(&signals.net, &none, net)) {
         return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                 "another run owns this process's signals");
+    }
     atomic_store(&signals.stop, false);
     atomic_store(&signals.child, false);
     for (int i = 0; i < SIGNAL_COUNT; i++) {
@@ -96,8 +101,9 @@ muster_status muster_signals_start(muster_net *net, muster_error *error_out)
 
 void muster_signals_stop(void)
 {
-    if (atomic_load(&signals.net) == NULL)
+    if (atomic_load(&signals.net) == NULL) {
         return;
+    }
     put_back(SIGNAL_COUNT);
     atomic_store(&signals.net, NULL);
     muster_signals_remove_at_exit(NULL, NULL);

@@ -56,15 +56,18 @@ static char **make_environment(void)
 {
     static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
     size_t count = 0;
-    while (environ[count] != NULL)
+    while (environ[count] != NULL) {
         count++;
+    }
     char **copy = muster_mem_array(count + 2, sizeof *copy);
-    if (copy == NULL)
+    if (copy == NULL) {
         return NULL;
+    }
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!starts_with(environ[i], "OPENBLAS_NUM_THREADS="))
+        if (!starts_with(environ[i], "OPENBLAS_NUM_THREADS=")) {
             copy[kept++] = environ[i];
+        }
     }
     copy[kept] = one_thread;
     return copy;
@@ -77,21 +80,26 @@ static bool copy_arguments(const muster_crew_opts *opts, muster_crew *crew)
     size_t count = 0;
     for (; count < FIXED_ARGUMENTS; count++) {
         const char *text = fixed[count];
-        if (count == 0)
+        if (count == 0) {
             text = opts->program;
-        if (count == 2)
+        }
+        if (count == 2) {
             text = opts->address;
+        }
         crew->arguments[count] = muster_mem_string(text);
-        if (crew->arguments[count] == NULL)
+        if (crew->arguments[count] == NULL) {
             return false;
+        }
     }
     for (size_t i = 0; opts->arguments != NULL && opts->arguments[i] != NULL;
          i++, count++) {
-        if (count == ARGUMENTS_MAX)
+        if (count == ARGUMENTS_MAX) {
             return false;
+        }
         crew->arguments[count] = muster_mem_string(opts->arguments[i]);
-        if (crew->arguments[count] == NULL)
+        if (crew->arguments[count] == NULL) {
             return false;
+        }
     }
     return true;
 }
@@ -101,15 +109,17 @@ muster_status muster_crew_create(const muster_crew_opts *opts,
                                  muster_crew **crew_out)
 {
     muster_crew *crew = muster_mem_array(1, sizeof *crew);
-    if (crew == NULL)
+    if (crew == NULL) {
         goto out;
+    }
     crew->count = opts->count;
     crew->members = muster_mem_array(opts->count, sizeof(member));
     crew->environment = make_environment();
     crew->program = muster_mem_string(opts->program);
     if (crew->members == NULL || crew->environment == NULL ||
-        crew->program == NULL || !copy_arguments(opts, crew))
+        crew->program == NULL || !copy_arguments(opts, crew)) {
         goto out_crew;
+    }
     *crew_out = crew;
     return MUSTER_OK;
 
@@ -122,10 +132,12 @@ out:
 
 void muster_crew_free(muster_crew *crew)
 {
-    if (crew == NULL)
+    if (crew == NULL) {
         return;
-    for (size_t i = 0; i < ARGUMENTS_MAX; i++)
+    }
+    for (size_t i = 0; i < ARGUMENTS_MAX; i++) {
         muster_mem_free(crew->arguments[i]);
+    }
     muster_mem_free(crew->environment);
     muster_mem_free(crew->program);
     muster_mem_free(crew->members);
@@ -150,8 +162,9 @@ static _Noreturn void become_worker(const muster_crew *crew,
         (void)close_range(3, ~0u, 0);
         (void)execve(crew->program, arguments, crew->environment);
     }
-    if (write(STDERR_FILENO, failed, sizeof failed - 1) < 0)
+    if (write(STDERR_FILENO, failed, sizeof failed - 1) < 0) {
         _exit(127);
+    }
     _exit(127);
 }
 
@@ -170,12 +183,14 @@ muster_status muster_crew_spawn(muster_crew *crew, uint32_t worker,
     arguments[WORKER_AT] = number;
     pid_t parent = getpid();
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
         become_worker(crew, arguments, parent);
-    if (pid < 0)
+    }
+    if (pid < 0) {
         return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                 "cannot start worker %u: fork: %s", worker,
                                 strerror(errno));
+    }
     crew->members[worker] = (member){pid, false};
     return MUSTER_OK;
 }
@@ -183,23 +198,26 @@ muster_status muster_crew_spawn(muster_crew *crew, uint32_t worker,
 void muster_crew_signal(muster_crew *crew, uint32_t worker, int number)
 {
     member *one = &crew->members[worker];
-    if (one->pid == 0)
+    if (one->pid == 0) {
         return;
-    if (number == SIGKILL || number == SIGTERM)
+    }
+    if (number == SIGKILL || number == SIGTERM) {
         one->doomed = true;
+    }
     (void)kill(one->pid, number);
 }
 
 static void tell_end(uint32_t worker, const member *one, int status)
 {
-    if (WIFSIGNALED(status) && !one->doomed)
+    if (WIFSIGNALED(status) && !one->doomed) {
         muster_log(MUSTER_LOG_WARN, "worker %u (pid %ld) was ended by %s",
                    worker, (long)one->pid, strsignal(WTERMSIG(status)));
-    else if (WIFEXITED(status) && WEXITSTATUS(status) != 0 && !one->doomed)
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) != 0 && !one->doomed) {
         muster_log(MUSTER_LOG_WARN,
                    "worker %u (pid %ld) ended with exit code"
                    " %d",
                    worker, (long)one->pid, WEXITSTATUS(status));
+    }
 }
 
 void muster_crew_reap(muster_crew *crew)
@@ -207,8 +225,9 @@ void muster_crew_reap(muster_crew *crew)
     for (uint32_t w = 0; w < crew->count; w++) {
         member *one = &crew->members[w];
         int status = 0;
-        if (one->pid == 0 || waitpid(one->pid, &status, WNOHANG) != one->pid)
+        if (one->pid == 0 || waitpid(one->pid, &status, WNOHANG) != one->pid) {
             continue;
+        }
         tell_end(w, one, status);
         one->pid = 0;
     }
@@ -217,15 +236,17 @@ void muster_crew_reap(muster_crew *crew)
 uint32_t muster_crew_alive(const muster_crew *crew)
 {
     uint32_t alive = 0;
-    for (uint32_t w = 0; w < crew->count; w++)
+    for (uint32_t w = 0; w < crew->count; w++) {
         alive += crew->members[w].pid != 0;
+    }
     return alive;
 }
 
 static void signal_all(muster_crew *crew, int number)
 {
-    for (uint32_t w = 0; w < crew->count; w++)
+    for (uint32_t w = 0; w < crew->count; w++) {
         muster_crew_signal(crew, w, number);
+    }
 }
 
 /* Reap until all are gone (true) or the time is over. SIGCHLD is let in only
@@ -242,10 +263,12 @@ static bool wait_for_all(muster_crew *crew, int64_t limit_ns)
         muster_crew_reap(crew);
         gone = muster_crew_alive(crew) == 0;
         int64_t left = until_ns - muster_clock_ns();
-        if (gone || left <= 0)
+        if (gone || left <= 0) {
             break;
-        if (left > WAIT_SLICE_NS)
+        }
+        if (left > WAIT_SLICE_NS) {
             left = WAIT_SLICE_NS; // also when SIGCHLD has no handler
+        }
         struct timespec slice = {0, (long)left};
         (void)ppoll(NULL, 0, &slice, &before);
     }
@@ -255,18 +278,22 @@ static bool wait_for_all(muster_crew *crew, int64_t limit_ns)
 
 void muster_crew_end(muster_crew *crew)
 {
-    if (crew == NULL)
+    if (crew == NULL) {
         return;
+    }
     signal_all(crew, SIGCONT);
-    if (wait_for_all(crew, GO_BY_ITSELF_NS))
+    if (wait_for_all(crew, GO_BY_ITSELF_NS)) {
         return;
+    }
     signal_all(crew, SIGTERM);
-    if (wait_for_all(crew, GO_WHEN_ASKED_NS))
+    if (wait_for_all(crew, GO_WHEN_ASKED_NS)) {
         return;
+    }
     signal_all(crew, SIGKILL);
     for (uint32_t w = 0; w < crew->count; w++) {
-        if (crew->members[w].pid != 0)
+        if (crew->members[w].pid != 0) {
             (void)waitpid(crew->members[w].pid, NULL, 0);
+        }
         crew->members[w].pid = 0;
     }
 }

@@ -30,9 +30,10 @@ muster_status muster_tally_init(uint32_t workers, muster_tally *tally_out)
         muster_tally_fini(tally_out);
         return MUSTER_ERR_NO_MEMORY;
     }
-    for (uint32_t w = 0; w < workers; w++)
+    for (uint32_t w = 0; w < workers; w++) {
         tally.workers[w].compute_ms =
             tally.samples + (size_t)w * MUSTER_TALLY_SAMPLE_MAX;
+    }
     return MUSTER_OK;
 }
 
@@ -49,21 +50,25 @@ void muster_tally_fini(muster_tally *tally)
 static void count_answer(muster_tally *tally, const muster_report *report)
 {
     uint32_t number = report->as.answer.worker;
-    if (number >= tally->worker_count)
+    if (number >= tally->worker_count) {
         return;
+    }
     muster_tally_worker *worker = &tally->workers[number];
-    if (report->as.answer.late)
+    if (report->as.answer.late) {
         worker->late++;
-    else
+    } else {
         worker->on_time++;
+    }
     double ms = report->as.answer.compute_ms;
     worker->compute_last_ms = ms;
     uint64_t seen = worker->compute_seen++;
     uint64_t at = seen;
-    if (seen >= MUSTER_TALLY_SAMPLE_MAX)
+    if (seen >= MUSTER_TALLY_SAMPLE_MAX) {
         at = muster_rng_at(number, SAMPLE_STREAM, seen) % (seen + 1);
-    if (at < MUSTER_TALLY_SAMPLE_MAX)
+    }
+    if (at < MUSTER_TALLY_SAMPLE_MAX) {
         worker->compute_ms[at] = (float)ms;
+    }
 }
 
 static muster_status count_step(muster_tally *tally,
@@ -78,19 +83,22 @@ static muster_status count_step(muster_tally *tally,
     tally->bytes_down += report->as.end.bytes_down;
     tally->messages_up += report->as.end.messages_up;
     tally->bytes_moved += report->as.end.bytes_moved;
-    if (report->as.end.grad_err > tally->grad_err_max)
+    if (report->as.end.grad_err > tally->grad_err_max) {
         tally->grad_err_max = report->as.end.grad_err;
+    }
     float *slot = muster_vec_push(&tally->step_ms);
-    if (slot == NULL)
+    if (slot == NULL) {
         return MUSTER_ERR_NO_MEMORY;
+    }
     *slot = (float)report->as.end.step_ms;
     return MUSTER_OK;
 }
 
 static void count_worker(muster_tally *tally, const muster_report *report)
 {
-    if (report->as.worker.worker >= tally->worker_count)
+    if (report->as.worker.worker >= tally->worker_count) {
         return;
+    }
     muster_tally_worker *worker = &tally->workers[report->as.worker.worker];
     switch (report->as.worker.change) {
     case MUSTER_WORKER_JOINED:
@@ -108,8 +116,9 @@ static void count_worker(muster_tally *tally, const muster_report *report)
 
 static void count_begin(muster_tally *tally)
 {
-    for (uint32_t w = 0; w < tally->worker_count; w++)
+    for (uint32_t w = 0; w < tally->worker_count; w++) {
         tally->workers[w].ready_steps += tally->workers[w].ready;
+    }
 }
 
 muster_status muster_tally_report(muster_tally *tally,
@@ -148,8 +157,9 @@ static int compare_floats(const void *left, const void *right)
 
 double muster_quantile(float *values, size_t count, double p)
 {
-    if (count == 0)
+    if (count == 0) {
         return NAN;
+    }
     qsort(values, count, sizeof *values, compare_floats);
     size_t rank = (size_t)ceil(p * (double)count);
     return (double)values[rank > 0 ? rank - 1 : 0];
@@ -167,8 +177,9 @@ double muster_tally_compute_ms(muster_tally *tally, uint32_t worker)
 
 double muster_tally_straggle_rate(const muster_tally *tally, uint32_t worker)
 {
-    if (tally->steps == 0)
+    if (tally->steps == 0) {
         return 0;
+    }
     double heard =
         (double)tally->workers[worker].on_time / (double)tally->steps;
     return heard < 1 ? 1 - heard : 0;
@@ -177,8 +188,9 @@ double muster_tally_straggle_rate(const muster_tally *tally, uint32_t worker)
 static muster_worker_class classify(const muster_tally_worker *worker,
                                     double compute_ms, double typical_ms)
 {
-    if (!worker->joined)
+    if (!worker->joined) {
         return MUSTER_CLASS_LOST;
+    }
     bool silent =
         worker->compute_seen == 0 && worker->ready_steps >= SILENT_STEPS;
     bool slow = compute_ms > SLOW_FACTOR * typical_ms; // false for NAN
@@ -190,13 +202,15 @@ void muster_tally_classes(muster_tally *tally, muster_worker_class *classes_out)
     size_t known = 0;
     for (uint32_t w = 0; w < tally->worker_count; w++) {
         double ms = muster_tally_compute_ms(tally, w);
-        if (!isnan(ms))
+        if (!isnan(ms)) {
             tally->medians[known++] = (float)ms;
+        }
     }
     double typical = muster_quantile(tally->medians, known, 0.5);
-    for (uint32_t w = 0; w < tally->worker_count; w++)
+    for (uint32_t w = 0; w < tally->worker_count; w++) {
         classes_out[w] = classify(&tally->workers[w],
                                   muster_tally_compute_ms(tally, w), typical);
+    }
 }
 
 const char *muster_worker_class_name(muster_worker_class class_of)

@@ -29,8 +29,9 @@ static void find_earliest(muster_timers *timers)
     const timer *all = timers->list.data;
     int64_t earliest = MUSTER_TIMER_NEVER;
     for (size_t i = 0; i < timers->list.count; i++) {
-        if (all[i].at_ns < earliest)
+        if (all[i].at_ns < earliest) {
             earliest = all[i].at_ns;
+        }
     }
     timers->earliest_ns = earliest;
 }
@@ -47,17 +48,20 @@ muster_status muster_timers_set(muster_timers *timers, uint32_t id,
 {
     timer *all = timers->list.data;
     size_t index = 0;
-    while (index < timers->list.count && all[index].id != id)
+    while (index < timers->list.count && all[index].id != id) {
         index++;
+    }
     if (index < timers->list.count) {
-        if (at_ns < 0)
+        if (at_ns < 0) {
             remove_at(timers, index);
-        else
+        } else {
             all[index].at_ns = at_ns;
+        }
     } else if (at_ns >= 0) {
         timer *added = muster_vec_push(&timers->list);
-        if (added == NULL)
+        if (added == NULL) {
             return MUSTER_ERR_NO_MEMORY;
+        }
         added->id = id;
         added->at_ns = at_ns;
     }
@@ -67,12 +71,14 @@ muster_status muster_timers_set(muster_timers *timers, uint32_t id,
 
 bool muster_timers_pop(muster_timers *timers, int64_t now_ns, uint32_t *id_out)
 {
-    if (timers->earliest_ns > now_ns)
+    if (timers->earliest_ns > now_ns) {
         return false;
+    }
     const timer *all = timers->list.data;
     size_t index = 0;
-    while (all[index].at_ns != timers->earliest_ns)
+    while (all[index].at_ns != timers->earliest_ns) {
         index++;
+    }
     *id_out = all[index].id;
     remove_at(timers, index);
     find_earliest(timers);

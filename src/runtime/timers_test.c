@@ -54,8 +54,9 @@ static void random_histories_agree_with_a_table(void **state)
     int64_t table[IDS];
     muster_timers timers = muster_timers_make();
     muster_rng rng = muster_rng_make(11, 1);
-    for (int i = 0; i < IDS; i++)
+    for (int i = 0; i < IDS; i++) {
         table[i] = MUSTER_TIMER_NEVER;
+    }
     for (int round = 0; round < 5000; round++) {
         uint32_t id = (uint32_t)muster_rng_below(&rng, IDS);
         int64_t at = (int64_t)muster_rng_below(&rng, 1000) - 100;
@@ -69,8 +70,9 @@ static void random_histories_agree_with_a_table(void **state)
             last = table[popped];
             table[popped] = MUSTER_TIMER_NEVER;
         }
-        for (int i = 0; i < IDS; i++)
+        for (int i = 0; i < IDS; i++) {
             assert_true(table[i] > now);
+        }
     }
     muster_timers_fini(&timers);
 }
