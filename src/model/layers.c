@@ -391,6 +391,7 @@ static void forward(const layers *net, const float *theta,
                     float *outs[MUSTER_LAYERS_MAX])
 {
     uint32_t n = rows->count;
+    MUSTER_ASSERT(net->count > 0);
     for (uint32_t l = 0; l < net->count; l++) {
         uint32_t width = net->sizes[l + 1];
         const float *w = theta + net->weights[l];
