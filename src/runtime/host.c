@@ -22,7 +22,7 @@
 #include "runtime/timers.h"
 #include "wire/message.h"
 
-#define FLUSH_NS MUSTER_NS_PER_S
+#define FLUSH_NS (250 * MUSTER_NS_PER_MS)
 
 /* A connection being made, until it is up or down. */
 typedef struct dial {
@@ -55,7 +55,6 @@ struct muster_host {
     size_t pending_next;
     muster_vec dials; // of dial
     ticket *free_tickets;
-    muster_vec peers; // of muster_peer: those that are up
     size_t unsent;
     bool delivering;
     bool stop_given;
@@ -97,19 +96,6 @@ static void add_down(muster_host *host, muster_peer peer, muster_status status,
     add_pending(host, &event, reason);
 }
 
-/* A connection is over. */
-static void forget_peer(muster_host *host, muster_peer peer)
-{
-    muster_peer *all = host->peers.data;
-    for (size_t i = 0; i < host->peers.count; i++) {
-        if (all[i] == peer) {
-            all[i] = all[host->peers.count - 1];
-            host->peers.count--;
-            return;
-        }
-    }
-}
-
 /* The token of a connection being made, 0 when there is no such one. */
 static uint64_t take_dial(muster_host *host, muster_peer peer)
 {
@@ -132,7 +118,6 @@ static void expel(muster_host *host, muster_peer peer, muster_status status,
     muster_log(MUSTER_LOG_WARN, "dropping %s: %s",
                muster_net_peer_name(host->net, peer), reason);
     muster_net_drop(host->net, peer);
-    forget_peer(host, peer);
     add_down(host, peer, status, reason);
 }
 
@@ -268,7 +253,6 @@ static void carry_out(muster_host *host, muster_action *action)
     case MUSTER_ACTION_DROP:
         muster_net_drop(host->net, action->as.drop.peer);
         (void)take_dial(host, action->as.drop.peer);
-        forget_peer(host, action->as.drop.peer);
         break;
     case MUSTER_ACTION_SET_TIMER:
         if (muster_timers_set(&host->timers, action->as.timer.id,
@@ -341,12 +325,6 @@ static void deliver(muster_host *host, muster_event *event)
 static void on_up(void *context, muster_peer peer, int incoming)
 {
     muster_host *host = context;
-    muster_peer *added = muster_vec_push(&host->peers);
-    if (added == NULL) {
-        out_of_memory(host);
-        return;
-    }
-    *added = peer;
     muster_event event = {.kind = MUSTER_EVENT_PEER_UP, .peer = peer};
     event.as.up.incoming = incoming != 0;
     event.as.up.token = take_dial(host, peer);
@@ -378,7 +356,6 @@ static void on_down(void *context, muster_peer peer, muster_status status,
 {
     muster_host *host = context;
     uint64_t token = take_dial(host, peer);
-    forget_peer(host, peer);
     muster_event event = {.kind = MUSTER_EVENT_PEER_DOWN, .peer = peer};
     event.as.down.status = status;
     event.as.down.reason = reason;
@@ -458,11 +435,11 @@ static muster_status turn(muster_host *host)
     return MUSTER_OK;
 }
 
-/* Let what was sent reach the peers, and them go, for a bounded time. */
-static void flush(muster_host *host, bool wait_for_peers)
+/* Let what was sent leave, for a bounded time. */
+static void flush(muster_host *host)
 {
     int64_t until_ns = muster_clock_ns() + FLUSH_NS;
-    while (host->unsent > 0 || (wait_for_peers && host->peers.count > 0)) {
+    while (host->unsent > 0) {
         int64_t left = time_left(until_ns);
         if (left == 0 || muster_net_poll(host->net, left) < 0) {
             return;
@@ -518,7 +495,7 @@ muster_status muster_host_run(muster_host *host, const muster_host_work *work,
     }
     host->role = work->role;
     status = run_turns(host, error_out);
-    flush(host, work->wait_for_peers);
+    flush(host);
     muster_compute_stop(host->compute);
     host->compute = NULL;
     return status;
@@ -547,7 +524,6 @@ muster_status muster_host_open(const muster_host_opts *opts,
     host->actions = muster_actions_make();
     host->pending = muster_vec_make(sizeof(pending_event));
     host->dials = muster_vec_make(sizeof(dial));
-    host->peers = muster_vec_make(sizeof(muster_peer));
     muster_status status =
         muster_net_open(&opts->net, &callbacks, host, error_out, &host->net);
     if (status < 0) {
@@ -573,7 +549,6 @@ void muster_host_close(muster_host *host)
     muster_actions_fini(&host->actions);
     muster_vec_fini(&host->pending);
     muster_vec_fini(&host->dials);
-    muster_vec_fini(&host->peers);
     muster_mem_free(host);
 }
 

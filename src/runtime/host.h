@@ -15,7 +15,7 @@
  *                are carried out before the next. A peer whose bytes are not a
  *                message, or whose queue is full, is dropped and named. After
  *                the role's STOP, what it had sent is flushed, for at most a
- *                second; then the compute thread is gone and run returns.
+ *                quarter of a second; then the compute thread is gone and run returns.
  *   Ownership    Role and engine are lent for the run.
  *   Threads      The caller's is the network thread.
  *   Allocation   A steady step allocates nothing.
@@ -50,8 +50,7 @@ typedef struct muster_host_work {
     muster_role role;
     muster_compute_engine engine;
     muster_compute_slowness slowness;
-    uint32_t queue_max;  // jobs under way at once
-    bool wait_for_peers; // at the end, until they have gone (a second at most)
+    uint32_t queue_max; // jobs under way at once
 } muster_host_work;
 
 MUSTER_CHECKED muster_status muster_host_open(const muster_host_opts *opts,

@@ -126,15 +126,15 @@ void muster_train_on_report(void *context, const muster_report *report)
     }
 }
 
-/* With every local worker gone and none to come, waiting is in vain. */
+/* With every local worker dead and none to come, waiting is in vain. */
 static void check_crew(muster_train_state *train)
 {
-    if (muster_crew_alive(train->crew) > 0) {
+    if (!muster_crew_is_lost(train->crew)) {
         return;
     }
     muster_error error;
     (void)muster_error_set(&error, MUSTER_ERR_QUORUM,
-                           "all %" PRIu32 " local workers have ended",
+                           "all %" PRIu32 " local workers have died",
                            train->code_info.workers);
     muster_host_fail(train->host, &error);
 }

@@ -33,6 +33,7 @@ enum { ARGUMENTS_MAX = 64 };
 typedef struct member {
     pid_t pid;   // 0: none runs
     bool doomed; // killed on purpose: no surprise when it ends
+    bool clean;  // the last one ended with exit code 0
 } member;
 
 struct muster_crew {
@@ -191,7 +192,7 @@ muster_status muster_crew_spawn(muster_crew *crew, uint32_t worker,
                                 "cannot start worker %u: fork: %s", worker,
                                 strerror(errno));
     }
-    crew->members[worker] = (member){pid, false};
+    crew->members[worker] = (member){.pid = pid};
     return MUSTER_OK;
 }
 
@@ -230,6 +231,7 @@ void muster_crew_reap(muster_crew *crew)
         }
         tell_end(w, one, status);
         one->pid = 0;
+        one->clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     }
 }
 
@@ -240,6 +242,16 @@ uint32_t muster_crew_alive(const muster_crew *crew)
         alive += crew->members[w].pid != 0;
     }
     return alive;
+}
+
+bool muster_crew_is_lost(const muster_crew *crew)
+{
+    for (uint32_t w = 0; w < crew->count; w++) {
+        if (crew->members[w].pid != 0 || crew->members[w].clean) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static void signal_all(muster_crew *crew, int number)

@@ -53,6 +53,9 @@ void muster_crew_reap(muster_crew *crew);
 /* How many run (or are stopped). */
 uint32_t muster_crew_alive(const muster_crew *crew);
 
+/* Has every one of them died? (Those told to go end with exit code 0.) */
+bool muster_crew_is_lost(const muster_crew *crew);
+
 /* End all: wake those stopped, give each a moment to go by itself, ask with
  * SIGTERM, insist with SIGKILL. Takes at most about three seconds. */
 void muster_crew_end(muster_crew *crew);

@@ -252,7 +252,6 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
             .slowness = {0, 1},
             // At the start every worker may be sent all of its parts.
             .queue_max = (uint32_t)(parts < 60000 ? parts : 60000) + 64,
-            .wait_for_peers = true,
         };
         status = muster_host_run(train->host, &work, error_out);
     }
