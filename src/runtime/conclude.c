@@ -11,6 +11,38 @@
 #include "base/mem.h"
 #include "runtime/train.h"
 
+/* From the newest checkpoint; lines of later steps are cut off. */
+static muster_status go_on(muster_train_state *train, muster_error *error_out)
+{
+    muster_blob *role = NULL;
+    muster_status status = muster_executor_restore(
+        train->executor,
+        muster_run_folder_path(train->folder, MUSTER_RUN_CHECKPOINT), error_out,
+        &role);
+    if (status < 0) {
+        return status;
+    }
+    muster_blob_unref(role); // a new life draws its own run number
+    uint64_t step = muster_executor_describe(train->executor).step;
+    muster_log(MUSTER_LOG_INFO, "going on from step %" PRIu64, step);
+    return muster_run_folder_cut(train->folder, step, train->tally.summary,
+                                 error_out);
+}
+
+static muster_status write_config(muster_train_state *train,
+                                  muster_error *error_out)
+{
+    char *json = muster_config_to_json(train->config);
+    if (json == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for config.json");
+    }
+    muster_status status = muster_run_folder_write(
+        train->folder, MUSTER_RUN_CONFIG, json, error_out);
+    muster_config_text_free(json);
+    return status;
+}
+
 muster_status muster_train_open_folder(muster_train_state *train,
                                        muster_error *error_out)
 {
@@ -23,21 +55,17 @@ muster_status muster_train_open_folder(muster_train_state *train,
     muster_status status =
         muster_run_folder_open(dir, resume, error_out, &train->folder);
     if (status == MUSTER_OK && resume) {
-        status = muster_run_folder_cut(train->folder, train->job.step,
-                                       train->tally.summary, error_out);
+        status = go_on(train, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_executor_snapshot_to(
+            train->executor,
+            muster_run_folder_path(train->folder, MUSTER_RUN_CHECKPOINT));
     }
     if (status < 0) {
         return status;
     }
-    char *json = muster_config_to_json(config);
-    if (json == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for config.json");
-    }
-    status = muster_run_folder_write(train->folder, MUSTER_RUN_CONFIG, json,
-                                     error_out);
-    muster_config_text_free(json);
-    return status;
+    return write_config(train, error_out);
 }
 
 /* What the end of a run needs per worker and part, in one allocation each. */

@@ -21,18 +21,25 @@
     (void)snprintf((text) + strlen(text), \
                    MUSTER_PROGRESS_TEXT_MAX - strlen(text), __VA_ARGS__)
 
-muster_status muster_progress_init(uint32_t workers, uint64_t first,
-                                   uint64_t last, int64_t now_ns,
+muster_status muster_progress_init(uint32_t workers,
                                    muster_progress *progress_out)
 {
-    muster_progress progress = {
-        .first = first, .last = last, .told_ns = now_ns, .classes_ns = now_ns};
+    muster_progress progress = {.rate = 0};
     progress.classes = muster_mem_array(workers, sizeof *progress.classes);
     if (progress.classes == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     *progress_out = progress;
     return MUSTER_OK;
+}
+
+void muster_progress_span(muster_progress *progress, uint64_t first,
+                          uint64_t last, int64_t now_ns)
+{
+    progress->first = first;
+    progress->last = last;
+    progress->told_ns = now_ns;
+    progress->classes_ns = now_ns;
 }
 
 void muster_progress_fini(muster_progress *progress)

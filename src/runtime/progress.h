@@ -30,9 +30,12 @@ typedef struct muster_progress {
 } muster_progress;
 
 MUSTER_CHECKED muster_status
-muster_progress_init(uint32_t workers, uint64_t first, uint64_t last,
-                     int64_t now_ns, muster_progress *progress_out);
+muster_progress_init(uint32_t workers, muster_progress *progress_out);
 void muster_progress_fini(muster_progress *progress);
+
+/* The steps ahead, and that time runs from now on. */
+void muster_progress_span(muster_progress *progress, uint64_t first,
+                          uint64_t last, int64_t now_ns);
 
 /* A step has ended: tell when it is time to. */
 void muster_progress_step(muster_progress *progress, muster_tally *tally,

@@ -108,7 +108,8 @@ static void the_progress_line_names_the_slow_and_the_lost(void **state)
     (void)state;
     muster_tally tally = four_workers();
     muster_progress progress;
-    assert_int_equal(muster_progress_init(4, 0, 100, 0, &progress), MUSTER_OK);
+    assert_int_equal(muster_progress_init(4, &progress), MUSTER_OK);
+    muster_progress_span(&progress, 0, 100, 0);
     muster_progress_step(&progress, &tally, 2 * MUSTER_NS_PER_S);
     assert_true(fabs(progress.rate - 5) < 1e-9);
     char text[MUSTER_PROGRESS_TEXT_MAX];

@@ -83,9 +83,7 @@ static muster_status make_counts(muster_train_state *train,
     uint32_t workers = train->code_info.workers;
     muster_status status = muster_tally_init(workers, &train->tally);
     if (status == MUSTER_OK) {
-        status =
-            muster_progress_init(workers, train->job.step, train->job.steps,
-                                 muster_clock_ns(), &train->progress);
+        status = muster_progress_init(workers, &train->progress);
     }
     if (status < 0) {
         return muster_error_set(error_out, status, "no memory for the counts");
@@ -271,6 +269,11 @@ static muster_status prepare(muster_train_state *train, muster_error *error_out)
     }
     if (status == MUSTER_OK) {
         status = muster_train_open_folder(train, error_out);
+    }
+    if (status == MUSTER_OK) {
+        train->job = muster_executor_describe(train->executor);
+        muster_progress_span(&train->progress, train->job.step,
+                             train->job.steps, muster_clock_ns());
     }
     if (status == MUSTER_OK) {
         status = make_role(train, error_out);
