@@ -47,22 +47,21 @@ static muster_status fail_memory(const char *name, muster_error *error_out)
                             "%s: out of memory while reading", name);
 }
 
-static muster_status create(const char *name, muster_error *error_out,
-                            muster_source **source_out)
+// NULL when out of memory.
+static muster_source *create(const char *name)
 {
     muster_source *source = muster_mem_array(1, sizeof(*source));
     if (source == NULL) {
-        return fail_memory(name, error_out);
+        return NULL;
     }
     source->capacity = BUFFER_BYTES;
     source->name = muster_mem_string(name);
     source->buffer = muster_mem_resize(NULL, source->capacity + 1, 1);
     if (source->name == NULL || source->buffer == NULL) {
         muster_source_close(source);
-        return fail_memory(name, error_out);
+        return NULL;
     }
-    *source_out = source;
-    return MUSTER_OK;
+    return source;
 }
 
 static uint64_t total_max(int fd, uint64_t file_bytes)
@@ -102,15 +101,12 @@ muster_status muster_source_open(const char *path, muster_error *error_out,
     if (status != MUSTER_OK) {
         return status;
     }
-    muster_source *source = NULL;
-    status = create(path, error_out, &source);
-    if (status != MUSTER_OK) {
-        close(fd);
-        return status;
+    muster_source *source = create(path);
+    if (source != NULL) {
+        source->total_max = total_max(fd, file_bytes);
+        source->file = gzdopen(fd, "rb");
     }
-    source->total_max = total_max(fd, file_bytes);
-    source->file = gzdopen(fd, "rb");
-    if (source->file == NULL) {
+    if (source == NULL || source->file == NULL) {
         close(fd);
         muster_source_close(source);
         return fail_memory(path, error_out);
@@ -124,13 +120,15 @@ muster_status muster_source_open_memory(const char *name, const void *bytes,
                                         size_t size, muster_error *error_out,
                                         muster_source **source_out)
 {
-    muster_status status = create(name, error_out, source_out);
-    if (status == MUSTER_OK) {
-        (*source_out)->memory = bytes;
-        (*source_out)->memory_left = size;
-        (*source_out)->total_max = size;
+    muster_source *source = create(name);
+    if (source == NULL) {
+        return fail_memory(name, error_out);
     }
-    return status;
+    source->memory = bytes;
+    source->memory_left = size;
+    source->total_max = size;
+    *source_out = source;
+    return MUSTER_OK;
 }
 
 void muster_source_close(muster_source *source)
