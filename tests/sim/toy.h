@@ -162,17 +162,14 @@ static void toy_update(toy *t, const muster_job *job)
     }
 }
 
-static void toy_snapshot(toy *t, uint32_t host, uint64_t step)
+static void toy_snapshot(toy *t, const muster_job *job)
 {
-    muster_vec bytes = muster_vec_make(1);
-    muster_role role = muster_sim_role(t->sim, host);
-    MUSTER_ASSERT(role.ops->save(role.state, &bytes) == MUSTER_OK);
-    MUSTER_ASSERT(bytes.count <= sizeof(t->disk.role));
-    memcpy(t->disk.role, bytes.data, bytes.count);
-    t->disk.role_bytes = bytes.count;
-    t->disk.step = step;
+    MUSTER_ASSERT(job->input != NULL &&
+                  job->input->bytes <= sizeof(t->disk.role));
+    memcpy(t->disk.role, job->input->data, job->input->bytes);
+    t->disk.role_bytes = job->input->bytes;
+    t->disk.step = job->step;
     memcpy(t->disk.theta, t->theta, sizeof(t->theta));
-    muster_vec_fini(&bytes);
 }
 
 static int64_t toy_begin(void *context, uint32_t host, muster_job *job)
@@ -222,7 +219,7 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         break;
     case MUSTER_JOB_SNAPSHOT:
         t->snapshots++;
-        toy_snapshot(t, host, job->step);
+        toy_snapshot(t, job);
         break;
     case MUSTER_JOB_EVALUATE:
         result->loss = t->theta[0];
