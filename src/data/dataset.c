@@ -183,18 +183,18 @@ static muster_status find_test(const char *spec, const char *train_spec,
     return status;
 }
 
-muster_status muster_dataset_load_test(const char *spec, const char *train_spec,
-                                       const muster_dataset *train,
-                                       muster_error *error_out,
-                                       muster_dataset **dataset_out)
+// A test set: found by find_test, or the generator's held-out samples (whoever
+// names the generator for tests means samples kept apart from training).
+static muster_status load_later(const char *spec, const char *train_spec,
+                                uint32_t features, const muster_labels *labels,
+                                muster_error *error_out,
+                                muster_dataset **dataset_out)
 {
     muster_table table = {0};
     char *path = NULL;
     const char *name = spec != NULL ? spec : train_spec;
     muster_status status;
     if (muster_synthetic_is(name)) {
-        // The generator's training samples can be asked for by name too, but
-        // whoever gives a spec for tests means samples kept apart.
         status = muster_synthetic_make(name, true, error_out, &table);
     } else {
         status = find_test(spec, train_spec, error_out, &path);
@@ -204,16 +204,47 @@ muster_status muster_dataset_load_test(const char *spec, const char *train_spec,
         name = path != NULL ? path : name;
     }
     if (status == MUSTER_OK && table.samples > 0) {
-        status =
-            agree_on_features(&table, train->table.features, name, error_out);
+        status = agree_on_features(&table, features, name, error_out);
     }
     if (status == MUSTER_OK && table.samples == 0) {
         *dataset_out = NULL;
     } else if (status == MUSTER_OK) {
-        status = create(&table, name, &train->labels, error_out, dataset_out);
+        status = create(&table, name, labels, error_out, dataset_out);
     }
     muster_table_fini(&table);
     muster_mem_free(path);
+    return status;
+}
+
+muster_status muster_dataset_load_test(const char *spec, const char *train_spec,
+                                       const muster_dataset *train,
+                                       muster_error *error_out,
+                                       muster_dataset **dataset_out)
+{
+    return load_later(spec, train_spec, train->table.features, &train->labels,
+                      error_out, dataset_out);
+}
+
+muster_status muster_dataset_load_as(const char *spec,
+                                     const muster_dataset_form *form,
+                                     muster_error *error_out,
+                                     muster_dataset **dataset_out)
+{
+    muster_labels labels;
+    muster_status status = muster_labels_from_values(
+        form->class_values, form->classes, error_out, &labels);
+    muster_dataset *dataset = NULL;
+    if (status == MUSTER_OK) {
+        status = load_later(spec, spec, form->features, &labels, error_out,
+                            &dataset);
+    }
+    if (status == MUSTER_OK && dataset == NULL) {
+        status = muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                  "%s: no samples are held out", spec);
+    }
+    if (status == MUSTER_OK) {
+        *dataset_out = dataset;
+    }
     return status;
 }
 
