@@ -163,19 +163,19 @@ static muster_status agree_on_features(muster_table *table, uint32_t features,
     return MUSTER_OK;
 }
 
-// The file of the test set; NULL when there is none. A folder means the test
-// set in it, or else the one file that it holds.
-static muster_status find_test(const char *spec, const char *train_spec,
+// The file of the test set. Beside a training set there may be none: NULL. One
+// that is named itself is the file, or for a folder the test set in it, or
+// else the one file that it holds.
+static muster_status find_test(const char *spec, bool beside,
                                muster_error *error_out, char **path_out)
 {
-    const char *from = spec != NULL ? spec : train_spec;
     char *path = NULL;
-    muster_status status = muster_find_train(from, error_out, &path);
-    bool is_file = status == MUSTER_OK && strcmp(path, from) == 0;
-    if (status == MUSTER_OK && (spec == NULL || !is_file)) {
+    muster_status status = muster_find_train(spec, error_out, &path);
+    bool is_file = status == MUSTER_OK && strcmp(path, spec) == 0;
+    if (status == MUSTER_OK && (beside || !is_file)) {
         status = muster_find_test(path, error_out, path_out);
     }
-    if (status == MUSTER_OK && spec != NULL && *path_out == NULL) {
+    if (status == MUSTER_OK && !beside && *path_out == NULL) {
         *path_out = path;
         return MUSTER_OK;
     }
@@ -185,19 +185,19 @@ static muster_status find_test(const char *spec, const char *train_spec,
 
 // A test set: found by find_test, or the generator's held-out samples (whoever
 // names the generator for tests means samples kept apart from training).
-static muster_status load_later(const char *spec, const char *train_spec,
+static muster_status load_later(const char *spec, bool beside,
                                 uint32_t features, const muster_labels *labels,
                                 muster_error *error_out,
                                 muster_dataset **dataset_out)
 {
     muster_table table = {0};
     char *path = NULL;
-    const char *name = spec != NULL ? spec : train_spec;
+    const char *name = spec;
     muster_status status;
-    if (muster_synthetic_is(name)) {
-        status = muster_synthetic_make(name, true, error_out, &table);
+    if (muster_synthetic_is(spec)) {
+        status = muster_synthetic_make(spec, true, error_out, &table);
     } else {
-        status = find_test(spec, train_spec, error_out, &path);
+        status = find_test(spec, beside, error_out, &path);
         if (status == MUSTER_OK && path != NULL) {
             status = read_file(path, error_out, &table);
         }
@@ -221,8 +221,9 @@ muster_status muster_dataset_load_test(const char *spec, const char *train_spec,
                                        muster_error *error_out,
                                        muster_dataset **dataset_out)
 {
-    return load_later(spec, train_spec, train->table.features, &train->labels,
-                      error_out, dataset_out);
+    bool beside = spec == NULL;
+    return load_later(beside ? train_spec : spec, beside, train->table.features,
+                      &train->labels, error_out, dataset_out);
 }
 
 muster_status muster_dataset_load_as(const char *spec,
@@ -235,7 +236,7 @@ muster_status muster_dataset_load_as(const char *spec,
         form->class_values, form->classes, error_out, &labels);
     muster_dataset *dataset = NULL;
     if (status == MUSTER_OK) {
-        status = load_later(spec, spec, form->features, &labels, error_out,
+        status = load_later(spec, false, form->features, &labels, error_out,
                             &dataset);
     }
     if (status == MUSTER_OK && dataset == NULL) {
