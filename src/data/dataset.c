@@ -17,6 +17,7 @@
 struct muster_dataset {
     muster_table table;
     muster_labels labels;
+    bool may_unlabel; // of a shape: what is read for it may have other labels
 };
 
 // Opens the labels of `path` and reads both files. `find` may leave labels
@@ -75,7 +76,8 @@ static muster_status read_file(const char *path, muster_error *error_out,
 
 // Takes the table over, on failure too.
 static muster_status create(muster_table *table, const char *name,
-                            const muster_labels *known, muster_error *error_out,
+                            const muster_labels *known, bool may_unlabel,
+                            muster_error *error_out,
                             muster_dataset **dataset_out)
 {
     muster_dataset *dataset = muster_mem_array(1, sizeof(*dataset));
@@ -97,6 +99,11 @@ static muster_status create(muster_table *table, const char *name,
     if (status == MUSTER_OK) {
         status = muster_labels_apply(&dataset->labels, name, error_out, samples,
                                      labels);
+    }
+    if (status == MUSTER_ERR_INPUT && may_unlabel) {
+        muster_mem_free(dataset->table.labels);
+        dataset->table.labels = NULL;
+        status = MUSTER_OK;
     }
     if (status != MUSTER_OK) {
         muster_dataset_free(dataset);
@@ -121,8 +128,8 @@ muster_status muster_dataset_load(const char *spec, muster_error *error_out,
         }
     }
     if (status == MUSTER_OK) {
-        status = create(&table, path != NULL ? path : spec, NULL, error_out,
-                        dataset_out);
+        status = create(&table, path != NULL ? path : spec, NULL, false,
+                        error_out, dataset_out);
     }
     muster_mem_free(path);
     return status;
@@ -210,10 +217,55 @@ muster_status muster_dataset_load_test(const char *spec, const char *train_spec,
     if (status == MUSTER_OK && table.samples == 0) {
         *dataset_out = NULL;
     } else if (status == MUSTER_OK) {
-        status = create(&table, name, &train->labels, error_out, dataset_out);
+        status = create(&table, name, &train->labels, train->may_unlabel,
+                        error_out, dataset_out);
     }
     muster_table_fini(&table);
     muster_mem_free(path);
+    return status;
+}
+
+static bool labels_of_shape(const muster_dataset_shape *shape,
+                            muster_labels *labels_out)
+{
+    *labels_out = (muster_labels){.classes = shape->classes};
+    float least = -MUSTER_LABELS_VALUE_MAX;
+    for (uint32_t c = 0; c < shape->classes; c++) {
+        float value = shape->class_values[c];
+        if (c >= MUSTER_LABELS_CLASSES_MAX || !(value >= least) ||
+            value > MUSTER_LABELS_VALUE_MAX || value != (float)(int)value) {
+            return false;
+        }
+        labels_out->values[c] = (int16_t)value;
+        least = value + 1;
+    }
+    return true;
+}
+
+muster_status muster_dataset_load_for(const char *spec,
+                                      const muster_dataset_shape *shape,
+                                      muster_error *error_out,
+                                      muster_dataset **dataset_out)
+{
+    muster_dataset *like = muster_mem_array(1, sizeof(*like));
+    if (like == NULL) {
+        return muster_table_fail_memory(spec, error_out);
+    }
+    like->table.features = shape->features;
+    like->may_unlabel = true;
+    muster_status status = MUSTER_OK;
+    if (!labels_of_shape(shape, &like->labels)) {
+        status = muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                  "%s: the model's classes are not integers in "
+                                  "-%d..%d, ascending",
+                                  spec, MUSTER_LABELS_VALUE_MAX,
+                                  MUSTER_LABELS_VALUE_MAX);
+    }
+    if (status == MUSTER_OK) {
+        status =
+            muster_dataset_load_test(spec, spec, like, error_out, dataset_out);
+    }
+    muster_mem_free(like);
     return status;
 }
 
@@ -260,7 +312,7 @@ muster_rows muster_dataset_rows(const muster_dataset *dataset, uint64_t first,
     muster_rows rows = {
         .count = count,
         .features = table->features,
-        .labels = table->labels + first,
+        .labels = table->labels != NULL ? table->labels + first : NULL,
     };
     if (table->sparse) {
         rows.offsets = table->offsets + first;
