@@ -247,6 +247,7 @@ muster_status muster_dataset_load_for(const char *spec,
                                       muster_error *error_out,
                                       muster_dataset **dataset_out)
 {
+    MUSTER_ASSERT(spec != NULL);
     muster_dataset *like = muster_mem_array(1, sizeof(*like));
     if (like == NULL) {
         return muster_table_fail_memory(spec, error_out);
