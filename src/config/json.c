@@ -92,7 +92,7 @@ char *muster_config_to_json(const muster_config *config)
                          JSON_INDENT(2) | JSON_REAL_PRECISION((size_t)digits))
             : NULL;
     char *copy = text != NULL ? muster_mem_string(text) : NULL;
-    free(text);
+    free(text); // heap: jansson's
     json_decref(object);
     return copy;
 }
