@@ -230,6 +230,7 @@ void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
     c->phase = MUSTER_PHASE_CLOSE;
     muster_act_timer(actions, MUSTER_TIMER_GRACE, -1);
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
+    muster_act_timer(actions, MUSTER_TIMER_WAIT, -1);
     close_next(c, event, actions);
 }
 
@@ -289,6 +290,8 @@ static void on_timer(muster_coordinator *c, const muster_event *event,
         muster_coordinator_review(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_PATIENCE) {
         out_of_patience(c, event, actions);
+    } else if (event->as.timer.id == MUSTER_TIMER_WAIT) {
+        muster_step_tell_wait(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_FAREWELL &&
                c->phase == MUSTER_PHASE_FAREWELL) {
         over(c, actions);
