@@ -35,10 +35,10 @@ static void the_same_spec_gives_the_same_samples(void **state)
     assert_int_equal(a.samples, 500);
     assert_int_equal(a.features, 9);
     assert_int_equal(held.samples, 100);
-    assert_memory_equal(a.dense, b.dense, 500 * 9 * sizeof(float));
+    assert_memory_equal(a.dense, b.dense, sizeof(float) * 500 * 9);
     assert_memory_equal(a.labels, b.labels, 500 * sizeof(float));
-    assert_memory_not_equal(a.dense, c.dense, 500 * 9 * sizeof(float));
-    assert_memory_not_equal(a.dense, held.dense, 100 * 9 * sizeof(float));
+    assert_memory_not_equal(a.dense, c.dense, sizeof(float) * 500 * 9);
+    assert_memory_not_equal(a.dense, held.dense, sizeof(float) * 100 * 9);
     muster_table_fini(&a);
     muster_table_fini(&b);
     muster_table_fini(&c);
@@ -96,22 +96,26 @@ static uint32_t predict(const linear_model *m, const float *x, double *p)
     return best;
 }
 
+static void step(linear_model *m, const float *x, uint32_t label, double lr)
+{
+    double p[CLASSES_MAX] = {0};
+    predict(m, x, p);
+    p[label] -= 1;
+    for (uint32_t c = 0; c < m->classes; c++) {
+        for (uint32_t j = 0; j < m->features; j++) {
+            m->w[c][j] -= lr * p[c] * (double)x[j];
+        }
+        m->w[c][m->features] -= lr * p[c];
+    }
+}
+
 // Plain stochastic gradient descent of softmax regression.
 static void train(linear_model *m, const muster_table *t, int epochs)
 {
     for (int epoch = 0; epoch < epochs; epoch++) {
-        double lr = 0.05 / (1 + epoch);
         for (uint64_t i = 0; i < t->samples; i++) {
-            const float *x = t->dense + i * t->features;
-            double p[CLASSES_MAX];
-            predict(m, x, p);
-            p[(uint32_t)t->labels[i]] -= 1;
-            for (uint32_t c = 0; c < m->classes; c++) {
-                for (uint32_t j = 0; j < m->features; j++) {
-                    m->w[c][j] -= lr * p[c] * (double)x[j];
-                }
-                m->w[c][m->features] -= lr * p[c];
-            }
+            step(m, t->dense + i * t->features, (uint32_t)t->labels[i],
+                 0.05 / (1 + epoch));
         }
     }
 }
@@ -126,7 +130,7 @@ static double accuracy_of(const muster_table *t, const muster_table *held)
     train(&m, t, 6);
     uint64_t right = 0;
     for (uint64_t i = 0; i < held->samples; i++) {
-        double p[CLASSES_MAX];
+        double p[CLASSES_MAX] = {0};
         right += predict(&m, held->dense + i * held->features, p) ==
                  (uint32_t)held->labels[i];
     }

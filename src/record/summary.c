@@ -101,6 +101,12 @@ double muster_summary_step_ms(const muster_summary *summary, double q)
     return muster_histogram_quantile(&summary->step_ms, q);
 }
 
+double muster_summary_compute_ms(const muster_summary *summary, uint32_t worker,
+                                 double q)
+{
+    return muster_histogram_quantile(&summary->workers[worker].compute_ms, q);
+}
+
 static double straggle_rate(const muster_summary *summary, uint32_t worker)
 {
     uint64_t steps = summary->steps;

@@ -62,6 +62,10 @@ uint64_t muster_summary_steps(const muster_summary *summary);
 /* A quantile of the step times in ms; NAN before the first step. */
 double muster_summary_step_ms(const muster_summary *summary, double q);
 
+/* A quantile of a worker's compute times in ms; NAN before its first answer. */
+double muster_summary_compute_ms(const muster_summary *summary, uint32_t worker,
+                                 double q);
+
 /* The object of summary.json; NULL when out of memory. */
 char *muster_summary_json(const muster_summary *summary,
                           const muster_summary_end *end);

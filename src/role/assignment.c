@@ -41,9 +41,8 @@ uint32_t muster_assignment_parts(const muster_assignment *assignment,
                                  uint32_t worker, const uint32_t **parts_out)
 {
     uint32_t count = 0;
-    muster_status status =
-        muster_code_parts(assignment->code, assignment->slot_of[worker],
-                          parts_out, &count);
+    muster_status status = muster_code_parts(
+        assignment->code, assignment->slot_of[worker], parts_out, &count);
     MUSTER_ASSERT(status == MUSTER_OK);
     return count;
 }
@@ -54,9 +53,8 @@ muster_blob *muster_assignment_terms(const muster_assignment *assignment,
     const muster_code_encode_term *list = NULL;
     muster_terms terms = {.gradient_blocks = assignment->info.gradient_blocks,
                           .message_blocks = assignment->info.message_blocks};
-    muster_status status =
-        muster_code_encode_terms(assignment->code, assignment->slot_of[worker],
-                                 &list, &terms.count);
+    muster_status status = muster_code_encode_terms(
+        assignment->code, assignment->slot_of[worker], &list, &terms.count);
     MUSTER_ASSERT(status == MUSTER_OK);
     terms.terms = muster_mem_array(terms.count, sizeof(*terms.terms));
     if (terms.terms == NULL) {

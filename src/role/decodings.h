@@ -45,8 +45,8 @@ void muster_decodings_fini(muster_decodings *decodings);
 
 /* For `responders` (slots, ascending). MUSTER_OK or MUSTER_INEXACT, and an
  * entry that is lent until the next get; MUSTER_ERR_NO_MEMORY. */
-MUSTER_CHECKED muster_status muster_decodings_get(
-    muster_decodings *decodings, const uint32_t *responders, uint32_t count,
-    const muster_decodings_entry **entry_out);
+MUSTER_CHECKED muster_status
+muster_decodings_get(muster_decodings *decodings, const uint32_t *responders,
+                     uint32_t count, const muster_decodings_entry **entry_out);
 
 #endif // MUSTER_ROLE_DECODINGS_H

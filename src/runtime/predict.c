@@ -74,9 +74,9 @@ static muster_status open_inputs(prediction *self, const muster_config *config,
         return status;
     }
     const muster_model *model = &self->saved.model;
-    const muster_dataset_shape shape = {model->features, model->classes,
-                                        self->saved.class_values};
-    status = muster_dataset_load_for(data, &shape, error_out, &self->data);
+    const muster_dataset_form form = {model->features, model->classes,
+                                      self->saved.class_values};
+    status = muster_dataset_load_as(data, &form, error_out, &self->data);
     if (status == MUSTER_OK && self->data == NULL) {
         status = muster_error_set(error_out, MUSTER_ERR_INPUT,
                                   "%s: has no samples", data);
