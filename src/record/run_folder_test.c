@@ -415,7 +415,7 @@ static void the_summary_tells_the_workers_apart(void **state)
     text = muster_summary_cluster(summary, &end);
     assert_non_null(strstr(text, "workers:\n  - id: 0\n    class: active\n    "
                                  "straggle_rate: 0\n    compute_ms: 5\n    "
-                                 "speed: 3\n"));
+                                 "speed: 2\n"));
     assert_non_null(strstr(text, "  - id: 4\n    class: slow\n    "
                                  "straggle_rate: 1\n"));
     muster_mem_free(text);
