@@ -387,6 +387,44 @@ static void synthetic_data_has_its_test_set(void **state)
     muster_dataset_free(train);
 }
 
+static void data_met_later_keeps_the_training_sets_numbers(void **state)
+{
+    (void)state;
+    // Only one of three classes, and a column that training never saw.
+    write_text("later", "7 1:1 9:1\n7 2:1\n");
+    const float values[] = {-3, 7, 100};
+    muster_dataset_form form = {
+        .features = 4, .classes = 3, .class_values = values};
+    muster_dataset *dataset = NULL;
+    assert_int_equal(
+        muster_dataset_load_as(in_folder("later"), &form, NULL, &dataset),
+        MUSTER_OK);
+    muster_rows rows = muster_dataset_rows(dataset, 0, 2);
+    assert_int_equal(rows.features, 4);
+    assert_true(rows.labels[0] == 1.0f && rows.labels[1] == 1.0f);
+    muster_dataset_free(dataset);
+    form.classes = 0;
+    assert_int_equal(
+        muster_dataset_load_as(in_folder("later"), &form, NULL, &dataset),
+        MUSTER_OK);
+    assert_true(muster_dataset_rows(dataset, 0, 1).labels[0] == 7.0f);
+    muster_dataset_free(dataset);
+    dataset = NULL;
+    static const float bad[][2] = {{1, 1}, {2, 1}, {0, 0.5f}, {0, 1001}};
+    form.classes = 2;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        form.class_values = bad[i];
+        assert_int_equal(
+            muster_dataset_load_as(in_folder("later"), &form, NULL, &dataset),
+            MUSTER_ERR_INVALID);
+    }
+    form.class_values = values;
+    assert_int_equal(
+        muster_dataset_load_as("synthetic:test=0", &form, NULL, &dataset),
+        MUSTER_ERR_INVALID);
+    assert_null(dataset);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -507,6 +545,7 @@ int main(void)
         IN_FOLDER(a_folder_must_leave_no_choice),
         IN_FOLDER(parts_are_the_data_set_cut),
         IN_FOLDER(synthetic_data_has_its_test_set),
+        IN_FOLDER(data_met_later_keeps_the_training_sets_numbers),
         IN_FOLDER(every_allocation_may_fail),
         IN_FOLDER(mnist_is_read_whole),
         IN_FOLDER(a9a_is_read_whole),

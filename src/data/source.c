@@ -47,14 +47,17 @@ static muster_status fail_memory(const char *name, muster_error *error_out)
                             "%s: out of memory while reading", name);
 }
 
-// NULL when out of memory.
-static muster_source *create(const char *name)
+// NULL when out of memory. A small input needs no large buffer.
+static muster_source *create(const char *name, uint64_t bytes)
 {
     muster_source *source = muster_mem_array(1, sizeof(*source));
     if (source == NULL) {
         return NULL;
     }
-    source->capacity = BUFFER_BYTES;
+    source->capacity = bytes < MUSTER_SOURCE_PEEK_MAX ? MUSTER_SOURCE_PEEK_MAX
+                       : bytes < BUFFER_BYTES         ? (size_t)bytes
+                                                      : BUFFER_BYTES;
+    source->total_max = bytes;
     source->name = muster_mem_string(name);
     source->buffer = muster_mem_resize(NULL, source->capacity + 1, 1);
     if (source->name == NULL || source->buffer == NULL) {
@@ -101,9 +104,8 @@ muster_status muster_source_open(const char *path, muster_error *error_out,
     if (status != MUSTER_OK) {
         return status;
     }
-    muster_source *source = create(path);
+    muster_source *source = create(path, total_max(fd, file_bytes));
     if (source != NULL) {
-        source->total_max = total_max(fd, file_bytes);
         source->file = gzdopen(fd, "rb");
     }
     if (source == NULL || source->file == NULL) {
@@ -120,13 +122,12 @@ muster_status muster_source_open_memory(const char *name, const void *bytes,
                                         size_t size, muster_error *error_out,
                                         muster_source **source_out)
 {
-    muster_source *source = create(name);
+    muster_source *source = create(name, size);
     if (source == NULL) {
         return fail_memory(name, error_out);
     }
     source->memory = bytes;
     source->memory_left = size;
-    source->total_max = size;
     *source_out = source;
     return MUSTER_OK;
 }
@@ -346,7 +347,8 @@ muster_status muster_source_line(muster_source *source, muster_error *error_out,
 
 // What a file holds may be quoted in an error, but must not reach a terminal
 // as control characters or break the line.
-static void print_clean(char *text, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void
+print_clean(char *text, const char *format, va_list args)
 {
     vsnprintf(text, FAIL_TEXT_MAX, format, args);
     for (char *p = text; *p != '\0'; p++) {
