@@ -89,11 +89,17 @@ static void end_progress(void)
     funlockfile(stderr);
 }
 
+/* A switch, in any of the spellings that the library has accepted. */
 static bool is_on(const muster_config *config, const char *name)
 {
+    static const char *const words[] = {"true", "yes", "on", "1"};
     const char *value = muster_config_get(config, name);
-    return value != NULL && strchr("ty1o", value[0]) != NULL &&
-           strcmp(value, "off") != 0;
+    for (size_t i = 0; value != NULL && i < 4; i++) {
+        if (strcmp(value, words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void listen_to_library(const muster_config *config)

@@ -550,6 +550,22 @@ static void every_option_of_a_verb_is_in_its_help(void **state)
     assert_null(muster_config_help("dance"));
 }
 
+static void the_examples_of_the_help_are_right(void **state)
+{
+    (void)state;
+    for (muster_verb verb = 0; verb < MUSTER_VERB_COUNT; verb++) {
+        const muster_verb_row *row = muster_verb_get(verb);
+        char start[64];
+        muster_error error = {0};
+        int length = snprintf(start, sizeof(start), "muster %s ", row->name);
+        assert_memory_equal(row->example, start, (size_t)length);
+        muster_config *config = make(row->name);
+        assert_int_equal(
+            parse_line(config, row->example + length, true, &error), MUSTER_OK);
+        muster_config_free(config);
+    }
+}
+
 static void defaults_are_legal_and_names_distinct(void **state)
 {
     (void)state;
@@ -671,6 +687,7 @@ int main(void)
         cmocka_unit_test(json_there_and_back_is_the_same),
         cmocka_unit_test(wrong_json_is_refused),
         cmocka_unit_test(every_option_of_a_verb_is_in_its_help),
+        cmocka_unit_test(the_examples_of_the_help_are_right),
         cmocka_unit_test(defaults_are_legal_and_names_distinct),
         cmocka_unit_test(a_failed_set_leaves_the_old_value),
         cmocka_unit_test(lists_and_values_have_limits),
