@@ -46,19 +46,19 @@ static void batches_follow_the_definition(void **state)
 static void every_epoch_visits_every_sample_once(void **state)
 {
     (void)state;
-    enum { samples = 101, size = 7, epochs = 7 };
-    muster_batch batch = {.seed = 9, .samples = samples, .size = size};
-    unsigned visits[epochs][samples];
+    enum { SAMPLES = 101, SIZE = 7, EPOCHS = 7 };
+    muster_batch batch = {.seed = 9, .samples = SAMPLES, .size = SIZE};
+    unsigned visits[EPOCHS][SAMPLES];
     memset(visits, 0, sizeof(visits));
-    for (uint64_t step = 0; step < samples * epochs / size; step++) {
-        uint32_t drawn[size];
-        muster_batch_draw(&batch, step, 0, size, drawn);
-        for (uint64_t i = 0; i < size; i++) {
-            visits[(step * size + i) / samples][drawn[i]]++;
+    for (uint64_t step = 0; step < SAMPLES * EPOCHS / SIZE; step++) {
+        uint32_t drawn[SIZE];
+        muster_batch_draw(&batch, step, 0, SIZE, drawn);
+        for (uint64_t i = 0; i < SIZE; i++) {
+            visits[(step * SIZE + i) / SAMPLES][drawn[i]]++;
         }
     }
-    for (int e = 0; e < epochs; e++) {
-        for (int s = 0; s < samples; s++) {
+    for (int e = 0; e < EPOCHS; e++) {
+        for (int s = 0; s < SAMPLES; s++) {
             assert_int_equal(visits[e][s], 1);
         }
     }

@@ -163,22 +163,55 @@ static muster_status agree_on_features(muster_table *table, uint32_t features,
     return MUSTER_OK;
 }
 
-// The file of the test set; NULL when there is none. A folder means the test
-// set in it, or else the one file that it holds.
-static muster_status find_test(const char *spec, const char *train_spec,
+// The file of the test set. Beside a training set there may be none: NULL. One
+// that is named itself is the file, or for a folder the test set in it, or
+// else the one file that it holds.
+static muster_status find_test(const char *spec, bool beside,
                                muster_error *error_out, char **path_out)
 {
-    const char *from = spec != NULL ? spec : train_spec;
     char *path = NULL;
-    muster_status status = muster_find_train(from, error_out, &path);
-    bool is_file = status == MUSTER_OK && strcmp(path, from) == 0;
-    if (status == MUSTER_OK && (spec == NULL || !is_file)) {
+    muster_status status = muster_find_train(spec, error_out, &path);
+    bool is_file = status == MUSTER_OK && strcmp(path, spec) == 0;
+    if (status == MUSTER_OK && (beside || !is_file)) {
         status = muster_find_test(path, error_out, path_out);
     }
-    if (status == MUSTER_OK && spec != NULL && *path_out == NULL) {
+    if (status == MUSTER_OK && !beside && *path_out == NULL) {
         *path_out = path;
         return MUSTER_OK;
     }
+    muster_mem_free(path);
+    return status;
+}
+
+// A test set: found by find_test, or the generator's held-out samples (whoever
+// names the generator for tests means samples kept apart from training).
+static muster_status load_later(const char *spec, bool beside,
+                                uint32_t features, const muster_labels *labels,
+                                muster_error *error_out,
+                                muster_dataset **dataset_out)
+{
+    muster_table table = {0};
+    char *path = NULL;
+    const char *name = spec;
+    muster_status status;
+    if (muster_synthetic_is(spec)) {
+        status = muster_synthetic_make(spec, true, error_out, &table);
+    } else {
+        status = find_test(spec, beside, error_out, &path);
+        if (status == MUSTER_OK && path != NULL) {
+            status = read_file(path, error_out, &table);
+        }
+        name = path != NULL ? path : name;
+    }
+    if (status == MUSTER_OK && table.samples > 0) {
+        status = agree_on_features(&table, features, name, error_out);
+    }
+    if (status == MUSTER_OK && table.samples == 0) {
+        *dataset_out = NULL;
+    } else if (status == MUSTER_OK) {
+        status = create(&table, name, labels, error_out, dataset_out);
+    }
+    muster_table_fini(&table);
     muster_mem_free(path);
     return status;
 }
@@ -188,32 +221,31 @@ muster_status muster_dataset_load_test(const char *spec, const char *train_spec,
                                        muster_error *error_out,
                                        muster_dataset **dataset_out)
 {
-    muster_table table = {0};
-    char *path = NULL;
-    const char *name = spec != NULL ? spec : train_spec;
-    muster_status status;
-    if (muster_synthetic_is(name)) {
-        // The generator's training samples can be asked for by name too, but
-        // whoever gives a spec for tests means samples kept apart.
-        status = muster_synthetic_make(name, true, error_out, &table);
-    } else {
-        status = find_test(spec, train_spec, error_out, &path);
-        if (status == MUSTER_OK && path != NULL) {
-            status = read_file(path, error_out, &table);
-        }
-        name = path != NULL ? path : name;
+    bool beside = spec == NULL;
+    return load_later(beside ? train_spec : spec, beside, train->table.features,
+                      &train->labels, error_out, dataset_out);
+}
+
+muster_status muster_dataset_load_as(const char *spec,
+                                     const muster_dataset_form *form,
+                                     muster_error *error_out,
+                                     muster_dataset **dataset_out)
+{
+    muster_labels labels;
+    muster_status status = muster_labels_from_values(
+        form->class_values, form->classes, error_out, &labels);
+    muster_dataset *dataset = NULL;
+    if (status == MUSTER_OK) {
+        status = load_later(spec, false, form->features, &labels, error_out,
+                            &dataset);
     }
-    if (status == MUSTER_OK && table.samples > 0) {
-        status =
-            agree_on_features(&table, train->table.features, name, error_out);
+    if (status == MUSTER_OK && dataset == NULL) {
+        status = muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                  "%s: no samples are held out", spec);
     }
-    if (status == MUSTER_OK && table.samples == 0) {
-        *dataset_out = NULL;
-    } else if (status == MUSTER_OK) {
-        status = create(&table, name, &train->labels, error_out, dataset_out);
+    if (status == MUSTER_OK) {
+        *dataset_out = dataset;
     }
-    muster_table_fini(&table);
-    muster_mem_free(path);
     return status;
 }
 

@@ -117,8 +117,8 @@ static muster_status read_elements(muster_source *source, uint64_t count,
 static muster_status read_all(muster_source *images, muster_source *labels,
                               muster_error *error_out, muster_table *table)
 {
-    idx_header shape;
-    idx_header label_shape;
+    idx_header shape = {0};
+    idx_header label_shape = {0};
     muster_status status = read_header(images, error_out, &shape);
     if (status == MUSTER_OK) {
         status = read_header(labels, error_out, &label_shape);

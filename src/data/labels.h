@@ -27,6 +27,13 @@ MUSTER_CHECKED muster_status muster_labels_learn(const float *labels,
                                                  muster_error *error_out,
                                                  muster_labels *map_out);
 
+/* The same from values known before: MUSTER_ERR_INVALID unless there are none
+ * or at least two, ascending. */
+MUSTER_CHECKED muster_status muster_labels_from_values(const float *values,
+                                                       uint32_t classes,
+                                                       muster_error *error_out,
+                                                       muster_labels *map_out);
+
 /* Turn a file's labels into the form that rows show, in place.
  * MUSTER_ERR_INPUT for a value that is no class of the map. */
 MUSTER_CHECKED muster_status muster_labels_apply(const muster_labels *map,

@@ -117,8 +117,7 @@ static void csv_lines_become_dense_rows(void **state)
     (void)state;
     static const char *const texts[] = {
         "1,2,0\n3,4.5,1\n",
-        "\xef\xbb\xbf"
-        "a,b,c\n1,2,0\n3,4.5,1",
+        "\xef\xbb\xbfz,b,c\n1,2,0\n3,4.5,1",
         "# numpy\n1;2;0\r\n\r\n3;4.5;1\r\n",
         "a\tb\tc\n1\t2\t0\n3\t4.5\t1\n",
         "  1   2 0\n3 4.5   1  \n",
@@ -167,15 +166,15 @@ static void bad_csv_lines_are_named(void **state)
 static void random_sparse_rows_come_back(void **state)
 {
     (void)state;
-    enum { rows = 300, columns = 50 };
-    static float expected[rows][columns];
-    static char text[rows * columns * 24];
+    enum { ROWS = 300, COLUMNS = 50 };
+    static float expected[ROWS][COLUMNS];
+    static char text[ROWS * COLUMNS * 24];
     size_t length = 0;
     muster_rng rng = muster_rng_make(4, 4);
-    for (int r = 0; r < rows; r++) {
+    for (int r = 0; r < ROWS; r++) {
         length +=
             (size_t)snprintf(text + length, sizeof(text) - length, "%d", r % 3);
-        for (int c = 0; c < columns; c++) {
+        for (int c = 0; c < COLUMNS; c++) {
             expected[r][c] = 0.0f;
             if (muster_rng_below(&rng, 4) == 0 || (r == 0 && c == 49)) {
                 expected[r][c] = (float)muster_rng_normal(&rng);
@@ -187,10 +186,10 @@ static void random_sparse_rows_come_back(void **state)
         length += (size_t)snprintf(text + length, sizeof(text) - length, "\n");
     }
     muster_table table = read_good(muster_libsvm_read, text);
-    assert_int_equal(table.samples, rows);
-    assert_int_equal(table.features, columns);
-    for (int r = 0; r < rows; r++) {
-        float row[columns] = {0};
+    assert_int_equal(table.samples, ROWS);
+    assert_int_equal(table.features, COLUMNS);
+    for (int r = 0; r < ROWS; r++) {
+        float row[COLUMNS] = {0};
         for (uint64_t e = table.offsets[r]; e < table.offsets[r + 1]; e++) {
             row[table.columns[e]] = table.values[e];
         }

@@ -158,9 +158,6 @@ static muster_status allocate(coordinator *self, const muster_config *config)
     double density =
         (double)info->nonzeros / ((double)info->samples * info->features);
     self->chunk_rows = muster_executor_chunk_rows(model, density);
-    self->update.terms.rows = muster_vec_make(sizeof(const float *));
-    self->update.terms.weights = muster_vec_make(sizeof(double));
-    self->update.terms.squares = muster_vec_make(sizeof(double));
     self->spec =
         muster_mem_string(muster_config_string(config, MUSTER_OPT_MODEL));
     self->optim_spec =
@@ -199,6 +196,9 @@ muster_executor_create_coordinator(const muster_config *config, uint32_t parts,
     MUSTER_ASSERT(parts > 0);
     muster_executor_init(&self->base, &coordinator_ops, alloc);
     self->parts = parts;
+    self->update.terms.rows = muster_vec_make(sizeof(const float *));
+    self->update.terms.weights = muster_vec_make(sizeof(double));
+    self->update.terms.squares = muster_vec_make(sizeof(double));
     muster_status status = load_data(self, config, error_out);
     if (status == MUSTER_OK) {
         status = make_model(self, config, error_out);

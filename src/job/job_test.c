@@ -78,7 +78,7 @@ static void twin(const char *data, const char *spec, uint64_t batch_size,
     muster_dataset_free(set);
 }
 
-static double distance(const bed *bed, const double *theta)
+static double distance(const testbed *bed, const double *theta)
 {
     muster_blob *blob = muster_executor_model_blob(bed->coordinator);
     const float *mine = blob->data;
@@ -111,7 +111,7 @@ static void check_run(const run_case *run, const char *code, uint32_t workers,
     };
     double *theta = muster_mem_array(4096, sizeof(double));
     twin(run->data, run->model, run->batch_size, 12, 0.2, 0.01, theta);
-    bed bed;
+    testbed bed;
     bed_open(&bed, code, workers, options, COUNT(options));
     assert_int_equal(muster_executor_describe(bed.coordinator).steps, 12);
     for (uint32_t t = 0; t < 12; t++) {
@@ -187,7 +187,7 @@ static void the_loss_of_a_step_is_the_objective_of_its_batch(void **state)
         {"schedule", "step:every=2"},
         {"steps", "6"},
     };
-    bed bed;
+    testbed bed;
     bed_open(&bed, "linear:spc", 6, options, COUNT(options));
     for (uint32_t t = 0; t < 6; t++) {
         // A full batch: the objective before the step is the step's loss.
@@ -213,7 +213,7 @@ static void training_learns_what_can_be_learned(void **state)
             {"epochs", "6"},
             {"schedule", "cosine"},
         };
-        bed bed;
+        testbed bed;
         bed_open(&bed, "frc:s=1", 4, options, COUNT(options));
         muster_executor_info info = muster_executor_describe(bed.coordinator);
         assert_true(info.has_test);
@@ -240,7 +240,7 @@ static void a_gradient_cut_off_anywhere_can_be_done_again(void **state)
         {"batch", "8000"},
         {"steps", "3"},
     };
-    bed bed;
+    testbed bed;
     bed_open(&bed, "linear:spc", 3, options, COUNT(options));
     muster_blob *model = muster_executor_model_blob(bed.coordinator);
     muster_job job = {.kind = MUSTER_JOB_GRADIENT, .plan = 1, .step = 1};
@@ -283,7 +283,7 @@ static void an_update_is_done_whole_or_not_at_all(void **state)
         {"optimizer", "adam"},
         {"steps", "9"},
     };
-    bed bed;
+    testbed bed;
     bed_open(&bed, "linear:spc", 3, options, COUNT(options));
     uint64_t done = 0;
     for (uint64_t stop = 0; stop < 6; stop++) {
@@ -316,7 +316,7 @@ static void an_update_is_done_whole_or_not_at_all(void **state)
 
 /* --- what is refused ------------------------------------------------------- */
 
-static void refused(bed *bed, muster_executor *executor, muster_job job,
+static void refused(testbed *bed, muster_executor *executor, muster_job job,
                     const char *text)
 {
     muster_job_result result = bed_run(bed, executor, job);
@@ -338,7 +338,7 @@ static void what_does_not_fit_is_refused_with_a_text(void **state)
 {
     (void)state;
     const bed_option options[] = {{"data", SYNTHETIC}, {"steps", "5"}};
-    bed bed;
+    testbed bed;
     bed_open(&bed, "frc:s=1", 4, options, COUNT(options));
     muster_executor *worker = bed.workers[0];
     muster_job gradient = {.kind = MUSTER_JOB_GRADIENT, .plan = 7, .step = 2};
@@ -382,7 +382,7 @@ static void a_gradient_that_is_not_finite_stops_the_run(void **state)
 {
     (void)state;
     const bed_option options[] = {{"data", SYNTHETIC}, {"steps", "5"}};
-    bed bed;
+    testbed bed;
     bed_open(&bed, "frc:s=1", 4, options, COUNT(options));
     bed_step(&bed, NOBODY);
     muster_job job = bed_update_job(&bed, NOBODY);
@@ -403,7 +403,7 @@ static void the_last_plan_serves_until_the_next_is_used(void **state)
 {
     (void)state;
     const bed_option options[] = {{"data", SYNTHETIC}, {"steps", "5"}};
-    bed bed;
+    testbed bed;
     bed_open(&bed, "frc:s=1", 4, options, COUNT(options));
     for (uint32_t plan = 2; plan < 4; plan++) {
         bed_run_ok(&bed, bed.workers[0],
@@ -455,7 +455,7 @@ static void a_worker_survives_failed_allocations(void **state)
                                   {"model", "logistic"},
                                   {"batch", "20"},
                                   {"steps", "5"}};
-    bed bed;
+    testbed bed;
     bed_open(&bed, "linear:spc", 3, options, COUNT(options));
     muster_blob *setup = muster_executor_setup_blob(bed.coordinator);
     muster_blob *terms = bed_terms(bed.code, 0);

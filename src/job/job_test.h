@@ -21,7 +21,7 @@
 
 #define BED_WORKERS_MAX 16u
 
-typedef struct bed {
+typedef struct testbed {
     muster_config *config;
     muster_code *code;
     muster_code_info info;
@@ -30,7 +30,7 @@ typedef struct bed {
     uint64_t step;
     uint64_t pieces; // done so far, by all
     muster_job_result last;
-} bed;
+} testbed;
 
 typedef struct bed_option {
     const char *name;
@@ -38,7 +38,7 @@ typedef struct bed_option {
 } bed_option;
 
 /* Run a job to its end and return its result. */
-static inline muster_job_result bed_run(bed *bed, muster_executor *executor,
+static inline muster_job_result bed_run(testbed *bed, muster_executor *executor,
                                         muster_job job)
 {
     muster_job_result result;
@@ -50,8 +50,8 @@ static inline muster_job_result bed_run(bed *bed, muster_executor *executor,
     return result;
 }
 
-static inline muster_job_result bed_run_ok(bed *bed, muster_executor *executor,
-                                           muster_job job)
+static inline muster_job_result
+bed_run_ok(testbed *bed, muster_executor *executor, muster_job job)
 {
     muster_job_result result = bed_run(bed, executor, job);
     if (result.status != MUSTER_OK) {
@@ -94,7 +94,8 @@ static inline muster_blob *bed_terms(const muster_code *code, uint32_t worker)
     return blob;
 }
 
-static inline void bed_start_worker(bed *bed, uint32_t worker, uint32_t plan)
+static inline void bed_start_worker(testbed *bed, uint32_t worker,
+                                    uint32_t plan)
 {
     muster_executor *executor = bed->workers[worker];
     const uint32_t *parts = NULL;
@@ -120,14 +121,14 @@ static inline void bed_start_worker(bed *bed, uint32_t worker, uint32_t plan)
     }
 }
 
-static inline void bed_open(bed *bed, const char *code, uint32_t workers,
+static inline void bed_open(testbed *bed, const char *code, uint32_t workers,
                             const bed_option *options, size_t count)
 {
     muster_error error = {MUSTER_OK, ""};
     muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
     opts.name = code;
     opts.workers = workers;
-    *bed = (struct bed){.config = bed_config(options, count)};
+    *bed = (testbed){.config = bed_config(options, count)};
     if (muster_code_create(&opts, &error, &bed->code) != MUSTER_OK) {
         fail_msg("%s", error.text);
     }
@@ -145,7 +146,7 @@ static inline void bed_open(bed *bed, const char *code, uint32_t workers,
     }
 }
 
-static inline void bed_close(bed *bed)
+static inline void bed_close(testbed *bed)
 {
     for (uint32_t w = 0; w < bed->info.workers; w++) {
         muster_executor_free(bed->workers[w]);
@@ -156,7 +157,7 @@ static inline void bed_close(bed *bed)
 }
 
 static inline muster_decoding *
-bed_decoding(bed *bed, const uint32_t *responders, uint32_t count)
+bed_decoding(testbed *bed, const uint32_t *responders, uint32_t count)
 {
     muster_code_decode_term *terms = muster_mem_array(
         muster_code_decode_terms_max(bed->code), sizeof(*terms));
@@ -182,7 +183,7 @@ bed_decoding(bed *bed, const uint32_t *responders, uint32_t count)
 }
 
 /* The UPDATE job of one step, without worker `missing` (UINT32_MAX: none). */
-static inline muster_job bed_update_job(bed *bed, uint32_t missing)
+static inline muster_job bed_update_job(testbed *bed, uint32_t missing)
 {
     uint32_t responders[BED_WORKERS_MAX];
     uint32_t count = 0;
@@ -207,7 +208,7 @@ static inline muster_job bed_update_job(bed *bed, uint32_t missing)
     return job;
 }
 
-static inline void bed_step(bed *bed, uint32_t missing)
+static inline void bed_step(testbed *bed, uint32_t missing)
 {
     muster_blob_unref(bed->last.output);
     bed->last = bed_run_ok(bed, bed->coordinator, bed_update_job(bed, missing));
@@ -216,7 +217,7 @@ static inline void bed_step(bed *bed, uint32_t missing)
     bed->step++;
 }
 
-static inline muster_job_result bed_evaluate(bed *bed)
+static inline muster_job_result bed_evaluate(testbed *bed)
 {
     return bed_run_ok(bed, bed->coordinator,
                       (muster_job){.kind = MUSTER_JOB_EVALUATE});

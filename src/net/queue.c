@@ -175,7 +175,8 @@ muster_item *muster_queue_remove(muster_queue *queue, muster_item **link)
         queue->last =
             queue->first == NULL
                 ? NULL
-                : (muster_item *)((char *)link - offsetof(muster_item, next));
+                : (muster_item *)(void *)((char *)link -
+                                          offsetof(muster_item, next));
     }
     item->next = NULL;
     return item;
