@@ -365,8 +365,8 @@ static int make_folder(void **state)
         return -1;
     }
     snprintf(folder, 64, "/tmp/muster-config-test-XXXXXX");
-    *state = mkdtemp(folder);
-    return *state == NULL ? -1 : 0;
+    *state = folder;
+    return mkdtemp(folder) == NULL ? -1 : 0;
 }
 
 static int drop_folder(void **state)

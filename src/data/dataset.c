@@ -75,7 +75,8 @@ static muster_status read_file(const char *path, muster_error *error_out,
 
 // Takes the table over, on failure too.
 static muster_status create(muster_table *table, const char *name,
-                            const muster_labels *known, muster_error *error_out,
+                            const muster_labels *known, bool may_unlabel,
+                            muster_error *error_out,
                             muster_dataset **dataset_out)
 {
     muster_dataset *dataset = muster_mem_array(1, sizeof(*dataset));
@@ -97,6 +98,11 @@ static muster_status create(muster_table *table, const char *name,
     if (status == MUSTER_OK) {
         status = muster_labels_apply(&dataset->labels, name, error_out, samples,
                                      labels);
+    }
+    if (status == MUSTER_ERR_INPUT && may_unlabel) {
+        muster_mem_free(dataset->table.labels);
+        dataset->table.labels = NULL;
+        status = MUSTER_OK;
     }
     if (status != MUSTER_OK) {
         muster_dataset_free(dataset);
@@ -121,8 +127,8 @@ muster_status muster_dataset_load(const char *spec, muster_error *error_out,
         }
     }
     if (status == MUSTER_OK) {
-        status = create(&table, path != NULL ? path : spec, NULL, error_out,
-                        dataset_out);
+        status = create(&table, path != NULL ? path : spec, NULL, false,
+                        error_out, dataset_out);
     }
     muster_mem_free(path);
     return status;
@@ -183,10 +189,17 @@ static muster_status find_test(const char *spec, bool beside,
     return status;
 }
 
+// What later data has to agree with.
+typedef struct agreement {
+    uint32_t features;
+    const muster_labels *labels;
+    bool may_unlabel; // other labels than these: it counts as unlabelled
+} agreement;
+
 // A test set: found by find_test, or the generator's held-out samples (whoever
 // names the generator for tests means samples kept apart from training).
 static muster_status load_later(const char *spec, bool beside,
-                                uint32_t features, const muster_labels *labels,
+                                const agreement *agreed,
                                 muster_error *error_out,
                                 muster_dataset **dataset_out)
 {
@@ -204,12 +217,13 @@ static muster_status load_later(const char *spec, bool beside,
         name = path != NULL ? path : name;
     }
     if (status == MUSTER_OK && table.samples > 0) {
-        status = agree_on_features(&table, features, name, error_out);
+        status = agree_on_features(&table, agreed->features, name, error_out);
     }
     if (status == MUSTER_OK && table.samples == 0) {
         *dataset_out = NULL;
     } else if (status == MUSTER_OK) {
-        status = create(&table, name, labels, error_out, dataset_out);
+        status = create(&table, name, agreed->labels, agreed->may_unlabel,
+                        error_out, dataset_out);
     }
     muster_table_fini(&table);
     muster_mem_free(path);
@@ -222,8 +236,9 @@ muster_status muster_dataset_load_test(const char *spec, const char *train_spec,
                                        muster_dataset **dataset_out)
 {
     bool beside = spec == NULL;
-    return load_later(beside ? train_spec : spec, beside, train->table.features,
-                      &train->labels, error_out, dataset_out);
+    const agreement agreed = {train->table.features, &train->labels, false};
+    return load_later(beside ? train_spec : spec, beside, &agreed, error_out,
+                      dataset_out);
 }
 
 muster_status muster_dataset_load_as(const char *spec,
@@ -236,8 +251,8 @@ muster_status muster_dataset_load_as(const char *spec,
         form->class_values, form->classes, error_out, &labels);
     muster_dataset *dataset = NULL;
     if (status == MUSTER_OK) {
-        status = load_later(spec, false, form->features, &labels, error_out,
-                            &dataset);
+        const agreement agreed = {form->features, &labels, true};
+        status = load_later(spec, false, &agreed, error_out, &dataset);
     }
     if (status == MUSTER_OK && dataset == NULL) {
         status = muster_error_set(error_out, MUSTER_ERR_INVALID,
@@ -292,7 +307,7 @@ muster_rows muster_dataset_rows(const muster_dataset *dataset, uint64_t first,
     muster_rows rows = {
         .count = count,
         .features = table->features,
-        .labels = table->labels + first,
+        .labels = table->labels != NULL ? table->labels + first : NULL,
     };
     if (table->sparse) {
         rows.offsets = table->offsets + first;

@@ -86,7 +86,9 @@ typedef struct muster_dataset_form {
 
 /*
  * Load data to predict on, when the training set is no longer at hand: as
- * muster_dataset_load_test() with a spec, for a training set of this form.
+ * muster_dataset_load_test() with a spec, for a training set of this form,
+ * except that data with a label that is none of the classes counts as
+ * unlabelled: its rows have no labels.
  * MUSTER_ERR_INVALID when the class values are not ascending integers in
  * -1000..1000, or none are held out of a synthetic spec.
  */

@@ -21,64 +21,88 @@
 
 /* --- the slow twin: one process, double precision sums -------------------- */
 
-/* Plain gradient descent on the same batches; theta after `steps` steps. */
-static void twin(const char *data, const char *spec, uint64_t batch_size,
-                 uint32_t steps, double lr, double l2, double *theta_out)
-{
-    muster_dataset *set = NULL;
+typedef struct twin {
+    muster_dataset *set;
     muster_model model;
-    assert_int_equal(muster_dataset_load(data, NULL, &set), MUSTER_OK);
-    muster_dataset_info info = muster_dataset_describe(set);
+    muster_batch batch;
+    float *theta;
+    float *gradient;
+    double *sum;
+    void *scratch;
+} twin;
+
+static void twin_open(twin *self, const char *data, const char *spec,
+                      uint64_t batch_size)
+{
+    assert_int_equal(muster_dataset_load(data, NULL, &self->set), MUSTER_OK);
+    muster_dataset_info info = muster_dataset_describe(self->set);
+    muster_model *model = &self->model;
     assert_int_equal(
-        muster_model_create(spec, info.features, info.classes, NULL, &model),
+        muster_model_create(spec, info.features, info.classes, NULL, model),
         MUSTER_OK);
-    muster_batch batch = {1, info.samples,
-                          batch_size ? batch_size : info.samples};
-    float *theta = muster_mem_array(model.dim, sizeof(float));
-    float *gradient = muster_mem_array(model.dim, sizeof(float));
-    double *sum = muster_mem_array(model.dim, sizeof(double));
-    void *scratch =
-        muster_mem_raw_aligned(model.ops->scratch_bytes(model.self, 1) + 1, 1);
-    model.ops->init(model.self, 1, theta);
-    for (uint32_t t = 0; t < steps; t++) {
-        memset(sum, 0, model.dim * sizeof(double));
-        for (uint64_t i = 0; i < batch.size; i++) {
-            uint32_t sample = 0;
-            const float one = 1;
-            double loss = 0;
-            muster_batch_draw(&batch, t, i, 1, &sample);
-            muster_rows rows = muster_dataset_rows(set, sample, 1);
-            memset(gradient, 0, model.dim * sizeof(float));
-            assert_int_equal(model.ops->gradient(model.self, theta, &rows, &one,
-                                                 scratch, gradient, &loss),
-                             MUSTER_OK);
-            for (size_t p = 0; p < model.dim; p++) {
-                sum[p] += (double)gradient[p];
-            }
+    self->batch =
+        (muster_batch){1, info.samples, batch_size ? batch_size : info.samples};
+    self->theta = muster_mem_array(model->dim, sizeof(float));
+    self->gradient = muster_mem_array(model->dim, sizeof(float));
+    self->sum = muster_mem_array(model->dim, sizeof(double));
+    self->scratch = muster_mem_raw_aligned(
+        model->ops->scratch_bytes(model->self, 1) + 1, 1);
+    model->ops->init(model->self, 1, self->theta);
+}
+
+static void twin_close(twin *self)
+{
+    muster_mem_free(self->scratch);
+    muster_mem_free(self->sum);
+    muster_mem_free(self->gradient);
+    muster_mem_free(self->theta);
+    muster_model_free(&self->model);
+    muster_dataset_free(self->set);
+}
+
+/* sum = the gradients of the step's samples, one by one. */
+static void twin_sum(twin *self, uint64_t step)
+{
+    const muster_model *model = &self->model;
+    memset(self->sum, 0, model->dim * sizeof(double));
+    for (uint64_t i = 0; i < self->batch.size; i++) {
+        uint32_t sample = 0;
+        const float one = 1;
+        double loss = 0;
+        muster_batch_draw(&self->batch, step, i, 1, &sample);
+        muster_rows rows = muster_dataset_rows(self->set, sample, 1);
+        memset(self->gradient, 0, model->dim * sizeof(float));
+        assert_int_equal(model->ops->gradient(model->self, self->theta, &rows,
+                                              &one, self->scratch,
+                                              self->gradient, &loss),
+                         MUSTER_OK);
+        for (size_t p = 0; p < model->dim; p++) {
+            self->sum[p] += (double)self->gradient[p];
         }
-        for (uint32_t k = 0; k < model.tensor_count; k++) {
-            const muster_model_tensor *tensor = &model.tensors[k];
+    }
+}
+
+/* Plain gradient descent on the same batches; theta after `steps` steps. */
+static void twin_run(twin *self, uint32_t steps, double lr, double l2)
+{
+    const muster_model *model = &self->model;
+    for (uint32_t t = 0; t < steps; t++) {
+        twin_sum(self, t);
+        for (uint32_t k = 0; k < model->tensor_count; k++) {
+            const muster_model_tensor *tensor = &model->tensors[k];
             size_t count = tensor->shape[0];
             count *= tensor->rank == 2 ? tensor->shape[1] : 1;
             for (size_t p = tensor->offset; p < tensor->offset + count; p++) {
-                double g = sum[p] / (double)batch.size;
-                g += tensor->is_bias ? 0 : l2 * (double)theta[p];
-                theta[p] = (float)((double)theta[p] - lr * g);
+                double old = (double)self->theta[p];
+                double g = self->sum[p] / (double)self->batch.size;
+                g += tensor->is_bias ? 0 : l2 * old;
+                self->theta[p] = (float)(old - lr * g);
             }
         }
     }
-    for (size_t p = 0; p < model.dim; p++) {
-        theta_out[p] = (double)theta[p];
-    }
-    muster_mem_free(scratch);
-    muster_mem_free(sum);
-    muster_mem_free(gradient);
-    muster_mem_free(theta);
-    muster_model_free(&model);
-    muster_dataset_free(set);
 }
 
-static double distance(const testbed *bed, const double *theta)
+static double distance(const testbed *bed, const float *theta)
 {
     muster_blob *blob = muster_executor_model_blob(bed->coordinator);
     const float *mine = blob->data;
@@ -86,8 +110,8 @@ static double distance(const testbed *bed, const double *theta)
     double apart = 0;
     double norm = 0;
     for (size_t p = 0; p < dim; p++) {
-        apart += pow((double)mine[p] - theta[p], 2);
-        norm += theta[p] * theta[p];
+        apart += pow((double)mine[p] - (double)theta[p], 2);
+        norm += (double)theta[p] * (double)theta[p];
     }
     muster_blob_unref(blob);
     assert_true(norm > 0);
@@ -109,8 +133,9 @@ static void check_run(const run_case *run, const char *code, uint32_t workers,
         {"lr", "0.2"},       {"optimizer", "sgd"},  {"l2", "0.01"},
         {"steps", "12"},
     };
-    double *theta = muster_mem_array(4096, sizeof(double));
-    twin(run->data, run->model, run->batch_size, 12, 0.2, 0.01, theta);
+    twin plain;
+    twin_open(&plain, run->data, run->model, run->batch_size);
+    twin_run(&plain, 12, 0.2, 0.01);
     testbed bed;
     bed_open(&bed, code, workers, options, COUNT(options));
     assert_int_equal(muster_executor_describe(bed.coordinator).steps, 12);
@@ -118,13 +143,13 @@ static void check_run(const run_case *run, const char *code, uint32_t workers,
         bed_step(&bed, lose ? t % workers : NOBODY);
         assert_true(bed.last.grad_err < 1e-5);
     }
-    double apart = distance(&bed, theta);
+    double apart = distance(&bed, plain.theta);
     if (apart > 1e-5) {
         fail_msg("%s, %s, %u workers: theta is %g apart", run->model, code,
                  workers, apart);
     }
     bed_close(&bed);
-    muster_mem_free(theta);
+    twin_close(&plain);
 }
 
 static const run_case runs[] = {

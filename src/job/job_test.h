@@ -173,7 +173,7 @@ bed_decoding(testbed *bed, const uint32_t *responders, uint32_t count)
     for (size_t i = 0; i < found; i++) {
         decoding->terms[i] = terms[i];
         uint32_t index = 0;
-        while (responders[index] != terms[i].worker) {
+        while (index < count && responders[index] != terms[i].worker) {
             index++;
         }
         decoding->terms[i].worker = index;
@@ -185,7 +185,7 @@ bed_decoding(testbed *bed, const uint32_t *responders, uint32_t count)
 /* The UPDATE job of one step, without worker `missing` (UINT32_MAX: none). */
 static inline muster_job bed_update_job(testbed *bed, uint32_t missing)
 {
-    uint32_t responders[BED_WORKERS_MAX];
+    uint32_t responders[BED_WORKERS_MAX] = {0};
     uint32_t count = 0;
     muster_job job = {.kind = MUSTER_JOB_UPDATE, .step = bed->step};
     job.messages = muster_mem_array(bed->info.workers, sizeof(muster_blob *));

@@ -77,6 +77,7 @@ muster_status muster_job_snapshot(coordinator *self)
     tensors[count++] =
         muster_tensor_row("theta", MUSTER_DTYPE_F32, self->theta->data, dim);
     static const char *const slots[] = {"optimizer.0", "optimizer.1"};
+    MUSTER_ASSERT(self->optim.slots <= MUSTER_OPTIM_SLOTS_MAX);
     for (uint32_t s = 0; s < self->optim.slots; s++) {
         tensors[count++] = muster_tensor_row(slots[s], MUSTER_DTYPE_F32,
                                              self->optim_state + s * dim, dim);
@@ -161,6 +162,7 @@ static muster_status take_checkpoint(coordinator *self, const char *folder,
     }
     muster_blob_unref(self->theta);
     self->theta = blob;
+    MUSTER_ASSERT(self->optim.slots <= MUSTER_OPTIM_SLOTS_MAX);
     for (uint32_t s = 0; s < self->optim.slots; s++) {
         memcpy(self->optim_state + s * dim, slots[s]->data,
                dim * sizeof(float));

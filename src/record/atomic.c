@@ -21,8 +21,9 @@ muster_status muster_record_failed(const char *path, int reason,
                                    muster_error *error_out)
 {
     char text[128];
-    return muster_error_set(error_out, MUSTER_ERR_SYSTEM, "%.380s: %s", path,
-                            strerror_r(reason, text, sizeof(text)));
+    muster_error_set(error_out, MUSTER_ERR_SYSTEM, "%.380s: %s", path,
+                     strerror_r(reason, text, sizeof(text)));
+    return MUSTER_ERR_SYSTEM;
 }
 
 int muster_write_all(int fd, const void *bytes, size_t size)

@@ -63,9 +63,13 @@ double muster_histogram_quantile(const muster_histogram *histogram, double q)
     for (unsigned i = 0; i < BUCKET_COUNT && total > 0; i++) {
         double here = histogram->buckets[i];
         if (here > 0 && below + here >= rank) {
-            double value =
-                edge(i) + (edge(i + 1) - edge(i)) * (rank - below) / here;
-            return fmin(fmax(value, histogram->least), histogram->most);
+            // The outermost buckets hold whatever lies beyond them, too.
+            double from =
+                i == 0 ? histogram->least : fmax(edge(i), histogram->least);
+            double to = i == BUCKET_COUNT - 1
+                            ? histogram->most
+                            : fmin(edge(i + 1), histogram->most);
+            return from + (to - from) * (rank - below) / here;
         }
         below += here;
     }

@@ -171,26 +171,57 @@ static void farewell(muster_coordinator *c, const muster_event *event,
     }
 }
 
+/* Everything but the model, which the executor has. */
+static void write_saved(const muster_coordinator *c, uint8_t *bytes)
+{
+    muster_bytes_put(bytes, SAVED_MAGIC, 4);
+    muster_bytes_put(bytes + 4, c->opts.run, 8);
+    muster_bytes_put(bytes + 12, c->step, 8);
+    muster_bytes_put(bytes + 20, c->plan.number, 4);
+    muster_bytes_put(bytes + 24, c->member.incarnation, 4);
+}
+
+static muster_status coordinator_save(const void *state, muster_vec *bytes_out)
+{
+    uint8_t bytes[SAVED_BYTES];
+    write_saved(state, bytes);
+    return muster_vec_append(bytes_out, bytes, sizeof(bytes))
+               ? MUSTER_OK
+               : MUSTER_ERR_NO_MEMORY;
+}
+
+uint64_t muster_coordinator_snapshot(muster_coordinator *c,
+                                     muster_actions *actions)
+{
+    muster_job *job =
+        muster_act_compute(actions, MUSTER_JOB_SNAPSHOT, ++c->job_ids);
+    job->step = c->step;
+    job->input = muster_blob_create(SAVED_BYTES);
+    if (job->input != NULL) { // without it a restart only counts lives anew
+        write_saved(c, job->input->data);
+    }
+    return job->id;
+}
+
 /* The last jobs, one after another, and then the farewell. */
 static void close_next(muster_coordinator *c, const muster_event *event,
                        muster_actions *actions)
 {
-    muster_job_kind kind = MUSTER_JOB_SNAPSHOT;
     if (c->end_status == MUSTER_OK && c->opts.evaluate_at_end &&
         !c->evaluated) {
-        kind = MUSTER_JOB_EVALUATE;
         c->evaluated = true;
+        c->closing_job = ++c->job_ids;
+        muster_job *job =
+            muster_act_compute(actions, MUSTER_JOB_EVALUATE, c->closing_job);
+        job->step = c->step;
+        job->input = muster_blob_ref(c->model);
     } else if (!c->saved) {
         c->saved = true;
+        c->closing_job = muster_coordinator_snapshot(c, actions);
     } else {
         c->closing_job = 0;
         farewell(c, event, actions);
-        return;
     }
-    c->closing_job = ++c->job_ids;
-    muster_job *job = muster_act_compute(actions, kind, c->closing_job);
-    job->step = c->step;
-    job->input = kind == MUSTER_JOB_EVALUATE ? muster_blob_ref(c->model) : NULL;
 }
 
 void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
@@ -345,20 +376,6 @@ static void coordinator_step(void *state, const muster_event *event,
     }
 }
 
-static muster_status coordinator_save(const void *state, muster_vec *bytes_out)
-{
-    const muster_coordinator *c = state;
-    uint8_t bytes[SAVED_BYTES];
-    muster_bytes_put(bytes, SAVED_MAGIC, 4);
-    muster_bytes_put(bytes + 4, c->opts.run, 8);
-    muster_bytes_put(bytes + 12, c->step, 8);
-    muster_bytes_put(bytes + 20, c->plan.number, 4);
-    muster_bytes_put(bytes + 24, c->member.incarnation, 4);
-    return muster_vec_append(bytes_out, bytes, sizeof(bytes))
-               ? MUSTER_OK
-               : MUSTER_ERR_NO_MEMORY;
-}
-
 static void coordinator_free(void *state)
 {
     muster_coordinator *c = state;
@@ -429,12 +446,12 @@ static muster_status build(muster_coordinator *c)
                                  .incarnations = lives};
     c->crew = muster_mem_array(c->size, sizeof(*c->crew));
     c->responders = muster_mem_array(c->size, sizeof(*c->responders));
-    if (c->crew == NULL || c->responders == NULL) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; c->crew != NULL && id < c->size; id++) {
         c->crew[id].part = MUSTER_ID_ANY;
         c->crew[id].held = muster_vec_make(sizeof(uint32_t));
+    }
+    if (c->crew == NULL || c->responders == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
     }
     muster_status status = muster_assignment_init(&c->plan, opts->code, plan);
     if (status == MUSTER_OK) {

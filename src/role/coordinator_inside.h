@@ -120,6 +120,9 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
 void muster_coordinator_end(muster_coordinator *c, muster_status status,
                             const char *reason, const muster_event *event,
                             muster_actions *actions);
+/* A SNAPSHOT job that carries the role's own state. */
+uint64_t muster_coordinator_snapshot(muster_coordinator *c,
+                                     muster_actions *actions);
 /* The second half of the end, when no update is under way. */
 void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
                               muster_actions *actions);

@@ -285,8 +285,7 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
     }
     if (c->opts.checkpoint_every > 0 && c->step < c->opts.last_step &&
         c->step % c->opts.checkpoint_every == 0) {
-        muster_act_compute(actions, MUSTER_JOB_SNAPSHOT, ++c->job_ids)->step =
-            c->step;
+        muster_coordinator_snapshot(c, actions);
     }
     if (c->step >= c->opts.last_step) {
         muster_coordinator_end(c, MUSTER_OK, "done", event, actions);

@@ -184,23 +184,29 @@ void muster_member_close(muster_member *member, const char *why)
     snprintf(member->closed, sizeof(member->closed), "%s", why);
 }
 
-static void beat(muster_member *member, const muster_event *event,
-                 muster_actions *actions)
+void muster_member_beat(const muster_member *member, const muster_link *link,
+                        const muster_event *event, muster_actions *actions)
+{
+    muster_action *action = muster_act(actions, MUSTER_ACTION_SEND);
+    action->as.send.peer = link->peer;
+    action->as.send.replace_slot = MUSTER_SLOT_HEARTBEAT;
+    muster_message *message = &action->as.send.message;
+    message->kind = MUSTER_MSG_HEARTBEAT;
+    message->run = member->run;
+    message->incarnation = link->incarnation;
+    message->step = member->epoch; // tells the leader which directory we have
+    message->as.heartbeat.progress = event->progress;
+    message->as.heartbeat.busy = member->busy;
+}
+
+static void beat_all(const muster_member *member, const muster_event *event,
+                     muster_actions *actions)
 {
     const muster_link *links = member->links.data;
     for (size_t i = 0; i < member->links.count; i++) {
-        if (links[i].state != MUSTER_LINK_MEMBER) {
-            continue;
+        if (links[i].state == MUSTER_LINK_MEMBER) {
+            muster_member_beat(member, &links[i], event, actions);
         }
-        muster_action *action = muster_act(actions, MUSTER_ACTION_SEND);
-        action->as.send.peer = links[i].peer;
-        action->as.send.replace_slot = MUSTER_SLOT_HEARTBEAT;
-        muster_message *message = &action->as.send.message;
-        message->kind = MUSTER_MSG_HEARTBEAT;
-        message->run = member->run;
-        message->incarnation = links[i].incarnation;
-        message->as.heartbeat.progress = event->progress;
-        message->as.heartbeat.busy = member->busy;
     }
 }
 
@@ -255,7 +261,7 @@ static void on_timer(muster_member *member, const muster_event *event,
         if (!slept) {
             check_links(member, event, actions);
         }
-        beat(member, event, actions);
+        beat_all(member, event, actions);
         member->next_beat_ns =
             event->now_ns + member->heartbeat_ns / BEATS_PER_WINDOW;
     }
@@ -303,7 +309,9 @@ static void member_message(muster_member *member, muster_link *link,
         muster_member_forget(member, link, "left", true, event, actions);
     } else if (message->kind == MUSTER_MSG_DIRECTORY) {
         muster_member_directory(member, event, actions);
-    } else if (message->kind != MUSTER_MSG_HEARTBEAT) {
+    } else if (message->kind == MUSTER_MSG_HEARTBEAT) {
+        muster_member_remind(member, link->id, message->step, actions);
+    } else {
         muster_member_tell(member, MUSTER_NEWS_MESSAGE, link->id, "");
     }
 }
@@ -435,13 +443,14 @@ muster_status muster_member_init(muster_member *member,
         .heartbeat_ns = opts->leads ? opts->heartbeat_ns : HEARTBEAT_DEFAULT_NS,
         .timer_ns = -1,
     };
+    muster_blob_ref(member->opts.setup);
     if (opts->leads) {
         member->places = muster_mem_array(opts->size, sizeof(muster_place));
         if (member->places == NULL) {
+            muster_member_fini(member);
             return MUSTER_ERR_NO_MEMORY;
         }
     }
-    muster_blob_ref(member->opts.setup);
     // Lists that every member needs at once; growing later is rare.
     if (!muster_vec_reserve(&member->news, 4) ||
         !muster_vec_reserve(&member->targets, 1) ||
@@ -454,6 +463,9 @@ muster_status muster_member_init(muster_member *member,
 
 void muster_member_fini(muster_member *member)
 {
+    if (member->links.element_bytes == 0) {
+        return; // never initialised, or already done
+    }
     muster_mem_free(member->places);
     muster_blob_unref(member->opts.setup);
     muster_blob_unref(member->welcome);

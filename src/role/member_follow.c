@@ -176,6 +176,10 @@ void muster_member_welcomed(muster_member *member, muster_link *link,
     link->incarnation = welcome->incarnation;
     target->backoff_ns = BACKOFF_FIRST_NS;
     muster_member_settle(member, link, event->now_ns);
+    if (from_leader && member->opts.mesh) {
+        // A directory that overtook the welcome was lost: ask for it.
+        muster_member_beat(member, link, event, actions);
+    }
 }
 
 void muster_member_refused(muster_member *member, muster_link *link,

@@ -31,6 +31,8 @@ muster_news *muster_member_tell(muster_member *member, muster_news_kind kind,
 void muster_member_refuse(muster_member *member, muster_link *link,
                           muster_status status, const char *text,
                           muster_actions *actions);
+void muster_member_beat(const muster_member *member, const muster_link *link,
+                        const muster_event *event, muster_actions *actions);
 bool muster_member_is_here(const muster_member *member, uint32_t id);
 
 /* member_admit.c */
@@ -56,6 +58,8 @@ uint32_t muster_member_leader_id(const muster_member *member);
 
 /* member_mesh.c */
 void muster_member_publish(muster_member *member, muster_actions *actions);
+void muster_member_remind(muster_member *member, uint32_t id, uint64_t epoch,
+                          muster_actions *actions);
 void muster_member_directory(muster_member *member, const muster_event *event,
                              muster_actions *actions);
 

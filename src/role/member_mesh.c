@@ -41,6 +41,16 @@ static muster_blob *write_directory(const muster_member *member)
     return blob;
 }
 
+static void send_directory(muster_member *member, uint32_t id,
+                           muster_blob *blob, muster_actions *actions)
+{
+    muster_member_mail mail = {
+        .message = {.kind = MUSTER_MSG_DIRECTORY, .step = member->epoch},
+        .payload = muster_blob_ref(blob),
+        .replace_slot = MUSTER_SLOT_DIRECTORY};
+    muster_member_send(member, id, &mail, actions);
+}
+
 /* Leader: tell everybody when somebody came or went. */
 void muster_member_publish(muster_member *member, muster_actions *actions)
 {
@@ -56,15 +66,20 @@ void muster_member_publish(muster_member *member, muster_actions *actions)
     member->epoch++;
     muster_blob *blob = write_directory(member);
     for (uint32_t id = 1; id < member->size; id++) {
-        if (muster_member_is_here(member, id)) {
-            muster_member_mail mail = {.message = {.kind = MUSTER_MSG_DIRECTORY,
-                                                   .step = member->epoch},
-                                       .payload = muster_blob_ref(blob),
-                                       .replace_slot = MUSTER_SLOT_DIRECTORY};
-            muster_member_send(member, id, &mail, actions);
-        }
+        send_directory(member, id, blob, actions);
     }
     muster_blob_unref(blob);
+}
+
+/* Leader: `id` has the directory of `epoch`; send the newest if it lacks it. */
+void muster_member_remind(muster_member *member, uint32_t id, uint64_t epoch,
+                          muster_actions *actions)
+{
+    if (member->opts.mesh && member->opts.leads && epoch < member->epoch) {
+        muster_blob *blob = write_directory(member);
+        send_directory(member, id, blob, actions);
+        muster_blob_unref(blob);
+    }
 }
 
 static void remove_target(muster_member *member, uint32_t id)
