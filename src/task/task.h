@@ -45,7 +45,8 @@ typedef struct muster_task_opts {
 typedef struct muster_task_share {
     uint32_t part;
     uint32_t parts;
-    uint32_t epoch;               // from 0
+    uint32_t epoch; // from 0
+    bool final; // evaluate: on all of the test set, not a part of the valid one
     _Atomic uint64_t *done;       // units done in this epoch by this node
     const _Atomic uint32_t *stop; // not 0: return early, MUSTER_ERR_CANCELLED
 } muster_task_share;
