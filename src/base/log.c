@@ -29,15 +29,19 @@ static bool is_wanted(muster_log_level level)
     return target.sink != NULL && rank <= target.level;
 }
 
+static void tell(muster_log_level level, const char *format, va_list args)
+{
+    char line[1024];
+    vsnprintf(line, sizeof(line), format, args);
+    target.sink(target.context, level, line);
+}
+
 void muster_log(muster_log_level level, const char *format, ...)
 {
-    if (!is_wanted(level)) {
-        return;
+    if (is_wanted(level)) {
+        va_list args;
+        va_start(args, format);
+        tell(level, format, args);
+        va_end(args);
     }
-    char line[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof(line), format, args);
-    va_end(args);
-    target.sink(target.context, level, line);
 }

@@ -18,16 +18,22 @@
 #define CODE     (1u << MUSTER_VERB_CODE)
 #define UNSAVED  MUSTER_OPTION_UNSAVED
 
-#define STRING                MUSTER_TYPE_STRING, 0, 0
-#define LIST                  MUSTER_TYPE_LIST, 0, 0
-#define FLAG                  MUSTER_TYPE_FLAG, 0, 0
-#define UINT(least, most)     MUSTER_TYPE_UINT, (least), (most)
-#define DOUBLE(least, most)   MUSTER_TYPE_DOUBLE, (least), (most)
-#define DURATION(least, most) MUSTER_TYPE_DURATION, (least), (most)
+#define RANGE(kind, from, to) .type = (kind), .least = (from), .most = (to)
+#define STRING                RANGE(MUSTER_TYPE_STRING, 0, 0)
+#define LIST                  RANGE(MUSTER_TYPE_LIST, 0, 0)
+#define FLAG                  RANGE(MUSTER_TYPE_FLAG, 0, 0)
+#define UINT(from, to)        RANGE(MUSTER_TYPE_UINT, from, to)
+#define DOUBLE(from, to)      RANGE(MUSTER_TYPE_DOUBLE, from, to)
+#define DURATION(from, to)    RANGE(MUSTER_TYPE_DURATION, from, to)
 
 static const muster_option_row rows[MUSTER_OPT_COUNT] = {
-#define OPTION(id, name, type, fallback, verbs, meta, help) \
-    [MUSTER_OPT_##id] = {name, type, fallback, (verbs), meta, help},
+#define OPTION(id, label, range, deflt, mask, value, text) \
+    [MUSTER_OPT_##id] = {.name = label,                    \
+                         range,                            \
+                         .fallback = deflt,                \
+                         .verbs = (mask),                  \
+                         .meta = value,                    \
+                         .help = text},
 #include "config/options.def"
 #undef OPTION
 };

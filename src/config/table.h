@@ -34,10 +34,10 @@ typedef enum muster_verb {
 typedef struct muster_option_row {
     const char *name;
     muster_option_type type;
-    double least; // of numbers; seconds for durations
+    uint32_t verbs; // bit 1 << muster_verb
+    double least;   // of numbers; seconds for durations
     double most;
     const char *fallback; // the default as text, or NULL
-    uint32_t verbs;       // bit 1 << muster_verb
     const char *meta;     // NULL for flags
     const char *help;
 } muster_option_row;

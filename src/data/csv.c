@@ -65,8 +65,8 @@ static const char *bare(const csv_parse *parse, const char *field,
         field++;
         (*length)--;
     }
-    while (*length > 0 && (is_blank(parse, field[*length - 1]) ||
-                           field[*length - 1] == '"')) {
+    while (*length > 0 &&
+           (is_blank(parse, field[*length - 1]) || field[*length - 1] == '"')) {
         (*length)--;
     }
     return field;
@@ -186,8 +186,7 @@ static muster_status parse_row(csv_parse *parse, const char *line)
     float *row = (float *)parse->values.data + start;
     size_t label = parse->named > 0 ? parse->named - 1 : fields - 1;
     float value = row[label];
-    memmove(row + label, row + label + 1,
-            (fields - 1 - label) * sizeof(float));
+    memmove(row + label, row + label + 1, (fields - 1 - label) * sizeof(float));
     parse->values.count--;
     if (!muster_vec_append(&parse->labels, &value, 1)) {
         return fail_memory(parse);

@@ -21,9 +21,10 @@ struct muster_dataset {
 
 // Opens the labels of `path` and reads both files. `find` may leave labels
 // NULL: then the reader takes them from the file itself.
-static muster_status
-read_with_labels(muster_source *source, const char *path, muster_format format,
-                 muster_error *error_out, muster_table *table)
+static muster_status read_with_labels(muster_source *source, const char *path,
+                                      muster_format format,
+                                      muster_error *error_out,
+                                      muster_table *table)
 {
     char *labels_path = NULL;
     muster_source *labels = NULL;
@@ -74,7 +75,8 @@ static muster_status read_file(const char *path, muster_error *error_out,
 
 // Takes the table over, on failure too.
 static muster_status create(muster_table *table, const char *name,
-                            const muster_labels *known, muster_error *error_out,
+                            const muster_labels *known, bool may_unlabel,
+                            muster_error *error_out,
                             muster_dataset **dataset_out)
 {
     muster_dataset *dataset = muster_mem_array(1, sizeof(*dataset));
@@ -96,6 +98,11 @@ static muster_status create(muster_table *table, const char *name,
     if (status == MUSTER_OK) {
         status = muster_labels_apply(&dataset->labels, name, error_out, samples,
                                      labels);
+    }
+    if (status == MUSTER_ERR_INPUT && may_unlabel) {
+        muster_mem_free(dataset->table.labels);
+        dataset->table.labels = NULL;
+        status = MUSTER_OK;
     }
     if (status != MUSTER_OK) {
         muster_dataset_free(dataset);
@@ -120,8 +127,8 @@ muster_status muster_dataset_load(const char *spec, muster_error *error_out,
         }
     }
     if (status == MUSTER_OK) {
-        status = create(&table, path != NULL ? path : spec, NULL, error_out,
-                        dataset_out);
+        status = create(&table, path != NULL ? path : spec, NULL, false,
+                        error_out, dataset_out);
     }
     muster_mem_free(path);
     return status;
@@ -162,22 +169,63 @@ static muster_status agree_on_features(muster_table *table, uint32_t features,
     return MUSTER_OK;
 }
 
-// The file of the test set; NULL when there is none. A folder means the test
-// set in it, or else the one file that it holds.
-static muster_status find_test(const char *spec, const char *train_spec,
+// The file of the test set. Beside a training set there may be none: NULL. One
+// that is named itself is the file, or for a folder the test set in it, or
+// else the one file that it holds.
+static muster_status find_test(const char *spec, bool beside,
                                muster_error *error_out, char **path_out)
 {
-    const char *from = spec != NULL ? spec : train_spec;
     char *path = NULL;
-    muster_status status = muster_find_train(from, error_out, &path);
-    bool is_file = status == MUSTER_OK && strcmp(path, from) == 0;
-    if (status == MUSTER_OK && (spec == NULL || !is_file)) {
+    muster_status status = muster_find_train(spec, error_out, &path);
+    bool is_file = status == MUSTER_OK && strcmp(path, spec) == 0;
+    if (status == MUSTER_OK && (beside || !is_file)) {
         status = muster_find_test(path, error_out, path_out);
     }
-    if (status == MUSTER_OK && spec != NULL && *path_out == NULL) {
+    if (status == MUSTER_OK && !beside && *path_out == NULL) {
         *path_out = path;
         return MUSTER_OK;
     }
+    muster_mem_free(path);
+    return status;
+}
+
+// What later data has to agree with.
+typedef struct agreement {
+    uint32_t features;
+    const muster_labels *labels;
+    bool may_unlabel; // other labels than these: it counts as unlabelled
+} agreement;
+
+// A test set: found by find_test, or the generator's held-out samples (whoever
+// names the generator for tests means samples kept apart from training).
+static muster_status load_later(const char *spec, bool beside,
+                                const agreement *agreed,
+                                muster_error *error_out,
+                                muster_dataset **dataset_out)
+{
+    muster_table table = {0};
+    char *path = NULL;
+    const char *name = spec;
+    muster_status status;
+    if (muster_synthetic_is(spec)) {
+        status = muster_synthetic_make(spec, true, error_out, &table);
+    } else {
+        status = find_test(spec, beside, error_out, &path);
+        if (status == MUSTER_OK && path != NULL) {
+            status = read_file(path, error_out, &table);
+        }
+        name = path != NULL ? path : name;
+    }
+    if (status == MUSTER_OK && table.samples > 0) {
+        status = agree_on_features(&table, agreed->features, name, error_out);
+    }
+    if (status == MUSTER_OK && table.samples == 0) {
+        *dataset_out = NULL;
+    } else if (status == MUSTER_OK) {
+        status = create(&table, name, agreed->labels, agreed->may_unlabel,
+                        error_out, dataset_out);
+    }
+    muster_table_fini(&table);
     muster_mem_free(path);
     return status;
 }
@@ -187,32 +235,32 @@ muster_status muster_dataset_load_test(const char *spec, const char *train_spec,
                                        muster_error *error_out,
                                        muster_dataset **dataset_out)
 {
-    muster_table table = {0};
-    char *path = NULL;
-    const char *name = spec != NULL ? spec : train_spec;
-    muster_status status;
-    if (muster_synthetic_is(name)) {
-        // The generator's training samples can be asked for by name too, but
-        // whoever gives a spec for tests means samples kept apart.
-        status = muster_synthetic_make(name, true, error_out, &table);
-    } else {
-        status = find_test(spec, train_spec, error_out, &path);
-        if (status == MUSTER_OK && path != NULL) {
-            status = read_file(path, error_out, &table);
-        }
-        name = path != NULL ? path : name;
+    bool beside = spec == NULL;
+    const agreement agreed = {train->table.features, &train->labels, false};
+    return load_later(beside ? train_spec : spec, beside, &agreed, error_out,
+                      dataset_out);
+}
+
+muster_status muster_dataset_load_as(const char *spec,
+                                     const muster_dataset_form *form,
+                                     muster_error *error_out,
+                                     muster_dataset **dataset_out)
+{
+    muster_labels labels;
+    muster_status status = muster_labels_from_values(
+        form->class_values, form->classes, error_out, &labels);
+    muster_dataset *dataset = NULL;
+    if (status == MUSTER_OK) {
+        const agreement agreed = {form->features, &labels, true};
+        status = load_later(spec, false, &agreed, error_out, &dataset);
     }
-    if (status == MUSTER_OK && table.samples > 0) {
-        status = agree_on_features(&table, train->table.features, name,
-                                   error_out);
+    if (status == MUSTER_OK && dataset == NULL) {
+        status = muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                  "%s: no samples are held out", spec);
     }
-    if (status == MUSTER_OK && table.samples == 0) {
-        *dataset_out = NULL;
-    } else if (status == MUSTER_OK) {
-        status = create(&table, name, &train->labels, error_out, dataset_out);
+    if (status == MUSTER_OK) {
+        *dataset_out = dataset;
     }
-    muster_table_fini(&table);
-    muster_mem_free(path);
     return status;
 }
 
@@ -259,7 +307,7 @@ muster_rows muster_dataset_rows(const muster_dataset *dataset, uint64_t first,
     muster_rows rows = {
         .count = count,
         .features = table->features,
-        .labels = table->labels + first,
+        .labels = table->labels != NULL ? table->labels + first : NULL,
     };
     if (table->sparse) {
         rows.offsets = table->offsets + first;

@@ -77,6 +77,25 @@ MUSTER_CHECKED muster_status muster_dataset_load_test(
     const char *spec, const char *train_spec, const muster_dataset *train,
     muster_error *error_out, muster_dataset **dataset_out);
 
+/* What a model was trained on, for data that it meets later. */
+typedef struct muster_dataset_form {
+    uint32_t features;
+    uint32_t classes;          // 0: real targets
+    const float *class_values; // `classes` of the file's values, ascending
+} muster_dataset_form;
+
+/*
+ * Load data to predict on, when the training set is no longer at hand: as
+ * muster_dataset_load_test() with a spec, for a training set of this form,
+ * except that data with a label that is none of the classes counts as
+ * unlabelled: its rows have no labels.
+ * MUSTER_ERR_INVALID when the class values are not ascending integers in
+ * -1000..1000, or none are held out of a synthetic spec.
+ */
+MUSTER_CHECKED muster_status
+muster_dataset_load_as(const char *spec, const muster_dataset_form *form,
+                       muster_error *error_out, muster_dataset **dataset_out);
+
 /* End a data set. NULL is allowed and does nothing. */
 void muster_dataset_free(muster_dataset *dataset);
 

@@ -19,9 +19,9 @@ static int by_name(const char *path)
         const char *ending;
         muster_format format;
     } endings[] = {
-        {".npy", MUSTER_FORMAT_NPY},       {".csv", MUSTER_FORMAT_CSV},
-        {".tsv", MUSTER_FORMAT_CSV},       {".libsvm", MUSTER_FORMAT_LIBSVM},
-        {".svm", MUSTER_FORMAT_LIBSVM},    {".idx", MUSTER_FORMAT_IDX},
+        {".npy", MUSTER_FORMAT_NPY},    {".csv", MUSTER_FORMAT_CSV},
+        {".tsv", MUSTER_FORMAT_CSV},    {".libsvm", MUSTER_FORMAT_LIBSVM},
+        {".svm", MUSTER_FORMAT_LIBSVM}, {".idx", MUSTER_FORMAT_IDX},
         {"-ubyte", MUSTER_FORMAT_IDX},
     };
     size_t length = strlen(path);

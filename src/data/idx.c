@@ -93,7 +93,8 @@ static muster_status read_elements(muster_source *source, uint64_t count,
     for (uint64_t done = 0; done < count;) {
         uint64_t left = count - done;
         size_t now = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
-        muster_status status = muster_source_read(source, chunk, now, error_out);
+        muster_status status =
+            muster_source_read(source, chunk, now, error_out);
         if (status != MUSTER_OK) {
             return status;
         }
@@ -116,8 +117,8 @@ static muster_status read_elements(muster_source *source, uint64_t count,
 static muster_status read_all(muster_source *images, muster_source *labels,
                               muster_error *error_out, muster_table *table)
 {
-    idx_header shape;
-    idx_header label_shape;
+    idx_header shape = {0};
+    idx_header label_shape = {0};
     muster_status status = read_header(images, error_out, &shape);
     if (status == MUSTER_OK) {
         status = read_header(labels, error_out, &label_shape);
@@ -148,8 +149,8 @@ static muster_status read_all(muster_source *images, muster_source *labels,
     status = read_elements(images, shape.count * shape.element, scaled,
                            error_out, table->dense);
     if (status == MUSTER_OK) {
-        status = read_elements(labels, shape.count, plain, error_out,
-                               table->labels);
+        status =
+            read_elements(labels, shape.count, plain, error_out, table->labels);
     }
     return status;
 }

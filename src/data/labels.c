@@ -46,6 +46,23 @@ muster_status muster_labels_learn(const float *labels, uint64_t count,
     return MUSTER_OK;
 }
 
+muster_status muster_labels_from_values(const float *values, uint32_t classes,
+                                        muster_error *error_out,
+                                        muster_labels *map_out)
+{
+    bool good = classes != 1 && classes <= MUSTER_LABELS_CLASSES_MAX;
+    for (uint32_t c = 0; good && c < classes; c++) {
+        good = slot_of(values[c]) >= 0 && (c == 0 || values[c] > values[c - 1]);
+        map_out->values[c] = good ? (int16_t)values[c] : 0;
+    }
+    map_out->classes = classes;
+    return good ? MUSTER_OK
+                : muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                   "the %u class values are not ascending "
+                                   "integers from -1000 to 1000",
+                                   classes);
+}
+
 muster_status muster_labels_apply(const muster_labels *map, const char *name,
                                   muster_error *error_out, uint64_t count,
                                   float *labels)

@@ -16,7 +16,7 @@
 #define MUSTER_LABELS_CLASSES_MAX (2 * MUSTER_LABELS_VALUE_MAX + 1)
 
 typedef struct muster_labels {
-    uint32_t classes; // 0: real targets
+    uint32_t classes;                          // 0: real targets
     int16_t values[MUSTER_LABELS_CLASSES_MAX]; // of each class, ascending
 } muster_labels;
 
@@ -26,6 +26,13 @@ MUSTER_CHECKED muster_status muster_labels_learn(const float *labels,
                                                  const char *name,
                                                  muster_error *error_out,
                                                  muster_labels *map_out);
+
+/* The same from values known before: MUSTER_ERR_INVALID unless there are none
+ * or at least two, ascending. */
+MUSTER_CHECKED muster_status muster_labels_from_values(const float *values,
+                                                       uint32_t classes,
+                                                       muster_error *error_out,
+                                                       muster_labels *map_out);
 
 /* Turn a file's labels into the form that rows show, in place.
  * MUSTER_ERR_INPUT for a value that is no class of the map. */

@@ -101,8 +101,8 @@ static muster_status parse_entry(libsvm_parse *parse, const char **line,
     const char *p = token;
     uint32_t column = parse_column(&p);
     if (column == 0 || *p != ':') {
-        return fail_token(
-            parse, token, "is not column:value with a column from 1 to 2^28");
+        return fail_token(parse, token,
+                          "is not column:value with a column from 1 to 2^28");
     }
     if (column <= *last) {
         return muster_source_fail_line(

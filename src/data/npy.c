@@ -95,8 +95,8 @@ static muster_status read_text(muster_source *source, muster_error *error_out,
         return status;
     }
     if (memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3) {
-        return muster_source_fail_byte(
-            source, error_out, "not an npy file of version 1, 2 or 3");
+        return muster_source_fail_byte(source, error_out,
+                                       "not an npy file of version 1, 2 or 3");
     }
     size_t length_bytes = b[6] == 1 ? 2 : 4;
     status = muster_source_read(source, b + 8, length_bytes, error_out);
@@ -178,7 +178,7 @@ static muster_status read_elements(muster_source *source,
     for (uint64_t done = 0; done < count;) {
         uint64_t left = count - done;
         size_t now = left < CHUNK_ELEMENTS ? (size_t)left : CHUNK_ELEMENTS;
-        uint64_t at = muster_source_offset(source);
+        unsigned long long at = muster_source_offset(source);
         muster_status status = muster_source_read(
             source, chunk, now * header->element_bytes, error_out);
         if (status != MUSTER_OK) {
@@ -192,7 +192,7 @@ static muster_status read_elements(muster_source *source,
                 return muster_source_fail_byte(
                     source, error_out,
                     "the value at byte %llu is not finite in float32",
-                    (unsigned long long)(at + offset));
+                    at + offset);
             }
         }
         done += now;

@@ -103,7 +103,7 @@ static float scale_long(uint64_t mantissa, int exponent)
     for (; e > 0; e -= e < 27 ? e : 27) {
         value *= e < 27 ? powl(10.0L, e) : 1e27L;
     }
-    for (; e < 0; e += e > -27 ? -e : 27) {
+    for (; e<0; e += e> - 27 ? -e : 27) {
         value /= e > -27 ? powl(10.0L, -e) : 1e27L;
     }
     return (float)value;

@@ -266,8 +266,7 @@ static const char *check_contents(const uint8_t *bytes,
                                   const part_layout *at,
                                   const muster_part *part)
 {
-    const float *values =
-        header->sparse ? part->rows.values : part->rows.dense;
+    const float *values = header->sparse ? part->rows.values : part->rows.dense;
     if (!ids_ascend(part->sample_ids, header->count)) {
         return "its sample numbers do not ascend";
     }

@@ -21,10 +21,10 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-#define BUFFER_BYTES     ((size_t)1 << 18)
-#define DEFLATE_RATIO    1032u
-#define FAIL_TEXT_MAX    256
-#define ZLIB_READ_MAX    ((size_t)1 << 20)
+#define BUFFER_BYTES  ((size_t)1 << 18)
+#define DEFLATE_RATIO 1032u
+#define FAIL_TEXT_MAX 256
+#define ZLIB_READ_MAX ((size_t)1 << 20)
 
 struct muster_source {
     char *name;
@@ -47,22 +47,24 @@ static muster_status fail_memory(const char *name, muster_error *error_out)
                             "%s: out of memory while reading", name);
 }
 
-static muster_status create(const char *name, muster_error *error_out,
-                            muster_source **source_out)
+// NULL when out of memory. A small input needs no large buffer.
+static muster_source *create(const char *name, uint64_t bytes)
 {
     muster_source *source = muster_mem_array(1, sizeof(*source));
     if (source == NULL) {
-        return fail_memory(name, error_out);
+        return NULL;
     }
-    source->capacity = BUFFER_BYTES;
+    source->capacity = bytes < MUSTER_SOURCE_PEEK_MAX ? MUSTER_SOURCE_PEEK_MAX
+                       : bytes < BUFFER_BYTES         ? (size_t)bytes
+                                                      : BUFFER_BYTES;
+    source->total_max = bytes;
     source->name = muster_mem_string(name);
     source->buffer = muster_mem_resize(NULL, source->capacity + 1, 1);
     if (source->name == NULL || source->buffer == NULL) {
         muster_source_close(source);
-        return fail_memory(name, error_out);
+        return NULL;
     }
-    *source_out = source;
-    return MUSTER_OK;
+    return source;
 }
 
 static uint64_t total_max(int fd, uint64_t file_bytes)
@@ -102,15 +104,11 @@ muster_status muster_source_open(const char *path, muster_error *error_out,
     if (status != MUSTER_OK) {
         return status;
     }
-    muster_source *source = NULL;
-    status = create(path, error_out, &source);
-    if (status != MUSTER_OK) {
-        close(fd);
-        return status;
+    muster_source *source = create(path, total_max(fd, file_bytes));
+    if (source != NULL) {
+        source->file = gzdopen(fd, "rb");
     }
-    source->total_max = total_max(fd, file_bytes);
-    source->file = gzdopen(fd, "rb");
-    if (source->file == NULL) {
+    if (source == NULL || source->file == NULL) {
         close(fd);
         muster_source_close(source);
         return fail_memory(path, error_out);
@@ -124,13 +122,14 @@ muster_status muster_source_open_memory(const char *name, const void *bytes,
                                         size_t size, muster_error *error_out,
                                         muster_source **source_out)
 {
-    muster_status status = create(name, error_out, source_out);
-    if (status == MUSTER_OK) {
-        (*source_out)->memory = bytes;
-        (*source_out)->memory_left = size;
-        (*source_out)->total_max = size;
+    muster_source *source = create(name, size);
+    if (source == NULL) {
+        return fail_memory(name, error_out);
     }
-    return status;
+    source->memory = bytes;
+    source->memory_left = size;
+    *source_out = source;
+    return MUSTER_OK;
 }
 
 void muster_source_close(muster_source *source)
@@ -196,7 +195,7 @@ static muster_status fill(muster_source *source, muster_error *error_out)
         source->ended = count == 0;
         return MUSTER_OK;
     }
-    unsigned ask = (unsigned)(room < ZLIB_READ_MAX    ? room : ZLIB_READ_MAX);
+    unsigned ask = (unsigned)(room < ZLIB_READ_MAX ? room : ZLIB_READ_MAX);
     int count = gzread(source->file, source->buffer + source->end, ask);
     int code = Z_OK;
     gzerror(source->file, &code);
@@ -348,7 +347,8 @@ muster_status muster_source_line(muster_source *source, muster_error *error_out,
 
 // What a file holds may be quoted in an error, but must not reach a terminal
 // as control characters or break the line.
-static void print_clean(char *text, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void
+print_clean(char *text, const char *format, va_list args)
 {
     vsnprintf(text, FAIL_TEXT_MAX, format, args);
     for (char *p = text; *p != '\0'; p++) {

@@ -25,8 +25,8 @@
 #define SPEC_NAME        "synthetic"
 #define CLASSES_MAX      1000u
 #define ORTHOGONAL_MAX   64u
-#define OVERLAP          0.04 // chance that a nearer centre is another class's
-#define OPPOSITE_SHARE   0.08 // samples of a class around -r v_c
+#define OVERLAP          0.025 // chance that a nearer centre is another class's
+#define OPPOSITE_SHARE   0.09  // samples of a class around -r v_c
 #define NOISE_CLASSES    1.0
 #define NOISE_REGRESSION 0.1
 #define NOISE_MAX        1000.0f
@@ -241,7 +241,8 @@ static void standardise(synthetic_shape *shape)
         double variance =
             shape->noise * shape->noise + r * r * squares / n - mean * mean;
         shape->shift[j] = (float)mean;
-        shape->scale[j] = (float)(variance > 1e-12 ? 1.0 / sqrt(variance) : 1.0);
+        shape->scale[j] =
+            (float)(variance > 1e-12 ? 1.0 / sqrt(variance) : 1.0);
     }
 }
 

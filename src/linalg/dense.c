@@ -118,7 +118,7 @@ static muster_status lapack_svd(const svd_parts *svd)
     }
     lapack_int work_count = (lapack_int)size;
     double *work = muster_mem_array((size_t)work_count, sizeof(double));
-    lapack_int *marks = muster_mem_array(8u * svd->few, sizeof(lapack_int));
+    lapack_int *marks = muster_mem_array(svd->few, 8 * sizeof(lapack_int));
     muster_status status = MUSTER_ERR_NO_MEMORY;
     if (work != NULL && marks != NULL) {
         // LAPACK leaves v' by columns; transpose to v by columns.

@@ -150,7 +150,8 @@ static void pinv_meets_the_penrose_conditions(void **state)
     // Rank one, on both routes.
     for (uint32_t size = 3; size <= 40; size += 37) {
         for (uint32_t i = 0; i < size * size; i++) {
-            a[i] = (1.0 + i / size) * (2.0 + i % size);
+            uint32_t row = i / size;
+            a[i] = (1.0 + row) * (2.0 + i % size);
         }
         muster_dense_shape shape;
         assert_int_equal(muster_dense_measure(a, size, size, &shape),
