@@ -187,9 +187,8 @@ static uint64_t kge_units(const void *task)
     return k->triples.count[MUSTER_TRIPLES_TRAIN];
 }
 
-static uint32_t kge_epochs(const void *task)
+static uint32_t kge_epochs(void)
 {
-    (void)task;
     return 20;
 }
 

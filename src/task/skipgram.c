@@ -175,9 +175,8 @@ static uint64_t skipgram_units(const void *task)
     return g->corpus.word_count;
 }
 
-static uint32_t skipgram_epochs(const void *task)
+static uint32_t skipgram_epochs(void)
 {
-    (void)task;
     return 5;
 }
 

@@ -73,8 +73,8 @@ typedef struct muster_task_ops {
     void (*free)(void *task);
     /* Add tables and distributions to a fresh node. */
     muster_status (*tables)(void *task, muster_ps *ps, muster_error *error_out);
-    uint64_t (*units)(const void *task);  // of an epoch
-    uint32_t (*epochs)(const void *task); // default number
+    uint64_t (*units)(const void *task); // of an epoch
+    uint32_t (*epochs)(void);            // a good number when none is asked for
     muster_status (*work)(void *task, muster_ps_worker *worker,
                           const muster_task_share *share,
                           muster_task_sums *sums);
