@@ -19,6 +19,9 @@ void muster_names_init(muster_names *names)
 
 void muster_names_fini(muster_names *names)
 {
+    if (names->text.element_bytes == 0) {
+        return; // never made
+    }
     muster_vec_fini(&names->text);
     muster_vec_fini(&names->offsets);
     muster_mem_free(names->slots);

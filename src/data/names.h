@@ -23,6 +23,7 @@ typedef struct muster_names {
 } muster_names;
 
 void muster_names_init(muster_names *names);
+/* A zeroed table is fine. */
 void muster_names_fini(muster_names *names);
 
 uint32_t muster_names_count(const muster_names *names);
