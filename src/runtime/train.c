@@ -20,6 +20,7 @@
 #include "config/fault.h"
 #include "muster/run.h"
 #include "role/coordinator.h"
+#include "runtime/ps_train.h"
 #include "runtime/signals.h"
 
 static muster_status make_code(muster_train_state *train,
@@ -311,6 +312,9 @@ muster_status muster_train(const muster_config *config, const char *program,
         error_out = &unheard;
     }
     *json_out = NULL;
+    if (muster_config_is_task(config)) {
+        return muster_train_task(config, error_out, json_out);
+    }
     muster_status status = prepare(&train, error_out);
     if (status == MUSTER_OK) {
         status = run(&train, error_out);
