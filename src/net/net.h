@@ -17,8 +17,9 @@
  *                close (calls every outstanding `done`, no other callback).
  *   Ownership    send takes its own reference to the payload until `done`. A
  *                received payload is lent for the callback; keep it with
- *                muster_blob_ref(). Blobs may outlive the connection and be
- *                unref'd on any thread, but not after muster_net_close().
+ *                muster_blob_ref(), and only read it: its pages may belong to
+ *                the peer. Blobs may outlive the connection and the net, and be
+ *                unref'd on any thread.
  *   Threads      All functions: the owning thread, except muster_net_wake()
  *                (also from signal handlers), muster_net_blob() and
  *                muster_blob_unref() of its blobs, which any thread may call.
@@ -56,14 +57,16 @@ typedef struct muster_net_message {
     muster_blob *payload; // NULL when there is none; lent for the callback
 } muster_net_message;
 
-/* Called from muster_net_poll() only, never from inside another call. */
+/* Called from muster_net_poll() only, never from inside another call. They may
+ * call anything here but poll and close. NULL ones are left out. */
 typedef struct muster_net_callbacks {
     /* The connection stands and the hello was accepted. `incoming` tells a
      * connection we accepted from one we made. */
     void (*on_up)(void *context, muster_peer peer, int incoming);
     void (*on_message)(void *context, muster_peer peer,
                        const muster_net_message *message);
-    /* The connection is over, or never came to be (also for connect).
+    /* The connection is over, or never came to be: also for connect, and for
+     * a caller that we accepted and that never said hello. Once per peer.
      * `reason` says why, for a person; `status` is MUSTER_ERR_PEER_LOST,
      * _PROTOCOL, _REFUSED (another version or key) or _TIMED_OUT. */
     void (*on_down)(void *context, muster_peer peer, muster_status status,
@@ -74,10 +77,10 @@ typedef struct muster_net_opts {
     uint32_t struct_size;
     size_t queue_bytes_max;    // unsent bytes per peer; default 256 MiB
     size_t queue_messages_max; // unsent messages per peer; default 4096
-    size_t payload_bytes_max;  // a larger announced payload is refused
+    size_t payload_bytes_max;  // a larger payload is refused; default 4 GiB
     uint32_t protocol_version; // default MUSTER_PROTOCOL_VERSION; tests differ
     int64_t hello_timeout_ns;  // default 5 s
-    const uint8_t *key;        // 32 bytes, or NULL: no proof asked
+    const uint8_t *key;        // must be NULL: MUSTER_ERR_UNSUPPORTED so far
 } muster_net_opts;
 
 #define MUSTER_NET_OPTS_INIT                                   \
@@ -93,8 +96,9 @@ typedef struct muster_net_send_opts {
     size_t header_bytes;
     muster_blob *payload;
     uint32_t replace_slot;
-    /* NULL is allowed. Status: MUSTER_OK when the message was handed over,
-     * _CANCELLED when replaced, _PEER_LOST. */
+    /* NULL is allowed. Called from poll or close. Status: MUSTER_OK when the
+     * message was handed over, _CANCELLED when replaced or ended by our own
+     * drop or close, _PEER_LOST. */
     void (*done)(void *argument, muster_status status);
     void *argument;
 } muster_net_send_opts;
@@ -111,22 +115,25 @@ MUSTER_CHECKED muster_status muster_net_open(
 void muster_net_close(muster_net *net);
 
 /* Listen at "unix:/path", "unix:@name" (abstract) or "tcp:HOST:PORT" (port 0:
- * any free one). address_out (MUSTER_NET_ADDRESS_MAX) gets what to connect to.
- */
+ * any free one). address_out (MUSTER_NET_ADDRESS_MAX, or NULL) gets what to
+ * connect to. A path is removed again by close, and must not exist yet. */
 MUSTER_CHECKED muster_status muster_net_listen(muster_net *net,
                                                const char *address,
                                                muster_error *error_out,
                                                char *address_out);
 
-/* Start connecting; on_up or on_down follows from poll. */
+/* Start connecting; on_up or on_down follows from poll, also when nobody
+ * listens there. MUSTER_ERR_INVALID or _INPUT: what is wrong with the address.
+ * A host name, unlike a number, is looked up before this returns. */
 MUSTER_CHECKED muster_status muster_net_connect(muster_net *net,
                                                 const char *address,
                                                 muster_error *error_out,
                                                 muster_peer *peer_out);
 
-/* MUSTER_OK: taken, `done` will come. MUSTER_ERR_AGAIN: queue full, nothing
- * taken. MUSTER_ERR_PEER_LOST: no such peer any more. MUSTER_ERR_INVALID:
- * header too long. */
+/* MUSTER_OK: taken, `done` will come; before on_up, too. MUSTER_ERR_AGAIN:
+ * queue full, nothing taken; an empty queue takes a message of any size.
+ * MUSTER_ERR_PEER_LOST: no such peer any more. MUSTER_ERR_INVALID: header or
+ * payload too long. MUSTER_ERR_NO_MEMORY: nothing taken. */
 MUSTER_CHECKED muster_status muster_net_send(
     muster_net *net, muster_peer peer, const muster_net_send_opts *send_opts);
 
@@ -134,11 +141,13 @@ MUSTER_CHECKED muster_status muster_net_send(
  * is not called. Unknown peers are fine. */
 void muster_net_drop(muster_net *net, muster_peer peer);
 
-/* A payload buffer of this net: cheap to send. NULL when out of memory. */
+/* A payload buffer of this net: cheap to send. Write it before it is sent, not
+ * after. NULL when out of memory. */
 muster_blob *muster_net_blob(muster_net *net, size_t bytes);
 
 /* Wait up to timeout_ns (-1: for ever) and call back. Returns at once after
- * muster_net_wake(). Writes are batched and flushed here. */
+ * muster_net_wake(), and after any event, so call it in a loop. Writes are
+ * batched and flushed here, before the wait and after the callbacks. */
 MUSTER_CHECKED muster_status muster_net_poll(muster_net *net,
                                              int64_t timeout_ns);
 

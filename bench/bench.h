@@ -1,0 +1,86 @@
+/*
+ * bench.h -- how the programs of bench/ report: one row a measurement.
+ *
+ * A row is a value with its unit beside a baseline measured in the same run,
+ * and their ratio. With --json each row is one line on stdout:
+ *
+ *   {"name": "star_1e5", "value": 0.41, "unit": "ms",
+ *    "baseline": "openmpi_tcp", "baseline_value": 1.9, "ratio": 0.216}
+ *
+ * without it, a line for a person. A baseline that is not there (its program is
+ * missing) is null, and so is the ratio; it is never made up.
+ *
+ *   Ownership    Strings are lent for the call.
+ *   Threads      One.
+ *   Not here     Timing: muster_clock_ns() of base/clock.h.
+ *
+ * Header-only, so that a bench program is one file plus this.
+ */
+#ifndef MUSTER_BENCH_BENCH_H
+#define MUSTER_BENCH_BENCH_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct bench_row {
+    const char *name; // unique in the program's output
+    double value;
+    const char *unit;      // "ms", "GB/s", "rows/s"
+    const char *baseline;  // what it is compared with; NULL: nothing
+    double baseline_value; // same unit; NAN: was not to be had
+} bench_row;
+
+/* Print one row and flush it. ratio = value / baseline_value: below 1 is
+ * better where the value is a time, above 1 where it is a rate. */
+static inline void bench_print(const bench_row *row, bool json)
+{
+    bool compared = row->baseline != NULL && isfinite(row->baseline_value) &&
+                    row->baseline_value != 0.0;
+    double ratio = compared ? row->value / row->baseline_value : 0.0;
+    if (json) {
+        printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"",
+               row->name, row->value, row->unit);
+        if (row->baseline != NULL) {
+            printf(", \"baseline\": \"%s\"", row->baseline);
+        } else {
+            printf(", \"baseline\": null");
+        }
+        if (compared) {
+            printf(", \"baseline_value\": %.6g, \"ratio\": %.4g}\n",
+                   row->baseline_value, ratio);
+        } else {
+            printf(", \"baseline_value\": null, \"ratio\": null}\n");
+        }
+    } else if (compared) {
+        printf("%-24s %10.4g %-6s %-16s %10.4g %-6s ratio %.3f\n", row->name,
+               row->value, row->unit, row->baseline, row->baseline_value,
+               row->unit, ratio);
+    } else {
+        printf("%-24s %10.4g %-6s %s\n", row->name, row->value, row->unit,
+               row->baseline != NULL ? "(no baseline here)" : "");
+    }
+    fflush(stdout);
+}
+
+static inline int bench_order(const void *left, const void *right)
+{
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* The median; sorts `values`. NAN of none. */
+static inline double bench_median(double *values, size_t count)
+{
+    if (count == 0) {
+        return NAN;
+    }
+    qsort(values, count, sizeof(values[0]), bench_order);
+    return count % 2 == 1 ? values[count / 2]
+                          : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+}
+
+#endif // MUSTER_BENCH_BENCH_H

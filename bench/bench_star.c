@@ -1,0 +1,474 @@
+/*
+ * bench_star.c -- a star step over net.h, against Open MPI and against memory.
+ *
+ *   muster-bench-star [--workers 10] [--json]
+ *
+ * Rows, for 1e5 and 1e6 floats:
+ *   star_1e5             Unix sockets, shared payloads, against Open MPI's TCP
+ *   star_1e5_vs_shm      the same, against Open MPI's shared memory
+ *   star_1e5_vs_memory   the same, against the time that memory alone needs
+ *   star_tcp_1e5         TCP on the loopback, against Open MPI's TCP
+ * A value is the median time of a step in ms: the median over BLOCKS blocks in
+ * which all variants take turns, so that what else the machine does meets them
+ * alike. Workers are forked processes; star_work.h is the work. Open MPI runs
+ * muster-bench-star-mpi, which lies beside this program, if there is an mpirun.
+ *
+ * The memory limit is the bytes that a step must touch over the bandwidth of
+ * a triad of the same vector length on every core at once.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bench.h"
+#include "net/net.h"
+#include "star_work.h"
+
+#define BLOCKS      3
+#define WORKERS_MAX 64
+#define PATH_BYTES  1024
+
+typedef enum variant {
+    OURS_UNIX,
+    OURS_TCP,
+    MPI_TCP,
+    MPI_SHM,
+    VARIANTS
+} variant;
+
+typedef struct results {
+    double median_ms[VARIANTS][STAR_SIZES][BLOCKS];
+    double memory_ms[STAR_SIZES][BLOCKS];
+} results;
+
+/* a worker ---------------------------------------------------------------- */
+
+typedef struct worker {
+    muster_net *net;
+    bool over;
+} worker;
+
+static void worker_message(void *context, muster_peer peer,
+                           const muster_net_message *message)
+{
+    worker *self = context;
+    size_t count = message->payload->bytes / sizeof(float);
+    muster_blob *answer = muster_net_blob(self->net, message->payload->bytes);
+    if (answer == NULL) {
+        _exit(1);
+    }
+    star_answer(message->payload->data, answer->data, count);
+    muster_net_send_opts opts = {.payload = answer};
+    if (muster_net_send(self->net, peer, &opts) != MUSTER_OK) {
+        _exit(1);
+    }
+    muster_blob_unref(answer);
+}
+
+static void worker_down(void *context, muster_peer peer, muster_status status,
+                        const char *reason)
+{
+    worker *self = context;
+    (void)peer;
+    (void)status;
+    (void)reason;
+    self->over = true;
+}
+
+static _Noreturn void worker_run(const char *address)
+{
+    static const muster_net_callbacks callbacks = {.on_message = worker_message,
+                                                   .on_down = worker_down};
+    worker self = {0};
+    muster_peer peer = 0;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (muster_net_open(NULL, &callbacks, &self, NULL, &self.net) !=
+            MUSTER_OK ||
+        muster_net_connect(self.net, address, NULL, &peer) != MUSTER_OK) {
+        _exit(1);
+    }
+    while (!self.over) {
+        if (muster_net_poll(self.net, -1) != MUSTER_OK) {
+            _exit(1);
+        }
+    }
+    muster_net_close(self.net);
+    _exit(0);
+}
+
+/* the coordinator --------------------------------------------------------- */
+
+typedef struct hub {
+    muster_net *net;
+    int workers;
+    muster_peer peers[WORKERS_MAX];
+    int up;
+    int lost;
+    int answers; // of this step
+    size_t count;
+    float *sum;
+} hub;
+
+static void hub_up(void *context, muster_peer peer, int incoming)
+{
+    hub *self = context;
+    (void)incoming;
+    self->peers[self->up++] = peer;
+}
+
+static void hub_message(void *context, muster_peer peer,
+                        const muster_net_message *message)
+{
+    hub *self = context;
+    (void)peer;
+    star_add(self->sum, message->payload->data, self->count,
+             self->answers == 0);
+    self->answers++;
+}
+
+static void hub_down(void *context, muster_peer peer, muster_status status,
+                     const char *reason)
+{
+    hub *self = context;
+    (void)peer;
+    (void)status;
+    fprintf(stderr, "bench_star: a worker is lost: %s\n", reason);
+    self->lost++;
+}
+
+/* Poll until *value is `wanted`; false when a worker is lost. */
+static bool hub_wait(hub *self, const int *value, int wanted)
+{
+    while (*value < wanted && self->lost == 0) {
+        if (muster_net_poll(self->net, -1) != MUSTER_OK) {
+            return false;
+        }
+    }
+    return self->lost == 0;
+}
+
+/* One step; *model_inout is given up and replaced by the next model. */
+static bool hub_step(hub *self, muster_blob **model_inout)
+{
+    muster_net_send_opts opts = {.payload = *model_inout};
+    self->answers = 0;
+    for (int i = 0; i < self->workers; i++) {
+        if (muster_net_send(self->net, self->peers[i], &opts) != MUSTER_OK) {
+            return false;
+        }
+    }
+    muster_blob_unref(*model_inout);
+    *model_inout = NULL;
+    if (!hub_wait(self, &self->answers, self->workers)) {
+        return false;
+    }
+    *model_inout = muster_net_blob(self->net, self->count * sizeof(float));
+    if (*model_inout == NULL) {
+        return false;
+    }
+    star_next(self->sum, (*model_inout)->data, self->count, self->workers);
+    return true;
+}
+
+/* The median step time at one size, NAN when something failed. */
+static double hub_measure(hub *self, size_t count, int steps)
+{
+    static double times[STAR_STEPS_MAX];
+    self->count = count;
+    self->sum = muster_mem_raw_aligned(count, sizeof(float));
+    muster_blob *model = muster_net_blob(self->net, count * sizeof(float));
+    double median = NAN;
+    if (self->sum == NULL || model == NULL) {
+        goto out;
+    }
+    star_start(model->data, count);
+    for (int i = 0; i < STAR_WARM + steps; i++) {
+        int64_t before = muster_clock_ns();
+        if (!hub_step(self, &model)) {
+            goto out;
+        }
+        if (i >= STAR_WARM) {
+            times[i - STAR_WARM] = (double)(muster_clock_ns() - before) * 1e-6;
+        }
+    }
+    if (star_check(model->data, count)) {
+        median = bench_median(times, (size_t)steps);
+    } else {
+        fprintf(stderr, "bench_star: the sum is wrong\n");
+    }
+out:
+    muster_blob_unref(model);
+    muster_mem_free(self->sum);
+    self->sum = NULL;
+    return median;
+}
+
+static void run_ours(int workers, const char *listen_at, results *out,
+                     variant which, int block)
+{
+    static const muster_net_callbacks callbacks = {hub_up, hub_message,
+                                                   hub_down};
+    static hub self;
+    self = (hub){.workers = workers};
+    char address[MUSTER_NET_ADDRESS_MAX];
+    muster_error error = {0};
+    if (muster_net_open(NULL, &callbacks, &self, &error, &self.net) !=
+            MUSTER_OK ||
+        muster_net_listen(self.net, listen_at, &error, address) != MUSTER_OK) {
+        fprintf(stderr, "bench_star: %s\n", error.text);
+        exit(1);
+    }
+    fflush(stdout);
+    for (int i = 0; i < workers; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            worker_run(address);
+        }
+        if (child < 0) {
+            perror("bench_star: fork");
+            exit(1);
+        }
+    }
+    bool ready = hub_wait(&self, &self.up, workers);
+    for (size_t i = 0; i < STAR_SIZES; i++) {
+        out->median_ms[which][i][block] =
+            ready ? hub_measure(&self, star_counts[i], star_steps[i]) : NAN;
+    }
+    muster_net_close(self.net);
+    for (int i = 0; i < workers; i++) {
+        wait(NULL);
+    }
+}
+
+/* Open MPI ---------------------------------------------------------------- */
+
+/* The MPI program beside this one; false when it is not there. */
+static bool find_peer(char *path)
+{
+    ssize_t length = readlink("/proc/self/exe", path, PATH_BYTES - 1);
+    if (length <= 0) {
+        return false;
+    }
+    path[length] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash == NULL || (size_t)(slash - path) + 32 > PATH_BYTES) {
+        return false;
+    }
+    snprintf(slash, 32, "/muster-bench-star-mpi");
+    return access(path, X_OK) == 0;
+}
+
+static _Noreturn void exec_mpirun(const char *path, int workers,
+                                  const char *btl, int out)
+{
+    char ranks[16];
+    snprintf(ranks, sizeof(ranks), "%d", workers + 1);
+    dup2(out, STDOUT_FILENO);
+    execlp("mpirun", "mpirun", "--allow-run-as-root", "--oversubscribe",
+           "--timeout", "60", "-np", ranks, "--mca", "pml", "ob1", "--mca",
+           "btl", btl, "--mca", "btl_tcp_if_include", "lo", "--mca",
+           "mpi_yield_when_idle", "1", path, (char *)NULL);
+    _exit(127);
+}
+
+/* Start mpirun and read its lines; what it does not say stays NAN. */
+static void run_mpi(const char *path, int workers, const char *btl,
+                    results *out, variant which, int block)
+{
+    int ends[2];
+    if (pipe(ends) != 0) {
+        return;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        exec_mpirun(path, workers, btl, ends[1]);
+    }
+    close(ends[1]);
+    FILE *lines = fdopen(ends[0], "r");
+    char line[256];
+    while (lines != NULL && fgets(line, sizeof(line), lines) != NULL) {
+        char *end = NULL;
+        if (strncmp(line, "star ", 5) != 0) {
+            continue;
+        }
+        size_t count = strtoul(line + 5, &end, 10);
+        (void)strtod(end, &end); // the best
+        double median = strtod(end, &end);
+        for (size_t i = 0; i < STAR_SIZES; i++) {
+            if (star_counts[i] == count && median > 0) {
+                out->median_ms[which][i][block] = median;
+            }
+        }
+    }
+    if (lines != NULL) {
+        fclose(lines);
+    }
+    if (child > 0) {
+        waitpid(child, NULL, 0);
+    }
+}
+
+/* memory ------------------------------------------------------------------ */
+
+/* Bytes a second of a triad over vectors of `count` floats on this core. */
+static double triad(size_t count)
+{
+    float *a = muster_mem_raw_aligned(count, sizeof(float));
+    float *b = muster_mem_raw_aligned(count, sizeof(float));
+    float *c = muster_mem_raw_aligned(count, sizeof(float));
+    double best = 0;
+    if (a != NULL && b != NULL && c != NULL) {
+        star_start(b, count);
+        star_start(c, count);
+        int repeats = (int)(20000000 / count);
+        for (int round = 0; round < 5; round++) {
+            int64_t before = muster_clock_ns();
+            for (int i = 0; i < repeats; i++) {
+                for (size_t j = 0; j < count; j++) {
+                    a[j] = b[j] + 0.5f * c[j];
+                }
+                // Keep the compiler from leaving out all but the last.
+                __asm__ volatile("" : : "r"(a) : "memory");
+            }
+            double seconds = (double)(muster_clock_ns() - before) * 1e-9;
+            double rate = 12.0 * (double)count * repeats / seconds;
+            best = rate > best ? rate : best;
+        }
+    }
+    muster_mem_free(a);
+    muster_mem_free(b);
+    muster_mem_free(c);
+    return best;
+}
+
+/* The sum over all cores at once. */
+static double triad_all(size_t count)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int ends[2];
+    if (pipe(ends) != 0) {
+        return NAN;
+    }
+    for (long i = 0; i < cores; i++) {
+        if (fork() == 0) {
+            double rate = triad(count);
+            ssize_t written = write(ends[1], &rate, sizeof(rate));
+            _exit(written == (ssize_t)sizeof(rate) ? 0 : 1);
+        }
+    }
+    close(ends[1]);
+    double total = 0;
+    double rate = 0;
+    while (read(ends[0], &rate, sizeof(rate)) == (ssize_t)sizeof(rate)) {
+        total += rate;
+    }
+    close(ends[0]);
+    for (long i = 0; i < cores; i++) {
+        wait(NULL);
+    }
+    return total;
+}
+
+/* Every worker reads the model and writes its answer; the coordinator reads
+ * each answer and reads and writes the sum, then writes the model. */
+static double memory_limit_ms(size_t count, int workers)
+{
+    double vector = 4.0 * (double)count;
+    double touched = vector * (2.0 * workers + 3.0 * workers + 2.0);
+    return touched / triad_all(count) * 1e3;
+}
+
+/* the program ------------------------------------------------------------- */
+
+static void measure(int workers, results *out)
+{
+    char path[PATH_BYTES];
+    char name[MUSTER_NET_ADDRESS_MAX];
+    double *all = &out->median_ms[0][0][0];
+    for (size_t i = 0; i < VARIANTS * STAR_SIZES * BLOCKS; i++) {
+        all[i] = NAN;
+    }
+    bool with_mpi = find_peer(path);
+    for (int block = 0; block < BLOCKS; block++) {
+        snprintf(name, sizeof(name), "unix:@muster-bench-star-%d-%d",
+                 (int)getpid(), block);
+        run_ours(workers, name, out, OURS_UNIX, block);
+        run_ours(workers, "tcp:127.0.0.1:0", out, OURS_TCP, block);
+        if (with_mpi) {
+            run_mpi(path, workers, "tcp,self", out, MPI_TCP, block);
+            run_mpi(path, workers, "vader,self", out, MPI_SHM, block);
+        }
+        for (size_t i = 0; i < STAR_SIZES; i++) {
+            out->memory_ms[i][block] = memory_limit_ms(star_counts[i], workers);
+        }
+    }
+}
+
+static int report(results *out, bool json)
+{
+    int failed = 0;
+    for (size_t i = 0; i < STAR_SIZES; i++) {
+        double median[VARIANTS];
+        for (int v = 0; v < VARIANTS; v++) {
+            median[v] = bench_median(out->median_ms[v][i], BLOCKS);
+        }
+        double memory = bench_median(out->memory_ms[i], BLOCKS);
+        struct {
+            const char *format;
+            double value;
+            const char *baseline;
+            double baseline_value;
+        } rows[] = {
+            {"star_%s", median[OURS_UNIX], "openmpi_tcp", median[MPI_TCP]},
+            {"star_%s_vs_shm", median[OURS_UNIX], "openmpi_shm",
+             median[MPI_SHM]},
+            {"star_%s_vs_memory", median[OURS_UNIX], "memory_limit", memory},
+            {"star_tcp_%s", median[OURS_TCP], "openmpi_tcp", median[MPI_TCP]},
+        };
+        for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+            char name[64] = "";
+            const char *mark = strstr(rows[r].format, "%s");
+            snprintf(name, sizeof(name), "%.*s%s%s",
+                     (int)(mark - rows[r].format), rows[r].format,
+                     star_names[i], mark + 2);
+            bench_row row = {name, rows[r].value, "ms", rows[r].baseline,
+                             rows[r].baseline_value};
+            bench_print(&row, json);
+            failed += !isfinite(rows[r].value);
+        }
+    }
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    static results all;
+    int workers = 10;
+    bool json = false;
+    for (int i = 1; i < argc; i++) {
+        char *end = NULL;
+        if (strcmp(argv[i], "--json") == 0) {
+            json = true;
+        } else if (strcmp(argv[i], "--workers") == 0 && i + 1 < argc) {
+            long value = strtol(argv[++i], &end, 10);
+            workers = *end == '\0' && value > 0 && value <= WORKERS_MAX
+                          ? (int)value
+                          : 0;
+        } else {
+            workers = 0;
+        }
+    }
+    if (workers == 0) {
+        fprintf(stderr, "usage: muster-bench-star [--workers 1..%d] [--json]\n",
+                WORKERS_MAX);
+        return 2;
+    }
+    measure(workers, &all);
+    return report(&all, json) == 0 ? 0 : 1;
+}

@@ -1,0 +1,241 @@
+/*
+ * conn.c -- how a connection begins and ends.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "net/inside.h"
+
+#define LINGER_READS 16 // of the read buffer's size, before close()
+
+static bool fill_hello(muster_conn *conn)
+{
+    muster_hello hello = {.version = conn->net->opts.protocol_version};
+    if (getrandom(hello.nonce, sizeof(hello.nonce), 0) !=
+        (ssize_t)sizeof(hello.nonce)) {
+        return false;
+    }
+    muster_hello_prove(conn->net->opts.key, &hello);
+    muster_hello_write(&hello, conn->hello);
+    return true;
+}
+
+static bool watch(muster_conn *conn)
+{
+    conn->armed = conn->state == MUSTER_CONN_CONNECTING;
+    struct epoll_event event = {
+        .events = EPOLLIN | (conn->armed ? EPOLLOUT : 0u),
+        .data.ptr = conn,
+    };
+    conn->net->counters.syscalls++;
+    return epoll_ctl(conn->net->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event) == 0;
+}
+
+muster_conn *muster_conn_create(muster_net *net, int fd,
+                                const muster_address *address,
+                                muster_conn_state state,
+                                muster_error *error_out)
+{
+    muster_conn *conn = muster_mem_array(1, sizeof(*conn));
+    if (conn == NULL) {
+        goto out_memory;
+    }
+    conn->releases = muster_vec_make(sizeof(uint64_t));
+    conn->forgets = muster_vec_make(sizeof(uint64_t));
+    conn->source = MUSTER_SOURCE_CONN;
+    conn->net = net;
+    conn->fd = fd;
+    conn->state = state;
+    conn->shares = muster_address_is_unix(address);
+    conn->told = true;
+    conn->deadline = muster_clock_ns() + net->opts.hello_timeout_ns;
+    muster_address_format(address, conn->name);
+    conn->buffer = muster_mem_raw_aligned(MUSTER_CONN_READ_BYTES, 1);
+    if (conn->buffer == NULL ||
+        !muster_vec_reserve(&net->conns, net->conns.count + 1) ||
+        !muster_vec_reserve(&conn->forgets, MUSTER_FRAME_SLOTS)) {
+        goto out_memory;
+    }
+    if (!fill_hello(conn) || !watch(conn)) {
+        muster_error_set(error_out, MUSTER_ERR_SYSTEM, "%s: %s", conn->name,
+                         strerror(errno));
+        goto out;
+    }
+    conn->peer = ++net->last_peer;
+    *(muster_conn **)muster_vec_push(&net->conns) = conn;
+    net->waiting++;
+    muster_conn_touch(conn);
+    return conn;
+
+out_memory:
+    muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                     "no memory for another connection");
+out:
+    if (conn != NULL) {
+        muster_mem_free(conn->buffer);
+        muster_vec_fini(&conn->forgets);
+        muster_mem_free(conn);
+    }
+    close(fd);
+    return NULL;
+}
+
+/* The position of the first connection with a number >= peer. */
+static size_t position(const muster_net *net, muster_peer peer)
+{
+    muster_conn *const *conns = net->conns.data;
+    size_t low = 0;
+    size_t high = net->conns.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (conns[middle]->peer < peer) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+muster_conn *muster_conn_find(const muster_net *net, muster_peer peer)
+{
+    muster_conn *const *conns = net->conns.data;
+    size_t at = position(net, peer);
+    return at < net->conns.count && conns[at]->peer == peer ? conns[at] : NULL;
+}
+
+void muster_conn_unlink(muster_conn *conn)
+{
+    muster_net *net = conn->net;
+    muster_conn **conns = net->conns.data;
+    size_t at = position(net, conn->peer);
+    MUSTER_ASSERT(at < net->conns.count && conns[at] == conn);
+    net->conns.count--;
+    memmove(conns + at, conns + at + 1,
+            (net->conns.count - at) * sizeof(conns[0]));
+}
+
+void muster_net_finish(muster_net *net, muster_item *item, muster_status status)
+{
+    // The payload goes at once: its buffer may be wanted before the next poll.
+    muster_blob_unref(item->payload);
+    item->payload = NULL;
+    item->status = status;
+    muster_queue_push(&net->finished, item);
+}
+
+/* Over TCP, closing with unread bytes resets the connection and takes along
+ * what we wrote last. Read, within bounds, what is already here. */
+static void close_gently(muster_conn *conn)
+{
+    muster_net *net = conn->net;
+    bool unread = conn->state == MUSTER_CONN_UP && !conn->shares;
+    for (int i = 0; unread && i < LINGER_READS; i++) {
+        net->counters.syscalls++;
+        // For TCP, MSG_TRUNC throws the bytes away; the buffer may be in use.
+        unread = recv(conn->fd, NULL, MUSTER_CONN_READ_BYTES,
+                      MSG_DONTWAIT | MSG_TRUNC) > 0;
+    }
+    // A forked child may keep the socket open, so epoll must be told.
+    epoll_ctl(net->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+    close(conn->fd);
+    net->counters.syscalls += 2;
+    conn->fd = -1;
+}
+
+/* The peer may go on reading what it holds: such segments are not lent again.
+ */
+static void abandon_holds(muster_conn *conn)
+{
+    while (conn->holds != NULL) {
+        muster_hold *hold = conn->holds;
+        conn->holds = hold->next;
+        muster_pool_retire(muster_pool_segment(conn->net->pool, hold->payload));
+        muster_store_give_hold(&conn->net->store, hold);
+    }
+}
+
+void muster_conn_end(muster_conn *conn, muster_status status,
+                     const char *format, ...)
+{
+    muster_net *net = conn->net;
+    if (conn->state == MUSTER_CONN_DEAD) {
+        return;
+    }
+    char reason[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof(reason), format, args);
+    va_end(args);
+    muster_error_set(&conn->end, status, "%s: %s", conn->name, reason);
+    close_gently(conn);
+    conn->state = MUSTER_CONN_DEAD;
+    net->waiting -= conn->deadline != MUSTER_NET_NEVER;
+    conn->deadline = MUSTER_NET_NEVER;
+    muster_status end =
+        conn->told ? MUSTER_ERR_PEER_LOST : MUSTER_ERR_CANCELLED;
+    for (muster_item *item = muster_queue_pop(&conn->queue); item != NULL;
+         item = muster_queue_pop(&conn->queue)) {
+        if (item->descriptor_sent) {
+            muster_pool_retire(item->segment);
+        }
+        muster_net_finish(net, item, end);
+    }
+    abandon_holds(conn);
+    conn->next_dead = NULL;
+    *net->downs_end = conn;
+    net->downs_end = &conn->next_dead;
+}
+
+void muster_conn_free(muster_conn *conn)
+{
+    MUSTER_ASSERT(conn->state == MUSTER_CONN_DEAD && !conn->dirty);
+    for (unsigned i = 0; i < MUSTER_FRAME_SLOTS; i++) {
+        muster_mapping_unref(conn->mappings[i]);
+    }
+    for (unsigned i = 0; i < conn->descriptor_count; i++) {
+        close(conn->descriptors[i]);
+    }
+    muster_blob_unref(conn->stream_payload);
+    muster_mem_free(conn->stream_header);
+    muster_mem_free(conn->buffer);
+    muster_vec_fini(&conn->releases);
+    muster_vec_fini(&conn->forgets);
+    muster_mem_free(conn);
+}
+
+void muster_conn_touch(muster_conn *conn)
+{
+    if (!conn->dirty) {
+        conn->dirty = true;
+        conn->next_dirty = conn->net->dirty;
+        conn->net->dirty = conn;
+    }
+}
+
+void muster_conn_arm(muster_conn *conn, bool armed)
+{
+    if (conn->armed == armed) {
+        return;
+    }
+    struct epoll_event event = {
+        .events = EPOLLIN | (armed ? EPOLLOUT : 0u),
+        .data.ptr = conn,
+    };
+    conn->net->counters.syscalls++;
+    if (epoll_ctl(conn->net->epoll_fd, EPOLL_CTL_MOD, conn->fd, &event) != 0) {
+        muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "%s", strerror(errno));
+        return;
+    }
+    conn->armed = armed;
+}

@@ -1,0 +1,405 @@
+/*
+ * conn_read.c -- from a socket to the user's on_message.
+ *
+ * Bytes come through the connection's buffer, from which every whole frame is
+ * delivered before more is read. The rest of a long payload is read straight
+ * into its blob. Nothing that a peer announces is believed beyond the limits.
+ *
+ * After every callback the connection may have been ended by the user; each
+ * step looks at `state` again before it goes on.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "net/inside.h"
+#include "net/little.h"
+
+#define TURN_READS 8
+#define TURN_BYTES ((size_t)4 << 20)
+
+static void end_protocol(muster_conn *conn, const char *what)
+{
+    muster_conn_end(conn, MUSTER_ERR_PROTOCOL, "it sent %s", what);
+}
+
+static void end_memory(muster_conn *conn, uint64_t bytes)
+{
+    muster_conn_end(conn, MUSTER_ERR_PEER_LOST,
+                    "no memory for a payload of %llu bytes",
+                    (unsigned long long)bytes);
+}
+
+/* Hand over a whole message. Takes the caller's reference to the payload. */
+static void deliver(muster_conn *conn, const muster_frame *frame,
+                    const uint8_t *header, muster_blob *payload)
+{
+    muster_net *net = conn->net;
+    muster_net_message message = {header, frame->header_bytes, payload};
+    conn->received = frame->sequence;
+    net->counters.messages_received++;
+    net->counters.bytes_received += frame->header_bytes + frame->payload_bytes;
+    if (net->callbacks.on_message != NULL) {
+        net->callbacks.on_message(net->context, conn->peer, &message);
+    }
+    muster_blob_unref(payload);
+}
+
+/* Fill the frame's slot with the descriptor that came for it. */
+static bool fill_slot(muster_conn *conn, const muster_frame *frame)
+{
+    if (conn->descriptor_count == 0) {
+        end_protocol(conn, "a frame without its descriptor");
+        return false;
+    }
+    int fd = conn->descriptors[0];
+    conn->descriptor_count--;
+    memmove(conn->descriptors, conn->descriptors + 1,
+            conn->descriptor_count * sizeof(fd));
+    // A segment's size class is at most a quarter above its payload.
+    uint64_t limit =
+        conn->net->opts.payload_bytes_max / 4 * 5 + MUSTER_POOL_SHARED_BYTES;
+    muster_error error = {0};
+    muster_mapping *mapping = NULL;
+    muster_status status = muster_mapping_create(fd, limit, &error, &mapping);
+    close(fd);
+    conn->net->counters.syscalls += 4;
+    if (status == MUSTER_ERR_NO_MEMORY) {
+        end_memory(conn, frame->payload_bytes);
+    } else if (status != MUSTER_OK) {
+        end_protocol(conn, error.text);
+    } else {
+        muster_mapping_unref(conn->mappings[frame->slot]);
+        conn->mappings[frame->slot] = mapping;
+    }
+    return status == MUSTER_OK;
+}
+
+static void take_shared(muster_conn *conn, const muster_frame *frame,
+                        const uint8_t *header)
+{
+    if ((frame->flags & MUSTER_FRAME_DESCRIPTOR) != 0 &&
+        !fill_slot(conn, frame)) {
+        return;
+    }
+    muster_mapping *mapping = conn->mappings[frame->slot];
+    if (mapping == NULL || frame->payload_bytes > mapping->bytes) {
+        end_protocol(conn, "a payload beyond its shared buffer");
+        return;
+    }
+    // Room for the release, so that letting go later cannot fail.
+    muster_blob *payload = NULL;
+    if (muster_vec_reserve(&conn->releases,
+                           conn->releases.count + conn->lent + 1)) {
+        payload = muster_mailbox_lend(conn->net->mailbox, mapping,
+                                      (size_t)frame->payload_bytes, conn->peer,
+                                      frame->sequence);
+    }
+    if (payload == NULL) {
+        end_memory(conn, frame->payload_bytes);
+        return;
+    }
+    conn->lent++;
+    if ((frame->flags & MUSTER_FRAME_ACK_NOW) != 0) {
+        conn->ack_due = true;
+        muster_conn_touch(conn);
+    }
+    deliver(conn, frame, header, payload);
+}
+
+static void take_list(muster_conn *conn, const muster_frame *frame,
+                      const uint8_t *entries)
+{
+    conn->received = frame->sequence;
+    for (uint32_t i = 0; i < frame->header_bytes / 8; i++) {
+        uint64_t entry = muster_little_get(entries + 8 * (size_t)i, 8);
+        bool valid = true;
+        if (frame->kind == MUSTER_FRAME_RELEASE) {
+            valid = muster_conn_released(conn, entry) == MUSTER_OK;
+        } else if (entry < MUSTER_FRAME_SLOTS) {
+            muster_mapping_unref(conn->mappings[entry]);
+            conn->mappings[entry] = NULL;
+        } else {
+            valid = false;
+        }
+        if (!valid) {
+            end_protocol(conn, "a list with numbers that we never gave it");
+            return;
+        }
+    }
+}
+
+/* A payload that lies whole in the buffer. */
+static void take_inline(muster_conn *conn, const muster_frame *frame,
+                        const uint8_t *header)
+{
+    muster_blob *payload = NULL;
+    if ((frame->flags & MUSTER_FRAME_PAYLOAD) != 0) {
+        payload = muster_pool_take(conn->net->pool,
+                                   (size_t)frame->payload_bytes, false);
+        if (payload == NULL) {
+            end_memory(conn, frame->payload_bytes);
+            return;
+        }
+        memcpy(payload->data, header + frame->header_bytes, payload->bytes);
+    }
+    deliver(conn, frame, header, payload);
+}
+
+/* Deliver the payload that was read directly, once it is whole. */
+static bool stream_finish(muster_conn *conn)
+{
+    muster_blob *payload = conn->stream_payload;
+    if (conn->stream_got < payload->bytes) {
+        return false;
+    }
+    conn->stream_payload = NULL;
+    deliver(conn, &conn->stream_frame, conn->stream_header, payload);
+    return true;
+}
+
+/* Begin to read a long payload directly, with the bytes that are here. Returns
+ * how many of them it took. */
+static size_t stream_begin(muster_conn *conn, const muster_frame *frame,
+                           const uint8_t *header, size_t bytes_here)
+{
+    if (conn->stream_header_room < frame->header_bytes) {
+        uint8_t *room =
+            muster_mem_resize(conn->stream_header, frame->header_bytes, 1);
+        if (room == NULL) {
+            end_memory(conn, frame->payload_bytes);
+            return 0;
+        }
+        conn->stream_header = room;
+        conn->stream_header_room = frame->header_bytes;
+    }
+    muster_blob *payload =
+        muster_pool_take(conn->net->pool, (size_t)frame->payload_bytes, false);
+    if (payload == NULL) {
+        end_memory(conn, frame->payload_bytes);
+        return 0;
+    }
+    if (frame->header_bytes > 0) {
+        memcpy(conn->stream_header, header, frame->header_bytes);
+    }
+    size_t take = bytes_here < payload->bytes ? bytes_here : payload->bytes;
+    memcpy(payload->data, header + frame->header_bytes, take);
+    conn->stream_frame = *frame;
+    conn->stream_payload = payload;
+    conn->stream_got = take;
+    return take;
+}
+
+static bool parse_hello(muster_conn *conn)
+{
+    muster_net *net = conn->net;
+    muster_error error = {0};
+    muster_hello hello;
+    muster_status status =
+        muster_hello_read(conn->buffer + conn->start,
+                          conn->end_of_data - conn->start, &error, &hello);
+    if (status == MUSTER_IN_PROGRESS) {
+        return false;
+    }
+    if (status == MUSTER_OK) {
+        status = muster_hello_check(net->opts.key, net->opts.protocol_version,
+                                    &hello, &error);
+    }
+    if (status != MUSTER_OK) {
+        muster_conn_write(conn); // our hello, so that the peer knows why, too
+        muster_conn_end(conn, status, "%s", error.text);
+        return false;
+    }
+    conn->start += MUSTER_HELLO_BYTES;
+    conn->state = MUSTER_CONN_UP;
+    conn->deadline = MUSTER_NET_NEVER;
+    net->waiting--;
+    muster_conn_touch(conn);
+    if (net->callbacks.on_up != NULL) {
+        net->callbacks.on_up(net->context, conn->peer, conn->incoming);
+    }
+    return true;
+}
+
+/* The next frame header, checked; false: not here yet, or the end. */
+static bool parse_header(muster_conn *conn, muster_frame *frame)
+{
+    if (conn->end_of_data - conn->start < MUSTER_FRAME_BYTES) {
+        return false;
+    }
+    muster_frame_limits limits = {conn->net->opts.payload_bytes_max,
+                                  conn->shares};
+    muster_error error = {0};
+    if (muster_frame_read(conn->buffer + conn->start, &limits, &error, frame) !=
+        MUSTER_OK) {
+        end_protocol(conn, error.text);
+        return false;
+    }
+    if (frame->sequence != conn->received + 1) {
+        end_protocol(conn, "a frame out of sequence");
+        return false;
+    }
+    if (muster_conn_acked(conn, frame->ack) != MUSTER_OK) {
+        end_protocol(conn, "an acknowledgement of what we never sent");
+        return false;
+    }
+    return true;
+}
+
+/* true: something was consumed, there may be more. */
+static bool parse_frame(muster_conn *conn)
+{
+    muster_frame frame;
+    if (!parse_header(conn, &frame)) {
+        return false;
+    }
+    const uint8_t *header = conn->buffer + conn->start + MUSTER_FRAME_BYTES;
+    size_t here = conn->end_of_data - conn->start - MUSTER_FRAME_BYTES;
+    bool shared = (frame.flags & MUSTER_FRAME_SHARED) != 0;
+    bool direct = !shared && frame.payload_bytes > MUSTER_CONN_DIRECT;
+    size_t need = frame.header_bytes +
+                  (shared || direct ? 0 : (size_t)frame.payload_bytes);
+    if (here < need) {
+        return false;
+    }
+    conn->start += MUSTER_FRAME_BYTES + need;
+    if (direct) {
+        conn->start +=
+            stream_begin(conn, &frame, header, here - frame.header_bytes);
+    } else if (shared) {
+        take_shared(conn, &frame, header);
+    } else if (frame.kind != MUSTER_FRAME_MESSAGE) {
+        take_list(conn, &frame, header);
+    } else {
+        take_inline(conn, &frame, header);
+    }
+    return true;
+}
+
+static void parse(muster_conn *conn)
+{
+    bool more = true;
+    while (more && conn->state != MUSTER_CONN_DEAD) {
+        if (conn->state == MUSTER_CONN_HELLO) {
+            more = parse_hello(conn);
+        } else if (conn->stream_payload != NULL) {
+            more = stream_finish(conn);
+        } else {
+            more = parse_frame(conn);
+        }
+    }
+    size_t left = conn->end_of_data - conn->start;
+    if (conn->start > 0 && left > 0) {
+        memmove(conn->buffer, conn->buffer + conn->start, left);
+    }
+    conn->start = 0;
+    conn->end_of_data = left;
+}
+
+/* Keep the descriptors that came with some bytes; false: too many. */
+static bool keep_descriptors(muster_conn *conn, struct msghdr *message)
+{
+    bool fits = (message->msg_flags & MSG_CTRUNC) == 0;
+    for (struct cmsghdr *each = CMSG_FIRSTHDR(message); each != NULL;
+         each = CMSG_NXTHDR(message, each)) {
+        if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        size_t count = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(each) + i * sizeof(fd), sizeof(fd));
+            if (conn->descriptor_count < MUSTER_CONN_DESCRIPTORS) {
+                conn->descriptors[conn->descriptor_count++] = fd;
+            } else {
+                close(fd);
+                fits = false;
+            }
+        }
+    }
+    return fits;
+}
+
+/* Where the next bytes go: the rest of the payload that is read directly,
+ * then the buffer. Returns how many bytes there is room for. */
+static size_t make_room(muster_conn *conn, struct iovec *iov, size_t *count_out)
+{
+    size_t count = 0;
+    size_t room = 0;
+    if (conn->stream_payload != NULL) {
+        size_t left = conn->stream_payload->bytes - conn->stream_got;
+        room = left < TURN_BYTES ? left : TURN_BYTES;
+        iov[count++] = (struct iovec){
+            (char *)conn->stream_payload->data + conn->stream_got, room};
+        if (room < left) {
+            *count_out = count;
+            return room;
+        }
+    }
+    size_t space = MUSTER_CONN_READ_BYTES - conn->end_of_data;
+    iov[count++] = (struct iovec){conn->buffer + conn->end_of_data, space};
+    *count_out = count;
+    return room + space;
+}
+
+/* One recvmsg(); 0: nothing more for this turn. */
+static size_t read_some(muster_conn *conn, size_t *room_out)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int) * MUSTER_CONN_DESCRIPTORS)];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov[2];
+    struct msghdr message = {.msg_iov = iov};
+    *room_out = make_room(conn, iov, &message.msg_iovlen);
+    if (conn->shares) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof(control.bytes);
+    }
+    conn->net->counters.syscalls++;
+    ssize_t got = recvmsg(conn->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0) {
+        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+            muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "%s", strerror(errno));
+        }
+        return 0;
+    }
+    if (conn->shares && !keep_descriptors(conn, &message)) {
+        end_protocol(conn, "too many descriptors");
+        return 0;
+    }
+    if (got == 0) {
+        bool midway = conn->end_of_data > 0 || conn->stream_payload != NULL;
+        muster_conn_end(conn, MUSTER_ERR_PEER_LOST,
+                        "it closed the connection%s",
+                        midway ? " in the middle of a message" : "");
+    }
+    return (size_t)got;
+}
+
+void muster_conn_read(muster_conn *conn)
+{
+    size_t total = 0;
+    for (int i = 0; i < TURN_READS && total < TURN_BYTES; i++) {
+        size_t room = 0;
+        size_t got = read_some(conn, &room);
+        if (got == 0) {
+            return;
+        }
+        total += got;
+        size_t direct = 0;
+        if (conn->stream_payload != NULL) {
+            size_t left = conn->stream_payload->bytes - conn->stream_got;
+            direct = got < left ? got : left;
+            conn->stream_got += direct;
+        }
+        conn->end_of_data += got - direct;
+        parse(conn);
+        if (conn->state == MUSTER_CONN_DEAD || got < room) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,396 @@
+/*
+ * conn_write.c -- from a peer's queue to its socket.
+ *
+ * One turn gathers the queue's items into one sendmsg(), a few times over. A
+ * frame header is filled in whenever its item is gathered and counts only once
+ * a byte of it is written, so that items which the socket did not take stay
+ * replaceable.
+ *
+ * A segment that the peer does not know yet needs its descriptor sent along.
+ * Descriptors belong to the first byte of a sendmsg(), and the peer hands them
+ * to frames in order; so such an item is gathered only when no fresh item is
+ * before it, and nothing is gathered after it.
+ *
+ * A shared payload is a few bytes on the socket, so the socket's own bound does
+ * not keep a stopped peer from pinning segment after segment. The window does:
+ * at most MUSTER_CONN_WINDOW shared payloads that the peer has not read yet.
+ * Acknowledgements ride on every frame; half-way through the window the peer is
+ * asked for one at once.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "net/inside.h"
+#include "net/little.h"
+
+#define TURN_WRITES      4
+#define WRITE_BYTES      ((size_t)1 << 20) // gathered at a time, about
+#define LIST_ENTRIES_MAX (MUSTER_NET_HEADER_MAX / 8)
+
+typedef struct gathering {
+    int iov_count;
+    size_t bytes;
+    unsigned fresh;         // items of which nothing was written before
+    unsigned shared;        // of these, with a shared payload
+    muster_item *described; // the one whose descriptor goes along, or NULL
+} gathering;
+
+static int slot_of(const muster_conn *conn, uint64_t segment_id)
+{
+    for (unsigned i = 0; i < MUSTER_FRAME_SLOTS; i++) {
+        if (conn->slots[i].segment_id == segment_id) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static uint16_t oldest_slot(const muster_conn *conn)
+{
+    unsigned best = 0;
+    for (unsigned i = 0; i < MUSTER_FRAME_SLOTS; i++) {
+        if (conn->slots[i].segment_id == 0) {
+            return (uint16_t)i;
+        }
+        if (conn->slots[i].used < conn->slots[best].used) {
+            best = i;
+        }
+    }
+    return (uint16_t)best;
+}
+
+/* Choose the slot of a shared payload; false: not in this gathering. */
+static bool place(const muster_conn *conn, gathering *gather, muster_item *item,
+                  muster_frame *frame)
+{
+    unsigned ahead = conn->unacked_count + gather->shared;
+    if (ahead >= MUSTER_CONN_WINDOW) {
+        return false;
+    }
+    frame->flags |= MUSTER_FRAME_SHARED;
+    if (ahead + 1 >= MUSTER_CONN_WINDOW / 2) {
+        frame->flags |= MUSTER_FRAME_ACK_NOW;
+    }
+    int known = slot_of(conn, item->segment->id);
+    if (item->descriptor_sent) {
+        frame->flags |= MUSTER_FRAME_DESCRIPTOR;
+    } else if (known >= 0) {
+        item->slot = (uint16_t)known;
+    } else if (gather->fresh > 0) {
+        return false;
+    } else {
+        item->slot = oldest_slot(conn);
+        frame->flags |= MUSTER_FRAME_DESCRIPTOR;
+        gather->described = item;
+    }
+    frame->slot = item->slot;
+    gather->shared++;
+    return true;
+}
+
+/* Fill in the frame header of an item of which nothing was written. */
+static bool prepare(const muster_conn *conn, gathering *gather,
+                    muster_item *item)
+{
+    muster_frame frame = {
+        .kind = item->kind,
+        .header_bytes = (uint32_t)(item->head_bytes - MUSTER_FRAME_BYTES),
+        .sequence = conn->sequence + gather->fresh + 1,
+        .ack = conn->received,
+    };
+    if (item->payload != NULL) {
+        frame.flags = MUSTER_FRAME_PAYLOAD;
+        frame.payload_bytes = item->payload->bytes;
+    }
+    if (item->segment != NULL && !place(conn, gather, item, &frame)) {
+        return false;
+    }
+    muster_frame_write(&frame, item->head);
+    gather->fresh++;
+    return true;
+}
+
+static void add_bytes(muster_net *net, gathering *gather, void *bytes,
+                      size_t count)
+{
+    if (count > 0) {
+        net->iov[gather->iov_count] = (struct iovec){bytes, count};
+        gather->iov_count++;
+        gather->bytes += count;
+    }
+}
+
+static void add_item(muster_net *net, gathering *gather, muster_item *item)
+{
+    size_t sent = item->sent;
+    if (sent < item->head_bytes) {
+        add_bytes(net, gather, item->head + sent, item->head_bytes - sent);
+        sent = item->head_bytes;
+    }
+    size_t left = muster_item_wire_bytes(item) - sent;
+    if (left > 0) {
+        // At most a turn's worth of one payload, so that others get theirs.
+        size_t at = sent - item->head_bytes;
+        size_t take = left < WRITE_BYTES ? left : WRITE_BYTES;
+        add_bytes(net, gather, (char *)item->payload->data + at, take);
+    }
+}
+
+static gathering gather_items(muster_conn *conn)
+{
+    gathering gather = {0};
+    for (muster_item *item = conn->queue.first; item != NULL;
+         item = item->next) {
+        if (gather.iov_count + 2 > (int)MUSTER_NET_IOV ||
+            gather.bytes >= WRITE_BYTES || gather.described != NULL ||
+            (item->sent == 0 && !prepare(conn, &gather, item))) {
+            break;
+        }
+        add_item(conn->net, &gather, item);
+    }
+    return gather;
+}
+
+/* The frame's first byte is out. */
+static void item_begun(muster_conn *conn, muster_item *item)
+{
+    conn->sequence++;
+    if (item->segment == NULL) {
+        return;
+    }
+    MUSTER_ASSERT(conn->unacked_count < MUSTER_CONN_WINDOW);
+    conn->unacked[conn->unacked_count++] = conn->sequence;
+    item->hold->sequence = conn->sequence;
+    conn->slots[item->slot].used = conn->sequence;
+}
+
+/* The frame is out. */
+static void item_over(muster_conn *conn, muster_item *item)
+{
+    muster_net *net = conn->net;
+    if (item->kind != MUSTER_FRAME_MESSAGE) {
+        muster_store_give(&net->store, item);
+        return;
+    }
+    size_t bytes = muster_item_queue_bytes(item);
+    conn->queue_messages--;
+    conn->queue_bytes -= bytes;
+    net->counters.messages_sent++;
+    net->counters.bytes_sent += bytes - MUSTER_FRAME_BYTES;
+    if (item->segment != NULL) {
+        muster_hold *hold = item->hold;
+        hold->payload = item->payload;
+        hold->next = conn->holds;
+        conn->holds = hold;
+        item->payload = NULL;
+        item->hold = NULL;
+    }
+    muster_net_finish(net, item, MUSTER_OK);
+}
+
+static void account(muster_conn *conn, const gathering *gather, size_t written)
+{
+    if (gather->described != NULL) {
+        muster_item *item = gather->described;
+        item->descriptor_sent = true;
+        conn->slots[item->slot] =
+            (muster_slot){item->segment->id, conn->sequence};
+    }
+    while (written > 0) {
+        muster_item *item = conn->queue.first;
+        MUSTER_ASSERT(item != NULL);
+        if (item->sent == 0) {
+            item_begun(conn, item);
+        }
+        size_t left = muster_item_wire_bytes(item) - item->sent;
+        size_t take = written < left ? written : left;
+        item->sent += take;
+        written -= take;
+        if (take == left) {
+            item_over(conn, muster_queue_pop(&conn->queue));
+        }
+    }
+}
+
+static ssize_t send_gathered(muster_conn *conn, const gathering *gather)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct msghdr message = {.msg_iov = conn->net->iov,
+                             .msg_iovlen = (size_t)gather->iov_count};
+    if (gather->described != NULL) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof(control.bytes);
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        *header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
+                                   .cmsg_level = SOL_SOCKET,
+                                   .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(header), &gather->described->segment->fd, sizeof(int));
+    }
+    conn->net->counters.syscalls++;
+    return sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Writing failed for good. What the peer sent before it went may still say
+ * why, so reading ends the connection; the deadline is for a peer that stays
+ * and only refuses to read. */
+static void write_broke(muster_conn *conn)
+{
+    conn->broken = true;
+    if (conn->deadline == MUSTER_NET_NEVER) {
+        conn->deadline = muster_clock_ns() + conn->net->opts.hello_timeout_ns;
+        conn->net->waiting++;
+    }
+    muster_conn_arm(conn, false);
+}
+
+/* true: all was written and more may be tried. */
+static bool write_some(muster_conn *conn)
+{
+    gathering gather = gather_items(conn);
+    if (gather.iov_count == 0) {
+        muster_conn_arm(conn, false);
+        return false;
+    }
+    ssize_t written = send_gathered(conn, &gather);
+    if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK &&
+        errno != EINTR) {
+        // Passing a descriptor fails for reasons that are not the peer's.
+        if (errno == ETOOMANYREFS || errno == ENOMEM || errno == ENOBUFS) {
+            muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "%s", strerror(errno));
+        } else {
+            write_broke(conn);
+        }
+        return false;
+    }
+    if (written > 0) {
+        account(conn, &gather, (size_t)written);
+    }
+    if (written < (ssize_t)gather.bytes) {
+        muster_conn_arm(conn, true);
+        return false;
+    }
+    return true;
+}
+
+/* Put the list into one frame ahead of the fresh items. An empty frame, which
+ * only acknowledges, is fine too. */
+static void queue_list(muster_conn *conn, muster_frame_kind kind,
+                       muster_vec *list)
+{
+    size_t count =
+        list->count < LIST_ENTRIES_MAX ? list->count : LIST_ENTRIES_MAX;
+    muster_item *item = muster_store_take(&conn->net->store, count * 8, false);
+    if (item == NULL) {
+        return; // the list stays, for a turn with more memory
+    }
+    item->kind = kind;
+    uint64_t *entries = list->data;
+    for (size_t i = 0; i < count; i++) {
+        muster_little_put(item->head + MUSTER_FRAME_BYTES + 8 * i, 8,
+                          entries[i]);
+    }
+    list->count -= count;
+    if (list->count > 0) {
+        memmove(entries, entries + count, list->count * sizeof(entries[0]));
+        muster_conn_touch(conn);
+    }
+    muster_queue_push_ahead(&conn->queue, item);
+}
+
+static bool send_hello(muster_conn *conn)
+{
+    if (conn->hello_sent == MUSTER_HELLO_BYTES) {
+        return true;
+    }
+    conn->net->counters.syscalls++;
+    ssize_t sent = send(conn->fd, conn->hello + conn->hello_sent,
+                        MUSTER_HELLO_BYTES - conn->hello_sent,
+                        MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+        write_broke(conn);
+        return false;
+    }
+    conn->hello_sent += sent > 0 ? (size_t)sent : 0;
+    bool complete = conn->hello_sent == MUSTER_HELLO_BYTES;
+    muster_conn_arm(conn, !complete);
+    return complete;
+}
+
+void muster_conn_write(muster_conn *conn)
+{
+    if (conn->state < MUSTER_CONN_HELLO || conn->state > MUSTER_CONN_UP ||
+        conn->broken || !send_hello(conn) || conn->state != MUSTER_CONN_UP) {
+        return;
+    }
+    if (conn->forgets.count > 0) {
+        queue_list(conn, MUSTER_FRAME_FORGET, &conn->forgets);
+    }
+    // Any frame acknowledges, but those of the queue may themselves be waiting
+    // for an acknowledgement; an empty list never waits.
+    if (conn->releases.count > 0 || conn->ack_due) {
+        conn->ack_due = false;
+        queue_list(conn, MUSTER_FRAME_RELEASE, &conn->releases);
+    }
+    for (int i = 0; i < TURN_WRITES; i++) {
+        if (conn->queue.first == NULL) {
+            muster_conn_arm(conn, false);
+            return;
+        }
+        if (!write_some(conn)) {
+            return;
+        }
+    }
+    muster_conn_arm(conn, true); // the turn is over, the queue is not
+}
+
+muster_status muster_conn_acked(muster_conn *conn, uint64_t ack)
+{
+    if (ack > conn->sequence || ack < conn->acked) {
+        return MUSTER_ERR_PROTOCOL;
+    }
+    conn->acked = ack;
+    unsigned gone = 0;
+    while (gone < conn->unacked_count && conn->unacked[gone] <= ack) {
+        gone++;
+    }
+    if (gone > 0) {
+        conn->unacked_count -= gone;
+        memmove(conn->unacked, conn->unacked + gone,
+                conn->unacked_count * sizeof(conn->unacked[0]));
+        muster_conn_touch(conn);
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_conn_released(muster_conn *conn, uint64_t sequence)
+{
+    for (muster_hold **link = &conn->holds; *link != NULL;
+         link = &(*link)->next) {
+        muster_hold *hold = *link;
+        if (hold->sequence == sequence) {
+            *link = hold->next;
+            muster_store_give_hold(&conn->net->store, hold);
+            return MUSTER_OK;
+        }
+    }
+    return MUSTER_ERR_PROTOCOL;
+}
+
+void muster_conn_forget(muster_conn *conn, uint64_t segment_id)
+{
+    int slot = slot_of(conn, segment_id);
+    uint64_t *entry = slot < 0 ? NULL : muster_vec_push(&conn->forgets);
+    if (entry != NULL) {
+        *entry = (uint64_t)slot;
+        conn->slots[slot].segment_id = 0;
+        muster_conn_touch(conn);
+    }
+}

@@ -1,0 +1,178 @@
+/*
+ * endpoint.c -- where connections come from: listen, connect, accept.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "net/inside.h"
+
+#define ACCEPTS_MAX 64 // a turn of a listener
+#define REARM_NS    (100 * MUSTER_NS_PER_MS)
+
+static bool set_int(int fd, int level, int name, int value)
+{
+    return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
+}
+
+/* A dead machine is noticed after 4 s of silence (keepalive), or 5 s after
+ * bytes that it did not acknowledge. */
+static bool tune_tcp(int fd)
+{
+    return set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1) &&
+           set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
+           set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1) &&
+           set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1) &&
+           set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, 3) &&
+           set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
+}
+
+static int open_socket(const muster_address *address)
+{
+    return socket(address->storage.ss_family,
+                  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+/* Bind and listen; then the address that was really taken. */
+static bool bind_socket(int fd, muster_address *address)
+{
+    struct sockaddr *raw = (struct sockaddr *)&address->storage;
+    bool is_unix = muster_address_is_unix(address);
+    if ((!is_unix && !set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1)) ||
+        bind(fd, raw, address->length) != 0 || listen(fd, SOMAXCONN) != 0) {
+        return false;
+    }
+    address->length = sizeof(address->storage);
+    return getsockname(fd, raw, &address->length) == 0;
+}
+
+bool muster_listener_watch(muster_net *net, muster_listener *listener, bool on)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = listener};
+    net->counters.syscalls++;
+    return epoll_ctl(net->epoll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
+                     listener->fd, &event) == 0;
+}
+
+muster_status muster_net_listen(muster_net *net, const char *address,
+                                muster_error *error_out, char *address_out)
+{
+    muster_address parsed;
+    muster_status status = muster_address_parse(address, error_out, &parsed);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    muster_listener *listener = muster_mem_array(1, sizeof(*listener));
+    if (listener == NULL ||
+        !muster_vec_reserve(&net->listeners, net->listeners.count + 1)) {
+        muster_mem_free(listener);
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory to listen at '%s'", address);
+    }
+    listener->source = MUSTER_SOURCE_LISTENER;
+    listener->rearm_at = MUSTER_NET_NEVER;
+    listener->fd = open_socket(&parsed);
+    if (listener->fd < 0 || !bind_socket(listener->fd, &parsed) ||
+        !muster_listener_watch(net, listener, true)) {
+        status = muster_error_set(error_out, MUSTER_ERR_SYSTEM,
+                                  "cannot listen at '%s': %s", address,
+                                  strerror(errno));
+        if (listener->fd >= 0) {
+            close(listener->fd);
+        }
+        muster_mem_free(listener);
+        return status;
+    }
+    listener->address = parsed;
+    *(muster_listener **)muster_vec_push(&net->listeners) = listener;
+    if (address_out != NULL) {
+        muster_address_format(&parsed, address_out);
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_net_connect(muster_net *net, const char *address,
+                                 muster_error *error_out, muster_peer *peer_out)
+{
+    muster_address parsed;
+    muster_status status = muster_address_parse(address, error_out, &parsed);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    muster_error error = {0};
+    int fd = open_socket(&parsed);
+    if (fd < 0 || (!muster_address_is_unix(&parsed) && !tune_tcp(fd))) {
+        status = muster_error_set(error_out, MUSTER_ERR_SYSTEM,
+                                  "cannot connect to '%s': %s", address,
+                                  strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return status;
+    }
+    net->counters.syscalls++;
+    int failed = connect(fd, (const struct sockaddr *)&parsed.storage,
+                         parsed.length) == 0
+                     ? 0
+                     : errno;
+    bool at_it = failed == EINPROGRESS || failed == EINTR;
+    muster_conn *conn = muster_conn_create(
+        net, fd, &parsed, at_it ? MUSTER_CONN_CONNECTING : MUSTER_CONN_HELLO,
+        &error);
+    if (conn == NULL) {
+        return muster_error_set(error_out, error.status, "%s", error.text);
+    }
+    *peer_out = conn->peer;
+    if (failed != 0 && !at_it) {
+        muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "cannot connect: %s",
+                        strerror(failed));
+    }
+    return MUSTER_OK;
+}
+
+void muster_listener_accept(muster_net *net, muster_listener *listener)
+{
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
+        muster_address from = {.length = sizeof(from.storage)};
+        net->counters.syscalls++;
+        int fd = accept4(listener->fd, (struct sockaddr *)&from.storage,
+                         &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            bool exhausted = errno == EMFILE || errno == ENFILE ||
+                             errno == ENOBUFS || errno == ENOMEM;
+            // Out of descriptors: the caller in line stays there, and epoll
+            // would report it without end. Look again in a while.
+            if (exhausted && muster_listener_watch(net, listener, false)) {
+                listener->rearm_at = muster_clock_ns() + REARM_NS;
+                net->waiting++;
+            }
+            return;
+        }
+        if (!muster_address_is_unix(&from) && !tune_tcp(fd)) {
+            close(fd);
+            continue;
+        }
+        muster_conn *conn =
+            muster_conn_create(net, fd, &from, MUSTER_CONN_HELLO, NULL);
+        if (conn != NULL) {
+            conn->incoming = true;
+        }
+    }
+}
+
+void muster_listener_free(muster_listener *listener)
+{
+    const char *path = muster_address_path(&listener->address);
+    if (path[0] != '\0') {
+        unlink(path);
+    }
+    close(listener->fd);
+    muster_mem_free(listener);
+}

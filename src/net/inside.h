@@ -1,0 +1,221 @@
+/*
+ * net/inside.h -- what the files of this room share: the net, a connection.
+ *
+ * sock.c owns the net, endpoint.c makes its connections, poll.c is its loop.
+ * conn.c begins and ends connections, conn_write.c and conn_read.c move their
+ * bytes. The conn files call back to the user only to deliver messages and
+ * on_up; ends are noted (`downs`, `finished`) and told by poll.c when no loop
+ * stands on the connection any more.
+ *
+ *   Invariants   1. A connection is on the list of `conns` until its on_down
+ *                   was called or it was dropped; its memory lives until the
+ *                   poll that it ended in is over.
+ *                2. Of a queue, at most the first item is partly written; an
+ *                   item whose descriptor was sent is first, or second after
+ *                   a partly written one.
+ *                3. `sequence` counts frames of which at least one byte was
+ *                   written; `received` those that were read whole.
+ */
+#ifndef MUSTER_NET_INSIDE_H
+#define MUSTER_NET_INSIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/vec.h"
+#include "net/address.h"
+#include "net/frame.h"
+#include "net/hello.h"
+#include "net/lent.h"
+#include "net/net.h"
+#include "net/pool.h"
+#include "net/queue.h"
+
+#define MUSTER_CONN_READ_BYTES  (256u << 10)
+#define MUSTER_CONN_DIRECT      (64u << 10) // larger payloads skip the buffer
+#define MUSTER_CONN_DESCRIPTORS 8u          // that came ahead of their frame
+#define MUSTER_CONN_WINDOW      4u          // shared payloads not acknowledged
+#define MUSTER_NET_IOV          1024u
+#define MUSTER_NET_NEVER        INT64_MAX
+
+/* What an epoll event belongs to: first member of all that is waited for. */
+typedef enum muster_source {
+    MUSTER_SOURCE_WAKE,
+    MUSTER_SOURCE_LISTENER,
+    MUSTER_SOURCE_CONN,
+} muster_source;
+
+typedef enum muster_conn_state {
+    MUSTER_CONN_CONNECTING, // the system is at it
+    MUSTER_CONN_HELLO,      // waiting for the peer's hello
+    MUSTER_CONN_UP,
+    MUSTER_CONN_DEAD, // no descriptor any more
+} muster_conn_state;
+
+/* A segment that the peer has mapped under this slot's number. */
+typedef struct muster_slot {
+    uint64_t segment_id; // 0: none
+    uint64_t used;       // when last, in frames
+} muster_slot;
+
+typedef struct muster_conn {
+    muster_source source;
+    muster_conn_state state;
+    struct muster_net *net;
+    muster_peer peer;
+    int fd;
+    bool incoming;
+    bool shares;      // descriptors can pass: a Unix socket
+    bool told;        // on_down is due (not dropped by the user)
+    bool broken;      // writing failed; what the peer sent is still read
+    bool dirty;       // on the net's dirty list
+    bool armed;       // EPOLLOUT is asked for
+    bool ack_due;     // the peer waits for an acknowledgement
+    int64_t deadline; // of the hello; MUSTER_NET_NEVER when up
+    struct muster_conn *next_dirty;
+    struct muster_conn *next_dead;
+    char name[MUSTER_NET_ADDRESS_MAX];
+    muster_error end; // why it ended
+
+    // Sending.
+    uint8_t hello[MUSTER_HELLO_BYTES];
+    size_t hello_sent;
+    muster_queue queue;
+    size_t queue_bytes;    // of the user's items in it
+    size_t queue_messages; // likewise
+    uint64_t sequence;
+    muster_slot slots[MUSTER_FRAME_SLOTS];
+    muster_hold *holds;
+    uint64_t unacked[MUSTER_CONN_WINDOW]; // sequences of shared payloads
+    unsigned unacked_count;
+    uint64_t acked;
+    muster_vec releases; // uint64_t sequences to tell the peer
+    muster_vec forgets;  // uint64_t slots to tell the peer
+
+    // Receiving.
+    uint8_t *buffer; // MUSTER_CONN_READ_BYTES; [start, end) is not parsed yet
+    size_t start;
+    size_t end_of_data;
+    uint64_t received;
+    muster_mapping *mappings[MUSTER_FRAME_SLOTS];
+    size_t lent; // releases still to come from here
+    int descriptors[MUSTER_CONN_DESCRIPTORS];
+    unsigned descriptor_count;
+    muster_frame stream_frame;   // of the payload that is read directly
+    uint8_t *stream_header;      // its message header
+    size_t stream_header_room;   //
+    muster_blob *stream_payload; // NULL: none is being read
+    size_t stream_got;
+} muster_conn;
+
+typedef struct muster_listener {
+    muster_source source;
+    int fd;
+    muster_address address;
+    int64_t rearm_at; // out of epoll until then; MUSTER_NET_NEVER: in it
+} muster_listener;
+
+struct muster_net {
+    muster_source source; // of the wake descriptor
+    int epoll_fd;
+    int wake_fd;
+    muster_net_callbacks callbacks;
+    void *context;
+    muster_net_opts opts;
+    muster_vec conns;     // muster_conn *, ascending peer
+    muster_vec listeners; // muster_listener *
+    muster_peer last_peer;
+    size_t waiting; // connections and listeners with a deadline
+    muster_conn *dirty;
+    muster_conn *downs; // ended, to be told in order
+    muster_conn **downs_end;
+    muster_conn *dead; // told, to be freed
+    muster_queue finished;
+    muster_store store;
+    muster_pool *pool;
+    muster_mailbox *mailbox;
+    muster_net_counters counters;
+    bool polling;
+    bool coarse; // the kernel waits in milliseconds only
+    struct iovec iov[MUSTER_NET_IOV];
+};
+
+/* conn.c ------------------------------------------------------------------ */
+
+/* Take over a socket that is connecting or connected, also on failure (NULL,
+ * with the reason). */
+muster_conn *muster_conn_create(struct muster_net *net, int fd,
+                                const muster_address *address,
+                                muster_conn_state state,
+                                muster_error *error_out);
+
+/* NULL when there is none. */
+muster_conn *muster_conn_find(const struct muster_net *net, muster_peer peer);
+
+/* The connection is over: close it, finish its items, note that on_down is
+ * due. Once ended, a connection stays as it is. */
+void muster_conn_end(muster_conn *conn, muster_status status,
+                     const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Take it off the list of connections. */
+void muster_conn_unlink(muster_conn *conn);
+
+/* For ended connections. */
+void muster_conn_free(muster_conn *conn);
+
+/* Have it looked at by the next flush. */
+void muster_conn_touch(muster_conn *conn);
+
+/* Ask epoll for EPOLLOUT, or not. */
+void muster_conn_arm(muster_conn *conn, bool armed);
+
+/* Move an item to the finished ones. */
+void muster_net_finish(struct muster_net *net, muster_item *item,
+                       muster_status status);
+
+/* conn_write.c ------------------------------------------------------------ */
+
+/* Write what the socket takes, within the bounds of one turn. */
+void muster_conn_write(muster_conn *conn);
+
+/* The peer has received all frames up to `ack`; MUSTER_ERR_PROTOCOL if they
+ * were never sent. */
+MUSTER_CHECKED muster_status muster_conn_acked(muster_conn *conn, uint64_t ack);
+
+/* The peer let go of the payload of frame `sequence`; MUSTER_ERR_PROTOCOL if
+ * it does not hold any. */
+MUSTER_CHECKED muster_status muster_conn_released(muster_conn *conn,
+                                                  uint64_t sequence);
+
+/* Nobody will be sent this segment again: peers need not keep it mapped. */
+void muster_conn_forget(muster_conn *conn, uint64_t segment_id);
+
+/* conn_read.c ------------------------------------------------------------- */
+
+/* Read and deliver what has come, within the bounds of one turn. */
+void muster_conn_read(muster_conn *conn);
+
+/* endpoint.c -------------------------------------------------------------- */
+
+/* Take the callers in line, within the bounds of one turn. */
+void muster_listener_accept(struct muster_net *net, muster_listener *listener);
+
+/* In or out of epoll; false when the system refuses. */
+bool muster_listener_watch(struct muster_net *net, muster_listener *listener,
+                           bool on);
+
+/* Also removes the path of a Unix socket. */
+void muster_listener_free(muster_listener *listener);
+
+/* poll.c ------------------------------------------------------------------ */
+
+/* Call `done` of all that was finished when we were called. */
+void muster_net_tell_finished(struct muster_net *net);
+
+/* Free a list of ended connections. */
+void muster_net_free_conns(muster_conn *list);
+
+#endif // MUSTER_NET_INSIDE_H

@@ -1,0 +1,41 @@
+/*
+ * conformance.h -- what every back end of net.h must do, as tests.
+ *
+ * A back end is a table of the functions of net.h. A back end's test program
+ * includes conformance.c, names its table and the addresses it can listen at,
+ * and calls muster_conformance_run() for each. Two or more nets live in one
+ * process and are polled in turn; where a process must die or stop, it is
+ * forked. No test waits for time to pass: each drives its nets until what it
+ * expects has come, a bounded number of times.
+ */
+#ifndef MUSTER_TESTS_NET_CONFORMANCE_H
+#define MUSTER_TESTS_NET_CONFORMANCE_H
+
+#include "net/net.h"
+
+typedef struct muster_net_backend {
+    const char *name;
+    muster_status (*open)(const muster_net_opts *opts,
+                          const muster_net_callbacks *callbacks, void *context,
+                          muster_error *error_out, muster_net **net_out);
+    void (*close)(muster_net *net);
+    muster_status (*listen)(muster_net *net, const char *address,
+                            muster_error *error_out, char *address_out);
+    muster_status (*connect)(muster_net *net, const char *address,
+                             muster_error *error_out, muster_peer *peer_out);
+    muster_status (*send)(muster_net *net, muster_peer peer,
+                          const muster_net_send_opts *send_opts);
+    void (*drop)(muster_net *net, muster_peer peer);
+    muster_blob *(*blob)(muster_net *net, size_t bytes);
+    muster_status (*poll)(muster_net *net, int64_t timeout_ns);
+    void (*wake)(muster_net *net);
+    const char *(*peer_name)(const muster_net *net, muster_peer peer);
+    muster_net_counters (*count)(const muster_net *net);
+} muster_net_backend;
+
+/* Run all tests with nets that listen at `address`; "%d" in it becomes a
+ * number that is new each time. Returns the number of failures. */
+int muster_conformance_run(const muster_net_backend *backend,
+                           const char *address);
+
+#endif // MUSTER_TESTS_NET_CONFORMANCE_H
