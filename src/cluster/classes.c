@@ -20,11 +20,13 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
-#define RATE_MIN     1e-4
-#define ROUNDS       2
-#define FORMAT       1u
-#define HEAD_NUMBERS 16u // see head_of
-#define WORKER_BYTES 25u
+#define RATE_MIN 1e-4
+// Classes need a Bayes factor of 20, or the first steps see some by chance.
+#define BENEFIT_OF_DOUBT 3.0
+#define ROUNDS           2
+#define FORMAT           1u
+#define HEAD_NUMBERS     16u // see head_of
+#define WORKER_BYTES     25u
 
 // Priors, as straggled out of observed pseudo-steps, slow out of workers.
 #define PRIOR_WEIGHT 2.0
@@ -210,7 +212,7 @@ static void sweep(muster_classes *classes)
     double one = score_one(classes, &total);
     double half_log = log(fmax(total, 2)) / 2;
     muster_classes_fit *fit = &classes->fit;
-    fit->score[MUSTER_CLASSES_ONE] = one - half_log;
+    fit->score[MUSTER_CLASSES_ONE] = one - half_log + BENEFIT_OF_DOUBT;
     fit->score[MUSTER_CLASSES_BERNOULLI] = two - 3 * half_log;
     fit->score[MUSTER_CLASSES_MARKOV] =
         score_markov(classes, total) - 3 * half_log;

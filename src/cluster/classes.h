@@ -64,7 +64,8 @@ typedef struct muster_classes_fit {
     double p_hat, pss, pns;     // BERNOULLI, fitted whether believed or not
     double stay_slow;           // MARKOV, likewise
     double stay_active;
-    double score[3]; // log-likelihood less penalty, by model
+    double score[3]; // log-likelihood less penalty, by model; ONE has a
+                     // head start of 3
 } muster_classes_fit;
 
 /* MUSTER_ERR_INVALID  a field out of range;  MUSTER_ERR_NO_MEMORY */
