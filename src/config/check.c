@@ -278,7 +278,7 @@ static muster_status check_training_run(muster_config *config,
         return check_task(config, error_out);
     }
     if (status == MUSTER_OK &&
-        muster_config_is_set(config, MUSTER_OPT_THREADS)) {
+        muster_config_uint(config, MUSTER_OPT_THREADS) > 1) {
         status = INVALID("--threads is for sparse tasks (mf, complex, ..); "
                          "for more workers use --local N");
     }
