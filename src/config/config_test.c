@@ -171,6 +171,8 @@ static void wrong_flags_are_refused_with_a_hint(void **state)
                    "--heartbeat: 1ms is outside 50ms to 1h");
     assert_refused("train", "--patience 60",
                    "--patience: '60' is not a time such as 200ms, 2s or 5m");
+    assert_refused("train", "--data a\nb",
+                   "--data: not UTF-8, or with control characters");
     assert_refused("train", "--json=perhaps",
                    "--json: 'perhaps' is not true or false");
 }
