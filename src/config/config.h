@@ -66,6 +66,9 @@ const char *muster_config_list_at(const muster_config *config,
 /* How many workers the run has: --workers, or else --local. */
 uint32_t muster_config_workers(const muster_config *config);
 
+/* Is --model a sparse task, trained on a parameter server (src/task)? */
+bool muster_config_is_task(const muster_config *config);
+
 /* --speeds as `count` numbers. MUSTER_ERR_INVALID when there are more or fewer
  * or one is not positive; nothing is written when the option is not set. */
 MUSTER_CHECKED muster_status muster_config_speeds(const muster_config *config,

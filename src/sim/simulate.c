@@ -154,7 +154,7 @@ static char *to_text(const muster_config *config, json_t *codes)
             ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12))
             : NULL;
     char *text = dumped != NULL ? muster_mem_string(dumped) : NULL;
-    free(dumped); // jansson's own memory
+    free(dumped); // heap: jansson's
     json_decref(object);
     return text;
 }
