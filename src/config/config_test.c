@@ -481,6 +481,8 @@ static void json_there_and_back_is_the_same(void **state)
     assert_true(muster_config_duration_ns(copy, MUSTER_OPT_HEARTBEAT) ==
                 150000000);
     assert_string_equal(muster_config_string(copy, MUSTER_OPT_DATA), "a\"b\\c");
+    assert_true(muster_config_is_set(copy, MUSTER_OPT_DATA));
+    assert_false(muster_config_is_set(copy, MUSTER_OPT_BATCH));
     muster_config_text_free(first);
     muster_config_text_free(second);
     muster_config_free(copy);
