@@ -171,6 +171,8 @@ static void wrong_flags_are_refused_with_a_hint(void **state)
                    "--heartbeat: 1ms is outside 50ms to 1h");
     assert_refused("train", "--patience 60",
                    "--patience: '60' is not a time such as 200ms, 2s or 5m");
+    assert_refused("train", "--data a\nb",
+                   "--data: not UTF-8, or with control characters");
     assert_refused("train", "--json=perhaps",
                    "--json: 'perhaps' is not true or false");
 }
@@ -479,6 +481,8 @@ static void json_there_and_back_is_the_same(void **state)
     assert_true(muster_config_duration_ns(copy, MUSTER_OPT_HEARTBEAT) ==
                 150000000);
     assert_string_equal(muster_config_string(copy, MUSTER_OPT_DATA), "a\"b\\c");
+    assert_true(muster_config_is_set(copy, MUSTER_OPT_DATA));
+    assert_false(muster_config_is_set(copy, MUSTER_OPT_BATCH));
     muster_config_text_free(first);
     muster_config_text_free(second);
     muster_config_free(copy);
