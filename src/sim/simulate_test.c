@@ -148,7 +148,7 @@ static void what_cannot_be_is_refused(void **state)
     const char *const data[] = {"--workers", "4", "--data", "/nonexistent",
                                 NULL};
     char *text = NULL;
-    assert_int_equal(simulate(folder, &text), MUSTER_ERR_UNSUPPORTED);
+    assert_int_equal(simulate(folder, &text), MUSTER_ERR_INVALID);
     assert_true(simulate(code, &text) < 0);
     assert_int_equal(simulate(delay, &text), MUSTER_ERR_INVALID);
     assert_int_equal(simulate(data, &text), MUSTER_ERR_INPUT);
