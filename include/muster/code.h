@@ -78,6 +78,7 @@ typedef struct muster_code_info {
     uint32_t gradient_blocks; // blocks of a gradient
     uint32_t message_blocks;  // blocks of a message
     bool exact;               // false: approximate family
+    const char *warning;      // what to know before use, or NULL; lent
 } muster_code_info;
 
 /* One product of the encoding: message block += coef * gradient block. */
@@ -135,7 +136,7 @@ MUSTER_API MUSTER_CHECKED muster_status muster_code_encode_terms(
 
 /*
  * Who has answered so far, and is it enough? Kept incrementally: an answer
- * costs O(load) or less, never a solve.
+ * costs O(load * m) or less, never a solve.
  */
 typedef struct muster_code_progress muster_code_progress;
 

@@ -2,7 +2,7 @@
  * config/config.h -- one table of options, and everything made from it.
  *
  * Flags, YAML keys, --help, config.json and what a joiner is sent all come from
- * the table in options.def: name, type, default, range, verbs, one line of
+ * the table in options.def: name, type and range, default, verbs, one line of
  * help. An option has one name everywhere.
  *
  *   muster_config *config;
@@ -11,11 +11,16 @@
  *   muster_config_check(config, &error);               // across options
  *   uint64_t steps = muster_config_uint(config, MUSTER_OPT_STEPS);
  *
- *   Promise      Flags win over YAML, YAML over defaults. An unknown or
- *                ill-typed key is MUSTER_ERR_INVALID with its place (flag, or
- *                file:line) and a suggestion. to_json then from_json gives the
- *                same configuration.
+ *   Promise      Flags win over YAML, YAML over the options of a resumed run,
+ *                those over defaults. An unknown or ill-typed key is
+ *                MUSTER_ERR_INVALID with its place (flag, or file:line) and a
+ *                suggestion. to_json then from_json gives the same
+ *                configuration.
  *   Ownership    Strings returned are lent until the next set or free.
+ *   Threads      Getters from any thread while nobody sets.
+ *   Allocation   Getters never do.
+ *
+ * Background: docs/design/config.md.
  */
 #ifndef MUSTER_CONFIG_CONFIG_H
 #define MUSTER_CONFIG_CONFIG_H
@@ -23,7 +28,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "muster/config.h"
 #include "muster/status.h"
@@ -36,9 +40,18 @@ typedef enum muster_option {
     MUSTER_OPT_COUNT
 } muster_option;
 
+/* "train", "join", ..; lent for ever. */
+const char *muster_config_verb(const muster_config *config);
+
+/* Did a flag, a file or muster_config_set() give it a value? A config.json lists
+ * defaults, too; those do not count. */
 bool muster_config_is_set(const muster_config *config, muster_option option);
+
+/* The value of an option of the type that the name says (else an assertion);
+ * its default when it was not set. Numbers without a default are 0, strings
+ * NULL. */
 const char *muster_config_string(const muster_config *config,
-                                 muster_option option); // NULL when unset
+                                 muster_option option);
 uint64_t muster_config_uint(const muster_config *config, muster_option option);
 double muster_config_double(const muster_config *config, muster_option option);
 bool muster_config_bool(const muster_config *config, muster_option option);
@@ -50,5 +63,18 @@ size_t muster_config_list_count(const muster_config *config,
                                 muster_option option);
 const char *muster_config_list_at(const muster_config *config,
                                   muster_option option, size_t index);
+
+/* How many workers the run has: --workers, or else --local. */
+uint32_t muster_config_workers(const muster_config *config);
+
+/* Is --model a sparse task, trained on a parameter server (src/task)? */
+bool muster_config_is_task(const muster_config *config);
+
+/* --speeds as `count` numbers. MUSTER_ERR_INVALID when there are more or fewer
+ * or one is not positive; nothing is written when the option is not set. */
+MUSTER_CHECKED muster_status muster_config_speeds(const muster_config *config,
+                                                  uint32_t count,
+                                                  muster_error *error_out,
+                                                  double *speeds_out);
 
 #endif // MUSTER_CONFIG_CONFIG_H

@@ -11,6 +11,19 @@
  * part lists its samples' numbers, ascending; row r of the part is sample
  * sample_ids[r].
  *
+ *     offset  0  "MUSTPART"
+ *             8  u32 version (1)    12  u32 number
+ *            16  u32 count          20  u32 features
+ *            24  u32 sparse (0, 1)  28  u32 0
+ *            32  u64 entries        40  u64 bytes of the whole part
+ *            48  16 bytes of 0
+ *            64  u32 sample_ids[count]; f32 labels[count]; then
+ *                dense   f32 values[count * features]   (entries = the product)
+ *                sparse  u64 offsets[count + 1], the first 0;
+ *                        u32 columns[entries]; f32 values[entries]
+ *
+ * Gaps between arrays are zero.
+ *
  *   Ownership    A view lends pointers into the bytes; it holds nothing.
  */
 #ifndef MUSTER_DATA_PART_H
@@ -36,8 +49,12 @@ size_t muster_part_bytes(const muster_rows *rows);
 void muster_part_write(uint32_t number, const uint32_t *sample_ids,
                        const muster_rows *rows, void *bytes);
 
-/* Check the bytes and view them. MUSTER_ERR_PROTOCOL with a reason if they are
- * not a part. */
+/* The same for the samples first_sample, first_sample + 1, ... */
+void muster_part_write_range(uint32_t number, uint32_t first_sample,
+                             const muster_rows *rows, void *bytes);
+
+/* Check the bytes (8-byte aligned at least) and view them. MUSTER_ERR_PROTOCOL
+ * with a reason if they are not a part; nothing outside them is ever read. */
 MUSTER_CHECKED muster_status muster_part_open(const void *bytes, size_t size,
                                               muster_error *error_out,
                                               muster_part *part_out);

@@ -11,18 +11,29 @@
  *     muster_executor_end(executor, &result);
  *
  *   Promise      After SETUP, the result of a job depends on its inputs only:
- *                an executor holds parts, plan, model shape and (coordinator)
- *                theta, optimiser state and the data set.
+ *                an executor holds parts, plans, model shape and (coordinator)
+ *                theta, optimiser state and the data set. Pieces are cut by
+ *                counts, never by clocks: the same inputs give the same bits.
  *   Lifecycle    create; jobs one after another; free. A job in the middle may
  *                be ended early with muster_executor_end: MUSTER_ERR_CANCELLED.
+ *                An UPDATE that has begun to change the model is finished then.
  *   Ownership    begin takes over the job's references. The result's output is
  *                the caller's reference.
- *   Allocation   SETUP, ADOPT, LOAD allocate. GRADIENT and UPDATE take their
- *                output blob from `alloc` and nothing else.
+ *   Threads      One at a time.
+ *   Allocation   SETUP, ADOPT, LOAD allocate, and the first GRADIENT after
+ *                them. Later ones, and UPDATE, take their output blob from
+ *                `alloc` and nothing else.
+ *
+ * Background: docs/design/job.md.
  */
 #ifndef MUSTER_JOB_EXECUTOR_H
 #define MUSTER_JOB_EXECUTOR_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster/config.h"
 #include "muster/status.h"
 #include "role/job.h"
 
@@ -34,10 +45,25 @@ typedef struct muster_executor_alloc {
     void *context;
 } muster_executor_alloc;
 
+/* Heap blobs. */
+extern const muster_executor_alloc muster_executor_heap;
+
 /* A worker's executor: knows nothing until SETUP. */
 MUSTER_CHECKED muster_status muster_executor_create_worker(
     const muster_executor_alloc *alloc, muster_executor **executor_out);
 
+/*
+ * A coordinator's: loads the data and test sets that `config` (checked) names,
+ * makes the model and the optimiser, and cuts the data into `parts` parts.
+ * Fails as data/dataset.h, model/model.h, model/optim.h and model/schedule.h
+ * say, with their texts.
+ */
+MUSTER_CHECKED muster_status muster_executor_create_coordinator(
+    const muster_config *config, uint32_t parts,
+    const muster_executor_alloc *alloc, muster_error *error_out,
+    muster_executor **executor_out);
+
+/* NULL is allowed and does nothing. */
 void muster_executor_free(muster_executor *executor);
 
 /* Start a job. Failures come out of end(). */
@@ -47,9 +73,59 @@ void muster_executor_begin(muster_executor *executor, muster_job *job);
  * else: call end. */
 muster_status muster_executor_piece(muster_executor *executor);
 
-/* Finish, or cancel when pieces are left; fills result_out (status included).
- */
+/* Finish, or cancel when pieces are left; fills result_out (status included;
+ * busy_ns is the driver's to fill in). */
 void muster_executor_end(muster_executor *executor,
                          muster_job_result *result_out);
+
+/* --- the coordinator's executor only ------------------------------------- */
+
+typedef struct muster_executor_info {
+    size_t dim;         // p, floats of theta
+    size_t message_dim; // D = p + 1: the gradient and the loss
+    uint64_t samples;   // of the training data
+    uint32_t features;
+    uint32_t classes; // 0: the labels are real targets
+    uint64_t batch;   // samples a step
+    uint64_t steps;   // of the whole run
+    uint64_t step;    // steps done so far; not 0 after a restore
+    bool has_test;
+    uint64_t test_samples;
+} muster_executor_info;
+
+muster_executor_info muster_executor_describe(const muster_executor *executor);
+
+/* The job description for WELCOME: JSON text {"config":{..}, "samples",
+ * "features", "classes", "nonzeros", "parts"}. A new reference, or NULL when
+ * out of memory. */
+muster_blob *muster_executor_setup_blob(const muster_executor *executor);
+
+/* The newest theta, dim floats; a new reference. */
+muster_blob *muster_executor_model_blob(const muster_executor *executor);
+
+/* Write theta to `path` as safetensors, with the model's spec, features,
+ * classes and kind as metadata, so that `muster predict` needs nothing else.
+ * MUSTER_ERR_SYSTEM: it could not be written. */
+MUSTER_CHECKED muster_status muster_executor_save_model(
+    const muster_executor *executor, const char *path, muster_error *error_out);
+
+/*
+ * Where SNAPSHOT jobs write their checkpoints; NULL (the start): nowhere, they
+ * then do nothing. A SNAPSHOT job's input, if any, is the role's own state: it
+ * is stored beside theta and handed back by restore.
+ */
+MUSTER_CHECKED muster_status
+muster_executor_snapshot_to(muster_executor *executor, const char *folder);
+
+/*
+ * Go on from the newest checkpoint in `folder`: theta, the optimiser's state
+ * and the step are set; *role_out is the role's state (a new reference), or
+ * NULL. MUSTER_ERR_INPUT: there is none, or it is of another job (model,
+ * optimiser, data, batch or seed differ; the text says which).
+ */
+MUSTER_CHECKED muster_status muster_executor_restore(muster_executor *executor,
+                                                     const char *folder,
+                                                     muster_error *error_out,
+                                                     muster_blob **role_out);
 
 #endif // MUSTER_JOB_EXECUTOR_H

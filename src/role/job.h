@@ -46,7 +46,8 @@ typedef struct muster_job {
     muster_job_kind kind;
     uint64_t step;      // GRADIENT, UPDATE, EVALUATE, SNAPSHOT
     uint32_t part;      // LOAD, FORGET, PART
-    muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model)
+    muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model),
+                        // SNAPSHOT (the role's saved state)
     uint32_t plan;      // ADOPT, GRADIENT
     muster_decoding *decoding; // UPDATE
     muster_blob **messages;    // UPDATE: message_count blobs, array owned

@@ -45,7 +45,8 @@ typedef struct muster_report {
             double grad_err;
             uint32_t responders;
             uint32_t stragglers;
-            uint64_t bytes_up, bytes_down, messages_up; // since the last step
+            // Since the last step: answers, models and parts handed over.
+            uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
         } end;
         struct {
             uint32_t worker;

@@ -13,6 +13,10 @@
  *   Ownership    An event lends its message and blobs; the role refs what it
  *                keeps. Blobs and plans in actions carry a reference that the
  *                host takes over; muster_actions_clear() drops what is left.
+ *   Sending      A host that cannot queue a message ends the connection
+ *                (PEER_DOWN follows): one that lost a message is none. Only a
+ *                message replaced in its slot is left out.
+ *   Computing    Jobs of one role run one after another, in the order asked.
  *   Threads      A role belongs to one thread.
  *   Allocation   The action list and the tables are reused; a steady step
  *                allocates nothing.
@@ -48,6 +52,7 @@ typedef enum muster_event_kind {
 typedef struct muster_event {
     muster_event_kind kind;
     int64_t now_ns;
+    uint64_t progress;     // pieces of work the host has computed so far
     muster_role_peer peer; // PEER_UP, PEER_DOWN, MESSAGE, SENT
     union {
         struct {

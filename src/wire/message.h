@@ -3,13 +3,13 @@
  *
  * A message is a fixed-size struct; whatever is long (a model, a gradient, a
  * part, the terms of a plan, a directory) is its payload, a blob beside it. The
- * bytes are little-endian: magic, kind, then the fields in the table's order.
- * One table of fields per kind drives writing, reading and the documentation.
+ * bytes are little-endian: magic, kind, then the fields in the table's order
+ * (docs/format.md). One table of fields per kind drives writing and reading.
  *
  *   Promise      read() accepts exactly what write() makes, for every kind,
  *                and refuses everything else without reading past `size`:
- *                short, long, unknown kind, unterminated text, number out of
- *                its range.
+ *                short, long, unknown kind, text that is too long or has a
+ *                zero inside, number out of its range.
  *   Determinism  The bytes of a message are the same on every machine.
  *   Not here     Sockets; payload formats (data/part, wire/terms).
  *
@@ -43,6 +43,13 @@ typedef enum muster_message_kind {
     MUSTER_MSG_LEAVE = 12,    // I am going, do not wait for me
 } muster_message_kind;
 
+/* What a process is to the one it says HELLO to. Values travel. */
+typedef enum muster_member_role {
+    MUSTER_MEMBER_WORKER = 1,
+    MUSTER_MEMBER_EDGE = 2,
+    MUSTER_MEMBER_NODE = 3, // of a mesh: gets the directory, connects to all
+} muster_member_role;
+
 typedef struct muster_message {
     muster_message_kind kind;
     uint64_t run;         // drawn by the coordinator; 0 before WELCOME
@@ -52,7 +59,7 @@ typedef struct muster_message {
     union {
         struct {
             uint32_t id;       // the number wished for, or MUSTER_ID_ANY
-            uint32_t role;     // reserved for edges and nodes; worker = 1
+            uint32_t role;     // a muster_member_role
             uint32_t pid;      // for people
             char host[64];     // for people
             char address[128]; // where I listen, or ""
@@ -85,6 +92,9 @@ typedef struct muster_message {
         } stop;
     } as;
 } muster_message;
+
+/* How many bytes write() makes of it. */
+size_t muster_message_bytes(const muster_message *message);
 
 /* Write into `bytes` (room for MUSTER_MESSAGE_BYTES_MAX); returns the length.
  * The message must be one that read() would accept. */

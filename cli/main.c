@@ -1,0 +1,105 @@
+/*
+ * main.c -- the muster command: finds the verb and runs it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "muster/version.h"
+
+typedef struct cli_verb {
+    const char *name;
+    const char *summary;
+    int (*run)(int argc, char **argv);
+} cli_verb;
+
+static const cli_verb verbs[] = {
+#define CLI_VERB(name, summary) {#name, summary, cli_##name},
+#include "verbs.def"
+#undef CLI_VERB
+};
+
+#define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
+
+static void print_overview(FILE *file)
+{
+    fputs("usage: muster VERB [options]\n\n"
+          "Muster trains models on machines that are not equal: the exact "
+          "gradient of\nevery step without waiting for the slowest machines.\n"
+          "\n",
+          file);
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        fprintf(file, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
+    }
+    fputs("\n`muster VERB --help` lists the options of a verb, with an "
+          "example.\n",
+          file);
+}
+
+/* How many letters two words share at the start and the end: enough to find
+ * the verb that was meant among a dozen. */
+static size_t likeness(const char *typed, const char *known)
+{
+    size_t n = strlen(typed);
+    size_t m = strlen(known);
+    size_t front = 0;
+    size_t back = 0;
+    while (front < n && front < m && typed[front] == known[front]) {
+        front++;
+    }
+    while (back < n - front && back < m - front &&
+           typed[n - 1 - back] == known[m - 1 - back]) {
+        back++;
+    }
+    return front + back;
+}
+
+static const char *nearest_verb(const char *typed)
+{
+    const char *best = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        size_t alike = likeness(typed, verbs[i].name);
+        // At most two letters may differ, and half must agree.
+        if (alike > most && alike + 2 >= strlen(verbs[i].name) &&
+            alike + 2 >= strlen(typed) && 2 * alike >= strlen(typed)) {
+            most = alike;
+            best = verbs[i].name;
+        }
+    }
+    return best;
+}
+
+static int unknown_verb(const char *typed)
+{
+    const char *near = nearest_verb(typed);
+    muster_error error = {.status = MUSTER_ERR_INVALID};
+    if (near != NULL) {
+        snprintf(error.text, sizeof(error.text),
+                 "'%.60s' is not a verb; did you mean '%s'?", typed, near);
+    } else {
+        snprintf(error.text, sizeof(error.text),
+                 "'%.60s' is not a verb; see `muster --help`", typed);
+    }
+    return cli_fail(MUSTER_ERR_INVALID, &error);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_overview(stderr);
+        return muster_status_exit_code(MUSTER_ERR_INVALID);
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_overview(stdout);
+        return cli_print("");
+    }
+    const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (strcmp(name, verbs[i].name) == 0) {
+            return verbs[i].run(argc - 2, argv + 2);
+        }
+    }
+    return unknown_verb(argv[1]);
+}

@@ -1,0 +1,281 @@
+/*
+ * muster/ps.h -- a parameter server: tables of rows, used where they lie.
+ *
+ * A table holds rows of `width` float32 weights under keys 0..keys-1, each with
+ * the state of the table's optimiser beside it. Worker threads pull (copy out),
+ * push (add, or apply a gradient) and set rows, or work on a row in place
+ * between begin and end. A row that is here is touched under a latch word of
+ * its own: no copy, no allocation, no lock shared with another row.
+ *
+ *     muster_ps *ps;
+ *     muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
+ *     muster_ps_create(&opts, &error, &ps);
+ *     muster_ps_table_opts rows = MUSTER_PS_TABLE_OPTS_INIT;
+ *     rows.keys = 100000;
+ *     rows.width = 32;
+ *     muster_ps_table_add(ps, &rows, &error, &table);
+ *     muster_ps_worker_create(ps, &worker);        // one per thread
+ *     muster_ps_begin(worker, table, key, &row);
+ *     row[0] += 1;
+ *     muster_ps_end(worker, table, key);
+ *
+ *   Promise      Every push that was acknowledged (a synchronous call returned
+ *                MUSTER_OK, or wait did) counts exactly once. Operations on one
+ *                row are atomic against each other. A wrong table, key, handle
+ *                or size is MUSTER_ERR_INVALID and changes nothing: keys are
+ *                checked before the first row is touched.
+ *   Lifecycle    create; add tables and distributions; create workers; free
+ *                the workers; free. Tables cannot be added while there are
+ *                workers.
+ *   Ownership    The caller owns every buffer. A row pointer is lent between
+ *                begin and end. Buffers of a _start call belong to the call
+ *                until it is waited for.
+ *   Threads      A worker belongs to one thread at a time. Everything else may
+ *                be called from any thread.
+ *   Allocation   Pulls, pushes, in-place access and sampling allocate nothing
+ *                for rows that are here.
+ *   Determinism  Rows start as a function of (seed, table, key) alone; samples
+ *                are a function of (seed, worker number, draw).
+ *   Not here     What the rows mean: tasks are loops over these calls.
+ *
+ * For users: docs/parameter-server.md. Inside: docs/design/ps.md.
+ */
+#ifndef MUSTER_PS_H
+#define MUSTER_PS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster/export.h"
+#include "muster/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MUSTER_PS_KEYS_MAX          0x7ffffffeu
+#define MUSTER_PS_WIDTH_MAX         65536u
+#define MUSTER_PS_TABLES_MAX        16u
+#define MUSTER_PS_DISTRIBUTIONS_MAX 16u
+#define MUSTER_PS_WORKERS_MAX       256u
+/* Rows that one worker may hold open at once. */
+#define MUSTER_PS_OPEN_MAX 4u
+/* Samples that one worker may have prepared and not yet pulled, handles too. */
+#define MUSTER_PS_SAMPLES_MAX        65536u
+#define MUSTER_PS_SAMPLE_HANDLES_MAX 64u
+
+typedef struct muster_ps muster_ps;               // a node
+typedef struct muster_ps_worker muster_ps_worker; // a thread's view of it
+
+/* Values are stored in checkpoints: append, never renumber. */
+typedef enum muster_ps_optimizer {
+    MUSTER_PS_NONE = 0, // gradients are refused
+    MUSTER_PS_SGD = 1,
+    MUSTER_PS_ADAGRAD = 2, // row: width weights, width sums of squares
+    MUSTER_PS_ADAM = 3,    // row: weights, first and second moments, steps
+} muster_ps_optimizer;
+
+typedef enum muster_ps_init {
+    MUSTER_PS_ZERO = 0,
+    MUSTER_PS_UNIFORM = 1, // in [-scale, scale)
+    MUSTER_PS_NORMAL = 2,  // mean 0, deviation scale
+} muster_ps_init;
+
+typedef struct muster_ps_opts {
+    uint32_t struct_size;
+    uint32_t reserved; // 0
+    uint64_t seed;     // of initial rows and of samples; default 1
+} muster_ps_opts;
+
+#define MUSTER_PS_OPTS_INIT                      \
+    {                                            \
+        (uint32_t)sizeof(muster_ps_opts), 0u, 1u \
+    }
+
+typedef struct muster_ps_table_opts {
+    uint32_t struct_size;
+    uint32_t keys;      // 1..MUSTER_PS_KEYS_MAX; no default
+    uint32_t width;     // 1..MUSTER_PS_WIDTH_MAX; no default
+    uint32_t optimizer; // a muster_ps_optimizer; default none
+    float rate;         // learning rate of gradients; default 0.01
+    float epsilon;      // adagrad, adam; default 1e-8
+    float beta1;        // adam; default 0.9
+    float beta2;        // adam; default 0.999
+    uint32_t init;      // a muster_ps_init; default zero
+    float scale;        // of init; default 0
+} muster_ps_table_opts;
+
+#define MUSTER_PS_TABLE_OPTS_INIT                                         \
+    {                                                                     \
+        (uint32_t)sizeof(muster_ps_table_opts), 0u, 0u, 0u, 0.01f, 1e-8f, \
+            0.9f, 0.999f, 0u, 0.0f                                        \
+    }
+
+/*
+ * Make a node. MUSTER_ERR_INVALID (struct_size), MUSTER_ERR_NO_MEMORY.
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_create(
+    const muster_ps_opts *opts, muster_error *error_out, muster_ps **ps_out);
+/* Every worker must be freed before. NULL does nothing. */
+MUSTER_API void muster_ps_free(muster_ps *ps);
+
+/*
+ * Add a table; tables are numbered 0, 1, .. in the order they are added.
+ * MUSTER_ERR_INVALID (a field out of range, too many tables, or workers are
+ * there), MUSTER_ERR_NO_MEMORY. O(keys).
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_table_add(muster_ps *ps, const muster_ps_table_opts *opts,
+                    muster_error *error_out, uint32_t *table_out);
+
+/* Floats of a row as begin lends it: weights and state. 0: no such table. */
+MUSTER_API uint32_t muster_ps_row_floats(const muster_ps *ps, uint32_t table);
+
+/* Change the learning rate; gradients applied from now on use it. */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_set_rate(muster_ps *ps,
+                                                           uint32_t table,
+                                                           float rate);
+
+/* Bytes of memory that the tables have claimed: rows in use and words. */
+MUSTER_API uint64_t muster_ps_bytes(const muster_ps *ps);
+
+/* A worker, numbered from 0. MUSTER_ERR_INVALID beyond WORKERS_MAX. */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_worker_create(muster_ps *ps, muster_ps_worker **worker_out);
+/* Closes rows left open and gives back samples. NULL does nothing. */
+MUSTER_API void muster_ps_worker_free(muster_ps_worker *worker);
+
+/*
+ * Copies. values: count x width floats, row after row. A key may occur more
+ * than once. push adds; push_gradient lets the table's optimiser apply each
+ * gradient (MUSTER_ERR_INVALID for a table without one); set overwrites the
+ * weights and leaves the state alone.
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_pull(muster_ps_worker *worker,
+                                                       uint32_t table,
+                                                       const uint32_t *keys,
+                                                       size_t count,
+                                                       float *values_out);
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_push(muster_ps_worker *worker,
+                                                       uint32_t table,
+                                                       const uint32_t *keys,
+                                                       size_t count,
+                                                       const float *deltas);
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_push_gradient(
+    muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
+    size_t count, const float *gradients);
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_set(muster_ps_worker *worker,
+                                                      uint32_t table,
+                                                      const uint32_t *keys,
+                                                      size_t count,
+                                                      const float *values);
+
+/*
+ * Work on a row in place: lent from begin to end, to this worker alone. To
+ * keep threads from waiting for each other in a circle, a worker that holds
+ * rows may only open one that comes after them in the order of (table, key),
+ * and OPEN_MAX at most; else MUSTER_ERR_INVALID. Hold a row for microseconds,
+ * never across a blocking call.
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_begin(
+    muster_ps_worker *worker, uint32_t table, uint32_t key, float **row_out);
+/* MUSTER_ERR_INVALID: this worker does not hold that row. */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_end(muster_ps_worker *worker,
+                                                      uint32_t table,
+                                                      uint32_t key);
+
+/* The same with a callback; `floats` is muster_ps_row_floats(). */
+typedef void (*muster_ps_reader)(void *context, const float *row,
+                                 uint32_t floats);
+typedef void (*muster_ps_updater)(void *context, float *row, uint32_t floats);
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_read(muster_ps_worker *worker,
+                                                       uint32_t table,
+                                                       uint32_t key,
+                                                       muster_ps_reader reader,
+                                                       void *context);
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_update(muster_ps_worker *worker, uint32_t table, uint32_t key,
+                 muster_ps_updater updater, void *context);
+
+/* Hint that a row will be begun soon: brings its word and bytes closer. Keys
+ * out of range are ignored. */
+MUSTER_API void muster_ps_prefetch(const muster_ps_worker *worker,
+                                   uint32_t table, uint32_t key);
+
+/* ---- Sampling -------------------------------------------------------------
+ *
+ * A distribution over the keys of a table, with a scheme that says how far
+ * samples may stray from independent draws in exchange for speed:
+ *
+ *   INDEPENDENT  (L1) independent draws from the target.
+ *   REUSE        (L2) draws are made in groups and each is used `reuse` times,
+ *                shuffled within its group: every sample has the target as its
+ *                distribution, dependence is bounded by the group.
+ *   POSTPONE     (L3) as REUSE, but a sample whose row is not here is put off
+ *                once to the end of its handle: long-run frequencies tend to
+ *                the target.
+ *   LOCAL        (L4) only rows that are here; no promise on frequencies.
+ *   REPURPOSE    (L4) rows that this worker itself has lately accessed.
+ */
+typedef enum muster_ps_target {
+    MUSTER_PS_TARGET_UNIFORM = 0,
+    MUSTER_PS_TARGET_WEIGHTS = 1,     // proportional to weights (alias table)
+    MUSTER_PS_TARGET_LOG_UNIFORM = 2, // P(k) ~ log((k + 2) / (k + 1))
+} muster_ps_target;
+
+typedef enum muster_ps_scheme {
+    MUSTER_PS_INDEPENDENT = 1,
+    MUSTER_PS_REUSE = 2,
+    MUSTER_PS_POSTPONE = 3,
+    MUSTER_PS_LOCAL = 4,
+    MUSTER_PS_REPURPOSE = 5,
+} muster_ps_scheme;
+
+typedef struct muster_ps_distribution_opts {
+    uint32_t struct_size;
+    uint32_t table;
+    uint32_t first;        // lowest key drawn; default 0
+    uint32_t count;        // keys first..first+count-1; 0: to the table's end
+    uint32_t target;       // a muster_ps_target; default uniform
+    uint32_t scheme;       // a muster_ps_scheme; default independent
+    uint32_t reuse;        // U of REUSE and POSTPONE, 1..1024; default 16
+    uint32_t group;        // draws per group, 1..16384; default 250
+    const double *weights; // count of them, >= 0, sum > 0; read during add
+} muster_ps_distribution_opts;
+
+#define MUSTER_PS_DISTRIBUTION_OPTS_INIT                               \
+    {                                                                  \
+        (uint32_t)sizeof(muster_ps_distribution_opts), 0u, 0u, 0u, 0u, \
+            (uint32_t)MUSTER_PS_INDEPENDENT, 16u, 250u, NULL           \
+    }
+
+/* MUSTER_ERR_INVALID as for tables, MUSTER_ERR_NO_MEMORY. O(count). */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_distribution_add(
+    muster_ps *ps, const muster_ps_distribution_opts *opts,
+    muster_error *error_out, uint32_t *distribution_out);
+
+/*
+ * Announce that `count` samples will be wanted, so that their rows can be
+ * brought here meanwhile. MUSTER_ERR_AGAIN: SAMPLES_MAX or SAMPLE_HANDLES_MAX
+ * would be passed.
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_sample_prepare(muster_ps_worker *worker, uint32_t distribution,
+                         size_t count, uint64_t *handle_out);
+/*
+ * The next `count` samples of a handle: keys, and their weights unless
+ * values_out is NULL (the caller may then begin the rows itself).
+ * MUSTER_ERR_INVALID: more than were prepared. The handle ends with its last
+ * sample.
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_sample_pull(muster_ps_worker *worker, uint64_t handle, size_t count,
+                      uint32_t *keys_out, float *values_out);
+/* Give back a handle before its last sample. */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_sample_finish(muster_ps_worker *worker, uint64_t handle);
+
+#ifdef __cplusplus
+}
+#endif
+#endif // MUSTER_PS_H

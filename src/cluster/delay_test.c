@@ -1,0 +1,214 @@
+/*
+ * delay_test.c -- each model has the mean, the shape and the memory that it
+ * claims; delays do not depend on the order of asking; bad specs are refused
+ * with the name of what is wrong.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "cluster/delay.h"
+
+#define WORKERS 40u
+#define STEPS   2000u
+
+static muster_delay *make(const char *spec)
+{
+    muster_delay *delay = NULL;
+    muster_error error = {0};
+    if (muster_delay_create(spec, WORKERS, 5, &error, &delay) != MUSTER_OK) {
+        fail_msg("%s: %s", spec, error.text);
+    }
+    return delay;
+}
+
+static double mean_ms(muster_delay *delay)
+{
+    double sum = 0;
+    for (uint32_t worker = 0; worker < WORKERS; worker++) {
+        for (uint64_t step = 0; step < STEPS; step++) {
+            sum += (double)muster_delay_ns(delay, worker, step) * 1e-6;
+        }
+    }
+    return sum / (WORKERS * STEPS);
+}
+
+static void means_are_those_of_the_models(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        double mean_ms;
+        double tolerance;
+    } cases[] = {
+        {"constant:delay=7ms", 7, 1e-9},
+        {"exponential:mean=10ms", 10, 0.2},
+        {"shifted-exponential:shift=5ms,mean=10ms", 15, 0.2},
+        {"pareto:scale=2ms,shape=3", 3, 0.05},
+        {"iid:p=0.25,delay=100ms", 25, 1},
+        {"markov:delay=100ms", 50, 5},
+        {"markov:stay-slow=0.8,stay-active=0.95,delay=100ms", 20, 2},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        muster_delay *delay = make(cases[i].spec);
+        assert_true(fabs(mean_ms(delay) - cases[i].mean_ms) <
+                    cases[i].tolerance);
+        muster_delay_free(delay);
+    }
+}
+
+static void slow_and_active_workers_stay_what_they_are(void **state)
+{
+    (void)state;
+    muster_delay *delay =
+        make("bernoulli:slow=0.5,p-slow=0.8,p-active=0.01,delay=1s");
+    uint32_t slow = 0;
+    for (uint32_t worker = 0; worker < WORKERS; worker++) {
+        uint32_t late = 0;
+        for (uint64_t step = 0; step < STEPS; step++) {
+            late += muster_delay_ns(delay, worker, step) > 0;
+        }
+        double share = (double)late / STEPS;
+        double wanted = muster_delay_is_slow(delay, worker) ? 0.8 : 0.01;
+        assert_true(fabs(share - wanted) < 0.05);
+        slow += muster_delay_is_slow(delay, worker);
+    }
+    assert_in_range(slow, WORKERS / 4, 3 * WORKERS / 4);
+    muster_delay_free(delay);
+}
+
+static void a_markov_worker_has_memory(void **state)
+{
+    (void)state;
+    muster_delay *delay = make("markov:delay=1s");
+    uint32_t late = 0;
+    uint32_t again = 0;
+    for (uint64_t step = 0; step < STEPS; step++) {
+        if (muster_delay_ns(delay, 3, step) > 0) {
+            late++;
+            again += muster_delay_ns(delay, 3, step + 1) > 0;
+        }
+    }
+    assert_true(late > STEPS / 5);
+    assert_true(fabs((double)again / late - 0.95) < 0.03);
+    muster_delay_free(delay);
+}
+
+static void delays_do_not_depend_on_the_order_of_asking(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {
+        "exponential:mean=1ms", "markov:delay=1ms", "bernoulli:delay=1ms"};
+    for (size_t i = 0; i < 3; i++) {
+        muster_delay *forward = make(specs[i]);
+        muster_delay *backward = make(specs[i]);
+        int64_t seen[100];
+        for (uint64_t step = 0; step < 100; step++) {
+            seen[step] = muster_delay_ns(forward, 7, step);
+        }
+        for (uint64_t step = 100; step-- > 0;) {
+            assert_int_equal(muster_delay_ns(backward, 7, step), seen[step]);
+        }
+        muster_delay_free(forward);
+        muster_delay_free(backward);
+    }
+}
+
+static void refused(const char *spec, muster_status status, const char *names)
+{
+    muster_delay *delay = NULL;
+    muster_error error = {0};
+    assert_int_equal(muster_delay_create(spec, 4, 1, &error, &delay), status);
+    if (strstr(error.text, names) == NULL) {
+        fail_msg("'%s' does not name %s", error.text, names);
+    }
+}
+
+static void bad_specs_are_refused_by_name(void **state)
+{
+    (void)state;
+    refused("normal:mean=1ms", MUSTER_ERR_INVALID, "no such model");
+    refused("", MUSTER_ERR_INVALID, "no such model");
+    refused("exponential", MUSTER_ERR_INVALID, "needs mean");
+    refused("exponential:mean=10", MUSTER_ERR_INVALID, "mean=10");
+    refused("exponential:mean=-1ms", MUSTER_ERR_INVALID, "mean=-1ms");
+    refused("exponential:mean=2000m", MUSTER_ERR_INVALID, "hour");
+    refused("exponential:sigma=1ms", MUSTER_ERR_INVALID, "sigma");
+    refused("iid:p=1.5,delay=1ms", MUSTER_ERR_INVALID, "p=1.5");
+    refused("pareto:scale=1ms,shape=0", MUSTER_ERR_INVALID, "shape=0");
+    refused("trace:file=/nonexistent.csv", MUSTER_ERR_INPUT, "nonexistent");
+}
+
+static void write_trace(const char *text, char *path)
+{
+    snprintf(path, 64, "/tmp/muster-trace-XXXXXX");
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    assert_int_equal(write(descriptor, text, strlen(text)), strlen(text));
+    close(descriptor);
+}
+
+static void a_trace_is_replayed(void **state)
+{
+    (void)state;
+    char path[64];
+    char spec[128];
+    write_trace("iteration,worker,seconds\n0,0,1.5\n0,1,2\n1,1,4\n1,0,3\n",
+                path);
+    snprintf(spec, sizeof(spec), "trace:file=%s,scale=0.001,base=1s", path);
+    muster_delay *delay = make(spec);
+    assert_int_equal(muster_delay_ns(delay, 0, 0), 500000);
+    assert_int_equal(muster_delay_ns(delay, 1, 1), 3000000);
+    assert_int_equal(muster_delay_ns(delay, 2, 3), 2000000); // wraps around
+    muster_delay_free(delay);
+    unlink(path);
+    static const char *const bad[] = {"iteration,worker,seconds\n0,0,x\n",
+                                      "iteration,worker,seconds\n",
+                                      "0,0,1\n0,0,1\n",
+                                      "0,0,1\n1,1,1\n",
+                                      "0,0,nan\n",
+                                      "0,0,1,5\n"};
+    for (size_t i = 0; i < 6; i++) {
+        write_trace(bad[i], path);
+        snprintf(spec, sizeof(spec), "trace:file=%s", path);
+        refused(spec, MUSTER_ERR_INPUT, path);
+        unlink(path);
+    }
+}
+
+static void creation_without_memory_is_an_error(void **state)
+{
+    (void)state;
+    for (uint64_t allowed = 0; allowed < 2; allowed++) {
+        muster_delay *delay = NULL;
+        muster_mem_fail_after(allowed);
+        muster_status status =
+            muster_delay_create("exponential:mean=1ms", 4, 1, NULL, &delay);
+        muster_mem_fail_after(UINT64_MAX);
+        assert_int_equal(status, MUSTER_ERR_NO_MEMORY);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(means_are_those_of_the_models),
+        cmocka_unit_test(slow_and_active_workers_stay_what_they_are),
+        cmocka_unit_test(a_markov_worker_has_memory),
+        cmocka_unit_test(delays_do_not_depend_on_the_order_of_asking),
+        cmocka_unit_test(bad_specs_are_refused_by_name),
+        cmocka_unit_test(a_trace_is_replayed),
+        cmocka_unit_test(creation_without_memory_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,259 @@
+/*
+ * code.c -- the public face of codes: create, describe, progress, weights.
+ *
+ * Families fill in a muster_code (family.h); what is the same for all is here:
+ * finding the family, checking arguments, counting answers.
+ */
+#include "muster/code.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "code/choose.h"
+#include "code/families.h"
+
+struct muster_code_progress {
+    const muster_code *code;
+    uint8_t *answered; // per worker
+    uint32_t useful;   // workers that hold anything
+    uint32_t count;    // useful answers
+    uint32_t needed;   // useful answers that always suffice
+    bool ready;
+    void *memory; // the family's
+};
+
+static const muster_code_ops *find_family(const char *name)
+{
+    for (size_t i = 0; muster_code_families[i] != NULL; i++) {
+        if (strcmp(muster_code_families[i]->name, name) == 0) {
+            return muster_code_families[i];
+        }
+    }
+    return NULL;
+}
+
+static muster_status unknown_family(muster_error *error, const char *name)
+{
+    char known[400] = "";
+    size_t used = 0;
+    for (size_t i = 0; muster_code_families[i] != NULL; i++) {
+        int wrote = snprintf(known + used, sizeof(known) - used, "%s%s",
+                             i > 0 ? " " : "", muster_code_families[i]->name);
+        if (wrote < 0 || (size_t)wrote >= sizeof(known) - used) {
+            break;
+        }
+        used += (size_t)wrote;
+    }
+    return muster_error_set(error, MUSTER_ERR_INVALID,
+                            "no code is called '%s'; there are: %s", name,
+                            known);
+}
+
+void muster_code_start(muster_code *code, const muster_code_ops *ops,
+                       const muster_code_spec *spec)
+{
+    code->ops = ops;
+    snprintf(code->name, sizeof(code->name), "%s", ops->name);
+    code->parts = muster_vec_make(sizeof(uint32_t));
+    code->terms = muster_vec_make(sizeof(muster_code_encode_term));
+    code->info.workers = spec->workers;
+    code->info.stragglers = spec->stragglers;
+    code->info.comm = 1;
+    code->info.gradient_blocks = 1;
+    code->info.message_blocks = 1;
+    code->info.exact = true;
+}
+
+muster_status muster_code_create(const muster_code_opts *opts,
+                                 muster_error *error_out,
+                                 muster_code **code_out)
+{
+    muster_code_spec *spec = muster_mem_array(1, sizeof(*spec));
+    muster_code *code = muster_mem_array(1, sizeof(*code));
+    muster_status status = MUSTER_ERR_NO_MEMORY;
+    if (spec == NULL || code == NULL) {
+        goto out;
+    }
+    status = muster_code_spec_parse(opts, error_out, spec);
+    if (status != MUSTER_OK) {
+        goto out;
+    }
+    const muster_code_ops *ops = find_family(spec->family);
+    if (ops == NULL) {
+        status = unknown_family(error_out, spec->family);
+        goto out;
+    }
+    muster_code_start(code, ops, spec);
+    status = ops->build(code, spec, error_out);
+    code->info.name = code->name;
+    code->info.warning = code->warning[0] != '\0' ? code->warning : NULL;
+out:
+    muster_mem_free(spec);
+    if (status == MUSTER_OK) {
+        *code_out = code;
+        return status;
+    }
+    if (status == MUSTER_ERR_NO_MEMORY) {
+        (void)muster_error_set(error_out, status, "no memory for the code");
+    }
+    muster_code_free(code);
+    return status;
+}
+
+void muster_code_free(muster_code *code)
+{
+    if (code == NULL) {
+        return;
+    }
+    if (code->ops != NULL) { // else it was never started
+        code->ops->free_state(code->state);
+        muster_vec_fini(&code->parts);
+        muster_vec_fini(&code->terms);
+    }
+    muster_mem_free(code->part_spans);
+    muster_mem_free(code->term_spans);
+    muster_mem_free(code->row_squares);
+    muster_mem_free(code);
+}
+
+muster_code_info muster_code_describe(const muster_code *code)
+{
+    return code->info;
+}
+
+muster_status muster_code_parts(const muster_code *code, uint32_t worker,
+                                const uint32_t **parts_out, uint32_t *count_out)
+{
+    if (worker >= code->info.workers) {
+        return MUSTER_ERR_INVALID;
+    }
+    const uint32_t *parts = code->parts.data;
+    *parts_out = parts + code->part_spans[worker].first;
+    *count_out = code->part_spans[worker].count;
+    return MUSTER_OK;
+}
+
+muster_status
+muster_code_encode_terms(const muster_code *code, uint32_t worker,
+                         const muster_code_encode_term **terms_out,
+                         uint32_t *count_out)
+{
+    if (worker >= code->info.workers) {
+        return MUSTER_ERR_INVALID;
+    }
+    const muster_code_encode_term *terms = code->terms.data;
+    *terms_out = terms + code->term_spans[worker].first;
+    *count_out = code->term_spans[worker].count;
+    return MUSTER_OK;
+}
+
+muster_status muster_code_progress_create(const muster_code *code,
+                                          muster_code_progress **progress_out)
+{
+    const muster_code_ops *ops = code->ops;
+    uint32_t n = code->info.workers;
+    muster_code_progress *progress = muster_mem_array(1, sizeof(*progress));
+    if (progress == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    progress->code = code;
+    progress->answered = muster_mem_array(n, sizeof(uint8_t));
+    progress->memory = muster_mem_array(
+        ops->progress_bytes != NULL ? ops->progress_bytes(code) : 1, 1);
+    if (progress->answered == NULL || progress->memory == NULL) {
+        muster_code_progress_free(progress);
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        progress->useful += code->part_spans[i].count > 0;
+    }
+    uint32_t spare = code->info.exact ? code->info.stragglers : 0;
+    progress->needed = progress->useful > spare ? progress->useful - spare : 1;
+    muster_code_progress_reset(progress);
+    *progress_out = progress;
+    return MUSTER_OK;
+}
+
+void muster_code_progress_free(muster_code_progress *progress)
+{
+    if (progress == NULL) {
+        return;
+    }
+    muster_mem_free(progress->answered);
+    muster_mem_free(progress->memory);
+    muster_mem_free(progress);
+}
+
+void muster_code_progress_reset(muster_code_progress *progress)
+{
+    const muster_code *code = progress->code;
+    memset(progress->answered, 0, code->info.workers);
+    progress->count = 0;
+    progress->ready = false;
+    if (code->ops->progress_reset != NULL) {
+        code->ops->progress_reset(code, progress->memory);
+    }
+}
+
+bool muster_code_progress_add(muster_code_progress *progress, uint32_t worker)
+{
+    const muster_code *code = progress->code;
+    if (worker >= code->info.workers || progress->answered[worker] != 0) {
+        return progress->ready;
+    }
+    progress->answered[worker] = 1;
+    progress->count += code->part_spans[worker].count > 0;
+    if (code->ops->progress_add != NULL) {
+        progress->ready |=
+            code->ops->progress_add(code, progress->memory, worker);
+    } else {
+        progress->ready |= progress->count >= progress->needed;
+    }
+    return progress->ready;
+}
+
+bool muster_code_progress_ready(const muster_code_progress *progress)
+{
+    return progress->ready;
+}
+
+size_t muster_code_decode_terms_max(const muster_code *code)
+{
+    return (size_t)code->info.workers * code->info.message_blocks *
+           code->info.gradient_blocks;
+}
+
+muster_status muster_code_weights(const muster_code *code,
+                                  const uint32_t *responders, uint32_t count,
+                                  muster_code_decode_term *terms_out,
+                                  size_t *term_count_out,
+                                  muster_code_fit *fit_out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (responders[i] >= code->info.workers ||
+            (i > 0 && responders[i] <= responders[i - 1])) {
+            return MUSTER_ERR_INVALID;
+        }
+    }
+    muster_code_query query = {
+        .responders = responders, .count = count, .terms = terms_out};
+    query.fit.condition = 1.0;
+    muster_status status = code->ops->weights(code, &query);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    *term_count_out = query.term_count;
+    *fit_out = query.fit;
+    // Written so that a NaN is not exact either.
+    bool exact = query.fit.residual <= MUSTER_CODE_EXACT;
+    return exact ? MUSTER_OK : MUSTER_INEXACT;
+}
+
+size_t muster_code_block_length(const muster_code *code, size_t dim)
+{
+    size_t blocks = code->info.gradient_blocks;
+    return dim / blocks + (dim % blocks != 0);
+}

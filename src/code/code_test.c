@@ -1,0 +1,363 @@
+/*
+ * code_test.c -- the promises of muster/code.h, on the families that need no
+ * solve or a tiny one. Exhaustive over responder sets: a set decodes exactly
+ * if and only if `ready` says so, and the decoded gradient is the plain sum;
+ * any other set says INEXACT and its residual.
+ */
+#include "code/code_test.h"
+
+/* Feed the members of a mask to a fresh progress, in the given direction. */
+static bool ready_for(muster_code_progress *progress, uint32_t mask, uint32_t n,
+                      bool backwards)
+{
+    muster_code_progress_reset(progress);
+    bool ready = false;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t worker = backwards ? n - 1 - i : i;
+        if ((mask >> worker) & 1u) {
+            bool now = muster_code_progress_add(progress, worker);
+            assert_true(now || !ready); // never taken back
+            ready = now;
+            assert_int_equal(muster_code_progress_add(progress, worker), ready);
+        }
+    }
+    assert_int_equal(muster_code_progress_ready(progress), ready);
+    return ready;
+}
+
+static void check_all_sets(const char *name, uint32_t n, uint32_t s, uint32_t m)
+{
+    code_bench bench;
+    bench_init(&bench, build_code(name, n, s, m), 37, 5);
+    muster_code_progress *progress = NULL;
+    assert_int_equal(muster_code_progress_create(bench.code, &progress),
+                     MUSTER_OK);
+    for (uint32_t mask = 0; mask < 1u << n; mask++) {
+        uint32_t responders[32];
+        uint32_t count = members(mask, n, responders);
+        muster_status status;
+        muster_code_fit fit;
+        double error = bench_decode(&bench, responders, count, &status, &fit);
+        bool ready = ready_for(progress, mask, n, false);
+        assert_int_equal(ready_for(progress, mask, n, true), ready);
+        assert_int_equal(status, ready ? MUSTER_OK : MUSTER_INEXACT);
+        if (count >= n - bench.info.stragglers) {
+            assert_true(ready);
+        }
+        if (ready) {
+            assert_true(error < 2e-6);
+            assert_true(fit.residual < 1e-12);
+            assert_int_equal(fit.parts_missing, 0);
+            assert_true(error < 20 * fit.error_f32);
+        } else {
+            // Gradients are random: what is missing shows in the sum.
+            assert_true(fit.residual > 0.05);
+            assert_true(error > 0.2 * fit.residual);
+        }
+    }
+    muster_code_progress_free(progress);
+    bench_fini(&bench);
+}
+
+static void every_responder_set_decodes_or_says_so(void **state)
+{
+    (void)state;
+    check_all_sets("uncoded", 1, 0, 0);
+    check_all_sets("uncoded", 5, 0, 0);
+    for (uint32_t n = 1; n <= 9; n++) {
+        for (uint32_t s = 0; s < n; s++) {
+            if (n % (s + 1) == 0) {
+                check_all_sets("frc", n, s, 0);
+            }
+        }
+    }
+    for (uint32_t n = 3; n <= 10; n++) {
+        check_all_sets("linear:spc", n, 1, 0);
+    }
+    check_all_sets("linear:spc:m=3", 9, 0, 0);
+    check_all_sets("linear:spc:m=1", 5, 1, 0);
+}
+
+static void numbers_are_as_described(void **state)
+{
+    (void)state;
+    muster_code *code = build_code("frc:s=2", 12, 0, 0);
+    muster_code_info info = muster_code_describe(code);
+    assert_string_equal(info.name, "frc");
+    assert_int_equal(info.parts, 12);
+    assert_int_equal(info.stragglers, 2);
+    assert_int_equal(info.load, 3);
+    assert_int_equal(info.comm, 1);
+    assert_true(info.exact);
+    const uint32_t *parts;
+    uint32_t count;
+    assert_int_equal(muster_code_parts(code, 5, &parts, &count), MUSTER_OK);
+    assert_int_equal(count, 3);
+    assert_int_equal(parts[0], 3);
+    assert_int_equal(parts[2], 5);
+    assert_int_equal(muster_code_parts(code, 12, &parts, &count),
+                     MUSTER_ERR_INVALID);
+    muster_code_free(code);
+
+    code = build_code("linear:spc", 8, 0, 0);
+    info = muster_code_describe(code);
+    assert_int_equal(info.parts, 6); // two groups of four, three parts each
+    assert_int_equal(info.load, 3);
+    assert_int_equal(info.comm, 2);
+    assert_int_equal(info.stragglers, 1);
+    assert_int_equal(muster_code_block_length(code, 7), 4);
+    muster_code_free(code);
+}
+
+static void refuses(const char *name, uint32_t n, muster_status want,
+                    const char *says)
+{
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    opts.name = name;
+    opts.workers = n;
+    muster_error error = {MUSTER_OK, ""};
+    muster_code *code = NULL;
+    assert_int_equal(muster_code_create(&opts, &error, &code), want);
+    assert_null(code);
+    if (strstr(error.text, says) == NULL) {
+        fail_msg("%s: '%s' does not say '%s'", name, error.text, says);
+    }
+}
+
+static void illegal_numbers_are_refused_with_legal_ones(void **state)
+{
+    (void)state;
+    refuses("frc:s=2", 8, MUSTER_ERR_UNSUPPORTED, "use s = 1 or s = 3");
+    refuses("frc:s=8", 8, MUSTER_ERR_INVALID, "at most 7");
+    refuses("frc:s=1,m=2", 8, MUSTER_ERR_UNSUPPORTED, "linear:tuned");
+    refuses("frc:s=3,d=2", 8, MUSTER_ERR_UNSUPPORTED, "at least 4");
+    refuses("frc:d=9", 8, MUSTER_ERR_UNSUPPORTED, "<= 8");
+    refuses("frc", 0, MUSTER_ERR_INVALID, "1 to 65536");
+    refuses("frc", 70000, MUSTER_ERR_INVALID, "1 to 65536");
+    refuses("uncoded:s=1", 8, MUSTER_ERR_UNSUPPORTED, "frc");
+    refuses("linear:spc:s=2", 8, MUSTER_ERR_UNSUPPORTED, "linear:tuned");
+    refuses("linear:spc:m=8", 8, MUSTER_ERR_UNSUPPORTED, "at least 9");
+    refuses("frk", 8, MUSTER_ERR_INVALID, "there are: uncoded");
+    refuses("", 8, MUSTER_ERR_INVALID, "write NAME");
+    refuses("frc:", 8, MUSTER_ERR_INVALID, "no '='");
+    refuses("frc:s", 8, MUSTER_ERR_INVALID, "no '='");
+    refuses("frc:s=", 8, MUSTER_ERR_INVALID, "empty");
+    refuses("frc:s=-1", 8, MUSTER_ERR_INVALID, "whole numbers");
+    refuses("frc:s=1,s", 8, MUSTER_ERR_INVALID, "no '='");
+    refuses("frc:s=99999999999999999999999", 8, MUSTER_ERR_INVALID, "whole");
+    refuses("frc:colour=red", 8, MUSTER_ERR_INVALID, "'colour'");
+    refuses("frc:q=1,q=2", 8, MUSTER_ERR_INVALID, "twice");
+    muster_code *code = NULL;
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    opts.struct_size = 3;
+    assert_int_equal(muster_code_create(&opts, NULL, &code),
+                     MUSTER_ERR_INVALID);
+    opts.struct_size = sizeof(opts);
+    assert_int_equal(muster_code_create(&opts, NULL, &code),
+                     MUSTER_ERR_INVALID);
+}
+
+static void bad_responder_lists_are_refused(void **state)
+{
+    (void)state;
+    muster_code *code = build_code("frc:s=1", 4, 0, 0);
+    muster_code_decode_term terms[4];
+    size_t count;
+    muster_code_fit fit;
+    uint32_t twice[2] = {1, 1};
+    uint32_t down[2] = {2, 1};
+    uint32_t high[1] = {4};
+    assert_int_equal(muster_code_weights(code, twice, 2, terms, &count, &fit),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(muster_code_weights(code, down, 2, terms, &count, &fit),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(muster_code_weights(code, high, 1, terms, &count, &fit),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(muster_code_weights(code, NULL, 0, terms, &count, &fit),
+                     MUSTER_INEXACT);
+    assert_true(fabs(fit.residual - 1.0) < 1e-15);
+    assert_int_equal(fit.parts_missing, 4);
+    muster_code_free(code);
+}
+
+static void groups_reach_65536_workers(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"frc:s=31", "linear:spc", "uncoded",
+                                        "frc:s=65535"};
+    for (size_t c = 0; c < sizeof(names) / sizeof(names[0]); c++) {
+        muster_code *code = build_code(names[c], 65536, 0, 0);
+        uint32_t *all = muster_mem_array(65536, sizeof(uint32_t));
+        muster_code_decode_term *terms = muster_mem_array(
+            muster_code_decode_terms_max(code), sizeof(*terms));
+        for (uint32_t i = 0; i < 65536; i++) {
+            all[i] = i;
+        }
+        size_t count;
+        muster_code_fit fit;
+        assert_int_equal(
+            muster_code_weights(code, all, 65536, terms, &count, &fit),
+            MUSTER_OK);
+        assert_true(fit.residual < 1e-12);
+        muster_mem_free(terms);
+        muster_mem_free(all);
+        muster_code_free(code);
+    }
+}
+
+static void out_of_memory_is_reported_and_leaks_nothing(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"uncoded", "frc:s=1", "linear:spc"};
+    for (size_t c = 0; c < sizeof(names) / sizeof(names[0]); c++) {
+        muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+        opts.name = names[c];
+        opts.workers = 8;
+        uint64_t allowed = 0;
+        for (;; allowed++) {
+            muster_code *code = NULL;
+            muster_error error;
+            muster_mem_fail_after(allowed);
+            muster_status status = muster_code_create(&opts, &error, &code);
+            muster_mem_fail_after(UINT64_MAX);
+            if (status == MUSTER_OK) {
+                muster_code_free(code);
+                break;
+            }
+            assert_int_equal(status, MUSTER_ERR_NO_MEMORY);
+            assert_int_equal(error.status, MUSTER_ERR_NO_MEMORY);
+        }
+        assert_true(allowed > 5);
+    }
+}
+
+/* ---- encode plans and decode ranges ------------------------------------- */
+
+static void check_plan(const char *name, uint32_t n, uint32_t lanes_wanted)
+{
+    enum { DIM = 1000 };
+    code_bench bench;
+    bench_init(&bench, build_code(name, n, 0, 0), DIM, 3);
+    for (uint32_t worker = 0; worker < n; worker++) {
+        const muster_code_encode_term *terms;
+        uint32_t count;
+        muster_encode_plan *plan = NULL;
+        assert_int_equal(
+            muster_code_encode_terms(bench.code, worker, &terms, &count),
+            MUSTER_OK);
+        assert_int_equal(
+            muster_encode_plan_create(terms, count, bench.info.gradient_blocks,
+                                      bench.info.message_blocks, &plan),
+            MUSTER_OK);
+        assert_int_equal(plan->lane_count, lanes_wanted);
+        float *lanes = muster_mem_array(plan->lane_count, DIM * sizeof(float));
+        const float *pointers[64];
+        for (uint32_t i = 0; i < plan->part_count; i++) {
+            const muster_encode_plan_part *part = &plan->parts[i];
+            float *lane = lanes + (size_t)part->lane * DIM;
+            pointers[part->lane] = lane;
+            for (size_t t = 0; t < DIM; t++) {
+                lane[t] += (float)part->weight *
+                           bench.gradients[(size_t)part->part * DIM + t];
+            }
+        }
+        size_t length = muster_encode_plan_message(plan, DIM);
+        float *message = muster_mem_array(length, sizeof(float));
+        for (size_t at = 0; at < length; at += 97) {
+            size_t end = at + 97 < length ? at + 97 : length;
+            muster_encode_plan_apply(plan, pointers, DIM, at, end, message);
+        }
+        for (size_t t = 0; t < length; t++) {
+            assert_true(fabsf(message[t] - bench.pointers[worker][t]) < 2e-5f);
+        }
+        muster_mem_free(message);
+        muster_mem_free(lanes);
+        muster_encode_plan_free(plan);
+    }
+    bench_fini(&bench);
+}
+
+static void lanes_reproduce_the_message(void **state)
+{
+    (void)state;
+    check_plan("uncoded", 3, 1);
+    check_plan("frc:s=3", 8, 1);
+    check_plan("linear:spc", 8, 1);
+    check_plan("linear:spc:m=3", 8, 1);
+}
+
+static void unlike_parts_get_lanes_of_their_own(void **state)
+{
+    (void)state;
+    // Two blocks in, two out; parts 0 and 2 proportional, part 1 not.
+    const muster_code_encode_term terms[] = {{0, 0, 0, 1.0},
+                                             {1, 0, 1, -2.0},
+                                             {0, 1, 1, 3.0},
+                                             {0, 2, 0, -4.0},
+                                             {1, 2, 1, 8.0}};
+    muster_encode_plan *plan = NULL;
+    assert_int_equal(muster_encode_plan_create(terms, 5, 2, 2, &plan),
+                     MUSTER_OK);
+    assert_int_equal(plan->lane_count, 2);
+    assert_int_equal(plan->part_count, 3);
+    assert_int_equal(plan->parts[0].lane, plan->parts[2].lane);
+    assert_true(plan->parts[2].weight == -4.0 * plan->parts[0].weight);
+    float lane0[3] = {1, 2, 3}; // dim 3: the second block is padded
+    float lane1[3] = {10, 20, 30};
+    const float *lanes[2] = {lane0, lane1};
+    float message[4];
+    assert_int_equal(muster_encode_plan_message(plan, 3), 4);
+    muster_encode_plan_apply(plan, lanes, 3, 0, 4, message);
+    float scale = (float)(1.0 / plan->parts[0].weight);
+    assert_true(message[0] == 1 * scale + 30 && message[1] == 2 * scale);
+    assert_true(message[2] == -2 * 3 * scale && message[3] == 0);
+    muster_encode_plan_free(plan);
+    assert_int_equal(muster_encode_plan_create(terms, 5, 1, 2, &plan),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(muster_encode_plan_create(terms, 5, 2, 1, &plan),
+                     MUSTER_ERR_INVALID);
+    muster_mem_fail_after(1);
+    assert_int_equal(muster_encode_plan_create(terms, 5, 2, 2, &plan),
+                     MUSTER_ERR_NO_MEMORY);
+    muster_mem_fail_after(UINT64_MAX);
+}
+
+static void a_decode_range_equals_the_whole(void **state)
+{
+    (void)state;
+    code_bench bench;
+    bench_init(&bench, build_code("linear:spc", 3, 0, 0), 1001, 8);
+    const uint32_t responders[2] = {0, 2};
+    muster_status status;
+    muster_code_fit fit;
+    assert_true(bench_decode(&bench, responders, 2, &status, &fit) < 2e-6);
+    size_t count;
+    assert_int_equal(muster_code_weights(bench.code, responders, 2, bench.terms,
+                                         &count, &fit),
+                     MUSTER_OK);
+    muster_decode_input input = {bench.terms, count, bench.pointers,
+                                 bench.block};
+    float pieces[1001];
+    for (size_t at = 0; at < 1001; at += 130) {
+        size_t end = at + 130 < 1001 ? at + 130 : 1001;
+        muster_decode_range(&input, at, end, pieces);
+    }
+    assert_memory_equal(pieces, bench.out, sizeof(pieces));
+    bench_fini(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_responder_set_decodes_or_says_so),
+        cmocka_unit_test(numbers_are_as_described),
+        cmocka_unit_test(illegal_numbers_are_refused_with_legal_ones),
+        cmocka_unit_test(bad_responder_lists_are_refused),
+        cmocka_unit_test(groups_reach_65536_workers),
+        cmocka_unit_test(out_of_memory_is_reported_and_leaks_nothing),
+        cmocka_unit_test(lanes_reproduce_the_message),
+        cmocka_unit_test(unlike_parts_get_lanes_of_their_own),
+        cmocka_unit_test(a_decode_range_equals_the_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,284 @@
+/*
+ * spec.c -- parses code names. Every length is bounded; numbers are plain
+ * decimal without sign.
+ */
+#include "code/spec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define FILE_PREFIX "linear:file="
+
+static muster_status bad(muster_error *error, const char *name, const char *why)
+{
+    return muster_error_set(error, MUSTER_ERR_INVALID,
+                            "code '%.64s': %s; write NAME or NAME:s=2,m=3",
+                            name, why);
+}
+
+/* Decimal digits only, no sign, no space, at most UINT64_MAX / 2. */
+static bool parse_number(const char *text, uint64_t *value_out)
+{
+    uint64_t value = 0;
+    if (*text == '\0') {
+        return false;
+    }
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9' || value > UINT64_MAX / 20) {
+            return false;
+        }
+        value = value * 10 + (uint64_t)(*text - '0');
+    }
+    *value_out = value;
+    return true;
+}
+
+static bool copy_piece(char *to, const char *from, size_t length)
+{
+    if (length == 0 || length >= MUSTER_CODE_SPEC_TEXT_MAX) {
+        return false;
+    }
+    memcpy(to, from, length);
+    to[length] = '\0';
+    return true;
+}
+
+/* One of the keys that every family knows; false when it is another one. */
+static bool take_common(muster_code_spec *spec, const char *key, uint64_t value)
+{
+    uint32_t number = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+    if (strcmp(key, "s") == 0) {
+        spec->stragglers = number;
+    } else if (strcmp(key, "m") == 0) {
+        spec->comm = number;
+    } else if (strcmp(key, "d") == 0) {
+        spec->load = number;
+    } else if (strcmp(key, "seed") == 0) {
+        spec->seed = value;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool is_common(const char *key)
+{
+    return strcmp(key, "s") == 0 || strcmp(key, "m") == 0 ||
+           strcmp(key, "d") == 0 || strcmp(key, "seed") == 0;
+}
+
+static muster_status take_pair(muster_code_spec *spec, const char *name,
+                               const char *pair, size_t length,
+                               muster_error *error)
+{
+    muster_code_spec_option option;
+    const char *equals = memchr(pair, '=', length);
+    if (equals == NULL) {
+        return bad(error, name, "a parameter has no '='");
+    }
+    size_t key_length = (size_t)(equals - pair);
+    if (!copy_piece(option.key, pair, key_length) ||
+        !copy_piece(option.value, equals + 1, length - key_length - 1)) {
+        return bad(error, name, "a parameter is empty or too long");
+    }
+    uint64_t value;
+    if (is_common(option.key)) {
+        if (!parse_number(option.value, &value)) {
+            return bad(error, name, "s, m, d and seed take whole numbers");
+        }
+        (void)take_common(spec, option.key, value);
+        return MUSTER_OK;
+    }
+    if (muster_code_spec_option_get(spec, option.key) != NULL) {
+        return bad(error, name, "a parameter is given twice");
+    }
+    if (spec->option_count == MUSTER_CODE_SPEC_OPTIONS_MAX) {
+        return bad(error, name, "too many parameters");
+    }
+    spec->options[spec->option_count++] = option;
+    return MUSTER_OK;
+}
+
+/* The name up to its parameters; returns where they start, or NULL. */
+static const char *take_family(muster_code_spec *spec, const char *name,
+                               bool *fits_out)
+{
+    size_t length = strcspn(name, ":");
+    if (length == 6 && strncmp(name, "linear", 6) == 0 && name[6] == ':') {
+        length += 1 + strcspn(name + 7, ":,");
+    }
+    *fits_out = copy_piece(spec->family, name, length);
+    return name[length] == '\0' ? NULL : name + length + 1;
+}
+
+static muster_status take_name(muster_code_spec *spec, const char *name,
+                               muster_error *error)
+{
+    size_t prefix = strlen(FILE_PREFIX);
+    if (strncmp(name, FILE_PREFIX, prefix) == 0) {
+        size_t length = strlen(name + prefix);
+        if (length == 0 || length >= MUSTER_CODE_SPEC_PATH_MAX) {
+            return bad(error, name, "the path is empty or too long");
+        }
+        spec->path = name + prefix;
+        memcpy(spec->family, "linear:file", sizeof("linear:file"));
+        return MUSTER_OK;
+    }
+    bool fits;
+    const char *rest = take_family(spec, name, &fits);
+    if (!fits) {
+        return bad(error, name, "the name is empty or too long");
+    }
+    while (rest != NULL) {
+        size_t length = strcspn(rest, ",");
+        muster_status status = take_pair(spec, name, rest, length, error);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        rest = rest[length] == '\0' ? NULL : rest + length + 1;
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_code_spec_parse(const muster_code_opts *opts,
+                                     muster_error *error,
+                                     muster_code_spec *spec_out)
+{
+    muster_code_spec *spec = spec_out;
+    if (opts == NULL || opts->struct_size != sizeof(*opts)) {
+        return muster_error_set(error, MUSTER_ERR_INVALID,
+                                "muster_code_opts: start from "
+                                "MUSTER_CODE_OPTS_INIT");
+    }
+    if (opts->name == NULL) {
+        return muster_error_set(error, MUSTER_ERR_INVALID,
+                                "a code needs a name, e.g. frc:s=1");
+    }
+    memset(spec, 0, sizeof(*spec));
+    spec->workers = opts->workers;
+    spec->stragglers = opts->stragglers;
+    spec->comm = opts->comm;
+    spec->load = opts->load;
+    spec->speeds = opts->speeds;
+    spec->seed = opts->seed;
+    muster_status status = take_name(spec, opts->name, error);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    spec->has_stragglers = spec->stragglers > 0;
+    if (spec->workers == 0 || spec->workers > MUSTER_CODE_WORKERS_MAX) {
+        return muster_error_set(
+            error, MUSTER_ERR_INVALID, "%s: %u workers; 1 to %u are possible",
+            spec->family, spec->workers, MUSTER_CODE_WORKERS_MAX);
+    }
+    if (spec->stragglers >= spec->workers) {
+        return muster_error_set(
+            error, MUSTER_ERR_INVALID,
+            "%s: %u stragglers of %u workers leave nobody; at most %u",
+            spec->family, spec->stragglers, spec->workers, spec->workers - 1);
+    }
+    return MUSTER_OK;
+}
+
+const char *muster_code_spec_option_get(const muster_code_spec *spec,
+                                        const char *key)
+{
+    for (uint32_t i = 0; i < spec->option_count; i++) {
+        if (strcmp(spec->options[i].key, key) == 0) {
+            return spec->options[i].value;
+        }
+    }
+    return NULL;
+}
+
+muster_status muster_code_spec_option_number(const muster_code_spec *spec,
+                                             const char *key, uint32_t low,
+                                             uint32_t high, muster_error *error,
+                                             uint32_t *value_out)
+{
+    const char *text = muster_code_spec_option_get(spec, key);
+    uint64_t value;
+    if (text == NULL) {
+        return MUSTER_OK;
+    }
+    if (!parse_number(text, &value) || value < low || value > high) {
+        return muster_error_set(error, MUSTER_ERR_INVALID,
+                                "%s: %s=%s is not a whole number from %u to %u",
+                                spec->family, key, text, low, high);
+    }
+    *value_out = (uint32_t)value;
+    return MUSTER_OK;
+}
+
+static bool listed(const char *known, const char *key)
+{
+    size_t length = strlen(key);
+    while (*known != '\0') {
+        size_t piece = strcspn(known, ",");
+        if (piece == length && strncmp(known, key, length) == 0) {
+            return true;
+        }
+        known += piece + (known[piece] == ',');
+    }
+    return false;
+}
+
+muster_status muster_code_spec_accept(const muster_code_spec *spec,
+                                      const char *known, muster_error *error)
+{
+    for (uint32_t i = 0; i < spec->option_count; i++) {
+        if (!listed(known, spec->options[i].key)) {
+            return muster_error_set(
+                error, MUSTER_ERR_INVALID,
+                "%s: unknown parameter '%s'; it takes s,m,d,seed%s%s",
+                spec->family, spec->options[i].key, known[0] ? "," : "", known);
+        }
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_code_spec_balance(muster_code_spec *spec,
+                                       muster_error *error)
+{
+    uint64_t n = spec->workers;
+    uint64_t m = spec->comm > 0 ? spec->comm : 1;
+    uint64_t s = spec->stragglers;
+    uint64_t d = spec->load > 0 ? spec->load : s + m;
+    if (d > n) {
+        return muster_error_set(
+            error, MUSTER_ERR_UNSUPPORTED,
+            "%s: load d = %llu is more than the %llu parts; s + m <= d <= %llu "
+            "is needed (s = %llu, m = %llu)",
+            spec->family, (unsigned long long)d, (unsigned long long)n,
+            (unsigned long long)n, (unsigned long long)s,
+            (unsigned long long)m);
+    }
+    uint64_t least = s + m;
+    if (least > d) {
+        return muster_error_set(
+            error, MUSTER_ERR_UNSUPPORTED,
+            "%s: m = %llu is more than d - s = %llu - %llu; give a load of at "
+            "least %llu",
+            spec->family, (unsigned long long)m, (unsigned long long)d,
+            (unsigned long long)s, (unsigned long long)least);
+    }
+    spec->comm = (uint32_t)m;
+    spec->load = (uint32_t)d;
+    spec->stragglers = (uint32_t)(d - m);
+    return MUSTER_OK;
+}
+
+muster_status muster_code_spec_whole(const muster_code_spec *spec,
+                                     muster_error *error)
+{
+    if (spec->comm > 1) {
+        return muster_error_set(
+            error, MUSTER_ERR_UNSUPPORTED,
+            "%s sends whole gradients (m = 1); for m = %u use linear:tuned or "
+            "ye-abbe-tuned",
+            spec->family, spec->comm);
+    }
+    return MUSTER_OK;
+}

@@ -1,0 +1,353 @@
+/*
+ * check.c -- rules that span options, and values that depend on others.
+ *
+ * What check() settles keeps the origin DEFAULT, so that a second check, or
+ * one after a resumed run's options were read, comes to the same end.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "config/fault.h"
+#include "config/state.h"
+#include "config/value.h"
+
+#define LOCAL_DEFAULT  "4"
+#define EPOCHS_DEFAULT "10"
+#define LR_DEFAULT     "0.1"
+#define LR_ADAM        "0.001"
+
+#define INVALID(...) \
+    muster_error_set(error_out, MUSTER_ERR_INVALID, __VA_ARGS__)
+
+static muster_status settle(muster_config *config, muster_option option,
+                            const char *text, muster_error *error_out)
+{
+    const char *name = muster_option_get(option)->name;
+    return muster_config_apply(config, option, text,
+                               config->values[option].origin, name, error_out);
+}
+
+static muster_status require(const muster_config *config, muster_option option,
+                             const char *example, muster_error *error_out)
+{
+    if (muster_config_string(config, option) != NULL) {
+        return MUSTER_OK;
+    }
+    return INVALID("%s: --%s is missing; for example %s",
+                   muster_config_verb(config), muster_option_get(option)->name,
+                   example);
+}
+
+static muster_status check_run(muster_config *config, muster_error *error_out)
+{
+    const char *run = muster_config_string(config, MUSTER_OPT_RUN);
+    const char *resume = muster_config_string(config, MUSTER_OPT_RESUME);
+    if (resume == NULL) {
+        return MUSTER_OK;
+    }
+    if (config->values[MUSTER_OPT_RUN].origin == MUSTER_ORIGIN_FLAG &&
+        strcmp(run, resume) != 0) {
+        return INVALID("--resume %s continues in that folder: leave out --run",
+                       resume);
+    }
+    // The folder may have been moved since its config.json was written.
+    return settle(config, MUSTER_OPT_RUN, resume, error_out);
+}
+
+static muster_status check_workers(muster_config *config,
+                                   muster_error *error_out)
+{
+    uint64_t local = muster_config_uint(config, MUSTER_OPT_LOCAL);
+    uint64_t workers = muster_config_uint(config, MUSTER_OPT_WORKERS);
+    const char *listen = muster_config_string(config, MUSTER_OPT_LISTEN);
+    bool is_train = config->verb == MUSTER_VERB_TRAIN;
+    if (listen != NULL && local > 0) {
+        return INVALID("--local starts workers here, --listen waits for others "
+                       "to join: use one of them");
+    }
+    if (listen != NULL && workers == 0) {
+        return INVALID("--listen: needs --workers N, how many will join");
+    }
+    if (is_train && listen == NULL && workers > 0 && workers != local) {
+        return INVALID("--workers %" PRIu64 ": needs --listen ADDRESS; for "
+                       "workers on this machine use --local %" PRIu64,
+                       workers, workers);
+    }
+    if (workers > 0 && local > 0 && workers != local) {
+        return INVALID("--workers %" PRIu64 " and --local %" PRIu64
+                       " disagree: use one of them",
+                       workers, local);
+    }
+    if (workers == 0 && local == 0) {
+        return settle(config, MUSTER_OPT_LOCAL, LOCAL_DEFAULT, error_out);
+    }
+    return MUSTER_OK;
+}
+
+static muster_status check_training(muster_config *config,
+                                    muster_error *error_out)
+{
+    muster_status status = MUSTER_OK;
+    if (muster_config_uint(config, MUSTER_OPT_STEPS) == 0 &&
+        muster_config_uint(config, MUSTER_OPT_EPOCHS) == 0) {
+        status = settle(config, MUSTER_OPT_EPOCHS, EPOCHS_DEFAULT, error_out);
+    }
+    if (status == MUSTER_OK &&
+        muster_config_double(config, MUSTER_OPT_LR) <= 0) {
+        const char *optimizer =
+            muster_config_string(config, MUSTER_OPT_OPTIMIZER);
+        bool is_adam = strncmp(optimizer, "adam", 4) == 0;
+        status = settle(config, MUSTER_OPT_LR, is_adam ? LR_ADAM : LR_DEFAULT,
+                        error_out);
+    }
+    return status;
+}
+
+muster_status muster_config_speeds(const muster_config *config, uint32_t count,
+                                   muster_error *error_out, double *speeds_out)
+{
+    const char *text = muster_config_string(config, MUSTER_OPT_SPEEDS);
+    uint32_t found = 0;
+    while (text != NULL) {
+        size_t length = strcspn(text, ",");
+        char number[64];
+        double speed = 0;
+        snprintf(number, sizeof(number), "%.*s",
+                 (int)(length < sizeof(number) ? length : sizeof(number) - 1),
+                 text);
+        if (!muster_value_double(number, &speed) || speed <= 0) {
+            return INVALID("--speeds: '%s' is not a positive number; write one "
+                           "for each worker, such as 1,1,2,4",
+                           number);
+        }
+        if (found < count && speeds_out != NULL) {
+            speeds_out[found] = speed;
+        }
+        found++;
+        text = text[length] == ',' ? text + length + 1 : NULL;
+    }
+    if (found != 0 && found != count) {
+        return INVALID("--speeds: %" PRIu32 " speeds for %" PRIu32 " workers",
+                       found, count);
+    }
+    return MUSTER_OK;
+}
+
+static muster_option option_of(muster_fault_kind kind)
+{
+    switch (kind) {
+    case MUSTER_FAULT_KILL:
+        return MUSTER_OPT_KILL;
+    case MUSTER_FAULT_REJOIN:
+        return MUSTER_OPT_REJOIN;
+    case MUSTER_FAULT_STOP:
+        return MUSTER_OPT_STOP;
+    case MUSTER_FAULT_CONT:
+        return MUSTER_OPT_CONT;
+    case MUSTER_FAULT_SLOW_BY:
+    case MUSTER_FAULT_SLOW_TIMES:
+        break;
+    }
+    return MUSTER_OPT_SLOW;
+}
+
+/* The value as the user wrote it, for the error line. */
+static const char *written(const muster_config *config,
+                           const muster_fault *fault)
+{
+    muster_option option = option_of(fault->kind);
+    size_t count = muster_config_list_count(config, option);
+    for (size_t i = 0; i < count; i++) {
+        const char *text = muster_config_list_at(config, option, i);
+        muster_fault same = {0};
+        if (muster_fault_parse(option, text, NULL, &same) == MUSTER_OK &&
+            same.worker == fault->worker && same.step == fault->step) {
+            return text;
+        }
+    }
+    return "";
+}
+
+/* A worker must have gone before it can come back. `faults` ascend by step. */
+static bool has_gone(const muster_fault *faults, size_t before)
+{
+    const muster_fault *back = &faults[before];
+    muster_fault_kind going = back->kind == MUSTER_FAULT_REJOIN
+                                  ? MUSTER_FAULT_KILL
+                                  : MUSTER_FAULT_STOP;
+    for (size_t i = before; i-- > 0;) {
+        if (faults[i].worker == back->worker && faults[i].kind == going) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static muster_status check_fault(const muster_config *config,
+                                 const muster_fault *faults, size_t index,
+                                 muster_error *error_out)
+{
+    const muster_fault *fault = &faults[index];
+    const char *name = muster_option_get(option_of(fault->kind))->name;
+    uint32_t workers = muster_config_workers(config);
+    if (fault->worker >= workers) {
+        return INVALID(
+            "--%s %.60s: there %s %" PRIu32 " worker%s, numbered 0 to %" PRIu32,
+            name, written(config, fault), workers == 1 ? "is" : "are", workers,
+            workers == 1 ? "" : "s", workers - 1);
+    }
+    bool is_return =
+        fault->kind == MUSTER_FAULT_REJOIN || fault->kind == MUSTER_FAULT_CONT;
+    if (is_return && !has_gone(faults, index)) {
+        return INVALID("--%s %.60s: worker %" PRIu32 " is not %s before", name,
+                       written(config, fault), fault->worker,
+                       fault->kind == MUSTER_FAULT_REJOIN ? "killed"
+                                                          : "stopped");
+    }
+    return MUSTER_OK;
+}
+
+static muster_status check_faults(const muster_config *config,
+                                  muster_error *error_out)
+{
+    muster_vec faults = muster_vec_make(sizeof(muster_fault));
+    muster_status status = muster_faults_read(config, error_out, &faults);
+    if (status == MUSTER_OK && faults.count > 0 &&
+        muster_config_string(config, MUSTER_OPT_LISTEN) != NULL) {
+        status = INVALID("--slow, --kill, --stop and the like need --local: "
+                         "workers that join are not ours to disturb");
+    }
+    for (size_t i = 0; status == MUSTER_OK && i < faults.count; i++) {
+        status = check_fault(config, faults.data, i, error_out);
+    }
+    muster_vec_fini(&faults);
+    return status;
+}
+
+/* Is --model a sparse task, trained on a parameter server? */
+bool muster_config_is_task(const muster_config *config)
+{
+    static const char *const names[] = {"mf", "complex", "distmult", "transe",
+                                        "skipgram"};
+    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
+    size_t length = model == NULL ? 0 : strcspn(model, ":");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strlen(names[i]) == length &&
+            strncmp(names[i], model, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a sparse task has no use for is refused, not passed over. */
+static muster_status check_task(muster_config *config, muster_error *error_out)
+{
+    static const muster_option used[] = {
+        MUSTER_OPT_MODEL,  MUSTER_OPT_DATA,      MUSTER_OPT_TEST,
+        MUSTER_OPT_EPOCHS, MUSTER_OPT_OPTIMIZER, MUSTER_OPT_LR,
+        MUSTER_OPT_L2,     MUSTER_OPT_SEED,      MUSTER_OPT_THREADS,
+        MUSTER_OPT_RUN,    MUSTER_OPT_CONFIG,    MUSTER_OPT_JSON,
+        MUSTER_OPT_QUIET,  MUSTER_OPT_VERBOSE};
+    for (int option = 0; option < MUSTER_OPT_COUNT; option++) {
+        bool known = !muster_config_is_set(config, (muster_option)option);
+        for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
+            known = known || used[i] == (muster_option)option;
+        }
+        if (!known) {
+            return INVALID("--%s has no meaning with --model %s",
+                           muster_option_get((muster_option)option)->name,
+                           muster_config_string(config, MUSTER_OPT_MODEL));
+        }
+    }
+    return MUSTER_OK;
+}
+
+static muster_status check_training_run(muster_config *config,
+                                        muster_error *error_out)
+{
+    muster_status status = MUSTER_OK;
+    if (config->verb == MUSTER_VERB_TRAIN) {
+        status = require(config, MUSTER_OPT_DATA,
+                         "--data synthetic:samples=10000", error_out);
+    }
+    if (status == MUSTER_OK && muster_config_is_task(config)) {
+        return check_task(config, error_out);
+    }
+    if (status == MUSTER_OK &&
+        muster_config_uint(config, MUSTER_OPT_THREADS) > 1) {
+        status = INVALID("--threads is for sparse tasks (mf, complex, ..); "
+                         "for more workers use --local N");
+    }
+    if (status == MUSTER_OK) {
+        status = check_run(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_workers(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_training(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_config_speeds(config, muster_config_workers(config),
+                                      error_out, NULL);
+    }
+    uint64_t stragglers = muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
+    uint32_t workers = muster_config_workers(config);
+    if (status == MUSTER_OK && stragglers >= workers) {
+        status = INVALID("--stragglers %" PRIu64 ": of %" PRIu32
+                         " workers at most %" PRIu32 " may be left out",
+                         stragglers, workers, workers - 1);
+    }
+    return status == MUSTER_OK ? check_faults(config, error_out) : status;
+}
+
+static muster_status check_join(const muster_config *config,
+                                muster_error *error_out)
+{
+    muster_status status = require(config, MUSTER_OPT_CONNECT,
+                                   "muster join 10.0.0.1:7700", error_out);
+    muster_vec faults = muster_vec_make(sizeof(muster_fault));
+    if (status == MUSTER_OK) {
+        status = muster_faults_read(config, error_out, &faults);
+    }
+    muster_vec_fini(&faults);
+    return status;
+}
+
+static muster_status check_predict(const muster_config *config,
+                                   muster_error *error_out)
+{
+    muster_status status =
+        require(config, MUSTER_OPT_FROM,
+                "muster predict runs/first --data PATH", error_out);
+    return status != MUSTER_OK
+               ? status
+               : require(config, MUSTER_OPT_DATA,
+                         "muster predict runs/first --data PATH", error_out);
+}
+
+muster_status muster_config_check(muster_config *config,
+                                  muster_error *error_out)
+{
+    if (muster_config_bool(config, MUSTER_OPT_QUIET) &&
+        muster_config_bool(config, MUSTER_OPT_VERBOSE)) {
+        return INVALID("--quiet and --verbose: use one of them");
+    }
+    switch (config->verb) {
+    case MUSTER_VERB_TRAIN:
+    case MUSTER_VERB_SIMULATE:
+        return check_training_run(config, error_out);
+    case MUSTER_VERB_JOIN:
+        return check_join(config, error_out);
+    case MUSTER_VERB_PREDICT:
+        return check_predict(config, error_out);
+    case MUSTER_VERB_CODE:
+    case MUSTER_VERB_COUNT:
+        break;
+    }
+    return MUSTER_OK;
+}

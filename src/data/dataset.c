@@ -1,0 +1,348 @@
+/*
+ * dataset.c -- from a spec to a data set: find the files, read them, settle the
+ * labels; then views and parts of it.
+ */
+#include "data/dataset.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "data/find.h"
+#include "data/labels.h"
+#include "data/part.h"
+#include "data/readers.h"
+
+struct muster_dataset {
+    muster_table table;
+    muster_labels labels;
+};
+
+// Opens the labels of `path` and reads both files. `find` may leave labels
+// NULL: then the reader takes them from the file itself.
+static muster_status read_with_labels(muster_source *source, const char *path,
+                                      muster_format format,
+                                      muster_error *error_out,
+                                      muster_table *table)
+{
+    char *labels_path = NULL;
+    muster_source *labels = NULL;
+    muster_status status =
+        format == MUSTER_FORMAT_IDX
+            ? muster_find_idx_labels(path, error_out, &labels_path)
+            : muster_find_npy_labels(path, error_out, &labels_path);
+    if (status == MUSTER_OK && labels_path != NULL) {
+        status = muster_source_open(labels_path, error_out, &labels);
+    }
+    if (status == MUSTER_OK) {
+        status = format == MUSTER_FORMAT_IDX
+                     ? muster_idx_read(source, labels, error_out, table)
+                     : muster_npy_read(source, labels, error_out, table);
+    }
+    muster_source_close(labels);
+    muster_mem_free(labels_path);
+    return status;
+}
+
+static muster_status read_file(const char *path, muster_error *error_out,
+                               muster_table *table)
+{
+    muster_source *source = NULL;
+    muster_status status = muster_source_open(path, error_out, &source);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    muster_format format = MUSTER_FORMAT_CSV;
+    status = muster_format_guess(source, error_out, &format);
+    if (status == MUSTER_OK) {
+        switch (format) {
+        case MUSTER_FORMAT_IDX:
+        case MUSTER_FORMAT_NPY:
+            status = read_with_labels(source, path, format, error_out, table);
+            break;
+        case MUSTER_FORMAT_LIBSVM:
+            status = muster_libsvm_read(source, error_out, table);
+            break;
+        case MUSTER_FORMAT_CSV:
+            status = muster_csv_read(source, error_out, table);
+            break;
+        }
+    }
+    muster_source_close(source);
+    return status;
+}
+
+// Takes the table over, on failure too.
+static muster_status create(muster_table *table, const char *name,
+                            const muster_labels *known, bool may_unlabel,
+                            muster_error *error_out,
+                            muster_dataset **dataset_out)
+{
+    muster_dataset *dataset = muster_mem_array(1, sizeof(*dataset));
+    if (dataset == NULL) {
+        muster_table_fini(table);
+        return muster_table_fail_memory(name, error_out);
+    }
+    dataset->table = *table;
+    *table = (muster_table){0};
+    float *labels = dataset->table.labels;
+    uint64_t samples = dataset->table.samples;
+    muster_status status = MUSTER_OK;
+    if (known != NULL) {
+        dataset->labels = *known;
+    } else {
+        status = muster_labels_learn(labels, samples, name, error_out,
+                                     &dataset->labels);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_labels_apply(&dataset->labels, name, error_out, samples,
+                                     labels);
+    }
+    if (status == MUSTER_ERR_INPUT && may_unlabel) {
+        muster_mem_free(dataset->table.labels);
+        dataset->table.labels = NULL;
+        status = MUSTER_OK;
+    }
+    if (status != MUSTER_OK) {
+        muster_dataset_free(dataset);
+        return status;
+    }
+    *dataset_out = dataset;
+    return MUSTER_OK;
+}
+
+muster_status muster_dataset_load(const char *spec, muster_error *error_out,
+                                  muster_dataset **dataset_out)
+{
+    muster_table table = {0};
+    char *path = NULL;
+    muster_status status;
+    if (muster_synthetic_is(spec)) {
+        status = muster_synthetic_make(spec, false, error_out, &table);
+    } else {
+        status = muster_find_train(spec, error_out, &path);
+        if (status == MUSTER_OK) {
+            status = read_file(path, error_out, &table);
+        }
+    }
+    if (status == MUSTER_OK) {
+        status = create(&table, path != NULL ? path : spec, NULL, false,
+                        error_out, dataset_out);
+    }
+    muster_mem_free(path);
+    return status;
+}
+
+// Leaves out the entries of columns from `features` on.
+static void drop_columns(muster_table *table, uint32_t features)
+{
+    uint64_t kept = 0;
+    uint64_t from = 0;
+    for (uint64_t r = 0; r < table->samples; r++) {
+        uint64_t to = table->offsets[r + 1];
+        for (uint64_t e = from; e < to; e++) {
+            if (table->columns[e] < features) {
+                table->columns[kept] = table->columns[e];
+                table->values[kept] = table->values[e];
+                kept++;
+            }
+        }
+        from = to;
+        table->offsets[r + 1] = kept;
+    }
+}
+
+static muster_status agree_on_features(muster_table *table, uint32_t features,
+                                       const char *name,
+                                       muster_error *error_out)
+{
+    if (table->features != features && !table->sparse) {
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "%s: %u features, but the training set has %u",
+                                name, table->features, features);
+    }
+    if (table->features > features) {
+        drop_columns(table, features);
+    }
+    table->features = features;
+    return MUSTER_OK;
+}
+
+// The file of the test set. Beside a training set there may be none: NULL. One
+// that is named itself is the file, or for a folder the test set in it, or
+// else the one file that it holds.
+static muster_status find_test(const char *spec, bool beside,
+                               muster_error *error_out, char **path_out)
+{
+    char *path = NULL;
+    muster_status status = muster_find_train(spec, error_out, &path);
+    bool is_file = status == MUSTER_OK && strcmp(path, spec) == 0;
+    if (status == MUSTER_OK && (beside || !is_file)) {
+        status = muster_find_test(path, error_out, path_out);
+    }
+    if (status == MUSTER_OK && !beside && *path_out == NULL) {
+        *path_out = path;
+        return MUSTER_OK;
+    }
+    muster_mem_free(path);
+    return status;
+}
+
+// What later data has to agree with.
+typedef struct agreement {
+    uint32_t features;
+    const muster_labels *labels;
+    bool may_unlabel; // other labels than these: it counts as unlabelled
+} agreement;
+
+// A test set: found by find_test, or the generator's held-out samples (whoever
+// names the generator for tests means samples kept apart from training).
+static muster_status load_later(const char *spec, bool beside,
+                                const agreement *agreed,
+                                muster_error *error_out,
+                                muster_dataset **dataset_out)
+{
+    muster_table table = {0};
+    char *path = NULL;
+    const char *name = spec;
+    muster_status status;
+    if (muster_synthetic_is(spec)) {
+        status = muster_synthetic_make(spec, true, error_out, &table);
+    } else {
+        status = find_test(spec, beside, error_out, &path);
+        if (status == MUSTER_OK && path != NULL) {
+            status = read_file(path, error_out, &table);
+        }
+        name = path != NULL ? path : name;
+    }
+    if (status == MUSTER_OK && table.samples > 0) {
+        status = agree_on_features(&table, agreed->features, name, error_out);
+    }
+    if (status == MUSTER_OK && table.samples == 0) {
+        *dataset_out = NULL;
+    } else if (status == MUSTER_OK) {
+        status = create(&table, name, agreed->labels, agreed->may_unlabel,
+                        error_out, dataset_out);
+    }
+    muster_table_fini(&table);
+    muster_mem_free(path);
+    return status;
+}
+
+muster_status muster_dataset_load_test(const char *spec, const char *train_spec,
+                                       const muster_dataset *train,
+                                       muster_error *error_out,
+                                       muster_dataset **dataset_out)
+{
+    bool beside = spec == NULL;
+    const agreement agreed = {train->table.features, &train->labels, false};
+    return load_later(beside ? train_spec : spec, beside, &agreed, error_out,
+                      dataset_out);
+}
+
+muster_status muster_dataset_load_as(const char *spec,
+                                     const muster_dataset_form *form,
+                                     muster_error *error_out,
+                                     muster_dataset **dataset_out)
+{
+    muster_labels labels;
+    muster_status status = muster_labels_from_values(
+        form->class_values, form->classes, error_out, &labels);
+    muster_dataset *dataset = NULL;
+    if (status == MUSTER_OK) {
+        const agreement agreed = {form->features, &labels, true};
+        status = load_later(spec, false, &agreed, error_out, &dataset);
+    }
+    if (status == MUSTER_OK && dataset == NULL) {
+        status = muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                  "%s: no samples are held out", spec);
+    }
+    if (status == MUSTER_OK) {
+        *dataset_out = dataset;
+    }
+    return status;
+}
+
+void muster_dataset_free(muster_dataset *dataset)
+{
+    if (dataset != NULL) {
+        muster_table_fini(&dataset->table);
+        muster_mem_free(dataset);
+    }
+}
+
+muster_dataset_info muster_dataset_describe(const muster_dataset *dataset)
+{
+    const muster_table *table = &dataset->table;
+    muster_dataset_info info = {
+        .samples = table->samples,
+        .features = table->features,
+        .classes = dataset->labels.classes,
+        .sparse = table->sparse,
+        .nonzeros = table->samples * table->features,
+        .bytes = table->samples * sizeof(float),
+    };
+    if (table->sparse) {
+        info.nonzeros = table->offsets[table->samples];
+        info.bytes += (table->samples + 1) * sizeof(uint64_t) +
+                      info.nonzeros * sizeof(uint32_t);
+    }
+    info.bytes += info.nonzeros * sizeof(float);
+    return info;
+}
+
+float muster_dataset_class_value(const muster_dataset *dataset,
+                                 uint32_t class_number)
+{
+    MUSTER_ASSERT(class_number < dataset->labels.classes);
+    return (float)dataset->labels.values[class_number];
+}
+
+muster_rows muster_dataset_rows(const muster_dataset *dataset, uint64_t first,
+                                uint32_t count)
+{
+    const muster_table *table = &dataset->table;
+    MUSTER_ASSERT(first <= table->samples && count <= table->samples - first);
+    muster_rows rows = {
+        .count = count,
+        .features = table->features,
+        .labels = table->labels != NULL ? table->labels + first : NULL,
+    };
+    if (table->sparse) {
+        rows.offsets = table->offsets + first;
+        rows.columns = table->columns;
+        rows.values = table->values;
+    } else {
+        rows.dense = table->dense + first * table->features;
+        rows.stride = table->features;
+    }
+    return rows;
+}
+
+static muster_rows part_rows(const muster_dataset *dataset, uint32_t part,
+                             uint32_t parts, uint64_t *first_out)
+{
+    MUSTER_ASSERT(part < parts);
+    uint64_t samples = dataset->table.samples;
+    uint64_t first = part * samples / parts;
+    uint64_t end = (part + (uint64_t)1) * samples / parts;
+    *first_out = first;
+    return muster_dataset_rows(dataset, first, (uint32_t)(end - first));
+}
+
+size_t muster_dataset_part_bytes(const muster_dataset *dataset, uint32_t part,
+                                 uint32_t parts)
+{
+    uint64_t first;
+    muster_rows rows = part_rows(dataset, part, parts, &first);
+    return muster_part_bytes(&rows);
+}
+
+void muster_dataset_part_write(const muster_dataset *dataset, uint32_t part,
+                               uint32_t parts, void *bytes)
+{
+    uint64_t first;
+    muster_rows rows = part_rows(dataset, part, parts, &first);
+    muster_part_write_range(part, (uint32_t)first, &rows, bytes);
+}

@@ -1,0 +1,282 @@
+/*
+ * npy.c -- NumPy's array file: "\x93NUMPY", a version, the length of a header
+ * that is a Python dictionary (descr, fortran_order, shape), then the elements.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/readers.h"
+
+#define HEADER_MAX     4000 // real ones are 118 bytes
+#define DIMENSIONS_MAX 4
+#define CHUNK_ELEMENTS 512
+
+typedef struct npy_header {
+    char kind; // 'f', 'i', 'u' or 'b'
+    unsigned element_bytes;
+    unsigned dimensions;
+    uint64_t count;   // first dimension
+    uint64_t element; // product of the others
+} npy_header;
+
+// The text after `'key':`, or NULL.
+static const char *find_value(const char *header, const char *key)
+{
+    const char *found = strstr(header, key);
+    if (found == NULL) {
+        return NULL;
+    }
+    found += strlen(key);
+    return found + strspn(found, " ");
+}
+
+static muster_status parse_type(muster_source *source, const char *header,
+                                muster_error *error_out, npy_header *parsed)
+{
+    static const char *const known[] = {"f4", "f8", "i1", "i2", "i4", "i8",
+                                        "u1", "u2", "u4", "u8", "b1"};
+    const char *type = find_value(header, "'descr':");
+    if (type == NULL || *type != '\'') {
+        return muster_source_fail_byte(source, error_out,
+                                       "the npy header has no plain 'descr'");
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        bool order = type[1] == '<' || (type[1] == '|' && known[i][1] == '1');
+        if (order && strncmp(type + 2, known[i], 2) == 0 && type[4] == '\'') {
+            parsed->kind = known[i][0];
+            parsed->element_bytes = (unsigned)(known[i][1] - '0');
+            return MUSTER_OK;
+        }
+    }
+    return muster_source_fail_byte(
+        source, error_out,
+        "npy elements %.6s; little-endian f4, f8, i1-i8, u1-u8 are read", type);
+}
+
+static muster_status parse_shape(muster_source *source, const char *header,
+                                 muster_error *error_out, npy_header *parsed)
+{
+    const char *p = find_value(header, "'shape':");
+    if (p == NULL || *p != '(') {
+        return muster_source_fail_byte(source, error_out,
+                                       "the npy header has no 'shape'");
+    }
+    parsed->element = 1;
+    for (p++; *p >= '0' && *p <= '9'; p += strspn(p, ", ")) {
+        char *end;
+        uint64_t size = strtoull(p, &end, 10);
+        p = end;
+        bool first = parsed->dimensions++ == 0;
+        parsed->count = first ? size : parsed->count;
+        if (parsed->dimensions > DIMENSIONS_MAX ||
+            parsed->count > MUSTER_TABLE_SAMPLES_MAX ||
+            (!first && size != 0 &&
+             parsed->element > MUSTER_TABLE_FEATURES_MAX / size)) {
+            return muster_source_fail_byte(source, error_out,
+                                           "the npy shape is too large");
+        }
+        parsed->element *= first ? 1 : size;
+    }
+    if (*p != ')' || parsed->dimensions == 0) {
+        return muster_source_fail_byte(source, error_out,
+                                       "the npy shape is not (a, b)");
+    }
+    return MUSTER_OK;
+}
+
+// Magic, version and the text of the dictionary.
+static muster_status read_text(muster_source *source, muster_error *error_out,
+                               char *text, size_t text_max)
+{
+    uint8_t b[12];
+    muster_status status = muster_source_read(source, b, 8, error_out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    if (memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3) {
+        return muster_source_fail_byte(source, error_out,
+                                       "not an npy file of version 1, 2 or 3");
+    }
+    size_t length_bytes = b[6] == 1 ? 2 : 4;
+    status = muster_source_read(source, b + 8, length_bytes, error_out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    size_t length = (size_t)b[8] | (size_t)b[9] << 8;
+    if (length_bytes == 4) {
+        length |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
+    }
+    if (length >= text_max) {
+        return muster_source_fail_byte(source, error_out,
+                                       "an npy header of %zu bytes", length);
+    }
+    text[length] = '\0';
+    return muster_source_read(source, text, length, error_out);
+}
+
+static muster_status read_header(muster_source *source, muster_error *error_out,
+                                 npy_header *parsed)
+{
+    char text[HEADER_MAX + 1];
+    *parsed = (npy_header){0};
+    muster_status status = read_text(source, error_out, text, sizeof(text));
+    if (status == MUSTER_OK) {
+        status = parse_type(source, text, error_out, parsed);
+    }
+    if (status == MUSTER_OK) {
+        status = parse_shape(source, text, error_out, parsed);
+    }
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    const char *order = find_value(text, "'fortran_order':");
+    if (order == NULL || strncmp(order, "False", 5) != 0) {
+        return muster_source_fail_byte(
+            source, error_out,
+            "the array must be in C order: save numpy.ascontiguousarray(x)");
+    }
+    // Each factor is bounded above, so the product is below 2^64.
+    uint64_t bytes = parsed->count * parsed->element * parsed->element_bytes;
+    uint64_t left = muster_source_left_max(source);
+    if (bytes > left) {
+        return muster_source_fail_byte(
+            source, error_out,
+            "cut short: the header promises %llu bytes, at most %llu follow",
+            (unsigned long long)bytes, (unsigned long long)left);
+    }
+    return MUSTER_OK;
+}
+
+static float to_float(char kind, unsigned bytes, const uint8_t *at)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, at, bytes); // little-endian, as the machine
+    if (kind == 'f' && bytes == 4) {
+        float value;
+        memcpy(&value, at, sizeof(value));
+        return value;
+    }
+    if (kind == 'f') {
+        double value;
+        memcpy(&value, at, sizeof(value));
+        return (float)value;
+    }
+    if (kind == 'i') {
+        unsigned unused = 64 - 8 * bytes;
+        return (float)((int64_t)(bits << unused) >> unused);
+    }
+    return (float)bits;
+}
+
+// Takes the next `count` elements.
+static muster_status read_elements(muster_source *source,
+                                   const npy_header *header, uint64_t count,
+                                   muster_error *error_out, float *out)
+{
+    uint8_t chunk[CHUNK_ELEMENTS * 8];
+    for (uint64_t done = 0; done < count;) {
+        uint64_t left = count - done;
+        size_t now = left < CHUNK_ELEMENTS ? (size_t)left : CHUNK_ELEMENTS;
+        unsigned long long at = muster_source_offset(source);
+        muster_status status = muster_source_read(
+            source, chunk, now * header->element_bytes, error_out);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        for (size_t i = 0; i < now; i++) {
+            size_t offset = i * header->element_bytes;
+            out[done + i] =
+                to_float(header->kind, header->element_bytes, chunk + offset);
+            if (!isfinite(out[done + i])) {
+                return muster_source_fail_byte(
+                    source, error_out,
+                    "the value at byte %llu is not finite in float32",
+                    at + offset);
+            }
+        }
+        done += now;
+    }
+    return MUSTER_OK;
+}
+
+static muster_status check_ended(muster_source *source, muster_error *error_out)
+{
+    const uint8_t *more;
+    size_t count;
+    muster_status status = muster_source_peek(source, error_out, &more, &count);
+    if (status == MUSTER_OK && count > 0) {
+        return muster_source_fail_byte(
+            source, error_out, "the file goes on after its last element");
+    }
+    return status;
+}
+
+static muster_status read_labels(muster_source *labels, uint64_t samples,
+                                 muster_error *error_out, float *out)
+{
+    npy_header header;
+    muster_status status = read_header(labels, error_out, &header);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    if (header.count != samples || header.element != 1) {
+        return muster_source_fail_byte(
+            labels, error_out,
+            "%llu x %llu labels for %llu samples: need one label a sample",
+            (unsigned long long)header.count,
+            (unsigned long long)header.element, (unsigned long long)samples);
+    }
+    status = read_elements(labels, &header, samples, error_out, out);
+    return status == MUSTER_OK ? check_ended(labels, error_out) : status;
+}
+
+static muster_status read_all(muster_source *source, muster_source *labels,
+                              muster_error *error_out, muster_table *table)
+{
+    npy_header header;
+    muster_status status = read_header(source, error_out, &header);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    bool inside = labels == NULL;
+    if (header.dimensions < 2 || header.element < (inside ? 2 : 1)) {
+        return muster_source_fail_byte(
+            source, error_out,
+            "the array must have two dimensions: samples x features%s",
+            inside ? ", the label last" : "");
+    }
+    uint64_t features = header.element - inside;
+    status = muster_table_make_dense(table, header.count, features,
+                                     muster_source_name(source), error_out);
+    if (status == MUSTER_OK && !inside) {
+        status = read_elements(source, &header, header.count * features,
+                               error_out, table->dense);
+    }
+    for (uint64_t i = 0; inside && status == MUSTER_OK && i < header.count;
+         i++) {
+        status = read_elements(source, &header, features, error_out,
+                               table->dense + i * features);
+        if (status == MUSTER_OK) {
+            status =
+                read_elements(source, &header, 1, error_out, table->labels + i);
+        }
+    }
+    if (status == MUSTER_OK) {
+        status = check_ended(source, error_out);
+    }
+    if (status == MUSTER_OK && !inside) {
+        status = read_labels(labels, header.count, error_out, table->labels);
+    }
+    return status;
+}
+
+muster_status muster_npy_read(muster_source *source, muster_source *labels,
+                              muster_error *error_out, muster_table *table)
+{
+    muster_status status = read_all(source, labels, error_out, table);
+    if (status != MUSTER_OK) {
+        muster_table_fini(table);
+    }
+    return status;
+}

@@ -1,0 +1,262 @@
+/*
+ * The coordinator's executor: holds the data set, theta and the optimiser.
+ * PART is one copy; UPDATE, EVALUATE and SNAPSHOT have files of their own.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "config/config.h"
+#include "job/inside.h"
+
+static muster_status part_begin(coordinator *self)
+{
+    muster_executor *base = &self->base;
+    uint32_t part = base->job.part;
+    if (part >= self->parts) {
+        return muster_error_set(&base->error, MUSTER_ERR_INVALID,
+                                "part %u of %u does not exist", part,
+                                self->parts);
+    }
+    size_t bytes = muster_dataset_part_bytes(self->train, part, self->parts);
+    muster_status status = muster_executor_make_output(base, bytes);
+    if (status == MUSTER_OK) {
+        muster_dataset_part_write(self->train, part, self->parts,
+                                  base->result.output->data);
+    }
+    return status;
+}
+
+static muster_status coordinator_begin(muster_executor *executor)
+{
+    coordinator *self = (coordinator *)executor;
+    switch (executor->job.kind) {
+    case MUSTER_JOB_PART:
+        return part_begin(self);
+    case MUSTER_JOB_UPDATE:
+        return muster_job_update_begin(self);
+    case MUSTER_JOB_EVALUATE:
+        return muster_job_evaluate_begin(self);
+    case MUSTER_JOB_SNAPSHOT:
+        return muster_job_snapshot(self);
+    case MUSTER_JOB_SETUP:
+    case MUSTER_JOB_ADOPT:
+    case MUSTER_JOB_LOAD:
+    case MUSTER_JOB_FORGET:
+    case MUSTER_JOB_GRADIENT:
+        break;
+    }
+    return muster_error_set(&executor->error, MUSTER_ERR_INVALID,
+                            "job %d is not the coordinator's",
+                            (int)executor->job.kind);
+}
+
+static muster_status coordinator_piece(muster_executor *executor)
+{
+    coordinator *self = (coordinator *)executor;
+    return executor->job.kind == MUSTER_JOB_UPDATE
+               ? muster_job_update_piece(self)
+               : muster_job_evaluate_piece(self);
+}
+
+static bool coordinator_must_finish(const muster_executor *executor)
+{
+    const coordinator *self = (const coordinator *)executor;
+    return executor->job.kind == MUSTER_JOB_UPDATE &&
+           self->update.is_optimising;
+}
+
+static void coordinator_free(muster_executor *executor)
+{
+    coordinator *self = (coordinator *)executor;
+    muster_vec_fini(&self->update.terms.rows);
+    muster_vec_fini(&self->update.terms.weights);
+    muster_vec_fini(&self->update.terms.squares);
+    muster_mem_free(self->scores);
+    muster_mem_free(self->scratch);
+    muster_mem_free(self->gradient);
+    muster_mem_free(self->optim_state);
+    muster_blob_unref(self->theta);
+    muster_model_free(&self->model);
+    muster_dataset_free(self->test);
+    muster_dataset_free(self->train);
+    muster_mem_free(self->optim_spec);
+    muster_mem_free(self->spec);
+    muster_mem_free(self->snapshot_folder);
+    muster_blob_unref(self->setup);
+    muster_mem_free(self);
+}
+
+static const executor_ops coordinator_ops = {
+    coordinator_begin,
+    coordinator_piece,
+    coordinator_must_finish,
+    coordinator_free,
+};
+
+static muster_status load_data(coordinator *self, const muster_config *config,
+                               muster_error *error_out)
+{
+    const char *data = muster_config_string(config, MUSTER_OPT_DATA);
+    const char *test = muster_config_string(config, MUSTER_OPT_TEST);
+    if (data == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--data: name a file, a folder or synthetic:");
+    }
+    muster_status status = muster_dataset_load(data, error_out, &self->train);
+    if (status == MUSTER_OK) {
+        status = muster_dataset_load_test(test, data, self->train, error_out,
+                                          &self->test);
+    }
+    if (status == MUSTER_OK) {
+        self->info = muster_dataset_describe(self->train);
+    }
+    return status;
+}
+
+static uint64_t count_steps(const muster_config *config,
+                            const muster_batch *batch)
+{
+    uint64_t steps = muster_config_uint(config, MUSTER_OPT_STEPS);
+    uint64_t epochs = muster_config_uint(config, MUSTER_OPT_EPOCHS);
+    if (epochs == 0) {
+        return steps;
+    }
+    uint64_t all = muster_batch_steps(batch, (double)epochs);
+    return steps == 0 || all < steps ? all : steps;
+}
+
+static muster_status make_model(coordinator *self, const muster_config *config,
+                                muster_error *error_out)
+{
+    const char *spec = muster_config_string(config, MUSTER_OPT_MODEL);
+    muster_status status = muster_model_create(
+        spec, self->info.features, self->info.classes, error_out, &self->model);
+    if (status == MUSTER_OK) {
+        status = muster_optim_parse(
+            muster_config_string(config, MUSTER_OPT_OPTIMIZER), error_out,
+            &self->optim);
+    }
+    self->batch = muster_job_batch(config, self->info.samples);
+    self->steps = count_steps(config, &self->batch);
+    if (status == MUSTER_OK) {
+        status = muster_schedule_parse(
+            muster_config_string(config, MUSTER_OPT_SCHEDULE), self->steps,
+            error_out, &self->schedule);
+    }
+    self->lr = muster_config_double(config, MUSTER_OPT_LR);
+    self->l2 = muster_config_double(config, MUSTER_OPT_L2);
+    return status;
+}
+
+static muster_status allocate(coordinator *self, const muster_config *config)
+{
+    const muster_model *model = &self->model;
+    const muster_dataset_info *info = &self->info;
+    double density =
+        (double)info->nonzeros / ((double)info->samples * info->features);
+    self->chunk_rows = muster_executor_chunk_rows(model, density);
+    self->spec =
+        muster_mem_string(muster_config_string(config, MUSTER_OPT_MODEL));
+    self->optim_spec =
+        muster_mem_string(muster_config_string(config, MUSTER_OPT_OPTIMIZER));
+    self->setup = muster_job_setup_write(config, info, self->parts);
+    self->theta = self->base.alloc.make(self->base.alloc.context,
+                                        model->dim * sizeof(float));
+    self->optim_state =
+        muster_mem_array(model->dim * self->optim.slots, sizeof(float));
+    self->gradient = muster_mem_raw_aligned(model->dim + 1, sizeof(float));
+    self->scratch = muster_mem_raw_aligned(
+        muster_model_evaluate_bytes(model, self->chunk_rows) + 1, 1);
+    self->scores = muster_mem_raw_aligned(
+        (size_t)self->chunk_rows * model->outputs, sizeof(float));
+    if (self->spec == NULL || self->optim_spec == NULL || self->setup == NULL ||
+        self->theta == NULL || self->optim_state == NULL ||
+        self->gradient == NULL || self->scratch == NULL ||
+        self->scores == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    model->ops->init(model->self, self->batch.seed, self->theta->data);
+    return MUSTER_OK;
+}
+
+muster_status
+muster_executor_create_coordinator(const muster_config *config, uint32_t parts,
+                                   const muster_executor_alloc *alloc,
+                                   muster_error *error_out,
+                                   muster_executor **executor_out)
+{
+    coordinator *self = muster_mem_array(1, sizeof(*self));
+    if (self == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "out of memory for the coordinator");
+    }
+    MUSTER_ASSERT(parts > 0);
+    muster_executor_init(&self->base, &coordinator_ops, alloc);
+    self->parts = parts;
+    self->update.terms.rows = muster_vec_make(sizeof(const float *));
+    self->update.terms.weights = muster_vec_make(sizeof(double));
+    self->update.terms.squares = muster_vec_make(sizeof(double));
+    muster_status status = load_data(self, config, error_out);
+    if (status == MUSTER_OK) {
+        status = make_model(self, config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = allocate(self, config);
+        if (status != MUSTER_OK) {
+            (void)muster_error_set(error_out, status,
+                                   "out of memory for a model of %zu "
+                                   "parameters",
+                                   self->model.dim);
+        }
+    }
+    if (status != MUSTER_OK) {
+        coordinator_free(&self->base);
+        return status;
+    }
+    *executor_out = &self->base;
+    return MUSTER_OK;
+}
+
+coordinator *muster_job_coordinator(muster_executor *executor)
+{
+    MUSTER_ASSERT(executor->ops == &coordinator_ops);
+    return (coordinator *)executor;
+}
+
+const coordinator *muster_job_coordinator_const(const muster_executor *executor)
+{
+    MUSTER_ASSERT(executor->ops == &coordinator_ops);
+    return (const coordinator *)executor;
+}
+
+muster_executor_info muster_executor_describe(const muster_executor *executor)
+{
+    const coordinator *self = muster_job_coordinator_const(executor);
+    return (muster_executor_info){
+        .dim = self->model.dim,
+        .message_dim = self->model.dim + 1,
+        .samples = self->info.samples,
+        .features = self->info.features,
+        .classes = self->info.classes,
+        .batch = self->batch.size,
+        .steps = self->steps,
+        .step = self->step,
+        .has_test = self->test != NULL,
+        .test_samples = self->test != NULL
+                            ? muster_dataset_describe(self->test).samples
+                            : 0,
+    };
+}
+
+muster_blob *muster_executor_setup_blob(const muster_executor *executor)
+{
+    return muster_blob_ref(muster_job_coordinator_const(executor)->setup);
+}
+
+muster_blob *muster_executor_model_blob(const muster_executor *executor)
+{
+    return muster_blob_ref(muster_job_coordinator_const(executor)->theta);
+}

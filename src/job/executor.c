@@ -1,0 +1,147 @@
+/*
+ * The frame around every job: takes the job over, keeps its status, hands the
+ * result out, and drops what the job held, whatever way it ended.
+ */
+#include "job/executor.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "job/inside.h"
+
+/*
+ * What fits in about 5 ms of one ordinary core: so many operations of dense
+ * (or sparse) products, and so many floats of input.
+ */
+#define CHUNK_DENSE_OPS  2e8
+#define CHUNK_SPARSE_OPS 2e7
+#define CHUNK_FLOATS     1e6
+#define CHUNK_ROWS_MAX   4096
+
+static muster_blob *heap_make(void *context, size_t bytes)
+{
+    (void)context;
+    return muster_blob_create(bytes);
+}
+
+const muster_executor_alloc muster_executor_heap = {heap_make, NULL};
+
+void muster_executor_init(muster_executor *executor, const executor_ops *ops,
+                          const muster_executor_alloc *alloc)
+{
+    executor->ops = ops;
+    executor->alloc = *alloc;
+    openblas_set_num_threads(1);
+}
+
+void muster_executor_free(muster_executor *executor)
+{
+    if (executor == NULL) {
+        return;
+    }
+    if (executor->is_busy) {
+        muster_job_result result;
+        muster_executor_end(executor, &result);
+        muster_blob_unref(result.output);
+    }
+    executor->ops->free(executor);
+}
+
+void muster_executor_begin(muster_executor *executor, muster_job *job)
+{
+    MUSTER_ASSERT(!executor->is_busy);
+    executor->is_busy = true;
+    executor->job = *job;
+    memset(job, 0, sizeof(*job));
+    executor->error = (muster_error){MUSTER_OK, ""};
+    executor->result = (muster_job_result){
+        .id = executor->job.id,
+        .kind = executor->job.kind,
+        .step = executor->job.step,
+        .part = executor->job.part,
+        .test_loss = NAN,
+        .test_accuracy = NAN,
+    };
+    executor->status = executor->ops->begin(executor);
+}
+
+muster_status muster_executor_piece(muster_executor *executor)
+{
+    MUSTER_ASSERT(executor->is_busy);
+    if (executor->status == MUSTER_IN_PROGRESS) {
+        executor->status = executor->ops->piece(executor);
+    }
+    return executor->status;
+}
+
+void muster_executor_end(muster_executor *executor,
+                         muster_job_result *result_out)
+{
+    MUSTER_ASSERT(executor->is_busy);
+    while (executor->status == MUSTER_IN_PROGRESS &&
+           executor->ops->must_finish(executor)) {
+        executor->status = executor->ops->piece(executor);
+    }
+    if (executor->status == MUSTER_IN_PROGRESS) {
+        executor->status = MUSTER_ERR_CANCELLED;
+    }
+    muster_job_result *result = &executor->result;
+    result->status = executor->status;
+    if (executor->status < 0) {
+        const char *text = executor->error.text;
+        if (text[0] == '\0') {
+            text = muster_status_text(executor->status);
+        }
+        (void)snprintf(result->text, sizeof(result->text), "%.*s",
+                       (int)sizeof(result->text) - 1, text);
+        muster_blob_unref(result->output);
+        result->output = NULL;
+    }
+    muster_job_fini(&executor->job);
+    executor->is_busy = false;
+    *result_out = *result;
+}
+
+muster_status muster_executor_make_output(muster_executor *executor,
+                                          size_t bytes)
+{
+    MUSTER_ASSERT(executor->result.output == NULL);
+    executor->result.output =
+        executor->alloc.make(executor->alloc.context, bytes);
+    if (executor->result.output == NULL) {
+        return muster_error_set(&executor->error, MUSTER_ERR_NO_MEMORY,
+                                "out of memory for an output of %zu bytes",
+                                bytes);
+    }
+    MUSTER_ASSERT(executor->result.output->bytes >= bytes);
+    return MUSTER_OK;
+}
+
+/* Operations of one row: two for each product, three passes (forwards, to the
+ * weights, to the layer below); sparse rows meet a share of the first tensor
+ * only. */
+static double row_operations(const muster_model *model, double density)
+{
+    double operations = 0;
+    for (uint32_t t = 0; t < model->tensor_count; t++) {
+        const muster_model_tensor *tensor = &model->tensors[t];
+        double floats = (double)tensor->shape[0];
+        floats *= tensor->rank == 2 ? (double)tensor->shape[1] : 1;
+        bool is_first = tensor->shape[0] == model->features;
+        operations += 6 * floats * (is_first ? density : 1);
+    }
+    return operations;
+}
+
+uint32_t muster_executor_chunk_rows(const muster_model *model, double density)
+{
+    double budget = density < 1 ? CHUNK_SPARSE_OPS : CHUNK_DENSE_OPS;
+    double rows = budget / (row_operations(model, density) + 1);
+    rows = fmin(rows, CHUNK_FLOATS / (density * model->features + 1));
+    rows = fmin(rows, CHUNK_FLOATS / model->outputs);
+    return (uint32_t)fmax(1, fmin(rows, CHUNK_ROWS_MAX));
+}

@@ -1,0 +1,369 @@
+/*
+ * GRADIENT: theta in, the coded message of a step out.
+ *
+ * The step's batch is drawn over all samples; those that lie in the plan's
+ * parts are this worker's members. Lane after lane, members of the lane's parts
+ * go to the model a chunk at a time, with the part's weight in the lane as the
+ * weight of their loss, and the gradients add up in the lane's accumulator; its
+ * last coordinate is the weighted sum of the losses. Lanes are then mixed into
+ * the message.
+ *
+ *  1. Chunks are cut by counts (muster_executor_chunk_rows), so the sums do not
+ *     depend on timing.
+ *  2. A full batch is every row of every part, in order, used where it lies.
+ *  3. A code with one lane and one block needs no mixing: its lane is the
+ *     message, accumulated in the output blob.
+ *  4. No member at all is a message of zeros.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "job/inside.h"
+
+#define CLEAR_FLOATS  ((size_t)1 << 21)
+#define DRAW_GROUP    512u
+#define DRAW_SAMPLES  32768u // of a piece
+#define ENCODE_FLOATS ((size_t)1 << 20)
+
+static bool is_full_batch(const worker *self)
+{
+    return self->setup.batch.size == self->setup.batch.samples;
+}
+
+static size_t message_dim(const worker *self)
+{
+    return self->model.dim + 1;
+}
+
+/* Whether the one lane is the message as it stands. */
+static bool is_direct(const muster_encode_plan *plan)
+{
+    return plan->lane_count == 1 && plan->gradient_blocks == 1 &&
+           plan->message_blocks == 1 && plan->coefs[0] == 1;
+}
+
+/* Look up the plan's parts; every one must be here. */
+static muster_status find_slots(worker *self, const muster_encode_plan *plan,
+                                uint64_t *entries_row_out)
+{
+    muster_vec_clear(&self->slots);
+    for (uint32_t i = 0; i < plan->part_count; i++) {
+        held_part *held = muster_job_held_find(self, plan->parts[i].part);
+        if (held == NULL) {
+            return muster_error_set(&self->base.error, MUSTER_ERR_INVALID,
+                                    "step %" PRIu64 ": part %u is not here",
+                                    self->base.job.step, plan->parts[i].part);
+        }
+        const muster_part **slot = muster_vec_push(&self->slots);
+        if (slot == NULL) {
+            return MUSTER_ERR_NO_MEMORY;
+        }
+        *slot = &held->part;
+        if (held->row_entries_max > *entries_row_out) {
+            *entries_row_out = held->row_entries_max;
+        }
+    }
+    return MUSTER_OK;
+}
+
+/* The most members that any step can have: B positions touch a sample at most
+ * B / samples + 2 times. */
+static size_t members_most(const worker *self)
+{
+    const muster_part *const *slots = self->slots.data;
+    const muster_batch *batch = &self->setup.batch;
+    uint64_t rows = 0;
+    for (size_t i = 0; i < self->slots.count; i++) {
+        rows += slots[i]->rows.count;
+    }
+    uint64_t most = rows * (batch->size / batch->samples + 2);
+    return most < batch->size ? most : batch->size;
+}
+
+/* Grow whatever this plan and these parts need; nothing in a steady run. */
+static muster_status make_room(worker *self, const muster_encode_plan *plan,
+                               uint64_t entries_row)
+{
+    size_t floats = is_direct(plan) ? 0 : message_dim(self) * plan->lane_count;
+    if (floats > self->accumulator_floats) {
+        muster_mem_free(self->accumulators);
+        self->accumulators = muster_mem_raw_aligned(floats, sizeof(float));
+        self->accumulator_floats = self->accumulators != NULL ? floats : 0;
+    }
+    bool has_room = floats <= self->accumulator_floats &&
+                    muster_vec_reserve(&self->lanes, plan->lane_count);
+    if (has_room && !is_full_batch(self)) {
+        has_room = muster_vec_reserve(&self->members, members_most(self));
+    }
+    if (has_room && (self->gather.weights == NULL ||
+                     entries_row > self->gather_entries_row)) {
+        muster_job_gather_fini(&self->gather);
+        has_room = muster_job_gather_init(&self->gather, &self->setup,
+                                          self->chunk_rows, entries_row);
+        self->gather_entries_row = entries_row;
+    }
+    if (!has_room) {
+        muster_job_gather_fini(&self->gather);
+    }
+    return has_room ? MUSTER_OK
+                    : muster_error_set(&self->base.error, MUSTER_ERR_NO_MEMORY,
+                                       "out of memory for the gradients of "
+                                       "%u lanes",
+                                       plan->lane_count);
+}
+
+static const muster_encode_plan *find_plan(const worker *self, uint32_t number)
+{
+    for (uint32_t i = 0; i < WORKER_PLANS; i++) {
+        if (self->plans[i].lanes != NULL && self->plans[i].number == number) {
+            return self->plans[i].lanes;
+        }
+    }
+    return NULL;
+}
+
+static void point_lanes(worker *self, const muster_encode_plan *plan)
+{
+    float **lanes = self->lanes.data;
+    for (uint32_t l = 0; l < plan->lane_count; l++) {
+        lanes[l] = self->accumulators + l * message_dim(self);
+    }
+    if (is_direct(plan)) {
+        lanes[0] = self->base.result.output->data;
+    }
+}
+
+static muster_status refuse(worker *self, const char *why)
+{
+    return muster_error_set(&self->base.error, MUSTER_ERR_INVALID,
+                            "step %" PRIu64 ": %s", self->base.job.step, why);
+}
+
+muster_status muster_job_gradient_begin(worker *self)
+{
+    const muster_job *job = &self->base.job;
+    const muster_encode_plan *plan = find_plan(self, job->plan);
+    if (!self->is_set_up || plan == NULL) {
+        return refuse(self, "its plan was not adopted");
+    }
+    if (job->input == NULL || job->input->data == NULL ||
+        job->input->bytes < self->model.dim * sizeof(float)) {
+        return refuse(self, "the model is too short");
+    }
+    uint64_t entries_row = 0;
+    muster_status status = find_slots(self, plan, &entries_row);
+    if (status == MUSTER_OK) {
+        status = make_room(self, plan, entries_row);
+    }
+    if (status == MUSTER_OK) {
+        size_t floats = muster_encode_plan_message(plan, message_dim(self));
+        status =
+            muster_executor_make_output(&self->base, floats * sizeof(float));
+    }
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    point_lanes(self, plan);
+    muster_vec_clear(&self->members);
+    self->gather.count = 0;
+    self->gradient = (gradient_state){
+        .phase = GRADIENT_CLEAR,
+        .plan = plan,
+        .theta = job->input->data,
+    };
+    return MUSTER_IN_PROGRESS;
+}
+
+static void enter(worker *self, gradient_phase phase)
+{
+    self->gradient.phase = phase;
+    self->gradient.at = 0;
+}
+
+static muster_status clear_piece(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    float *const *lanes = self->lanes.data;
+    size_t dim = message_dim(self);
+    size_t begin = state->at;
+    size_t end = dim - begin < CLEAR_FLOATS ? dim : begin + CLEAR_FLOATS;
+    for (uint32_t l = 0; l < state->plan->lane_count; l++) {
+        memset(lanes[l] + begin, 0, (end - begin) * sizeof(float));
+    }
+    state->at = end;
+    if (end == dim) {
+        enter(self, is_full_batch(self) ? GRADIENT_ROWS : GRADIENT_DRAW);
+    }
+    return MUSTER_IN_PROGRESS;
+}
+
+/* Keep those of `samples` that a part of the plan holds. */
+static void keep_members(worker *self, const uint32_t *samples, uint64_t count)
+{
+    const muster_part *const *slots = self->slots.data;
+    for (uint64_t i = 0; i < count; i++) {
+        for (uint32_t slot = 0; slot < self->slots.count; slot++) {
+            uint32_t row = muster_part_find(slots[slot], samples[i]);
+            if (row != UINT32_MAX) {
+                batch_member *member = muster_vec_push(&self->members);
+                MUSTER_ASSERT(member != NULL); // make_room saw to it
+                *member = (batch_member){slot, row};
+                break; // parts are disjoint
+            }
+        }
+    }
+}
+
+static muster_status draw_piece(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    const muster_batch *batch = &self->setup.batch;
+    uint32_t samples[DRAW_GROUP];
+    uint64_t end = state->at + DRAW_SAMPLES;
+    end = end < batch->size ? end : batch->size;
+    while (state->at < end) {
+        uint64_t count = end - state->at;
+        count = count < DRAW_GROUP ? count : DRAW_GROUP;
+        muster_batch_draw(batch, self->base.job.step, state->at, count,
+                          samples);
+        keep_members(self, samples, count);
+        state->at += count;
+    }
+    if (end == batch->size) {
+        enter(self, GRADIENT_ROWS);
+    }
+    return MUSTER_IN_PROGRESS;
+}
+
+static muster_status run_model(worker *self, const muster_rows *rows)
+{
+    gradient_state *state = &self->gradient;
+    float *const *lanes = self->lanes.data;
+    muster_status status = self->model.ops->gradient(
+        self->model.self, state->theta, rows, self->gather.weights,
+        self->scratch, lanes[state->lane], &state->loss);
+    if (status != MUSTER_OK) {
+        return muster_error_set(
+            &self->base.error, status < 0 ? status : MUSTER_ERR_INPUT,
+            "step %" PRIu64 ": the model cannot take the "
+            "rows of its parts (%s)",
+            self->base.job.step,
+            status == MUSTER_ERR_INPUT ? "a label is not one of its classes"
+                                       : muster_status_text(status));
+    }
+    return MUSTER_IN_PROGRESS;
+}
+
+/* The lane is complete: its loss is its last coordinate. */
+static void finish_lane(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    float *const *lanes = self->lanes.data;
+    lanes[state->lane][self->model.dim] = (float)state->loss;
+    state->loss = 0;
+    state->at = 0;
+    state->slot = 0;
+    state->lane++;
+}
+
+/* Full batch: the next rows of the lane's next part, where they lie. */
+static muster_status part_rows_piece(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    const muster_encode_plan *plan = state->plan;
+    const muster_part *const *slots = self->slots.data;
+    while (state->slot < plan->part_count &&
+           (plan->parts[state->slot].lane != state->lane ||
+            state->at == slots[state->slot]->rows.count)) {
+        state->slot++;
+        state->at = 0;
+    }
+    if (state->slot == plan->part_count) {
+        finish_lane(self);
+        return MUSTER_IN_PROGRESS;
+    }
+    muster_rows rows = slots[state->slot]->rows;
+    uint32_t at = (uint32_t)state->at;
+    uint32_t left = rows.count - at;
+    rows.count = left < self->chunk_rows ? left : self->chunk_rows;
+    rows.labels += at;
+    if (rows.dense != NULL) {
+        rows.dense += at * rows.stride;
+    } else {
+        rows.offsets += at;
+    }
+    for (uint32_t r = 0; r < rows.count; r++) {
+        self->gather.weights[r] = (float)plan->parts[state->slot].weight;
+    }
+    state->at += rows.count;
+    return run_model(self, &rows);
+}
+
+/* Mini-batch: the lane's next members, collected. */
+static muster_status member_rows_piece(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    const muster_encode_plan *plan = state->plan;
+    const muster_part *const *slots = self->slots.data;
+    const batch_member *members = self->members.data;
+    self->gather.count = 0;
+    for (; state->at < self->members.count; state->at++) {
+        const batch_member *member = &members[state->at];
+        const muster_encode_plan_part *part = &plan->parts[member->slot];
+        if (part->lane == state->lane &&
+            !muster_job_gather_add(&self->gather, &slots[member->slot]->rows,
+                                   member->row, (float)part->weight)) {
+            break;
+        }
+    }
+    if (self->gather.count > 0) {
+        muster_rows rows =
+            muster_job_gather_view(&self->gather, self->setup.features);
+        return run_model(self, &rows);
+    }
+    finish_lane(self);
+    return MUSTER_IN_PROGRESS;
+}
+
+static muster_status rows_piece(worker *self)
+{
+    if (self->gradient.lane < self->gradient.plan->lane_count) {
+        return is_full_batch(self) ? part_rows_piece(self)
+                                   : member_rows_piece(self);
+    }
+    enter(self, GRADIENT_ENCODE);
+    return is_direct(self->gradient.plan) ? MUSTER_OK : MUSTER_IN_PROGRESS;
+}
+
+static muster_status encode_piece(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    const muster_encode_plan *plan = state->plan;
+    size_t dim = message_dim(self);
+    size_t floats = muster_encode_plan_message(plan, dim);
+    size_t begin = state->at;
+    size_t end =
+        floats - begin < ENCODE_FLOATS ? floats : begin + ENCODE_FLOATS;
+    muster_encode_plan_apply(plan, self->lanes.data, dim, begin, end,
+                             self->base.result.output->data);
+    state->at = end;
+    return end < floats ? MUSTER_IN_PROGRESS : MUSTER_OK;
+}
+
+muster_status muster_job_gradient_piece(worker *self)
+{
+    switch (self->gradient.phase) {
+    case GRADIENT_CLEAR:
+        return clear_piece(self);
+    case GRADIENT_DRAW:
+        return draw_piece(self);
+    case GRADIENT_ROWS:
+        return rows_piece(self);
+    case GRADIENT_ENCODE:
+        return encode_piece(self);
+    }
+    return MUSTER_OK;
+}

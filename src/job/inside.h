@@ -1,0 +1,235 @@
+/*
+ * job/inside.h -- what the files of this room share.
+ *
+ * An executor is one job at a time: `begin` checks the job's inputs, `piece`
+ * does some of it. Both return MUSTER_IN_PROGRESS while work is left, MUSTER_OK
+ * when the result stands, or a failure whose text is in executor->error.
+ */
+#ifndef MUSTER_JOB_INSIDE_H
+#define MUSTER_JOB_INSIDE_H
+
+#include <stdbool.h>
+
+#include "base/vec.h"
+#include "code/encode_plan.h"
+#include "data/batch.h"
+#include "data/dataset.h"
+#include "data/part.h"
+#include "job/executor.h"
+#include "model/model.h"
+#include "model/optim.h"
+#include "model/schedule.h"
+
+typedef struct executor_ops {
+    muster_status (*begin)(muster_executor *executor);
+    muster_status (*piece)(muster_executor *executor);
+    /* True when a job must not be cut off here: state is half changed. */
+    bool (*must_finish)(const muster_executor *executor);
+    void (*free)(muster_executor *executor);
+} executor_ops;
+
+struct muster_executor {
+    const executor_ops *ops;
+    muster_executor_alloc alloc;
+    bool is_busy;
+    muster_status status; // of the last begin or piece
+    muster_job job;
+    muster_job_result result;
+    muster_error error;
+};
+
+/* Fill in the shared fields. Also holds BLAS to one thread: threads are the
+ * runtime's, and sums must not depend on how many there are. */
+void muster_executor_init(muster_executor *executor, const executor_ops *ops,
+                          const muster_executor_alloc *alloc);
+
+/* The output blob of the job at hand: MUSTER_ERR_NO_MEMORY if there is none. */
+MUSTER_CHECKED muster_status
+muster_executor_make_output(muster_executor *executor, size_t bytes);
+
+/* Rows that a piece of gradient or evaluation takes: a function of the model
+ * and of how full its rows are, so the same everywhere. */
+uint32_t muster_executor_chunk_rows(const muster_model *model, double density);
+
+/* --- the job description -------------------------------------------------- */
+
+typedef struct job_setup {
+    char *model; // its spec, owned
+    muster_batch batch;
+    uint64_t samples;
+    uint64_t nonzeros; // stored entries of all rows
+    uint32_t features;
+    uint32_t classes;
+    uint32_t parts;
+    bool is_sparse; // rows are CSR
+} job_setup;
+
+MUSTER_CHECKED muster_status muster_job_setup_read(const muster_blob *blob,
+                                                   muster_error *error_out,
+                                                   job_setup *setup_out);
+muster_blob *muster_job_setup_write(const muster_config *config,
+                                    const muster_dataset_info *info,
+                                    uint32_t parts);
+
+/* The batch rule that the options ask for. */
+muster_batch muster_job_batch(const muster_config *config, uint64_t samples);
+
+/* --- the worker ------------------------------------------------------------ */
+
+/* A part that this worker holds, and its longest row when sparse. */
+typedef struct held_part {
+    muster_blob *blob;
+    muster_part part;
+    uint64_t row_entries_max;
+} held_part;
+
+/* What to encode under a plan. Two are kept: the next one is adopted while
+ * steps of the last still come. */
+typedef struct worker_plan {
+    uint32_t number;
+    muster_encode_plan *lanes; // NULL: none
+} worker_plan;
+
+#define WORKER_PLANS 2u
+
+/* A member of the batch: which of the plan's parts, which row of it. */
+typedef struct batch_member {
+    uint32_t slot;
+    uint32_t row;
+} batch_member;
+
+/* Rows collected for one call of the model. */
+typedef struct gathered {
+    uint32_t rows_max;
+    uint32_t count;
+    uint64_t entries_max; // sparse
+    float *dense;         // rows_max x features, or NULL
+    uint64_t *offsets;
+    uint32_t *columns;
+    float *values;
+    float *labels;
+    float *weights;
+} gathered;
+
+typedef enum gradient_phase {
+    GRADIENT_CLEAR,  // accumulators to zero
+    GRADIENT_DRAW,   // which of the batch are here
+    GRADIENT_ROWS,   // the model's gradient, lane after lane
+    GRADIENT_ENCODE, // lanes to message
+} gradient_phase;
+
+typedef struct gradient_state {
+    gradient_phase phase;
+    const muster_encode_plan *plan;
+    const float *theta;
+    uint64_t at;   // floats cleared or encoded, samples drawn, rows done
+    uint32_t lane; // being computed
+    uint32_t slot; // full batch: part being computed
+    double loss;   // of the lane so far
+} gradient_state;
+
+typedef struct worker {
+    muster_executor base;
+    bool is_set_up;
+    job_setup setup;
+    muster_model model;
+    uint32_t chunk_rows;
+    void *scratch;   // of the model, for chunk_rows rows
+    muster_vec held; // of held_part
+    worker_plan plans[WORKER_PLANS];
+    uint32_t newest;    // of plans
+    muster_vec slots;   // const muster_part *: the plan's parts, in its order
+    muster_vec members; // batch_member: of this step, lane by lane unsorted
+    muster_vec lanes;   // float *: accumulators; [0] may be the message itself
+    float *accumulators;
+    size_t accumulator_floats;
+    gathered gather;
+    uint64_t gather_entries_row; // the longest row it was made for
+    gradient_state gradient;
+} worker;
+
+held_part *muster_job_held_find(worker *self, uint32_t number);
+muster_status muster_job_gradient_begin(worker *self);
+muster_status muster_job_gradient_piece(worker *self);
+
+/* Room for rows_max rows; a sparse row may have up to entries_row. */
+MUSTER_CHECKED bool muster_job_gather_init(gathered *gather,
+                                           const job_setup *setup,
+                                           uint32_t rows_max,
+                                           uint64_t entries_row);
+void muster_job_gather_fini(gathered *gather);
+/* Copy a row in; false when there is no room left for it. */
+bool muster_job_gather_add(gathered *gather, const muster_rows *rows,
+                           uint32_t row, float weight);
+muster_rows muster_job_gather_view(const gathered *gather, uint32_t features);
+
+/* --- the coordinator ------------------------------------------------------ */
+
+/* One decode term, ready for linalg/combine.h. */
+typedef struct update_terms {
+    muster_vec rows;    // const float *: message blocks
+    muster_vec weights; // double
+    muster_vec squares; // double: of the used coordinates of each row
+} update_terms;
+
+typedef struct update_state {
+    update_terms terms;
+    size_t block_length;
+    uint32_t block;    // being decoded
+    size_t term_first; // of that block
+    size_t term_last;
+    size_t at;           // coordinate within the block, or of theta
+    double gradient_sq;  // squares of the decoded sum
+    double theta_sq;     // of the old theta, biases left out
+    double new_theta_sq; // of the new theta, all of it
+    bool is_optimising;
+} update_state;
+
+typedef struct evaluate_state {
+    const float *theta;
+    uint64_t at; // next row
+    bool is_test;
+    muster_model_tally train;
+    muster_model_tally test;
+} evaluate_state;
+
+typedef struct coordinator {
+    muster_executor base;
+    muster_blob *setup;
+    char *spec; // of the model
+    char *optim_spec;
+    muster_dataset *train;
+    muster_dataset *test; // or NULL
+    muster_dataset_info info;
+    uint32_t parts;
+    muster_model model;
+    muster_optim optim;
+    muster_schedule schedule;
+    muster_batch batch;
+    double lr;
+    double l2;
+    uint64_t steps;     // of the whole run
+    uint64_t step;      // done
+    muster_blob *theta; // newest
+    float *optim_state; // optim.slots * dim
+    float *gradient;    // dim + 1: what a step decodes
+    uint32_t chunk_rows;
+    void *scratch; // for chunk_rows rows
+    float *scores;
+    update_state update;
+    evaluate_state evaluate;
+    char *snapshot_folder; // NULL: none wanted
+} coordinator;
+
+/* The executor as what it must be: a coordinator's. */
+coordinator *muster_job_coordinator(muster_executor *executor);
+const coordinator *
+muster_job_coordinator_const(const muster_executor *executor);
+
+muster_status muster_job_update_begin(coordinator *self);
+muster_status muster_job_update_piece(coordinator *self);
+muster_status muster_job_evaluate_begin(coordinator *self);
+muster_status muster_job_evaluate_piece(coordinator *self);
+muster_status muster_job_snapshot(coordinator *self);
+
+#endif // MUSTER_JOB_INSIDE_H

@@ -1,0 +1,226 @@
+/*
+ * job/job_test.h -- a coordinator's and some workers' executors, driven by
+ * hand: what the roles do, without roles, network, threads or clocks.
+ */
+#ifndef MUSTER_JOB_JOB_TEST_H
+#define MUSTER_JOB_JOB_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "config/config.h"
+#include "job/executor.h"
+#include "muster/code.h"
+#include "wire/terms.h"
+
+#define BED_WORKERS_MAX 16u
+
+typedef struct testbed {
+    muster_config *config;
+    muster_code *code;
+    muster_code_info info;
+    muster_executor *coordinator;
+    muster_executor *workers[BED_WORKERS_MAX];
+    uint64_t step;
+    uint64_t pieces; // done so far, by all
+    muster_job_result last;
+} testbed;
+
+typedef struct bed_option {
+    const char *name;
+    const char *value;
+} bed_option;
+
+/* Run a job to its end and return its result. */
+static inline muster_job_result bed_run(testbed *bed, muster_executor *executor,
+                                        muster_job job)
+{
+    muster_job_result result;
+    muster_executor_begin(executor, &job);
+    while (muster_executor_piece(executor) == MUSTER_IN_PROGRESS) {
+        bed->pieces++;
+    }
+    muster_executor_end(executor, &result);
+    return result;
+}
+
+static inline muster_job_result
+bed_run_ok(testbed *bed, muster_executor *executor, muster_job job)
+{
+    muster_job_result result = bed_run(bed, executor, job);
+    if (result.status != MUSTER_OK) {
+        fail_msg("job %d: %s", (int)result.kind, result.text);
+    }
+    return result;
+}
+
+static inline muster_config *bed_config(const bed_option *options, size_t count)
+{
+    muster_config *config = NULL;
+    muster_error error = {MUSTER_OK, ""};
+    assert_int_equal(muster_config_create("train", &config), MUSTER_OK);
+    for (size_t i = 0; i < count; i++) {
+        if (muster_config_set(config, options[i].name, options[i].value,
+                              &error) != MUSTER_OK) {
+            fail_msg("%s", error.text);
+        }
+    }
+    if (muster_config_check(config, &error) != MUSTER_OK) {
+        fail_msg("%s", error.text);
+    }
+    return config;
+}
+
+/* The PLAN payload of a worker. */
+static inline muster_blob *bed_terms(const muster_code *code, uint32_t worker)
+{
+    const muster_code_encode_term *lent = NULL;
+    muster_code_info info = muster_code_describe(code);
+    muster_terms terms = {.gradient_blocks = info.gradient_blocks,
+                          .message_blocks = info.message_blocks};
+    assert_int_equal(
+        muster_code_encode_terms(code, worker, &lent, &terms.count), MUSTER_OK);
+    terms.terms = muster_mem_array(terms.count, sizeof(*lent));
+    memcpy(terms.terms, lent, terms.count * sizeof(*lent));
+    muster_blob *blob = muster_blob_create(muster_terms_bytes(terms.count));
+    muster_terms_write(&terms, blob->data);
+    muster_terms_fini(&terms);
+    return blob;
+}
+
+static inline void bed_start_worker(testbed *bed, uint32_t worker,
+                                    uint32_t plan)
+{
+    muster_executor *executor = bed->workers[worker];
+    const uint32_t *parts = NULL;
+    uint32_t count = 0;
+    bed_run_ok(
+        bed, executor,
+        (muster_job){.kind = MUSTER_JOB_SETUP,
+                     .input = muster_executor_setup_blob(bed->coordinator)});
+    bed_run_ok(bed, executor,
+               (muster_job){.kind = MUSTER_JOB_ADOPT,
+                            .plan = plan,
+                            .input = bed_terms(bed->code, worker)});
+    assert_int_equal(muster_code_parts(bed->code, worker, &parts, &count),
+                     MUSTER_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        muster_job_result part =
+            bed_run_ok(bed, bed->coordinator,
+                       (muster_job){.kind = MUSTER_JOB_PART, .part = parts[i]});
+        bed_run_ok(bed, executor,
+                   (muster_job){.kind = MUSTER_JOB_LOAD,
+                                .part = parts[i],
+                                .input = part.output});
+    }
+}
+
+static inline void bed_open(testbed *bed, const char *code, uint32_t workers,
+                            const bed_option *options, size_t count)
+{
+    muster_error error = {MUSTER_OK, ""};
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    opts.name = code;
+    opts.workers = workers;
+    *bed = (testbed){.config = bed_config(options, count)};
+    if (muster_code_create(&opts, &error, &bed->code) != MUSTER_OK) {
+        fail_msg("%s", error.text);
+    }
+    bed->info = muster_code_describe(bed->code);
+    if (muster_executor_create_coordinator(bed->config, bed->info.parts,
+                                           &muster_executor_heap, &error,
+                                           &bed->coordinator) != MUSTER_OK) {
+        fail_msg("%s", error.text);
+    }
+    for (uint32_t w = 0; w < workers; w++) {
+        assert_int_equal(muster_executor_create_worker(&muster_executor_heap,
+                                                       &bed->workers[w]),
+                         MUSTER_OK);
+        bed_start_worker(bed, w, 1);
+    }
+}
+
+static inline void bed_close(testbed *bed)
+{
+    for (uint32_t w = 0; w < bed->info.workers; w++) {
+        muster_executor_free(bed->workers[w]);
+    }
+    muster_executor_free(bed->coordinator);
+    muster_code_free(bed->code);
+    muster_config_free(bed->config);
+}
+
+static inline muster_decoding *
+bed_decoding(testbed *bed, const uint32_t *responders, uint32_t count)
+{
+    muster_code_decode_term *terms = muster_mem_array(
+        muster_code_decode_terms_max(bed->code), sizeof(*terms));
+    muster_code_fit fit;
+    size_t found = 0;
+    assert_int_equal(
+        muster_code_weights(bed->code, responders, count, terms, &found, &fit),
+        MUSTER_OK);
+    muster_decoding *decoding = muster_decoding_create((uint32_t)found);
+    decoding->gradient_blocks = bed->info.gradient_blocks;
+    decoding->message_blocks = bed->info.message_blocks;
+    decoding->fit = fit;
+    for (size_t i = 0; i < found; i++) {
+        decoding->terms[i] = terms[i];
+        uint32_t index = 0;
+        while (index < count && responders[index] != terms[i].worker) {
+            index++;
+        }
+        decoding->terms[i].worker = index;
+    }
+    muster_mem_free(terms);
+    return decoding;
+}
+
+/* The UPDATE job of one step, without worker `missing` (UINT32_MAX: none). */
+static inline muster_job bed_update_job(testbed *bed, uint32_t missing)
+{
+    uint32_t responders[BED_WORKERS_MAX] = {0};
+    uint32_t count = 0;
+    muster_job job = {.kind = MUSTER_JOB_UPDATE, .step = bed->step};
+    job.messages = muster_mem_array(bed->info.workers, sizeof(muster_blob *));
+    for (uint32_t w = 0; w < bed->info.workers; w++) {
+        if (w == missing) {
+            continue;
+        }
+        muster_job_result result =
+            bed_run_ok(bed, bed->workers[w],
+                       (muster_job){.kind = MUSTER_JOB_GRADIENT,
+                                    .plan = 1,
+                                    .step = bed->step,
+                                    .input = muster_executor_model_blob(
+                                        bed->coordinator)});
+        responders[count] = w;
+        job.messages[count++] = result.output;
+    }
+    job.message_count = count;
+    job.decoding = bed_decoding(bed, responders, count);
+    return job;
+}
+
+static inline void bed_step(testbed *bed, uint32_t missing)
+{
+    muster_blob_unref(bed->last.output);
+    bed->last = bed_run_ok(bed, bed->coordinator, bed_update_job(bed, missing));
+    muster_blob_unref(bed->last.output);
+    bed->last.output = NULL;
+    bed->step++;
+}
+
+static inline muster_job_result bed_evaluate(testbed *bed)
+{
+    return bed_run_ok(bed, bed->coordinator,
+                      (muster_job){.kind = MUSTER_JOB_EVALUATE});
+}
+
+#endif // MUSTER_JOB_JOB_TEST_H

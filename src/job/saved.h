@@ -1,0 +1,38 @@
+/*
+ * job/saved.h -- a trained model as a file, and back.
+ *
+ * model.safetensors holds the model's tensors by name, and as metadata what is
+ * needed to use them: `model` (the spec), `features`, `classes`, `kind`
+ * (regression, classes, binary) and `class_values` (what the data's files call
+ * the classes, in order).
+ *
+ *   Promise      read() refuses a file whose tensors are not exactly those of
+ *                the model that its metadata names, or are not finite.
+ *   Ownership    fini ends what read gave.
+ */
+#ifndef MUSTER_JOB_SAVED_H
+#define MUSTER_JOB_SAVED_H
+
+#include "model/model.h"
+#include "muster/status.h"
+
+typedef struct muster_saved {
+    muster_model model;
+    float *theta;        // model.dim
+    float *class_values; // model.classes
+} muster_saved;
+
+/* MUSTER_ERR_SYSTEM: it could not be written. */
+MUSTER_CHECKED muster_status muster_saved_write(const char *path,
+                                                const char *spec,
+                                                const muster_saved *saved,
+                                                muster_error *error_out);
+
+/* MUSTER_ERR_INPUT with what is wrong; else as muster_model_create(). */
+MUSTER_CHECKED muster_status muster_saved_read(const char *path,
+                                               muster_error *error_out,
+                                               muster_saved *saved_out);
+
+void muster_saved_fini(muster_saved *saved);
+
+#endif // MUSTER_JOB_SAVED_H

@@ -1,0 +1,196 @@
+/*
+ * What outlives a process: a run cut off and restored from its checkpoint ends
+ * with the very bits of one that was not; a saved model comes back as it was;
+ * files that are not what they should be are refused.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "job/saved.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "job/job_test.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define NOBODY       UINT32_MAX
+
+static char folder[] = "/tmp/muster-saved-XXXXXX";
+
+static const char *inside(const char *name, char path[128])
+{
+    (void)snprintf(path, 128, "%s/%s", folder, name);
+    return path;
+}
+
+static const bed_option options[] = {
+    {"data", "synthetic:samples=300,features=8,classes=3,seed=5"},
+    {"model", "mlp:hidden=6"},
+    {"batch", "32"},
+    {"optimizer", "adam"},
+    {"schedule", "cosine:warmup=3"},
+    {"steps", "20"},
+};
+
+static muster_blob *train(testbed *bed, uint64_t steps)
+{
+    while (bed->step < steps) {
+        bed_step(bed, NOBODY);
+    }
+    return muster_executor_model_blob(bed->coordinator);
+}
+
+static void a_restored_run_ends_with_the_same_bits(void **state)
+{
+    (void)state;
+    char path[128];
+    testbed whole;
+    bed_open(&whole, "uncoded", 3, options, COUNT(options));
+    muster_blob *expected = train(&whole, 20);
+
+    testbed first;
+    bed_open(&first, "uncoded", 3, options, COUNT(options));
+    assert_int_equal(muster_executor_snapshot_to(first.coordinator,
+                                                 inside("checkpoint", path)),
+                     MUSTER_OK);
+    muster_blob_unref(train(&first, 9));
+    muster_blob *role = muster_blob_create(5);
+    memcpy(role->data, "role!", 5);
+    bed_run_ok(&first, first.coordinator,
+               (muster_job){.kind = MUSTER_JOB_SNAPSHOT, .input = role});
+    bed_close(&first);
+
+    testbed second;
+    muster_error error = {MUSTER_OK, ""};
+    bed_open(&second, "uncoded", 3, options, COUNT(options));
+    muster_blob *back = NULL;
+    if (muster_executor_restore(second.coordinator, path, &error, &back) !=
+        MUSTER_OK) {
+        fail_msg("%s", error.text);
+    }
+    assert_int_equal(back->bytes, 5);
+    assert_memory_equal(back->data, "role!", 5);
+    second.step = muster_executor_describe(second.coordinator).step;
+    assert_int_equal(second.step, 9);
+    muster_blob *found = train(&second, 20);
+    assert_memory_equal(found->data, expected->data, expected->bytes);
+    muster_blob_unref(back);
+    muster_blob_unref(found);
+    muster_blob_unref(expected);
+    bed_close(&second);
+    bed_close(&whole);
+}
+
+static void a_checkpoint_of_another_job_is_refused(void **state)
+{
+    (void)state;
+    char path[128];
+    testbed bed;
+    bed_open(&bed, "uncoded", 1, options, COUNT(options));
+    assert_int_equal(
+        muster_executor_snapshot_to(bed.coordinator, inside("other", path)),
+        MUSTER_OK);
+    bed_run_ok(&bed, bed.coordinator,
+               (muster_job){.kind = MUSTER_JOB_SNAPSHOT});
+    bed_close(&bed);
+    static const bed_option changes[] = {
+        {"model", "mlp:hidden=7"},
+        {"optimizer", "sgd"},
+        {"batch", "31"},
+        {"seed", "2"},
+        {"data", "synthetic:samples=301,features=8,classes=3,seed=5"},
+    };
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        bed_option other[COUNT(options) + 1];
+        muster_error error = {MUSTER_OK, ""};
+        muster_blob *role = NULL;
+        memcpy(other, options, sizeof(options));
+        other[COUNT(options)] = changes[i];
+        bed_open(&bed, "uncoded", 1, other, COUNT(other));
+        assert_int_equal(
+            muster_executor_restore(bed.coordinator, path, &error, &role),
+            MUSTER_ERR_INPUT);
+        assert_non_null(strstr(error.text, "another job"));
+        assert_int_equal(muster_executor_restore(bed.coordinator,
+                                                 "/tmp/no-such-folder", &error,
+                                                 &role),
+                         MUSTER_ERR_INPUT);
+        bed_close(&bed);
+    }
+}
+
+static void a_snapshot_that_cannot_be_written_says_where(void **state)
+{
+    (void)state;
+    testbed bed;
+    bed_open(&bed, "uncoded", 1, options, COUNT(options));
+    assert_int_equal(
+        muster_executor_snapshot_to(bed.coordinator, "/proc/none/checkpoint"),
+        MUSTER_OK);
+    muster_job_result result = bed_run(
+        &bed, bed.coordinator, (muster_job){.kind = MUSTER_JOB_SNAPSHOT});
+    assert_int_equal(result.status, MUSTER_ERR_SYSTEM);
+    assert_non_null(strstr(result.text, "/proc/none"));
+    bed_close(&bed);
+}
+
+static void a_saved_model_comes_back_as_it_was(void **state)
+{
+    (void)state;
+    char path[128];
+    testbed bed;
+    muster_error error = {MUSTER_OK, ""};
+    bed_open(&bed, "uncoded", 2, options, COUNT(options));
+    muster_blob *theta = train(&bed, 5);
+    if (muster_executor_save_model(bed.coordinator,
+                                   inside("model.safetensors", path),
+                                   &error) != MUSTER_OK) {
+        fail_msg("%s", error.text);
+    }
+    muster_saved saved;
+    if (muster_saved_read(path, &error, &saved) != MUSTER_OK) {
+        fail_msg("%s", error.text);
+    }
+    assert_int_equal(saved.model.features, 8);
+    assert_int_equal(saved.model.classes, 3);
+    assert_int_equal(theta->bytes, saved.model.dim * sizeof(float));
+    assert_memory_equal(saved.theta, theta->data, theta->bytes);
+    for (uint32_t c = 0; c < 3; c++) {
+        assert_true(saved.class_values[c] == (float)c);
+    }
+    // The same weights under another model's name are not that model.
+    assert_int_equal(muster_saved_write(path, "softmax", &saved, &error),
+                     MUSTER_OK);
+    muster_saved other;
+    assert_int_equal(muster_saved_read(path, &error, &other), MUSTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, "tensors"));
+    assert_int_equal(muster_saved_read("/tmp/no-such-file", &error, &other),
+                     MUSTER_ERR_INPUT);
+    muster_saved_fini(&saved);
+    muster_blob_unref(theta);
+    bed_close(&bed);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) != NULL ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[160];
+    (void)snprintf(command, sizeof(command), "rm -r '%s'", folder);
+    return system(command); // NOLINT(cert-env33-c): a folder of our own
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_restored_run_ends_with_the_same_bits),
+        cmocka_unit_test(a_checkpoint_of_another_job_is_refused),
+        cmocka_unit_test(a_snapshot_that_cannot_be_written_says_where),
+        cmocka_unit_test(a_saved_model_comes_back_as_it_was),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,149 @@
+/*
+ * The job description that WELCOME carries: the run's options and the shape of
+ * the data, as JSON. A worker reads it from the network, so every number is
+ * checked before it sizes anything.
+ */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "config/config.h"
+#include "job/inside.h"
+
+muster_batch muster_job_batch(const muster_config *config, uint64_t samples)
+{
+    uint64_t size = muster_config_uint(config, MUSTER_OPT_BATCH);
+    return (muster_batch){
+        .seed = muster_config_uint(config, MUSTER_OPT_SEED),
+        .samples = samples,
+        .size = size != 0 ? size : samples,
+    };
+}
+
+static muster_blob *text_blob(const char *text)
+{
+    size_t length = strlen(text);
+    muster_blob *blob = muster_blob_create(length);
+    if (blob != NULL) {
+        memcpy(blob->data, text, length);
+    }
+    return blob;
+}
+
+muster_blob *muster_job_setup_write(const muster_config *config,
+                                    const muster_dataset_info *info,
+                                    uint32_t parts)
+{
+    char *options = muster_config_to_json(config);
+    if (options == NULL) {
+        return NULL;
+    }
+    muster_blob *blob = NULL;
+    json_t *object = json_pack(
+        "{s:o?, s:I, s:I, s:I, s:I, s:I, s:b}", "config",
+        json_loads(options, 0, NULL), "samples", (json_int_t)info->samples,
+        "features", (json_int_t)info->features, "classes",
+        (json_int_t)info->classes, "nonzeros", (json_int_t)info->nonzeros,
+        "parts", (json_int_t)parts, "sparse", (int)info->sparse);
+    char *text =
+        object != NULL
+            ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17))
+            : NULL;
+    if (text != NULL) {
+        blob = text_blob(text);
+    }
+    free(text);
+    json_decref(object);
+    muster_config_text_free(options);
+    return blob;
+}
+
+/* Member `key` as a whole number in least..most. */
+static bool read_number(const json_t *object, const char *key, uint64_t least,
+                        uint64_t most, uint64_t *number_out)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value) || json_integer_value(value) < 0) {
+        return false;
+    }
+    *number_out = (uint64_t)json_integer_value(value);
+    return *number_out >= least && *number_out <= most;
+}
+
+static muster_status read_shape(const json_t *object, muster_error *error_out,
+                                job_setup *setup)
+{
+    uint64_t features = 0;
+    uint64_t classes = 0;
+    uint64_t parts = 0;
+    if (!read_number(object, "samples", 1, UINT32_MAX, &setup->samples) ||
+        !read_number(object, "features", 1, INT32_MAX, &features) ||
+        !read_number(object, "classes", 0, INT32_MAX, &classes) ||
+        !read_number(object, "nonzeros", 0, INT64_MAX, &setup->nonzeros) ||
+        !read_number(object, "parts", 1, INT32_MAX, &parts) ||
+        !json_is_boolean(json_object_get(object, "sparse"))) {
+        return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
+                                "the job description lacks the shape of the "
+                                "data");
+    }
+    setup->features = (uint32_t)features;
+    setup->classes = (uint32_t)classes;
+    setup->parts = (uint32_t)parts;
+    setup->is_sparse = json_is_true(json_object_get(object, "sparse"));
+    return MUSTER_OK;
+}
+
+static muster_status read_options(const json_t *object, muster_error *error_out,
+                                  job_setup *setup)
+{
+    char *text = json_dumps(json_object_get(object, "config"),
+                            JSON_COMPACT | JSON_REAL_PRECISION(17));
+    if (text == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
+                                "the job description has no options");
+    }
+    muster_config *config = NULL;
+    muster_status status = muster_config_from_json(text, error_out, &config);
+    free(text);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
+    setup->batch = muster_job_batch(config, setup->samples);
+    setup->model = model != NULL ? muster_mem_string(model) : NULL;
+    muster_config_free(config);
+    if (setup->model == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
+                                "the job description names no model");
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_job_setup_read(const muster_blob *blob,
+                                    muster_error *error_out,
+                                    job_setup *setup_out)
+{
+    json_error_t problem;
+    job_setup setup = {.model = NULL};
+    if (blob == NULL || blob->data == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
+                                "there is no job description");
+    }
+    json_t *object = json_loadb(blob->data, blob->bytes, 0, &problem);
+    if (object == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
+                                "the job description is not JSON: %s",
+                                problem.text);
+    }
+    muster_status status = read_shape(object, error_out, &setup);
+    if (status == MUSTER_OK) {
+        status = read_options(object, error_out, &setup);
+    }
+    json_decref(object);
+    if (status == MUSTER_OK) {
+        *setup_out = setup;
+    }
+    return status;
+}

@@ -1,0 +1,246 @@
+/*
+ * linalg_test.c -- the kernels against their slow twins: weighted sums in long
+ * double one number at a time, pseudo-inverses by the four Penrose conditions,
+ * solves by multiplying back.
+ */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "linalg/combine.h"
+#include "linalg/dense.h"
+
+static float slow_combine(const float *const *rows, const double *weights,
+                          uint32_t count, size_t t)
+{
+    long double sum = 0.0L;
+    for (uint32_t i = 0; i < count; i++) {
+        sum += (long double)weights[i] * (long double)rows[i][t];
+    }
+    return (float)sum;
+}
+
+static void check_combine(uint32_t count, size_t length)
+{
+    muster_rng rng = muster_rng_make(7, count);
+    float *memory = muster_mem_array(count * length + 1, sizeof(float));
+    float *out = muster_mem_array(length + 1, sizeof(float));
+    const float *rows[200];
+    double weights[200];
+    assert_non_null(memory);
+    assert_non_null(out);
+    for (uint32_t i = 0; i < count; i++) {
+        rows[i] = memory + i * length;
+        weights[i] = muster_rng_normal(&rng);
+        for (size_t t = 0; t < length; t++) {
+            memory[i * length + t] = (float)muster_rng_normal(&rng);
+        }
+    }
+    out[length] = 42.0f;
+    size_t half = length / 3;
+    muster_combine(rows, weights, count, half, length, out);
+    muster_combine(rows, weights, count, 0, half, out);
+    for (size_t t = 0; t < length; t++) {
+        float want = slow_combine(rows, weights, count, t);
+        assert_true(fabsf(out[t] - want) <= FLT_EPSILON * fabsf(want) + 1e-30f);
+    }
+    assert_true(out[length] == 42.0f);
+    muster_mem_free(out);
+    muster_mem_free(memory);
+}
+
+static void combine_equals_its_slow_twin(void **state)
+{
+    (void)state;
+    static const uint32_t counts[] = {0, 1, 2,  3,   4,   5,
+                                      7, 8, 64, 127, 129, 200};
+    static const size_t lengths[] = {0, 1, 3, 255, 256, 257, 1000};
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
+            check_combine(counts[c], lengths[l]);
+        }
+    }
+}
+
+static void a_range_split_changes_no_bit(void **state)
+{
+    (void)state;
+    enum { LENGTH = 700 };
+    static float row[3][LENGTH];
+    static float whole[LENGTH];
+    static float pieces[LENGTH];
+    muster_rng rng = muster_rng_make(3, 1);
+    const float *rows[3] = {row[0], row[1], row[2]};
+    double weights[3] = {0.1, -3.7, 1e-3};
+    for (size_t t = 0; t < LENGTH; t++) {
+        for (int i = 0; i < 3; i++) {
+            row[i][t] = (float)muster_rng_normal(&rng);
+        }
+    }
+    muster_combine(rows, weights, 3, 0, LENGTH, whole);
+    for (size_t at = 0; at < LENGTH; at += 37) {
+        size_t end = at + 37 < LENGTH ? at + 37 : LENGTH;
+        muster_combine(rows, weights, 3, at, end, pieces);
+    }
+    assert_memory_equal(whole, pieces, sizeof(whole));
+}
+
+static void multiply(const double *a, const double *b, uint32_t rows,
+                     uint32_t inner, uint32_t cols, double *out)
+{
+    for (uint32_t i = 0; i < rows; i++) {
+        for (uint32_t j = 0; j < cols; j++) {
+            long double sum = 0.0L;
+            for (uint32_t k = 0; k < inner; k++) {
+                sum += (long double)a[i * inner + k] * b[k * cols + j];
+            }
+            out[i * cols + j] = (double)sum;
+        }
+    }
+}
+
+/* x = pinv(a) iff a x a = a, x a x = x, and a x, x a are symmetric. */
+static void check_penrose(const double *a, uint32_t rows, uint32_t cols)
+{
+    enum { MOST = 70 * 70 };
+    static double x[MOST], ax[MOST], xa[MOST], axa[MOST], xax[MOST];
+    muster_dense_shape shape;
+    assert_int_equal(muster_dense_pinv(a, rows, cols, x, &shape), MUSTER_OK);
+    multiply(a, x, rows, cols, rows, ax);
+    multiply(x, a, cols, rows, cols, xa);
+    multiply(ax, a, rows, rows, cols, axa);
+    multiply(xa, x, cols, cols, rows, xax);
+    double scale = 1e-13 * fmin(shape.condition, 1e11) * (double)(rows + cols);
+    for (uint32_t i = 0; i < rows * cols; i++) {
+        assert_true(fabs(axa[i] - a[i]) < scale);
+    }
+    for (uint32_t i = 0; i < rows * cols; i++) {
+        assert_true(fabs(xax[i] - x[i]) < scale * (1.0 + fabs(x[i])));
+    }
+    for (uint32_t i = 0; i < rows; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            assert_true(fabs(ax[i * rows + j] - ax[j * rows + i]) < scale);
+        }
+    }
+}
+
+static void pinv_meets_the_penrose_conditions(void **state)
+{
+    (void)state;
+    static double a[70 * 70];
+    static const uint32_t shapes[][2] = {{1, 1},   {1, 5},   {5, 1},   {4, 4},
+                                         {9, 3},   {3, 9},   {20, 20}, {33, 33},
+                                         {50, 40}, {40, 50}, {70, 33}};
+    muster_rng rng = muster_rng_make(11, 0);
+    for (size_t c = 0; c < sizeof(shapes) / sizeof(shapes[0]); c++) {
+        uint32_t count = shapes[c][0] * shapes[c][1];
+        for (uint32_t i = 0; i < count; i++) {
+            a[i] = muster_rng_normal(&rng);
+        }
+        check_penrose(a, shapes[c][0], shapes[c][1]);
+    }
+    // Rank one, on both routes.
+    for (uint32_t size = 3; size <= 40; size += 37) {
+        for (uint32_t i = 0; i < size * size; i++) {
+            uint32_t row = i / size;
+            a[i] = (1.0 + row) * (2.0 + i % size);
+        }
+        muster_dense_shape shape;
+        assert_int_equal(muster_dense_measure(a, size, size, &shape),
+                         MUSTER_OK);
+        assert_int_equal(shape.rank, 1);
+    }
+}
+
+static void conditions_are_the_known_ones(void **state)
+{
+    (void)state;
+    double parity[6] = {1, 0, 1, 0, 1, 1}; // [3,2] parity generator
+    muster_dense_shape shape;
+    double diagonal[4] = {3, 0, 0, 0.5};
+    assert_int_equal(muster_dense_measure(diagonal, 2, 2, &shape), MUSTER_OK);
+    assert_true(fabs(shape.condition - 6.0) < 1e-12);
+    double pair[4] = {parity[0], parity[2], parity[3], parity[5]};
+    assert_int_equal(muster_dense_measure(pair, 2, 2, &shape), MUSTER_OK);
+    assert_true(fabs(shape.condition - 2.6180339887) < 1e-9);
+    double zero[4] = {1, 1, 1, 1};
+    assert_int_equal(muster_dense_measure(zero, 2, 2, &shape), MUSTER_OK);
+    assert_int_equal(shape.rank, 1);
+    assert_true(shape.condition > 1e15);
+}
+
+static void solves_multiply_back(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    static double a[N * N], lu[N * N], b[N * 2], x[N * 2], back[N * 2];
+    muster_rng rng = muster_rng_make(5, 5);
+    for (uint32_t n = 1; n <= N; n += 13) {
+        for (uint32_t i = 0; i < n * n; i++) {
+            a[i] = muster_rng_normal(&rng);
+        }
+        a[0] = 0.0; // asks for a pivot
+        if (n == 1) {
+            a[0] = 2.0;
+        }
+        for (uint32_t i = 0; i < 2 * n; i++) {
+            b[i] = muster_rng_normal(&rng);
+        }
+        memcpy(lu, a, sizeof(a));
+        memcpy(x, b, sizeof(b));
+        assert_int_equal(muster_dense_solve(lu, n, x, 2), MUSTER_OK);
+        multiply(a, x, n, n, 2, back);
+        for (uint32_t i = 0; i < 2 * n; i++) {
+            assert_true(fabs(back[i] - b[i]) < 1e-9);
+        }
+    }
+    double singular[4] = {1, 2, 2, 4};
+    double rhs[2] = {1, 1};
+    assert_int_equal(muster_dense_solve(singular, 2, rhs, 1),
+                     MUSTER_ERR_INVALID);
+}
+
+static void bad_entries_and_lost_memory_are_reported(void **state)
+{
+    (void)state;
+    static double a[40 * 40], x[40 * 40];
+    for (uint32_t i = 0; i < 40 * 40; i++) {
+        a[i] = i % 41 == 0 ? 1.0 : 0.0;
+    }
+    int failures = 0;
+    for (uint64_t allowed = 0; allowed < 20; allowed++) {
+        muster_mem_fail_after(allowed);
+        muster_status status = muster_dense_pinv(a, 40, 40, x, NULL);
+        muster_mem_fail_after(UINT64_MAX);
+        if (status == MUSTER_OK) {
+            break;
+        }
+        assert_int_equal(status, MUSTER_ERR_NO_MEMORY);
+        failures++;
+    }
+    assert_int_equal(failures, 3);
+    a[5] = NAN;
+    assert_int_equal(muster_dense_pinv(a, 40, 40, x, NULL), MUSTER_ERR_INVALID);
+    assert_int_equal(muster_dense_solve(a, 40, x, 1), MUSTER_ERR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(combine_equals_its_slow_twin),
+        cmocka_unit_test(a_range_split_changes_no_bit),
+        cmocka_unit_test(pinv_meets_the_penrose_conditions),
+        cmocka_unit_test(conditions_are_the_known_ones),
+        cmocka_unit_test(solves_multiply_back),
+        cmocka_unit_test(bad_entries_and_lost_memory_are_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+/*
+ * Losses. Labels are checked in one pass before anything is written; then each
+ * row is done in float, and the loss is summed in double.
+ */
+#include "model/loss.h"
+
+#include <math.h>
+
+static uint32_t label_class(float label)
+{
+    return label > 0 ? (uint32_t)label : 0;
+}
+
+static float label_sign(float label)
+{
+    return label > 0 ? 1.0f : -1.0f;
+}
+
+/* Class labels are whole and below `classes`; -1 stands for 0 when there are
+ * two. Targets need only be numbers. */
+static muster_status check_labels(const muster_loss_rows *rows)
+{
+    if (rows->labels == NULL) {
+        return MUSTER_ERR_INPUT;
+    }
+    if (rows->kind == MUSTER_MODEL_REGRESSION) {
+        return MUSTER_OK;
+    }
+    uint32_t classes = rows->kind == MUSTER_MODEL_BINARY ? 2 : rows->outputs;
+    float least = classes == 2 ? -1.0f : 0.0f;
+    for (uint32_t r = 0; r < rows->count; r++) {
+        float label = rows->labels[r];
+        if (!(label >= least && label < (float)classes) ||
+            floorf(label) != label) {
+            return MUSTER_ERR_INPUT;
+        }
+    }
+    return MUSTER_OK;
+}
+
+/* log(1 + exp(-m)) for a margin m, without overflow. */
+static float log1p_exp_minus(float margin)
+{
+    return margin > 0 ? log1pf(expf(-margin)) : log1pf(expf(margin)) - margin;
+}
+
+/* 1 / (1 + exp(m)). */
+static float sigmoid_minus(float margin)
+{
+    if (margin > 0) {
+        float e = expf(-margin);
+        return e / (1 + e);
+    }
+    return 1 / (1 + expf(margin));
+}
+
+static float largest(const float *scores, uint32_t count)
+{
+    float most = scores[0];
+    for (uint32_t c = 1; c < count; c++) {
+        most = scores[c] > most ? scores[c] : most;
+    }
+    return most;
+}
+
+static double softmax_loss(const float *z, uint32_t classes, uint32_t label)
+{
+    float most = largest(z, classes);
+    float sum = 0;
+    for (uint32_t c = 0; c < classes; c++) {
+        sum += expf(z[c] - most);
+    }
+    return (double)(logf(sum) - (z[label] - most));
+}
+
+static double softmax_slopes(float *z, uint32_t classes, uint32_t label,
+                             float weight)
+{
+    float most = largest(z, classes);
+    float chosen = z[label] - most;
+    float sum = 0;
+    for (uint32_t c = 0; c < classes; c++) {
+        z[c] = expf(z[c] - most);
+        sum += z[c];
+    }
+    float scale = weight / sum;
+    for (uint32_t c = 0; c < classes; c++) {
+        z[c] *= scale;
+    }
+    z[label] -= weight;
+    return (double)(logf(sum) - chosen);
+}
+
+static double row_loss(muster_model_kind kind, uint32_t outputs, const float *z,
+                       float label)
+{
+    if (kind == MUSTER_MODEL_CLASSES) {
+        return softmax_loss(z, outputs, label_class(label));
+    }
+    if (kind == MUSTER_MODEL_BINARY) {
+        return (double)log1p_exp_minus(label_sign(label) * z[0]);
+    }
+    double miss = (double)z[0] - (double)label;
+    return miss * miss / 2;
+}
+
+static double row_slopes(muster_model_kind kind, uint32_t outputs, float *z,
+                         float label, float weight)
+{
+    if (kind == MUSTER_MODEL_CLASSES) {
+        return softmax_slopes(z, outputs, label_class(label), weight);
+    }
+    double loss = row_loss(kind, outputs, z, label);
+    if (kind == MUSTER_MODEL_BINARY) {
+        float sign = label_sign(label);
+        z[0] = -weight * sign * sigmoid_minus(sign * z[0]);
+    } else {
+        z[0] = weight * (z[0] - label);
+    }
+    return loss;
+}
+
+muster_status muster_loss_sum(const muster_loss_rows *rows, const float *scores,
+                              double *loss)
+{
+    muster_status status = check_labels(rows);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    double sum = 0;
+    for (uint32_t r = 0; r < rows->count; r++) {
+        double weight = rows->weights != NULL ? (double)rows->weights[r] : 1;
+        sum += weight * row_loss(rows->kind, rows->outputs,
+                                 scores + (size_t)r * rows->outputs,
+                                 rows->labels[r]);
+    }
+    *loss += sum;
+    return MUSTER_OK;
+}
+
+muster_status muster_loss_slopes(const muster_loss_rows *rows, float *scores,
+                                 double *loss)
+{
+    muster_status status = check_labels(rows);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    double sum = 0;
+    for (uint32_t r = 0; r < rows->count; r++) {
+        float weight = rows->weights != NULL ? rows->weights[r] : 1.0f;
+        sum += (double)weight * row_slopes(rows->kind, rows->outputs,
+                                           scores + (size_t)r * rows->outputs,
+                                           rows->labels[r], weight);
+    }
+    *loss += sum;
+    return MUSTER_OK;
+}
+
+uint32_t muster_loss_class(muster_model_kind kind, uint32_t outputs,
+                           const float *scores)
+{
+    if (kind != MUSTER_MODEL_CLASSES) {
+        return scores[0] > 0;
+    }
+    uint32_t best = 0;
+    for (uint32_t c = 1; c < outputs; c++) {
+        if (scores[c] > scores[best]) {
+            best = c;
+        }
+    }
+    return best;
+}
+
+uint32_t muster_loss_correct(const muster_loss_rows *rows, const float *scores)
+{
+    uint32_t right = 0;
+    if (rows->kind == MUSTER_MODEL_REGRESSION) {
+        return 0;
+    }
+    for (uint32_t r = 0; r < rows->count; r++) {
+        const float *z = scores + (size_t)r * rows->outputs;
+        uint32_t class = muster_loss_class(rows->kind, rows->outputs, z);
+        float label = rows->labels[r] > 0 ? rows->labels[r] : 0;
+        float score = rows->kind == MUSTER_MODEL_CLASSES ? z[class] : z[0];
+        right += !isnan(score) && (float)class == label;
+    }
+    return right;
+}

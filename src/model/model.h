@@ -1,0 +1,84 @@
+/*
+ * model/model.h -- find a model by name, or load a user's own, and use it.
+ *
+ *   muster_model model;
+ *   muster_model_create("mlp:hidden=256", 784, 10, &error, &model);
+ *   model.ops->gradient(model.self, theta, &rows, weights, ..);
+ *   muster_model_free(&model);
+ *
+ * A spec is NAME or NAME:OPTIONS; NAME is linear, logistic, softmax, mlp, or
+ * the path of a shared object that ends in .so (./mine.so:delta=0.5). What a
+ * shared object offers is checked before use: its abi, that no function is
+ * missing, that its tensors cover theta exactly once.
+ *
+ *   Lifecycle    create fills the caller's struct; free ends it. A struct of
+ *                zeros may be freed.
+ *   Threads      A model does not change after create.
+ */
+#ifndef MUSTER_MODEL_MODEL_H
+#define MUSTER_MODEL_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster/model.h"
+#include "muster/status.h"
+
+typedef struct muster_model {
+    const muster_model_ops *ops;
+    void *self;    // the first argument of the ops
+    void *library; // dlopen's handle; NULL for a built-in model
+    muster_model_kind kind;
+    uint32_t features;
+    uint32_t classes;
+    uint32_t outputs;
+    size_t dim;
+    uint32_t tensor_count;
+    muster_model_tensor *tensors; // owned
+} muster_model;
+
+/*
+ * MUSTER_ERR_INVALID  no such name, or options it does not take, or data it
+ *                     cannot serve (logistic on ten classes)
+ * MUSTER_ERR_INPUT    the shared object cannot be loaded or breaks the
+ *                     contract of muster/model.h; the text names the file
+ * MUSTER_ERR_NO_MEMORY
+ */
+MUSTER_CHECKED muster_status muster_model_create(const char *spec,
+                                                 uint32_t features,
+                                                 uint32_t classes,
+                                                 muster_error *error_out,
+                                                 muster_model *model_out);
+void muster_model_free(muster_model *model);
+
+/* The built-in model of that name, or NULL. */
+const muster_model_ops *muster_model_find(const char *name, size_t length);
+
+/* What evaluate() adds up. */
+typedef struct muster_model_tally {
+    double loss;    // sum of the rows' losses
+    uint64_t right; // rows classed right
+    uint64_t rows;
+} muster_model_tally;
+
+/* Scratch for evaluate(), for at most rows_max rows at a time. */
+size_t muster_model_evaluate_bytes(const muster_model *model,
+                                   uint32_t rows_max);
+
+/*
+ * Scores (count x outputs) of some rows and, where they have labels, their
+ * losses and hits added to *tally. MUSTER_ERR_INPUT: a label that is not one
+ * of the model's classes. A user's model gives its loss with its gradient only, which is then thrown
+ * away: three times the work of a built-in one.
+ */
+MUSTER_CHECKED muster_status muster_model_evaluate(
+    const muster_model *model, const float *theta, const muster_rows *rows,
+    void *scratch, float *scores_out, muster_model_tally *tally);
+
+/* Add `l2` theta to the gradient in begin..end-1, biases left out; returns
+ * the sum of the squares of the theta it used. */
+double muster_model_add_l2(const muster_model *model, double l2,
+                           const float *theta, float *gradient, size_t begin,
+                           size_t end);
+
+#endif // MUSTER_MODEL_MODEL_H

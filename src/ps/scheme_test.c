@@ -1,0 +1,311 @@
+/*
+ * scheme_test.c -- each scheme against the definition of its level.
+ *
+ * Rows are "here" by a rule of the test, which also records what was asked for.
+ * L1: chi-square of single samples and of neighbouring pairs. L2: every sample
+ * has the target's distribution at each position of a group, each draw is used
+ * exactly U times within its window. L3: a handle's samples are a permutation
+ * of what L2 gives, those here come first, and long-run frequencies pass the
+ * chi-square. L4: only rows that are here.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "ps/scheme.h"
+
+enum { KEYS = 20, HANDLE = 100 };
+
+typedef struct place {
+    uint32_t here_below; // rows 0..here_below-1 are here
+    size_t brought;
+} place;
+
+static bool is_here(void *context, uint32_t key)
+{
+    const place *p = context;
+    return key < p->here_below;
+}
+
+static void bring(void *context, const uint32_t *keys, size_t count)
+{
+    place *p = context;
+    (void)keys;
+    p->brought += count;
+}
+
+static double target_p(uint32_t key)
+{
+    double sum = 0;
+    for (int k = 1; k <= KEYS; k++) {
+        sum += 1.0 / k;
+    }
+    return 1.0 / (key + 1) / sum;
+}
+
+static muster_target *make_target(void)
+{
+    double weights[KEYS];
+    muster_target *target = NULL;
+    for (int k = 0; k < KEYS; k++) {
+        weights[k] = 1.0 / (k + 1);
+    }
+    assert_int_equal(muster_target_create(MUSTER_PS_TARGET_WEIGHTS, 0, KEYS,
+                                          weights, &target),
+                     MUSTER_OK);
+    return target;
+}
+
+static muster_sampler *make_sampler(const muster_target *target,
+                                    uint32_t scheme, place *p, uint64_t seed)
+{
+    muster_sampler_opts opts = {
+        .scheme = scheme, .reuse = 4, .group = 25, .seed = seed, .stream = 1};
+    muster_nearby nearby = {.here = is_here, .bring = bring, .context = p};
+    muster_sampler *sampler = NULL;
+    assert_int_equal(muster_sampler_create(target, &opts, &nearby, &sampler),
+                     MUSTER_OK);
+    return sampler;
+}
+
+static void take(muster_sampler *sampler, uint32_t *keys, size_t count)
+{
+    uint32_t handle;
+    assert_int_equal(muster_sampler_prepare(sampler, count, &handle),
+                     MUSTER_OK);
+    assert_int_equal(muster_sampler_pull(sampler, handle, count, keys),
+                     MUSTER_OK);
+}
+
+static double chi_square(const uint64_t *counts, double total)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < KEYS; k++) {
+        double off = (double)counts[k] - target_p(k) * total;
+        sum += off * off / (target_p(k) * total);
+    }
+    return sum;
+}
+
+static void independent_samples_and_their_pairs_fit_the_target(void **state)
+{
+    (void)state;
+    place p = {0};
+    muster_target *target = make_target();
+    muster_sampler *sampler =
+        make_sampler(target, MUSTER_PS_INDEPENDENT, &p, 1);
+    enum { ROUNDS = 2000 };
+    uint64_t counts[KEYS] = {0};
+    static uint64_t pairs[KEYS][KEYS];
+    uint32_t keys[HANDLE];
+    for (int r = 0; r < ROUNDS; r++) {
+        take(sampler, keys, HANDLE);
+        for (int i = 0; i < HANDLE; i++) {
+            counts[keys[i]]++;
+            if (i % 2 == 1) {
+                pairs[keys[i - 1]][keys[i]]++;
+            }
+        }
+    }
+    assert_int_equal(p.brought, ROUNDS * HANDLE);
+    assert_true(chi_square(counts, ROUNDS * HANDLE) < 65); // 19 d.o.f.
+    double sum = 0;
+    for (uint32_t a = 0; a < KEYS; a++) {
+        for (uint32_t b = 0; b < KEYS; b++) {
+            double expected = target_p(a) * target_p(b) * ROUNDS * HANDLE / 2;
+            double off = (double)pairs[a][b] - expected;
+            sum += off * off / expected;
+        }
+    }
+    assert_true(sum < 550); // 399 d.o.f.
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
+static void reused_draws_occur_exactly_u_times_in_their_window(void **state)
+{
+    (void)state;
+    place p = {0};
+    muster_target *target = make_target();
+    muster_sampler *sampler = make_sampler(target, MUSTER_PS_REUSE, &p, 2);
+    for (int window = 0; window < 50; window++) {
+        uint32_t keys[HANDLE]; // group 25 times reuse 4
+        uint32_t first[KEYS] = {0};
+        uint32_t all[KEYS] = {0};
+        take(sampler, keys, HANDLE);
+        for (int i = 0; i < HANDLE; i++) {
+            first[keys[i]] += i < 25;
+            all[keys[i]]++;
+        }
+        for (int k = 0; k < KEYS; k++) {
+            assert_int_equal(all[k], 4 * first[k]);
+        }
+    }
+    assert_int_equal(p.brought, 50 * 25);
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
+static void every_position_of_a_reuse_window_has_the_target(void **state)
+{
+    (void)state;
+    muster_target *target = make_target();
+    static uint64_t counts[4][KEYS]; // positions 0, 30, 60, 99
+    static const int positions[4] = {0, 30, 60, 99};
+    enum { RUNS = 20000 };
+    place p = {0};
+    muster_sampler *sampler = make_sampler(target, MUSTER_PS_REUSE, &p, 3);
+    for (int r = 0; r < RUNS; r++) {
+        uint32_t keys[HANDLE];
+        take(sampler, keys, HANDLE);
+        for (int i = 0; i < 4; i++) {
+            counts[i][keys[positions[i]]]++;
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_true(chi_square(counts[i], RUNS) < 65);
+    }
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
+static void postponing_permutes_a_handle_and_puts_off_once(void **state)
+{
+    (void)state;
+    muster_target *target = make_target();
+    place half = {.here_below = 3};
+    place none = {0};
+    muster_sampler *reuse = make_sampler(target, MUSTER_PS_REUSE, &none, 4);
+    muster_sampler *later = make_sampler(target, MUSTER_PS_POSTPONE, &half, 4);
+    enum { RUNS = 2000 };
+    uint64_t counts[KEYS] = {0};
+    size_t early_here[2] = {0};
+    for (int r = 0; r < RUNS; r++) {
+        uint32_t keys[2][HANDLE];
+        int balance[KEYS] = {0};
+        take(reuse, keys[0], HANDLE);
+        take(later, keys[1], HANDLE);
+        for (int i = 0; i < HANDLE; i++) {
+            balance[keys[0][i]]++;
+            balance[keys[1][i]]--;
+            counts[keys[1][i]]++;
+            for (int s = 0; s < 2; s++) {
+                early_here[s] += i < HANDLE / 2 && keys[s][i] < 3;
+            }
+        }
+        for (int k = 0; k < KEYS; k++) {
+            assert_int_equal(balance[k], 0);
+        }
+    }
+    assert_true(early_here[1] > early_here[0] * 11 / 10);
+    // Draws are used four times, which multiplies the statistic by four.
+    assert_true(chi_square(counts, RUNS * HANDLE) < 4 * 65);
+    muster_sampler_free(reuse);
+    muster_sampler_free(later);
+    muster_target_free(target);
+}
+
+static void local_samples_are_always_here(void **state)
+{
+    (void)state;
+    muster_target *target = make_target();
+    place p = {.here_below = 2};
+    muster_sampler *sampler = make_sampler(target, MUSTER_PS_LOCAL, &p, 5);
+    uint64_t counts[KEYS] = {0};
+    for (int r = 0; r < 200; r++) {
+        uint32_t keys[HANDLE];
+        take(sampler, keys, HANDLE);
+        for (int i = 0; i < HANDLE; i++) {
+            assert_true(keys[i] < 2);
+            counts[keys[i]]++;
+        }
+    }
+    assert_true(counts[0] > 0 && counts[1] > 0);
+    assert_int_equal(p.brought, 0);
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
+static void repurposed_samples_are_keys_lately_accessed(void **state)
+{
+    (void)state;
+    muster_target *target = make_target();
+    place p = {.here_below = KEYS};
+    muster_sampler *sampler = make_sampler(target, MUSTER_PS_REPURPOSE, &p, 6);
+    muster_sampler_note(sampler, 3);
+    muster_sampler_note(sampler, 7);
+    muster_sampler_note(sampler, KEYS); // out of range: ignored
+    uint64_t counts[KEYS] = {0};
+    uint32_t keys[HANDLE];
+    take(sampler, keys, HANDLE);
+    for (int i = 0; i < HANDLE; i++) {
+        assert_true(keys[i] == 3 || keys[i] == 7);
+        counts[keys[i]]++;
+    }
+    assert_true(counts[3] > 20 && counts[7] > 20);
+    p.here_below = 3; // what was accessed has left: local sampling instead
+    take(sampler, keys, HANDLE);
+    for (int i = 0; i < HANDLE; i++) {
+        assert_true(keys[i] < 3);
+    }
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
+static void handles_are_bounded_and_checked(void **state)
+{
+    (void)state;
+    muster_target *target = make_target();
+    place p = {0};
+    muster_sampler *sampler =
+        make_sampler(target, MUSTER_PS_INDEPENDENT, &p, 7);
+    uint32_t handles[MUSTER_PS_SAMPLE_HANDLES_MAX];
+    uint32_t keys[8];
+    for (uint32_t i = 0; i < MUSTER_PS_SAMPLE_HANDLES_MAX; i++) {
+        assert_int_equal(muster_sampler_prepare(sampler, 4, &handles[i]),
+                         MUSTER_OK);
+    }
+    uint32_t more;
+    assert_int_equal(muster_sampler_prepare(sampler, 4, &more),
+                     MUSTER_ERR_AGAIN);
+    assert_int_equal(muster_sampler_pull(sampler, handles[0], 5, keys),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(muster_sampler_pull(sampler, handles[0], 4, keys),
+                     MUSTER_OK);
+    assert_int_equal(muster_sampler_pull(sampler, handles[0], 1, keys),
+                     MUSTER_ERR_INVALID);
+    for (uint32_t i = 1; i < MUSTER_PS_SAMPLE_HANDLES_MAX; i++) {
+        assert_int_equal(muster_sampler_finish(sampler, handles[i]), MUSTER_OK);
+        assert_int_equal(muster_sampler_finish(sampler, handles[i]),
+                         MUSTER_ERR_INVALID);
+    }
+    assert_int_equal(
+        muster_sampler_prepare(sampler, MUSTER_PS_SAMPLES_MAX + 1, &more),
+        MUSTER_ERR_AGAIN);
+    assert_int_equal(
+        muster_sampler_prepare(sampler, MUSTER_PS_SAMPLES_MAX, &more),
+        MUSTER_OK);
+    assert_int_equal(muster_sampler_prepare(sampler, 1, &handles[0]),
+                     MUSTER_ERR_AGAIN);
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(independent_samples_and_their_pairs_fit_the_target),
+        cmocka_unit_test(reused_draws_occur_exactly_u_times_in_their_window),
+        cmocka_unit_test(every_position_of_a_reuse_window_has_the_target),
+        cmocka_unit_test(postponing_permutes_a_handle_and_puts_off_once),
+        cmocka_unit_test(local_samples_are_always_here),
+        cmocka_unit_test(repurposed_samples_are_keys_lately_accessed),
+        cmocka_unit_test(handles_are_bounded_and_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/*
+ * store.c -- tables: words and slabs made together, and the row operations.
+ *
+ * Invariants
+ *  1. A word names a slot only while its row is here; no two words name the
+ *     same slot.
+ *  2. A row's bytes are touched only under its latch (see latch.h).
+ */
+#include "ps/store.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "ps/simd.h"
+
+static muster_status fill_share(muster_pstable *table,
+                                const muster_pstable_share *share)
+{
+    for (uint32_t key = share->node; key < table->keys; key += share->nodes) {
+        uint32_t slot = muster_slab_take(&table->slab);
+        if (slot == MUSTER_SLAB_NONE) {
+            return MUSTER_ERR_NO_MEMORY;
+        }
+        if (table->init != MUSTER_PS_ZERO) {
+            muster_pstable_fresh(table, key,
+                                 muster_slab_row(&table->slab, slot));
+        }
+        muster_latch_publish(&table->words[key],
+                             muster_word_make(MUSTER_ROW_OWNED, slot, 0));
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_pstable_create(const muster_ps_table_opts *opts,
+                                    const muster_pstable_share *share,
+                                    muster_pstable **table_out)
+{
+    muster_pstable *table = muster_mem_array(1, sizeof(*table));
+    if (table == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    table->keys = opts->keys;
+    table->width = opts->width;
+    table->floats =
+        opts->width + muster_rule_state_floats(opts->optimizer, opts->width);
+    table->rule = (muster_rule){.kind = opts->optimizer,
+                                .width = opts->width,
+                                .epsilon = opts->epsilon,
+                                .beta1 = opts->beta1,
+                                .beta2 = opts->beta2};
+    atomic_init(&table->rate, opts->rate);
+    table->init = opts->init;
+    table->scale = opts->scale;
+    table->seed = share->seed;
+    table->words_base = muster_slab_map(
+        (size_t)table->keys * sizeof(muster_word), &table->words_mapped);
+    table->words = table->words_base;
+    // A replica keeps a second slot for what was last agreed on.
+    uint32_t capacity = share->nodes > 1 ? 2 * table->keys : table->keys;
+    if (table->words == NULL ||
+        !muster_slab_init(&table->slab, table->floats, capacity) ||
+        fill_share(table, share) != MUSTER_OK) {
+        muster_pstable_free(table);
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    *table_out = table;
+    return MUSTER_OK;
+}
+
+void muster_pstable_free(muster_pstable *table)
+{
+    if (table == NULL) {
+        return;
+    }
+    muster_slab_fini(&table->slab);
+    muster_slab_unmap(table->words_base, table->words_mapped);
+    muster_mem_free(table);
+}
+
+void muster_pstable_fresh(const muster_pstable *table, uint32_t key, float *row)
+{
+    memset(row, 0, table->floats * sizeof(float));
+    if (table->init == MUSTER_PS_ZERO) {
+        return;
+    }
+    muster_rng rng = muster_rng_make(table->seed, key);
+    for (uint32_t i = 0; i < table->width; i++) {
+        double draw = table->init == MUSTER_PS_UNIFORM
+                          ? 2 * muster_rng_uniform(&rng) - 1
+                          : muster_rng_normal(&rng);
+        row[i] = (float)draw * table->scale;
+    }
+}
+
+uint64_t muster_pstable_bytes(const muster_pstable *table)
+{
+    return (uint64_t)table->slab.touched * table->slab.stride_bytes +
+           (uint64_t)table->keys * sizeof(muster_word);
+}
+
+MUSTER_SIMD static void add(float *restrict row, const float *restrict values,
+                            uint32_t width)
+{
+    for (uint32_t i = 0; i < width; i++) {
+        row[i] += values[i];
+    }
+}
+
+void muster_pstable_apply(const muster_pstable *table, muster_row_op op,
+                          float *row, float *values)
+{
+    size_t bytes = table->width * sizeof(float);
+    switch (op) {
+    case MUSTER_ROW_PULL:
+        memcpy(values, row, bytes);
+        return;
+    case MUSTER_ROW_PUSH:
+        add(row, values, table->width);
+        return;
+    case MUSTER_ROW_GRADIENT:
+        muster_rule_apply(
+            &table->rule,
+            atomic_load_explicit(&table->rate, memory_order_relaxed), values,
+            row);
+        return;
+    case MUSTER_ROW_SET:
+        memcpy(row, values, bytes);
+        return;
+    }
+}
+
+bool muster_pstable_try(muster_pstable *table, muster_row_op op, uint32_t key,
+                        float *values)
+{
+    muster_word *word = &table->words[key];
+    uint64_t seen;
+    if (!muster_latch(word, &seen)) {
+        return false;
+    }
+    muster_pstable_apply(table, op,
+                         muster_slab_row(&table->slab, muster_word_slot(seen)),
+                         values);
+    muster_latch_release(word, op != MUSTER_ROW_PULL);
+    return true;
+}

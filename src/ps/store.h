@@ -1,0 +1,113 @@
+/*
+ * ps/store.h -- the tables of one node: words, slabs, row operations.
+ *
+ * What is here and what happens to it; nothing about who else has rows. Row
+ * operations come in two kinds. Those named muster_pstable_try_* may be called by
+ * any thread: they latch, and answer false when the row is not here. Those of
+ * the protocol (settle, depart, ..) belong to one thread per node and make the
+ * transitions that ps/latch.h lists.
+ *
+ *   Promise      A try_ call that answers true took effect once, at one moment
+ *                between its call and its return.
+ *   Ownership    A table owns its words and slab from create to free.
+ *   Allocation   Only create.
+ */
+#ifndef MUSTER_PS_STORE_H
+#define MUSTER_PS_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster/ps.h"
+#include "ps/latch.h"
+#include "ps/rule.h"
+#include "ps/slab.h"
+
+typedef struct muster_pstable {
+    muster_word *words; // one per key
+    muster_slab slab;
+    uint32_t keys;
+    uint32_t width;  // weights of a row
+    uint32_t floats; // with state
+    muster_rule rule;
+    _Atomic float rate;
+    uint32_t init;
+    float scale;
+    uint64_t seed;    // of this table's rows
+    void *words_base; // of the mapping that `words` is
+    size_t words_mapped;
+} muster_pstable;
+
+/* Which rows are here at the start: those with key % nodes == node. */
+typedef struct muster_pstable_share {
+    uint32_t node;
+    uint32_t nodes;
+    uint64_t seed;
+} muster_pstable_share;
+
+/* Options must be valid (see muster_ps_table_add). MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status muster_pstable_create(
+    const muster_ps_table_opts *opts, const muster_pstable_share *share,
+    muster_pstable **table_out);
+void muster_pstable_free(muster_pstable *table);
+
+/* Write the initial row of `key`: weights and a zero state. */
+void muster_pstable_fresh(const muster_pstable *table, uint32_t key,
+                          float *row);
+
+/* Bytes claimed by rows in use and by the words. */
+uint64_t muster_pstable_bytes(const muster_pstable *table);
+
+typedef enum muster_row_op {
+    MUSTER_ROW_PULL = 1,     // weights out
+    MUSTER_ROW_PUSH = 2,     // weights += values
+    MUSTER_ROW_GRADIENT = 3, // optimiser
+    MUSTER_ROW_SET = 4,      // weights = values
+} muster_row_op;
+
+/* Apply an operation to a row that the caller holds. */
+void muster_pstable_apply(const muster_pstable *table, muster_row_op op,
+                          float *row, float *values);
+
+/* Latch, apply, release. False: the row is not here, nothing was done. */
+bool muster_pstable_try(muster_pstable *table, muster_row_op op, uint32_t key,
+                        float *values);
+
+/* Latch and lend the row, or NULL: not here. */
+static inline float *muster_pstable_begin(muster_pstable *table, uint32_t key)
+{
+    uint64_t seen;
+    if (!muster_latch(&table->words[key], &seen)) {
+        return NULL;
+    }
+    return muster_slab_row(&table->slab, muster_word_slot(seen));
+}
+
+static inline void muster_pstable_end(muster_pstable *table, uint32_t key)
+{
+    muster_latch_release(&table->words[key], true);
+}
+
+static inline bool muster_pstable_here(const muster_pstable *table,
+                                       uint32_t key)
+{
+    return muster_word_here(
+        atomic_load_explicit(&table->words[key], memory_order_relaxed));
+}
+
+/* Bring a row's word and bytes closer; only a hint. */
+static inline void muster_pstable_prefetch(const muster_pstable *table,
+                                           uint32_t key)
+{
+    uint64_t word =
+        atomic_load_explicit(&table->words[key], memory_order_relaxed);
+    const char *row =
+        (const char *)muster_slab_row(&table->slab, muster_word_slot(word));
+    __builtin_prefetch(row, 1);
+    if (table->slab.stride_bytes > 64) {
+        __builtin_prefetch(row + 64, 1);
+    }
+}
+
+#endif // MUSTER_PS_STORE_H

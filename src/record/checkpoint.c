@@ -1,0 +1,264 @@
+/*
+ * checkpoint.c -- safetensors files with a checksum, the newest two kept.
+ *
+ * The checksum adds up the hashes of all pieces, so that it does not depend on
+ * the order in which the file lists them; each hash covers name, type, shape
+ * and bytes of a tensor, or key and value of a note.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "record/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "record/hash.h"
+
+#define KEPT         2u
+#define FILE_PATTERN "step-%012" PRIu64 ".safetensors"
+
+static uint64_t hash_tensor(const muster_tensor *tensor)
+{
+    uint64_t about[2 + MUSTER_TENSOR_RANK_MAX] = {tensor->dtype, tensor->rank};
+    MUSTER_ASSERT(tensor->rank <= MUSTER_TENSOR_RANK_MAX);
+    memcpy(about + 2, tensor->shape, tensor->rank * sizeof(about[0]));
+    uint64_t hash = muster_hash64(tensor->name, strlen(tensor->name), 1);
+    hash = muster_hash64(about, sizeof(about), hash);
+    return muster_hash64(tensor->data, tensor->bytes, hash);
+}
+
+static uint64_t hash_note(muster_note note)
+{
+    uint64_t hash = muster_hash64(note.key, strlen(note.key), 2);
+    return muster_hash64(note.value, strlen(note.value), hash);
+}
+
+static muster_status make_path(const char *folder, uint64_t step,
+                               char *path_out, muster_error *error_out)
+{
+    int length = snprintf(path_out, MUSTER_RECORD_PATH_MAX, "%s/" FILE_PATTERN,
+                          folder, step);
+    return length < (int)MUSTER_RECORD_PATH_MAX
+               ? MUSTER_OK
+               : muster_record_failed(folder, ENAMETOOLONG, error_out);
+}
+
+static int compare_steps(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left;
+    uint64_t b = *(const uint64_t *)right;
+    return a > b ? -1 : a < b; // newest first
+}
+
+/* The steps of the checkpoints in `folder`, newest first. */
+static muster_status list_steps(const char *folder, muster_error *error_out,
+                                muster_vec *steps)
+{
+    DIR *dir = opendir(folder);
+    if (dir == NULL && errno == ENOENT) {
+        return MUSTER_OK;
+    }
+    if (dir == NULL) {
+        return muster_record_failed(folder, errno, error_out);
+    }
+    muster_status status = MUSTER_OK;
+    for (struct dirent *entry = readdir(dir);
+         entry != NULL && status == MUSTER_OK; entry = readdir(dir)) {
+        const char *digits = entry->d_name + strlen("step-");
+        char name[64];
+        if (strncmp(entry->d_name, "step-", strlen("step-")) != 0) {
+            continue;
+        }
+        uint64_t step = strtoull(digits, NULL, 10);
+        snprintf(name, sizeof(name), FILE_PATTERN, step);
+        if (strcmp(name, entry->d_name) == 0 &&
+            !muster_vec_append(steps, &step, 1)) {
+            status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                      "out of memory");
+        }
+    }
+    closedir(dir);
+    if (steps->count > 1) {
+        qsort(steps->data, steps->count, sizeof(uint64_t), compare_steps);
+    }
+    return status;
+}
+
+/* What cannot be removed does no harm: the next one tries again. */
+static void drop_old(const char *folder)
+{
+    muster_vec steps = muster_vec_make(sizeof(uint64_t));
+    if (list_steps(folder, NULL, &steps) == MUSTER_OK) {
+        for (size_t i = KEPT; i < steps.count; i++) {
+            char path[MUSTER_RECORD_PATH_MAX];
+            if (make_path(folder, ((uint64_t *)steps.data)[i], path, NULL) ==
+                MUSTER_OK) {
+                unlink(path);
+            }
+        }
+    }
+    muster_vec_fini(&steps);
+}
+
+static bool is_reserved(const char *key)
+{
+    return strcmp(key, "step") == 0 || strcmp(key, "checksum") == 0;
+}
+
+/* The caller's notes, then step and checksum into `notes_out`. */
+static bool complete_notes(const muster_checkpoint_parts *parts,
+                           muster_note *notes_out, char *step_text,
+                           char *checksum_text, size_t text_size)
+{
+    uint64_t sum = 0;
+    size_t count = parts->note_count;
+    for (size_t i = 0; i < count; i++) {
+        if (is_reserved(parts->notes[i].key)) {
+            return false;
+        }
+        notes_out[i] = parts->notes[i];
+    }
+    snprintf(step_text, text_size, "%" PRIu64, parts->step);
+    notes_out[count++] = (muster_note){"step", step_text};
+    for (size_t i = 0; i < count; i++) {
+        sum += hash_note(notes_out[i]);
+    }
+    for (size_t i = 0; i < parts->tensor_count; i++) {
+        sum += hash_tensor(&parts->tensors[i]);
+    }
+    snprintf(checksum_text, text_size, "%016" PRIx64, sum);
+    notes_out[count] = (muster_note){"checksum", checksum_text};
+    return true;
+}
+
+muster_status muster_checkpoint_write(const char *folder,
+                                      const muster_checkpoint_parts *parts,
+                                      muster_error *error_out)
+{
+    char path[MUSTER_RECORD_PATH_MAX];
+    char step_text[32];
+    char checksum_text[32];
+    muster_status status = make_path(folder, parts->step, path, error_out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        return muster_record_failed(folder, errno, error_out);
+    }
+    muster_note *notes =
+        muster_mem_array(parts->note_count + 2, sizeof(*notes));
+    if (notes == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "out of memory");
+    }
+    if (complete_notes(parts, notes, step_text, checksum_text,
+                       sizeof(step_text))) {
+        status =
+            muster_safetensors_save(path, parts->tensors, parts->tensor_count,
+                                    notes, parts->note_count + 2, error_out);
+    } else {
+        status = muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                  "checkpoint notes may not be named step or "
+                                  "checksum");
+    }
+    muster_mem_free(notes);
+    if (status == MUSTER_OK) {
+        drop_old(folder);
+    }
+    return status;
+}
+
+static uint64_t sum_of(const muster_safetensors *file)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < muster_safetensors_count(file); i++) {
+        sum += hash_tensor(muster_safetensors_at(file, i));
+    }
+    for (size_t i = 0; i < muster_safetensors_note_count(file); i++) {
+        muster_note note = muster_safetensors_note_at(file, i);
+        sum += strcmp(note.key, "checksum") == 0 ? 0 : hash_note(note);
+    }
+    return sum;
+}
+
+static muster_status load_one(const char *path, uint64_t step,
+                              muster_error *error_out,
+                              muster_safetensors **file_out)
+{
+    muster_safetensors *file = NULL;
+    muster_status status = muster_safetensors_open(path, error_out, &file);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    char step_text[32];
+    char checksum_text[32];
+    snprintf(step_text, sizeof(step_text), "%" PRIu64, step);
+    snprintf(checksum_text, sizeof(checksum_text), "%016" PRIx64, sum_of(file));
+    const char *stored_step = muster_safetensors_note(file, "step");
+    const char *stored = muster_safetensors_note(file, "checksum");
+    if (stored == NULL || strcmp(stored, checksum_text) != 0 ||
+        stored_step == NULL || strcmp(stored_step, step_text) != 0) {
+        muster_safetensors_close(file);
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "%.300s: the checksum does not match", path);
+    }
+    *file_out = file;
+    return MUSTER_OK;
+}
+
+static muster_status load_first_whole(const char *folder,
+                                      const muster_vec *steps,
+                                      muster_error *error_out,
+                                      muster_checkpoint *checkpoint_out)
+{
+    for (size_t i = 0; i < steps->count; i++) {
+        char path[MUSTER_RECORD_PATH_MAX];
+        muster_error problem = {0};
+        uint64_t step = ((const uint64_t *)steps->data)[i];
+        muster_status status = make_path(folder, step, path, &problem);
+        if (status == MUSTER_OK) {
+            status = load_one(path, step, &problem, &checkpoint_out->file);
+        }
+        if (status == MUSTER_OK) {
+            checkpoint_out->step = step;
+            return MUSTER_OK;
+        }
+        if (status == MUSTER_ERR_NO_MEMORY) {
+            return muster_error_set(error_out, status, "%s", problem.text);
+        }
+        muster_log(MUSTER_LOG_WARN, "%s; trying the one before it",
+                   problem.text);
+    }
+    return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                            "%.300s: no checkpoint to continue from", folder);
+}
+
+muster_status muster_checkpoint_load(const char *folder,
+                                     muster_error *error_out,
+                                     muster_checkpoint *checkpoint_out)
+{
+    muster_vec steps = muster_vec_make(sizeof(uint64_t));
+    muster_status status = list_steps(folder, error_out, &steps);
+    if (status == MUSTER_OK) {
+        status = load_first_whole(folder, &steps, error_out, checkpoint_out);
+    }
+    muster_vec_fini(&steps);
+    return status;
+}
+
+void muster_checkpoint_fini(muster_checkpoint *checkpoint)
+{
+    muster_safetensors_close(checkpoint->file);
+    checkpoint->file = NULL;
+}

@@ -1,0 +1,50 @@
+/*
+ * record/checkpoint.h -- the state of a run, so that it can go on.
+ *
+ * A checkpoint is a safetensors file FOLDER/step-000000000500.safetensors with
+ * whatever tensors and notes the run needs, plus the notes `step` and
+ * `checksum` (over all tensors and notes). The last two are kept: should the
+ * newest be damaged, the one before it serves.
+ *
+ *   Promise      A crash at any moment leaves at least the checkpoints that
+ *                were there before. What load returns has the checksum that
+ *                was written.
+ *   Ownership    muster_checkpoint_fini() ends what load gave.
+ *   Costs        One pass for the checksum, one write, two fsyncs.
+ */
+#ifndef MUSTER_RECORD_CHECKPOINT_H
+#define MUSTER_RECORD_CHECKPOINT_H
+
+#include <stdint.h>
+
+#include "record/safetensors.h"
+
+typedef struct muster_checkpoint {
+    uint64_t step; // the next step to do
+    muster_safetensors *file;
+} muster_checkpoint;
+
+/* What to store. The keys `step` and `checksum` are taken. */
+typedef struct muster_checkpoint_parts {
+    uint64_t step;
+    const muster_tensor *tensors;
+    size_t tensor_count;
+    const muster_note *notes;
+    size_t note_count;
+} muster_checkpoint_parts;
+
+/* Write into `folder` (made when missing), then drop all but the newest two.
+ * MUSTER_ERR_SYSTEM names the file. */
+MUSTER_CHECKED muster_status muster_checkpoint_write(
+    const char *folder, const muster_checkpoint_parts *parts,
+    muster_error *error_out);
+
+/* Load the newest that is whole, with a warning for each damaged one passed
+ * over. MUSTER_ERR_INPUT: there is none. */
+MUSTER_CHECKED muster_status
+muster_checkpoint_load(const char *folder, muster_error *error_out,
+                       muster_checkpoint *checkpoint_out);
+
+void muster_checkpoint_fini(muster_checkpoint *checkpoint);
+
+#endif // MUSTER_RECORD_CHECKPOINT_H

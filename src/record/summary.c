@@ -1,0 +1,317 @@
+/*
+ * summary.c -- totals in, JSON and YAML out.
+ */
+#include "record/summary.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "record/histogram.h"
+
+/* Without an estimator's word, a worker that misses more steps than it makes
+ * is called slow. */
+#define SLOW_RATE  0.5
+#define LINE_BYTES 256
+
+typedef struct worker_sum {
+    muster_histogram compute_ms;
+    uint64_t in_time;
+    uint64_t late;
+    uint64_t deaths;
+} worker_sum;
+
+struct muster_summary {
+    muster_histogram step_ms;
+    uint64_t steps;
+    uint64_t bytes_up;
+    uint64_t bytes_down;
+    uint64_t messages_up;
+    double grad_err_max;
+    uint32_t worker_count;
+    worker_sum *workers;
+};
+
+muster_status muster_summary_create(uint32_t workers,
+                                    muster_summary **summary_out)
+{
+    muster_summary *summary = muster_mem_array(1, sizeof(*summary));
+    if (summary == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    summary->worker_count = workers;
+    summary->workers = muster_mem_array(workers, sizeof(worker_sum));
+    if (summary->workers == NULL) {
+        muster_mem_free(summary);
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    *summary_out = summary;
+    return MUSTER_OK;
+}
+
+void muster_summary_free(muster_summary *summary)
+{
+    if (summary != NULL) {
+        muster_mem_free(summary->workers);
+        muster_mem_free(summary);
+    }
+}
+
+void muster_summary_step(muster_summary *summary, const muster_step_line *line)
+{
+    summary->steps++;
+    muster_histogram_add(&summary->step_ms, line->step_ms);
+    summary->bytes_up += line->bytes_up;
+    summary->bytes_down += line->bytes_down;
+    summary->messages_up += line->messages_up;
+    if (line->grad_err > summary->grad_err_max) {
+        summary->grad_err_max = line->grad_err;
+    }
+}
+
+void muster_summary_worker(muster_summary *summary,
+                           const muster_worker_line *line)
+{
+    if (line->worker < summary->worker_count) {
+        worker_sum *worker = &summary->workers[line->worker];
+        muster_histogram_add(&worker->compute_ms, line->compute_ms);
+        worker->in_time += !line->late;
+        worker->late += line->late;
+    }
+}
+
+void muster_summary_death(muster_summary *summary, uint32_t worker)
+{
+    if (worker < summary->worker_count) {
+        summary->workers[worker].deaths++;
+    }
+}
+
+uint64_t muster_summary_steps(const muster_summary *summary)
+{
+    return summary->steps;
+}
+
+double muster_summary_step_ms(const muster_summary *summary, double q)
+{
+    return muster_histogram_quantile(&summary->step_ms, q);
+}
+
+double muster_summary_compute_ms(const muster_summary *summary, uint32_t worker,
+                                 double q)
+{
+    return muster_histogram_quantile(&summary->workers[worker].compute_ms, q);
+}
+
+static double straggle_rate(const muster_summary *summary, uint32_t worker)
+{
+    uint64_t steps = summary->steps;
+    uint64_t in_time = summary->workers[worker].in_time;
+    return steps > in_time ? (double)(steps - in_time) / (double)steps : 0;
+}
+
+static const char *class_of(const muster_summary *summary,
+                            const muster_summary_end *end, uint32_t worker)
+{
+    if (end->classes != NULL && end->classes[worker] != NULL) {
+        return end->classes[worker];
+    }
+    return straggle_rate(summary, worker) > SLOW_RATE ? "slow" : "active";
+}
+
+/* jansson knows no NAN. */
+static json_t *real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *integer(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+static json_t *step_times(const muster_histogram *times)
+{
+    return json_pack("{s:o, s:o, s:o, s:o}", "p50",
+                     real(muster_histogram_quantile(times, 0.5)), "p90",
+                     real(muster_histogram_quantile(times, 0.9)), "p99",
+                     real(muster_histogram_quantile(times, 0.99)), "mean",
+                     real(muster_histogram_mean(times)));
+}
+
+static json_t *worker_list(const muster_summary *summary,
+                           const muster_summary_end *end)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; list != NULL && i < summary->worker_count; i++) {
+        const worker_sum *worker = &summary->workers[i];
+        json_t *item = json_pack(
+            "{s:o, s:s, s:o, s:o, s:o, s:o}", "id", integer(i), "class",
+            class_of(summary, end, i), "straggle_rate",
+            real(straggle_rate(summary, i)), "compute_ms_p50",
+            real(muster_histogram_quantile(&worker->compute_ms, 0.5)), "late",
+            integer(worker->late), "deaths", integer(worker->deaths));
+        if (json_array_append_new(list, item) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *part_list(const muster_summary_end *end)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; list != NULL && i < end->part_count; i++) {
+        if (json_array_append_new(list, integer(end->parts_received[i])) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *code_object(const muster_summary_end *end)
+{
+    return json_pack("{s:s, s:o, s:o, s:o, s:o}", "name",
+                     end->code != NULL ? end->code : "", "n", integer(end->n),
+                     "s", integer(end->s), "m", integer(end->m), "d",
+                     integer(end->d));
+}
+
+static json_t *summary_object(const muster_summary *summary,
+                              const muster_summary_end *end)
+{
+    json_t *object = json_object();
+    int failed = 0;
+    failed |= json_object_set_new(object, "steps", integer(summary->steps));
+    failed |= json_object_set_new(object, "wall_s", real(end->wall_s));
+    failed |=
+        json_object_set_new(object, "step_ms", step_times(&summary->step_ms));
+    failed |= json_object_set_new(object, "loss", real(end->loss));
+    if (!isnan(end->test_loss) || !isnan(end->test_accuracy)) {
+        failed |= json_object_set_new(
+            object, "test",
+            json_pack("{s:o, s:o}", "loss", real(end->test_loss), "accuracy",
+                      real(end->test_accuracy)));
+    }
+    failed |= json_object_set_new(object, "code", code_object(end));
+    failed |= json_object_set_new(object, "workers", worker_list(summary, end));
+    if (end->parts_received != NULL) {
+        failed |= json_object_set_new(object, "parts_received", part_list(end));
+    }
+    failed |=
+        json_object_set_new(object, "bytes_up", integer(summary->bytes_up));
+    failed |=
+        json_object_set_new(object, "bytes_down", integer(summary->bytes_down));
+    failed |= json_object_set_new(object, "messages_up",
+                                  integer(summary->messages_up));
+    failed |=
+        json_object_set_new(object, "bytes_moved", integer(end->bytes_moved));
+    failed |= json_object_set_new(object, "grad_err_max",
+                                  real(summary->grad_err_max));
+    failed |= json_object_set_new(object, "theta_norm", real(end->theta_norm));
+    failed |= json_object_set_new(object, "exact", json_boolean(end->exact));
+    if (failed != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+char *muster_summary_json(const muster_summary *summary,
+                          const muster_summary_end *end)
+{
+    json_t *object = summary_object(summary, end);
+    char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    char *copy = text != NULL ? muster_mem_string(text) : NULL;
+    free(text); // heap: jansson
+    json_decref(object);
+    return copy;
+}
+
+/* Parts per ms; NAN for a worker that never answered. */
+static double rate_of(const muster_summary *summary,
+                      const muster_summary_end *end, uint32_t worker)
+{
+    double ms =
+        muster_histogram_quantile(&summary->workers[worker].compute_ms, 0.5);
+    double load = end->loads != NULL ? (double)end->loads[worker] : 1;
+    return ms > 0 ? load / ms : (double)NAN;
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+static double median_rate(const muster_summary *summary,
+                          const muster_summary_end *end, double *scratch)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < summary->worker_count; i++) {
+        double rate = rate_of(summary, end, i);
+        if (isfinite(rate)) {
+            scratch[count++] = rate;
+        }
+    }
+    if (count == 0) {
+        return NAN;
+    }
+    qsort(scratch, count, sizeof(*scratch), compare_doubles);
+    return scratch[count / 2];
+}
+
+/* Append the `length` characters that snprintf put (or meant to put) in
+ * `line`. */
+static bool add_line(muster_vec *text, const char *line, int length)
+{
+    return length >= 0 && length < LINE_BYTES &&
+           muster_vec_append(text, line, (size_t)length);
+}
+
+static bool add_worker(muster_vec *text, const muster_summary *summary,
+                       const muster_summary_end *end, uint32_t i, double median)
+{
+    char line[LINE_BYTES];
+    double speed = rate_of(summary, end, i) / median;
+    double ms = muster_histogram_quantile(&summary->workers[i].compute_ms, 0.5);
+    int length =
+        snprintf(line, sizeof(line),
+                 "  - id: %" PRIu32 "\n    class: %s\n"
+                 "    straggle_rate: %.4g\n",
+                 i, class_of(summary, end, i), straggle_rate(summary, i));
+    bool good = add_line(text, line, length);
+    if (good && isfinite(speed)) {
+        length = snprintf(line, sizeof(line),
+                          "    compute_ms: %.4g\n    speed: %.4g\n", ms, speed);
+        good = add_line(text, line, length);
+    }
+    return good;
+}
+
+char *muster_summary_cluster(const muster_summary *summary,
+                             const muster_summary_end *end)
+{
+    muster_vec text = muster_vec_make(1);
+    double *scratch = muster_mem_array(summary->worker_count, sizeof(double));
+    bool good = scratch != NULL &&
+                muster_vec_append(&text, "workers:\n", strlen("workers:\n"));
+    double median = good ? median_rate(summary, end, scratch) : (double)NAN;
+    for (uint32_t i = 0; good && i < summary->worker_count; i++) {
+        good = add_worker(&text, summary, end, i, median);
+    }
+    muster_mem_free(scratch);
+    if (!good || !muster_vec_append(&text, "", 1)) {
+        muster_vec_fini(&text);
+        return NULL;
+    }
+    return text.data;
+}

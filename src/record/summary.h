@@ -1,0 +1,78 @@
+/*
+ * record/summary.h -- adds a run up: summary.json and cluster.yaml.
+ *
+ * Told of every step and every answer, it keeps totals and histograms, so its
+ * size depends on the number of workers, never on the length of the run.
+ *
+ *   Ownership    The caller's from create to free; texts are the caller's, for
+ *                muster_mem_free().
+ *   Allocation   create only; about 5 KB a worker.
+ *   Threads      One at a time.
+ *
+ * Keys of summary.json: docs/run-folder.md.
+ */
+#ifndef MUSTER_RECORD_SUMMARY_H
+#define MUSTER_RECORD_SUMMARY_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "muster/status.h"
+#include "record/line.h"
+
+typedef struct muster_summary muster_summary;
+
+MUSTER_CHECKED muster_status
+muster_summary_create(uint32_t workers, muster_summary **summary_out);
+void muster_summary_free(muster_summary *summary);
+
+void muster_summary_step(muster_summary *summary, const muster_step_line *line);
+/* Workers beyond those of create are left out. */
+void muster_summary_worker(muster_summary *summary,
+                           const muster_worker_line *line);
+void muster_summary_death(muster_summary *summary, uint32_t worker);
+
+/* What only the end of the run knows. Start from MUSTER_SUMMARY_END_INIT; NULL
+ * and NAN mean "not known". */
+typedef struct muster_summary_end {
+    double wall_s;
+    double loss; // objective on all training data
+    double test_loss;
+    double test_accuracy; // NAN together with test_loss: no test set
+    double theta_norm;
+    const char *code; // name, as resolved
+    uint32_t n, s, m, d;
+    bool exact;                     // every step's gradient was exact
+    const uint64_t *parts_received; // per part, how often it was used
+    uint32_t part_count;
+    uint64_t bytes_moved;       // parts sent to workers
+    const char *const *classes; // per worker; NULL: from the straggle rate
+    const uint32_t *loads;      // parts per worker; NULL: equal
+} muster_summary_end;
+
+#define MUSTER_SUMMARY_END_INIT                                             \
+    {                                                                       \
+        .wall_s = NAN, .loss = NAN, .test_loss = NAN, .test_accuracy = NAN, \
+        .theta_norm = NAN                                                   \
+    }
+
+/* How many steps it was told of. */
+uint64_t muster_summary_steps(const muster_summary *summary);
+/* A quantile of the step times in ms; NAN before the first step. */
+double muster_summary_step_ms(const muster_summary *summary, double q);
+
+/* A quantile of a worker's compute times in ms; NAN before its first answer. */
+double muster_summary_compute_ms(const muster_summary *summary, uint32_t worker,
+                                 double q);
+
+/* The object of summary.json; NULL when out of memory. */
+char *muster_summary_json(const muster_summary *summary,
+                          const muster_summary_end *end);
+
+/* What was measured of each worker, as YAML; NULL when out of memory. `speed`
+ * is parts per time, 1 for the median worker, as --speeds takes it. */
+char *muster_summary_cluster(const muster_summary *summary,
+                             const muster_summary_end *end);
+
+#endif // MUSTER_RECORD_SUMMARY_H

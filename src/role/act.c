@@ -1,0 +1,157 @@
+/*
+ * act.c -- action lists (role.h), their writers (act.h), jobs (job.h).
+ */
+#include "role/act.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+muster_actions muster_actions_make(void)
+{
+    return (muster_actions){muster_vec_make(sizeof(muster_action))};
+}
+
+void muster_actions_clear(muster_actions *actions)
+{
+    muster_action *list = actions->list.data;
+    for (size_t i = 0; i < actions->list.count; i++) {
+        if (list[i].kind == MUSTER_ACTION_SEND) {
+            muster_blob_unref(list[i].as.send.payload);
+        } else if (list[i].kind == MUSTER_ACTION_COMPUTE) {
+            muster_job_fini(&list[i].as.job);
+        }
+    }
+    muster_vec_clear(&actions->list);
+}
+
+void muster_actions_fini(muster_actions *actions)
+{
+    muster_actions_clear(actions);
+    muster_vec_fini(&actions->list);
+}
+
+muster_action *muster_act(muster_actions *actions, muster_action_kind kind)
+{
+    muster_action *action = muster_vec_push(&actions->list);
+    MUSTER_ASSERT(action != NULL);
+    action->kind = kind;
+    return action;
+}
+
+void muster_act_connect(muster_actions *actions, const char *address,
+                        uint64_t token)
+{
+    muster_action *action = muster_act(actions, MUSTER_ACTION_CONNECT);
+    snprintf(action->as.connect.address, sizeof(action->as.connect.address),
+             "%s", address);
+    action->as.connect.token = token;
+}
+
+void muster_act_drop(muster_actions *actions, muster_role_peer peer)
+{
+    muster_act(actions, MUSTER_ACTION_DROP)->as.drop.peer = peer;
+}
+
+void muster_act_timer(muster_actions *actions, uint32_t id, int64_t at_ns)
+{
+    muster_action *action = muster_act(actions, MUSTER_ACTION_SET_TIMER);
+    action->as.timer.id = id;
+    action->as.timer.at_ns = at_ns;
+}
+
+muster_job *muster_act_compute(muster_actions *actions, muster_job_kind kind,
+                               uint64_t id)
+{
+    muster_job *job = &muster_act(actions, MUSTER_ACTION_COMPUTE)->as.job;
+    job->kind = kind;
+    job->id = id;
+    return job;
+}
+
+void muster_act_cancel(muster_actions *actions, uint64_t job_id)
+{
+    muster_act(actions, MUSTER_ACTION_CANCEL)->as.cancel.job_id = job_id;
+}
+
+muster_report *muster_act_report(muster_actions *actions,
+                                 muster_report_kind kind, int64_t now_ns)
+{
+    muster_report *report =
+        &muster_act(actions, MUSTER_ACTION_REPORT)->as.report;
+    report->kind = kind;
+    report->now_ns = now_ns;
+    return report;
+}
+
+void muster_act_notice(muster_actions *actions, int64_t now_ns,
+                       muster_log_level level, const char *format, ...)
+{
+    muster_report *report =
+        muster_act_report(actions, MUSTER_REPORT_NOTICE, now_ns);
+    report->as.notice.level = level;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(report->as.notice.text, sizeof(report->as.notice.text), format,
+              args);
+    va_end(args);
+}
+
+void muster_act_stop(muster_actions *actions, muster_status status,
+                     const char *reason)
+{
+    muster_action *action = muster_act(actions, MUSTER_ACTION_STOP);
+    action->as.stop.status = status;
+    snprintf(action->as.stop.reason, sizeof(action->as.stop.reason), "%s",
+             reason);
+}
+
+muster_decoding *muster_decoding_create(uint32_t term_count)
+{
+    size_t bytes = sizeof(muster_decoding) +
+                   (size_t)term_count * sizeof(muster_code_decode_term);
+    muster_decoding *decoding = muster_mem_array(1, bytes);
+    if (decoding != NULL) {
+        atomic_init(&decoding->references, 1);
+        decoding->term_count = term_count;
+    }
+    return decoding;
+}
+
+muster_decoding *muster_decoding_ref(muster_decoding *decoding)
+{
+    if (decoding != NULL) {
+        atomic_fetch_add_explicit(&decoding->references, 1,
+                                  memory_order_relaxed);
+    }
+    return decoding;
+}
+
+void muster_decoding_unref(muster_decoding *decoding)
+{
+    if (decoding == NULL) {
+        return;
+    }
+    unsigned before = atomic_fetch_sub_explicit(&decoding->references, 1,
+                                                memory_order_acq_rel);
+    MUSTER_ASSERT(before > 0);
+    if (before == 1) {
+        muster_mem_free(decoding);
+    }
+}
+
+void muster_job_fini(muster_job *job)
+{
+    muster_blob_unref(job->input);
+    job->input = NULL;
+    muster_decoding_unref(job->decoding);
+    job->decoding = NULL;
+    for (uint32_t i = 0; i < job->message_count; i++) {
+        muster_blob_unref(job->messages[i]);
+    }
+    muster_mem_free(job->messages);
+    job->messages = NULL;
+    job->message_count = 0;
+}

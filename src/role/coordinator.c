@@ -1,0 +1,499 @@
+/*
+ * coordinator.c -- create, events, pause and patience, the end.
+ *
+ * Phases: GATHER, then COLLECT and UPDATE in turn, then CLOSE (last jobs),
+ * FAREWELL (STOP sent, waiting for the workers to hang up), OVER. Membership
+ * runs beside them: workers come, become ready and go in any phase. A pause is
+ * not a phase: the step stays open, and whoever becomes ready gets its model.
+ */
+#include "role/coordinator.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "role/coordinator_inside.h"
+#include "wire/bytes.h"
+
+#define FAREWELL_NS  MUSTER_NS_PER_S
+#define SAVED_MAGIC  0x3143534du // "MSC1"
+#define SAVED_BYTES  28u
+#define NAMES_LISTED 8u
+
+/* "2, 5 and 3 more": the workers that are not ready. */
+static void list_missing(const muster_coordinator *c, char *text, size_t room)
+{
+    uint32_t missing = 0;
+    size_t used = 0;
+    text[0] = 0;
+    for (uint32_t id = 0; id < c->size; id++) {
+        if (c->crew[id].stage == MUSTER_CREW_READY) {
+            continue;
+        }
+        if (missing++ < NAMES_LISTED && used < room) {
+            int wrote = snprintf(text + used, room - used, "%s%u",
+                                 missing > 1 ? ", " : "", id);
+            used += wrote > 0 ? (size_t)wrote : 0;
+        }
+    }
+    if (missing > NAMES_LISTED && used < room) {
+        snprintf(text + used, room - used, " and %u more",
+                 missing - NAMES_LISTED);
+    }
+}
+
+static void begin(muster_coordinator *c, const muster_event *event,
+                  muster_actions *actions)
+{
+    muster_act_timer(actions, MUSTER_TIMER_GRACE, -1);
+    muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
+    if (c->ready < c->size) {
+        char names[128];
+        list_missing(c, names, sizeof(names));
+        muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
+                          "starting with %u of %u workers, without %s",
+                          c->ready, c->size, names);
+    }
+    muster_step_begin(c, event->now_ns, actions);
+}
+
+static void review_gathering(muster_coordinator *c, const muster_event *event,
+                             muster_actions *actions)
+{
+    if (c->ready == c->size) {
+        begin(c, event, actions);
+    } else if (muster_step_reachable(c)) {
+        int64_t begin_ns = c->gather_ns + c->opts.grace_ns;
+        if (event->now_ns >= begin_ns) {
+            begin(c, event, actions);
+        } else {
+            muster_act_timer(actions, MUSTER_TIMER_GRACE, begin_ns);
+        }
+    }
+}
+
+static void pause_run(muster_coordinator *c, const muster_event *event,
+                      muster_actions *actions)
+{
+    char names[128];
+    list_missing(c, names, sizeof(names));
+    c->paused = true;
+    muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
+                     event->now_ns + c->opts.patience_ns);
+    muster_act_notice(
+        actions, event->now_ns, MUSTER_LOG_WARN,
+        "paused at step %llu: %s (s = %u) cannot do without workers %s; goes "
+        "on when one of them, or a replacement, joins within %.0f s",
+        (unsigned long long)c->step, c->plan.info.name, c->plan.info.stragglers,
+        names, (double)c->opts.patience_ns * 1e-9);
+}
+
+void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
+                               muster_actions *actions)
+{
+    if (c->ending) {
+        return;
+    }
+    if (c->phase == MUSTER_PHASE_GATHER) {
+        review_gathering(c, event, actions);
+        return;
+    }
+    if (c->phase != MUSTER_PHASE_COLLECT) {
+        return; // looked at again when the next step begins
+    }
+    bool reachable = c->ready == c->size || muster_step_reachable(c);
+    if (!reachable && !c->paused) {
+        pause_run(c, event, actions);
+    } else if (reachable && c->paused) {
+        c->paused = false;
+        muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
+        muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
+                          "going on at step %llu with %u of %u workers",
+                          (unsigned long long)c->step, c->ready, c->size);
+    }
+}
+
+static void out_of_patience(muster_coordinator *c, const muster_event *event,
+                            muster_actions *actions)
+{
+    bool waiting = c->phase == MUSTER_PHASE_GATHER || c->paused;
+    if (!waiting || c->ending) {
+        return;
+    }
+    char names[128];
+    char reason[256];
+    list_missing(c, names, sizeof(names));
+    snprintf(reason, sizeof(reason),
+             "step %llu: %u of %u workers are ready, too few for %s (s = %u); "
+             "missing: %s",
+             (unsigned long long)c->step, c->ready, c->size, c->plan.info.name,
+             c->plan.info.stragglers, names);
+    muster_coordinator_end(c, MUSTER_ERR_QUORUM, reason, event, actions);
+}
+
+static void over(muster_coordinator *c, muster_actions *actions)
+{
+    c->phase = MUSTER_PHASE_OVER;
+    muster_act_stop(actions, c->end_status, c->end_reason);
+}
+
+static bool anybody_here(const muster_coordinator *c)
+{
+    for (uint32_t id = 0; id < c->size; id++) {
+        if (c->member.places[id].peer != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void farewell(muster_coordinator *c, const muster_event *event,
+                     muster_actions *actions)
+{
+    c->phase = MUSTER_PHASE_FAREWELL;
+    muster_member_close(&c->member, "the run is over");
+    for (uint32_t id = 0; id < c->size; id++) {
+        muster_member_mail mail = {.message = {.kind = MUSTER_MSG_STOP,
+                                               .plan = c->plan.number,
+                                               .step = c->step}};
+        mail.message.as.stop.status = c->end_status < 0 ? c->end_status : 0;
+        snprintf(mail.message.as.stop.text, sizeof(mail.message.as.stop.text),
+                 "%.199s", c->end_reason);
+        muster_member_send(&c->member, id, &mail, actions);
+    }
+    if (anybody_here(c)) {
+        muster_act_timer(actions, MUSTER_TIMER_FAREWELL,
+                         event->now_ns + FAREWELL_NS);
+    } else {
+        over(c, actions);
+    }
+}
+
+/* Everything but the model, which the executor has. */
+static void write_saved(const muster_coordinator *c, uint8_t *bytes)
+{
+    muster_bytes_put(bytes, SAVED_MAGIC, 4);
+    muster_bytes_put(bytes + 4, c->opts.run, 8);
+    muster_bytes_put(bytes + 12, c->step, 8);
+    muster_bytes_put(bytes + 20, c->plan.number, 4);
+    muster_bytes_put(bytes + 24, c->member.incarnation, 4);
+}
+
+static muster_status coordinator_save(const void *state, muster_vec *bytes_out)
+{
+    uint8_t bytes[SAVED_BYTES];
+    write_saved(state, bytes);
+    return muster_vec_append(bytes_out, bytes, sizeof(bytes))
+               ? MUSTER_OK
+               : MUSTER_ERR_NO_MEMORY;
+}
+
+uint64_t muster_coordinator_snapshot(muster_coordinator *c,
+                                     muster_actions *actions)
+{
+    muster_job *job =
+        muster_act_compute(actions, MUSTER_JOB_SNAPSHOT, ++c->job_ids);
+    job->step = c->step;
+    job->input = muster_blob_create(SAVED_BYTES);
+    if (job->input != NULL) { // without it a restart only counts lives anew
+        write_saved(c, job->input->data);
+    }
+    return job->id;
+}
+
+/* The last jobs, one after another, and then the farewell. */
+static void close_next(muster_coordinator *c, const muster_event *event,
+                       muster_actions *actions)
+{
+    if (c->end_status == MUSTER_OK && c->opts.evaluate_at_end &&
+        !c->evaluated) {
+        c->evaluated = true;
+        c->closing_job = ++c->job_ids;
+        muster_job *job =
+            muster_act_compute(actions, MUSTER_JOB_EVALUATE, c->closing_job);
+        job->step = c->step;
+        job->input = muster_blob_ref(c->model);
+    } else if (!c->saved) {
+        c->saved = true;
+        c->closing_job = muster_coordinator_snapshot(c, actions);
+    } else {
+        c->closing_job = 0;
+        farewell(c, event, actions);
+    }
+}
+
+void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
+                              muster_actions *actions)
+{
+    c->phase = MUSTER_PHASE_CLOSE;
+    muster_act_timer(actions, MUSTER_TIMER_GRACE, -1);
+    muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
+    close_next(c, event, actions);
+}
+
+void muster_coordinator_end(muster_coordinator *c, muster_status status,
+                            const char *reason, const muster_event *event,
+                            muster_actions *actions)
+{
+    if (c->ending) {
+        return;
+    }
+    c->ending = true;
+    c->end_status = status;
+    snprintf(c->end_reason, sizeof(c->end_reason), "%s", reason);
+    if (c->update_job == 0) {
+        muster_coordinator_close(c, event, actions);
+    }
+}
+
+static void closing_done(muster_coordinator *c, const muster_event *event,
+                         muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    if (result->status < 0 && c->end_status == MUSTER_OK) {
+        c->end_status = result->status;
+        snprintf(c->end_reason, sizeof(c->end_reason), "%s", result->text);
+    } else if (result->kind == MUSTER_JOB_EVALUATE && result->status >= 0) {
+        muster_report *report =
+            muster_act_report(actions, MUSTER_REPORT_RESULT, event->now_ns);
+        report->step = c->step;
+        report->as.result.loss = result->loss;
+        report->as.result.theta_norm = result->theta_norm;
+        report->as.result.test_loss = result->test_loss;
+        report->as.result.test_accuracy = result->test_accuracy;
+    }
+    close_next(c, event, actions);
+}
+
+static void on_computed(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    if (result->id == c->closing_job) {
+        closing_done(c, event, actions);
+    } else if (result->kind == MUSTER_JOB_UPDATE) {
+        muster_step_updated(c, event, actions);
+    } else if (result->kind == MUSTER_JOB_PART) {
+        muster_crew_part_made(c, event, actions);
+    } else if (result->status < 0) { // a checkpoint on the way
+        muster_coordinator_end(c, result->status, result->text, event, actions);
+    }
+}
+
+static void on_timer(muster_coordinator *c, const muster_event *event,
+                     muster_actions *actions)
+{
+    if (event->as.timer.id == MUSTER_TIMER_GRACE) {
+        muster_coordinator_review(c, event, actions);
+    } else if (event->as.timer.id == MUSTER_TIMER_PATIENCE) {
+        out_of_patience(c, event, actions);
+    } else if (event->as.timer.id == MUSTER_TIMER_FAREWELL &&
+               c->phase == MUSTER_PHASE_FAREWELL) {
+        over(c, actions);
+    }
+}
+
+static void on_message(muster_coordinator *c, uint32_t id,
+                       const muster_event *event, muster_actions *actions)
+{
+    if (c->phase >= MUSTER_PHASE_CLOSE) {
+        return;
+    }
+    if (event->as.message.message->kind == MUSTER_MSG_GRADIENT) {
+        muster_step_answer(c, id, event, actions);
+    } else if (event->as.message.message->kind == MUSTER_MSG_HAVE) {
+        muster_crew_have(c, id, event, actions);
+    }
+}
+
+static void on_news(muster_coordinator *c, const muster_event *event,
+                    muster_actions *actions)
+{
+    for (size_t i = 0; i < c->member.news.count; i++) {
+        // A copy: dropping a member writes to the list.
+        muster_news news = ((const muster_news *)c->member.news.data)[i];
+        if (news.kind == MUSTER_NEWS_JOINED) {
+            muster_crew_joined(c, news.id, event, actions);
+        } else if (news.kind == MUSTER_NEWS_LOST) {
+            muster_crew_lost(c, news.id, news.reason, event, actions);
+        } else if (news.kind == MUSTER_NEWS_MESSAGE) {
+            on_message(c, news.id, event, actions);
+        }
+    }
+    if (c->phase == MUSTER_PHASE_FAREWELL && !anybody_here(c)) {
+        over(c, actions);
+    }
+}
+
+static void on_start(muster_coordinator *c, const muster_event *event,
+                     muster_actions *actions)
+{
+    c->gather_ns = event->now_ns;
+    muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
+                     event->now_ns + c->opts.patience_ns);
+    if (c->step >= c->opts.last_step) {
+        muster_coordinator_end(c, MUSTER_OK, "nothing left to do", event,
+                               actions);
+    }
+}
+
+static void coordinator_step(void *state, const muster_event *event,
+                             muster_actions *actions)
+{
+    muster_coordinator *c = state;
+    if (c->phase == MUSTER_PHASE_OVER) {
+        return;
+    }
+    c->member.busy = c->update_job != 0;
+    muster_member_step(&c->member, event, actions);
+    on_news(c, event, actions);
+    switch (event->kind) {
+    case MUSTER_EVENT_START:
+        on_start(c, event, actions);
+        break;
+    case MUSTER_EVENT_TIMER:
+        on_timer(c, event, actions);
+        break;
+    case MUSTER_EVENT_COMPUTED:
+        on_computed(c, event, actions);
+        break;
+    case MUSTER_EVENT_SENT:
+        if (event->as.sent.status == MUSTER_OK) {
+            muster_message model = {.kind = MUSTER_MSG_MODEL};
+            c->bytes_down += muster_message_bytes(&model) + c->model->bytes;
+        }
+        break;
+    case MUSTER_EVENT_STOP:
+        muster_coordinator_end(c, MUSTER_ERR_INTERRUPTED, "interrupted", event,
+                               actions);
+        break;
+    case MUSTER_EVENT_PEER_UP:
+    case MUSTER_EVENT_PEER_DOWN:
+    case MUSTER_EVENT_MESSAGE:
+        break; // all of it is news
+    }
+}
+
+static void coordinator_free(void *state)
+{
+    muster_coordinator *c = state;
+    if (c == NULL) {
+        return;
+    }
+    for (uint32_t id = 0; c->crew != NULL && id < c->size; id++) {
+        muster_blob_unref(c->crew[id].message);
+        muster_vec_fini(&c->crew[id].held);
+    }
+    muster_mem_free(c->crew);
+    muster_mem_free(c->responders);
+    muster_code_progress_free(c->progress);
+    muster_code_progress_free(c->reach);
+    muster_decodings_fini(&c->decodings);
+    muster_assignment_fini(&c->plan);
+    muster_member_fini(&c->member);
+    muster_blob_unref(c->model);
+    muster_mem_free(c);
+}
+
+static const muster_role_ops coordinator_ops = {
+    .name = "coordinator",
+    .step = coordinator_step,
+    .save = coordinator_save,
+    .free = coordinator_free,
+};
+
+static muster_status check_opts(const muster_coordinator_opts *opts,
+                                muster_error *error)
+{
+    const uint8_t *saved = opts->saved;
+    const char *wrong = NULL;
+    if (opts->struct_size != sizeof(*opts) || opts->code == NULL ||
+        opts->model == NULL || opts->message_dim == 0) {
+        wrong = "code, model and message_dim must be set";
+    } else if (opts->run == 0) {
+        wrong = "run 0 means none";
+    } else if (opts->heartbeat_ns < MUSTER_NS_PER_MS || opts->stall_ns <= 0 ||
+               opts->grace_ns < 0 || opts->patience_ns <= 0) {
+        wrong = "times must be positive";
+    } else if (saved != NULL && (opts->saved_bytes != SAVED_BYTES ||
+                                 muster_bytes_get(saved, 4) != SAVED_MAGIC ||
+                                 muster_bytes_get(saved + 4, 8) != opts->run)) {
+        wrong = "the saved state is not of this run";
+    }
+    return wrong == NULL ? MUSTER_OK
+                         : muster_error_set(error, MUSTER_ERR_INVALID,
+                                            "coordinator: %s", wrong);
+}
+
+static muster_status build(muster_coordinator *c)
+{
+    const muster_coordinator_opts *opts = &c->opts;
+    const uint8_t *saved = opts->saved;
+    uint32_t plan =
+        saved != NULL ? (uint32_t)muster_bytes_get(saved + 20, 4) : 1;
+    uint32_t lives =
+        saved != NULL ? (uint32_t)muster_bytes_get(saved + 24, 4) : 0;
+    c->size = muster_code_describe(opts->code).workers;
+    muster_member_opts member = {.leads = true,
+                                 .kind = MUSTER_MEMBER_WORKER,
+                                 .stall_ns = opts->stall_ns,
+                                 .size = c->size,
+                                 .run = opts->run,
+                                 .heartbeat_ns = opts->heartbeat_ns,
+                                 .setup = opts->setup,
+                                 .incarnations = lives};
+    c->crew = muster_mem_array(c->size, sizeof(*c->crew));
+    c->responders = muster_mem_array(c->size, sizeof(*c->responders));
+    for (uint32_t id = 0; c->crew != NULL && id < c->size; id++) {
+        c->crew[id].part = MUSTER_ID_ANY;
+        c->crew[id].held = muster_vec_make(sizeof(uint32_t));
+    }
+    if (c->crew == NULL || c->responders == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    muster_status status = muster_assignment_init(&c->plan, opts->code, plan);
+    if (status == MUSTER_OK) {
+        status = muster_decodings_init(&c->decodings, &c->plan);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_code_progress_create(opts->code, &c->progress);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_code_progress_create(opts->code, &c->reach);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_member_init(&c->member, &member);
+    }
+    return status;
+}
+
+muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
+                                        muster_error *error_out,
+                                        muster_role *role_out)
+{
+    muster_status status = check_opts(opts, error_out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    muster_coordinator *c = muster_mem_array(1, sizeof(*c));
+    if (c == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the coordinator");
+    }
+    c->opts = *opts;
+    c->model = muster_blob_ref(opts->model);
+    c->step = opts->first_step;
+    status = build(c);
+    if (status != MUSTER_OK) {
+        coordinator_free(c);
+        return muster_error_set(error_out, status, "coordinator: %s",
+                                muster_status_text(status));
+    }
+    c->answer_bytes = muster_code_block_length(opts->code, opts->message_dim) *
+                      c->plan.info.message_blocks * sizeof(float);
+    c->opts.saved = NULL; // lent for create only
+    *role_out = (muster_role){&coordinator_ops, c};
+    return MUSTER_OK;
+}

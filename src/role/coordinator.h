@@ -1,0 +1,72 @@
+/*
+ * role/coordinator.h -- leads synchronous training with a gradient code.
+ *
+ * Workers join, are set up, get their plan and parts, and then count. A step:
+ * the newest model is offered to every ready worker; answers of exactly this
+ * (run, incarnation, plan, step) are gathered until the code says that they are
+ * enough; decode and optimise (one UPDATE job); next step. A worker that does
+ * not answer is a straggler, dead or not. When those left cannot be decoded
+ * from, training pauses, says who is missing, and goes on when someone returns;
+ * after `patience_ns` it ends with MUSTER_ERR_QUORUM, after a snapshot.
+ *
+ *   Promise      No message is used that is late, of an earlier life, of
+ *                another plan, of the wrong length or a second one of its
+ *                worker. Every step's UPDATE sees messages whose decoding was
+ *                solved for exactly those responders.
+ *   Reports      STEP_BEGIN, ANSWER (also late ones), STEP_END for each step;
+ *                WORKER for each change; RESULT before the end; NOTICE for
+ *                what people should know.
+ *   Ends         by a STOP action: MUSTER_OK, _QUORUM, _INTERRUPTED (after a
+ *                STOP event), or what a failed job said. Workers are told
+ *                before.
+ *   Ownership    `code` is lent for the role's life; setup and model are
+ *                referenced by create.
+ */
+#ifndef MUSTER_ROLE_COORDINATOR_H
+#define MUSTER_ROLE_COORDINATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/blob.h"
+#include "muster/code.h"
+#include "muster/status.h"
+#include "role/role.h"
+
+typedef struct muster_coordinator_opts {
+    uint32_t struct_size;
+    const muster_code *code;   // its n workers are the workers of the run
+    uint64_t run;              // not 0; drawn anew for each run, kept by resume
+    uint64_t first_step;       // of this life; 0 unless resumed
+    uint64_t last_step;        // one past the last
+    size_t message_dim;        // D: floats of a gradient with its loss, p + 1
+    muster_blob *setup;        // payload of WELCOME: the job description
+    muster_blob *model;        // theta for first_step
+    int64_t heartbeat_ns;      // silence that counts as lost; default 2 s
+    int64_t stall_ns;          // busy without progress: lost; default 10 s
+    int64_t grace_ns;          // wait for late joiners at the start; 5 s
+    int64_t patience_ns;       // longest pause; default 60 s
+    uint64_t checkpoint_every; // steps between SNAPSHOT jobs; 0: only at ends
+    bool evaluate_at_end;      // EVALUATE before the end
+    const void *saved;         // what save() gave in an earlier life, or NULL
+    size_t saved_bytes;
+} muster_coordinator_opts;
+
+#define MUSTER_COORDINATOR_OPTS_INIT                              \
+    {                                                             \
+        .struct_size = (uint32_t)sizeof(muster_coordinator_opts), \
+        .heartbeat_ns = 2000000000ll, .stall_ns = 10000000000ll,  \
+        .grace_ns = 5000000000ll, .patience_ns = 60000000000ll    \
+    }
+
+/*
+ * MUSTER_ERR_INVALID    a field is out of its range, or `saved` is of another
+ *                       run or damaged
+ * MUSTER_ERR_NO_MEMORY
+ */
+MUSTER_CHECKED muster_status
+muster_coordinator_create(const muster_coordinator_opts *opts,
+                          muster_error *error_out, muster_role *role_out);
+
+#endif // MUSTER_ROLE_COORDINATOR_H

@@ -1,0 +1,228 @@
+/*
+ * coordinator_crew.c -- from JOINED to READY: setup, plan, parts.
+ *
+ * Each stage ends with a HAVE of the worker, so no message of a later stage can
+ * overtake one of an earlier. A worker has at most one part under way, and the
+ * coordinator at most PART_JOBS_MAX in the making, so joining costs bounded
+ * memory and never keeps an UPDATE waiting for long. A part that several
+ * workers wait for is made once.
+ */
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "role/coordinator_inside.h"
+
+#define PART_JOBS_MAX 2u
+
+static void report_change(uint32_t id, const muster_coordinator *c,
+                          muster_worker_change change, const char *reason,
+                          int64_t now_ns, muster_actions *actions)
+{
+    muster_report *report =
+        muster_act_report(actions, MUSTER_REPORT_WORKER, now_ns);
+    report->step = c->step;
+    report->as.worker.worker = id;
+    report->as.worker.incarnation = c->member.places[id].incarnation;
+    report->as.worker.change = change;
+    snprintf(report->as.worker.reason, sizeof(report->as.worker.reason), "%s",
+             reason);
+}
+
+static bool holds(const muster_crew *crew, uint32_t part)
+{
+    const uint32_t *held = crew->held.data;
+    for (size_t i = 0; i < crew->held.count; i++) {
+        if (held[i] == part) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A part that the plan asks for and the worker lacks, or MUSTER_ID_ANY. */
+static uint32_t missing_part(const muster_coordinator *c, uint32_t id)
+{
+    const uint32_t *parts = NULL;
+    uint32_t count = muster_assignment_parts(&c->plan, id, &parts);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!holds(&c->crew[id], parts[i])) {
+            return parts[i];
+        }
+    }
+    return MUSTER_ID_ANY;
+}
+
+void muster_crew_joined(muster_coordinator *c, uint32_t id,
+                        const muster_event *event, muster_actions *actions)
+{
+    muster_crew *crew = &c->crew[id];
+    crew->stage = MUSTER_CREW_SETUP;
+    crew->part = MUSTER_ID_ANY;
+    crew->offered = false;
+    crew->heard_steps = 0;
+    muster_vec_clear(&crew->held);
+    const muster_place *place = &c->member.places[id];
+    char reason[128];
+    snprintf(reason, sizeof(reason), "pid %u on %.63s", place->pid,
+             place->host[0] != 0 ? place->host : "?");
+    report_change(id, c, MUSTER_WORKER_JOINED, reason, event->now_ns, actions);
+}
+
+void muster_crew_lost(muster_coordinator *c, uint32_t id, const char *reason,
+                      const muster_event *event, muster_actions *actions)
+{
+    muster_crew *crew = &c->crew[id];
+    c->ready -= crew->stage == MUSTER_CREW_READY;
+    crew->stage = MUSTER_CREW_ABSENT;
+    crew->part = MUSTER_ID_ANY;
+    if (c->phase >= MUSTER_PHASE_FAREWELL) {
+        return; // it went because it was told to
+    }
+    report_change(id, c, MUSTER_WORKER_LOST, reason, event->now_ns, actions);
+    muster_step_try(c, event, actions);
+    muster_coordinator_review(c, event, actions);
+}
+
+static void send_plan(muster_coordinator *c, uint32_t id,
+                      const muster_event *event, muster_actions *actions)
+{
+    muster_blob *terms = muster_assignment_terms(&c->plan, id);
+    if (terms == NULL) {
+        muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY, "no memory for a plan",
+                               event, actions);
+        return;
+    }
+    c->crew[id].stage = MUSTER_CREW_PLAN;
+    muster_member_mail mail = {
+        .message = {.kind = MUSTER_MSG_PLAN, .plan = c->plan.number},
+        .payload = terms};
+    muster_member_send(&c->member, id, &mail, actions);
+}
+
+static void become_ready(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions)
+{
+    c->crew[id].stage = MUSTER_CREW_READY;
+    c->ready++;
+    c->gather_ns = event->now_ns;
+    report_change(id, c, MUSTER_WORKER_READY, "", event->now_ns, actions);
+    if (c->phase == MUSTER_PHASE_COLLECT) {
+        muster_step_offer(c, id, actions);
+    }
+    muster_coordinator_review(c, event, actions);
+}
+
+static bool is_being_made(const muster_coordinator *c, uint32_t part)
+{
+    for (uint32_t id = 0; id < c->size; id++) {
+        if (c->crew[id].part == part && !c->crew[id].part_sent) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Start making parts for those that wait, each in turn. */
+static void serve_parts(muster_coordinator *c, muster_actions *actions)
+{
+    for (uint32_t i = 0; i < c->size; i++) {
+        uint32_t id = (c->next_served + i) % c->size;
+        muster_crew *crew = &c->crew[id];
+        if (crew->stage != MUSTER_CREW_PARTS || crew->part != MUSTER_ID_ANY) {
+            continue;
+        }
+        uint32_t part = missing_part(c, id);
+        bool shared = is_being_made(c, part);
+        if (!shared && c->part_jobs >= PART_JOBS_MAX) {
+            c->next_served = id;
+            return;
+        }
+        crew->part = part;
+        crew->part_sent = false;
+        if (!shared) {
+            muster_job *job =
+                muster_act_compute(actions, MUSTER_JOB_PART, ++c->job_ids);
+            job->part = part;
+            c->part_jobs++;
+        }
+    }
+}
+
+/* The next thing that this worker lacks. */
+static void advance(muster_coordinator *c, uint32_t id,
+                    const muster_event *event, muster_actions *actions)
+{
+    muster_crew *crew = &c->crew[id];
+    if (missing_part(c, id) == MUSTER_ID_ANY) {
+        become_ready(c, id, event, actions);
+        return;
+    }
+    crew->stage = MUSTER_CREW_PARTS;
+    crew->part = MUSTER_ID_ANY;
+    serve_parts(c, actions);
+}
+
+static void have_part(muster_coordinator *c, uint32_t id, uint32_t part,
+                      const muster_event *event, muster_actions *actions)
+{
+    muster_crew *crew = &c->crew[id];
+    if (part >= c->plan.info.parts) {
+        return;
+    }
+    if (!holds(crew, part)) {
+        MUSTER_ASSERT(muster_vec_append(&crew->held, &part, 1));
+    }
+    if (c->paused) {
+        // Help is on its way: patience starts again.
+        muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
+                         event->now_ns + c->opts.patience_ns);
+    }
+    bool awaited = crew->stage == MUSTER_CREW_PARTS && crew->part == part &&
+                   crew->part_sent;
+    if (awaited) {
+        advance(c, id, event, actions);
+    }
+}
+
+void muster_crew_have(muster_coordinator *c, uint32_t id,
+                      const muster_event *event, muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    muster_crew *crew = &c->crew[id];
+    if (message->as.have.part != MUSTER_ID_ANY) {
+        have_part(c, id, message->as.have.part, event, actions);
+    } else if (crew->stage == MUSTER_CREW_SETUP && message->plan == 0) {
+        send_plan(c, id, event, actions);
+    } else if (crew->stage == MUSTER_CREW_PLAN &&
+               message->plan == c->plan.number) {
+        advance(c, id, event, actions);
+    }
+}
+
+void muster_crew_part_made(muster_coordinator *c, const muster_event *event,
+                           muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    c->part_jobs--;
+    if (result->status < 0) {
+        muster_coordinator_end(c, result->status, result->text, event, actions);
+        return;
+    }
+    for (uint32_t id = 0; id < c->size; id++) {
+        muster_crew *crew = &c->crew[id];
+        if (crew->stage != MUSTER_CREW_PARTS || crew->part != result->part ||
+            crew->part_sent) {
+            continue;
+        }
+        crew->part_sent = true;
+        muster_member_mail mail = {.message = {.kind = MUSTER_MSG_PART,
+                                               .plan = c->plan.number,
+                                               .as.part.part = result->part},
+                                   .payload = muster_blob_ref(result->output)};
+        c->bytes_moved +=
+            muster_message_bytes(&mail.message) + result->output->bytes;
+        muster_member_send(&c->member, id, &mail, actions);
+    }
+    serve_parts(c, actions);
+}

@@ -1,0 +1,130 @@
+/*
+ * role/coordinator_inside.h -- the state of a coordinator, for its files:
+ *   coordinator.c        create, events, pause and patience, the end
+ *   coordinator_crew.c   from JOINED to READY: setup, plan, parts
+ *   coordinator_step.c   one step: offer, answers, decode, update
+ */
+#ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
+#define MUSTER_ROLE_COORDINATOR_INSIDE_H
+
+#include "role/act.h"
+#include "role/assignment.h"
+#include "role/coordinator.h"
+#include "role/decodings.h"
+#include "role/member.h"
+
+enum {
+    MUSTER_TIMER_GRACE = MUSTER_TIMER_ROLE,
+    MUSTER_TIMER_PATIENCE,
+    MUSTER_TIMER_FAREWELL,
+};
+
+/* What a worker still lacks. */
+typedef enum muster_crew_stage {
+    MUSTER_CREW_ABSENT = 0,
+    MUSTER_CREW_SETUP, // welcomed; its SETUP is running
+    MUSTER_CREW_PLAN,  // was sent its plan
+    MUSTER_CREW_PARTS, // is being sent its parts, one at a time
+    MUSTER_CREW_READY,
+} muster_crew_stage;
+
+typedef struct muster_crew {
+    muster_crew_stage stage;
+    muster_vec held; // uint32_t part numbers
+    uint32_t part;   // wanted or on its way; MUSTER_ID_ANY: none
+    bool part_sent;
+    bool offered;         // the model of the current step
+    uint64_t heard_steps; // step + 1 of its newest answer; 0: none yet
+    muster_blob *message; // its answer to the current step, or NULL
+    uint64_t late, unusable;
+} muster_crew;
+
+typedef enum muster_coordinator_phase {
+    MUSTER_PHASE_GATHER = 0, // before the first step
+    MUSTER_PHASE_COLLECT,    // a step is open
+    MUSTER_PHASE_UPDATE,     // decoded; the new model is being made
+    MUSTER_PHASE_CLOSE,      // last jobs: evaluate, snapshot
+    MUSTER_PHASE_FAREWELL,   // STOP was sent
+    MUSTER_PHASE_OVER,
+} muster_coordinator_phase;
+
+#define MUSTER_STEP_TIMES 31u // recent step times, for their median
+
+typedef struct muster_coordinator {
+    muster_coordinator_opts opts;
+    muster_member member;
+    muster_assignment plan;
+    muster_decodings decodings;
+    muster_coordinator_phase phase;
+    muster_crew *crew; // by worker number
+    uint32_t size;     // n
+    uint32_t ready;    // crew in stage READY
+
+    uint64_t step;
+    muster_blob *model;             // of `step`
+    muster_code_progress *progress; // answers of this step
+    muster_code_progress *reach;    // scratch: what could still come
+    uint32_t *responders;           // scratch: slots
+    uint32_t answers;
+    int64_t step_begin_ns;
+    int64_t step_ns[MUSTER_STEP_TIMES];
+    uint64_t steps_done; // in this life
+    size_t answer_bytes; // length of a correct message
+
+    uint64_t job_ids;
+    uint64_t update_job;  // under way, or 0
+    uint64_t closing_job; // EVALUATE or SNAPSHOT at the end, or 0
+    uint32_t part_jobs;   // PART jobs under way
+    uint32_t next_served; // whose turn it is to get a part
+    int64_t gather_ns;    // when the last worker became ready
+    bool paused;
+    bool ending;           // close when the update under way has ended
+    bool evaluated, saved; // which of the last jobs were done
+    muster_status end_status;
+    char end_reason[256];
+
+    uint64_t bytes_up, bytes_down, messages_up, bytes_moved; // since STEP_END
+} muster_coordinator;
+
+/* coordinator_crew.c */
+void muster_crew_joined(muster_coordinator *c, uint32_t id,
+                        const muster_event *event, muster_actions *actions);
+void muster_crew_lost(muster_coordinator *c, uint32_t id, const char *reason,
+                      const muster_event *event, muster_actions *actions);
+void muster_crew_have(muster_coordinator *c, uint32_t id,
+                      const muster_event *event, muster_actions *actions);
+void muster_crew_part_made(muster_coordinator *c, const muster_event *event,
+                           muster_actions *actions);
+
+/* coordinator_step.c */
+void muster_step_begin(muster_coordinator *c, int64_t now_ns,
+                       muster_actions *actions);
+void muster_step_offer(muster_coordinator *c, uint32_t id,
+                       muster_actions *actions);
+void muster_step_answer(muster_coordinator *c, uint32_t id,
+                        const muster_event *event, muster_actions *actions);
+/* Decode if the answers are enough now. */
+void muster_step_try(muster_coordinator *c, const muster_event *event,
+                     muster_actions *actions);
+void muster_step_updated(muster_coordinator *c, const muster_event *event,
+                         muster_actions *actions);
+/* Could the answers so far and those of the ready workers be decoded? */
+bool muster_step_reachable(muster_coordinator *c);
+int64_t muster_step_median_ns(const muster_coordinator *c);
+
+/* coordinator.c */
+/* Look again whether to start, pause, or go on. */
+void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
+                               muster_actions *actions);
+/* End the run: snapshot, tell the workers, stop. The first reason stays. */
+void muster_coordinator_end(muster_coordinator *c, muster_status status,
+                            const char *reason, const muster_event *event,
+                            muster_actions *actions);
+/* A SNAPSHOT job that carries the role's own state. */
+uint64_t muster_coordinator_snapshot(muster_coordinator *c,
+                                     muster_actions *actions);
+/* The second half of the end, when no update is under way. */
+void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
+                              muster_actions *actions);
+
+#endif // MUSTER_ROLE_COORDINATOR_INSIDE_H

@@ -1,0 +1,296 @@
+/*
+ * coordinator_step.c -- one step: offer, answers, decode, update.
+ *
+ * Invariants:
+ *   1. crew[i].message is non-NULL exactly when worker i's answer to the open
+ *      step was accepted; `answers` counts them. A worker that is lost after
+ *      it answered leaves its message: it is still right.
+ *   2. An answer is accepted once per worker and step, only in COLLECT, only
+ *      for (plan, step) and with the exact length. member has checked run and
+ *      incarnation.
+ */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "role/coordinator_inside.h"
+
+/* SENT of a model comes back with its step, so that what never left (it was
+ * replaced by a newer one) is not counted as sent. */
+static uint64_t model_token(uint64_t step)
+{
+    return step + 1;
+}
+
+void muster_step_offer(muster_coordinator *c, uint32_t id,
+                       muster_actions *actions)
+{
+    muster_member_mail mail = {.message = {.kind = MUSTER_MSG_MODEL,
+                                           .plan = c->plan.number,
+                                           .step = c->step},
+                               .payload = muster_blob_ref(c->model),
+                               .replace_slot = MUSTER_SLOT_MODEL,
+                               .token = model_token(c->step)};
+    c->crew[id].offered = true;
+    muster_member_send(&c->member, id, &mail, actions);
+}
+
+void muster_step_begin(muster_coordinator *c, int64_t now_ns,
+                       muster_actions *actions)
+{
+    c->phase = MUSTER_PHASE_COLLECT;
+    c->step_begin_ns = now_ns;
+    c->answers = 0;
+    muster_code_progress_reset(c->progress);
+    muster_act_report(actions, MUSTER_REPORT_STEP_BEGIN, now_ns)->step =
+        c->step;
+    for (uint32_t id = 0; id < c->size; id++) {
+        c->crew[id].offered = false;
+        if (c->crew[id].stage == MUSTER_CREW_READY) {
+            muster_step_offer(c, id, actions);
+        }
+    }
+}
+
+bool muster_step_reachable(muster_coordinator *c)
+{
+    muster_code_progress_reset(c->reach);
+    bool open = c->phase == MUSTER_PHASE_COLLECT;
+    uint32_t count = 0;
+    for (uint32_t id = 0; id < c->size; id++) {
+        bool answered = open && c->crew[id].message != NULL;
+        if (answered || c->crew[id].stage == MUSTER_CREW_READY) {
+            muster_code_progress_add(c->reach, c->plan.slot_of[id]);
+            count++;
+        }
+    }
+    // An approximate code makes do with anybody.
+    return muster_code_progress_ready(c->reach) ||
+           (!c->plan.info.exact && count > 0);
+}
+
+static void report_answer(const muster_coordinator *c, uint32_t id, bool late,
+                          const muster_event *event, muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    muster_report *report =
+        muster_act_report(actions, MUSTER_REPORT_ANSWER, event->now_ns);
+    report->step = message->step;
+    report->as.answer.worker = id;
+    report->as.answer.late = late;
+    report->as.answer.compute_ms =
+        (double)message->as.gradient.compute_ns * 1e-6;
+    report->as.answer.arrive_ms =
+        (double)(event->now_ns - c->step_begin_ns) * 1e-6;
+}
+
+/* Something a correct worker never sends: end its connection and say so. */
+static void reject(muster_coordinator *c, uint32_t id, const char *what,
+                   const muster_event *event, muster_actions *actions)
+{
+    c->crew[id].unusable++;
+    muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
+                      "worker %u sent %s for step %llu; dropped", id, what,
+                      (unsigned long long)event->as.message.message->step);
+    muster_member_drop(&c->member, id, event, actions);
+    muster_crew_lost(c, id, what, event, actions);
+}
+
+void muster_step_answer(muster_coordinator *c, uint32_t id,
+                        const muster_event *event, muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    const muster_blob *payload = event->as.message.payload;
+    muster_crew *crew = &c->crew[id];
+    size_t bytes = payload != NULL ? payload->bytes : 0;
+    c->bytes_up += muster_message_bytes(message) + bytes;
+    c->messages_up++;
+    if (bytes != c->answer_bytes) {
+        reject(c, id, "an answer of the wrong length", event, actions);
+        return;
+    }
+    if (message->step > c->step || message->plan != c->plan.number ||
+        crew->stage != MUSTER_CREW_READY) {
+        reject(c, id, "an answer to what it was not asked", event, actions);
+        return;
+    }
+    bool open = c->phase == MUSTER_PHASE_COLLECT && message->step == c->step;
+    if (message->step + 1 == crew->heard_steps ||
+        (open && crew->message != NULL)) {
+        // The second copy of an answer adds nothing.
+        bool first = crew->unusable++ == 0;
+        muster_act_notice(actions, event->now_ns,
+                          first ? MUSTER_LOG_WARN : MUSTER_LOG_DEBUG,
+                          "worker %u answered step %llu twice; dropped", id,
+                          (unsigned long long)message->step);
+        return;
+    }
+    if (message->step + 1 > crew->heard_steps) {
+        crew->heard_steps = message->step + 1;
+    }
+    report_answer(c, id, !open, event, actions);
+    if (!open) {
+        crew->late++;
+        return;
+    }
+    crew->message = muster_blob_ref(event->as.message.payload);
+    c->answers++;
+    muster_code_progress_add(c->progress, c->plan.slot_of[id]);
+    muster_step_try(c, event, actions);
+}
+
+static bool all_ready_have_answered(const muster_coordinator *c)
+{
+    for (uint32_t id = 0; id < c->size; id++) {
+        if (c->crew[id].stage == MUSTER_CREW_READY &&
+            c->crew[id].message == NULL) {
+            return false;
+        }
+    }
+    return c->answers > 0;
+}
+
+static uint32_t list_responders(muster_coordinator *c)
+{
+    uint32_t count = 0;
+    for (uint32_t slot = 0; slot < c->size; slot++) {
+        if (c->crew[c->plan.worker_of[slot]].message != NULL) {
+            c->responders[count++] = slot;
+        }
+    }
+    return count;
+}
+
+static void drop_messages(muster_coordinator *c)
+{
+    for (uint32_t id = 0; id < c->size; id++) {
+        muster_blob_unref(c->crew[id].message);
+        c->crew[id].message = NULL;
+    }
+}
+
+static void start_update(muster_coordinator *c,
+                         const muster_decodings_entry *entry,
+                         muster_blob **messages, muster_actions *actions)
+{
+    c->update_job = ++c->job_ids;
+    muster_job *job =
+        muster_act_compute(actions, MUSTER_JOB_UPDATE, c->update_job);
+    job->step = c->step;
+    job->plan = c->plan.number;
+    job->decoding = muster_decoding_ref(entry->decoding);
+    job->messages = messages;
+    job->message_count = entry->used_count;
+    for (uint32_t i = 0; i < entry->used_count; i++) {
+        uint32_t worker = c->plan.worker_of[entry->used[i]];
+        messages[i] = muster_blob_ref(c->crew[worker].message);
+    }
+    drop_messages(c);
+    c->phase = MUSTER_PHASE_UPDATE;
+}
+
+void muster_step_try(muster_coordinator *c, const muster_event *event,
+                     muster_actions *actions)
+{
+    if (c->phase != MUSTER_PHASE_COLLECT || c->ending) {
+        return;
+    }
+    bool enough = muster_code_progress_ready(c->progress) ||
+                  (!c->plan.info.exact && all_ready_have_answered(c));
+    if (!enough) {
+        return;
+    }
+    const muster_decodings_entry *entry = NULL;
+    muster_status status = muster_decodings_get(&c->decodings, c->responders,
+                                                list_responders(c), &entry);
+    if (status == MUSTER_INEXACT && c->plan.info.exact) {
+        return; // `ready` was too hopeful: wait for one more
+    }
+    muster_blob **messages = NULL;
+    if (status >= 0) {
+        messages = muster_mem_array(entry->used_count, sizeof(muster_blob *));
+        status = messages != NULL ? status : MUSTER_ERR_NO_MEMORY;
+    }
+    if (status < 0) {
+        muster_coordinator_end(c, status, "a step could not be decoded", event,
+                               actions);
+        return;
+    }
+    start_update(c, entry, messages, actions);
+}
+
+static void report_end(muster_coordinator *c, const muster_event *event,
+                       muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    muster_report *report =
+        muster_act_report(actions, MUSTER_REPORT_STEP_END, event->now_ns);
+    report->step = c->step;
+    report->as.end.loss = result->loss;
+    report->as.end.grad_err = result->grad_err;
+    report->as.end.step_ms = (double)(event->now_ns - c->step_begin_ns) * 1e-6;
+    report->as.end.responders = c->answers;
+    report->as.end.stragglers = c->size - c->answers;
+    report->as.end.bytes_up = c->bytes_up;
+    report->as.end.bytes_down = c->bytes_down;
+    report->as.end.messages_up = c->messages_up;
+    report->as.end.bytes_moved = c->bytes_moved;
+    c->bytes_up = 0;
+    c->bytes_down = 0;
+    c->messages_up = 0;
+    c->bytes_moved = 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+int64_t muster_step_median_ns(const muster_coordinator *c)
+{
+    int64_t sorted[MUSTER_STEP_TIMES];
+    size_t count = c->steps_done < MUSTER_STEP_TIMES ? (size_t)c->steps_done
+                                                     : MUSTER_STEP_TIMES;
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = c->step_ns[i];
+    }
+    qsort(sorted, count, sizeof(sorted[0]), ascending);
+    return count > 0 ? sorted[count / 2] : 0;
+}
+
+void muster_step_updated(muster_coordinator *c, const muster_event *event,
+                         muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    c->update_job = 0;
+    if (result->status < 0) {
+        muster_coordinator_end(c, result->status, result->text, event, actions);
+        return;
+    }
+    muster_blob_unref(c->model);
+    c->model = muster_blob_ref(result->output);
+    c->step_ns[c->steps_done++ % MUSTER_STEP_TIMES] =
+        event->now_ns - c->step_begin_ns;
+    report_end(c, event, actions);
+    c->step++;
+    // Twenty median steps without progress: stuck, however slow the steps are.
+    int64_t stall_ns = 20 * muster_step_median_ns(c);
+    c->member.opts.stall_ns =
+        stall_ns > c->opts.stall_ns ? stall_ns : c->opts.stall_ns;
+    if (c->ending) {
+        muster_coordinator_close(c, event, actions);
+        return;
+    }
+    if (c->opts.checkpoint_every > 0 && c->step < c->opts.last_step &&
+        c->step % c->opts.checkpoint_every == 0) {
+        muster_coordinator_snapshot(c, actions);
+    }
+    if (c->step >= c->opts.last_step) {
+        muster_coordinator_end(c, MUSTER_OK, "done", event, actions);
+        return;
+    }
+    muster_step_begin(c, event->now_ns, actions);
+    muster_coordinator_review(c, event, actions);
+}

@@ -1,0 +1,476 @@
+/*
+ * member.c -- connections, heartbeats and mail of role/member.h.
+ *
+ * Invariants:
+ *   1. A link in state MEMBER is the `peer` of its place (or of the leader's
+ *      target in a star); no other link claims that number.
+ *   2. JOINED is told when a link enters MEMBER, LOST when it leaves: they
+ *      alternate per number.
+ *   3. One timer, set to the earliest thing due: heartbeat, retry, patience.
+ */
+#include "role/member.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "role/member_inside.h"
+
+#define HEARTBEAT_DEFAULT_NS (2 * MUSTER_NS_PER_S)
+#define BEATS_PER_WINDOW     4
+/* Strangers that may knock at the same time, beyond two per number. */
+#define STRANGERS_MAX 64u
+
+static size_t link_index(const muster_member *member, muster_role_peer peer)
+{
+    const muster_link *links = member->links.data;
+    size_t low = 0;
+    for (size_t high = member->links.count; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        if (links[middle].peer < peer) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+muster_link *muster_member_find(muster_member *member, muster_role_peer peer)
+{
+    size_t index = link_index(member, peer);
+    muster_link *links = member->links.data;
+    bool found = index < member->links.count && links[index].peer == peer;
+    return found ? &links[index] : NULL;
+}
+
+muster_link *muster_member_add(muster_member *member, muster_role_peer peer,
+                               int64_t now_ns)
+{
+    size_t index = link_index(member, peer);
+    MUSTER_ASSERT(muster_vec_push(&member->links) != NULL);
+    muster_link *link = (muster_link *)member->links.data + index;
+    memmove(link + 1, link, (member->links.count - 1 - index) * sizeof(*link));
+    *link = (muster_link){.peer = peer,
+                          .id = MUSTER_ID_ANY,
+                          .heard_ns = now_ns,
+                          .progress_ns = now_ns};
+    return link;
+}
+
+static void remove_link(muster_member *member, muster_link *link)
+{
+    muster_link *links = member->links.data;
+    size_t index = (size_t)(link - links);
+    memmove(link, link + 1, (--member->links.count - index) * sizeof(*link));
+}
+
+muster_news *muster_member_tell(muster_member *member, muster_news_kind kind,
+                                uint32_t id, const char *reason)
+{
+    muster_news *news = muster_vec_push(&member->news);
+    MUSTER_ASSERT(news != NULL);
+    news->kind = kind;
+    news->id = id;
+    snprintf(news->reason, sizeof(news->reason), "%s", reason);
+    return news;
+}
+
+void muster_member_settle(muster_member *member, muster_link *link,
+                          int64_t now_ns)
+{
+    link->state = MUSTER_LINK_MEMBER;
+    link->heard_ns = now_ns;
+    link->progress_ns = now_ns;
+    if (link->id < member->size && member->places != NULL) {
+        member->places[link->id].peer = link->peer;
+    }
+    muster_member_tell(member, MUSTER_NEWS_JOINED, link->id, "");
+}
+
+void muster_member_forget(muster_member *member, muster_link *link,
+                          const char *reason, bool drop,
+                          const muster_event *event, muster_actions *actions)
+{
+    muster_link gone = *link;
+    remove_link(member, link);
+    if (drop) {
+        muster_act_drop(actions, gone.peer);
+    }
+    if (gone.outgoing) {
+        muster_target *target = muster_member_target(member, gone.id);
+        if (target != NULL && target->peer == gone.peer) {
+            target->peer = 0;
+            muster_member_retry_later(target, event->now_ns);
+        }
+    }
+    if (gone.state != MUSTER_LINK_MEMBER) {
+        return;
+    }
+    if (member->places != NULL && gone.id < member->size) {
+        member->places[gone.id].peer = 0;
+    }
+    muster_member_tell(member, MUSTER_NEWS_LOST, gone.id, reason);
+}
+
+void muster_member_refuse(muster_member *member, muster_link *link,
+                          muster_status status, const char *text,
+                          muster_actions *actions)
+{
+    muster_action *action = muster_act(actions, MUSTER_ACTION_SEND);
+    action->as.send.peer = link->peer;
+    muster_message *message = &action->as.send.message;
+    message->kind = MUSTER_MSG_REFUSE;
+    message->run = member->run;
+    message->as.refuse.status = status;
+    snprintf(message->as.refuse.text, sizeof(message->as.refuse.text), "%s",
+             text);
+    link->state = MUSTER_LINK_REFUSED;
+    link->outgoing = false;
+}
+
+bool muster_member_is_here(const muster_member *member, uint32_t id)
+{
+    return member->places != NULL && id < member->size &&
+           member->places[id].peer != 0;
+}
+
+muster_link *muster_member_link(muster_member *member, uint32_t id)
+{
+    muster_role_peer peer = 0;
+    if (muster_member_is_here(member, id)) {
+        peer = member->places[id].peer;
+    } else if (id == MUSTER_ID_LEADER) {
+        muster_target *target = muster_member_target(member, id);
+        peer = target != NULL ? target->peer : 0;
+    }
+    muster_link *link = peer != 0 ? muster_member_find(member, peer) : NULL;
+    return link != NULL && link->state == MUSTER_LINK_MEMBER ? link : NULL;
+}
+
+bool muster_member_send(muster_member *member, uint32_t id,
+                        muster_member_mail *mail, muster_actions *actions)
+{
+    const muster_link *link = muster_member_link(member, id);
+    if (link == NULL) {
+        muster_blob_unref(mail->payload);
+        return false;
+    }
+    muster_action *action = muster_act(actions, MUSTER_ACTION_SEND);
+    action->as.send.peer = link->peer;
+    action->as.send.message = mail->message;
+    action->as.send.message.run = member->run;
+    action->as.send.message.incarnation = link->incarnation;
+    action->as.send.payload = mail->payload;
+    action->as.send.replace_slot = mail->replace_slot;
+    action->as.send.token = mail->token;
+    return true;
+}
+
+void muster_member_drop(muster_member *member, uint32_t id,
+                        const muster_event *event, muster_actions *actions)
+{
+    muster_link *link = muster_member_link(member, id);
+    if (link != NULL) {
+        muster_member_forget(member, link, "", true, event, actions);
+        member->news.count--; // the caller knows already
+    }
+}
+
+void muster_member_close(muster_member *member, const char *why)
+{
+    snprintf(member->closed, sizeof(member->closed), "%s", why);
+}
+
+void muster_member_beat(const muster_member *member, const muster_link *link,
+                        const muster_event *event, muster_actions *actions)
+{
+    muster_action *action = muster_act(actions, MUSTER_ACTION_SEND);
+    action->as.send.peer = link->peer;
+    action->as.send.replace_slot = MUSTER_SLOT_HEARTBEAT;
+    muster_message *message = &action->as.send.message;
+    message->kind = MUSTER_MSG_HEARTBEAT;
+    message->run = member->run;
+    message->incarnation = link->incarnation;
+    message->step = member->epoch; // tells the leader which directory we have
+    message->as.heartbeat.progress = event->progress;
+    message->as.heartbeat.busy = member->busy;
+}
+
+static void beat_all(const muster_member *member, const muster_event *event,
+                     muster_actions *actions)
+{
+    const muster_link *links = member->links.data;
+    for (size_t i = 0; i < member->links.count; i++) {
+        if (links[i].state == MUSTER_LINK_MEMBER) {
+            muster_member_beat(member, &links[i], event, actions);
+        }
+    }
+}
+
+/* Why this link should end now, or NULL. */
+static const char *verdict(const muster_member *member, const muster_link *link,
+                           int64_t now_ns, char *text, size_t text_bytes)
+{
+    int64_t silent_ns = now_ns - link->heard_ns;
+    if (link->state == MUSTER_LINK_GREETING) {
+        return silent_ns > MUSTER_GREETING_NS ? "said no hello" : NULL;
+    }
+    if (silent_ns > member->heartbeat_ns) {
+        snprintf(text, text_bytes, "no sign of life for %.1f s",
+                 (double)silent_ns * 1e-9);
+        return text;
+    }
+    int64_t stuck_ns = now_ns - link->progress_ns;
+    if (link->state == MUSTER_LINK_MEMBER && link->busy &&
+        member->opts.stall_ns > 0 && stuck_ns > member->opts.stall_ns) {
+        snprintf(text, text_bytes, "busy without progress for %.1f s",
+                 (double)stuck_ns * 1e-9);
+        return text;
+    }
+    return NULL;
+}
+
+static void check_links(muster_member *member, const muster_event *event,
+                        muster_actions *actions)
+{
+    for (size_t i = 0; i < member->links.count;) {
+        muster_link *link = (muster_link *)member->links.data + i;
+        char text[64];
+        const char *reason =
+            verdict(member, link, event->now_ns, text, sizeof(text));
+        if (reason == NULL) {
+            i++;
+        } else {
+            muster_member_forget(member, link, reason, true, event, actions);
+        }
+    }
+}
+
+static void on_timer(muster_member *member, const muster_event *event,
+                     muster_actions *actions)
+{
+    member->timer_ns = -1;
+    if (event->now_ns >= member->next_beat_ns) {
+        // A host that was stopped finds old messages waiting behind its timer;
+        // it must not call the others silent before it has read them.
+        bool slept = event->now_ns - member->next_beat_ns >
+                     member->heartbeat_ns / BEATS_PER_WINDOW;
+        if (!slept) {
+            check_links(member, event, actions);
+        }
+        beat_all(member, event, actions);
+        member->next_beat_ns =
+            event->now_ns + member->heartbeat_ns / BEATS_PER_WINDOW;
+    }
+    muster_member_retry(member, event, actions);
+}
+
+static void hear(muster_link *link, const muster_event *event)
+{
+    link->heard_ns = event->now_ns;
+    const muster_message *message = event->as.message.message;
+    if (message->kind != MUSTER_MSG_HEARTBEAT) {
+        return;
+    }
+    bool busy = message->as.heartbeat.busy != 0;
+    // Heartbeats may overtake each other; progress only grows.
+    if (message->as.heartbeat.progress > link->progress || busy != link->busy) {
+        link->progress_ns = event->now_ns;
+    }
+    if (message->as.heartbeat.progress > link->progress) {
+        link->progress = message->as.heartbeat.progress;
+    }
+    link->busy = busy;
+}
+
+static void member_message(muster_member *member, muster_link *link,
+                           const muster_event *event, muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    if (message->kind == MUSTER_MSG_REFUSE) {
+        muster_member_refused(member, link, event, actions);
+        return;
+    }
+    if (message->run != member->run ||
+        message->incarnation != link->incarnation ||
+        message->kind == MUSTER_MSG_HELLO ||
+        message->kind == MUSTER_MSG_WELCOME) {
+        member->strays++;
+        return;
+    }
+    hear(link, event);
+    if (link->id == muster_member_leader_id(member)) {
+        member->contact_ns = event->now_ns;
+    }
+    if (message->kind == MUSTER_MSG_LEAVE) {
+        muster_member_forget(member, link, "left", true, event, actions);
+    } else if (message->kind == MUSTER_MSG_DIRECTORY) {
+        muster_member_directory(member, event, actions);
+    } else if (message->kind == MUSTER_MSG_HEARTBEAT) {
+        muster_member_remind(member, link->id, message->step, actions);
+    } else {
+        muster_member_tell(member, MUSTER_NEWS_MESSAGE, link->id, "");
+    }
+}
+
+static void on_message(muster_member *member, const muster_event *event,
+                       muster_actions *actions)
+{
+    muster_link *link = muster_member_find(member, event->peer);
+    if (link == NULL || link->state == MUSTER_LINK_REFUSED) {
+        member->strays++;
+        return;
+    }
+    if (link->state == MUSTER_LINK_MEMBER) {
+        member_message(member, link, event, actions);
+        return;
+    }
+    muster_message_kind kind = event->as.message.message->kind;
+    if (!link->outgoing && kind == MUSTER_MSG_HELLO) {
+        muster_member_admit(member, link, event, actions);
+    } else if (link->outgoing && kind == MUSTER_MSG_WELCOME) {
+        muster_member_welcomed(member, link, event, actions);
+    } else if (link->outgoing && kind == MUSTER_MSG_REFUSE) {
+        muster_member_refused(member, link, event, actions);
+    } else {
+        // A later message overtook the greeting: it cannot be trusted yet.
+        member->strays++;
+    }
+}
+
+static void on_up(muster_member *member, const muster_event *event,
+                  muster_actions *actions)
+{
+    if (!event->as.up.incoming) {
+        muster_member_connected(member, event, actions);
+    } else if (member->links.count >= 2u * member->size + STRANGERS_MAX) {
+        muster_act_drop(actions, event->peer);
+    } else {
+        muster_member_add(member, event->peer, event->now_ns);
+    }
+}
+
+static void on_down(muster_member *member, const muster_event *event,
+                    muster_actions *actions)
+{
+    muster_link *link = muster_member_find(member, event->peer);
+    if (event->as.down.token != 0) {
+        muster_member_unreachable(member, event);
+    } else if (link != NULL) {
+        const char *reason = event->as.down.reason;
+        muster_member_forget(member, link,
+                             reason != NULL ? reason : "connection lost", false,
+                             event, actions);
+    }
+}
+
+static void on_start(muster_member *member, const muster_event *event)
+{
+    member->contact_ns = event->now_ns;
+    member->next_beat_ns =
+        event->now_ns + member->heartbeat_ns / BEATS_PER_WINDOW;
+    if (!member->opts.leads) {
+        MUSTER_ASSERT(muster_member_aim(member, muster_member_leader_id(member),
+                                        member->opts.leader, event->now_ns));
+    }
+}
+
+/* Sets the timer to the earliest thing due, when that has changed. */
+static void rearm(muster_member *member, muster_actions *actions)
+{
+    int64_t due_ns = member->next_beat_ns;
+    const muster_target *targets = member->targets.data;
+    for (size_t i = 0; i < member->targets.count; i++) {
+        if (targets[i].retry_ns >= 0 && targets[i].retry_ns < due_ns) {
+            due_ns = targets[i].retry_ns;
+        }
+    }
+    if (due_ns != member->timer_ns) {
+        member->timer_ns = due_ns;
+        muster_act_timer(actions, MUSTER_TIMER_MEMBER, due_ns);
+    }
+}
+
+void muster_member_step(muster_member *member, const muster_event *event,
+                        muster_actions *actions)
+{
+    muster_vec_clear(&member->news);
+    switch (event->kind) {
+    case MUSTER_EVENT_START:
+        on_start(member, event);
+        muster_member_retry(member, event, actions);
+        break;
+    case MUSTER_EVENT_PEER_UP:
+        on_up(member, event, actions);
+        break;
+    case MUSTER_EVENT_PEER_DOWN:
+        on_down(member, event, actions);
+        break;
+    case MUSTER_EVENT_MESSAGE:
+        on_message(member, event, actions);
+        break;
+    case MUSTER_EVENT_TIMER:
+        if (event->as.timer.id == MUSTER_TIMER_MEMBER) {
+            on_timer(member, event, actions);
+        }
+        break;
+    case MUSTER_EVENT_COMPUTED:
+    case MUSTER_EVENT_SENT:
+    case MUSTER_EVENT_STOP:
+        break;
+    }
+    if (member->opts.mesh && member->opts.leads) {
+        muster_member_publish(member, actions);
+    }
+    rearm(member, actions);
+}
+
+muster_status muster_member_init(muster_member *member,
+                                 const muster_member_opts *opts)
+{
+    *member = (muster_member){
+        .opts = *opts,
+        .run = opts->leads ? opts->run : 0,
+        .id = opts->leads ? (opts->mesh ? 0 : MUSTER_ID_LEADER) : opts->id,
+        .incarnation = opts->incarnations,
+        .size = opts->size,
+        .links = muster_vec_make(sizeof(muster_link)),
+        .targets = muster_vec_make(sizeof(muster_target)),
+        .news = muster_vec_make(sizeof(muster_news)),
+        .heartbeat_ns = opts->leads ? opts->heartbeat_ns : HEARTBEAT_DEFAULT_NS,
+        .timer_ns = -1,
+    };
+    muster_blob_ref(member->opts.setup);
+    if (opts->leads) {
+        member->places = muster_mem_array(opts->size, sizeof(muster_place));
+        if (member->places == NULL) {
+            muster_member_fini(member);
+            return MUSTER_ERR_NO_MEMORY;
+        }
+    }
+    // Lists that every member needs at once; growing later is rare.
+    if (!muster_vec_reserve(&member->news, 4) ||
+        !muster_vec_reserve(&member->targets, 1) ||
+        !muster_vec_reserve(&member->links, opts->size + 4u)) {
+        muster_member_fini(member);
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    return MUSTER_OK;
+}
+
+void muster_member_fini(muster_member *member)
+{
+    if (member->links.element_bytes == 0) {
+        return; // never initialised, or already done
+    }
+    muster_mem_free(member->places);
+    muster_blob_unref(member->opts.setup);
+    muster_blob_unref(member->welcome);
+    muster_vec_fini(&member->links);
+    muster_vec_fini(&member->targets);
+    muster_vec_fini(&member->news);
+    *member = (muster_member){0};
+}

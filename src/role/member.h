@@ -1,0 +1,163 @@
+/*
+ * role/member.h -- who is here: hello, numbers, incarnations, heartbeats.
+ *
+ * Every role is a member. A leader gives out numbers 0..size-1 and a fresh
+ * incarnation for every HELLO it accepts; others follow: they connect to the
+ * leader and keep trying. In a star that is all. In a mesh the leader is
+ * number 0 and tells everybody, by DIRECTORY, who lives where; of two nodes the
+ * one with the higher number connects to the other.
+ *
+ * A role hands every event to muster_member_step() first and then reads the
+ * news: who joined, who was lost and why, and the messages that are not about
+ * membership.
+ *
+ *   Promise      A message reaches the role only from a member whose
+ *                connection stands, and only with this run and the incarnation
+ *                of that connection. JOINED and LOST of a number alternate.
+ *                The newest HELLO for a number wins; the older connection is
+ *                told so and dropped.
+ *   Liveness     Any message counts as a sign of life. Silence longer than
+ *                the heartbeat window is loss; so is a peer that says it is
+ *                busy and whose progress counter stands still for `stall_ns`.
+ *   Timer        MUSTER_TIMER_MEMBER belongs to this module.
+ *   Ownership    `setup` is referenced.
+ */
+#ifndef MUSTER_ROLE_MEMBER_H
+#define MUSTER_ROLE_MEMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "role/role.h"
+#include "wire/message.h"
+
+#define MUSTER_TIMER_MEMBER 1u
+#define MUSTER_TIMER_ROLE   16u // the first id that roles may use
+
+/* The number of a leader that is not one of its members (a star's). */
+#define MUSTER_ID_LEADER (UINT32_MAX - 1)
+
+typedef struct muster_member_opts {
+    bool leads;
+    bool mesh;               // everybody connects to everybody
+    muster_member_role kind; // what we are, or whom we lead
+    int64_t stall_ns;        // 0: progress is not watched
+    /* leader */
+    uint32_t size; // numbers to give out
+    uint64_t run;
+    int64_t heartbeat_ns;  // the window
+    muster_blob *setup;    // payload of WELCOME, or NULL
+    uint32_t incarnations; // given out in earlier lives
+    /* follower */
+    char leader[128]; // its address
+    uint32_t id;      // wish, or MUSTER_ID_ANY
+    int64_t patience_ns;
+    /* both */
+    uint32_t pid;
+    char host[64];
+    char address[128]; // where we listen (mesh), or ""
+} muster_member_opts;
+
+typedef enum muster_news_kind {
+    MUSTER_NEWS_JOINED = 1,  // `id` is here; for a follower of a star: we are
+    MUSTER_NEWS_LOST = 2,    // `id` is gone, and why
+    MUSTER_NEWS_MESSAGE = 3, // the event's message is from `id`
+    MUSTER_NEWS_REFUSED = 4, // the leader will not have us: end
+    MUSTER_NEWS_ALONE = 5,   // no leader for patience_ns: end
+} muster_news_kind;
+
+typedef struct muster_news {
+    muster_news_kind kind;
+    uint32_t id;
+    char reason[160];
+} muster_news;
+
+/* A connection. */
+typedef struct muster_link {
+    muster_role_peer peer;
+    uint32_t id; // MUSTER_ID_ANY before it is known
+    uint32_t incarnation;
+    enum {
+        MUSTER_LINK_GREETING,
+        MUSTER_LINK_MEMBER,
+        MUSTER_LINK_REFUSED
+    } state;
+    bool outgoing;
+    int64_t heard_ns;    // or when it came up
+    int64_t progress_ns; // when `progress` last moved, or busy began
+    uint64_t progress;
+    bool busy;
+} muster_link;
+
+/* Somebody we connect to, again and again until told otherwise. */
+typedef struct muster_target {
+    uint32_t id;
+    char address[128];
+    uint64_t token;        // of the connect under way, or 0
+    muster_role_peer peer; // 0: not connected
+    int64_t retry_ns;      // when to try next; < 0: not waiting
+    int64_t backoff_ns;
+} muster_target;
+
+/* A number, as the leader or the directory knows it. */
+typedef struct muster_place {
+    uint32_t incarnation;  // the newest; 0: never taken
+    muster_role_peer peer; // 0: not connected
+    uint32_t pid;
+    char host[64];
+    char address[128];
+} muster_place;
+
+typedef struct muster_member {
+    muster_member_opts opts;
+    uint64_t run;         // 0 until welcomed
+    uint32_t id;          // ours
+    uint32_t incarnation; // ours; leader: the last one given out
+    uint32_t size;
+    muster_place *places; // size of them; a star's follower has none
+    muster_vec links;     // muster_link, ascending by peer
+    muster_vec targets;   // muster_target
+    muster_vec news;      // muster_news of the last event
+    muster_blob *welcome; // follower: payload of the newest WELCOME
+    uint64_t tokens;
+    uint64_t epoch; // of the directory
+    int64_t heartbeat_ns;
+    int64_t next_beat_ns;
+    int64_t contact_ns; // follower: when the leader was last heard
+    int64_t timer_ns;   // what the timer is set to
+    bool busy;          // told to peers; kept by the role
+    char closed[128];   // leader: refuse everybody, and why
+    uint64_t strays;    // messages of other lives, dropped
+} muster_member;
+
+MUSTER_CHECKED muster_status muster_member_init(muster_member *member,
+                                                const muster_member_opts *opts);
+void muster_member_fini(muster_member *member);
+
+/* Take an event. Fills member->news. */
+void muster_member_step(muster_member *member, const muster_event *event,
+                        muster_actions *actions);
+
+/* Send to a member that is here (else nothing happens, false); run and
+ * incarnation are filled in. The payload's reference is handed over. */
+typedef struct muster_member_mail {
+    muster_message message;
+    muster_blob *payload;
+    uint32_t replace_slot;
+    uint64_t token;
+} muster_member_mail;
+bool muster_member_send(muster_member *member, uint32_t id,
+                        muster_member_mail *mail, muster_actions *actions);
+
+/* Refuse every HELLO from now on. */
+void muster_member_close(muster_member *member, const char *why);
+
+/* Misbehaviour that the role saw: end the connection; no LOST follows. */
+void muster_member_drop(muster_member *member, uint32_t id,
+                        const muster_event *event, muster_actions *actions);
+
+/* The link of a member that is here, or NULL; valid until the next step. */
+muster_link *muster_member_link(muster_member *member, uint32_t id);
+
+#endif // MUSTER_ROLE_MEMBER_H

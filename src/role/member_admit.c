@@ -1,0 +1,169 @@
+/*
+ * member_admit.c -- those who come to us: HELLO, numbers, refusals.
+ *
+ * A leader gives out numbers. A node of a mesh that is not the leader takes
+ * only those that the leader has taken: same run, and a life not older than
+ * the one it knows of.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "role/member_inside.h"
+
+/* The first number nobody ever had, else the first one that is free. */
+static uint32_t free_number(const muster_member *member)
+{
+    uint32_t free = MUSTER_ID_ANY;
+    for (uint32_t id = member->opts.mesh ? 1 : 0; id < member->size; id++) {
+        const muster_place *place = &member->places[id];
+        if (place->incarnation == 0) {
+            return id;
+        }
+        if (free == MUSTER_ID_ANY && place->peer == 0) {
+            free = id;
+        }
+    }
+    return free;
+}
+
+/*
+ * The number for this HELLO. A process that says its number gets it, whoever
+ * has it now: it was restarted, or its old connection is dying unnoticed. Only
+ * one that was away while another process took its place must look for a new
+ * one, or the two would push each other out for ever.
+ */
+static uint32_t choose_number(const muster_member *member,
+                              const muster_message *hello)
+{
+    uint32_t wish = hello->as.hello.id;
+    if (wish == MUSTER_ID_ANY) {
+        return free_number(member);
+    }
+    const muster_place *place = &member->places[wish];
+    bool returns = hello->run == member->run;
+    if (returns && place->peer != 0 &&
+        place->incarnation != hello->incarnation) {
+        return free_number(member);
+    }
+    return wish;
+}
+
+/* False, and a refusal, when this HELLO can never be right. */
+static bool is_welcome(muster_member *member, muster_link *link,
+                       const muster_message *hello, muster_actions *actions)
+{
+    char text[200];
+    uint32_t wish = hello->as.hello.id;
+    if (member->closed[0] != 0) {
+        snprintf(text, sizeof(text), "%s", member->closed);
+    } else if (hello->run != 0 && hello->run != member->run) {
+        snprintf(text, sizeof(text), "run %016llx is not this one (%016llx)",
+                 (unsigned long long)hello->run,
+                 (unsigned long long)member->run);
+    } else if (hello->as.hello.role != (uint32_t)member->opts.kind) {
+        snprintf(text, sizeof(text), "no place for a member of kind %u here",
+                 hello->as.hello.role);
+    } else if (wish != MUSTER_ID_ANY &&
+               (wish >= member->size || (member->opts.mesh && wish == 0))) {
+        snprintf(text, sizeof(text), "number %u: this run has 0 to %u", wish,
+                 member->size - 1);
+    } else {
+        return true;
+    }
+    muster_member_refuse(member, link, MUSTER_ERR_REFUSED, text, actions);
+    return false;
+}
+
+/* Whoever had this number until now is told, and counts as lost. */
+static void oust(muster_member *member, uint32_t id, muster_actions *actions)
+{
+    muster_link *old = muster_member_link(member, id);
+    if (old == NULL) {
+        return;
+    }
+    muster_member_refuse(member, old, MUSTER_ERR_REFUSED,
+                         "another process has taken this number", actions);
+    member->places[id].peer = 0;
+    muster_member_tell(member, MUSTER_NEWS_LOST, id,
+                       "replaced by a newer process");
+}
+
+static void send_welcome(const muster_member *member, const muster_link *link,
+                         muster_actions *actions)
+{
+    muster_action *action = muster_act(actions, MUSTER_ACTION_SEND);
+    action->as.send.peer = link->peer;
+    action->as.send.payload = muster_blob_ref(member->opts.setup);
+    muster_message *welcome = &action->as.send.message;
+    welcome->kind = MUSTER_MSG_WELCOME;
+    welcome->run = member->run;
+    welcome->incarnation = link->incarnation;
+    welcome->as.welcome.id = link->id;
+    welcome->as.welcome.size = member->size;
+    welcome->as.welcome.heartbeat_ms =
+        (uint32_t)(member->heartbeat_ns / MUSTER_NS_PER_MS);
+}
+
+static void seat(muster_member *member, muster_link *link, uint32_t id,
+                 const muster_event *event)
+{
+    const muster_message *hello = event->as.message.message;
+    muster_place *place = &member->places[id];
+    place->incarnation = link->incarnation;
+    place->pid = hello->as.hello.pid;
+    memcpy(place->host, hello->as.hello.host, sizeof(place->host));
+    memcpy(place->address, hello->as.hello.address, sizeof(place->address));
+    link->id = id;
+    muster_member_settle(member, link, event->now_ns);
+}
+
+static void admit_as_leader(muster_member *member, muster_link *link,
+                            const muster_event *event, muster_actions *actions)
+{
+    const muster_message *hello = event->as.message.message;
+    if (!is_welcome(member, link, hello, actions)) {
+        return;
+    }
+    uint32_t id = choose_number(member, hello);
+    if (id == MUSTER_ID_ANY) {
+        char text[64];
+        snprintf(text, sizeof(text), "all %u places are taken", member->size);
+        muster_member_refuse(member, link, MUSTER_ERR_AGAIN, text, actions);
+        return;
+    }
+    oust(member, id, actions);
+    link->incarnation = ++member->incarnation;
+    seat(member, link, id, event);
+    send_welcome(member, link, actions);
+}
+
+static void admit_as_node(muster_member *member, muster_link *link,
+                          const muster_event *event, muster_actions *actions)
+{
+    const muster_message *hello = event->as.message.message;
+    uint32_t id = hello->as.hello.id;
+    bool known = member->places != NULL && id < member->size;
+    if (member->run == 0 || !known || hello->run != member->run ||
+        id <= member->id ||
+        hello->incarnation < member->places[id].incarnation) {
+        // It will ask again when the directory has reached both of us.
+        muster_member_refuse(member, link, MUSTER_ERR_AGAIN,
+                             "not in the directory", actions);
+        return;
+    }
+    oust(member, id, actions);
+    link->incarnation = hello->incarnation;
+    seat(member, link, id, event);
+    send_welcome(member, link, actions);
+}
+
+void muster_member_admit(muster_member *member, muster_link *link,
+                         const muster_event *event, muster_actions *actions)
+{
+    if (member->opts.leads) {
+        admit_as_leader(member, link, event, actions);
+    } else {
+        admit_as_node(member, link, event, actions);
+    }
+}

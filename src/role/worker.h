@@ -1,0 +1,44 @@
+/*
+ * role/worker.h -- a worker of synchronous training: joins, computes, answers.
+ *
+ * It connects to the coordinator, sets up the job it is sent, keeps the parts
+ * it is given, and answers each model with one coded message. A newer model
+ * cancels the work on an older one. When the coordinator is lost it reconnects,
+ * with the same number, for up to `patience_ns`; parts it holds need not be
+ * sent again within the same run.
+ *
+ *   Ends         by a STOP action: MUSTER_OK when the coordinator said that the
+ *                run is over (the reason says how), _REFUSED when it would not
+ *                have us, _PEER_LOST after `patience_ns` without it,
+ *                _INTERRUPTED after a STOP event, or what a failed SETUP,
+ *                ADOPT or LOAD said.
+ */
+#ifndef MUSTER_ROLE_WORKER_H
+#define MUSTER_ROLE_WORKER_H
+
+#include <stdint.h>
+
+#include "muster/status.h"
+#include "role/role.h"
+
+typedef struct muster_worker_opts {
+    uint32_t struct_size;
+    char address[128];   // whom to join
+    uint32_t id;         // the number wished for, or MUSTER_ID_ANY
+    uint32_t pid;        // for people
+    char host[64];       // for people
+    int64_t patience_ns; // how long to try to reach the coordinator; 60 s
+} muster_worker_opts;
+
+#define MUSTER_WORKER_OPTS_INIT                              \
+    {                                                        \
+        .struct_size = (uint32_t)sizeof(muster_worker_opts), \
+        .id = MUSTER_ID_ANY, .patience_ns = 60000000000ll    \
+    }
+
+/* MUSTER_ERR_INVALID: no address. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status
+muster_worker_create(const muster_worker_opts *opts, muster_error *error_out,
+                     muster_role *role_out);
+
+#endif // MUSTER_ROLE_WORKER_H

@@ -1,0 +1,82 @@
+/*
+ * runtime/compute.h -- the compute thread of a process.
+ *
+ * Jobs go in from the network thread, are carried out one after another by an
+ * engine (the executor) in pieces of a few milliseconds, and their results come back in
+ * order. Between pieces the thread looks at a cancel flag. On every result
+ * `wake` is called, so that the network thread comes to take it.
+ *
+ *   Promise      Every submitted job gives exactly one result, also when it
+ *                was cancelled, before stop. A cancelled job that had not
+ *                finished ends with MUSTER_ERR_CANCELLED and no output.
+ *   Lifecycle    start; submit, cancel, take; stop (cancels and drops what is
+ *                left, and joins the thread).
+ *   Ownership    submit takes over the job's references, also when it refuses.
+ *                A taken result's output is the caller's reference. The
+ *                engine is lent until stop.
+ *   Threads      All functions: the network thread. progress and busy: any.
+ *   Allocation   At start only: the queue is bounded.
+ *
+ * Slowness on demand: after the pieces of each GRADIENT job the thread sleeps
+ * sleep_ns plus (factor - 1) times the CPU time that the job took. The sleep
+ * counts as busy time, counts as progress every 100 ms, and ends at once when
+ * the job is cancelled: a slow machine also stops when told so.
+ */
+#ifndef MUSTER_RUNTIME_COMPUTE_H
+#define MUSTER_RUNTIME_COMPUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "job/executor.h"
+#include "muster/status.h"
+#include "role/job.h"
+
+typedef struct muster_compute muster_compute;
+
+/* What carries out a job: begin, pieces until one is not MUSTER_IN_PROGRESS or
+ * the job is cancelled, end. The contract is that of job/executor.h. */
+typedef struct muster_compute_engine {
+    void *self;
+    void (*begin)(void *self, muster_job *job);
+    muster_status (*piece)(void *self);
+    void (*end)(void *self, muster_job_result *result_out);
+} muster_compute_engine;
+
+/* The engine that an executor is. */
+muster_compute_engine muster_compute_engine_of(muster_executor *executor);
+
+typedef struct muster_compute_slowness {
+    int64_t sleep_ns; // >= 0
+    double factor;    // >= 1
+} muster_compute_slowness;
+
+typedef struct muster_compute_opts {
+    muster_compute_engine engine;
+    muster_compute_slowness slowness;
+    uint32_t queue_max;      // jobs submitted and not yet taken
+    void (*wake)(void *net); // called on the compute thread
+    void *wake_context;
+} muster_compute_opts;
+
+MUSTER_CHECKED muster_status
+muster_compute_start(const muster_compute_opts *opts, muster_error *error_out,
+                     muster_compute **compute_out);
+void muster_compute_stop(muster_compute *compute);
+
+/* MUSTER_ERR_AGAIN: queue_max jobs are under way; the job was dropped. */
+MUSTER_CHECKED muster_status muster_compute_submit(muster_compute *compute,
+                                                   muster_job *job);
+
+/* Of a job that is queued or running; unknown ids are fine. */
+void muster_compute_cancel(muster_compute *compute, uint64_t job_id);
+
+/* The next result, if there is one. */
+bool muster_compute_take(muster_compute *compute,
+                         muster_job_result *result_out);
+
+/* Pieces of work done since start: what heartbeats carry. */
+uint64_t muster_compute_progress(const muster_compute *compute);
+bool muster_compute_busy(const muster_compute *compute);
+
+#endif // MUSTER_RUNTIME_COMPUTE_H

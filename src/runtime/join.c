@@ -1,0 +1,144 @@
+/*
+ * join.c -- `muster join`: one worker process, from connect to the end.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "config/config.h"
+#include "config/fault.h"
+#include "job/executor.h"
+#include "muster/run.h"
+#include "role/worker.h"
+#include "runtime/address.h"
+#include "runtime/host.h"
+#include "runtime/signals.h"
+
+/* A worker computes one step at a time, and loads its parts. */
+#define JOBS_MAX 4096u
+
+/* How slow the --slow options make this worker; the last one wins. */
+static muster_status read_slowness(const muster_config *config, uint32_t id,
+                                   muster_error *error_out,
+                                   muster_compute_slowness *slowness_out)
+{
+    muster_compute_slowness slowness = {0, 1};
+    muster_vec faults = muster_vec_make(sizeof(muster_fault));
+    muster_status status = muster_faults_read(config, error_out, &faults);
+    const muster_fault *all = faults.data;
+    for (size_t i = 0; status == MUSTER_OK && i < faults.count; i++) {
+        if (id == MUSTER_ID_ANY) {
+            status = muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                      "--slow: say with --worker which worker "
+                                      "this one is to be");
+        } else if (all[i].worker != id) {
+            continue;
+        } else if (all[i].kind == MUSTER_FAULT_SLOW_TIMES) {
+            slowness.factor = all[i].factor;
+        } else if (all[i].kind == MUSTER_FAULT_SLOW_BY) {
+            slowness.sleep_ns = all[i].delay_ns;
+        }
+    }
+    muster_vec_fini(&faults);
+    *slowness_out = slowness;
+    return status;
+}
+
+static muster_status read_options(const muster_config *config,
+                                  muster_error *error_out,
+                                  muster_worker_opts *opts_out,
+                                  muster_compute_slowness *slowness_out)
+{
+    muster_worker_opts opts = MUSTER_WORKER_OPTS_INIT;
+    muster_status status =
+        muster_address_full(muster_config_string(config, MUSTER_OPT_CONNECT),
+                            "join", error_out, opts.address);
+    if (status < 0) {
+        return status;
+    }
+    if (muster_config_is_set(config, MUSTER_OPT_WORKER)) {
+        opts.id = (uint32_t)muster_config_uint(config, MUSTER_OPT_WORKER);
+    }
+    opts.pid = (uint32_t)getpid();
+    if (gethostname(opts.host, sizeof opts.host - 1) != 0) {
+        (void)snprintf(opts.host, sizeof opts.host, "unknown");
+    }
+    opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
+    *opts_out = opts;
+    return read_slowness(config, opts.id, error_out, slowness_out);
+}
+
+static void on_report(void *context, const muster_report *report)
+{
+    (void)context;
+    if (report->kind == MUSTER_REPORT_NOTICE) {
+        muster_log(report->as.notice.level, "%s", report->as.notice.text);
+    }
+}
+
+static bool on_turn(void *context, int64_t now_ns, int64_t *wait_until_ns)
+{
+    (void)context;
+    (void)now_ns;
+    (void)wait_until_ns;
+    return muster_signals_stop_asked();
+}
+
+static muster_status serve(muster_host *host, const muster_worker_opts *opts,
+                           muster_compute_slowness slowness,
+                           muster_error *error_out)
+{
+    muster_executor_alloc alloc = muster_host_alloc(host);
+    muster_executor *executor = NULL;
+    muster_role role = {NULL, NULL};
+    muster_status status = muster_executor_create_worker(&alloc, &executor);
+    if (status < 0) {
+        return muster_error_set(error_out, status, "no memory for a worker");
+    }
+    status = muster_worker_create(opts, error_out, &role);
+    if (status == MUSTER_OK) {
+        muster_host_work work = {
+            .role = role,
+            .engine = muster_compute_engine_of(executor),
+            .slowness = slowness,
+            .queue_max = JOBS_MAX,
+        };
+        status = muster_host_run(host, &work, error_out);
+        role.ops->free(role.state);
+    }
+    muster_executor_free(executor);
+    return status;
+}
+
+muster_status muster_join(const muster_config *config, muster_error *error_out)
+{
+    muster_error unheard;
+    muster_worker_opts opts;
+    muster_compute_slowness slowness;
+    muster_host_opts host_opts = {.net = MUSTER_NET_OPTS_INIT,
+                                  .on_report = on_report,
+                                  .on_turn = on_turn};
+    muster_host *host = NULL;
+    if (error_out == NULL) {
+        error_out = &unheard;
+    }
+    muster_status status = read_options(config, error_out, &opts, &slowness);
+    if (status < 0) {
+        return status;
+    }
+    status = muster_host_open(&host_opts, error_out, &host);
+    if (status < 0) {
+        return status;
+    }
+    status = muster_signals_start(muster_host_net(host), error_out);
+    if (status == MUSTER_OK) {
+        status = serve(host, &opts, slowness, error_out);
+        muster_signals_stop();
+    }
+    muster_host_close(host);
+    return status;
+}

@@ -1,0 +1,154 @@
+/*
+ * observe.c -- what happens while a run trains: lines for people and files,
+ * faults on demand, children that end, signals.
+ */
+#include <inttypes.h>
+#include <signal.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "config/fault.h"
+#include "runtime/signals.h"
+#include "runtime/train.h"
+
+/* Faults of the steps up to `step` that were not done yet. */
+static void do_faults(muster_train_state *train, uint64_t step)
+{
+    const muster_fault *all = train->faults.data;
+    for (; train->next_fault < train->faults.count &&
+           all[train->next_fault].step <= step;
+         train->next_fault++) {
+        const muster_fault *fault = &all[train->next_fault];
+        muster_error error = {.text = ""};
+        const char *what = NULL;
+        switch (fault->kind) {
+        case MUSTER_FAULT_KILL:
+            what = "killed";
+            muster_crew_signal(train->crew, fault->worker, SIGKILL);
+            break;
+        case MUSTER_FAULT_STOP:
+            what = "stopped";
+            muster_crew_signal(train->crew, fault->worker, SIGSTOP);
+            break;
+        case MUSTER_FAULT_CONT:
+            what = "continued";
+            muster_crew_signal(train->crew, fault->worker, SIGCONT);
+            break;
+        case MUSTER_FAULT_REJOIN:
+            what = "started again";
+            if (muster_crew_spawn(train->crew, fault->worker, &error) < 0) {
+                muster_host_fail(train->host, &error);
+            }
+            break;
+        case MUSTER_FAULT_SLOW_BY:
+        case MUSTER_FAULT_SLOW_TIMES:
+            break; // the worker's own business, by its --slow
+        }
+        if (what != NULL) {
+            muster_log(MUSTER_LOG_INFO,
+                       "step %" PRIu64 ": worker %" PRIu32 " %s, as asked",
+                       step, fault->worker, what);
+        }
+    }
+}
+
+static void on_answer(muster_train_state *train, const muster_report *report)
+{
+    muster_error error = {.text = ""};
+    muster_worker_line line = muster_tally_worker_line(report);
+    if (train->folder != NULL &&
+        muster_run_folder_worker(train->folder, &line, &error) < 0) {
+        muster_host_fail(train->host, &error);
+    }
+}
+
+static void on_step_end(muster_train_state *train, const muster_report *report)
+{
+    muster_error error = {.text = ""};
+    muster_step_line line = muster_tally_step_line(report);
+    train->last_step_ns = report->now_ns;
+    if (train->folder != NULL &&
+        muster_run_folder_step(train->folder, &line, &error) < 0) {
+        muster_host_fail(train->host, &error);
+    }
+    muster_progress_step(&train->progress, &train->tally, report->now_ns);
+}
+
+static void on_worker(muster_train_state *train, const muster_report *report)
+{
+    uint32_t worker = report->as.worker.worker;
+    bool returned = worker < train->tally.worker_count &&
+                    train->tally.workers[worker].deaths > 0;
+    switch (report->as.worker.change) {
+    case MUSTER_WORKER_JOINED:
+        muster_log(MUSTER_LOG_DEBUG, "worker %" PRIu32 " has joined", worker);
+        break;
+    case MUSTER_WORKER_READY:
+        if (returned) {
+            muster_log(MUSTER_LOG_INFO, "worker %" PRIu32 " is back", worker);
+        } else {
+            muster_log(MUSTER_LOG_DEBUG, "worker %" PRIu32 " is ready", worker);
+        }
+        break;
+    case MUSTER_WORKER_LOST:
+        muster_log(MUSTER_LOG_WARN, "worker %" PRIu32 " is lost: %s", worker,
+                   report->as.worker.reason);
+        break;
+    }
+}
+
+void muster_train_on_report(void *context, const muster_report *report)
+{
+    muster_train_state *train = context;
+    muster_tally_report(&train->tally, report);
+    switch (report->kind) {
+    case MUSTER_REPORT_NOTICE:
+        muster_log(report->as.notice.level, "%s", report->as.notice.text);
+        break;
+    case MUSTER_REPORT_STEP_BEGIN:
+        if (train->first_step_ns == 0) {
+            train->first_step_ns = report->now_ns;
+            muster_progress_span(&train->progress, report->step,
+                                 train->job.steps, report->now_ns);
+        }
+        do_faults(train, report->step);
+        break;
+    case MUSTER_REPORT_ANSWER:
+        on_answer(train, report);
+        break;
+    case MUSTER_REPORT_STEP_END:
+        on_step_end(train, report);
+        break;
+    case MUSTER_REPORT_WORKER:
+        on_worker(train, report);
+        break;
+    case MUSTER_REPORT_RESULT:
+        break;
+    }
+}
+
+/* With every local worker dead and none to come, waiting is in vain. */
+static void check_crew(muster_train_state *train)
+{
+    if (!muster_crew_is_lost(train->crew)) {
+        return;
+    }
+    muster_error error;
+    (void)muster_error_set(&error, MUSTER_ERR_QUORUM,
+                           "all %" PRIu32 " local workers have died",
+                           train->code_info.workers);
+    muster_host_fail(train->host, &error);
+}
+
+bool muster_train_on_turn(void *context, int64_t now_ns, int64_t *wait_until_ns)
+{
+    (void)now_ns;
+    (void)wait_until_ns;
+    muster_train_state *train = context;
+    if (train->crew != NULL && muster_signals_child_ended()) {
+        muster_crew_reap(train->crew);
+        check_crew(train);
+    }
+    return muster_signals_stop_asked();
+}

@@ -1,0 +1,158 @@
+/*
+ * ps_node.c -- nodes, tables and workers of the parameter server: made and
+ * ended here, outside any hot path.
+ */
+#include <math.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "runtime/ps_inside.h"
+
+muster_status muster_ps_create(const muster_ps_opts *opts,
+                               muster_error *error_out, muster_ps **ps_out)
+{
+    if (opts == NULL || ps_out == NULL || opts->struct_size != sizeof(*opts) ||
+        opts->reserved != 0) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "parameter server: start the options from "
+                                "MUSTER_PS_OPTS_INIT");
+    }
+    muster_ps *ps = muster_mem_array(1, sizeof(*ps));
+    if (ps == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "parameter server: out of memory");
+    }
+    ps->seed = opts->seed;
+    *ps_out = ps;
+    return MUSTER_OK;
+}
+
+void muster_ps_free(muster_ps *ps)
+{
+    if (ps == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < ps->distribution_count; i++) {
+        muster_target_free(ps->distributions[i].target);
+    }
+    for (uint32_t i = 0; i < ps->table_count; i++) {
+        muster_pstable_free(ps->tables[i]);
+    }
+    muster_mem_free(ps);
+}
+
+static const char *table_fault(const muster_ps_table_opts *opts)
+{
+    if (opts == NULL || opts->struct_size != sizeof(*opts)) {
+        return "start the options from MUSTER_PS_TABLE_OPTS_INIT";
+    }
+    if (opts->keys < 1 || opts->keys > MUSTER_PS_KEYS_MAX) {
+        return "keys must be in 1..2147483646";
+    }
+    if (opts->width < 1 || opts->width > MUSTER_PS_WIDTH_MAX) {
+        return "width must be in 1..65536";
+    }
+    if (opts->optimizer > MUSTER_PS_ADAM || opts->init > MUSTER_PS_NORMAL) {
+        return "no such optimizer or init";
+    }
+    if (!isfinite(opts->rate) || !isfinite(opts->scale) ||
+        !(opts->epsilon >= 0) || !(opts->beta1 >= 0 && opts->beta1 < 1) ||
+        !(opts->beta2 >= 0 && opts->beta2 < 1)) {
+        return "rate and scale must be finite, epsilon >= 0, betas in [0, 1)";
+    }
+    return NULL;
+}
+
+muster_status muster_ps_table_add(muster_ps *ps,
+                                  const muster_ps_table_opts *opts,
+                                  muster_error *error_out, uint32_t *table_out)
+{
+    const char *fault = table_fault(opts);
+    if (fault == NULL && (ps == NULL || table_out == NULL)) {
+        fault = "NULL argument";
+    } else if (fault == NULL && ps->table_count == MUSTER_PS_TABLES_MAX) {
+        fault = "at most 16 tables";
+    } else if (fault == NULL && atomic_load(&ps->workers_alive) > 0) {
+        fault = "tables must be added before workers are created";
+    }
+    if (fault != NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "parameter server: table: %s", fault);
+    }
+    muster_pstable_share share = {
+        .node = 0,
+        .nodes = 1,
+        .seed = muster_rng_at(ps->seed, ps->table_count, 0)};
+    muster_status status =
+        muster_pstable_create(opts, &share, &ps->tables[ps->table_count]);
+    if (status != MUSTER_OK) {
+        return muster_error_set(error_out, status,
+                                "parameter server: no memory for a table of %u "
+                                "rows of %u floats",
+                                opts->keys, opts->width);
+    }
+    *table_out = ps->table_count++;
+    return MUSTER_OK;
+}
+
+uint32_t muster_ps_row_floats(const muster_ps *ps, uint32_t table)
+{
+    return ps != NULL && table < ps->table_count ? ps->tables[table]->floats
+                                                 : 0;
+}
+
+muster_status muster_ps_set_rate(muster_ps *ps, uint32_t table, float rate)
+{
+    if (ps == NULL || table >= ps->table_count || !isfinite(rate)) {
+        return MUSTER_ERR_INVALID;
+    }
+    atomic_store_explicit(&ps->tables[table]->rate, rate, memory_order_relaxed);
+    return MUSTER_OK;
+}
+
+uint64_t muster_ps_bytes(const muster_ps *ps)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < ps->table_count; i++) {
+        bytes += muster_pstable_bytes(ps->tables[i]);
+    }
+    return bytes;
+}
+
+muster_status muster_ps_worker_create(muster_ps *ps,
+                                      muster_ps_worker **worker_out)
+{
+    if (ps == NULL || worker_out == NULL) {
+        return MUSTER_ERR_INVALID;
+    }
+    muster_ps_worker *worker = muster_mem_array(1, sizeof(*worker));
+    if (worker == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    if (atomic_fetch_add(&ps->workers_alive, 1) >= MUSTER_PS_WORKERS_MAX) {
+        atomic_fetch_sub(&ps->workers_alive, 1);
+        muster_mem_free(worker);
+        return MUSTER_ERR_INVALID;
+    }
+    worker->ps = ps;
+    worker->tables = ps->tables;
+    worker->table_count = ps->table_count;
+    worker->number = atomic_fetch_add(&ps->workers_made, 1);
+    *worker_out = worker;
+    return MUSTER_OK;
+}
+
+void muster_ps_worker_free(muster_ps_worker *worker)
+{
+    if (worker == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < worker->open_count; i++) {
+        muster_pstable_end(worker->tables[worker->open[i] >> 32],
+                           (uint32_t)worker->open[i]);
+    }
+    muster_ps_samplers_fini(worker);
+    atomic_fetch_sub(&worker->ps->workers_alive, 1);
+    muster_mem_free(worker);
+}

@@ -1,0 +1,179 @@
+/*
+ * ps_sample.c -- distributions and samples of muster/ps.h over ps/scheme.h. A
+ * worker's sampler of a distribution is made when it is first used. A handle is
+ * the distribution's number above the sampler's own handle.
+ */
+#include "base/error.h"
+#include "runtime/ps_inside.h"
+
+#define STREAM_SHIFT 8
+
+static const char *distribution_fault(const muster_ps *ps,
+                                      const muster_ps_distribution_opts *opts)
+{
+    if (ps == NULL || opts == NULL || opts->struct_size != sizeof(*opts)) {
+        return "start the options from MUSTER_PS_DISTRIBUTION_OPTS_INIT";
+    }
+    if (opts->table >= ps->table_count) {
+        return "no such table";
+    }
+    uint32_t keys = ps->tables[opts->table]->keys;
+    if (opts->first >= keys || opts->count > keys - opts->first) {
+        return "first and count go beyond the table";
+    }
+    if (ps->distribution_count == MUSTER_PS_DISTRIBUTIONS_MAX) {
+        return "at most 16 distributions";
+    }
+    if (atomic_load(&ps->workers_alive) > 0) {
+        return "distributions must be added before workers are created";
+    }
+    if (opts->scheme < MUSTER_PS_INDEPENDENT ||
+        opts->scheme > MUSTER_PS_REPURPOSE || opts->reuse < 1 ||
+        opts->reuse > 1024 || opts->group < 1 || opts->group > 16384) {
+        return "no such scheme, or reuse not in 1..1024, or group not in "
+               "1..16384";
+    }
+    return NULL;
+}
+
+muster_status
+muster_ps_distribution_add(muster_ps *ps,
+                           const muster_ps_distribution_opts *opts,
+                           muster_error *error_out, uint32_t *distribution_out)
+{
+    const char *fault = distribution_fault(ps, opts);
+    if (fault == NULL && distribution_out == NULL) {
+        fault = "NULL argument";
+    }
+    if (fault != NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "parameter server: distribution: %s", fault);
+    }
+    uint32_t count = opts->count > 0
+                         ? opts->count
+                         : ps->tables[opts->table]->keys - opts->first;
+    muster_ps_distribution *added = &ps->distributions[ps->distribution_count];
+    muster_status status = muster_target_create(
+        opts->target, opts->first, count, opts->weights, &added->target);
+    if (status != MUSTER_OK) {
+        return muster_error_set(error_out, status,
+                                "parameter server: distribution: weights must "
+                                "be finite, not negative, with a sum above 0");
+    }
+    added->table = opts->table;
+    added->sampler = (muster_sampler_opts){.scheme = opts->scheme,
+                                           .reuse = opts->reuse,
+                                           .group = opts->group,
+                                           .seed = ps->seed};
+    *distribution_out = ps->distribution_count++;
+    return MUSTER_OK;
+}
+
+static bool row_here(void *context, uint32_t key)
+{
+    return muster_pstable_here(context, key);
+}
+
+static void bring_rows(void *context, const uint32_t *keys, size_t count)
+{
+    // Every row of a single node is here already: nothing has to travel.
+    (void)context;
+    (void)keys;
+    (void)count;
+}
+
+static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
+                                muster_sampler **sampler_out)
+{
+    if (worker == NULL || distribution >= worker->ps->distribution_count) {
+        return MUSTER_ERR_INVALID;
+    }
+    muster_sampler **kept = &worker->samplers[distribution];
+    if (*kept == NULL) {
+        const muster_ps_distribution *from =
+            &worker->ps->distributions[distribution];
+        muster_sampler_opts opts = from->sampler;
+        opts.stream = (uint64_t)worker->number << STREAM_SHIFT | distribution;
+        muster_nearby nearby = {.here = row_here,
+                                .bring = bring_rows,
+                                .context = worker->tables[from->table]};
+        muster_status status =
+            muster_sampler_create(from->target, &opts, &nearby, kept);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        worker->notes = worker->notes || opts.scheme == MUSTER_PS_REPURPOSE;
+    }
+    *sampler_out = *kept;
+    return MUSTER_OK;
+}
+
+muster_status muster_ps_sample_prepare(muster_ps_worker *worker,
+                                       uint32_t distribution, size_t count,
+                                       uint64_t *handle_out)
+{
+    muster_sampler *sampler;
+    uint32_t handle;
+    muster_status status = sampler_of(worker, distribution, &sampler);
+    if (status == MUSTER_OK) {
+        status = handle_out == NULL
+                     ? MUSTER_ERR_INVALID
+                     : muster_sampler_prepare(sampler, count, &handle);
+    }
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    *handle_out = (uint64_t)(distribution + 1) << 32 | handle;
+    return MUSTER_OK;
+}
+
+/* The sampler that a handle was made by, or NULL. */
+static muster_sampler *handle_sampler(const muster_ps_worker *worker,
+                                      uint64_t handle)
+{
+    uint64_t number = handle >> 32;
+    return worker == NULL || number == 0 || number > MUSTER_PS_DISTRIBUTIONS_MAX
+               ? NULL
+               : worker->samplers[number - 1];
+}
+
+muster_status muster_ps_sample_pull(muster_ps_worker *worker, uint64_t handle,
+                                    size_t count, uint32_t *keys_out,
+                                    float *values_out)
+{
+    muster_sampler *sampler = handle_sampler(worker, handle);
+    if (sampler == NULL || keys_out == NULL || worker->open_count > 0) {
+        return MUSTER_ERR_INVALID;
+    }
+    muster_status status =
+        muster_sampler_pull(sampler, (uint32_t)handle, count, keys_out);
+    if (status != MUSTER_OK || values_out == NULL) {
+        return status;
+    }
+    uint32_t table = worker->ps->distributions[(handle >> 32) - 1].table;
+    return muster_ps_pull(worker, table, keys_out, count, values_out);
+}
+
+muster_status muster_ps_sample_finish(muster_ps_worker *worker, uint64_t handle)
+{
+    muster_sampler *sampler = handle_sampler(worker, handle);
+    return sampler == NULL ? MUSTER_ERR_INVALID
+                           : muster_sampler_finish(sampler, (uint32_t)handle);
+}
+
+void muster_ps_note(muster_ps_worker *worker, uint32_t table, uint32_t key)
+{
+    for (uint32_t i = 0; i < worker->ps->distribution_count; i++) {
+        if (worker->samplers[i] != NULL &&
+            worker->ps->distributions[i].table == table) {
+            muster_sampler_note(worker->samplers[i], key);
+        }
+    }
+}
+
+void muster_ps_samplers_fini(muster_ps_worker *worker)
+{
+    for (uint32_t i = 0; i < MUSTER_PS_DISTRIBUTIONS_MAX; i++) {
+        muster_sampler_free(worker->samplers[i]);
+    }
+}

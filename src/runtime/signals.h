@@ -1,0 +1,36 @@
+/*
+ * runtime/signals.h -- the signals of the process, as flags.
+ *
+ * SIGINT and SIGTERM ask for the end, SIGCHLD says that a child may be reaped,
+ * SIGPIPE is ignored. Handlers only set flags and wake the net; the network
+ * thread asks. A second SIGINT or SIGTERM does not wait: it removes what was
+ * named by muster_signals_remove_at_exit() and exits with 130 at once.
+ *
+ *   Lifecycle    start; ask; stop (puts back what was there before).
+ *   Threads      One verb at a time per process: signals are process-wide, so
+ *                this room's one static variable is here.
+ */
+#ifndef MUSTER_RUNTIME_SIGNALS_H
+#define MUSTER_RUNTIME_SIGNALS_H
+
+#include <stdbool.h>
+
+#include "muster/status.h"
+#include "net/net.h"
+
+/* MUSTER_ERR_SYSTEM: refused, or already started. */
+MUSTER_CHECKED muster_status muster_signals_start(muster_net *net,
+                                                  muster_error *error_out);
+void muster_signals_stop(void);
+
+/* Somebody asked for the end. */
+bool muster_signals_stop_asked(void);
+
+/* A child may have ended since the last call. */
+bool muster_signals_child_ended(void);
+
+/* A socket and its folder for the impatient way out; NULL: nothing. Kept, not
+ * copied. */
+void muster_signals_remove_at_exit(const char *file, const char *folder);
+
+#endif // MUSTER_RUNTIME_SIGNALS_H

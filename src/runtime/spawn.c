@@ -1,0 +1,311 @@
+/*
+ * spawn.c -- see spawn.h.
+ *
+ * Everything that exec needs is made before fork: between fork and exec the
+ * child of a process with threads may only make async-signal-safe calls.
+ */
+#define _GNU_SOURCE
+#include "runtime/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define GO_BY_ITSELF_NS  (500 * MUSTER_NS_PER_MS)
+#define GO_WHEN_ASKED_NS (2 * MUSTER_NS_PER_S)
+#define WAIT_SLICE_NS    (50 * MUSTER_NS_PER_MS)
+
+enum { ARGUMENTS_MAX = 64 };
+
+typedef struct member {
+    pid_t pid;   // 0: none runs
+    bool doomed; // killed on purpose: no surprise when it ends
+    bool clean;  // the last one ended with exit code 0
+} member;
+
+struct muster_crew {
+    char *program;
+    char *arguments[ARGUMENTS_MAX + 1]; // argv; [WORKER_AT] is per worker
+    char **environment;                 // ended by NULL; strings not owned
+    uint32_t count;
+    member *members;
+};
+
+/* program join ADDRESS --worker W ... */
+enum { WORKER_AT = 4, FIXED_ARGUMENTS = 5 };
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Our own environment, but one BLAS thread: workers share the machine. */
+static char **make_environment(void)
+{
+    static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
+    size_t count = 0;
+    while (environ[count] != NULL) {
+        count++;
+    }
+    char **copy = muster_mem_array(count + 2, sizeof *copy);
+    if (copy == NULL) {
+        return NULL;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!starts_with(environ[i], "OPENBLAS_NUM_THREADS=")) {
+            copy[kept++] = environ[i];
+        }
+    }
+    copy[kept] = one_thread;
+    return copy;
+}
+
+static bool copy_arguments(const muster_crew_opts *opts, muster_crew *crew)
+{
+    static const char *const fixed[FIXED_ARGUMENTS] = {NULL, "join", NULL,
+                                                       "--worker", ""};
+    size_t count = 0;
+    for (; count < FIXED_ARGUMENTS; count++) {
+        const char *text = fixed[count];
+        if (count == 0) {
+            text = opts->program;
+        }
+        if (count == 2) {
+            text = opts->address;
+        }
+        crew->arguments[count] = muster_mem_string(text);
+        if (crew->arguments[count] == NULL) {
+            return false;
+        }
+    }
+    for (size_t i = 0; opts->arguments != NULL && opts->arguments[i] != NULL;
+         i++, count++) {
+        if (count == ARGUMENTS_MAX) {
+            return false;
+        }
+        crew->arguments[count] = muster_mem_string(opts->arguments[i]);
+        if (crew->arguments[count] == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+muster_status muster_crew_create(const muster_crew_opts *opts,
+                                 muster_error *error_out,
+                                 muster_crew **crew_out)
+{
+    muster_crew *crew = muster_mem_array(1, sizeof *crew);
+    if (crew == NULL) {
+        goto out;
+    }
+    crew->count = opts->count;
+    crew->members = muster_mem_array(opts->count, sizeof(member));
+    crew->environment = make_environment();
+    crew->program = muster_mem_string(opts->program);
+    if (crew->members == NULL || crew->environment == NULL ||
+        crew->program == NULL || !copy_arguments(opts, crew)) {
+        goto out_crew;
+    }
+    *crew_out = crew;
+    return MUSTER_OK;
+
+out_crew:
+    muster_crew_free(crew);
+out:
+    return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                            "no memory for %u local workers", opts->count);
+}
+
+void muster_crew_free(muster_crew *crew)
+{
+    if (crew == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < ARGUMENTS_MAX; i++) {
+        muster_mem_free(crew->arguments[i]);
+    }
+    muster_mem_free(crew->environment);
+    muster_mem_free(crew->program);
+    muster_mem_free(crew->members);
+    muster_mem_free(crew);
+}
+
+/* In the child, between fork and exec. */
+static _Noreturn void become_worker(const muster_crew *crew,
+                                    char *const *arguments, pid_t parent)
+{
+    static const char failed[] = "muster: cannot start a local worker\n";
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)setpgid(0, 0);
+    // Handlers fall to their defaults at exec; what is ignored would stay so.
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    int quiet = open("/dev/null", O_RDONLY);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
+        quiet >= 0 && dup2(quiet, STDIN_FILENO) >= 0 &&
+        dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) {
+        (void)close_range(3, ~0u, 0);
+        (void)execve(crew->program, arguments, crew->environment);
+    }
+    if (write(STDERR_FILENO, failed, sizeof failed - 1) < 0) {
+        _exit(127);
+    }
+    _exit(127);
+}
+
+muster_status muster_crew_spawn(muster_crew *crew, uint32_t worker,
+                                muster_error *error_out)
+{
+    if (crew->members[worker].pid != 0) {
+        muster_crew_signal(crew, worker, SIGKILL);
+        (void)waitpid(crew->members[worker].pid, NULL, 0);
+        crew->members[worker].pid = 0;
+    }
+    char number[16];
+    (void)snprintf(number, sizeof number, "%u", worker);
+    char *arguments[ARGUMENTS_MAX + 1];
+    memcpy(arguments, crew->arguments, sizeof arguments);
+    arguments[WORKER_AT] = number;
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0) {
+        become_worker(crew, arguments, parent);
+    }
+    if (pid < 0) {
+        return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
+                                "cannot start worker %u: fork: %s", worker,
+                                strerror(errno));
+    }
+    crew->members[worker] = (member){.pid = pid};
+    return MUSTER_OK;
+}
+
+void muster_crew_signal(muster_crew *crew, uint32_t worker, int number)
+{
+    member *one = &crew->members[worker];
+    if (one->pid == 0) {
+        return;
+    }
+    if (number == SIGKILL || number == SIGTERM) {
+        one->doomed = true;
+    }
+    (void)kill(one->pid, number);
+}
+
+static void tell_end(uint32_t worker, const member *one, int status)
+{
+    if (WIFSIGNALED(status) && !one->doomed) {
+        muster_log(MUSTER_LOG_WARN, "worker %u (pid %ld) was ended by %s",
+                   worker, (long)one->pid, strsignal(WTERMSIG(status)));
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) != 0 && !one->doomed) {
+        muster_log(MUSTER_LOG_WARN,
+                   "worker %u (pid %ld) ended with exit code"
+                   " %d",
+                   worker, (long)one->pid, WEXITSTATUS(status));
+    }
+}
+
+void muster_crew_reap(muster_crew *crew)
+{
+    for (uint32_t w = 0; w < crew->count; w++) {
+        member *one = &crew->members[w];
+        int status = 0;
+        if (one->pid == 0 || waitpid(one->pid, &status, WNOHANG) != one->pid) {
+            continue;
+        }
+        tell_end(w, one, status);
+        one->pid = 0;
+        one->clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+}
+
+uint32_t muster_crew_alive(const muster_crew *crew)
+{
+    uint32_t alive = 0;
+    for (uint32_t w = 0; w < crew->count; w++) {
+        alive += crew->members[w].pid != 0;
+    }
+    return alive;
+}
+
+bool muster_crew_is_lost(const muster_crew *crew)
+{
+    for (uint32_t w = 0; w < crew->count; w++) {
+        if (crew->members[w].pid != 0 || crew->members[w].clean) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void signal_all(muster_crew *crew, int number)
+{
+    for (uint32_t w = 0; w < crew->count; w++) {
+        muster_crew_signal(crew, w, number);
+    }
+}
+
+/* Reap until all are gone (true) or the time is over. SIGCHLD is let in only
+ * while we wait, so that none slips by between looking and waiting. */
+static bool wait_for_all(muster_crew *crew, int64_t limit_ns)
+{
+    int64_t until_ns = muster_clock_ns() + limit_ns;
+    sigset_t child, before;
+    (void)sigemptyset(&child);
+    (void)sigaddset(&child, SIGCHLD);
+    (void)pthread_sigmask(SIG_BLOCK, &child, &before);
+    bool gone = false;
+    for (;;) {
+        muster_crew_reap(crew);
+        gone = muster_crew_alive(crew) == 0;
+        int64_t left = until_ns - muster_clock_ns();
+        if (gone || left <= 0) {
+            break;
+        }
+        if (left > WAIT_SLICE_NS) {
+            left = WAIT_SLICE_NS; // also when SIGCHLD has no handler
+        }
+        struct timespec slice = {0, (long)left};
+        (void)ppoll(NULL, 0, &slice, &before);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return gone;
+}
+
+void muster_crew_end(muster_crew *crew)
+{
+    if (crew == NULL) {
+        return;
+    }
+    signal_all(crew, SIGCONT);
+    if (wait_for_all(crew, GO_BY_ITSELF_NS)) {
+        return;
+    }
+    signal_all(crew, SIGTERM);
+    if (wait_for_all(crew, GO_WHEN_ASKED_NS)) {
+        return;
+    }
+    signal_all(crew, SIGKILL);
+    for (uint32_t w = 0; w < crew->count; w++) {
+        if (crew->members[w].pid != 0) {
+            (void)waitpid(crew->members[w].pid, NULL, 0);
+        }
+        crew->members[w].pid = 0;
+    }
+}

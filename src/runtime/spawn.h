@@ -1,0 +1,63 @@
+/*
+ * runtime/spawn.h -- the local workers: processes of our own.
+ *
+ * A crew is the set of worker processes that a coordinator started with --local
+ * on this machine, by exec of the muster program with `join ADDRESS --worker
+ * W`. They belong to the coordinator: they die when it dies, however that
+ * happens (PR_SET_PDEATHSIG), and none is left when muster_crew_end() returns.
+ *
+ * Each is the leader of its own process group, so that Ctrl-C on the terminal
+ * reaches the coordinator alone, which then ends them in good order. They use
+ * one BLAS thread each, write nothing to stdout, and read nothing.
+ *
+ *   Lifecycle    create; spawn; signal and reap; end; free.
+ *   Threads      The one that spawned: a child dies with that thread.
+ */
+#ifndef MUSTER_RUNTIME_SPAWN_H
+#define MUSTER_RUNTIME_SPAWN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "muster/status.h"
+
+typedef struct muster_crew muster_crew;
+
+typedef struct muster_crew_opts {
+    const char *program;          // path of the muster command
+    const char *address;          // where the coordinator listens
+    uint32_t count;               // worker numbers 0..count-1
+    const char *const *arguments; // further ones of join, ended by NULL
+} muster_crew_opts;
+
+/* Everything is copied. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status muster_crew_create(const muster_crew_opts *opts,
+                                                muster_error *error_out,
+                                                muster_crew **crew_out);
+/* After muster_crew_end(). */
+void muster_crew_free(muster_crew *crew);
+
+/* Start the process of `worker`; one that still runs is killed first. */
+MUSTER_CHECKED muster_status muster_crew_spawn(muster_crew *crew,
+                                               uint32_t worker,
+                                               muster_error *error_out);
+
+/* SIGKILL, SIGSTOP or SIGCONT to a worker, as asked by the user: its end is
+ * then no surprise. One that has ended is left alone. */
+void muster_crew_signal(muster_crew *crew, uint32_t worker, int number);
+
+/* Take leave of those that have ended; a surprising end is logged with its
+ * exit code or signal. */
+void muster_crew_reap(muster_crew *crew);
+
+/* How many run (or are stopped). */
+uint32_t muster_crew_alive(const muster_crew *crew);
+
+/* Has every one of them died? (Those told to go end with exit code 0.) */
+bool muster_crew_is_lost(const muster_crew *crew);
+
+/* End all: wake those stopped, give each a moment to go by itself, ask with
+ * SIGTERM, insist with SIGKILL. Takes at most about three seconds. */
+void muster_crew_end(muster_crew *crew);
+
+#endif // MUSTER_RUNTIME_SPAWN_H

@@ -1,0 +1,197 @@
+/*
+ * tally.c -- see tally.h.
+ */
+#include "runtime/tally.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define SLOW_FACTOR  2.0
+#define SILENT_STEPS 5u
+
+muster_status muster_tally_init(uint32_t workers, muster_tally *tally_out)
+{
+    muster_tally tally = {.worker_count = workers, .loss = NAN};
+    tally.workers = muster_mem_array(workers, sizeof *tally.workers);
+    tally.medians = muster_mem_array(workers, sizeof *tally.medians);
+    if (tally.workers == NULL || tally.medians == NULL ||
+        muster_summary_create(workers, &tally.summary) < 0) {
+        muster_tally_fini(&tally);
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    *tally_out = tally;
+    return MUSTER_OK;
+}
+
+void muster_tally_fini(muster_tally *tally)
+{
+    muster_mem_free(tally->workers);
+    muster_mem_free(tally->medians);
+    muster_summary_free(tally->summary);
+    memset(tally, 0, sizeof *tally);
+}
+
+muster_step_line muster_tally_step_line(const muster_report *report)
+{
+    muster_step_line line = {
+        .step = report->step,
+        .loss = report->as.end.loss,
+        .step_ms = report->as.end.step_ms,
+        .responders = report->as.end.responders,
+        .stragglers = report->as.end.stragglers,
+        .grad_err = report->as.end.grad_err,
+        .bytes_up = report->as.end.bytes_up,
+        .bytes_down = report->as.end.bytes_down,
+        .messages_up = report->as.end.messages_up,
+    };
+    return line;
+}
+
+muster_worker_line muster_tally_worker_line(const muster_report *report)
+{
+    muster_worker_line line = {
+        .step = report->step,
+        .worker = report->as.answer.worker,
+        .compute_ms = report->as.answer.compute_ms,
+        .arrive_ms = report->as.answer.arrive_ms,
+        .late = report->as.answer.late,
+    };
+    return line;
+}
+
+static void count_answer(muster_tally *tally, const muster_report *report)
+{
+    muster_worker_line line = muster_tally_worker_line(report);
+    if (line.worker < tally->worker_count) {
+        tally->workers[line.worker].answers++;
+        tally->workers[line.worker].on_time += !line.late;
+    }
+    muster_summary_worker(tally->summary, &line);
+}
+
+static void count_step(muster_tally *tally, const muster_report *report)
+{
+    muster_step_line line = muster_tally_step_line(report);
+    tally->steps++;
+    tally->loss = line.loss;
+    tally->responders = line.responders;
+    tally->stragglers = line.stragglers;
+    tally->bytes_moved += report->as.end.bytes_moved;
+    muster_summary_step(tally->summary, &line);
+}
+
+static void count_worker(muster_tally *tally, const muster_report *report)
+{
+    uint32_t number = report->as.worker.worker;
+    if (number >= tally->worker_count) {
+        return;
+    }
+    muster_tally_worker *worker = &tally->workers[number];
+    switch (report->as.worker.change) {
+    case MUSTER_WORKER_JOINED:
+        worker->joined = true;
+        break;
+    case MUSTER_WORKER_READY:
+        worker->ready = true;
+        break;
+    case MUSTER_WORKER_LOST:
+        worker->joined = worker->ready = false;
+        worker->deaths++;
+        muster_summary_death(tally->summary, number);
+        break;
+    }
+}
+
+static void count_begin(muster_tally *tally)
+{
+    for (uint32_t w = 0; w < tally->worker_count; w++) {
+        tally->workers[w].ready_steps += tally->workers[w].ready;
+    }
+}
+
+void muster_tally_report(muster_tally *tally, const muster_report *report)
+{
+    switch (report->kind) {
+    case MUSTER_REPORT_STEP_BEGIN:
+        count_begin(tally);
+        break;
+    case MUSTER_REPORT_ANSWER:
+        count_answer(tally, report);
+        break;
+    case MUSTER_REPORT_STEP_END:
+        count_step(tally, report);
+        break;
+    case MUSTER_REPORT_WORKER:
+        count_worker(tally, report);
+        break;
+    case MUSTER_REPORT_RESULT:
+        tally->has_result = true;
+        tally->result_loss = report->as.result.loss;
+        tally->theta_norm = report->as.result.theta_norm;
+        tally->test_loss = report->as.result.test_loss;
+        tally->test_accuracy = report->as.result.test_accuracy;
+        break;
+    case MUSTER_REPORT_NOTICE:
+        break;
+    }
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* The lower median of the workers' medians; NAN before any answer. */
+static double typical_ms(const muster_tally *tally)
+{
+    size_t known = 0;
+    for (uint32_t w = 0; w < tally->worker_count; w++) {
+        double ms = muster_summary_compute_ms(tally->summary, w, 0.5);
+        if (!isnan(ms)) {
+            tally->medians[known++] = ms;
+        }
+    }
+    if (known == 0) {
+        return NAN;
+    }
+    qsort(tally->medians, known, sizeof *tally->medians, compare_doubles);
+    return tally->medians[(known - 1) / 2];
+}
+
+static muster_worker_class classify(const muster_tally_worker *worker,
+                                    double compute_ms, double typical)
+{
+    if (!worker->joined) {
+        return MUSTER_CLASS_LOST;
+    }
+    bool silent = worker->answers == 0 && worker->ready_steps >= SILENT_STEPS;
+    bool slow = compute_ms > SLOW_FACTOR * typical; // false for NAN
+    return silent || slow ? MUSTER_CLASS_SLOW : MUSTER_CLASS_ACTIVE;
+}
+
+void muster_tally_classes(const muster_tally *tally,
+                          muster_worker_class *classes_out)
+{
+    double typical = typical_ms(tally);
+    for (uint32_t w = 0; w < tally->worker_count; w++) {
+        double ms = muster_summary_compute_ms(tally->summary, w, 0.5);
+        classes_out[w] = classify(&tally->workers[w], ms, typical);
+    }
+}
+
+const char *muster_worker_class_name(muster_worker_class class_of)
+{
+    switch (class_of) {
+    case MUSTER_CLASS_ACTIVE:
+        return "active";
+    case MUSTER_CLASS_SLOW:
+        return "slow";
+    case MUSTER_CLASS_LOST:
+        return "lost";
+    }
+    return "unknown";
+}

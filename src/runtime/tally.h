@@ -1,0 +1,63 @@
+/*
+ * runtime/tally.h -- what a run has shown so far, counted from its reports.
+ *
+ * Feeds the progress line and the end of a run. Times and totals go into a
+ * record/summary; beside it stands what only reports of membership tell.
+ *
+ *   Threads      The network thread's alone.
+ *   Allocation   At init only.
+ */
+#ifndef MUSTER_RUNTIME_TALLY_H
+#define MUSTER_RUNTIME_TALLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "muster/status.h"
+#include "record/summary.h"
+#include "role/report.h"
+
+typedef struct muster_tally_worker {
+    bool joined, ready;   // now
+    uint64_t on_time;     // answers before the step was decoded
+    uint64_t answers;     // late ones too
+    uint64_t ready_steps; // steps that began while it was ready
+    uint32_t deaths;      // times it was lost
+} muster_tally_worker;
+
+typedef struct muster_tally {
+    uint32_t worker_count;
+    muster_tally_worker *workers;
+    double *medians; // scratch, worker_count
+    muster_summary *summary;
+    uint64_t steps; // of this life
+    double loss;    // of the last step
+    uint32_t responders, stragglers;
+    uint64_t bytes_moved;
+    bool has_result;
+    double result_loss, theta_norm, test_loss, test_accuracy;
+} muster_tally;
+
+MUSTER_CHECKED muster_status muster_tally_init(uint32_t workers,
+                                               muster_tally *tally_out);
+void muster_tally_fini(muster_tally *tally);
+
+void muster_tally_report(muster_tally *tally, const muster_report *report);
+
+/* A report as a line of the run folder. */
+muster_step_line muster_tally_step_line(const muster_report *report);
+muster_worker_line muster_tally_worker_line(const muster_report *report);
+
+typedef enum muster_worker_class {
+    MUSTER_CLASS_ACTIVE = 0,
+    MUSTER_CLASS_SLOW, // over twice the median worker's compute time, or ready
+                       // for five steps and more without one answer
+    MUSTER_CLASS_LOST, // not there now
+} muster_worker_class;
+
+/* One class per worker, into classes_out[worker_count]. */
+void muster_tally_classes(const muster_tally *tally,
+                          muster_worker_class *classes_out);
+const char *muster_worker_class_name(muster_worker_class class_of);
+
+#endif // MUSTER_RUNTIME_TALLY_H

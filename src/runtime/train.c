@@ -1,0 +1,329 @@
+/*
+ * train.c -- `muster train`: from options to a trained model.
+ *
+ * Everything that can be wrong is looked at before the first process starts:
+ * code, data, run folder, address. From then on every way out passes through
+ * finish(), which leaves nothing running and nothing behind in /tmp.
+ */
+#define _GNU_SOURCE
+#include "runtime/train.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/fault.h"
+#include "muster/run.h"
+#include "role/coordinator.h"
+#include "runtime/ps_train.h"
+#include "runtime/signals.h"
+
+static muster_status make_code(muster_train_state *train,
+                               muster_error *error_out)
+{
+    const muster_config *config = train->config;
+    uint32_t workers = muster_config_workers(config);
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    opts.name = muster_config_string(config, MUSTER_OPT_CODE);
+    opts.workers = workers;
+    opts.stragglers =
+        (uint32_t)muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
+    opts.comm = (uint32_t)muster_config_uint(config, MUSTER_OPT_COMM);
+    opts.load = (uint32_t)muster_config_uint(config, MUSTER_OPT_LOAD);
+    opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
+    double *speeds = muster_mem_array(workers, sizeof *speeds);
+    if (speeds == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for %" PRIu32 " workers", workers);
+    }
+    muster_status status =
+        muster_config_speeds(config, workers, error_out, speeds);
+    if (muster_config_is_set(config, MUSTER_OPT_SPEEDS)) {
+        opts.speeds = speeds;
+    }
+    if (status == MUSTER_OK) {
+        status = muster_code_create(&opts, error_out, &train->code);
+    }
+    muster_mem_free(speeds);
+    if (status == MUSTER_OK) {
+        train->code_info = muster_code_describe(train->code);
+    }
+    return status;
+}
+
+/* The coordinator's end of the work: data, model, optimiser. */
+static muster_status make_executor(muster_train_state *train,
+                                   muster_error *error_out)
+{
+    muster_host_opts opts = {.net = MUSTER_NET_OPTS_INIT,
+                             .on_report = muster_train_on_report,
+                             .on_turn = muster_train_on_turn,
+                             .context = train};
+    muster_status status = muster_host_open(&opts, error_out, &train->host);
+    if (status < 0) {
+        return status;
+    }
+    muster_executor_alloc alloc = muster_host_alloc(train->host);
+    status = muster_executor_create_coordinator(train->config,
+                                                train->code_info.parts, &alloc,
+                                                error_out, &train->executor);
+    if (status == MUSTER_OK) {
+        train->job = muster_executor_describe(train->executor);
+    }
+    return status;
+}
+
+static muster_status make_counts(muster_train_state *train,
+                                 muster_error *error_out)
+{
+    uint32_t workers = train->code_info.workers;
+    muster_status status = muster_tally_init(workers, &train->tally);
+    if (status == MUSTER_OK) {
+        status = muster_progress_init(workers, &train->progress);
+    }
+    if (status < 0) {
+        return muster_error_set(error_out, status, "no memory for the counts");
+    }
+    return muster_faults_read(train->config, error_out, &train->faults);
+}
+
+/* A run's number, drawn anew: messages of another run are known by it. */
+static muster_status draw_run(muster_error *error_out, uint64_t *run_out)
+{
+    uint64_t run = 0;
+    while (run == 0) {
+        if (getrandom(&run, sizeof run, 0) != (ssize_t)sizeof run) {
+            return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
+                                    "the system gives no random numbers");
+        }
+    }
+    *run_out = run;
+    return MUSTER_OK;
+}
+
+static muster_status make_role(muster_train_state *train,
+                               muster_error *error_out)
+{
+    const muster_config *config = train->config;
+    muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
+    muster_status status = draw_run(error_out, &opts.run);
+    if (status < 0) {
+        return status;
+    }
+    opts.code = train->code;
+    opts.first_step = train->job.step;
+    opts.last_step = train->job.steps;
+    opts.message_dim = train->job.message_dim;
+    opts.setup = muster_executor_setup_blob(train->executor);
+    opts.model = muster_executor_model_blob(train->executor);
+    opts.heartbeat_ns = muster_config_duration_ns(config, MUSTER_OPT_HEARTBEAT);
+    opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
+    opts.checkpoint_every =
+        train->folder != NULL
+            ? muster_config_uint(config, MUSTER_OPT_CHECKPOINT_EVERY)
+            : 0;
+    opts.evaluate_at_end = true;
+    if (opts.setup == NULL || opts.model == NULL) {
+        status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                  "no memory for the model");
+    } else {
+        status = muster_coordinator_create(&opts, error_out, &train->role);
+    }
+    muster_blob_unref(opts.setup);
+    muster_blob_unref(opts.model);
+    return status;
+}
+
+static muster_status listen_for_joiners(muster_train_state *train,
+                                        muster_error *error_out)
+{
+    char wanted[MUSTER_NET_ADDRESS_MAX], address[MUSTER_NET_ADDRESS_MAX];
+    const char *text = muster_config_string(train->config, MUSTER_OPT_LISTEN);
+    muster_status status =
+        muster_address_full(text, "--listen", error_out, wanted);
+    if (status < 0) {
+        return status;
+    }
+    status = muster_net_listen(muster_host_net(train->host), wanted, error_out,
+                               address);
+    if (status < 0) {
+        return status;
+    }
+    if (!muster_address_is_local(address)) {
+        muster_log(MUSTER_LOG_WARN,
+                   "%s: whoever reaches this address can join, there is no key",
+                   address);
+    }
+    muster_log(MUSTER_LOG_INFO,
+               "waiting for %" PRIu32 " workers: muster join %s",
+               train->code_info.workers, address);
+    return MUSTER_OK;
+}
+
+/* The arguments that every local worker is started with. */
+static muster_status make_crew(muster_train_state *train,
+                               muster_error *error_out)
+{
+    enum { EXTRA_MAX = 48 };
+    const char *extra[EXTRA_MAX + 1];
+    size_t count = 0;
+    const muster_config *config = train->config;
+    bool verbose = muster_config_bool(config, MUSTER_OPT_VERBOSE);
+    extra[count++] = verbose ? "--verbose" : "--quiet";
+    size_t slow = muster_config_list_count(config, MUSTER_OPT_SLOW);
+    for (size_t i = 0; i < slow; i++) {
+        if (count + 2 > EXTRA_MAX) {
+            return muster_error_set(error_out, MUSTER_ERR_UNSUPPORTED,
+                                    "--slow: at most %d times", EXTRA_MAX / 2);
+        }
+        extra[count++] = "--slow";
+        extra[count++] = muster_config_list_at(config, MUSTER_OPT_SLOW, i);
+    }
+    extra[count] = NULL;
+    muster_crew_opts opts = {.program = train->program,
+                             .address = train->den.address,
+                             .count = train->code_info.workers,
+                             .arguments = extra};
+    return muster_crew_create(&opts, error_out, &train->crew);
+}
+
+static muster_status start_local(muster_train_state *train,
+                                 muster_error *error_out)
+{
+    char address[MUSTER_NET_ADDRESS_MAX];
+    muster_status status = muster_den_open(error_out, &train->den);
+    if (status < 0) {
+        return status;
+    }
+    muster_signals_remove_at_exit(train->den.file, train->den.folder);
+    status = muster_net_listen(muster_host_net(train->host), train->den.address,
+                               error_out, address);
+    if (status == MUSTER_OK) {
+        status = make_crew(train, error_out);
+    }
+    for (uint32_t w = 0; status == MUSTER_OK && w < train->code_info.workers;
+         w++) {
+        status = muster_crew_spawn(train->crew, w, error_out);
+    }
+    return status;
+}
+
+static void tell_plan(const muster_train_state *train)
+{
+    const muster_code_info *code = &train->code_info;
+    const muster_executor_info *job = &train->job;
+    muster_log(MUSTER_LOG_INFO,
+               "%s on %" PRIu64 " samples of %" PRIu32
+               " features, %zu parameters, %" PRIu64 " steps of %" PRIu64
+               " samples",
+               muster_config_string(train->config, MUSTER_OPT_MODEL),
+               job->samples, job->features, job->dim, job->steps, job->batch);
+    muster_log(MUSTER_LOG_INFO,
+               "code %s: %" PRIu32 " workers, %" PRIu32 " parts, %" PRIu32
+               " each, goes on without any %" PRIu32,
+               code->name, code->workers, code->parts, code->load,
+               code->stragglers);
+}
+
+static muster_status run(muster_train_state *train, muster_error *error_out)
+{
+    muster_status status =
+        muster_signals_start(muster_host_net(train->host), error_out);
+    if (status < 0) {
+        return status;
+    }
+    tell_plan(train);
+    bool joined =
+        muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL;
+    status = joined ? listen_for_joiners(train, error_out)
+                    : start_local(train, error_out);
+    if (status == MUSTER_OK) {
+        const muster_code_info *code = &train->code_info;
+        uint64_t parts = (uint64_t)code->workers * code->load;
+        muster_host_work work = {
+            .role = train->role,
+            .engine = muster_compute_engine_of(train->executor),
+            .slowness = {0, 1},
+            // At the start every worker may be sent all of its parts.
+            .queue_max = (uint32_t)(parts < 60000 ? parts : 60000) + 64,
+        };
+        status = muster_host_run(train->host, &work, error_out);
+    }
+    muster_crew_end(train->crew);
+    muster_signals_stop();
+    return status;
+}
+
+static muster_status prepare(muster_train_state *train, muster_error *error_out)
+{
+    muster_status status = make_code(train, error_out);
+    if (status == MUSTER_OK) {
+        status = make_executor(train, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = make_counts(train, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_train_open_folder(train, error_out);
+    }
+    if (status == MUSTER_OK) {
+        train->job = muster_executor_describe(train->executor);
+    }
+    if (status == MUSTER_OK) {
+        status = make_role(train, error_out);
+    }
+    return status;
+}
+
+/* Everything that was made, in reverse. */
+static void finish(muster_train_state *train)
+{
+    muster_crew_free(train->crew);
+    muster_den_close(&train->den);
+    if (train->role.state != NULL) {
+        train->role.ops->free(train->role.state);
+    }
+    muster_run_folder_close(train->folder);
+    muster_vec_fini(&train->faults);
+    muster_progress_fini(&train->progress);
+    muster_tally_fini(&train->tally);
+    muster_executor_free(train->executor);
+    muster_host_close(train->host);
+    muster_code_free(train->code);
+}
+
+muster_status muster_train(const muster_config *config, const char *program,
+                           muster_error *error_out, char **json_out)
+{
+    muster_error unheard;
+    muster_train_state train = {
+        .config = config,
+        .program = program,
+        .faults = muster_vec_make(sizeof(muster_fault)),
+    };
+    if (error_out == NULL) {
+        error_out = &unheard;
+    }
+    *json_out = NULL;
+    if (muster_config_is_task(config)) {
+        return muster_train_task(config, error_out, json_out);
+    }
+    muster_status status = prepare(&train, error_out);
+    if (status == MUSTER_OK) {
+        status = run(&train, error_out);
+        // How the run ended matters more than a file that failed after it.
+        muster_error late = {.text = ""};
+        muster_status written = muster_train_conclude(&train, &late, json_out);
+        if (status >= 0 && written < 0) {
+            status = written;
+            *error_out = late;
+        }
+    }
+    finish(&train);
+    return status;
+}

@@ -1,0 +1,61 @@
+/*
+ * runtime/train.h -- a training run's state, shared by train.c (from options
+ * to the end), observe.c (what happens on the way) and conclude.c (files).
+ *
+ *   Threads      The network thread's alone.
+ */
+#ifndef MUSTER_RUNTIME_TRAIN_H
+#define MUSTER_RUNTIME_TRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "config/config.h"
+#include "job/executor.h"
+#include "muster/code.h"
+#include "muster/status.h"
+#include "record/run_folder.h"
+#include "role/role.h"
+#include "runtime/address.h"
+#include "runtime/host.h"
+#include "runtime/progress.h"
+#include "runtime/spawn.h"
+#include "runtime/tally.h"
+
+typedef struct muster_train_state {
+    const muster_config *config;
+    const char *program;
+    muster_code *code;
+    muster_code_info code_info;
+    muster_host *host;
+    muster_executor *executor;
+    muster_executor_info job;
+    muster_role role;
+    muster_den den;    // of the local workers; folder "" when there is none
+    muster_crew *crew; // NULL: workers join by themselves
+    muster_vec faults; // of muster_fault, by step
+    size_t next_fault; // the first that is not done
+    muster_tally tally;
+    muster_progress progress;
+    muster_run_folder *folder; // NULL without --run
+    int64_t first_step_ns;     // when the first step began; 0: not yet
+    int64_t last_step_ns;
+} muster_train_state;
+
+/* Open the run folder and write config.json, if there is to be one. */
+MUSTER_CHECKED muster_status muster_train_open_folder(muster_train_state *train,
+                                                      muster_error *error_out);
+
+/* The end: summary.json, cluster.yaml and model.safetensors where there is a
+ * folder, a few lines for people, and the JSON object of the summary. */
+MUSTER_CHECKED muster_status muster_train_conclude(muster_train_state *train,
+                                                   muster_error *error_out,
+                                                   char **json_out);
+
+/* The callbacks of the host; context is the state. */
+void muster_train_on_report(void *context, const muster_report *report);
+bool muster_train_on_turn(void *context, int64_t now_ns,
+                          int64_t *wait_until_ns);
+
+#endif // MUSTER_RUNTIME_TRAIN_H

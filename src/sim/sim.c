@@ -1,0 +1,327 @@
+/*
+ * sim.c -- the clock, the hash, the run loop and the faults; see sim.h.
+ */
+#include "sim/sim.h"
+
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "sim/sim_inside.h"
+
+static void mix(muster_sim *sim, uint64_t value)
+{
+    // FNV-1a over whole words, with a shift that spreads the high bits.
+    sim->hash = (sim->hash ^ value) * 0x100000001b3u;
+    sim->hash ^= sim->hash >> 29;
+}
+
+static void trace(const muster_sim *sim, uint32_t host,
+                  const muster_event *event)
+{
+    static const char *const names[] = {"?",         "start",   "peer up",
+                                        "peer down", "message", "timer",
+                                        "computed",  "sent",    "stop"};
+    char line[256];
+    int used = snprintf(line, sizeof(line), "%12.6f ms host %u: %s",
+                        (double)sim->now_ns * 1e-6, host, names[event->kind]);
+    size_t at = used > 0 ? (size_t)used : 0;
+    if (event->kind == MUSTER_EVENT_MESSAGE) {
+        const muster_message *message = event->as.message.message;
+        snprintf(line + at, sizeof(line) - at,
+                 " %s peer %llu life %u plan %u step %llu",
+                 muster_message_name(message->kind),
+                 (unsigned long long)event->peer, message->incarnation,
+                 message->plan, (unsigned long long)message->step);
+    } else if (event->kind == MUSTER_EVENT_COMPUTED) {
+        snprintf(line + at, sizeof(line) - at, " job %llu kind %d: %d",
+                 (unsigned long long)event->as.computed.id,
+                 (int)event->as.computed.kind, (int)event->as.computed.status);
+    } else {
+        snprintf(line + at, sizeof(line) - at, " peer %llu",
+                 (unsigned long long)event->peer);
+    }
+    sim->opts.on_trace(sim->opts.context, line);
+}
+
+void muster_sim_note(muster_sim *sim, uint32_t host, const muster_event *event)
+{
+    sim->events++;
+    mix(sim, (uint64_t)sim->now_ns);
+    mix(sim, (uint64_t)host << 8 | (uint64_t)event->kind);
+    mix(sim, event->peer);
+    if (event->kind == MUSTER_EVENT_MESSAGE) {
+        const muster_message *message = event->as.message.message;
+        mix(sim, (uint64_t)message->kind << 32 | message->incarnation);
+        mix(sim, message->step);
+    } else if (event->kind == MUSTER_EVENT_COMPUTED) {
+        mix(sim, event->as.computed.id);
+        mix(sim, (uint64_t)event->as.computed.status);
+    } else if (event->kind == MUSTER_EVENT_TIMER) {
+        mix(sim, event->as.timer.id);
+    }
+    if (sim->opts.on_trace != NULL) {
+        trace(sim, host, event);
+    }
+}
+
+void muster_sim_item_fini(muster_sim_item *item)
+{
+    muster_blob_unref(item->payload);
+    item->payload = NULL;
+}
+
+muster_status muster_sim_create(const muster_sim_opts *opts, uint32_t hosts,
+                                muster_sim **sim_out)
+{
+    muster_sim *sim = muster_mem_array(1, sizeof(*sim));
+    muster_sim_process *processes =
+        muster_mem_array(hosts, sizeof(*sim->processes));
+    if (sim == NULL || processes == NULL) {
+        muster_mem_free(processes);
+        muster_mem_free(sim);
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    sim->opts = *opts;
+    sim->rng = muster_rng_make(opts->seed, 0x73696d);
+    sim->hash = 0xcbf29ce484222325u;
+    sim->hosts = hosts;
+    sim->processes = processes;
+    sim->connections = muster_vec_make(sizeof(muster_sim_connection));
+    sim->held = muster_vec_make(sizeof(muster_sim_item));
+    sim->actions = muster_actions_make();
+    muster_sim_queue_init(&sim->queue);
+    for (uint32_t host = 0; host < hosts; host++) {
+        processes[host].link = opts->link;
+        processes[host].jobs = muster_vec_make(sizeof(muster_job));
+        processes[host].deferred = muster_vec_make(sizeof(muster_sim_item));
+    }
+    *sim_out = sim;
+    return MUSTER_OK;
+}
+
+void muster_sim_free(muster_sim *sim)
+{
+    if (sim == NULL) {
+        return;
+    }
+    for (uint32_t host = 0; host < sim->hosts; host++) {
+        if (sim->processes[host].up) {
+            muster_sim_process_down(sim, host);
+        }
+        muster_vec_fini(&sim->processes[host].jobs);
+        muster_vec_fini(&sim->processes[host].deferred);
+    }
+    muster_sim_item *held = sim->held.data;
+    for (size_t i = 0; i < sim->held.count; i++) {
+        muster_sim_item_fini(&held[i]);
+    }
+    muster_vec_fini(&sim->held);
+    muster_vec_fini(&sim->connections);
+    muster_actions_fini(&sim->actions);
+    muster_sim_queue_fini(&sim->queue);
+    muster_mem_free(sim->processes);
+    muster_mem_free(sim);
+}
+
+static void push_simple(muster_sim *sim, uint32_t host, muster_event_kind kind)
+{
+    muster_sim_item item = {.kind = MUSTER_SIM_ROLE,
+                            .at_ns = sim->now_ns,
+                            .host = host,
+                            .life = sim->processes[host].life,
+                            .from = host};
+    item.event.kind = kind;
+    muster_sim_push(sim, &item);
+}
+
+void muster_sim_start(muster_sim *sim, uint32_t host, muster_role role)
+{
+    muster_sim_process *process = &sim->processes[host];
+    MUSTER_ASSERT(!process->up);
+    process->up = true;
+    process->life++;
+    process->role = role;
+    process->progress = 0;
+    for (uint32_t id = 0; id < MUSTER_SIM_TIMERS; id++) {
+        process->timers[id] = -1;
+    }
+    sim->opts.compute.reset(sim->opts.compute.context, host);
+    push_simple(sim, host, MUSTER_EVENT_START);
+}
+
+bool muster_sim_is_up(const muster_sim *sim, uint32_t host)
+{
+    return sim->processes[host].up;
+}
+
+muster_role muster_sim_role(const muster_sim *sim, uint32_t host)
+{
+    return sim->processes[host].role;
+}
+
+void muster_sim_kill(muster_sim *sim, uint32_t host)
+{
+    if (sim->processes[host].up) {
+        muster_sim_process_down(sim, host);
+    }
+}
+
+void muster_sim_stop(muster_sim *sim, uint32_t host)
+{
+    muster_sim_process *process = &sim->processes[host];
+    if (process->up && !process->frozen) {
+        process->frozen = true;
+        process->frozen_ns = sim->now_ns;
+    }
+}
+
+void muster_sim_cont(muster_sim *sim, uint32_t host)
+{
+    muster_sim_process *process = &sim->processes[host];
+    if (!process->frozen) {
+        return;
+    }
+    process->frozen = false;
+    muster_sim_item *deferred = process->deferred.data;
+    for (size_t i = 0; i < process->deferred.count; i++) {
+        // A job goes on where it stood; what came from outside is there now.
+        bool job = deferred[i].kind == MUSTER_SIM_JOB_END;
+        deferred[i].at_ns =
+            job ? sim->now_ns + (deferred[i].at_ns - process->frozen_ns)
+                : sim->now_ns;
+        muster_sim_push(sim, &deferred[i]);
+    }
+    muster_vec_clear(&process->deferred);
+}
+
+void muster_sim_stick(muster_sim *sim, uint32_t host)
+{
+    muster_sim_process *process = &sim->processes[host];
+    if (process->up) {
+        process->stuck = true;
+        process->ticket = 0; // the end that was scheduled is not its any more
+    }
+}
+
+void muster_sim_interrupt(muster_sim *sim, uint32_t host)
+{
+    if (sim->processes[host].up) {
+        push_simple(sim, host, MUSTER_EVENT_STOP);
+    }
+}
+
+void muster_sim_cut(muster_sim *sim, uint32_t host, bool cut)
+{
+    sim->processes[host].cut = cut;
+    muster_sim_item *held = sim->held.data;
+    size_t kept = 0;
+    for (size_t i = 0; i < sim->held.count; i++) {
+        if (sim->processes[held[i].host].cut ||
+            sim->processes[held[i].from].cut) {
+            held[kept++] = held[i];
+        } else {
+            held[i].at_ns = sim->now_ns;
+            muster_sim_push(sim, &held[i]);
+        }
+    }
+    sim->held.count = kept;
+}
+
+void muster_sim_set_link(muster_sim *sim, uint32_t host, muster_sim_link link)
+{
+    sim->processes[host].link = link;
+}
+
+void muster_sim_at(muster_sim *sim, int64_t at_ns, muster_sim_call call,
+                   void *context, uint64_t value)
+{
+    muster_sim_item item = {.kind = MUSTER_SIM_CALL,
+                            .at_ns = at_ns > sim->now_ns ? at_ns : sim->now_ns,
+                            .call = call,
+                            .context = context,
+                            .value = value};
+    muster_sim_push(sim, &item);
+}
+
+static bool is_held_back(muster_sim *sim, const muster_sim_item *item)
+{
+    const muster_sim_process *process = &sim->processes[item->host];
+    muster_vec *list = NULL;
+    if (item->from != item->host && item->kind == MUSTER_SIM_ROLE &&
+        (process->cut || sim->processes[item->from].cut)) {
+        list = &sim->held;
+    } else if (process->frozen) {
+        list = &sim->processes[item->host].deferred;
+    }
+    if (list == NULL) {
+        return false;
+    }
+    MUSTER_ASSERT(muster_vec_append(list, item, 1));
+    return true;
+}
+
+static void take(muster_sim *sim, muster_sim_item *item)
+{
+    muster_sim_process *process = &sim->processes[item->host];
+    if (item->kind == MUSTER_SIM_CALL) {
+        item->call(sim, item->context, item->value);
+        return;
+    }
+    if (item->life != process->life || is_held_back(sim, item)) {
+        if (item->life != process->life) {
+            muster_sim_item_fini(item);
+        }
+        return;
+    }
+    if (item->kind == MUSTER_SIM_JOB_END) {
+        if (item->ticket == process->ticket) {
+            muster_sim_job_ended(sim, item->host);
+        }
+        return;
+    }
+    uint32_t timer = item->event.as.timer.id;
+    bool stale = item->event.kind == MUSTER_EVENT_TIMER &&
+                 process->timers[timer] != (int64_t)item->ticket;
+    if (!stale && muster_sim_pass(sim, item)) {
+        if (item->event.kind == MUSTER_EVENT_TIMER) {
+            process->timers[timer] = -1;
+        } else if (item->event.kind == MUSTER_EVENT_MESSAGE) {
+            item->event.as.message.message = &item->message;
+            item->event.as.message.payload = item->payload;
+        }
+        muster_sim_feed(sim, item->host, &item->event);
+    }
+    muster_sim_item_fini(item);
+}
+
+bool muster_sim_run(muster_sim *sim, int64_t until_ns)
+{
+    muster_sim_item item;
+    sim->halted = false;
+    while (!sim->halted && muster_sim_pop(sim, until_ns, &item)) {
+        sim->now_ns = item.at_ns;
+        take(sim, &item);
+    }
+    return sim->halted;
+}
+
+void muster_sim_halt(muster_sim *sim)
+{
+    sim->halted = true;
+}
+
+int64_t muster_sim_now(const muster_sim *sim)
+{
+    return sim->now_ns;
+}
+
+uint64_t muster_sim_hash(const muster_sim *sim)
+{
+    return sim->hash;
+}
+
+uint64_t muster_sim_events(const muster_sim *sim)
+{
+    return sim->events;
+}

@@ -1,0 +1,216 @@
+/*
+ * sim_host.c -- a process: its role's events and actions, its timers, and its
+ * one compute thread.
+ */
+#include "base/assert.h"
+#include "sim/sim_inside.h"
+
+static uint64_t progress_of(const muster_sim *sim, uint32_t host)
+{
+    const muster_sim_process *process = &sim->processes[host];
+    if (!process->running || process->stuck) {
+        return process->progress;
+    }
+    return process->progress +
+           (uint64_t)((sim->now_ns - process->began_ns) / MUSTER_SIM_PIECE_NS);
+}
+
+static void push_job_end(muster_sim *sim, uint32_t host)
+{
+    muster_sim_process *process = &sim->processes[host];
+    process->ticket = ++sim->tickets;
+    if (process->stuck) {
+        return; // it never ends
+    }
+    muster_sim_item item = {.kind = MUSTER_SIM_JOB_END,
+                            .at_ns = process->ends_ns,
+                            .host = host,
+                            .life = process->life,
+                            .ticket = process->ticket};
+    muster_sim_push(sim, &item);
+}
+
+static void begin_job(muster_sim *sim, uint32_t host)
+{
+    muster_sim_process *process = &sim->processes[host];
+    muster_job job = *(muster_job *)process->jobs.data;
+    process->running = true;
+    process->cancelled = false;
+    process->began_ns = sim->now_ns;
+    int64_t duration =
+        sim->opts.compute.begin(sim->opts.compute.context, host, &job);
+    process->ends_ns = sim->now_ns + (duration > 0 ? duration : 0);
+    push_job_end(sim, host);
+}
+
+static void submit(muster_sim *sim, uint32_t host, const muster_job *job)
+{
+    muster_sim_process *process = &sim->processes[host];
+    MUSTER_ASSERT(muster_vec_append(&process->jobs, job, 1));
+    if (!process->running) {
+        begin_job(sim, host);
+    }
+}
+
+static void cancel(muster_sim *sim, uint32_t host, uint64_t job_id)
+{
+    muster_sim_process *process = &sim->processes[host];
+    const muster_job *running = process->jobs.data;
+    // Roles cancel only what may be running; a queued job is let run.
+    if (!process->running || running->id != job_id || process->cancelled) {
+        return;
+    }
+    process->cancelled = true;
+    int64_t soon_ns = sim->now_ns + MUSTER_SIM_PIECE_NS;
+    if (process->ends_ns > soon_ns) {
+        process->ends_ns = soon_ns;
+        push_job_end(sim, host);
+    } else {
+        process->cancelled = false; // as good as finished
+    }
+}
+
+static void finish_running(muster_sim *sim, uint32_t host,
+                           muster_job_result *result)
+{
+    muster_sim_process *process = &sim->processes[host];
+    muster_job *jobs = process->jobs.data;
+    *result = (muster_job_result){0};
+    sim->opts.compute.end(sim->opts.compute.context, host, process->cancelled,
+                          result);
+    result->id = jobs[0].id;
+    result->kind = jobs[0].kind;
+    result->step = jobs[0].step;
+    result->part = jobs[0].part;
+    process->jobs.count--;
+    for (size_t i = 0; i < process->jobs.count; i++) {
+        jobs[i] = jobs[i + 1];
+    }
+    process->running = false;
+}
+
+void muster_sim_job_ended(muster_sim *sim, uint32_t host)
+{
+    muster_sim_process *process = &sim->processes[host];
+    uint64_t life = process->life;
+    muster_event event = {.kind = MUSTER_EVENT_COMPUTED};
+    process->progress = progress_of(sim, host) + 1;
+    finish_running(sim, host, &event.as.computed);
+    muster_sim_feed(sim, host, &event);
+    muster_blob_unref(event.as.computed.output);
+    if (process->up && process->life == life && !process->running &&
+        process->jobs.count > 0) {
+        begin_job(sim, host);
+    }
+}
+
+static void set_timer(muster_sim *sim, uint32_t host,
+                      const muster_action *action)
+{
+    muster_sim_process *process = &sim->processes[host];
+    uint32_t id = action->as.timer.id;
+    MUSTER_ASSERT(id < MUSTER_SIM_TIMERS);
+    int64_t at_ns = action->as.timer.at_ns;
+    if (at_ns >= 0 && at_ns < sim->now_ns) {
+        at_ns = sim->now_ns;
+    }
+    process->timers[id] = at_ns;
+    if (at_ns < 0) {
+        return;
+    }
+    muster_sim_item item = {.kind = MUSTER_SIM_ROLE,
+                            .at_ns = at_ns,
+                            .host = host,
+                            .life = process->life,
+                            .from = host};
+    item.event.kind = MUSTER_EVENT_TIMER;
+    item.event.as.timer.id = id;
+    // Tells this setting of the timer from an earlier one.
+    item.ticket = (uint64_t)at_ns;
+    muster_sim_push(sim, &item);
+}
+
+/* True: the role is done. */
+static bool carry_out(muster_sim *sim, uint32_t host, muster_action *action)
+{
+    switch (action->kind) {
+    case MUSTER_ACTION_SEND:
+        muster_sim_send(sim, host, action);
+        break;
+    case MUSTER_ACTION_CONNECT:
+        muster_sim_connect(sim, host, action);
+        break;
+    case MUSTER_ACTION_DROP:
+        muster_sim_drop(sim, host, action->as.drop.peer, "connection closed");
+        break;
+    case MUSTER_ACTION_SET_TIMER:
+        set_timer(sim, host, action);
+        break;
+    case MUSTER_ACTION_COMPUTE:
+        submit(sim, host, &action->as.job);
+        action->as.job = (muster_job){0}; // taken over
+        break;
+    case MUSTER_ACTION_CANCEL:
+        cancel(sim, host, action->as.cancel.job_id);
+        break;
+    case MUSTER_ACTION_REPORT:
+        if (sim->opts.on_report != NULL) {
+            sim->opts.on_report(sim->opts.context, host, &action->as.report);
+        }
+        break;
+    case MUSTER_ACTION_STOP:
+        if (sim->opts.on_stop != NULL) {
+            sim->opts.on_stop(sim->opts.context, host, action->as.stop.status,
+                              action->as.stop.reason);
+        }
+        return true;
+    }
+    return false;
+}
+
+void muster_sim_feed(muster_sim *sim, uint32_t host, const muster_event *event)
+{
+    muster_sim_process *process = &sim->processes[host];
+    muster_event stamped = *event;
+    stamped.now_ns = sim->now_ns;
+    stamped.progress = progress_of(sim, host);
+    muster_sim_note(sim, host, &stamped);
+    process->role.ops->step(process->role.state, &stamped, &sim->actions);
+    muster_action *list = sim->actions.list.data;
+    bool done = false;
+    for (size_t i = 0; i < sim->actions.list.count && !done; i++) {
+        done = carry_out(sim, host, &list[i]);
+    }
+    muster_actions_clear(&sim->actions);
+    if (done) {
+        muster_sim_process_down(sim, host);
+    }
+}
+
+void muster_sim_process_down(muster_sim *sim, uint32_t host)
+{
+    muster_sim_process *process = &sim->processes[host];
+    process->up = false;
+    process->frozen = false;
+    process->stuck = false;
+    process->life++;
+    muster_sim_drop_all(sim, host);
+    if (process->running) {
+        muster_job_result result;
+        process->cancelled = true;
+        finish_running(sim, host, &result);
+        muster_blob_unref(result.output);
+    }
+    muster_job *jobs = process->jobs.data;
+    for (size_t i = 0; i < process->jobs.count; i++) {
+        muster_job_fini(&jobs[i]);
+    }
+    muster_vec_clear(&process->jobs);
+    muster_sim_item *deferred = process->deferred.data;
+    for (size_t i = 0; i < process->deferred.count; i++) {
+        muster_sim_item_fini(&deferred[i]);
+    }
+    muster_vec_clear(&process->deferred);
+    process->role.ops->free(process->role.state);
+    process->role = (muster_role){0};
+}

@@ -1,0 +1,126 @@
+/*
+ * sim/sim_inside.h -- the state of a simulation, for its files:
+ *   sim.c        clock, hash, run, faults
+ *   sim_queue.c  the events to come
+ *   sim_host.c   a process: role, timers, compute thread
+ *   sim_net.c    connections and messages
+ */
+#ifndef MUSTER_SIM_SIM_INSIDE_H
+#define MUSTER_SIM_SIM_INSIDE_H
+
+#include "base/rng.h"
+#include "base/vec.h"
+#include "sim/sim.h"
+
+#define MUSTER_SIM_TIMERS   24u // highest timer id a role may use, plus one
+#define MUSTER_SIM_PIECE_NS 5000000ll
+
+typedef enum muster_sim_kind {
+    MUSTER_SIM_ROLE = 1, // `event` is for the host's role
+    MUSTER_SIM_JOB_END,  // the host's running job, if `ticket` is its
+    MUSTER_SIM_CALL,     // muster_sim_at
+} muster_sim_kind;
+
+/* Something to come. */
+typedef struct muster_sim_item {
+    muster_sim_kind kind;
+    int64_t at_ns;
+    uint32_t host;
+    uint64_t life; // of the host that this is meant for
+    uint32_t from; // MESSAGE, PEER_UP, PEER_DOWN: the other end, for cuts
+    muster_event event;
+    muster_message message; // of a MESSAGE event
+    muster_blob *payload;   // reference held
+    uint64_t ticket;
+    muster_sim_call call;
+    void *context;
+    uint64_t value;
+} muster_sim_item;
+
+typedef struct muster_sim_slot { // a node of the heap
+    int64_t at_ns;
+    uint64_t sequence;
+    uint32_t item;
+} muster_sim_slot;
+
+typedef struct muster_sim_queue {
+    muster_vec heap;  // muster_sim_slot
+    muster_vec items; // muster_sim_item
+    muster_vec free;  // uint32_t: items not in use
+    uint64_t sequence;
+} muster_sim_queue;
+
+typedef struct muster_sim_process {
+    bool up;
+    bool frozen;
+    bool stuck;
+    bool cut;
+    uint64_t life;
+    int64_t frozen_ns;
+    muster_role role;
+    muster_sim_link link;
+    int64_t timers[MUSTER_SIM_TIMERS]; // < 0: not set
+    muster_vec jobs;                   // muster_job; the first is running
+    bool running;
+    bool cancelled;   // the running one
+    uint64_t ticket;  // of its end
+    int64_t began_ns; // when it began
+    int64_t ends_ns;
+    uint64_t progress;
+    muster_vec deferred; // muster_sim_item, while frozen
+} muster_sim_process;
+
+typedef struct muster_sim_connection {
+    uint32_t host[2]; // [0] made it
+    bool up[2];
+    bool told[2];   // PEER_UP has reached the role
+    uint64_t token; // of the connect action
+} muster_sim_connection;
+
+struct muster_sim {
+    muster_sim_opts opts;
+    muster_rng rng;
+    int64_t now_ns;
+    uint64_t hash;
+    uint64_t events;
+    uint64_t tickets;
+    bool halted;
+    uint32_t hosts;
+    muster_sim_process *processes;
+    muster_vec
+        connections; // muster_sim_connection; peer = 2 * index + side + 1
+    muster_vec held; // muster_sim_item that a cut holds back
+    muster_actions actions;
+    muster_sim_queue queue;
+};
+
+/* sim_queue.c */
+void muster_sim_queue_init(muster_sim_queue *queue);
+void muster_sim_queue_fini(muster_sim_queue *queue);
+/* A copy of the item goes into the queue, its payload reference with it. */
+void muster_sim_push(muster_sim *sim, const muster_sim_item *item);
+bool muster_sim_pop(muster_sim *sim, int64_t until_ns,
+                    muster_sim_item *item_out);
+
+/* sim_host.c */
+void muster_sim_feed(muster_sim *sim, uint32_t host, const muster_event *event);
+void muster_sim_job_ended(muster_sim *sim, uint32_t host);
+void muster_sim_process_down(muster_sim *sim, uint32_t host);
+
+/* sim_net.c */
+void muster_sim_send(muster_sim *sim, uint32_t host,
+                     const muster_action *action);
+void muster_sim_connect(muster_sim *sim, uint32_t host,
+                        const muster_action *action);
+/* End host's side; the other end learns of it. */
+void muster_sim_drop(muster_sim *sim, uint32_t host, muster_role_peer peer,
+                     const char *reason);
+void muster_sim_drop_all(muster_sim *sim, uint32_t host);
+/* May this event still reach its role? Keeps the connection's books. */
+bool muster_sim_pass(muster_sim *sim, muster_sim_item *item);
+
+/* sim.c */
+void muster_sim_note(muster_sim *sim, uint32_t host, const muster_event *event);
+void muster_sim_item_fini(muster_sim_item *item);
+
+#endif // MUSTER_SIM_SIM_INSIDE_H

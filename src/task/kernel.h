@@ -1,0 +1,75 @@
+/*
+ * task/kernel.h -- the arithmetic of the sparse tasks, on plain pointers.
+ *
+ * Shared by the tasks (rows lent by the parameter server) and by the plain
+ * loops of the benchmark (rows in an array), so that the two differ in nothing
+ * but how they reach a row. Rows are any number of floats long; sums run over
+ * eight lanes in a fixed order, the same on every machine of one build.
+ *
+ *   Threads      Pure functions. Pointers of one call must not overlap unless
+ *                said otherwise.
+ */
+#ifndef MUSTER_TASK_KERNEL_H
+#define MUSTER_TASK_KERNEL_H
+
+#include <stdint.h>
+
+float muster_kernel_dot(const float *a, const float *b, uint32_t n);
+
+/* y += scale * x */
+void muster_kernel_axpy(float scale, const float *x, float *y, uint32_t n);
+
+/* Sum of squares. */
+float muster_kernel_square(const float *a, uint32_t n);
+
+/* sum |a_i - b_i| */
+float muster_kernel_distance(const float *a, const float *b, uint32_t n);
+
+/* 1 / (1 + exp(-x)) */
+float muster_kernel_sigmoid(float x);
+
+/*
+ * Matrix factorisation: one cell of value `x`, both factors moved along the
+ * gradient of (x - w.h)^2 / 2 + l2/2 (|w|^2 + |h|^2). Returns the error before
+ * the move. In the second form each factor is followed by its n sums of
+ * squares (AdaGrad).
+ */
+float muster_kernel_mf(float *w, float *h, uint32_t n, float x, float rate,
+                       float l2);
+float muster_kernel_mf_adagrad(float *w, float *h, uint32_t n, float x,
+                               float rate, float l2);
+
+/* AdaGrad with an optional cubic penalty: gradient g_i + n3 |w_i| w_i; the
+ * row's n weights are followed by their n sums of squares. */
+void muster_kernel_adagrad(float *row, const float *gradient, uint32_t n,
+                           float rate, float n3);
+
+/*
+ * One candidate row of a dot-product model, in place: with gradient `g` of the
+ * loss by its score, query_gradient += g * row, and row moves by AdaGrad along
+ * g * query (+ n3 |w| w).
+ */
+void muster_kernel_candidate(float *row, const float *query,
+                             float *query_gradient, uint32_t n, float g,
+                             const float *rate_n3);
+
+/* The same for TransE, whose score falls with the distance |query - row|_1:
+ * the gradient by the query is -g sign(query - row). */
+void muster_kernel_candidate_l1(float *row, const float *query,
+                                float *query_gradient, uint32_t n, float g,
+                                const float *rate_n3);
+
+/* Complex numbers as n/2 real parts followed by n/2 imaginary parts.
+ * product: q = a b; and its two gradients: da = dq conj(b), db = dq conj(a). */
+void muster_kernel_complex(const float *a, const float *b, float *q,
+                           uint32_t n);
+void muster_kernel_complex_back(const float *dq, const float *b, float *da,
+                                uint32_t n);
+
+/* Skip-gram with negative sampling, one output row: g = (label - sigmoid(in .
+ * out)) * rate; in_gradient += g out; out += g in. Returns the logistic loss
+ * of a true pair, 0 for a negative. */
+float muster_kernel_skipgram(const float *in, float *in_gradient, float *out,
+                             uint32_t n, const float *label_rate);
+
+#endif // MUSTER_TASK_KERNEL_H

@@ -1,0 +1,16 @@
+/*
+ * fuzz_libsvm.c -- libsvm text from anywhere.
+ */
+#include "check_table.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    muster_source *source = open_bytes(data, size);
+    muster_table table = {0};
+    muster_error error;
+    check_table(muster_libsvm_read(source, &error, &table), &table);
+    muster_source_close(source);
+    return 0;
+}

@@ -1,0 +1,492 @@
+/*
+ * scenario_test.c -- named histories: one fault each, and what must follow.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "toy.h"
+
+#define SECONDS(n) ((int64_t)(n)*MUSTER_NS_PER_S)
+
+static toy_opts plain(const char *code, uint32_t workers)
+{
+    return (toy_opts){.seed = 7, .code = code, .workers = workers, .steps = 30};
+}
+
+static void run_to_end(toy *t)
+{
+    muster_sim_run(t->sim, SECONDS(300));
+    assert_true(t->over);
+}
+
+static void assert_right(const toy *t)
+{
+    assert_int_equal(t->status, MUSTER_OK);
+    assert_int_equal(t->serial_step, t->steps);
+    assert_true(t->wrong < 1e-3);
+    assert_int_equal(t->results, 1);
+}
+
+static void undisturbed_training_ends_right(void **state)
+{
+    (void)state;
+    static const char *const codes[] = {"uncoded", "frc:s=1", "linear:spc"};
+    for (size_t i = 0; i < 3; i++) {
+        toy t;
+        toy_opts opts = plain(codes[i], 6);
+        toy_init(&t, &opts);
+        run_to_end(&t);
+        assert_right(&t);
+        assert_int_equal(t.lost, 0);
+        assert_int_equal(t.ends, 30);
+        // A snapshot every four steps but the last, and one at the end.
+        assert_int_equal(t.snapshots, 30 / 4 + 1);
+        muster_sim_run(t.sim, SECONDS(400));
+        assert_int_equal(t.stopped_workers, 6);
+        assert_int_equal(t.worker_status, MUSTER_OK);
+        toy_fini(&t);
+    }
+}
+
+static void bytes_are_those_of_messages_and_models(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("uncoded", 4);
+    toy_init(&t, &opts);
+    run_to_end(&t);
+    muster_message model = {.kind = MUSTER_MSG_MODEL};
+    muster_message answer = {.kind = MUSTER_MSG_GRADIENT};
+    size_t theta = TOY_DIM * sizeof(float);
+    assert_int_equal(t.messages_up, 4 * 30);
+    assert_int_equal(t.bytes_up,
+                     t.messages_up * (muster_message_bytes(&answer) + theta));
+    assert_int_equal(t.bytes_down,
+                     (size_t)4 * 30 * (muster_message_bytes(&model) + theta));
+    assert_true(t.bytes_moved > 0);
+    toy_fini(&t);
+}
+
+static void a_silent_worker_is_named_within_its_window(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    opts.steps = 400;
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1));
+    muster_sim_stop(t.sim, 3);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.lost_worker, 2);
+    assert_non_null(strstr(t.lost_reason, "no sign of life"));
+    // The window is 2 s, looked at every half second.
+    assert_in_range(t.lost_ns, SECONDS(3), SECONDS(4));
+    toy_fini(&t);
+}
+
+static void a_stuck_worker_is_not_taken_for_a_living_one(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    opts.steps = 1500;
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1));
+    muster_sim_stick(t.sim, 3);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.lost_worker, 2);
+    assert_non_null(strstr(t.lost_reason, "without progress"));
+    assert_in_range(t.lost_ns, SECONDS(11), SECONDS(13));
+    toy_fini(&t);
+}
+
+static void come_back(muster_sim *sim, void *context, uint64_t host)
+{
+    (void)sim;
+    toy_start_worker(context, (uint32_t)host, (uint32_t)host - 1);
+}
+
+static void training_pauses_and_goes_on_when_someone_returns(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("uncoded", 5);
+    toy_init(&t, &opts);
+    t.kill_at_step = 11;
+    t.kill_host = 2;
+    muster_sim_at(t.sim, SECONDS(10), come_back, &t, 2);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_non_null(strstr(t.notices, "paused at step 10: uncoded (s = 0) "
+                                      "cannot do without workers 1;"));
+    assert_non_null(strstr(t.notices, "going on at step 10 with 5 of 5"));
+    assert_int_equal(t.ready, 6);
+    assert_true(muster_sim_now(t.sim) > SECONDS(10));
+    toy_fini(&t);
+}
+
+static void patience_ends_with_quorum_after_a_snapshot(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("uncoded", 5);
+    toy_init(&t, &opts);
+    t.kill_at_step = 11;
+    t.kill_host = 2;
+    run_to_end(&t);
+    assert_int_equal(t.status, MUSTER_ERR_QUORUM);
+    assert_non_null(strstr(t.reason, "missing: 1"));
+    assert_int_equal(t.disk.step, 10);
+    assert_int_equal(t.results, 0);
+    assert_in_range(muster_sim_now(t.sim), SECONDS(20), SECONDS(23));
+    muster_sim_run(t.sim, SECONDS(60));
+    assert_int_equal(t.stopped_workers, 4);
+    toy_fini(&t);
+}
+
+static void an_interrupt_saves_and_tells_everybody(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1) / 5);
+    muster_sim_interrupt(t.sim, 0);
+    run_to_end(&t);
+    assert_int_equal(t.status, MUSTER_ERR_INTERRUPTED);
+    assert_int_equal(t.disk.step, t.ends);
+    assert_in_range(t.ends, 1, 29);
+    muster_sim_run(t.sim, muster_sim_now(t.sim) + SECONDS(1));
+    assert_int_equal(t.stopped_workers, 6);
+    toy_fini(&t);
+}
+
+static void an_interrupted_worker_says_that_it_leaves(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1) / 5);
+    muster_sim_interrupt(t.sim, 4);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.lost_worker, 3);
+    assert_string_equal(t.lost_reason, "left");
+    toy_fini(&t);
+}
+
+static void start_coordinator(muster_sim *sim, void *context, uint64_t value)
+{
+    (void)sim;
+    (void)value;
+    toy_start_coordinator(context);
+}
+
+static void a_restarted_coordinator_finds_its_workers_and_their_parts(void **st)
+{
+    (void)st;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    toy_init(&t, &opts);
+    t.kill_at_step = 11;
+    t.kill_host = 0;
+    muster_sim_at(t.sim, SECONDS(3), start_coordinator, &t, 0);
+    muster_sim_run(t.sim, SECONDS(2));
+    assert_int_equal(t.disk.step, 8);
+    uint64_t made = t.parts_made;
+    assert_true(made > 0);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.parts_made, made); // they still had them
+    assert_int_equal(t.ready, 12);
+    toy_fini(&t);
+}
+
+static void training_starts_without_a_worker_that_never_comes(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    toy_init(&t, &opts);
+    muster_sim_kill(t.sim, 5);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_non_null(
+        strstr(t.notices, "starting with 5 of 6 workers, without 4"));
+    assert_true(muster_sim_now(t.sim) > SECONDS(3)); // the grace
+    toy_fini(&t);
+}
+
+/* A seventh process, on the host of a dead one. */
+static void the_newer_of_two_with_one_number_wins(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    opts.steps = 400;
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1));
+    muster_sim_kill(t.sim, 6);
+    toy_start_worker(&t, 6, 0); // wants the number of host 1
+    muster_sim_run(t.sim, SECONDS(2));
+    assert_false(muster_sim_is_up(t.sim, 1));
+    assert_int_equal(t.worker_status, MUSTER_ERR_REFUSED);
+    assert_true(muster_sim_is_up(t.sim, 6));
+    run_to_end(&t);
+    assert_right(&t);
+    toy_fini(&t);
+}
+
+static void a_stranger_waits_until_a_place_is_free(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    opts.steps = 400;
+    toy_init(&t, &opts);
+    // Host 6 dies unseen: its cable was cut before.
+    muster_sim_run(t.sim, SECONDS(1));
+    muster_sim_cut(t.sim, 6, true);
+    muster_sim_kill(t.sim, 5);
+    toy_start_worker(&t, 5, MUSTER_ID_ANY);
+    muster_sim_run(t.sim, SECONDS(2));
+    assert_int_equal(t.ready, 7); // number 4 was free again
+    run_to_end(&t);
+    assert_right(&t);
+    toy_fini(&t);
+}
+
+static void a_number_out_of_range_is_refused(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    toy_init(&t, &opts);
+    muster_sim_kill(t.sim, 6);
+    toy_start_worker(&t, 6, 6);
+    muster_sim_run(t.sim, SECONDS(1) / 10);
+    assert_false(muster_sim_is_up(t.sim, 6));
+    assert_int_equal(t.worker_status, MUSTER_ERR_REFUSED);
+    run_to_end(&t);
+    assert_right(&t);
+    toy_fini(&t);
+}
+
+static void a_worker_alone_gives_up_after_its_patience(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    toy_init(&t, &opts);
+    muster_sim_kill(t.sim, 0);
+    muster_sim_run(t.sim, SECONDS(19));
+    assert_int_equal(t.stopped_workers, 0);
+    muster_sim_run(t.sim, SECONDS(22));
+    assert_int_equal(t.stopped_workers, 6);
+    assert_int_equal(t.worker_status, MUSTER_ERR_PEER_LOST);
+    toy_fini(&t);
+}
+
+/*
+ * A worker that lies: the real role, its answers tampered with on the way out.
+ */
+typedef enum lie {
+    LIE_SHORT,
+    LIE_EMPTY,
+    LIE_TWICE,
+    LIE_STALE,
+    LIE_OTHER_LIFE,
+    LIE_OTHER_PLAN,
+    LIE_OTHER_RUN,
+    LIES
+} lie;
+
+typedef struct liar {
+    muster_role inner;
+    lie lie;
+} liar;
+
+static void tamper(lie how, muster_action *action, muster_actions *actions)
+{
+    muster_message *message = &action->as.send.message;
+    muster_blob *payload = action->as.send.payload;
+    muster_action copy = *action;
+    switch (how) {
+    case LIE_SHORT:
+        action->as.send.payload =
+            toy_blob(payload->data, payload->bytes - sizeof(float));
+        muster_blob_unref(payload);
+        break;
+    case LIE_EMPTY:
+        action->as.send.payload = NULL;
+        muster_blob_unref(payload);
+        break;
+    case LIE_TWICE:
+        muster_blob_ref(payload);
+        MUSTER_ASSERT(muster_vec_append(&actions->list, &copy, 1));
+        break;
+    case LIE_STALE:
+        message->step -= message->step > 0;
+        break;
+    case LIE_OTHER_LIFE:
+        message->incarnation += 1;
+        break;
+    case LIE_OTHER_PLAN:
+        message->plan += 1;
+        break;
+    case LIE_OTHER_RUN:
+        message->run += 1;
+        break;
+    case LIES:
+        break;
+    }
+}
+
+static void liar_step(void *state, const muster_event *event,
+                      muster_actions *actions)
+{
+    liar *l = state;
+    l->inner.ops->step(l->inner.state, event, actions);
+    size_t count = actions->list.count;
+    for (size_t i = 0; i < count; i++) {
+        muster_action *action = (muster_action *)actions->list.data + i;
+        if (action->kind == MUSTER_ACTION_SEND &&
+            action->as.send.message.kind == MUSTER_MSG_GRADIENT) {
+            tamper(l->lie, action, actions);
+        }
+    }
+}
+
+static void liar_free(void *state)
+{
+    liar *l = state;
+    l->inner.ops->free(l->inner.state);
+}
+
+static const muster_role_ops liar_ops = {
+    .name = "liar", .step = liar_step, .free = liar_free};
+
+static void a_worker_that_lies_changes_nothing(void **state)
+{
+    (void)state;
+    static const char *const named[LIES] = {
+        [LIE_SHORT] = "worker 0 sent an answer of the wrong length",
+        [LIE_EMPTY] = "worker 0 sent an answer of the wrong length",
+        [LIE_TWICE] = "worker 0 answered step",
+        [LIE_OTHER_PLAN] = "worker 0 sent an answer to what it was not asked",
+    };
+    for (lie how = LIE_SHORT; how < LIES; how++) {
+        toy t;
+        toy_opts opts = plain("frc:s=1", 6);
+        toy_init(&t, &opts);
+        muster_sim_kill(t.sim, 1);
+        muster_worker_opts worker = MUSTER_WORKER_OPTS_INIT;
+        snprintf(worker.address, sizeof(worker.address), "sim:0");
+        worker.id = 0;
+        liar l = {.lie = how};
+        assert_int_equal(muster_worker_create(&worker, NULL, &l.inner),
+                         MUSTER_OK);
+        muster_sim_start(t.sim, 1, (muster_role){&liar_ops, &l});
+        run_to_end(&t);
+        assert_right(&t);
+        if (named[how] != NULL) {
+            assert_non_null(strstr(t.notices, named[how]));
+        }
+        toy_fini(&t);
+    }
+}
+
+static void creation_without_memory_is_an_error(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    toy_init(&t, &opts);
+    muster_coordinator_opts coordinator = MUSTER_COORDINATOR_OPTS_INIT;
+    coordinator.code = t.code;
+    coordinator.run = 1;
+    coordinator.message_dim = TOY_DIM;
+    coordinator.model = toy_blob(t.theta, sizeof(t.theta));
+    muster_worker_opts worker = MUSTER_WORKER_OPTS_INIT;
+    snprintf(worker.address, sizeof(worker.address), "sim:0");
+    muster_role role;
+    for (int who = 0; who < 2; who++) {
+        muster_status status = MUSTER_ERR_NO_MEMORY;
+        uint64_t allowed = 0;
+        for (; status == MUSTER_ERR_NO_MEMORY; allowed++) {
+            muster_mem_fail_after(allowed);
+            status = who == 0
+                         ? muster_coordinator_create(&coordinator, NULL, &role)
+                         : muster_worker_create(&worker, NULL, &role);
+            muster_mem_fail_after(UINT64_MAX);
+        }
+        assert_int_equal(status, MUSTER_OK);
+        assert_true(allowed > 2);
+        role.ops->free(role.state);
+    }
+    muster_blob_unref(coordinator.model);
+    toy_fini(&t);
+}
+
+static void options_that_make_no_sense_are_refused(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    toy_init(&t, &opts);
+    muster_coordinator_opts good = MUSTER_COORDINATOR_OPTS_INIT;
+    good.code = t.code;
+    good.run = 1;
+    good.message_dim = TOY_DIM;
+    good.model = toy_blob(t.theta, sizeof(t.theta));
+    muster_role role;
+    muster_error error;
+    for (int i = 0; i < 5; i++) {
+        muster_coordinator_opts bad = good;
+        bad.code = i == 0 ? NULL : bad.code;
+        bad.run = i == 1 ? 0 : bad.run;
+        bad.patience_ns = i == 2 ? 0 : bad.patience_ns;
+        bad.saved = i == 3 ? "nonsense" : bad.saved;
+        bad.saved_bytes = i == 3 ? 8 : 0;
+        bad.struct_size = i == 4 ? 8 : bad.struct_size;
+        assert_int_equal(muster_coordinator_create(&bad, &error, &role),
+                         MUSTER_ERR_INVALID);
+    }
+    muster_worker_opts nowhere = MUSTER_WORKER_OPTS_INIT;
+    assert_int_equal(muster_worker_create(&nowhere, &error, &role),
+                     MUSTER_ERR_INVALID);
+    muster_blob_unref(good.model);
+    toy_fini(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(undisturbed_training_ends_right),
+        cmocka_unit_test(bytes_are_those_of_messages_and_models),
+        cmocka_unit_test(a_silent_worker_is_named_within_its_window),
+        cmocka_unit_test(a_stuck_worker_is_not_taken_for_a_living_one),
+        cmocka_unit_test(training_pauses_and_goes_on_when_someone_returns),
+        cmocka_unit_test(patience_ends_with_quorum_after_a_snapshot),
+        cmocka_unit_test(an_interrupt_saves_and_tells_everybody),
+        cmocka_unit_test(an_interrupted_worker_says_that_it_leaves),
+        cmocka_unit_test(
+            a_restarted_coordinator_finds_its_workers_and_their_parts),
+        cmocka_unit_test(training_starts_without_a_worker_that_never_comes),
+        cmocka_unit_test(the_newer_of_two_with_one_number_wins),
+        cmocka_unit_test(a_stranger_waits_until_a_place_is_free),
+        cmocka_unit_test(a_number_out_of_range_is_refused),
+        cmocka_unit_test(a_worker_alone_gives_up_after_its_patience),
+        cmocka_unit_test(a_worker_that_lies_changes_nothing),
+        cmocka_unit_test(creation_without_memory_is_an_error),
+        cmocka_unit_test(options_that_make_no_sense_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
