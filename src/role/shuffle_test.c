@@ -98,7 +98,7 @@ static void rotation_is_worker_plus_turn(void **state)
     start(slot_of);
     uint32_t changes = 0;
     uint32_t moved = 0;
-    for (uint64_t step = 0; step < 5 * N; step++) {
+    for (uint64_t step = 0; step < (uint64_t)5 * N; step++) {
         if (muster_shuffle_next(shuffle, step, slot_of, next)) {
             changes++;
             assert_int_equal(step % 5, 0);
