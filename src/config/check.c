@@ -227,6 +227,45 @@ static muster_status check_faults(const muster_config *config,
     return status;
 }
 
+/* Is --model a sparse task, trained on a parameter server? */
+bool muster_config_is_task(const muster_config *config)
+{
+    static const char *const names[] = {"mf", "complex", "distmult", "transe",
+                                        "skipgram"};
+    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
+    size_t length = model == NULL ? 0 : strcspn(model, ":");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strlen(names[i]) == length &&
+            strncmp(names[i], model, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a sparse task has no use for is refused, not passed over. */
+static muster_status check_task(muster_config *config, muster_error *error_out)
+{
+    static const muster_option used[] = {
+        MUSTER_OPT_MODEL,  MUSTER_OPT_DATA,      MUSTER_OPT_TEST,
+        MUSTER_OPT_EPOCHS, MUSTER_OPT_OPTIMIZER, MUSTER_OPT_LR,
+        MUSTER_OPT_L2,     MUSTER_OPT_SEED,      MUSTER_OPT_THREADS,
+        MUSTER_OPT_RUN,    MUSTER_OPT_CONFIG,    MUSTER_OPT_JSON,
+        MUSTER_OPT_QUIET,  MUSTER_OPT_VERBOSE};
+    for (int option = 0; option < MUSTER_OPT_COUNT; option++) {
+        bool known = !muster_config_is_set(config, (muster_option)option);
+        for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
+            known = known || used[i] == (muster_option)option;
+        }
+        if (!known) {
+            return INVALID("--%s has no meaning with --model %s",
+                           muster_option_get((muster_option)option)->name,
+                           muster_config_string(config, MUSTER_OPT_MODEL));
+        }
+    }
+    return MUSTER_OK;
+}
+
 static muster_status check_training_run(muster_config *config,
                                         muster_error *error_out)
 {
@@ -234,6 +273,14 @@ static muster_status check_training_run(muster_config *config,
     if (config->verb == MUSTER_VERB_TRAIN) {
         status = require(config, MUSTER_OPT_DATA,
                          "--data synthetic:samples=10000", error_out);
+    }
+    if (status == MUSTER_OK && muster_config_is_task(config)) {
+        return check_task(config, error_out);
+    }
+    if (status == MUSTER_OK &&
+        muster_config_uint(config, MUSTER_OPT_THREADS) > 1) {
+        status = INVALID("--threads is for sparse tasks (mf, complex, ..); "
+                         "for more workers use --local N");
     }
     if (status == MUSTER_OK) {
         status = check_run(config, error_out);

@@ -208,7 +208,7 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     }
     muster_blob **messages = NULL;
     if (status >= 0) {
-        messages = muster_mem_array(entry->used_count, sizeof(*messages));
+        messages = muster_mem_array(entry->used_count, sizeof(muster_blob *));
         status = messages != NULL ? status : MUSTER_ERR_NO_MEMORY;
     }
     if (status < 0) {

@@ -20,6 +20,7 @@
 #include "config/fault.h"
 #include "muster/run.h"
 #include "role/coordinator.h"
+#include "runtime/ps_train.h"
 #include "runtime/signals.h"
 
 static muster_status make_code(muster_train_state *train,
@@ -272,8 +273,6 @@ static muster_status prepare(muster_train_state *train, muster_error *error_out)
     }
     if (status == MUSTER_OK) {
         train->job = muster_executor_describe(train->executor);
-        muster_progress_span(&train->progress, train->job.step,
-                             train->job.steps, muster_clock_ns());
     }
     if (status == MUSTER_OK) {
         status = make_role(train, error_out);
@@ -311,6 +310,9 @@ muster_status muster_train(const muster_config *config, const char *program,
         error_out = &unheard;
     }
     *json_out = NULL;
+    if (muster_config_is_task(config)) {
+        return muster_train_task(config, error_out, json_out);
+    }
     muster_status status = prepare(&train, error_out);
     if (status == MUSTER_OK) {
         status = run(&train, error_out);

@@ -251,9 +251,8 @@ static uint64_t mf_units(const void *task)
     return m->train.count;
 }
 
-static uint32_t mf_epochs(const void *task)
+static uint32_t mf_epochs(void)
 {
-    (void)task;
     return 20;
 }
 

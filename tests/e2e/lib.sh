@@ -100,4 +100,13 @@ none_left() { [ -z "$(marked)" ]; }
 count_is() { [ "$(marked | wc -l)" -eq "$1" ]; }
 has_lines() { [ "$(wc -l 2> /dev/null < "$1" || echo 0)" -ge "$2" ]; }
 says() { grep -q -- "$2" "$1" 2> /dev/null; }
-gone() { ! kill -0 "$1" 2> /dev/null; }
+# Ended, whether or not we have waited for it.
+gone() { ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$1/status"; }
+
+# wait_for PID: sets $code to its exit code; a process that does not end within
+# the limit is killed.
+wait_for() {
+    wait_until "$limit" gone "$1" || { fail "process $1 did not end"; kill -KILL "$1"; }
+    wait "$1"
+    code=$?
+}

@@ -66,7 +66,7 @@ static void bytes_are_those_of_messages_and_models(void **state)
     assert_int_equal(t.bytes_up,
                      t.messages_up * (muster_message_bytes(&answer) + theta));
     assert_int_equal(t.bytes_down,
-                     4 * 30 * (muster_message_bytes(&model) + theta));
+                     (size_t)4 * 30 * (muster_message_bytes(&model) + theta));
     assert_true(t.bytes_moved > 0);
     toy_fini(&t);
 }

@@ -1,12 +1,16 @@
 /*
- * conformance.c -- the tests of conformance.h. Included by the test program of
- * each back end, after feature-test macros were set.
+ * conformance_tests.h -- the tests of conformance.h. Included once, by the test
+ * program of a back end, after it has set _GNU_SOURCE.
  */
+#ifndef MUSTER_TESTS_NET_CONFORMANCE_TESTS_H
+#define MUSTER_TESTS_NET_CONFORMANCE_TESTS_H
+
 #include "conformance.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -399,7 +403,7 @@ static void sends_before_up_are_kept(void **state)
     free(b);
 }
 
-#include "conformance_ends.c"
+#include "conformance_ends.h"
 
 int muster_conformance_run(const muster_net_backend *backend,
                            const char *address)
@@ -437,3 +441,5 @@ int muster_conformance_run(const muster_net_backend *backend,
     printf("%s at %s\n", backend->name, address);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+
+#endif // MUSTER_TESTS_NET_CONFORMANCE_TESTS_H
