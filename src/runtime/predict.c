@@ -194,7 +194,7 @@ static char *describe(const prediction *self, const char *out)
         "output", out);
     char *text = object != NULL ? json_dumps(object, JSON_INDENT(2)) : NULL;
     char *copy = text != NULL ? muster_mem_string(text) : NULL;
-    free(text);
+    free(text); // heap: jansson's
     json_decref(object);
     return copy;
 }
