@@ -35,7 +35,13 @@ fail() {
     failures=$((failures + 1))
 }
 
+# A sanitizer's report in any process is a failure, whatever the exit code.
+no_sanitizer_report() {
+    ! grep -s "Sanitizer\|runtime error:" "$@" >&2 || fail "a sanitizer found something"
+}
+
 finish() {
+    no_sanitizer_report "$work"/err*
     [ "$failures" -eq 0 ] || { echo "$failures checks failed" >&2; exit 1; }
     exit 0
 }
@@ -62,6 +68,7 @@ expect() {
     shift
     muster "$@" > "$work/out"
     code=$?
+    no_sanitizer_report "$work/err"
     if [ "$code" -ne "$wanted" ]; then
         fail "muster $*: exit code $code, not $wanted: $(tail -n 3 "$work/err")"
         return 1

@@ -55,9 +55,9 @@ rm -rf "${XDG_RUNTIME_DIR:?}"/*
 # A worker that dies by itself is named; uncoded then waits in vain: exit 4.
 start --code uncoded --patience 1s
 victim=$(marked | grep -vx "$pid" | head -n 1)
-kill -SEGV "$victim"
+kill -USR1 "$victim"
 ended 4 "a worker dies"
-says "$work/err.bg" "(pid $victim) was ended by Segmentation fault" ||
+says "$work/err.bg" "(pid $victim) was ended by User defined signal 1" ||
     fail "the dead worker is not named: $(cat "$work/err.bg")"
 says "$work/run/summary.json" '"steps"' || fail "exit 4: no summary"
 finish
