@@ -25,7 +25,8 @@
 #include "wire/bytes.h"
 
 #define FORMAT      1u
-#define MARGIN      2.0  // see the header
+#define MARGIN      1.5  // see the header
+#define MARGIN_THIN 1.0  // likewise, for parts with one active holder
 #define RATE_MIN    1e-3 // nobody is trusted beyond this
 #define PARTS_TRIED 8u   // short parts looked at for one exchange
 #define PERIOD_MAX  1000000000ul
@@ -239,6 +240,7 @@ typedef struct trade {
     uint32_t covered;   // parts that get an active holder they need
     uint32_t uncovered; // parts that lose one they need
     uint32_t moved;     // parts to be sent
+    bool bares;         // a part that was short already loses one more
 } trade;
 
 /* `part` gets an active worker for a slow one, or the reverse; its chance to
@@ -256,6 +258,7 @@ static void trade_part(const muster_shuffle *s, uint32_t part, bool gets,
     } else if (!gets && s->active[part] <= s->need) {
         t->uncovered++;
         t->balance -= misses;
+        t->bares = t->bares || s->active[part] < s->need;
     }
 }
 
@@ -290,8 +293,9 @@ static bool is_worth_it(const muster_shuffle *s, const trade *t)
     if (t->uncovered == 0) {
         return true;
     }
-    return s->need == 1 && t->uncovered <= t->covered &&
-           t->balance >= MARGIN * sqrt(1 + t->worst) * t->uncovered;
+    double margin = s->need == 1 ? MARGIN : MARGIN_THIN;
+    return !t->bares && t->uncovered <= t->covered &&
+           t->balance >= margin * sqrt(1 + t->worst) * t->uncovered;
 }
 
 static bool is_better(const trade *t, const trade *than)

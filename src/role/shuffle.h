@@ -16,7 +16,7 @@
  *                  that place is made at once. With too few active workers
  *                  some part is always uncovered: its place is handed on to a
  *                  part that was missed less often, once the difference
- *                  exceeds 2 sqrt(1 + misses). So the worst part's share of
+ *                  exceeds 1.5 sqrt(1 + misses). So the worst part's share of
  *                  misses tends to the mean, with ever fewer moves.
  *
  * Works from the parts of the slots alone, so for every code.
@@ -82,7 +82,7 @@ void muster_shuffle_observe(muster_shuffle *shuffle, const uint32_t *slot_of,
  * The map for `step` and on, given the present one. False: no change, and
  * slot_of_out equals slot_of. Asking does not oblige: a map that cannot be
  * adopted yet is simply asked for again at a later step.
- * rotate O(slots); targeted O(slots * load) when all parts are covered, else
+ * rotate O(slots); targeted O(slots * load) when no part is short, else
  * O(slots * load * replication) for each exchange.
  */
 bool muster_shuffle_next(muster_shuffle *shuffle, uint64_t step,
