@@ -223,6 +223,9 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_end(muster_ps_worker *worker,
                                                       uint32_t table,
                                                       uint32_t key);
 
+/* Nodes of the mesh: with one, wishes are not worth making. */
+MUSTER_API uint32_t muster_ps_nodes(const muster_ps_worker *worker);
+
 /*
  * Wish that rows come here: they are on their way when the call returns, and
  * meanwhile operations on them wait for their arrival. A hint: a row may be

@@ -75,6 +75,11 @@ static bool wish(muster_ps_wishes *wishes, uint32_t table, const uint32_t *keys,
     return true;
 }
 
+uint32_t muster_ps_nodes(const muster_ps_worker *worker)
+{
+    return worker->ps->opts.nodes;
+}
+
 muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
                                  const uint32_t *keys, size_t count)
 {

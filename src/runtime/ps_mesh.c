@@ -24,6 +24,9 @@
 #define RETRY_NS     (20 * MUSTER_NS_PER_MS)
 #define WISHES_TAKEN 1024u
 
+/* A row that two nodes ask for within this time would travel to and fro. */
+#define CONTEST_NS (5 * MUSTER_NS_PER_MS)
+
 struct muster_psmesh {
     muster_ps *ps;
     muster_net *net;
@@ -438,16 +441,16 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
     if (status != MUSTER_OK) {
         return status;
     }
-    muster_psnode_opts node_opts = {
-        .node = mesh->self,
-        .nodes = mesh->nodes,
-        .tables = mesh->ps->tables,
-        .table_count = mesh->ps->table_count,
-        .manage = (muster_psmanage)opts->manage,
-        .sync_ns = opts->staleness_ms * MUSTER_NS_PER_MS / 2,
-        .contest_ns = opts->staleness_ms * MUSTER_NS_PER_MS,
-        .make = make_payload,
-        .make_context = mesh->net};
+    muster_psnode_opts node_opts = {.node = mesh->self,
+                                    .nodes = mesh->nodes,
+                                    .tables = mesh->ps->tables,
+                                    .table_count = mesh->ps->table_count,
+                                    .manage = (muster_psmanage)opts->manage,
+                                    .sync_ns = opts->staleness_ms *
+                                               MUSTER_NS_PER_MS / 2,
+                                    .contest_ns = CONTEST_NS,
+                                    .make = make_payload,
+                                    .make_context = mesh->net};
     status = muster_psnode_create(&node_opts, &mesh->node);
     if (status != MUSTER_OK) {
         return muster_error_set(error_out, status,
