@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "code/choose.h"
 #include "code/families.h"
 
 struct muster_code_progress {
@@ -51,6 +52,21 @@ static muster_status unknown_family(muster_error *error, const char *name)
                             known);
 }
 
+void muster_code_start(muster_code *code, const muster_code_ops *ops,
+                       const muster_code_spec *spec)
+{
+    code->ops = ops;
+    snprintf(code->name, sizeof(code->name), "%s", ops->name);
+    code->parts = muster_vec_make(sizeof(uint32_t));
+    code->terms = muster_vec_make(sizeof(muster_code_encode_term));
+    code->info.workers = spec->workers;
+    code->info.stragglers = spec->stragglers;
+    code->info.comm = 1;
+    code->info.gradient_blocks = 1;
+    code->info.message_blocks = 1;
+    code->info.exact = true;
+}
+
 muster_status muster_code_create(const muster_code_opts *opts,
                                  muster_error *error_out,
                                  muster_code **code_out)
@@ -61,8 +77,6 @@ muster_status muster_code_create(const muster_code_opts *opts,
     if (spec == NULL || code == NULL) {
         goto out;
     }
-    code->parts = muster_vec_make(sizeof(uint32_t));
-    code->terms = muster_vec_make(sizeof(muster_code_encode_term));
     status = muster_code_spec_parse(opts, error_out, spec);
     if (status != MUSTER_OK) {
         goto out;
@@ -72,10 +86,7 @@ muster_status muster_code_create(const muster_code_opts *opts,
         status = unknown_family(error_out, spec->family);
         goto out;
     }
-    code->ops = ops;
-    snprintf(code->name, sizeof(code->name), "%s", ops->name);
-    code->info.workers = spec->workers;
-    code->info.exact = true;
+    muster_code_start(code, ops, spec);
     status = ops->build(code, spec, error_out);
     code->info.name = code->name;
     code->info.warning = code->warning[0] != '\0' ? code->warning : NULL;
@@ -97,11 +108,11 @@ void muster_code_free(muster_code *code)
     if (code == NULL) {
         return;
     }
-    if (code->ops != NULL) {
+    if (code->ops != NULL) { // else it was never started
         code->ops->free_state(code->state);
+        muster_vec_fini(&code->parts);
+        muster_vec_fini(&code->terms);
     }
-    muster_vec_fini(&code->parts);
-    muster_vec_fini(&code->terms);
     muster_mem_free(code->part_spans);
     muster_mem_free(code->term_spans);
     muster_mem_free(code->row_squares);

@@ -8,6 +8,14 @@
 
 extern const muster_code_ops muster_code_uncoded;
 extern const muster_code_ops muster_code_frc;
+extern const muster_code_ops muster_code_crc;
+extern const muster_code_ops muster_code_cyclic_mds;
+extern const muster_code_ops muster_code_heter;
+extern const muster_code_ops muster_code_heter_group;
+extern const muster_code_ops muster_code_ye_abbe;
+extern const muster_code_ops muster_code_ye_abbe_random;
+extern const muster_code_ops muster_code_ye_abbe_tuned;
+extern const muster_code_ops muster_code_rs;
 extern const muster_code_ops muster_code_linear_spc;
 
 #endif // MUSTER_CODE_FAMILIES_H

@@ -30,7 +30,7 @@
 #define MUSTER_CODE_ROUNDING 2.55e-8
 
 /* Most encode terms of one code: bounds memory at 24 bytes a term. */
-#define MUSTER_CODE_TERMS_MAX (1u << 27)
+#define MUSTER_CODE_TERMS_MAX (1u << 25)
 
 typedef struct muster_code_ops muster_code_ops;
 

@@ -122,7 +122,7 @@ static muster_status take_name(muster_code_spec *spec, const char *name,
         if (length == 0 || length >= MUSTER_CODE_SPEC_PATH_MAX) {
             return bad(error, name, "the path is empty or too long");
         }
-        memcpy(spec->path, name + prefix, length + 1);
+        spec->path = name + prefix;
         memcpy(spec->family, "linear:file", sizeof("linear:file"));
         return MUSTER_OK;
     }

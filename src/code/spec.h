@@ -9,7 +9,7 @@
  * muster_code_opts; other keys belong to a family, which must take all of
  * them: what it does not take is refused by name.
  *
- *   Ownership    A spec holds copies; nothing is kept of the text.
+ *   Ownership    A spec holds copies, but for speeds and path, which are lent.
  *   Threads      Pure.
  */
 #ifndef MUSTER_CODE_SPEC_H
@@ -40,7 +40,7 @@ typedef struct muster_code_spec {
     const double *speeds; // lent by the caller of create
     uint32_t option_count;
     muster_code_spec_option options[MUSTER_CODE_SPEC_OPTIONS_MAX];
-    char path[MUSTER_CODE_SPEC_PATH_MAX]; // of linear:file
+    const char *path; // of linear:file; lent by the caller of create
 } muster_code_spec;
 
 /* Parse opts->name and merge. MUSTER_ERR_INVALID with a message. */

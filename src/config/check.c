@@ -298,16 +298,15 @@ static muster_status check_training_run(muster_config *config,
     if (status == MUSTER_OK && muster_config_is_task(config)) {
         return check_task(config, error_out);
     }
-    static const muster_option sparse[] = {MUSTER_OPT_THREADS, MUSTER_OPT_NODES,
-                                           MUSTER_OPT_NODE, MUSTER_OPT_MESH,
-                                           MUSTER_OPT_MANAGE};
-    for (size_t i = 0;
-         status == MUSTER_OK && i < sizeof(sparse) / sizeof(sparse[0]); i++) {
-        if (muster_config_is_set(config, sparse[i])) {
-            status = INVALID("--%s is for sparse tasks (mf, complex, ..); for "
-                             "more workers use --local N",
-                             muster_option_get(sparse[i])->name);
-        }
+    const char *manage = muster_config_string(config, MUSTER_OPT_MANAGE);
+    if (status == MUSTER_OK &&
+        (muster_config_uint(config, MUSTER_OPT_THREADS) > 1 ||
+         muster_config_uint(config, MUSTER_OPT_NODES) > 1 ||
+         muster_config_string(config, MUSTER_OPT_MESH) != NULL ||
+         (manage != NULL && strcmp(manage, "auto") != 0))) {
+        status = INVALID("--threads, --nodes, --manage and --mesh are for "
+                         "sparse tasks (mf, complex, ..); for more workers use "
+                         "--local N");
     }
     if (status == MUSTER_OK) {
         status = check_run(config, error_out);

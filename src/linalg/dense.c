@@ -105,13 +105,15 @@ static void jacobi_svd(const svd_parts *svd)
     }
 }
 
-static muster_status lapack_svd(const svd_parts *svd)
+/* With `values_only`, u and v are left unspecified. */
+static muster_status lapack_svd(const svd_parts *svd, bool values_only)
 {
+    char job = values_only ? 'N' : 'O';
     lapack_int tall = (lapack_int)svd->tall;
     lapack_int few = (lapack_int)svd->few;
     double size = 0.0;
     lapack_int info =
-        LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'O', tall, few, svd->u, tall,
+        LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, job, tall, few, svd->u, tall,
                             svd->s, NULL, tall, svd->v, few, &size, -1, NULL);
     if (info != 0) {
         return MUSTER_ERR_INVALID;
@@ -122,11 +124,11 @@ static muster_status lapack_svd(const svd_parts *svd)
     muster_status status = MUSTER_ERR_NO_MEMORY;
     if (work != NULL && marks != NULL) {
         // LAPACK leaves v' by columns; transpose to v by columns.
-        info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'O', tall, few, svd->u,
+        info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, job, tall, few, svd->u,
                                    tall, svd->s, NULL, tall, svd->v, few, work,
                                    work_count, marks);
         status = info == 0 ? MUSTER_OK : MUSTER_ERR_INVALID;
-        for (uint32_t i = 0; i < svd->few; i++) {
+        for (uint32_t i = 0; !values_only && i < svd->few; i++) {
             for (uint32_t j = 0; j < i; j++) {
                 double *one = svd->v + (size_t)i * svd->few + j;
                 double *two = svd->v + (size_t)j * svd->few + i;
@@ -144,7 +146,8 @@ static muster_status lapack_svd(const svd_parts *svd)
 /* Fill svd from the row-major a, transposing when it is wide. `memory` is the
  * one block behind u, s and v. */
 static muster_status svd_of(const double *a, uint32_t rows, uint32_t cols,
-                            svd_parts *svd, double **memory_out)
+                            bool values_only, svd_parts *svd,
+                            double **memory_out)
 {
     bool wide = cols > rows;
     svd->tall = wide ? cols : rows;
@@ -171,7 +174,7 @@ static muster_status svd_of(const double *a, uint32_t rows, uint32_t cols,
     if (svd->few <= JACOBI_COLUMNS_MAX) {
         jacobi_svd(svd);
     } else {
-        status = lapack_svd(svd);
+        status = lapack_svd(svd, values_only);
     }
     if (status != MUSTER_OK) {
         muster_mem_free(memory);
@@ -201,7 +204,7 @@ muster_status muster_dense_pinv(const double *a, uint32_t rows, uint32_t cols,
 {
     svd_parts svd;
     double *memory = NULL;
-    muster_status status = svd_of(a, rows, cols, &svd, &memory);
+    muster_status status = svd_of(a, rows, cols, false, &svd, &memory);
     if (status != MUSTER_OK) {
         return status;
     }
@@ -238,12 +241,46 @@ muster_status muster_dense_measure(const double *a, uint32_t rows,
 {
     svd_parts svd;
     double *memory = NULL;
-    muster_status status = svd_of(a, rows, cols, &svd, &memory);
+    muster_status status = svd_of(a, rows, cols, true, &svd, &memory);
     if (status == MUSTER_OK) {
         *shape_out = shape_of(&svd);
         muster_mem_free(memory);
     }
     return status;
+}
+
+/* Exchange rows k and pivot of a matrix of `columns` columns. */
+static void swap_rows(double *a, size_t columns, uint32_t k, uint32_t pivot)
+{
+    for (size_t j = 0; pivot != k && j < columns; j++) {
+        double kept = a[k * columns + j];
+        a[k * columns + j] = a[pivot * columns + j];
+        a[pivot * columns + j] = kept;
+    }
+}
+
+/* row -= factor * pivot row, from column `from` on. */
+static void subtract_row(double *row, const double *pivot_row, double factor,
+                         uint32_t from, uint32_t columns)
+{
+    for (uint32_t j = from; factor != 0.0 && j < columns; j++) {
+        row[j] -= factor * pivot_row[j];
+    }
+}
+
+static void substitute_back(const double *a, uint32_t n, double *b,
+                            uint32_t columns)
+{
+    for (uint32_t k = n; k-- > 0;) {
+        double *row = b + (size_t)k * columns;
+        for (uint32_t i = k + 1; i < n; i++) {
+            subtract_row(row, b + (size_t)i * columns, a[(size_t)k * n + i], 0,
+                         columns);
+        }
+        for (uint32_t j = 0; j < columns; j++) {
+            row[j] /= a[(size_t)k * n + k];
+        }
+    }
 }
 
 muster_status muster_dense_solve(double *a, uint32_t n, double *b,
@@ -259,38 +296,55 @@ muster_status muster_dense_solve(double *a, uint32_t n, double *b,
                 pivot = i;
             }
         }
-        if (a[(size_t)pivot * n + k] == 0.0) {
+        swap_rows(a, n, k, pivot);
+        swap_rows(b, columns, k, pivot);
+        const double *lead = a + (size_t)k * n;
+        if (lead[k] == 0.0) {
             return MUSTER_ERR_INVALID;
         }
-        for (uint32_t j = 0; pivot != k && j < n; j++) {
-            double kept = a[(size_t)k * n + j];
-            a[(size_t)k * n + j] = a[(size_t)pivot * n + j];
-            a[(size_t)pivot * n + j] = kept;
-        }
-        for (uint32_t j = 0; pivot != k && j < columns; j++) {
-            double kept = b[(size_t)k * columns + j];
-            b[(size_t)k * columns + j] = b[(size_t)pivot * columns + j];
-            b[(size_t)pivot * columns + j] = kept;
-        }
         for (uint32_t i = k + 1; i < n; i++) {
-            double factor = a[(size_t)i * n + k] / a[(size_t)k * n + k];
-            for (uint32_t j = k + 1; factor != 0.0 && j < n; j++) {
-                a[(size_t)i * n + j] -= factor * a[(size_t)k * n + j];
-            }
-            for (uint32_t j = 0; factor != 0.0 && j < columns; j++) {
-                b[(size_t)i * columns + j] -=
-                    factor * b[(size_t)k * columns + j];
-            }
+            double factor = a[(size_t)i * n + k] / lead[k];
+            subtract_row(a + (size_t)i * n, lead, factor, k + 1, n);
+            subtract_row(b + (size_t)i * columns, b + (size_t)k * columns,
+                         factor, 0, columns);
         }
     }
-    for (uint32_t k = n; k-- > 0;) {
-        for (uint32_t j = 0; j < columns; j++) {
-            double sum = b[(size_t)k * columns + j];
-            for (uint32_t i = k + 1; i < n; i++) {
-                sum -= a[(size_t)k * n + i] * b[(size_t)i * columns + j];
-            }
-            b[(size_t)k * columns + j] = sum / a[(size_t)k * n + k];
-        }
-    }
+    substitute_back(a, n, b, columns);
     return MUSTER_OK;
+}
+
+muster_status muster_dense_orthonormalise(double *a, uint32_t rows,
+                                          uint32_t cols)
+{
+    if (!all_finite(a, (size_t)rows * cols)) {
+        return MUSTER_ERR_INVALID;
+    }
+    lapack_int tall = (lapack_int)rows;
+    lapack_int few = (lapack_int)cols;
+    lapack_int work_count = 64 * (few + 1);
+    double *turned = muster_mem_array((size_t)rows * cols, sizeof(double));
+    double *tau = muster_mem_array(cols, sizeof(double));
+    double *work = muster_mem_array((size_t)work_count, sizeof(double));
+    muster_status status = MUSTER_ERR_NO_MEMORY;
+    if (turned == NULL || tau == NULL || work == NULL) {
+        goto out;
+    }
+    for (size_t i = 0; i < (size_t)rows * cols; i++) {
+        turned[i % cols * rows + i / cols] = a[i];
+    }
+    status = MUSTER_ERR_INVALID;
+    if (LAPACKE_dgeqrf_work(LAPACK_COL_MAJOR, tall, few, turned, tall, tau,
+                            work, work_count) == 0 &&
+        LAPACKE_dorgqr_work(LAPACK_COL_MAJOR, tall, few, few, turned, tall, tau,
+                            work, work_count) == 0) {
+        status = MUSTER_OK;
+        for (size_t i = 0; i < (size_t)rows * cols; i++) {
+            a[i] = turned[i % cols * rows + i / cols];
+        }
+    }
+out:
+    muster_mem_free(work);
+    muster_mem_free(tau);
+    muster_mem_free(turned);
+    return status;
 }

@@ -47,4 +47,12 @@ muster_dense_measure(const double *a, uint32_t rows, uint32_t cols,
 MUSTER_CHECKED muster_status muster_dense_solve(double *a, uint32_t n,
                                                 double *b, uint32_t columns);
 
+/*
+ * Replace the columns of a (rows x cols, cols <= rows) by an orthonormal basis
+ * of their span. MUSTER_ERR_INVALID when not finite.
+ */
+MUSTER_CHECKED muster_status muster_dense_orthonormalise(double *a,
+                                                         uint32_t rows,
+                                                         uint32_t cols);
+
 #endif // MUSTER_LINALG_DENSE_H

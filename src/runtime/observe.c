@@ -109,6 +109,8 @@ void muster_train_on_report(void *context, const muster_report *report)
     case MUSTER_REPORT_STEP_BEGIN:
         if (train->first_step_ns == 0) {
             train->first_step_ns = report->now_ns;
+            muster_progress_span(&train->progress, report->step,
+                                 train->job.steps, report->now_ns);
         }
         do_faults(train, report->step);
         break;

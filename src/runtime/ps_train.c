@@ -277,7 +277,7 @@ static muster_status append_line(task_run *run, const json_t *line,
     FILE *file = text == NULL ? NULL : fopen(path, "ae");
     bool good = file != NULL && fprintf(file, "%s\n", text) > 0;
     good = (file == NULL || fclose(file) == 0) && good;
-    free(text); // jansson's own memory
+    free(text); // heap: jansson's
     return good ? MUSTER_OK : muster_record_failed(path, errno, error_out);
 }
 
@@ -469,7 +469,7 @@ static char *summary_text(const task_run *run)
     (void)json_object_update_missing(all, run->last);
     char *text = json_dumps(all, JSON_COMPACT);
     char *copy = text == NULL ? NULL : muster_mem_string(text);
-    free(text); // jansson's own memory
+    free(text); // heap: jansson's
     json_decref(all);
     return copy;
 }

@@ -273,8 +273,6 @@ static muster_status prepare(muster_train_state *train, muster_error *error_out)
     }
     if (status == MUSTER_OK) {
         train->job = muster_executor_describe(train->executor);
-        muster_progress_span(&train->progress, train->job.step,
-                             train->job.steps, muster_clock_ns());
     }
     if (status == MUSTER_OK) {
         status = make_role(train, error_out);

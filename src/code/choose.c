@@ -1,0 +1,122 @@
+/*
+ * choose.c -- the best of some draws, and what to warn of.
+ */
+#include "code/choose.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "code/sets.h"
+
+/* Sets tried per code: at most `most`, fewer where one costs much. A decode costs about n s (s + load). */
+static uint64_t sets_worth_trying(const muster_code *code, double most)
+{
+    double cost = (double)code->info.workers * (code->info.stragglers + 1.0) *
+                  (code->info.stragglers + code->info.load + 1.0);
+    double afford = 3e7 / cost;
+    return afford > most   ? (uint64_t)most
+           : afford < 24.0 ? 24
+                           : (uint64_t)afford;
+}
+
+/* Larger is worse. */
+static muster_status demerit(const muster_code *code, double *demerit_out)
+{
+    muster_code_survey survey;
+    muster_status status =
+        muster_code_survey_run(code, sets_worth_trying(code, 150), 1, &survey);
+    *demerit_out = survey.error_worst + survey.residual_worst;
+    return status;
+}
+
+/* The demerit of one draw, INFINITY when it cannot be built. */
+static muster_status try_draw(const muster_code *like,
+                              const muster_code_spec *spec, uint32_t draw,
+                              muster_code_draw build, double *demerit_out)
+{
+    muster_code *code = muster_mem_array(1, sizeof(*code));
+    if (code == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    muster_code_start(code, like->ops, spec);
+    muster_status status = build(code, spec, draw, NULL);
+    *demerit_out = INFINITY;
+    if (status == MUSTER_OK) {
+        status = demerit(code, demerit_out);
+    } else if (status == MUSTER_ERR_INVALID) {
+        status = MUSTER_OK;
+    }
+    muster_code_free(code);
+    return status;
+}
+
+muster_status muster_code_keep_best(muster_code *code,
+                                    const muster_code_spec *spec,
+                                    uint32_t draws, muster_code_draw build,
+                                    muster_error *error)
+{
+    uint32_t best = 0;
+    double least = INFINITY;
+    for (uint32_t draw = 0; draws > 1 && draw < draws; draw++) {
+        double now;
+        muster_status status = try_draw(code, spec, draw, build, &now);
+        if (status == MUSTER_ERR_NO_MEMORY) {
+            return status;
+        }
+        if (status != MUSTER_OK) {
+            break; // the numbers are illegal: let the last build say so
+        }
+        if (now < least) {
+            least = now;
+            best = draw;
+        }
+    }
+    return build(code, spec, best, error);
+}
+
+static muster_status warn_above(muster_code *code, double limit,
+                                const char *instead)
+{
+    muster_code_survey survey;
+    muster_status status =
+        muster_code_survey_run(code, sets_worth_trying(code, 400), 2, &survey);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    double error = survey.error_worst + survey.residual_worst;
+    if (!(error <= limit)) {
+        snprintf(code->warning, sizeof(code->warning),
+                 "%s with n = %u, s = %u may be off by %.1e of the gradient in "
+                 "float32 (over %llu straggler sets); use %s",
+                 code->name, code->info.workers, code->info.stragglers, error,
+                 (unsigned long long)survey.sets_checked, instead);
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_code_warn_if_rough(muster_code *code, const char *instead)
+{
+    return warn_above(code, MUSTER_CODE_ERROR_LIMIT, instead);
+}
+
+muster_status muster_code_warn_always(muster_code *code, const char *instead)
+{
+    return warn_above(code, 0.0, instead);
+}
+
+muster_status muster_code_dense_only(const muster_code_spec *spec,
+                                     muster_error *error)
+{
+    if (spec->workers > MUSTER_CODE_WORKERS_DENSE_MAX) {
+        return muster_error_set(error, MUSTER_ERR_UNSUPPORTED,
+                                "%s: %u workers; up to %u with its dense "
+                                "solves, group codes (frc, linear:*) go "
+                                "to %u",
+                                spec->family, spec->workers,
+                                MUSTER_CODE_WORKERS_DENSE_MAX,
+                                MUSTER_CODE_WORKERS_MAX);
+    }
+    return MUSTER_OK;
+}

@@ -1,0 +1,47 @@
+/*
+ * code/choose.h -- better codes by trying: draws, and warnings by measurement.
+ *
+ * The figure of merit is the predicted float32 error (and the residual) over
+ * the straggler sets of sets.h: an exact code on paper may be useless in
+ * float32, and only its decodings show that.
+ */
+#ifndef MUSTER_CODE_CHOOSE_H
+#define MUSTER_CODE_CHOOSE_H
+
+#include "code/family.h"
+
+/* Random constructions keep the best of this many draws. */
+#define MUSTER_CODE_DRAWS 30u
+
+/* A worst float32 error above this is worth a warning. */
+#define MUSTER_CODE_ERROR_LIMIT 1e-4
+
+/* Builds draw number `draw` into a fresh code. */
+typedef muster_status (*muster_code_draw)(muster_code *code,
+                                          const muster_code_spec *spec,
+                                          uint32_t draw, muster_error *error);
+
+/* Build the best of `draws` into code. A draw that fails with
+ * MUSTER_ERR_INVALID (singular) is passed over. */
+MUSTER_CHECKED muster_status muster_code_keep_best(muster_code *code,
+                                                   const muster_code_spec *spec,
+                                                   uint32_t draws,
+                                                   muster_code_draw build,
+                                                   muster_error *error);
+
+/* Set code->warning when the worst predicted error is above the limit, or in
+ * any case: "... may be off by 3e-3 ..; use `instead`". */
+MUSTER_CHECKED muster_status muster_code_warn_if_rough(muster_code *code,
+                                                       const char *instead);
+MUSTER_CHECKED muster_status muster_code_warn_always(muster_code *code,
+                                                     const char *instead);
+
+/* Refuse more workers than dense solves serve. */
+MUSTER_CHECKED muster_status
+muster_code_dense_only(const muster_code_spec *spec, muster_error *error);
+
+/* code.c: a zeroed code made ready for a build function. */
+void muster_code_start(muster_code *code, const muster_code_ops *ops,
+                       const muster_code_spec *spec);
+
+#endif // MUSTER_CODE_CHOOSE_H

@@ -1,0 +1,150 @@
+/*
+ * ye_abbe_dual.c -- ye-abbe-random and ye-abbe-tuned.
+ *
+ * The random variant (Ye and Abbe, ICML 2018, section on stability) draws V;
+ * drawing P = [affine; N] of dual.h instead gives the same codes, and makes
+ * encoding a solve of size s + m a part where the paper's is of size n - d. The
+ * tuned one takes the best of the harmonic candidates of tuned.h.
+ */
+#include "base/rng.h"
+#include "code/choose.h"
+#include "code/dual.h"
+#include "code/families.h"
+#include "code/layout.h"
+#include "code/tuned.h"
+
+#define STREAM_RANDOM 0x7ea0
+
+static muster_status prepare(muster_code_spec *spec, const char *known,
+                             muster_error *error)
+{
+    muster_status status = muster_code_spec_accept(spec, known, error);
+    if (status == MUSTER_OK) {
+        status = muster_code_spec_balance(spec, error);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_code_dense_only(spec, error);
+    }
+    return status;
+}
+
+/* Parts on d neighbours each, coefficients from the dual in code->state. */
+static muster_status fill(muster_code *code, const muster_code_spec *spec,
+                          muster_error *error)
+{
+    uint32_t n = spec->workers;
+    uint32_t d = spec->load;
+    uint32_t m = spec->comm;
+    muster_code_layout layout;
+    code->info.parts = n;
+    code->info.stragglers = spec->stragglers;
+    code->info.comm = m;
+    code->info.gradient_blocks = m;
+    muster_status status =
+        muster_code_layout_init(&layout, n, (size_t)n * d, m);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    muster_code_layout_cyclic(&layout, n, d);
+    for (uint32_t part = 0; status == MUSTER_OK && part < n; part++) {
+        size_t at = layout.first[part];
+        status = muster_dual_encode(code->state, layout.holders + at, d,
+                                    layout.cells + at * m);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_code_layout_fill(&layout, code, error);
+    }
+    muster_code_layout_fini(&layout);
+    return status;
+}
+
+/* ---- random -------------------------------------------------------------- */
+
+static muster_status random_draw(muster_code *code,
+                                 const muster_code_spec *spec, uint32_t draw,
+                                 muster_error *error)
+{
+    muster_rng rng = muster_rng_make(spec->seed, STREAM_RANDOM + draw);
+    muster_dual *dual =
+        muster_dual_create(spec->workers, spec->comm, 1, spec->stragglers);
+    if (dual == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    code->state = dual;
+    for (size_t i = 0; i < (size_t)spec->workers * spec->comm; i++) {
+        dual->affine[i] = muster_rng_normal(&rng);
+    }
+    for (size_t i = 0; i < (size_t)spec->workers * spec->stragglers; i++) {
+        dual->null[i] = muster_rng_normal(&rng);
+    }
+    muster_status status = muster_dual_orthonormalise(dual);
+    return status == MUSTER_OK ? fill(code, spec, error) : status;
+}
+
+static muster_status random_build(muster_code *code,
+                                  const muster_code_spec *given,
+                                  muster_error *error)
+{
+    muster_code_spec spec = *given;
+    uint32_t draws = MUSTER_CODE_DRAWS;
+    muster_status status = prepare(&spec, "draws", error);
+    if (status == MUSTER_OK) {
+        status = muster_code_spec_option_number(&spec, "draws", 1, 10000, error,
+                                                &draws);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_code_keep_best(code, &spec, draws, random_draw, error);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_code_warn_if_rough(code, "ye-abbe-tuned");
+    }
+    return status;
+}
+
+/* ---- tuned --------------------------------------------------------------- */
+
+static muster_status tuned_draw(muster_code *code, const muster_code_spec *spec,
+                                uint32_t draw, muster_error *error)
+{
+    muster_dual *dual = NULL;
+    muster_status status = muster_tuned_create(spec->workers, spec->stragglers,
+                                               spec->comm, draw, &dual);
+    code->state = dual;
+    return status == MUSTER_OK ? fill(code, spec, error) : status;
+}
+
+static muster_status tuned_build(muster_code *code,
+                                 const muster_code_spec *given,
+                                 muster_error *error)
+{
+    muster_code_spec spec = *given;
+    muster_status status = prepare(&spec, "", error);
+    if (status == MUSTER_OK) {
+        status = muster_code_keep_best(
+            code, &spec,
+            muster_tuned_candidates(spec.workers, spec.stragglers, spec.comm),
+            tuned_draw, error);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_code_warn_if_rough(code, "linear:tuned");
+    }
+    return status;
+}
+
+const muster_code_ops muster_code_ye_abbe_random = {
+    .name = "ye-abbe-random",
+    .build = random_build,
+    .weights = muster_dual_weights,
+    .free_state = muster_dual_free,
+    .needs = "d = s + m <= n",
+    .limits = "small s; ye-abbe-tuned is better throughout",
+};
+
+const muster_code_ops muster_code_ye_abbe_tuned = {
+    .name = "ye-abbe-tuned",
+    .build = tuned_build,
+    .weights = muster_dual_weights,
+    .free_state = muster_dual_free,
+    .needs = "d = s + m <= n",
+    .limits = "(30,8), (64,8) with m up to 4",
+};

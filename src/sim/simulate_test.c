@@ -1,0 +1,168 @@
+/*
+ * simulate_test.c -- muster_simulate() trains: every code ends with the same
+ * model, with and without faults; the same options give the same text; what
+ * cannot be is refused.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "muster/run.h"
+
+#define DATA "synthetic:samples=600,features=8,classes=3"
+
+/* The result, and the status that came with it. */
+static muster_status simulate(const char *const *flags, char **text_out)
+{
+    muster_config *config = NULL;
+    muster_error error = {0};
+    int count = 0;
+    while (flags[count] != NULL) {
+        count++;
+    }
+    assert_int_equal(muster_config_create("simulate", &config), MUSTER_OK);
+    muster_status status = muster_config_parse(config, count, flags, &error);
+    if (status == MUSTER_OK) {
+        status = muster_config_check(config, &error);
+    }
+    *text_out = NULL;
+    if (status == MUSTER_OK) {
+        status = muster_simulate(config, &error, text_out);
+    }
+    muster_config_free(config);
+    return status;
+}
+
+static json_t *code_at(const json_t *result, size_t index)
+{
+    return json_array_get(json_object_get(result, "codes"), index);
+}
+
+static double number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static void every_code_ends_with_the_same_model(void **state)
+{
+    (void)state;
+    const char *const calm[] = {
+        "--data",   DATA,     "--workers",
+        "6",        "--code", "uncoded+frc:s=1+linear:spc",
+        "--epochs", "2",      "--batch",
+        "100",      NULL};
+    const char *const rough[] = {
+        "--data",   DATA,  "--workers", "6",   "--code", "frc:s=1+linear:spc",
+        "--epochs", "2",   "--batch",   "100", "--slow", "1:200ms",
+        "--kill",   "1@3", "--rejoin",  "1@6", NULL};
+    char *text = NULL;
+    assert_int_equal(simulate(calm, &text), MUSTER_OK);
+    json_t *result = json_loads(text, 0, NULL);
+    double norm = number(code_at(result, 0), "theta_norm");
+    double loss = number(code_at(result, 0), "loss");
+    assert_true(norm > 0 && loss > 0);
+    for (size_t i = 1; i < 3; i++) {
+        assert_true(fabs(number(code_at(result, i), "theta_norm") / norm - 1) <
+                    1e-4);
+        assert_true(fabs(number(code_at(result, i), "loss") / loss - 1) < 1e-4);
+    }
+    json_decref(result);
+    muster_config_text_free(text);
+    assert_int_equal(simulate(rough, &text), MUSTER_OK);
+    result = json_loads(text, 0, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *code = code_at(result, i);
+        assert_true(fabs(number(code, "theta_norm") / norm - 1) < 1e-4);
+        assert_int_equal(number(code, "losses"), 1);
+        assert_true(number(json_object_get(code, "step_ms"), "p50") < 100);
+    }
+    json_decref(result);
+    muster_config_text_free(text);
+}
+
+static void the_same_options_give_the_same_text(void **state)
+{
+    (void)state;
+    const char *const flags[] = {"--workers", "30",      "--code",
+                                 "frc:s=2",   "--delay", "pareto:scale=2ms",
+                                 "--steps",   "50",      NULL};
+    const char *const other[] = {
+        "--workers", "30", "--code", "frc:s=2", "--delay", "pareto:scale=2ms",
+        "--steps",   "50", "--seed", "2",       NULL};
+    char *once = NULL;
+    char *again = NULL;
+    char *differs = NULL;
+    assert_int_equal(simulate(flags, &once), MUSTER_OK);
+    assert_int_equal(simulate(flags, &again), MUSTER_OK);
+    assert_int_equal(simulate(other, &differs), MUSTER_OK);
+    assert_string_equal(once, again);
+    assert_true(strcmp(once, differs) != 0);
+    muster_config_text_free(once);
+    muster_config_text_free(again);
+    muster_config_text_free(differs);
+}
+
+static void a_code_hides_the_stragglers_it_tolerates(void **state)
+{
+    (void)state;
+    const char *const flags[] = {
+        "--workers", "12",      "--code", "uncoded+frc:s=2",
+        "--slow",    "3:200ms", "--slow", "4:200ms",
+        "--steps",   "20",      NULL};
+    char *text = NULL;
+    assert_int_equal(simulate(flags, &text), MUSTER_OK);
+    json_t *result = json_loads(text, 0, NULL);
+    const json_t *plain = json_object_get(code_at(result, 0), "step_ms");
+    const json_t *coded = json_object_get(code_at(result, 1), "step_ms");
+    assert_true(number(plain, "p50") > 200);
+    assert_true(number(coded, "p50") < 40); // three shares of 10 ms
+    assert_true(number(code_at(result, 1), "exact_share") == 1.0);
+    json_decref(result);
+    muster_config_text_free(text);
+}
+
+static void too_few_workers_is_quorum_with_a_result(void **state)
+{
+    (void)state;
+    const char *const flags[] = {"--workers", "4",          "--kill",
+                                 "2@5",       "--patience", "3s",
+                                 "--steps",   "20",         NULL};
+    char *text = NULL;
+    assert_int_equal(simulate(flags, &text), MUSTER_ERR_QUORUM);
+    assert_non_null(strstr(text, "MUSTER_ERR_QUORUM"));
+    muster_config_text_free(text);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    const char *const folder[] = {"--workers", "4", "--run", "somewhere", NULL};
+    const char *const code[] = {"--workers", "4", "--code", "nonsense", NULL};
+    const char *const delay[] = {"--workers", "4", "--delay", "odd", NULL};
+    const char *const data[] = {"--workers", "4", "--data", "/nonexistent",
+                                NULL};
+    char *text = NULL;
+    assert_int_equal(simulate(folder, &text), MUSTER_ERR_INVALID);
+    assert_true(simulate(code, &text) < 0);
+    assert_int_equal(simulate(delay, &text), MUSTER_ERR_INVALID);
+    assert_int_equal(simulate(data, &text), MUSTER_ERR_INPUT);
+    assert_null(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_code_ends_with_the_same_model),
+        cmocka_unit_test(the_same_options_give_the_same_text),
+        cmocka_unit_test(a_code_hides_the_stragglers_it_tolerates),
+        cmocka_unit_test(too_few_workers_is_quorum_with_a_result),
+        cmocka_unit_test(what_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

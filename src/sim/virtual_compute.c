@@ -1,0 +1,127 @@
+/*
+ * virtual_compute.c -- the jobs of a virtual run: how long they take, and what
+ * they give.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "sim/virtual.h"
+
+#define SHARE_NS       (10 * MUSTER_NS_PER_MS)
+#define SMALL_JOB_NS   MUSTER_NS_PER_MS
+#define FLOATS_PER_NS  4.0
+#define EXACT_RESIDUAL 1e-9
+
+static int64_t gradient_ns(muster_virtual *run, uint32_t worker, uint64_t step)
+{
+    const uint32_t *parts = NULL;
+    uint32_t count = 0;
+    muster_status status = muster_code_parts(run->code, worker, &parts, &count);
+    MUSTER_ASSERT(status == MUSTER_OK);
+    double share = (double)count * run->info.workers / run->info.parts;
+    double ns =
+        (double)SHARE_NS * share / run->speeds[worker] * run->factors[worker];
+    int64_t sleep_ns = run->sleeps[worker];
+    if (run->delay != NULL) {
+        sleep_ns += muster_delay_ns(run->delay, worker, step);
+    }
+    return (int64_t)ns + sleep_ns;
+}
+
+static int64_t duration_ns(muster_virtual *run, uint32_t host,
+                           const muster_job *job)
+{
+    if (job->kind == MUSTER_JOB_GRADIENT) {
+        return gradient_ns(run, host - 1, job->step);
+    }
+    if (job->kind == MUSTER_JOB_UPDATE) {
+        double floats = (double)run->message_dim * (job->message_count + 1.0);
+        return (int64_t)(floats / FLOATS_PER_NS);
+    }
+    return SMALL_JOB_NS;
+}
+
+static int64_t begin(void *context, uint32_t host, muster_job *job)
+{
+    muster_virtual *run = context;
+    muster_virtual_host *at = &run->hosts[host];
+    at->busy_ns = duration_ns(run, host, job);
+    if (job->kind == MUSTER_JOB_UPDATE) {
+        run->steps_exact += job->decoding->fit.residual < EXACT_RESIDUAL;
+    }
+    if (run->exact) {
+        muster_executor_begin(at->executor, job);
+    } else {
+        at->job = *job;
+    }
+    return at->busy_ns;
+}
+
+static muster_blob *length_only(size_t bytes)
+{
+    muster_blob *blob = muster_blob_create_empty(bytes);
+    MUSTER_ASSERT(blob != NULL);
+    return blob;
+}
+
+/* Timing only: outputs are lengths. */
+static void pretend(const muster_virtual *run, const muster_job *job,
+                    muster_job_result *result)
+{
+    size_t block = muster_code_block_length(run->code, run->message_dim);
+    result->loss = NAN;
+    result->theta_norm = NAN;
+    result->test_loss = NAN;
+    result->test_accuracy = NAN;
+    if (job->kind == MUSTER_JOB_GRADIENT) {
+        result->output =
+            length_only(block * run->info.message_blocks * sizeof(float));
+    } else if (job->kind == MUSTER_JOB_UPDATE) {
+        result->grad_err = job->decoding->fit.residual;
+        result->output = length_only((run->message_dim - 1) * sizeof(float));
+    } else if (job->kind == MUSTER_JOB_PART) {
+        result->output = length_only(0);
+    }
+}
+
+static void end(void *context, uint32_t host, bool cancelled,
+                muster_job_result *result)
+{
+    muster_virtual *run = context;
+    muster_virtual_host *at = &run->hosts[host];
+    if (run->exact) {
+        while (!cancelled &&
+               muster_executor_piece(at->executor) == MUSTER_IN_PROGRESS) {
+        }
+        muster_executor_end(at->executor, result);
+    } else {
+        result->status = cancelled ? MUSTER_ERR_CANCELLED : MUSTER_OK;
+        if (!cancelled) {
+            pretend(run, &at->job, result);
+        }
+        muster_job_fini(&at->job);
+    }
+    result->busy_ns = at->busy_ns;
+}
+
+/* A worker starts with an empty memory; the coordinator keeps its executor. */
+static void reset(void *context, uint32_t host)
+{
+    muster_virtual *run = context;
+    if (!run->exact || host == 0) {
+        return;
+    }
+    muster_virtual_host *at = &run->hosts[host];
+    muster_executor_free(at->executor);
+    at->executor = NULL;
+    muster_status status =
+        muster_executor_create_worker(&muster_executor_heap, &at->executor);
+    MUSTER_ASSERT(status == MUSTER_OK);
+}
+
+muster_sim_compute muster_virtual_compute(muster_virtual *run)
+{
+    return (muster_sim_compute){run, begin, end, reset};
+}
