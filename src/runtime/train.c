@@ -318,7 +318,7 @@ muster_status muster_train(const muster_config *config, const char *program,
     }
     *json_out = NULL;
     if (muster_config_is_task(config)) {
-        return muster_train_task(config, error_out, json_out);
+        return muster_train_task(config, program, error_out, json_out);
     }
     muster_status status = prepare(&train, error_out);
     if (status == MUSTER_OK) {
