@@ -323,12 +323,14 @@ muster_status muster_train(const muster_config *config, const char *program,
     muster_status status = prepare(&train, error_out);
     if (status == MUSTER_OK) {
         status = run(&train, error_out);
-        // How the run ended matters more than a file that failed after it.
+        // How the run ended decides the exit code, not a file after it.
         muster_error late = {.text = ""};
         muster_status written = muster_train_conclude(&train, &late, json_out);
         if (status >= 0 && written < 0) {
             status = written;
             *error_out = late;
+        } else if (written < 0) {
+            muster_log(MUSTER_LOG_ERROR, "%s", late.text);
         }
     }
     finish(&train);
