@@ -41,28 +41,29 @@ static muster_status go_on(muster_train_state *train, muster_error *error_out)
     }
     uint64_t step = muster_executor_describe(train->executor).step;
     muster_log(MUSTER_LOG_INFO, "going on from step %" PRIu64, step);
-    return muster_run_folder_cut(train->folder, step, train->tally.summary,
-                                 error_out);
+    status = muster_run_folder_cut(train->folder, step, train->tally.summary,
+                                   error_out);
+    train->earlier_s = muster_summary_step_s(train->tally.summary);
+    return status;
 }
 
-static muster_status write_config(muster_train_state *train,
-                                  muster_error *error_out)
+/* With other options it is another run: workers of the earlier life, who hold
+ * parts of its code, must not take part. */
+static void forget_other_life(muster_train_state *train)
 {
-    char *json = muster_config_to_json(train->config);
-    if (json == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for config.json");
-    }
-    // With other options it is another run: workers of the earlier life, who
-    // hold parts of its code, must not take part.
-    if (train->saved != NULL && !same_config(train, json)) {
+    if (train->saved != NULL && !same_config(train, train->config_json)) {
         muster_blob_unref(train->saved);
         train->saved = NULL;
     }
-    muster_status status = muster_run_folder_write(
-        train->folder, MUSTER_RUN_CONFIG, json, error_out);
-    muster_config_text_free(json);
-    return status;
+}
+
+muster_status muster_train_claim_folder(muster_train_state *train,
+                                        muster_error *error_out)
+{
+    return train->folder == NULL
+               ? MUSTER_OK
+               : muster_run_folder_write(train->folder, MUSTER_RUN_CONFIG,
+                                         train->config_json, error_out);
 }
 
 muster_status muster_train_open_folder(muster_train_state *train,
@@ -87,7 +88,13 @@ muster_status muster_train_open_folder(muster_train_state *train,
     if (status < 0) {
         return status;
     }
-    return write_config(train, error_out);
+    train->config_json = muster_config_to_json(config);
+    if (train->config_json == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for config.json");
+    }
+    forget_other_life(train);
+    return MUSTER_OK;
 }
 
 /* What the end of a run needs per worker and part, in one allocation each. */

@@ -249,6 +249,9 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
     status = joined ? listen_for_joiners(train, error_out)
                     : start_local(train, error_out);
     if (status == MUSTER_OK) {
+        status = muster_train_claim_folder(train, error_out);
+    }
+    if (status == MUSTER_OK) {
         const muster_code_info *code = &train->code_info;
         uint64_t parts = (uint64_t)code->workers * code->load;
         muster_host_work work = {
@@ -295,6 +298,7 @@ static void finish(muster_train_state *train)
         train->role.ops->free(train->role.state);
     }
     muster_run_folder_close(train->folder);
+    muster_config_text_free(train->config_json);
     muster_blob_unref(train->saved);
     muster_vec_fini(&train->faults);
     muster_progress_fini(&train->progress);
