@@ -125,7 +125,8 @@ static void fill_lists(const muster_train_state *train, ending *last)
             last->loads[w] = 0;
         }
         for (uint32_t i = 0; i < last->loads[w]; i++) {
-            last->received[parts[i]] += train->tally.workers[w].on_time;
+            last->received[parts[i]] +=
+                muster_summary_in_time(train->tally.summary, w);
         }
     }
 }
@@ -148,7 +149,8 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
     fill_lists(train, &last);
     bool known = tally->has_result;
     last.end = (muster_summary_end){
-        .wall_s = (double)(train->last_step_ns - train->first_step_ns) * 1e-9,
+        .wall_s = train->earlier_s +
+                  (double)(train->last_step_ns - train->first_step_ns) * 1e-9,
         .loss = known ? tally->result_loss : (double)NAN,
         .test_loss = known ? tally->test_loss : (double)NAN,
         .test_accuracy = known ? tally->test_accuracy : (double)NAN,
@@ -211,7 +213,7 @@ static void tell(const muster_train_state *train, const ending *last)
                        last->end.test_accuracy);
     }
     muster_log(MUSTER_LOG_INFO, "%" PRIu64 " steps in %.2f s, loss %.6g%s",
-               tally->steps, last->end.wall_s,
+               muster_summary_steps(tally->summary), last->end.wall_s,
                tally->has_result ? last->end.loss : tally->loss, test);
     muster_log(MUSTER_LOG_INFO,
                "step time: median %.2f ms, 90%% %.2f ms, 99%% %.2f ms%s%s",
