@@ -175,27 +175,27 @@ static muster_status listen_for_joiners(muster_train_state *train,
 static muster_status make_crew(muster_train_state *train,
                                muster_error *error_out)
 {
-    enum { EXTRA_MAX = 48 };
-    const char *extra[EXTRA_MAX + 1];
-    size_t count = 0;
     const muster_config *config = train->config;
     bool verbose = muster_config_bool(config, MUSTER_OPT_VERBOSE);
-    extra[count++] = verbose ? "--verbose" : "--quiet";
     size_t slow = muster_config_list_count(config, MUSTER_OPT_SLOW);
+    const char **extra = muster_mem_array(2 * slow + 2, sizeof *extra);
+    size_t count = 0;
+    if (extra == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the workers' options");
+    }
+    extra[count++] = verbose ? "--verbose" : "--quiet";
     for (size_t i = 0; i < slow; i++) {
-        if (count + 2 > EXTRA_MAX) {
-            return muster_error_set(error_out, MUSTER_ERR_UNSUPPORTED,
-                                    "--slow: at most %d times", EXTRA_MAX / 2);
-        }
         extra[count++] = "--slow";
         extra[count++] = muster_config_list_at(config, MUSTER_OPT_SLOW, i);
     }
-    extra[count] = NULL;
     muster_crew_opts opts = {.program = train->program,
                              .address = train->den.address,
                              .count = train->code_info.workers,
                              .arguments = extra};
-    return muster_crew_create(&opts, error_out, &train->crew);
+    muster_status status = muster_crew_create(&opts, error_out, &train->crew);
+    muster_mem_free(extra);
+    return status;
 }
 
 static muster_status start_local(muster_train_state *train,
