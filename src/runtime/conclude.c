@@ -41,28 +41,29 @@ static muster_status go_on(muster_train_state *train, muster_error *error_out)
     }
     uint64_t step = muster_executor_describe(train->executor).step;
     muster_log(MUSTER_LOG_INFO, "going on from step %" PRIu64, step);
-    return muster_run_folder_cut(train->folder, step, train->tally.summary,
-                                 error_out);
+    status = muster_run_folder_cut(train->folder, step, train->tally.summary,
+                                   error_out);
+    train->earlier_s = muster_summary_step_s(train->tally.summary);
+    return status;
 }
 
-static muster_status write_config(muster_train_state *train,
-                                  muster_error *error_out)
+/* With other options it is another run: workers of the earlier life, who hold
+ * parts of its code, must not take part. */
+static void forget_other_life(muster_train_state *train)
 {
-    char *json = muster_config_to_json(train->config);
-    if (json == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for config.json");
-    }
-    // With other options it is another run: workers of the earlier life, who
-    // hold parts of its code, must not take part.
-    if (train->saved != NULL && !same_config(train, json)) {
+    if (train->saved != NULL && !same_config(train, train->config_json)) {
         muster_blob_unref(train->saved);
         train->saved = NULL;
     }
-    muster_status status = muster_run_folder_write(
-        train->folder, MUSTER_RUN_CONFIG, json, error_out);
-    muster_config_text_free(json);
-    return status;
+}
+
+muster_status muster_train_claim_folder(muster_train_state *train,
+                                        muster_error *error_out)
+{
+    return train->folder == NULL
+               ? MUSTER_OK
+               : muster_run_folder_write(train->folder, MUSTER_RUN_CONFIG,
+                                         train->config_json, error_out);
 }
 
 muster_status muster_train_open_folder(muster_train_state *train,
@@ -87,7 +88,13 @@ muster_status muster_train_open_folder(muster_train_state *train,
     if (status < 0) {
         return status;
     }
-    return write_config(train, error_out);
+    train->config_json = muster_config_to_json(config);
+    if (train->config_json == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for config.json");
+    }
+    forget_other_life(train);
+    return MUSTER_OK;
 }
 
 /* What the end of a run needs per worker and part, in one allocation each. */
@@ -118,7 +125,8 @@ static void fill_lists(const muster_train_state *train, ending *last)
             last->loads[w] = 0;
         }
         for (uint32_t i = 0; i < last->loads[w]; i++) {
-            last->received[parts[i]] += train->tally.workers[w].on_time;
+            last->received[parts[i]] +=
+                muster_summary_in_time(train->tally.summary, w);
         }
     }
 }
@@ -141,7 +149,8 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
     fill_lists(train, &last);
     bool known = tally->has_result;
     last.end = (muster_summary_end){
-        .wall_s = (double)(train->last_step_ns - train->first_step_ns) * 1e-9,
+        .wall_s = train->earlier_s +
+                  (double)(train->last_step_ns - train->first_step_ns) * 1e-9,
         .loss = known ? tally->result_loss : (double)NAN,
         .test_loss = known ? tally->test_loss : (double)NAN,
         .test_accuracy = known ? tally->test_accuracy : (double)NAN,
@@ -204,7 +213,7 @@ static void tell(const muster_train_state *train, const ending *last)
                        last->end.test_accuracy);
     }
     muster_log(MUSTER_LOG_INFO, "%" PRIu64 " steps in %.2f s, loss %.6g%s",
-               tally->steps, last->end.wall_s,
+               muster_summary_steps(tally->summary), last->end.wall_s,
                tally->has_result ? last->end.loss : tally->loss, test);
     muster_log(MUSTER_LOG_INFO,
                "step time: median %.2f ms, 90%% %.2f ms, 99%% %.2f ms%s%s",

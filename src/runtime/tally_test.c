@@ -81,8 +81,8 @@ static void reports_add_up(void **state)
     muster_tally tally = four_workers();
     assert_int_equal(tally.steps, 10);
     assert_int_equal(muster_summary_steps(tally.summary), 10);
-    assert_int_equal(tally.workers[0].on_time, 10);
-    assert_int_equal(tally.workers[1].on_time, 5);
+    assert_int_equal(muster_summary_in_time(tally.summary, 0), 10);
+    assert_int_equal(muster_summary_in_time(tally.summary, 1), 5);
     assert_int_equal(tally.workers[1].answers, 10);
     assert_int_equal(tally.workers[3].ready_steps, 10);
     assert_false(tally.workers[3].joined);

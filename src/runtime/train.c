@@ -175,27 +175,27 @@ static muster_status listen_for_joiners(muster_train_state *train,
 static muster_status make_crew(muster_train_state *train,
                                muster_error *error_out)
 {
-    enum { EXTRA_MAX = 48 };
-    const char *extra[EXTRA_MAX + 1];
-    size_t count = 0;
     const muster_config *config = train->config;
     bool verbose = muster_config_bool(config, MUSTER_OPT_VERBOSE);
-    extra[count++] = verbose ? "--verbose" : "--quiet";
     size_t slow = muster_config_list_count(config, MUSTER_OPT_SLOW);
+    const char **extra = muster_mem_array(2 * slow + 2, sizeof *extra);
+    size_t count = 0;
+    if (extra == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the workers' options");
+    }
+    extra[count++] = verbose ? "--verbose" : "--quiet";
     for (size_t i = 0; i < slow; i++) {
-        if (count + 2 > EXTRA_MAX) {
-            return muster_error_set(error_out, MUSTER_ERR_UNSUPPORTED,
-                                    "--slow: at most %d times", EXTRA_MAX / 2);
-        }
         extra[count++] = "--slow";
         extra[count++] = muster_config_list_at(config, MUSTER_OPT_SLOW, i);
     }
-    extra[count] = NULL;
     muster_crew_opts opts = {.program = train->program,
                              .address = train->den.address,
                              .count = train->code_info.workers,
                              .arguments = extra};
-    return muster_crew_create(&opts, error_out, &train->crew);
+    muster_status status = muster_crew_create(&opts, error_out, &train->crew);
+    muster_mem_free(extra);
+    return status;
 }
 
 static muster_status start_local(muster_train_state *train,
@@ -249,6 +249,9 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
     status = joined ? listen_for_joiners(train, error_out)
                     : start_local(train, error_out);
     if (status == MUSTER_OK) {
+        status = muster_train_claim_folder(train, error_out);
+    }
+    if (status == MUSTER_OK) {
         const muster_code_info *code = &train->code_info;
         uint64_t parts = (uint64_t)code->workers * code->load;
         muster_host_work work = {
@@ -295,6 +298,7 @@ static void finish(muster_train_state *train)
         train->role.ops->free(train->role.state);
     }
     muster_run_folder_close(train->folder);
+    muster_config_text_free(train->config_json);
     muster_blob_unref(train->saved);
     muster_vec_fini(&train->faults);
     muster_progress_fini(&train->progress);
@@ -323,12 +327,14 @@ muster_status muster_train(const muster_config *config, const char *program,
     muster_status status = prepare(&train, error_out);
     if (status == MUSTER_OK) {
         status = run(&train, error_out);
-        // How the run ended matters more than a file that failed after it.
+        // How the run ended decides the exit code, not a file after it.
         muster_error late = {.text = ""};
         muster_status written = muster_train_conclude(&train, &late, json_out);
         if (status >= 0 && written < 0) {
             status = written;
             *error_out = late;
+        } else if (written < 0) {
+            muster_log(MUSTER_LOG_ERROR, "%s", late.text);
         }
     }
     finish(&train);
