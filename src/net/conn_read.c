@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "net/inside.h"
-#include "net/little.h"
+#include "wire/bytes.h"
 
 #define TURN_READS 8
 #define TURN_BYTES ((size_t)4 << 20)
@@ -115,7 +115,7 @@ static void take_list(muster_conn *conn, const muster_frame *frame,
 {
     conn->received = frame->sequence;
     for (uint32_t i = 0; i < frame->header_bytes / 8; i++) {
-        uint64_t entry = muster_little_get(entries + 8 * (size_t)i, 8);
+        uint64_t entry = muster_bytes_get(entries + 8 * (size_t)i, 8);
         bool valid = true;
         if (frame->kind == MUSTER_FRAME_RELEASE) {
             valid = muster_conn_released(conn, entry) == MUSTER_OK;

@@ -17,8 +17,8 @@
 #include "net/address.h"
 #include "net/frame.h"
 #include "net/hello.h"
-#include "net/little.h"
 #include "node.h"
+#include "wire/bytes.h"
 
 static const muster_net_backend sock = {
     .name = "sock",
@@ -268,7 +268,7 @@ static void frames_that_lie_are_refused(void **state)
         drive(it->both, 2, &it->hub.ups, 2);
         put_frame(it->fd, &cases[i].frame, NULL, 0);
         uint8_t entry[8];
-        muster_little_put(entry, 8, cases[i].entry);
+        muster_bytes_put(entry, cases[i].entry, 8);
         put(it->fd, entry, sizeof(entry));
         // The lie is seen before anything is allocated for it.
         muster_mem_fail_after(0);
