@@ -215,8 +215,11 @@ static bool parse_hello(muster_conn *conn)
     }
     conn->start += MUSTER_HELLO_BYTES;
     conn->state = MUSTER_CONN_UP;
-    conn->deadline = MUSTER_NET_NEVER;
-    net->waiting--;
+    // If writing our hello failed, the deadline is now that of write_broke().
+    if (!conn->broken) {
+        conn->deadline = MUSTER_NET_NEVER;
+        net->waiting--;
+    }
     muster_conn_touch(conn);
     if (net->callbacks.on_up != NULL) {
         net->callbacks.on_up(net->context, conn->peer, conn->incoming);

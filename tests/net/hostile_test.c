@@ -379,6 +379,18 @@ static void a_peer_that_refuses_to_read_is_lost(void **state)
     scene_close(it);
 }
 
+/* The same, but before it was told our hello. */
+static void a_peer_that_never_read_our_hello_is_lost(void **state)
+{
+    (void)state;
+    scene *it = scene_open_with(NULL, 200);
+    assert_int_equal(shutdown(it->fd, SHUT_RD), 0);
+    put_hello(it->fd);
+    expect_end(it, MUSTER_ERR_PEER_LOST, "does not read");
+    assert_int_equal(it->hub.ups, 2); // its own hello was in order
+    scene_close(it);
+}
+
 static void what_a_peer_said_before_it_went_is_heard(void **state)
 {
     (void)state;
@@ -415,6 +427,7 @@ int main(void)
         cmocka_unit_test(buffers_that_could_kill_us_are_refused),
         cmocka_unit_test(too_many_descriptors_are_refused),
         cmocka_unit_test(a_peer_that_refuses_to_read_is_lost),
+        cmocka_unit_test(a_peer_that_never_read_our_hello_is_lost),
         cmocka_unit_test(what_a_peer_said_before_it_went_is_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
