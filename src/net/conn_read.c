@@ -60,8 +60,7 @@ static bool fill_slot(muster_conn *conn, const muster_frame *frame)
     memmove(conn->descriptors, conn->descriptors + 1,
             conn->descriptor_count * sizeof(fd));
     // A segment's size class is at most a quarter above its payload.
-    uint64_t limit =
-        conn->net->opts.payload_bytes_max / 4 * 5 + MUSTER_POOL_SHARED_BYTES;
+    uint64_t limit = frame->payload_bytes / 4 * 5 + MUSTER_POOL_SHARED_BYTES;
     muster_error error = {0};
     muster_mapping *mapping = NULL;
     muster_status status = muster_mapping_create(fd, limit, &error, &mapping);

@@ -47,7 +47,8 @@ muster_status muster_mapping_create(int fd, uint64_t bytes_max,
                                 "out of memory");
     }
     size_t bytes = (size_t)info.st_size;
-    void *data = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+    // Not populated: a file of holes would cost us memory before anybody reads.
+    void *data = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) {
         muster_mem_free(mapping);
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,

@@ -324,11 +324,11 @@ static void buffers_that_could_kill_us_are_refused(void **state)
 {
     (void)state;
     const int fds[] = {
-        memfd(100000, 0),                              // could shrink
-        memfd(100000, F_SEAL_GROW),                    // could shrink
-        memfd(0, F_SEAL_SHRINK),                       // empty
-        memfd((size_t)PAYLOAD_MAX * 4, F_SEAL_SHRINK), // larger than agreed
-        open("/dev/null", O_RDONLY | O_CLOEXEC),       // no memory at all
+        memfd(100000, 0),                          // could shrink
+        memfd(100000, F_SEAL_GROW),                // could shrink
+        memfd(0, F_SEAL_SHRINK),                   // empty
+        memfd((size_t)PAYLOAD_MAX, F_SEAL_SHRINK), // larger than announced
+        open("/dev/null", O_RDONLY | O_CLOEXEC),   // no memory at all
     };
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         scene *it = scene_open(NULL);
@@ -344,6 +344,42 @@ static void buffers_that_could_kill_us_are_refused(void **state)
     put_frame(it->fd, &shared_frame, &small, 1);
     close(small);
     expect_end(it, MUSTER_ERR_PROTOCOL, "beyond its shared buffer");
+    scene_close(it);
+}
+
+/* Pages of this process that are mapped shared and present. */
+static long resident_shared(void)
+{
+    long total = 0;
+    long resident = 0;
+    long shared = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld %ld %ld", &total, &resident, &shared),
+                     3);
+    fclose(file);
+    return shared;
+}
+
+/* A file of holes costs memory only where somebody reads it. */
+static void an_unread_buffer_costs_no_memory(void **state)
+{
+    (void)state;
+    scene *it = scene_open(NULL);
+    muster_frame frame = shared_frame;
+    note what = {1, PAYLOAD_MAX, 0, 0};
+    int holes = memfd(PAYLOAD_MAX, F_SEAL_SHRINK);
+    frame.payload_bytes = PAYLOAD_MAX;
+    frame.header_bytes = sizeof(what);
+    put_hello(it->fd);
+    drive(it->both, 2, &it->hub.ups, 2);
+    it->hub.blind = true;
+    long before = resident_shared();
+    put_frame(it->fd, &frame, &holes, 1);
+    put(it->fd, &what, sizeof(what));
+    drive(it->both, 2, &it->hub.messages, 1);
+    assert_in_range(resident_shared() - before + 64, 0, 128);
+    close(holes);
     scene_close(it);
 }
 
@@ -425,6 +461,7 @@ int main(void)
         cmocka_unit_test(frames_that_lie_are_refused),
         cmocka_unit_test(shared_memory_over_tcp_is_refused),
         cmocka_unit_test(buffers_that_could_kill_us_are_refused),
+        cmocka_unit_test(an_unread_buffer_costs_no_memory),
         cmocka_unit_test(too_many_descriptors_are_refused),
         cmocka_unit_test(a_peer_that_refuses_to_read_is_lost),
         cmocka_unit_test(a_peer_that_never_read_our_hello_is_lost),
