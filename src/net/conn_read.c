@@ -214,6 +214,7 @@ static bool parse_hello(muster_conn *conn)
     }
     conn->start += MUSTER_HELLO_BYTES;
     conn->state = MUSTER_CONN_UP;
+    net->strangers -= conn->incoming;
     // If writing our hello failed, the deadline is now that of write_broke().
     if (!conn->broken) {
         conn->deadline = MUSTER_NET_NEVER;
@@ -301,16 +302,18 @@ static void parse(muster_conn *conn)
     conn->end_of_data = left;
 }
 
-/* Keep the descriptors that came with some bytes; false: too many. */
+/* Keep the descriptors that came with some bytes; false: the end. */
 static bool keep_descriptors(muster_conn *conn, struct msghdr *message)
 {
-    bool fits = (message->msg_flags & MSG_CTRUNC) == 0;
+    bool fits = true;
+    size_t came = 0;
     for (struct cmsghdr *each = CMSG_FIRSTHDR(message); each != NULL;
          each = CMSG_NXTHDR(message, each)) {
         if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) {
             continue;
         }
         size_t count = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        came += count;
         for (size_t i = 0; i < count; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(each) + i * sizeof(fd), sizeof(fd));
@@ -322,7 +325,16 @@ static bool keep_descriptors(muster_conn *conn, struct msghdr *message)
             }
         }
     }
-    return fits;
+    bool cut = (message->msg_flags & MSG_CTRUNC) != 0;
+    if (cut && came < MUSTER_CONN_DESCRIPTORS) {
+        // There was room for more: the system had none to give us.
+        muster_conn_end(conn, MUSTER_ERR_PEER_LOST,
+                        "we are out of descriptors; raise the limit on open "
+                        "files");
+    } else if (cut || !fits) {
+        end_protocol(conn, "too many descriptors");
+    }
+    return fits && !cut;
 }
 
 /* Where the next bytes go: the rest of the payload that is read directly,
@@ -370,7 +382,6 @@ static size_t read_some(muster_conn *conn, size_t *room_out)
         return 0;
     }
     if (conn->shares && !keep_descriptors(conn, &message)) {
-        end_protocol(conn, "too many descriptors");
         return 0;
     }
     if (got == 0) {

@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -401,6 +403,59 @@ static void too_many_descriptors_are_refused(void **state)
     scene_close(it);
 }
 
+static void our_lack_of_descriptors_is_not_the_peers_fault(void **state)
+{
+    (void)state;
+    scene *it = scene_open(NULL);
+    int one = memfd(100000, F_SEAL_SHRINK);
+    put_hello(it->fd);
+    drive(it->both, 2, &it->hub.ups, 2);
+    put_frame(it->fd, &shared_frame, &one, 1);
+    struct rlimit usual;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    struct rlimit none = {0, usual.rlim_max}; // open ones stay open
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    drive(it->both, 2, &it->hub.downs, 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    expect_end(it, MUSTER_ERR_PEER_LOST, "we are out of descriptors");
+    close(one);
+    scene_close(it);
+}
+
+static size_t open_descriptors(void)
+{
+    size_t count = 0;
+    struct stat info;
+    for (int fd = 0; fd < 1000; fd++) {
+        count += fstat(fd, &info) == 0;
+    }
+    return count;
+}
+
+/* Callers that say nothing: only so many are let in; the others wait in line
+ * and come in when those have timed out. */
+static void a_crowd_that_says_nothing_is_let_in_by_and_by(void **state)
+{
+    (void)state;
+    scene *it = scene_open_with(NULL, 1000);
+    int crowd[200];
+    for (size_t i = 0; i < 200; i++) {
+        crowd[i] = bare_connect(it->hub.address);
+    }
+    size_t before = open_descriptors();
+    for (int turn = 0; turn < 20; turn++) {
+        assert_int_equal(muster_net_poll(it->hub.net, 0), MUSTER_OK);
+    }
+    assert_in_range(open_descriptors() - before, 1, 128);
+    put_hello(crowd[199]);
+    drive(it->both, 2, &it->hub.ups, 2);
+    assert_in_range(it->hub.downs, 73, 200); // all before, but for 128
+    for (size_t i = 0; i < 200; i++) {
+        close(crowd[i]);
+    }
+    scene_close(it);
+}
+
 /* A peer that reads nothing, keeps its connection, and shuts down one way. */
 static void a_peer_that_refuses_to_read_is_lost(void **state)
 {
@@ -463,6 +518,8 @@ int main(void)
         cmocka_unit_test(buffers_that_could_kill_us_are_refused),
         cmocka_unit_test(an_unread_buffer_costs_no_memory),
         cmocka_unit_test(too_many_descriptors_are_refused),
+        cmocka_unit_test(our_lack_of_descriptors_is_not_the_peers_fault),
+        cmocka_unit_test(a_crowd_that_says_nothing_is_let_in_by_and_by),
         cmocka_unit_test(a_peer_that_refuses_to_read_is_lost),
         cmocka_unit_test(a_peer_that_never_read_our_hello_is_lost),
         cmocka_unit_test(what_a_peer_said_before_it_went_is_heard),
