@@ -97,13 +97,16 @@ void muster_mailbox_close(muster_mailbox *mailbox)
     if (mailbox == NULL) {
         return;
     }
-    for (muster_lent *lent = muster_mailbox_collect(mailbox); lent != NULL;) {
-        muster_lent *next = lent->next;
-        muster_mailbox_recycle(mailbox, lent);
-        lent = next;
-    }
+    // One section: what comes back later finds it closed and frees itself.
     pthread_mutex_lock(&mailbox->lock);
     mailbox->closed = true;
+    while (mailbox->returned != NULL) {
+        muster_lent *lent = mailbox->returned;
+        mailbox->returned = lent->next;
+        muster_mapping_unref(lent->mapping);
+        muster_mem_free(lent);
+        mailbox->outstanding--;
+    }
     while (mailbox->spare != NULL) {
         muster_lent *lent = mailbox->spare;
         mailbox->spare = lent->next;

@@ -67,15 +67,15 @@ static void buffer_free(muster_segment *buffer)
     muster_mem_free(buffer);
 }
 
-static void lists_free(muster_segment **lists)
+static size_t list_free(muster_segment **list)
 {
-    for (unsigned i = 0; i < CLASSES; i++) {
-        while (lists[i] != NULL) {
-            muster_segment *buffer = lists[i];
-            lists[i] = buffer->next;
-            buffer_free(buffer);
-        }
+    size_t count = 0;
+    for (; *list != NULL; count++) {
+        muster_segment *buffer = *list;
+        *list = buffer->next;
+        buffer_free(buffer);
     }
+    return count;
 }
 
 void muster_pool_close(muster_pool *pool)
@@ -83,14 +83,14 @@ void muster_pool_close(muster_pool *pool)
     if (pool == NULL) {
         return;
     }
-    for (muster_segment *victim = muster_pool_victim(pool); victim != NULL;
-         victim = muster_pool_victim(pool)) {
-        muster_segment_destroy(victim);
-    }
+    // One section: what comes back later finds it closed and frees itself.
     pthread_mutex_lock(&pool->lock);
     pool->closed = true;
-    lists_free(pool->plain);
-    lists_free(pool->shared);
+    pool->outstanding -= list_free(&pool->victims);
+    for (unsigned i = 0; i < CLASSES; i++) {
+        (void)list_free(&pool->plain[i]);
+        (void)list_free(&pool->shared[i]);
+    }
     bool last = pool->outstanding == 0;
     pthread_mutex_unlock(&pool->lock);
     if (last) {

@@ -4,11 +4,14 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -127,6 +130,55 @@ static void buffers_outlive_the_pool(void **state)
     muster_blob_unref(plain);
 }
 
+enum { RACERS = 32 };
+
+typedef struct race {
+    pthread_barrier_t start;
+    muster_blob *blobs[RACERS];
+} race;
+
+static void *unref_racers(void *argument)
+{
+    race *it = argument;
+    pthread_barrier_wait(&it->start);
+    for (int i = 0; i < RACERS; i++) {
+        muster_blob_unref(it->blobs[i]);
+        sched_yield(); // so that close() gets between
+    }
+    return NULL;
+}
+
+static int next_descriptor(void)
+{
+    int fd = dup(STDIN_FILENO);
+    assert_true(fd >= 0);
+    close(fd);
+    return fd;
+}
+
+/* A segment that got away would keep its descriptor. */
+static void nothing_gets_away_while_the_pool_closes(void **state)
+{
+    (void)state;
+    int before = next_descriptor();
+    for (int round = 0; round < 50; round++) {
+        race it;
+        muster_pool *pool = muster_pool_create();
+        for (int i = 0; i < RACERS; i++) {
+            it.blobs[i] = muster_pool_take(pool, 65536, true);
+            muster_pool_retire(muster_pool_segment(pool, it.blobs[i]));
+        }
+        pthread_t thread;
+        pthread_barrier_init(&it.start, NULL, 2);
+        assert_int_equal(pthread_create(&thread, NULL, unref_racers, &it), 0);
+        pthread_barrier_wait(&it.start);
+        muster_pool_close(pool);
+        pthread_join(thread, NULL);
+        pthread_barrier_destroy(&it.start);
+    }
+    assert_int_equal(next_descriptor(), before);
+}
+
 static void no_memory_is_no_buffer(void **state)
 {
     (void)state;
@@ -152,6 +204,7 @@ int main(void)
         cmocka_unit_test(beyond_the_bound_memory_is_plain),
         cmocka_unit_test(what_is_unused_is_bounded),
         cmocka_unit_test(buffers_outlive_the_pool),
+        cmocka_unit_test(nothing_gets_away_while_the_pool_closes),
         cmocka_unit_test(no_memory_is_no_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
