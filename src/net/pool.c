@@ -33,9 +33,10 @@ struct muster_pool {
     size_t segments; // open descriptors
     uint64_t next_id;
     bool closed;
+    int wake_fd;
 };
 
-muster_pool *muster_pool_create(void)
+muster_pool *muster_pool_create(int wake_fd)
 {
     muster_pool *pool = muster_mem_array(1, sizeof(*pool));
     if (pool == NULL) {
@@ -46,6 +47,7 @@ muster_pool *muster_pool_create(void)
         return NULL;
     }
     pool->next_id = 1;
+    pool->wake_fd = wake_fd;
     return pool;
 }
 
@@ -129,9 +131,13 @@ static void buffer_release(muster_blob *blob)
         list[buffer->size_class] = buffer;
         pool->free_bytes += buffer->capacity;
     } else if (buffer->fd >= 0 && !pool->closed) {
-        // The peers that have it mapped must hear of it from the net thread.
+        // The peers that have it mapped must hear of it from the net thread,
+        // which may be asleep. Under the lock, so that the fd is still open.
         buffer->next = pool->victims;
         pool->victims = buffer;
+        uint64_t one = 1;
+        ssize_t written = write(pool->wake_fd, &one, sizeof(one));
+        (void)written; // a full counter wakes just as well
         pthread_mutex_unlock(&pool->lock);
         return;
     }
