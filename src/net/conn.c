@@ -179,6 +179,7 @@ void muster_conn_end(muster_conn *conn, muster_status status,
     va_end(args);
     muster_error_set(&conn->end, status, "%s: %s", conn->name, reason);
     close_gently(conn);
+    net->strangers -= conn->incoming && conn->state == MUSTER_CONN_HELLO;
     conn->state = MUSTER_CONN_DEAD;
     net->waiting -= conn->deadline != MUSTER_NET_NEVER;
     conn->deadline = MUSTER_NET_NEVER;

@@ -26,7 +26,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "net/inside.h"
-#include "net/little.h"
+#include "wire/bytes.h"
 
 #define TURN_WRITES      4
 #define WRITE_BYTES      ((size_t)1 << 20) // gathered at a time, about
@@ -294,8 +294,8 @@ static void queue_list(muster_conn *conn, muster_frame_kind kind,
     item->kind = kind;
     uint64_t *entries = list->data;
     for (size_t i = 0; i < count; i++) {
-        muster_little_put(item->head + MUSTER_FRAME_BYTES + 8 * i, 8,
-                          entries[i]);
+        muster_bytes_put(item->head + MUSTER_FRAME_BYTES + 8 * i, entries[i],
+                         8);
     }
     list->count -= count;
     if (list->count > 0) {

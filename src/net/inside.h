@@ -37,6 +37,7 @@
 #define MUSTER_CONN_DIRECT      (64u << 10) // larger payloads skip the buffer
 #define MUSTER_CONN_DESCRIPTORS 8u          // that came ahead of their frame
 #define MUSTER_CONN_WINDOW      4u          // shared payloads not acknowledged
+#define MUSTER_NET_STRANGERS    128u        // more callers wait in line
 #define MUSTER_NET_IOV          1024u
 #define MUSTER_NET_NEVER        INT64_MAX
 
@@ -127,7 +128,8 @@ struct muster_net {
     muster_vec conns;     // muster_conn *, ascending peer
     muster_vec listeners; // muster_listener *
     muster_peer last_peer;
-    size_t waiting; // connections and listeners with a deadline
+    size_t waiting;   // connections and listeners with a deadline
+    size_t strangers; // callers that we accepted and that said no hello yet
     muster_conn *dirty;
     muster_conn *downs; // ended, to be told in order
     muster_conn **downs_end;

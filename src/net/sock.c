@@ -100,7 +100,7 @@ muster_status muster_net_open(const muster_net_opts *opts,
         status = muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                   "cannot open an epoll: %s", strerror(errno));
     } else {
-        net->pool = muster_pool_create();
+        net->pool = muster_pool_create(net->wake_fd);
         net->mailbox = muster_mailbox_create(net->wake_fd);
         if (net->pool == NULL || net->mailbox == NULL) {
             status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
