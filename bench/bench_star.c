@@ -316,6 +316,16 @@ static void run_mpi(const char *path, int workers, const char *btl,
 
 /* memory ------------------------------------------------------------------ */
 
+static void triad_once(float *restrict a, const float *restrict b,
+                       const float *restrict c, size_t count)
+{
+    for (size_t j = 0; j < count; j++) {
+        a[j] = b[j] + 0.5f * c[j];
+    }
+    // Keep the compiler from leaving out all but the last.
+    __asm__ volatile("" : : "r"(a) : "memory");
+}
+
 /* Bytes a second of a triad over vectors of `count` floats on this core. */
 static double triad(size_t count)
 {
@@ -330,11 +340,7 @@ static double triad(size_t count)
         for (int round = 0; round < 5; round++) {
             int64_t before = muster_clock_ns();
             for (int i = 0; i < repeats; i++) {
-                for (size_t j = 0; j < count; j++) {
-                    a[j] = b[j] + 0.5f * c[j];
-                }
-                // Keep the compiler from leaving out all but the last.
-                __asm__ volatile("" : : "r"(a) : "memory");
+                triad_once(a, b, c, count);
             }
             double seconds = (double)(muster_clock_ns() - before) * 1e-9;
             double rate = 12.0 * (double)count * repeats / seconds;

@@ -65,13 +65,13 @@ static void coordinate(hub *it, int steps)
 
 static void work(size_t count, int steps)
 {
-    float *model = malloc(count * sizeof(float));
-    float *answer = malloc(count * sizeof(float));
-    if (model == NULL || answer == NULL) {
+    float *model = calloc(count, sizeof(float));
+    float *answer = calloc(count, sizeof(float));
+    bool ready = model != NULL && answer != NULL;
+    if (!ready) {
         MPI_Abort(MPI_COMM_WORLD, 1);
-        return;
     }
-    for (int i = 0; i < STAR_WARM + steps; i++) {
+    for (int i = 0; ready && i < STAR_WARM + steps; i++) {
         MPI_Recv(model, (int)count, MPI_FLOAT, 0, 0, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
         star_answer(model, answer, count);
@@ -87,9 +87,9 @@ static void hub_run(int workers, size_t count, int steps)
     hub it = {
         .workers = workers,
         .count = count,
-        .model = malloc(count * sizeof(float)),
-        .sum = malloc(count * sizeof(float)),
-        .answers = malloc(n * count * sizeof(float)),
+        .model = calloc(count, sizeof(float)),
+        .sum = calloc(count, sizeof(float)),
+        .answers = calloc(n * count, sizeof(float)),
         .sends = malloc(n * sizeof(MPI_Request)),
         .receives = malloc(n * sizeof(MPI_Request)),
     };

@@ -29,6 +29,24 @@ static time_t monotonic_s(void)
     return now.tv_sec;
 }
 
+/* A line as it may be shown: what came from a file, an argument or a peer must
+ * not steer the terminal or break the line. */
+typedef struct shown_line {
+    char text[1024];
+} shown_line;
+
+static shown_line shown(const char *line)
+{
+    shown_line copy;
+    size_t i = 0;
+    for (; line[i] != '\0' && i < sizeof(copy.text) - 1; i++) {
+        unsigned char byte = (unsigned char)line[i];
+        copy.text[i] = byte < 0x20 || byte == 0x7f ? '?' : line[i];
+    }
+    copy.text[i] = '\0';
+    return copy;
+}
+
 static void show_progress(stderr_sink *sink, const char *line)
 {
     if (sink->is_terminal) {
@@ -63,11 +81,12 @@ static void show_line(stderr_sink *sink, muster_log_level level,
 static void tell(void *context, muster_log_level level, const char *line)
 {
     stderr_sink *sink = context;
+    shown_line safe = shown(line);
     flockfile(stderr); // also guards *sink
     if (level == MUSTER_LOG_PROGRESS) {
-        show_progress(sink, line);
+        show_progress(sink, safe.text);
     } else {
-        show_line(sink, level, line);
+        show_line(sink, level, safe.text);
     }
     funlockfile(stderr);
 }
@@ -89,11 +108,17 @@ static void end_progress(void)
     funlockfile(stderr);
 }
 
+/* A switch, in any of the spellings that the library has accepted. */
 static bool is_on(const muster_config *config, const char *name)
 {
+    static const char *const words[] = {"true", "yes", "on", "1"};
     const char *value = muster_config_get(config, name);
-    return value != NULL && strchr("ty1o", value[0]) != NULL &&
-           strcmp(value, "off") != 0;
+    for (size_t i = 0; value != NULL && i < 4; i++) {
+        if (strcmp(value, words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void listen_to_library(const muster_config *config)
@@ -126,8 +151,9 @@ int cli_fail(muster_status status, const muster_error *error)
 {
     end_progress();
     bool has_text = error != NULL && error->text[0] != '\0';
-    fprintf(stderr, "muster: %s\n",
-            has_text ? error->text : muster_status_text(status));
+    shown_line safe =
+        shown(has_text ? error->text : muster_status_text(status));
+    fprintf(stderr, "muster: %s\n", safe.text);
     return muster_status_exit_code(status);
 }
 

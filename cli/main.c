@@ -73,14 +73,15 @@ static const char *nearest_verb(const char *typed)
 static int unknown_verb(const char *typed)
 {
     const char *near = nearest_verb(typed);
+    muster_error error = {.status = MUSTER_ERR_INVALID};
     if (near != NULL) {
-        fprintf(stderr, "muster: '%.60s' is not a verb; did you mean '%s'?\n",
-                typed, near);
+        snprintf(error.text, sizeof(error.text),
+                 "'%.60s' is not a verb; did you mean '%s'?", typed, near);
     } else {
-        fprintf(stderr, "muster: '%.60s' is not a verb; see `muster --help`\n",
-                typed);
+        snprintf(error.text, sizeof(error.text),
+                 "'%.60s' is not a verb; see `muster --help`", typed);
     }
-    return muster_status_exit_code(MUSTER_ERR_INVALID);
+    return cli_fail(MUSTER_ERR_INVALID, &error);
 }
 
 int main(int argc, char **argv)

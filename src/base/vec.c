@@ -66,5 +66,7 @@ void muster_vec_clear(muster_vec *vec)
 void muster_vec_fini(muster_vec *vec)
 {
     muster_mem_free(vec->data);
-    *vec = muster_vec_make(vec->element_bytes);
+    vec->data = NULL;
+    vec->count = 0;
+    vec->capacity = 0;
 }

@@ -35,6 +35,7 @@ bool muster_vec_append(muster_vec *vec, const void *elements, size_t count);
 /* Forget the elements, keep the memory. */
 void muster_vec_clear(muster_vec *vec);
 
+/* A zeroed one, never made, is fine. */
 void muster_vec_fini(muster_vec *vec);
 
 #endif // MUSTER_BASE_VEC_H

@@ -151,7 +151,7 @@ static void bad_specs_are_refused_by_name(void **state)
 
 static void write_trace(const char *text, char *path)
 {
-    strcpy(path, "/tmp/muster-trace-XXXXXX"); // NOLINT
+    snprintf(path, 64, "/tmp/muster-trace-XXXXXX");
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0);
     assert_int_equal(write(descriptor, text, strlen(text)), strlen(text));

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -21,21 +22,29 @@ typedef struct measurement {
     double seconds;
 } measurement;
 
+/* A number below SIDE_MAX and the comma after it; NULL: it is not there. */
+static const char *parse_index(const char *text, uint32_t *out)
+{
+    char *end = NULL;
+    unsigned long value = strtoul(text, &end, 10);
+    if (end == text || *end != ',' || *text == '-' || value >= SIDE_MAX) {
+        return NULL;
+    }
+    *out = (uint32_t)value;
+    return end + 1;
+}
+
 static bool parse_line(const char *line, measurement *out)
 {
-    unsigned iteration = 0;
-    unsigned worker = 0;
-    double seconds = 0;
-    char rest = 0;
-    // NOLINTNEXTLINE(cert-err34-c): ranges are checked below
-    int got =
-        sscanf(line, "%u,%u,%lf %c", &iteration, &worker, &seconds, &rest);
-    if (got != 3 || iteration >= SIDE_MAX || worker >= SIDE_MAX ||
-        !isfinite(seconds) || seconds < 0) {
+    const char *at = parse_index(line, &out->iteration);
+    at = at != NULL ? parse_index(at, &out->worker) : NULL;
+    if (at == NULL) {
         return false;
     }
-    *out = (measurement){iteration, worker, seconds};
-    return true;
+    char *end = NULL;
+    out->seconds = strtod(at, &end);
+    bool whole = end != at && end[strspn(end, "\r\n")] == 0;
+    return whole && isfinite(out->seconds) && out->seconds >= 0;
 }
 
 static muster_status read_lines(FILE *file, const char *path,

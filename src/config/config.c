@@ -149,6 +149,11 @@ static muster_status check_value(const muster_option_row *row, const char *text,
                                 "%s: a value has at most %u bytes", place,
                                 MUSTER_CONFIG_VALUE_MAX);
     }
+    if (!muster_value_is_text(text)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "%s: not UTF-8, or with control characters",
+                                place);
+    }
     double size = row->least;
     if (!parse_value(row->type, text, parsed_out, &size)) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,

@@ -43,7 +43,8 @@ typedef enum muster_option {
 /* "train", "join", ..; lent for ever. */
 const char *muster_config_verb(const muster_config *config);
 
-/* Did a flag, a file or muster_config_set() give it a value? */
+/* Did a flag, a file or muster_config_set() give it a value? A config.json lists
+ * defaults, too; those do not count. */
 bool muster_config_is_set(const muster_config *config, muster_option option);
 
 /* The value of an option of the type that the name says (else an assertion);
@@ -65,6 +66,9 @@ const char *muster_config_list_at(const muster_config *config,
 
 /* How many workers the run has: --workers, or else --local. */
 uint32_t muster_config_workers(const muster_config *config);
+
+/* Is --model a sparse task, trained on a parameter server (src/task)? */
+bool muster_config_is_task(const muster_config *config);
 
 /* --speeds as `count` numbers. MUSTER_ERR_INVALID when there are more or fewer
  * or one is not positive; nothing is written when the option is not set. */

@@ -171,6 +171,8 @@ static void wrong_flags_are_refused_with_a_hint(void **state)
                    "--heartbeat: 1ms is outside 50ms to 1h");
     assert_refused("train", "--patience 60",
                    "--patience: '60' is not a time such as 200ms, 2s or 5m");
+    assert_refused("train", "--data a\nb",
+                   "--data: not UTF-8, or with control characters");
     assert_refused("train", "--json=perhaps",
                    "--json: 'perhaps' is not true or false");
 }
@@ -479,6 +481,8 @@ static void json_there_and_back_is_the_same(void **state)
     assert_true(muster_config_duration_ns(copy, MUSTER_OPT_HEARTBEAT) ==
                 150000000);
     assert_string_equal(muster_config_string(copy, MUSTER_OPT_DATA), "a\"b\\c");
+    assert_true(muster_config_is_set(copy, MUSTER_OPT_DATA));
+    assert_false(muster_config_is_set(copy, MUSTER_OPT_BATCH));
     muster_config_text_free(first);
     muster_config_text_free(second);
     muster_config_free(copy);
@@ -548,6 +552,22 @@ static void every_option_of_a_verb_is_in_its_help(void **state)
         muster_config_text_free(help);
     }
     assert_null(muster_config_help("dance"));
+}
+
+static void the_examples_of_the_help_are_right(void **state)
+{
+    (void)state;
+    for (muster_verb verb = 0; verb < MUSTER_VERB_COUNT; verb++) {
+        const muster_verb_row *row = muster_verb_get(verb);
+        char start[64];
+        muster_error error = {0};
+        int length = snprintf(start, sizeof(start), "muster %s ", row->name);
+        assert_memory_equal(row->example, start, (size_t)length);
+        muster_config *config = make(row->name);
+        assert_int_equal(
+            parse_line(config, row->example + length, true, &error), MUSTER_OK);
+        muster_config_free(config);
+    }
 }
 
 static void defaults_are_legal_and_names_distinct(void **state)
@@ -671,6 +691,7 @@ int main(void)
         cmocka_unit_test(json_there_and_back_is_the_same),
         cmocka_unit_test(wrong_json_is_refused),
         cmocka_unit_test(every_option_of_a_verb_is_in_its_help),
+        cmocka_unit_test(the_examples_of_the_help_are_right),
         cmocka_unit_test(defaults_are_legal_and_names_distinct),
         cmocka_unit_test(a_failed_set_leaves_the_old_value),
         cmocka_unit_test(lists_and_values_have_limits),

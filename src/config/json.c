@@ -118,6 +118,11 @@ static muster_status apply_json(muster_config *config, muster_option option,
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "%s: not a value of an option", place);
     }
+    // A configuration lists defaults too; those were not set by anyone.
+    const char *old = config->values[option].text;
+    if (old != NULL && strcmp(old, text) == 0) {
+        return MUSTER_OK;
+    }
     return muster_config_apply(config, option, text, MUSTER_ORIGIN_JSON, place,
                                error_out);
 }

@@ -22,18 +22,18 @@
 #define STRING                RANGE(MUSTER_TYPE_STRING, 0, 0)
 #define LIST                  RANGE(MUSTER_TYPE_LIST, 0, 0)
 #define FLAG                  RANGE(MUSTER_TYPE_FLAG, 0, 0)
-#define UINT(from, to)        RANGE(MUSTER_TYPE_UINT, from, to)
-#define DOUBLE(from, to)      RANGE(MUSTER_TYPE_DOUBLE, from, to)
-#define DURATION(from, to)    RANGE(MUSTER_TYPE_DURATION, from, to)
+#define UINT(from, to)        RANGE(MUSTER_TYPE_UINT, (from), (to))
+#define DOUBLE(from, to)      RANGE(MUSTER_TYPE_DOUBLE, (from), (to))
+#define DURATION(from, to)    RANGE(MUSTER_TYPE_DURATION, (from), (to))
 
 static const muster_option_row rows[MUSTER_OPT_COUNT] = {
 #define OPTION(id, label, range, deflt, mask, value, text) \
-    [MUSTER_OPT_##id] = {.name = label,                    \
+    [MUSTER_OPT_##id] = {.name = (label),                  \
                          range,                            \
-                         .fallback = deflt,                \
+                         .fallback = (deflt),              \
                          .verbs = (mask),                  \
-                         .meta = value,                    \
-                         .help = text},
+                         .meta = (value),                  \
+                         .help = (text)},
 #include "config/options.def"
 #undef OPTION
 };

@@ -117,6 +117,41 @@ bool muster_value_duration_ns(const char *text, int64_t *value_out)
     return true;
 }
 
+/* The length of the UTF-8 character at `at`, 0 when it is none. Every byte is
+ * looked at before the next, so the terminating zero is never passed. */
+static size_t character_length(const unsigned char *at)
+{
+    size_t length = at[0] < 0x80    ? 1
+                    : at[0] < 0xc2  ? 0 // a continuation, or overlong
+                    : at[0] < 0xe0  ? 2
+                    : at[0] < 0xf0  ? 3
+                    : at[0] <= 0xf4 ? 4
+                                    : 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((at[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    bool is_wrong = (at[0] == 0xe0 && at[1] < 0xa0) ||  // overlong
+                    (at[0] == 0xed && at[1] >= 0xa0) || // surrogate
+                    (at[0] == 0xf0 && at[1] < 0x90) ||  // overlong
+                    (at[0] == 0xf4 && at[1] >= 0x90);   // beyond Unicode
+    return is_wrong ? 0 : length;
+}
+
+bool muster_value_is_text(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    while (*at != '\0') {
+        size_t length = character_length(at);
+        if (length == 0 || *at < 0x20 || *at == 0x7f) {
+            return false;
+        }
+        at += length;
+    }
+    return true;
+}
+
 void muster_value_format_seconds(double seconds, char *text_out, size_t size)
 {
     double ns = seconds * 1e9;

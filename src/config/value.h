@@ -24,6 +24,10 @@ bool muster_value_bool(const char *text, bool *value_out);
  * none. Negative or beyond 290 years: false. */
 bool muster_value_duration_ns(const char *text, int64_t *value_out);
 
+/* UTF-8 without control characters: what fits into one line of an error, into
+ * JSON and into YAML. */
+bool muster_value_is_text(const char *text);
+
 /* Seconds as text with the unit that fits: "50ms", "1h". */
 void muster_value_format_seconds(double seconds, char *text_out, size_t size);
 

@@ -102,6 +102,37 @@ static void switches_are_words(void **state)
     assert_false(muster_value_bool("", &value));
 }
 
+static void text_is_utf8_of_one_line(void **state)
+{
+    (void)state;
+    static const char *const right[] = {"",
+                                        "plain",
+                                        "\xc3\xa9",
+                                        "\xe2\x82\xac",
+                                        "\xf0\x9f\x98\x80",
+                                        "\xed\x9f\xbf",
+                                        "\xf4\x8f\xbf\xbf"};
+    for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
+        assert_true(muster_value_is_text(right[i]));
+    }
+    static const char *const wrong[] = {"a\nb",
+                                        "\x1b[0m",
+                                        "\x7f",
+                                        "\x80",
+                                        "\xc3",
+                                        "\xc0\x80",
+                                        "\xe2\x82",
+                                        "\xe0\x80\x80",
+                                        "\xed\xa0\x80",
+                                        "\xf0\x80\x80\x80",
+                                        "\xf4\x90\x80\x80",
+                                        "\xff",
+                                        "x\xfe"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_false(muster_value_is_text(wrong[i]));
+    }
+}
+
 static unsigned least3(unsigned a, unsigned b, unsigned c)
 {
     unsigned least = a < b ? a : b;
@@ -152,6 +183,7 @@ int main(void)
         cmocka_unit_test(durations_need_a_unit),
         cmocka_unit_test(seconds_are_shown_with_the_unit_that_fits),
         cmocka_unit_test(switches_are_words),
+        cmocka_unit_test(text_is_utf8_of_one_line),
         cmocka_unit_test(the_distance_is_that_of_its_slow_twin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ muster_blob *muster_job_setup_write(const muster_config *config,
     if (text != NULL) {
         blob = text_blob(text);
     }
-    free(text);
+    free(text); // heap: jansson's
     json_decref(object);
     muster_config_text_free(options);
     return blob;
@@ -106,7 +106,7 @@ static muster_status read_options(const json_t *object, muster_error *error_out,
     }
     muster_config *config = NULL;
     muster_status status = muster_config_from_json(text, error_out, &config);
-    free(text);
+    free(text); // heap: jansson's
     if (status != MUSTER_OK) {
         return status;
     }

@@ -95,7 +95,7 @@ static muster_status parse_tcp(const char *text, muster_error *error,
                              .ai_flags = AI_NUMERICSERV};
     struct addrinfo *found = NULL;
     int failed = getaddrinfo(host, port, &hints, &found);
-    if (failed != 0) {
+    if (failed != 0 || found == NULL) {
         return muster_error_set(error, MUSTER_ERR_INPUT,
                                 "address '%s': host '%s': %s", text, host,
                                 gai_strerror(failed));

@@ -122,7 +122,7 @@ void muster_conn_unlink(muster_conn *conn)
     MUSTER_ASSERT(at < net->conns.count && conns[at] == conn);
     net->conns.count--;
     memmove(conns + at, conns + at + 1,
-            (net->conns.count - at) * sizeof(conns[0]));
+            (net->conns.count - at) * net->conns.element_bytes);
 }
 
 void muster_net_finish(muster_net *net, muster_item *item, muster_status status)

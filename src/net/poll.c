@@ -255,9 +255,11 @@ muster_status muster_net_poll(muster_net *net, int64_t timeout_ns)
     struct epoll_event events[EVENTS_MAX];
     MUSTER_ASSERT(!net->polling);
     net->polling = true;
+    // After a callback the caller may want another timeout: then do not sleep.
+    bool telling = net->finished.first != NULL || net->downs != NULL;
     tell_downs(net);
     flush(net);
-    int64_t sleep_ns = sleep_time(net, timeout_ns);
+    int64_t sleep_ns = sleep_time(net, telling ? 0 : timeout_ns);
     int count = wait_events(net, events, sleep_ns);
     int failed = count < 0 && errno != EINTR ? errno : 0;
     if (sleep_ns != 0) {

@@ -118,8 +118,11 @@ static void buffer_release(muster_blob *blob)
     muster_segment *buffer = (muster_segment *)blob; // its first member
     muster_pool *pool = buffer->pool;
     pthread_mutex_lock(&pool->lock);
+    size_t limit = 2 * buffer->capacity > MUSTER_POOL_FREE_BYTES
+                       ? 2 * buffer->capacity
+                       : MUSTER_POOL_FREE_BYTES;
     bool keep = !pool->closed && !buffer->retired &&
-                pool->free_bytes + buffer->capacity <= MUSTER_POOL_FREE_BYTES;
+                pool->free_bytes + buffer->capacity <= limit;
     if (keep) {
         muster_segment **list = buffer->fd >= 0 ? pool->shared : pool->plain;
         buffer->next = list[buffer->size_class];

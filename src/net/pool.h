@@ -12,9 +12,10 @@
  * ends before its peer let go, the segment is retired: never written again,
  * given to the system when the last reference here goes.
  *
- *   Promise      At most MUSTER_POOL_FREE_BYTES lie unused, and at most
- *                MUSTER_POOL_SEGMENTS descriptors are open: beyond that, or
- *                when the system gives no memfd, take() gives plain memory.
+ *   Promise      At most MUSTER_POOL_FREE_BYTES lie unused, or twice the
+ *                largest buffer if that is more; at most MUSTER_POOL_SEGMENTS
+ *                descriptors are open: beyond that, or when the system gives
+ *                no memfd, take() gives plain memory.
  *   Lifecycle    create, take, close. Buffers may outlive close(); the last
  *                one takes the pool with it.
  *   Threads      take() and the blobs' release: any. The rest: the net thread.

@@ -53,8 +53,8 @@ muster_status muster_atomic_begin(muster_atomic *file, const char *path,
     file->beside = muster_mem_array(size, 1);
     if (file->path == NULL || file->beside == NULL) {
         muster_atomic_abort(file);
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "out of memory");
+        muster_error_set(error_out, MUSTER_ERR_NO_MEMORY, "out of memory");
+        return MUSTER_ERR_NO_MEMORY;
     }
     snprintf(file->beside, size, "%s.tmp", path);
     file->fd =

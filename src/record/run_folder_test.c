@@ -321,9 +321,8 @@ static double number_at(const json_t *object, const char *key)
     return json_number_value(value);
 }
 
-static void the_summary_adds_up(void **state)
+static muster_summary *hundred_steps(void)
 {
-    (void)state;
     muster_summary *summary = NULL;
     assert_int_equal(muster_summary_create(5, &summary), MUSTER_OK);
     for (uint64_t step = 0; step < 100; step++) {
@@ -337,34 +336,42 @@ static void the_summary_adds_up(void **state)
     muster_worker_line stranger = worker_line(0, 99);
     muster_summary_worker(summary, &stranger);
     muster_summary_death(summary, 2);
+    return summary;
+}
+
+static void the_summary_adds_up(void **state)
+{
+    (void)state;
     static const uint64_t received[] = {5, 6};
-    muster_summary_end end = MUSTER_SUMMARY_END_INIT;
-    end.wall_s = 2;
-    end.loss = 0.25;
-    end.test_loss = 0.5;
-    end.test_accuracy = 0.9;
-    end.theta_norm = 3;
-    end.code = "frc";
-    end.n = 5;
-    end.s = 1;
-    end.m = 1;
-    end.d = 2;
-    end.exact = true;
-    end.parts_received = received;
-    end.part_count = 2;
-    end.bytes_moved = 77;
+    muster_summary *summary = hundred_steps();
+    muster_summary_end end = {.wall_s = 2,
+                              .loss = 0.25,
+                              .test_loss = 0.5,
+                              .test_accuracy = 0.9,
+                              .theta_norm = 3,
+                              .code = "frc",
+                              .n = 5,
+                              .s = 1,
+                              .m = 1,
+                              .d = 2,
+                              .exact = true,
+                              .parts_received = received,
+                              .part_count = 2,
+                              .bytes_moved = 77};
     char *text = muster_summary_json(summary, &end);
     json_t *object = json_loads(text, 0, NULL);
     assert_non_null(object);
-    assert_true(number_at(object, "steps") == 100);
-    assert_true(number_at(object, "bytes_up") == 30000);
-    assert_true(number_at(object, "bytes_down") == 40000);
-    assert_true(number_at(object, "messages_up") == 300);
-    assert_true(number_at(object, "bytes_moved") == 77);
-    assert_true(number_at(object, "loss") == 0.25);
-    assert_true(number_at(object, "wall_s") == 2);
-    assert_true(number_at(object, "theta_norm") == 3);
-    assert_true(fabs(number_at(object, "grad_err_max") - 99e-7) < 1e-12);
+    static const struct {
+        const char *key;
+        double value;
+    } rows[] = {
+        {"steps", 100},       {"bytes_up", 30000}, {"bytes_down", 40000},
+        {"messages_up", 300}, {"bytes_moved", 77}, {"loss", 0.25},
+        {"wall_s", 2},        {"theta_norm", 3},   {"grad_err_max", 99e-7}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_true(fabs(number_at(object, rows[i].key) - rows[i].value) <
+                    1e-12);
+    }
     assert_true(json_is_true(json_object_get(object, "exact")));
     const json_t *times = json_object_get(object, "step_ms");
     assert_true(fabs(number_at(times, "p50") - 11) < 0.4);
@@ -377,10 +384,25 @@ static void the_summary_adds_up(void **state)
     assert_string_equal(json_string_value(json_object_get(code, "name")),
                         "frc");
     assert_true(number_at(code, "d") == 2);
+    assert_int_equal(json_array_size(json_object_get(object, "parts_received")),
+                     2);
+    json_decref(object);
+    muster_mem_free(text);
+    muster_summary_free(summary);
+}
+
+static void the_summary_tells_the_workers_apart(void **state)
+{
+    (void)state;
+    muster_summary *summary = hundred_steps();
+    muster_summary_end end = MUSTER_SUMMARY_END_INIT;
+    char *text = muster_summary_json(summary, &end);
+    json_t *object = json_loads(text, 0, NULL);
     const json_t *workers = json_object_get(object, "workers");
     assert_int_equal(json_array_size(workers), 5);
     const json_t *late = json_array_get(workers, 3);
     assert_true(number_at(late, "straggle_rate") == 1);
+    assert_true(number_at(late, "late") == 100);
     assert_string_equal(json_string_value(json_object_get(late, "class")),
                         "slow");
     assert_true(fabs(number_at(late, "compute_ms_p50") - 20) < 0.7);
@@ -388,14 +410,14 @@ static void the_summary_adds_up(void **state)
     assert_true(number_at(json_array_get(workers, 0), "straggle_rate") == 0);
     assert_true(json_is_null(
         json_object_get(json_array_get(workers, 4), "compute_ms_p50")));
-    assert_int_equal(json_array_size(json_object_get(object, "parts_received")),
-                     2);
     json_decref(object);
     muster_mem_free(text);
-
     text = muster_summary_cluster(summary, &end);
-    assert_non_null(strstr(text, "  - id: 3\n    class: slow\n    "
-                                 "straggle_rate: 1\n    compute_ms: "));
+    assert_non_null(strstr(text, "workers:\n  - id: 0\n    class: active\n    "
+                                 "straggle_rate: 0\n    compute_ms: 5\n    "
+                                 "speed: 2\n"));
+    assert_non_null(strstr(text, "  - id: 4\n    class: slow\n    "
+                                 "straggle_rate: 1\n"));
     muster_mem_free(text);
     muster_summary_free(summary);
 }
@@ -430,6 +452,7 @@ int main(void)
         cmocka_unit_test(quantiles_are_right_to_three_percent),
         cmocka_unit_test(a_histogram_takes_any_time),
         cmocka_unit_test(the_summary_adds_up),
+        cmocka_unit_test(the_summary_tells_the_workers_apart),
         cmocka_unit_test(without_a_test_set_there_is_no_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

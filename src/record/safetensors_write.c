@@ -66,6 +66,7 @@ static muster_status check_tensor(const muster_tensor *tensor, uint64_t offset,
 
 static json_t *describe(const muster_tensor *tensor, uint64_t offset)
 {
+    json_int_t end = (json_int_t)offset + (json_int_t)tensor->bytes;
     json_t *shape = json_array();
     for (uint32_t i = 0; shape != NULL && i < tensor->rank; i++) {
         if (json_array_append_new(
@@ -76,7 +77,7 @@ static json_t *describe(const muster_tensor *tensor, uint64_t offset)
     }
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype",
                      dtype_names[tensor->dtype], "shape", shape, "data_offsets",
-                     (json_int_t)offset, (json_int_t)(offset + tensor->bytes));
+                     (json_int_t)offset, end);
 }
 
 static json_t *describe_notes(const muster_note *notes, size_t count)
@@ -225,6 +226,6 @@ muster_safetensors_save(const char *path, const muster_tensor *tensors,
     if (status == MUSTER_OK) {
         status = muster_atomic_commit(&file, error_out);
     }
-    free(header);
+    free(header); // heap: jansson
     return status;
 }

@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/vec.h"
@@ -16,7 +16,8 @@
 
 /* Without an estimator's word, a worker that misses more steps than it makes
  * is called slow. */
-#define SLOW_RATE 0.5
+#define SLOW_RATE  0.5
+#define LINE_BYTES 256
 
 typedef struct worker_sum {
     muster_histogram compute_ms;
@@ -229,7 +230,7 @@ char *muster_summary_json(const muster_summary *summary,
     json_t *object = summary_object(summary, end);
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     char *copy = text != NULL ? muster_mem_string(text) : NULL;
-    free(text);
+    free(text); // heap: jansson
     json_decref(object);
     return copy;
 }
@@ -268,32 +269,30 @@ static double median_rate(const muster_summary *summary,
     return scratch[count / 2];
 }
 
-static bool add_line(muster_vec *text, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static bool add_line(muster_vec *text, const char *format, ...)
+/* Append the `length` characters that snprintf put (or meant to put) in
+ * `line`. */
+static bool add_line(muster_vec *text, const char *line, int length)
 {
-    char line[256];
-    va_list args;
-    va_start(args, format);
-    int length = vsnprintf(line, sizeof(line), format, args);
-    va_end(args);
-    return length >= 0 && length < (int)sizeof(line) &&
+    return length >= 0 && length < LINE_BYTES &&
            muster_vec_append(text, line, (size_t)length);
 }
 
 static bool add_worker(muster_vec *text, const muster_summary *summary,
                        const muster_summary_end *end, uint32_t i, double median)
 {
+    char line[LINE_BYTES];
     double speed = rate_of(summary, end, i) / median;
     double ms = muster_histogram_quantile(&summary->workers[i].compute_ms, 0.5);
-    bool good =
-        add_line(text, "  - id: %" PRIu32 "\n    class: %s\n", i,
-                 class_of(summary, end, i)) &&
-        add_line(text, "    straggle_rate: %.4g\n", straggle_rate(summary, i));
+    int length =
+        snprintf(line, sizeof(line),
+                 "  - id: %" PRIu32 "\n    class: %s\n"
+                 "    straggle_rate: %.4g\n",
+                 i, class_of(summary, end, i), straggle_rate(summary, i));
+    bool good = add_line(text, line, length);
     if (good && isfinite(speed)) {
-        good = add_line(text, "    compute_ms: %.4g\n    speed: %.4g\n", ms,
-                        speed);
+        length = snprintf(line, sizeof(line),
+                          "    compute_ms: %.4g\n    speed: %.4g\n", ms, speed);
+        good = add_line(text, line, length);
     }
     return good;
 }
@@ -303,7 +302,8 @@ char *muster_summary_cluster(const muster_summary *summary,
 {
     muster_vec text = muster_vec_make(1);
     double *scratch = muster_mem_array(summary->worker_count, sizeof(double));
-    bool good = scratch != NULL && add_line(&text, "workers:\n");
+    bool good = scratch != NULL &&
+                muster_vec_append(&text, "workers:\n", strlen("workers:\n"));
     double median = good ? median_rate(summary, end, scratch) : (double)NAN;
     for (uint32_t i = 0; good && i < summary->worker_count; i++) {
         good = add_worker(&text, summary, end, i, median);

@@ -230,6 +230,7 @@ void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
     c->phase = MUSTER_PHASE_CLOSE;
     muster_act_timer(actions, MUSTER_TIMER_GRACE, -1);
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
+    muster_act_timer(actions, MUSTER_TIMER_WAIT, -1);
     close_next(c, event, actions);
 }
 
@@ -289,6 +290,8 @@ static void on_timer(muster_coordinator *c, const muster_event *event,
         muster_coordinator_review(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_PATIENCE) {
         out_of_patience(c, event, actions);
+    } else if (event->as.timer.id == MUSTER_TIMER_WAIT) {
+        muster_step_tell_wait(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_FAREWELL &&
                c->phase == MUSTER_PHASE_FAREWELL) {
         over(c, actions);
@@ -412,14 +415,17 @@ static muster_status check_opts(const muster_coordinator_opts *opts,
     if (opts->struct_size != sizeof(*opts) || opts->code == NULL ||
         opts->model == NULL || opts->message_dim == 0) {
         wrong = "code, model and message_dim must be set";
-    } else if (opts->run == 0) {
+    } else if (opts->run == 0 && saved == NULL) {
         wrong = "run 0 means none";
     } else if (opts->heartbeat_ns < MUSTER_NS_PER_MS || opts->stall_ns <= 0 ||
                opts->grace_ns < 0 || opts->patience_ns <= 0) {
         wrong = "times must be positive";
     } else if (saved != NULL && (opts->saved_bytes != SAVED_BYTES ||
                                  muster_bytes_get(saved, 4) != SAVED_MAGIC ||
-                                 muster_bytes_get(saved + 4, 8) != opts->run)) {
+                                 muster_bytes_get(saved + 4, 8) == 0)) {
+        wrong = "the saved state is damaged";
+    } else if (saved != NULL && opts->run != 0 &&
+               muster_bytes_get(saved + 4, 8) != opts->run) {
         wrong = "the saved state is not of this run";
     }
     return wrong == NULL ? MUSTER_OK
@@ -483,6 +489,9 @@ muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
                                 "no memory for the coordinator");
     }
     c->opts = *opts;
+    if (opts->saved != NULL) {
+        c->opts.run = muster_bytes_get((const uint8_t *)opts->saved + 4, 8);
+    }
     c->model = muster_blob_ref(opts->model);
     c->step = opts->first_step;
     status = build(c);

@@ -37,7 +37,7 @@
 typedef struct muster_coordinator_opts {
     uint32_t struct_size;
     const muster_code *code;   // its n workers are the workers of the run
-    uint64_t run;              // not 0; drawn anew for each run, kept by resume
+    uint64_t run;              // drawn anew for each run; 0: that of `saved`
     uint64_t first_step;       // of this life; 0 unless resumed
     uint64_t last_step;        // one past the last
     size_t message_dim;        // D: floats of a gradient with its loss, p + 1

@@ -59,7 +59,6 @@ void muster_crew_joined(muster_coordinator *c, uint32_t id,
     muster_crew *crew = &c->crew[id];
     crew->stage = MUSTER_CREW_SETUP;
     crew->part = MUSTER_ID_ANY;
-    crew->offered = false;
     crew->heard_steps = 0;
     muster_vec_clear(&crew->held);
     const muster_place *place = &c->member.places[id];

@@ -17,6 +17,7 @@ enum {
     MUSTER_TIMER_GRACE = MUSTER_TIMER_ROLE,
     MUSTER_TIMER_PATIENCE,
     MUSTER_TIMER_FAREWELL,
+    MUSTER_TIMER_WAIT,
 };
 
 /* What a worker still lacks. */
@@ -33,10 +34,9 @@ typedef struct muster_crew {
     muster_vec held; // uint32_t part numbers
     uint32_t part;   // wanted or on its way; MUSTER_ID_ANY: none
     bool part_sent;
-    bool offered;         // the model of the current step
     uint64_t heard_steps; // step + 1 of its newest answer; 0: none yet
     muster_blob *message; // its answer to the current step, or NULL
-    uint64_t late, unusable;
+    uint64_t unusable;    // answers that could not be used
 } muster_crew;
 
 typedef enum muster_coordinator_phase {
@@ -67,6 +67,7 @@ typedef struct muster_coordinator {
     uint32_t *responders;           // scratch: slots
     uint32_t answers;
     int64_t step_begin_ns;
+    int64_t wait_ns; // after which people are told who is waited for
     int64_t step_ns[MUSTER_STEP_TIMES];
     uint64_t steps_done; // in this life
     size_t answer_bytes; // length of a correct message
@@ -111,6 +112,9 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
 /* Could the answers so far and those of the ready workers be decoded? */
 bool muster_step_reachable(muster_coordinator *c);
 int64_t muster_step_median_ns(const muster_coordinator *c);
+/* The step takes long: say who is waited for, and what would help. */
+void muster_step_tell_wait(muster_coordinator *c, const muster_event *event,
+                           muster_actions *actions);
 
 /* coordinator.c */
 /* Look again whether to start, pause, or go on. */

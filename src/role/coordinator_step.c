@@ -9,11 +9,17 @@
  *      for (plan, step) and with the exact length. member has checked run and
  *      incarnation.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
+
+/* A step is called long after so many usual ones, and so much time. */
+#define WAIT_MEDIANS  10
+#define WAIT_LEAST_NS (5 * MUSTER_NS_PER_S)
+#define NAMES_LISTED  6u
 
 /* SENT of a model comes back with its step, so that what never left (it was
  * replaced by a newer one) is not counted as sent. */
@@ -31,7 +37,6 @@ void muster_step_offer(muster_coordinator *c, uint32_t id,
                                .payload = muster_blob_ref(c->model),
                                .replace_slot = MUSTER_SLOT_MODEL,
                                .token = model_token(c->step)};
-    c->crew[id].offered = true;
     muster_member_send(&c->member, id, &mail, actions);
 }
 
@@ -42,10 +47,12 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     c->step_begin_ns = now_ns;
     c->answers = 0;
     muster_code_progress_reset(c->progress);
+    int64_t usual_ns = WAIT_MEDIANS * muster_step_median_ns(c);
+    c->wait_ns = usual_ns > WAIT_LEAST_NS ? usual_ns : WAIT_LEAST_NS;
+    muster_act_timer(actions, MUSTER_TIMER_WAIT, now_ns + c->wait_ns);
     muster_act_report(actions, MUSTER_REPORT_STEP_BEGIN, now_ns)->step =
         c->step;
     for (uint32_t id = 0; id < c->size; id++) {
-        c->crew[id].offered = false;
         if (c->crew[id].stage == MUSTER_CREW_READY) {
             muster_step_offer(c, id, actions);
         }
@@ -130,13 +137,55 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
     }
     report_answer(c, id, !open, event, actions);
     if (!open) {
-        crew->late++;
         return;
     }
     crew->message = muster_blob_ref(event->as.message.payload);
     c->answers++;
     muster_code_progress_add(c->progress, c->plan.slot_of[id]);
     muster_step_try(c, event, actions);
+}
+
+/* "3 (busy), 5 (idle)": the ready workers that have not answered. */
+static void list_awaited(muster_coordinator *c, char *text, size_t room)
+{
+    uint32_t count = 0;
+    size_t used = 0;
+    text[0] = 0;
+    for (uint32_t id = 0; id < c->size; id++) {
+        if (c->crew[id].stage != MUSTER_CREW_READY ||
+            c->crew[id].message != NULL || count++ >= NAMES_LISTED ||
+            used >= room) {
+            continue;
+        }
+        const muster_link *link = muster_member_link(&c->member, id);
+        int wrote = snprintf(text + used, room - used, "%s%u (%s)",
+                             count > 1 ? ", " : "", id,
+                             link != NULL && link->busy ? "busy" : "idle");
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    if (count > NAMES_LISTED && used < room) {
+        snprintf(text + used, room - used, " and %u more",
+                 count - NAMES_LISTED);
+    }
+}
+
+void muster_step_tell_wait(muster_coordinator *c, const muster_event *event,
+                           muster_actions *actions)
+{
+    if (c->phase != MUSTER_PHASE_COLLECT || c->paused || c->ending) {
+        return;
+    }
+    char names[128];
+    list_awaited(c, names, sizeof(names));
+    muster_act_notice(
+        actions, event->now_ns, MUSTER_LOG_WARN,
+        "step %llu waits since %.1f s for workers %s; %s tolerates %u, more "
+        "--stragglers would go on without them",
+        (unsigned long long)c->step,
+        (double)(event->now_ns - c->step_begin_ns) * 1e-9, names,
+        c->plan.info.name, c->plan.info.stragglers);
+    c->wait_ns *= 2;
+    muster_act_timer(actions, MUSTER_TIMER_WAIT, event->now_ns + c->wait_ns);
 }
 
 static bool all_ready_have_answered(const muster_coordinator *c)
@@ -208,7 +257,7 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     }
     muster_blob **messages = NULL;
     if (status >= 0) {
-        messages = muster_mem_array(entry->used_count, sizeof(*messages));
+        messages = muster_mem_array(entry->used_count, sizeof(muster_blob *));
         status = messages != NULL ? status : MUSTER_ERR_NO_MEMORY;
     }
     if (status < 0) {

@@ -145,8 +145,10 @@ static void run_job(muster_compute *compute, muster_job *job,
     const muster_compute_engine *engine = &compute->opts.engine;
     muster_job known = *job; // ids only: begin takes over the references
     int64_t start_ns = muster_clock_ns();
-    int64_t cpu_ns = muster_clock_thread_cpu_ns();
     bool slow = job->kind == MUSTER_JOB_GRADIENT;
+    // A system call, so only when a factor needs it.
+    bool timed = slow && compute->opts.slowness.factor > 1;
+    int64_t cpu_ns = timed ? muster_clock_thread_cpu_ns() : 0;
 
     engine->begin(engine->self, job);
     muster_status status = MUSTER_IN_PROGRESS;
@@ -155,7 +157,7 @@ static void run_job(muster_compute *compute, muster_job *job,
         made_progress(compute);
     }
     if (slow && status >= 0 && !cancelled(compute)) {
-        be_slow(compute, muster_clock_thread_cpu_ns() - cpu_ns);
+        be_slow(compute, timed ? muster_clock_thread_cpu_ns() - cpu_ns : 0);
     }
     bool cut_short = slow && cancelled(compute);
     engine->end(engine->self, result_out);
@@ -309,13 +311,15 @@ muster_status muster_compute_submit(muster_compute *compute, muster_job *job)
         added->cancelled = false;
         compute->submitted++;
         atomic_store_explicit(&compute->busy, true, memory_order_relaxed);
-        (void)pthread_cond_broadcast(&compute->changed);
     }
     unlock(compute);
     if (full) {
         muster_job_fini(job);
+        return MUSTER_ERR_AGAIN;
     }
-    return full ? MUSTER_ERR_AGAIN : MUSTER_OK;
+    // Outside the lock, or the thread would wake up only to wait for it.
+    (void)pthread_cond_signal(&compute->changed);
+    return MUSTER_OK;
 }
 
 void muster_compute_cancel(muster_compute *compute, uint64_t job_id)

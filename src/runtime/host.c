@@ -85,7 +85,9 @@ static void add_pending(muster_host *host, const muster_event *event,
         return;
     }
     added->event = *event;
-    (void)snprintf(added->reason, sizeof added->reason, "%s", reason);
+    if (reason[0] != '\0') {
+        (void)snprintf(added->reason, sizeof added->reason, "%.159s", reason);
+    }
 }
 
 static void add_down(muster_host *host, muster_peer peer, muster_status status,

@@ -128,13 +128,15 @@ static muster_status write_rows(prediction *self, uint32_t count,
                                 "predict: out of memory for the output");
     }
     char *text = self->text.data;
+    size_t room = self->text.capacity;
     size_t used = 0;
     for (uint32_t r = 0; r < count; r++) {
         const float *scores = self->scores + (size_t)r * outputs;
-        used += (size_t)sprintf(text + used, "%.9g",
-                                (double)predicted(&self->saved, scores));
+        used += (size_t)snprintf(text + used, room - used, "%.9g",
+                                 (double)predicted(&self->saved, scores));
         for (uint32_t o = 0; o < outputs; o++) {
-            used += (size_t)sprintf(text + used, ",%.9g", (double)scores[o]);
+            used += (size_t)snprintf(text + used, room - used, ",%.9g",
+                                     (double)scores[o]);
         }
         text[used++] = '\n';
     }
@@ -194,7 +196,7 @@ static char *describe(const prediction *self, const char *out)
         "output", out);
     char *text = object != NULL ? json_dumps(object, JSON_INDENT(2)) : NULL;
     char *copy = text != NULL ? muster_mem_string(text) : NULL;
-    free(text);
+    free(text); // heap: jansson's
     json_decref(object);
     return copy;
 }

@@ -154,7 +154,7 @@ static char *to_text(const muster_config *config, json_t *codes)
             ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12))
             : NULL;
     char *text = dumped != NULL ? muster_mem_string(dumped) : NULL;
-    free(dumped); // jansson's own memory
+    free(dumped); // heap: jansson's
     json_decref(object);
     return text;
 }
@@ -165,11 +165,6 @@ muster_status muster_simulate(const muster_config *config,
     *json_out = NULL;
     muster_error scratch;
     error_out = error_out != NULL ? error_out : &scratch;
-    if (muster_config_string(config, MUSTER_OPT_RUN) != NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_UNSUPPORTED,
-                                "--run: a simulation writes no run folder; its "
-                                "result is what it prints");
-    }
     json_t *codes = json_array();
     if (codes == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY, "no memory");

@@ -97,15 +97,15 @@ static void the_same_options_give_the_same_text(void **state)
         "--steps",   "50", "--seed", "2",       NULL};
     char *once = NULL;
     char *again = NULL;
-    char *else_ = NULL;
+    char *differs = NULL;
     assert_int_equal(simulate(flags, &once), MUSTER_OK);
     assert_int_equal(simulate(flags, &again), MUSTER_OK);
-    assert_int_equal(simulate(other, &else_), MUSTER_OK);
+    assert_int_equal(simulate(other, &differs), MUSTER_OK);
     assert_string_equal(once, again);
-    assert_true(strcmp(once, else_) != 0);
+    assert_true(strcmp(once, differs) != 0);
     muster_config_text_free(once);
     muster_config_text_free(again);
-    muster_config_text_free(else_);
+    muster_config_text_free(differs);
 }
 
 static void a_code_hides_the_stragglers_it_tolerates(void **state)
@@ -148,7 +148,7 @@ static void what_cannot_be_is_refused(void **state)
     const char *const data[] = {"--workers", "4", "--data", "/nonexistent",
                                 NULL};
     char *text = NULL;
-    assert_int_equal(simulate(folder, &text), MUSTER_ERR_UNSUPPORTED);
+    assert_int_equal(simulate(folder, &text), MUSTER_ERR_INVALID);
     assert_true(simulate(code, &text) < 0);
     assert_int_equal(simulate(delay, &text), MUSTER_ERR_INVALID);
     assert_int_equal(simulate(data, &text), MUSTER_ERR_INPUT);

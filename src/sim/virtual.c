@@ -150,6 +150,18 @@ static void apply_fault(muster_sim *sim, void *context, uint64_t index)
     }
 }
 
+/* Faults hang on the beginning of their step. */
+static void strike(muster_virtual *run, const muster_report *report)
+{
+    const muster_fault *faults = run->faults.data;
+    for (size_t i = 0; i < run->faults.count; i++) {
+        if (faults[i].kind >= MUSTER_FAULT_KILL &&
+            faults[i].step == report->step) {
+            muster_sim_at(run->sim, report->now_ns, apply_fault, run, i);
+        }
+    }
+}
+
 static void on_report(void *context, uint32_t host, const muster_report *report)
 {
     muster_virtual *run = context;
@@ -157,17 +169,9 @@ static void on_report(void *context, uint32_t host, const muster_report *report)
         return;
     }
     switch (report->kind) {
-    case MUSTER_REPORT_STEP_BEGIN: {
-        const muster_fault *faults = run->faults.data;
-        for (size_t i = 0; i < run->faults.count; i++) {
-            bool now = faults[i].kind >= MUSTER_FAULT_KILL &&
-                       faults[i].step == report->step;
-            if (now) {
-                muster_sim_at(run->sim, report->now_ns, apply_fault, run, i);
-            }
-        }
+    case MUSTER_REPORT_STEP_BEGIN:
+        strike(run, report);
         break;
-    }
     case MUSTER_REPORT_STEP_END:
         count_step(run, report);
         break;

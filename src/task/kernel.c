@@ -217,6 +217,5 @@ TASK_SIMD float muster_kernel_skipgram(const float *restrict in,
         in_gradient[i] += g * o;
         out[i] = o + g * in[i];
     }
-    float right = label > 0 ? p : 1 - p;
-    return -logf(right > 1e-7f ? right : 1e-7f);
+    return label > 0 ? -logf(p > 1e-7f ? p : 1e-7f) : 0;
 }

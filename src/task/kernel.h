@@ -67,8 +67,8 @@ void muster_kernel_complex_back(const float *dq, const float *b, float *da,
                                 uint32_t n);
 
 /* Skip-gram with negative sampling, one output row: g = (label - sigmoid(in .
- * out)) * rate; in_gradient += g out; out += g in. Returns the logistic loss.
- */
+ * out)) * rate; in_gradient += g out; out += g in. Returns the logistic loss
+ * of a true pair, 0 for a negative. */
 float muster_kernel_skipgram(const float *in, float *in_gradient, float *out,
                              uint32_t n, const float *label_rate);
 

@@ -11,7 +11,9 @@
 #define VALUE_MAX 64u
 #define NAMES_MAX 256u
 
-static const muster_task_ops *const tasks[] = {&muster_task_mf};
+static const muster_task_ops *const tasks[] = {
+    &muster_task_mf, &muster_task_complex, &muster_task_distmult,
+    &muster_task_transe, &muster_task_skipgram};
 
 const muster_task_ops *muster_task_find(const char *model)
 {

@@ -45,7 +45,8 @@ typedef struct muster_task_opts {
 typedef struct muster_task_share {
     uint32_t part;
     uint32_t parts;
-    uint32_t epoch;               // from 0
+    uint32_t epoch; // from 0
+    bool final; // evaluate: on all of the test set, not a part of the valid one
     _Atomic uint64_t *done;       // units done in this epoch by this node
     const _Atomic uint32_t *stop; // not 0: return early, MUSTER_ERR_CANCELLED
 } muster_task_share;
@@ -72,8 +73,8 @@ typedef struct muster_task_ops {
     void (*free)(void *task);
     /* Add tables and distributions to a fresh node. */
     muster_status (*tables)(void *task, muster_ps *ps, muster_error *error_out);
-    uint64_t (*units)(const void *task);  // of an epoch
-    uint32_t (*epochs)(const void *task); // default number
+    uint64_t (*units)(const void *task); // of an epoch
+    uint32_t (*epochs)(void);            // a good number when none is asked for
     muster_status (*work)(void *task, muster_ps_worker *worker,
                           const muster_task_share *share,
                           muster_task_sums *sums);

@@ -45,5 +45,10 @@ for batch in 0 64; do
         same --local 4 --code uncoded --slow 1:2x --slow 2:5ms
     done
 done
+# The comparison must be able to fail: another seed is another batch order.
+what="$softmax --batch 64"
+run --local 2 --code uncoded && loss_0=$loss
+run --local 2 --code uncoded --seed 2
+close "$loss" "$loss_0" 1e-4 && fail "another seed gave the same loss: $loss"
 none_left || fail "left running: $(marked)"
 finish

@@ -34,8 +34,7 @@ echo "17 idle processes: $((after - before)) of 300 ticks of a core"
 
 # The seventeenth comes, and training runs.
 E2E_MARK=$mark "$MUSTER_BIN" join "unix:$work/socket" 2> "$work/err.16" &
-wait "$pid"
-code=$?
+wait_for "$pid"
 [ "$code" -eq 0 ] || fail "exit code $code: $(tail -n 3 "$work/err.bg")"
 wait_until 10 none_left || fail "left running: $(marked)"
 finish

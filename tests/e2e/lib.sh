@@ -35,7 +35,13 @@ fail() {
     failures=$((failures + 1))
 }
 
+# A sanitizer's report in any process is a failure, whatever the exit code.
+no_sanitizer_report() {
+    ! grep -s "Sanitizer\|runtime error:" "$@" >&2 || fail "a sanitizer found something"
+}
+
 finish() {
+    no_sanitizer_report "$work"/err*
     [ "$failures" -eq 0 ] || { echo "$failures checks failed" >&2; exit 1; }
     exit 0
 }
@@ -62,6 +68,7 @@ expect() {
     shift
     muster "$@" > "$work/out"
     code=$?
+    no_sanitizer_report "$work/err"
     if [ "$code" -ne "$wanted" ]; then
         fail "muster $*: exit code $code, not $wanted: $(tail -n 3 "$work/err")"
         return 1
@@ -100,4 +107,13 @@ none_left() { [ -z "$(marked)" ]; }
 count_is() { [ "$(marked | wc -l)" -eq "$1" ]; }
 has_lines() { [ "$(wc -l 2> /dev/null < "$1" || echo 0)" -ge "$2" ]; }
 says() { grep -q -- "$2" "$1" 2> /dev/null; }
-gone() { ! kill -0 "$1" 2> /dev/null; }
+# Ended, whether or not we have waited for it.
+gone() { ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$1/status"; }
+
+# wait_for PID: sets $code to its exit code; a process that does not end within
+# the limit is killed.
+wait_for() {
+    wait_until "$limit" gone "$1" || { fail "process $1 did not end"; kill -KILL "$1"; }
+    wait "$1"
+    code=$?
+}

@@ -20,8 +20,7 @@ start() {
 
 # ended CODE WHAT
 ended() {
-    wait "$pid"
-    local code=$?
+    wait_for "$pid"
     [ "$code" -eq "$1" ] || fail "$2: exit code $code, not $1: $(tail -n 3 "$work/err.bg")"
     wait_until 10 none_left || fail "$2: left running: $(marked)"
     [ -z "$(ls -A "$XDG_RUNTIME_DIR")" ] || fail "$2: left behind: $(ls "$XDG_RUNTIME_DIR")"
@@ -41,7 +40,7 @@ kill -INT "$pid"
 ended 130 "SIGINT with a frozen worker"
 
 # A second signal does not wait.
-start --code uncoded --slow 1:100s
+start --code frc --stragglers 1 --stop 2@2
 kill -INT "$pid"
 kill -INT "$pid" 2> /dev/null
 ended 130 "two SIGINT"
@@ -49,16 +48,16 @@ ended 130 "two SIGINT"
 # Orphans die.
 start --code uncoded
 kill -KILL "$pid"
-wait "$pid" 2> /dev/null
+wait_for "$pid" 2> /dev/null
 wait_until 10 none_left || fail "orphans: $(marked)"
 rm -rf "${XDG_RUNTIME_DIR:?}"/*
 
 # A worker that dies by itself is named; uncoded then waits in vain: exit 4.
 start --code uncoded --patience 1s
 victim=$(marked | grep -vx "$pid" | head -n 1)
-kill -SEGV "$victim"
+kill -USR1 "$victim"
 ended 4 "a worker dies"
-says "$work/err.bg" "(pid $victim) was ended by Segmentation fault" ||
+says "$work/err.bg" "(pid $victim) was ended by User defined signal 1" ||
     fail "the dead worker is not named: $(cat "$work/err.bg")"
 says "$work/run/summary.json" '"steps"' || fail "exit 4: no summary"
 finish

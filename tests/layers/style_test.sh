@@ -67,9 +67,7 @@ done
 if [ -f "$MUSTER_BUILD/libmuster.so" ]; then
     nm -D --defined-only "$MUSTER_BUILD/libmuster.so" | awk '{print $3}' |
         grep -E '^muster_' | sort -u > "$MUSTER_BUILD/exported.txt"
-    cat include/muster/*.h | tr '\n' ' ' |
-        grep -oE 'MUSTER_API[^;]*;' | grep -oE 'muster_[a-z0-9_]+ *\(' |
-        tr -d ' (' | sort -u > "$MUSTER_BUILD/declared.txt"
+    tools/exports > "$MUSTER_BUILD/declared.txt"
     difference=$(diff "$MUSTER_BUILD/exported.txt" "$MUSTER_BUILD/declared.txt" || true)
     [ -z "$difference" ] || complain "exported (<) and declared (>) names differ: $difference"
     other=$(nm -D --defined-only "$MUSTER_BUILD/libmuster.so" | awk '{print $3}' |

@@ -3,7 +3,7 @@
  * named Unix sockets and TCP.
  */
 #define _GNU_SOURCE
-#include "conformance.c"
+#include "conformance_tests.h"
 
 static const muster_net_backend sock = {
     .name = "sock",

@@ -118,16 +118,19 @@ static const node *node_at(const muster_sim *sim, uint32_t host)
     return muster_sim_role(sim, host).state;
 }
 
+static void missed(uint64_t seed, uint32_t a, uint32_t b)
+{
+    fail_msg("seed %llu: host %u does not know host %u",
+             (unsigned long long)seed, a, b);
+}
+
 static void assert_full(const muster_sim *sim, uint64_t seed)
 {
     for (uint32_t a = 0; a < NODES; a++) {
         for (uint32_t b = 0; b < NODES; b++) {
-            if (a == b) {
-                continue;
-            }
-            if (!node_at(sim, a)->here[node_at(sim, b)->member.id]) {
-                fail_msg("seed %llu: host %u does not know host %u",
-                         (unsigned long long)seed, a, b);
+            bool knows = node_at(sim, a)->here[node_at(sim, b)->member.id];
+            if (a != b && !knows) {
+                missed(seed, a, b);
             }
         }
     }

@@ -66,7 +66,7 @@ static void bytes_are_those_of_messages_and_models(void **state)
     assert_int_equal(t.bytes_up,
                      t.messages_up * (muster_message_bytes(&answer) + theta));
     assert_int_equal(t.bytes_down,
-                     4 * 30 * (muster_message_bytes(&model) + theta));
+                     (size_t)4 * 30 * (muster_message_bytes(&model) + theta));
     assert_true(t.bytes_moved > 0);
     toy_fini(&t);
 }
@@ -103,6 +103,21 @@ static void a_stuck_worker_is_not_taken_for_a_living_one(void **state)
     assert_int_equal(t.lost_worker, 2);
     assert_non_null(strstr(t.lost_reason, "without progress"));
     assert_in_range(t.lost_ns, SECONDS(11), SECONDS(13));
+    toy_fini(&t);
+}
+
+static void a_long_step_says_who_is_waited_for(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("uncoded", 6);
+    opts.steps = 100;
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1));
+    muster_sim_stick(t.sim, 3);
+    muster_sim_run(t.sim, SECONDS(7));
+    assert_non_null(strstr(t.notices, "waits since 5.0 s for workers 2 (busy); "
+                                      "uncoded tolerates 0"));
     toy_fini(&t);
 }
 
@@ -473,6 +488,7 @@ int main(void)
         cmocka_unit_test(bytes_are_those_of_messages_and_models),
         cmocka_unit_test(a_silent_worker_is_named_within_its_window),
         cmocka_unit_test(a_stuck_worker_is_not_taken_for_a_living_one),
+        cmocka_unit_test(a_long_step_says_who_is_waited_for),
         cmocka_unit_test(training_pauses_and_goes_on_when_someone_returns),
         cmocka_unit_test(patience_ends_with_quorum_after_a_snapshot),
         cmocka_unit_test(an_interrupt_saves_and_tells_everybody),

@@ -1,12 +1,16 @@
 /*
- * conformance.c -- the tests of conformance.h. Included by the test program of
- * each back end, after feature-test macros were set.
+ * conformance_tests.h -- the tests of conformance.h. Included once, by the test
+ * program of a back end, after it has set _GNU_SOURCE.
  */
+#ifndef MUSTER_TESTS_NET_CONFORMANCE_TESTS_H
+#define MUSTER_TESTS_NET_CONFORMANCE_TESTS_H
+
 #include "conformance.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -399,7 +403,7 @@ static void sends_before_up_are_kept(void **state)
     free(b);
 }
 
-#include "conformance_ends.c"
+#include "conformance_ends.h"
 
 int muster_conformance_run(const muster_net_backend *backend,
                            const char *address)
@@ -427,6 +431,7 @@ int muster_conformance_run(const muster_net_backend *backend,
         CONFORMANCE_TEST(another_version_is_refused_on_both_sides),
         CONFORMANCE_TEST(a_key_is_not_supported_yet),
         CONFORMANCE_TEST(a_mesh_of_six_talks),
+        CONFORMANCE_TEST(chaos_keeps_every_promise),
         CONFORMANCE_TEST(a_killed_process_is_a_lost_peer),
         CONFORMANCE_TEST(a_stopped_process_delays_nobody),
         CONFORMANCE_TEST(idle_nets_sleep),
@@ -437,3 +442,5 @@ int muster_conformance_run(const muster_net_backend *backend,
     printf("%s at %s\n", backend->name, address);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+
+#endif // MUSTER_TESTS_NET_CONFORMANCE_TESTS_H

@@ -1,0 +1,503 @@
+/*
+ * psnode.c -- a node's life, its steps, and operations on rows wherever they
+ * are. Moves are in psnode_move.c, copies in psnode_copy.c, barriers in
+ * psnode_barrier.c.
+ *
+ * Invariants
+ *  1. Of all nodes exactly one has a row OWNED, or it is in one TRANSFER.
+ *  2. The home's owner of a row is the node that has it, or the one that will
+ *     have it when all HAND_OVERs sent have been obeyed.
+ *  3. A node has a row ARRIVING exactly while coming_at knows it; it has asked
+ *     the home once, and will be answered by one TRANSFER or one REPLICA.
+ *  4. A node is sent one HAND_OVER for each time it was made owner.
+ *  5. A step leaves no draft and no message to itself behind.
+ */
+#include "role/psnode.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "role/psnode_inside.h"
+
+#define BARRIER_NONE 0u
+
+muster_psnode_out muster_psnode_out_make(void)
+{
+    return (muster_psnode_out){.sends =
+                                   muster_vec_make(sizeof(muster_psnode_send)),
+                               .done = muster_vec_make(sizeof(muster_psreq *))};
+}
+
+void muster_psnode_out_fini(muster_psnode_out *out)
+{
+    const muster_psnode_send *sends = out->sends.data;
+    for (size_t i = 0; i < out->sends.count; i++) {
+        muster_blob_unref(sends[i].message.payload);
+    }
+    muster_vec_fini(&out->sends);
+    muster_vec_fini(&out->done);
+}
+
+static muster_status make_homes(muster_psnode *node)
+{
+    uint32_t nodes = node->opts.nodes;
+    for (uint32_t t = 0; t < node->opts.table_count; t++) {
+        const muster_pstable *table = node->opts.tables[t];
+        node->shapes[t] = (muster_rowshape){.keys = table->keys,
+                                            .width = table->width,
+                                            .floats = table->floats};
+        uint32_t mine = table->keys / nodes + 1;
+        node->homes[t] = muster_mem_array(mine, sizeof(*node->homes[t]));
+        if (node->homes[t] == NULL) {
+            return MUSTER_ERR_NO_MEMORY;
+        }
+        for (uint32_t i = 0; i < mine; i++) {
+            node->homes[t][i].owner = node->opts.node;
+            node->homes[t][i].asker = MUSTER_PSNODE_NOBODY;
+        }
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_psnode_create(const muster_psnode_opts *opts,
+                                   muster_psnode **node_out)
+{
+    muster_psnode *node = muster_mem_array(1, sizeof(*node));
+    if (node == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    node->opts = *opts;
+    node->coming = muster_vec_make(sizeof(muster_pscoming));
+    node->waits = muster_vec_make(sizeof(muster_pswait));
+    node->copies = muster_vec_make(sizeof(muster_pscopy));
+    node->requests = muster_vec_make(sizeof(muster_pstally));
+    node->drafts = muster_vec_make(sizeof(muster_psdraft));
+    node->inbox = muster_vec_make(sizeof(muster_rowmsg));
+    node->coming_free = UINT32_MAX;
+    node->wait_free = UINT32_MAX;
+    node->due_ns = INT64_MAX;
+    node->links = muster_mem_array(opts->nodes, sizeof(*node->links));
+    node->arrived = muster_mem_array(opts->nodes, sizeof(*node->arrived));
+    if (node->links == NULL || node->arrived == NULL ||
+        make_homes(node) != MUSTER_OK) {
+        muster_psnode_free(node);
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    *node_out = node;
+    return MUSTER_OK;
+}
+
+void muster_psnode_free(muster_psnode *node)
+{
+    if (node == NULL) {
+        return;
+    }
+    muster_pswait *waits = node->waits.data;
+    for (size_t i = 0; i < node->waits.count; i++) {
+        muster_blob_unref(waits[i].blob);
+    }
+    muster_psdraft *drafts = node->drafts.data;
+    for (size_t i = 0; i < node->drafts.count; i++) {
+        muster_vec_fini(&drafts[i].keys);
+        muster_vec_fini(&drafts[i].extra);
+        muster_vec_fini(&drafts[i].values);
+    }
+    for (uint32_t t = 0; t < MUSTER_PS_TABLES_MAX; t++) {
+        muster_mem_free(node->homes[t]);
+    }
+    muster_psmap_fini(&node->coming_at);
+    muster_psmap_fini(&node->copy_at);
+    muster_vec_fini(&node->coming);
+    muster_vec_fini(&node->waits);
+    muster_vec_fini(&node->copies);
+    muster_vec_fini(&node->requests);
+    muster_vec_fini(&node->drafts);
+    muster_vec_fini(&node->inbox);
+    muster_mem_free(node->links);
+    muster_mem_free(node->arrived);
+    muster_mem_free(node);
+}
+
+/* ---- operations ---------------------------------------------------------- */
+
+static muster_psreq *request_of(muster_psnode *node, uint64_t id)
+{
+    const muster_pstally *all = node->requests.data;
+    uint32_t index = (uint32_t)id;
+    if (index >= node->requests.count ||
+        all[index].generation != (uint32_t)(id >> 32)) {
+        return NULL;
+    }
+    return all[index].request;
+}
+
+/* One row of a worker's request is done; `row` holds what was pulled. */
+static void finish_entry(muster_psnode *node, uint64_t id, uint32_t position,
+                         const float *row)
+{
+    muster_psreq *request = request_of(node, id);
+    if (request == NULL) {
+        node->counters.violations++;
+        return;
+    }
+    uint32_t floats = muster_rowmsg_floats(MUSTER_ROWMSG_REPLY, request->op,
+                                           &node->shapes[request->table]);
+    if (floats > 0) {
+        memcpy(request->values + (size_t)position * floats, row,
+               floats * sizeof(float));
+    }
+    if (--request->left > 0) {
+        return;
+    }
+    muster_pstally *tally = node->requests.data;
+    tally += (uint32_t)id;
+    tally->request = NULL;
+    tally->generation++;
+    node->requests_open--;
+    if (!muster_vec_append(&node->out->done, &request, 1)) {
+        node->failed = true;
+    }
+}
+
+void muster_psnode_answer(muster_psnode *node, const muster_rowmsg *head,
+                          uint32_t key, uint32_t position, const float *row)
+{
+    if (head->origin == node->opts.node) {
+        finish_entry(node, head->request, position, row);
+        return;
+    }
+    muster_rowmsg reply = {.kind = MUSTER_ROWMSG_REPLY,
+                           .op = head->op,
+                           .table = head->table,
+                           .origin = head->origin,
+                           .request = head->request};
+    muster_psdraft_add(node, head->origin, &reply, key, position, row);
+}
+
+static void add_row(float *row, const float *values, uint32_t floats)
+{
+    for (uint32_t i = 0; i < floats; i++) {
+        row[i] += values[i];
+    }
+}
+
+static void apply_op(const muster_pstable *table, muster_rowmsg_op op,
+                     float *row, float *values)
+{
+    switch (op) {
+    case MUSTER_ROWOP_PUSH:
+    case MUSTER_ROWOP_GRADIENT:
+    case MUSTER_ROWOP_SET:
+        muster_pstable_apply(table, (muster_row_op)op, row, values);
+        return;
+    case MUSTER_ROWOP_PUSH_ROW:
+        add_row(row, values, table->floats);
+        return;
+    case MUSTER_ROWOP_NONE:
+    case MUSTER_ROWOP_PULL:
+    case MUSTER_ROWOP_PULL_ROW:
+        return;
+    }
+}
+
+void muster_psnode_apply(muster_psnode *node, const muster_rowmsg *head,
+                         uint32_t key, uint32_t position, float *values,
+                         float *row)
+{
+    const muster_pstable *table = node->opts.tables[head->table];
+    muster_rowmsg back = {.table = head->table, .origin = head->origin};
+    switch (head->kind) {
+    case MUSTER_ROWMSG_OP:
+        apply_op(table, head->op, row, values);
+        muster_psnode_answer(node, head, key, position, row);
+        return;
+    case MUSTER_ROWMSG_SYNC:
+        if (head->op != MUSTER_ROWOP_NONE) {
+            add_row(row, values, table->floats);
+        }
+        back.kind = MUSTER_ROWMSG_SYNCED;
+        break;
+    case MUSTER_ROWMSG_REPLICATE:
+        back.kind = MUSTER_ROWMSG_REPLICA;
+        break;
+    case MUSTER_ROWMSG_REPLY:
+    case MUSTER_ROWMSG_LOCALIZE:
+    case MUSTER_ROWMSG_HAND_OVER:
+    case MUSTER_ROWMSG_TRANSFER:
+    case MUSTER_ROWMSG_REPLICA:
+    case MUSTER_ROWMSG_SYNCED:
+    case MUSTER_ROWMSG_BARRIER:
+    case MUSTER_ROWMSG_RELEASE:
+    case MUSTER_ROWMSG_HELLO:
+    case MUSTER_ROWMSG_LEAVE:
+        MUSTER_ASSERT(!"a message that acts on rows");
+    }
+    muster_psdraft_add(node, head->origin, &back, key, 0, row);
+}
+
+/* Entry i of a message that acts on a row, wherever the row is. */
+static void route(muster_psnode *node, const muster_rowmsg *message, uint32_t i,
+                  float *values)
+{
+    uint32_t key = muster_rowmsg_keys(message)[i];
+    uint32_t position = muster_rowmsg_extra(message)[i];
+    muster_pstable *table = node->opts.tables[message->table];
+    // Only this thread changes states, so a row seen here stays until we go on.
+    uint64_t word =
+        atomic_load_explicit(&table->words[key], memory_order_relaxed);
+    if (muster_word_state_of(word) == MUSTER_ROW_OWNED) {
+        float *row = muster_pstable_begin(table, key);
+        MUSTER_ASSERT(row != NULL);
+        muster_psnode_apply(node, message, key, position, values, row);
+        muster_pstable_end(table, key);
+        return;
+    }
+    uint16_t to = muster_pshome_of(node, key);
+    if (to == node->opts.node) {
+        to = muster_pshome_at(node, message->table, key)->owner;
+    }
+    uint32_t coming = muster_pscoming_find(node, message->table, key);
+    // A home that only waits for a copy knows the owner, and must not keep
+    // messages from it: one may be the order to send that very copy.
+    bool elsewhere =
+        muster_pshome_of(node, key) == node->opts.node && to != node->opts.node;
+    if (coming != MUSTER_PSMAP_NONE && !elsewhere) {
+        muster_pscoming_wait(node, coming, message, position, values);
+        return;
+    }
+    if (to == node->opts.node) {
+        node->counters.violations++;
+        return;
+    }
+    node->counters.forwards++;
+    muster_psdraft_add(node, to, message, key, position, values);
+}
+
+static void on_rows(muster_psnode *node, const muster_rowmsg *message)
+{
+    uint32_t floats = muster_rowmsg_floats(message->kind, message->op,
+                                           &node->shapes[message->table]);
+    float *values = muster_rowmsg_values(message);
+    for (uint32_t i = 0; i < message->count && !node->failed; i++) {
+        route(node, message, i, values + (size_t)i * floats);
+    }
+}
+
+static void on_reply(muster_psnode *node, const muster_rowmsg *message)
+{
+    uint32_t floats = muster_rowmsg_floats(message->kind, message->op,
+                                           &node->shapes[message->table]);
+    const float *values = muster_rowmsg_values(message);
+    for (uint32_t i = 0; i < message->count; i++) {
+        finish_entry(node, message->request, muster_rowmsg_extra(message)[i],
+                     values + (size_t)i * floats);
+    }
+}
+
+static void handle(muster_psnode *node, const muster_rowmsg *message)
+{
+    switch (message->kind) {
+    case MUSTER_ROWMSG_OP:
+    case MUSTER_ROWMSG_SYNC:
+    case MUSTER_ROWMSG_REPLICATE:
+        on_rows(node, message);
+        return;
+    case MUSTER_ROWMSG_REPLY:
+        on_reply(node, message);
+        return;
+    case MUSTER_ROWMSG_LOCALIZE:
+        muster_psnode_on_localize(node, message);
+        return;
+    case MUSTER_ROWMSG_HAND_OVER:
+        muster_psnode_on_hand_over(node, message);
+        return;
+    case MUSTER_ROWMSG_TRANSFER:
+        muster_psnode_on_transfer(node, message);
+        return;
+    case MUSTER_ROWMSG_REPLICA:
+        muster_psnode_on_replica(node, message);
+        return;
+    case MUSTER_ROWMSG_SYNCED:
+        muster_psnode_on_synced(node, message);
+        return;
+    case MUSTER_ROWMSG_BARRIER:
+        muster_psnode_on_barrier(node, message);
+        return;
+    case MUSTER_ROWMSG_RELEASE:
+        muster_psnode_on_release(node, message);
+        return;
+    case MUSTER_ROWMSG_HELLO:
+    case MUSTER_ROWMSG_LEAVE:
+        return;
+    }
+}
+
+/* ---- steps --------------------------------------------------------------- */
+
+static void begin_step(muster_psnode *node, int64_t now_ns,
+                       muster_psnode_out *out)
+{
+    node->now_ns = now_ns;
+    node->out = out;
+}
+
+/* Send what was drafted, and hear what the node told itself. */
+static muster_status end_step(muster_psnode *node)
+{
+    do {
+        muster_psdraft_flush(node);
+        for (size_t i = 0; i < node->inbox.count; i++) {
+            muster_rowmsg message = ((muster_rowmsg *)node->inbox.data)[i];
+            if (!node->failed) {
+                handle(node, &message);
+            }
+            muster_blob_unref(message.payload);
+        }
+        muster_vec_clear(&node->inbox);
+        muster_psnode_barrier_step(node);
+    } while (node->draft_count > 0 && !node->failed);
+    node->out = NULL;
+    return node->failed ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
+}
+
+muster_status muster_psnode_message(muster_psnode *node, int64_t now_ns,
+                                    const muster_rowmsg *message,
+                                    muster_psnode_out *out)
+{
+    begin_step(node, now_ns, out);
+    if (message->from >= node->opts.nodes ||
+        message->origin >= node->opts.nodes ||
+        message->from == node->opts.node ||
+        !muster_rowmsg_check(message, node->shapes, node->opts.table_count)) {
+        node->counters.violations++;
+    } else if (muster_pslink_accept(node, message)) {
+        handle(node, message);
+    }
+    return end_step(node);
+}
+
+static uint64_t open_request(muster_psnode *node, muster_psreq *request)
+{
+    muster_pstally *all = node->requests.data;
+    uint32_t index = 0;
+    // Few are open at a time: one or some per worker.
+    while (index < node->requests.count && all[index].request != NULL) {
+        index++;
+    }
+    if (index == node->requests.count &&
+        muster_vec_push(&node->requests) == NULL) {
+        node->failed = true;
+        return 0;
+    }
+    all = node->requests.data;
+    all[index].request = request;
+    node->requests_open++;
+    return (uint64_t)all[index].generation << 32 | index;
+}
+
+muster_status muster_psnode_request(muster_psnode *node, int64_t now_ns,
+                                    muster_psreq *request,
+                                    muster_psnode_out *out)
+{
+    begin_step(node, now_ns, out);
+    request->left = request->count;
+    muster_rowmsg head = {.kind = MUSTER_ROWMSG_OP,
+                          .op = request->op,
+                          .table = (uint16_t)request->table,
+                          .from = node->opts.node,
+                          .origin = node->opts.node,
+                          .request = open_request(node, request)};
+    muster_pstable *table = node->opts.tables[request->table];
+    uint32_t in = muster_rowmsg_floats(MUSTER_ROWMSG_OP, request->op,
+                                       &node->shapes[request->table]);
+    for (uint32_t i = 0; i < request->count && !node->failed; i++) {
+        uint32_t position = request->positions[i];
+        uint32_t key = request->keys[position];
+        float *values = request->values + (size_t)position * in;
+        // It may have come since the worker looked; a copy serves as well.
+        float *row = muster_pstable_begin(table, key);
+        if (row != NULL) {
+            muster_psnode_apply(node, &head, key, position, values, row);
+            muster_pstable_end(table, key);
+            continue;
+        }
+        uint32_t coming = muster_pscoming_find(node, request->table, key);
+        if (coming != MUSTER_PSMAP_NONE) {
+            muster_pscoming_wait(node, coming, &head, position, values);
+            continue;
+        }
+        uint16_t to = muster_pshome_of(node, key);
+        if (to == node->opts.node) {
+            to = muster_pshome_at(node, request->table, key)->owner;
+        }
+        node->counters.remote_ops++;
+        muster_psdraft_add(node, to, &head, key, position, values);
+    }
+    return end_step(node);
+}
+
+muster_status muster_psnode_localize(muster_psnode *node, int64_t now_ns,
+                                     uint32_t table, const uint32_t *keys,
+                                     uint32_t count, muster_psnode_out *out)
+{
+    begin_step(node, now_ns, out);
+    const muster_pstable *rows = node->opts.tables[table];
+    for (uint32_t i = 0; i < count && !node->failed; i++) {
+        uint64_t word =
+            atomic_load_explicit(&rows->words[keys[i]], memory_order_relaxed);
+        if (muster_word_state_of(word) == MUSTER_ROW_ABSENT &&
+            node->opts.manage != MUSTER_PSMANAGE_CLASSIC) {
+            muster_pscoming_ask(node, table, keys[i]);
+        }
+    }
+    return end_step(node);
+}
+
+muster_status muster_psnode_tick(muster_psnode *node, int64_t now_ns,
+                                 muster_psnode_out *out)
+{
+    begin_step(node, now_ns, out);
+    if (now_ns >= node->due_ns) {
+        muster_pscopy_sync(node, true);
+        node->due_ns =
+            node->copies.count > 0 ? now_ns + node->opts.sync_ns : INT64_MAX;
+    }
+    return end_step(node);
+}
+
+int64_t muster_psnode_due_ns(const muster_psnode *node)
+{
+    return node->due_ns;
+}
+
+muster_psnode_counters muster_psnode_count(const muster_psnode *node)
+{
+    muster_psnode_counters counters = node->counters;
+    counters.copies = (uint32_t)node->copies.count;
+    return counters;
+}
+
+uint16_t muster_psnode_owner(const muster_psnode *node, uint32_t table,
+                             uint32_t key)
+{
+    return node->homes[table][key / node->opts.nodes].owner;
+}
+
+bool muster_psnode_idle(const muster_psnode *node)
+{
+    const muster_pscopy *copies = node->copies.data;
+    if (node->coming_at.count > 0 || node->requests_open > 0 ||
+        node->asked > 0 || node->barrier_state != BARRIER_NONE) {
+        return false;
+    }
+    for (size_t i = 0; i < node->copies.count; i++) {
+        const muster_pstable *table = node->opts.tables[copies[i].place >> 32];
+        uint64_t word = atomic_load_explicit(
+            &table->words[(uint32_t)copies[i].place], memory_order_relaxed);
+        if (word & MUSTER_WORD_DIRTY) {
+            return false;
+        }
+    }
+    return true;
+}

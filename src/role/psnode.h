@@ -1,0 +1,146 @@
+/*
+ * role/psnode.h -- a node of the parameter server as a step function: who owns
+ * a row, how it moves, who has copies.
+ *
+ * Every key has a home, node key % nodes, that knows its owner. A node that
+ * wants a row tells the home (LOCALIZE); the home names it owner at once and
+ * tells the old owner to hand over (HAND_OVER), which sends the row (TRANSFER).
+ * Operations that meet a row on its way wait in order and are done when it
+ * arrives; those that reach a node which no longer owns the row go on to the
+ * home, and from there to the owner; the answer goes straight to who asked.
+ *
+ * Where several nodes want a row at the same time, the home lets the owner keep
+ * it and give the asker a copy (REPLICATE, REPLICA). A copy is used in place
+ * like a row of one's own; every `sync_ns` its holder sends what it has gained
+ * to the owner (SYNC) and gets the owner's row back (SYNCED), on which what was
+ * gained meanwhile is put again. A slow node delays only its own copies.
+ *
+ *   Promise      Messages may be reordered and duplicated. Every operation is
+ *                applied exactly once, and each request ends exactly once. At
+ *                rest a row has exactly one owner, and its value is the sum of
+ *                all operations.
+ *   Ownership    A request belongs to the caller, who keeps it and its buffers
+ *                until it is in `done`. Messages lend their payload. Sends carry
+ *                a reference that the host takes over.
+ *   Threads      One (the node's network thread); it meets the workers in the
+ *                words of the tables alone.
+ *   Not here     Sockets, clocks, threads.
+ *
+ * Proof obligations and their tests: docs/design/ps.md.
+ */
+#ifndef MUSTER_ROLE_PSNODE_H
+#define MUSTER_ROLE_PSNODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "muster/status.h"
+#include "ps/store.h"
+#include "wire/rowmsg.h"
+
+typedef enum muster_psmanage {
+    MUSTER_PSMANAGE_AUTO = 0,      // move; copy where several want a row
+    MUSTER_PSMANAGE_RELOCATE = 1,  // always move
+    MUSTER_PSMANAGE_REPLICATE = 2, // always copy
+    MUSTER_PSMANAGE_CLASSIC = 3,   // neither: rows stay at home
+} muster_psmanage;
+
+/* Some rows of a worker's operation that were not here. */
+typedef struct muster_psreq {
+    muster_rowmsg_op op;
+    uint32_t table;
+    const uint32_t *keys;      // of the whole operation
+    float *values;             // and its values
+    const uint32_t *positions; // `count` indices into keys
+    uint32_t count;
+    uint32_t left; // the node's
+    void *context; // the caller's
+} muster_psreq;
+
+typedef struct muster_psnode_send {
+    uint16_t to;
+    muster_rowmsg message; // with a reference to its payload
+} muster_psnode_send;
+
+/* What a step asks the host to do; emptied by the host. */
+typedef struct muster_psnode_out {
+    muster_vec sends;  // muster_psnode_send
+    muster_vec done;   // muster_psreq *
+    uint64_t released; // barriers passed so far
+} muster_psnode_out;
+
+muster_psnode_out muster_psnode_out_make(void);
+void muster_psnode_out_fini(muster_psnode_out *out);
+
+typedef struct muster_psnode_opts {
+    uint16_t node;
+    uint16_t nodes; // 1..MUSTER_ROWMSG_NODES
+    uint32_t incarnation;
+    muster_pstable *const *tables;
+    uint32_t table_count;
+    muster_psmanage manage;
+    int64_t sync_ns;    // how often copies are synchronised
+    int64_t contest_ns; // AUTO: two nodes that ask within this share the row
+    muster_blob *(*make)(void *context, size_t bytes); // payloads
+    void *make_context;
+} muster_psnode_opts;
+
+typedef struct muster_psnode_counters {
+    uint64_t remote_ops;  // entries sent away
+    uint64_t relocations; // rows that arrived
+    uint64_t replicas;    // copies that arrived
+    uint64_t syncs;       // copies synchronised
+    uint64_t forwards;    // entries passed on for others
+    uint64_t duplicates;  // messages dropped
+    uint64_t violations;  // messages that no correct node sends; dropped
+    uint32_t copies;      // held now
+} muster_psnode_counters;
+
+typedef struct muster_psnode muster_psnode;
+
+/* Tables are lent until free. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status
+muster_psnode_create(const muster_psnode_opts *opts, muster_psnode **node_out);
+void muster_psnode_free(muster_psnode *node);
+
+/*
+ * The steps. Each may add sends and finished requests to `out`. All return
+ * MUSTER_ERR_NO_MEMORY when the node cannot go on: part of the step may have
+ * been done, and the host must end the node.
+ */
+MUSTER_CHECKED muster_status muster_psnode_message(muster_psnode *node,
+                                                   int64_t now_ns,
+                                                   const muster_rowmsg *message,
+                                                   muster_psnode_out *out);
+MUSTER_CHECKED muster_status muster_psnode_request(muster_psnode *node,
+                                                   int64_t now_ns,
+                                                   muster_psreq *request,
+                                                   muster_psnode_out *out);
+/* Bring rows here; those that are here or on their way are left alone. */
+MUSTER_CHECKED muster_status muster_psnode_localize(
+    muster_psnode *node, int64_t now_ns, uint32_t table, const uint32_t *keys,
+    uint32_t count, muster_psnode_out *out);
+/* Time has passed: synchronise copies when due. */
+MUSTER_CHECKED muster_status muster_psnode_tick(muster_psnode *node,
+                                                int64_t now_ns,
+                                                muster_psnode_out *out);
+/* When the next tick is due. */
+int64_t muster_psnode_due_ns(const muster_psnode *node);
+
+/* All workers of this node wait at a barrier. Copies are synchronised before
+ * it and refreshed after it; out->released counts up when it is passed. */
+MUSTER_CHECKED muster_status muster_psnode_barrier(muster_psnode *node,
+                                                   int64_t now_ns,
+                                                   muster_psnode_out *out);
+
+muster_psnode_counters muster_psnode_count(const muster_psnode *node);
+
+/* At rest: nothing waits, no copy has unsent or unanswered changes. */
+bool muster_psnode_idle(const muster_psnode *node);
+
+/* For tests: who the home (this node) takes for the owner. */
+uint16_t muster_psnode_owner(const muster_psnode *node, uint32_t table,
+                             uint32_t key);
+
+#endif // MUSTER_ROLE_PSNODE_H

@@ -1,0 +1,91 @@
+/*
+ * psnode_barrier.c -- all workers of all nodes meet, and see each other's work.
+ *
+ * A node goes through: FLUSHING (its copies send what they gained), WAITING
+ * (BARRIER sent to the lead, node 0), REFRESHING (released: its copies fetch
+ * the owners' rows), and is then through. Since every node has flushed before
+ * it says BARRIER, a refresh after RELEASE sees everything from before.
+ */
+#include "role/psnode_inside.h"
+
+enum {
+    BARRIER_NONE = 0,
+    BARRIER_FLUSHING = 1,
+    BARRIER_WAITING = 2,
+    BARRIER_REFRESHING = 3,
+};
+
+/* Nothing of this node is under way to an owner. */
+static bool settled(const muster_psnode *node)
+{
+    return node->asked == 0 && node->requests_open == 0;
+}
+
+static bool dirty(const muster_psnode *node)
+{
+    const muster_pscopy *copies = node->copies.data;
+    for (size_t i = 0; i < node->copies.count; i++) {
+        const muster_pstable *table = node->opts.tables[copies[i].place >> 32];
+        uint64_t word = atomic_load_explicit(
+            &table->words[(uint32_t)copies[i].place], memory_order_relaxed);
+        if (word & MUSTER_WORD_DIRTY) {
+            return true;
+        }
+    }
+    return false;
+}
+
+muster_status muster_psnode_barrier(muster_psnode *node, int64_t now_ns,
+                                    muster_psnode_out *out)
+{
+    node->barriers++;
+    node->barrier_state = BARRIER_FLUSHING;
+    node->due_ns = now_ns; // the step below does the work
+    return muster_psnode_tick(node, now_ns, out);
+}
+
+void muster_psnode_barrier_step(muster_psnode *node)
+{
+    if (node->barrier_state == BARRIER_FLUSHING && settled(node)) {
+        if (dirty(node)) {
+            muster_pscopy_sync(node, false);
+            return;
+        }
+        muster_rowmsg here = {.kind = MUSTER_ROWMSG_BARRIER,
+                              .origin = node->opts.node,
+                              .request = node->barriers};
+        node->barrier_state = BARRIER_WAITING;
+        muster_psdraft_plain(node, 0, &here);
+    } else if (node->barrier_state == BARRIER_REFRESHING && settled(node)) {
+        node->barrier_state = BARRIER_NONE;
+        node->out->released++;
+    }
+}
+
+void muster_psnode_on_barrier(muster_psnode *node, const muster_rowmsg *message)
+{
+    node->arrived[message->origin]++;
+    for (uint16_t i = 0; i < node->opts.nodes; i++) {
+        if (node->arrived[i] == 0) {
+            return;
+        }
+    }
+    muster_rowmsg release = {.kind = MUSTER_ROWMSG_RELEASE,
+                             .origin = node->opts.node,
+                             .request = message->request};
+    for (uint16_t i = 0; i < node->opts.nodes; i++) {
+        node->arrived[i]--;
+        muster_psdraft_plain(node, i, &release);
+    }
+}
+
+void muster_psnode_on_release(muster_psnode *node, const muster_rowmsg *message)
+{
+    if (node->barrier_state != BARRIER_WAITING ||
+        message->request != node->barriers) {
+        node->counters.violations++;
+        return;
+    }
+    node->barrier_state = BARRIER_REFRESHING;
+    muster_pscopy_sync(node, true);
+}

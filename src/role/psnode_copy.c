@@ -1,0 +1,176 @@
+/*
+ * psnode_copy.c -- copies of rows that others own.
+ *
+ * A copy has two slots: the row that workers use, and `base`, the owner's row
+ * as last heard plus what was sent since. What a copy has gained is row - base;
+ * sending it makes base = row. When the owner's row comes back, it contains
+ * everything sent; what was gained meanwhile is put on top. So the sum over all
+ * copies and the owner of what each gained is never counted twice or lost.
+ */
+#include <string.h>
+
+#include "base/assert.h"
+#include "role/psnode_inside.h"
+
+#define IDLE_MAX 64u // synchronisations without a change, then it is dropped
+
+static void difference(const float *row, const float *base, uint32_t floats,
+                       float *out)
+{
+    for (uint32_t i = 0; i < floats; i++) {
+        out[i] = row[i] - base[i];
+    }
+}
+
+void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
+{
+    muster_pstable *rows = node->opts.tables[message->table];
+    const float *values = muster_rowmsg_values(message);
+    size_t bytes = rows->floats * sizeof(float);
+    for (uint32_t i = 0; i < message->count && !node->failed; i++) {
+        uint32_t key = muster_rowmsg_keys(message)[i];
+        uint64_t place = muster_psplace(message->table, key);
+        if (muster_psmap_find(&node->coming_at, place) == MUSTER_PSMAP_NONE) {
+            node->counters.violations++;
+            continue;
+        }
+        uint32_t slot = muster_slab_take(&rows->slab);
+        muster_pscopy copy = {.place = place,
+                              .base = muster_slab_take(&rows->slab)};
+        MUSTER_ASSERT(slot != MUSTER_SLAB_NONE &&
+                      copy.base != MUSTER_SLAB_NONE);
+        float *row = muster_slab_row(&rows->slab, slot);
+        float *base = muster_slab_row(&rows->slab, copy.base);
+        memcpy(row, values + (size_t)i * rows->floats, bytes);
+        memcpy(base, row, bytes);
+        if (!muster_psmap_add(&node->copy_at, place,
+                              (uint32_t)node->copies.count) ||
+            !muster_vec_append(&node->copies, &copy, 1)) {
+            node->failed = true;
+            return;
+        }
+        muster_pscoming ended =
+            muster_pscoming_end(node, message->table, key, row);
+        MUSTER_ASSERT(ended.next_owner == MUSTER_PSNODE_NOBODY);
+        uint64_t dirty = memcmp(row, base, bytes) != 0 ? MUSTER_WORD_DIRTY : 0;
+        muster_latch_publish(&rows->words[key],
+                             muster_word_make(MUSTER_ROW_REPLICA, slot, 0) |
+                                 dirty);
+        node->counters.replicas++;
+    }
+    int64_t due = node->now_ns + node->opts.sync_ns;
+    node->due_ns = due < node->due_ns ? due : node->due_ns;
+}
+
+/* Send what a copy has gained. True: a SYNC is under way for it. */
+static bool sync_one(muster_psnode *node, muster_pscopy *copy, bool all)
+{
+    uint32_t table = (uint32_t)(copy->place >> 32);
+    uint32_t key = (uint32_t)copy->place;
+    muster_pstable *rows = node->opts.tables[table];
+    muster_word *word = &rows->words[key];
+    uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+    bool dirty = (seen & MUSTER_WORD_DIRTY) != 0;
+    if (!dirty && !all) {
+        return false;
+    }
+    muster_rowmsg sync = {.kind = MUSTER_ROWMSG_SYNC,
+                          .op =
+                              dirty ? MUSTER_ROWOP_PUSH_ROW : MUSTER_ROWOP_NONE,
+                          .table = (uint16_t)table,
+                          .origin = node->opts.node};
+    uint16_t to = muster_pshome_of(node, key);
+    if (to == node->opts.node) {
+        to = muster_pshome_at(node, table, key)->owner;
+    }
+    copy->idle = dirty ? 0 : copy->idle + 1;
+    node->counters.syncs++;
+    if (!dirty) {
+        muster_psdraft_add(node, to, &sync, key, 0, NULL);
+        return true;
+    }
+    bool held = muster_latch(word, &seen);
+    MUSTER_ASSERT(held);
+    float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
+    float *base = muster_slab_row(&rows->slab, copy->base);
+    // base becomes the difference for a moment, which saves a buffer.
+    difference(row, base, rows->floats, base);
+    muster_psdraft_add(node, to, &sync, key, 0, base);
+    memcpy(base, row, rows->floats * sizeof(float));
+    muster_latch_publish(
+        word, muster_word_make(MUSTER_ROW_REPLICA, muster_word_slot(seen), 0));
+    return true;
+}
+
+/* Forget a copy that nobody has changed for long, if nobody does just now. */
+static bool drop_one(muster_psnode *node, uint32_t index)
+{
+    muster_pscopy *copies = node->copies.data;
+    muster_pscopy *copy = &copies[index];
+    uint32_t key = (uint32_t)copy->place;
+    muster_pstable *rows = node->opts.tables[copy->place >> 32];
+    uint64_t seen;
+    bool held = muster_latch(&rows->words[key], &seen);
+    MUSTER_ASSERT(held);
+    if (seen & MUSTER_WORD_DIRTY) {
+        muster_latch_release(&rows->words[key], false);
+        return false;
+    }
+    muster_latch_publish(&rows->words[key],
+                         muster_word_make(MUSTER_ROW_ABSENT, 0, 0));
+    muster_slab_give(&rows->slab, muster_word_slot(seen));
+    muster_slab_give(&rows->slab, copy->base);
+    muster_psmap_remove(&node->copy_at, copy->place);
+    muster_pscopy last = copies[--node->copies.count];
+    if (index < node->copies.count) {
+        *copy = last;
+        muster_psmap_remove(&node->copy_at, last.place);
+        // Room was just made, so this cannot fail.
+        node->failed |= !muster_psmap_add(&node->copy_at, last.place, index);
+    }
+    return true;
+}
+
+void muster_pscopy_sync(muster_psnode *node, bool all)
+{
+    for (uint32_t i = 0; i < node->copies.count && !node->failed;) {
+        muster_pscopy *copy = (muster_pscopy *)node->copies.data + i;
+        if (!copy->asked && copy->idle > IDLE_MAX && drop_one(node, i)) {
+            continue;
+        }
+        if (!copy->asked && sync_one(node, copy, all)) {
+            copy->asked = true;
+            node->asked++;
+        }
+        i++;
+    }
+}
+
+void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)
+{
+    muster_pstable *rows = node->opts.tables[message->table];
+    const float *values = muster_rowmsg_values(message);
+    for (uint32_t i = 0; i < message->count && !node->failed; i++) {
+        uint32_t key = muster_rowmsg_keys(message)[i];
+        uint32_t index = muster_psmap_find(&node->copy_at,
+                                           muster_psplace(message->table, key));
+        muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;
+        if (index == MUSTER_PSMAP_NONE || !copy->asked) {
+            node->counters.violations++;
+            continue;
+        }
+        copy->asked = false;
+        node->asked--;
+        uint64_t seen;
+        bool held = muster_latch(&rows->words[key], &seen);
+        MUSTER_ASSERT(held);
+        float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
+        float *base = muster_slab_row(&rows->slab, copy->base);
+        const float *owner = values + (size_t)i * rows->floats;
+        for (uint32_t j = 0; j < rows->floats; j++) {
+            row[j] = owner[j] + (row[j] - base[j]);
+            base[j] = owner[j];
+        }
+        muster_latch_release(&rows->words[key], false);
+    }
+}

@@ -1,0 +1,158 @@
+/*
+ * psnode_draft.c -- gathers entries into messages, and tells new messages from
+ * duplicates.
+ */
+#include <string.h>
+
+#include "role/psnode_inside.h"
+
+#define DRAFT_ENTRIES 4096u
+
+static bool same_head(const muster_psdraft *draft, uint16_t to,
+                      const muster_rowmsg *head)
+{
+    return draft->to == to && draft->head.kind == head->kind &&
+           draft->head.op == head->op && draft->head.table == head->table &&
+           draft->head.origin == head->origin &&
+           draft->head.request == head->request;
+}
+
+static muster_psdraft *new_draft(muster_psnode *node, uint16_t to,
+                                 const muster_rowmsg *head)
+{
+    if (node->draft_count == node->drafts.count) {
+        muster_psdraft *fresh = muster_vec_push(&node->drafts);
+        if (fresh == NULL) {
+            node->failed = true;
+            return NULL;
+        }
+        fresh->keys = muster_vec_make(sizeof(uint32_t));
+        fresh->extra = muster_vec_make(sizeof(uint32_t));
+        fresh->values = muster_vec_make(sizeof(float));
+    }
+    muster_psdraft *drafts = node->drafts.data;
+    muster_psdraft *draft = &drafts[node->draft_count++];
+    draft->to = to;
+    draft->head = *head;
+    draft->head.from = node->opts.node;
+    draft->head.incarnation = node->opts.incarnation;
+    draft->head.payload = NULL;
+    muster_vec_clear(&draft->keys);
+    muster_vec_clear(&draft->extra);
+    muster_vec_clear(&draft->values);
+    return draft;
+}
+
+static muster_psdraft *find_draft(muster_psnode *node, uint16_t to,
+                                  const muster_rowmsg *head)
+{
+    muster_psdraft *drafts = node->drafts.data;
+    for (uint32_t i = node->draft_count; i > 0; i--) {
+        if (drafts[i - 1].keys.count < DRAFT_ENTRIES &&
+            same_head(&drafts[i - 1], to, head)) {
+            return &drafts[i - 1];
+        }
+    }
+    return new_draft(node, to, head);
+}
+
+void muster_psdraft_add(muster_psnode *node, uint16_t to,
+                        const muster_rowmsg *head, uint32_t key, uint32_t extra,
+                        const float *values)
+{
+    muster_psdraft *draft = find_draft(node, to, head);
+    uint32_t floats =
+        muster_rowmsg_floats(head->kind, head->op, &node->shapes[head->table]);
+    if (draft == NULL || !muster_vec_append(&draft->keys, &key, 1) ||
+        !muster_vec_append(&draft->extra, &extra, 1) ||
+        (floats > 0 && !muster_vec_append(&draft->values, values, floats))) {
+        node->failed = true;
+    }
+}
+
+void muster_psdraft_plain(muster_psnode *node, uint16_t to,
+                          const muster_rowmsg *head)
+{
+    (void)new_draft(node, to, head);
+}
+
+static muster_blob *payload_of(muster_psnode *node, const muster_psdraft *draft)
+{
+    size_t keys = draft->keys.count * sizeof(uint32_t);
+    size_t values = draft->values.count * sizeof(float);
+    muster_blob *blob =
+        node->opts.make(node->opts.make_context, 2 * keys + values);
+    if (blob == NULL) {
+        node->failed = true;
+        return NULL;
+    }
+    char *bytes = blob->data;
+    memcpy(bytes, draft->keys.data, keys);
+    memcpy(bytes + keys, draft->extra.data, keys);
+    if (values > 0) {
+        memcpy(bytes + 2 * keys, draft->values.data, values);
+    }
+    return blob;
+}
+
+static void send_draft(muster_psnode *node, const muster_psdraft *draft)
+{
+    muster_psnode_send send = {.to = draft->to, .message = draft->head};
+    send.message.count = (uint32_t)draft->keys.count;
+    if (send.message.count > 0) {
+        send.message.payload = payload_of(node, draft);
+        if (send.message.payload == NULL) {
+            return;
+        }
+    }
+    bool kept;
+    if (draft->to == node->opts.node) {
+        kept = muster_vec_append(&node->inbox, &send.message, 1);
+    } else {
+        send.message.link = node->links[draft->to].sent++;
+        kept = muster_vec_append(&node->out->sends, &send, 1);
+    }
+    if (!kept) {
+        muster_blob_unref(send.message.payload);
+        node->failed = true;
+    }
+}
+
+void muster_psdraft_flush(muster_psnode *node)
+{
+    const muster_psdraft *drafts = node->drafts.data;
+    for (uint32_t i = 0; i < node->draft_count; i++) {
+        send_draft(node, &drafts[i]);
+    }
+    node->draft_count = 0;
+}
+
+bool muster_pslink_accept(muster_psnode *node, const muster_rowmsg *message)
+{
+    muster_pslink *link = &node->links[message->from];
+    uint64_t number = message->link;
+    if (number < link->next) {
+        node->counters.duplicates++;
+        return false;
+    }
+    if (number - link->next >= MUSTER_PSNODE_WINDOW) {
+        node->counters.violations++;
+        return false;
+    }
+    uint64_t bit = 1ull << (number % 64);
+    uint64_t *word = &link->seen[number % MUSTER_PSNODE_WINDOW / 64];
+    if (*word & bit) {
+        node->counters.duplicates++;
+        return false;
+    }
+    *word |= bit;
+    for (;;) {
+        bit = 1ull << (link->next % 64);
+        word = &link->seen[link->next % MUSTER_PSNODE_WINDOW / 64];
+        if ((*word & bit) == 0) {
+            return true;
+        }
+        *word &= ~bit;
+        link->next++;
+    }
+}

@@ -1,0 +1,172 @@
+/*
+ * ps_save.c -- trained tables as files that other tools read: safetensors, npy
+ * and, for word vectors, the two formats of word2vec.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "record/atomic.h"
+#include "record/safetensors.h"
+#include "runtime/ps_train.h"
+
+#define HEAD_MAX 256u
+
+typedef struct saving {
+    const muster_task_ops *ops;
+    const void *task;
+    muster_run_folder *folder;
+    muster_error *error;
+    muster_task_output outputs[MUSTER_TASK_OUTPUTS_MAX];
+    float *values[MUSTER_TASK_OUTPUTS_MAX];
+    uint32_t count;
+} saving;
+
+static muster_status pull_all(saving *s, muster_ps_worker *worker)
+{
+    s->count = s->ops->outputs(s->task, s->outputs);
+    for (uint32_t i = 0; i < s->count; i++) {
+        const muster_task_output *out = &s->outputs[i];
+        s->values[i] = muster_mem_raw_aligned((size_t)out->rows * out->width,
+                                              sizeof(float));
+        if (s->values[i] == NULL) {
+            return muster_error_set(s->error, MUSTER_ERR_NO_MEMORY,
+                                    "no memory for the tables' copy");
+        }
+        for (uint32_t row = 0; row < out->rows; row++) {
+            uint32_t key = out->first + row;
+            muster_status status =
+                muster_ps_pull(worker, out->table, &key, 1,
+                               s->values[i] + (size_t)row * out->width);
+            if (status != MUSTER_OK) {
+                return muster_error_set(s->error, status,
+                                        "row %u of table %u: %s", key,
+                                        out->table, muster_status_text(status));
+            }
+        }
+    }
+    return MUSTER_OK;
+}
+
+static muster_status save_safetensors(saving *s)
+{
+    muster_tensor tensors[MUSTER_TASK_OUTPUTS_MAX];
+    muster_note note = {"model", s->ops->name};
+    for (uint32_t i = 0; i < s->count; i++) {
+        const muster_task_output *out = &s->outputs[i];
+        tensors[i] = (muster_tensor){.name = out->name,
+                                     .dtype = MUSTER_DTYPE_F32,
+                                     .rank = 2,
+                                     .shape = {out->rows, out->width},
+                                     .data = s->values[i],
+                                     .bytes = (size_t)out->rows * out->width *
+                                              sizeof(float)};
+    }
+    return muster_safetensors_save(
+        muster_run_folder_path(s->folder, MUSTER_RUN_MODEL), tensors, s->count,
+        &note, 1, s->error);
+}
+
+/* Version 1.0 of the npy format: a padded line of Python, then the floats. */
+static muster_status save_npy(saving *s, uint32_t index)
+{
+    const muster_task_output *out = &s->outputs[index];
+    char head[HEAD_MAX];
+    char name[64];
+    memset(head, ' ', sizeof(head));
+    int length = snprintf(head + 10, sizeof(head) - 10,
+                          "{'descr': '<f4', 'fortran_order': False, 'shape': "
+                          "(%u, %u), }",
+                          out->rows, out->width);
+    size_t total = (10 + (size_t)length + 1 + 63) / 64 * 64;
+    memcpy(head, "\x93NUMPY\x01\x00", 8);
+    head[8] = (char)((total - 10) & 0xff);
+    head[9] = (char)((total - 10) >> 8);
+    head[10 + length] = ' ';
+    head[total - 1] = '\n';
+    (void)snprintf(name, sizeof(name), "%s.npy", out->name);
+    muster_atomic file;
+    muster_status status = muster_atomic_begin(
+        &file, muster_run_folder_path(s->folder, name), s->error);
+    if (status == MUSTER_OK) {
+        status = muster_atomic_write(&file, head, total, s->error);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_atomic_write(
+            &file, s->values[index],
+            (size_t)out->rows * out->width * sizeof(float), s->error);
+    }
+    return status == MUSTER_OK ? muster_atomic_commit(&file, s->error) : status;
+}
+
+/* A row of word2vec: the word, then its floats as text or bytes. */
+static muster_status write_vector(saving *s, muster_atomic *file, uint32_t row,
+                                  bool binary)
+{
+    uint32_t width = s->outputs[0].width;
+    const char *word = s->ops->label(s->task, row);
+    const float *values = s->values[0] + (size_t)row * width;
+    muster_status status =
+        muster_atomic_write(file, word, strlen(word), s->error);
+    if (status == MUSTER_OK && binary) {
+        status = muster_atomic_write(file, " ", 1, s->error);
+        if (status == MUSTER_OK) {
+            status = muster_atomic_write(file, values, width * sizeof(float),
+                                         s->error);
+        }
+    }
+    for (uint32_t i = 0; i < width && status == MUSTER_OK && !binary; i++) {
+        char number[32];
+        int length =
+            snprintf(number, sizeof(number), " %.6g", (double)values[i]);
+        status = muster_atomic_write(file, number, (size_t)length, s->error);
+    }
+    return status == MUSTER_OK ? muster_atomic_write(file, "\n", 1, s->error)
+                               : status;
+}
+
+static muster_status save_vectors(saving *s, const char *name, bool binary)
+{
+    char head[64];
+    muster_atomic file;
+    muster_status status = muster_atomic_begin(
+        &file, muster_run_folder_path(s->folder, name), s->error);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    int length = snprintf(head, sizeof(head), "%u %u\n", s->outputs[0].rows,
+                          s->outputs[0].width);
+    status = muster_atomic_write(&file, head, (size_t)length, s->error);
+    for (uint32_t row = 0; row < s->outputs[0].rows && status == MUSTER_OK;
+         row++) {
+        status = write_vector(s, &file, row, binary);
+    }
+    return status == MUSTER_OK ? muster_atomic_commit(&file, s->error) : status;
+}
+
+muster_status muster_task_save(const muster_task_ops *ops, const void *task,
+                               muster_ps_worker *worker,
+                               muster_run_folder *folder,
+                               muster_error *error_out)
+{
+    saving s = {.ops = ops, .task = task, .folder = folder, .error = error_out};
+    muster_status status = pull_all(&s, worker);
+    if (status == MUSTER_OK) {
+        status = save_safetensors(&s);
+    }
+    for (uint32_t i = 0; i < s.count && status == MUSTER_OK; i++) {
+        status = save_npy(&s, i);
+    }
+    // Rows with names: entities and words.
+    if (status == MUSTER_OK && ops->label(task, 0) != NULL) {
+        status = save_vectors(&s, "vectors.txt", false);
+        if (status == MUSTER_OK) {
+            status = save_vectors(&s, "vectors.bin", true);
+        }
+    }
+    for (uint32_t i = 0; i < s.count; i++) {
+        muster_mem_free(s.values[i]);
+    }
+    return status;
+}

@@ -1,0 +1,115 @@
+/*
+ * task/kge.h -- knowledge graph embeddings: what training and evaluation share.
+ *
+ * A question (anchor, relation, ?) is turned into one query vector; a candidate
+ * entity is scored against it:
+ *
+ *   complex    query = anchor * relation (complex), score = query . candidate
+ *   distmult   the same with real products
+ *   transe     query = anchor + relation, score = margin - |query - candidate|
+ *
+ * The question (?, relation, anchor) for heads uses the conjugate relation
+ * (complex), the same one (distmult), or anchor - relation (transe). With
+ * reciprocal relations it is instead asked as (anchor, relation', ?) with a row
+ * of its own.
+ */
+#ifndef MUSTER_TASK_KGE_H
+#define MUSTER_TASK_KGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/triples.h"
+#include "task/task.h"
+
+enum { MUSTER_KGE_ENTITIES = 0, MUSTER_KGE_RELATIONS = 1 }; // tables
+
+typedef enum muster_kge_model {
+    MUSTER_KGE_COMPLEX = 0,
+    MUSTER_KGE_DISTMULT = 1,
+    MUSTER_KGE_TRANSE = 2,
+} muster_kge_model;
+
+typedef enum muster_kge_loss {
+    MUSTER_KGE_SOFTMAX = 0,     // over the sampled candidates
+    MUSTER_KGE_LOGISTIC = 1,    // each candidate by itself
+    MUSTER_KGE_ADVERSARIAL = 2, // logistic, negatives weighted by their score
+} muster_kge_loss;
+
+typedef struct muster_kge_options {
+    uint32_t dim; // floats of a row
+    uint32_t negatives;
+    uint32_t loss;
+    uint32_t reciprocal;
+    uint32_t scheme; // muster_ps_scheme - 1
+    uint32_t reuse;
+    uint32_t valid; // triples evaluated between epochs
+    double n3;
+    double temperature; // of the adversarial weights
+    double margin;      // transe
+    double scale;       // of initial rows
+    double decay;       // of the rate, per epoch
+} muster_kge_options;
+
+/* Known answers: for (anchor, relation) the entities that must not count as
+ * wrong. Sorted by (question, answer). */
+typedef struct muster_kge_known {
+    uint64_t question; // anchor * relations + relation
+    uint32_t answer;
+} muster_kge_known;
+
+typedef struct muster_kge {
+    muster_kge_model model;
+    muster_kge_options options;
+    muster_triples triples;
+    muster_kge_known *known[2]; // [0]: tails of (head, relation); [1]: heads
+    uint64_t known_count;
+    uint32_t distribution;
+    uint32_t parts;
+    double rate;
+    uint64_t seed;
+} muster_kge;
+
+/* One question. */
+typedef struct muster_kge_question {
+    uint32_t anchor;
+    uint32_t relation; // row of the relation table
+    bool backwards;    // (?, relation, anchor), without reciprocal relations
+} muster_kge_question;
+
+/* The questions of a triple: side 0 asks for the tail, side 1 for the head. */
+muster_kge_question muster_kge_ask(const muster_kge *k, muster_triple triple,
+                                   int side);
+
+/* query = f(anchor, relation); and the gradients of the two from that of the
+ * query (overwritten). All of `dim` floats. */
+void muster_kge_query(muster_kge_model model, bool backwards,
+                      const float *anchor, const float *relation, uint32_t dim,
+                      float *query);
+void muster_kge_query_back(muster_kge_model model, bool backwards,
+                           const float *const *anchor_relation,
+                           const float *query_gradient, uint32_t dim,
+                           float *const *gradients);
+
+/* Build the index of known answers. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status muster_kge_index(muster_kge *k);
+
+/* Filtered ranks of a share of the valid or test set; see kge_eval.c. */
+enum {
+    MUSTER_KGE_SUM_LOSS = 0,
+    MUSTER_KGE_SUM_QUESTIONS = 1,
+    MUSTER_KGE_SUM_RECIPROCAL = 2, // of ranks
+    MUSTER_KGE_SUM_HITS_1 = 3,
+    MUSTER_KGE_SUM_HITS_3 = 4,
+    MUSTER_KGE_SUM_HITS_10 = 5,
+    MUSTER_KGE_SUM_RANKED = 6,
+    MUSTER_KGE_SUM_TEST = 7, // ranked questions of the test set
+};
+muster_status muster_kge_evaluate(void *task, muster_ps_worker *worker,
+                                  const muster_task_share *share,
+                                  muster_task_sums *sums);
+uint32_t muster_kge_report(const void *task, const muster_task_sums *work,
+                           const muster_task_sums *evaluation,
+                           const char **names_out, double *values_out);
+
+#endif // MUSTER_TASK_KGE_H

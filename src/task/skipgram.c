@@ -1,0 +1,440 @@
+/*
+ * skipgram.c -- word vectors: skip-gram with negative sampling (Mikolov et al.,
+ * NIPS 2013), words subsampled by frequency, windows of random width.
+ *
+ * The vector of the word in the middle is copied, moved by each of its
+ * contexts, and its change pushed once; the output vectors are moved in place.
+ * Negatives come in chunks, prepared one chunk ahead.
+ */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "task/kernel.h"
+#include "task/skipgram.h"
+#include "task/tasks.h"
+
+#define SENTENCE_MAX 1000u
+#define CHUNK        8192u
+#define AHEAD        2u
+#define WISHES       1000u
+
+static const muster_spec_field fields[] = {
+    {"dim", MUSTER_SPEC_UINT, offsetof(muster_skipgram_options, dim), 1, 8192,
+     NULL},
+    {"window", MUSTER_SPEC_UINT, offsetof(muster_skipgram_options, window), 1,
+     100, NULL},
+    {"negatives", MUSTER_SPEC_UINT,
+     offsetof(muster_skipgram_options, negatives), 1, 100, NULL},
+    {"min_count", MUSTER_SPEC_UINT,
+     offsetof(muster_skipgram_options, min_count), 1, 1e9, NULL},
+    {"subsample", MUSTER_SPEC_DOUBLE,
+     offsetof(muster_skipgram_options, subsample), 0, 1, NULL},
+    {"power", MUSTER_SPEC_DOUBLE, offsetof(muster_skipgram_options, power), 0,
+     1, NULL},
+    {"scheme", MUSTER_SPEC_WORD, offsetof(muster_skipgram_options, scheme), 0,
+     0, "independent|reuse|postpone|local|repurpose"},
+    {"reuse", MUSTER_SPEC_UINT, offsetof(muster_skipgram_options, reuse), 1,
+     1024, NULL},
+};
+
+static void skipgram_free(void *task)
+{
+    muster_skipgram *g = task;
+    if (g == NULL) {
+        return;
+    }
+    muster_corpus_fini(&g->corpus);
+    if (g->tested) {
+        muster_wordtest_fini(&g->test);
+    }
+    muster_mem_free(g->keep);
+    muster_mem_free(g);
+}
+
+/* keep[word]: how often a word stays, of 2^32. */
+static muster_status fill_keep(muster_skipgram *g)
+{
+    uint32_t words = muster_names_count(&g->corpus.words);
+    g->keep = muster_mem_array(words, sizeof(*g->keep));
+    if (g->keep == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < words; i++) {
+        double often =
+            (double)g->corpus.counts[i] / (double)g->corpus.word_count;
+        double share = g->options.subsample / often;
+        double stays = g->options.subsample > 0 ? sqrt(share) + share : 1;
+        g->keep[i] = stays >= 1 ? UINT32_MAX : (uint32_t)(stays * 0x1p32);
+    }
+    return MUSTER_OK;
+}
+
+static muster_status load(muster_skipgram *g, const muster_task_opts *opts,
+                          muster_error *error_out)
+{
+    muster_status status = muster_spec_parse(opts->model, fields,
+                                             sizeof(fields) / sizeof(fields[0]),
+                                             &g->options, error_out);
+    if (status == MUSTER_OK && opts->optimizer != NULL &&
+        strcmp(opts->optimizer, "sgd") != 0) {
+        status = muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                  "--optimizer %s: skipgram is trained with "
+                                  "sgd",
+                                  opts->optimizer);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_corpus_load(opts->data, g->options.min_count, error_out,
+                                    &g->corpus);
+    }
+    if (status == MUSTER_OK && opts->test != NULL) {
+        status = muster_wordtest_load(opts->test, error_out, &g->test);
+        g->tested = status == MUSTER_OK;
+    }
+    if (status == MUSTER_OK && fill_keep(g) != MUSTER_OK) {
+        status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                  "%s: out of memory", opts->data);
+    }
+    return status;
+}
+
+static muster_status skipgram_create(const muster_task_opts *opts,
+                                     muster_error *error_out, void **task_out)
+{
+    muster_skipgram *g = muster_mem_array(1, sizeof(*g));
+    if (g == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "skipgram: out of memory");
+    }
+    g->options = (muster_skipgram_options){.dim = 100,
+                                           .window = 5,
+                                           .negatives = 5,
+                                           .min_count = 5,
+                                           .reuse = 16,
+                                           .subsample = 1e-4,
+                                           .power = 0.5};
+    g->rate = opts->rate > 0 ? opts->rate : 0.05;
+    g->epochs = opts->epochs;
+    g->seed = opts->seed;
+    muster_status status = load(g, opts, error_out);
+    if (status != MUSTER_OK) {
+        skipgram_free(g);
+        return status;
+    }
+    *task_out = g;
+    return MUSTER_OK;
+}
+
+static muster_status add_negatives(muster_skipgram *g, muster_ps *ps,
+                                   muster_error *error_out)
+{
+    uint32_t words = muster_names_count(&g->corpus.words);
+    double *weights = muster_mem_array(words, sizeof(*weights));
+    if (weights == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "skipgram: out of memory");
+    }
+    for (uint32_t i = 0; i < words; i++) {
+        weights[i] = pow((double)g->corpus.counts[i], g->options.power);
+    }
+    muster_ps_distribution_opts opts = MUSTER_PS_DISTRIBUTION_OPTS_INIT;
+    opts.table = MUSTER_SKIPGRAM_OUT;
+    opts.target = MUSTER_PS_TARGET_WEIGHTS;
+    opts.weights = weights;
+    opts.scheme = g->options.scheme + 1;
+    opts.reuse = g->options.reuse;
+    muster_status status =
+        muster_ps_distribution_add(ps, &opts, error_out, &g->distribution);
+    muster_mem_free(weights);
+    return status;
+}
+
+static muster_status skipgram_tables(void *task, muster_ps *ps,
+                                     muster_error *error_out)
+{
+    muster_skipgram *g = task;
+    uint32_t number;
+    muster_ps_table_opts opts = MUSTER_PS_TABLE_OPTS_INIT;
+    opts.keys = muster_names_count(&g->corpus.words);
+    opts.width = g->options.dim;
+    opts.init = MUSTER_PS_UNIFORM;
+    opts.scale = 1.0f / (float)g->options.dim;
+    muster_status status = muster_ps_table_add(ps, &opts, error_out, &number);
+    if (status == MUSTER_OK) {
+        opts.init = MUSTER_PS_ZERO;
+        status = muster_ps_table_add(ps, &opts, error_out, &number);
+    }
+    return status == MUSTER_OK ? add_negatives(g, ps, error_out) : status;
+}
+
+static uint64_t skipgram_units(const void *task)
+{
+    const muster_skipgram *g = task;
+    return g->corpus.word_count;
+}
+
+static uint32_t skipgram_epochs(void)
+{
+    return 5;
+}
+
+typedef struct pass {
+    const muster_skipgram *g;
+    muster_ps_worker *worker;
+    uint64_t draw;       // state of the generator for windows and subsampling
+    float *in;           // the middle word's vector
+    float *total;        // its change so far
+    float *change;       // of one context
+    uint32_t *negatives; // CHUNK
+    uint32_t negative_at;
+    uint64_t handle; // of the chunk after
+    uint32_t line[SENTENCE_MAX];
+    uint32_t wishes[WISHES];
+    float rate;
+    double loss;
+    uint64_t pairs;
+} pass;
+
+/* Marsaglia's xorshift with a multiplication: windows need nothing better. */
+static uint32_t draw(pass *p)
+{
+    p->draw ^= p->draw >> 12;
+    p->draw ^= p->draw << 25;
+    p->draw ^= p->draw >> 27;
+    return (uint32_t)((p->draw * 0x2545f4914f6cdd1dull) >> 32);
+}
+
+static muster_status next_chunk(pass *p)
+{
+    uint64_t ready = p->handle;
+    muster_status status = muster_ps_sample_prepare(
+        p->worker, p->g->distribution, CHUNK, &p->handle);
+    if (status == MUSTER_OK) {
+        status =
+            muster_ps_sample_pull(p->worker, ready, CHUNK, p->negatives, NULL);
+    }
+    p->negative_at = 0;
+    return status;
+}
+
+static muster_status pass_init(pass *p, const muster_skipgram *g,
+                               muster_ps_worker *worker, uint64_t stream)
+{
+    size_t dim = g->options.dim;
+    p->g = g;
+    p->worker = worker;
+    p->draw = muster_rng_at(g->seed, stream, 1) | 1;
+    p->in = muster_mem_raw_aligned(3 * dim, sizeof(float));
+    p->negatives = muster_mem_array(CHUNK, sizeof(*p->negatives));
+    if (p->in == NULL || p->negatives == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    p->total = p->in + dim;
+    p->change = p->in + 2 * dim;
+    muster_status status =
+        muster_ps_sample_prepare(worker, g->distribution, CHUNK, &p->handle);
+    return status == MUSTER_OK ? next_chunk(p) : status;
+}
+
+static muster_status pass_fini(pass *p)
+{
+    muster_status status = MUSTER_OK;
+    if (p->handle != 0) {
+        status = muster_ps_sample_finish(p->worker, p->handle);
+    }
+    muster_mem_free(p->in);
+    muster_mem_free(p->negatives);
+    return status;
+}
+
+static muster_status move_out(pass *p, uint32_t word, float label)
+{
+    float *out;
+    float label_rate[2] = {label, p->rate};
+    muster_status status =
+        muster_ps_begin(p->worker, MUSTER_SKIPGRAM_OUT, word, &out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    p->loss += (double)muster_kernel_skipgram(p->in, p->change, out,
+                                              p->g->options.dim, label_rate);
+    return muster_ps_end(p->worker, MUSTER_SKIPGRAM_OUT, word);
+}
+
+/* The middle word against one context and its negatives. */
+static muster_status train_pair(pass *p, uint32_t context)
+{
+    uint32_t dim = p->g->options.dim;
+    memset(p->change, 0, dim * sizeof(float));
+    muster_status status = move_out(p, context, 1);
+    for (uint32_t i = 0; i < p->g->options.negatives && status == MUSTER_OK;
+         i++) {
+        if (p->negative_at == CHUNK) {
+            status = next_chunk(p);
+        }
+        uint32_t word = p->negatives[p->negative_at++];
+        if (p->negative_at + AHEAD < CHUNK) {
+            muster_ps_prefetch(p->worker, MUSTER_SKIPGRAM_OUT,
+                               p->negatives[p->negative_at + AHEAD]);
+        }
+        // A true context is not a negative, whatever was drawn.
+        if (status == MUSTER_OK && word != context) {
+            status = move_out(p, word, 0);
+        }
+    }
+    muster_kernel_axpy(1, p->change, p->in, dim);
+    muster_kernel_axpy(1, p->change, p->total, dim);
+    p->pairs++;
+    return status;
+}
+
+static muster_status train_word(pass *p, uint32_t at, uint32_t length)
+{
+    uint32_t reach = 1 + draw(p) % p->g->options.window;
+    uint32_t from = at > reach ? at - reach : 0;
+    uint32_t to = at + reach < length ? at + reach : length - 1;
+    if (from == to) {
+        return MUSTER_OK;
+    }
+    uint32_t word = p->line[at];
+    muster_status status =
+        muster_ps_pull(p->worker, MUSTER_SKIPGRAM_IN, &word, 1, p->in);
+    memset(p->total, 0, p->g->options.dim * sizeof(float));
+    for (uint32_t i = from; i <= to && status == MUSTER_OK; i++) {
+        if (i != at) {
+            status = train_pair(p, p->line[i]);
+        }
+    }
+    return status == MUSTER_OK ? muster_ps_push(p->worker, MUSTER_SKIPGRAM_IN,
+                                                &word, 1, p->total)
+                               : status;
+}
+
+/* Take the next sentence, subsampled, into `line`; returns tokens taken. */
+static uint64_t take_sentence(pass *p, uint64_t at, uint64_t end,
+                              uint32_t *length_out, uint64_t *words_out)
+{
+    const muster_corpus *corpus = &p->g->corpus;
+    uint64_t start = at;
+    uint32_t length = 0;
+    uint64_t words = 0;
+    while (at < end && length < SENTENCE_MAX) {
+        uint32_t word = corpus->tokens[at++];
+        if (word == MUSTER_CORPUS_END) {
+            break;
+        }
+        words++;
+        if (draw(p) <= p->g->keep[word]) {
+            p->line[length++] = word;
+        }
+    }
+    *length_out = length;
+    *words_out = words;
+    return at - start;
+}
+
+/* Wish for the words that come after this sentence. */
+static muster_status wish_words(pass *p, uint64_t at, uint64_t end)
+{
+    const uint32_t *tokens = p->g->corpus.tokens;
+    uint32_t count = 0;
+    for (; at < end && count < WISHES; at++) {
+        if (tokens[at] != MUSTER_CORPUS_END) {
+            p->wishes[count++] = tokens[at];
+        }
+    }
+    muster_status status =
+        muster_ps_localize(p->worker, MUSTER_SKIPGRAM_IN, p->wishes, count);
+    if (status == MUSTER_OK) {
+        status = muster_ps_localize(p->worker, MUSTER_SKIPGRAM_OUT, p->wishes,
+                                    count);
+    }
+    return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
+}
+
+static muster_status train_range(pass *p, uint64_t start, uint64_t end,
+                                 const muster_task_share *share)
+{
+    const muster_skipgram *g = p->g;
+    muster_status status = MUSTER_OK;
+    for (uint64_t at = start; at < end && status == MUSTER_OK;) {
+        double gone = ((double)share->epoch +
+                       (double)(at - start) / (double)(end - start)) /
+                      (double)g->epochs;
+        p->rate = (float)(g->rate * (gone < 0.9999 ? 1 - gone : 0.0001));
+        uint32_t length;
+        uint64_t words;
+        at += take_sentence(p, at, end, &length, &words);
+        if (muster_ps_nodes(p->worker) > 1) {
+            status = wish_words(p, at, end);
+        }
+        for (uint32_t i = 0; i < length && status == MUSTER_OK; i++) {
+            status = train_word(p, i, length);
+        }
+        muster_task_count(share, words);
+        if (status == MUSTER_OK && muster_task_stopped(share)) {
+            status = MUSTER_ERR_CANCELLED;
+        }
+    }
+    return status;
+}
+
+static muster_status skipgram_work(void *task, muster_ps_worker *worker,
+                                   const muster_task_share *share,
+                                   muster_task_sums *sums)
+{
+    const muster_skipgram *g = task;
+    uint64_t tokens = g->corpus.token_count;
+    uint64_t start = tokens * share->part / share->parts;
+    uint64_t end = tokens * (share->part + 1) / share->parts;
+    pass *p = muster_mem_array(1, sizeof(*p));
+    if (p == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    muster_status status =
+        pass_init(p, g, worker, (uint64_t)share->epoch << 32 | share->part);
+    if (status == MUSTER_OK) {
+        status = train_range(p, start, end, share);
+    }
+    muster_status ended = pass_fini(p);
+    sums->value[MUSTER_SKIPGRAM_SUM_LOSS] += p->loss;
+    sums->value[MUSTER_SKIPGRAM_SUM_PAIRS] += (double)p->pairs;
+    muster_mem_free(p);
+    return status == MUSTER_OK ? ended : status;
+}
+
+static uint32_t skipgram_outputs(const void *task,
+                                 muster_task_output *outputs_out)
+{
+    const muster_skipgram *g = task;
+    uint32_t words = muster_names_count(&g->corpus.words);
+    outputs_out[0] = (muster_task_output){"words", MUSTER_SKIPGRAM_IN, 0, words,
+                                          g->options.dim};
+    outputs_out[1] = (muster_task_output){"contexts", MUSTER_SKIPGRAM_OUT, 0,
+                                          words, g->options.dim};
+    return 2;
+}
+
+static const char *skipgram_label(const void *task, uint32_t row)
+{
+    const muster_skipgram *g = task;
+    return muster_names_at(&g->corpus.words, row);
+}
+
+const muster_task_ops muster_task_skipgram = {
+    .name = "skipgram",
+    .unit = "words",
+    .create = skipgram_create,
+    .free = skipgram_free,
+    .tables = skipgram_tables,
+    .units = skipgram_units,
+    .epochs = skipgram_epochs,
+    .work = skipgram_work,
+    .evaluate = muster_skipgram_evaluate,
+    .report = muster_skipgram_report,
+    .outputs = skipgram_outputs,
+    .label = skipgram_label,
+};

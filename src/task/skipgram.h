@@ -1,0 +1,61 @@
+/*
+ * task/skipgram.h -- what training and testing of word vectors share.
+ */
+#ifndef MUSTER_TASK_SKIPGRAM_H
+#define MUSTER_TASK_SKIPGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/corpus.h"
+#include "task/task.h"
+
+enum { MUSTER_SKIPGRAM_IN = 0, MUSTER_SKIPGRAM_OUT = 1 }; // tables
+
+typedef struct muster_skipgram_options {
+    uint32_t dim;
+    uint32_t window;
+    uint32_t negatives;
+    uint32_t min_count;
+    uint32_t scheme; // muster_ps_scheme - 1
+    uint32_t reuse;
+    double subsample; // words above this share are thinned; 0: none
+    double power;     // negatives are drawn ~ count^power
+} muster_skipgram_options;
+
+typedef struct muster_skipgram {
+    muster_skipgram_options options;
+    muster_corpus corpus;
+    muster_wordtest test;
+    bool tested; // `test` is there
+    uint32_t *keep;
+    uint32_t distribution;
+    uint32_t epochs;
+    double rate;
+    uint64_t seed;
+} muster_skipgram;
+
+enum {
+    MUSTER_SKIPGRAM_SUM_LOSS = 0,
+    MUSTER_SKIPGRAM_SUM_PAIRS = 1,
+    MUSTER_SKIPGRAM_SUM_SPEARMAN = 2, // of part 0 alone
+    MUSTER_SKIPGRAM_SUM_COVERED = 3,  // pairs of known words, of part 0 alone
+    MUSTER_SKIPGRAM_SUM_ASKED = 4,    // analogies of known words
+    MUSTER_SKIPGRAM_SUM_RIGHT = 5,
+};
+
+/* Spearman's rank correlation between human similarities and cosines; share of
+ * analogies whose nearest vector to b - a + c is d. See skipgram_eval.c. */
+muster_status muster_skipgram_evaluate(void *task, muster_ps_worker *worker,
+                                       const muster_task_share *share,
+                                       muster_task_sums *sums);
+uint32_t muster_skipgram_report(const void *task, const muster_task_sums *work,
+                                const muster_task_sums *evaluation,
+                                const char **names_out, double *values_out);
+
+/* Spearman's rank correlation of two lists, ties by mean rank; NAN for fewer
+ * than two. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status muster_spearman(const float *a, const float *b,
+                                             size_t count, double *rho_out);
+
+#endif // MUSTER_TASK_SKIPGRAM_H

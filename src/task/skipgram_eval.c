@@ -1,0 +1,235 @@
+/*
+ * skipgram_eval.c -- how good word vectors are: similarity and analogy.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "task/kernel.h"
+#include "task/skipgram.h"
+
+typedef struct placed {
+    float value;
+    size_t at;
+} placed;
+
+static int compare_placed(const void *a, const void *b)
+{
+    const placed *x = a;
+    const placed *y = b;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+/* ranks[i] of values[i], the mean rank for equal values. */
+static void rank(const float *values, size_t count, placed *scratch,
+                 double *ranks)
+{
+    for (size_t i = 0; i < count; i++) {
+        scratch[i] = (placed){.value = values[i], .at = i};
+    }
+    qsort(scratch, count, sizeof(*scratch), compare_placed);
+    for (size_t i = 0; i < count;) {
+        size_t end = i + 1;
+        while (end < count && scratch[end].value == scratch[i].value) {
+            end++;
+        }
+        for (size_t j = i; j < end; j++) {
+            ranks[scratch[j].at] = (double)(i + end - 1) / 2;
+        }
+        i = end;
+    }
+}
+
+static double correlate(const double *a, const double *b, size_t count)
+{
+    double mean = (double)(count - 1) / 2;
+    double ab = 0;
+    double aa = 0;
+    double bb = 0;
+    for (size_t i = 0; i < count; i++) {
+        ab += (a[i] - mean) * (b[i] - mean);
+        aa += (a[i] - mean) * (a[i] - mean);
+        bb += (b[i] - mean) * (b[i] - mean);
+    }
+    return ab / sqrt(aa * bb);
+}
+
+muster_status muster_spearman(const float *a, const float *b, size_t count,
+                              double *rho_out)
+{
+    if (count < 2) {
+        *rho_out = NAN;
+        return MUSTER_OK;
+    }
+    placed *scratch = muster_mem_array(count, sizeof(*scratch));
+    double *ranks = muster_mem_array(2 * count, sizeof(*ranks));
+    muster_status status = MUSTER_ERR_NO_MEMORY;
+    if (scratch != NULL && ranks != NULL) {
+        rank(a, count, scratch, ranks);
+        rank(b, count, scratch, ranks + count);
+        *rho_out = correlate(ranks, ranks + count, count);
+        status = MUSTER_OK;
+    }
+    muster_mem_free(scratch);
+    muster_mem_free(ranks);
+    return status;
+}
+
+/* All word vectors, each of length 1. */
+static muster_status pull_units(const muster_skipgram *g,
+                                muster_ps_worker *worker, float *units)
+{
+    uint32_t dim = g->options.dim;
+    uint32_t words = muster_names_count(&g->corpus.words);
+    for (uint32_t i = 0; i < words; i++) {
+        float *unit = units + (size_t)i * dim;
+        muster_status status =
+            muster_ps_pull(worker, MUSTER_SKIPGRAM_IN, &i, 1, unit);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        float length = sqrtf(muster_kernel_square(unit, dim));
+        for (uint32_t j = 0; j < dim; j++) {
+            unit[j] /= length > 0 ? length : 1;
+        }
+    }
+    return MUSTER_OK;
+}
+
+/* The corpus number of a word of the test, or MUSTER_NAMES_NONE. */
+static uint32_t known(const muster_skipgram *g, uint32_t test_word)
+{
+    const char *text = muster_names_at(&g->test.words, test_word);
+    return muster_names_find(&g->corpus.words, text, strlen(text));
+}
+
+static muster_status similarity(const muster_skipgram *g, const float *units,
+                                muster_task_sums *sums)
+{
+    uint32_t dim = g->options.dim;
+    const muster_wordpair *pairs = g->test.pairs.data;
+    float *lists = muster_mem_array(2 * g->test.pairs.count, sizeof(*lists));
+    if (lists == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    float *human = lists;
+    float *cosine = lists + g->test.pairs.count;
+    size_t covered = 0;
+    for (size_t i = 0; i < g->test.pairs.count; i++) {
+        uint32_t a = known(g, pairs[i].word[0]);
+        uint32_t b = known(g, pairs[i].word[1]);
+        if (a != MUSTER_NAMES_NONE && b != MUSTER_NAMES_NONE) {
+            human[covered] = pairs[i].score;
+            cosine[covered++] = muster_kernel_dot(units + (size_t)a * dim,
+                                                  units + (size_t)b * dim, dim);
+        }
+    }
+    double rho;
+    muster_status status = muster_spearman(human, cosine, covered, &rho);
+    if (status == MUSTER_OK && covered >= 2) {
+        sums->value[MUSTER_SKIPGRAM_SUM_SPEARMAN] += rho;
+        sums->value[MUSTER_SKIPGRAM_SUM_COVERED] += (double)covered;
+    }
+    muster_mem_free(lists);
+    return status;
+}
+
+/* The word nearest to b - a + c, the three left out. */
+static uint32_t nearest(const muster_skipgram *g, const float *units,
+                        const uint32_t *abc, float *wanted)
+{
+    uint32_t dim = g->options.dim;
+    uint32_t words = muster_names_count(&g->corpus.words);
+    memcpy(wanted, units + (size_t)abc[1] * dim, dim * sizeof(float));
+    muster_kernel_axpy(-1, units + (size_t)abc[0] * dim, wanted, dim);
+    muster_kernel_axpy(1, units + (size_t)abc[2] * dim, wanted, dim);
+    float best = -INFINITY;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        float cosine = muster_kernel_dot(wanted, units + (size_t)i * dim, dim);
+        if (cosine > best && i != abc[0] && i != abc[1] && i != abc[2]) {
+            best = cosine;
+            found = i;
+        }
+    }
+    return found;
+}
+
+static muster_status analogy(const muster_skipgram *g, const float *units,
+                             const muster_task_share *share,
+                             muster_task_sums *sums)
+{
+    const muster_analogy *questions = g->test.analogies.data;
+    float *wanted = muster_mem_array(g->options.dim, sizeof(*wanted));
+    if (wanted == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    for (size_t i = share->part; i < g->test.analogies.count;
+         i += share->parts) {
+        uint32_t word[4];
+        int covered = 0;
+        for (int j = 0; j < 4; j++) {
+            word[j] = known(g, questions[i].word[j]);
+            covered += word[j] != MUSTER_NAMES_NONE;
+        }
+        if (covered == 4) {
+            sums->value[MUSTER_SKIPGRAM_SUM_ASKED] += 1;
+            sums->value[MUSTER_SKIPGRAM_SUM_RIGHT] +=
+                nearest(g, units, word, wanted) == word[3];
+        }
+    }
+    muster_mem_free(wanted);
+    return MUSTER_OK;
+}
+
+muster_status muster_skipgram_evaluate(void *task, muster_ps_worker *worker,
+                                       const muster_task_share *share,
+                                       muster_task_sums *sums)
+{
+    const muster_skipgram *g = task;
+    uint32_t words = muster_names_count(&g->corpus.words);
+    if (!g->tested || (!share->final && share->part > 0)) {
+        return MUSTER_OK;
+    }
+    float *units =
+        muster_mem_raw_aligned((size_t)words * g->options.dim, sizeof(float));
+    muster_status status =
+        units == NULL ? MUSTER_ERR_NO_MEMORY : pull_units(g, worker, units);
+    if (status == MUSTER_OK && share->part == 0) {
+        status = similarity(g, units, sums);
+    }
+    // Analogies cost a walk over all words each: at the end only.
+    if (status == MUSTER_OK && share->final) {
+        status = analogy(g, units, share, sums);
+    }
+    muster_mem_free(units);
+    return status;
+}
+
+uint32_t muster_skipgram_report(const void *task, const muster_task_sums *work,
+                                const muster_task_sums *evaluation,
+                                const char **names_out, double *values_out)
+{
+    uint32_t count = 0;
+    (void)task;
+    if (work->value[MUSTER_SKIPGRAM_SUM_PAIRS] > 0) {
+        names_out[count] = "loss";
+        values_out[count++] = work->value[MUSTER_SKIPGRAM_SUM_LOSS] /
+                              work->value[MUSTER_SKIPGRAM_SUM_PAIRS];
+    }
+    if (evaluation->value[MUSTER_SKIPGRAM_SUM_COVERED] > 0) {
+        names_out[count] = "similarity";
+        values_out[count++] = evaluation->value[MUSTER_SKIPGRAM_SUM_SPEARMAN];
+        names_out[count] = "similarity_pairs";
+        values_out[count++] = evaluation->value[MUSTER_SKIPGRAM_SUM_COVERED];
+    }
+    if (evaluation->value[MUSTER_SKIPGRAM_SUM_ASKED] > 0) {
+        names_out[count] = "analogy";
+        values_out[count++] = evaluation->value[MUSTER_SKIPGRAM_SUM_RIGHT] /
+                              evaluation->value[MUSTER_SKIPGRAM_SUM_ASKED];
+        names_out[count] = "analogy_questions";
+        values_out[count++] = evaluation->value[MUSTER_SKIPGRAM_SUM_ASKED];
+    }
+    return count;
+}

@@ -1,0 +1,114 @@
+/*
+ * wire/rowmsg.h -- what the nodes of a parameter server say to each other.
+ *
+ * A fixed header and a payload of arrays, `count` entries each:
+ *
+ *     keys[count]  extra[count]  values[count x floats]     (4 bytes each)
+ *
+ * `extra` is the entry's position in its request, or the number of moves of a
+ * relocation. How many floats an entry has follows from kind, operation and
+ * table: none, the weights, or the whole row with its optimiser's state.
+ *
+ *   Promise      read() accepts exactly what write() makes. check() refuses a
+ *                payload whose size or keys do not fit the table.
+ *   Determinism  Little-endian on every machine.
+ *   Not here     Sockets; what the messages do (role/psnode).
+ *
+ * Byte by byte: docs/design/ps.md.
+ */
+#ifndef MUSTER_WIRE_ROWMSG_H
+#define MUSTER_WIRE_ROWMSG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/blob.h"
+#include "muster/status.h"
+
+#define MUSTER_ROWMSG_BYTES   44u
+#define MUSTER_ROWMSG_MAGIC   0x5250534du // "MSPR"
+#define MUSTER_ROWMSG_NODES   1024u
+#define MUSTER_ROWMSG_ENTRIES 1048576u
+
+/* Values travel: append, never renumber. */
+typedef enum muster_rowmsg_kind {
+    MUSTER_ROWMSG_OP = 1,        // do this to these rows, answer `origin`
+    MUSTER_ROWMSG_REPLY = 2,     // done; values of pulls
+    MUSTER_ROWMSG_LOCALIZE = 3,  // to the home: I want these rows
+    MUSTER_ROWMSG_HAND_OVER = 4, // to the owner: give them to `origin`
+    MUSTER_ROWMSG_TRANSFER = 5,  // here they are, you own them
+    MUSTER_ROWMSG_REPLICATE = 6, // to the owner: give `origin` a copy
+    MUSTER_ROWMSG_REPLICA = 7,   // here is a copy, I own them
+    MUSTER_ROWMSG_SYNC = 8,      // what my copies have gained; op 0: nothing
+    MUSTER_ROWMSG_SYNCED = 9,    // the owner's rows after that
+    MUSTER_ROWMSG_BARRIER = 10,  // to the lead: all my workers are here
+    MUSTER_ROWMSG_RELEASE = 11,  // from the lead: so are everybody's
+    MUSTER_ROWMSG_HELLO = 12,    // first on a connection: who I am
+    MUSTER_ROWMSG_LEAVE = 13,    // I am going; nothing of mine is missing
+} muster_rowmsg_kind;
+
+typedef enum muster_rowmsg_op {
+    MUSTER_ROWOP_NONE = 0,
+    MUSTER_ROWOP_PULL = 1,     // reply: weights
+    MUSTER_ROWOP_PUSH = 2,     // weights
+    MUSTER_ROWOP_GRADIENT = 3, // weights
+    MUSTER_ROWOP_SET = 4,      // weights
+    MUSTER_ROWOP_PULL_ROW = 5, // reply: the whole row
+    MUSTER_ROWOP_PUSH_ROW = 6, // the whole row
+} muster_rowmsg_op;
+
+typedef struct muster_rowmsg {
+    muster_rowmsg_kind kind;
+    muster_rowmsg_op op;
+    uint16_t table;
+    uint16_t from;   // who sent it
+    uint16_t origin; // who asked
+    uint32_t count;
+    uint32_t incarnation; // of `from`
+    uint64_t link;        // number of this message from `from` to its receiver
+    uint64_t request;     // of `origin`; BARRIER, RELEASE: its number
+    muster_blob *payload; // NULL when count is 0
+} muster_rowmsg;
+
+/* A table as its messages see it. */
+typedef struct muster_rowshape {
+    uint32_t keys;
+    uint32_t width;
+    uint32_t floats;
+} muster_rowshape;
+
+/* Floats of an entry of such a message. */
+uint32_t muster_rowmsg_floats(muster_rowmsg_kind kind, muster_rowmsg_op op,
+                              const muster_rowshape *shape);
+
+size_t muster_rowmsg_payload_bytes(uint32_t count, uint32_t floats);
+
+static inline uint32_t *muster_rowmsg_keys(const muster_rowmsg *message)
+{
+    return message->payload->data;
+}
+
+static inline uint32_t *muster_rowmsg_extra(const muster_rowmsg *message)
+{
+    return muster_rowmsg_keys(message) + message->count;
+}
+
+static inline float *muster_rowmsg_values(const muster_rowmsg *message)
+{
+    return (float *)(void *)(muster_rowmsg_extra(message) + message->count);
+}
+
+/* The header into MUSTER_ROWMSG_BYTES bytes. */
+void muster_rowmsg_write(const muster_rowmsg *message, uint8_t *bytes);
+
+/* The header back; the payload is set apart. MUSTER_ERR_PROTOCOL. */
+MUSTER_CHECKED muster_status muster_rowmsg_read(const uint8_t *bytes,
+                                                size_t size,
+                                                muster_rowmsg *message_out);
+
+/* Does the payload fit the header and the tables? Before any accessor. */
+bool muster_rowmsg_check(const muster_rowmsg *message,
+                         const muster_rowshape *shapes, uint32_t tables);
+
+#endif // MUSTER_WIRE_ROWMSG_H

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Help goes to stdout with an example, for every verb that the overview lists;
+# verbs are found, or one is suggested.
+. "$(dirname "$0")/lib.sh"
+
+run --help
+[ "$code" -eq 0 ] && [ ! -s "$work/err" ] || fail "muster --help: exit code $code"
+cp "$work/out" "$work/overview"
+head -n 1 "$work/overview" | grep -qx 'usage: muster VERB \[options\]' || fail "the overview has no usage line"
+verbs=$(sed -n 's/^  \([a-z]*\) .*/\1/p' "$work/overview")
+for verb in train join predict bench version; do
+    echo "$verbs" | grep -qx "$verb" || fail "the overview does not list $verb"
+done
+for verb in $verbs; do
+    run "$verb" --help
+    [ "$code" -eq 0 ] || fail "muster $verb --help: exit code $code"
+    [ ! -s "$work/err" ] || fail "muster $verb --help writes to stderr"
+    head -n 1 "$work/out" | grep -q "^usage: muster $verb" || fail "muster $verb --help: no usage line"
+    grep -A 1 '^Example:$' "$work/out" | grep -q "^  muster $verb" || fail "muster $verb --help: no example"
+    awk 'length > 80 { exit 1 }' "$work/out" || fail "muster $verb --help: wider than 80 columns"
+done
+run train --steps nonsense -h
+[ "$code" -eq 0 ] || fail "-h after a wrong option: exit code $code"
+
+# Without a verb the overview goes to stderr: something was forgotten.
+run
+[ "$code" -eq 2 ] && [ ! -s "$work/out" ] && cmp -s "$work/err" "$work/overview" ||
+    fail "muster without a verb: exit code $code"
+
+refuses 2 "'trian' is not a verb; did you mean 'train'?" trian
+refuses 2 "'versoin' is not a verb; did you mean 'version'?" versoin
+refuses 2 "'dance' is not a verb; see \`muster --help\`" dance
+refuses 2 "'' is not a verb; see \`muster --help\`" ""
+
+version=$(sed -n 's/^#define MUSTER_VERSION *"\(.*\)"/\1/p' "$MUSTER_SOURCE/include/muster/version.h")
+gives 0 "muster $version (protocol 1)" "" version
+gives 0 "muster $version (protocol 1)" "" --version
+gives 0 "{\"version\": \"$version\", \"protocol\": 1}" "" version --json
+refuses 2 "version: unknown argument 'x'" version x
+"$MUSTER_BIN" version > /dev/full 2> "$work/err"
+[ $? -eq 1 ] || fail "a full stdout is not noticed"
+same err "muster: stdout: No space left on device" "muster version > /dev/full"
+finish

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# A wrong command line is refused in one line that says what would be right.
+. "$(dirname "$0")/lib.sh"
+data="--data synthetic:samples=100,features=4,classes=2"
+
+refuses 2 "--stragler: unknown option of train; did you mean --stragglers?" train --stragler 1
+refuses 2 "--xyzzyplugh: unknown option of train; see \`muster train --help\`" train --xyzzyplugh
+refuses 2 "train: what is 'mnist'? Options begin with --" train mnist
+refuses 2 "--steps: needs a value: N" train --steps
+refuses 2 "--steps: 'x' is not a whole number" train --steps=x
+refuses 2 "--lr: -1 is outside 0 to 1000000" train --lr -1
+refuses 2 "train: --data is missing; for example --data synthetic:samples=10000" train
+# shellcheck disable=SC2086
+{
+refuses 2 "--kill 99@5: there are 8 workers, numbered 0 to 7" train $data --local 8 --kill 99@5
+refuses 2 "--slow 1:fast: write W:TIME such as 3:200ms (at most 1h), or W:FACTORx such as 3:10x (at least 1x)" train $data --slow 1:fast
+refuses 2 "--rejoin 1@5: worker 1 is not killed before" train $data --rejoin 1@5
+refuses 2 "--stragglers 4: of 4 workers at most 3 may be left out" train $data --local 4 --stragglers 4
+refuses 2 "--local starts workers here, --listen waits for others to join: use one of them" train $data --local 2 --listen 127.0.0.1:0
+refuses 2 "--listen: needs --workers N, how many will join" train $data --listen 127.0.0.1:0
+}
+refuses 2 "join: --connect is missing; for example muster join 10.0.0.1:7700" join
+refuses 2 "predict: --from is missing; for example muster predict runs/first --data PATH" predict
+
+# YAML: errors name file and line; flags win.
+cat > "$work/bad.yaml" << 'YAML'
+# a run
+steps: 5
+stragler: 1
+YAML
+refuses 2 "$work/bad.yaml:3: stragler: unknown option of train; did you mean stragglers?" train --config "$work/bad.yaml"
+printf 'steps: many\n' > "$work/many.yaml"
+refuses 2 "$work/many.yaml:1: steps: 'many' is not a whole number" train --config "$work/many.yaml"
+printf 'steps: [1\n' > "$work/list.yaml"
+refuses 2 "$work/list.yaml:1: a list does not belong here" train --config "$work/list.yaml"
+refuses 3 "$work/none.yaml: No such file or directory" train --config "$work/none.yaml"
+refuses 3 "$work/none/config.json: No such file or directory" train --resume "$work/none"
+printf 'kill: [99@5]\nlocal: 8\ndata: synthetic:samples=100\n' > "$work/kill.yaml"
+refuses 2 "--kill 99@5: there are 4 workers, numbered 0 to 3" train --config "$work/kill.yaml" --local 4
+finish

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# A run that was interrupted, or whose coordinator was killed, continues with
+# --resume and ends like the uninterrupted one: bit by bit when it is uncoded,
+# to 1e-5 when it is coded. Its metrics have every step once.
+. "$(dirname "$0")/lib.sh"
+
+steps=4000
+job="--data synthetic:samples=1500,features=12,classes=3,seed=5 --steps $steps --batch 100 --lr 0.05 --checkpoint-every 300 --quiet"
+
+# interrupted SIGNAL CODE RUN ARGS: start, signal midway, resume to the end.
+interrupted() {
+    local signal=$1 wanted=$2 folder=$3
+    shift 3
+    # shellcheck disable=SC2086
+    muster_in_background train $job "$@" --run "$folder"
+    wait_until 30 has_lines "$folder/metrics.jsonl" 400 ||
+        fail "$folder: training did not begin: $(cat "$work/err.bg")"
+    kill "-$signal" "$pid"
+    wait_for "$pid" 2> /dev/null
+    [ "$code" -eq "$wanted" ] || fail "$folder: exit code $code, not $wanted"
+    wait_until 10 none_left || fail "$folder: left running: $(marked)"
+    has_lines "$folder/metrics.jsonl" $steps && fail "$folder: it was over before the signal"
+    expect 0 train --resume "$folder" --json
+    loss=$(value loss < "$work/out")
+    norm=$(value theta_norm < "$work/out")
+    awk -F'[:,]' '{ if ($2 != NR - 1) bad = 1 } END { exit bad || NR != '$steps' }' \
+        "$folder/metrics.jsonl" ||
+        fail "$folder: metrics.jsonl does not have every step once"
+    [ -s "$folder/model.safetensors" ] || fail "$folder: no model"
+}
+
+# shellcheck disable=SC2086
+expect 0 train $job --local 2 --code uncoded --json
+loss_0=$(value loss < "$work/out")
+norm_0=$(value theta_norm < "$work/out")
+
+interrupted INT 130 "$work/int" --local 2 --code uncoded
+[ "$loss $norm" = "$loss_0 $norm_0" ] || fail "SIGINT: $loss $norm, not $loss_0 $norm_0"
+interrupted KILL 137 "$work/kill" --local 2 --code uncoded
+[ "$loss $norm" = "$loss_0 $norm_0" ] || fail "SIGKILL: $loss $norm, not $loss_0 $norm_0"
+interrupted KILL 137 "$work/coded" --local 4 --code frc --stragglers 1
+close "$loss" "$loss_0" 1e-5 && close "$norm" "$norm_0" 1e-5 ||
+    fail "coded: $loss $norm, not $loss_0 $norm_0"
+
+# Workers that joined survive the coordinator and find the next one.
+# shellcheck disable=SC2086
+muster_in_background train $job --workers 2 --listen "unix:$work/socket" --run "$work/joined"
+workers=()
+for i in 0 1; do
+    E2E_MARK=$mark "$MUSTER_BIN" join "unix:$work/socket" --worker $i 2> "$work/err.$i" &
+    workers+=($!)
+done
+wait_until 30 has_lines "$work/joined/metrics.jsonl" 400 || fail "joined: training did not begin"
+kill -KILL "$pid"
+wait_for "$pid" 2> /dev/null
+count_is 2 || fail "the workers went with the coordinator: $(cat "$work"/err.[01])"
+expect 0 train --resume "$work/joined" --json
+[ "$(value loss < "$work/out") $(value theta_norm < "$work/out")" = "$loss_0 $norm_0" ] ||
+    fail "joined: $(cat "$work/out")"
+for i in 0 1; do
+    wait_for "${workers[$i]}"
+    [ "$code" -eq 0 ] || fail "worker $i: exit code $code: $(cat "$work/err.$i")"
+done
+
+# A folder is one run's: a second one is told so.
+# shellcheck disable=SC2086
+expect 2 train $job --local 2 --run "$work/int"
+expect 3 train --resume "$work/nothing"
+finish

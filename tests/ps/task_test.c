@@ -1,0 +1,308 @@
+/*
+ * task_test.c -- the tasks learn: small problems with a known answer, one and
+ * two threads, every loss and model; and ranks against a slow twin.
+ */
+#define _GNU_SOURCE
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "task/skipgram.h"
+#include "task/task.h"
+
+enum { THREADS_MAX = 2 };
+
+typedef struct team {
+    const muster_task_ops *ops;
+    void *task;
+    muster_ps *ps;
+    uint32_t threads;
+    muster_ps_worker *workers[THREADS_MAX];
+} team;
+
+typedef struct seat {
+    team *of;
+    uint32_t part;
+    uint32_t epoch;
+    bool evaluate;
+    muster_task_sums sums;
+    muster_status status;
+} seat;
+
+static void *sit(void *argument)
+{
+    seat *s = argument;
+    muster_task_share share = {.part = s->part,
+                               .parts = s->of->threads,
+                               .epoch = s->epoch,
+                               .final = s->evaluate};
+    s->status = (s->evaluate ? s->of->ops->evaluate : s->of->ops->work)(
+        s->of->task, s->of->workers[s->part], &share, &s->sums);
+    return NULL;
+}
+
+static muster_task_sums run(team *t, uint32_t epoch, bool evaluate)
+{
+    muster_task_sums all = {{0}};
+    pthread_t threads[THREADS_MAX];
+    seat seats[THREADS_MAX];
+    for (uint32_t i = 0; i < t->threads; i++) {
+        seats[i] =
+            (seat){.of = t, .part = i, .epoch = epoch, .evaluate = evaluate};
+        assert_int_equal(pthread_create(&threads[i], NULL, sit, &seats[i]), 0);
+    }
+    for (uint32_t i = 0; i < t->threads; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(seats[i].status, MUSTER_OK);
+        for (uint32_t k = 0; k < MUSTER_TASK_METRICS_MAX; k++) {
+            all.value[k] += seats[i].sums.value[k];
+        }
+    }
+    return all;
+}
+
+/* Train for some epochs and give the named metric of the final evaluation. */
+static double train(const muster_task_opts *opts, uint32_t threads,
+                    const char *name)
+{
+    team t = {.ops = muster_task_find(opts->model), .threads = threads};
+    muster_error error = {.text = ""};
+    muster_ps_opts ps_opts = MUSTER_PS_OPTS_INIT;
+    muster_task_opts mine = *opts;
+    mine.parts_max = threads;
+    assert_int_equal(t.ops->create(&mine, &error, &t.task), MUSTER_OK);
+    assert_int_equal(muster_ps_create(&ps_opts, &error, &t.ps), MUSTER_OK);
+    assert_int_equal(t.ops->tables(t.task, t.ps, &error), MUSTER_OK);
+    for (uint32_t i = 0; i < threads; i++) {
+        assert_int_equal(muster_ps_worker_create(t.ps, &t.workers[i]),
+                         MUSTER_OK);
+    }
+    muster_task_sums work = {{0}};
+    for (uint32_t e = 0; e < opts->epochs; e++) {
+        work = run(&t, e, false);
+    }
+    muster_task_sums evaluation = run(&t, 0, true);
+    const char *names[MUSTER_TASK_METRICS_MAX];
+    double values[MUSTER_TASK_METRICS_MAX];
+    uint32_t count = t.ops->report(t.task, &work, &evaluation, names, values);
+    double found = NAN;
+    for (uint32_t i = 0; i < count; i++) {
+        found = strcmp(names[i], name) == 0 ? values[i] : found;
+    }
+    for (uint32_t i = 0; i < threads; i++) {
+        muster_ps_worker_free(t.workers[i]);
+    }
+    muster_ps_free(t.ps);
+    t.ops->free(t.task);
+    return found;
+}
+
+static void factorisation_recovers_a_low_rank_matrix(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"mf:rank=6", "mf:rank=6,order=random",
+                                         "mf:rank=6"};
+    static const char *const optimizers[] = {"sgd", "sgd", "adagrad"};
+    for (int i = 0; i < 3; i++) {
+        muster_task_opts opts = {
+            .model = models[i],
+            .data = "zipf:rows=200,cols=60,cells=8000,rank=3,exponent=0.3",
+            .optimizer = optimizers[i],
+            .rate = i == 2 ? 0.2 : 0.05,
+            .l2 = 0.001,
+            .epochs = 15,
+            .seed = 1};
+        for (uint32_t threads = 1; threads <= 2; threads++) {
+            double rmse = train(&opts, threads, "rmse");
+            // Noise is 0.1, the values' own deviation about 1.
+            assert_true(rmse < 0.35);
+        }
+    }
+}
+
+/* Ten entities in a ring: r0 leads to the next one, r1 two on. */
+static void write_ring(const char *folder)
+{
+    char path[256];
+    (void)snprintf(path, sizeof(path), "%s/train.txt", folder);
+    FILE *train_file = fopen(path, "w");
+    (void)snprintf(path, sizeof(path), "%s/test.txt", folder);
+    FILE *test_file = fopen(path, "w");
+    assert_true(train_file != NULL && test_file != NULL);
+    for (int i = 0; i < 10; i++) {
+        fprintf(train_file, "e%d\tnext\te%d\n", i, (i + 1) % 10);
+        fprintf(train_file, "e%d\tafter\te%d\n", i, (i + 2) % 10);
+        fprintf(test_file, "e%d\tnext\te%d\n", i, (i + 1) % 10);
+    }
+    assert_int_equal(fclose(train_file), 0);
+    assert_int_equal(fclose(test_file), 0);
+}
+
+static void every_model_and_loss_learns_a_ring(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/muster-ring-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    write_ring(folder);
+    static const char *const models[] = {
+        "complex:dim=16,negatives=8,n3=0",
+        "complex:dim=16,negatives=8,n3=0,reciprocal=0,loss=logistic",
+        "complex:dim=16,negatives=8,n3=0,loss=adversarial",
+        "distmult:dim=16,negatives=8,n3=0",
+        "transe:dim=16,negatives=8,margin=2",
+        "transe:dim=16,negatives=8,margin=2,reciprocal=0",
+        "complex:dim=16,negatives=8,n3=0,scheme=reuse,reuse=4",
+        "complex:dim=16,negatives=8,n3=0,scheme=postpone",
+        "complex:dim=16,negatives=8,n3=0,scheme=local",
+    };
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        muster_task_opts opts = {.model = models[i],
+                                 .data = folder,
+                                 .rate = 0.1,
+                                 .l2 = -1,
+                                 .epochs = 60,
+                                 .seed = 2};
+        double mrr = train(&opts, 1 + i % 2, "test_mrr");
+        // By chance it would be 0.29; distmult cannot tell directions.
+        assert_true(mrr > 0.6);
+    }
+    char path[256];
+    (void)snprintf(path, sizeof(path), "%s/train.txt", folder);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof(path), "%s/test.txt", folder);
+    (void)unlink(path);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void an_untrained_model_ranks_by_chance(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/muster-ring-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    write_ring(folder);
+    muster_task_opts opts = {.model = "distmult:dim=4,scale=0",
+                             .data = folder,
+                             .l2 = -1,
+                             .epochs = 0,
+                             .seed = 1};
+    // All scores are 0: one of ten is right, so the rank is 1 + 9/2.
+    double mrr = train(&opts, 1, "test_mrr");
+    assert_true(fabs(mrr - 1 / 5.5) < 1e-9);
+    char path[256];
+    (void)snprintf(path, sizeof(path), "%s/train.txt", folder);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof(path), "%s/test.txt", folder);
+    (void)unlink(path);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void words_of_one_topic_come_to_lie_together(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/muster-words-XXXXXX";
+    char test[] = "/tmp/muster-pairs-XXXXXX";
+    int fds[2] = {mkstemp(path), mkstemp(test)};
+    assert_true(fds[0] >= 0 && fds[1] >= 0);
+    FILE *text = fdopen(fds[0], "w");
+    FILE *pairs = fdopen(fds[1], "w");
+    assert_true(text != NULL && pairs != NULL);
+    uint32_t draw = 1;
+    for (int line = 0; line < 1500; line++) {
+        for (int i = 0; i < 8; i++) {
+            draw = draw * 1664525u + 1013904223u;
+            fprintf(text, "%c%u ", line % 2 ? 'a' : 'b', (draw >> 16) % 6);
+        }
+        fprintf(text, "\n");
+    }
+    for (int i = 0; i < 5; i++) {
+        fprintf(pairs, "a%d a%d 9\nb%d b%d 8\na%d b%d 1\nb%d a%d 2\n", i, i + 1,
+                i, i + 1, i, i + 1, i, i + 1);
+    }
+    assert_int_equal(fclose(text), 0);
+    assert_int_equal(fclose(pairs), 0);
+    muster_task_opts opts = {
+        .model = "skipgram:dim=12,subsample=0,min_count=1,negatives=3",
+        .data = path,
+        .test = test,
+        .l2 = -1,
+        .epochs = 5,
+        .seed = 1};
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        double rho = train(&opts, threads, "similarity");
+        assert_true(rho > 0.7);
+    }
+    (void)unlink(path);
+    (void)unlink(test);
+}
+
+static void rank_correlation_takes_ties_at_their_mean(void **state)
+{
+    (void)state;
+    const float up[] = {1, 2, 3, 4};
+    const float down[] = {9, 7, 5, 1};
+    const float tied[] = {1, 1, 2, 2};
+    double rho;
+    assert_int_equal(muster_spearman(up, up, 4, &rho), MUSTER_OK);
+    assert_true(fabs(rho - 1) < 1e-12);
+    assert_int_equal(muster_spearman(up, down, 4, &rho), MUSTER_OK);
+    assert_true(fabs(rho + 1) < 1e-12);
+    assert_int_equal(muster_spearman(up, tied, 4, &rho), MUSTER_OK);
+    assert_true(fabs(rho - 0.8944271909999159) < 1e-9);
+    assert_int_equal(muster_spearman(up, tied, 1, &rho), MUSTER_OK);
+    assert_true(isnan(rho));
+}
+
+static void options_behind_the_name_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        const char *says;
+    } bad[] = {
+        {"mf:rank=0", "rank=0"},
+        {"mf:rang=3", "rank, order"},
+        {"mf:order=upwards", "column|random"},
+        {"mf:rank", "name=value"},
+        {"mf:rank=2.5", "an integer"},
+        {"complex:dim=7", "even"},
+        {"transe:loss=hinge", "softmax"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        muster_task_opts opts = {.model = bad[i].model,
+                                 .data = "zipf:rows=2,cols=2,cells=4",
+                                 .epochs = 1,
+                                 .parts_max = 1,
+                                 .l2 = -1};
+        muster_error error = {.text = ""};
+        void *task = NULL;
+        const muster_task_ops *ops = muster_task_find(bad[i].model);
+        assert_non_null(ops);
+        assert_int_equal(ops->create(&opts, &error, &task), MUSTER_ERR_INVALID);
+        assert_non_null(strstr(error.text, bad[i].says));
+        assert_null(task);
+    }
+    assert_null(muster_task_find("softmax"));
+    assert_null(muster_task_find("mfx"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(factorisation_recovers_a_low_rank_matrix),
+        cmocka_unit_test(every_model_and_loss_learns_a_ring),
+        cmocka_unit_test(an_untrained_model_ranks_by_chance),
+        cmocka_unit_test(words_of_one_topic_come_to_lie_together),
+        cmocka_unit_test(rank_correlation_takes_ties_at_their_mean),
+        cmocka_unit_test(options_behind_the_name_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
