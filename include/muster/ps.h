@@ -153,7 +153,8 @@ muster_ps_table_add(muster_ps *ps, const muster_ps_table_opts *opts,
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_connect(muster_ps *ps, muster_error *error_out);
 
-/* Where rows were found, over all workers of this node. */
+/* Where rows were found, over all workers of this node, up to each one's last
+ * barrier or end. */
 typedef struct muster_ps_counters {
     uint64_t accesses;    // rows asked for
     uint64_t remote;      // of these, not here: went to another node

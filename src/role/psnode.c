@@ -438,17 +438,17 @@ muster_status muster_psnode_request(muster_psnode *node, int64_t now_ns,
 }
 
 muster_status muster_psnode_localize(muster_psnode *node, int64_t now_ns,
-                                     uint32_t table, const uint32_t *keys,
-                                     uint32_t count, muster_psnode_out *out)
+                                     const muster_pswish *wish,
+                                     muster_psnode_out *out)
 {
     begin_step(node, now_ns, out);
-    const muster_pstable *rows = node->opts.tables[table];
-    for (uint32_t i = 0; i < count && !node->failed; i++) {
-        uint64_t word =
-            atomic_load_explicit(&rows->words[keys[i]], memory_order_relaxed);
+    const muster_pstable *rows = node->opts.tables[wish->table];
+    for (uint32_t i = 0; i < wish->count && !node->failed; i++) {
+        uint64_t word = atomic_load_explicit(&rows->words[wish->keys[i]],
+                                             memory_order_relaxed);
         if (muster_word_state_of(word) == MUSTER_ROW_ABSENT &&
             node->opts.manage != MUSTER_PSMANAGE_CLASSIC) {
-            muster_pscoming_ask(node, table, keys[i]);
+            muster_pscoming_ask(node, wish->table, wish->keys[i], wish->copy);
         }
     }
     return end_step(node);

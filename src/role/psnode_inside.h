@@ -145,7 +145,8 @@ muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
 uint32_t muster_pscoming_find(const muster_psnode *node, uint32_t table,
                               uint32_t key);
 /* Ask for a row; it is on its way from now on. */
-void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key);
+void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key,
+                         bool copy);
 
 void muster_psnode_on_localize(muster_psnode *node,
                                const muster_rowmsg *message);

@@ -83,6 +83,12 @@ uint32_t muster_ps_nodes(const muster_ps_worker *worker)
 muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
                                  const uint32_t *keys, size_t count)
 {
+    return muster_ps_wish(worker, table, keys, count, 0);
+}
+
+muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
+                             const uint32_t *keys, size_t count, uint32_t copy)
+{
     const muster_pstable *rows = muster_ps_check(worker, table, keys, count);
     if (rows == NULL) {
         return MUSTER_ERR_INVALID;
@@ -101,7 +107,7 @@ muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
             wanted[found++] = keys[i];
         }
         if (found == WISH_MAX - 2 || (i + 1 == count && found > 0)) {
-            kept = wish(worker->wishes, table, wanted, found);
+            kept = wish(worker->wishes, table | copy, wanted, found);
             any = any || kept;
             found = 0;
         }
@@ -150,6 +156,10 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
         return MUSTER_ERR_INVALID;
     }
     muster_ps *ps = worker->ps;
+    atomic_fetch_add(&ps->accesses, worker->accesses);
+    atomic_fetch_add(&ps->remote, worker->remote);
+    worker->accesses = 0;
+    worker->remote = 0;
     (void)pthread_mutex_lock(&ps->barrier_lock);
     uint64_t mine = ps->barrier_passed;
     ps->barrier_waiting++;

@@ -280,13 +280,17 @@ static bool read_wishes(muster_psmesh *mesh, muster_ps_wishes *wishes)
         uint32_t keys[WISHES_TAKEN];
         uint32_t table = wishes->words[tail++ % MUSTER_PS_WISHES];
         uint32_t count = wishes->words[tail++ % MUSTER_PS_WISHES];
+        muster_pswish wish = {.table = table & ~MUSTER_PS_WISH_COPY,
+                              .keys = keys,
+                              .count = count,
+                              .copy = (table & MUSTER_PS_WISH_COPY) != 0};
         for (uint32_t i = 0; i < count; i++) {
             keys[i] = wishes->words[tail++ % MUSTER_PS_WISHES];
         }
         if (mesh->lost == 0) {
             must_go_on(mesh,
                        muster_psnode_localize(mesh->node, muster_clock_ns(),
-                                              table, keys, count, &mesh->out));
+                                              &wish, &mesh->out));
             take_out(mesh);
         }
     }

@@ -74,9 +74,10 @@ struct task_run {
     _Atomic uint32_t stop;
     _Atomic uint32_t running;
     int64_t start_ns;
-    double train_s; // in work, without evaluations
-    uint64_t units; // done in all epochs
-    json_t *last;   // the newest metrics
+    double train_s;                // in work, without evaluations
+    uint64_t units;                // done in all epochs
+    json_t *last;                  // the newest metrics
+    muster_ps_counters counted[2]; // before and after an epoch's work
 };
 
 static uint32_t sums_row(const task_run *run, uint32_t part)
@@ -266,6 +267,33 @@ static void describe(const task_run *run, const muster_task_sums *work,
     }
 }
 
+/* Where this node found its rows in the last epoch. */
+static void describe_rows(task_run *run, json_t *into, char *text, size_t size)
+{
+    muster_ps_counters now = run->counted[1];
+    const muster_ps_counters *then = &run->counted[0];
+    double accesses = (double)(now.accesses - then->accesses);
+    double remote = (double)(now.remote - then->remote);
+    const struct {
+        const char *name;
+        double value;
+    } all[] = {
+        {"local_share", 1 - remote / accesses},
+        {"remote_share", remote / accesses},
+        {"relocated", (double)(now.relocations - then->relocations)},
+        {"replicated", (double)(now.replicas - then->replicas)},
+        {"syncs", (double)(now.syncs - then->syncs)},
+        {"copies", (double)now.copies},
+    };
+    size_t used = strlen(text);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        (void)json_object_set_new(into, all[i].name, real(all[i].value));
+        int length = snprintf(text + used, size - used, "  %s %.4g",
+                              all[i].name, all[i].value);
+        used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
+    }
+}
+
 static muster_status append_line(task_run *run, const json_t *line,
                                  muster_error *error_out)
 {
@@ -289,10 +317,12 @@ static muster_status one_epoch(task_run *run, uint32_t epoch,
     muster_task_sums evaluation;
     seat pattern = {.epoch = epoch};
     int64_t start = muster_clock_ns();
+    run->counted[0] = muster_ps_count(run->ps);
     muster_status status = phase(run, &pattern, error_out, &work);
     if (status != MUSTER_OK) {
         return status;
     }
+    run->counted[1] = muster_ps_count(run->ps);
     double s = (double)(muster_clock_ns() - start) / 1e9;
     uint64_t units = run->ops->units(run->task);
     run->train_s += s;
@@ -312,6 +342,9 @@ static muster_status one_epoch(task_run *run, uint32_t epoch,
     (void)json_object_set_new(line, "epoch_s", real(s));
     (void)json_object_set_new(line, "units_per_s", real((double)units / s));
     describe(run, &work, &evaluation, line, text, sizeof(text));
+    if (run->nodes > 1) {
+        describe_rows(run, line, text, sizeof(text));
+    }
     muster_log(MUSTER_LOG_INFO, "epoch %" PRIu32 "  %.2f s  %.3g %s/s%s",
                epoch + 1, s, (double)units / s, run->ops->unit, text);
     status = append_line(run, line, error_out);
