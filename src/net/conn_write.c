@@ -167,6 +167,9 @@ static void item_begun(muster_conn *conn, muster_item *item)
 {
     conn->sequence++;
     conn->shared_ahead = 0; // the frame acknowledges all that was received
+    if (item != &conn->control) {
+        conn->queue_bytes -= muster_item_queue_bytes(item);
+    }
     if (item->segment == NULL) {
         return;
     }
@@ -184,11 +187,10 @@ static void item_over(muster_conn *conn, muster_item *item)
         conn->control_queued = false;
         return;
     }
-    size_t bytes = muster_item_queue_bytes(item);
     conn->queue_messages--;
-    conn->queue_bytes -= bytes;
     net->counters.messages_sent++;
-    net->counters.bytes_sent += bytes - MUSTER_FRAME_BYTES;
+    net->counters.bytes_sent += item->head_bytes - MUSTER_FRAME_BYTES;
+    net->counters.bytes_sent += item->payload ? item->payload->bytes : 0;
     if (item->segment != NULL) {
         muster_hold *hold = item->hold;
         hold->payload = item->payload;

@@ -85,8 +85,8 @@ typedef struct muster_conn {
     uint8_t hello[MUSTER_HELLO_BYTES];
     size_t hello_sent;
     muster_queue queue;
-    size_t queue_bytes;    // of the user's items in it
-    size_t queue_messages; // likewise
+    size_t queue_bytes;    // of the user's items of which nothing is written
+    size_t queue_messages; // of the user
     uint64_t sequence;
     muster_slot slots[MUSTER_FRAME_SLOTS];
     muster_hold *holds;
