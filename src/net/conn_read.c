@@ -80,6 +80,10 @@ static bool fill_slot(muster_conn *conn, const muster_frame *frame)
 static void take_shared(muster_conn *conn, const muster_frame *frame,
                         const uint8_t *header)
 {
+    if (++conn->shared_ahead > MUSTER_CONN_WINDOW) {
+        end_protocol(conn, "more shared payloads than we acknowledged");
+        return;
+    }
     if ((frame->flags & MUSTER_FRAME_DESCRIPTOR) != 0 &&
         !fill_slot(conn, frame)) {
         return;

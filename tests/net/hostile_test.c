@@ -456,6 +456,34 @@ static void a_crowd_that_says_nothing_is_let_in_by_and_by(void **state)
     scene_close(it);
 }
 
+/* Every shared payload asks for an acknowledgement; who does not read them
+ * cannot make us keep them. */
+static void a_peer_that_shares_and_does_not_read_is_refused(void **state)
+{
+    (void)state;
+    scene *it = scene_open(NULL);
+    int one = memfd(100000, F_SEAL_SHRINK);
+    muster_frame frame = shared_frame;
+    note what = {1, frame.payload_bytes, 0, 0};
+    frame.header_bytes = sizeof(what);
+    frame.flags |= MUSTER_FRAME_ACK_NOW;
+    it->hub.blind = true;
+    put_hello(it->fd);
+    drive(it->both, 2, &it->hub.ups, 2);
+    while (it->hub.downs == 0) {
+        assert_in_range(frame.sequence, 0, 5000);
+        put_frame(it->fd, &frame, &one, frame.sequence == 1);
+        put(it->fd, &what, sizeof(what));
+        frame.flags &= (uint8_t)~MUSTER_FRAME_DESCRIPTOR;
+        frame.sequence++;
+        assert_int_equal(muster_net_poll(it->hub.net, 0), MUSTER_OK);
+    }
+    assert_int_equal(it->hub.down_status, MUSTER_ERR_PROTOCOL);
+    assert_non_null(strstr(it->hub.down_reason, "than we acknowledged"));
+    close(one);
+    scene_close(it);
+}
+
 /* A peer that reads nothing, keeps its connection, and shuts down one way. */
 static void a_peer_that_refuses_to_read_is_lost(void **state)
 {
@@ -520,6 +548,7 @@ int main(void)
         cmocka_unit_test(too_many_descriptors_are_refused),
         cmocka_unit_test(our_lack_of_descriptors_is_not_the_peers_fault),
         cmocka_unit_test(a_crowd_that_says_nothing_is_let_in_by_and_by),
+        cmocka_unit_test(a_peer_that_shares_and_does_not_read_is_refused),
         cmocka_unit_test(a_peer_that_refuses_to_read_is_lost),
         cmocka_unit_test(a_peer_that_never_read_our_hello_is_lost),
         cmocka_unit_test(what_a_peer_said_before_it_went_is_heard),
