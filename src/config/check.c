@@ -251,9 +251,11 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
         MUSTER_OPT_EPOCHS, MUSTER_OPT_OPTIMIZER, MUSTER_OPT_LR,
         MUSTER_OPT_L2,     MUSTER_OPT_SEED,      MUSTER_OPT_THREADS,
         MUSTER_OPT_NODES,  MUSTER_OPT_NODE,      MUSTER_OPT_MESH,
-        MUSTER_OPT_MANAGE, MUSTER_OPT_RUN,       MUSTER_OPT_CONFIG,
-        MUSTER_OPT_JSON,   MUSTER_OPT_QUIET,     MUSTER_OPT_VERBOSE};
+        MUSTER_OPT_MANAGE, MUSTER_OPT_RUN,       MUSTER_OPT_RESUME,
+        MUSTER_OPT_CONFIG, MUSTER_OPT_JSON,      MUSTER_OPT_QUIET,
+        MUSTER_OPT_VERBOSE};
     for (int option = 0; option < MUSTER_OPT_COUNT; option++) {
+        // A resumed run's file holds what that run was told, no more.
         bool known = !muster_config_is_set(config, (muster_option)option);
         for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
             known = known || used[i] == (muster_option)option;
@@ -284,7 +286,7 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
     if (node && muster_config_uint(config, MUSTER_OPT_NODE) >= nodes) {
         return INVALID("--node: nodes are numbered 0 to %" PRIu64, nodes - 1);
     }
-    return MUSTER_OK;
+    return check_run(config, error_out);
 }
 
 static muster_status check_training_run(muster_config *config,

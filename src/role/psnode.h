@@ -80,7 +80,7 @@ typedef struct muster_psnode_opts {
     muster_pstable *const *tables;
     uint32_t table_count;
     muster_psmanage manage;
-    int64_t sync_ns;    // how often copies are synchronised
+    int64_t sync_ns;    // copies are synchronised at least so often
     int64_t contest_ns; // AUTO: two nodes that ask within this share the row
     muster_blob *(*make)(void *context, size_t bytes); // payloads
     void *make_context;

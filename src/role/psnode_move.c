@@ -88,7 +88,7 @@ void muster_pscoming_wait(muster_psnode *node, uint32_t index,
 }
 
 muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
-                                    uint32_t key, float *row)
+                                    uint32_t key, float *row, bool copy)
 {
     uint64_t place = muster_psplace(table, key);
     uint32_t index = muster_psmap_find(&node->coming_at, place);
@@ -102,7 +102,17 @@ muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
                               .table = (uint16_t)table,
                               .origin = wait.origin,
                               .request = wait.request};
-        muster_psnode_apply(node, &head, key, wait.position, wait.values, row);
+        // What others sent is for the owner: on a copy it would count as
+        // done while it still has to travel.
+        if (copy &&
+            (wait.origin != node->opts.node || wait.kind != MUSTER_ROWMSG_OP)) {
+            node->counters.forwards++;
+            muster_psdraft_add(node, muster_psnode_towards(node, table, key),
+                               &head, key, wait.position, wait.values);
+        } else {
+            muster_psnode_apply(node, &head, key, wait.position, wait.values,
+                                row);
+        }
         muster_blob_unref(wait.blob);
         waits[at].blob = NULL;
         waits[at].next = node->wait_free;
@@ -229,7 +239,7 @@ void muster_psnode_on_transfer(muster_psnode *node,
                rows->floats * sizeof(float));
         node->counters.relocations++;
         muster_pscoming ended =
-            muster_pscoming_end(node, message->table, key, row);
+            muster_pscoming_end(node, message->table, key, row, false);
         if (ended.next_owner != MUSTER_PSNODE_NOBODY) {
             depart(node, message->table, key, ended.next_owner,
                    ended.next_moves, slot);

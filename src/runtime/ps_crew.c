@@ -47,7 +47,7 @@ static void add_pair(arguments *args, const char *name, const char *value)
 
 /* What a node must know to do the same task. */
 static void fill(arguments *args, const muster_config *config,
-                 const char *program, const muster_nodes *nodes)
+                 const char *program)
 {
     static const struct {
         muster_option option;
@@ -75,8 +75,6 @@ static void fill(arguments *args, const muster_config *config,
         }
     }
     add(args, "--quiet");
-    add_pair(args, "--mesh", nodes->folder);
-    add_pair(args, "--node", "000");
 }
 
 static void run_child(const arguments *args, const char *program, pid_t parent)
@@ -114,7 +112,8 @@ static muster_status spawn_all(arguments *args, const char *program,
 }
 
 muster_status muster_nodes_start(const muster_config *config,
-                                 const char *program, muster_error *error_out,
+                                 const char *program, bool again,
+                                 muster_error *error_out,
                                  muster_nodes *nodes_out)
 {
     const char *base = getenv("XDG_RUNTIME_DIR");
@@ -134,7 +133,13 @@ muster_status muster_nodes_start(const muster_config *config,
         return failed;
     }
     arguments args = {{NULL}, 0, false};
-    fill(&args, config, program, nodes);
+    fill(&args, config, program);
+    if (again || muster_config_string(config, MUSTER_OPT_RESUME) != NULL) {
+        add_pair(&args, "--resume",
+                 muster_config_string(config, MUSTER_OPT_RUN));
+    }
+    add_pair(&args, "--mesh", nodes->folder);
+    add_pair(&args, "--node", "000");
     muster_status status =
         args.full ? muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                      "no memory to start nodes")

@@ -210,8 +210,8 @@ static void on_message(void *context, muster_peer peer,
         }
         return;
     }
-    if (mesh->peers[message.from] != peer) {
-        return;
+    if (mesh->peers[message.from] != peer || mesh->lost != 0) {
+        return; // after a loss the buffers of requests are no longer ours
     }
     message.payload = raw->payload;
     must_go_on(mesh, muster_psnode_message(mesh->node, muster_clock_ns(),
