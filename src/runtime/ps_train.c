@@ -28,6 +28,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/net.h"
+#include "record/json.h"
 #include "runtime/progress.h"
 #include "runtime/ps_crew.h"
 #include "runtime/signals.h"
@@ -243,11 +244,6 @@ static muster_status phase(task_run *run, const seat *pattern,
                             muster_status_text(status));
 }
 
-static json_t *real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* The task's own metrics into an object, and as text for people. */
 static void describe(const task_run *run, const muster_task_sums *work,
                      const muster_task_sums *evaluation, json_t *into,
@@ -259,7 +255,7 @@ static void describe(const task_run *run, const muster_task_sums *work,
         run->ops->report(run->task, work, evaluation, names, values);
     size_t used = 0;
     for (uint32_t i = 0; i < count; i++) {
-        (void)json_object_set_new(into, names[i], real(values[i]));
+        (void)json_object_set_new(into, names[i], muster_json_real(values[i]));
         int length = snprintf(text + used, size - used, "  %s %.4g", names[i],
                               values[i]);
         used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
@@ -309,8 +305,9 @@ static muster_status one_epoch(task_run *run, uint32_t epoch,
     char text[512] = "";
     json_t *line = json_object();
     (void)json_object_set_new(line, "epoch", json_integer(epoch + 1));
-    (void)json_object_set_new(line, "epoch_s", real(s));
-    (void)json_object_set_new(line, "units_per_s", real((double)units / s));
+    (void)json_object_set_new(line, "epoch_s", muster_json_real(s));
+    (void)json_object_set_new(line, "units_per_s",
+                              muster_json_real((double)units / s));
     describe(run, &work, &evaluation, line, text, sizeof(text));
     muster_log(MUSTER_LOG_INFO, "epoch %" PRIu32 "  %.2f s  %.3g %s/s%s",
                epoch + 1, s, (double)units / s, run->ops->unit, text);
@@ -457,11 +454,12 @@ static char *summary_text(const task_run *run)
         json_string(muster_config_string(run->config, MUSTER_OPT_MODEL)));
     (void)json_object_set_new(all, "steps",
                               json_integer((json_int_t)run->units));
-    (void)json_object_set_new(all, "wall_s", real(wall));
-    (void)json_object_set_new(all, "train_s", real(run->train_s));
+    (void)json_object_set_new(all, "wall_s", muster_json_real(wall));
+    (void)json_object_set_new(all, "train_s", muster_json_real(run->train_s));
     (void)json_object_set_new(
         all, "units_per_s",
-        real(run->train_s > 0 ? (double)run->units / run->train_s : NAN));
+        muster_json_real(run->train_s > 0 ? (double)run->units / run->train_s
+                                          : NAN));
     (void)json_object_set_new(all, "threads", json_integer(run->threads));
     (void)json_object_set_new(all, "nodes", json_integer(run->nodes));
     (void)json_object_set_new(
