@@ -29,7 +29,8 @@ struct script {
     bool stepping; // to see a second event inside the first
     int ups, downs, messages, timers, computed, sent, stops;
     muster_role_peer peer;
-    muster_status down_status, job_status, sent_status;
+    muster_status down_status, sent_status;
+    muster_status job_status[4]; // by id
     char reason[160];
     uint8_t first_byte;
     const char *address;
@@ -67,7 +68,8 @@ static void script_step(void *state, const muster_event *event,
         break;
     case MUSTER_EVENT_COMPUTED:
         self->computed++;
-        self->job_status = event->as.computed.status;
+        assert_in_range(event->as.computed.id, 1, 3);
+        self->job_status[event->as.computed.id] = event->as.computed.status;
         break;
     case MUSTER_EVENT_SENT:
         self->sent++;
@@ -306,11 +308,17 @@ static void keep_busy(script *self, const muster_event *event,
 static void timers_fire_and_every_job_is_answered(void **state)
 {
     (void)state;
-    script self = {.step = keep_busy};
+    script self = {
+        .step = keep_busy,
+        .job_status = {[1] = MUSTER_ERR_SYSTEM, [2] = MUSTER_ERR_SYSTEM}};
     muster_host *host = open_host(NULL);
     assert_int_equal(run_script(host, &self, 2, NULL), MUSTER_OK);
     assert_int_equal(self.timers, 4);
     assert_int_equal(self.computed, 3);
+    // Two at a time: the third came while both were under way.
+    assert_int_equal(self.job_status[1], MUSTER_OK);
+    assert_int_equal(self.job_status[2], MUSTER_OK);
+    assert_int_equal(self.job_status[3], MUSTER_ERR_AGAIN);
     muster_host_close(host);
 }
 
