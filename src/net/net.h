@@ -44,6 +44,7 @@
 
 #define MUSTER_NET_HEADER_MAX  65536u
 #define MUSTER_NET_ADDRESS_MAX 128u
+#define MUSTER_NET_BYTES_NS    10000000
 
 typedef struct muster_net muster_net;
 
@@ -71,6 +72,10 @@ typedef struct muster_net_callbacks {
      * _PROTOCOL, _REFUSED (another version or key) or _TIMED_OUT. */
     void (*on_down)(void *context, muster_peer peer, muster_status status,
                     const char *reason);
+    /* Bytes came of a message that is not whole yet: the peer lives, though
+     * its other words wait behind this one. At most every
+     * MUSTER_NET_BYTES_NS per peer; never for what comes whole. */
+    void (*on_bytes)(void *context, muster_peer peer);
 } muster_net_callbacks;
 
 typedef struct muster_net_opts {

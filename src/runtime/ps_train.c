@@ -321,7 +321,7 @@ static muster_status open_folder(task_run *run, muster_error *error_out)
 
 static muster_status prepare(task_run *run, muster_error *error_out)
 {
-    static const muster_net_callbacks deaf = {NULL, NULL, NULL};
+    static const muster_net_callbacks deaf = {0};
     const muster_net_opts opts = MUSTER_NET_OPTS_INIT;
     muster_status status = make_task(run, error_out);
     if (status == MUSTER_OK) {
