@@ -18,7 +18,9 @@
  *   Ownership    send takes its own reference to the payload until `done`. A
  *                received payload is lent for the callback; keep it with
  *                muster_blob_ref(), and only read it: its pages may belong to
- *                the peer. Blobs may outlive the connection and the net, and be
+ *                the peer. It may change under you: where a check must hold,
+ *                copy before you check. What is kept pins a buffer of the
+ *                peer. Blobs may outlive the connection and the net, and be
  *                unref'd on any thread.
  *   Threads      All functions: the owning thread, except muster_net_wake()
  *                (also from signal handlers), muster_net_blob() and
