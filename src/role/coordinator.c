@@ -401,6 +401,7 @@ static void coordinator_step(void *state, const muster_event *event,
     case MUSTER_EVENT_PEER_UP:
     case MUSTER_EVENT_PEER_DOWN:
     case MUSTER_EVENT_MESSAGE:
+    case MUSTER_EVENT_HEARD:
         break; // all of it is news
     }
 }

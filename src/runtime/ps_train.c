@@ -350,7 +350,7 @@ static void part(muster_task_run *run)
 
 static muster_status prepare(muster_task_run *run, muster_error *error_out)
 {
-    static const muster_net_callbacks deaf = {NULL, NULL, NULL};
+    static const muster_net_callbacks deaf = {0};
     const muster_net_opts opts = MUSTER_NET_OPTS_INIT;
     muster_status status = open_folder(run, error_out);
     if (status == MUSTER_OK) {
