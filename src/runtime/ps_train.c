@@ -290,7 +290,7 @@ static char *told_options(const muster_task_run *run)
     }
     char *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(2));
     char *copy = text == NULL ? NULL : muster_mem_string(text);
-    free(text); // jansson's own memory
+    free(text); // heap: jansson's
     json_decref(object);
     return copy;
 }
