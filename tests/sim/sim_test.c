@@ -128,8 +128,11 @@ static const char *judge(story *s)
     if (!t->over) {
         return "neither finished nor gave up";
     }
-    if (t->wrong > 1e-3) {
+    if (t->wrong > 1e-3 || t->off > 1e-1) {
         return "a step differs from the serial answer";
+    }
+    if (t->loose > 1e-2) {
+        return "a step is further off than its residual says";
     }
     if (t->status == MUSTER_OK && t->serial_step != t->steps) {
         return "ended before the last step";
