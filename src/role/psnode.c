@@ -230,6 +230,7 @@ void muster_psnode_apply(muster_psnode *node, const muster_rowmsg *head,
     case MUSTER_ROWMSG_BARRIER:
     case MUSTER_ROWMSG_RELEASE:
     case MUSTER_ROWMSG_HELLO:
+    case MUSTER_ROWMSG_LEAVE:
         MUSTER_ASSERT(!"a message that acts on rows");
     }
     muster_psdraft_add(node, head->origin, &back, key, 0, row);
@@ -327,6 +328,7 @@ static void handle(muster_psnode *node, const muster_rowmsg *message)
         muster_psnode_on_release(node, message);
         return;
     case MUSTER_ROWMSG_HELLO:
+    case MUSTER_ROWMSG_LEAVE:
         return;
     }
 }

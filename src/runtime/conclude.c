@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,18 +12,33 @@
 #include "base/mem.h"
 #include "runtime/train.h"
 
+/* Has the folder's config.json exactly this text? */
+static bool same_config(muster_train_state *train, const char *json)
+{
+    bool same = true;
+    FILE *file =
+        fopen(muster_run_folder_path(train->folder, MUSTER_RUN_CONFIG), "r");
+    if (file == NULL) {
+        return false;
+    }
+    int byte = fgetc(file);
+    for (; same && byte != EOF; json++, byte = fgetc(file)) {
+        same = *json != '\0' && (unsigned char)*json == byte;
+    }
+    (void)fclose(file);
+    return same && *json == '\0';
+}
+
 /* From the newest checkpoint; lines of later steps are cut off. */
 static muster_status go_on(muster_train_state *train, muster_error *error_out)
 {
-    muster_blob *role = NULL;
     muster_status status = muster_executor_restore(
         train->executor,
         muster_run_folder_path(train->folder, MUSTER_RUN_CHECKPOINT), error_out,
-        &role);
+        &train->saved);
     if (status < 0) {
         return status;
     }
-    muster_blob_unref(role); // a new life draws its own run number
     uint64_t step = muster_executor_describe(train->executor).step;
     muster_log(MUSTER_LOG_INFO, "going on from step %" PRIu64, step);
     return muster_run_folder_cut(train->folder, step, train->tally.summary,
@@ -36,6 +52,12 @@ static muster_status write_config(muster_train_state *train,
     if (json == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for config.json");
+    }
+    // With other options it is another run: workers of the earlier life, who
+    // hold parts of its code, must not take part.
+    if (train->saved != NULL && !same_config(train, json)) {
+        muster_blob_unref(train->saved);
+        train->saved = NULL;
     }
     muster_status status = muster_run_folder_write(
         train->folder, MUSTER_RUN_CONFIG, json, error_out);

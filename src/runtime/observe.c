@@ -63,13 +63,27 @@ static void on_answer(muster_train_state *train, const muster_report *report)
     }
 }
 
+/* A checkpoint must not know more than the lines: flush with each. */
+static muster_status write_step(muster_train_state *train,
+                                const muster_step_line *line,
+                                muster_error *error_out)
+{
+    uint64_t every =
+        muster_config_uint(train->config, MUSTER_OPT_CHECKPOINT_EVERY);
+    muster_status status =
+        muster_run_folder_step(train->folder, line, error_out);
+    if (status == MUSTER_OK && every > 0 && (line->step + 1) % every == 0) {
+        status = muster_run_folder_flush(train->folder, error_out);
+    }
+    return status;
+}
+
 static void on_step_end(muster_train_state *train, const muster_report *report)
 {
     muster_error error = {.text = ""};
     muster_step_line line = muster_tally_step_line(report);
     train->last_step_ns = report->now_ns;
-    if (train->folder != NULL &&
-        muster_run_folder_step(train->folder, &line, &error) < 0) {
+    if (train->folder != NULL && write_step(train, &line, &error) < 0) {
         muster_host_fail(train->host, &error);
     }
     muster_progress_step(&train->progress, &train->tally, report->now_ns);

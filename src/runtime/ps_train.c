@@ -5,6 +5,11 @@
  * and each evaluation, tells how it goes, and asks them to stop when a signal
  * came. Threads end before the next phase begins, so that between phases the
  * tables are at rest.
+ *
+ * With several nodes every process runs this same program. A thread ends its
+ * phase by putting its sums into a row of one more table and meeting all others
+ * at a barrier; node 0 then adds the rows up. Two sets of rows take turns, so
+ * that a fast node cannot overwrite what node 0 has not read yet.
  */
 #define _GNU_SOURCE
 #include "runtime/ps_train.h"
@@ -24,9 +29,13 @@
 #include "base/mem.h"
 #include "net/net.h"
 #include "runtime/progress.h"
+#include "runtime/ps_crew.h"
 #include "runtime/signals.h"
 
 #define WATCH_NS (200 * MUSTER_NS_PER_MS)
+
+/* A double as two floats, so that it keeps 48 bits in a row. */
+enum { SUM_FLOATS = 2 * MUSTER_TASK_METRICS_MAX };
 
 typedef struct task_run task_run;
 
@@ -38,6 +47,7 @@ typedef struct seat {
     muster_ps_worker *worker;
     bool evaluate;
     bool final;
+    bool leave; // only wait for the others
     uint32_t epoch;
     muster_status status;
     muster_task_sums sums;
@@ -45,12 +55,19 @@ typedef struct seat {
 
 struct task_run {
     const muster_config *config;
+    const char *program;
     const muster_task_ops *ops;
     void *task;
     muster_ps *ps;
     muster_net *net; // owns the signals' wake-up
     muster_run_folder *folder;
-    uint32_t threads;
+    uint32_t threads; // of this node
+    uint32_t node;
+    uint32_t nodes;
+    uint32_t parts; // threads of all nodes
+    uint32_t sums_table;
+    uint32_t phases; // so far
+    muster_nodes others;
     uint32_t epochs;
     seat *seats;
     _Atomic uint64_t done; // units of this phase
@@ -62,17 +79,61 @@ struct task_run {
     json_t *last;   // the newest metrics
 };
 
+static uint32_t sums_row(const task_run *run, uint32_t part)
+{
+    return part + run->phases % 2 * run->parts;
+}
+
+/* Put a thread's sums where node 0 finds them, and wait for all others. */
+static muster_status share_sums(seat *s)
+{
+    float row[SUM_FLOATS];
+    uint32_t key = sums_row(s->run, s->part);
+    for (uint32_t i = 0; i < MUSTER_TASK_METRICS_MAX; i++) {
+        row[2 * i] = (float)s->sums.value[i];
+        row[2 * i + 1] = (float)(s->sums.value[i] - (double)row[2 * i]);
+    }
+    muster_status status =
+        muster_ps_set(s->worker, s->run->sums_table, &key, 1, row);
+    return status == MUSTER_OK ? muster_ps_barrier(s->worker) : status;
+}
+
+static muster_status gather_sums(task_run *run, muster_task_sums *sums_out)
+{
+    for (uint32_t part = 0; part < run->parts; part++) {
+        float row[SUM_FLOATS];
+        uint32_t key = sums_row(run, part);
+        muster_status status =
+            muster_ps_pull(run->seats[0].worker, run->sums_table, &key, 1, row);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        for (uint32_t i = 0; i < MUSTER_TASK_METRICS_MAX; i++) {
+            sums_out->value[i] += (double)row[2 * i] + (double)row[2 * i + 1];
+        }
+    }
+    return MUSTER_OK;
+}
+
 static void *sit(void *argument)
 {
     seat *s = argument;
     muster_task_share share = {.part = s->part,
-                               .parts = s->run->threads,
+                               .parts = s->run->parts,
                                .epoch = s->epoch,
                                .final = s->final,
                                .done = s->evaluate ? NULL : &s->run->done,
                                .stop = &s->run->stop};
+    if (s->leave) {
+        s->status = muster_ps_barrier(s->worker);
+        atomic_fetch_sub(&s->run->running, 1);
+        return NULL;
+    }
     s->status = (s->evaluate ? s->run->ops->evaluate : s->run->ops->work)(
         s->run->task, s->worker, &share, &s->sums);
+    if (s->status == MUSTER_OK) {
+        s->status = share_sums(s);
+    }
     if (s->status < 0) {
         atomic_store(&s->run->stop, 1);
     }
@@ -83,7 +144,7 @@ static void *sit(void *argument)
 static void tell(const task_run *run, uint32_t epoch, int64_t since_ns)
 {
     double all = (double)run->ops->units(run->task);
-    double done = (double)atomic_load(&run->done);
+    double done = (double)atomic_load(&run->done) * run->nodes;
     double s = (double)(muster_clock_ns() - since_ns) / 1e9;
     double rate = done / (s > 0 ? s : 1);
     double left = all * run->epochs - all * epoch - done;
@@ -99,7 +160,7 @@ static void tell(const task_run *run, uint32_t epoch, int64_t since_ns)
 static void watch(task_run *run, uint32_t epoch, bool telling)
 {
     int64_t since = muster_clock_ns();
-    const struct timespec nap = {.tv_nsec = WATCH_NS / 10};
+    const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
     int64_t told = since;
     while (atomic_load(&run->running) > 0) {
         (void)nanosleep(&nap, NULL);
@@ -121,6 +182,7 @@ static muster_status start_seats(task_run *run, const seat *pattern,
         seat *s = &run->seats[i];
         s->evaluate = pattern->evaluate;
         s->final = pattern->final;
+        s->leave = pattern->leave;
         s->epoch = pattern->epoch;
         s->status = MUSTER_OK;
         s->sums = (muster_task_sums){{0}};
@@ -158,16 +220,23 @@ static muster_status phase(task_run *run, const seat *pattern,
             (status == MUSTER_OK || status == MUSTER_ERR_CANCELLED)) {
             status = one;
         }
-        for (uint32_t k = 0; k < MUSTER_TASK_METRICS_MAX; k++) {
-            sums_out->value[k] += run->seats[i].sums.value[k];
-        }
     }
+    if (status == MUSTER_OK && run->node == 0 && !pattern->leave) {
+        status = gather_sums(run, sums_out);
+    }
+    run->phases++;
     if (status == MUSTER_OK) {
         return MUSTER_OK;
     }
     if (status == MUSTER_ERR_CANCELLED) {
         return muster_error_set(error_out, MUSTER_ERR_INTERRUPTED,
                                 "interrupted in epoch %" PRIu32,
+                                pattern->epoch + 1);
+    }
+    if (status == MUSTER_ERR_PEER_LOST) {
+        return muster_error_set(error_out, MUSTER_ERR_QUORUM,
+                                "a node was lost in epoch %" PRIu32
+                                ", and rows with it",
                                 pattern->epoch + 1);
     }
     return muster_error_set(error_out, status, "%s: %s", run->ops->name,
@@ -234,6 +303,9 @@ static muster_status one_epoch(task_run *run, uint32_t epoch,
     if (status != MUSTER_OK) {
         return status;
     }
+    if (run->node > 0) {
+        return MUSTER_OK;
+    }
     char text[512] = "";
     json_t *line = json_object();
     (void)json_object_set_new(line, "epoch", json_integer(epoch + 1));
@@ -246,6 +318,45 @@ static muster_status one_epoch(task_run *run, uint32_t epoch,
     json_decref(run->last);
     run->last = line;
     return status;
+}
+
+static uint32_t manage_of(const char *name)
+{
+    static const char *const ways[] = {"auto", "relocate", "replicate",
+                                       "classic"};
+    uint32_t found = MUSTER_PS_AUTO;
+    for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        found = strcmp(ways[i], name) == 0 ? i : found;
+    }
+    return found;
+}
+
+static muster_status make_tables(task_run *run, uint64_t seed,
+                                 muster_error *error_out)
+{
+    const char *mesh = muster_config_string(run->config, MUSTER_OPT_MESH);
+    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
+    opts.seed = seed;
+    opts.nodes = run->nodes;
+    opts.node = run->node;
+    opts.mesh = mesh != NULL ? mesh : run->others.folder;
+    opts.patience_ms = 60000;
+    opts.manage =
+        manage_of(muster_config_string(run->config, MUSTER_OPT_MANAGE));
+    muster_status status = muster_ps_create(&opts, error_out, &run->ps);
+    if (status == MUSTER_OK) {
+        status = run->ops->tables(run->task, run->ps, error_out);
+    }
+    if (status == MUSTER_OK) {
+        muster_ps_table_opts sums = MUSTER_PS_TABLE_OPTS_INIT;
+        sums.keys = 2 * run->parts;
+        sums.width = SUM_FLOATS;
+        status =
+            muster_ps_table_add(run->ps, &sums, error_out, &run->sums_table);
+    }
+    return status == MUSTER_OK && run->nodes > 1
+               ? muster_ps_connect(run->ps, error_out)
+               : status;
 }
 
 static muster_status make_task(task_run *run, muster_error *error_out)
@@ -263,7 +374,7 @@ static muster_status make_task(task_run *run, muster_error *error_out)
                   ? muster_config_double(config, MUSTER_OPT_L2)
                   : -1,
         .epochs = (uint32_t)muster_config_uint(config, MUSTER_OPT_EPOCHS),
-        .parts_max = run->threads,
+        .parts_max = run->parts,
         .seed = muster_config_uint(config, MUSTER_OPT_SEED),
     };
     run->ops = muster_task_find(opts.model);
@@ -273,11 +384,7 @@ static muster_status make_task(task_run *run, muster_error *error_out)
     if (status != MUSTER_OK) {
         return status;
     }
-    muster_ps_opts ps_opts = MUSTER_PS_OPTS_INIT;
-    ps_opts.seed = opts.seed;
-    status = muster_ps_create(&ps_opts, error_out, &run->ps);
-    return status == MUSTER_OK ? run->ops->tables(run->task, run->ps, error_out)
-                               : status;
+    return make_tables(run, opts.seed, error_out);
 }
 
 static muster_status make_seats(task_run *run, muster_error *error_out)
@@ -287,7 +394,7 @@ static muster_status make_seats(task_run *run, muster_error *error_out)
         run->seats == NULL ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
     for (uint32_t i = 0; i < run->threads && status == MUSTER_OK; i++) {
         run->seats[i].run = run;
-        run->seats[i].part = i;
+        run->seats[i].part = run->node * run->threads + i;
         status = muster_ps_worker_create(run->ps, &run->seats[i].worker);
     }
     return status == MUSTER_OK
@@ -300,7 +407,7 @@ static muster_status make_seats(task_run *run, muster_error *error_out)
 static muster_status open_folder(task_run *run, muster_error *error_out)
 {
     const char *dir = muster_config_string(run->config, MUSTER_OPT_RUN);
-    if (dir == NULL) {
+    if (dir == NULL || run->node > 0) {
         return MUSTER_OK;
     }
     muster_status status =
@@ -323,12 +430,17 @@ static muster_status prepare(task_run *run, muster_error *error_out)
 {
     static const muster_net_callbacks deaf = {NULL, NULL, NULL};
     const muster_net_opts opts = MUSTER_NET_OPTS_INIT;
-    muster_status status = make_task(run, error_out);
-    if (status == MUSTER_OK) {
-        status = make_seats(run, error_out);
+    muster_status status = open_folder(run, error_out);
+    bool alone = muster_config_string(run->config, MUSTER_OPT_MESH) == NULL;
+    if (status == MUSTER_OK && run->nodes > 1 && alone) {
+        status = muster_nodes_start(run->config, run->program, error_out,
+                                    &run->others);
     }
     if (status == MUSTER_OK) {
-        status = open_folder(run, error_out);
+        status = make_task(run, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = make_seats(run, error_out);
     }
     if (status == MUSTER_OK) {
         status = muster_net_open(&opts, &deaf, NULL, error_out, &run->net);
@@ -351,6 +463,7 @@ static char *summary_text(const task_run *run)
         all, "units_per_s",
         real(run->train_s > 0 ? (double)run->units / run->train_s : NAN));
     (void)json_object_set_new(all, "threads", json_integer(run->threads));
+    (void)json_object_set_new(all, "nodes", json_integer(run->nodes));
     (void)json_object_set_new(
         all, "table_bytes", json_integer((json_int_t)muster_ps_bytes(run->ps)));
     (void)json_object_update_missing(all, run->last);
@@ -389,6 +502,7 @@ static void finish(task_run *run)
     }
     muster_mem_free(run->seats);
     muster_ps_free(run->ps);
+    muster_nodes_stop(&run->others);
     if (run->task != NULL) {
         run->ops->free(run->task);
     }
@@ -398,13 +512,18 @@ static void finish(task_run *run)
 }
 
 muster_status muster_train_task(const muster_config *config,
-                                muster_error *error_out, char **json_out)
+                                const char *program, muster_error *error_out,
+                                char **json_out)
 {
     task_run run = {
         .config = config,
+        .program = program,
+        .nodes = (uint32_t)muster_config_uint(config, MUSTER_OPT_NODES),
+        .node = (uint32_t)muster_config_uint(config, MUSTER_OPT_NODE),
         .threads = (uint32_t)muster_config_uint(config, MUSTER_OPT_THREADS),
         .start_ns = muster_clock_ns(),
         .last = json_object()};
+    run.parts = run.nodes * run.threads;
     muster_status status = prepare(&run, error_out);
     if (status == MUSTER_OK) {
         status = muster_signals_start(run.net, error_out);
@@ -412,17 +531,23 @@ muster_status muster_train_task(const muster_config *config,
     if (status == MUSTER_OK) {
         muster_log(MUSTER_LOG_INFO,
                    "%s: %" PRIu64 " %s, %" PRIu32 " epochs, %" PRIu32
-                   " threads, tables of %.1f MB",
+                   " node(s) of %" PRIu32 " thread(s), %.1f MB of tables here",
                    run.ops->name, run.ops->units(run.task), run.ops->unit,
-                   run.epochs, run.threads,
+                   run.epochs, run.nodes, run.threads,
                    (double)muster_ps_bytes(run.ps) / 1e6);
         for (uint32_t e = 0; e < run.epochs && status == MUSTER_OK; e++) {
             status = one_epoch(&run, e, error_out);
         }
-        muster_signals_stop();
-        if (status == MUSTER_OK) {
+        if (status == MUSTER_OK && run.node == 0) {
             status = conclude(&run, error_out, json_out);
         }
+        // The rows of a node go with it: all stay until node 0 has read them.
+        if (status == MUSTER_OK && run.nodes > 1) {
+            muster_task_sums none;
+            seat pattern = {.leave = true, .evaluate = true};
+            status = phase(&run, &pattern, error_out, &none);
+        }
+        muster_signals_stop();
     }
     finish(&run);
     return status;

@@ -111,7 +111,13 @@ static muster_status make_role(muster_train_state *train,
 {
     const muster_config *config = train->config;
     muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
-    muster_status status = draw_run(error_out, &opts.run);
+    muster_status status = MUSTER_OK;
+    if (train->saved != NULL) {
+        opts.saved = train->saved->data; // the run is its own
+        opts.saved_bytes = train->saved->bytes;
+    } else {
+        status = draw_run(error_out, &opts.run);
+    }
     if (status < 0) {
         return status;
     }
@@ -289,6 +295,7 @@ static void finish(muster_train_state *train)
         train->role.ops->free(train->role.state);
     }
     muster_run_folder_close(train->folder);
+    muster_blob_unref(train->saved);
     muster_vec_fini(&train->faults);
     muster_progress_fini(&train->progress);
     muster_tally_fini(&train->tally);
@@ -311,7 +318,7 @@ muster_status muster_train(const muster_config *config, const char *program,
     }
     *json_out = NULL;
     if (muster_config_is_task(config)) {
-        return muster_train_task(config, error_out, json_out);
+        return muster_train_task(config, program, error_out, json_out);
     }
     muster_status status = prepare(&train, error_out);
     if (status == MUSTER_OK) {

@@ -39,6 +39,7 @@ typedef struct muster_train_state {
     muster_tally tally;
     muster_progress progress;
     muster_run_folder *folder; // NULL without --run
+    muster_blob *saved;        // the role's state in an earlier life, or NULL
     int64_t first_step_ns;     // when the first step began; 0: not yet
     int64_t last_step_ns;
 } muster_train_state;

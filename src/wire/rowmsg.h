@@ -45,6 +45,7 @@ typedef enum muster_rowmsg_kind {
     MUSTER_ROWMSG_BARRIER = 10,  // to the lead: all my workers are here
     MUSTER_ROWMSG_RELEASE = 11,  // from the lead: so are everybody's
     MUSTER_ROWMSG_HELLO = 12,    // first on a connection: who I am
+    MUSTER_ROWMSG_LEAVE = 13,    // I am going; nothing of mine is missing
 } muster_rowmsg_kind;
 
 typedef enum muster_rowmsg_op {
