@@ -252,6 +252,7 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     report->as.end.responders = c->answers;
     report->as.end.stragglers = c->size - c->answers;
     report->as.end.parts_missing = c->fit.parts_missing;
+    report->as.end.inexact = c->inexact;
     report->as.end.degraded = c->inexact && c->plan.info.exact;
     report->as.end.plan = c->plan.number;
     report->as.end.parts_received = c->parts_received;

@@ -46,10 +46,11 @@ typedef struct muster_report {
             uint32_t responders;
             uint32_t stragglers;
             uint32_t parts_missing; // parts that no answer used had
-            bool degraded; // an exact code, and this gradient is not exact
+            bool inexact;           // grad_err is more than rounding
+            bool degraded;          // inexact, though the code is an exact one
             uint32_t plan;
-            // In how many steps of the run each part was in the sum; lent for
-            // the call that takes the report.
+            // In how many steps of the run each part was in the sum; lent as
+            // long as the role lives.
             const uint64_t *parts_received;
             uint32_t part_count;
             // Since the last step: answers, models and parts handed over.

@@ -168,8 +168,8 @@ static void print_line(void *context, const char *line)
 static toy_opts plot(uint64_t seed)
 {
     static const char *const codes[] = {
-        "frc:s=3",         "frc:s=1", "uncoded",   "frc:s=4",
-        "linear:spc",      "crc:s=2", "ignore",    "cyclic-mds:s=3",
+        "frc:s=3",         "frc:s=1", "uncoded",        "frc:s=4",
+        "linear:spc",      "crc:s=2", "ignore",         "cyclic-mds:s=3",
         "bgc:d=3",         "frc:s=3", "graph:degree=4", "heter-group:s=1",
         "erasurehead:d=4",
     };

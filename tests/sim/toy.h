@@ -165,19 +165,25 @@ static muster_blob *toy_encode(toy *t, toy_process *process)
     return blob;
 }
 
-/* How far the decoded coordinate may be from the true one, and the true one. */
+/* How far the decoded coordinate may be from the true one, and the true one.
+ * Blocks are decoded from all blocks, so those at the same place count too. */
 static double toy_bound(const toy *t, const muster_job *job, uint32_t at,
                         float *true_out)
 {
+    uint32_t blocks = t->info.gradient_blocks;
+    uint32_t block = (uint32_t)toy_block(t);
     double squares = 0;
     float sum = 0;
     for (uint32_t part = 0; part < t->info.parts; part++) {
-        float g = toy_gradient(part, job->step, t->theta, at);
-        squares += (double)g * (double)g;
-        sum += g;
+        for (uint32_t i = at % block; i < TOY_DIM; i += block) {
+            float g = toy_gradient(part, job->step, t->theta, i);
+            squares += (double)g * (double)g;
+            sum += i == at ? g : 0;
+        }
     }
     *true_out = sum;
-    return job->decoding->fit.residual * sqrt((double)t->info.parts * squares);
+    return job->decoding->fit.residual *
+           sqrt((double)t->info.parts * blocks * squares);
 }
 
 /* Compare with the serial answer and take the step. */
