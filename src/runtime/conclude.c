@@ -97,13 +97,12 @@ muster_status muster_train_open_folder(muster_train_state *train,
     return MUSTER_OK;
 }
 
-/* What the end of a run needs per worker and part, in one allocation each. */
+/* What the end of a run needs per worker, in one allocation each. */
 typedef struct ending {
     muster_summary_end end;
     muster_worker_class *classes;
     const char **names;
     uint32_t *loads;
-    uint64_t *received;
 } ending;
 
 static void ending_fini(ending *last)
@@ -111,10 +110,8 @@ static void ending_fini(ending *last)
     muster_mem_free(last->classes);
     muster_mem_free(last->names);
     muster_mem_free(last->loads);
-    muster_mem_free(last->received);
 }
 
-/* Classes, loads, and how many answers in time held each part. */
 static void fill_lists(const muster_train_state *train, ending *last)
 {
     muster_tally_classes(&train->tally, last->classes);
@@ -123,10 +120,6 @@ static void fill_lists(const muster_train_state *train, ending *last)
         last->names[w] = muster_worker_class_name(last->classes[w]);
         if (muster_code_parts(train->code, w, &parts, &last->loads[w]) < 0) {
             last->loads[w] = 0;
-        }
-        for (uint32_t i = 0; i < last->loads[w]; i++) {
-            last->received[parts[i]] +=
-                muster_summary_in_time(train->tally.summary, w);
         }
     }
 }
@@ -139,10 +132,8 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .classes = muster_mem_array(code->workers, sizeof *last.classes),
         .names = muster_mem_array(code->workers, sizeof *last.names),
         .loads = muster_mem_array(code->workers, sizeof *last.loads),
-        .received = muster_mem_array(code->parts, sizeof *last.received),
     };
-    if (last.classes == NULL || last.names == NULL || last.loads == NULL ||
-        last.received == NULL) {
+    if (last.classes == NULL || last.names == NULL || last.loads == NULL) {
         ending_fini(&last);
         return false;
     }
@@ -160,8 +151,8 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .s = code->stragglers,
         .m = code->comm,
         .d = code->load,
-        .exact = code->exact,
-        .parts_received = last.received,
+        .exact = tally->inexact_steps == 0,
+        .parts_received = tally->parts_received,
         .part_count = code->parts,
         .bytes_moved = tally->bytes_moved,
         .classes = last.names,
