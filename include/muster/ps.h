@@ -58,6 +58,7 @@ extern "C" {
 #define MUSTER_PS_TABLES_MAX        16u
 #define MUSTER_PS_DISTRIBUTIONS_MAX 16u
 #define MUSTER_PS_WORKERS_MAX       256u
+#define MUSTER_PS_NODES_MAX         64u
 /* Rows that one worker may hold open at once. */
 #define MUSTER_PS_OPEN_MAX 4u
 /* Samples that one worker may have prepared and not yet pulled, handles too. */
@@ -81,15 +82,29 @@ typedef enum muster_ps_init {
     MUSTER_PS_NORMAL = 2,  // mean 0, deviation scale
 } muster_ps_init;
 
+/* How rows that are not here come to be here. */
+typedef enum muster_ps_manage {
+    MUSTER_PS_AUTO = 0,      // they move; where several nodes want one, copies
+    MUSTER_PS_RELOCATE = 1,  // they always move
+    MUSTER_PS_REPLICATE = 2, // copies only
+    MUSTER_PS_CLASSIC = 3,   // neither: every access goes to the row's home
+} muster_ps_manage;
+
 typedef struct muster_ps_opts {
     uint32_t struct_size;
-    uint32_t reserved; // 0
-    uint64_t seed;     // of initial rows and of samples; default 1
+    uint32_t nodes;        // of the mesh, 1..MUSTER_PS_NODES_MAX; default 1
+    uint64_t seed;         // of initial rows and of samples; default 1
+    uint32_t node;         // which one this is, 0..nodes-1; default 0
+    uint32_t manage;       // a muster_ps_manage; default auto
+    uint32_t staleness_ms; // copies are at most about so old; default 100
+    uint32_t patience_ms;  // for the others to come; default 10000
+    const char *mesh;      // folder of the nodes' sockets, the same for all;
+                           // read during create; only with nodes > 1
 } muster_ps_opts;
 
-#define MUSTER_PS_OPTS_INIT                      \
-    {                                            \
-        (uint32_t)sizeof(muster_ps_opts), 0u, 1u \
+#define MUSTER_PS_OPTS_INIT                                                  \
+    {                                                                        \
+        (uint32_t)sizeof(muster_ps_opts), 1u, 1u, 0u, 0u, 100u, 10000u, NULL \
     }
 
 typedef struct muster_ps_table_opts {
@@ -112,7 +127,7 @@ typedef struct muster_ps_table_opts {
     }
 
 /*
- * Make a node. MUSTER_ERR_INVALID (struct_size), MUSTER_ERR_NO_MEMORY.
+ * Make a node. MUSTER_ERR_INVALID (a field), MUSTER_ERR_NO_MEMORY.
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_create(
     const muster_ps_opts *opts, muster_error *error_out, muster_ps **ps_out);
@@ -127,6 +142,28 @@ MUSTER_API void muster_ps_free(muster_ps *ps);
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_table_add(muster_ps *ps, const muster_ps_table_opts *opts,
                     muster_error *error_out, uint32_t *table_out);
+
+/*
+ * Meet the other nodes: with nodes > 1, after the tables and distributions (the
+ * same on every node) and before the workers. Waits for all of them.
+ * MUSTER_ERR_INVALID    one node only, or called twice
+ * MUSTER_ERR_TIMED_OUT  a node did not come; the error names it
+ * MUSTER_ERR_SYSTEM     sockets or threads were refused
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_connect(muster_ps *ps, muster_error *error_out);
+
+/* Where rows were found, over all workers of this node, up to each one's last
+ * barrier or end. */
+typedef struct muster_ps_counters {
+    uint64_t accesses;    // rows asked for
+    uint64_t remote;      // of these, not here: went to another node
+    uint64_t relocations; // rows that moved here
+    uint64_t replicas;    // copies that came here
+    uint64_t syncs;       // times that a copy was synchronised
+    uint64_t copies;      // held now
+} muster_ps_counters;
+MUSTER_API muster_ps_counters muster_ps_count(muster_ps *ps);
 
 /* Floats of a row as begin lends it: weights and state. 0: no such table. */
 MUSTER_API uint32_t muster_ps_row_floats(const muster_ps *ps, uint32_t table);
@@ -175,7 +212,10 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_set(muster_ps_worker *worker,
  * keep threads from waiting for each other in a circle, a worker that holds
  * rows may only open one that comes after them in the order of (table, key),
  * and OPEN_MAX at most; else MUSTER_ERR_INVALID. Hold a row for microseconds,
- * never across a blocking call.
+ * never across a blocking call. A row that is not here is fetched as a copy,
+ * whose change is pushed by end; but not while others are held in place:
+ * MUSTER_ERR_AGAIN, end those first and fetch this one. Calls that reach for
+ * another node end with MUSTER_ERR_PEER_LOST when one is gone.
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_begin(
     muster_ps_worker *worker, uint32_t table, uint32_t key, float **row_out);
@@ -183,6 +223,32 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_begin(
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_end(muster_ps_worker *worker,
                                                       uint32_t table,
                                                       uint32_t key);
+
+/* Nodes of the mesh: with one, wishes are not worth making. */
+MUSTER_API uint32_t muster_ps_nodes(const muster_ps_worker *worker);
+
+/*
+ * Wish that rows come here: they are on their way when the call returns, and
+ * meanwhile operations on them wait for their arrival. A hint: a row may be
+ * taken elsewhere before it is used, and every call works without it, only
+ * slower. MUSTER_ERR_AGAIN: too many wishes at once; some were not taken.
+ * Nothing happens on a single node. fetch is the same, and waits; no row may be
+ * open.
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_localize(muster_ps_worker *worker, uint32_t table,
+                   const uint32_t *keys, size_t count);
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_fetch(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
+                size_t count);
+
+/*
+ * Wait until every worker of every node has called it; what any of them did
+ * before is seen by all after. MUSTER_ERR_INVALID: rows are open.
+ * MUSTER_ERR_PEER_LOST: a node is gone, and the others will not come.
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_barrier(muster_ps_worker *worker);
 
 /* The same with a callback; `floats` is muster_ps_row_floats(). */
 typedef void (*muster_ps_reader)(void *context, const float *row,

@@ -8,15 +8,21 @@
 #include "code/group.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "code/choose.h"
+#include "code/generator.h"
 #include "linalg/dense.h"
 
 /* Columns closer than this to the span of the others count as inside it. */
 #define SPAN_TOLERANCE 1e-7
+
+/* Straggler sets of a group to look at before warning. */
+#define SURVEY_SETS 1000u
 
 typedef struct group_state {
     uint32_t groups;
@@ -191,6 +197,28 @@ static muster_status add_members(muster_code *code, const group_state *state,
     return MUSTER_OK;
 }
 
+/* Warn when a group's worst decoding is rough in float32. */
+static muster_status look_for_roughness(muster_code *code,
+                                        const muster_group_shape *shape,
+                                        const muster_group_plan *plan)
+{
+    muster_generator generator = {plan->blocks, shape->workers,
+                                  shape->generator};
+    muster_generator_survey survey;
+    uint32_t answers = shape->workers - plan->stragglers;
+    muster_status status =
+        muster_generator_survey_run(&generator, answers, SURVEY_SETS, &survey);
+    if (status == MUSTER_OK &&
+        !(survey.error_worst <= MUSTER_CODE_ERROR_LIMIT)) {
+        snprintf(code->warning, sizeof(code->warning),
+                 "%s on groups of %u with m = %u may be off by %.1e of the "
+                 "gradient in float32; use %s",
+                 code->name, shape->workers, plan->blocks, survey.error_worst,
+                 plan->instead);
+    }
+    return status;
+}
+
 muster_status muster_group_build(muster_code *code,
                                  const muster_code_spec *spec,
                                  const muster_group_plan *plan,
@@ -223,6 +251,9 @@ muster_status muster_group_build(muster_code *code,
     muster_status status = build_shape(&state->shapes[1], plan, error);
     if (status == MUSTER_OK && state->big_groups > 0) {
         status = build_shape(&state->shapes[0], plan, error);
+    }
+    if (status == MUSTER_OK && plan->instead != NULL) {
+        status = look_for_roughness(code, &state->shapes[1], plan);
     }
     if (status != MUSTER_OK) {
         return status;

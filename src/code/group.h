@@ -51,6 +51,7 @@ typedef struct muster_group_plan {
     muster_group_shortcut shortcut;
     const void *shortcut_context; // kept; owned by the caller's state or static
     void *owned;                  // freed with the code, may be NULL
+    const char *instead;          // warn when rough: what to use; NULL: never
 } muster_group_plan;
 
 MUSTER_CHECKED muster_status muster_group_build(muster_code *code,

@@ -253,9 +253,12 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
         MUSTER_OPT_MODEL,  MUSTER_OPT_DATA,      MUSTER_OPT_TEST,
         MUSTER_OPT_EPOCHS, MUSTER_OPT_OPTIMIZER, MUSTER_OPT_LR,
         MUSTER_OPT_L2,     MUSTER_OPT_SEED,      MUSTER_OPT_THREADS,
-        MUSTER_OPT_RUN,    MUSTER_OPT_CONFIG,    MUSTER_OPT_JSON,
-        MUSTER_OPT_QUIET,  MUSTER_OPT_VERBOSE};
+        MUSTER_OPT_NODES,  MUSTER_OPT_NODE,      MUSTER_OPT_MESH,
+        MUSTER_OPT_MANAGE, MUSTER_OPT_RUN,       MUSTER_OPT_RESUME,
+        MUSTER_OPT_CONFIG, MUSTER_OPT_JSON,      MUSTER_OPT_QUIET,
+        MUSTER_OPT_VERBOSE};
     for (int option = 0; option < MUSTER_OPT_COUNT; option++) {
+        // A resumed run's file holds what that run was told, no more.
         bool known = !muster_config_is_set(config, (muster_option)option);
         for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
             known = known || used[i] == (muster_option)option;
@@ -266,7 +269,27 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
                            muster_config_string(config, MUSTER_OPT_MODEL));
         }
     }
-    return MUSTER_OK;
+    static const char *const ways[] = {"auto", "relocate", "replicate",
+                                       "classic"};
+    const char *manage = muster_config_string(config, MUSTER_OPT_MANAGE);
+    bool found = false;
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        found = found || strcmp(ways[i], manage) == 0;
+    }
+    if (!found) {
+        return INVALID("--manage %s: expected auto, relocate, replicate or "
+                       "classic",
+                       manage);
+    }
+    bool node = muster_config_is_set(config, MUSTER_OPT_NODE);
+    if (node != (muster_config_string(config, MUSTER_OPT_MESH) != NULL)) {
+        return INVALID("--node and --mesh belong together");
+    }
+    uint64_t nodes = muster_config_uint(config, MUSTER_OPT_NODES);
+    if (node && muster_config_uint(config, MUSTER_OPT_NODE) >= nodes) {
+        return INVALID("--node: nodes are numbered 0 to %" PRIu64, nodes - 1);
+    }
+    return check_run(config, error_out);
 }
 
 static muster_status check_training_run(muster_config *config,
@@ -280,10 +303,15 @@ static muster_status check_training_run(muster_config *config,
     if (status == MUSTER_OK && muster_config_is_task(config)) {
         return check_task(config, error_out);
     }
+    const char *manage = muster_config_string(config, MUSTER_OPT_MANAGE);
     if (status == MUSTER_OK &&
-        muster_config_uint(config, MUSTER_OPT_THREADS) > 1) {
-        status = INVALID("--threads is for sparse tasks (mf, complex, ..); "
-                         "for more workers use --local N");
+        (muster_config_uint(config, MUSTER_OPT_THREADS) > 1 ||
+         muster_config_uint(config, MUSTER_OPT_NODES) > 1 ||
+         muster_config_string(config, MUSTER_OPT_MESH) != NULL ||
+         (manage != NULL && strcmp(manage, "auto") != 0))) {
+        status = INVALID("--threads, --nodes, --manage and --mesh are for "
+                         "sparse tasks (mf, complex, ..); for more workers use "
+                         "--local N");
     }
     if (status == MUSTER_OK) {
         status = check_run(config, error_out);

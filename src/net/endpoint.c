@@ -7,6 +7,8 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -40,13 +42,45 @@ static int open_socket(const muster_address *address)
                   SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
+/* A path whose owner is gone (killed, so that it could not tidy up) is removed;
+ * one that somebody listens at, or that is no socket, stays. */
+static bool remove_stale(const muster_address *address)
+{
+    const struct sockaddr_un *name = (const void *)&address->storage;
+    struct stat found;
+    if (!muster_address_is_unix(address) || name->sun_path[0] == '\0' ||
+        lstat(name->sun_path, &found) != 0 || !S_ISSOCK(found.st_mode)) {
+        errno = EADDRINUSE;
+        return false;
+    }
+    int probe = open_socket(address);
+    bool stale = probe >= 0 &&
+                 connect(probe, (const struct sockaddr *)&address->storage,
+                         address->length) != 0 &&
+                 errno == ECONNREFUSED;
+    if (probe >= 0) {
+        close(probe);
+    }
+    bool removed = stale && unlink(name->sun_path) == 0;
+    errno = EADDRINUSE;
+    return removed;
+}
+
+static bool bind_name(int fd, const muster_address *address)
+{
+    const struct sockaddr *raw = (const struct sockaddr *)&address->storage;
+    return bind(fd, raw, address->length) == 0 ||
+           (errno == EADDRINUSE && remove_stale(address) &&
+            bind(fd, raw, address->length) == 0);
+}
+
 /* Bind and listen; then the address that was really taken. */
 static bool bind_socket(int fd, muster_address *address)
 {
     struct sockaddr *raw = (struct sockaddr *)&address->storage;
     bool is_unix = muster_address_is_unix(address);
     if ((!is_unix && !set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1)) ||
-        bind(fd, raw, address->length) != 0 || listen(fd, SOMAXCONN) != 0) {
+        !bind_name(fd, address) || listen(fd, SOMAXCONN) != 0) {
         return false;
     }
     address->length = sizeof(address->storage);
@@ -137,21 +171,31 @@ muster_status muster_net_connect(muster_net *net, const char *address,
     return MUSTER_OK;
 }
 
+/* Leave the callers in line where they are and look again in a while; epoll
+ * would report them without end. */
+static void rest(muster_net *net, muster_listener *listener)
+{
+    if (muster_listener_watch(net, listener, false)) {
+        listener->rearm_at = muster_clock_ns() + REARM_NS;
+        net->waiting++;
+    }
+}
+
 void muster_listener_accept(muster_net *net, muster_listener *listener)
 {
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         muster_address from = {.length = sizeof(from.storage)};
+        if (net->strangers >= MUSTER_NET_STRANGERS) {
+            rest(net, listener);
+            return;
+        }
         net->counters.syscalls++;
         int fd = accept4(listener->fd, (struct sockaddr *)&from.storage,
                          &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
-            bool exhausted = errno == EMFILE || errno == ENFILE ||
-                             errno == ENOBUFS || errno == ENOMEM;
-            // Out of descriptors: the caller in line stays there, and epoll
-            // would report it without end. Look again in a while.
-            if (exhausted && muster_listener_watch(net, listener, false)) {
-                listener->rearm_at = muster_clock_ns() + REARM_NS;
-                net->waiting++;
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+                errno == ENOMEM) {
+                rest(net, listener);
             }
             return;
         }
@@ -163,6 +207,7 @@ void muster_listener_accept(muster_net *net, muster_listener *listener)
             muster_conn_create(net, fd, &from, MUSTER_CONN_HELLO, NULL);
         if (conn != NULL) {
             conn->incoming = true;
+            net->strangers++;
         }
     }
 }

@@ -75,7 +75,7 @@ typedef struct muster_net_callbacks {
 
 typedef struct muster_net_opts {
     uint32_t struct_size;
-    size_t queue_bytes_max;    // unsent bytes per peer; default 256 MiB
+    size_t queue_bytes_max;    // of payloads that wait; default 256 MiB
     size_t queue_messages_max; // unsent messages per peer; default 4096
     size_t payload_bytes_max;  // a larger payload is refused; default 4 GiB
     uint32_t protocol_version; // default MUSTER_PROTOCOL_VERSION; tests differ
@@ -131,7 +131,9 @@ MUSTER_CHECKED muster_status muster_net_connect(muster_net *net,
                                                 muster_peer *peer_out);
 
 /* MUSTER_OK: taken, `done` will come; before on_up, too. MUSTER_ERR_AGAIN:
- * queue full, nothing taken; an empty queue takes a message of any size.
+ * queue full, nothing taken. What has begun to be written does not count as
+ * waiting. A message without a payload, or with a slot, is refused for the
+ * number of messages only; the only one that waits may be of any size.
  * MUSTER_ERR_PEER_LOST: no such peer any more. MUSTER_ERR_INVALID: header or
  * payload too long. MUSTER_ERR_NO_MEMORY: nothing taken. */
 MUSTER_CHECKED muster_status muster_net_send(

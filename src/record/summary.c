@@ -114,6 +114,16 @@ uint64_t muster_summary_steps(const muster_summary *summary)
     return summary->steps;
 }
 
+double muster_summary_step_s(const muster_summary *summary)
+{
+    return summary->step_ms.sum * 1e-3;
+}
+
+uint64_t muster_summary_in_time(const muster_summary *summary, uint32_t worker)
+{
+    return summary->workers[worker].in_time;
+}
+
 double muster_summary_step_ms(const muster_summary *summary, double q)
 {
     return muster_histogram_quantile(&summary->step_ms, q);

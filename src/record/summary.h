@@ -63,6 +63,10 @@ typedef struct muster_summary_end {
 
 /* How many steps it was told of. */
 uint64_t muster_summary_steps(const muster_summary *summary);
+/* The sum of the step times. */
+double muster_summary_step_s(const muster_summary *summary);
+/* Answers of a worker that came in time. */
+uint64_t muster_summary_in_time(const muster_summary *summary, uint32_t worker);
 /* A quantile of the step times in ms; NAN before the first step. */
 double muster_summary_step_ms(const muster_summary *summary, double q);
 

@@ -22,6 +22,8 @@
 #define BEATS_PER_WINDOW     4
 /* Strangers that may knock at the same time, beyond two per number. */
 #define STRANGERS_MAX 64u
+/* News of one event beyond one of each link: joined, alone, refused. */
+#define NEWS_MORE 4u
 
 static size_t link_index(const muster_member *member, muster_role_peer peer)
 {
@@ -50,7 +52,12 @@ muster_link *muster_member_add(muster_member *member, muster_role_peer peer,
                                int64_t now_ns)
 {
     size_t index = link_index(member, peer);
-    MUSTER_ASSERT(muster_vec_push(&member->links) != NULL);
+    // One event may be news of every link, and a little more.
+    if (!muster_vec_reserve(&member->news,
+                            member->links.count + 1 + NEWS_MORE) ||
+        muster_vec_push(&member->links) == NULL) {
+        return NULL;
+    }
     muster_link *link = (muster_link *)member->links.data + index;
     memmove(link + 1, link, (member->links.count - 1 - index) * sizeof(*link));
     *link = (muster_link){.peer = peer,
@@ -346,10 +353,9 @@ static void on_up(muster_member *member, const muster_event *event,
 {
     if (!event->as.up.incoming) {
         muster_member_connected(member, event, actions);
-    } else if (member->links.count >= 2u * member->size + STRANGERS_MAX) {
+    } else if (member->links.count >= 2u * member->size + STRANGERS_MAX ||
+               muster_member_add(member, event->peer, event->now_ns) == NULL) {
         muster_act_drop(actions, event->peer);
-    } else {
-        muster_member_add(member, event->peer, event->now_ns);
     }
 }
 
@@ -452,7 +458,7 @@ muster_status muster_member_init(muster_member *member,
         }
     }
     // Lists that every member needs at once; growing later is rare.
-    if (!muster_vec_reserve(&member->news, 4) ||
+    if (!muster_vec_reserve(&member->news, NEWS_MORE) ||
         !muster_vec_reserve(&member->targets, 1) ||
         !muster_vec_reserve(&member->links, opts->size + 4u)) {
         muster_member_fini(member);

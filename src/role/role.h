@@ -15,7 +15,8 @@
  *                host takes over; muster_actions_clear() drops what is left.
  *   Sending      A host that cannot queue a message ends the connection
  *                (PEER_DOWN follows): one that lost a message is none. Only a
- *                message replaced in its slot is left out.
+ *                message with a slot is left out, when it is replaced there or
+ *                (SENT with MUSTER_ERR_AGAIN) finds too many before it.
  *   Computing    Jobs of one role run one after another, in the order asked.
  *   Threads      A role belongs to one thread.
  *   Allocation   The action list and the tables are reused; a steady step

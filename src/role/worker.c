@@ -158,7 +158,14 @@ static void on_part(worker *w, const muster_event *event,
         have(w, w->plan, part, actions);
     } else if (!contains(&w->loading, part) &&
                event->as.message.payload != NULL) {
-        MUSTER_ASSERT(muster_vec_append(&w->loading, &part, 1));
+        // Room in `held` now, so that the part can be noted once it is loaded.
+        if (!muster_vec_reserve(&w->held,
+                                w->held.count + w->loading.count + 1) ||
+            !muster_vec_append(&w->loading, &part, 1)) {
+            stop(w, MUSTER_ERR_NO_MEMORY, "no memory for another part",
+                 actions);
+            return;
+        }
         compute(w, MUSTER_JOB_LOAD, event->as.message.payload, actions)->part =
             part;
     }

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,36 +12,58 @@
 #include "base/mem.h"
 #include "runtime/train.h"
 
+/* Has the folder's config.json exactly this text? */
+static bool same_config(muster_train_state *train, const char *json)
+{
+    bool same = true;
+    FILE *file =
+        fopen(muster_run_folder_path(train->folder, MUSTER_RUN_CONFIG), "r");
+    if (file == NULL) {
+        return false;
+    }
+    int byte = fgetc(file);
+    for (; same && byte != EOF; json++, byte = fgetc(file)) {
+        same = *json != '\0' && (unsigned char)*json == byte;
+    }
+    (void)fclose(file);
+    return same && *json == '\0';
+}
+
 /* From the newest checkpoint; lines of later steps are cut off. */
 static muster_status go_on(muster_train_state *train, muster_error *error_out)
 {
-    muster_blob *role = NULL;
     muster_status status = muster_executor_restore(
         train->executor,
         muster_run_folder_path(train->folder, MUSTER_RUN_CHECKPOINT), error_out,
-        &role);
+        &train->saved);
     if (status < 0) {
         return status;
     }
-    muster_blob_unref(role); // a new life draws its own run number
     uint64_t step = muster_executor_describe(train->executor).step;
     muster_log(MUSTER_LOG_INFO, "going on from step %" PRIu64, step);
-    return muster_run_folder_cut(train->folder, step, train->tally.summary,
-                                 error_out);
+    status = muster_run_folder_cut(train->folder, step, train->tally.summary,
+                                   error_out);
+    train->earlier_s = muster_summary_step_s(train->tally.summary);
+    return status;
 }
 
-static muster_status write_config(muster_train_state *train,
-                                  muster_error *error_out)
+/* With other options it is another run: workers of the earlier life, who hold
+ * parts of its code, must not take part. */
+static void forget_other_life(muster_train_state *train)
 {
-    char *json = muster_config_to_json(train->config);
-    if (json == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for config.json");
+    if (train->saved != NULL && !same_config(train, train->config_json)) {
+        muster_blob_unref(train->saved);
+        train->saved = NULL;
     }
-    muster_status status = muster_run_folder_write(
-        train->folder, MUSTER_RUN_CONFIG, json, error_out);
-    muster_config_text_free(json);
-    return status;
+}
+
+muster_status muster_train_claim_folder(muster_train_state *train,
+                                        muster_error *error_out)
+{
+    return train->folder == NULL
+               ? MUSTER_OK
+               : muster_run_folder_write(train->folder, MUSTER_RUN_CONFIG,
+                                         train->config_json, error_out);
 }
 
 muster_status muster_train_open_folder(muster_train_state *train,
@@ -65,7 +88,13 @@ muster_status muster_train_open_folder(muster_train_state *train,
     if (status < 0) {
         return status;
     }
-    return write_config(train, error_out);
+    train->config_json = muster_config_to_json(config);
+    if (train->config_json == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for config.json");
+    }
+    forget_other_life(train);
+    return MUSTER_OK;
 }
 
 /* What the end of a run needs per worker and part, in one allocation each. */
@@ -103,7 +132,8 @@ static void fill_lists(const muster_train_state *train, ending *last)
             last->loads[w] = 0;
         }
         for (uint32_t i = 0; i < last->loads[w]; i++) {
-            last->received[parts[i]] += train->tally.workers[w].on_time;
+            last->received[parts[i]] +=
+                muster_summary_in_time(train->tally.summary, w);
         }
     }
 }
@@ -130,7 +160,8 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
     fill_lists(train, &last);
     bool known = tally->has_result;
     last.end = (muster_summary_end){
-        .wall_s = (double)(train->last_step_ns - train->first_step_ns) * 1e-9,
+        .wall_s = train->earlier_s +
+                  (double)(train->last_step_ns - train->first_step_ns) * 1e-9,
         .loss = known ? tally->result_loss : (double)NAN,
         .test_loss = known ? tally->test_loss : (double)NAN,
         .test_accuracy = known ? tally->test_accuracy : (double)NAN,
@@ -196,7 +227,7 @@ static void tell(const muster_train_state *train, const ending *last)
                        last->end.test_accuracy);
     }
     muster_log(MUSTER_LOG_INFO, "%" PRIu64 " steps in %.2f s, loss %.6g%s",
-               tally->steps, last->end.wall_s,
+               muster_summary_steps(tally->summary), last->end.wall_s,
                tally->has_result ? last->end.loss : tally->loss, test);
     muster_log(MUSTER_LOG_INFO,
                "step time: median %.2f ms, 90%% %.2f ms, 99%% %.2f ms%s%s",

@@ -423,6 +423,18 @@ static void stop_when_down(script *self, const muster_event *event,
     }
 }
 
+typedef struct server_run {
+    muster_host *host;
+    script *script;
+} server_run;
+
+static void *run_server(void *argument)
+{
+    server_run *run = argument;
+    assert_int_equal(run_script(run->host, run->script, 4, NULL), MUSTER_OK);
+    return NULL;
+}
+
 static void a_peer_that_sends_rubbish_is_dropped_and_told_of(void **state)
 {
     (void)state;
@@ -443,6 +455,57 @@ static void a_peer_that_sends_rubbish_is_dropped_and_told_of(void **state)
     assert_true(self.reason[0] != '\0');
     muster_host_close(host);
     pthread_join(thread, NULL);
+}
+
+/* Fills the queue, then sends one too many: first with a slot, then without.
+ * Nothing leaves before the actions of the events at hand are carried out. */
+static void send_too_much(script *self, const muster_event *event,
+                          muster_actions *actions)
+{
+    if (event->kind == MUSTER_EVENT_START) {
+        add_connect(actions, self->address);
+    } else if (event->kind == MUSTER_EVENT_PEER_UP) {
+        for (int i = 0; i < 3; i++) {
+            add_model(actions, event->peer, NULL, 0);
+        }
+        add_model(actions, event->peer, NULL, 9);
+        muster_action *last = actions->list.data;
+        last[actions->list.count - 1].as.send.replace_slot = 1;
+    } else if (event->kind == MUSTER_EVENT_SENT && self->sent == 1) {
+        assert_int_equal(self->sent_status, MUSTER_ERR_AGAIN);
+        add_model(actions, self->peer, NULL, 10); // the connection stands
+    } else if (event->kind == MUSTER_EVENT_PEER_DOWN) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+static void a_full_queue_leaves_out_slots_and_ends_the_rest(void **state)
+{
+    (void)state;
+    char address[MUSTER_NET_ADDRESS_MAX], bound[MUSTER_NET_ADDRESS_MAX];
+    own_address(address);
+    muster_host *server = open_host(NULL);
+    assert_int_equal(
+        muster_net_listen(muster_host_net(server), address, NULL, bound),
+        MUSTER_OK);
+    pthread_t thread;
+    script silent = {.step = stop_when_down};
+    server_run run = {server, &silent};
+    assert_int_equal(pthread_create(&thread, NULL, run_server, &run), 0);
+
+    muster_host_opts opts = {.net = MUSTER_NET_OPTS_INIT};
+    opts.net.queue_messages_max = 3;
+    muster_host *client = NULL;
+    assert_int_equal(muster_host_open(&opts, NULL, &client), MUSTER_OK);
+    script self = {.step = send_too_much, .address = bound};
+    assert_int_equal(run_script(client, &self, 4, NULL), MUSTER_OK);
+    assert_int_equal(self.sent, 2);
+    assert_int_equal(self.sent_status, MUSTER_ERR_AGAIN);
+    assert_int_equal(self.downs, 1);
+    assert_int_equal(self.down_status, MUSTER_ERR_AGAIN);
+    muster_host_close(client);
+    pthread_join(thread, NULL);
+    muster_host_close(server);
 }
 
 static void open_fails_cleanly_without_memory(void **state)
@@ -471,6 +534,7 @@ int main(void)
         cmocka_unit_test(a_stop_is_given_once_however_often_it_is_asked),
         cmocka_unit_test(the_first_failure_is_what_run_returns),
         cmocka_unit_test(a_peer_that_sends_rubbish_is_dropped_and_told_of),
+        cmocka_unit_test(a_full_queue_leaves_out_slots_and_ends_the_rest),
         cmocka_unit_test(open_fails_cleanly_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

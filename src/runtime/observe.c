@@ -63,13 +63,34 @@ static void on_answer(muster_train_state *train, const muster_report *report)
     }
 }
 
+/* Will there be a checkpoint before another step ends? */
+static bool checkpoint_follows(const muster_train_state *train, uint64_t step)
+{
+    uint64_t every =
+        muster_config_uint(train->config, MUSTER_OPT_CHECKPOINT_EVERY);
+    return (every > 0 && (step + 1) % every == 0) ||
+           step + 1 >= train->job.steps || muster_signals_stop_asked();
+}
+
+/* A checkpoint must not know more than the lines: flush before each. */
+static muster_status write_step(muster_train_state *train,
+                                const muster_step_line *line,
+                                muster_error *error_out)
+{
+    muster_status status =
+        muster_run_folder_step(train->folder, line, error_out);
+    if (status == MUSTER_OK && checkpoint_follows(train, line->step)) {
+        status = muster_run_folder_flush(train->folder, error_out);
+    }
+    return status;
+}
+
 static void on_step_end(muster_train_state *train, const muster_report *report)
 {
     muster_error error = {.text = ""};
     muster_step_line line = muster_tally_step_line(report);
     train->last_step_ns = report->now_ns;
-    if (train->folder != NULL &&
-        muster_run_folder_step(train->folder, &line, &error) < 0) {
+    if (train->folder != NULL && write_step(train, &line, &error) < 0) {
         muster_host_fail(train->host, &error);
     }
     muster_progress_step(&train->progress, &train->tally, report->now_ns);
@@ -155,6 +176,15 @@ static void check_crew(muster_train_state *train)
     muster_host_fail(train->host, &error);
 }
 
+static void flush(muster_train_state *train)
+{
+    muster_error error = {.text = ""};
+    if (train->folder != NULL &&
+        muster_run_folder_flush(train->folder, &error) < 0) {
+        muster_host_fail(train->host, &error);
+    }
+}
+
 bool muster_train_on_turn(void *context, int64_t now_ns, int64_t *wait_until_ns)
 {
     (void)now_ns;
@@ -164,5 +194,10 @@ bool muster_train_on_turn(void *context, int64_t now_ns, int64_t *wait_until_ns)
         muster_crew_reap(train->crew);
         check_crew(train);
     }
-    return muster_signals_stop_asked();
+    bool must_stop = muster_signals_stop_asked();
+    if (must_stop && !train->is_stopping) {
+        train->is_stopping = true;
+        flush(train); // the last checkpoint may follow at once
+    }
+    return must_stop;
 }

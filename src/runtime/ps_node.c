@@ -3,27 +3,52 @@
  * ended here, outside any hot path.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "runtime/ps_inside.h"
 
+static const char *opts_fault(const muster_ps_opts *opts)
+{
+    if (opts == NULL || opts->struct_size != sizeof(*opts)) {
+        return "start the options from MUSTER_PS_OPTS_INIT";
+    }
+    if (opts->nodes < 1 || opts->nodes > MUSTER_PS_NODES_MAX ||
+        opts->node >= opts->nodes) {
+        return "nodes must be in 1..64 and node below it";
+    }
+    if (opts->manage > MUSTER_PS_CLASSIC || opts->staleness_ms < 2) {
+        return "no such manage, or staleness_ms below 2";
+    }
+    if (opts->nodes > 1 && (opts->mesh == NULL || strlen(opts->mesh) > 80)) {
+        return "several nodes need a mesh: a folder of at most 80 characters";
+    }
+    return NULL;
+}
+
 muster_status muster_ps_create(const muster_ps_opts *opts,
                                muster_error *error_out, muster_ps **ps_out)
 {
-    if (opts == NULL || ps_out == NULL || opts->struct_size != sizeof(*opts) ||
-        opts->reserved != 0) {
+    const char *fault = opts_fault(opts);
+    if (fault != NULL || ps_out == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                "parameter server: start the options from "
-                                "MUSTER_PS_OPTS_INIT");
+                                "parameter server: %s",
+                                fault != NULL ? fault : "NULL argument");
     }
     muster_ps *ps = muster_mem_array(1, sizeof(*ps));
     if (ps == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "parameter server: out of memory");
     }
-    ps->seed = opts->seed;
+    ps->opts = *opts;
+    if (opts->nodes > 1) {
+        memcpy(ps->folder, opts->mesh, strlen(opts->mesh) + 1);
+    }
+    ps->opts.mesh = ps->folder;
+    (void)pthread_mutex_init(&ps->barrier_lock, NULL);
+    (void)pthread_cond_init(&ps->barrier_cond, NULL);
     *ps_out = ps;
     return MUSTER_OK;
 }
@@ -33,6 +58,9 @@ void muster_ps_free(muster_ps *ps)
     if (ps == NULL) {
         return;
     }
+    muster_psmesh_free(ps->mesh);
+    (void)pthread_mutex_destroy(&ps->barrier_lock);
+    (void)pthread_cond_destroy(&ps->barrier_cond);
     for (uint32_t i = 0; i < ps->distribution_count; i++) {
         muster_target_free(ps->distributions[i].target);
     }
@@ -73,17 +101,18 @@ muster_status muster_ps_table_add(muster_ps *ps,
         fault = "NULL argument";
     } else if (fault == NULL && ps->table_count == MUSTER_PS_TABLES_MAX) {
         fault = "at most 16 tables";
-    } else if (fault == NULL && atomic_load(&ps->workers_alive) > 0) {
-        fault = "tables must be added before workers are created";
+    } else if (fault == NULL &&
+               (atomic_load(&ps->workers_alive) > 0 || ps->mesh != NULL)) {
+        fault = "tables must be added before workers and connections are made";
     }
     if (fault != NULL) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "parameter server: table: %s", fault);
     }
     muster_pstable_share share = {
-        .node = 0,
-        .nodes = 1,
-        .seed = muster_rng_at(ps->seed, ps->table_count, 0)};
+        .node = ps->opts.node,
+        .nodes = ps->opts.nodes,
+        .seed = muster_rng_at(ps->opts.seed, ps->table_count, 0)};
     muster_status status =
         muster_pstable_create(opts, &share, &ps->tables[ps->table_count]);
     if (status != MUSTER_OK) {
@@ -94,6 +123,31 @@ muster_status muster_ps_table_add(muster_ps *ps,
     }
     *table_out = ps->table_count++;
     return MUSTER_OK;
+}
+
+muster_status muster_ps_connect(muster_ps *ps, muster_error *error_out)
+{
+    if (ps == NULL || ps->opts.nodes == 1 || ps->mesh != NULL ||
+        ps->table_count == 0) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "parameter server: connect once, with several "
+                                "nodes, after the tables");
+    }
+    return muster_psmesh_create(ps, error_out, &ps->mesh);
+}
+
+muster_ps_counters muster_ps_count(muster_ps *ps)
+{
+    muster_ps_counters all = {.accesses = atomic_load(&ps->accesses),
+                              .remote = atomic_load(&ps->remote)};
+    if (ps->mesh != NULL) {
+        muster_psnode_counters node = muster_psmesh_count(ps->mesh);
+        all.relocations = node.relocations;
+        all.replicas = node.replicas;
+        all.syncs = node.syncs;
+        all.copies = node.copies;
+    }
+    return all;
 }
 
 uint32_t muster_ps_row_floats(const muster_ps *ps, uint32_t table)
@@ -123,7 +177,8 @@ uint64_t muster_ps_bytes(const muster_ps *ps)
 muster_status muster_ps_worker_create(muster_ps *ps,
                                       muster_ps_worker **worker_out)
 {
-    if (ps == NULL || worker_out == NULL) {
+    if (ps == NULL || worker_out == NULL ||
+        (ps->opts.nodes > 1 && ps->mesh == NULL)) {
         return MUSTER_ERR_INVALID;
     }
     muster_ps_worker *worker = muster_mem_array(1, sizeof(*worker));
@@ -138,7 +193,15 @@ muster_status muster_ps_worker_create(muster_ps *ps,
     worker->ps = ps;
     worker->tables = ps->tables;
     worker->table_count = ps->table_count;
-    worker->number = atomic_fetch_add(&ps->workers_made, 1);
+    worker->number = atomic_fetch_add(&ps->workers_made, 1) +
+                     ps->opts.node * MUSTER_PS_WORKERS_MAX;
+    if (ps->mesh != NULL) {
+        muster_status status = muster_ps_worker_join(worker);
+        if (status != MUSTER_OK) {
+            muster_ps_worker_free(worker);
+            return status;
+        }
+    }
     *worker_out = worker;
     return MUSTER_OK;
 }
@@ -149,10 +212,17 @@ void muster_ps_worker_free(muster_ps_worker *worker)
         return;
     }
     for (uint32_t i = 0; i < worker->open_count; i++) {
-        muster_pstable_end(worker->tables[worker->open[i] >> 32],
-                           (uint32_t)worker->open[i]);
+        if (worker->open[i].copy == NULL) {
+            muster_pstable_end(worker->tables[worker->open[i].place >> 32],
+                               (uint32_t)worker->open[i].place);
+        }
+    }
+    if (worker->ps->mesh != NULL) {
+        muster_ps_worker_leave(worker);
     }
     muster_ps_samplers_fini(worker);
+    atomic_fetch_add(&worker->ps->accesses, worker->accesses);
+    atomic_fetch_add(&worker->ps->remote, worker->remote);
     atomic_fetch_sub(&worker->ps->workers_alive, 1);
     muster_mem_free(worker);
 }

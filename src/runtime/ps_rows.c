@@ -5,6 +5,8 @@
  * ahead and prefetch, so that a cache miss is under way while another row is
  * worked on.
  */
+#include <string.h>
+
 #include "runtime/ps_inside.h"
 
 #define LOOK_AHEAD 4u
@@ -27,11 +29,11 @@ muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
 
 /* True when the worker may take the latch of a row now: it must come after
  * every row that it holds. */
-static bool in_order(const muster_ps_worker *worker, muster_ps_place place)
+static bool in_order(const muster_ps_worker *worker, uint64_t place)
 {
     return worker->open_count == 0 ||
            (worker->open_count < MUSTER_PS_OPEN_MAX &&
-            worker->open[worker->open_count - 1] < place);
+            worker->open[worker->open_count - 1].place < place);
 }
 
 static muster_status apply_rows(muster_ps_worker *worker, uint32_t table,
@@ -44,6 +46,10 @@ static muster_status apply_rows(muster_ps_worker *worker, uint32_t table,
         (op == MUSTER_ROW_GRADIENT && rows->rule.kind == MUSTER_PS_NONE)) {
         return MUSTER_ERR_INVALID;
     }
+    if (count > UINT32_MAX) {
+        return MUSTER_ERR_INVALID;
+    }
+    worker->positions.count = 0;
     size_t ahead = count < LOOK_AHEAD ? count : LOOK_AHEAD;
     for (size_t i = 1; i < ahead; i++) {
         muster_pstable_prefetch(rows, keys[i]);
@@ -53,13 +59,20 @@ static muster_status apply_rows(muster_ps_worker *worker, uint32_t table,
             muster_pstable_prefetch(rows, keys[i + LOOK_AHEAD]);
         }
         if (!muster_pstable_try(rows, op, keys[i], values + i * rows->width)) {
-            return MUSTER_ERR_UNSUPPORTED;
+            uint32_t position = (uint32_t)i;
+            if (!muster_vec_append(&worker->positions, &position, 1)) {
+                return MUSTER_ERR_NO_MEMORY;
+            }
         }
         if (worker->notes) {
             muster_ps_note(worker, table, keys[i]);
         }
     }
-    return MUSTER_OK;
+    worker->accesses += count;
+    return worker->positions.count == 0
+               ? MUSTER_OK
+               : muster_ps_remote(worker, (muster_rowmsg_op)op, table, keys,
+                                  values);
 }
 
 muster_status muster_ps_pull(muster_ps_worker *worker, uint32_t table,
@@ -103,6 +116,50 @@ muster_status muster_ps_set(muster_ps_worker *worker, uint32_t table,
                       input(values));
 }
 
+/* A row that is elsewhere, as a copy; end will push what changed. */
+static muster_status begin_copy(muster_ps_worker *worker, uint32_t table,
+                                uint32_t key, float **row_out)
+{
+    muster_pstable *rows = worker->tables[table];
+    for (uint32_t i = 0; i < worker->open_count; i++) {
+        if (worker->open[i].copy == NULL) {
+            // Waiting with a latch held could make the network thread, and
+            // with it the row that we wait for, wait for us.
+            return MUSTER_ERR_AGAIN;
+        }
+    }
+    // Slots of copies are taken and given back like a stack.
+    float *copy =
+        worker->copies + (size_t)worker->open_count * 2 * worker->copy_floats;
+    uint32_t zero = 0;
+    worker->positions.count = 0;
+    if (!muster_vec_append(&worker->positions, &zero, 1)) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    muster_status status =
+        muster_ps_remote(worker, MUSTER_ROWOP_PULL_ROW, table, &key, copy);
+    if (status == MUSTER_OK) {
+        memcpy(copy + worker->copy_floats, copy, rows->floats * sizeof(float));
+        *row_out = copy;
+    }
+    return status;
+}
+
+static muster_status end_copy(muster_ps_worker *worker, uint32_t table,
+                              uint32_t key, float *copy)
+{
+    uint32_t floats = worker->tables[table]->floats;
+    uint32_t zero = 0;
+    for (uint32_t i = 0; i < floats; i++) {
+        copy[i] -= copy[worker->copy_floats + i];
+    }
+    worker->positions.count = 0;
+    return muster_vec_append(&worker->positions, &zero, 1)
+               ? muster_ps_remote(worker, MUSTER_ROWOP_PUSH_ROW, table, &key,
+                                  copy)
+               : MUSTER_ERR_NO_MEMORY;
+}
+
 muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
                               uint32_t key, float **row_out)
 {
@@ -110,15 +167,21 @@ muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
         return MUSTER_ERR_INVALID;
     }
     muster_pstable *rows = worker->tables[table];
-    muster_ps_place place = (uint64_t)table << 32 | key;
+    uint64_t place = (uint64_t)table << 32 | key;
     if (key >= rows->keys || !in_order(worker, place)) {
         return MUSTER_ERR_INVALID;
     }
     float *row = muster_pstable_begin(rows, key);
+    float *copy = NULL;
     if (row == NULL) {
-        return MUSTER_ERR_UNSUPPORTED;
+        muster_status status = begin_copy(worker, table, key, &copy);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        row = copy;
     }
-    worker->open[worker->open_count++] = place;
+    worker->accesses++;
+    worker->open[worker->open_count++] = (muster_ps_open){place, copy};
     if (worker->notes) {
         muster_ps_note(worker, table, key);
     }
@@ -132,17 +195,24 @@ muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
     if (worker == NULL) {
         return MUSTER_ERR_INVALID;
     }
-    muster_ps_place place = (uint64_t)table << 32 | key;
+    uint64_t place = (uint64_t)table << 32 | key;
     // The row opened last is mostly the one closed first.
     for (uint32_t i = worker->open_count; i > 0; i--) {
-        if (worker->open[i - 1] == place) {
-            muster_pstable_end(worker->tables[table], key);
-            worker->open_count--;
-            for (uint32_t j = i - 1; j < worker->open_count; j++) {
-                worker->open[j] = worker->open[j + 1];
-            }
-            return MUSTER_OK;
+        if (worker->open[i - 1].place != place) {
+            continue;
         }
+        float *copy = worker->open[i - 1].copy;
+        muster_status status = MUSTER_OK;
+        if (copy == NULL) {
+            muster_pstable_end(worker->tables[table], key);
+        } else {
+            status = end_copy(worker, table, key, copy);
+        }
+        worker->open_count--;
+        for (uint32_t j = i - 1; j < worker->open_count; j++) {
+            worker->open[j] = worker->open[j + 1];
+        }
+        return status;
     }
     return MUSTER_ERR_INVALID;
 }

@@ -64,22 +64,23 @@ muster_ps_distribution_add(muster_ps *ps,
     added->sampler = (muster_sampler_opts){.scheme = opts->scheme,
                                            .reuse = opts->reuse,
                                            .group = opts->group,
-                                           .seed = ps->seed};
+                                           .seed = ps->opts.seed};
     *distribution_out = ps->distribution_count++;
     return MUSTER_OK;
 }
 
 static bool row_here(void *context, uint32_t key)
 {
-    return muster_pstable_here(context, key);
+    const muster_ps_bringer *b = context;
+    return muster_pstable_here(b->worker->tables[b->table], key);
 }
 
 static void bring_rows(void *context, const uint32_t *keys, size_t count)
 {
-    // Every row of a single node is here already: nothing has to travel.
-    (void)context;
-    (void)keys;
-    (void)count;
+    const muster_ps_bringer *b = context;
+    // Only a wish: samples are right wherever their rows are.
+    (void)!muster_ps_wish(b->worker, b->table, keys, count,
+                          MUSTER_PS_WISH_COPY);
 }
 
 static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
@@ -94,9 +95,10 @@ static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
             &worker->ps->distributions[distribution];
         muster_sampler_opts opts = from->sampler;
         opts.stream = (uint64_t)worker->number << STREAM_SHIFT | distribution;
-        muster_nearby nearby = {.here = row_here,
-                                .bring = bring_rows,
-                                .context = worker->tables[from->table]};
+        muster_ps_bringer *bringer = &worker->bringers[distribution];
+        *bringer = (muster_ps_bringer){worker, from->table};
+        muster_nearby nearby = {
+            .here = row_here, .bring = bring_rows, .context = bringer};
         muster_status status =
             muster_sampler_create(from->target, &opts, &nearby, kept);
         if (status != MUSTER_OK) {

@@ -1,10 +1,11 @@
 /*
  * ps_train.c -- see ps_train.h.
  *
- * The calling thread only watches: it starts one thread a worker for each epoch
- * and each evaluation, tells how it goes, and asks them to stop when a signal
- * came. Threads end before the next phase begins, so that between phases the
- * tables are at rest.
+ * Epochs are done one after the other; after each the tables are at rest, node
+ * 0 gathers a checkpoint when there is a run folder, and all nodes go on
+ * together. When a node is lost, node 0 ends the others, starts them all again
+ * from the last checkpoint and does the interrupted epoch once more: no update
+ * counts twice, and none before the checkpoint is missing.
  */
 #define _GNU_SOURCE
 #include "runtime/ps_train.h"
@@ -12,167 +13,20 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/net.h"
-#include "runtime/progress.h"
+#include "config/table.h"
+#include "runtime/ps_checkpoint.h"
+#include "runtime/ps_run.h"
 #include "runtime/signals.h"
 
-#define WATCH_NS (200 * MUSTER_NS_PER_MS)
-
-typedef struct task_run task_run;
-
-/* One worker thread. */
-typedef struct seat {
-    task_run *run;
-    uint32_t part;
-    pthread_t thread;
-    muster_ps_worker *worker;
-    bool evaluate;
-    bool final;
-    uint32_t epoch;
-    muster_status status;
-    muster_task_sums sums;
-} seat;
-
-struct task_run {
-    const muster_config *config;
-    const muster_task_ops *ops;
-    void *task;
-    muster_ps *ps;
-    muster_net *net; // owns the signals' wake-up
-    muster_run_folder *folder;
-    uint32_t threads;
-    uint32_t epochs;
-    seat *seats;
-    _Atomic uint64_t done; // units of this phase
-    _Atomic uint32_t stop;
-    _Atomic uint32_t running;
-    int64_t start_ns;
-    double train_s; // in work, without evaluations
-    uint64_t units; // done in all epochs
-    json_t *last;   // the newest metrics
-};
-
-static void *sit(void *argument)
-{
-    seat *s = argument;
-    muster_task_share share = {.part = s->part,
-                               .parts = s->run->threads,
-                               .epoch = s->epoch,
-                               .final = s->final,
-                               .done = s->evaluate ? NULL : &s->run->done,
-                               .stop = &s->run->stop};
-    s->status = (s->evaluate ? s->run->ops->evaluate : s->run->ops->work)(
-        s->run->task, s->worker, &share, &s->sums);
-    if (s->status < 0) {
-        atomic_store(&s->run->stop, 1);
-    }
-    atomic_fetch_sub(&s->run->running, 1);
-    return NULL;
-}
-
-static void tell(const task_run *run, uint32_t epoch, int64_t since_ns)
-{
-    double all = (double)run->ops->units(run->task);
-    double done = (double)atomic_load(&run->done);
-    double s = (double)(muster_clock_ns() - since_ns) / 1e9;
-    double rate = done / (s > 0 ? s : 1);
-    double left = all * run->epochs - all * epoch - done;
-    char eta[32];
-    muster_progress_duration(rate > 0 ? left / rate : NAN, eta, sizeof(eta));
-    muster_log(MUSTER_LOG_PROGRESS,
-               "epoch %" PRIu32 "/%" PRIu32 "  %3.0f%%  %.3g %s/s  ETA %s",
-               epoch + 1, run->epochs, 100 * done / all, rate, run->ops->unit,
-               eta);
-}
-
-/* Wait for the threads of a phase; a signal makes them stop. */
-static void watch(task_run *run, uint32_t epoch, bool telling)
-{
-    int64_t since = muster_clock_ns();
-    const struct timespec nap = {.tv_nsec = WATCH_NS / 10};
-    int64_t told = since;
-    while (atomic_load(&run->running) > 0) {
-        (void)nanosleep(&nap, NULL);
-        if (muster_signals_stop_asked()) {
-            atomic_store(&run->stop, 1);
-        }
-        int64_t now = muster_clock_ns();
-        if (telling && now - told >= WATCH_NS) {
-            tell(run, epoch, since);
-            told = now;
-        }
-    }
-}
-
-static muster_status start_seats(task_run *run, const seat *pattern,
-                                 muster_error *error_out)
-{
-    for (uint32_t i = 0; i < run->threads; i++) {
-        seat *s = &run->seats[i];
-        s->evaluate = pattern->evaluate;
-        s->final = pattern->final;
-        s->epoch = pattern->epoch;
-        s->status = MUSTER_OK;
-        s->sums = (muster_task_sums){{0}};
-        atomic_fetch_add(&run->running, 1);
-        int failed = pthread_create(&s->thread, NULL, sit, s);
-        if (failed != 0) {
-            atomic_fetch_sub(&run->running, 1);
-            atomic_store(&run->stop, 1);
-            for (uint32_t j = 0; j < i; j++) {
-                (void)pthread_join(run->seats[j].thread, NULL);
-            }
-            return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
-                                    "cannot start a thread: %s",
-                                    strerror(failed));
-        }
-    }
-    return MUSTER_OK;
-}
-
-/* One epoch or evaluation by all threads; their sums together. */
-static muster_status phase(task_run *run, const seat *pattern,
-                           muster_error *error_out, muster_task_sums *sums_out)
-{
-    *sums_out = (muster_task_sums){{0}};
-    atomic_store(&run->done, 0);
-    muster_status status = start_seats(run, pattern, error_out);
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    watch(run, pattern->epoch, !pattern->evaluate);
-    for (uint32_t i = 0; i < run->threads; i++) {
-        (void)pthread_join(run->seats[i].thread, NULL);
-        muster_status one = run->seats[i].status;
-        if (one < 0 &&
-            (status == MUSTER_OK || status == MUSTER_ERR_CANCELLED)) {
-            status = one;
-        }
-        for (uint32_t k = 0; k < MUSTER_TASK_METRICS_MAX; k++) {
-            sums_out->value[k] += run->seats[i].sums.value[k];
-        }
-    }
-    if (status == MUSTER_OK) {
-        return MUSTER_OK;
-    }
-    if (status == MUSTER_ERR_CANCELLED) {
-        return muster_error_set(error_out, MUSTER_ERR_INTERRUPTED,
-                                "interrupted in epoch %" PRIu32,
-                                pattern->epoch + 1);
-    }
-    return muster_error_set(error_out, status, "%s: %s", run->ops->name,
-                            muster_status_text(status));
-}
+#define RESTARTS_MAX 16u
 
 static json_t *real(double value)
 {
@@ -180,7 +34,7 @@ static json_t *real(double value)
 }
 
 /* The task's own metrics into an object, and as text for people. */
-static void describe(const task_run *run, const muster_task_sums *work,
+static void describe(const muster_task_run *run, const muster_task_sums *work,
                      const muster_task_sums *evaluation, json_t *into,
                      char *text, size_t size)
 {
@@ -197,7 +51,35 @@ static void describe(const task_run *run, const muster_task_sums *work,
     }
 }
 
-static muster_status append_line(task_run *run, const json_t *line,
+/* Where this node found its rows in the last epoch. */
+static void describe_rows(muster_task_run *run, json_t *into, char *text,
+                          size_t size)
+{
+    muster_ps_counters now = run->counted[1];
+    const muster_ps_counters *then = &run->counted[0];
+    double accesses = (double)(now.accesses - then->accesses);
+    double remote = (double)(now.remote - then->remote);
+    const struct {
+        const char *name;
+        double value;
+    } all[] = {
+        {"local_share", 1 - remote / accesses},
+        {"remote_share", remote / accesses},
+        {"relocated", (double)(now.relocations - then->relocations)},
+        {"replicated", (double)(now.replicas - then->replicas)},
+        {"syncs", (double)(now.syncs - then->syncs)},
+        {"copies", (double)now.copies},
+    };
+    size_t used = strlen(text);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        (void)json_object_set_new(into, all[i].name, real(all[i].value));
+        int length = snprintf(text + used, size - used, "  %s %.4g",
+                              all[i].name, all[i].value);
+        used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
+    }
+}
+
+static muster_status append_line(muster_task_run *run, const json_t *line,
                                  muster_error *error_out)
 {
     if (run->folder == NULL) {
@@ -212,26 +94,67 @@ static muster_status append_line(task_run *run, const json_t *line,
     return good ? MUSTER_OK : muster_record_failed(path, errno, error_out);
 }
 
+/* Between epochs: node 0 gathers the tables while all others stand still, and
+ * writes them when they go on. */
+static muster_status rest(muster_task_run *run, uint32_t epochs,
+                          muster_error *error_out)
+{
+    float *rows[MUSTER_PS_TABLES_MAX] = {NULL};
+    bool keep = run->folder != NULL;
+    muster_status status = MUSTER_OK;
+    if (keep) {
+        status = muster_ps_gather(run->seats[0].worker, run->tables, rows);
+        if (status != MUSTER_OK) {
+            return muster_error_set(
+                error_out,
+                status == MUSTER_ERR_PEER_LOST ? MUSTER_ERR_QUORUM : status,
+                "checkpoint: %s", muster_status_text(status));
+        }
+    }
+    if (run->nodes > 1) {
+        muster_task_sums none;
+        muster_task_seat pattern = {
+            .leave = true, .evaluate = true, .epoch = epochs};
+        status = muster_task_phase(run, &pattern, error_out, &none);
+    }
+    if (keep && status == MUSTER_OK) {
+        status = muster_ps_checkpoint(
+            run->ps, run->tables, rows, epochs,
+            muster_run_folder_path(run->folder, MUSTER_RUN_CHECKPOINT),
+            error_out);
+    }
+    for (uint32_t i = 0; i < run->tables; i++) {
+        muster_mem_free(rows[i]);
+    }
+    return status;
+}
+
 /* Train one epoch, evaluate, write and tell. */
-static muster_status one_epoch(task_run *run, uint32_t epoch,
+static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
                                muster_error *error_out)
 {
     muster_task_sums work;
     muster_task_sums evaluation;
-    seat pattern = {.epoch = epoch};
+    muster_task_seat pattern = {.epoch = epoch};
     int64_t start = muster_clock_ns();
-    muster_status status = phase(run, &pattern, error_out, &work);
+    run->counted[0] = muster_ps_count(run->ps);
+    muster_status status = muster_task_phase(run, &pattern, error_out, &work);
     if (status != MUSTER_OK) {
         return status;
     }
+    run->counted[1] = muster_ps_count(run->ps);
     double s = (double)(muster_clock_ns() - start) / 1e9;
     uint64_t units = run->ops->units(run->task);
     run->train_s += s;
     run->units += units;
     pattern.evaluate = true;
     pattern.final = epoch + 1 == run->epochs;
-    status = phase(run, &pattern, error_out, &evaluation);
+    status = muster_task_phase(run, &pattern, error_out, &evaluation);
     if (status != MUSTER_OK) {
+        return status;
+    }
+    status = rest(run, epoch + 1, error_out);
+    if (status != MUSTER_OK || run->node > 0) {
         return status;
     }
     char text[512] = "";
@@ -240,6 +163,9 @@ static muster_status one_epoch(task_run *run, uint32_t epoch,
     (void)json_object_set_new(line, "epoch_s", real(s));
     (void)json_object_set_new(line, "units_per_s", real((double)units / s));
     describe(run, &work, &evaluation, line, text, sizeof(text));
+    if (run->nodes > 1) {
+        describe_rows(run, line, text, sizeof(text));
+    }
     muster_log(MUSTER_LOG_INFO, "epoch %" PRIu32 "  %.2f s  %.3g %s/s%s",
                epoch + 1, s, (double)units / s, run->ops->unit, text);
     status = append_line(run, line, error_out);
@@ -248,7 +174,70 @@ static muster_status one_epoch(task_run *run, uint32_t epoch,
     return status;
 }
 
-static muster_status make_task(task_run *run, muster_error *error_out)
+static uint32_t manage_of(const char *name)
+{
+    static const char *const ways[] = {"auto", "relocate", "replicate",
+                                       "classic"};
+    uint32_t found = MUSTER_PS_AUTO;
+    for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        found = strcmp(ways[i], name) == 0 ? i : found;
+    }
+    return found;
+}
+
+/* Go on from the checkpoint, when the run goes on. */
+static muster_status restore(muster_task_run *run, muster_error *error_out)
+{
+    const char *dir = muster_config_string(run->config, MUSTER_OPT_RUN);
+    bool resumed = muster_config_string(run->config, MUSTER_OPT_RESUME) != NULL;
+    run->tables = 0;
+    while (muster_ps_row_floats(run->ps, run->tables) > 0) {
+        run->tables++;
+    }
+    if (!resumed && run->restarts == 0) {
+        return MUSTER_OK;
+    }
+    char folder[MUSTER_RECORD_PATH_MAX];
+    uint64_t epochs = 0;
+    (void)snprintf(folder, sizeof(folder), "%s/%s", dir, MUSTER_RUN_CHECKPOINT);
+    muster_status status =
+        muster_ps_restore(run->ps, run->tables, folder, error_out, &epochs);
+    run->next_epoch = (uint32_t)epochs;
+    return status;
+}
+
+static muster_status make_tables(muster_task_run *run, uint64_t seed,
+                                 muster_error *error_out)
+{
+    const char *mesh = muster_config_string(run->config, MUSTER_OPT_MESH);
+    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
+    opts.seed = seed;
+    opts.nodes = run->nodes;
+    opts.node = run->node;
+    opts.mesh = mesh != NULL ? mesh : run->others.folder;
+    opts.patience_ms = 60000;
+    opts.manage =
+        manage_of(muster_config_string(run->config, MUSTER_OPT_MANAGE));
+    muster_status status = muster_ps_create(&opts, error_out, &run->ps);
+    if (status == MUSTER_OK) {
+        status = run->ops->tables(run->task, run->ps, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = restore(run, error_out);
+    }
+    if (status == MUSTER_OK) {
+        muster_ps_table_opts sums = MUSTER_PS_TABLE_OPTS_INIT;
+        sums.keys = 2 * run->parts;
+        sums.width = MUSTER_TASK_SUM_FLOATS;
+        status =
+            muster_ps_table_add(run->ps, &sums, error_out, &run->sums_table);
+    }
+    return status == MUSTER_OK && run->nodes > 1
+               ? muster_ps_connect(run->ps, error_out)
+               : status;
+}
+
+static muster_status make_task(muster_task_run *run, muster_error *error_out)
 {
     const muster_config *config = run->config;
     muster_task_opts opts = {
@@ -263,31 +252,23 @@ static muster_status make_task(task_run *run, muster_error *error_out)
                   ? muster_config_double(config, MUSTER_OPT_L2)
                   : -1,
         .epochs = (uint32_t)muster_config_uint(config, MUSTER_OPT_EPOCHS),
-        .parts_max = run->threads,
+        .parts_max = run->parts,
         .seed = muster_config_uint(config, MUSTER_OPT_SEED),
     };
     run->ops = muster_task_find(opts.model);
     run->epochs = opts.epochs > 0 ? opts.epochs : run->ops->epochs();
     opts.epochs = run->epochs;
-    muster_status status = run->ops->create(&opts, error_out, &run->task);
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    muster_ps_opts ps_opts = MUSTER_PS_OPTS_INIT;
-    ps_opts.seed = opts.seed;
-    status = muster_ps_create(&ps_opts, error_out, &run->ps);
-    return status == MUSTER_OK ? run->ops->tables(run->task, run->ps, error_out)
-                               : status;
+    return run->ops->create(&opts, error_out, &run->task);
 }
 
-static muster_status make_seats(task_run *run, muster_error *error_out)
+static muster_status make_seats(muster_task_run *run, muster_error *error_out)
 {
     run->seats = muster_mem_array(run->threads, sizeof(*run->seats));
     muster_status status =
         run->seats == NULL ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
     for (uint32_t i = 0; i < run->threads && status == MUSTER_OK; i++) {
         run->seats[i].run = run;
-        run->seats[i].part = i;
+        run->seats[i].part = run->node * run->threads + i;
         status = muster_ps_worker_create(run->ps, &run->seats[i].worker);
     }
     return status == MUSTER_OK
@@ -297,46 +278,98 @@ static muster_status make_seats(task_run *run, muster_error *error_out)
                                   run->threads);
 }
 
-static muster_status open_folder(task_run *run, muster_error *error_out)
+/* What this run was told, without the defaults: a resumed run must not take a
+ * default for a wish. */
+static char *told_options(const muster_task_run *run)
+{
+    char *all = muster_config_to_json(run->config);
+    json_t *object = all == NULL ? NULL : json_loads(all, 0, NULL);
+    muster_config_text_free(all);
+    for (int i = 0; object != NULL && i < MUSTER_OPT_COUNT; i++) {
+        if (!muster_config_is_set(run->config, (muster_option)i)) {
+            (void)json_object_del(object,
+                                  muster_option_get((muster_option)i)->name);
+        }
+    }
+    char *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(2));
+    char *copy = text == NULL ? NULL : muster_mem_string(text);
+    free(text); // jansson's own memory
+    json_decref(object);
+    return copy;
+}
+
+static muster_status open_folder(muster_task_run *run, muster_error *error_out)
 {
     const char *dir = muster_config_string(run->config, MUSTER_OPT_RUN);
-    if (dir == NULL) {
+    bool resumed = muster_config_string(run->config, MUSTER_OPT_RESUME) != NULL;
+    if (dir == NULL || run->node > 0) {
         return MUSTER_OK;
     }
     muster_status status =
-        muster_run_folder_open(dir, false, error_out, &run->folder);
+        muster_run_folder_open(dir, resumed, error_out, &run->folder);
     if (status != MUSTER_OK) {
         return status;
     }
-    char *text = muster_config_to_json(run->config);
+    char *text = told_options(run);
     if (text == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for the options");
     }
     status = muster_run_folder_write(run->folder, MUSTER_RUN_CONFIG, text,
                                      error_out);
-    muster_config_text_free(text);
+    muster_mem_free(text);
     return status;
 }
 
-static muster_status prepare(task_run *run, muster_error *error_out)
+/* The other nodes, the tables, the workers; again after a loss. */
+static muster_status meet(muster_task_run *run, muster_error *error_out)
+{
+    bool alone = muster_config_string(run->config, MUSTER_OPT_MESH) == NULL;
+    muster_status status = MUSTER_OK;
+    atomic_store(&run->stop, 0);
+    run->phases = 0;
+    if (run->nodes > 1 && alone) {
+        status = muster_nodes_start(run->config, run->program,
+                                    run->restarts > 0, error_out, &run->others);
+    }
+    if (status == MUSTER_OK) {
+        status = make_tables(
+            run, muster_config_uint(run->config, MUSTER_OPT_SEED), error_out);
+    }
+    return status == MUSTER_OK ? make_seats(run, error_out) : status;
+}
+
+static void part(muster_task_run *run)
+{
+    for (uint32_t i = 0; run->seats != NULL && i < run->threads; i++) {
+        muster_ps_worker_free(run->seats[i].worker);
+    }
+    muster_mem_free(run->seats);
+    run->seats = NULL;
+    muster_ps_free(run->ps);
+    run->ps = NULL;
+    muster_nodes_stop(&run->others);
+}
+
+static muster_status prepare(muster_task_run *run, muster_error *error_out)
 {
     static const muster_net_callbacks deaf = {NULL, NULL, NULL};
     const muster_net_opts opts = MUSTER_NET_OPTS_INIT;
-    muster_status status = make_task(run, error_out);
+    muster_status status = open_folder(run, error_out);
     if (status == MUSTER_OK) {
-        status = make_seats(run, error_out);
-    }
-    if (status == MUSTER_OK) {
-        status = open_folder(run, error_out);
+        status = make_task(run, error_out);
     }
     if (status == MUSTER_OK) {
         status = muster_net_open(&opts, &deaf, NULL, error_out, &run->net);
     }
-    return status;
+    if (status == MUSTER_OK) {
+        status = muster_signals_start(run->net, error_out);
+        run->signals = status == MUSTER_OK;
+    }
+    return status == MUSTER_OK ? meet(run, error_out) : status;
 }
 
-static char *summary_text(const task_run *run)
+static char *summary_text(const muster_task_run *run)
 {
     json_t *all = json_object();
     double wall = (double)(muster_clock_ns() - run->start_ns) / 1e9;
@@ -351,6 +384,7 @@ static char *summary_text(const task_run *run)
         all, "units_per_s",
         real(run->train_s > 0 ? (double)run->units / run->train_s : NAN));
     (void)json_object_set_new(all, "threads", json_integer(run->threads));
+    (void)json_object_set_new(all, "nodes", json_integer(run->nodes));
     (void)json_object_set_new(
         all, "table_bytes", json_integer((json_int_t)muster_ps_bytes(run->ps)));
     (void)json_object_update_missing(all, run->last);
@@ -361,7 +395,7 @@ static char *summary_text(const task_run *run)
     return copy;
 }
 
-static muster_status conclude(task_run *run, muster_error *error_out,
+static muster_status conclude(muster_task_run *run, muster_error *error_out,
                               char **json_out)
 {
     char *text = summary_text(run);
@@ -382,13 +416,12 @@ static muster_status conclude(task_run *run, muster_error *error_out,
     return status;
 }
 
-static void finish(task_run *run)
+static void finish(muster_task_run *run)
 {
-    for (uint32_t i = 0; run->seats != NULL && i < run->threads; i++) {
-        muster_ps_worker_free(run->seats[i].worker);
+    part(run);
+    if (run->signals) {
+        muster_signals_stop();
     }
-    muster_mem_free(run->seats);
-    muster_ps_free(run->ps);
     if (run->task != NULL) {
         run->ops->free(run->task);
     }
@@ -397,31 +430,74 @@ static void finish(task_run *run)
     json_decref(run->last);
 }
 
-muster_status muster_train_task(const muster_config *config,
-                                muster_error *error_out, char **json_out)
+static void tell_plan(const muster_task_run *run)
 {
-    task_run run = {
+    muster_log(MUSTER_LOG_INFO,
+               "%s: %" PRIu64 " %s, %" PRIu32 " epochs, %" PRIu32
+               " node(s) of %" PRIu32 " thread(s), %.1f MB of tables here",
+               run->ops->name, run->ops->units(run->task), run->ops->unit,
+               run->epochs, run->nodes, run->threads,
+               (double)muster_ps_bytes(run->ps) / 1e6);
+}
+
+/* All epochs that are left, then the files, then the farewell. */
+static muster_status go_through(muster_task_run *run, muster_error *error_out,
+                                char **json_out)
+{
+    muster_status status = MUSTER_OK;
+    for (; run->next_epoch < run->epochs && status == MUSTER_OK;
+         run->next_epoch += status == MUSTER_OK) {
+        status = one_epoch(run, run->next_epoch, error_out);
+    }
+    if (status == MUSTER_OK && run->node == 0) {
+        status = conclude(run, error_out, json_out);
+    }
+    // The rows of a node go with it: all stay until node 0 has read them.
+    if (status == MUSTER_OK && run->nodes > 1) {
+        muster_task_sums none;
+        muster_task_seat pattern = {.leave = true, .evaluate = true};
+        status = muster_task_phase(run, &pattern, error_out, &none);
+    }
+    return status;
+}
+
+/* May a run that lost a node go on from a checkpoint? */
+static bool can_restart(const muster_task_run *run, muster_status status)
+{
+    return status == MUSTER_ERR_QUORUM && run->node == 0 &&
+           run->folder != NULL && run->next_epoch > 0 &&
+           run->restarts < RESTARTS_MAX &&
+           muster_config_string(run->config, MUSTER_OPT_MESH) == NULL;
+}
+
+muster_status muster_train_task(const muster_config *config,
+                                const char *program, muster_error *error_out,
+                                char **json_out)
+{
+    muster_task_run run = {
         .config = config,
+        .program = program,
+        .nodes = (uint32_t)muster_config_uint(config, MUSTER_OPT_NODES),
+        .node = (uint32_t)muster_config_uint(config, MUSTER_OPT_NODE),
         .threads = (uint32_t)muster_config_uint(config, MUSTER_OPT_THREADS),
         .start_ns = muster_clock_ns(),
         .last = json_object()};
+    run.parts = run.nodes * run.threads;
     muster_status status = prepare(&run, error_out);
     if (status == MUSTER_OK) {
-        status = muster_signals_start(run.net, error_out);
+        tell_plan(&run);
+        status = go_through(&run, error_out, json_out);
     }
-    if (status == MUSTER_OK) {
-        muster_log(MUSTER_LOG_INFO,
-                   "%s: %" PRIu64 " %s, %" PRIu32 " epochs, %" PRIu32
-                   " threads, tables of %.1f MB",
-                   run.ops->name, run.ops->units(run.task), run.ops->unit,
-                   run.epochs, run.threads,
-                   (double)muster_ps_bytes(run.ps) / 1e6);
-        for (uint32_t e = 0; e < run.epochs && status == MUSTER_OK; e++) {
-            status = one_epoch(&run, e, error_out);
-        }
-        muster_signals_stop();
+    while (can_restart(&run, status)) {
+        muster_log(MUSTER_LOG_WARN,
+                   "going back to the checkpoint after epoch %" PRIu32
+                   ": %" PRIu64 " %s of node 0 are done again",
+                   run.next_epoch, atomic_load(&run.done), run.ops->unit);
+        part(&run);
+        run.restarts++;
+        status = meet(&run, error_out);
         if (status == MUSTER_OK) {
-            status = conclude(&run, error_out, json_out);
+            status = go_through(&run, error_out, json_out);
         }
     }
     finish(&run);

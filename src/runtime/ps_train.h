@@ -12,8 +12,10 @@
 #include "record/run_folder.h"
 #include "task/task.h"
 
-/* Called by muster_train() when muster_config_is_task(). */
+/* Called by muster_train() when muster_config_is_task(); `program` is what
+ * further nodes are made from. */
 MUSTER_CHECKED muster_status muster_train_task(const muster_config *config,
+                                               const char *program,
                                                muster_error *error_out,
                                                char **json_out);
 

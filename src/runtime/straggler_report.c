@@ -48,15 +48,16 @@ static void tell_row(const muster_tally *tally, uint32_t worker,
 static void tell_slow(const muster_tally *tally, uint32_t worker)
 {
     muster_straggler_cost cost = muster_stragglers_cost(tally->watch, worker);
-    const muster_tally_worker *counts = &tally->workers[worker];
-    if (counts->answers == 0) {
+    uint64_t in_time = muster_summary_in_time(tally->summary, worker);
+    uint64_t late = muster_summary_late(tally->summary, worker);
+    if (in_time + late == 0) {
         muster_log(MUSTER_LOG_INFO,
                    "worker %" PRIu32 " is slow: it finished no step; none "
                    "waited for it",
                    worker);
         return;
     }
-    bool waited = 2 * counts->on_time > counts->ready_steps;
+    bool waited = 2 * in_time > muster_summary_steps(tally->summary);
     muster_log(MUSTER_LOG_INFO,
                "worker %" PRIu32 " is slow: %.3g ms a step; %s %.3g ms a step",
                worker, cost.arrive_ms,

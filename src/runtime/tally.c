@@ -64,7 +64,6 @@ static void count_answer(muster_tally *tally, const muster_report *report)
     muster_worker_line line = muster_tally_worker_line(tally, report);
     if (line.worker < tally->worker_count) {
         tally->workers[line.worker].answers++;
-        tally->workers[line.worker].on_time += !line.late;
     }
     muster_summary_worker(tally->summary, &line);
 }

@@ -20,7 +20,6 @@
 
 typedef struct muster_tally_worker {
     bool joined, ready;   // now
-    uint64_t on_time;     // answers before the step was decoded
     uint64_t answers;     // late ones too
     uint64_t ready_steps; // steps that began while it was ready
     uint32_t deaths;      // times it was lost

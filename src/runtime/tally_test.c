@@ -103,8 +103,8 @@ static void reports_add_up(void **state)
     muster_tally tally = four_workers();
     assert_int_equal(tally.steps, STEPS);
     assert_int_equal(muster_summary_steps(tally.summary), STEPS);
-    assert_int_equal(tally.workers[0].on_time, STEPS);
-    assert_int_equal(tally.workers[1].on_time, STEPS / 2);
+    assert_int_equal(muster_summary_in_time(tally.summary, 0), STEPS);
+    assert_int_equal(muster_summary_in_time(tally.summary, 1), STEPS / 2);
     assert_int_equal(tally.workers[1].answers, STEPS);
     assert_int_equal(muster_summary_late(tally.summary, 1), STEPS / 2);
     assert_int_equal(tally.workers[3].ready_steps, STEPS);

@@ -118,7 +118,13 @@ static muster_status make_role(muster_train_state *train,
 {
     const muster_config *config = train->config;
     muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
-    muster_status status = draw_run(error_out, &opts.run);
+    muster_status status = MUSTER_OK;
+    if (train->saved != NULL) {
+        opts.saved = train->saved->data; // the run is its own
+        opts.saved_bytes = train->saved->bytes;
+    } else {
+        status = draw_run(error_out, &opts.run);
+    }
     if (status < 0) {
         return status;
     }
@@ -176,14 +182,19 @@ static muster_status listen_for_joiners(muster_train_state *train,
 static muster_status make_crew(muster_train_state *train,
                                muster_error *error_out)
 {
-    enum { EXTRA_MAX = 48 };
-    const char *extra[EXTRA_MAX + 1];
+    enum { FIXED_MAX = 8 }; // beside --slow, with the end
     char workers[16], seed[32];
-    size_t count = 0;
     const muster_config *config = train->config;
     bool verbose = muster_config_bool(config, MUSTER_OPT_VERBOSE);
-    extra[count++] = verbose ? "--verbose" : "--quiet";
     const char *delay = muster_config_string(config, MUSTER_OPT_DELAY);
+    size_t slow = muster_config_list_count(config, MUSTER_OPT_SLOW);
+    const char **extra = muster_mem_array(2 * slow + FIXED_MAX, sizeof *extra);
+    size_t count = 0;
+    if (extra == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the workers' options");
+    }
+    extra[count++] = verbose ? "--verbose" : "--quiet";
     if (delay != NULL) {
         (void)snprintf(workers, sizeof workers, "%" PRIu32,
                        train->code_info.workers);
@@ -194,21 +205,17 @@ static muster_status make_crew(muster_train_state *train,
         memcpy(extra + count, told, sizeof told);
         count += sizeof told / sizeof told[0];
     }
-    size_t slow = muster_config_list_count(config, MUSTER_OPT_SLOW);
     for (size_t i = 0; i < slow; i++) {
-        if (count + 2 > EXTRA_MAX) {
-            return muster_error_set(error_out, MUSTER_ERR_UNSUPPORTED,
-                                    "--slow: at most %zu times", i);
-        }
         extra[count++] = "--slow";
         extra[count++] = muster_config_list_at(config, MUSTER_OPT_SLOW, i);
     }
-    extra[count] = NULL;
     muster_crew_opts opts = {.program = train->program,
                              .address = train->den.address,
                              .count = train->code_info.workers,
                              .arguments = extra};
-    return muster_crew_create(&opts, error_out, &train->crew);
+    muster_status status = muster_crew_create(&opts, error_out, &train->crew);
+    muster_mem_free(extra);
+    return status;
 }
 
 static muster_status start_local(muster_train_state *train,
@@ -261,6 +268,9 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
         muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL;
     status = joined ? listen_for_joiners(train, error_out)
                     : start_local(train, error_out);
+    if (status == MUSTER_OK) {
+        status = muster_train_claim_folder(train, error_out);
+    }
     if (status == MUSTER_OK) {
         const muster_code_info *code = &train->code_info;
         uint64_t parts = (uint64_t)code->workers * code->load;
@@ -329,6 +339,8 @@ static void finish(muster_train_state *train)
     if (muster_tracing_close(train->tracing, NULL) < 0) {
         muster_log(MUSTER_LOG_DEBUG, "the trace is not whole");
     }
+    muster_config_text_free(train->config_json);
+    muster_blob_unref(train->saved);
     muster_vec_fini(&train->faults);
     muster_progress_fini(&train->progress);
     muster_tally_fini(&train->tally);
@@ -351,12 +363,12 @@ muster_status muster_train(const muster_config *config, const char *program,
     }
     *json_out = NULL;
     if (muster_config_is_task(config)) {
-        return muster_train_task(config, error_out, json_out);
+        return muster_train_task(config, program, error_out, json_out);
     }
     muster_status status = prepare(&train, error_out);
     if (status == MUSTER_OK) {
         status = run(&train, error_out);
-        // How the run ended matters more than a file that failed after it.
+        // How the run ended decides the exit code, not a file after it.
         muster_error late = {.text = ""};
         muster_status written = muster_train_conclude(&train, &late, json_out);
         if (written >= 0) {
@@ -366,6 +378,8 @@ muster_status muster_train(const muster_config *config, const char *program,
         if (status >= 0 && written < 0) {
             status = written;
             *error_out = late;
+        } else if (written < 0) {
+            muster_log(MUSTER_LOG_ERROR, "%s", late.text);
         }
     }
     finish(&train);

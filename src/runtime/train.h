@@ -41,13 +41,22 @@ typedef struct muster_train_state {
     muster_progress progress;
     muster_run_folder *folder; // NULL without --run
     muster_tracing *tracing;   // NULL without --trace
+    char *config_json;         // with a folder
+    muster_blob *saved;        // the role's state in an earlier life, or NULL
+    double earlier_s;          // that the steps of earlier lives took
     int64_t first_step_ns;     // when the first step began; 0: not yet
     int64_t last_step_ns;
+    bool is_stopping; // a signal asked for the end
 } muster_train_state;
 
-/* Open the run folder and write config.json, if there is to be one. */
+/* Open the run folder, if there is to be one, and take up what it holds. */
 MUSTER_CHECKED muster_status muster_train_open_folder(muster_train_state *train,
                                                       muster_error *error_out);
+
+/* Write config.json, which makes the folder this run's: once nothing that the
+ * user can put right stands in its way any more. */
+MUSTER_CHECKED muster_status
+muster_train_claim_folder(muster_train_state *train, muster_error *error_out);
 
 /* The end: summary.json, cluster.yaml and model.safetensors where there is a
  * folder, a few lines for people, and the JSON object of the summary. */

@@ -5,7 +5,7 @@
  * plain logistic loss scores the true triple once, with the first). The rows
  * of the anchor and the relation are copied, the query made once, and each
  * candidate then scored and moved in place, one latch at a time. Triples go in
- * groups; the samples of a group are prepared one group ahead.
+ * groups; the rows and samples of a group are prepared some groups ahead.
  */
 #include <math.h>
 #include <stddef.h>
@@ -19,6 +19,7 @@
 #include "task/tasks.h"
 
 #define GROUP         32u
+#define LOOK          8u // groups are prepared so far ahead
 #define NEGATIVES_MAX 512u
 #define AHEAD         2u
 
@@ -445,14 +446,43 @@ static uint32_t group_size(const tour *t, uint64_t at)
     return (uint32_t)(left < GROUP ? left : GROUP);
 }
 
+/* Wish for the rows that a group's triples name. */
+static muster_status wish_group(pass *p, const tour *t, uint64_t at)
+{
+    const muster_triple *set = p->k->triples.set[MUSTER_TRIPLES_TRAIN];
+    uint32_t size = group_size(t, at);
+    uint32_t entities[2 * GROUP];
+    uint32_t relations[2 * GROUP];
+    for (uint32_t i = 0; i < size; i++) {
+        muster_triple one = set[t->start + muster_perm_at(&t->order, at + i)];
+        entities[2 * i] = one.head;
+        entities[2 * i + 1] = one.tail;
+        relations[2 * i] = muster_kge_ask(p->k, one, 0).relation;
+        relations[2 * i + 1] = muster_kge_ask(p->k, one, 1).relation;
+    }
+    muster_status status = muster_ps_localize(p->worker, MUSTER_KGE_ENTITIES,
+                                              entities, (size_t)2 * size);
+    if (status == MUSTER_OK) {
+        status = muster_ps_localize(p->worker, MUSTER_KGE_RELATIONS, relations,
+                                    (size_t)2 * size);
+    }
+    return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
+}
+
 static muster_status prepare(pass *p, const tour *t, uint64_t at,
                              uint64_t *handle_out)
 {
     size_t count = (size_t)group_size(t, at) * 2 * p->k->options.negatives;
     *handle_out = 0;
-    return count == 0 ? MUSTER_OK
-                      : muster_ps_sample_prepare(p->worker, p->k->distribution,
-                                                 count, handle_out);
+    if (count == 0) {
+        return MUSTER_OK;
+    }
+    muster_status status =
+        muster_ps_nodes(p->worker) > 1 ? wish_group(p, t, at) : MUSTER_OK;
+    return status == MUSTER_OK
+               ? muster_ps_sample_prepare(p->worker, p->k->distribution, count,
+                                          handle_out)
+               : status;
 }
 
 static muster_status train_group(pass *p, const tour *t, uint64_t at,
@@ -473,18 +503,24 @@ static muster_status train_group(pass *p, const tour *t, uint64_t at,
 static muster_status tour_all(pass *p, const tour *t,
                               const muster_task_share *share)
 {
-    uint64_t handle;
-    muster_status status = prepare(p, t, 0, &handle);
+    uint64_t handles[LOOK];
+    // As many groups ahead as the sampler holds samples for.
+    uint64_t look =
+        MUSTER_PS_SAMPLES_MAX / ((uint64_t)GROUP * 2 * p->k->options.negatives);
+    look = look < LOOK ? look : LOOK;
+    muster_status status = MUSTER_OK;
+    for (uint64_t i = 0; i < look && status == MUSTER_OK; i++) {
+        status = prepare(p, t, i * GROUP, &handles[i]);
+    }
     for (uint64_t at = 0; at < t->count && status == MUSTER_OK; at += GROUP) {
-        uint64_t next;
-        status = prepare(p, t, at + GROUP, &next);
+        uint64_t *slot = &handles[at / GROUP % look];
+        status = train_group(p, t, at, *slot);
         if (status == MUSTER_OK) {
-            status = train_group(p, t, at, handle);
+            status = prepare(p, t, at + look * GROUP, slot);
         }
-        handle = next;
         muster_task_count(share, group_size(t, at));
         if (muster_task_stopped(share) && status == MUSTER_OK) {
-            return MUSTER_ERR_CANCELLED;
+            status = MUSTER_ERR_CANCELLED;
         }
     }
     return status;

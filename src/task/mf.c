@@ -33,6 +33,8 @@ enum {
 
 #define HOLD_CELLS 64u // a column is let go after so many cells
 #define AHEAD      4u
+#define LOOK_CELLS 16384u // columns are wished for so many cells before
+#define WISHES     64u
 #define COUNT_EACH 4096u
 
 typedef struct mf_options {
@@ -265,22 +267,26 @@ typedef struct pass {
     cell_kernel kernel;
     float rate;
     const muster_cell *end; // of the part; NULL: the next cell is elsewhere
+    bool many;              // several nodes: rows have to travel
+    uint64_t wished;        // columns of cells before this are wished for
     double error;           // sum of squares
 } pass;
 
-/* A stretch of cells of one column, its factor held all along. */
-static muster_status work_column(pass *p, const muster_cell *cells,
-                                 size_t count)
+/* The cells of one column, its factor held all along; *done_out of them were
+ * worked on when a row turned out to be elsewhere (MUSTER_ERR_AGAIN). */
+static muster_status hold_column(pass *p, const muster_cell *cells,
+                                 size_t count, size_t *done_out)
 {
     float *h;
     uint32_t rank = p->m->options.rank;
     float l2 = (float)p->m->l2;
     uint32_t col = cells[0].col;
+    size_t i = 0;
     muster_status status = muster_ps_begin(p->worker, TABLE_COLS, col, &h);
     if (status != MUSTER_OK) {
         return status;
     }
-    for (size_t i = 0; i < count && status == MUSTER_OK; i++) {
+    for (; i < count; i++) {
         float *w;
         if (p->end != NULL && (size_t)(p->end - cells) > i + AHEAD) {
             muster_ps_prefetch(p->worker, TABLE_ROWS, cells[i + AHEAD].row);
@@ -292,9 +298,78 @@ static muster_status work_column(pass *p, const muster_cell *cells,
         float error = p->kernel(w, h, rank, cells[i].value, p->rate, l2);
         p->error += (double)error * (double)error;
         status = muster_ps_end(p->worker, TABLE_ROWS, cells[i].row);
+        if (status != MUSTER_OK) {
+            break;
+        }
     }
+    *done_out = i;
     muster_status ended = muster_ps_end(p->worker, TABLE_COLS, col);
     return status == MUSTER_OK ? ended : status;
+}
+
+static muster_status work_column(pass *p, const muster_cell *cells,
+                                 size_t count)
+{
+    while (count > 0) {
+        size_t done = 0;
+        muster_status status = hold_column(p, cells, count, &done);
+        if (status == MUSTER_ERR_AGAIN) {
+            status =
+                muster_ps_fetch(p->worker, TABLE_ROWS, &cells[done].row, 1);
+        }
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        cells += done;
+        count -= done;
+    }
+    return MUSTER_OK;
+}
+
+/* Wish for the columns of cells up to LOOK_CELLS from `at`. */
+static muster_status wish_columns(pass *p, uint64_t at, uint64_t end)
+{
+    const muster_cell *cells = p->m->train.cells;
+    uint32_t wishes[WISHES];
+    uint32_t count = 0;
+    uint64_t until = at + LOOK_CELLS < end ? at + LOOK_CELLS : end;
+    for (; p->wished < until && count < WISHES; p->wished++) {
+        if (count == 0 || wishes[count - 1] != cells[p->wished].col) {
+            wishes[count++] = cells[p->wished].col;
+        }
+    }
+    muster_status status =
+        muster_ps_localize(p->worker, TABLE_COLS, wishes, count);
+    return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
+}
+
+/* The rows of a part are nobody else's: they come once and stay. */
+static muster_status settle_rows(pass *p, const muster_task_share *share)
+{
+    const muster_cell *cells = p->m->train.cells;
+    uint32_t low = UINT32_MAX;
+    uint32_t high = 0;
+    for (uint64_t i = p->m->from[share->part]; i < p->m->from[share->part + 1];
+         i++) {
+        low = cells[i].row < low ? cells[i].row : low;
+        high = cells[i].row > high ? cells[i].row : high;
+    }
+    for (uint32_t first = low; first <= high; first += WISHES) {
+        uint32_t wishes[WISHES];
+        uint32_t count = 0;
+        for (; count < WISHES && first + count <= high; count++) {
+            wishes[count] = first + count;
+        }
+        muster_status status =
+            muster_ps_localize(p->worker, TABLE_ROWS, wishes, count);
+        if (status == MUSTER_ERR_AGAIN) {
+            status = muster_ps_fetch(p->worker, TABLE_ROWS, wishes, count);
+        }
+        if (status != MUSTER_OK) {
+            return status;
+        }
+    }
+    return MUSTER_OK;
 }
 
 static muster_status work_columns(pass *p, const muster_task_share *share)
@@ -303,6 +378,7 @@ static muster_status work_columns(pass *p, const muster_task_share *share)
     uint64_t end = m->from[share->part + 1];
     uint64_t counted = 0;
     p->end = m->train.cells + end;
+    p->wished = m->from[share->part];
     for (uint64_t at = m->from[share->part]; at < end;) {
         const muster_cell *cells = m->train.cells + at;
         size_t limit = end - at < HOLD_CELLS ? end - at : HOLD_CELLS;
@@ -310,7 +386,10 @@ static muster_status work_columns(pass *p, const muster_task_share *share)
         while (count < limit && cells[count].col == cells[0].col) {
             count++;
         }
-        muster_status status = work_column(p, cells, count);
+        muster_status status = p->many ? wish_columns(p, at, end) : MUSTER_OK;
+        if (status == MUSTER_OK) {
+            status = work_column(p, cells, count);
+        }
         if (status != MUSTER_OK) {
             return status;
         }
@@ -366,10 +445,13 @@ static muster_status mf_work(void *task, muster_ps_worker *worker,
     pass p = {.m = m,
               .worker = worker,
               .kernel = adagrad ? muster_kernel_mf_adagrad : muster_kernel_mf,
+              .many = muster_ps_nodes(worker) > 1,
               .rate = (float)(m->rate * pow(m->options.decay, share->epoch))};
-    muster_status status = m->options.order == ORDER_COLUMN
-                               ? work_columns(&p, share)
-                               : work_random(&p, share);
+    muster_status status = p.many ? settle_rows(&p, share) : MUSTER_OK;
+    if (status == MUSTER_OK) {
+        status = m->options.order == ORDER_COLUMN ? work_columns(&p, share)
+                                                  : work_random(&p, share);
+    }
     sums->value[SUM_ERROR] += p.error;
     sums->value[SUM_CELLS] +=
         (double)(m->from[share->part + 1] - m->from[share->part]);

@@ -20,6 +20,7 @@
 #define SENTENCE_MAX 1000u
 #define CHUNK        8192u
 #define AHEAD        2u
+#define WISHES       1000u
 
 static const muster_spec_field fields[] = {
     {"dim", MUSTER_SPEC_UINT, offsetof(muster_skipgram_options, dim), 1, 8192,
@@ -191,6 +192,7 @@ typedef struct pass {
     uint32_t negative_at;
     uint64_t handle; // of the chunk after
     uint32_t line[SENTENCE_MAX];
+    uint32_t wishes[WISHES];
     float rate;
     double loss;
     uint64_t pairs;
@@ -334,6 +336,25 @@ static uint64_t take_sentence(pass *p, uint64_t at, uint64_t end,
     return at - start;
 }
 
+/* Wish for the words that come after this sentence. */
+static muster_status wish_words(pass *p, uint64_t at, uint64_t end)
+{
+    const uint32_t *tokens = p->g->corpus.tokens;
+    uint32_t count = 0;
+    for (; at < end && count < WISHES; at++) {
+        if (tokens[at] != MUSTER_CORPUS_END) {
+            p->wishes[count++] = tokens[at];
+        }
+    }
+    muster_status status =
+        muster_ps_localize(p->worker, MUSTER_SKIPGRAM_IN, p->wishes, count);
+    if (status == MUSTER_OK) {
+        status = muster_ps_localize(p->worker, MUSTER_SKIPGRAM_OUT, p->wishes,
+                                    count);
+    }
+    return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
+}
+
 static muster_status train_range(pass *p, uint64_t start, uint64_t end,
                                  const muster_task_share *share)
 {
@@ -347,6 +368,9 @@ static muster_status train_range(pass *p, uint64_t start, uint64_t end,
         uint32_t length;
         uint64_t words;
         at += take_sentence(p, at, end, &length, &words);
+        if (muster_ps_nodes(p->worker) > 1) {
+            status = wish_words(p, at, end);
+        }
         for (uint32_t i = 0; i < length && status == MUSTER_OK; i++) {
             status = train_word(p, i, length);
         }

@@ -32,6 +32,7 @@ uint32_t muster_rowmsg_floats(muster_rowmsg_kind kind, muster_rowmsg_op op,
     case MUSTER_ROWMSG_BARRIER:
     case MUSTER_ROWMSG_RELEASE:
     case MUSTER_ROWMSG_HELLO:
+    case MUSTER_ROWMSG_LEAVE:
         break;
     }
     return 0;
@@ -79,7 +80,7 @@ muster_status muster_rowmsg_read(const uint8_t *bytes, size_t size,
                               (uint32_t)muster_bytes_get(bytes + 20, 4),
                           .link = (uint64_t)muster_bytes_get(bytes + 24, 8),
                           .request = (uint64_t)muster_bytes_get(bytes + 32, 8)};
-    if (kind < MUSTER_ROWMSG_OP || kind > MUSTER_ROWMSG_HELLO ||
+    if (kind < MUSTER_ROWMSG_OP || kind > MUSTER_ROWMSG_LEAVE ||
         op > MUSTER_ROWOP_PUSH_ROW || read.from >= MUSTER_ROWMSG_NODES ||
         read.origin >= MUSTER_ROWMSG_NODES ||
         read.count > MUSTER_ROWMSG_ENTRIES) {

@@ -26,6 +26,9 @@ interrupted() {
     awk -F'[:,]' '{ if ($2 != NR - 1) bad = 1 } END { exit bad || NR != '$steps' }' \
         "$folder/metrics.jsonl" ||
         fail "$folder: metrics.jsonl does not have every step once"
+    at_least "$(value wall_s < "$work/out")" \
+        "$(awk -v ms="$(value mean < "$work/out")" 'BEGIN { print 0.999e-3 * ms * '$steps' }')" ||
+        fail "$folder: wall_s is not that of $steps steps: $(cat "$work/out")"
     [ -s "$folder/model.safetensors" ] || fail "$folder: no model"
 }
 
@@ -38,9 +41,31 @@ interrupted INT 130 "$work/int" --local 2 --code uncoded
 [ "$loss $norm" = "$loss_0 $norm_0" ] || fail "SIGINT: $loss $norm, not $loss_0 $norm_0"
 interrupted KILL 137 "$work/kill" --local 2 --code uncoded
 [ "$loss $norm" = "$loss_0 $norm_0" ] || fail "SIGKILL: $loss $norm, not $loss_0 $norm_0"
+[ "$(sed -n '/parts_received/,/]/p' "$work/kill/summary.json" | grep -c "^ *$steps")" -eq 2 ] ||
+    fail "parts_received is not that of $steps steps: $(cat "$work/kill/summary.json")"
 interrupted KILL 137 "$work/coded" --local 4 --code frc --stragglers 1
 close "$loss" "$loss_0" 1e-5 && close "$norm" "$norm_0" 1e-5 ||
     fail "coded: $loss $norm, not $loss_0 $norm_0"
+
+# Workers that joined survive the coordinator and find the next one.
+# shellcheck disable=SC2086
+muster_in_background train $job --workers 2 --listen "unix:$work/socket" --run "$work/joined"
+workers=()
+for i in 0 1; do
+    E2E_MARK=$mark "$MUSTER_BIN" join "unix:$work/socket" --worker $i 2> "$work/err.$i" &
+    workers+=($!)
+done
+wait_until 30 has_lines "$work/joined/metrics.jsonl" 400 || fail "joined: training did not begin"
+kill -KILL "$pid"
+wait_for "$pid" 2> /dev/null
+count_is 2 || fail "the workers went with the coordinator: $(cat "$work"/err.[01])"
+expect 0 train --resume "$work/joined" --json
+[ "$(value loss < "$work/out") $(value theta_norm < "$work/out")" = "$loss_0 $norm_0" ] ||
+    fail "joined: $(cat "$work/out")"
+for i in 0 1; do
+    wait_for "${workers[$i]}"
+    [ "$code" -eq 0 ] || fail "worker $i: exit code $code: $(cat "$work/err.$i")"
+done
 
 # A folder is one run's: a second one is told so.
 # shellcheck disable=SC2086

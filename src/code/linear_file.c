@@ -1,0 +1,150 @@
+/*
+ * linear_file.c -- linear:file=PATH, a generator of the user's own.
+ *
+ * Text: k' lines of n' numbers, separated by blanks or commas; empty lines and
+ * what follows a # are skipped. Its rank must be k'; the minimum distance over
+ * the reals is computed and sets the tolerance. This is the one place where
+ * src/code opens a file: the matrix is an argument, given by name.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "code/families.h"
+#include "code/generator.h"
+#include "code/linear.h"
+#include "code/matrix_text.h"
+
+#define FILE_BYTES_MAX (1u << 20)
+
+static muster_status read_whole(const char *path, muster_error *error,
+                                char **text_out)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        return muster_error_set(error, MUSTER_ERR_INPUT, "%.200s: %s", path,
+                                strerror(errno));
+    }
+    char *text = muster_mem_array(FILE_BYTES_MAX + 1, 1);
+    muster_status status = MUSTER_ERR_NO_MEMORY;
+    if (text != NULL) {
+        size_t size = fread(text, 1, FILE_BYTES_MAX + 1, file);
+        status = MUSTER_OK;
+        if (ferror(file) != 0) {
+            status = muster_error_set(error, MUSTER_ERR_INPUT,
+                                      "%.200s: cannot be read", path);
+        } else if (size > FILE_BYTES_MAX || memchr(text, '\0', size) != NULL) {
+            status = muster_error_set(error, MUSTER_ERR_INPUT,
+                                      "%.200s: not a text of at most %u bytes",
+                                      path, FILE_BYTES_MAX);
+        }
+    }
+    if (fclose(file) != 0 && status == MUSTER_OK) {
+        status = muster_error_set(error, MUSTER_ERR_INPUT,
+                                  "%.200s: cannot be read", path);
+    }
+    if (status != MUSTER_OK) {
+        muster_mem_free(text);
+        return status;
+    }
+    *text_out = text;
+    return MUSTER_OK;
+}
+
+static muster_status copy_generate(void *context, uint32_t workers,
+                                   double *generator_out, muster_error *error)
+{
+    const muster_generator *given = context;
+    (void)error;
+    for (uint32_t u = 0; u < given->rows; u++) {
+        memcpy(generator_out + (size_t)u * workers,
+               given->entries + (size_t)u * given->columns,
+               given->columns * sizeof(double));
+    }
+    muster_linear_repeat(generator_out, given->rows, given->columns, workers);
+    return MUSTER_OK;
+}
+
+/* The distance, and what was asked for against what the matrix gives. */
+static muster_status check(const muster_code_spec *spec,
+                           const muster_generator *g, muster_error *error,
+                           uint32_t *distance_out)
+{
+    uint32_t distance = 1;
+    muster_status status = muster_generator_distance(g, &distance);
+    if (status == MUSTER_ERR_UNSUPPORTED && distance == 0) {
+        return muster_error_set(error, status,
+                                "%.200s: the %u x %u matrix has a rank below "
+                                "%u; its rows must be independent",
+                                spec->path, g->rows, g->columns, g->rows);
+    }
+    if (status == MUSTER_ERR_UNSUPPORTED) {
+        return muster_error_set(error, status,
+                                "%.200s: the minimum distance of a %u x %u "
+                                "matrix takes too long to find; up to 10^6 "
+                                "choices of %u columns are looked at",
+                                spec->path, g->rows, g->columns, g->rows - 1);
+    }
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    bool fits = spec->stragglers < distance &&
+                (spec->comm == 0 || spec->comm == g->rows) &&
+                (spec->load == 0 || spec->load == g->columns);
+    if (!fits) {
+        return muster_error_set(
+            error, MUSTER_ERR_UNSUPPORTED,
+            "%.200s: the matrix is a [%u, %u, %u] code over the reals: d = %u, "
+            "m = %u, s <= %u",
+            spec->path, g->columns, g->rows, distance, g->columns, g->rows,
+            distance - 1);
+    }
+    *distance_out = distance;
+    return MUSTER_OK;
+}
+
+static muster_status build(muster_code *code, const muster_code_spec *spec,
+                           muster_error *error)
+{
+    char *text = NULL;
+    muster_generator given = {0, 0, NULL};
+    uint32_t distance = 0;
+    if (spec->path == NULL) {
+        return muster_error_set(error, MUSTER_ERR_INVALID,
+                                "linear:file needs a path: linear:file=PATH");
+    }
+    muster_status status = read_whole(spec->path, error, &text);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    status = muster_matrix_text_parse(text, spec->path, error, &given);
+    muster_mem_free(text);
+    if (status == MUSTER_OK) {
+        status = check(spec, &given, error, &distance);
+    }
+    if (status == MUSTER_OK) {
+        muster_group_plan plan = {
+            .length = given.columns,
+            .blocks = given.rows,
+            .stragglers = distance - 1,
+            // Copies of a column spoil "any m": only without extra workers.
+            .any_blocks_do = distance == given.columns - given.rows + 1 &&
+                             spec->workers % given.columns == 0,
+            .generate = copy_generate,
+            .context = &given,
+            .instead = "linear:tuned with the same s and m"};
+        status = muster_group_build(code, spec, &plan, error);
+    }
+    muster_mem_free(given.entries);
+    return status;
+}
+
+const muster_code_ops muster_code_linear_file = MUSTER_LINEAR_OPS(
+    "file", build, "=PATH of a k' x n' matrix of rank k'; n >= n'",
+    "as its matrix");

@@ -1,0 +1,181 @@
+/*
+ * ps_join.c -- a worker's side of a mesh: requests, wishes, barriers.
+ */
+#include <errno.h>
+
+#include "base/mem.h"
+#include "runtime/ps_inside.h"
+
+#define WISH_MAX 1024u // keys of one wish
+
+muster_status muster_ps_worker_join(muster_ps_worker *worker)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < worker->table_count; i++) {
+        size_t floats = worker->tables[i]->floats;
+        most = floats > most ? floats : most;
+    }
+    worker->copy_floats = most;
+    worker->positions = muster_vec_make(sizeof(uint32_t));
+    worker->wishes = muster_mem_array(1, sizeof(*worker->wishes));
+    worker->copies =
+        muster_mem_array(MUSTER_PS_OPEN_MAX * 2 * most, sizeof(float));
+    if (worker->wishes == NULL || worker->copies == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    if (sem_init(&worker->finished, 0, 0) != 0) {
+        return MUSTER_ERR_SYSTEM;
+    }
+    return muster_psmesh_join(worker->ps->mesh, worker);
+}
+
+void muster_ps_worker_leave(muster_ps_worker *worker)
+{
+    muster_psmesh_leave(worker->ps->mesh, worker);
+    (void)sem_destroy(&worker->finished);
+    muster_mem_free(worker->wishes);
+    muster_mem_free(worker->copies);
+    muster_vec_fini(&worker->positions);
+}
+
+muster_status muster_ps_remote(muster_ps_worker *worker, muster_rowmsg_op op,
+                               uint32_t table, const uint32_t *keys,
+                               float *values)
+{
+    worker->request = (muster_psreq){.op = op,
+                                     .table = table,
+                                     .keys = keys,
+                                     .values = values,
+                                     .positions = worker->positions.data,
+                                     .count = (uint32_t)worker->positions.count,
+                                     .context = worker};
+    worker->remote += worker->positions.count;
+    muster_psmesh_submit(worker->ps->mesh, worker);
+    while (sem_wait(&worker->finished) != 0 && errno == EINTR) {
+    }
+    return worker->outcome;
+}
+
+/* Put one wish into the ring; false when there is no room. */
+static bool wish(muster_ps_wishes *wishes, uint32_t table, const uint32_t *keys,
+                 uint32_t count)
+{
+    uint64_t head = atomic_load_explicit(&wishes->head, memory_order_relaxed);
+    uint64_t tail = atomic_load_explicit(&wishes->tail, memory_order_acquire);
+    if (head - tail + count + 2 > MUSTER_PS_WISHES) {
+        return false;
+    }
+    wishes->words[head++ % MUSTER_PS_WISHES] = table;
+    wishes->words[head++ % MUSTER_PS_WISHES] = count;
+    for (uint32_t i = 0; i < count; i++) {
+        wishes->words[head++ % MUSTER_PS_WISHES] = keys[i];
+    }
+    // Sequentially consistent with the network thread's announced sleep.
+    atomic_store(&wishes->head, head);
+    return true;
+}
+
+uint32_t muster_ps_nodes(const muster_ps_worker *worker)
+{
+    return worker->ps->opts.nodes;
+}
+
+muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
+                                 const uint32_t *keys, size_t count)
+{
+    return muster_ps_wish(worker, table, keys, count, 0);
+}
+
+muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
+                             const uint32_t *keys, size_t count, uint32_t copy)
+{
+    const muster_pstable *rows = muster_ps_check(worker, table, keys, count);
+    if (rows == NULL) {
+        return MUSTER_ERR_INVALID;
+    }
+    if (worker->ps->mesh == NULL) {
+        return MUSTER_OK;
+    }
+    uint32_t wanted[WISH_MAX - 2];
+    uint32_t found = 0;
+    bool kept = true;
+    bool any = false;
+    for (size_t i = 0; i < count && kept; i++) {
+        uint64_t word =
+            atomic_load_explicit(&rows->words[keys[i]], memory_order_relaxed);
+        if (muster_word_state_of(word) == MUSTER_ROW_ABSENT) {
+            wanted[found++] = keys[i];
+        }
+        if (found == WISH_MAX - 2 || (i + 1 == count && found > 0)) {
+            kept = wish(worker->wishes, table | copy, wanted, found);
+            any = any || kept;
+            found = 0;
+        }
+    }
+    if (any) {
+        muster_psmesh_wake(worker->ps->mesh);
+    }
+    return kept ? MUSTER_OK : MUSTER_ERR_AGAIN;
+}
+
+muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
+                              const uint32_t *keys, size_t count)
+{
+    if (worker != NULL && worker->open_count > 0) {
+        return MUSTER_ERR_INVALID;
+    }
+    muster_status status = muster_ps_localize(worker, table, keys, count);
+    if ((status != MUSTER_OK && status != MUSTER_ERR_AGAIN) ||
+        worker->ps->mesh == NULL) {
+        return status;
+    }
+    // A pull waits for the row it meets on its way; its value is not needed.
+    for (size_t i = 0; i < count; i++) {
+        if (muster_pstable_here(worker->tables[table], keys[i])) {
+            continue;
+        }
+        uint32_t zero = 0;
+        worker->positions.count = 0;
+        if (!muster_vec_append(&worker->positions, &zero, 1)) {
+            return MUSTER_ERR_NO_MEMORY;
+        }
+        float *unread = worker->copies + (size_t)(MUSTER_PS_OPEN_MAX - 1) * 2 *
+                                             worker->copy_floats;
+        status = muster_ps_remote(worker, MUSTER_ROWOP_PULL, table, &keys[i],
+                                  unread);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_ps_barrier(muster_ps_worker *worker)
+{
+    if (worker == NULL || worker->open_count > 0) {
+        return MUSTER_ERR_INVALID;
+    }
+    muster_ps *ps = worker->ps;
+    atomic_fetch_add(&ps->accesses, worker->accesses);
+    atomic_fetch_add(&ps->remote, worker->remote);
+    worker->accesses = 0;
+    worker->remote = 0;
+    (void)pthread_mutex_lock(&ps->barrier_lock);
+    uint64_t mine = ps->barrier_passed;
+    ps->barrier_waiting++;
+    if (ps->barrier_waiting == atomic_load(&ps->workers_alive)) {
+        ps->barrier_waiting = 0;
+        if (ps->mesh != NULL) {
+            muster_psmesh_barrier(ps->mesh);
+        } else {
+            ps->barrier_passed++;
+            (void)pthread_cond_broadcast(&ps->barrier_cond);
+        }
+    }
+    while (ps->barrier_passed == mine) {
+        (void)pthread_cond_wait(&ps->barrier_cond, &ps->barrier_lock);
+    }
+    muster_status status = ps->barrier_status;
+    (void)pthread_mutex_unlock(&ps->barrier_lock);
+    return status;
+}

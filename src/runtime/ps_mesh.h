@@ -1,0 +1,44 @@
+/*
+ * runtime/ps_mesh.h -- the network thread of a parameter server's node.
+ *
+ * One thread owns the sockets and the protocol (role/psnode). Workers leave
+ * requests in a queue and wishes in rings of their own, and are woken when
+ * their request has ended. The thread sleeps when there is nothing to do.
+ *
+ *   Lifecycle    create (connects to all); any number of submits; free (after
+ *                the workers).
+ *   Threads      submit, join, leave, wake: any. The rest: the caller's.
+ */
+#ifndef MUSTER_RUNTIME_PS_MESH_H
+#define MUSTER_RUNTIME_PS_MESH_H
+
+#include "muster/ps.h"
+#include "role/psnode.h"
+
+typedef struct muster_psmesh muster_psmesh;
+
+/* Wait until all nodes have met. Errors as muster_ps_connect(). */
+MUSTER_CHECKED muster_status muster_psmesh_create(muster_ps *ps,
+                                                  muster_error *error_out,
+                                                  muster_psmesh **mesh_out);
+void muster_psmesh_free(muster_psmesh *mesh);
+
+/* Take a worker's request; worker->finished is posted when it has ended. */
+void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_worker *worker);
+
+/* All workers of the node stand at a barrier; ps->barrier_passed counts up and
+ * its condition is signalled when it is passed, or can never be. */
+void muster_psmesh_barrier(muster_psmesh *mesh);
+
+/* A worker's wishes are read from now on, or no more. */
+MUSTER_CHECKED muster_status muster_psmesh_join(muster_psmesh *mesh,
+                                                muster_ps_worker *worker);
+void muster_psmesh_leave(muster_psmesh *mesh, muster_ps_worker *worker);
+
+/* There are new wishes. */
+void muster_psmesh_wake(muster_psmesh *mesh);
+
+/* What the protocol has counted; a moment old. */
+muster_psnode_counters muster_psmesh_count(muster_psmesh *mesh);
+
+#endif // MUSTER_RUNTIME_PS_MESH_H
