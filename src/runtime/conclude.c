@@ -102,6 +102,7 @@ typedef struct ending {
     muster_summary_end end;
     muster_worker_class *classes;
     const char **names;
+    double *probabilities, *behind_ms;
     uint32_t *loads;
 } ending;
 
@@ -109,6 +110,8 @@ static void ending_fini(ending *last)
 {
     muster_mem_free(last->classes);
     muster_mem_free(last->names);
+    muster_mem_free(last->probabilities);
+    muster_mem_free(last->behind_ms);
     muster_mem_free(last->loads);
 }
 
@@ -117,7 +120,11 @@ static void fill_lists(const muster_train_state *train, ending *last)
     muster_tally_classes(&train->tally, last->classes);
     for (uint32_t w = 0; w < train->code_info.workers; w++) {
         const uint32_t *parts = NULL;
+        const muster_stragglers *stragglers = train->tally.watch;
         last->names[w] = muster_worker_class_name(last->classes[w]);
+        last->probabilities[w] =
+            muster_stragglers_class(stragglers, w).probability;
+        last->behind_ms[w] = muster_stragglers_cost(stragglers, w).behind_ms;
         if (muster_code_parts(train->code, w, &parts, &last->loads[w]) < 0) {
             last->loads[w] = 0;
         }
@@ -131,9 +138,14 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
     ending last = {
         .classes = muster_mem_array(code->workers, sizeof *last.classes),
         .names = muster_mem_array(code->workers, sizeof *last.names),
+        .probabilities =
+            muster_mem_array(code->workers, sizeof *last.probabilities),
+        .behind_ms = muster_mem_array(code->workers, sizeof *last.behind_ms),
         .loads = muster_mem_array(code->workers, sizeof *last.loads),
     };
-    if (last.classes == NULL || last.names == NULL || last.loads == NULL) {
+    if (last.classes == NULL || last.names == NULL ||
+        last.probabilities == NULL || last.behind_ms == NULL ||
+        last.loads == NULL) {
         ending_fini(&last);
         return false;
     }
@@ -156,6 +168,9 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .part_count = code->parts,
         .bytes_moved = tally->bytes_moved,
         .classes = last.names,
+        .slow_probability = last.probabilities,
+        .behind_ms = last.behind_ms,
+        .straggler_wait_ms = muster_stragglers_waited_ms(tally->watch),
         .loads = last.loads,
     };
     *last_out = last;
@@ -212,6 +227,7 @@ static void tell(const muster_train_state *train, const ending *last)
                muster_summary_step_ms(tally->summary, 0.9),
                muster_summary_step_ms(tally->summary, 0.99),
                who[0] != '\0' ? ";" : "", who);
+    muster_train_tell_stragglers(train, last->classes);
 }
 
 muster_status muster_train_conclude(muster_train_state *train,
