@@ -282,7 +282,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--json") == 0) {
             set.json = true;
         } else if (strcmp(argv[i], "--blocks") == 0 && i + 1 < argc) {
-            set.blocks = atoi(argv[++i]);
+            set.blocks = (int)strtol(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             set.only = argv[++i];
         } else {

@@ -87,8 +87,9 @@ static muster_job *compute(worker *w, muster_job_kind kind, muster_blob *input,
     return job;
 }
 
-/* What is known of `part`: a new entry when nothing is. */
-static part_state *part_of(worker *w, uint32_t part)
+/* What is known of `part`: a new entry when nothing is. Without memory for it
+ * the worker ends, and NULL is returned. */
+static part_state *part_of(worker *w, uint32_t part, muster_actions *actions)
 {
     part_state *list = w->parts.data;
     for (size_t i = 0; i < w->parts.count; i++) {
@@ -97,7 +98,10 @@ static part_state *part_of(worker *w, uint32_t part)
         }
     }
     part_state *added = muster_vec_push(&w->parts);
-    MUSTER_ASSERT(added != NULL);
+    if (added == NULL) {
+        stop(w, MUSTER_ERR_NO_MEMORY, "no memory for another part", actions);
+        return NULL;
+    }
     *added = (part_state){.part = part};
     return added;
 }
@@ -189,7 +193,10 @@ static void on_part(worker *w, const muster_event *event,
                     muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
-    part_state *part = part_of(w, message->as.part.part);
+    part_state *part = part_of(w, message->as.part.part, actions);
+    if (part == NULL) {
+        return;
+    }
     bool again = message->step == part->stamp && part->job != 0;
     if (message->step < part->stamp || again ||
         event->as.message.payload == NULL) {
@@ -210,7 +217,10 @@ static void on_forget(worker *w, const muster_event *event,
                       muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
-    part_state *part = part_of(w, message->as.part.part);
+    part_state *part = part_of(w, message->as.part.part, actions);
+    if (part == NULL) {
+        return;
+    }
     if (message->plan > w->plan_floor) {
         w->plan_floor = message->plan;
     }
@@ -295,7 +305,10 @@ static void on_adopted(worker *w, const muster_job_result *result,
 static void on_part_done(worker *w, const muster_job_result *result,
                          muster_actions *actions)
 {
-    part_state *part = part_of(w, result->part);
+    part_state *part = part_of(w, result->part, actions);
+    if (part == NULL) {
+        return;
+    }
     if (result->id != part->job) {
         return; // a newer word about it is being followed
     }
