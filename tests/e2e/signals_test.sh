@@ -4,8 +4,6 @@
 # coordinator (its workers die with it), a worker that dies by itself.
 . "$(dirname "$0")/lib.sh"
 
-export XDG_RUNTIME_DIR=$work/runtime
-mkdir -m 700 "$XDG_RUNTIME_DIR"
 endless="--data synthetic:samples=2000,features=20,classes=3 --steps 1000000000 --batch 100"
 
 # start ARGS: an endless run on four workers that has begun to train.
