@@ -241,10 +241,13 @@ static muster_status check_faults(const muster_config *config,
 {
     muster_vec faults = muster_vec_make(sizeof(muster_fault));
     muster_status status = muster_faults_read(config, error_out, &faults);
-    if (status == MUSTER_OK && faults.count > 0 &&
+    bool disturbed = faults.count > 0 ||
+                     muster_config_string(config, MUSTER_OPT_DELAY) != NULL;
+    if (status == MUSTER_OK && disturbed &&
         muster_config_string(config, MUSTER_OPT_LISTEN) != NULL) {
-        status = INVALID("--slow, --kill, --stop and the like need --local: "
-                         "workers that join are not ours to disturb");
+        status = INVALID(
+            "--slow, --delay, --kill, --stop and the like need --local: "
+            "workers that join are not ours to disturb");
     }
     for (size_t i = 0; status == MUSTER_OK && i < faults.count; i++) {
         status = check_fault(config, faults.data, i, error_out);
@@ -367,6 +370,13 @@ static muster_status check_join(const muster_config *config,
 {
     muster_status status = require(config, MUSTER_OPT_CONNECT,
                                    "muster join 10.0.0.1:7700", error_out);
+    bool numbered = muster_config_is_set(config, MUSTER_OPT_WORKER) &&
+                    muster_config_is_set(config, MUSTER_OPT_WORKERS);
+    if (status == MUSTER_OK && !numbered &&
+        muster_config_string(config, MUSTER_OPT_DELAY) != NULL) {
+        status = INVALID("--delay: say with --worker W --workers N which of "
+                         "how many workers this one is to be");
+    }
     muster_vec faults = muster_vec_make(sizeof(muster_fault));
     if (status == MUSTER_OK) {
         status = muster_faults_read(config, error_out, &faults);

@@ -1,0 +1,447 @@
+/*
+ * worker.c -- a worker of synchronous training; see worker.h.
+ *
+ * Invariants:
+ *   1. At most one GRADIENT job is under way; a newer model waits in `model`
+ *      (only the newest does) and cancels it.
+ *   2. Nothing is sent for a model of an earlier connection: `life` counts
+ *      welcomes, and a job remembers under which it was started.
+ *   3. SETUP happens once per run. Parts that were loaded stay announced by
+ *      HAVE after a reconnection, so they need not travel again.
+ *   4. A GRADIENT job is asked for only under a plan whose ADOPT has ended in
+ *      this life and whose parts are still held: plans before `plan_floor` may
+ *      have lost theirs.
+ */
+#include "role/worker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "role/act.h"
+#include "role/member.h"
+
+#define LEAVE_NS    MUSTER_NS_PER_S
+#define LEAVE_TOKEN 1u
+
+enum { TIMER_LEAVE = MUSTER_TIMER_ROLE };
+
+/* What was said and done about a part. */
+typedef struct part_state {
+    uint32_t part;
+    bool held;      // loaded, and not told to forget it since
+    uint64_t stamp; // of the newest word about it in this life; 0: none
+    uint64_t job;   // the newest LOAD or FORGET of it, while under way; or 0
+} part_state;
+
+typedef struct worker {
+    muster_member member;
+    bool setup_asked, set_up;
+    uint32_t plan;        // the newest adopted in this life; 0: none
+    uint32_t plan_before; // the one adopted before it; 0: none
+    uint32_t plan_asked;  // the newest sent
+    uint32_t plan_floor;  // earlier ones may lack parts
+    uint64_t adopt;       // ADOPT job of plan_asked, while under way; or 0
+    muster_vec parts;     // part_state
+    uint64_t life;        // welcomes so far
+    uint64_t job_ids;
+    uint32_t jobs; // under way
+
+    muster_blob *model;  // the newest, not yet started; or NULL
+    uint64_t model_step; // of `model` or of the job
+    uint32_t model_plan; // likewise
+    bool model_seen;     // in this life
+    uint64_t gradient;   // job under way, or 0
+    uint64_t gradient_life;
+    bool leaving, over;
+} worker;
+
+static void stop(worker *w, muster_status status, const char *reason,
+                 muster_actions *actions)
+{
+    if (!w->over) {
+        w->over = true;
+        muster_act_stop(actions, status, reason);
+    }
+}
+
+/* Plan adopted (part MUSTER_ID_ANY), or part held as `stamp` asked for. */
+static void have(worker *w, uint32_t plan, uint32_t part, uint64_t stamp,
+                 muster_actions *actions)
+{
+    muster_member_mail mail = {
+        .message = {.kind = MUSTER_MSG_HAVE, .plan = plan, .step = stamp}};
+    mail.message.as.have.part = part;
+    muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions);
+}
+
+static muster_job *compute(worker *w, muster_job_kind kind, muster_blob *input,
+                           muster_actions *actions)
+{
+    w->jobs++;
+    muster_job *job = muster_act_compute(actions, kind, ++w->job_ids);
+    job->input = muster_blob_ref(input);
+    return job;
+}
+
+/* What is known of `part`: a new entry when nothing is. */
+static part_state *part_of(worker *w, uint32_t part)
+{
+    part_state *list = w->parts.data;
+    for (size_t i = 0; i < w->parts.count; i++) {
+        if (list[i].part == part) {
+            return &list[i];
+        }
+    }
+    part_state *added = muster_vec_push(&w->parts);
+    MUSTER_ASSERT(added != NULL);
+    *added = (part_state){.part = part};
+    return added;
+}
+
+static void forget_model(worker *w, muster_actions *actions)
+{
+    muster_blob_unref(w->model);
+    w->model = NULL;
+    if (w->gradient != 0) {
+        muster_act_cancel(actions, w->gradient);
+    }
+}
+
+static void on_welcome(worker *w, muster_actions *actions)
+{
+    w->life++;
+    w->model_seen = false;
+    w->plan = w->plan_before = w->plan_asked = w->plan_floor = 0;
+    w->adopt = 0;
+    forget_model(w, actions);
+    part_state *parts = w->parts.data;
+    for (size_t i = 0; i < w->parts.count; i++) {
+        parts[i].stamp = 0;
+    }
+    if (!w->setup_asked) {
+        w->setup_asked = true;
+        compute(w, MUSTER_JOB_SETUP, w->member.welcome, actions);
+    } else if (w->set_up) {
+        for (size_t i = 0; i < w->parts.count; i++) {
+            if (parts[i].held) {
+                have(w, 0, parts[i].part, 0, actions);
+            }
+        }
+        have(w, 0, MUSTER_ID_ANY, 0, actions);
+    }
+}
+
+static void start_gradient(worker *w, muster_actions *actions)
+{
+    if (w->model == NULL || w->gradient != 0) {
+        return;
+    }
+    muster_job *job = compute(w, MUSTER_JOB_GRADIENT, w->model, actions);
+    job->step = w->model_step;
+    job->plan = w->model_plan;
+    w->gradient = job->id;
+    w->gradient_life = w->life;
+    muster_blob_unref(w->model);
+    w->model = NULL;
+}
+
+static bool is_usable(const worker *w, uint32_t plan)
+{
+    return plan != 0 && plan >= w->plan_floor &&
+           (plan == w->plan || plan == w->plan_before);
+}
+
+static void on_model(worker *w, const muster_event *event,
+                     muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    bool newer = !w->model_seen || message->step > w->model_step;
+    if (!newer || !is_usable(w, message->plan) ||
+        event->as.message.payload == NULL) {
+        return; // overtaken by a newer one, or meant for another plan
+    }
+    forget_model(w, actions);
+    w->model_seen = true;
+    w->model_step = message->step;
+    w->model_plan = message->plan;
+    w->model = muster_blob_ref(event->as.message.payload);
+    start_gradient(w, actions);
+}
+
+static void on_plan(worker *w, const muster_event *event,
+                    muster_actions *actions)
+{
+    uint32_t number = event->as.message.message->plan;
+    if (number > w->plan_asked && event->as.message.payload != NULL) {
+        muster_job *job =
+            compute(w, MUSTER_JOB_ADOPT, event->as.message.payload, actions);
+        job->plan = number;
+        w->plan_asked = number;
+        w->adopt = job->id;
+    }
+}
+
+static void on_part(worker *w, const muster_event *event,
+                    muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    part_state *part = part_of(w, message->as.part.part);
+    bool again = message->step == part->stamp && part->job != 0;
+    if (message->step < part->stamp || again ||
+        event->as.message.payload == NULL) {
+        return; // a newer word has come, or this one a second time
+    }
+    part->stamp = message->step;
+    if (part->held) {
+        have(w, message->plan, part->part, part->stamp, actions);
+        return;
+    }
+    muster_job *job =
+        compute(w, MUSTER_JOB_LOAD, event->as.message.payload, actions);
+    job->part = part->part;
+    part->job = job->id;
+}
+
+static void on_forget(worker *w, const muster_event *event,
+                      muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    part_state *part = part_of(w, message->as.part.part);
+    if (message->plan > w->plan_floor) {
+        w->plan_floor = message->plan;
+    }
+    if (w->model != NULL && w->model_plan < w->plan_floor) {
+        muster_blob_unref(w->model);
+        w->model = NULL;
+    }
+    if (message->step <= part->stamp) {
+        return;
+    }
+    part->stamp = message->step;
+    if (part->held || part->job != 0) {
+        muster_job *job = compute(w, MUSTER_JOB_FORGET, NULL, actions);
+        job->part = part->part;
+        part->job = job->id;
+        part->held = false;
+    }
+}
+
+static void on_message(worker *w, const muster_event *event,
+                       muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    switch (message->kind) {
+    case MUSTER_MSG_PLAN:
+        on_plan(w, event, actions);
+        break;
+    case MUSTER_MSG_PART:
+        on_part(w, event, actions);
+        break;
+    case MUSTER_MSG_FORGET:
+        on_forget(w, event, actions);
+        break;
+    case MUSTER_MSG_MODEL:
+        on_model(w, event, actions);
+        break;
+    case MUSTER_MSG_STOP:
+        forget_model(w, actions);
+        stop(w, MUSTER_OK, message->as.stop.text, actions);
+        break;
+    case MUSTER_MSG_HELLO:
+    case MUSTER_MSG_WELCOME:
+    case MUSTER_MSG_REFUSE:
+    case MUSTER_MSG_HEARTBEAT:
+    case MUSTER_MSG_DIRECTORY:
+    case MUSTER_MSG_HAVE:
+    case MUSTER_MSG_GRADIENT:
+    case MUSTER_MSG_LEAVE:
+        break; // not for a worker
+    }
+}
+
+static void on_gradient(worker *w, const muster_job_result *result,
+                        muster_actions *actions)
+{
+    w->gradient = 0;
+    bool wanted = result->status >= 0 && w->gradient_life == w->life &&
+                  w->model == NULL && w->model_seen &&
+                  result->step == w->model_step;
+    if (wanted) {
+        muster_member_mail mail = {.message = {.kind = MUSTER_MSG_GRADIENT,
+                                               .plan = w->model_plan,
+                                               .step = result->step},
+                                   .payload = muster_blob_ref(result->output)};
+        mail.message.as.gradient.compute_ns = (uint64_t)result->busy_ns;
+        muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions);
+    }
+    start_gradient(w, actions);
+}
+
+static void on_adopted(worker *w, const muster_job_result *result,
+                       muster_actions *actions)
+{
+    if (result->id == w->adopt) { // else a newer plan, or life, has come
+        w->adopt = 0;
+        w->plan_before = w->plan;
+        w->plan = w->plan_asked;
+        have(w, w->plan, MUSTER_ID_ANY, 0, actions);
+    }
+}
+
+static void on_part_done(worker *w, const muster_job_result *result,
+                         muster_actions *actions)
+{
+    part_state *part = part_of(w, result->part);
+    if (result->id != part->job) {
+        return; // a newer word about it is being followed
+    }
+    part->job = 0;
+    part->held = result->kind == MUSTER_JOB_LOAD;
+    if (part->held) {
+        have(w, 0, part->part, part->stamp, actions);
+    }
+}
+
+static void on_computed(worker *w, const muster_event *event,
+                        muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    w->jobs--;
+    if (result->status < 0 && result->status != MUSTER_ERR_CANCELLED) {
+        stop(w, result->status, result->text, actions);
+        return;
+    }
+    if (result->kind == MUSTER_JOB_SETUP) {
+        w->set_up = true;
+        have(w, 0, MUSTER_ID_ANY, 0, actions);
+    } else if (result->kind == MUSTER_JOB_ADOPT) {
+        on_adopted(w, result, actions);
+    } else if (result->kind == MUSTER_JOB_GRADIENT) {
+        on_gradient(w, result, actions);
+    } else {
+        on_part_done(w, result, actions);
+    }
+}
+
+static void on_news(worker *w, const muster_event *event,
+                    muster_actions *actions)
+{
+    const muster_news *news = w->member.news.data;
+    for (size_t i = 0; i < w->member.news.count && !w->over; i++) {
+        switch (news[i].kind) {
+        case MUSTER_NEWS_JOINED:
+            on_welcome(w, actions);
+            break;
+        case MUSTER_NEWS_LOST:
+            forget_model(w, actions);
+            muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
+                              "lost the coordinator (%s), trying again",
+                              news[i].reason);
+            break;
+        case MUSTER_NEWS_MESSAGE:
+            on_message(w, event, actions);
+            break;
+        case MUSTER_NEWS_REFUSED:
+            stop(w, MUSTER_ERR_REFUSED, news[i].reason, actions);
+            break;
+        case MUSTER_NEWS_ALONE:
+            stop(w, MUSTER_ERR_PEER_LOST, "the coordinator cannot be reached",
+                 actions);
+            break;
+        }
+    }
+}
+
+/* Say good-bye, and go when that has left the house. */
+static void leave(worker *w, const muster_event *event, muster_actions *actions)
+{
+    muster_member_mail mail = {.message = {.kind = MUSTER_MSG_LEAVE},
+                               .token = LEAVE_TOKEN};
+    forget_model(w, actions);
+    w->leaving = true;
+    if (muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions)) {
+        muster_act_timer(actions, TIMER_LEAVE, event->now_ns + LEAVE_NS);
+    } else {
+        stop(w, MUSTER_ERR_INTERRUPTED, "interrupted", actions);
+    }
+}
+
+static void worker_step(void *state, const muster_event *event,
+                        muster_actions *actions)
+{
+    worker *w = state;
+    if (w->over) {
+        return;
+    }
+    w->member.busy = w->jobs > 0;
+    muster_member_step(&w->member, event, actions);
+    on_news(w, event, actions);
+    if (w->over) {
+        return;
+    }
+    bool gone = event->kind == MUSTER_EVENT_SENT ||
+                (event->kind == MUSTER_EVENT_TIMER &&
+                 event->as.timer.id == TIMER_LEAVE) ||
+                muster_member_link(&w->member, MUSTER_ID_LEADER) == NULL;
+    if (event->kind == MUSTER_EVENT_COMPUTED) {
+        on_computed(w, event, actions);
+    } else if (event->kind == MUSTER_EVENT_STOP && !w->leaving) {
+        leave(w, event, actions);
+    } else if (w->leaving && gone) {
+        stop(w, MUSTER_ERR_INTERRUPTED, "interrupted", actions);
+    }
+}
+
+/* A worker that is restarted joins like a new one. */
+static muster_status worker_save(const void *state, muster_vec *bytes_out)
+{
+    (void)state;
+    (void)bytes_out;
+    return MUSTER_OK;
+}
+
+static void worker_free(void *state)
+{
+    worker *w = state;
+    muster_member_fini(&w->member);
+    muster_vec_fini(&w->parts);
+    muster_blob_unref(w->model);
+    muster_mem_free(w);
+}
+
+static const muster_role_ops worker_ops = {
+    .name = "worker",
+    .step = worker_step,
+    .save = worker_save,
+    .free = worker_free,
+};
+
+muster_status muster_worker_create(const muster_worker_opts *opts,
+                                   muster_error *error_out,
+                                   muster_role *role_out)
+{
+    if (opts->struct_size != sizeof(*opts) || opts->address[0] == 0 ||
+        opts->patience_ns < 0) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "worker: whom to join must be set");
+    }
+    muster_member_opts member = {.kind = MUSTER_MEMBER_WORKER,
+                                 .id = opts->id,
+                                 .patience_ns = opts->patience_ns,
+                                 .pid = opts->pid};
+    memcpy(member.leader, opts->address, sizeof(member.leader));
+    memcpy(member.host, opts->host, sizeof(member.host));
+    worker *w = muster_mem_array(1, sizeof(*w));
+    if (w == NULL || muster_member_init(&w->member, &member) != MUSTER_OK) {
+        muster_mem_free(w);
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the worker");
+    }
+    w->parts = muster_vec_make(sizeof(part_state));
+    *role_out = (muster_role){&worker_ops, w};
+    return MUSTER_OK;
+}

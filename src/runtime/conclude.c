@@ -1,0 +1,256 @@
+/*
+ * conclude.c -- the run folder's beginning and end.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "runtime/train.h"
+
+/* Has the folder's config.json exactly this text? */
+static bool same_config(muster_train_state *train, const char *json)
+{
+    bool same = true;
+    FILE *file =
+        fopen(muster_run_folder_path(train->folder, MUSTER_RUN_CONFIG), "r");
+    if (file == NULL) {
+        return false;
+    }
+    int byte = fgetc(file);
+    for (; same && byte != EOF; json++, byte = fgetc(file)) {
+        same = *json != '\0' && (unsigned char)*json == byte;
+    }
+    (void)fclose(file);
+    return same && *json == '\0';
+}
+
+/* From the newest checkpoint; lines of later steps are cut off. */
+static muster_status go_on(muster_train_state *train, muster_error *error_out)
+{
+    muster_status status = muster_executor_restore(
+        train->executor,
+        muster_run_folder_path(train->folder, MUSTER_RUN_CHECKPOINT), error_out,
+        &train->saved);
+    if (status < 0) {
+        return status;
+    }
+    uint64_t step = muster_executor_describe(train->executor).step;
+    muster_log(MUSTER_LOG_INFO, "going on from step %" PRIu64, step);
+    status = muster_run_folder_cut(train->folder, step, train->tally.summary,
+                                   error_out);
+    train->earlier_s = muster_summary_step_s(train->tally.summary);
+    return status;
+}
+
+/* With other options it is another run: workers of the earlier life, who hold
+ * parts of its code, must not take part. */
+static void forget_other_life(muster_train_state *train)
+{
+    if (train->saved != NULL && !same_config(train, train->config_json)) {
+        muster_blob_unref(train->saved);
+        train->saved = NULL;
+    }
+}
+
+muster_status muster_train_claim_folder(muster_train_state *train,
+                                        muster_error *error_out)
+{
+    return train->folder == NULL
+               ? MUSTER_OK
+               : muster_run_folder_write(train->folder, MUSTER_RUN_CONFIG,
+                                         train->config_json, error_out);
+}
+
+muster_status muster_train_open_folder(muster_train_state *train,
+                                       muster_error *error_out)
+{
+    const muster_config *config = train->config;
+    const char *dir = muster_config_string(config, MUSTER_OPT_RUN);
+    bool resume = muster_config_string(config, MUSTER_OPT_RESUME) != NULL;
+    if (dir == NULL) {
+        return MUSTER_OK;
+    }
+    muster_status status =
+        muster_run_folder_open(dir, resume, error_out, &train->folder);
+    if (status == MUSTER_OK && resume) {
+        status = go_on(train, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_executor_snapshot_to(
+            train->executor,
+            muster_run_folder_path(train->folder, MUSTER_RUN_CHECKPOINT));
+    }
+    if (status < 0) {
+        return status;
+    }
+    train->config_json = muster_config_to_json(config);
+    if (train->config_json == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for config.json");
+    }
+    forget_other_life(train);
+    return MUSTER_OK;
+}
+
+/* What the end of a run needs per worker, in one allocation each. */
+typedef struct ending {
+    muster_summary_end end;
+    muster_worker_class *classes;
+    const char **names;
+    double *probabilities, *behind_ms;
+    uint32_t *loads;
+} ending;
+
+static void ending_fini(ending *last)
+{
+    muster_mem_free(last->classes);
+    muster_mem_free(last->names);
+    muster_mem_free(last->probabilities);
+    muster_mem_free(last->behind_ms);
+    muster_mem_free(last->loads);
+}
+
+static void fill_lists(const muster_train_state *train, ending *last)
+{
+    muster_tally_classes(&train->tally, last->classes);
+    for (uint32_t w = 0; w < train->code_info.workers; w++) {
+        const uint32_t *parts = NULL;
+        const muster_stragglers *stragglers = train->tally.watch;
+        last->names[w] = muster_worker_class_name(last->classes[w]);
+        last->probabilities[w] =
+            muster_stragglers_class(stragglers, w).probability;
+        last->behind_ms[w] = muster_stragglers_cost(stragglers, w).behind_ms;
+        if (muster_code_parts(train->code, w, &parts, &last->loads[w]) < 0) {
+            last->loads[w] = 0;
+        }
+    }
+}
+
+static bool ending_init(const muster_train_state *train, ending *last_out)
+{
+    const muster_code_info *code = &train->code_info;
+    const muster_tally *tally = &train->tally;
+    ending last = {
+        .classes = muster_mem_array(code->workers, sizeof *last.classes),
+        .names = muster_mem_array(code->workers, sizeof *last.names),
+        .probabilities =
+            muster_mem_array(code->workers, sizeof *last.probabilities),
+        .behind_ms = muster_mem_array(code->workers, sizeof *last.behind_ms),
+        .loads = muster_mem_array(code->workers, sizeof *last.loads),
+    };
+    if (last.classes == NULL || last.names == NULL ||
+        last.probabilities == NULL || last.behind_ms == NULL ||
+        last.loads == NULL) {
+        ending_fini(&last);
+        return false;
+    }
+    fill_lists(train, &last);
+    bool known = tally->has_result;
+    last.end = (muster_summary_end){
+        .wall_s = train->earlier_s +
+                  (double)(train->last_step_ns - train->first_step_ns) * 1e-9,
+        .loss = known ? tally->result_loss : (double)NAN,
+        .test_loss = known ? tally->test_loss : (double)NAN,
+        .test_accuracy = known ? tally->test_accuracy : (double)NAN,
+        .theta_norm = known ? tally->theta_norm : (double)NAN,
+        .code = code->name,
+        .n = code->workers,
+        .s = code->stragglers,
+        .m = code->comm,
+        .d = code->load,
+        .exact = tally->inexact_steps == 0,
+        .parts_received = tally->parts_received,
+        .part_count = code->parts,
+        .bytes_moved = tally->bytes_moved,
+        .classes = last.names,
+        .slow_probability = last.probabilities,
+        .behind_ms = last.behind_ms,
+        .straggler_wait_ms = muster_stragglers_waited_ms(tally->watch),
+        .loads = last.loads,
+    };
+    *last_out = last;
+    return true;
+}
+
+static muster_status write_files(muster_train_state *train,
+                                 const muster_summary_end *end,
+                                 const char *json, muster_error *error_out)
+{
+    muster_run_folder *folder = train->folder;
+    char *cluster = muster_summary_cluster(train->tally.summary, end);
+    if (cluster == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for cluster.yaml");
+    }
+    muster_status status = muster_run_folder_flush(folder, error_out);
+    if (status == MUSTER_OK) {
+        status = muster_run_folder_write(folder, MUSTER_RUN_SUMMARY, json,
+                                         error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_run_folder_write(folder, MUSTER_RUN_CLUSTER, cluster,
+                                         error_out);
+    }
+    muster_mem_free(cluster);
+    if (status == MUSTER_OK) {
+        status = muster_executor_save_model(
+            train->executor, muster_run_folder_path(folder, MUSTER_RUN_MODEL),
+            error_out);
+    }
+    return status;
+}
+
+/* Two lines for people. */
+static void tell(const muster_train_state *train, const ending *last)
+{
+    const muster_tally *tally = &train->tally;
+    char who[MUSTER_PROGRESS_TEXT_MAX] = "", test[64] = "";
+    muster_progress_add_class(last->classes, tally->worker_count,
+                              MUSTER_CLASS_SLOW, who);
+    muster_progress_add_class(last->classes, tally->worker_count,
+                              MUSTER_CLASS_LOST, who);
+    if (!isnan(last->end.test_accuracy)) {
+        (void)snprintf(test, sizeof test, ", test accuracy %.4f",
+                       last->end.test_accuracy);
+    }
+    muster_log(MUSTER_LOG_INFO, "%" PRIu64 " steps in %.2f s, loss %.6g%s",
+               muster_summary_steps(tally->summary), last->end.wall_s,
+               tally->has_result ? last->end.loss : tally->loss, test);
+    muster_log(MUSTER_LOG_INFO,
+               "step time: median %.2f ms, 90%% %.2f ms, 99%% %.2f ms%s%s",
+               muster_summary_step_ms(tally->summary, 0.5),
+               muster_summary_step_ms(tally->summary, 0.9),
+               muster_summary_step_ms(tally->summary, 0.99),
+               who[0] != '\0' ? ";" : "", who);
+    muster_train_tell_stragglers(train, last->classes);
+}
+
+muster_status muster_train_conclude(muster_train_state *train,
+                                    muster_error *error_out, char **json_out)
+{
+    ending last;
+    if (train->tally.steps == 0 && !train->tally.has_result) {
+        return MUSTER_OK; // it ended before there was anything to tell
+    }
+    if (!ending_init(train, &last)) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the summary");
+    }
+    tell(train, &last);
+    muster_status status = MUSTER_OK;
+    char *json = muster_summary_json(train->tally.summary, &last.end);
+    if (json == NULL) {
+        status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                  "no memory for the summary");
+    } else if (train->folder != NULL) {
+        status = write_files(train, &last.end, json, error_out);
+    }
+    ending_fini(&last);
+    *json_out = json;
+    return status;
+}

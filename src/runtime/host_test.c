@@ -177,7 +177,7 @@ static muster_status run_script(muster_host *host, script *self,
     muster_host_work work = {
         .role = {&script_ops, self},
         .engine = {&engine, toy_begin, toy_piece, toy_end},
-        .slowness = {0, 1},
+        .slowness = MUSTER_COMPUTE_NOT_SLOW,
         .queue_max = queue_max,
     };
     return muster_host_run(host, &work, error);

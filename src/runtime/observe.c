@@ -56,7 +56,7 @@ static void do_faults(muster_train_state *train, uint64_t step)
 static void on_answer(muster_train_state *train, const muster_report *report)
 {
     muster_error error = {.text = ""};
-    muster_worker_line line = muster_tally_worker_line(report);
+    muster_worker_line line = muster_tally_worker_line(&train->tally, report);
     if (train->folder != NULL &&
         muster_run_folder_worker(train->folder, &line, &error) < 0) {
         muster_host_fail(train->host, &error);
@@ -119,10 +119,24 @@ static void on_worker(muster_train_state *train, const muster_report *report)
     }
 }
 
+static void trace(muster_train_state *train, const muster_report *report)
+{
+    muster_error error = {.text = ""};
+    double arrive_ms =
+        report->kind == MUSTER_REPORT_ANSWER
+            ? muster_stragglers_arrive_ms(train->tally.watch, report)
+            : 0;
+    if (train->tracing != NULL &&
+        muster_tracing_report(train->tracing, report, arrive_ms, &error) < 0) {
+        muster_host_fail(train->host, &error);
+    }
+}
+
 void muster_train_on_report(void *context, const muster_report *report)
 {
     muster_train_state *train = context;
     muster_tally_report(&train->tally, report);
+    trace(train, report);
     switch (report->kind) {
     case MUSTER_REPORT_NOTICE:
         muster_log(report->as.notice.level, "%s", report->as.notice.text);

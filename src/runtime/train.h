@@ -22,6 +22,7 @@
 #include "runtime/progress.h"
 #include "runtime/spawn.h"
 #include "runtime/tally.h"
+#include "runtime/tracing.h"
 
 typedef struct muster_train_state {
     const muster_config *config;
@@ -39,6 +40,7 @@ typedef struct muster_train_state {
     muster_tally tally;
     muster_progress progress;
     muster_run_folder *folder; // NULL without --run
+    muster_tracing *tracing;   // NULL without --trace
     char *config_json;         // with a folder
     muster_blob *saved;        // the role's state in an earlier life, or NULL
     double earlier_s;          // that the steps of earlier lives took
@@ -61,6 +63,11 @@ muster_train_claim_folder(muster_train_state *train, muster_error *error_out);
 MUSTER_CHECKED muster_status muster_train_conclude(muster_train_state *train,
                                                    muster_error *error_out,
                                                    char **json_out);
+
+/* A table of the slow and the lost for people, and what they cost; nothing when
+ * there are none. */
+void muster_train_tell_stragglers(const muster_train_state *train,
+                                  const muster_worker_class *classes);
 
 /* The callbacks of the host; context is the state. */
 void muster_train_on_report(void *context, const muster_report *report);
