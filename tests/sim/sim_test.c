@@ -182,6 +182,7 @@ static toy_opts plot(uint64_t seed)
                      .steps = 40,
                      .duplicate = seed % 4 == 0 ? 0.05 : 0,
                      .jitter_ns = jitters_ms[seed / 2 % 4] * MUSTER_NS_PER_MS,
+                     .bytes_per_s = seed % 7 == 3 ? 2e4 : 0,
                      .shuffle = shuffles[seed / 13 % 5],
                      .degrade = seed / 65 % 3 == 1};
     bool approximate = opts.code[0] == 'i' || opts.code[0] == 'b' ||
