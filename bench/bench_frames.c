@@ -2,11 +2,11 @@
  * bench_frames.c -- searches generators of linear:tuned: `muster bench frames`.
  *
  * For every [n', k'] it starts from the harmonic frame and from random ones and
- * moves one column at a time, downhill in the sum of condition^POWER over all
- * choices of k' columns; the power makes that sum follow the worst. A row
+ * moves one column at a time, downhill in the sum of condition^power over all
+ * choices of k' columns; a growing power makes that sum follow the worst. A row
  * compares the worst condition found with the harmonic frame's. With --table it
  * prints, instead, the frames that are at least 3 % better, in the form of
- * src/code/tuned_table.c.
+ * src/code/linear_table.c.
  *
  *   muster bench frames [--json] [--table] [--seconds S] [--from N] [--to N]
  *                       [--rows K]
@@ -25,7 +25,6 @@
 
 #define COLUMNS_MAX 16u
 #define CHOICES_MAX 12870u
-#define POWER       16.0
 
 typedef struct search {
     uint32_t columns; // n'
@@ -115,11 +114,12 @@ static void list_choices(search *s)
 }
 
 /* The sum of powers, relative to `scale` so that it cannot overflow. */
-static double penalty(const search *s, const double *conditions, double scale)
+static double penalty(const search *s, const double *conditions, double scale,
+                      double power)
 {
     double sum = 0.0;
     for (uint32_t i = 0; i < s->choice_count; i++) {
-        sum += pow(conditions[i] / scale, POWER);
+        sum += pow(conditions[i] / scale, power);
     }
     return sum;
 }
@@ -141,7 +141,7 @@ static void evaluate(search *s)
 }
 
 /* Try to move one column; true when that was downhill. */
-static bool move_column(search *s, muster_rng *rng, double size)
+static bool move_column(search *s, muster_rng *rng, double size, double power)
 {
     uint32_t column = (uint32_t)muster_rng_below(rng, s->columns);
     double kept[COLUMNS_MAX];
@@ -155,7 +155,8 @@ static bool move_column(search *s, muster_rng *rng, double size)
         s->fresh[i] =
             touched ? condition_of(s, s->choices[i]) : s->conditions[i];
     }
-    if (penalty(s, s->fresh, scale) < penalty(s, s->conditions, scale)) {
+    if (penalty(s, s->fresh, scale, power) <
+        penalty(s, s->conditions, scale, power)) {
         memcpy(s->conditions, s->fresh, s->choice_count * sizeof(double));
         return true;
     }
@@ -165,7 +166,8 @@ static bool move_column(search *s, muster_rng *rng, double size)
 
 static void start(search *s, muster_rng *rng, uint32_t number)
 {
-    double noise = number == 0 ? 0.0 : number % 2 == 1 ? 0.15 : 10.0;
+    static const double levels[3] = {10.0, 0.1, 0.4};
+    double noise = number == 0 ? 0.0 : levels[number % 3];
     for (uint32_t c = 0; c < s->columns; c++) {
         double size = 0.0;
         for (uint32_t u = 0; u < s->rows; u++) {
@@ -181,12 +183,12 @@ static void start(search *s, muster_rng *rng, uint32_t number)
 }
 
 /* Walk downhill from one start until steps are tiny or time is up. */
-static void descend(search *s, muster_rng *rng, int64_t until_ns)
+static void descend(search *s, muster_rng *rng, double power, int64_t until_ns)
 {
-    double size = 0.2;
+    double size = power < 10.0 ? 0.3 : 0.02;
     uint32_t refused = 0;
     while (size > 1e-5 && muster_clock_ns() < until_ns) {
-        if (move_column(s, rng, size)) {
+        if (move_column(s, rng, size, power)) {
             refused = 0;
             size *= 1.1;
         } else if (++refused > 3 * s->columns) {
@@ -229,7 +231,9 @@ static void run_one(search *s, const frames_options *options)
     memcpy(best_frame, s->frame, sizeof(best_frame));
     for (uint32_t number = 0; muster_clock_ns() < until; number++) {
         start(s, &rng, number);
-        descend(s, &rng, until);
+        for (double power = 8.0; power < 300.0; power *= 3.0) {
+            descend(s, &rng, power, until);
+        }
         if (worst_of(s) < best) {
             best = worst_of(s);
             memcpy(best_frame, s->frame, sizeof(best_frame));

@@ -86,90 +86,107 @@ static void graph_decoding_equals_least_squares(void **state)
     }
 }
 
-/* CGLS against the dense solve: the same code below and above the switch. */
+/* What aB - 1 leaves, part by part. */
+static void residual_of(const muster_code *code, const muster_code_query *query,
+                        double *left)
+{
+    uint32_t parts = muster_code_describe(code).parts;
+    for (uint32_t j = 0; j < parts; j++) {
+        left[j] = -1.0;
+    }
+    for (size_t i = 0; i < query->term_count; i++) {
+        const muster_code_encode_term *row;
+        uint32_t count;
+        assert_int_equal(muster_code_encode_terms(code, query->terms[i].worker,
+                                                  &row, &count),
+                         MUSTER_OK);
+        for (uint32_t t = 0; t < count; t++) {
+            left[row[t].part] += query->terms[i].weight * row[t].coef;
+        }
+    }
+}
+
+/* At the best weights the residual is orthogonal to every responder's row. */
+static void check_optimal(const muster_code *code,
+                          const muster_code_query *query, const double *left)
+{
+    for (uint32_t r = 0; r < query->count; r++) {
+        const muster_code_encode_term *row;
+        uint32_t count;
+        double along = 0.0;
+        assert_int_equal(
+            muster_code_encode_terms(code, query->responders[r], &row, &count),
+            MUSTER_OK);
+        for (uint32_t t = 0; t < count; t++) {
+            along += left[row[t].part] * row[t].coef;
+        }
+        assert_true(fabs(along) < 1e-8);
+    }
+}
+
+/* Dense (160 x 400 = 64,000 entries) and iterative (170 x 400) solves. */
 static void large_problems_are_solved_alike(void **state)
 {
     (void)state;
-    muster_code *code = build_code("bgc:d=4,draws=1", 400, 0, 0);
-    muster_code_decode_term *terms = muster_mem_array(400, sizeof(*terms));
-    uint32_t missing[200];
-    uint32_t responders[400];
-    // 160 responders are dense (64,000 entries), 170 are not.
-    for (uint32_t lost = 230; lost <= 240; lost += 10) {
-        muster_code_sets sets = muster_code_sets_make(400, 400 - lost, 3, 9);
-        while (muster_code_sets_next(&sets, missing)) {
+    enum { N = 400 };
+    muster_code *code = build_code("bgc:d=4,draws=1", N, 0, 0);
+    static muster_code_decode_term terms[N];
+    static double left[N];
+    static uint32_t heard[N];
+    for (uint32_t count = 160; count <= 170; count += 10) {
+        muster_code_sets sets = muster_code_sets_make(N, count, 3, 9);
+        while (muster_code_sets_next(&sets, heard)) {
             muster_code_query query = {
-                .responders = missing, .count = 400 - lost, .terms = terms};
+                .responders = heard, .count = count, .terms = terms};
             assert_int_equal(muster_code_least_squares(code, &query),
                              MUSTER_OK);
-            // At the best weights the residual is orthogonal to every row.
-            double *left = muster_mem_array(400, sizeof(double));
-            for (uint32_t j = 0; j < 400; j++) {
-                left[j] = -1.0;
-            }
-            for (size_t i = 0; i < query.term_count; i++) {
-                const muster_code_encode_term *row;
-                uint32_t count;
-                assert_int_equal(muster_code_encode_terms(code, terms[i].worker,
-                                                          &row, &count),
-                                 MUSTER_OK);
-                for (uint32_t t = 0; t < count; t++) {
-                    left[row[t].part] += terms[i].weight * row[t].coef;
-                }
-            }
-            for (uint32_t r = 0; r < query.count; r++) {
-                const muster_code_encode_term *row;
-                uint32_t count;
-                double along = 0.0;
-                assert_int_equal(
-                    muster_code_encode_terms(code, missing[r], &row, &count),
-                    MUSTER_OK);
-                for (uint32_t t = 0; t < count; t++) {
-                    along += left[row[t].part] * row[t].coef;
-                }
-                assert_true(fabs(along) < 1e-8);
-            }
-            muster_mem_free(left);
+            residual_of(code, &query, left);
+            check_optimal(code, &query, left);
         }
     }
-    (void)responders;
-    muster_mem_free(terms);
     muster_code_free(code);
 }
 
 /* ---- published tables ------------------------------------------------------ */
 
-/* Mean of residual^2 over codes and random sets of n - lost responders. */
+/* Sum of residual^2 over random sets of n - lost responders. */
+static double sum_errors(const muster_code *code, uint32_t lost, uint32_t sets,
+                         uint64_t seed)
+{
+    uint32_t n = muster_code_describe(code).workers;
+    muster_rng rng = muster_rng_make(seed, 6);
+    muster_code_decode_term terms[128];
+    double sum = 0.0;
+    assert_true(n <= 128);
+    for (uint32_t i = 0; i < sets; i++) {
+        // Selection sampling: n - lost of n, in order.
+        uint32_t picked[128];
+        uint32_t count = 0;
+        for (uint32_t w = 0; w < n; w++) {
+            if (muster_rng_below(&rng, n - w) < n - lost - count) {
+                picked[count++] = w;
+            }
+        }
+        size_t term_count;
+        muster_code_fit fit;
+        assert_true(muster_code_weights(code, picked, count, terms, &term_count,
+                                        &fit) >= 0);
+        sum += fit.residual * fit.residual;
+    }
+    return sum;
+}
+
 static double mean_error(const char *format, uint32_t n, uint32_t lost,
                          uint32_t codes, uint32_t sets_each)
 {
     double sum = 0.0;
-    uint32_t *picked = muster_mem_array(n, sizeof(uint32_t));
-    muster_code_decode_term *terms = muster_mem_array(n, sizeof(*terms));
     for (uint32_t c = 0; c < codes; c++) {
-        char name[64];
-        muster_rng rng = muster_rng_make(c, 6);
+        char name[128];
         snprintf(name, sizeof(name), "%s,seed=%u", format, c + 1);
         muster_code *code = build_code(name, n, 0, 0);
-        for (uint32_t i = 0; i < sets_each; i++) {
-            // Selection sampling: n - lost of n, in order.
-            uint32_t count = 0;
-            for (uint32_t w = 0; w < n; w++) {
-                uint32_t wanted = n - lost - count;
-                if (muster_rng_below(&rng, n - w) < wanted) {
-                    picked[count++] = w;
-                }
-            }
-            size_t term_count;
-            muster_code_fit fit;
-            assert_true(muster_code_weights(code, picked, count, terms,
-                                            &term_count, &fit) >= 0);
-            sum += fit.residual * fit.residual;
-        }
+        sum += sum_errors(code, lost, sets_each, c);
         muster_code_free(code);
     }
-    muster_mem_free(terms);
-    muster_mem_free(picked);
     return sum / codes / sets_each;
 }
 

@@ -258,14 +258,40 @@ void muster_coordinator_end(muster_coordinator *c, muster_status status,
     }
 }
 
+/* Ends that tell the user of a checkpoint that he can go on from. */
+static bool promises_checkpoint(muster_status status)
+{
+    return status == MUSTER_OK || status == MUSTER_ERR_INTERRUPTED ||
+           status == MUSTER_ERR_QUORUM;
+}
+
+/* A last job failed. What was lost by that matters more than why the run was
+ * about to end, unless that was a failure itself. */
+static void closing_failed(muster_coordinator *c, const muster_event *event,
+                           muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    bool is_worse = result->kind == MUSTER_JOB_SNAPSHOT
+                        ? promises_checkpoint(c->end_status)
+                        : c->end_status == MUSTER_OK;
+    const char *other = is_worse ? c->end_reason : result->text;
+    if (c->end_status != MUSTER_OK) { // two reasons, and STOP has room for one
+        muster_act_notice(actions, event->now_ns, MUSTER_LOG_ERROR, "%s",
+                          other);
+    }
+    if (is_worse) {
+        c->end_status = result->status;
+        snprintf(c->end_reason, sizeof(c->end_reason), "%s", result->text);
+    }
+}
+
 static void closing_done(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
-    if (result->status < 0 && c->end_status == MUSTER_OK) {
-        c->end_status = result->status;
-        snprintf(c->end_reason, sizeof(c->end_reason), "%s", result->text);
-    } else if (result->kind == MUSTER_JOB_EVALUATE && result->status >= 0) {
+    if (result->status < 0) {
+        closing_failed(c, event, actions);
+    } else if (result->kind == MUSTER_JOB_EVALUATE) {
         muster_report *report =
             muster_act_report(actions, MUSTER_REPORT_RESULT, event->now_ns);
         report->step = c->step;
@@ -387,6 +413,7 @@ void muster_coordinator_step(void *state, const muster_event *event,
     case MUSTER_EVENT_PEER_UP:
     case MUSTER_EVENT_PEER_DOWN:
     case MUSTER_EVENT_MESSAGE:
+    case MUSTER_EVENT_HEARD:
         break; // all of it is news
     }
 }

@@ -14,7 +14,6 @@
  */
 #include <stdio.h>
 
-#include "base/assert.h"
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
 
@@ -239,8 +238,11 @@ static void have_part(muster_coordinator *c, uint32_t id,
     if (part >= c->plan.info.parts || (!announced && !awaited)) {
         return;
     }
-    if (!holds(crew, part)) {
-        MUSTER_ASSERT(muster_vec_append(&crew->held, &part, 1));
+    if (!holds(crew, part) && !muster_vec_append(&crew->held, &part, 1)) {
+        muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY,
+                               "no memory to note who has which part", event,
+                               actions);
+        return;
     }
     if (c->paused) {
         // Help is on its way: patience starts again.

@@ -210,8 +210,8 @@ static void on_message(void *context, muster_peer peer,
         }
         return;
     }
-    if (mesh->peers[message.from] != peer) {
-        return;
+    if (mesh->peers[message.from] != peer || mesh->lost != 0) {
+        return; // after a loss the buffers of requests are no longer ours
     }
     message.payload = raw->payload;
     must_go_on(mesh, muster_psnode_message(mesh->node, muster_clock_ns(),
@@ -280,13 +280,17 @@ static bool read_wishes(muster_psmesh *mesh, muster_ps_wishes *wishes)
         uint32_t keys[WISHES_TAKEN];
         uint32_t table = wishes->words[tail++ % MUSTER_PS_WISHES];
         uint32_t count = wishes->words[tail++ % MUSTER_PS_WISHES];
+        muster_pswish wish = {.table = table & ~MUSTER_PS_WISH_COPY,
+                              .keys = keys,
+                              .count = count,
+                              .copy = (table & MUSTER_PS_WISH_COPY) != 0};
         for (uint32_t i = 0; i < count; i++) {
             keys[i] = wishes->words[tail++ % MUSTER_PS_WISHES];
         }
         if (mesh->lost == 0) {
             must_go_on(mesh,
                        muster_psnode_localize(mesh->node, muster_clock_ns(),
-                                              table, keys, count, &mesh->out));
+                                              &wish, &mesh->out));
             take_out(mesh);
         }
     }
@@ -431,7 +435,8 @@ static muster_blob *make_payload(void *context, size_t bytes)
 
 static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
 {
-    static const muster_net_callbacks callbacks = {on_up, on_message, on_down};
+    static const muster_net_callbacks callbacks = {
+        .on_up = on_up, .on_message = on_message, .on_down = on_down};
     const muster_net_opts net_opts = MUSTER_NET_OPTS_INIT;
     char address[MUSTER_NET_ADDRESS_MAX];
     char heard[MUSTER_NET_ADDRESS_MAX];

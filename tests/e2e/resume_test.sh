@@ -26,6 +26,9 @@ interrupted() {
     awk -F'[:,]' '{ if ($2 != NR - 1) bad = 1 } END { exit bad || NR != '$steps' }' \
         "$folder/metrics.jsonl" ||
         fail "$folder: metrics.jsonl does not have every step once"
+    at_least "$(value wall_s < "$work/out")" \
+        "$(awk -v ms="$(value mean < "$work/out")" 'BEGIN { print 0.999e-3 * ms * '$steps' }')" ||
+        fail "$folder: wall_s is not that of $steps steps: $(cat "$work/out")"
     [ -s "$folder/model.safetensors" ] || fail "$folder: no model"
 }
 
@@ -38,6 +41,8 @@ interrupted INT 130 "$work/int" --local 2 --code uncoded
 [ "$loss $norm" = "$loss_0 $norm_0" ] || fail "SIGINT: $loss $norm, not $loss_0 $norm_0"
 interrupted KILL 137 "$work/kill" --local 2 --code uncoded
 [ "$loss $norm" = "$loss_0 $norm_0" ] || fail "SIGKILL: $loss $norm, not $loss_0 $norm_0"
+[ "$(sed -n '/parts_received/,/]/p' "$work/kill/summary.json" | grep -c "^ *$steps")" -eq 2 ] ||
+    fail "parts_received is not that of $steps steps: $(cat "$work/kill/summary.json")"
 interrupted KILL 137 "$work/coded" --local 4 --code frc --stragglers 1
 close "$loss" "$loss_0" 1e-5 && close "$norm" "$norm_0" 1e-5 ||
     fail "coded: $loss $norm, not $loss_0 $norm_0"
