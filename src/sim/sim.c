@@ -89,6 +89,7 @@ muster_status muster_sim_create(const muster_sim_opts *opts, uint32_t hosts,
     sim->processes = processes;
     sim->connections = muster_vec_make(sizeof(muster_sim_connection));
     sim->held = muster_vec_make(sizeof(muster_sim_item));
+    sim->voided = muster_vec_make(sizeof(muster_sim_void));
     sim->actions = muster_actions_make();
     muster_sim_queue_init(&sim->queue);
     for (uint32_t host = 0; host < hosts; host++) {
@@ -117,6 +118,7 @@ void muster_sim_free(muster_sim *sim)
         muster_sim_item_fini(&held[i]);
     }
     muster_vec_fini(&sim->held);
+    muster_vec_fini(&sim->voided);
     muster_vec_fini(&sim->connections);
     muster_actions_fini(&sim->actions);
     muster_sim_queue_fini(&sim->queue);

@@ -175,12 +175,14 @@ static toy_opts plot(uint64_t seed)
     };
     static const char *const shuffles[] = {NULL, "rotate:1", "targeted",
                                            "rotate:5", "none"};
+    static const int64_t jitters_ms[] = {0, 2, 4, 40};
     toy_opts opts = {.seed = seed,
                      .code = codes[seed % (sizeof(codes) / sizeof(codes[0]))],
                      .workers = WORKERS,
                      .steps = 40,
                      .duplicate = seed % 4 == 0 ? 0.05 : 0,
-                     .jitter_ns = (int64_t)(seed % 3) * 2 * MUSTER_NS_PER_MS,
+                     .jitter_ns = jitters_ms[seed / 2 % 4] * MUSTER_NS_PER_MS,
+                     .bytes_per_s = seed % 7 == 3 ? 2e4 : 0,
                      .shuffle = shuffles[seed / 13 % 5],
                      .degrade = seed / 65 % 3 == 1};
     bool approximate = opts.code[0] == 'i' || opts.code[0] == 'b' ||

@@ -471,6 +471,7 @@ typedef struct toy_opts {
     uint64_t steps;
     double duplicate;
     int64_t jitter_ns;
+    double bytes_per_s; // 0: no limit
     const char *shuffle;
     int64_t deadline_ns;
     bool degrade;
@@ -500,7 +501,7 @@ static void toy_init(toy *t, const toy_opts *opts)
     t->rng = muster_rng_make(opts->seed, 2);
     muster_sim_opts sim = {.seed = opts->seed,
                            .compute = {t, toy_begin, toy_end, toy_reset},
-                           .link = {100000, opts->jitter_ns, 0},
+                           .link = {100000, opts->jitter_ns, opts->bytes_per_s},
                            .duplicate = opts->duplicate,
                            .context = t,
                            .on_report = toy_report,
