@@ -109,9 +109,10 @@ typedef struct muster_code_fit {
 /*
  * Build a code. On MUSTER_OK *code_out is the caller's.
  * MUSTER_ERR_INVALID      a field is out of range
- * MUSTER_ERR_UNSUPPORTED  the family cannot serve these numbers; error_out
- *                         says which would be legal
- * MUSTER_ERR_INPUT        linear:file=PATH cannot be read or used
+ * MUSTER_ERR_UNSUPPORTED  the family cannot serve these numbers, or would lose
+ *                         the gradient to rounding; error_out says what would
+ *                         be legal
+ * MUSTER_ERR_INPUT        linear:file=PATH cannot be read
  * MUSTER_ERR_NO_MEMORY
  */
 MUSTER_API MUSTER_CHECKED muster_status
@@ -170,6 +171,24 @@ MUSTER_API MUSTER_CHECKED muster_status
 muster_code_weights(const muster_code *code, const uint32_t *responders,
                     uint32_t count, muster_code_decode_term *terms_out,
                     size_t *term_count_out, muster_code_fit *fit_out);
+
+/*
+ * The decodings of responder sets met before, the least recently used one
+ * forgotten first. Belongs to one thread; the code must outlive it.
+ */
+typedef struct muster_code_cache muster_code_cache;
+
+/* Room for `capacity` sets, 1 at least; each costs about what its terms do. */
+MUSTER_API MUSTER_CHECKED muster_status muster_code_cache_create(
+    const muster_code *code, uint32_t capacity, muster_code_cache **cache_out);
+MUSTER_API void muster_code_cache_free(muster_code_cache *cache);
+
+/* As muster_code_weights(), from memory when the set is known; the terms are
+ * lent until the next call. */
+MUSTER_API MUSTER_CHECKED muster_status muster_code_cache_weights(
+    muster_code_cache *cache, const uint32_t *responders, uint32_t count,
+    const muster_code_decode_term **terms_out, size_t *term_count_out,
+    muster_code_fit *fit_out);
 
 /* Length of one block for gradients of `dim` floats: dim / gradient_blocks,
  * rounded up. A message is message_blocks times as long. */

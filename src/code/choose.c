@@ -76,8 +76,9 @@ muster_status muster_code_keep_best(muster_code *code,
     return build(code, spec, best, error);
 }
 
-static muster_status warn_above(muster_code *code, double limit,
-                                const char *instead)
+muster_status muster_code_judge(muster_code *code, const muster_code_spec *spec,
+                                bool always, const char *instead,
+                                muster_error *error)
 {
     muster_code_survey survey;
     muster_status status =
@@ -85,25 +86,23 @@ static muster_status warn_above(muster_code *code, double limit,
     if (status != MUSTER_OK) {
         return status;
     }
-    double error = survey.error_worst + survey.residual_worst;
-    if (!(error <= limit)) {
+    if (2 * survey.sets_inexact > survey.sets_checked && !spec->force) {
+        return muster_error_set(
+            error, MUSTER_ERR_UNSUPPORTED,
+            "%s with n = %u, s = %u, m = %u loses its gradient to rounding "
+            "(off by %.1e in double); use %s, or force=1 to look at it",
+            code->name, code->info.workers, code->info.stragglers,
+            code->info.comm, survey.residual_worst, instead);
+    }
+    double worst = survey.error_worst + survey.residual_worst;
+    if (always || !(worst <= MUSTER_CODE_ERROR_LIMIT)) {
         snprintf(code->warning, sizeof(code->warning),
                  "%s with n = %u, s = %u may be off by %.1e of the gradient in "
-                 "float32 (over %llu straggler sets); use %s",
-                 code->name, code->info.workers, code->info.stragglers, error,
+                 "float32 (worst of %llu straggler sets); use %s",
+                 code->name, code->info.workers, code->info.stragglers, worst,
                  (unsigned long long)survey.sets_checked, instead);
     }
     return MUSTER_OK;
-}
-
-muster_status muster_code_warn_if_rough(muster_code *code, const char *instead)
-{
-    return warn_above(code, MUSTER_CODE_ERROR_LIMIT, instead);
-}
-
-muster_status muster_code_warn_always(muster_code *code, const char *instead)
-{
-    return warn_above(code, 0.0, instead);
 }
 
 muster_status muster_code_dense_only(const muster_code_spec *spec,

@@ -29,12 +29,16 @@ MUSTER_CHECKED muster_status muster_code_keep_best(muster_code *code,
                                                    muster_code_draw build,
                                                    muster_error *error);
 
-/* Set code->warning when the worst predicted error is above the limit, or in
- * any case: "... may be off by 3e-3 ..; use `instead`". */
-MUSTER_CHECKED muster_status muster_code_warn_if_rough(muster_code *code,
-                                                       const char *instead);
-MUSTER_CHECKED muster_status muster_code_warn_always(muster_code *code,
-                                                     const char *instead);
+/*
+ * Measure a built code. When the worst predicted error is above the limit (or,
+ * with `always`, in any case), set code->warning: "... may be off by 3e-3 ..;
+ * use `instead`". When most decodings are not even exact in double, refuse with
+ * MUSTER_ERR_UNSUPPORTED unless the spec says force.
+ */
+MUSTER_CHECKED muster_status muster_code_judge(muster_code *code,
+                                               const muster_code_spec *spec,
+                                               bool always, const char *instead,
+                                               muster_error *error);
 
 /* Refuse more workers than dense solves serve. */
 MUSTER_CHECKED muster_status

@@ -278,7 +278,8 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
                                    build_draw, error);
     if (status == MUSTER_OK && spec.stragglers >= 3) {
         // Same load, deterministic, and better: say so at any figure.
-        status = muster_code_warn_always(code, "cyclic-mds, of the same load");
+        status = muster_code_judge(code, &spec, true,
+                                   "cyclic-mds, of the same load", error);
     }
     return status;
 }

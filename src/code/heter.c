@@ -138,9 +138,11 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
             build_draw, error);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_warn_if_rough(
-            code, "a smaller s, heter-group, or linear:tuned on machines of "
-                  "equal speed");
+        status = muster_code_judge(
+            code, &spec, false,
+            "a smaller s, heter-group, or linear:tuned on machines of "
+            "equal speed",
+            error);
     }
     return status;
 }

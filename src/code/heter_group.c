@@ -257,7 +257,8 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
             build_draw, error);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_warn_if_rough(code, "a smaller s, or frc");
+        status =
+            muster_code_judge(code, &spec, false, "a smaller s, or frc", error);
     }
     return status;
 }

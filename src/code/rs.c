@@ -90,8 +90,9 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
         status = fill(code, spec.stragglers, error);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_warn_if_rough(
-            code, "ye-abbe-tuned with m = 1, of the same load");
+        status = muster_code_judge(code, &spec, false,
+                                   "ye-abbe-tuned with m = 1, of the same load",
+                                   error);
     }
     return status;
 }

@@ -169,6 +169,7 @@ static muster_status survey_sets(const muster_code *code,
             return status;
         }
         memory->conditions[out->sets_checked++] = fit.condition;
+        out->sets_inexact += status == MUSTER_INEXACT;
         out->cond_worst = fmax(out->cond_worst, fit.condition);
         // A NaN is the worst there is.
         double error = isfinite(fit.error_f32) ? fit.error_f32 : INFINITY;

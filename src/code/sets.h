@@ -44,6 +44,7 @@ typedef struct muster_code_survey {
     double cond_median;
     double error_worst;    // predicted float32 error
     double residual_worst; // of aB - 1, in double
+    uint64_t sets_inexact; // above MUSTER_CODE_EXACT
 } muster_code_survey;
 
 /* Sets of exactly the code's stragglers. MUSTER_ERR_NO_MEMORY. */

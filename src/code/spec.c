@@ -57,6 +57,8 @@ static bool take_common(muster_code_spec *spec, const char *key, uint64_t value)
         spec->load = number;
     } else if (strcmp(key, "seed") == 0) {
         spec->seed = value;
+    } else if (strcmp(key, "force") == 0) {
+        spec->force = value != 0;
     } else {
         return false;
     }
@@ -66,7 +68,8 @@ static bool take_common(muster_code_spec *spec, const char *key, uint64_t value)
 static bool is_common(const char *key)
 {
     return strcmp(key, "s") == 0 || strcmp(key, "m") == 0 ||
-           strcmp(key, "d") == 0 || strcmp(key, "seed") == 0;
+           strcmp(key, "d") == 0 || strcmp(key, "seed") == 0 ||
+           strcmp(key, "force") == 0;
 }
 
 static muster_status take_pair(muster_code_spec *spec, const char *name,
@@ -86,7 +89,8 @@ static muster_status take_pair(muster_code_spec *spec, const char *name,
     uint64_t value;
     if (is_common(option.key)) {
         if (!parse_number(option.value, &value)) {
-            return bad(error, name, "s, m, d and seed take whole numbers");
+            return bad(error, name,
+                       "s, m, d, seed and force take whole numbers");
         }
         (void)take_common(spec, option.key, value);
         return MUSTER_OK;
@@ -167,7 +171,6 @@ muster_status muster_code_spec_parse(const muster_code_opts *opts,
     if (status != MUSTER_OK) {
         return status;
     }
-    spec->has_stragglers = spec->stragglers > 0;
     if (spec->workers == 0 || spec->workers > MUSTER_CODE_WORKERS_MAX) {
         return muster_error_set(
             error, MUSTER_ERR_INVALID, "%s: %u workers; 1 to %u are possible",
@@ -232,7 +235,7 @@ muster_status muster_code_spec_accept(const muster_code_spec *spec,
         if (!listed(known, spec->options[i].key)) {
             return muster_error_set(
                 error, MUSTER_ERR_INVALID,
-                "%s: unknown parameter '%s'; it takes s,m,d,seed%s%s",
+                "%s: unknown parameter '%s'; it takes s,m,d,seed,force%s%s",
                 spec->family, spec->options[i].key, known[0] ? "," : "", known);
         }
     }

@@ -6,8 +6,9 @@
  *     linear:file=PATH                      PATH is all that follows
  *
  * s, m, d and seed are known to every family and win over the fields of
- * muster_code_opts; other keys belong to a family, which must take all of
- * them: what it does not take is refused by name.
+ * muster_code_opts, as is force=1: build a code whose decodings are mostly
+ * wrong in double, to look at it. Other keys belong to a family, which must
+ * take all of them: what it does not take is refused by name.
  *
  *   Ownership    A spec holds copies, but for speeds and path, which are lent.
  *   Threads      Pure.
@@ -35,7 +36,7 @@ typedef struct muster_code_spec {
     uint32_t stragglers;                    // s
     uint32_t comm;                          // m, 0: the code's default
     uint32_t load;                          // d, 0: the least
-    bool has_stragglers;                    // s was given and is not 0
+    bool force;                             // build it even if useless
     uint64_t seed;
     const double *speeds; // lent by the caller of create
     uint32_t option_count;

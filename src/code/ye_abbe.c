@@ -200,32 +200,31 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
     code->info.gradient_blocks = spec.comm;
     status = fill(code, &spec, error);
     if (status == MUSTER_OK) {
-        status = muster_code_warn_if_rough(code, "ye-abbe-tuned");
+        status = muster_code_judge(code, &spec, false, "ye-abbe-tuned", error);
     }
     return status;
 }
 
-/* Weights from the n - s first responders, as in the paper: V_F w = e_t for
- * the last m unit vectors. */
+/* Weights from the n - s first responders, as in the paper: the last m columns
+ * of the inverse of V_F. Inverted transposed, so that the pivots compare powers
+ * of one degree: powers of different degrees differ by their sizes alone. */
 static muster_status invert(const muster_code *code, muster_code_query *query,
-                            double *square, double *right)
+                            double *square, double *inverse)
 {
     const vandermonde *state = code->state;
     uint32_t rows = state->rows;
     uint32_t m = code->info.gradient_blocks;
-    for (uint32_t t = 0; t < rows; t++) {
-        for (uint32_t i = 0; i < rows; i++) {
-            square[(size_t)t * rows + i] =
+    for (uint32_t i = 0; i < rows; i++) {
+        for (uint32_t t = 0; t < rows; t++) {
+            square[(size_t)i * rows + t] =
                 state->powers[(size_t)t * state->n + query->responders[i]];
-        }
-        for (uint32_t u = 0; u < m; u++) {
-            right[(size_t)t * m + u] = t == rows - m + u ? 1.0 : 0.0;
+            inverse[(size_t)i * rows + t] = i == t ? 1.0 : 0.0;
         }
     }
     muster_dense_shape shape;
     muster_status status = muster_dense_measure(square, rows, rows, &shape);
     if (status == MUSTER_OK) {
-        status = muster_dense_solve(square, rows, right, m);
+        status = muster_dense_solve(square, rows, inverse, rows);
     }
     if (status != MUSTER_OK) {
         return status;
@@ -235,7 +234,8 @@ static muster_status invert(const muster_code *code, muster_code_query *query,
     for (uint32_t u = 0; u < m; u++) {
         for (uint32_t i = 0; i < rows; i++) {
             query->terms[query->term_count++] = (muster_code_decode_term){
-                u, query->responders[i], 0, right[(size_t)i * m + u]};
+                u, query->responders[i], 0,
+                inverse[(size_t)(rows - m + u) * rows + i]};
         }
     }
     return muster_code_measure(code, query);
@@ -249,13 +249,12 @@ static muster_status weights(const muster_code *code, muster_code_query *query)
     }
     size_t entries = (size_t)state->rows * state->rows;
     double *square = muster_mem_array(entries, sizeof(double));
-    double *right = muster_mem_array(
-        (size_t)state->rows * code->info.gradient_blocks, sizeof(double));
+    double *inverse = muster_mem_array(entries, sizeof(double));
     muster_status status = MUSTER_ERR_NO_MEMORY;
-    if (square != NULL && right != NULL) {
-        status = invert(code, query, square, right);
+    if (square != NULL && inverse != NULL) {
+        status = invert(code, query, square, inverse);
     }
-    muster_mem_free(right);
+    muster_mem_free(inverse);
     muster_mem_free(square);
     return status == MUSTER_ERR_INVALID ? muster_code_least_squares(code, query)
                                         : status;

@@ -96,7 +96,7 @@ static muster_status random_build(muster_code *code,
         status = muster_code_keep_best(code, &spec, draws, random_draw, error);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_warn_if_rough(code, "ye-abbe-tuned");
+        status = muster_code_judge(code, &spec, false, "ye-abbe-tuned", error);
     }
     return status;
 }
@@ -126,7 +126,7 @@ static muster_status tuned_build(muster_code *code,
             tuned_draw, error);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_warn_if_rough(code, "linear:tuned");
+        status = muster_code_judge(code, &spec, false, "linear:tuned", error);
     }
     return status;
 }

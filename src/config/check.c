@@ -106,6 +106,32 @@ static muster_status check_training(muster_config *config,
     return status;
 }
 
+int64_t muster_config_deadline_ns(const muster_config *config)
+{
+    const char *text = muster_config_string(config, MUSTER_OPT_DEADLINE);
+    int64_t deadline_ns = 0;
+    bool given = strcmp(text, "auto") != 0;
+    return given && muster_value_duration_ns(text, &deadline_ns) ? deadline_ns
+                                                                 : 0;
+}
+
+static muster_status check_waiting(const muster_config *config,
+                                   muster_error *error_out)
+{
+    const char *deadline = muster_config_string(config, MUSTER_OPT_DEADLINE);
+    const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);
+    if (strcmp(deadline, "auto") != 0 &&
+        muster_config_deadline_ns(config) <= 0) {
+        return INVALID("--deadline %.60s: expected a time such as 50ms, or "
+                       "auto",
+                       deadline);
+    }
+    if (strcmp(on_loss, "wait") != 0 && strcmp(on_loss, "degrade") != 0) {
+        return INVALID("--on-loss %.60s: expected wait or degrade", on_loss);
+    }
+    return MUSTER_OK;
+}
+
 muster_status muster_config_speeds(const muster_config *config, uint32_t count,
                                    muster_error *error_out, double *speeds_out)
 {
@@ -325,6 +351,9 @@ static muster_status check_training_run(muster_config *config,
     if (status == MUSTER_OK) {
         status = muster_config_speeds(config, muster_config_workers(config),
                                       error_out, NULL);
+    }
+    if (status == MUSTER_OK) {
+        status = check_waiting(config, error_out);
     }
     uint64_t stragglers = muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
     uint32_t workers = muster_config_workers(config);

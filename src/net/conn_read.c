@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "net/inside.h"
 #include "wire/bytes.h"
@@ -397,14 +398,15 @@ static size_t read_some(muster_conn *conn, size_t *room_out)
     return (size_t)got;
 }
 
-void muster_conn_read(muster_conn *conn)
+/* Returns how many bytes came. */
+static size_t read_turn(muster_conn *conn)
 {
     size_t total = 0;
     for (int i = 0; i < TURN_READS && total < TURN_BYTES; i++) {
         size_t room = 0;
         size_t got = read_some(conn, &room);
         if (got == 0) {
-            return;
+            break;
         }
         total += got;
         size_t direct = 0;
@@ -416,7 +418,24 @@ void muster_conn_read(muster_conn *conn)
         conn->end_of_data += got - direct;
         parse(conn);
         if (conn->state == MUSTER_CONN_DEAD || got < room) {
-            return;
+            break;
         }
+    }
+    return total;
+}
+
+void muster_conn_read(muster_conn *conn)
+{
+    const muster_net *net = conn->net;
+    bool came = read_turn(conn) > 0;
+    bool midway = conn->end_of_data > 0 || conn->stream_payload != NULL;
+    if (!came || !midway || conn->state != MUSTER_CONN_UP ||
+        net->callbacks.on_bytes == NULL) {
+        return;
+    }
+    int64_t now_ns = muster_clock_ns();
+    if (now_ns - conn->bytes_told_ns >= MUSTER_NET_BYTES_NS) {
+        conn->bytes_told_ns = now_ns;
+        net->callbacks.on_bytes(net->context, conn->peer);
     }
 }

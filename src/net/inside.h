@@ -3,8 +3,8 @@
  *
  * sock.c owns the net, endpoint.c makes its connections, poll.c is its loop.
  * conn.c begins and ends connections, conn_write.c and conn_read.c move their
- * bytes. The conn files call back to the user only to deliver messages and
- * on_up; ends are noted (`downs`, `finished`) and told by poll.c when no loop
+ * bytes. The conn files call back to the user only to deliver messages, on_up
+ * and on_bytes; ends are noted (`downs`, `finished`) and told by poll.c when no loop
  * stands on the connection any more.
  *
  *   Invariants   1. A connection is on the list of `conns` until its on_down
@@ -114,6 +114,7 @@ typedef struct muster_conn {
     size_t stream_header_room;   //
     muster_blob *stream_payload; // NULL: none is being read
     size_t stream_got;
+    int64_t bytes_told_ns; // when on_bytes was called last
 } muster_conn;
 
 typedef struct muster_listener {

@@ -18,7 +18,9 @@
  *   Ownership    send takes its own reference to the payload until `done`. A
  *                received payload is lent for the callback; keep it with
  *                muster_blob_ref(), and only read it: its pages may belong to
- *                the peer. Blobs may outlive the connection and the net, and be
+ *                the peer. It may change under you: where a check must hold,
+ *                copy before you check. What is kept pins a buffer of the
+ *                peer. Blobs may outlive the connection and the net, and be
  *                unref'd on any thread.
  *   Threads      All functions: the owning thread, except muster_net_wake()
  *                (also from signal handlers), muster_net_blob() and
@@ -44,6 +46,7 @@
 
 #define MUSTER_NET_HEADER_MAX  65536u
 #define MUSTER_NET_ADDRESS_MAX 128u
+#define MUSTER_NET_BYTES_NS    10000000
 
 typedef struct muster_net muster_net;
 
@@ -71,6 +74,10 @@ typedef struct muster_net_callbacks {
      * _PROTOCOL, _REFUSED (another version or key) or _TIMED_OUT. */
     void (*on_down)(void *context, muster_peer peer, muster_status status,
                     const char *reason);
+    /* Bytes came of a message that is not whole yet: the peer lives, though
+     * its other words wait behind this one. At most every
+     * MUSTER_NET_BYTES_NS per peer; never for what comes whole. */
+    void (*on_bytes)(void *context, muster_peer peer);
 } muster_net_callbacks;
 
 typedef struct muster_net_opts {

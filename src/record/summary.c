@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "record/histogram.h"
+#include "record/json.h"
 
 /* Without an estimator's word, a worker that misses more steps than it makes
  * is called slow. */
@@ -170,12 +171,6 @@ static const char *class_of(const muster_summary *summary,
                                                                      : "active";
 }
 
-/* jansson knows no NAN. */
-static json_t *real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *integer(uint64_t value)
 {
     return json_integer((json_int_t)value);
@@ -183,17 +178,18 @@ static json_t *integer(uint64_t value)
 
 static json_t *step_times(const muster_histogram *times)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "p50",
-                     real(muster_histogram_quantile(times, 0.5)), "p90",
-                     real(muster_histogram_quantile(times, 0.9)), "p99",
-                     real(muster_histogram_quantile(times, 0.99)), "mean",
-                     real(muster_histogram_mean(times)));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o}", "p50",
+        muster_json_real(muster_histogram_quantile(times, 0.5)), "p90",
+        muster_json_real(muster_histogram_quantile(times, 0.9)), "p99",
+        muster_json_real(muster_histogram_quantile(times, 0.99)), "mean",
+        muster_json_real(muster_histogram_mean(times)));
 }
 
 /* One of a list that may be missing. */
 static json_t *listed(const double *values, uint32_t index)
 {
-    return values != NULL ? real(values[index]) : json_null();
+    return values != NULL ? muster_json_real(values[index]) : json_null();
 }
 
 static json_t *worker_object(const muster_summary *summary,
@@ -204,10 +200,13 @@ static json_t *worker_object(const muster_summary *summary,
         "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", integer(i),
         "class", class_of(summary, end, i), "slow_probability",
         listed(end->slow_probability, i), "straggle_rate",
-        real(muster_summary_straggle_rate(summary, i)), "compute_ms_p50",
-        real(muster_histogram_quantile(&worker->compute_ms, 0.5)),
-        "send_ms_p50", real(muster_histogram_quantile(&worker->send_ms, 0.5)),
-        "wait_ms_p50", real(muster_histogram_quantile(&worker->wait_ms, 0.5)),
+        muster_json_real(muster_summary_straggle_rate(summary, i)),
+        "compute_ms_p50",
+        muster_json_real(muster_histogram_quantile(&worker->compute_ms, 0.5)),
+        "send_ms_p50",
+        muster_json_real(muster_histogram_quantile(&worker->send_ms, 0.5)),
+        "wait_ms_p50",
+        muster_json_real(muster_histogram_quantile(&worker->wait_ms, 0.5)),
         "behind_ms", listed(end->behind_ms, i), "late", integer(worker->late),
         "deaths", integer(worker->deaths));
 }
@@ -252,20 +251,21 @@ static json_t *summary_object(const muster_summary *summary,
     json_t *object = json_object();
     int failed = 0;
     failed |= json_object_set_new(object, "steps", integer(summary->steps));
-    failed |= json_object_set_new(object, "wall_s", real(end->wall_s));
+    failed |=
+        json_object_set_new(object, "wall_s", muster_json_real(end->wall_s));
     failed |=
         json_object_set_new(object, "step_ms", step_times(&summary->step_ms));
-    failed |= json_object_set_new(object, "loss", real(end->loss));
+    failed |= json_object_set_new(object, "loss", muster_json_real(end->loss));
     if (!isnan(end->test_loss) || !isnan(end->test_accuracy)) {
         failed |= json_object_set_new(
             object, "test",
-            json_pack("{s:o, s:o}", "loss", real(end->test_loss), "accuracy",
-                      real(end->test_accuracy)));
+            json_pack("{s:o, s:o}", "loss", muster_json_real(end->test_loss),
+                      "accuracy", muster_json_real(end->test_accuracy)));
     }
     failed |= json_object_set_new(object, "code", code_object(end));
     failed |= json_object_set_new(object, "workers", worker_list(summary, end));
     failed |= json_object_set_new(object, "straggler_wait_ms",
-                                  real(end->straggler_wait_ms));
+                                  muster_json_real(end->straggler_wait_ms));
     if (end->parts_received != NULL) {
         failed |= json_object_set_new(object, "parts_received", part_list(end));
     }
@@ -278,8 +278,9 @@ static json_t *summary_object(const muster_summary *summary,
     failed |=
         json_object_set_new(object, "bytes_moved", integer(end->bytes_moved));
     failed |= json_object_set_new(object, "grad_err_max",
-                                  real(summary->grad_err_max));
-    failed |= json_object_set_new(object, "theta_norm", real(end->theta_norm));
+                                  muster_json_real(summary->grad_err_max));
+    failed |= json_object_set_new(object, "theta_norm",
+                                  muster_json_real(end->theta_norm));
     failed |= json_object_set_new(object, "exact", json_boolean(end->exact));
     if (failed != 0) {
         json_decref(object);

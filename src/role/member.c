@@ -348,6 +348,22 @@ static void on_message(muster_member *member, const muster_event *event,
     }
 }
 
+/* A message takes longer than a heartbeat to arrive. What the peer says of its
+ * life and its progress waits behind it. Strangers get no more time for it. */
+static void on_heard(muster_member *member, const muster_event *event)
+{
+    muster_link *link = muster_member_find(member, event->peer);
+    if (link == NULL ||
+        (link->state != MUSTER_LINK_MEMBER && !link->outgoing)) {
+        return;
+    }
+    link->heard_ns = event->now_ns;
+    link->progress_ns = event->now_ns;
+    if (link->id == muster_member_leader_id(member)) {
+        member->contact_ns = event->now_ns;
+    }
+}
+
 static void on_up(muster_member *member, const muster_event *event,
                   muster_actions *actions)
 {
@@ -422,6 +438,9 @@ void muster_member_step(muster_member *member, const muster_event *event,
         if (event->as.timer.id == MUSTER_TIMER_MEMBER) {
             on_timer(member, event, actions);
         }
+        break;
+    case MUSTER_EVENT_HEARD:
+        on_heard(member, event);
         break;
     case MUSTER_EVENT_COMPUTED:
     case MUSTER_EVENT_SENT:

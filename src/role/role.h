@@ -48,13 +48,14 @@ typedef enum muster_event_kind {
     MUSTER_EVENT_COMPUTED = 6, // a compute action has ended
     MUSTER_EVENT_SENT = 7,     // a send with a token was handed over, or not
     MUSTER_EVENT_STOP = 8,     // the user or the system asks us to end
+    MUSTER_EVENT_HEARD = 9,    // a message is on its way, but not whole yet
 } muster_event_kind;
 
 typedef struct muster_event {
     muster_event_kind kind;
     int64_t now_ns;
     uint64_t progress;     // pieces of work the host has computed so far
-    muster_role_peer peer; // PEER_UP, PEER_DOWN, MESSAGE, SENT
+    muster_role_peer peer; // PEER_UP, PEER_DOWN, MESSAGE, SENT, HEARD
     union {
         struct {
             bool incoming;

@@ -97,14 +97,13 @@ muster_status muster_train_open_folder(muster_train_state *train,
     return MUSTER_OK;
 }
 
-/* What the end of a run needs per worker and part, in one allocation each. */
+/* What the end of a run needs per worker, in one allocation each. */
 typedef struct ending {
     muster_summary_end end;
     muster_worker_class *classes;
     const char **names;
     double *probabilities, *behind_ms;
     uint32_t *loads;
-    uint64_t *received;
 } ending;
 
 static void ending_fini(ending *last)
@@ -114,10 +113,8 @@ static void ending_fini(ending *last)
     muster_mem_free(last->probabilities);
     muster_mem_free(last->behind_ms);
     muster_mem_free(last->loads);
-    muster_mem_free(last->received);
 }
 
-/* Classes, loads, and how many answers in time held each part. */
 static void fill_lists(const muster_train_state *train, ending *last)
 {
     muster_tally_classes(&train->tally, last->classes);
@@ -130,10 +127,6 @@ static void fill_lists(const muster_train_state *train, ending *last)
         last->behind_ms[w] = muster_stragglers_cost(stragglers, w).behind_ms;
         if (muster_code_parts(train->code, w, &parts, &last->loads[w]) < 0) {
             last->loads[w] = 0;
-        }
-        for (uint32_t i = 0; i < last->loads[w]; i++) {
-            last->received[parts[i]] +=
-                muster_summary_in_time(train->tally.summary, w);
         }
     }
 }
@@ -149,11 +142,10 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
             muster_mem_array(code->workers, sizeof *last.probabilities),
         .behind_ms = muster_mem_array(code->workers, sizeof *last.behind_ms),
         .loads = muster_mem_array(code->workers, sizeof *last.loads),
-        .received = muster_mem_array(code->parts, sizeof *last.received),
     };
     if (last.classes == NULL || last.names == NULL ||
         last.probabilities == NULL || last.behind_ms == NULL ||
-        last.loads == NULL || last.received == NULL) {
+        last.loads == NULL) {
         ending_fini(&last);
         return false;
     }
@@ -171,8 +163,8 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .s = code->stragglers,
         .m = code->comm,
         .d = code->load,
-        .exact = code->exact,
-        .parts_received = last.received,
+        .exact = tally->inexact_steps == 0,
+        .parts_received = tally->parts_received,
         .part_count = code->parts,
         .bytes_moved = tally->bytes_moved,
         .classes = last.names,

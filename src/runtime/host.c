@@ -361,6 +361,12 @@ static void on_down(void *context, muster_peer peer, muster_status status,
     deliver(host, &event);
 }
 
+static void on_bytes(void *context, muster_peer peer)
+{
+    muster_event event = {.kind = MUSTER_EVENT_HEARD, .peer = peer};
+    deliver(context, &event);
+}
+
 /* The loop */
 
 static void deliver_results(muster_host *host)
@@ -511,7 +517,8 @@ void muster_host_fail(muster_host *host, const muster_error *error)
 muster_status muster_host_open(const muster_host_opts *opts,
                                muster_error *error_out, muster_host **host_out)
 {
-    static const muster_net_callbacks callbacks = {on_up, on_message, on_down};
+    static const muster_net_callbacks callbacks = {on_up, on_message, on_down,
+                                                   on_bytes};
     muster_host *host = muster_mem_array(1, sizeof *host);
     if (host == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,

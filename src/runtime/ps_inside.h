@@ -12,6 +12,7 @@
 
 #include "base/vec.h"
 #include "muster/ps.h"
+#include "muster/sample.h"
 #include "ps/scheme.h"
 #include "ps/store.h"
 #include "ps/target.h"

@@ -19,7 +19,7 @@ muster_status muster_ps_worker_join(muster_ps_worker *worker)
     worker->positions = muster_vec_make(sizeof(uint32_t));
     worker->wishes = muster_mem_array(1, sizeof(*worker->wishes));
     worker->copies =
-        muster_mem_array(MUSTER_PS_OPEN_MAX * 2 * most, sizeof(float));
+        muster_mem_array((size_t)MUSTER_PS_OPEN_MAX * 2 * most, sizeof(float));
     if (worker->wishes == NULL || worker->copies == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -89,7 +89,8 @@ muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
 muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
                              const uint32_t *keys, size_t count, uint32_t copy)
 {
-    const muster_pstable *rows = muster_ps_check(worker, table, keys, count);
+    const muster_pstable *rows =
+        worker == NULL ? NULL : muster_ps_check(worker, table, keys, count);
     if (rows == NULL) {
         return MUSTER_ERR_INVALID;
     }
@@ -121,7 +122,7 @@ muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
 muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
                               const uint32_t *keys, size_t count)
 {
-    if (worker != NULL && worker->open_count > 0) {
+    if (worker == NULL || worker->open_count > 0) {
         return MUSTER_ERR_INVALID;
     }
     muster_status status = muster_ps_localize(worker, table, keys, count);

@@ -435,7 +435,8 @@ static muster_blob *make_payload(void *context, size_t bytes)
 
 static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
 {
-    static const muster_net_callbacks callbacks = {on_up, on_message, on_down};
+    static const muster_net_callbacks callbacks = {
+        .on_up = on_up, .on_message = on_message, .on_down = on_down};
     const muster_net_opts net_opts = MUSTER_NET_OPTS_INIT;
     char address[MUSTER_NET_ADDRESS_MAX];
     char heard[MUSTER_NET_ADDRESS_MAX];

@@ -34,8 +34,9 @@ static muster_status share_sums(muster_task_seat *s)
     float row[MUSTER_TASK_SUM_FLOATS];
     uint32_t key = sums_row(s->run, s->part);
     for (uint32_t i = 0; i < MUSTER_TASK_METRICS_MAX; i++) {
-        row[2 * i] = (float)s->sums.value[i];
-        row[2 * i + 1] = (float)(s->sums.value[i] - (double)row[2 * i]);
+        float *pair = row + (size_t)2 * i;
+        pair[0] = (float)s->sums.value[i];
+        pair[1] = (float)(s->sums.value[i] - (double)pair[0]);
     }
     muster_status status =
         muster_ps_set(s->worker, s->run->sums_table, &key, 1, row);
@@ -54,7 +55,8 @@ static muster_status gather_sums(muster_task_run *run,
             return status;
         }
         for (uint32_t i = 0; i < MUSTER_TASK_METRICS_MAX; i++) {
-            sums_out->value[i] += (double)row[2 * i] + (double)row[2 * i + 1];
+            const float *pair = row + (size_t)2 * i;
+            sums_out->value[i] += (double)pair[0] + (double)pair[1];
         }
     }
     return MUSTER_OK;

@@ -22,16 +22,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/table.h"
+#include "record/json.h"
 #include "runtime/ps_checkpoint.h"
 #include "runtime/ps_run.h"
 #include "runtime/signals.h"
 
 #define RESTARTS_MAX 16u
-
-static json_t *real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
 
 /* The task's own metrics into an object, and as text for people. */
 static void describe(const muster_task_run *run, const muster_task_sums *work,
@@ -44,7 +40,7 @@ static void describe(const muster_task_run *run, const muster_task_sums *work,
         run->ops->report(run->task, work, evaluation, names, values);
     size_t used = 0;
     for (uint32_t i = 0; i < count; i++) {
-        (void)json_object_set_new(into, names[i], real(values[i]));
+        (void)json_object_set_new(into, names[i], muster_json_real(values[i]));
         int length = snprintf(text + used, size - used, "  %s %.4g", names[i],
                               values[i]);
         used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
@@ -72,7 +68,7 @@ static void describe_rows(muster_task_run *run, json_t *into, char *text,
     };
     size_t used = strlen(text);
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        (void)json_object_set_new(into, all[i].name, real(all[i].value));
+        (void)json_object_set_new(into, all[i].name, muster_json_real(all[i].value));
         int length = snprintf(text + used, size - used, "  %s %.4g",
                               all[i].name, all[i].value);
         used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
@@ -160,8 +156,9 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
     char text[512] = "";
     json_t *line = json_object();
     (void)json_object_set_new(line, "epoch", json_integer(epoch + 1));
-    (void)json_object_set_new(line, "epoch_s", real(s));
-    (void)json_object_set_new(line, "units_per_s", real((double)units / s));
+    (void)json_object_set_new(line, "epoch_s", muster_json_real(s));
+    (void)json_object_set_new(line, "units_per_s",
+                              muster_json_real((double)units / s));
     describe(run, &work, &evaluation, line, text, sizeof(text));
     if (run->nodes > 1) {
         describe_rows(run, line, text, sizeof(text));
@@ -293,7 +290,7 @@ static char *told_options(const muster_task_run *run)
     }
     char *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(2));
     char *copy = text == NULL ? NULL : muster_mem_string(text);
-    free(text); // jansson's own memory
+    free(text); // heap: jansson's
     json_decref(object);
     return copy;
 }
@@ -353,7 +350,7 @@ static void part(muster_task_run *run)
 
 static muster_status prepare(muster_task_run *run, muster_error *error_out)
 {
-    static const muster_net_callbacks deaf = {NULL, NULL, NULL};
+    static const muster_net_callbacks deaf = {0};
     const muster_net_opts opts = MUSTER_NET_OPTS_INIT;
     muster_status status = open_folder(run, error_out);
     if (status == MUSTER_OK) {
@@ -378,11 +375,12 @@ static char *summary_text(const muster_task_run *run)
         json_string(muster_config_string(run->config, MUSTER_OPT_MODEL)));
     (void)json_object_set_new(all, "steps",
                               json_integer((json_int_t)run->units));
-    (void)json_object_set_new(all, "wall_s", real(wall));
-    (void)json_object_set_new(all, "train_s", real(run->train_s));
+    (void)json_object_set_new(all, "wall_s", muster_json_real(wall));
+    (void)json_object_set_new(all, "train_s", muster_json_real(run->train_s));
     (void)json_object_set_new(
         all, "units_per_s",
-        real(run->train_s > 0 ? (double)run->units / run->train_s : NAN));
+        muster_json_real(run->train_s > 0 ? (double)run->units / run->train_s
+                                          : NAN));
     (void)json_object_set_new(all, "threads", json_integer(run->threads));
     (void)json_object_set_new(all, "nodes", json_integer(run->nodes));
     (void)json_object_set_new(

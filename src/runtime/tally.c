@@ -76,6 +76,10 @@ static void count_step(muster_tally *tally, const muster_report *report)
     tally->responders = line.responders;
     tally->stragglers = line.stragglers;
     tally->bytes_moved += report->as.end.bytes_moved;
+    tally->grad_err = line.grad_err;
+    tally->degraded = report->as.end.degraded;
+    tally->inexact_steps += report->as.end.inexact;
+    tally->parts_received = report->as.end.parts_received;
     muster_summary_step(tally->summary, &line);
 }
 

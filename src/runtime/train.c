@@ -141,6 +141,10 @@ static muster_status make_role(muster_train_state *train,
             ? muster_config_uint(config, MUSTER_OPT_CHECKPOINT_EVERY)
             : 0;
     opts.evaluate_at_end = true;
+    opts.deadline_ns = muster_config_deadline_ns(config);
+    opts.degrade = strcmp(muster_config_string(config, MUSTER_OPT_ON_LOSS),
+                          "degrade") == 0;
+    opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
     if (opts.setup == NULL || opts.model == NULL) {
         status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                   "no memory for the model");

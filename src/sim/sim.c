@@ -19,9 +19,9 @@ static void mix(muster_sim *sim, uint64_t value)
 static void trace(const muster_sim *sim, uint32_t host,
                   const muster_event *event)
 {
-    static const char *const names[] = {"?",         "start",   "peer up",
-                                        "peer down", "message", "timer",
-                                        "computed",  "sent",    "stop"};
+    static const char *const names[] = {
+        "?",     "start",    "peer up", "peer down", "message",
+        "timer", "computed", "sent",    "stop",      "heard"};
     char line[256];
     int used = snprintf(line, sizeof(line), "%12.6f ms host %u: %s",
                         (double)sim->now_ns * 1e-6, host, names[event->kind]);

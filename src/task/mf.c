@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/perm.h"
@@ -138,6 +139,7 @@ static void fill_keys(mf *m, const uint32_t *part_of_row,
 
 static muster_status arrange(mf *m)
 {
+    MUSTER_ASSERT(m->parts > 0 && m->train.count > 0 && m->train.cols > 0);
     uint32_t *rows = muster_mem_array(m->train.rows, sizeof(*rows));
     uint32_t *cols = muster_mem_array(m->train.cols, sizeof(*cols));
     sort_key *keys = muster_mem_array(m->train.count, sizeof(*keys));
@@ -195,7 +197,7 @@ static muster_status mf_create(const muster_task_opts *opts,
                                 "mf: out of memory");
     }
     m->options = (mf_options){.rank = 32, .order = ORDER_COLUMN, .decay = 0.95};
-    m->parts = opts->parts_max;
+    m->parts = opts->parts_max > 0 ? opts->parts_max : 1;
     m->seed = opts->seed;
     m->l2 = opts->l2 >= 0 ? opts->l2 : 0.02;
     muster_status status = muster_spec_parse(opts->model, fields,

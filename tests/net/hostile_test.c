@@ -195,6 +195,35 @@ static void a_message_may_come_byte_by_byte(void **state)
     scene_close(it);
 }
 
+/* A link slower than any patience: the payload's bytes are signs of life. */
+static void a_long_message_is_heard_of_while_it_comes(void **state)
+{
+    (void)state;
+    scene *it = scene_open(NULL);
+    note what = {6, 150000, 3, 0};
+    muster_frame frame = {.kind = MUSTER_FRAME_MESSAGE,
+                          .flags = MUSTER_FRAME_PAYLOAD,
+                          .header_bytes = sizeof(what),
+                          .payload_bytes = what.payload_bytes,
+                          .sequence = 1};
+    muster_blob *payload = muster_blob_create(what.payload_bytes);
+    node_fill(payload, what.seed);
+    const uint8_t *bytes = payload->data;
+    put_hello(it->fd);
+    drive(it->both, 2, &it->hub.ups, 2);
+    assert_int_equal(it->hub.bytes, 0);
+    put_frame(it->fd, &frame, NULL, 0);
+    put(it->fd, &what, sizeof(what));
+    put(it->fd, bytes, 100000);
+    drive(it->both, 2, &it->hub.bytes, 1);
+    drive_on(it->both, 2);
+    assert_int_equal(it->hub.messages, 0);
+    put(it->fd, bytes + 100000, 50000);
+    drive(it->both, 2, &it->hub.messages, 1);
+    muster_blob_unref(payload);
+    scene_close(it);
+}
+
 static void half_a_message_is_never_delivered(void **state)
 {
     (void)state;
@@ -540,6 +569,7 @@ int main(void)
         cmocka_unit_test(garbage_is_refused_at_once),
         cmocka_unit_test(silence_times_out),
         cmocka_unit_test(a_message_may_come_byte_by_byte),
+        cmocka_unit_test(a_long_message_is_heard_of_while_it_comes),
         cmocka_unit_test(half_a_message_is_never_delivered),
         cmocka_unit_test(frames_that_lie_are_refused),
         cmocka_unit_test(shared_memory_over_tcp_is_refused),

@@ -37,7 +37,7 @@ typedef struct node {
     const muster_net_backend *backend;
     muster_net *net;
     char address[MUSTER_NET_ADDRESS_MAX];
-    int ups, downs, messages;
+    int ups, downs, messages, bytes;
     bool up[NODE_PEERS];
     bool down[NODE_PEERS];
     muster_peer last_up;
@@ -130,6 +130,13 @@ static inline void node_on_down(void *context, muster_peer peer,
     self->done_at_down = node_dones(self);
 }
 
+static inline void node_on_bytes(void *context, muster_peer peer)
+{
+    node *self = context;
+    assert_true(peer < NODE_PEERS && self->up[peer] && !self->down[peer]);
+    self->bytes++;
+}
+
 static inline muster_status node_send_raw(node *self, muster_peer peer,
                                           const note *header, size_t bytes,
                                           muster_blob *payload, uint32_t slot)
@@ -188,7 +195,7 @@ static inline void node_open(node *self, const muster_net_backend *backend,
                              const muster_net_opts *opts)
 {
     static const muster_net_callbacks callbacks = {node_on_up, node_on_message,
-                                                   node_on_down};
+                                                   node_on_down, node_on_bytes};
     muster_error error = {0};
     memset(self, 0, sizeof(*self));
     self->backend = backend;

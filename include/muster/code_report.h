@@ -1,0 +1,66 @@
+/*
+ * muster/code_report.h -- look at a gradient code: what it promises, measured.
+ *
+ * A report builds the code and tries it on straggler sets of exactly s workers:
+ * all of them when they are few, else bursts of neighbours, spread ones and
+ * seeded random ones. Gradients are random normal numbers; they are encoded,
+ * rounded to float32 (and kept in double beside), decoded and compared with the
+ * plain sum. Times are medians of this machine.
+ *
+ *   Ownership    Texts are the caller's, for muster_config_text_free().
+ *   Threads      Any; a report uses the calling thread alone.
+ */
+#ifndef MUSTER_CODE_REPORT_H
+#define MUSTER_CODE_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "muster/code.h"
+#include "muster/export.h"
+#include "muster/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct muster_code_report {
+    muster_code_info info;   // name and warning are empty: see the two below
+    char name[64];           // resolved
+    char warning[256];       // "" when there is none
+    double load;             // d / k, the share of the data on one worker
+    double message_fraction; // floats of a message / floats of the gradient
+    uint64_t sets_checked;
+    double cond_worst; // INFINITY when a set was singular
+    double cond_median;
+    double rel_err_f32_worst; // ||decoded - sum|| / ||sum||
+    double rel_err_f64_worst;
+    double rel_err_f32_predicted; // what the error model says of the worst
+    double weights_us;            // weights of one set, median
+    double decode_us;             // decoding 100,000 floats, median
+} muster_code_report;
+
+/* MUSTER_OK, or what muster_code_create() says; sets_max 0 means 2000. */
+MUSTER_API MUSTER_CHECKED muster_status muster_code_report_make(
+    const muster_code_opts *opts, uint64_t sets_max, muster_error *error_out,
+    muster_code_report *report_out);
+
+/* As the JSON object of `muster code --json`, or as lines for a person. NULL
+ * when out of memory. */
+MUSTER_API char *muster_code_report_json(const muster_code_report *report);
+MUSTER_API char *muster_code_report_text(const muster_code_report *report);
+
+/* The coefficients: a line a term (worker, part, message block, gradient
+ * block, coefficient), or with `json` an array of such arrays. */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_code_matrix_text(const muster_code_opts *opts, bool json,
+                        muster_error *error_out, char **text_out);
+
+/* All codes: name, what each needs, where its float32 error stays below 1e-4;
+ * a table, or with `json` an array of objects. NULL when out of memory. */
+MUSTER_API char *muster_code_list_text(bool json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif // MUSTER_CODE_REPORT_H

@@ -1,0 +1,280 @@
+/*
+ * report.c -- measures a code: errors over straggler sets, and times.
+ *
+ * The one file of src/code that looks at a clock: a report says how long
+ * weights and decoding take here.
+ */
+#include "muster/code_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "code/decode.h"
+#include "code/family.h"
+#include "code/sets.h"
+
+#define SETS_DEFAULT  2000u
+#define BLOCK_FLOATS  16u // per gradient block, for errors
+#define DECODE_DIM    100000u
+#define DECODE_FLOATS (16u << 20) // of all messages together, for times
+#define STREAM_REPORT 0x4e90
+
+/* Random gradients, their messages in double, and their sum. */
+typedef struct trial {
+    const muster_code *code;
+    muster_code_info info;
+    size_t dim;
+    size_t message; // floats of one
+    double *sum;
+    double *messages; // workers x message
+    double *out;
+    uint32_t *missing;
+    uint32_t *responders;
+    muster_code_decode_term *terms;
+    double *times;
+} trial;
+
+static void trial_fini(trial *t)
+{
+    muster_mem_free(t->sum);
+    muster_mem_free(t->messages);
+    muster_mem_free(t->out);
+    muster_mem_free(t->missing);
+    muster_mem_free(t->responders);
+    muster_mem_free(t->terms);
+    muster_mem_free(t->times);
+}
+
+/* Coordinate t of part j: a function of both, so nothing is stored. */
+static double gradient_at(const trial *t, uint32_t part, size_t at)
+{
+    muster_rng rng = muster_rng_make(part, STREAM_REPORT);
+    rng.index = 2 * at;
+    (void)t;
+    return (double)(float)muster_rng_normal(&rng);
+}
+
+static void encode_all(const trial *t)
+{
+    const muster_code *code = t->code;
+    const muster_code_encode_term *all = code->terms.data;
+    for (uint32_t part = 0; part < t->info.parts; part++) {
+        for (size_t at = 0; at < t->dim; at++) {
+            t->sum[at] += gradient_at(t, part, at);
+        }
+    }
+    for (uint32_t w = 0; w < t->info.workers; w++) {
+        muster_code_span span = code->term_spans[w];
+        double *message = t->messages + w * t->message;
+        for (uint32_t i = 0; i < span.count; i++) {
+            const muster_code_encode_term *term = &all[span.first + i];
+            for (size_t at = 0; at < BLOCK_FLOATS; at++) {
+                message[term->message_block * BLOCK_FLOATS + at] +=
+                    term->coef *
+                    gradient_at(t, term->part,
+                                term->gradient_block * BLOCK_FLOATS + at);
+            }
+        }
+    }
+}
+
+static muster_status trial_init(trial *t, const muster_code *code,
+                                uint64_t sets)
+{
+    memset(t, 0, sizeof(*t));
+    t->code = code;
+    t->info = muster_code_describe(code);
+    t->dim = (size_t)BLOCK_FLOATS * t->info.gradient_blocks;
+    t->message = (size_t)BLOCK_FLOATS * t->info.message_blocks;
+    t->sum = muster_mem_array(t->dim, sizeof(double));
+    t->messages =
+        muster_mem_array(t->info.workers, t->message * sizeof(double));
+    t->out = muster_mem_array(t->dim, sizeof(double));
+    t->missing =
+        muster_mem_array((size_t)t->info.stragglers + 1, sizeof(uint32_t));
+    t->responders = muster_mem_array(t->info.workers, sizeof(uint32_t));
+    t->terms = muster_mem_array(muster_code_decode_terms_max(code),
+                                sizeof(muster_code_decode_term));
+    t->times = muster_mem_array(sets, sizeof(double));
+    if (t->sum == NULL || t->messages == NULL || t->out == NULL ||
+        t->missing == NULL || t->responders == NULL || t->terms == NULL ||
+        t->times == NULL) {
+        trial_fini(t);
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    encode_all(t);
+    return MUSTER_OK;
+}
+
+/* Relative error of a decoding; messages rounded to float32 or as they are. */
+static double error_of(const trial *t, size_t term_count, bool rounded)
+{
+    memset(t->out, 0, t->dim * sizeof(double));
+    for (size_t i = 0; i < term_count; i++) {
+        const muster_code_decode_term *term = &t->terms[i];
+        const double *from = t->messages + term->worker * t->message +
+                             (size_t)term->message_block * BLOCK_FLOATS;
+        double *to = t->out + (size_t)term->output_block * BLOCK_FLOATS;
+        for (size_t at = 0; at < BLOCK_FLOATS; at++) {
+            double value = rounded ? (double)(float)from[at] : from[at];
+            to[at] += term->weight * value;
+        }
+    }
+    double off = 0.0;
+    double size = 0.0;
+    for (size_t at = 0; at < t->dim; at++) {
+        double got = rounded ? (double)(float)t->out[at] : t->out[at];
+        off += (got - t->sum[at]) * (got - t->sum[at]);
+        size += t->sum[at] * t->sum[at];
+    }
+    double error = sqrt(off / size);
+    return isnan(error) ? INFINITY : error;
+}
+
+static int compare(const void *one, const void *two)
+{
+    double a = *(const double *)one;
+    double b = *(const double *)two;
+    return (a > b) - (a < b);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof(double), compare);
+    return count > 0 ? values[count / 2] : 0.0;
+}
+
+static muster_status try_sets(const trial *t, muster_code_sets *sets,
+                              muster_code_report *report)
+{
+    size_t count = 0;
+    while (muster_code_sets_next(sets, t->missing)) {
+        uint32_t heard = muster_code_sets_responders(
+            t->info.workers, t->missing, t->info.stragglers, t->responders);
+        size_t terms;
+        muster_code_fit fit;
+        int64_t before = muster_clock_ns();
+        muster_status status = muster_code_weights(
+            t->code, t->responders, heard, t->terms, &terms, &fit);
+        t->times[count++] = (double)(muster_clock_ns() - before) / 1000.0;
+        if (status < 0) {
+            return status;
+        }
+        report->rel_err_f32_worst =
+            fmax(report->rel_err_f32_worst, error_of(t, terms, true));
+        report->rel_err_f64_worst =
+            fmax(report->rel_err_f64_worst, error_of(t, terms, false));
+        report->rel_err_f32_predicted = fmax(
+            report->rel_err_f32_predicted, hypot(fit.error_f32, fit.residual));
+    }
+    report->weights_us = median(t->times, count);
+    return MUSTER_OK;
+}
+
+/* Time decodings of DECODE_DIM floats with the terms of the last set. Messages
+ * share memory when all of them would not fit. */
+static muster_status time_decoding(const trial *t, uint32_t heard,
+                                   muster_code_report *report)
+{
+    size_t block = muster_code_block_length(t->code, DECODE_DIM);
+    size_t message = block * t->info.message_blocks;
+    size_t distinct = DECODE_FLOATS / message;
+    distinct = distinct < 1 ? 1 : distinct;
+    distinct = distinct < t->info.workers ? distinct : t->info.workers;
+    float *memory = muster_mem_array(distinct, message * sizeof(float));
+    float *out = muster_mem_array(DECODE_DIM, sizeof(float));
+    const float **rows =
+        muster_mem_array(t->info.workers, sizeof(const float *));
+    muster_status status = MUSTER_ERR_NO_MEMORY;
+    if (memory == NULL || out == NULL || rows == NULL) {
+        goto out;
+    }
+    for (size_t i = 0; i < distinct * message; i++) {
+        memory[i] = 1.0f;
+    }
+    for (uint32_t w = 0; w < t->info.workers; w++) {
+        rows[w] = memory + w % distinct * message;
+    }
+    size_t terms;
+    muster_code_fit fit;
+    status = muster_code_weights(t->code, t->responders, heard, t->terms,
+                                 &terms, &fit);
+    if (status >= 0) {
+        muster_decode_input input = {t->terms, terms, rows, block};
+        double times[9];
+        for (int i = 0; i < 9; i++) {
+            int64_t before = muster_clock_ns();
+            muster_decode_range(&input, 0, DECODE_DIM, out);
+            times[i] = (double)(muster_clock_ns() - before) / 1000.0;
+        }
+        report->decode_us = median(times, 9);
+        status = MUSTER_OK;
+    }
+out:
+    muster_mem_free(rows);
+    muster_mem_free(out);
+    muster_mem_free(memory);
+    return status;
+}
+
+static muster_status fill(const muster_code *code, const muster_code_opts *opts,
+                          uint64_t sets_max, muster_code_report *report)
+{
+    muster_code_info info = muster_code_describe(code);
+    // Fewer sets where one of them is long work.
+    uint64_t afford = 1 + UINT64_C(40000000) /
+                              ((uint64_t)info.workers * (info.stragglers + 8));
+    uint64_t limit = sets_max > 0 ? sets_max : SETS_DEFAULT;
+    limit = limit < afford ? limit : afford;
+    muster_code_survey survey;
+    muster_status status =
+        muster_code_survey_run(code, limit, opts->seed, &survey);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    report->sets_checked = survey.sets_checked;
+    report->cond_worst = survey.cond_worst;
+    report->cond_median = survey.cond_median;
+    trial t;
+    status = trial_init(&t, code, survey.sets_checked);
+    if (status == MUSTER_OK) {
+        muster_code_sets sets = muster_code_sets_make(
+            info.workers, info.stragglers, limit, opts->seed);
+        status = try_sets(&t, &sets, report);
+        if (status == MUSTER_OK) {
+            status = time_decoding(&t, info.workers - info.stragglers, report);
+        }
+        trial_fini(&t);
+    }
+    return status;
+}
+
+muster_status muster_code_report_make(const muster_code_opts *opts,
+                                      uint64_t sets_max,
+                                      muster_error *error_out,
+                                      muster_code_report *report_out)
+{
+    muster_code *code = NULL;
+    muster_status status = muster_code_create(opts, error_out, &code);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    muster_code_report report = {.info = muster_code_describe(code)};
+    memcpy(report.name, code->name, sizeof(report.name));
+    memcpy(report.warning, code->warning, sizeof(report.warning));
+    report.info.name = "";
+    report.info.warning = NULL;
+    report.load = (double)report.info.load / report.info.parts;
+    report.message_fraction = (double)report.info.message_blocks /
+                              (double)report.info.gradient_blocks;
+    status = fill(code, opts, sets_max, &report);
+    if (status == MUSTER_OK) {
+        *report_out = report;
+    }
+    muster_code_free(code);
+    return status;
+}

@@ -1,0 +1,132 @@
+/*
+ * report_text.c -- reports, coefficients and the list of codes as texts.
+ */
+#include <math.h>
+
+#include "base/mem.h"
+#include "code/families.h"
+#include "code/text.h"
+#include "muster/code_report.h"
+
+char *muster_code_report_json(const muster_code_report *r)
+{
+    muster_code_text text = muster_code_text_make();
+    muster_code_text_add(&text,
+                         "{\"name\": \"%s\", \"n\": %u, \"k\": %u, \"s\": %u, "
+                         "\"m\": %u, \"d\": %u",
+                         r->name, r->info.workers, r->info.parts,
+                         r->info.stragglers, r->info.comm, r->info.load);
+    muster_code_text_number(&text, "load", r->load);
+    muster_code_text_number(&text, "message_fraction", r->message_fraction);
+    muster_code_text_add(&text, ", \"exact\": %s, \"sets_checked\": %llu",
+                         r->info.exact ? "true" : "false",
+                         (unsigned long long)r->sets_checked);
+    muster_code_text_number(&text, "cond_worst", r->cond_worst);
+    muster_code_text_number(&text, "cond_median", r->cond_median);
+    muster_code_text_number(&text, "rel_err_f32_worst", r->rel_err_f32_worst);
+    muster_code_text_number(&text, "rel_err_f64_worst", r->rel_err_f64_worst);
+    muster_code_text_number(&text, "rel_err_f32_predicted",
+                            r->rel_err_f32_predicted);
+    muster_code_text_number(&text, "weights_us", r->weights_us);
+    muster_code_text_number(&text, "decode_us", r->decode_us);
+    if (r->warning[0] != '\0') {
+        muster_code_text_add(&text, ", \"warning\": \"%s\"", r->warning);
+    } else {
+        muster_code_text_add(&text, ", \"warning\": null");
+    }
+    muster_code_text_add(&text, "}");
+    return muster_code_text_finish(&text);
+}
+
+char *muster_code_report_text(const muster_code_report *r)
+{
+    muster_code_text text = muster_code_text_make();
+    muster_code_text_add(&text, "%s: %u workers, %u parts, %s\n", r->name,
+                         r->info.workers, r->info.parts,
+                         r->info.exact ? "exact" : "approximate");
+    if (r->info.exact) {
+        muster_code_text_add(&text, "  tolerates    any %u stragglers\n",
+                             r->info.stragglers);
+    } else {
+        muster_code_text_add(&text, "  settles for  %u answers\n",
+                             r->info.workers - r->info.stragglers);
+    }
+    muster_code_text_add(&text,
+                         "  load         %u parts a worker at most, %.4g of "
+                         "the data\n"
+                         "  message      %.4g of the gradient\n",
+                         r->info.load, r->load, r->message_fraction);
+    muster_code_text_add(&text,
+                         "  tried        %llu straggler sets of %u\n"
+                         "  condition    %.3g worst, %.3g median\n",
+                         (unsigned long long)r->sets_checked,
+                         r->info.stragglers, r->cond_worst, r->cond_median);
+    muster_code_text_add(&text,
+                         "  error        %.2g in float32, %.2g in double "
+                         "(worst)\n"
+                         "  time         %.3g us for weights, %.3g us to "
+                         "decode 100000 floats\n",
+                         r->rel_err_f32_worst, r->rel_err_f64_worst,
+                         r->weights_us, r->decode_us);
+    if (r->warning[0] != '\0') {
+        muster_code_text_add(&text, "  warning      %s\n", r->warning);
+    }
+    return muster_code_text_finish(&text);
+}
+
+muster_status muster_code_matrix_text(const muster_code_opts *opts, bool json,
+                                      muster_error *error_out, char **text_out)
+{
+    muster_code *code = NULL;
+    muster_status status = muster_code_create(opts, error_out, &code);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    muster_code_text text = muster_code_text_make();
+    const muster_code_encode_term *all = code->terms.data;
+    bool first = true;
+    muster_code_text_add(&text, "%s",
+                         json ? "["
+                              : "worker part message_block gradient_block "
+                                "coefficient\n");
+    for (uint32_t w = 0; w < code->info.workers; w++) {
+        muster_code_span span = code->term_spans[w];
+        for (uint32_t i = 0; i < span.count; i++) {
+            const muster_code_encode_term *t = &all[span.first + i];
+            muster_code_text_add(&text,
+                                 json ? "%s[%u, %u, %u, %u, %.17g]"
+                                      : "%s%u %u %u %u %.17g\n",
+                                 json && !first ? ", " : "", w, t->part,
+                                 t->message_block, t->gradient_block, t->coef);
+            first = false;
+        }
+    }
+    muster_code_text_add(&text, "%s", json ? "]" : "");
+    muster_code_free(code);
+    *text_out = muster_code_text_finish(&text);
+    return *text_out != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
+}
+
+char *muster_code_list_text(bool json)
+{
+    muster_code_text text = muster_code_text_make();
+    if (json) {
+        muster_code_text_add(&text, "[");
+    } else {
+        muster_code_text_add(&text, "%-19s %-58s %s\n", "code", "needs",
+                             "float32 error below 1e-4");
+    }
+    for (size_t i = 0; muster_code_families[i] != NULL; i++) {
+        const muster_code_ops *ops = muster_code_families[i];
+        muster_code_text_add(
+            &text,
+            json ? "%s{\"name\": \"%s\", \"needs\": \"%s\", \"limits\": "
+                   "\"%s\"}"
+                 : "%s%-19s %-58s %s\n",
+            json && i > 0 ? ", " : "", ops->name, ops->needs, ops->limits);
+    }
+    if (json) {
+        muster_code_text_add(&text, "]");
+    }
+    return muster_code_text_finish(&text);
+}
