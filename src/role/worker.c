@@ -87,7 +87,7 @@ static muster_job *compute(worker *w, muster_job_kind kind, muster_blob *input,
     return job;
 }
 
-/* What is known of `part`: a new entry when nothing is. */
+/* What is known of `part`: a new entry when nothing is; NULL: no memory. */
 static part_state *part_of(worker *w, uint32_t part)
 {
     part_state *list = w->parts.data;
@@ -97,8 +97,9 @@ static part_state *part_of(worker *w, uint32_t part)
         }
     }
     part_state *added = muster_vec_push(&w->parts);
-    MUSTER_ASSERT(added != NULL);
-    *added = (part_state){.part = part};
+    if (added != NULL) {
+        *added = (part_state){.part = part};
+    }
     return added;
 }
 
@@ -190,6 +191,10 @@ static void on_part(worker *w, const muster_event *event,
 {
     const muster_message *message = event->as.message.message;
     part_state *part = part_of(w, message->as.part.part);
+    if (part == NULL) {
+        stop(w, MUSTER_ERR_NO_MEMORY, "no memory to note a part", actions);
+        return;
+    }
     bool again = message->step == part->stamp && part->job != 0;
     if (message->step < part->stamp || again ||
         event->as.message.payload == NULL) {
@@ -217,6 +222,10 @@ static void on_forget(worker *w, const muster_event *event,
     if (w->model != NULL && w->model_plan < w->plan_floor) {
         muster_blob_unref(w->model);
         w->model = NULL;
+    }
+    if (part == NULL) {
+        stop(w, MUSTER_ERR_NO_MEMORY, "no memory to note a part", actions);
+        return;
     }
     if (message->step <= part->stamp) {
         return;
@@ -296,7 +305,7 @@ static void on_part_done(worker *w, const muster_job_result *result,
                          muster_actions *actions)
 {
     part_state *part = part_of(w, result->part);
-    if (result->id != part->job) {
+    if (part == NULL || result->id != part->job) {
         return; // a newer word about it is being followed
     }
     part->job = 0;
