@@ -209,7 +209,8 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_set(muster_ps_worker *worker,
  * rows may only open one that comes after them in the order of (table, key),
  * and OPEN_MAX at most; else MUSTER_ERR_INVALID. Hold a row for microseconds,
  * never across a blocking call. A row that is not here is fetched as a copy,
- * whose change is pushed by end; but not while others are held in place:
+ * whose change is pushed by end (copies do not count in the order); but not
+ * while others are held in place:
  * MUSTER_ERR_AGAIN, end those first and fetch this one. Calls that reach for
  * another node end with MUSTER_ERR_PEER_LOST when one is gone.
  */

@@ -26,7 +26,7 @@ static muster_status demerit(const muster_code *code, double *demerit_out)
 {
     muster_code_survey survey;
     muster_status status =
-        muster_code_survey_run(code, sets_worth_trying(code, 150), 1, &survey);
+        muster_code_survey_run(code, sets_worth_trying(code, 200), 1, &survey);
     *demerit_out = survey.error_worst + survey.residual_worst;
     return status;
 }

@@ -35,8 +35,8 @@ typedef struct code_bench {
     float *out;
 } code_bench;
 
-static muster_code *build_code(const char *name, uint32_t n, uint32_t s,
-                               uint32_t m)
+static inline muster_code *build_code(const char *name, uint32_t n, uint32_t s,
+                                      uint32_t m)
 {
     muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
     opts.name = name;
@@ -53,7 +53,8 @@ static muster_code *build_code(const char *name, uint32_t n, uint32_t s,
 }
 
 /* Encode the slow way: one term at a time, in double, rounded once. */
-static void slow_encode(const code_bench *bench, uint32_t worker, float *out)
+static inline void slow_encode(const code_bench *bench, uint32_t worker,
+                               float *out)
 {
     const muster_code_encode_term *terms;
     uint32_t count;
@@ -78,8 +79,8 @@ static void slow_encode(const code_bench *bench, uint32_t worker, float *out)
     muster_mem_free(sums);
 }
 
-static void bench_init(code_bench *bench, muster_code *code, size_t dim,
-                       uint64_t seed)
+static inline void bench_init(code_bench *bench, muster_code *code, size_t dim,
+                              uint64_t seed)
 {
     muster_rng rng = muster_rng_make(seed, 99);
     bench->code = code;
@@ -109,7 +110,7 @@ static void bench_init(code_bench *bench, muster_code *code, size_t dim,
     }
 }
 
-static void bench_fini(code_bench *bench)
+static inline void bench_fini(code_bench *bench)
 {
     muster_code_free(bench->code);
     muster_mem_free(bench->gradients);
@@ -121,9 +122,9 @@ static void bench_fini(code_bench *bench)
 }
 
 /* Decode from these responders; returns the relative error. */
-static double bench_decode(code_bench *bench, const uint32_t *responders,
-                           uint32_t count, muster_status *status_out,
-                           muster_code_fit *fit_out)
+static inline double bench_decode(code_bench *bench, const uint32_t *responders,
+                                  uint32_t count, muster_status *status_out,
+                                  muster_code_fit *fit_out)
 {
     muster_decode_input input = {bench->terms, 0, bench->pointers,
                                  bench->block};
@@ -142,7 +143,7 @@ static double bench_decode(code_bench *bench, const uint32_t *responders,
     return sqrt(off / size);
 }
 
-static uint32_t members(uint32_t mask, uint32_t n, uint32_t *out)
+static inline uint32_t members(uint32_t mask, uint32_t n, uint32_t *out)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -276,9 +276,9 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
     code->info.stragglers = spec.stragglers;
     status = muster_code_keep_best(code, &spec, spec.stragglers > 0 ? draws : 1,
                                    build_draw, error);
-    if (status == MUSTER_OK && spec.stragglers >= 3) {
-        // Same load, deterministic, and better: say so at any figure.
-        status = muster_code_judge(code, &spec, true,
+    if (status == MUSTER_OK) {
+        // From s = 3 on say so at any figure: the same load does better.
+        status = muster_code_judge(code, &spec, spec.stragglers >= 3,
                                    "cyclic-mds, of the same load", error);
     }
     return status;

@@ -309,7 +309,7 @@ const muster_code_ops muster_code_linear_gaussian =
     MUSTER_LINEAR_OPS("gaussian", gaussian_build, "d = s + m <= n", "d <= 10");
 
 const muster_code_ops muster_code_linear_vandermonde = MUSTER_LINEAR_OPS(
-    "vandermonde", vandermonde_build, "d = s + m <= n", "d <= 8");
+    "vandermonde", vandermonde_build, "d = s + m <= n", "d <= 10");
 
 const muster_code_ops muster_code_linear_tuned = MUSTER_LINEAR_OPS(
     "tuned", tuned_build, "d = s + m <= n", "d <= 20; m <= 4 any d <= 60");

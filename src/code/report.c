@@ -18,7 +18,7 @@
 #include "code/sets.h"
 
 #define SETS_DEFAULT  2000u
-#define BLOCK_FLOATS  16u // per gradient block, for errors
+#define ENTRIES       (1u << 21) // products of one encoding, about
 #define DECODE_DIM    100000u
 #define DECODE_FLOATS (16u << 20) // of all messages together, for times
 #define STREAM_REPORT 0x4e90
@@ -27,6 +27,7 @@
 typedef struct trial {
     const muster_code *code;
     muster_code_info info;
+    size_t block; // floats of one block: the fewer, the larger the code
     size_t dim;
     size_t message; // floats of one
     double *sum;
@@ -50,11 +51,10 @@ static void trial_fini(trial *t)
 }
 
 /* Coordinate t of part j: a function of both, so nothing is stored. */
-static double gradient_at(const trial *t, uint32_t part, size_t at)
+static double gradient_at(uint32_t part, size_t at)
 {
     muster_rng rng = muster_rng_make(part, STREAM_REPORT);
     rng.index = 2 * at;
-    (void)t;
     return (double)(float)muster_rng_normal(&rng);
 }
 
@@ -64,7 +64,7 @@ static void encode_all(const trial *t)
     const muster_code_encode_term *all = code->terms.data;
     for (uint32_t part = 0; part < t->info.parts; part++) {
         for (size_t at = 0; at < t->dim; at++) {
-            t->sum[at] += gradient_at(t, part, at);
+            t->sum[at] += gradient_at(part, at);
         }
     }
     for (uint32_t w = 0; w < t->info.workers; w++) {
@@ -72,11 +72,11 @@ static void encode_all(const trial *t)
         double *message = t->messages + w * t->message;
         for (uint32_t i = 0; i < span.count; i++) {
             const muster_code_encode_term *term = &all[span.first + i];
-            for (size_t at = 0; at < BLOCK_FLOATS; at++) {
-                message[term->message_block * BLOCK_FLOATS + at] +=
+            for (size_t at = 0; at < t->block; at++) {
+                message[term->message_block * t->block + at] +=
                     term->coef *
-                    gradient_at(t, term->part,
-                                term->gradient_block * BLOCK_FLOATS + at);
+                    gradient_at(term->part,
+                                term->gradient_block * t->block + at);
             }
         }
     }
@@ -88,8 +88,10 @@ static muster_status trial_init(trial *t, const muster_code *code,
     memset(t, 0, sizeof(*t));
     t->code = code;
     t->info = muster_code_describe(code);
-    t->dim = (size_t)BLOCK_FLOATS * t->info.gradient_blocks;
-    t->message = (size_t)BLOCK_FLOATS * t->info.message_blocks;
+    t->block = ENTRIES / (code->terms.count + 1);
+    t->block = t->block < 16 ? 16 : t->block > 512 ? 512 : t->block;
+    t->dim = t->block * t->info.gradient_blocks;
+    t->message = t->block * t->info.message_blocks;
     t->sum = muster_mem_array(t->dim, sizeof(double));
     t->messages =
         muster_mem_array(t->info.workers, t->message * sizeof(double));
@@ -117,9 +119,9 @@ static double error_of(const trial *t, size_t term_count, bool rounded)
     for (size_t i = 0; i < term_count; i++) {
         const muster_code_decode_term *term = &t->terms[i];
         const double *from = t->messages + term->worker * t->message +
-                             (size_t)term->message_block * BLOCK_FLOATS;
-        double *to = t->out + (size_t)term->output_block * BLOCK_FLOATS;
-        for (size_t at = 0; at < BLOCK_FLOATS; at++) {
+                             term->message_block * t->block;
+        double *to = t->out + term->output_block * t->block;
+        for (size_t at = 0; at < t->block; at++) {
             double value = rounded ? (double)(float)from[at] : from[at];
             to[at] += term->weight * value;
         }

@@ -114,7 +114,7 @@ char *muster_code_list_text(bool json)
         muster_code_text_add(&text, "[");
     } else {
         muster_code_text_add(&text, "%-19s %-58s %s\n", "code", "needs",
-                             "float32 error below 1e-4");
+                             "float32 error below 1e-4 up to (n,s)");
     }
     for (size_t i = 0; muster_code_families[i] != NULL; i++) {
         const muster_code_ops *ops = muster_code_families[i];

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -17,15 +18,11 @@ muster_code_text muster_code_text_make(void)
 void muster_code_text_add(muster_code_text *text, const char *format, ...)
 {
     char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(line, sizeof(line), format, arguments);
-    va_end(arguments);
-    if (length > 0) {
-        size_t bytes =
-            (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1;
-        text->failed |= !muster_vec_append(&text->bytes, line, bytes);
-    }
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    text->failed |= !muster_vec_append(&text->bytes, line, strlen(line));
 }
 
 void muster_code_text_number(muster_code_text *text, const char *key,

@@ -266,5 +266,5 @@ const muster_code_ops muster_code_ye_abbe = {
     .weights = weights,
     .free_state = free_state,
     .needs = "d = s + m <= n <= 64; theta=integers for other points",
-    .limits = "n <= 12; else ye-abbe-tuned",
+    .limits = "n <= 8, or n <= 12 with m <= 2",
 };

@@ -137,7 +137,7 @@ const muster_code_ops muster_code_ye_abbe_random = {
     .weights = muster_dual_weights,
     .free_state = muster_dual_free,
     .needs = "d = s + m <= n",
-    .limits = "small s; ye-abbe-tuned is better throughout",
+    .limits = "(30,2) with m = 2; ye-abbe-tuned is better",
 };
 
 const muster_code_ops muster_code_ye_abbe_tuned = {

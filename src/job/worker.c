@@ -184,11 +184,12 @@ static muster_status keep_part(worker *self, muster_blob *own)
     if (status == MUSTER_OK) {
         held = muster_job_held_find(self, part.number);
         held = held != NULL ? held : muster_vec_push(&self->held);
-        status = held != NULL ? MUSTER_OK
-                              : fail(self, MUSTER_ERR_NO_MEMORY,
-                                     "out of memory for a part");
+        if (held == NULL) {
+            status =
+                fail(self, MUSTER_ERR_NO_MEMORY, "out of memory for a part");
+        }
     }
-    if (status != MUSTER_OK) {
+    if (held == NULL) {
         muster_blob_unref(own);
         return status;
     }

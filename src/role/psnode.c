@@ -49,7 +49,8 @@ static muster_status make_homes(muster_psnode *node)
                                             .floats = table->floats};
         uint32_t mine = table->keys / nodes + 1;
         node->homes[t] = muster_mem_array(mine, sizeof(*node->homes[t]));
-        if (node->homes[t] == NULL) {
+        if (node->homes[t] == NULL ||
+            muster_heavy_create(mine, &node->asked_for[t]) != MUSTER_OK) {
             return MUSTER_ERR_NO_MEMORY;
         }
         for (uint32_t i = 0; i < mine; i++) {
@@ -105,6 +106,7 @@ void muster_psnode_free(muster_psnode *node)
     }
     for (uint32_t t = 0; t < MUSTER_PS_TABLES_MAX; t++) {
         muster_mem_free(node->homes[t]);
+        muster_heavy_free(node->asked_for[t]);
     }
     muster_psmap_fini(&node->coming_at);
     muster_psmap_fini(&node->copy_at);

@@ -4,6 +4,7 @@
 #ifndef MUSTER_ROLE_PSNODE_INSIDE_H
 #define MUSTER_ROLE_PSNODE_INSIDE_H
 
+#include "ps/heavy.h"
 #include "role/psmap.h"
 #include "role/psnode.h"
 
@@ -72,6 +73,7 @@ struct muster_psnode {
     muster_psnode_opts opts;
     muster_rowshape shapes[MUSTER_PS_TABLES_MAX];
     muster_pshome *homes[MUSTER_PS_TABLES_MAX];
+    muster_heavy *asked_for[MUSTER_PS_TABLES_MAX]; // how often, at this home
     muster_pslink *links;
     muster_psmap coming_at;
     muster_vec coming; // muster_pscoming

@@ -125,9 +125,20 @@ muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
     return ended;
 }
 
+#define NOTES_PER_AGE 65536u
+
+/* Count how often a row is asked for; what was long ago fades. */
+static void note(muster_heavy *asked_for, uint32_t key)
+{
+    muster_heavy_note(asked_for, key);
+    if (muster_heavy_total(asked_for) >= NOTES_PER_AGE) {
+        muster_heavy_age(asked_for);
+    }
+}
+
 /* Does the home let the row move, or does its owner keep it and give a copy? */
 static bool shares(const muster_psnode *node, const muster_pshome *home,
-                   const muster_rowmsg *message)
+                   const muster_rowmsg *message, uint32_t key)
 {
     uint16_t asker = message->origin;
     uint32_t now_ms = (uint32_t)(node->now_ns / 1000000);
@@ -137,6 +148,8 @@ static bool shares(const muster_psnode *node, const muster_pshome *home,
         return true;
     case MUSTER_PSMANAGE_AUTO:
         return message->op == MUSTER_ROWOP_PULL_ROW ||
+               muster_heavy_is_hot(node->asked_for[message->table],
+                                   MUSTER_HEAVY_FACTOR, key) ||
                (home->asker != MUSTER_PSNODE_NOBODY && home->asker != asker &&
                 now_ms - home->asked_ms <= window_ms);
     case MUSTER_PSMANAGE_RELOCATE:
@@ -162,7 +175,8 @@ void muster_psnode_on_localize(muster_psnode *node,
             continue;
         }
         uint16_t owner = home->owner;
-        if (shares(node, home, message)) {
+        note(node->asked_for[message->table], key);
+        if (shares(node, home, message, key)) {
             order.kind = MUSTER_ROWMSG_REPLICATE;
         } else {
             order.kind = MUSTER_ROWMSG_HAND_OVER;

@@ -87,8 +87,9 @@ static muster_job *compute(worker *w, muster_job_kind kind, muster_blob *input,
     return job;
 }
 
-/* What is known of `part`: a new entry when nothing is; NULL: no memory. */
-static part_state *part_of(worker *w, uint32_t part)
+/* What is known of `part`: a new entry when nothing is. Without memory for it
+ * the worker ends, and NULL is returned. */
+static part_state *part_of(worker *w, uint32_t part, muster_actions *actions)
 {
     part_state *list = w->parts.data;
     for (size_t i = 0; i < w->parts.count; i++) {
@@ -97,9 +98,11 @@ static part_state *part_of(worker *w, uint32_t part)
         }
     }
     part_state *added = muster_vec_push(&w->parts);
-    if (added != NULL) {
-        *added = (part_state){.part = part};
+    if (added == NULL) {
+        stop(w, MUSTER_ERR_NO_MEMORY, "no memory for another part", actions);
+        return NULL;
     }
+    *added = (part_state){.part = part};
     return added;
 }
 
@@ -190,9 +193,8 @@ static void on_part(worker *w, const muster_event *event,
                     muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
-    part_state *part = part_of(w, message->as.part.part);
+    part_state *part = part_of(w, message->as.part.part, actions);
     if (part == NULL) {
-        stop(w, MUSTER_ERR_NO_MEMORY, "no memory to note a part", actions);
         return;
     }
     bool again = message->step == part->stamp && part->job != 0;
@@ -215,17 +217,16 @@ static void on_forget(worker *w, const muster_event *event,
                       muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
-    part_state *part = part_of(w, message->as.part.part);
+    part_state *part = part_of(w, message->as.part.part, actions);
+    if (part == NULL) {
+        return;
+    }
     if (message->plan > w->plan_floor) {
         w->plan_floor = message->plan;
     }
     if (w->model != NULL && w->model_plan < w->plan_floor) {
         muster_blob_unref(w->model);
         w->model = NULL;
-    }
-    if (part == NULL) {
-        stop(w, MUSTER_ERR_NO_MEMORY, "no memory to note a part", actions);
-        return;
     }
     if (message->step <= part->stamp) {
         return;
@@ -304,8 +305,11 @@ static void on_adopted(worker *w, const muster_job_result *result,
 static void on_part_done(worker *w, const muster_job_result *result,
                          muster_actions *actions)
 {
-    part_state *part = part_of(w, result->part);
-    if (part == NULL || result->id != part->job) {
+    part_state *part = part_of(w, result->part, actions);
+    if (part == NULL) {
+        return;
+    }
+    if (result->id != part->job) {
         return; // a newer word about it is being followed
     }
     part->job = 0;

@@ -74,7 +74,7 @@ struct muster_ps_worker {
     uint32_t table_count;
     uint32_t number;
     uint32_t open_count;
-    muster_ps_open open[MUSTER_PS_OPEN_MAX];               // ascending
+    muster_ps_open open[MUSTER_PS_OPEN_MAX];
     muster_sampler *samplers[MUSTER_PS_DISTRIBUTIONS_MAX]; // NULL until used
     muster_ps_bringer bringers[MUSTER_PS_DISTRIBUTIONS_MAX];
     bool notes; // some sampler repurposes direct accesses

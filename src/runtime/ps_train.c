@@ -68,7 +68,8 @@ static void describe_rows(muster_task_run *run, json_t *into, char *text,
     };
     size_t used = strlen(text);
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        (void)json_object_set_new(into, all[i].name, muster_json_real(all[i].value));
+        (void)json_object_set_new(into, all[i].name,
+                                  muster_json_real(all[i].value));
         int length = snprintf(text + used, size - used, "  %s %.4g",
                               all[i].name, all[i].value);
         used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;

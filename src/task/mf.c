@@ -309,15 +309,47 @@ static muster_status hold_column(pass *p, const muster_cell *cells,
     return status == MUSTER_OK ? ended : status;
 }
 
+/* A cell whose row does not come here: its copy is opened first, which leaves
+ * the column free to be held or copied. */
+static muster_status work_apart(pass *p, const muster_cell *cell)
+{
+    float *w;
+    float *h;
+    muster_status status =
+        muster_ps_begin(p->worker, TABLE_ROWS, cell->row, &w);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    status = muster_ps_begin(p->worker, TABLE_COLS, cell->col, &h);
+    if (status == MUSTER_OK) {
+        float error = p->kernel(w, h, p->m->options.rank, cell->value, p->rate,
+                                (float)p->m->l2);
+        p->error += (double)error * (double)error;
+        status = muster_ps_end(p->worker, TABLE_COLS, cell->col);
+    }
+    muster_status ended = muster_ps_end(p->worker, TABLE_ROWS, cell->row);
+    return status == MUSTER_OK ? ended : status;
+}
+
 static muster_status work_column(pass *p, const muster_cell *cells,
                                  size_t count)
 {
+    uint32_t tries = 0; // of the same cell
     while (count > 0) {
         size_t done = 0;
         muster_status status = hold_column(p, cells, count, &done);
+        tries = done > 0 ? 0 : tries + 1;
         if (status == MUSTER_ERR_AGAIN) {
             status =
                 muster_ps_fetch(p->worker, TABLE_ROWS, &cells[done].row, 1);
+        }
+        if (status == MUSTER_OK && tries > 1 && done == 0) {
+            status = work_apart(p, cells);
+            // The row came after all: it is held, so its column cannot be.
+            bool came =
+                status == MUSTER_ERR_INVALID || status == MUSTER_ERR_AGAIN;
+            done = status == MUSTER_OK;
+            status = came ? MUSTER_OK : status;
         }
         if (status != MUSTER_OK) {
             return status;
