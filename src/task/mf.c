@@ -34,8 +34,8 @@ enum {
 
 #define HOLD_CELLS 64u // a column is let go after so many cells
 #define AHEAD      4u
-#define LOOK_CELLS 16384u // columns are wished for so many cells before
-#define WISHES     64u
+#define LOOK_CELLS 65536u // columns are wished for at most so many cells before
+#define WISHES     512u
 #define COUNT_EACH 4096u
 
 typedef struct mf_options {
@@ -335,6 +335,7 @@ static muster_status work_column(pass *p, const muster_cell *cells,
                                  size_t count)
 {
     uint32_t tries = 0; // of the same cell
+    MUSTER_ASSERT(cells != NULL);
     while (count > 0) {
         size_t done = 0;
         muster_status status = hold_column(p, cells, count, &done);
@@ -367,6 +368,10 @@ static muster_status wish_columns(pass *p, uint64_t at, uint64_t end)
     uint32_t wishes[WISHES];
     uint32_t count = 0;
     uint64_t until = at + LOOK_CELLS < end ? at + LOOK_CELLS : end;
+    // Many wishes at once: each wakes threads on several nodes.
+    if (p->wished == end || p->wished > at + LOOK_CELLS / 2) {
+        return MUSTER_OK;
+    }
     for (; p->wished < until && count < WISHES; p->wished++) {
         if (count == 0 || wishes[count - 1] != cells[p->wished].col) {
             wishes[count++] = cells[p->wished].col;
