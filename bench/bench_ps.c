@@ -1,30 +1,35 @@
 /*
  * bench_ps.c -- the parameter server against plain loops, in one run.
  *
- * Every row is printed as one JSON object with the figure, the baseline of the
- * same run and their ratio. Plain loops use the same kernels, compiler flags,
+ * Every row has a figure, the baseline of the same run and their ratio. Nodes
+ * of a mesh are threads of this program, each with its own tables, sockets and
+ * network thread. Plain loops use the same kernels, compiler flags,
  * precision and order, on rows in one array. Times are the best of several
  * repeats, baseline and subject in turn.
  *
- *   muster-bench-ps [--only NAME] [--repeats N]
+ *   muster-bench-ps [--json] [--repeats N] [--only NAME]
  */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/perm.h"
 #include "data/ratings.h"
 #include "data/triples.h"
+#include "muster/log.h"
 #include "muster/ps.h"
 #include "ps/target.h"
 #include "task/kernel.h"
 #include "task/kge.h"
 #include "task/task.h"
+
+#include "bench.h"
 
 enum {
     ROW_KEYS = 200000,
@@ -37,6 +42,7 @@ enum {
 typedef struct bench {
     const char *only;
     int repeats;
+    bool json;
 } bench;
 
 static void *must(void *block)
@@ -56,14 +62,12 @@ static void check(muster_status status)
     }
 }
 
-static void report(const char *name, double value, const char *unit,
-                   const char *baseline, double baseline_value)
+static void report(const bench *b, const char *name, double value,
+                   const char *unit, const char *baseline,
+                   double baseline_value)
 {
-    printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", "
-           "\"baseline\": \"%s\", \"baseline_value\": %.6g, "
-           "\"ratio\": %.4g}\n",
-           name, value, unit, baseline, baseline_value, value / baseline_value);
-    fflush(stdout);
+    bench_row row = {name, value, unit, baseline, baseline_value};
+    bench_print(&row, b->json);
 }
 
 static bool wanted(const bench *b, const char *name)
@@ -191,16 +195,16 @@ static void bench_rows(const bench *b)
     rows r = make_rows();
     if (wanted(b, "in_place")) {
         double plain = best_ns(b, plain_in_place, &r);
-        report("in_place", best_ns(b, server_in_place, &r), "ns/key",
+        report(b, "in_place", best_ns(b, server_in_place, &r), "ns/key",
                "bare loop over the same rows", plain);
-        report("in_place_hinted", best_ns(b, server_hinted, &r), "ns/key",
+        report(b, "in_place_hinted", best_ns(b, server_hinted, &r), "ns/key",
                "bare loop over the same rows", plain);
     }
     if (wanted(b, "pull_push")) {
         double plain = best_ns(b, plain_copies, &r);
-        report("pull_push_1", best_ns(b, server_single, &r), "ns/key",
+        report(b, "pull_push_1", best_ns(b, server_single, &r), "ns/key",
                "bare copy out and add", plain);
-        report("pull_push_64", best_ns(b, server_batch, &r), "ns/key",
+        report(b, "pull_push_64", best_ns(b, server_batch, &r), "ns/key",
                "bare copy out and add", plain);
     }
     free_rows(&r);
@@ -317,6 +321,180 @@ static double metric(team *t, const char *name)
     return NAN;
 }
 
+/* ---- meshes -------------------------------------------------------------- */
+
+enum { MESH_NODES = 2 };
+
+typedef struct mesh_node {
+    const bench *b;
+    const muster_task_opts *opts; // NULL: a plain table
+    const char *folder;
+    uint32_t node;
+    uint32_t manage;
+    pthread_t thread;
+    muster_ps *ps;
+    muster_ps_worker *worker;
+    const char *metric; // of the evaluation, or NULL
+    double best_s;      // of an epoch, as this node sees it
+    double quality;
+    double figures[4]; // of the plain table
+} mesh_node;
+
+static void open_mesh(mesh_node *n, team *t)
+{
+    muster_error error;
+    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
+    opts.nodes = MESH_NODES;
+    opts.node = n->node;
+    opts.mesh = n->folder;
+    opts.manage = n->manage;
+    check(muster_ps_create(&opts, &error, &n->ps));
+    if (t != NULL) {
+        muster_task_opts mine = *n->opts;
+        mine.parts_max = MESH_NODES;
+        t->ops = muster_task_find(mine.model);
+        check(t->ops->create(&mine, &error, &t->task));
+        check(t->ops->tables(t->task, n->ps, &error));
+    } else {
+        uint32_t table;
+        muster_ps_table_opts shape = MUSTER_PS_TABLE_OPTS_INIT;
+        shape.keys = ROW_KEYS;
+        shape.width = ROW_WIDTH;
+        check(muster_ps_table_add(n->ps, &shape, &error, &table));
+    }
+    check(muster_ps_connect(n->ps, &error));
+    check(muster_ps_worker_create(n->ps, &n->worker));
+}
+
+static void *mesh_task(void *argument)
+{
+    mesh_node *n = argument;
+    team t = {0};
+    muster_task_sums sums = {{0}};
+    open_mesh(n, &t);
+    n->best_s = 1e300;
+    for (int i = 0; i < n->b->repeats; i++) {
+        muster_task_share share = {
+            .part = n->node, .parts = MESH_NODES, .epoch = (uint32_t)i};
+        check(muster_ps_barrier(n->worker));
+        int64_t start = muster_clock_ns();
+        check(t.ops->work(t.task, n->worker, &share, &sums));
+        check(muster_ps_barrier(n->worker));
+        double s = (double)(muster_clock_ns() - start) / 1e9;
+        n->best_s = s < n->best_s ? s : n->best_s;
+    }
+    if (n->node == 0) {
+        // One node measures all of it: its share is the whole.
+        muster_task_share whole = {.part = 0, .parts = 1};
+        muster_task_sums none = {{0}};
+        muster_task_sums seen = {{0}};
+        const char *names[MUSTER_TASK_METRICS_MAX];
+        double values[MUSTER_TASK_METRICS_MAX];
+        check(t.ops->evaluate(t.task, n->worker, &whole, &seen));
+        uint32_t count = t.ops->report(t.task, &none, &seen, names, values);
+        for (uint32_t i = 0; i < count; i++) {
+            n->quality =
+                strcmp(names[i], n->metric) == 0 ? values[i] : n->quality;
+        }
+    }
+    check(muster_ps_barrier(n->worker));
+    muster_ps_worker_free(n->worker);
+    muster_ps_free(n->ps);
+    t.ops->free(t.task);
+    return NULL;
+}
+
+static mesh_node run_mesh(const bench *b, const muster_task_opts *opts,
+                          const char *metric_name, void *(*life)(void *))
+{
+    char folder[] = "/tmp/muster-bench-XXXXXX";
+    mesh_node nodes[MESH_NODES];
+    if (mkdtemp(folder) == NULL) {
+        exit(1);
+    }
+    for (uint32_t i = 0; i < MESH_NODES; i++) {
+        nodes[i] = (mesh_node){.b = b,
+                               .opts = opts,
+                               .folder = folder,
+                               .node = i,
+                               .manage = MUSTER_PS_AUTO,
+                               .metric = metric_name};
+        if (pthread_create(&nodes[i].thread, NULL, life, &nodes[i]) != 0) {
+            exit(1);
+        }
+    }
+    for (uint32_t i = 0; i < MESH_NODES; i++) {
+        char path[64];
+        (void)pthread_join(nodes[i].thread, NULL);
+        (void)snprintf(path, sizeof(path), "%s/node-%u", folder, i);
+        (void)unlink(path);
+    }
+    (void)rmdir(folder);
+    return nodes[0];
+}
+
+enum { SINGLES = 2000, BIG = 1024, BIGS = 64 };
+
+/* Keys of node 1, from `first` on. */
+static void far_keys(uint32_t *keys, uint32_t count, uint32_t first)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        keys[i] = (2 * (first + i) + 1) % ROW_KEYS;
+    }
+}
+
+static double since_us(int64_t start, double count)
+{
+    return (double)(muster_clock_ns() - start) / 1e3 / count;
+}
+
+static void *mesh_rows(void *argument)
+{
+    mesh_node *n = argument;
+    open_mesh(n, NULL);
+    check(muster_ps_barrier(n->worker));
+    if (n->node == 0) {
+        uint32_t keys[BIG];
+        float *values = must(calloc((size_t)BIG * ROW_WIDTH, sizeof(float)));
+        int64_t start = muster_clock_ns();
+        for (uint32_t i = 0; i < SINGLES; i++) {
+            far_keys(keys, 1, i);
+            check(muster_ps_pull(n->worker, 0, keys, 1, values));
+        }
+        n->figures[0] = since_us(start, SINGLES);
+        start = muster_clock_ns();
+        for (uint32_t i = 0; i < BIGS; i++) {
+            far_keys(keys, BIG, i * BIG);
+            check(muster_ps_pull(n->worker, 0, keys, BIG, values));
+        }
+        n->figures[1] = since_us(start, (double)BIGS * BIG);
+        start = muster_clock_ns();
+        for (uint32_t i = 0; i < BIGS; i++) {
+            muster_status status;
+            far_keys(keys, BIG, i * BIG);
+            do { // a full ring of wishes empties while we ask again
+                status = muster_ps_localize(n->worker, 0, keys, BIG);
+            } while (status == MUSTER_ERR_AGAIN);
+            check(status);
+        }
+        check(muster_ps_fetch(n->worker, 0, keys, BIG));
+        n->figures[2] = since_us(start, (double)BIGS * BIG);
+        free(values);
+    }
+    check(muster_ps_barrier(n->worker));
+    muster_ps_worker_free(n->worker);
+    muster_ps_free(n->ps);
+    return NULL;
+}
+
+static void bench_remote(const bench *b)
+{
+    mesh_node n = run_mesh(b, NULL, NULL, mesh_rows);
+    report(b, "remote_pull_1", n.figures[0], "us", "bound", 40);
+    report(b, "remote_pull_1024", n.figures[1], "us/key", "bound", 0.4);
+    report(b, "localize_1024", 1 / n.figures[2], "Mkeys/s", "bound", 4);
+}
+
 /* ---- matrix factorisation ------------------------------------------------ */
 
 enum { MF_RANK = 32 };
@@ -402,14 +580,19 @@ static void bench_mf(const bench *b)
             exit(1);
         }
     }
-    report("mf_1x1", cells / best[1], "updates/s", "plain loop, in place",
+    report(b, "mf_1x1", cells / best[1], "updates/s", "plain loop, in place",
            cells / best[0]);
-    report("mf_1x1_ns", best[1] / cells * 1e9, "ns/update",
+    report(b, "mf_1x1_ns", best[1] / cells * 1e9, "ns/update",
            "plain loop, in place", best[0] / cells * 1e9);
     team two = make_team(&opts, 2);
     double pair = team_best_s(b, &two);
-    report("mf_1x2", cells / pair, "updates/s", "mf_1x1", cells / best[1]);
-    report("mf_1x2_loss", metric(&two, "loss"), "loss", "mf_1x1 loss",
+    report(b, "mf_1x2", cells / pair, "updates/s", "mf_1x1", cells / best[1]);
+    report(b, "mf_1x2_loss", metric(&two, "loss"), "loss", "mf_1x1 loss",
+           metric(&one, "loss"));
+    mesh_node nodes = run_mesh(b, &opts, "loss", mesh_task);
+    report(b, "mf_2x1", cells / nodes.best_s, "updates/s", "mf_1x1",
+           cells / best[1]);
+    report(b, "mf_2x1_loss", nodes.quality, "loss", "mf_1x1 loss",
            metric(&one, "loss"));
     muster_ratings_fini(&plain.ratings);
     free(plain.cols);
@@ -544,15 +727,20 @@ static void bench_kge(const bench *b)
         best[1] = s < best[1] ? s : best[1];
         loss[1] = sums.value[MUSTER_KGE_SUM_LOSS];
     }
-    report("complex_1x1", steps / best[1], "steps/s", "plain loop, in place",
+    report(b, "complex_1x1", steps / best[1], "steps/s", "plain loop, in place",
            steps / best[0]);
-    report("complex_1x1_loss", loss[1], "loss", "plain loop", loss[0]);
+    report(b, "complex_1x1_loss", loss[1], "loss", "plain loop", loss[0]);
     team two = make_team(&opts, 2);
     double pair = team_best_s(b, &two);
-    report("complex_1x2", steps / pair, "steps/s", "complex_1x1",
+    report(b, "complex_1x2", steps / pair, "steps/s", "complex_1x1",
            steps / best[1]);
-    report("complex_1x2_mrr", metric(&two, "valid_mrr"), "valid mrr",
+    report(b, "complex_1x2_mrr", metric(&two, "valid_mrr"), "valid mrr",
            "complex_1x1", metric(&one, "valid_mrr"));
+    mesh_node nodes = run_mesh(b, &opts, "valid_mrr", mesh_task);
+    report(b, "complex_2x1", steps / nodes.best_s, "steps/s", "complex_1x1",
+           steps / best[1]);
+    report(b, "complex_2x1_mrr", nodes.quality, "valid mrr", "complex_1x1",
+           metric(&one, "valid_mrr"));
     muster_triples_fini(&plain.triples);
     muster_target_free(plain.target);
     free(plain.entities);
@@ -561,22 +749,36 @@ static void bench_kge(const bench *b)
     free_team(&two);
 }
 
+static void tell(void *context, muster_log_level level, const char *line)
+{
+    (void)context;
+    (void)level;
+    fprintf(stderr, "muster-bench-ps: %s\n", line);
+}
+
 int main(int argc, char **argv)
 {
     bench b = {.repeats = 5};
+    muster_log_to(tell, NULL, MUSTER_LOG_WARN);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             b.only = argv[++i];
+        } else if (strcmp(argv[i], "--json") == 0) {
+            b.json = true;
         } else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc) {
             b.repeats = (int)strtol(argv[++i], NULL, 10);
             b.repeats = b.repeats < 1 ? 1 : b.repeats;
         } else {
             fprintf(stderr,
-                    "usage: muster-bench-ps [--only NAME] [--repeats N]\n");
+                    "usage: muster-bench-ps [--json] [--repeats N] [--only "
+                    "in_place|pull_push|remote|mf|complex]\n");
             return 2;
         }
     }
     bench_rows(&b);
+    if (wanted(&b, "remote")) {
+        bench_remote(&b);
+    }
     if (wanted(&b, "mf")) {
         bench_mf(&b);
     }

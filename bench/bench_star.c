@@ -212,7 +212,7 @@ static void run_ours(int workers, const char *listen_at, results *out,
                      variant which, int block)
 {
     static const muster_net_callbacks callbacks = {hub_up, hub_message,
-                                                   hub_down};
+                                                   hub_down, NULL};
     static hub self;
     self = (hub){.workers = workers};
     char address[MUSTER_NET_ADDRESS_MAX];

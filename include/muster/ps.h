@@ -34,9 +34,9 @@
  *                be called from any thread.
  *   Allocation   Pulls, pushes, in-place access and sampling allocate nothing
  *                for rows that are here.
- *   Determinism  Rows start as a function of (seed, table, key) alone; samples
- *                are a function of (seed, worker number, draw).
- *   Not here     What the rows mean: tasks are loops over these calls.
+ *   Determinism  Rows start as a function of (seed, table, key) alone.
+ *   Not here     Random rows (muster/sample.h); what the rows mean: tasks are
+ *                loops over these calls.
  *
  * For users: docs/parameter-server.md. Inside: docs/design/ps.md.
  */
@@ -53,17 +53,13 @@
 extern "C" {
 #endif
 
-#define MUSTER_PS_KEYS_MAX          0x7ffffffeu
-#define MUSTER_PS_WIDTH_MAX         65536u
-#define MUSTER_PS_TABLES_MAX        16u
-#define MUSTER_PS_DISTRIBUTIONS_MAX 16u
-#define MUSTER_PS_WORKERS_MAX       256u
-#define MUSTER_PS_NODES_MAX         64u
+#define MUSTER_PS_KEYS_MAX    0x7ffffffeu
+#define MUSTER_PS_WIDTH_MAX   65536u
+#define MUSTER_PS_TABLES_MAX  16u
+#define MUSTER_PS_WORKERS_MAX 256u
+#define MUSTER_PS_NODES_MAX   64u
 /* Rows that one worker may hold open at once. */
 #define MUSTER_PS_OPEN_MAX 4u
-/* Samples that one worker may have prepared and not yet pulled, handles too. */
-#define MUSTER_PS_SAMPLES_MAX        65536u
-#define MUSTER_PS_SAMPLE_HANDLES_MAX 64u
 
 typedef struct muster_ps muster_ps;               // a node
 typedef struct muster_ps_worker muster_ps_worker; // a thread's view of it
@@ -153,7 +149,8 @@ muster_ps_table_add(muster_ps *ps, const muster_ps_table_opts *opts,
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_connect(muster_ps *ps, muster_error *error_out);
 
-/* Where rows were found, over all workers of this node. */
+/* Where rows were found, over all workers of this node, up to each one's last
+ * barrier or end. */
 typedef struct muster_ps_counters {
     uint64_t accesses;    // rows asked for
     uint64_t remote;      // of these, not here: went to another node
@@ -212,7 +209,8 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_set(muster_ps_worker *worker,
  * rows may only open one that comes after them in the order of (table, key),
  * and OPEN_MAX at most; else MUSTER_ERR_INVALID. Hold a row for microseconds,
  * never across a blocking call. A row that is not here is fetched as a copy,
- * whose change is pushed by end; but not while others are held in place:
+ * whose change is pushed by end (copies do not count in the order); but not
+ * while others are held in place:
  * MUSTER_ERR_AGAIN, end those first and fetch this one. Calls that reach for
  * another node end with MUSTER_ERR_PEER_LOST when one is gone.
  */
@@ -266,79 +264,6 @@ muster_ps_update(muster_ps_worker *worker, uint32_t table, uint32_t key,
  * out of range are ignored. */
 MUSTER_API void muster_ps_prefetch(const muster_ps_worker *worker,
                                    uint32_t table, uint32_t key);
-
-/* ---- Sampling -------------------------------------------------------------
- *
- * A distribution over the keys of a table, with a scheme that says how far
- * samples may stray from independent draws in exchange for speed:
- *
- *   INDEPENDENT  (L1) independent draws from the target.
- *   REUSE        (L2) draws are made in groups and each is used `reuse` times,
- *                shuffled within its group: every sample has the target as its
- *                distribution, dependence is bounded by the group.
- *   POSTPONE     (L3) as REUSE, but a sample whose row is not here is put off
- *                once to the end of its handle: long-run frequencies tend to
- *                the target.
- *   LOCAL        (L4) only rows that are here; no promise on frequencies.
- *   REPURPOSE    (L4) rows that this worker itself has lately accessed.
- */
-typedef enum muster_ps_target {
-    MUSTER_PS_TARGET_UNIFORM = 0,
-    MUSTER_PS_TARGET_WEIGHTS = 1,     // proportional to weights (alias table)
-    MUSTER_PS_TARGET_LOG_UNIFORM = 2, // P(k) ~ log((k + 2) / (k + 1))
-} muster_ps_target;
-
-typedef enum muster_ps_scheme {
-    MUSTER_PS_INDEPENDENT = 1,
-    MUSTER_PS_REUSE = 2,
-    MUSTER_PS_POSTPONE = 3,
-    MUSTER_PS_LOCAL = 4,
-    MUSTER_PS_REPURPOSE = 5,
-} muster_ps_scheme;
-
-typedef struct muster_ps_distribution_opts {
-    uint32_t struct_size;
-    uint32_t table;
-    uint32_t first;        // lowest key drawn; default 0
-    uint32_t count;        // keys first..first+count-1; 0: to the table's end
-    uint32_t target;       // a muster_ps_target; default uniform
-    uint32_t scheme;       // a muster_ps_scheme; default independent
-    uint32_t reuse;        // U of REUSE and POSTPONE, 1..1024; default 16
-    uint32_t group;        // draws per group, 1..16384; default 250
-    const double *weights; // count of them, >= 0, sum > 0; read during add
-} muster_ps_distribution_opts;
-
-#define MUSTER_PS_DISTRIBUTION_OPTS_INIT                               \
-    {                                                                  \
-        (uint32_t)sizeof(muster_ps_distribution_opts), 0u, 0u, 0u, 0u, \
-            (uint32_t)MUSTER_PS_INDEPENDENT, 16u, 250u, NULL           \
-    }
-
-/* MUSTER_ERR_INVALID as for tables, MUSTER_ERR_NO_MEMORY. O(count). */
-MUSTER_API MUSTER_CHECKED muster_status muster_ps_distribution_add(
-    muster_ps *ps, const muster_ps_distribution_opts *opts,
-    muster_error *error_out, uint32_t *distribution_out);
-
-/*
- * Announce that `count` samples will be wanted, so that their rows can be
- * brought here meanwhile. MUSTER_ERR_AGAIN: SAMPLES_MAX or SAMPLE_HANDLES_MAX
- * would be passed.
- */
-MUSTER_API MUSTER_CHECKED muster_status
-muster_ps_sample_prepare(muster_ps_worker *worker, uint32_t distribution,
-                         size_t count, uint64_t *handle_out);
-/*
- * The next `count` samples of a handle: keys, and their weights unless
- * values_out is NULL (the caller may then begin the rows itself).
- * MUSTER_ERR_INVALID: more than were prepared. The handle ends with its last
- * sample.
- */
-MUSTER_API MUSTER_CHECKED muster_status
-muster_ps_sample_pull(muster_ps_worker *worker, uint64_t handle, size_t count,
-                      uint32_t *keys_out, float *values_out);
-/* Give back a handle before its last sample. */
-MUSTER_API MUSTER_CHECKED muster_status
-muster_ps_sample_finish(muster_ps_worker *worker, uint64_t handle);
 
 #ifdef __cplusplus
 }

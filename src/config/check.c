@@ -106,6 +106,32 @@ static muster_status check_training(muster_config *config,
     return status;
 }
 
+int64_t muster_config_deadline_ns(const muster_config *config)
+{
+    const char *text = muster_config_string(config, MUSTER_OPT_DEADLINE);
+    int64_t deadline_ns = 0;
+    bool given = strcmp(text, "auto") != 0;
+    return given && muster_value_duration_ns(text, &deadline_ns) ? deadline_ns
+                                                                 : 0;
+}
+
+static muster_status check_waiting(const muster_config *config,
+                                   muster_error *error_out)
+{
+    const char *deadline = muster_config_string(config, MUSTER_OPT_DEADLINE);
+    const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);
+    if (strcmp(deadline, "auto") != 0 &&
+        muster_config_deadline_ns(config) <= 0) {
+        return INVALID("--deadline %.60s: expected a time such as 50ms, or "
+                       "auto",
+                       deadline);
+    }
+    if (strcmp(on_loss, "wait") != 0 && strcmp(on_loss, "degrade") != 0) {
+        return INVALID("--on-loss %.60s: expected wait or degrade", on_loss);
+    }
+    return MUSTER_OK;
+}
+
 muster_status muster_config_speeds(const muster_config *config, uint32_t count,
                                    muster_error *error_out, double *speeds_out)
 {
@@ -215,10 +241,13 @@ static muster_status check_faults(const muster_config *config,
 {
     muster_vec faults = muster_vec_make(sizeof(muster_fault));
     muster_status status = muster_faults_read(config, error_out, &faults);
-    if (status == MUSTER_OK && faults.count > 0 &&
+    bool disturbed = faults.count > 0 ||
+                     muster_config_string(config, MUSTER_OPT_DELAY) != NULL;
+    if (status == MUSTER_OK && disturbed &&
         muster_config_string(config, MUSTER_OPT_LISTEN) != NULL) {
-        status = INVALID("--slow, --kill, --stop and the like need --local: "
-                         "workers that join are not ours to disturb");
+        status = INVALID(
+            "--slow, --delay, --kill, --stop and the like need --local: "
+            "workers that join are not ours to disturb");
     }
     for (size_t i = 0; status == MUSTER_OK && i < faults.count; i++) {
         status = check_fault(config, faults.data, i, error_out);
@@ -251,9 +280,11 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
         MUSTER_OPT_EPOCHS, MUSTER_OPT_OPTIMIZER, MUSTER_OPT_LR,
         MUSTER_OPT_L2,     MUSTER_OPT_SEED,      MUSTER_OPT_THREADS,
         MUSTER_OPT_NODES,  MUSTER_OPT_NODE,      MUSTER_OPT_MESH,
-        MUSTER_OPT_MANAGE, MUSTER_OPT_RUN,       MUSTER_OPT_CONFIG,
-        MUSTER_OPT_JSON,   MUSTER_OPT_QUIET,     MUSTER_OPT_VERBOSE};
+        MUSTER_OPT_MANAGE, MUSTER_OPT_RUN,       MUSTER_OPT_RESUME,
+        MUSTER_OPT_CONFIG, MUSTER_OPT_JSON,      MUSTER_OPT_QUIET,
+        MUSTER_OPT_VERBOSE};
     for (int option = 0; option < MUSTER_OPT_COUNT; option++) {
+        // A resumed run's file holds what that run was told, no more.
         bool known = !muster_config_is_set(config, (muster_option)option);
         for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
             known = known || used[i] == (muster_option)option;
@@ -284,7 +315,7 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
     if (node && muster_config_uint(config, MUSTER_OPT_NODE) >= nodes) {
         return INVALID("--node: nodes are numbered 0 to %" PRIu64, nodes - 1);
     }
-    return MUSTER_OK;
+    return check_run(config, error_out);
 }
 
 static muster_status check_training_run(muster_config *config,
@@ -321,6 +352,9 @@ static muster_status check_training_run(muster_config *config,
         status = muster_config_speeds(config, muster_config_workers(config),
                                       error_out, NULL);
     }
+    if (status == MUSTER_OK) {
+        status = check_waiting(config, error_out);
+    }
     uint64_t stragglers = muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
     uint32_t workers = muster_config_workers(config);
     if (status == MUSTER_OK && stragglers >= workers) {
@@ -336,6 +370,13 @@ static muster_status check_join(const muster_config *config,
 {
     muster_status status = require(config, MUSTER_OPT_CONNECT,
                                    "muster join 10.0.0.1:7700", error_out);
+    bool numbered = muster_config_is_set(config, MUSTER_OPT_WORKER) &&
+                    muster_config_is_set(config, MUSTER_OPT_WORKERS);
+    if (status == MUSTER_OK && !numbered &&
+        muster_config_string(config, MUSTER_OPT_DELAY) != NULL) {
+        status = INVALID("--delay: say with --worker W --workers N which of "
+                         "how many workers this one is to be");
+    }
     muster_vec faults = muster_vec_make(sizeof(muster_fault));
     if (status == MUSTER_OK) {
         status = muster_faults_read(config, error_out, &faults);

@@ -70,6 +70,9 @@ uint32_t muster_config_workers(const muster_config *config);
 /* Is --model a sparse task, trained on a parameter server (src/task)? */
 bool muster_config_is_task(const muster_config *config);
 
+/* --deadline in ns; 0: auto. */
+int64_t muster_config_deadline_ns(const muster_config *config);
+
 /* --speeds as `count` numbers. MUSTER_ERR_INVALID when there are more or fewer
  * or one is not positive; nothing is written when the option is not set. */
 MUSTER_CHECKED muster_status muster_config_speeds(const muster_config *config,

@@ -228,9 +228,10 @@ static void faults_of_workers_that_are_not_there_are_refused(void **state)
                    "--rejoin 1@5: worker 1 is not killed before");
     assert_refused("train", "--data x --kill 1@5 --cont 1@9",
                    "--cont 1@9: worker 1 is not stopped before");
-    assert_refused("train", "--data x --listen :1 --workers 4 --kill 1@5",
-                   "--slow, --kill, --stop and the like need --local: workers "
-                   "that join are not ours to disturb");
+    assert_refused(
+        "train", "--data x --listen :1 --workers 4 --kill 1@5",
+        "--slow, --delay, --kill, --stop and the like need --local: workers "
+        "that join are not ours to disturb");
 }
 
 static void faults_come_in_the_order_they_happen(void **state)

@@ -264,6 +264,18 @@ muster_status muster_dataset_load_as(const char *spec,
     return status;
 }
 
+void muster_dataset_use_targets(muster_dataset *dataset)
+{
+    float *labels = dataset->table.labels;
+    for (uint64_t i = 0; dataset->labels.classes > 0 && labels != NULL &&
+                         i < dataset->table.samples;
+         i++) {
+        uint32_t class_number = labels[i] > 0 ? (uint32_t)labels[i] : 0;
+        labels[i] = muster_dataset_class_value(dataset, class_number);
+    }
+    dataset->labels.classes = 0;
+}
+
 void muster_dataset_free(muster_dataset *dataset)
 {
     if (dataset != NULL) {

@@ -16,14 +16,15 @@
  * so that with classes > 0 the class number is `label > 0 ? label : 0` in every
  * case, and the sign of a two-class label is the label itself. The file's own
  * values ("1, 2, 7") are kept: muster_dataset_class_value(). Labels are classes
- * when all of them are integers in -1000..1000, real targets otherwise.
+ * when all of them are integers in -1000..1000, real targets otherwise, or after
+ * muster_dataset_use_targets().
  *
  *   Promise      Every value is finite, every column is below `features`,
  *                columns ascend; a data set has at least one sample and one
  *                feature, and a training set at least two distinct labels.
  *   Lifecycle    load, any number of calls, free.
  *   Ownership    Rows are views, lent until muster_dataset_free().
- *   Threads      A data set never changes: share it freely.
+ *   Threads      Once loaded a data set never changes: share it freely.
  *   Determinism  The same spec gives the same data set; synthetic data goes
  *                through libm and may differ in the last bit between machines.
  *   Not here     Batches (data/batch.h), the layout of parts (data/part.h).
@@ -95,6 +96,11 @@ typedef struct muster_dataset_form {
 MUSTER_CHECKED muster_status
 muster_dataset_load_as(const char *spec, const muster_dataset_form *form,
                        muster_error *error_out, muster_dataset **dataset_out);
+
+/* Show the file's own values as real targets, whatever they look like, for a
+ * model that does regression (small integers are no classes to it). Before the
+ * data set is shared, and before its test set is loaded. */
+void muster_dataset_use_targets(muster_dataset *dataset);
 
 /* End a data set. NULL is allowed and does nothing. */
 void muster_dataset_free(muster_dataset *dataset);

@@ -158,7 +158,7 @@ static muster_status read_set(load *l, muster_source *source, bool openke,
             }
             continue;
         }
-        muster_triple triple;
+        muster_triple triple = {0};
         status = openke ? parse_openke(l, source, line, &triple)
                         : parse_names(l, source, line, &triple);
         if (status != MUSTER_OK) {

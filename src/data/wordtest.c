@@ -2,7 +2,6 @@
  * wordtest.c -- readers of word similarities and analogies.
  */
 #define _POSIX_C_SOURCE 200809L
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +15,15 @@
 #define PATH_MAX_BYTES 4096u
 #define FIELDS         4
 
+static void copy_lower(const char *text, size_t length, char *out)
+{
+    for (size_t i = 0; i < length; i++) {
+        bool upper = text[i] >= 'A' && text[i] <= 'Z';
+        out[i] = (char)(text[i] + (upper ? 'a' - 'A' : 0));
+    }
+    out[length] = '\0';
+}
+
 /* Up to four fields of a line, in lower case; returns how many there are. */
 static int take_fields(const char *line, char fields[FIELDS][WORD_MAX])
 {
@@ -27,10 +35,7 @@ static int take_fields(const char *line, char fields[FIELDS][WORD_MAX])
         if (count == FIELDS || length >= WORD_MAX) {
             return FIELDS + 1;
         }
-        for (size_t i = 0; i < length; i++) {
-            fields[count][i] = (char)tolower((unsigned char)line[i]);
-        }
-        fields[count++][length] = '\0';
+        copy_lower(line, length, fields[count++]);
         line += length;
     }
     return count;

@@ -96,6 +96,27 @@ static const executor_ops coordinator_ops = {
     coordinator_free,
 };
 
+/* The model that is asked for. Whether it takes classes or targets shows only
+ * when it is made; regression then gets the values of the data's files. */
+static muster_status make_model(coordinator *self, const muster_config *config,
+                                muster_error *error_out)
+{
+    const char *spec = muster_config_string(config, MUSTER_OPT_MODEL);
+    self->info = muster_dataset_describe(self->train);
+    muster_status status = muster_model_create(
+        spec, self->info.features, self->info.classes, error_out, &self->model);
+    if (status != MUSTER_OK || self->info.classes == 0 ||
+        self->model.kind != MUSTER_MODEL_REGRESSION) {
+        return status;
+    }
+    muster_model_free(&self->model);
+    self->model = (muster_model){0};
+    muster_dataset_use_targets(self->train);
+    self->info = muster_dataset_describe(self->train);
+    return muster_model_create(spec, self->info.features, 0, error_out,
+                               &self->model);
+}
+
 static muster_status load_data(coordinator *self, const muster_config *config,
                                muster_error *error_out)
 {
@@ -107,11 +128,11 @@ static muster_status load_data(coordinator *self, const muster_config *config,
     }
     muster_status status = muster_dataset_load(data, error_out, &self->train);
     if (status == MUSTER_OK) {
-        status = muster_dataset_load_test(test, data, self->train, error_out,
-                                          &self->test);
+        status = make_model(self, config, error_out);
     }
     if (status == MUSTER_OK) {
-        self->info = muster_dataset_describe(self->train);
+        status = muster_dataset_load_test(test, data, self->train, error_out,
+                                          &self->test);
     }
     return status;
 }
@@ -128,17 +149,13 @@ static uint64_t count_steps(const muster_config *config,
     return steps == 0 || all < steps ? all : steps;
 }
 
-static muster_status make_model(coordinator *self, const muster_config *config,
-                                muster_error *error_out)
+static muster_status read_options(coordinator *self,
+                                  const muster_config *config,
+                                  muster_error *error_out)
 {
-    const char *spec = muster_config_string(config, MUSTER_OPT_MODEL);
-    muster_status status = muster_model_create(
-        spec, self->info.features, self->info.classes, error_out, &self->model);
-    if (status == MUSTER_OK) {
-        status = muster_optim_parse(
-            muster_config_string(config, MUSTER_OPT_OPTIMIZER), error_out,
-            &self->optim);
-    }
+    muster_status status =
+        muster_optim_parse(muster_config_string(config, MUSTER_OPT_OPTIMIZER),
+                           error_out, &self->optim);
     self->batch = muster_job_batch(config, self->info.samples);
     self->steps = count_steps(config, &self->batch);
     if (status == MUSTER_OK) {
@@ -201,7 +218,7 @@ muster_executor_create_coordinator(const muster_config *config, uint32_t parts,
     self->update.terms.squares = muster_vec_make(sizeof(double));
     muster_status status = load_data(self, config, error_out);
     if (status == MUSTER_OK) {
-        status = make_model(self, config, error_out);
+        status = read_options(self, config, error_out);
     }
     if (status == MUSTER_OK) {
         status = allocate(self, config);

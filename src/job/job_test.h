@@ -117,7 +117,10 @@ static inline void bed_start_worker(testbed *bed, uint32_t worker,
         bed_run_ok(bed, executor,
                    (muster_job){.kind = MUSTER_JOB_LOAD,
                                 .part = parts[i],
-                                .input = part.output});
+                                .input = muster_blob_ref(part.output)});
+        // Its sender may still write to it; nobody must look at it again.
+        memset(part.output->data, 0xff, part.output->bytes);
+        muster_blob_unref(part.output);
     }
 }
 

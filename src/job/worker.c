@@ -171,31 +171,48 @@ static muster_status check_part(worker *self, const muster_part *part)
     return MUSTER_OK;
 }
 
-static muster_status load_job(worker *self)
+/* Takes over the reference to `own`, which nobody else can write to. */
+static muster_status keep_part(worker *self, muster_blob *own)
 {
-    muster_blob *input = self->base.job.input;
     muster_part part;
-    if (!self->is_set_up || input == NULL || input->data == NULL) {
-        return fail(self, MUSTER_ERR_PROTOCOL, "a part came before its job");
-    }
     muster_status status =
-        muster_part_open(input->data, input->bytes, &self->base.error, &part);
+        muster_part_open(own->data, own->bytes, &self->base.error, &part);
     if (status == MUSTER_OK) {
         status = check_part(self, &part);
     }
-    if (status != MUSTER_OK) {
+    held_part *held = NULL;
+    if (status == MUSTER_OK) {
+        held = muster_job_held_find(self, part.number);
+        held = held != NULL ? held : muster_vec_push(&self->held);
+        if (held == NULL) {
+            status =
+                fail(self, MUSTER_ERR_NO_MEMORY, "out of memory for a part");
+        }
+    }
+    if (held == NULL) {
+        muster_blob_unref(own);
         return status;
     }
-    held_part *held = muster_job_held_find(self, part.number);
-    if (held == NULL) {
-        held = muster_vec_push(&self->held);
+    muster_blob_unref(held->blob);
+    *held = (held_part){own, part, longest_row(&part.rows)};
+    return MUSTER_OK;
+}
+
+/* The bytes that arrived may lie in their sender's memory: what was checked
+ * could change under us, and keeping them would pin a buffer of the sender for
+ * the whole run. So they are copied, once. */
+static muster_status load_job(worker *self)
+{
+    const muster_blob *input = self->base.job.input;
+    if (!self->is_set_up || input == NULL || input->data == NULL) {
+        return fail(self, MUSTER_ERR_PROTOCOL, "a part came before its job");
     }
-    if (held == NULL) {
+    muster_blob *own = muster_blob_create(input->bytes);
+    if (own == NULL) {
         return fail(self, MUSTER_ERR_NO_MEMORY, "out of memory for a part");
     }
-    muster_blob_unref(held->blob);
-    *held = (held_part){muster_blob_ref(input), part, longest_row(&part.rows)};
-    return MUSTER_OK;
+    memcpy(own->data, input->data, input->bytes);
+    return keep_part(self, own);
 }
 
 static muster_status forget_job(worker *self)

@@ -51,7 +51,7 @@ muster_conn *muster_conn_create(muster_net *net, int fd,
         goto out_memory;
     }
     conn->releases = muster_vec_make(sizeof(uint64_t));
-    conn->forgets = muster_vec_make(sizeof(uint64_t));
+    conn->control.head = conn->control_head;
     conn->source = MUSTER_SOURCE_CONN;
     conn->net = net;
     conn->fd = fd;
@@ -62,8 +62,7 @@ muster_conn *muster_conn_create(muster_net *net, int fd,
     muster_address_format(address, conn->name);
     conn->buffer = muster_mem_raw_aligned(MUSTER_CONN_READ_BYTES, 1);
     if (conn->buffer == NULL ||
-        !muster_vec_reserve(&net->conns, net->conns.count + 1) ||
-        !muster_vec_reserve(&conn->forgets, MUSTER_FRAME_SLOTS)) {
+        !muster_vec_reserve(&net->conns, net->conns.count + 1)) {
         goto out_memory;
     }
     if (!fill_hello(conn) || !watch(conn)) {
@@ -83,7 +82,6 @@ out_memory:
 out:
     if (conn != NULL) {
         muster_mem_free(conn->buffer);
-        muster_vec_fini(&conn->forgets);
         muster_mem_free(conn);
     }
     close(fd);
@@ -179,6 +177,7 @@ void muster_conn_end(muster_conn *conn, muster_status status,
     va_end(args);
     muster_error_set(&conn->end, status, "%s: %s", conn->name, reason);
     close_gently(conn);
+    net->strangers -= conn->incoming && conn->state == MUSTER_CONN_HELLO;
     conn->state = MUSTER_CONN_DEAD;
     net->waiting -= conn->deadline != MUSTER_NET_NEVER;
     conn->deadline = MUSTER_NET_NEVER;
@@ -186,6 +185,9 @@ void muster_conn_end(muster_conn *conn, muster_status status,
         conn->told ? MUSTER_ERR_PEER_LOST : MUSTER_ERR_CANCELLED;
     for (muster_item *item = muster_queue_pop(&conn->queue); item != NULL;
          item = muster_queue_pop(&conn->queue)) {
+        if (item == &conn->control) {
+            continue;
+        }
         if (item->descriptor_sent) {
             muster_pool_retire(item->segment);
         }
@@ -210,7 +212,6 @@ void muster_conn_free(muster_conn *conn)
     muster_mem_free(conn->stream_header);
     muster_mem_free(conn->buffer);
     muster_vec_fini(&conn->releases);
-    muster_vec_fini(&conn->forgets);
     muster_mem_free(conn);
 }
 

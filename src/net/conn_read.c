@@ -14,9 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "net/inside.h"
-#include "net/little.h"
+#include "wire/bytes.h"
 
 #define TURN_READS 8
 #define TURN_BYTES ((size_t)4 << 20)
@@ -60,8 +61,7 @@ static bool fill_slot(muster_conn *conn, const muster_frame *frame)
     memmove(conn->descriptors, conn->descriptors + 1,
             conn->descriptor_count * sizeof(fd));
     // A segment's size class is at most a quarter above its payload.
-    uint64_t limit =
-        conn->net->opts.payload_bytes_max / 4 * 5 + MUSTER_POOL_SHARED_BYTES;
+    uint64_t limit = frame->payload_bytes / 4 * 5 + MUSTER_POOL_SHARED_BYTES;
     muster_error error = {0};
     muster_mapping *mapping = NULL;
     muster_status status = muster_mapping_create(fd, limit, &error, &mapping);
@@ -81,6 +81,10 @@ static bool fill_slot(muster_conn *conn, const muster_frame *frame)
 static void take_shared(muster_conn *conn, const muster_frame *frame,
                         const uint8_t *header)
 {
+    if (++conn->shared_ahead > MUSTER_CONN_WINDOW) {
+        end_protocol(conn, "more shared payloads than we acknowledged");
+        return;
+    }
     if ((frame->flags & MUSTER_FRAME_DESCRIPTOR) != 0 &&
         !fill_slot(conn, frame)) {
         return;
@@ -115,7 +119,7 @@ static void take_list(muster_conn *conn, const muster_frame *frame,
 {
     conn->received = frame->sequence;
     for (uint32_t i = 0; i < frame->header_bytes / 8; i++) {
-        uint64_t entry = muster_little_get(entries + 8 * (size_t)i, 8);
+        uint64_t entry = muster_bytes_get(entries + 8 * (size_t)i, 8);
         bool valid = true;
         if (frame->kind == MUSTER_FRAME_RELEASE) {
             valid = muster_conn_released(conn, entry) == MUSTER_OK;
@@ -215,8 +219,12 @@ static bool parse_hello(muster_conn *conn)
     }
     conn->start += MUSTER_HELLO_BYTES;
     conn->state = MUSTER_CONN_UP;
-    conn->deadline = MUSTER_NET_NEVER;
-    net->waiting--;
+    net->strangers -= conn->incoming;
+    // If writing our hello failed, the deadline is now that of write_broke().
+    if (!conn->broken) {
+        conn->deadline = MUSTER_NET_NEVER;
+        net->waiting--;
+    }
     muster_conn_touch(conn);
     if (net->callbacks.on_up != NULL) {
         net->callbacks.on_up(net->context, conn->peer, conn->incoming);
@@ -299,16 +307,18 @@ static void parse(muster_conn *conn)
     conn->end_of_data = left;
 }
 
-/* Keep the descriptors that came with some bytes; false: too many. */
+/* Keep the descriptors that came with some bytes; false: the end. */
 static bool keep_descriptors(muster_conn *conn, struct msghdr *message)
 {
-    bool fits = (message->msg_flags & MSG_CTRUNC) == 0;
+    bool fits = true;
+    size_t came = 0;
     for (struct cmsghdr *each = CMSG_FIRSTHDR(message); each != NULL;
          each = CMSG_NXTHDR(message, each)) {
         if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) {
             continue;
         }
         size_t count = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        came += count;
         for (size_t i = 0; i < count; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(each) + i * sizeof(fd), sizeof(fd));
@@ -320,7 +330,16 @@ static bool keep_descriptors(muster_conn *conn, struct msghdr *message)
             }
         }
     }
-    return fits;
+    bool cut = (message->msg_flags & MSG_CTRUNC) != 0;
+    if (cut && came < MUSTER_CONN_DESCRIPTORS) {
+        // There was room for more: the system had none to give us.
+        muster_conn_end(conn, MUSTER_ERR_PEER_LOST,
+                        "we are out of descriptors; raise the limit on open "
+                        "files");
+    } else if (cut || !fits) {
+        end_protocol(conn, "too many descriptors");
+    }
+    return fits && !cut;
 }
 
 /* Where the next bytes go: the rest of the payload that is read directly,
@@ -368,7 +387,6 @@ static size_t read_some(muster_conn *conn, size_t *room_out)
         return 0;
     }
     if (conn->shares && !keep_descriptors(conn, &message)) {
-        end_protocol(conn, "too many descriptors");
         return 0;
     }
     if (got == 0) {
@@ -380,14 +398,15 @@ static size_t read_some(muster_conn *conn, size_t *room_out)
     return (size_t)got;
 }
 
-void muster_conn_read(muster_conn *conn)
+/* Returns how many bytes came. */
+static size_t read_turn(muster_conn *conn)
 {
     size_t total = 0;
     for (int i = 0; i < TURN_READS && total < TURN_BYTES; i++) {
         size_t room = 0;
         size_t got = read_some(conn, &room);
         if (got == 0) {
-            return;
+            break;
         }
         total += got;
         size_t direct = 0;
@@ -399,7 +418,24 @@ void muster_conn_read(muster_conn *conn)
         conn->end_of_data += got - direct;
         parse(conn);
         if (conn->state == MUSTER_CONN_DEAD || got < room) {
-            return;
+            break;
         }
+    }
+    return total;
+}
+
+void muster_conn_read(muster_conn *conn)
+{
+    const muster_net *net = conn->net;
+    bool came = read_turn(conn) > 0;
+    bool midway = conn->end_of_data > 0 || conn->stream_payload != NULL;
+    if (!came || !midway || conn->state != MUSTER_CONN_UP ||
+        net->callbacks.on_bytes == NULL) {
+        return;
+    }
+    int64_t now_ns = muster_clock_ns();
+    if (now_ns - conn->bytes_told_ns >= MUSTER_NET_BYTES_NS) {
+        conn->bytes_told_ns = now_ns;
+        net->callbacks.on_bytes(net->context, conn->peer);
     }
 }

@@ -16,6 +16,10 @@
  * at most MUSTER_CONN_WINDOW shared payloads that the peer has not read yet.
  * Acknowledgements ride on every frame; half-way through the window the peer is
  * asked for one at once.
+ *
+ * Of our own lists (releases, forgets, acknowledgements) at most one is in the
+ * queue, and it needs no memory: what comes meanwhile waits where it is noted,
+ * so that a peer which does not read cannot make us queue without end.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,11 +30,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "net/inside.h"
-#include "net/little.h"
+#include "wire/bytes.h"
 
-#define TURN_WRITES      4
-#define WRITE_BYTES      ((size_t)1 << 20) // gathered at a time, about
-#define LIST_ENTRIES_MAX (MUSTER_NET_HEADER_MAX / 8)
+#define TURN_WRITES 4
+#define WRITE_BYTES ((size_t)1 << 20) // gathered at a time, about
+
+_Static_assert(MUSTER_FRAME_SLOTS <= 64, "`forgets` has a bit for each slot");
+_Static_assert(MUSTER_CONN_LIST >= MUSTER_FRAME_SLOTS, "all can be forgotten");
 
 typedef struct gathering {
     int iov_count;
@@ -160,6 +166,10 @@ static gathering gather_items(muster_conn *conn)
 static void item_begun(muster_conn *conn, muster_item *item)
 {
     conn->sequence++;
+    conn->shared_ahead = 0; // the frame acknowledges all that was received
+    if (item != &conn->control) {
+        conn->queue_bytes -= muster_item_queue_bytes(item);
+    }
     if (item->segment == NULL) {
         return;
     }
@@ -173,15 +183,14 @@ static void item_begun(muster_conn *conn, muster_item *item)
 static void item_over(muster_conn *conn, muster_item *item)
 {
     muster_net *net = conn->net;
-    if (item->kind != MUSTER_FRAME_MESSAGE) {
-        muster_store_give(&net->store, item);
+    if (item == &conn->control) {
+        conn->control_queued = false;
         return;
     }
-    size_t bytes = muster_item_queue_bytes(item);
     conn->queue_messages--;
-    conn->queue_bytes -= bytes;
     net->counters.messages_sent++;
-    net->counters.bytes_sent += bytes - MUSTER_FRAME_BYTES;
+    net->counters.bytes_sent += item->head_bytes - MUSTER_FRAME_BYTES;
+    net->counters.bytes_sent += item->payload ? item->payload->bytes : 0;
     if (item->segment != NULL) {
         muster_hold *hold = item->hold;
         hold->payload = item->payload;
@@ -200,6 +209,8 @@ static void account(muster_conn *conn, const gathering *gather, size_t written)
         item->descriptor_sent = true;
         conn->slots[item->slot] =
             (muster_slot){item->segment->id, conn->sequence};
+        // What was there is forgotten with this; a later list must not say so.
+        conn->forgets &= ~((uint64_t)1 << item->slot);
     }
     while (written > 0) {
         muster_item *item = conn->queue.first;
@@ -280,28 +291,55 @@ static bool write_some(muster_conn *conn)
     return true;
 }
 
-/* Put the list into one frame ahead of the fresh items. An empty frame, which
- * only acknowledges, is fine too. */
-static void queue_list(muster_conn *conn, muster_frame_kind kind,
-                       muster_vec *list)
+/* Fill the control item with the slots to forget; returns their number. */
+static size_t list_forgets(muster_conn *conn, uint8_t *entries)
 {
-    size_t count =
-        list->count < LIST_ENTRIES_MAX ? list->count : LIST_ENTRIES_MAX;
-    muster_item *item = muster_store_take(&conn->net->store, count * 8, false);
-    if (item == NULL) {
-        return; // the list stays, for a turn with more memory
+    size_t count = 0;
+    for (uint64_t slot = 0; slot < MUSTER_FRAME_SLOTS; slot++) {
+        if ((conn->forgets >> slot & 1) != 0) {
+            muster_bytes_put(entries + 8 * count++, slot, 8);
+        }
     }
-    item->kind = kind;
-    uint64_t *entries = list->data;
+    conn->forgets = 0;
+    return count;
+}
+
+static size_t list_releases(muster_conn *conn, uint8_t *entries)
+{
+    muster_vec *list = &conn->releases;
+    uint64_t *sequences = list->data;
+    size_t count =
+        list->count < MUSTER_CONN_LIST ? list->count : MUSTER_CONN_LIST;
     for (size_t i = 0; i < count; i++) {
-        muster_little_put(item->head + MUSTER_FRAME_BYTES + 8 * i, 8,
-                          entries[i]);
+        muster_bytes_put(entries + 8 * i, sequences[i], 8);
     }
     list->count -= count;
     if (list->count > 0) {
-        memmove(entries, entries + count, list->count * sizeof(entries[0]));
-        muster_conn_touch(conn);
+        memmove(sequences, sequences + count,
+                list->count * sizeof(sequences[0]));
     }
+    return count;
+}
+
+/* Put a list, if one is due, ahead of the fresh items. Any frame acknowledges,
+ * but those of the queue may themselves be waiting for an acknowledgement; a
+ * list, even an empty one, never waits. */
+static void queue_control(muster_conn *conn)
+{
+    bool forget = conn->forgets != 0;
+    if (conn->control_queued ||
+        (!forget && conn->releases.count == 0 && !conn->ack_due)) {
+        return;
+    }
+    muster_item *item = &conn->control;
+    uint8_t *entries = item->head + MUSTER_FRAME_BYTES;
+    size_t count =
+        forget ? list_forgets(conn, entries) : list_releases(conn, entries);
+    item->kind = forget ? MUSTER_FRAME_FORGET : MUSTER_FRAME_RELEASE;
+    item->head_bytes = MUSTER_FRAME_BYTES + 8 * count;
+    item->sent = 0;
+    conn->ack_due = false;
+    conn->control_queued = true;
     muster_queue_push_ahead(&conn->queue, item);
 }
 
@@ -330,16 +368,8 @@ void muster_conn_write(muster_conn *conn)
         conn->broken || !send_hello(conn) || conn->state != MUSTER_CONN_UP) {
         return;
     }
-    if (conn->forgets.count > 0) {
-        queue_list(conn, MUSTER_FRAME_FORGET, &conn->forgets);
-    }
-    // Any frame acknowledges, but those of the queue may themselves be waiting
-    // for an acknowledgement; an empty list never waits.
-    if (conn->releases.count > 0 || conn->ack_due) {
-        conn->ack_due = false;
-        queue_list(conn, MUSTER_FRAME_RELEASE, &conn->releases);
-    }
     for (int i = 0; i < TURN_WRITES; i++) {
+        queue_control(conn);
         if (conn->queue.first == NULL) {
             muster_conn_arm(conn, false);
             return;
@@ -387,9 +417,8 @@ muster_status muster_conn_released(muster_conn *conn, uint64_t sequence)
 void muster_conn_forget(muster_conn *conn, uint64_t segment_id)
 {
     int slot = slot_of(conn, segment_id);
-    uint64_t *entry = slot < 0 ? NULL : muster_vec_push(&conn->forgets);
-    if (entry != NULL) {
-        *entry = (uint64_t)slot;
+    if (slot >= 0) {
+        conn->forgets |= (uint64_t)1 << slot;
         conn->slots[slot].segment_id = 0;
         muster_conn_touch(conn);
     }

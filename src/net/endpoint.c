@@ -171,21 +171,31 @@ muster_status muster_net_connect(muster_net *net, const char *address,
     return MUSTER_OK;
 }
 
+/* Leave the callers in line where they are and look again in a while; epoll
+ * would report them without end. */
+static void rest(muster_net *net, muster_listener *listener)
+{
+    if (muster_listener_watch(net, listener, false)) {
+        listener->rearm_at = muster_clock_ns() + REARM_NS;
+        net->waiting++;
+    }
+}
+
 void muster_listener_accept(muster_net *net, muster_listener *listener)
 {
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         muster_address from = {.length = sizeof(from.storage)};
+        if (net->strangers >= MUSTER_NET_STRANGERS) {
+            rest(net, listener);
+            return;
+        }
         net->counters.syscalls++;
         int fd = accept4(listener->fd, (struct sockaddr *)&from.storage,
                          &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
-            bool exhausted = errno == EMFILE || errno == ENFILE ||
-                             errno == ENOBUFS || errno == ENOMEM;
-            // Out of descriptors: the caller in line stays there, and epoll
-            // would report it without end. Look again in a while.
-            if (exhausted && muster_listener_watch(net, listener, false)) {
-                listener->rearm_at = muster_clock_ns() + REARM_NS;
-                net->waiting++;
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+                errno == ENOMEM) {
+                rest(net, listener);
             }
             return;
         }
@@ -197,6 +207,7 @@ void muster_listener_accept(muster_net *net, muster_listener *listener)
             muster_conn_create(net, fd, &from, MUSTER_CONN_HELLO, NULL);
         if (conn != NULL) {
             conn->incoming = true;
+            net->strangers++;
         }
     }
 }

@@ -19,7 +19,7 @@
 
 #include "net/net.h"
 
-static const muster_net_callbacks silent = {NULL, NULL, NULL};
+static const muster_net_callbacks silent = {0};
 
 static muster_status listen_at(const char *path, muster_net **net_out)
 {

@@ -4,8 +4,8 @@
 #include "net/frame.h"
 
 #include "base/error.h"
-#include "net/little.h"
 #include "net/net.h"
+#include "wire/bytes.h"
 
 #define FRAME_MAGIC 0x4654534du // "MSTF"
 #define FLAGS_ALL                                                           \
@@ -14,15 +14,15 @@
 
 void muster_frame_write(const muster_frame *frame, uint8_t *bytes)
 {
-    muster_little_put(bytes, 4, FRAME_MAGIC);
-    muster_little_put(bytes + 4, 1, (uint64_t)frame->kind);
-    muster_little_put(bytes + 5, 1, frame->flags);
-    muster_little_put(bytes + 6, 2, frame->slot);
-    muster_little_put(bytes + 8, 4, frame->header_bytes);
-    muster_little_put(bytes + 12, 4, 0);
-    muster_little_put(bytes + 16, 8, frame->payload_bytes);
-    muster_little_put(bytes + 24, 8, frame->sequence);
-    muster_little_put(bytes + 32, 8, frame->ack);
+    muster_bytes_put(bytes, FRAME_MAGIC, 4);
+    muster_bytes_put(bytes + 4, (uint64_t)frame->kind, 1);
+    muster_bytes_put(bytes + 5, frame->flags, 1);
+    muster_bytes_put(bytes + 6, frame->slot, 2);
+    muster_bytes_put(bytes + 8, frame->header_bytes, 4);
+    muster_bytes_put(bytes + 12, 0, 4);
+    muster_bytes_put(bytes + 16, frame->payload_bytes, 8);
+    muster_bytes_put(bytes + 24, frame->sequence, 8);
+    muster_bytes_put(bytes + 32, frame->ack, 8);
 }
 
 /* Why the fields contradict each other or this connection, NULL if not. */
@@ -59,19 +59,19 @@ muster_status muster_frame_read(const uint8_t *bytes,
                                 muster_error *error_out,
                                 muster_frame *frame_out)
 {
-    uint64_t kind = muster_little_get(bytes + 4, 1);
+    uint64_t kind = muster_bytes_get(bytes + 4, 1);
     muster_frame frame = {
         .kind = (muster_frame_kind)kind,
-        .flags = (uint8_t)muster_little_get(bytes + 5, 1),
-        .slot = (uint16_t)muster_little_get(bytes + 6, 2),
-        .header_bytes = (uint32_t)muster_little_get(bytes + 8, 4),
-        .payload_bytes = muster_little_get(bytes + 16, 8),
-        .sequence = muster_little_get(bytes + 24, 8),
-        .ack = muster_little_get(bytes + 32, 8),
+        .flags = (uint8_t)muster_bytes_get(bytes + 5, 1),
+        .slot = (uint16_t)muster_bytes_get(bytes + 6, 2),
+        .header_bytes = (uint32_t)muster_bytes_get(bytes + 8, 4),
+        .payload_bytes = muster_bytes_get(bytes + 16, 8),
+        .sequence = muster_bytes_get(bytes + 24, 8),
+        .ack = muster_bytes_get(bytes + 32, 8),
     };
-    if (muster_little_get(bytes, 4) != FRAME_MAGIC ||
+    if (muster_bytes_get(bytes, 4) != FRAME_MAGIC ||
         kind < MUSTER_FRAME_MESSAGE || kind > MUSTER_FRAME_FORGET ||
-        muster_little_get(bytes + 12, 4) != 0) {
+        muster_bytes_get(bytes + 12, 4) != 0) {
         return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
                                 "bytes that are not a frame");
     }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "net/little.h"
+#include "wire/bytes.h"
 
 static const uint8_t hello_magic[8] = {'M', 'U', 'S',  'T',
                                        'E', 'R', '\r', '\n'};
@@ -14,8 +14,8 @@ static const uint8_t hello_magic[8] = {'M', 'U', 'S',  'T',
 void muster_hello_write(const muster_hello *hello, uint8_t *bytes)
 {
     memcpy(bytes, hello_magic, 8);
-    muster_little_put(bytes + 8, 4, hello->version);
-    muster_little_put(bytes + 12, 4, MUSTER_HELLO_BYTES);
+    muster_bytes_put(bytes + 8, hello->version, 4);
+    muster_bytes_put(bytes + 12, MUSTER_HELLO_BYTES, 4);
     memcpy(bytes + 16, hello->nonce, MUSTER_HELLO_NONCE_BYTES);
     memcpy(bytes + 48, hello->proof, MUSTER_HELLO_PROOF_BYTES);
 }
@@ -25,15 +25,14 @@ muster_status muster_hello_read(const uint8_t *bytes, size_t size,
                                 muster_hello *hello_out)
 {
     if (memcmp(bytes, hello_magic, size < 8 ? size : 8) != 0 ||
-        (size >= 16 &&
-         muster_little_get(bytes + 12, 4) != MUSTER_HELLO_BYTES)) {
+        (size >= 16 && muster_bytes_get(bytes + 12, 4) != MUSTER_HELLO_BYTES)) {
         return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
                                 "its first bytes are not Muster's hello");
     }
     if (size < MUSTER_HELLO_BYTES) {
         return MUSTER_IN_PROGRESS;
     }
-    hello_out->version = (uint32_t)muster_little_get(bytes + 8, 4);
+    hello_out->version = (uint32_t)muster_bytes_get(bytes + 8, 4);
     memcpy(hello_out->nonce, bytes + 16, MUSTER_HELLO_NONCE_BYTES);
     memcpy(hello_out->proof, bytes + 48, MUSTER_HELLO_PROOF_BYTES);
     return MUSTER_OK;

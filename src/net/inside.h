@@ -3,8 +3,8 @@
  *
  * sock.c owns the net, endpoint.c makes its connections, poll.c is its loop.
  * conn.c begins and ends connections, conn_write.c and conn_read.c move their
- * bytes. The conn files call back to the user only to deliver messages and
- * on_up; ends are noted (`downs`, `finished`) and told by poll.c when no loop
+ * bytes. The conn files call back to the user only to deliver messages, on_up
+ * and on_bytes; ends are noted (`downs`, `finished`) and told by poll.c when no loop
  * stands on the connection any more.
  *
  *   Invariants   1. A connection is on the list of `conns` until its on_down
@@ -36,7 +36,9 @@
 #define MUSTER_CONN_READ_BYTES  (256u << 10)
 #define MUSTER_CONN_DIRECT      (64u << 10) // larger payloads skip the buffer
 #define MUSTER_CONN_DESCRIPTORS 8u          // that came ahead of their frame
+#define MUSTER_CONN_LIST        64u         // entries of a list frame
 #define MUSTER_CONN_WINDOW      4u          // shared payloads not acknowledged
+#define MUSTER_NET_STRANGERS    128u        // more callers wait in line
 #define MUSTER_NET_IOV          1024u
 #define MUSTER_NET_NEVER        INT64_MAX
 
@@ -83,8 +85,8 @@ typedef struct muster_conn {
     uint8_t hello[MUSTER_HELLO_BYTES];
     size_t hello_sent;
     muster_queue queue;
-    size_t queue_bytes;    // of the user's items in it
-    size_t queue_messages; // likewise
+    size_t queue_bytes;    // of the user's items of which nothing is written
+    size_t queue_messages; // of the user
     uint64_t sequence;
     muster_slot slots[MUSTER_FRAME_SLOTS];
     muster_hold *holds;
@@ -92,7 +94,10 @@ typedef struct muster_conn {
     unsigned unacked_count;
     uint64_t acked;
     muster_vec releases; // uint64_t sequences to tell the peer
-    muster_vec forgets;  // uint64_t slots to tell the peer
+    uint64_t forgets;    // slots to tell the peer, a bit each
+    muster_item control; // the one list that may be in the queue
+    bool control_queued;
+    uint8_t control_head[MUSTER_FRAME_BYTES + 8 * MUSTER_CONN_LIST];
 
     // Receiving.
     uint8_t *buffer; // MUSTER_CONN_READ_BYTES; [start, end) is not parsed yet
@@ -100,7 +105,8 @@ typedef struct muster_conn {
     size_t end_of_data;
     uint64_t received;
     muster_mapping *mappings[MUSTER_FRAME_SLOTS];
-    size_t lent; // releases still to come from here
+    size_t lent;           // releases still to come from here
+    unsigned shared_ahead; // shared payloads since our last acknowledgement
     int descriptors[MUSTER_CONN_DESCRIPTORS];
     unsigned descriptor_count;
     muster_frame stream_frame;   // of the payload that is read directly
@@ -108,6 +114,7 @@ typedef struct muster_conn {
     size_t stream_header_room;   //
     muster_blob *stream_payload; // NULL: none is being read
     size_t stream_got;
+    int64_t bytes_told_ns; // when on_bytes was called last
 } muster_conn;
 
 typedef struct muster_listener {
@@ -127,7 +134,8 @@ struct muster_net {
     muster_vec conns;     // muster_conn *, ascending peer
     muster_vec listeners; // muster_listener *
     muster_peer last_peer;
-    size_t waiting; // connections and listeners with a deadline
+    size_t waiting;   // connections and listeners with a deadline
+    size_t strangers; // callers that we accepted and that said no hello yet
     muster_conn *dirty;
     muster_conn *downs; // ended, to be told in order
     muster_conn **downs_end;

@@ -47,7 +47,8 @@ muster_status muster_mapping_create(int fd, uint64_t bytes_max,
                                 "out of memory");
     }
     size_t bytes = (size_t)info.st_size;
-    void *data = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+    // Not populated: a file of holes would cost us memory before anybody reads.
+    void *data = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) {
         muster_mem_free(mapping);
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
@@ -96,13 +97,16 @@ void muster_mailbox_close(muster_mailbox *mailbox)
     if (mailbox == NULL) {
         return;
     }
-    for (muster_lent *lent = muster_mailbox_collect(mailbox); lent != NULL;) {
-        muster_lent *next = lent->next;
-        muster_mailbox_recycle(mailbox, lent);
-        lent = next;
-    }
+    // One section: what comes back later finds it closed and frees itself.
     pthread_mutex_lock(&mailbox->lock);
     mailbox->closed = true;
+    while (mailbox->returned != NULL) {
+        muster_lent *lent = mailbox->returned;
+        mailbox->returned = lent->next;
+        muster_mapping_unref(lent->mapping);
+        muster_mem_free(lent);
+        mailbox->outstanding--;
+    }
     while (mailbox->spare != NULL) {
         muster_lent *lent = mailbox->spare;
         mailbox->spare = lent->next;

@@ -18,7 +18,9 @@
  *   Ownership    send takes its own reference to the payload until `done`. A
  *                received payload is lent for the callback; keep it with
  *                muster_blob_ref(), and only read it: its pages may belong to
- *                the peer. Blobs may outlive the connection and the net, and be
+ *                the peer. It may change under you: where a check must hold,
+ *                copy before you check. What is kept pins a buffer of the
+ *                peer. Blobs may outlive the connection and the net, and be
  *                unref'd on any thread.
  *   Threads      All functions: the owning thread, except muster_net_wake()
  *                (also from signal handlers), muster_net_blob() and
@@ -44,6 +46,7 @@
 
 #define MUSTER_NET_HEADER_MAX  65536u
 #define MUSTER_NET_ADDRESS_MAX 128u
+#define MUSTER_NET_BYTES_NS    10000000
 
 typedef struct muster_net muster_net;
 
@@ -71,11 +74,15 @@ typedef struct muster_net_callbacks {
      * _PROTOCOL, _REFUSED (another version or key) or _TIMED_OUT. */
     void (*on_down)(void *context, muster_peer peer, muster_status status,
                     const char *reason);
+    /* Bytes came of a message that is not whole yet: the peer lives, though
+     * its other words wait behind this one. At most every
+     * MUSTER_NET_BYTES_NS per peer; never for what comes whole. */
+    void (*on_bytes)(void *context, muster_peer peer);
 } muster_net_callbacks;
 
 typedef struct muster_net_opts {
     uint32_t struct_size;
-    size_t queue_bytes_max;    // unsent bytes per peer; default 256 MiB
+    size_t queue_bytes_max;    // of payloads that wait; default 256 MiB
     size_t queue_messages_max; // unsent messages per peer; default 4096
     size_t payload_bytes_max;  // a larger payload is refused; default 4 GiB
     uint32_t protocol_version; // default MUSTER_PROTOCOL_VERSION; tests differ
@@ -131,7 +138,9 @@ MUSTER_CHECKED muster_status muster_net_connect(muster_net *net,
                                                 muster_peer *peer_out);
 
 /* MUSTER_OK: taken, `done` will come; before on_up, too. MUSTER_ERR_AGAIN:
- * queue full, nothing taken; an empty queue takes a message of any size.
+ * queue full, nothing taken. What has begun to be written does not count as
+ * waiting. A message without a payload, or with a slot, is refused for the
+ * number of messages only; the only one that waits may be of any size.
  * MUSTER_ERR_PEER_LOST: no such peer any more. MUSTER_ERR_INVALID: header or
  * payload too long. MUSTER_ERR_NO_MEMORY: nothing taken. */
 MUSTER_CHECKED muster_status muster_net_send(

@@ -33,9 +33,10 @@ struct muster_pool {
     size_t segments; // open descriptors
     uint64_t next_id;
     bool closed;
+    int wake_fd;
 };
 
-muster_pool *muster_pool_create(void)
+muster_pool *muster_pool_create(int wake_fd)
 {
     muster_pool *pool = muster_mem_array(1, sizeof(*pool));
     if (pool == NULL) {
@@ -46,6 +47,7 @@ muster_pool *muster_pool_create(void)
         return NULL;
     }
     pool->next_id = 1;
+    pool->wake_fd = wake_fd;
     return pool;
 }
 
@@ -67,15 +69,15 @@ static void buffer_free(muster_segment *buffer)
     muster_mem_free(buffer);
 }
 
-static void lists_free(muster_segment **lists)
+static size_t list_free(muster_segment **list)
 {
-    for (unsigned i = 0; i < CLASSES; i++) {
-        while (lists[i] != NULL) {
-            muster_segment *buffer = lists[i];
-            lists[i] = buffer->next;
-            buffer_free(buffer);
-        }
+    size_t count = 0;
+    for (; *list != NULL; count++) {
+        muster_segment *buffer = *list;
+        *list = buffer->next;
+        buffer_free(buffer);
     }
+    return count;
 }
 
 void muster_pool_close(muster_pool *pool)
@@ -83,14 +85,14 @@ void muster_pool_close(muster_pool *pool)
     if (pool == NULL) {
         return;
     }
-    for (muster_segment *victim = muster_pool_victim(pool); victim != NULL;
-         victim = muster_pool_victim(pool)) {
-        muster_segment_destroy(victim);
-    }
+    // One section: what comes back later finds it closed and frees itself.
     pthread_mutex_lock(&pool->lock);
     pool->closed = true;
-    lists_free(pool->plain);
-    lists_free(pool->shared);
+    pool->outstanding -= list_free(&pool->victims);
+    for (unsigned i = 0; i < CLASSES; i++) {
+        (void)list_free(&pool->plain[i]);
+        (void)list_free(&pool->shared[i]);
+    }
     bool last = pool->outstanding == 0;
     pthread_mutex_unlock(&pool->lock);
     if (last) {
@@ -129,9 +131,13 @@ static void buffer_release(muster_blob *blob)
         list[buffer->size_class] = buffer;
         pool->free_bytes += buffer->capacity;
     } else if (buffer->fd >= 0 && !pool->closed) {
-        // The peers that have it mapped must hear of it from the net thread.
+        // The peers that have it mapped must hear of it from the net thread,
+        // which may be asleep. Under the lock, so that the fd is still open.
         buffer->next = pool->victims;
         pool->victims = buffer;
+        uint64_t one = 1;
+        ssize_t written = write(pool->wake_fd, &one, sizeof(one));
+        (void)written; // a full counter wakes just as well
         pthread_mutex_unlock(&pool->lock);
         return;
     }

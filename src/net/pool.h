@@ -46,8 +46,9 @@ typedef struct muster_segment {
     bool retired;
 } muster_segment;
 
-/* NULL when out of memory. */
-muster_pool *muster_pool_create(void);
+/* wake_fd is an eventfd that is written to when there is a victim. NULL when
+ * out of memory. */
+muster_pool *muster_pool_create(int wake_fd);
 void muster_pool_close(muster_pool *pool);
 
 /* A buffer of `bytes` uninitialised bytes with one reference; `shareable` asks

@@ -115,7 +115,7 @@ size_t muster_item_wire_bytes(const muster_item *item)
 
 size_t muster_item_queue_bytes(const muster_item *item)
 {
-    return item->head_bytes + (item->payload ? item->payload->bytes : 0);
+    return item->payload ? item->head_bytes + item->payload->bytes : 0;
 }
 
 bool muster_item_is_fresh(const muster_item *item)

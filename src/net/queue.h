@@ -70,7 +70,8 @@ void muster_store_give_hold(muster_store *store, muster_hold *hold);
 /* Bytes that this item puts into the stream. */
 size_t muster_item_wire_bytes(const muster_item *item);
 
-/* Bytes that it counts for in the limits: also what travels by descriptor. */
+/* Bytes that it counts for in the limits: also what travels by descriptor, and
+ * nothing for a message without a payload. */
 size_t muster_item_queue_bytes(const muster_item *item);
 
 /* Nothing of it was written yet: it may still be replaced. */

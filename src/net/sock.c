@@ -100,7 +100,7 @@ muster_status muster_net_open(const muster_net_opts *opts,
         status = muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                   "cannot open an epoll: %s", strerror(errno));
     } else {
-        net->pool = muster_pool_create();
+        net->pool = muster_pool_create(net->wake_fd);
         net->mailbox = muster_mailbox_create(net->wake_fd);
         if (net->pool == NULL || net->mailbox == NULL) {
             status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
@@ -155,18 +155,22 @@ void muster_net_close(muster_net *net)
 
 /* send, drop -------------------------------------------------------------- */
 
-/* Whether the queue takes the item, when `replaced` leaves it. */
+/* Whether the queue takes the item, when `replaced` leaves it. Only payloads
+ * that wait count against the bytes, so that no small message, a sign of life
+ * say, is refused because of a large one. */
 static bool has_room(const muster_conn *conn, const muster_item *item,
                      const muster_item *replaced)
 {
     const muster_net_opts *opts = &conn->net->opts;
-    size_t messages = conn->queue_messages - (replaced != NULL);
-    size_t bytes =
-        conn->queue_bytes - (replaced ? muster_item_queue_bytes(replaced) : 0);
-    // An empty queue takes one message of any size: it could never go else.
-    return messages == 0 ||
-           (messages < opts->queue_messages_max &&
-            bytes < opts->queue_bytes_max &&
+    size_t bytes = conn->queue_bytes;
+    if (replaced != NULL) {
+        bytes -= muster_item_queue_bytes(replaced);
+    } else if (conn->queue_messages >= opts->queue_messages_max) {
+        return false;
+    }
+    // Without others waiting, any size is taken: it could never go else.
+    return item->payload == NULL || item->replace_slot != 0 || bytes == 0 ||
+           (bytes < opts->queue_bytes_max &&
             muster_item_queue_bytes(item) <= opts->queue_bytes_max - bytes);
 }
 

@@ -121,6 +121,13 @@ uint64_t muster_heavy_estimate(const muster_heavy *heavy, uint32_t key)
     return find(heavy->table, heavy->mask, key)->count;
 }
 
+bool muster_heavy_is_hot(const muster_heavy *heavy, uint32_t factor,
+                         uint32_t key)
+{
+    uint64_t count = muster_heavy_estimate(heavy, key);
+    return count >= NOTES_MIN && count * heavy->keys > heavy->total * factor;
+}
+
 size_t muster_heavy_hot(const muster_heavy *heavy, uint32_t factor,
                         uint32_t *keys_out, size_t capacity)
 {

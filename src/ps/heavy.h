@@ -14,6 +14,7 @@
 #ifndef MUSTER_PS_HEAVY_H
 #define MUSTER_PS_HEAVY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,11 @@ void muster_heavy_note(muster_heavy *heavy, uint32_t key);
 /* Accesses noted (after ageing), and the estimate of one key. */
 uint64_t muster_heavy_total(const muster_heavy *heavy);
 uint64_t muster_heavy_estimate(const muster_heavy *heavy, uint32_t key);
+
+/* Is a key's estimate above `factor` times the mean, and was it noted at least
+ * 8 times? */
+bool muster_heavy_is_hot(const muster_heavy *heavy, uint32_t factor,
+                         uint32_t key);
 
 /* Keys whose estimate exceeds `factor` times the mean and which were noted at
  * least 8 times, in no order; returns how many, at most `capacity`. */

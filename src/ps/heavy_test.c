@@ -79,6 +79,8 @@ static void ageing_forgets_what_was_hot(void **state)
     uint32_t hot[4];
     assert_int_equal(muster_heavy_hot(heavy, MUSTER_HEAVY_FACTOR, hot, 4), 1);
     assert_int_equal(hot[0], 42);
+    assert_true(muster_heavy_is_hot(heavy, MUSTER_HEAVY_FACTOR, 42));
+    assert_false(muster_heavy_is_hot(heavy, MUSTER_HEAVY_FACTOR, 41));
     for (int i = 0; i < 8; i++) {
         muster_heavy_age(heavy);
     }

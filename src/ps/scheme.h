@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "muster/ps.h"
+#include "muster/sample.h"
 #include "ps/target.h"
 
 typedef struct muster_nearby {

@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#include "muster/ps.h"
+#include "muster/sample.h"
 
 /* SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), seeded from the counter-based
  * generator: sampling asks for millions of draws a second, and for streams

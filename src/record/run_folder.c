@@ -26,8 +26,9 @@
 
 typedef struct line_file {
     const char *name;
-    int fd;     // -1 until the first flush
-    int failed; // errno of a failed write
+    int fd;        // -1 until the first flush
+    int failed;    // errno of a failed write
+    bool unsynced; // written, but perhaps not yet on disk
     unsigned lines;
     size_t used;
     int64_t flushed_ns;
@@ -204,6 +205,7 @@ static muster_status flush_lines(muster_run_folder *folder, line_file *file,
         file->failed =
             file->fd < 0 ? errno
                          : muster_write_all(file->fd, file->buffer, file->used);
+        file->unsynced = file->failed == 0;
     }
     file->used = 0;
     file->lines = 0;
@@ -248,12 +250,29 @@ muster_status muster_run_folder_worker(muster_run_folder *folder,
     return append(folder, &folder->workers, text, length, error_out);
 }
 
+static muster_status sync_lines(muster_run_folder *folder, line_file *file,
+                                muster_error *error_out)
+{
+    muster_status status = flush_lines(folder, file, error_out);
+    if (status != MUSTER_OK || !file->unsynced) {
+        return status;
+    }
+    // What cannot be synced (a pipe in its place) has EINVAL.
+    if (fdatasync(file->fd) != 0 && errno != EINVAL) {
+        file->failed = errno;
+        return muster_record_failed(muster_run_folder_path(folder, file->name),
+                                    file->failed, error_out);
+    }
+    file->unsynced = false;
+    return MUSTER_OK;
+}
+
 muster_status muster_run_folder_flush(muster_run_folder *folder,
                                       muster_error *error_out)
 {
-    muster_status steps = flush_lines(folder, &folder->steps, error_out);
-    muster_status workers = flush_lines(folder, &folder->workers,
-                                        steps == MUSTER_OK ? error_out : NULL);
+    muster_status steps = sync_lines(folder, &folder->steps, error_out);
+    muster_status workers = sync_lines(folder, &folder->workers,
+                                       steps == MUSTER_OK ? error_out : NULL);
     return steps != MUSTER_OK ? steps : workers;
 }
 

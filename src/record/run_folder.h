@@ -75,6 +75,7 @@ MUSTER_CHECKED muster_status muster_run_folder_worker(
     muster_run_folder *folder, const muster_worker_line *line,
     muster_error *error_out);
 
+/* All lines so far are on disk, as a checkpoint is: call it before each. */
 MUSTER_CHECKED muster_status muster_run_folder_flush(muster_run_folder *folder,
                                                      muster_error *error_out);
 

@@ -396,13 +396,19 @@ static void the_summary_tells_the_workers_apart(void **state)
     (void)state;
     muster_summary *summary = hundred_steps();
     muster_summary_end end = MUSTER_SUMMARY_END_INIT;
+    static const double probability[] = {0, 0, 0, 0.75, 0};
+    end.slow_probability = probability;
+    end.straggler_wait_ms = 1.5;
     char *text = muster_summary_json(summary, &end);
     json_t *object = json_loads(text, 0, NULL);
+    assert_true(number_at(object, "straggler_wait_ms") == 1.5);
     const json_t *workers = json_object_get(object, "workers");
     assert_int_equal(json_array_size(workers), 5);
     const json_t *late = json_array_get(workers, 3);
     assert_true(number_at(late, "straggle_rate") == 1);
     assert_true(number_at(late, "late") == 100);
+    assert_true(number_at(late, "slow_probability") == 0.75);
+    assert_true(json_is_null(json_object_get(late, "behind_ms")));
     assert_string_equal(json_string_value(json_object_get(late, "class")),
                         "slow");
     assert_true(fabs(number_at(late, "compute_ms_p50") - 20) < 0.7);

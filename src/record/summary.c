@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "record/histogram.h"
+#include "record/json.h"
 
 /* Without an estimator's word, a worker that misses more steps than it makes
  * is called slow. */
@@ -21,6 +22,10 @@
 
 typedef struct worker_sum {
     muster_histogram compute_ms;
+    muster_histogram send_ms;
+    muster_histogram wait_ms;
+    uint64_t arrived; // the newest step it answered in time, plus one
+    double arrive_ms; // and when
     uint64_t in_time;
     uint64_t late;
     uint64_t deaths;
@@ -64,6 +69,13 @@ void muster_summary_free(muster_summary *summary)
 
 void muster_summary_step(muster_summary *summary, const muster_step_line *line)
 {
+    for (uint32_t i = 0; i < summary->worker_count; i++) {
+        worker_sum *worker = &summary->workers[i];
+        if (worker->arrived == line->step + 1) {
+            muster_histogram_add(&worker->wait_ms,
+                                 line->step_ms - worker->arrive_ms);
+        }
+    }
     summary->steps++;
     muster_histogram_add(&summary->step_ms, line->step_ms);
     summary->bytes_up += line->bytes_up;
@@ -80,6 +92,12 @@ void muster_summary_worker(muster_summary *summary,
     if (line->worker < summary->worker_count) {
         worker_sum *worker = &summary->workers[line->worker];
         muster_histogram_add(&worker->compute_ms, line->compute_ms);
+        muster_histogram_add(&worker->send_ms,
+                             line->arrive_ms - line->compute_ms);
+        if (!line->late) {
+            worker->arrived = line->step + 1;
+            worker->arrive_ms = line->arrive_ms;
+        }
         worker->in_time += !line->late;
         worker->late += line->late;
     }
@@ -97,6 +115,16 @@ uint64_t muster_summary_steps(const muster_summary *summary)
     return summary->steps;
 }
 
+double muster_summary_step_s(const muster_summary *summary)
+{
+    return summary->step_ms.sum * 1e-3;
+}
+
+uint64_t muster_summary_in_time(const muster_summary *summary, uint32_t worker)
+{
+    return summary->workers[worker].in_time;
+}
+
 double muster_summary_step_ms(const muster_summary *summary, double q)
 {
     return muster_histogram_quantile(&summary->step_ms, q);
@@ -108,7 +136,25 @@ double muster_summary_compute_ms(const muster_summary *summary, uint32_t worker,
     return muster_histogram_quantile(&summary->workers[worker].compute_ms, q);
 }
 
-static double straggle_rate(const muster_summary *summary, uint32_t worker)
+double muster_summary_send_ms(const muster_summary *summary, uint32_t worker,
+                              double q)
+{
+    return muster_histogram_quantile(&summary->workers[worker].send_ms, q);
+}
+
+double muster_summary_wait_ms(const muster_summary *summary, uint32_t worker,
+                              double q)
+{
+    return muster_histogram_quantile(&summary->workers[worker].wait_ms, q);
+}
+
+uint64_t muster_summary_late(const muster_summary *summary, uint32_t worker)
+{
+    return summary->workers[worker].late;
+}
+
+double muster_summary_straggle_rate(const muster_summary *summary,
+                                    uint32_t worker)
 {
     uint64_t steps = summary->steps;
     uint64_t in_time = summary->workers[worker].in_time;
@@ -121,13 +167,8 @@ static const char *class_of(const muster_summary *summary,
     if (end->classes != NULL && end->classes[worker] != NULL) {
         return end->classes[worker];
     }
-    return straggle_rate(summary, worker) > SLOW_RATE ? "slow" : "active";
-}
-
-/* jansson knows no NAN. */
-static json_t *real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
+    return muster_summary_straggle_rate(summary, worker) > SLOW_RATE ? "slow"
+                                                                     : "active";
 }
 
 static json_t *integer(uint64_t value)
@@ -137,11 +178,37 @@ static json_t *integer(uint64_t value)
 
 static json_t *step_times(const muster_histogram *times)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "p50",
-                     real(muster_histogram_quantile(times, 0.5)), "p90",
-                     real(muster_histogram_quantile(times, 0.9)), "p99",
-                     real(muster_histogram_quantile(times, 0.99)), "mean",
-                     real(muster_histogram_mean(times)));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o}", "p50",
+        muster_json_real(muster_histogram_quantile(times, 0.5)), "p90",
+        muster_json_real(muster_histogram_quantile(times, 0.9)), "p99",
+        muster_json_real(muster_histogram_quantile(times, 0.99)), "mean",
+        muster_json_real(muster_histogram_mean(times)));
+}
+
+/* One of a list that may be missing. */
+static json_t *listed(const double *values, uint32_t index)
+{
+    return values != NULL ? muster_json_real(values[index]) : json_null();
+}
+
+static json_t *worker_object(const muster_summary *summary,
+                             const muster_summary_end *end, uint32_t i)
+{
+    const worker_sum *worker = &summary->workers[i];
+    return json_pack(
+        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", integer(i),
+        "class", class_of(summary, end, i), "slow_probability",
+        listed(end->slow_probability, i), "straggle_rate",
+        muster_json_real(muster_summary_straggle_rate(summary, i)),
+        "compute_ms_p50",
+        muster_json_real(muster_histogram_quantile(&worker->compute_ms, 0.5)),
+        "send_ms_p50",
+        muster_json_real(muster_histogram_quantile(&worker->send_ms, 0.5)),
+        "wait_ms_p50",
+        muster_json_real(muster_histogram_quantile(&worker->wait_ms, 0.5)),
+        "behind_ms", listed(end->behind_ms, i), "late", integer(worker->late),
+        "deaths", integer(worker->deaths));
 }
 
 static json_t *worker_list(const muster_summary *summary,
@@ -149,13 +216,7 @@ static json_t *worker_list(const muster_summary *summary,
 {
     json_t *list = json_array();
     for (uint32_t i = 0; list != NULL && i < summary->worker_count; i++) {
-        const worker_sum *worker = &summary->workers[i];
-        json_t *item = json_pack(
-            "{s:o, s:s, s:o, s:o, s:o, s:o}", "id", integer(i), "class",
-            class_of(summary, end, i), "straggle_rate",
-            real(straggle_rate(summary, i)), "compute_ms_p50",
-            real(muster_histogram_quantile(&worker->compute_ms, 0.5)), "late",
-            integer(worker->late), "deaths", integer(worker->deaths));
+        json_t *item = worker_object(summary, end, i);
         if (json_array_append_new(list, item) != 0) {
             json_decref(list);
             list = NULL;
@@ -190,18 +251,21 @@ static json_t *summary_object(const muster_summary *summary,
     json_t *object = json_object();
     int failed = 0;
     failed |= json_object_set_new(object, "steps", integer(summary->steps));
-    failed |= json_object_set_new(object, "wall_s", real(end->wall_s));
+    failed |=
+        json_object_set_new(object, "wall_s", muster_json_real(end->wall_s));
     failed |=
         json_object_set_new(object, "step_ms", step_times(&summary->step_ms));
-    failed |= json_object_set_new(object, "loss", real(end->loss));
+    failed |= json_object_set_new(object, "loss", muster_json_real(end->loss));
     if (!isnan(end->test_loss) || !isnan(end->test_accuracy)) {
         failed |= json_object_set_new(
             object, "test",
-            json_pack("{s:o, s:o}", "loss", real(end->test_loss), "accuracy",
-                      real(end->test_accuracy)));
+            json_pack("{s:o, s:o}", "loss", muster_json_real(end->test_loss),
+                      "accuracy", muster_json_real(end->test_accuracy)));
     }
     failed |= json_object_set_new(object, "code", code_object(end));
     failed |= json_object_set_new(object, "workers", worker_list(summary, end));
+    failed |= json_object_set_new(object, "straggler_wait_ms",
+                                  muster_json_real(end->straggler_wait_ms));
     if (end->parts_received != NULL) {
         failed |= json_object_set_new(object, "parts_received", part_list(end));
     }
@@ -214,8 +278,9 @@ static json_t *summary_object(const muster_summary *summary,
     failed |=
         json_object_set_new(object, "bytes_moved", integer(end->bytes_moved));
     failed |= json_object_set_new(object, "grad_err_max",
-                                  real(summary->grad_err_max));
-    failed |= json_object_set_new(object, "theta_norm", real(end->theta_norm));
+                                  muster_json_real(summary->grad_err_max));
+    failed |= json_object_set_new(object, "theta_norm",
+                                  muster_json_real(end->theta_norm));
     failed |= json_object_set_new(object, "exact", json_boolean(end->exact));
     if (failed != 0) {
         json_decref(object);
@@ -283,11 +348,11 @@ static bool add_worker(muster_vec *text, const muster_summary *summary,
     char line[LINE_BYTES];
     double speed = rate_of(summary, end, i) / median;
     double ms = muster_histogram_quantile(&summary->workers[i].compute_ms, 0.5);
-    int length =
-        snprintf(line, sizeof(line),
-                 "  - id: %" PRIu32 "\n    class: %s\n"
-                 "    straggle_rate: %.4g\n",
-                 i, class_of(summary, end, i), straggle_rate(summary, i));
+    int length = snprintf(line, sizeof(line),
+                          "  - id: %" PRIu32 "\n    class: %s\n"
+                          "    straggle_rate: %.4g\n",
+                          i, class_of(summary, end, i),
+                          muster_summary_straggle_rate(summary, i));
     bool good = add_line(text, line, length);
     if (good && isfinite(speed)) {
         length = snprintf(line, sizeof(line),

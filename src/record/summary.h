@@ -6,7 +6,7 @@
  *
  *   Ownership    The caller's from create to free; texts are the caller's, for
  *                muster_mem_free().
- *   Allocation   create only; about 5 KB a worker.
+ *   Allocation   create only; about 15 KB a worker.
  *   Threads      One at a time.
  *
  * Keys of summary.json: docs/run-folder.md.
@@ -46,25 +46,45 @@ typedef struct muster_summary_end {
     bool exact;                     // every step's gradient was exact
     const uint64_t *parts_received; // per part, how often it was used
     uint32_t part_count;
-    uint64_t bytes_moved;       // parts sent to workers
-    const char *const *classes; // per worker; NULL: from the straggle rate
-    const uint32_t *loads;      // parts per worker; NULL: equal
+    uint64_t bytes_moved;           // parts sent to workers
+    const char *const *classes;     // per worker; NULL: from the straggle rate
+    const double *slow_probability; // per worker, that it is slow; or NULL
+    const double *behind_ms;        // per worker, how long after the median it
+                                    // answers; or NULL
+    double straggler_wait_ms;       // per step, for slow workers
+    const uint32_t *loads;          // parts per worker; NULL: equal
 } muster_summary_end;
 
 #define MUSTER_SUMMARY_END_INIT                                             \
     {                                                                       \
         .wall_s = NAN, .loss = NAN, .test_loss = NAN, .test_accuracy = NAN, \
-        .theta_norm = NAN                                                   \
+        .theta_norm = NAN, .straggler_wait_ms = NAN                         \
     }
 
 /* How many steps it was told of. */
 uint64_t muster_summary_steps(const muster_summary *summary);
+/* The sum of the step times. */
+double muster_summary_step_s(const muster_summary *summary);
+/* Answers of a worker that came in time. */
+uint64_t muster_summary_in_time(const muster_summary *summary, uint32_t worker);
 /* A quantile of the step times in ms; NAN before the first step. */
 double muster_summary_step_ms(const muster_summary *summary, double q);
 
 /* A quantile of a worker's compute times in ms; NAN before its first answer. */
 double muster_summary_compute_ms(const muster_summary *summary, uint32_t worker,
                                  double q);
+
+/* Likewise: from computing to the answer's arrival, its share of the step that
+ * was not computing; and from there to the end of the step. */
+double muster_summary_send_ms(const muster_summary *summary, uint32_t worker,
+                              double q);
+double muster_summary_wait_ms(const muster_summary *summary, uint32_t worker,
+                              double q);
+
+/* Answers of a worker that came too late, and steps without one in time. */
+uint64_t muster_summary_late(const muster_summary *summary, uint32_t worker);
+double muster_summary_straggle_rate(const muster_summary *summary,
+                                    uint32_t worker);
 
 /* The object of summary.json; NULL when out of memory. */
 char *muster_summary_json(const muster_summary *summary,

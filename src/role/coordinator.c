@@ -1,5 +1,5 @@
 /*
- * coordinator.c -- create, events, pause and patience, the end.
+ * coordinator.c -- events, pause and patience, the end.
  *
  * Phases: GATHER, then COLLECT and UPDATE in turn, then CLOSE (last jobs),
  * FAREWELL (STOP sent, waiting for the workers to hang up), OVER. Membership
@@ -12,14 +12,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/error.h"
-#include "base/mem.h"
 #include "role/coordinator_inside.h"
-#include "wire/bytes.h"
 
 #define FAREWELL_NS  MUSTER_NS_PER_S
-#define SAVED_MAGIC  0x3143534du // "MSC1"
-#define SAVED_BYTES  28u
 #define NAMES_LISTED 8u
 
 /* "2, 5 and 3 more": the workers that are not ready. */
@@ -57,6 +52,7 @@ static void begin(muster_coordinator *c, const muster_event *event,
                           c->ready, c->size, names);
     }
     muster_step_begin(c, event->now_ns, actions);
+    muster_plan_consider(c, event, actions);
 }
 
 static void review_gathering(muster_coordinator *c, const muster_event *event,
@@ -90,6 +86,27 @@ static void pause_run(muster_coordinator *c, const muster_event *event,
         names, (double)c->opts.patience_ns * 1e-9);
 }
 
+/* Too few for the code, but some are there: go on with those, and say so. */
+static void degrade(muster_coordinator *c, bool exact,
+                    const muster_event *event, muster_actions *actions)
+{
+    if (exact && c->degraded) {
+        muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
+                          "exact again at step %llu, with %u of %u workers",
+                          (unsigned long long)c->step, c->ready, c->size);
+    } else if (!exact && !c->degraded) {
+        char names[128];
+        list_missing(c, names, sizeof(names));
+        muster_act_notice(
+            actions, event->now_ns, MUSTER_LOG_WARN,
+            "step %llu goes on approximately: %s (s = %u) cannot do without "
+            "workers %s; grad_err says how far off each step is",
+            (unsigned long long)c->step, c->plan.info.name,
+            c->plan.info.stragglers, names);
+    }
+    c->degraded = !exact;
+}
+
 void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
                                muster_actions *actions)
 {
@@ -104,6 +121,10 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
         return; // looked at again when the next step begins
     }
     bool reachable = c->ready == c->size || muster_step_reachable(c);
+    if (c->opts.degrade && (reachable || c->ready + c->answers > 0)) {
+        degrade(c, reachable, event, actions);
+        reachable = true;
+    }
     if (!reachable && !c->paused) {
         pause_run(c, event, actions);
     } else if (reachable && c->paused) {
@@ -113,6 +134,9 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
                           "going on at step %llu with %u of %u workers",
                           (unsigned long long)c->step, c->ready, c->size);
     }
+    if (c->degraded) {
+        muster_step_try(c, event, actions); // those there may all have answered
+    }
 }
 
 static void out_of_patience(muster_coordinator *c, const muster_event *event,
@@ -120,6 +144,11 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
 {
     bool waiting = c->phase == MUSTER_PHASE_GATHER || c->paused;
     if (!waiting || c->ending) {
+        return;
+    }
+    if (c->opts.degrade && c->ready > 0 && c->phase == MUSTER_PHASE_GATHER) {
+        begin(c, event, actions);
+        muster_coordinator_review(c, event, actions);
         return;
     }
     char names[128];
@@ -171,35 +200,14 @@ static void farewell(muster_coordinator *c, const muster_event *event,
     }
 }
 
-/* Everything but the model, which the executor has. */
-static void write_saved(const muster_coordinator *c, uint8_t *bytes)
-{
-    muster_bytes_put(bytes, SAVED_MAGIC, 4);
-    muster_bytes_put(bytes + 4, c->opts.run, 8);
-    muster_bytes_put(bytes + 12, c->step, 8);
-    muster_bytes_put(bytes + 20, c->plan.number, 4);
-    muster_bytes_put(bytes + 24, c->member.incarnation, 4);
-}
-
-static muster_status coordinator_save(const void *state, muster_vec *bytes_out)
-{
-    uint8_t bytes[SAVED_BYTES];
-    write_saved(state, bytes);
-    return muster_vec_append(bytes_out, bytes, sizeof(bytes))
-               ? MUSTER_OK
-               : MUSTER_ERR_NO_MEMORY;
-}
-
 uint64_t muster_coordinator_snapshot(muster_coordinator *c,
                                      muster_actions *actions)
 {
     muster_job *job =
         muster_act_compute(actions, MUSTER_JOB_SNAPSHOT, ++c->job_ids);
     job->step = c->step;
-    job->input = muster_blob_create(SAVED_BYTES);
-    if (job->input != NULL) { // without it a restart only counts lives anew
-        write_saved(c, job->input->data);
-    }
+    // Without it a restart counts lives anew and begins with the first plan.
+    job->input = muster_coordinator_saved(c);
     return job->id;
 }
 
@@ -231,6 +239,7 @@ void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
     muster_act_timer(actions, MUSTER_TIMER_GRACE, -1);
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
     muster_act_timer(actions, MUSTER_TIMER_WAIT, -1);
+    muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
     close_next(c, event, actions);
 }
 
@@ -249,14 +258,40 @@ void muster_coordinator_end(muster_coordinator *c, muster_status status,
     }
 }
 
+/* Ends that tell the user of a checkpoint that he can go on from. */
+static bool promises_checkpoint(muster_status status)
+{
+    return status == MUSTER_OK || status == MUSTER_ERR_INTERRUPTED ||
+           status == MUSTER_ERR_QUORUM;
+}
+
+/* A last job failed. What was lost by that matters more than why the run was
+ * about to end, unless that was a failure itself. */
+static void closing_failed(muster_coordinator *c, const muster_event *event,
+                           muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    bool is_worse = result->kind == MUSTER_JOB_SNAPSHOT
+                        ? promises_checkpoint(c->end_status)
+                        : c->end_status == MUSTER_OK;
+    const char *other = is_worse ? c->end_reason : result->text;
+    if (c->end_status != MUSTER_OK) { // two reasons, and STOP has room for one
+        muster_act_notice(actions, event->now_ns, MUSTER_LOG_ERROR, "%s",
+                          other);
+    }
+    if (is_worse) {
+        c->end_status = result->status;
+        snprintf(c->end_reason, sizeof(c->end_reason), "%s", result->text);
+    }
+}
+
 static void closing_done(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
-    if (result->status < 0 && c->end_status == MUSTER_OK) {
-        c->end_status = result->status;
-        snprintf(c->end_reason, sizeof(c->end_reason), "%s", result->text);
-    } else if (result->kind == MUSTER_JOB_EVALUATE && result->status >= 0) {
+    if (result->status < 0) {
+        closing_failed(c, event, actions);
+    } else if (result->kind == MUSTER_JOB_EVALUATE) {
         muster_report *report =
             muster_act_report(actions, MUSTER_REPORT_RESULT, event->now_ns);
         report->step = c->step;
@@ -291,7 +326,10 @@ static void on_timer(muster_coordinator *c, const muster_event *event,
     } else if (event->as.timer.id == MUSTER_TIMER_PATIENCE) {
         out_of_patience(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_WAIT) {
-        muster_step_tell_wait(c, event, actions);
+        muster_wait_tell(c, event, actions);
+    } else if (event->as.timer.id == MUSTER_TIMER_DEADLINE) {
+        c->deadline_over = true;
+        muster_step_try(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_FAREWELL &&
                c->phase == MUSTER_PHASE_FAREWELL) {
         over(c, actions);
@@ -342,7 +380,7 @@ static void on_start(muster_coordinator *c, const muster_event *event,
     }
 }
 
-static void coordinator_step(void *state, const muster_event *event,
+void muster_coordinator_step(void *state, const muster_event *event,
                              muster_actions *actions)
 {
     muster_coordinator *c = state;
@@ -375,134 +413,7 @@ static void coordinator_step(void *state, const muster_event *event,
     case MUSTER_EVENT_PEER_UP:
     case MUSTER_EVENT_PEER_DOWN:
     case MUSTER_EVENT_MESSAGE:
+    case MUSTER_EVENT_HEARD:
         break; // all of it is news
     }
-}
-
-static void coordinator_free(void *state)
-{
-    muster_coordinator *c = state;
-    if (c == NULL) {
-        return;
-    }
-    for (uint32_t id = 0; c->crew != NULL && id < c->size; id++) {
-        muster_blob_unref(c->crew[id].message);
-        muster_vec_fini(&c->crew[id].held);
-    }
-    muster_mem_free(c->crew);
-    muster_mem_free(c->responders);
-    muster_code_progress_free(c->progress);
-    muster_code_progress_free(c->reach);
-    muster_decodings_fini(&c->decodings);
-    muster_assignment_fini(&c->plan);
-    muster_member_fini(&c->member);
-    muster_blob_unref(c->model);
-    muster_mem_free(c);
-}
-
-static const muster_role_ops coordinator_ops = {
-    .name = "coordinator",
-    .step = coordinator_step,
-    .save = coordinator_save,
-    .free = coordinator_free,
-};
-
-static muster_status check_opts(const muster_coordinator_opts *opts,
-                                muster_error *error)
-{
-    const uint8_t *saved = opts->saved;
-    const char *wrong = NULL;
-    if (opts->struct_size != sizeof(*opts) || opts->code == NULL ||
-        opts->model == NULL || opts->message_dim == 0) {
-        wrong = "code, model and message_dim must be set";
-    } else if (opts->run == 0 && saved == NULL) {
-        wrong = "run 0 means none";
-    } else if (opts->heartbeat_ns < MUSTER_NS_PER_MS || opts->stall_ns <= 0 ||
-               opts->grace_ns < 0 || opts->patience_ns <= 0) {
-        wrong = "times must be positive";
-    } else if (saved != NULL && (opts->saved_bytes != SAVED_BYTES ||
-                                 muster_bytes_get(saved, 4) != SAVED_MAGIC ||
-                                 muster_bytes_get(saved + 4, 8) == 0)) {
-        wrong = "the saved state is damaged";
-    } else if (saved != NULL && opts->run != 0 &&
-               muster_bytes_get(saved + 4, 8) != opts->run) {
-        wrong = "the saved state is not of this run";
-    }
-    return wrong == NULL ? MUSTER_OK
-                         : muster_error_set(error, MUSTER_ERR_INVALID,
-                                            "coordinator: %s", wrong);
-}
-
-static muster_status build(muster_coordinator *c)
-{
-    const muster_coordinator_opts *opts = &c->opts;
-    const uint8_t *saved = opts->saved;
-    uint32_t plan =
-        saved != NULL ? (uint32_t)muster_bytes_get(saved + 20, 4) : 1;
-    uint32_t lives =
-        saved != NULL ? (uint32_t)muster_bytes_get(saved + 24, 4) : 0;
-    c->size = muster_code_describe(opts->code).workers;
-    muster_member_opts member = {.leads = true,
-                                 .kind = MUSTER_MEMBER_WORKER,
-                                 .stall_ns = opts->stall_ns,
-                                 .size = c->size,
-                                 .run = opts->run,
-                                 .heartbeat_ns = opts->heartbeat_ns,
-                                 .setup = opts->setup,
-                                 .incarnations = lives};
-    c->crew = muster_mem_array(c->size, sizeof(*c->crew));
-    c->responders = muster_mem_array(c->size, sizeof(*c->responders));
-    for (uint32_t id = 0; c->crew != NULL && id < c->size; id++) {
-        c->crew[id].part = MUSTER_ID_ANY;
-        c->crew[id].held = muster_vec_make(sizeof(uint32_t));
-    }
-    if (c->crew == NULL || c->responders == NULL) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
-    muster_status status = muster_assignment_init(&c->plan, opts->code, plan);
-    if (status == MUSTER_OK) {
-        status = muster_decodings_init(&c->decodings, &c->plan);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_progress_create(opts->code, &c->progress);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_progress_create(opts->code, &c->reach);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_member_init(&c->member, &member);
-    }
-    return status;
-}
-
-muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
-                                        muster_error *error_out,
-                                        muster_role *role_out)
-{
-    muster_status status = check_opts(opts, error_out);
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    muster_coordinator *c = muster_mem_array(1, sizeof(*c));
-    if (c == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for the coordinator");
-    }
-    c->opts = *opts;
-    if (opts->saved != NULL) {
-        c->opts.run = muster_bytes_get((const uint8_t *)opts->saved + 4, 8);
-    }
-    c->model = muster_blob_ref(opts->model);
-    c->step = opts->first_step;
-    status = build(c);
-    if (status != MUSTER_OK) {
-        coordinator_free(c);
-        return muster_error_set(error_out, status, "coordinator: %s",
-                                muster_status_text(status));
-    }
-    c->answer_bytes = muster_code_block_length(opts->code, opts->message_dim) *
-                      c->plan.info.message_blocks * sizeof(float);
-    c->opts.saved = NULL; // lent for create only
-    *role_out = (muster_role){&coordinator_ops, c};
-    return MUSTER_OK;
 }

@@ -7,7 +7,10 @@
  * enough; decode and optimise (one UPDATE job); next step. A worker that does
  * not answer is a straggler, dead or not. When those left cannot be decoded
  * from, training pauses, says who is missing, and goes on when someone returns;
- * after `patience_ns` it ends with MUSTER_ERR_QUORUM, after a snapshot.
+ * after `patience_ns` it ends with MUSTER_ERR_QUORUM, after a snapshot. With
+ * `degrade` it goes on with the least-squares best of those that are there, and
+ * says so. An approximate code goes on at a deadline, with the best of what
+ * came; a shuffle moves workers to other slots of the code, under a new plan.
  *
  *   Promise      No message is used that is late, of an earlier life, of
  *                another plan, of the wrong length or a second one of its
@@ -49,6 +52,10 @@ typedef struct muster_coordinator_opts {
     int64_t patience_ns;       // longest pause; default 60 s
     uint64_t checkpoint_every; // steps between SNAPSHOT jobs; 0: only at ends
     bool evaluate_at_end;      // EVALUATE before the end
+    int64_t deadline_ns;       // approximate codes: a step's wait; 0: from the
+                               // arrivals of the last steps
+    bool degrade;              // go on when too many are lost, not exactly
+    const char *shuffle;       // a policy of role/shuffle.h; NULL: none
     const void *saved;         // what save() gave in an earlier life, or NULL
     size_t saved_bytes;
 } muster_coordinator_opts;
@@ -61,8 +68,8 @@ typedef struct muster_coordinator_opts {
     }
 
 /*
- * MUSTER_ERR_INVALID    a field is out of its range, or `saved` is of another
- *                       run or damaged
+ * MUSTER_ERR_INVALID    a field is out of its range, `saved` is of another run
+ *                       or damaged, or deadline_ns is set with an exact code
  * MUSTER_ERR_NO_MEMORY
  */
 MUSTER_CHECKED muster_status

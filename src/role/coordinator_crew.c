@@ -1,15 +1,19 @@
 /*
- * coordinator_crew.c -- from JOINED to READY: setup, plan, parts.
+ * coordinator_crew.c -- from JOINED to READY: setup, plan, parts; and, for those
+ * that are ready, the parts of the next plan.
  *
  * Each stage ends with a HAVE of the worker, so no message of a later stage can
  * overtake one of an earlier. A worker has at most one part under way, and the
  * coordinator at most PART_JOBS_MAX in the making, so joining costs bounded
  * memory and never keeps an UPDATE waiting for long. A part that several
  * workers wait for is made once.
+ *
+ * `held` is what the worker surely has: a part enters it by the HAVE that says
+ * back the stamp it was sent with (or is announced by a worker that returns,
+ * with stamp 0, before it is ready), and leaves it when FORGET is sent.
  */
 #include <stdio.h>
 
-#include "base/assert.h"
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
 
@@ -40,11 +44,12 @@ static bool holds(const muster_crew *crew, uint32_t part)
     return false;
 }
 
-/* A part that the plan asks for and the worker lacks, or MUSTER_ID_ANY. */
-static uint32_t missing_part(const muster_coordinator *c, uint32_t id)
+/* A part that `plan` asks for and the worker lacks, or MUSTER_ID_ANY. */
+static uint32_t missing_part(const muster_coordinator *c, uint32_t id,
+                             const muster_assignment *plan)
 {
     const uint32_t *parts = NULL;
-    uint32_t count = muster_assignment_parts(&c->plan, id, &parts);
+    uint32_t count = muster_assignment_parts(plan, id, &parts);
     for (uint32_t i = 0; i < count; i++) {
         if (!holds(&c->crew[id], parts[i])) {
             return parts[i];
@@ -53,12 +58,60 @@ static uint32_t missing_part(const muster_coordinator *c, uint32_t id)
     return MUSTER_ID_ANY;
 }
 
+/* The plan whose parts the worker is to be sent now, or NULL. */
+static const muster_assignment *wanted_plan(const muster_coordinator *c,
+                                            uint32_t id)
+{
+    const muster_crew *crew = &c->crew[id];
+    if (crew->stage == MUSTER_CREW_PARTS) {
+        return &c->plan;
+    }
+    bool ahead =
+        crew->stage == MUSTER_CREW_READY && crew->ahead == MUSTER_AHEAD_PARTS;
+    return ahead ? &c->next : NULL;
+}
+
+static bool asks_for(const muster_assignment *plan, uint32_t id, uint32_t part)
+{
+    const uint32_t *parts = NULL;
+    uint32_t count = muster_assignment_parts(plan, id, &parts);
+    for (uint32_t i = 0; i < count; i++) {
+        if (parts[i] == part) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void muster_crew_tidy(muster_coordinator *c, uint32_t id,
+                      muster_actions *actions)
+{
+    muster_crew *crew = &c->crew[id];
+    uint32_t *held = crew->held.data;
+    size_t kept = 0;
+    for (size_t i = 0; i < crew->held.count; i++) {
+        if (asks_for(&c->plan, id, held[i]) ||
+            (c->next.number != 0 && asks_for(&c->next, id, held[i]))) {
+            held[kept++] = held[i];
+            continue;
+        }
+        muster_member_mail mail = {.message = {.kind = MUSTER_MSG_FORGET,
+                                               .plan = c->plan.number,
+                                               .step = ++crew->stamp,
+                                               .as.part.part = held[i]}};
+        muster_member_send(&c->member, id, &mail, actions);
+    }
+    crew->held.count = kept;
+}
+
 void muster_crew_joined(muster_coordinator *c, uint32_t id,
                         const muster_event *event, muster_actions *actions)
 {
     muster_crew *crew = &c->crew[id];
     crew->stage = MUSTER_CREW_SETUP;
+    crew->ahead = MUSTER_AHEAD_NONE;
     crew->part = MUSTER_ID_ANY;
+    crew->stamp = 0;
     crew->heard_steps = 0;
     muster_vec_clear(&crew->held);
     const muster_place *place = &c->member.places[id];
@@ -74,6 +127,7 @@ void muster_crew_lost(muster_coordinator *c, uint32_t id, const char *reason,
     muster_crew *crew = &c->crew[id];
     c->ready -= crew->stage == MUSTER_CREW_READY;
     crew->stage = MUSTER_CREW_ABSENT;
+    crew->ahead = MUSTER_AHEAD_NONE;
     crew->part = MUSTER_ID_ANY;
     if (c->phase >= MUSTER_PHASE_FAREWELL) {
         return; // it went because it was told to
@@ -83,20 +137,21 @@ void muster_crew_lost(muster_coordinator *c, uint32_t id, const char *reason,
     muster_coordinator_review(c, event, actions);
 }
 
-static void send_plan(muster_coordinator *c, uint32_t id,
-                      const muster_event *event, muster_actions *actions)
+bool muster_crew_send_plan(muster_coordinator *c, uint32_t id,
+                           const muster_assignment *plan,
+                           const muster_event *event, muster_actions *actions)
 {
-    muster_blob *terms = muster_assignment_terms(&c->plan, id);
+    muster_blob *terms = muster_assignment_terms(plan, id);
     if (terms == NULL) {
         muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY, "no memory for a plan",
                                event, actions);
-        return;
+        return false;
     }
-    c->crew[id].stage = MUSTER_CREW_PLAN;
     muster_member_mail mail = {
-        .message = {.kind = MUSTER_MSG_PLAN, .plan = c->plan.number},
+        .message = {.kind = MUSTER_MSG_PLAN, .plan = plan->number},
         .payload = terms};
     muster_member_send(&c->member, id, &mail, actions);
+    return true;
 }
 
 static void become_ready(muster_coordinator *c, uint32_t id,
@@ -106,8 +161,12 @@ static void become_ready(muster_coordinator *c, uint32_t id,
     c->ready++;
     c->gather_ns = event->now_ns;
     report_change(id, c, MUSTER_WORKER_READY, "", event->now_ns, actions);
+    muster_crew_tidy(c, id, actions);
     if (c->phase == MUSTER_PHASE_COLLECT) {
-        muster_step_offer(c, id, actions);
+        muster_step_offer(c, id, event->now_ns, actions);
+    }
+    if (c->next.number != 0) {
+        muster_plan_prepare(c, id, event, actions);
     }
     muster_coordinator_review(c, event, actions);
 }
@@ -128,10 +187,11 @@ static void serve_parts(muster_coordinator *c, muster_actions *actions)
     for (uint32_t i = 0; i < c->size; i++) {
         uint32_t id = (c->next_served + i) % c->size;
         muster_crew *crew = &c->crew[id];
-        if (crew->stage != MUSTER_CREW_PARTS || crew->part != MUSTER_ID_ANY) {
+        const muster_assignment *plan = wanted_plan(c, id);
+        if (plan == NULL || crew->part != MUSTER_ID_ANY) {
             continue;
         }
-        uint32_t part = missing_part(c, id);
+        uint32_t part = missing_part(c, id, plan);
         bool shared = is_being_made(c, part);
         if (!shared && c->part_jobs >= PART_JOBS_MAX) {
             c->next_served = id;
@@ -148,38 +208,49 @@ static void serve_parts(muster_coordinator *c, muster_actions *actions)
     }
 }
 
-/* The next thing that this worker lacks. */
+/* The next thing that this worker lacks, if it waits for parts. */
 static void advance(muster_coordinator *c, uint32_t id,
                     const muster_event *event, muster_actions *actions)
 {
     muster_crew *crew = &c->crew[id];
-    if (missing_part(c, id) == MUSTER_ID_ANY) {
-        become_ready(c, id, event, actions);
-        return;
+    const muster_assignment *plan = wanted_plan(c, id);
+    if (plan == NULL || crew->part != MUSTER_ID_ANY) {
+        return; // nothing yet, or one is on its way
     }
-    crew->stage = MUSTER_CREW_PARTS;
-    crew->part = MUSTER_ID_ANY;
-    serve_parts(c, actions);
+    if (missing_part(c, id, plan) != MUSTER_ID_ANY) {
+        serve_parts(c, actions);
+    } else if (crew->stage == MUSTER_CREW_READY) {
+        crew->ahead = MUSTER_AHEAD_DONE;
+    } else {
+        become_ready(c, id, event, actions);
+    }
 }
 
-static void have_part(muster_coordinator *c, uint32_t id, uint32_t part,
+static void have_part(muster_coordinator *c, uint32_t id,
                       const muster_event *event, muster_actions *actions)
 {
+    const muster_message *message = event->as.message.message;
+    uint32_t part = message->as.have.part;
     muster_crew *crew = &c->crew[id];
-    if (part >= c->plan.info.parts) {
+    bool announced = message->step == 0 && crew->stage < MUSTER_CREW_READY;
+    bool awaited =
+        crew->part == part && crew->part_sent && message->step == crew->stamp;
+    if (part >= c->plan.info.parts || (!announced && !awaited)) {
         return;
     }
-    if (!holds(crew, part)) {
-        MUSTER_ASSERT(muster_vec_append(&crew->held, &part, 1));
+    if (!holds(crew, part) && !muster_vec_append(&crew->held, &part, 1)) {
+        muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY,
+                               "no memory to note who has which part", event,
+                               actions);
+        return;
     }
     if (c->paused) {
         // Help is on its way: patience starts again.
         muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
                          event->now_ns + c->opts.patience_ns);
     }
-    bool awaited = crew->stage == MUSTER_CREW_PARTS && crew->part == part &&
-                   crew->part_sent;
     if (awaited) {
+        crew->part = MUSTER_ID_ANY;
         advance(c, id, event, actions);
     }
 }
@@ -190,11 +261,19 @@ void muster_crew_have(muster_coordinator *c, uint32_t id,
     const muster_message *message = event->as.message.message;
     muster_crew *crew = &c->crew[id];
     if (message->as.have.part != MUSTER_ID_ANY) {
-        have_part(c, id, message->as.have.part, event, actions);
+        have_part(c, id, event, actions);
     } else if (crew->stage == MUSTER_CREW_SETUP && message->plan == 0) {
-        send_plan(c, id, event, actions);
+        if (muster_crew_send_plan(c, id, &c->plan, event, actions)) {
+            crew->stage = MUSTER_CREW_PLAN;
+        }
     } else if (crew->stage == MUSTER_CREW_PLAN &&
                message->plan == c->plan.number) {
+        crew->stage = MUSTER_CREW_PARTS;
+        advance(c, id, event, actions);
+    } else if (crew->stage == MUSTER_CREW_READY &&
+               crew->ahead == MUSTER_AHEAD_PLAN &&
+               message->plan == c->next.number) {
+        crew->ahead = MUSTER_AHEAD_PARTS;
         advance(c, id, event, actions);
     }
 }
@@ -210,13 +289,13 @@ void muster_crew_part_made(muster_coordinator *c, const muster_event *event,
     }
     for (uint32_t id = 0; id < c->size; id++) {
         muster_crew *crew = &c->crew[id];
-        if (crew->stage != MUSTER_CREW_PARTS || crew->part != result->part ||
-            crew->part_sent) {
+        if (crew->part != result->part || crew->part_sent) {
             continue;
         }
         crew->part_sent = true;
         muster_member_mail mail = {.message = {.kind = MUSTER_MSG_PART,
                                                .plan = c->plan.number,
+                                               .step = ++crew->stamp,
                                                .as.part.part = result->part},
                                    .payload = muster_blob_ref(result->output)};
         c->bytes_moved +=

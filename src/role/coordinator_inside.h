@@ -1,23 +1,30 @@
 /*
  * role/coordinator_inside.h -- the state of a coordinator, for its files:
- *   coordinator.c        create, events, pause and patience, the end
+ *   coordinator.c        events, pause and patience, the end
+ *   coordinator_make.c   create, save, free
  *   coordinator_crew.c   from JOINED to READY: setup, plan, parts
+ *   coordinator_plan.c   the next plan: when, made ready, adopted
  *   coordinator_step.c   one step: offer, answers, decode, update
+ *   coordinator_wait.c   how long a step waits, and for whom
  */
 #ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
 #define MUSTER_ROLE_COORDINATOR_INSIDE_H
 
+#include "cluster/classes.h"
 #include "role/act.h"
+#include "role/arrivals.h"
 #include "role/assignment.h"
 #include "role/coordinator.h"
 #include "role/decodings.h"
 #include "role/member.h"
+#include "role/shuffle.h"
 
 enum {
     MUSTER_TIMER_GRACE = MUSTER_TIMER_ROLE,
     MUSTER_TIMER_PATIENCE,
     MUSTER_TIMER_FAREWELL,
     MUSTER_TIMER_WAIT,
+    MUSTER_TIMER_DEADLINE,
 };
 
 /* What a worker still lacks. */
@@ -29,13 +36,25 @@ typedef enum muster_crew_stage {
     MUSTER_CREW_READY,
 } muster_crew_stage;
 
+/* How far a READY worker is with the next plan. */
+typedef enum muster_crew_ahead {
+    MUSTER_AHEAD_NONE = 0,
+    MUSTER_AHEAD_PLAN,  // was sent it
+    MUSTER_AHEAD_PARTS, // is being sent what it lacks
+    MUSTER_AHEAD_DONE,
+} muster_crew_ahead;
+
 typedef struct muster_crew {
     muster_crew_stage stage;
+    muster_crew_ahead ahead;
     muster_vec held; // uint32_t part numbers
     uint32_t part;   // wanted or on its way; MUSTER_ID_ANY: none
     bool part_sent;
+    uint64_t stamp;       // of the newest PART or FORGET of this life
     uint64_t heard_steps; // step + 1 of its newest answer; 0: none yet
     muster_blob *message; // its answer to the current step, or NULL
+    int64_t offered_ns;   // when the current step's model was offered
+    int64_t arrival_ns;   // from then to its answer; valid with `message`
     uint64_t unusable;    // answers that could not be used
 } muster_crew;
 
@@ -54,7 +73,14 @@ typedef struct muster_coordinator {
     muster_coordinator_opts opts;
     muster_member member;
     muster_assignment plan;
+    uint64_t plan_first_step; // answers to earlier ones are of earlier plans
+    muster_assignment next;   // being made ready; number 0: none
     muster_decodings decodings;
+    muster_shuffle *shuffle;   // NULL: the map never changes
+    muster_classes *classes;   // with shuffle
+    muster_shuffle_seen *seen; // with shuffle: scratch, by worker
+    uint64_t *parts_received;  // by part: steps whose sum had it
+    bool *counted;             // scratch, by part: all false
     muster_coordinator_phase phase;
     muster_crew *crew; // by worker number
     uint32_t size;     // n
@@ -67,7 +93,12 @@ typedef struct muster_coordinator {
     uint32_t *responders;           // scratch: slots
     uint32_t answers;
     int64_t step_begin_ns;
-    int64_t wait_ns; // after which people are told who is waited for
+    int64_t wait_ns;          // after which people are told who is waited for
+    muster_arrivals arrivals; // approximate codes
+    bool deadline_set;        // of this step: the timer runs or is over
+    bool deadline_over;
+    muster_code_fit fit; // of the decoding in use
+    bool inexact;        // it has a residual
     int64_t step_ns[MUSTER_STEP_TIMES];
     uint64_t steps_done; // in this life
     size_t answer_bytes; // length of a correct message
@@ -79,6 +110,7 @@ typedef struct muster_coordinator {
     uint32_t next_served; // whose turn it is to get a part
     int64_t gather_ns;    // when the last worker became ready
     bool paused;
+    bool degraded;         // an exact code goes on without enough workers
     bool ending;           // close when the update under way has ended
     bool evaluated, saved; // which of the last jobs were done
     muster_status end_status;
@@ -96,11 +128,31 @@ void muster_crew_have(muster_coordinator *c, uint32_t id,
                       const muster_event *event, muster_actions *actions);
 void muster_crew_part_made(muster_coordinator *c, const muster_event *event,
                            muster_actions *actions);
+/* Send `plan` to a worker; false when out of memory, and the run ends. */
+bool muster_crew_send_plan(muster_coordinator *c, uint32_t id,
+                           const muster_assignment *plan,
+                           const muster_event *event, muster_actions *actions);
+/* Have a ready worker drop the parts that neither plan asks for. */
+void muster_crew_tidy(muster_coordinator *c, uint32_t id,
+                      muster_actions *actions);
+
+/* coordinator_plan.c */
+/* What the step just decoded showed of the workers. */
+void muster_plan_observe(muster_coordinator *c);
+/* Between two steps: adopt the next plan if it is ready. */
+void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
+                       muster_actions *actions);
+/* After a step has begun: does the shuffle want another map? */
+void muster_plan_consider(muster_coordinator *c, const muster_event *event,
+                          muster_actions *actions);
+/* A worker has become ready while the next plan is being made ready. */
+void muster_plan_prepare(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions);
 
 /* coordinator_step.c */
 void muster_step_begin(muster_coordinator *c, int64_t now_ns,
                        muster_actions *actions);
-void muster_step_offer(muster_coordinator *c, uint32_t id,
+void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
                        muster_actions *actions);
 void muster_step_answer(muster_coordinator *c, uint32_t id,
                         const muster_event *event, muster_actions *actions);
@@ -111,12 +163,30 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions);
 /* Could the answers so far and those of the ready workers be decoded? */
 bool muster_step_reachable(muster_coordinator *c);
-int64_t muster_step_median_ns(const muster_coordinator *c);
+
+/* coordinator_wait.c */
+int64_t muster_wait_median_ns(const muster_coordinator *c);
+/* A step has begun: set its timers. */
+void muster_wait_begin(muster_coordinator *c, int64_t now_ns,
+                       muster_actions *actions);
+/* An answer was accepted: a first step learns its deadline from them. */
+void muster_wait_answered(muster_coordinator *c, int64_t now_ns,
+                          muster_actions *actions);
+/* The step is decoded: remember when the answers came. */
+void muster_wait_decoded(muster_coordinator *c, muster_actions *actions);
+/* Are the answers enough, though not all of the gradient? */
+bool muster_wait_is_over(const muster_coordinator *c);
 /* The step takes long: say who is waited for, and what would help. */
-void muster_step_tell_wait(muster_coordinator *c, const muster_event *event,
-                           muster_actions *actions);
+void muster_wait_tell(muster_coordinator *c, const muster_event *event,
+                      muster_actions *actions);
+
+/* coordinator_make.c */
+/* The role's own state, as save gives it; NULL when out of memory. */
+muster_blob *muster_coordinator_saved(const muster_coordinator *c);
 
 /* coordinator.c */
+void muster_coordinator_step(void *state, const muster_event *event,
+                             muster_actions *actions);
 /* Look again whether to start, pause, or go on. */
 void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
                                muster_actions *actions);

@@ -9,17 +9,10 @@
  *      for (plan, step) and with the exact length. member has checked run and
  *      incarnation.
  */
-#include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
-
-/* A step is called long after so many usual ones, and so much time. */
-#define WAIT_MEDIANS  10
-#define WAIT_LEAST_NS (5 * MUSTER_NS_PER_S)
-#define NAMES_LISTED  6u
 
 /* SENT of a model comes back with its step, so that what never left (it was
  * replaced by a newer one) is not counted as sent. */
@@ -28,9 +21,10 @@ static uint64_t model_token(uint64_t step)
     return step + 1;
 }
 
-void muster_step_offer(muster_coordinator *c, uint32_t id,
+void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
                        muster_actions *actions)
 {
+    c->crew[id].offered_ns = now_ns;
     muster_member_mail mail = {.message = {.kind = MUSTER_MSG_MODEL,
                                            .plan = c->plan.number,
                                            .step = c->step},
@@ -47,14 +41,12 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     c->step_begin_ns = now_ns;
     c->answers = 0;
     muster_code_progress_reset(c->progress);
-    int64_t usual_ns = WAIT_MEDIANS * muster_step_median_ns(c);
-    c->wait_ns = usual_ns > WAIT_LEAST_NS ? usual_ns : WAIT_LEAST_NS;
-    muster_act_timer(actions, MUSTER_TIMER_WAIT, now_ns + c->wait_ns);
+    muster_wait_begin(c, now_ns, actions);
     muster_act_report(actions, MUSTER_REPORT_STEP_BEGIN, now_ns)->step =
         c->step;
     for (uint32_t id = 0; id < c->size; id++) {
         if (c->crew[id].stage == MUSTER_CREW_READY) {
-            muster_step_offer(c, id, actions);
+            muster_step_offer(c, id, now_ns, actions);
         }
     }
 }
@@ -116,7 +108,11 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
         reject(c, id, "an answer of the wrong length", event, actions);
         return;
     }
-    if (message->step > c->step || message->plan != c->plan.number ||
+    // An answer to a step is of the plan that the step was under.
+    bool strange = message->step < c->plan_first_step
+                       ? message->plan >= c->plan.number
+                       : message->plan != c->plan.number;
+    if (message->step > c->step || strange ||
         crew->stage != MUSTER_CREW_READY) {
         reject(c, id, "an answer to what it was not asked", event, actions);
         return;
@@ -140,63 +136,11 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
         return;
     }
     crew->message = muster_blob_ref(event->as.message.payload);
+    crew->arrival_ns = event->now_ns - crew->offered_ns;
     c->answers++;
     muster_code_progress_add(c->progress, c->plan.slot_of[id]);
+    muster_wait_answered(c, event->now_ns, actions);
     muster_step_try(c, event, actions);
-}
-
-/* "3 (busy), 5 (idle)": the ready workers that have not answered. */
-static void list_awaited(muster_coordinator *c, char *text, size_t room)
-{
-    uint32_t count = 0;
-    size_t used = 0;
-    text[0] = 0;
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage != MUSTER_CREW_READY ||
-            c->crew[id].message != NULL || count++ >= NAMES_LISTED ||
-            used >= room) {
-            continue;
-        }
-        const muster_link *link = muster_member_link(&c->member, id);
-        int wrote = snprintf(text + used, room - used, "%s%u (%s)",
-                             count > 1 ? ", " : "", id,
-                             link != NULL && link->busy ? "busy" : "idle");
-        used += wrote > 0 ? (size_t)wrote : 0;
-    }
-    if (count > NAMES_LISTED && used < room) {
-        snprintf(text + used, room - used, " and %u more",
-                 count - NAMES_LISTED);
-    }
-}
-
-void muster_step_tell_wait(muster_coordinator *c, const muster_event *event,
-                           muster_actions *actions)
-{
-    if (c->phase != MUSTER_PHASE_COLLECT || c->paused || c->ending) {
-        return;
-    }
-    char names[128];
-    list_awaited(c, names, sizeof(names));
-    muster_act_notice(
-        actions, event->now_ns, MUSTER_LOG_WARN,
-        "step %llu waits since %.1f s for workers %s; %s tolerates %u, more "
-        "--stragglers would go on without them",
-        (unsigned long long)c->step,
-        (double)(event->now_ns - c->step_begin_ns) * 1e-9, names,
-        c->plan.info.name, c->plan.info.stragglers);
-    c->wait_ns *= 2;
-    muster_act_timer(actions, MUSTER_TIMER_WAIT, event->now_ns + c->wait_ns);
-}
-
-static bool all_ready_have_answered(const muster_coordinator *c)
-{
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage == MUSTER_CREW_READY &&
-            c->crew[id].message == NULL) {
-            return false;
-        }
-    }
-    return c->answers > 0;
 }
 
 static uint32_t list_responders(muster_coordinator *c)
@@ -208,6 +152,29 @@ static uint32_t list_responders(muster_coordinator *c)
         }
     }
     return count;
+}
+
+/* Which parts the sum has. */
+static void count_parts(muster_coordinator *c,
+                        const muster_decodings_entry *entry)
+{
+    uint64_t *received = c->parts_received;
+    if (entry->status == MUSTER_OK) {
+        for (uint32_t part = 0; part < c->plan.info.parts; part++) {
+            received[part]++;
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < entry->used_count; i++) {
+        const uint32_t *parts = NULL;
+        uint32_t worker = c->plan.worker_of[entry->used[i]];
+        uint32_t count = muster_assignment_parts(&c->plan, worker, &parts);
+        for (uint32_t j = 0; j < count; j++) {
+            received[parts[j]] += !c->counted[parts[j]];
+            c->counted[parts[j]] = true;
+        }
+    }
+    memset(c->counted, 0, c->plan.info.parts * sizeof(*c->counted));
 }
 
 static void drop_messages(muster_coordinator *c)
@@ -234,6 +201,11 @@ static void start_update(muster_coordinator *c,
         uint32_t worker = c->plan.worker_of[entry->used[i]];
         messages[i] = muster_blob_ref(c->crew[worker].message);
     }
+    c->fit = entry->decoding->fit;
+    c->inexact = entry->status == MUSTER_INEXACT;
+    count_parts(c, entry);
+    muster_wait_decoded(c, actions);
+    muster_plan_observe(c);
     drop_messages(c);
     c->phase = MUSTER_PHASE_UPDATE;
 }
@@ -244,20 +216,19 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     if (c->phase != MUSTER_PHASE_COLLECT || c->ending) {
         return;
     }
-    bool enough = muster_code_progress_ready(c->progress) ||
-                  (!c->plan.info.exact && all_ready_have_answered(c));
-    if (!enough) {
+    if (!muster_code_progress_ready(c->progress) && !muster_wait_is_over(c)) {
         return;
     }
     const muster_decodings_entry *entry = NULL;
     muster_status status = muster_decodings_get(&c->decodings, c->responders,
                                                 list_responders(c), &entry);
-    if (status == MUSTER_INEXACT && c->plan.info.exact) {
+    if (status == MUSTER_INEXACT && !muster_wait_is_over(c)) {
         return; // `ready` was too hopeful: wait for one more
     }
     muster_blob **messages = NULL;
     if (status >= 0) {
-        messages = muster_mem_array(entry->used_count, sizeof(muster_blob *));
+        messages =
+            muster_mem_array(entry->used_count + 1u, sizeof(muster_blob *));
         status = messages != NULL ? status : MUSTER_ERR_NO_MEMORY;
     }
     if (status < 0) {
@@ -280,6 +251,12 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     report->as.end.step_ms = (double)(event->now_ns - c->step_begin_ns) * 1e-6;
     report->as.end.responders = c->answers;
     report->as.end.stragglers = c->size - c->answers;
+    report->as.end.parts_missing = c->fit.parts_missing;
+    report->as.end.inexact = c->inexact;
+    report->as.end.degraded = c->inexact && c->plan.info.exact;
+    report->as.end.plan = c->plan.number;
+    report->as.end.parts_received = c->parts_received;
+    report->as.end.part_count = c->plan.info.parts;
     report->as.end.bytes_up = c->bytes_up;
     report->as.end.bytes_down = c->bytes_down;
     report->as.end.messages_up = c->messages_up;
@@ -288,25 +265,6 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     c->bytes_down = 0;
     c->messages_up = 0;
     c->bytes_moved = 0;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-int64_t muster_step_median_ns(const muster_coordinator *c)
-{
-    int64_t sorted[MUSTER_STEP_TIMES];
-    size_t count = c->steps_done < MUSTER_STEP_TIMES ? (size_t)c->steps_done
-                                                     : MUSTER_STEP_TIMES;
-    for (size_t i = 0; i < count; i++) {
-        sorted[i] = c->step_ns[i];
-    }
-    qsort(sorted, count, sizeof(sorted[0]), ascending);
-    return count > 0 ? sorted[count / 2] : 0;
 }
 
 void muster_step_updated(muster_coordinator *c, const muster_event *event,
@@ -325,7 +283,7 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
     report_end(c, event, actions);
     c->step++;
     // Twenty median steps without progress: stuck, however slow the steps are.
-    int64_t stall_ns = 20 * muster_step_median_ns(c);
+    int64_t stall_ns = 20 * muster_wait_median_ns(c);
     c->member.opts.stall_ns =
         stall_ns > c->opts.stall_ns ? stall_ns : c->opts.stall_ns;
     if (c->ending) {
@@ -340,6 +298,11 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
         muster_coordinator_end(c, MUSTER_OK, "done", event, actions);
         return;
     }
+    muster_plan_adopt(c, event, actions);
+    if (c->ending) {
+        return;
+    }
     muster_step_begin(c, event->now_ns, actions);
+    muster_plan_consider(c, event, actions);
     muster_coordinator_review(c, event, actions);
 }

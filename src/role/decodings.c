@@ -108,7 +108,6 @@ static muster_status solve(muster_decodings *decodings,
     memcpy(entry->responders, responders, count * sizeof(uint32_t));
     entry->responder_count = count;
     entry->status = status;
-    entry->decoding->plan = assignment->number;
     entry->decoding->gradient_blocks = assignment->info.gradient_blocks;
     entry->decoding->message_blocks = assignment->info.message_blocks;
     entry->decoding->fit = fit;

@@ -33,7 +33,6 @@ typedef enum muster_job_kind {
  * Reference-counted, immutable. */
 typedef struct muster_decoding {
     _Atomic unsigned references;
-    uint32_t plan;
     uint32_t gradient_blocks;
     uint32_t message_blocks;
     muster_code_fit fit;

@@ -22,6 +22,8 @@
 #define BEATS_PER_WINDOW     4
 /* Strangers that may knock at the same time, beyond two per number. */
 #define STRANGERS_MAX 64u
+/* News of one event beyond one of each link: joined, alone, refused. */
+#define NEWS_MORE 4u
 
 static size_t link_index(const muster_member *member, muster_role_peer peer)
 {
@@ -50,7 +52,12 @@ muster_link *muster_member_add(muster_member *member, muster_role_peer peer,
                                int64_t now_ns)
 {
     size_t index = link_index(member, peer);
-    MUSTER_ASSERT(muster_vec_push(&member->links) != NULL);
+    // One event may be news of every link, and a little more.
+    if (!muster_vec_reserve(&member->news,
+                            member->links.count + 1 + NEWS_MORE) ||
+        muster_vec_push(&member->links) == NULL) {
+        return NULL;
+    }
     muster_link *link = (muster_link *)member->links.data + index;
     memmove(link + 1, link, (member->links.count - 1 - index) * sizeof(*link));
     *link = (muster_link){.peer = peer,
@@ -341,15 +348,30 @@ static void on_message(muster_member *member, const muster_event *event,
     }
 }
 
+/* A message takes longer than a heartbeat to arrive. What the peer says of its
+ * life and its progress waits behind it. Strangers get no more time for it. */
+static void on_heard(muster_member *member, const muster_event *event)
+{
+    muster_link *link = muster_member_find(member, event->peer);
+    if (link == NULL ||
+        (link->state != MUSTER_LINK_MEMBER && !link->outgoing)) {
+        return;
+    }
+    link->heard_ns = event->now_ns;
+    link->progress_ns = event->now_ns;
+    if (link->id == muster_member_leader_id(member)) {
+        member->contact_ns = event->now_ns;
+    }
+}
+
 static void on_up(muster_member *member, const muster_event *event,
                   muster_actions *actions)
 {
     if (!event->as.up.incoming) {
         muster_member_connected(member, event, actions);
-    } else if (member->links.count >= 2u * member->size + STRANGERS_MAX) {
+    } else if (member->links.count >= 2u * member->size + STRANGERS_MAX ||
+               muster_member_add(member, event->peer, event->now_ns) == NULL) {
         muster_act_drop(actions, event->peer);
-    } else {
-        muster_member_add(member, event->peer, event->now_ns);
     }
 }
 
@@ -417,6 +439,9 @@ void muster_member_step(muster_member *member, const muster_event *event,
             on_timer(member, event, actions);
         }
         break;
+    case MUSTER_EVENT_HEARD:
+        on_heard(member, event);
+        break;
     case MUSTER_EVENT_COMPUTED:
     case MUSTER_EVENT_SENT:
     case MUSTER_EVENT_STOP:
@@ -452,7 +477,7 @@ muster_status muster_member_init(muster_member *member,
         }
     }
     // Lists that every member needs at once; growing later is rare.
-    if (!muster_vec_reserve(&member->news, 4) ||
+    if (!muster_vec_reserve(&member->news, NEWS_MORE) ||
         !muster_vec_reserve(&member->targets, 1) ||
         !muster_vec_reserve(&member->links, opts->size + 4u)) {
         muster_member_fini(member);

@@ -42,7 +42,6 @@ static muster_target *target_of_token(muster_member *member, uint64_t token)
     return NULL;
 }
 
-/* Connect to `id` from now on; false when out of memory. */
 bool muster_member_aim(muster_member *member, uint32_t id, const char *address,
                        int64_t now_ns)
 {
@@ -96,8 +95,13 @@ void muster_member_connected(muster_member *member, const muster_event *event,
         return;
     }
     target->token = 0;
-    target->peer = event->peer;
     muster_link *link = muster_member_add(member, event->peer, event->now_ns);
+    if (link == NULL) {
+        muster_act_drop(actions, event->peer);
+        muster_member_retry_later(target, event->now_ns);
+        return;
+    }
+    target->peer = event->peer;
     link->outgoing = true;
     link->id = target->id;
     muster_action *action = muster_act(actions, MUSTER_ACTION_SEND);

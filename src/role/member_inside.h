@@ -15,6 +15,7 @@
 #define MUSTER_GREETING_NS 5000000000ll
 
 muster_link *muster_member_find(muster_member *member, muster_role_peer peer);
+/* A new link, with room for the news of it; NULL when out of memory. */
 muster_link *muster_member_add(muster_member *member, muster_role_peer peer,
                                int64_t now_ns);
 /* The link is a member's from now on: JOINED. */
@@ -41,6 +42,7 @@ void muster_member_admit(muster_member *member, muster_link *link,
 
 /* member_follow.c */
 muster_target *muster_member_target(muster_member *member, uint32_t id);
+/* Connect to `id` from now on; false when out of memory. */
 bool muster_member_aim(muster_member *member, uint32_t id, const char *address,
                        int64_t now_ns);
 void muster_member_connected(muster_member *member, const muster_event *event,

@@ -8,35 +8,41 @@
  */
 #include <string.h>
 
-#include "base/assert.h"
 #include "role/member_inside.h"
 #include "wire/directory.h"
 
-static void push_entry(muster_directory *directory, uint32_t id,
+static bool push_entry(muster_directory *directory, uint32_t id,
                        uint32_t incarnation, const char *address)
 {
     muster_directory_entry *entry = muster_vec_push(&directory->entries);
-    MUSTER_ASSERT(entry != NULL);
+    if (entry == NULL) {
+        return false;
+    }
     entry->id = id;
     entry->incarnation = incarnation;
     memcpy(entry->address, address, sizeof(entry->address));
+    return true;
 }
 
+/* NULL when out of memory: whoever lacks it is reminded at its next beat. */
 static muster_blob *write_directory(const muster_member *member)
 {
     muster_directory directory = {
         .epoch = member->epoch,
         .entries = muster_vec_make(sizeof(muster_directory_entry))};
-    push_entry(&directory, 0, 0, member->opts.address);
-    for (uint32_t id = 1; id < member->size; id++) {
+    bool whole = push_entry(&directory, 0, 0, member->opts.address);
+    for (uint32_t id = 1; whole && id < member->size; id++) {
         const muster_place *place = &member->places[id];
         if (place->peer != 0) {
-            push_entry(&directory, id, place->incarnation, place->address);
+            whole =
+                push_entry(&directory, id, place->incarnation, place->address);
         }
     }
-    muster_blob *blob = muster_blob_create(muster_directory_bytes(&directory));
-    MUSTER_ASSERT(blob != NULL);
-    muster_directory_write(&directory, blob->data);
+    muster_blob *blob =
+        whole ? muster_blob_create(muster_directory_bytes(&directory)) : NULL;
+    if (blob != NULL) {
+        muster_directory_write(&directory, blob->data);
+    }
     muster_directory_fini(&directory);
     return blob;
 }
@@ -65,7 +71,7 @@ void muster_member_publish(muster_member *member, muster_actions *actions)
     }
     member->epoch++;
     muster_blob *blob = write_directory(member);
-    for (uint32_t id = 1; id < member->size; id++) {
+    for (uint32_t id = 1; blob != NULL && id < member->size; id++) {
         send_directory(member, id, blob, actions);
     }
     muster_blob_unref(blob);
@@ -77,7 +83,9 @@ void muster_member_remind(muster_member *member, uint32_t id, uint64_t epoch,
 {
     if (member->opts.mesh && member->opts.leads && epoch < member->epoch) {
         muster_blob *blob = write_directory(member);
-        send_directory(member, id, blob, actions);
+        if (blob != NULL) {
+            send_directory(member, id, blob, actions);
+        }
         muster_blob_unref(blob);
     }
 }
@@ -91,8 +99,9 @@ static void remove_target(muster_member *member, uint32_t id)
     }
 }
 
-/* `entry` is NULL when the directory does not list `id`. */
-static void agree(muster_member *member, uint32_t id,
+/* `entry` is NULL when the directory does not list `id`. False when out of
+ * memory: `id` is not yet aimed at. */
+static bool agree(muster_member *member, uint32_t id,
                   const muster_directory_entry *entry,
                   const muster_event *event, muster_actions *actions)
 {
@@ -109,16 +118,14 @@ static void agree(muster_member *member, uint32_t id,
         target = NULL;
     }
     if (entry == NULL) {
-        return;
+        return true;
     }
     if (!same_life) {
         place->incarnation = entry->incarnation;
     }
     memcpy(place->address, entry->address, sizeof(place->address));
-    if (id < member->id && target == NULL) {
-        MUSTER_ASSERT(
-            muster_member_aim(member, id, entry->address, event->now_ns));
-    }
+    return id > member->id || target != NULL ||
+           muster_member_aim(member, id, entry->address, event->now_ns);
 }
 
 void muster_member_directory(muster_member *member, const muster_event *event,
@@ -143,8 +150,10 @@ void muster_member_directory(muster_member *member, const muster_event *event,
                 next < directory.entries.count && entries[next].id == id;
             const muster_directory_entry *entry =
                 listed ? &entries[next++] : NULL;
-            if (id != 0 && id != member->id) {
-                agree(member, id, entry, event, actions);
+            if (id != 0 && id != member->id &&
+                !agree(member, id, entry, event, actions)) {
+                // Our next beat asks for the directory again.
+                member->epoch = directory.epoch - 1;
             }
         }
         muster_member_retry(member, event, actions);

@@ -49,7 +49,8 @@ static muster_status make_homes(muster_psnode *node)
                                             .floats = table->floats};
         uint32_t mine = table->keys / nodes + 1;
         node->homes[t] = muster_mem_array(mine, sizeof(*node->homes[t]));
-        if (node->homes[t] == NULL) {
+        if (node->homes[t] == NULL ||
+            muster_heavy_create(mine, &node->asked_for[t]) != MUSTER_OK) {
             return MUSTER_ERR_NO_MEMORY;
         }
         for (uint32_t i = 0; i < mine; i++) {
@@ -105,6 +106,7 @@ void muster_psnode_free(muster_psnode *node)
     }
     for (uint32_t t = 0; t < MUSTER_PS_TABLES_MAX; t++) {
         muster_mem_free(node->homes[t]);
+        muster_heavy_free(node->asked_for[t]);
     }
     muster_psmap_fini(&node->coming_at);
     muster_psmap_fini(&node->copy_at);
@@ -253,10 +255,7 @@ static void route(muster_psnode *node, const muster_rowmsg *message, uint32_t i,
         muster_pstable_end(table, key);
         return;
     }
-    uint16_t to = muster_pshome_of(node, key);
-    if (to == node->opts.node) {
-        to = muster_pshome_at(node, message->table, key)->owner;
-    }
+    uint16_t to = muster_psnode_towards(node, message->table, key);
     uint32_t coming = muster_pscoming_find(node, message->table, key);
     // A home that only waits for a copy knows the owner, and must not keep
     // messages from it: one may be the order to send that very copy.
@@ -427,28 +426,25 @@ muster_status muster_psnode_request(muster_psnode *node, int64_t now_ns,
             muster_pscoming_wait(node, coming, &head, position, values);
             continue;
         }
-        uint16_t to = muster_pshome_of(node, key);
-        if (to == node->opts.node) {
-            to = muster_pshome_at(node, request->table, key)->owner;
-        }
         node->counters.remote_ops++;
+        uint16_t to = muster_psnode_towards(node, request->table, key);
         muster_psdraft_add(node, to, &head, key, position, values);
     }
     return end_step(node);
 }
 
 muster_status muster_psnode_localize(muster_psnode *node, int64_t now_ns,
-                                     uint32_t table, const uint32_t *keys,
-                                     uint32_t count, muster_psnode_out *out)
+                                     const muster_pswish *wish,
+                                     muster_psnode_out *out)
 {
     begin_step(node, now_ns, out);
-    const muster_pstable *rows = node->opts.tables[table];
-    for (uint32_t i = 0; i < count && !node->failed; i++) {
-        uint64_t word =
-            atomic_load_explicit(&rows->words[keys[i]], memory_order_relaxed);
+    const muster_pstable *rows = node->opts.tables[wish->table];
+    for (uint32_t i = 0; i < wish->count && !node->failed; i++) {
+        uint64_t word = atomic_load_explicit(&rows->words[wish->keys[i]],
+                                             memory_order_relaxed);
         if (muster_word_state_of(word) == MUSTER_ROW_ABSENT &&
             node->opts.manage != MUSTER_PSMANAGE_CLASSIC) {
-            muster_pscoming_ask(node, table, keys[i]);
+            muster_pscoming_ask(node, wish->table, wish->keys[i], wish->copy);
         }
     }
     return end_step(node);
@@ -460,8 +456,9 @@ muster_status muster_psnode_tick(muster_psnode *node, int64_t now_ns,
     begin_step(node, now_ns, out);
     if (now_ns >= node->due_ns) {
         muster_pscopy_sync(node, true);
-        node->due_ns =
-            node->copies.count > 0 ? now_ns + node->opts.sync_ns : INT64_MAX;
+        node->due_ns = node->copies.count > 0
+                           ? now_ns + muster_pscopy_period_ns(node)
+                           : INT64_MAX;
     }
     return end_step(node);
 }

@@ -80,7 +80,7 @@ typedef struct muster_psnode_opts {
     muster_pstable *const *tables;
     uint32_t table_count;
     muster_psmanage manage;
-    int64_t sync_ns;    // how often copies are synchronised
+    int64_t sync_ns;    // copies are synchronised at least so often
     int64_t contest_ns; // AUTO: two nodes that ask within this share the row
     muster_blob *(*make)(void *context, size_t bytes); // payloads
     void *make_context;
@@ -118,9 +118,16 @@ MUSTER_CHECKED muster_status muster_psnode_request(muster_psnode *node,
                                                    muster_psreq *request,
                                                    muster_psnode_out *out);
 /* Bring rows here; those that are here or on their way are left alone. */
-MUSTER_CHECKED muster_status muster_psnode_localize(
-    muster_psnode *node, int64_t now_ns, uint32_t table, const uint32_t *keys,
-    uint32_t count, muster_psnode_out *out);
+typedef struct muster_pswish {
+    uint32_t table;
+    const uint32_t *keys;
+    uint32_t count;
+    bool copy; // AUTO: for samples, which all nodes draw alike, a copy is best
+} muster_pswish;
+MUSTER_CHECKED muster_status muster_psnode_localize(muster_psnode *node,
+                                                    int64_t now_ns,
+                                                    const muster_pswish *wish,
+                                                    muster_psnode_out *out);
 /* Time has passed: synchronise copies when due. */
 MUSTER_CHECKED muster_status muster_psnode_tick(muster_psnode *node,
                                                 int64_t now_ns,

@@ -2,9 +2,10 @@
  * psnode_barrier.c -- all workers of all nodes meet, and see each other's work.
  *
  * A node goes through: FLUSHING (its copies send what they gained), WAITING
- * (BARRIER sent to the lead, node 0), REFRESHING (released: its copies fetch
+ * (BARRIER sent to the lead, node 0), DRAINING (released, but answers asked for
+ * before that may be old: they are waited for), REFRESHING (its copies fetch
  * the owners' rows), and is then through. Since every node has flushed before
- * it says BARRIER, a refresh after RELEASE sees everything from before.
+ * it says BARRIER, what is asked for after RELEASE has everything from before.
  */
 #include "role/psnode_inside.h"
 
@@ -12,7 +13,8 @@ enum {
     BARRIER_NONE = 0,
     BARRIER_FLUSHING = 1,
     BARRIER_WAITING = 2,
-    BARRIER_REFRESHING = 3,
+    BARRIER_DRAINING = 3,
+    BARRIER_REFRESHING = 4,
 };
 
 /* Nothing of this node is under way to an owner. */
@@ -56,7 +58,12 @@ void muster_psnode_barrier_step(muster_psnode *node)
                               .request = node->barriers};
         node->barrier_state = BARRIER_WAITING;
         muster_psdraft_plain(node, 0, &here);
-    } else if (node->barrier_state == BARRIER_REFRESHING && settled(node)) {
+    }
+    if (node->barrier_state == BARRIER_DRAINING && settled(node)) {
+        node->barrier_state = BARRIER_REFRESHING;
+        muster_pscopy_sync(node, true);
+    }
+    if (node->barrier_state == BARRIER_REFRESHING && settled(node)) {
         node->barrier_state = BARRIER_NONE;
         node->out->released++;
     }
@@ -86,6 +93,5 @@ void muster_psnode_on_release(muster_psnode *node, const muster_rowmsg *message)
         node->counters.violations++;
         return;
     }
-    node->barrier_state = BARRIER_REFRESHING;
-    muster_pscopy_sync(node, true);
+    node->barrier_state = BARRIER_DRAINING;
 }

@@ -12,7 +12,19 @@
 #include "base/assert.h"
 #include "role/psnode_inside.h"
 
-#define IDLE_MAX 64u // synchronisations without a change, then it is dropped
+#define IDLE_NS (3000 * 1000000ll) // without a change, then a copy is dropped
+
+/* Few copies are synchronised more often than they must be: a copy costs both
+ * ends less than a microsecond, so this takes a few percent of a core. */
+#define PERIOD_MIN_NS      1000000ll
+#define PERIOD_PER_COPY_NS 10000ll
+
+int64_t muster_pscopy_period_ns(const muster_psnode *node)
+{
+    int64_t period = (int64_t)node->copies.count * PERIOD_PER_COPY_NS;
+    period = period < PERIOD_MIN_NS ? PERIOD_MIN_NS : period;
+    return period < node->opts.sync_ns ? period : node->opts.sync_ns;
+}
 
 static void difference(const float *row, const float *base, uint32_t floats,
                        float *out)
@@ -36,6 +48,7 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
         }
         uint32_t slot = muster_slab_take(&rows->slab);
         muster_pscopy copy = {.place = place,
+                              .changed_ns = node->now_ns,
                               .base = muster_slab_take(&rows->slab)};
         MUSTER_ASSERT(slot != MUSTER_SLAB_NONE &&
                       copy.base != MUSTER_SLAB_NONE);
@@ -50,7 +63,7 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
             return;
         }
         muster_pscoming ended =
-            muster_pscoming_end(node, message->table, key, row);
+            muster_pscoming_end(node, message->table, key, row, true);
         MUSTER_ASSERT(ended.next_owner == MUSTER_PSNODE_NOBODY);
         uint64_t dirty = memcmp(row, base, bytes) != 0 ? MUSTER_WORD_DIRTY : 0;
         muster_latch_publish(&rows->words[key],
@@ -58,7 +71,7 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
                                  dirty);
         node->counters.replicas++;
     }
-    int64_t due = node->now_ns + node->opts.sync_ns;
+    int64_t due = node->now_ns + muster_pscopy_period_ns(node);
     node->due_ns = due < node->due_ns ? due : node->due_ns;
 }
 
@@ -79,11 +92,8 @@ static bool sync_one(muster_psnode *node, muster_pscopy *copy, bool all)
                               dirty ? MUSTER_ROWOP_PUSH_ROW : MUSTER_ROWOP_NONE,
                           .table = (uint16_t)table,
                           .origin = node->opts.node};
-    uint16_t to = muster_pshome_of(node, key);
-    if (to == node->opts.node) {
-        to = muster_pshome_at(node, table, key)->owner;
-    }
-    copy->idle = dirty ? 0 : copy->idle + 1;
+    uint16_t to = muster_psnode_towards(node, table, key);
+    copy->changed_ns = dirty ? node->now_ns : copy->changed_ns;
     node->counters.syncs++;
     if (!dirty) {
         muster_psdraft_add(node, to, &sync, key, 0, NULL);
@@ -135,7 +145,8 @@ void muster_pscopy_sync(muster_psnode *node, bool all)
 {
     for (uint32_t i = 0; i < node->copies.count && !node->failed;) {
         muster_pscopy *copy = (muster_pscopy *)node->copies.data + i;
-        if (!copy->asked && copy->idle > IDLE_MAX && drop_one(node, i)) {
+        if (!copy->asked && node->now_ns - copy->changed_ns > IDLE_NS &&
+            drop_one(node, i)) {
             continue;
         }
         if (!copy->asked && sync_one(node, copy, all)) {

@@ -4,6 +4,7 @@
 #ifndef MUSTER_ROLE_PSNODE_INSIDE_H
 #define MUSTER_ROLE_PSNODE_INSIDE_H
 
+#include "ps/heavy.h"
 #include "role/psmap.h"
 #include "role/psnode.h"
 
@@ -42,9 +43,9 @@ typedef struct muster_pscoming {
 /* A copy held here. */
 typedef struct muster_pscopy {
     uint64_t place;
-    uint32_t base; // slot of the owner's row as last heard
-    uint32_t idle; // synchronisations without a change
-    bool asked;    // SYNC sent, SYNCED not yet here
+    uint32_t base;      // slot of the owner's row as last heard
+    bool asked;         // SYNC sent, SYNCED not yet here
+    int64_t changed_ns; // when it last had something to send
 } muster_pscopy;
 
 /* Entries gathered for one message. */
@@ -72,6 +73,7 @@ struct muster_psnode {
     muster_psnode_opts opts;
     muster_rowshape shapes[MUSTER_PS_TABLES_MAX];
     muster_pshome *homes[MUSTER_PS_TABLES_MAX];
+    muster_heavy *asked_for[MUSTER_PS_TABLES_MAX]; // how often, at this home
     muster_pslink *links;
     muster_psmap coming_at;
     muster_vec coming; // muster_pscoming
@@ -112,6 +114,16 @@ static inline muster_pshome *muster_pshome_at(muster_psnode *node,
     return &node->homes[table][key / node->opts.nodes];
 }
 
+/* The next node on the way to a row's owner: its home, or from there the owner
+ * itself. */
+static inline uint16_t muster_psnode_towards(muster_psnode *node,
+                                             uint32_t table, uint32_t key)
+{
+    uint16_t home = muster_pshome_of(node, key);
+    return home == node->opts.node ? muster_pshome_at(node, table, key)->owner
+                                   : home;
+}
+
 /* One more entry of the message described by `head`, to be sent at the end of
  * the step. values may be NULL when the kind has none. */
 void muster_psdraft_add(muster_psnode *node, uint16_t to,
@@ -139,13 +151,15 @@ void muster_pscoming_wait(muster_psnode *node, uint32_t index,
                           const muster_rowmsg *message, uint32_t position,
                           float *values);
 /* The row has come to lie in `row`: do all that waits, in order, and forget
- * that it was on its way. Returns what is to happen next with it. */
+ * that it was on its way. With `copy`, what others want goes on to the owner.
+ * Returns what is to happen next with the row. */
 muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
-                                    uint32_t key, float *row);
+                                    uint32_t key, float *row, bool copy);
 uint32_t muster_pscoming_find(const muster_psnode *node, uint32_t table,
                               uint32_t key);
 /* Ask for a row; it is on its way from now on. */
-void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key);
+void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key,
+                         bool copy);
 
 void muster_psnode_on_localize(muster_psnode *node,
                                const muster_rowmsg *message);
@@ -160,6 +174,8 @@ void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message);
 /* Send what copies have gained; `all`: also ask for those without a change.
  */
 void muster_pscopy_sync(muster_psnode *node, bool all);
+/* How long to wait between synchronisations. */
+int64_t muster_pscopy_period_ns(const muster_psnode *node);
 
 void muster_psnode_on_barrier(muster_psnode *node,
                               const muster_rowmsg *message);

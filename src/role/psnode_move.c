@@ -29,7 +29,8 @@ static uint32_t take_coming(muster_psnode *node)
     return muster_vec_push(&node->coming) == NULL ? UINT32_MAX : index;
 }
 
-void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key)
+void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key,
+                         bool copy)
 {
     uint32_t index = take_coming(node);
     if (index == UINT32_MAX ||
@@ -47,6 +48,7 @@ void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key)
     muster_latch_publish(word, muster_word_make(MUSTER_ROW_ARRIVING, 0,
                                                 muster_word_moves(before)));
     muster_rowmsg ask = {.kind = MUSTER_ROWMSG_LOCALIZE,
+                         .op = copy ? MUSTER_ROWOP_PULL_ROW : MUSTER_ROWOP_NONE,
                          .table = (uint16_t)table,
                          .origin = node->opts.node};
     muster_psdraft_add(node, muster_pshome_of(node, key), &ask, key, 0, NULL);
@@ -86,7 +88,7 @@ void muster_pscoming_wait(muster_psnode *node, uint32_t index,
 }
 
 muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
-                                    uint32_t key, float *row)
+                                    uint32_t key, float *row, bool copy)
 {
     uint64_t place = muster_psplace(table, key);
     uint32_t index = muster_psmap_find(&node->coming_at, place);
@@ -100,7 +102,17 @@ muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
                               .table = (uint16_t)table,
                               .origin = wait.origin,
                               .request = wait.request};
-        muster_psnode_apply(node, &head, key, wait.position, wait.values, row);
+        // What others sent is for the owner: on a copy it would count as
+        // done while it still has to travel.
+        if (copy &&
+            (wait.origin != node->opts.node || wait.kind != MUSTER_ROWMSG_OP)) {
+            node->counters.forwards++;
+            muster_psdraft_add(node, muster_psnode_towards(node, table, key),
+                               &head, key, wait.position, wait.values);
+        } else {
+            muster_psnode_apply(node, &head, key, wait.position, wait.values,
+                                row);
+        }
         muster_blob_unref(wait.blob);
         waits[at].blob = NULL;
         waits[at].next = node->wait_free;
@@ -113,18 +125,33 @@ muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
     return ended;
 }
 
+#define NOTES_PER_AGE 65536u
+
+/* Count how often a row is asked for; what was long ago fades. */
+static void note(muster_heavy *asked_for, uint32_t key)
+{
+    muster_heavy_note(asked_for, key);
+    if (muster_heavy_total(asked_for) >= NOTES_PER_AGE) {
+        muster_heavy_age(asked_for);
+    }
+}
+
 /* Does the home let the row move, or does its owner keep it and give a copy? */
 static bool shares(const muster_psnode *node, const muster_pshome *home,
-                   uint16_t asker)
+                   const muster_rowmsg *message, uint32_t key)
 {
+    uint16_t asker = message->origin;
     uint32_t now_ms = (uint32_t)(node->now_ns / 1000000);
     uint32_t window_ms = (uint32_t)(node->opts.contest_ns / 1000000);
     switch (node->opts.manage) {
     case MUSTER_PSMANAGE_REPLICATE:
         return true;
     case MUSTER_PSMANAGE_AUTO:
-        return home->asker != MUSTER_PSNODE_NOBODY && home->asker != asker &&
-               now_ms - home->asked_ms <= window_ms;
+        return message->op == MUSTER_ROWOP_PULL_ROW ||
+               muster_heavy_is_hot(node->asked_for[message->table],
+                                   MUSTER_HEAVY_FACTOR, key) ||
+               (home->asker != MUSTER_PSNODE_NOBODY && home->asker != asker &&
+                now_ms - home->asked_ms <= window_ms);
     case MUSTER_PSMANAGE_RELOCATE:
     case MUSTER_PSMANAGE_CLASSIC:
         break;
@@ -148,7 +175,8 @@ void muster_psnode_on_localize(muster_psnode *node,
             continue;
         }
         uint16_t owner = home->owner;
-        if (shares(node, home, message->origin)) {
+        note(node->asked_for[message->table], key);
+        if (shares(node, home, message, key)) {
             order.kind = MUSTER_ROWMSG_REPLICATE;
         } else {
             order.kind = MUSTER_ROWMSG_HAND_OVER;
@@ -225,7 +253,7 @@ void muster_psnode_on_transfer(muster_psnode *node,
                rows->floats * sizeof(float));
         node->counters.relocations++;
         muster_pscoming ended =
-            muster_pscoming_end(node, message->table, key, row);
+            muster_pscoming_end(node, message->table, key, row, false);
         if (ended.next_owner != MUSTER_PSNODE_NOBODY) {
             depart(node, message->table, key, ended.next_owner,
                    ended.next_moves, slot);

@@ -182,9 +182,11 @@ static void localize_some(world *w, uint16_t at)
     for (uint32_t i = 0; i < REQUEST_KEYS; i++) {
         keys[i] = (uint32_t)below(w, KEYS);
     }
-    assert_int_equal(muster_psnode_localize(w->node[at], w->now_ns, 0, keys,
-                                            REQUEST_KEYS, &w->out[at]),
-                     MUSTER_OK);
+    muster_pswish wish = {
+        .keys = keys, .count = REQUEST_KEYS, .copy = below(w, 4) == 0};
+    assert_int_equal(
+        muster_psnode_localize(w->node[at], w->now_ns, &wish, &w->out[at]),
+        MUSTER_OK);
     collect(w, at);
 }
 

@@ -45,6 +45,14 @@ typedef struct muster_report {
             double grad_err;
             uint32_t responders;
             uint32_t stragglers;
+            uint32_t parts_missing; // parts that no answer used had
+            bool inexact;           // grad_err is more than rounding
+            bool degraded;          // inexact, though the code is an exact one
+            uint32_t plan;
+            // In how many steps of the run each part was in the sum; lent as
+            // long as the role lives.
+            const uint64_t *parts_received;
+            uint32_t part_count;
             // Since the last step: answers, models and parts handed over.
             uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
         } end;

@@ -15,7 +15,8 @@
  *                host takes over; muster_actions_clear() drops what is left.
  *   Sending      A host that cannot queue a message ends the connection
  *                (PEER_DOWN follows): one that lost a message is none. Only a
- *                message replaced in its slot is left out.
+ *                message with a slot is left out, when it is replaced there or
+ *                (SENT with MUSTER_ERR_AGAIN) finds too many before it.
  *   Computing    Jobs of one role run one after another, in the order asked.
  *   Threads      A role belongs to one thread.
  *   Allocation   The action list and the tables are reused; a steady step
@@ -47,13 +48,14 @@ typedef enum muster_event_kind {
     MUSTER_EVENT_COMPUTED = 6, // a compute action has ended
     MUSTER_EVENT_SENT = 7,     // a send with a token was handed over, or not
     MUSTER_EVENT_STOP = 8,     // the user or the system asks us to end
+    MUSTER_EVENT_HEARD = 9,    // a message is on its way, but not whole yet
 } muster_event_kind;
 
 typedef struct muster_event {
     muster_event_kind kind;
     int64_t now_ns;
     uint64_t progress;     // pieces of work the host has computed so far
-    muster_role_peer peer; // PEER_UP, PEER_DOWN, MESSAGE, SENT
+    muster_role_peer peer; // PEER_UP, PEER_DOWN, MESSAGE, SENT, HEARD
     union {
         struct {
             bool incoming;

@@ -8,6 +8,9 @@
  *      welcomes, and a job remembers under which it was started.
  *   3. SETUP happens once per run. Parts that were loaded stay announced by
  *      HAVE after a reconnection, so they need not travel again.
+ *   4. A GRADIENT job is asked for only under a plan whose ADOPT has ended in
+ *      this life and whose parts are still held: plans before `plan_floor` may
+ *      have lost theirs.
  */
 #include "role/worker.h"
 
@@ -26,19 +29,30 @@
 
 enum { TIMER_LEAVE = MUSTER_TIMER_ROLE };
 
+/* What was said and done about a part. */
+typedef struct part_state {
+    uint32_t part;
+    bool held;      // loaded, and not told to forget it since
+    uint64_t stamp; // of the newest word about it in this life; 0: none
+    uint64_t job;   // the newest LOAD or FORGET of it, while under way; or 0
+} part_state;
+
 typedef struct worker {
     muster_member member;
     bool setup_asked, set_up;
-    uint32_t plan;      // the newest one sent; 0: none
-    uint32_t adopts;    // ADOPT jobs under way
-    muster_vec held;    // uint32_t part numbers
-    muster_vec loading; // uint32_t parts whose LOAD is under way
-    uint64_t life;      // welcomes so far
+    uint32_t plan;        // the newest adopted in this life; 0: none
+    uint32_t plan_before; // the one adopted before it; 0: none
+    uint32_t plan_asked;  // the newest sent
+    uint32_t plan_floor;  // earlier ones may lack parts
+    uint64_t adopt;       // ADOPT job of plan_asked, while under way; or 0
+    muster_vec parts;     // part_state
+    uint64_t life;        // welcomes so far
     uint64_t job_ids;
     uint32_t jobs; // under way
 
     muster_blob *model;  // the newest, not yet started; or NULL
     uint64_t model_step; // of `model` or of the job
+    uint32_t model_plan; // likewise
     bool model_seen;     // in this life
     uint64_t gradient;   // job under way, or 0
     uint64_t gradient_life;
@@ -54,11 +68,12 @@ static void stop(worker *w, muster_status status, const char *reason,
     }
 }
 
-static void have(worker *w, uint32_t plan, uint32_t part,
+/* Plan adopted (part MUSTER_ID_ANY), or part held as `stamp` asked for. */
+static void have(worker *w, uint32_t plan, uint32_t part, uint64_t stamp,
                  muster_actions *actions)
 {
     muster_member_mail mail = {
-        .message = {.kind = MUSTER_MSG_HAVE, .plan = plan}};
+        .message = {.kind = MUSTER_MSG_HAVE, .plan = plan, .step = stamp}};
     mail.message.as.have.part = part;
     muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions);
 }
@@ -72,26 +87,23 @@ static muster_job *compute(worker *w, muster_job_kind kind, muster_blob *input,
     return job;
 }
 
-static bool contains(const muster_vec *parts, uint32_t part)
+/* What is known of `part`: a new entry when nothing is. Without memory for it
+ * the worker ends, and NULL is returned. */
+static part_state *part_of(worker *w, uint32_t part, muster_actions *actions)
 {
-    const uint32_t *list = parts->data;
-    for (size_t i = 0; i < parts->count; i++) {
-        if (list[i] == part) {
-            return true;
+    part_state *list = w->parts.data;
+    for (size_t i = 0; i < w->parts.count; i++) {
+        if (list[i].part == part) {
+            return &list[i];
         }
     }
-    return false;
-}
-
-static void take_out(muster_vec *parts, uint32_t part)
-{
-    uint32_t *list = parts->data;
-    for (size_t i = 0; i < parts->count; i++) {
-        if (list[i] == part) {
-            list[i] = list[--parts->count];
-            return;
-        }
+    part_state *added = muster_vec_push(&w->parts);
+    if (added == NULL) {
+        stop(w, MUSTER_ERR_NO_MEMORY, "no memory for another part", actions);
+        return NULL;
     }
+    *added = (part_state){.part = part};
+    return added;
 }
 
 static void forget_model(worker *w, muster_actions *actions)
@@ -107,16 +119,23 @@ static void on_welcome(worker *w, muster_actions *actions)
 {
     w->life++;
     w->model_seen = false;
+    w->plan = w->plan_before = w->plan_asked = w->plan_floor = 0;
+    w->adopt = 0;
     forget_model(w, actions);
+    part_state *parts = w->parts.data;
+    for (size_t i = 0; i < w->parts.count; i++) {
+        parts[i].stamp = 0;
+    }
     if (!w->setup_asked) {
         w->setup_asked = true;
         compute(w, MUSTER_JOB_SETUP, w->member.welcome, actions);
     } else if (w->set_up) {
-        const uint32_t *held = w->held.data;
-        for (size_t i = 0; i < w->held.count; i++) {
-            have(w, 0, held[i], actions);
+        for (size_t i = 0; i < w->parts.count; i++) {
+            if (parts[i].held) {
+                have(w, 0, parts[i].part, 0, actions);
+            }
         }
-        have(w, 0, MUSTER_ID_ANY, actions);
+        have(w, 0, MUSTER_ID_ANY, 0, actions);
     }
 }
 
@@ -127,11 +146,17 @@ static void start_gradient(worker *w, muster_actions *actions)
     }
     muster_job *job = compute(w, MUSTER_JOB_GRADIENT, w->model, actions);
     job->step = w->model_step;
-    job->plan = w->plan;
+    job->plan = w->model_plan;
     w->gradient = job->id;
     w->gradient_life = w->life;
     muster_blob_unref(w->model);
     w->model = NULL;
+}
+
+static bool is_usable(const worker *w, uint32_t plan)
+{
+    return plan != 0 && plan >= w->plan_floor &&
+           (plan == w->plan || plan == w->plan_before);
 }
 
 static void on_model(worker *w, const muster_event *event,
@@ -139,28 +164,79 @@ static void on_model(worker *w, const muster_event *event,
 {
     const muster_message *message = event->as.message.message;
     bool newer = !w->model_seen || message->step > w->model_step;
-    if (!newer || message->plan != w->plan ||
+    if (!newer || !is_usable(w, message->plan) ||
         event->as.message.payload == NULL) {
         return; // overtaken by a newer one, or meant for another plan
     }
     forget_model(w, actions);
     w->model_seen = true;
     w->model_step = message->step;
+    w->model_plan = message->plan;
     w->model = muster_blob_ref(event->as.message.payload);
     start_gradient(w, actions);
+}
+
+static void on_plan(worker *w, const muster_event *event,
+                    muster_actions *actions)
+{
+    uint32_t number = event->as.message.message->plan;
+    if (number > w->plan_asked && event->as.message.payload != NULL) {
+        muster_job *job =
+            compute(w, MUSTER_JOB_ADOPT, event->as.message.payload, actions);
+        job->plan = number;
+        w->plan_asked = number;
+        w->adopt = job->id;
+    }
 }
 
 static void on_part(worker *w, const muster_event *event,
                     muster_actions *actions)
 {
-    uint32_t part = event->as.message.message->as.part.part;
-    if (contains(&w->held, part)) {
-        have(w, w->plan, part, actions);
-    } else if (!contains(&w->loading, part) &&
-               event->as.message.payload != NULL) {
-        MUSTER_ASSERT(muster_vec_append(&w->loading, &part, 1));
-        compute(w, MUSTER_JOB_LOAD, event->as.message.payload, actions)->part =
-            part;
+    const muster_message *message = event->as.message.message;
+    part_state *part = part_of(w, message->as.part.part, actions);
+    if (part == NULL) {
+        return;
+    }
+    bool again = message->step == part->stamp && part->job != 0;
+    if (message->step < part->stamp || again ||
+        event->as.message.payload == NULL) {
+        return; // a newer word has come, or this one a second time
+    }
+    part->stamp = message->step;
+    if (part->held) {
+        have(w, message->plan, part->part, part->stamp, actions);
+        return;
+    }
+    muster_job *job =
+        compute(w, MUSTER_JOB_LOAD, event->as.message.payload, actions);
+    job->part = part->part;
+    part->job = job->id;
+}
+
+static void on_forget(worker *w, const muster_event *event,
+                      muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    part_state *part = part_of(w, message->as.part.part, actions);
+    if (part == NULL) {
+        return;
+    }
+    if (message->plan > w->plan_floor) {
+        w->plan_floor = message->plan;
+    }
+    if (w->model != NULL && w->model_plan < w->plan_floor) {
+        muster_blob_unref(w->model);
+        w->model = NULL;
+    }
+    if (message->step <= part->stamp) {
+        return;
+    }
+    part->stamp = message->step;
+    if (part->held || part->job != 0) {
+        muster_job *job = compute(w, MUSTER_JOB_FORGET, NULL, actions);
+        job->part = part->part;
+        part->job = job->id;
+        part->held = false;
     }
 }
 
@@ -170,15 +246,13 @@ static void on_message(worker *w, const muster_event *event,
     const muster_message *message = event->as.message.message;
     switch (message->kind) {
     case MUSTER_MSG_PLAN:
-        if (message->plan != 0 && event->as.message.payload != NULL) {
-            compute(w, MUSTER_JOB_ADOPT, event->as.message.payload, actions)
-                ->plan = message->plan;
-            w->plan = message->plan;
-            w->adopts++;
-        }
+        on_plan(w, event, actions);
         break;
     case MUSTER_MSG_PART:
         on_part(w, event, actions);
+        break;
+    case MUSTER_MSG_FORGET:
+        on_forget(w, event, actions);
         break;
     case MUSTER_MSG_MODEL:
         on_model(w, event, actions);
@@ -208,13 +282,41 @@ static void on_gradient(worker *w, const muster_job_result *result,
                   result->step == w->model_step;
     if (wanted) {
         muster_member_mail mail = {.message = {.kind = MUSTER_MSG_GRADIENT,
-                                               .plan = w->plan,
+                                               .plan = w->model_plan,
                                                .step = result->step},
                                    .payload = muster_blob_ref(result->output)};
         mail.message.as.gradient.compute_ns = (uint64_t)result->busy_ns;
         muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions);
     }
     start_gradient(w, actions);
+}
+
+static void on_adopted(worker *w, const muster_job_result *result,
+                       muster_actions *actions)
+{
+    if (result->id == w->adopt) { // else a newer plan, or life, has come
+        w->adopt = 0;
+        w->plan_before = w->plan;
+        w->plan = w->plan_asked;
+        have(w, w->plan, MUSTER_ID_ANY, 0, actions);
+    }
+}
+
+static void on_part_done(worker *w, const muster_job_result *result,
+                         muster_actions *actions)
+{
+    part_state *part = part_of(w, result->part, actions);
+    if (part == NULL) {
+        return;
+    }
+    if (result->id != part->job) {
+        return; // a newer word about it is being followed
+    }
+    part->job = 0;
+    part->held = result->kind == MUSTER_JOB_LOAD;
+    if (part->held) {
+        have(w, 0, part->part, part->stamp, actions);
+    }
 }
 
 static void on_computed(worker *w, const muster_event *event,
@@ -228,17 +330,13 @@ static void on_computed(worker *w, const muster_event *event,
     }
     if (result->kind == MUSTER_JOB_SETUP) {
         w->set_up = true;
-        have(w, 0, MUSTER_ID_ANY, actions);
+        have(w, 0, MUSTER_ID_ANY, 0, actions);
     } else if (result->kind == MUSTER_JOB_ADOPT) {
-        if (--w->adopts == 0) {
-            have(w, w->plan, MUSTER_ID_ANY, actions);
-        }
-    } else if (result->kind == MUSTER_JOB_LOAD) {
-        take_out(&w->loading, result->part);
-        MUSTER_ASSERT(muster_vec_append(&w->held, &result->part, 1));
-        have(w, w->plan, result->part, actions);
+        on_adopted(w, result, actions);
     } else if (result->kind == MUSTER_JOB_GRADIENT) {
         on_gradient(w, result, actions);
+    } else {
+        on_part_done(w, result, actions);
     }
 }
 
@@ -323,8 +421,7 @@ static void worker_free(void *state)
 {
     worker *w = state;
     muster_member_fini(&w->member);
-    muster_vec_fini(&w->held);
-    muster_vec_fini(&w->loading);
+    muster_vec_fini(&w->parts);
     muster_blob_unref(w->model);
     muster_mem_free(w);
 }
@@ -357,8 +454,7 @@ muster_status muster_worker_create(const muster_worker_opts *opts,
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for the worker");
     }
-    w->held = muster_vec_make(sizeof(uint32_t));
-    w->loading = muster_vec_make(sizeof(uint32_t));
+    w->parts = muster_vec_make(sizeof(part_state));
     *role_out = (muster_role){&worker_ops, w};
     return MUSTER_OK;
 }

@@ -7,11 +7,17 @@
  * with the same number, for up to `patience_ns`; parts it holds need not be
  * sent again within the same run.
  *
+ * It keeps the two newest plans, so that the next can be made ready while steps
+ * go on under the present one. PART and FORGET carry a number in `step` that
+ * grows with each of them; the newest word about a part counts, in whatever
+ * order they come, and HAVE says it back. After a FORGET of plan p no model of
+ * a plan before p is taken.
+ *
  *   Ends         by a STOP action: MUSTER_OK when the coordinator said that the
  *                run is over (the reason says how), _REFUSED when it would not
  *                have us, _PEER_LOST after `patience_ns` without it,
  *                _INTERRUPTED after a STOP event, or what a failed SETUP,
- *                ADOPT or LOAD said.
+ *                ADOPT, LOAD or FORGET said.
  */
 #ifndef MUSTER_ROLE_WORKER_H
 #define MUSTER_ROLE_WORKER_H

@@ -117,11 +117,14 @@ static void nap_until(muster_compute *compute, int64_t until_ns)
     unlock(compute);
 }
 
-static void be_slow(muster_compute *compute, int64_t cpu_ns)
+static void be_slow(muster_compute *compute, int64_t cpu_ns, uint64_t step)
 {
     const muster_compute_slowness *slowness = &compute->opts.slowness;
     double extra = (slowness->factor - 1) * (double)cpu_ns;
     int64_t sleep_ns = slowness->sleep_ns + (int64_t)extra;
+    if (slowness->delay != NULL) {
+        sleep_ns += muster_delay_ns(slowness->delay, slowness->worker, step);
+    }
     if (sleep_ns > 0) {
         nap_until(compute, muster_clock_ns() + sleep_ns);
     }
@@ -157,7 +160,8 @@ static void run_job(muster_compute *compute, muster_job *job,
         made_progress(compute);
     }
     if (slow && status >= 0 && !cancelled(compute)) {
-        be_slow(compute, timed ? muster_clock_thread_cpu_ns() - cpu_ns : 0);
+        be_slow(compute, timed ? muster_clock_thread_cpu_ns() - cpu_ns : 0,
+                known.step);
     }
     bool cut_short = slow && cancelled(compute);
     engine->end(engine->self, result_out);

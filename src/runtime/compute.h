@@ -18,7 +18,8 @@
  *   Allocation   At start only: the queue is bounded.
  *
  * Slowness on demand: after the pieces of each GRADIENT job the thread sleeps
- * sleep_ns plus (factor - 1) times the CPU time that the job took. The sleep
+ * sleep_ns, plus (factor - 1) times the CPU time that the job took, plus what
+ * the delay model says of the worker in that step. The sleep
  * counts as busy time, counts as progress every 100 ms, and ends at once when
  * the job is cancelled: a slow machine also stops when told so.
  */
@@ -28,6 +29,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cluster/delay.h"
 #include "job/executor.h"
 #include "muster/status.h"
 #include "role/job.h"
@@ -47,9 +49,16 @@ typedef struct muster_compute_engine {
 muster_compute_engine muster_compute_engine_of(muster_executor *executor);
 
 typedef struct muster_compute_slowness {
-    int64_t sleep_ns; // >= 0
-    double factor;    // >= 1
+    int64_t sleep_ns;    // >= 0
+    double factor;       // >= 1
+    muster_delay *delay; // NULL: none; lent, the compute thread's until stop
+    uint32_t worker;     // whose delays
 } muster_compute_slowness;
+
+#define MUSTER_COMPUTE_NOT_SLOW                                \
+    {                                                          \
+        .sleep_ns = 0, .factor = 1, .delay = NULL, .worker = 0 \
+    }
 
 typedef struct muster_compute_opts {
     muster_compute_engine engine;

@@ -71,6 +71,7 @@ static void toy_end(void *self, muster_job_result *result_out)
     memset(result_out, 0, sizeof *result_out);
     result_out->id = shared->job.id;
     result_out->kind = shared->job.kind;
+    result_out->step = shared->job.step;
     result_out->status = finished ? MUSTER_OK : MUSTER_ERR_CANCELLED;
     result_out->output = finished ? muster_blob_create(8) : NULL;
     muster_job_fini(&shared->job);
@@ -110,7 +111,7 @@ static void stop(toy *shared, muster_compute *compute)
 static void submit(muster_compute *compute, uint64_t id, uint32_t pieces,
                    muster_job_kind kind)
 {
-    muster_job job = {.id = id, .kind = kind, .part = pieces};
+    muster_job job = {.id = id, .kind = kind, .step = id, .part = pieces};
     job.input = muster_blob_create(16);
     assert_int_equal(muster_compute_submit(compute, &job), MUSTER_OK);
 }
@@ -123,7 +124,7 @@ static muster_job_result take(muster_compute *compute)
     return result;
 }
 
-static const muster_compute_slowness not_slow = {0, 1};
+static const muster_compute_slowness not_slow = MUSTER_COMPUTE_NOT_SLOW;
 
 static void results_come_back_in_order_once_each(void **state)
 {
@@ -210,7 +211,8 @@ static void slowness_sleeps_until_cancelled(void **state)
 {
     (void)state;
     toy shared;
-    muster_compute_slowness hour = {3600 * MUSTER_NS_PER_S, 1};
+    muster_compute_slowness hour = {.sleep_ns = 3600 * MUSTER_NS_PER_S,
+                                    .factor = 1};
     muster_compute *compute = start(&shared, 4, hour);
     submit(compute, 1, 1, MUSTER_JOB_UPDATE);
     wait_for(&shared, &shared.results, 1);
@@ -231,7 +233,8 @@ static void sleep_counts_as_busy_time(void **state)
 {
     (void)state;
     toy shared;
-    muster_compute_slowness nap = {20 * MUSTER_NS_PER_MS, 1};
+    muster_compute_slowness nap = {.sleep_ns = 20 * MUSTER_NS_PER_MS,
+                                   .factor = 1};
     muster_compute *compute = start(&shared, 4, nap);
     submit(compute, 1, 1, MUSTER_JOB_GRADIENT);
     wait_for(&shared, &shared.results, 1);
@@ -239,6 +242,31 @@ static void sleep_counts_as_busy_time(void **state)
     assert_int_equal(result.status, MUSTER_OK);
     assert_true(result.busy_ns >= 20 * MUSTER_NS_PER_MS);
     stop(&shared, compute);
+}
+
+static void a_delay_model_sleeps_by_worker_and_step(void **state)
+{
+    (void)state;
+    toy shared;
+    muster_compute_slowness late = MUSTER_COMPUTE_NOT_SLOW;
+    late.worker = 1;
+    assert_int_equal(
+        muster_delay_create("iid:p=0.5,delay=30ms", 2, 7, NULL, &late.delay),
+        MUSTER_OK);
+    muster_compute *compute = start(&shared, 4, late);
+    int64_t slept = 0, meant = 0;
+    for (uint64_t step = 1; step <= 6; step++) {
+        submit(compute, step, 1, MUSTER_JOB_GRADIENT);
+        wait_for(&shared, &shared.results, step);
+        muster_job_result result = take(compute);
+        int64_t delay = muster_delay_ns(late.delay, 1, result.step);
+        assert_true(result.busy_ns >= delay);
+        slept += result.busy_ns;
+        meant += delay;
+    }
+    assert_true(meant > 0 && slept >= meant);
+    stop(&shared, compute);
+    muster_delay_free(late.delay);
 }
 
 static void stopping_ends_running_and_waiting_jobs(void **state)
@@ -282,6 +310,7 @@ int main(void)
         cmocka_unit_test(a_full_queue_refuses_and_drops_the_job),
         cmocka_unit_test(slowness_sleeps_until_cancelled),
         cmocka_unit_test(sleep_counts_as_busy_time),
+        cmocka_unit_test(a_delay_model_sleeps_by_worker_and_step),
         cmocka_unit_test(stopping_ends_running_and_waiting_jobs),
         cmocka_unit_test(start_fails_cleanly_without_memory),
     };

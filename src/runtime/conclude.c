@@ -41,28 +41,29 @@ static muster_status go_on(muster_train_state *train, muster_error *error_out)
     }
     uint64_t step = muster_executor_describe(train->executor).step;
     muster_log(MUSTER_LOG_INFO, "going on from step %" PRIu64, step);
-    return muster_run_folder_cut(train->folder, step, train->tally.summary,
-                                 error_out);
+    status = muster_run_folder_cut(train->folder, step, train->tally.summary,
+                                   error_out);
+    train->earlier_s = muster_summary_step_s(train->tally.summary);
+    return status;
 }
 
-static muster_status write_config(muster_train_state *train,
-                                  muster_error *error_out)
+/* With other options it is another run: workers of the earlier life, who hold
+ * parts of its code, must not take part. */
+static void forget_other_life(muster_train_state *train)
 {
-    char *json = muster_config_to_json(train->config);
-    if (json == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for config.json");
-    }
-    // With other options it is another run: workers of the earlier life, who
-    // hold parts of its code, must not take part.
-    if (train->saved != NULL && !same_config(train, json)) {
+    if (train->saved != NULL && !same_config(train, train->config_json)) {
         muster_blob_unref(train->saved);
         train->saved = NULL;
     }
-    muster_status status = muster_run_folder_write(
-        train->folder, MUSTER_RUN_CONFIG, json, error_out);
-    muster_config_text_free(json);
-    return status;
+}
+
+muster_status muster_train_claim_folder(muster_train_state *train,
+                                        muster_error *error_out)
+{
+    return train->folder == NULL
+               ? MUSTER_OK
+               : muster_run_folder_write(train->folder, MUSTER_RUN_CONFIG,
+                                         train->config_json, error_out);
 }
 
 muster_status muster_train_open_folder(muster_train_state *train,
@@ -87,38 +88,45 @@ muster_status muster_train_open_folder(muster_train_state *train,
     if (status < 0) {
         return status;
     }
-    return write_config(train, error_out);
+    train->config_json = muster_config_to_json(config);
+    if (train->config_json == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for config.json");
+    }
+    forget_other_life(train);
+    return MUSTER_OK;
 }
 
-/* What the end of a run needs per worker and part, in one allocation each. */
+/* What the end of a run needs per worker, in one allocation each. */
 typedef struct ending {
     muster_summary_end end;
     muster_worker_class *classes;
     const char **names;
+    double *probabilities, *behind_ms;
     uint32_t *loads;
-    uint64_t *received;
 } ending;
 
 static void ending_fini(ending *last)
 {
     muster_mem_free(last->classes);
     muster_mem_free(last->names);
+    muster_mem_free(last->probabilities);
+    muster_mem_free(last->behind_ms);
     muster_mem_free(last->loads);
-    muster_mem_free(last->received);
 }
 
-/* Classes, loads, and how many answers in time held each part. */
 static void fill_lists(const muster_train_state *train, ending *last)
 {
     muster_tally_classes(&train->tally, last->classes);
     for (uint32_t w = 0; w < train->code_info.workers; w++) {
         const uint32_t *parts = NULL;
+        const muster_stragglers *stragglers = train->tally.watch;
         last->names[w] = muster_worker_class_name(last->classes[w]);
+        last->probabilities[w] =
+            muster_stragglers_class(stragglers, w).probability;
+        last->behind_ms[w] = muster_stragglers_cost(stragglers, w).behind_ms;
         if (muster_code_parts(train->code, w, &parts, &last->loads[w]) < 0) {
             last->loads[w] = 0;
-        }
-        for (uint32_t i = 0; i < last->loads[w]; i++) {
-            last->received[parts[i]] += train->tally.workers[w].on_time;
         }
     }
 }
@@ -130,18 +138,22 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
     ending last = {
         .classes = muster_mem_array(code->workers, sizeof *last.classes),
         .names = muster_mem_array(code->workers, sizeof *last.names),
+        .probabilities =
+            muster_mem_array(code->workers, sizeof *last.probabilities),
+        .behind_ms = muster_mem_array(code->workers, sizeof *last.behind_ms),
         .loads = muster_mem_array(code->workers, sizeof *last.loads),
-        .received = muster_mem_array(code->parts, sizeof *last.received),
     };
-    if (last.classes == NULL || last.names == NULL || last.loads == NULL ||
-        last.received == NULL) {
+    if (last.classes == NULL || last.names == NULL ||
+        last.probabilities == NULL || last.behind_ms == NULL ||
+        last.loads == NULL) {
         ending_fini(&last);
         return false;
     }
     fill_lists(train, &last);
     bool known = tally->has_result;
     last.end = (muster_summary_end){
-        .wall_s = (double)(train->last_step_ns - train->first_step_ns) * 1e-9,
+        .wall_s = train->earlier_s +
+                  (double)(train->last_step_ns - train->first_step_ns) * 1e-9,
         .loss = known ? tally->result_loss : (double)NAN,
         .test_loss = known ? tally->test_loss : (double)NAN,
         .test_accuracy = known ? tally->test_accuracy : (double)NAN,
@@ -151,11 +163,14 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .s = code->stragglers,
         .m = code->comm,
         .d = code->load,
-        .exact = code->exact,
-        .parts_received = last.received,
+        .exact = tally->inexact_steps == 0,
+        .parts_received = tally->parts_received,
         .part_count = code->parts,
         .bytes_moved = tally->bytes_moved,
         .classes = last.names,
+        .slow_probability = last.probabilities,
+        .behind_ms = last.behind_ms,
+        .straggler_wait_ms = muster_stragglers_waited_ms(tally->watch),
         .loads = last.loads,
     };
     *last_out = last;
@@ -204,7 +219,7 @@ static void tell(const muster_train_state *train, const ending *last)
                        last->end.test_accuracy);
     }
     muster_log(MUSTER_LOG_INFO, "%" PRIu64 " steps in %.2f s, loss %.6g%s",
-               tally->steps, last->end.wall_s,
+               muster_summary_steps(tally->summary), last->end.wall_s,
                tally->has_result ? last->end.loss : tally->loss, test);
     muster_log(MUSTER_LOG_INFO,
                "step time: median %.2f ms, 90%% %.2f ms, 99%% %.2f ms%s%s",
@@ -212,6 +227,7 @@ static void tell(const muster_train_state *train, const ending *last)
                muster_summary_step_ms(tally->summary, 0.9),
                muster_summary_step_ms(tally->summary, 0.99),
                who[0] != '\0' ? ";" : "", who);
+    muster_train_tell_stragglers(train, last->classes);
 }
 
 muster_status muster_train_conclude(muster_train_state *train,

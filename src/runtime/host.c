@@ -90,14 +90,6 @@ static void add_pending(muster_host *host, const muster_event *event,
     }
 }
 
-static void add_down(muster_host *host, muster_peer peer, muster_status status,
-                     const char *reason)
-{
-    muster_event event = {.kind = MUSTER_EVENT_PEER_DOWN, .peer = peer};
-    event.as.down.status = status;
-    add_pending(host, &event, reason);
-}
-
 /* The token of a connection being made, 0 when there is no such one. */
 static uint64_t take_dial(muster_host *host, muster_peer peer)
 {
@@ -120,7 +112,10 @@ static void expel(muster_host *host, muster_peer peer, muster_status status,
     muster_log(MUSTER_LOG_WARN, "dropping %s: %s",
                muster_net_peer_name(host->net, peer), reason);
     muster_net_drop(host->net, peer);
-    add_down(host, peer, status, reason);
+    muster_event event = {.kind = MUSTER_EVENT_PEER_DOWN, .peer = peer};
+    event.as.down.status = status;
+    event.as.down.token = take_dial(host, peer);
+    add_pending(host, &event, reason);
 }
 
 static void sent(void *argument, muster_status status)
@@ -186,10 +181,11 @@ static void do_send(muster_host *host, muster_action *action)
     } else {
         host->unsent--;
     }
-    // A lost peer's end is, or was, told by on_down.
-    if (status == MUSTER_ERR_AGAIN) {
+    // A lost peer's end is, or was, told by on_down. What is replaced anyway
+    // may be left out: its SENT says so.
+    if (status == MUSTER_ERR_AGAIN && opts.replace_slot == 0) {
         expel(host, peer, status, "its queue is full: it reads too slowly");
-    } else if (status != MUSTER_ERR_PEER_LOST) {
+    } else if (status != MUSTER_ERR_AGAIN && status != MUSTER_ERR_PEER_LOST) {
         expel(host, peer, status, muster_status_text(status));
     }
 }
@@ -365,6 +361,12 @@ static void on_down(void *context, muster_peer peer, muster_status status,
     deliver(host, &event);
 }
 
+static void on_bytes(void *context, muster_peer peer)
+{
+    muster_event event = {.kind = MUSTER_EVENT_HEARD, .peer = peer};
+    deliver(context, &event);
+}
+
 /* The loop */
 
 static void deliver_results(muster_host *host)
@@ -515,7 +517,8 @@ void muster_host_fail(muster_host *host, const muster_error *error)
 muster_status muster_host_open(const muster_host_opts *opts,
                                muster_error *error_out, muster_host **host_out)
 {
-    static const muster_net_callbacks callbacks = {on_up, on_message, on_down};
+    static const muster_net_callbacks callbacks = {on_up, on_message, on_down,
+                                                   on_bytes};
     muster_host *host = muster_mem_array(1, sizeof *host);
     if (host == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,

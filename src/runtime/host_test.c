@@ -27,9 +27,10 @@ struct script {
     void (*step)(script *self, const muster_event *event,
                  muster_actions *actions);
     bool stepping; // to see a second event inside the first
-    int ups, downs, messages, timers, computed, sent, stops;
+    int ups, downs, messages, timers, computed, sent, stops, heard;
     muster_role_peer peer;
-    muster_status down_status, job_status, sent_status;
+    muster_status down_status, sent_status;
+    muster_status job_status[4]; // by id
     char reason[160];
     uint8_t first_byte;
     const char *address;
@@ -67,7 +68,8 @@ static void script_step(void *state, const muster_event *event,
         break;
     case MUSTER_EVENT_COMPUTED:
         self->computed++;
-        self->job_status = event->as.computed.status;
+        assert_in_range(event->as.computed.id, 1, 3);
+        self->job_status[event->as.computed.id] = event->as.computed.status;
         break;
     case MUSTER_EVENT_SENT:
         self->sent++;
@@ -75,6 +77,9 @@ static void script_step(void *state, const muster_event *event,
         break;
     case MUSTER_EVENT_STOP:
         self->stops++;
+        break;
+    case MUSTER_EVENT_HEARD:
+        self->heard++;
         break;
     }
     self->step(self, event, actions);
@@ -172,7 +177,7 @@ static muster_status run_script(muster_host *host, script *self,
     muster_host_work work = {
         .role = {&script_ops, self},
         .engine = {&engine, toy_begin, toy_piece, toy_end},
-        .slowness = {0, 1},
+        .slowness = MUSTER_COMPUTE_NOT_SLOW,
         .queue_max = queue_max,
     };
     return muster_host_run(host, &work, error);
@@ -262,6 +267,67 @@ static void fail_to_connect(script *self, const muster_event *event,
     }
 }
 
+/* Connects and sends more than is read in one turn. */
+static void send_long(script *self, const muster_event *event,
+                      muster_actions *actions)
+{
+    if (event->kind == MUSTER_EVENT_START) {
+        add_connect(actions, self->address);
+    } else if (event->kind == MUSTER_EVENT_PEER_UP) {
+        muster_blob *payload = muster_blob_create(20000000);
+        memset(payload->data, 7, payload->bytes);
+        add_model(actions, event->peer, payload, 9);
+    } else if (event->kind == MUSTER_EVENT_SENT) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+static void hear_long(script *self, const muster_event *event,
+                      muster_actions *actions)
+{
+    if (event->kind == MUSTER_EVENT_HEARD) {
+        assert_int_equal(event->peer, self->peer);
+        assert_int_equal(self->messages, 0);
+    } else if (event->kind == MUSTER_EVENT_MESSAGE) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+typedef struct server_run {
+    muster_host *host;
+    script *script;
+} server_run;
+
+static void *run_server(void *argument)
+{
+    server_run *run = argument;
+    assert_int_equal(run_script(run->host, run->script, 4, NULL), MUSTER_OK);
+    return NULL;
+}
+
+static void a_long_message_is_heard_of_before_it_is_whole(void **state)
+{
+    (void)state;
+    char address[MUSTER_NET_ADDRESS_MAX], bound[MUSTER_NET_ADDRESS_MAX];
+    own_address(address);
+    muster_host *server = open_host(NULL);
+    assert_int_equal(
+        muster_net_listen(muster_host_net(server), address, NULL, bound),
+        MUSTER_OK);
+    pthread_t thread;
+    script hearer = {.step = hear_long};
+    server_run run = {server, &hearer};
+    assert_int_equal(pthread_create(&thread, NULL, run_server, &run), 0);
+    script self = {.step = send_long, .address = bound};
+    muster_host *client = open_host(NULL);
+    assert_int_equal(run_script(client, &self, 4, NULL), MUSTER_OK);
+    pthread_join(thread, NULL);
+    assert_int_equal(hearer.messages, 1);
+    assert_in_range(hearer.heard, 1, 10000);
+    muster_host_close(client);
+    muster_host_close(server);
+}
+
 static void a_failed_connect_comes_back_with_its_token(void **state)
 {
     (void)state;
@@ -306,11 +372,17 @@ static void keep_busy(script *self, const muster_event *event,
 static void timers_fire_and_every_job_is_answered(void **state)
 {
     (void)state;
-    script self = {.step = keep_busy};
+    script self = {
+        .step = keep_busy,
+        .job_status = {[1] = MUSTER_ERR_SYSTEM, [2] = MUSTER_ERR_SYSTEM}};
     muster_host *host = open_host(NULL);
     assert_int_equal(run_script(host, &self, 2, NULL), MUSTER_OK);
     assert_int_equal(self.timers, 4);
     assert_int_equal(self.computed, 3);
+    // Two at a time: the third came while both were under way.
+    assert_int_equal(self.job_status[1], MUSTER_OK);
+    assert_int_equal(self.job_status[2], MUSTER_OK);
+    assert_int_equal(self.job_status[3], MUSTER_ERR_AGAIN);
     muster_host_close(host);
 }
 
@@ -398,7 +470,8 @@ static void *run_vandal(void *argument)
 {
     vandal *self = argument;
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
-    muster_net_callbacks callbacks = {vandal_up, vandal_message, vandal_down};
+    muster_net_callbacks callbacks = {vandal_up, vandal_message, vandal_down,
+                                      NULL};
     muster_net *net = NULL;
     muster_peer peer = 0;
     assert_int_equal(muster_net_open(&opts, &callbacks, self, NULL, &net),
@@ -445,6 +518,57 @@ static void a_peer_that_sends_rubbish_is_dropped_and_told_of(void **state)
     pthread_join(thread, NULL);
 }
 
+/* Fills the queue, then sends one too many: first with a slot, then without.
+ * Nothing leaves before the actions of the events at hand are carried out. */
+static void send_too_much(script *self, const muster_event *event,
+                          muster_actions *actions)
+{
+    if (event->kind == MUSTER_EVENT_START) {
+        add_connect(actions, self->address);
+    } else if (event->kind == MUSTER_EVENT_PEER_UP) {
+        for (int i = 0; i < 3; i++) {
+            add_model(actions, event->peer, NULL, 0);
+        }
+        add_model(actions, event->peer, NULL, 9);
+        muster_action *last = actions->list.data;
+        last[actions->list.count - 1].as.send.replace_slot = 1;
+    } else if (event->kind == MUSTER_EVENT_SENT && self->sent == 1) {
+        assert_int_equal(self->sent_status, MUSTER_ERR_AGAIN);
+        add_model(actions, self->peer, NULL, 10); // the connection stands
+    } else if (event->kind == MUSTER_EVENT_PEER_DOWN) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+static void a_full_queue_leaves_out_slots_and_ends_the_rest(void **state)
+{
+    (void)state;
+    char address[MUSTER_NET_ADDRESS_MAX], bound[MUSTER_NET_ADDRESS_MAX];
+    own_address(address);
+    muster_host *server = open_host(NULL);
+    assert_int_equal(
+        muster_net_listen(muster_host_net(server), address, NULL, bound),
+        MUSTER_OK);
+    pthread_t thread;
+    script silent = {.step = stop_when_down};
+    server_run run = {server, &silent};
+    assert_int_equal(pthread_create(&thread, NULL, run_server, &run), 0);
+
+    muster_host_opts opts = {.net = MUSTER_NET_OPTS_INIT};
+    opts.net.queue_messages_max = 3;
+    muster_host *client = NULL;
+    assert_int_equal(muster_host_open(&opts, NULL, &client), MUSTER_OK);
+    script self = {.step = send_too_much, .address = bound};
+    assert_int_equal(run_script(client, &self, 4, NULL), MUSTER_OK);
+    assert_int_equal(self.sent, 2);
+    assert_int_equal(self.sent_status, MUSTER_ERR_AGAIN);
+    assert_int_equal(self.downs, 1);
+    assert_int_equal(self.down_status, MUSTER_ERR_AGAIN);
+    muster_host_close(client);
+    pthread_join(thread, NULL);
+    muster_host_close(server);
+}
+
 static void open_fails_cleanly_without_memory(void **state)
 {
     (void)state;
@@ -466,11 +590,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_and_their_payloads_go_there_and_back),
+        cmocka_unit_test(a_long_message_is_heard_of_before_it_is_whole),
         cmocka_unit_test(a_failed_connect_comes_back_with_its_token),
         cmocka_unit_test(timers_fire_and_every_job_is_answered),
         cmocka_unit_test(a_stop_is_given_once_however_often_it_is_asked),
         cmocka_unit_test(the_first_failure_is_what_run_returns),
         cmocka_unit_test(a_peer_that_sends_rubbish_is_dropped_and_told_of),
+        cmocka_unit_test(a_full_queue_leaves_out_slots_and_ends_the_rest),
         cmocka_unit_test(open_fails_cleanly_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static muster_status read_slowness(const muster_config *config, uint32_t id,
                                    muster_error *error_out,
                                    muster_compute_slowness *slowness_out)
 {
-    muster_compute_slowness slowness = {0, 1};
+    muster_compute_slowness slowness = MUSTER_COMPUTE_NOT_SLOW;
     muster_vec faults = muster_vec_make(sizeof(muster_fault));
     muster_status status = muster_faults_read(config, error_out, &faults);
     const muster_fault *all = faults.data;
@@ -46,6 +46,21 @@ static muster_status read_slowness(const muster_config *config, uint32_t id,
     muster_vec_fini(&faults);
     *slowness_out = slowness;
     return status;
+}
+
+/* The delays of --delay; without it none. */
+static muster_status read_delay(const muster_config *config, uint32_t id,
+                                muster_error *error_out,
+                                muster_compute_slowness *slowness)
+{
+    const char *spec = muster_config_string(config, MUSTER_OPT_DELAY);
+    if (spec == NULL) {
+        return MUSTER_OK;
+    }
+    slowness->worker = id;
+    return muster_delay_create(spec, muster_config_workers(config),
+                               muster_config_uint(config, MUSTER_OPT_SEED),
+                               error_out, &slowness->delay);
 }
 
 static muster_status read_options(const muster_config *config,
@@ -69,7 +84,9 @@ static muster_status read_options(const muster_config *config,
     }
     opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
     *opts_out = opts;
-    return read_slowness(config, opts.id, error_out, slowness_out);
+    status = read_slowness(config, opts.id, error_out, slowness_out);
+    return status < 0 ? status
+                      : read_delay(config, opts.id, error_out, slowness_out);
 }
 
 static void on_report(void *context, const muster_report *report)
@@ -131,14 +148,14 @@ muster_status muster_join(const muster_config *config, muster_error *error_out)
         return status;
     }
     status = muster_host_open(&host_opts, error_out, &host);
-    if (status < 0) {
-        return status;
-    }
-    status = muster_signals_start(muster_host_net(host), error_out);
     if (status == MUSTER_OK) {
-        status = serve(host, &opts, slowness, error_out);
-        muster_signals_stop();
+        status = muster_signals_start(muster_host_net(host), error_out);
+        if (status == MUSTER_OK) {
+            status = serve(host, &opts, slowness, error_out);
+            muster_signals_stop();
+        }
+        muster_host_close(host);
     }
-    muster_host_close(host);
+    muster_delay_free(slowness.delay);
     return status;
 }

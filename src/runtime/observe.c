@@ -56,23 +56,30 @@ static void do_faults(muster_train_state *train, uint64_t step)
 static void on_answer(muster_train_state *train, const muster_report *report)
 {
     muster_error error = {.text = ""};
-    muster_worker_line line = muster_tally_worker_line(report);
+    muster_worker_line line = muster_tally_worker_line(&train->tally, report);
     if (train->folder != NULL &&
         muster_run_folder_worker(train->folder, &line, &error) < 0) {
         muster_host_fail(train->host, &error);
     }
 }
 
-/* A checkpoint must not know more than the lines: flush with each. */
+/* Will there be a checkpoint before another step ends? */
+static bool checkpoint_follows(const muster_train_state *train, uint64_t step)
+{
+    uint64_t every =
+        muster_config_uint(train->config, MUSTER_OPT_CHECKPOINT_EVERY);
+    return (every > 0 && (step + 1) % every == 0) ||
+           step + 1 >= train->job.steps || muster_signals_stop_asked();
+}
+
+/* A checkpoint must not know more than the lines: flush before each. */
 static muster_status write_step(muster_train_state *train,
                                 const muster_step_line *line,
                                 muster_error *error_out)
 {
-    uint64_t every =
-        muster_config_uint(train->config, MUSTER_OPT_CHECKPOINT_EVERY);
     muster_status status =
         muster_run_folder_step(train->folder, line, error_out);
-    if (status == MUSTER_OK && every > 0 && (line->step + 1) % every == 0) {
+    if (status == MUSTER_OK && checkpoint_follows(train, line->step)) {
         status = muster_run_folder_flush(train->folder, error_out);
     }
     return status;
@@ -112,10 +119,24 @@ static void on_worker(muster_train_state *train, const muster_report *report)
     }
 }
 
+static void trace(muster_train_state *train, const muster_report *report)
+{
+    muster_error error = {.text = ""};
+    double arrive_ms =
+        report->kind == MUSTER_REPORT_ANSWER
+            ? muster_stragglers_arrive_ms(train->tally.watch, report)
+            : 0;
+    if (train->tracing != NULL &&
+        muster_tracing_report(train->tracing, report, arrive_ms, &error) < 0) {
+        muster_host_fail(train->host, &error);
+    }
+}
+
 void muster_train_on_report(void *context, const muster_report *report)
 {
     muster_train_state *train = context;
     muster_tally_report(&train->tally, report);
+    trace(train, report);
     switch (report->kind) {
     case MUSTER_REPORT_NOTICE:
         muster_log(report->as.notice.level, "%s", report->as.notice.text);
@@ -155,6 +176,15 @@ static void check_crew(muster_train_state *train)
     muster_host_fail(train->host, &error);
 }
 
+static void flush(muster_train_state *train)
+{
+    muster_error error = {.text = ""};
+    if (train->folder != NULL &&
+        muster_run_folder_flush(train->folder, &error) < 0) {
+        muster_host_fail(train->host, &error);
+    }
+}
+
 bool muster_train_on_turn(void *context, int64_t now_ns, int64_t *wait_until_ns)
 {
     (void)now_ns;
@@ -164,5 +194,10 @@ bool muster_train_on_turn(void *context, int64_t now_ns, int64_t *wait_until_ns)
         muster_crew_reap(train->crew);
         check_crew(train);
     }
-    return muster_signals_stop_asked();
+    bool must_stop = muster_signals_stop_asked();
+    if (must_stop && !train->is_stopping) {
+        train->is_stopping = true;
+        flush(train); // the last checkpoint may follow at once
+    }
+    return must_stop;
 }

@@ -21,6 +21,7 @@
 #include "model/loss.h"
 #include "muster/run.h"
 #include "record/atomic.h"
+#include "record/json.h"
 
 #define ROWS_MAX   256u
 #define NUMBER_MAX 20u // characters of a float and its comma
@@ -189,10 +190,11 @@ static char *describe(const prediction *self, const char *out)
     json_t *object = json_pack(
         "{s:I, s:o, s:o, s:s?}", "samples", (json_int_t)self->info.samples,
         "accuracy",
-        is_classed ? json_real((double)self->tally.right / samples)
+        is_classed ? muster_json_real((double)self->tally.right / samples)
                    : json_null(),
         "loss",
-        self->is_labelled ? json_real(self->tally.loss / samples) : json_null(),
+        self->is_labelled ? muster_json_real(self->tally.loss / samples)
+                          : json_null(),
         "output", out);
     char *text = object != NULL ? json_dumps(object, JSON_INDENT(2)) : NULL;
     char *copy = text != NULL ? muster_mem_string(text) : NULL;

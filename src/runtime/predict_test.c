@@ -131,6 +131,23 @@ static void other_labels_are_no_labels(void **state)
     json_decref(result);
 }
 
+static void an_infinite_loss_is_null(void **state)
+{
+    (void)state;
+    char data[128];
+    json_t *result = NULL;
+    muster_error error = {MUSTER_OK, ""};
+    write_text("rows.csv", "-3e38,3e38,7\n0,2,3\n");
+    muster_status status =
+        predict(folder, inside("rows.csv", data), NULL, &error, &result);
+    if (status != MUSTER_OK) {
+        fail_msg("%s", error.text);
+    }
+    assert_true(real_of(result, "accuracy") == 0.5);
+    assert_true(json_is_null(json_object_get(result, "loss")));
+    json_decref(result);
+}
+
 static void what_cannot_be_read_is_named(void **state)
 {
     (void)state;
@@ -180,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labelled_data_gets_an_accuracy_and_lines),
         cmocka_unit_test(other_labels_are_no_labels),
+        cmocka_unit_test(an_infinite_loss_is_null),
         cmocka_unit_test(what_cannot_be_read_is_named),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

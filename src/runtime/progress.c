@@ -96,6 +96,10 @@ void muster_progress_text(const muster_progress *progress,
         progress->last, tally->loss, progress->rate);
     ADD(text_out, "  ETA %s  %" PRIu32 " heard, %" PRIu32 " not", eta,
         tally->responders, tally->stragglers);
+    if (tally->degraded) {
+        ADD(text_out, "  approximate (too few workers): grad_err %.2g",
+            tally->grad_err);
+    }
     muster_progress_add_class(progress->classes, tally->worker_count,
                               MUSTER_CLASS_SLOW, text_out);
     muster_progress_add_class(progress->classes, tally->worker_count,

@@ -47,7 +47,7 @@ static void add_pair(arguments *args, const char *name, const char *value)
 
 /* What a node must know to do the same task. */
 static void fill(arguments *args, const muster_config *config,
-                 const char *program, const muster_nodes *nodes)
+                 const char *program)
 {
     static const struct {
         muster_option option;
@@ -75,8 +75,6 @@ static void fill(arguments *args, const muster_config *config,
         }
     }
     add(args, "--quiet");
-    add_pair(args, "--mesh", nodes->folder);
-    add_pair(args, "--node", "000");
 }
 
 static void run_child(const arguments *args, const char *program, pid_t parent)
@@ -114,7 +112,8 @@ static muster_status spawn_all(arguments *args, const char *program,
 }
 
 muster_status muster_nodes_start(const muster_config *config,
-                                 const char *program, muster_error *error_out,
+                                 const char *program, bool again,
+                                 muster_error *error_out,
                                  muster_nodes *nodes_out)
 {
     const char *base = getenv("XDG_RUNTIME_DIR");
@@ -134,7 +133,13 @@ muster_status muster_nodes_start(const muster_config *config,
         return failed;
     }
     arguments args = {{NULL}, 0, false};
-    fill(&args, config, program, nodes);
+    fill(&args, config, program);
+    if (again || muster_config_string(config, MUSTER_OPT_RESUME) != NULL) {
+        add_pair(&args, "--resume",
+                 muster_config_string(config, MUSTER_OPT_RUN));
+    }
+    add_pair(&args, "--mesh", nodes->folder);
+    add_pair(&args, "--node", "000");
     muster_status status =
         args.full ? muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                      "no memory to start nodes")
@@ -159,39 +164,43 @@ static void tell_end(uint32_t node, int how)
     }
 }
 
+/* Take leave of those that have ended; returns how many are left. */
+static uint32_t reap(muster_nodes *nodes, bool insist)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 1; i < nodes->count; i++) {
+        int how = 0;
+        if (nodes->pids[i] == 0) {
+            continue;
+        }
+        if (waitpid(nodes->pids[i], &how, WNOHANG) != 0) {
+            tell_end(i, how);
+            nodes->pids[i] = 0;
+            continue;
+        }
+        left++;
+        if (insist) {
+            (void)kill(nodes->pids[i], SIGKILL);
+        }
+    }
+    return left;
+}
+
 void muster_nodes_stop(muster_nodes *nodes)
 {
     const struct timespec nap = {.tv_nsec = 5 * MUSTER_NS_PER_MS};
     int64_t end = muster_clock_ns() + GO_BY_ITSELF_NS;
-    uint32_t left = 1;
-    while (left > 0) {
-        left = 0;
-        for (uint32_t i = 1; i < nodes->count; i++) {
-            int how = 0;
-            if (nodes->pids[i] == 0) {
-                continue;
-            }
-            if (waitpid(nodes->pids[i], &how, WNOHANG) == 0) {
-                left++;
-                if (muster_clock_ns() > end) {
-                    (void)kill(nodes->pids[i], SIGKILL);
-                }
-                continue;
-            }
-            tell_end(i, how);
-            nodes->pids[i] = 0;
-        }
-        if (left > 0) {
-            (void)nanosleep(&nap, NULL);
-        }
+    while (reap(nodes, muster_clock_ns() > end) > 0) {
+        (void)nanosleep(&nap, NULL);
     }
-    for (uint32_t i = 0; nodes->folder[0] != '\0' && i < nodes->count; i++) {
+    if (nodes->folder[0] == '\0') {
+        return;
+    }
+    for (uint32_t i = 0; i < nodes->count; i++) {
         char path[96];
         (void)snprintf(path, sizeof(path), "%s/node-%u", nodes->folder, i);
         (void)unlink(path);
     }
-    if (nodes->folder[0] != '\0') {
-        (void)rmdir(nodes->folder);
-        nodes->folder[0] = '\0';
-    }
+    (void)rmdir(nodes->folder);
+    nodes->folder[0] = '\0';
 }

@@ -23,9 +23,10 @@ typedef struct muster_nodes {
     uint32_t count; // with node 0, which is not in pids
 } muster_nodes;
 
-/* MUSTER_ERR_SYSTEM, MUSTER_ERR_NO_MEMORY. */
+/* With `again`, or when the run itself was resumed, they begin from the
+ * checkpoint in its folder. MUSTER_ERR_SYSTEM, MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_nodes_start(const muster_config *config,
-                                                const char *program,
+                                                const char *program, bool again,
                                                 muster_error *error_out,
                                                 muster_nodes *nodes_out);
 

@@ -12,6 +12,7 @@
 
 #include "base/vec.h"
 #include "muster/ps.h"
+#include "muster/sample.h"
 #include "ps/scheme.h"
 #include "ps/store.h"
 #include "ps/target.h"
@@ -53,6 +54,7 @@ typedef struct muster_ps_open {
 /* Wishes of a worker on their way to the network thread: one writer, one
  * reader. A wish is a table, a count and that many keys. */
 enum { MUSTER_PS_WISHES = 65536 };
+#define MUSTER_PS_WISH_COPY 0x80000000u // beside the table: a copy will do
 typedef struct muster_ps_wishes {
     _Atomic uint64_t head; // written so far
     char pad[64 - sizeof(uint64_t)];
@@ -72,7 +74,7 @@ struct muster_ps_worker {
     uint32_t table_count;
     uint32_t number;
     uint32_t open_count;
-    muster_ps_open open[MUSTER_PS_OPEN_MAX];               // ascending
+    muster_ps_open open[MUSTER_PS_OPEN_MAX];
     muster_sampler *samplers[MUSTER_PS_DISTRIBUTIONS_MAX]; // NULL until used
     muster_ps_bringer bringers[MUSTER_PS_DISTRIBUTIONS_MAX];
     bool notes; // some sampler repurposes direct accesses
@@ -97,6 +99,12 @@ void muster_ps_note(muster_ps_worker *worker, uint32_t table, uint32_t key);
 
 /* Free every sampler of a worker. */
 void muster_ps_samplers_fini(muster_ps_worker *worker);
+
+/* muster_ps_localize(), with MUSTER_PS_WISH_COPY or 0. */
+MUSTER_CHECKED muster_status muster_ps_wish(muster_ps_worker *worker,
+                                            uint32_t table,
+                                            const uint32_t *keys, size_t count,
+                                            uint32_t copy);
 
 /* Do an operation on the rows in worker->positions wherever they are. */
 MUSTER_CHECKED muster_status muster_ps_remote(muster_ps_worker *worker,

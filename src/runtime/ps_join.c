@@ -19,7 +19,7 @@ muster_status muster_ps_worker_join(muster_ps_worker *worker)
     worker->positions = muster_vec_make(sizeof(uint32_t));
     worker->wishes = muster_mem_array(1, sizeof(*worker->wishes));
     worker->copies =
-        muster_mem_array(MUSTER_PS_OPEN_MAX * 2 * most, sizeof(float));
+        muster_mem_array((size_t)MUSTER_PS_OPEN_MAX * 2 * most, sizeof(float));
     if (worker->wishes == NULL || worker->copies == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -83,7 +83,14 @@ uint32_t muster_ps_nodes(const muster_ps_worker *worker)
 muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
                                  const uint32_t *keys, size_t count)
 {
-    const muster_pstable *rows = muster_ps_check(worker, table, keys, count);
+    return muster_ps_wish(worker, table, keys, count, 0);
+}
+
+muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
+                             const uint32_t *keys, size_t count, uint32_t copy)
+{
+    const muster_pstable *rows =
+        worker == NULL ? NULL : muster_ps_check(worker, table, keys, count);
     if (rows == NULL) {
         return MUSTER_ERR_INVALID;
     }
@@ -101,7 +108,7 @@ muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
             wanted[found++] = keys[i];
         }
         if (found == WISH_MAX - 2 || (i + 1 == count && found > 0)) {
-            kept = wish(worker->wishes, table, wanted, found);
+            kept = wish(worker->wishes, table | copy, wanted, found);
             any = any || kept;
             found = 0;
         }
@@ -115,7 +122,7 @@ muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
 muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
                               const uint32_t *keys, size_t count)
 {
-    if (worker != NULL && worker->open_count > 0) {
+    if (worker == NULL || worker->open_count > 0) {
         return MUSTER_ERR_INVALID;
     }
     muster_status status = muster_ps_localize(worker, table, keys, count);
@@ -150,6 +157,10 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
         return MUSTER_ERR_INVALID;
     }
     muster_ps *ps = worker->ps;
+    atomic_fetch_add(&ps->accesses, worker->accesses);
+    atomic_fetch_add(&ps->remote, worker->remote);
+    worker->accesses = 0;
+    worker->remote = 0;
     (void)pthread_mutex_lock(&ps->barrier_lock);
     uint64_t mine = ps->barrier_passed;
     ps->barrier_waiting++;

@@ -22,6 +22,7 @@
 
 #define POLL_MAX_NS  (200 * MUSTER_NS_PER_MS)
 #define RETRY_NS     (20 * MUSTER_NS_PER_MS)
+#define FAREWELL_NS  (2 * MUSTER_NS_PER_S)
 #define WISHES_TAKEN 1024u
 
 /* A row that two nodes ask for within this time would travel to and fro. */
@@ -121,14 +122,14 @@ static void pass_barrier(muster_psmesh *mesh, muster_status status)
 }
 
 /* Nothing that needs another node can be promised any more. */
-static void lose(muster_psmesh *mesh, uint16_t node)
+static void lose(muster_psmesh *mesh, uint16_t node, const char *reason)
 {
     if (mesh->lost != 0) {
         return;
     }
     mesh->lost = (uint16_t)(node + 1);
     if (!mesh->left[node]) {
-        muster_log(MUSTER_LOG_ERROR, "node %u is lost", node);
+        muster_log(MUSTER_LOG_ERROR, "node %u is lost: %s", node, reason);
     }
     muster_ps_worker **open = mesh->open.data;
     for (size_t i = 0; i < mesh->open.count; i++) {
@@ -143,11 +144,10 @@ static void on_down(void *context, muster_peer peer, muster_status status,
 {
     muster_psmesh *mesh = context;
     (void)status;
-    (void)reason;
     for (uint16_t i = 0; i < mesh->nodes; i++) {
         if (mesh->peers[i] == peer) {
             mesh->peers[i] = 0;
-            lose(mesh, i);
+            lose(mesh, i, reason);
         } else if (mesh->trying[i] == peer) {
             mesh->trying[i] = 0;
             mesh->retry_ns[i] = muster_clock_ns() + RETRY_NS;
@@ -185,7 +185,7 @@ static void must_go_on(muster_psmesh *mesh, muster_status status)
     if (status != MUSTER_OK) {
         muster_log(MUSTER_LOG_ERROR, "parameter server: %s",
                    muster_status_text(status));
-        lose(mesh, mesh->self);
+        lose(mesh, mesh->self, muster_status_text(status));
     }
 }
 
@@ -210,8 +210,8 @@ static void on_message(void *context, muster_peer peer,
         }
         return;
     }
-    if (mesh->peers[message.from] != peer) {
-        return;
+    if (mesh->peers[message.from] != peer || mesh->lost != 0) {
+        return; // after a loss the buffers of requests are no longer ours
     }
     message.payload = raw->payload;
     must_go_on(mesh, muster_psnode_message(mesh->node, muster_clock_ns(),
@@ -280,13 +280,17 @@ static bool read_wishes(muster_psmesh *mesh, muster_ps_wishes *wishes)
         uint32_t keys[WISHES_TAKEN];
         uint32_t table = wishes->words[tail++ % MUSTER_PS_WISHES];
         uint32_t count = wishes->words[tail++ % MUSTER_PS_WISHES];
+        muster_pswish wish = {.table = table & ~MUSTER_PS_WISH_COPY,
+                              .keys = keys,
+                              .count = count,
+                              .copy = (table & MUSTER_PS_WISH_COPY) != 0};
         for (uint32_t i = 0; i < count; i++) {
             keys[i] = wishes->words[tail++ % MUSTER_PS_WISHES];
         }
         if (mesh->lost == 0) {
             must_go_on(mesh,
                        muster_psnode_localize(mesh->node, muster_clock_ns(),
-                                              table, keys, count, &mesh->out));
+                                              &wish, &mesh->out));
             take_out(mesh);
         }
     }
@@ -318,47 +322,66 @@ static void send_unsent(muster_psmesh *mesh)
     muster_vec_fini(&old);
 }
 
-/* Let the others know that our end is no loss. */
+/* Every other node has said that it goes, or is gone. */
+static bool all_left(const muster_psmesh *mesh)
+{
+    for (uint16_t i = 0; i < mesh->nodes; i++) {
+        if (i != mesh->self && mesh->peers[i] != 0 && !mesh->left[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One turn of the thread: what workers left, what is due, what arrived. */
+static void turn(muster_psmesh *mesh)
+{
+    connect_lower(mesh);
+    if (mesh->unsent.count > 0) {
+        send_unsent(mesh);
+    }
+    take_requests(mesh);
+    int64_t now = muster_clock_ns();
+    if (mesh->lost == 0) {
+        must_go_on(mesh, muster_psnode_tick(mesh->node, now, &mesh->out));
+        take_out(mesh);
+    }
+    // Announce the sleep, then look once more: a wish made in between either
+    // is seen here or finds the announcement and wakes us.
+    atomic_store(&mesh->asleep, true);
+    int64_t due = muster_psnode_due_ns(mesh->node);
+    int64_t wait = due - now < POLL_MAX_NS ? due - now : POLL_MAX_NS;
+    bool restless = atomic_load(&mesh->connected) + 1u < mesh->nodes ||
+                    atomic_load(&mesh->stop);
+    wait = restless && wait > RETRY_NS ? RETRY_NS : wait;
+    wait = take_wishes(mesh) || wait < 0 ? 0 : wait;
+    muster_status status = muster_net_poll(mesh->net, wait);
+    atomic_store(&mesh->asleep, false);
+    if (status < 0) {
+        must_go_on(mesh, status);
+    }
+}
+
+/* Let the others know that our end is no loss, and serve them until they go as
+ * well: one that is still between barrier and farewell may need our rows. */
 static void take_leave(muster_psmesh *mesh)
 {
+    int64_t end = muster_clock_ns() + FAREWELL_NS;
     for (uint16_t i = 0; i < mesh->nodes; i++) {
         if (mesh->peers[i] != 0) {
             say(mesh, MUSTER_ROWMSG_LEAVE, i);
         }
     }
-    // A turn to write them; whoever misses it takes us for lost.
-    (void)!muster_net_poll(mesh->net, MUSTER_NS_PER_MS);
+    do {
+        turn(mesh);
+    } while (!all_left(mesh) && muster_clock_ns() < end);
 }
 
 static void *serve(void *argument)
 {
     muster_psmesh *mesh = argument;
     while (!atomic_load(&mesh->stop)) {
-        connect_lower(mesh);
-        if (mesh->unsent.count > 0) {
-            send_unsent(mesh);
-        }
-        take_requests(mesh);
-        int64_t now = muster_clock_ns();
-        if (mesh->lost == 0) {
-            must_go_on(mesh, muster_psnode_tick(mesh->node, now, &mesh->out));
-            take_out(mesh);
-        }
-        // Announce the sleep, then look once more: a wish made in between
-        // either is seen here or finds the announcement and wakes us.
-        atomic_store(&mesh->asleep, true);
-        int64_t due = muster_psnode_due_ns(mesh->node);
-        int64_t wait = due - now < POLL_MAX_NS ? due - now : POLL_MAX_NS;
-        wait =
-            wait > RETRY_NS && atomic_load(&mesh->connected) + 1u < mesh->nodes
-                ? RETRY_NS
-                : wait;
-        wait = take_wishes(mesh) || wait < 0 ? 0 : wait;
-        muster_status status = muster_net_poll(mesh->net, wait);
-        atomic_store(&mesh->asleep, false);
-        if (status < 0) {
-            must_go_on(mesh, status);
-        }
+        turn(mesh);
     }
     take_leave(mesh);
     return NULL;
@@ -431,7 +454,8 @@ static muster_blob *make_payload(void *context, size_t bytes)
 
 static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
 {
-    static const muster_net_callbacks callbacks = {on_up, on_message, on_down};
+    static const muster_net_callbacks callbacks = {
+        .on_up = on_up, .on_message = on_message, .on_down = on_down};
     const muster_net_opts net_opts = MUSTER_NET_OPTS_INIT;
     char address[MUSTER_NET_ADDRESS_MAX];
     char heard[MUSTER_NET_ADDRESS_MAX];

@@ -28,12 +28,17 @@ muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
 }
 
 /* True when the worker may take the latch of a row now: it must come after
- * every row that it holds. */
+ * every row that it holds in place. Copies hold nobody up. */
 static bool in_order(const muster_ps_worker *worker, uint64_t place)
 {
-    return worker->open_count == 0 ||
-           (worker->open_count < MUSTER_PS_OPEN_MAX &&
-            worker->open[worker->open_count - 1].place < place);
+    for (uint32_t i = 0; i < worker->open_count; i++) {
+        const muster_ps_open *open = &worker->open[i];
+        if (open->place == place ||
+            (open->copy == NULL && open->place > place)) {
+            return false;
+        }
+    }
+    return worker->open_count < MUSTER_PS_OPEN_MAX;
 }
 
 static muster_status apply_rows(muster_ps_worker *worker, uint32_t table,
@@ -116,6 +121,21 @@ muster_status muster_ps_set(muster_ps_worker *worker, uint32_t table,
                       input(values));
 }
 
+/* Room for a copy: one that no open row uses. */
+static float *free_copy(const muster_ps_worker *worker)
+{
+    for (size_t slot = 0;; slot++) {
+        float *copy = worker->copies + slot * 2 * worker->copy_floats;
+        bool used = false;
+        for (uint32_t i = 0; i < worker->open_count; i++) {
+            used = used || worker->open[i].copy == copy;
+        }
+        if (!used) {
+            return copy;
+        }
+    }
+}
+
 /* A row that is elsewhere, as a copy; end will push what changed. */
 static muster_status begin_copy(muster_ps_worker *worker, uint32_t table,
                                 uint32_t key, float **row_out)
@@ -128,9 +148,7 @@ static muster_status begin_copy(muster_ps_worker *worker, uint32_t table,
             return MUSTER_ERR_AGAIN;
         }
     }
-    // Slots of copies are taken and given back like a stack.
-    float *copy =
-        worker->copies + (size_t)worker->open_count * 2 * worker->copy_floats;
+    float *copy = free_copy(worker);
     uint32_t zero = 0;
     worker->positions.count = 0;
     if (!muster_vec_append(&worker->positions, &zero, 1)) {

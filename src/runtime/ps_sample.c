@@ -79,7 +79,8 @@ static void bring_rows(void *context, const uint32_t *keys, size_t count)
 {
     const muster_ps_bringer *b = context;
     // Only a wish: samples are right wherever their rows are.
-    (void)!muster_ps_localize(b->worker, b->table, keys, count);
+    (void)!muster_ps_wish(b->worker, b->table, keys, count,
+                          MUSTER_PS_WISH_COPY);
 }
 
 static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,

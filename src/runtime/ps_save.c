@@ -80,7 +80,8 @@ static muster_status save_npy(saving *s, uint32_t index)
                           "(%u, %u), }",
                           out->rows, out->width);
     size_t total = (10 + (size_t)length + 1 + 63) / 64 * 64;
-    memcpy(head, "\x93NUMPY\x01\x00", 8);
+    static const char magic[8] = {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0};
+    memcpy(head, magic, sizeof(magic));
     head[8] = (char)((total - 10) & 0xff);
     head[9] = (char)((total - 10) >> 8);
     head[10 + length] = ' ';

@@ -1,15 +1,11 @@
 /*
  * ps_train.c -- see ps_train.h.
  *
- * The calling thread only watches: it starts one thread a worker for each epoch
- * and each evaluation, tells how it goes, and asks them to stop when a signal
- * came. Threads end before the next phase begins, so that between phases the
- * tables are at rest.
- *
- * With several nodes every process runs this same program. A thread ends its
- * phase by putting its sums into a row of one more table and meeting all others
- * at a barrier; node 0 then adds the rows up. Two sets of rows take turns, so
- * that a fast node cannot overwrite what node 0 has not read yet.
+ * Epochs are done one after the other; after each the tables are at rest, node
+ * 0 gathers a checkpoint when there is a run folder, and all nodes go on
+ * together. When a node is lost, node 0 ends the others, starts them all again
+ * from the last checkpoint and does the interrupted epoch once more: no update
+ * counts twice, and none before the checkpoint is missing.
  */
 #define _GNU_SOURCE
 #include "runtime/ps_train.h"
@@ -17,239 +13,24 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/net.h"
-#include "runtime/progress.h"
-#include "runtime/ps_crew.h"
+#include "config/table.h"
+#include "record/json.h"
+#include "runtime/ps_checkpoint.h"
+#include "runtime/ps_run.h"
 #include "runtime/signals.h"
 
-#define WATCH_NS (200 * MUSTER_NS_PER_MS)
-
-/* A double as two floats, so that it keeps 48 bits in a row. */
-enum { SUM_FLOATS = 2 * MUSTER_TASK_METRICS_MAX };
-
-typedef struct task_run task_run;
-
-/* One worker thread. */
-typedef struct seat {
-    task_run *run;
-    uint32_t part;
-    pthread_t thread;
-    muster_ps_worker *worker;
-    bool evaluate;
-    bool final;
-    bool leave; // only wait for the others
-    uint32_t epoch;
-    muster_status status;
-    muster_task_sums sums;
-} seat;
-
-struct task_run {
-    const muster_config *config;
-    const char *program;
-    const muster_task_ops *ops;
-    void *task;
-    muster_ps *ps;
-    muster_net *net; // owns the signals' wake-up
-    muster_run_folder *folder;
-    uint32_t threads; // of this node
-    uint32_t node;
-    uint32_t nodes;
-    uint32_t parts; // threads of all nodes
-    uint32_t sums_table;
-    uint32_t phases; // so far
-    muster_nodes others;
-    uint32_t epochs;
-    seat *seats;
-    _Atomic uint64_t done; // units of this phase
-    _Atomic uint32_t stop;
-    _Atomic uint32_t running;
-    int64_t start_ns;
-    double train_s; // in work, without evaluations
-    uint64_t units; // done in all epochs
-    json_t *last;   // the newest metrics
-};
-
-static uint32_t sums_row(const task_run *run, uint32_t part)
-{
-    return part + run->phases % 2 * run->parts;
-}
-
-/* Put a thread's sums where node 0 finds them, and wait for all others. */
-static muster_status share_sums(seat *s)
-{
-    float row[SUM_FLOATS];
-    uint32_t key = sums_row(s->run, s->part);
-    for (uint32_t i = 0; i < MUSTER_TASK_METRICS_MAX; i++) {
-        row[2 * i] = (float)s->sums.value[i];
-        row[2 * i + 1] = (float)(s->sums.value[i] - (double)row[2 * i]);
-    }
-    muster_status status =
-        muster_ps_set(s->worker, s->run->sums_table, &key, 1, row);
-    return status == MUSTER_OK ? muster_ps_barrier(s->worker) : status;
-}
-
-static muster_status gather_sums(task_run *run, muster_task_sums *sums_out)
-{
-    for (uint32_t part = 0; part < run->parts; part++) {
-        float row[SUM_FLOATS];
-        uint32_t key = sums_row(run, part);
-        muster_status status =
-            muster_ps_pull(run->seats[0].worker, run->sums_table, &key, 1, row);
-        if (status != MUSTER_OK) {
-            return status;
-        }
-        for (uint32_t i = 0; i < MUSTER_TASK_METRICS_MAX; i++) {
-            sums_out->value[i] += (double)row[2 * i] + (double)row[2 * i + 1];
-        }
-    }
-    return MUSTER_OK;
-}
-
-static void *sit(void *argument)
-{
-    seat *s = argument;
-    muster_task_share share = {.part = s->part,
-                               .parts = s->run->parts,
-                               .epoch = s->epoch,
-                               .final = s->final,
-                               .done = s->evaluate ? NULL : &s->run->done,
-                               .stop = &s->run->stop};
-    if (s->leave) {
-        s->status = muster_ps_barrier(s->worker);
-        atomic_fetch_sub(&s->run->running, 1);
-        return NULL;
-    }
-    s->status = (s->evaluate ? s->run->ops->evaluate : s->run->ops->work)(
-        s->run->task, s->worker, &share, &s->sums);
-    if (s->status == MUSTER_OK) {
-        s->status = share_sums(s);
-    }
-    if (s->status < 0) {
-        atomic_store(&s->run->stop, 1);
-    }
-    atomic_fetch_sub(&s->run->running, 1);
-    return NULL;
-}
-
-static void tell(const task_run *run, uint32_t epoch, int64_t since_ns)
-{
-    double all = (double)run->ops->units(run->task);
-    double done = (double)atomic_load(&run->done) * run->nodes;
-    double s = (double)(muster_clock_ns() - since_ns) / 1e9;
-    double rate = done / (s > 0 ? s : 1);
-    double left = all * run->epochs - all * epoch - done;
-    char eta[32];
-    muster_progress_duration(rate > 0 ? left / rate : NAN, eta, sizeof(eta));
-    muster_log(MUSTER_LOG_PROGRESS,
-               "epoch %" PRIu32 "/%" PRIu32 "  %3.0f%%  %.3g %s/s  ETA %s",
-               epoch + 1, run->epochs, 100 * done / all, rate, run->ops->unit,
-               eta);
-}
-
-/* Wait for the threads of a phase; a signal makes them stop. */
-static void watch(task_run *run, uint32_t epoch, bool telling)
-{
-    int64_t since = muster_clock_ns();
-    const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
-    int64_t told = since;
-    while (atomic_load(&run->running) > 0) {
-        (void)nanosleep(&nap, NULL);
-        if (muster_signals_stop_asked()) {
-            atomic_store(&run->stop, 1);
-        }
-        int64_t now = muster_clock_ns();
-        if (telling && now - told >= WATCH_NS) {
-            tell(run, epoch, since);
-            told = now;
-        }
-    }
-}
-
-static muster_status start_seats(task_run *run, const seat *pattern,
-                                 muster_error *error_out)
-{
-    for (uint32_t i = 0; i < run->threads; i++) {
-        seat *s = &run->seats[i];
-        s->evaluate = pattern->evaluate;
-        s->final = pattern->final;
-        s->leave = pattern->leave;
-        s->epoch = pattern->epoch;
-        s->status = MUSTER_OK;
-        s->sums = (muster_task_sums){{0}};
-        atomic_fetch_add(&run->running, 1);
-        int failed = pthread_create(&s->thread, NULL, sit, s);
-        if (failed != 0) {
-            atomic_fetch_sub(&run->running, 1);
-            atomic_store(&run->stop, 1);
-            for (uint32_t j = 0; j < i; j++) {
-                (void)pthread_join(run->seats[j].thread, NULL);
-            }
-            return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
-                                    "cannot start a thread: %s",
-                                    strerror(failed));
-        }
-    }
-    return MUSTER_OK;
-}
-
-/* One epoch or evaluation by all threads; their sums together. */
-static muster_status phase(task_run *run, const seat *pattern,
-                           muster_error *error_out, muster_task_sums *sums_out)
-{
-    *sums_out = (muster_task_sums){{0}};
-    atomic_store(&run->done, 0);
-    muster_status status = start_seats(run, pattern, error_out);
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    watch(run, pattern->epoch, !pattern->evaluate);
-    for (uint32_t i = 0; i < run->threads; i++) {
-        (void)pthread_join(run->seats[i].thread, NULL);
-        muster_status one = run->seats[i].status;
-        if (one < 0 &&
-            (status == MUSTER_OK || status == MUSTER_ERR_CANCELLED)) {
-            status = one;
-        }
-    }
-    if (status == MUSTER_OK && run->node == 0 && !pattern->leave) {
-        status = gather_sums(run, sums_out);
-    }
-    run->phases++;
-    if (status == MUSTER_OK) {
-        return MUSTER_OK;
-    }
-    if (status == MUSTER_ERR_CANCELLED) {
-        return muster_error_set(error_out, MUSTER_ERR_INTERRUPTED,
-                                "interrupted in epoch %" PRIu32,
-                                pattern->epoch + 1);
-    }
-    if (status == MUSTER_ERR_PEER_LOST) {
-        return muster_error_set(error_out, MUSTER_ERR_QUORUM,
-                                "a node was lost in epoch %" PRIu32
-                                ", and rows with it",
-                                pattern->epoch + 1);
-    }
-    return muster_error_set(error_out, status, "%s: %s", run->ops->name,
-                            muster_status_text(status));
-}
-
-static json_t *real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
+#define RESTARTS_MAX 16u
 
 /* The task's own metrics into an object, and as text for people. */
-static void describe(const task_run *run, const muster_task_sums *work,
+static void describe(const muster_task_run *run, const muster_task_sums *work,
                      const muster_task_sums *evaluation, json_t *into,
                      char *text, size_t size)
 {
@@ -259,14 +40,43 @@ static void describe(const task_run *run, const muster_task_sums *work,
         run->ops->report(run->task, work, evaluation, names, values);
     size_t used = 0;
     for (uint32_t i = 0; i < count; i++) {
-        (void)json_object_set_new(into, names[i], real(values[i]));
+        (void)json_object_set_new(into, names[i], muster_json_real(values[i]));
         int length = snprintf(text + used, size - used, "  %s %.4g", names[i],
                               values[i]);
         used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
     }
 }
 
-static muster_status append_line(task_run *run, const json_t *line,
+/* Where this node found its rows in the last epoch. */
+static void describe_rows(muster_task_run *run, json_t *into, char *text,
+                          size_t size)
+{
+    muster_ps_counters now = run->counted[1];
+    const muster_ps_counters *then = &run->counted[0];
+    double accesses = (double)(now.accesses - then->accesses);
+    double remote = (double)(now.remote - then->remote);
+    const struct {
+        const char *name;
+        double value;
+    } all[] = {
+        {"local_share", 1 - remote / accesses},
+        {"remote_share", remote / accesses},
+        {"relocated", (double)(now.relocations - then->relocations)},
+        {"replicated", (double)(now.replicas - then->replicas)},
+        {"syncs", (double)(now.syncs - then->syncs)},
+        {"copies", (double)now.copies},
+    };
+    size_t used = strlen(text);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        (void)json_object_set_new(into, all[i].name,
+                                  muster_json_real(all[i].value));
+        int length = snprintf(text + used, size - used, "  %s %.4g",
+                              all[i].name, all[i].value);
+        used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
+    }
+}
+
+static muster_status append_line(muster_task_run *run, const json_t *line,
                                  muster_error *error_out)
 {
     if (run->folder == NULL) {
@@ -281,37 +91,79 @@ static muster_status append_line(task_run *run, const json_t *line,
     return good ? MUSTER_OK : muster_record_failed(path, errno, error_out);
 }
 
+/* Between epochs: node 0 gathers the tables while all others stand still, and
+ * writes them when they go on. */
+static muster_status rest(muster_task_run *run, uint32_t epochs,
+                          muster_error *error_out)
+{
+    float *rows[MUSTER_PS_TABLES_MAX] = {NULL};
+    bool keep = run->folder != NULL;
+    muster_status status = MUSTER_OK;
+    if (keep) {
+        status = muster_ps_gather(run->seats[0].worker, run->tables, rows);
+        if (status != MUSTER_OK) {
+            return muster_error_set(
+                error_out,
+                status == MUSTER_ERR_PEER_LOST ? MUSTER_ERR_QUORUM : status,
+                "checkpoint: %s", muster_status_text(status));
+        }
+    }
+    if (run->nodes > 1) {
+        muster_task_sums none;
+        muster_task_seat pattern = {
+            .leave = true, .evaluate = true, .epoch = epochs};
+        status = muster_task_phase(run, &pattern, error_out, &none);
+    }
+    if (keep && status == MUSTER_OK) {
+        status = muster_ps_checkpoint(
+            run->ps, run->tables, rows, epochs,
+            muster_run_folder_path(run->folder, MUSTER_RUN_CHECKPOINT),
+            error_out);
+    }
+    for (uint32_t i = 0; i < run->tables; i++) {
+        muster_mem_free(rows[i]);
+    }
+    return status;
+}
+
 /* Train one epoch, evaluate, write and tell. */
-static muster_status one_epoch(task_run *run, uint32_t epoch,
+static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
                                muster_error *error_out)
 {
     muster_task_sums work;
     muster_task_sums evaluation;
-    seat pattern = {.epoch = epoch};
+    muster_task_seat pattern = {.epoch = epoch};
     int64_t start = muster_clock_ns();
-    muster_status status = phase(run, &pattern, error_out, &work);
+    run->counted[0] = muster_ps_count(run->ps);
+    muster_status status = muster_task_phase(run, &pattern, error_out, &work);
     if (status != MUSTER_OK) {
         return status;
     }
+    run->counted[1] = muster_ps_count(run->ps);
     double s = (double)(muster_clock_ns() - start) / 1e9;
     uint64_t units = run->ops->units(run->task);
     run->train_s += s;
     run->units += units;
     pattern.evaluate = true;
     pattern.final = epoch + 1 == run->epochs;
-    status = phase(run, &pattern, error_out, &evaluation);
+    status = muster_task_phase(run, &pattern, error_out, &evaluation);
     if (status != MUSTER_OK) {
         return status;
     }
-    if (run->node > 0) {
-        return MUSTER_OK;
+    status = rest(run, epoch + 1, error_out);
+    if (status != MUSTER_OK || run->node > 0) {
+        return status;
     }
     char text[512] = "";
     json_t *line = json_object();
     (void)json_object_set_new(line, "epoch", json_integer(epoch + 1));
-    (void)json_object_set_new(line, "epoch_s", real(s));
-    (void)json_object_set_new(line, "units_per_s", real((double)units / s));
+    (void)json_object_set_new(line, "epoch_s", muster_json_real(s));
+    (void)json_object_set_new(line, "units_per_s",
+                              muster_json_real((double)units / s));
     describe(run, &work, &evaluation, line, text, sizeof(text));
+    if (run->nodes > 1) {
+        describe_rows(run, line, text, sizeof(text));
+    }
     muster_log(MUSTER_LOG_INFO, "epoch %" PRIu32 "  %.2f s  %.3g %s/s%s",
                epoch + 1, s, (double)units / s, run->ops->unit, text);
     status = append_line(run, line, error_out);
@@ -331,7 +183,28 @@ static uint32_t manage_of(const char *name)
     return found;
 }
 
-static muster_status make_tables(task_run *run, uint64_t seed,
+/* Go on from the checkpoint, when the run goes on. */
+static muster_status restore(muster_task_run *run, muster_error *error_out)
+{
+    const char *dir = muster_config_string(run->config, MUSTER_OPT_RUN);
+    bool resumed = muster_config_string(run->config, MUSTER_OPT_RESUME) != NULL;
+    run->tables = 0;
+    while (muster_ps_row_floats(run->ps, run->tables) > 0) {
+        run->tables++;
+    }
+    if (!resumed && run->restarts == 0) {
+        return MUSTER_OK;
+    }
+    char folder[MUSTER_RECORD_PATH_MAX];
+    uint64_t epochs = 0;
+    (void)snprintf(folder, sizeof(folder), "%s/%s", dir, MUSTER_RUN_CHECKPOINT);
+    muster_status status =
+        muster_ps_restore(run->ps, run->tables, folder, error_out, &epochs);
+    run->next_epoch = (uint32_t)epochs;
+    return status;
+}
+
+static muster_status make_tables(muster_task_run *run, uint64_t seed,
                                  muster_error *error_out)
 {
     const char *mesh = muster_config_string(run->config, MUSTER_OPT_MESH);
@@ -348,9 +221,12 @@ static muster_status make_tables(task_run *run, uint64_t seed,
         status = run->ops->tables(run->task, run->ps, error_out);
     }
     if (status == MUSTER_OK) {
+        status = restore(run, error_out);
+    }
+    if (status == MUSTER_OK) {
         muster_ps_table_opts sums = MUSTER_PS_TABLE_OPTS_INIT;
         sums.keys = 2 * run->parts;
-        sums.width = SUM_FLOATS;
+        sums.width = MUSTER_TASK_SUM_FLOATS;
         status =
             muster_ps_table_add(run->ps, &sums, error_out, &run->sums_table);
     }
@@ -359,7 +235,7 @@ static muster_status make_tables(task_run *run, uint64_t seed,
                : status;
 }
 
-static muster_status make_task(task_run *run, muster_error *error_out)
+static muster_status make_task(muster_task_run *run, muster_error *error_out)
 {
     const muster_config *config = run->config;
     muster_task_opts opts = {
@@ -380,14 +256,10 @@ static muster_status make_task(task_run *run, muster_error *error_out)
     run->ops = muster_task_find(opts.model);
     run->epochs = opts.epochs > 0 ? opts.epochs : run->ops->epochs();
     opts.epochs = run->epochs;
-    muster_status status = run->ops->create(&opts, error_out, &run->task);
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    return make_tables(run, opts.seed, error_out);
+    return run->ops->create(&opts, error_out, &run->task);
 }
 
-static muster_status make_seats(task_run *run, muster_error *error_out)
+static muster_status make_seats(muster_task_run *run, muster_error *error_out)
 {
     run->seats = muster_mem_array(run->threads, sizeof(*run->seats));
     muster_status status =
@@ -404,51 +276,98 @@ static muster_status make_seats(task_run *run, muster_error *error_out)
                                   run->threads);
 }
 
-static muster_status open_folder(task_run *run, muster_error *error_out)
+/* What this run was told, without the defaults: a resumed run must not take a
+ * default for a wish. */
+static char *told_options(const muster_task_run *run)
+{
+    char *all = muster_config_to_json(run->config);
+    json_t *object = all == NULL ? NULL : json_loads(all, 0, NULL);
+    muster_config_text_free(all);
+    for (int i = 0; object != NULL && i < MUSTER_OPT_COUNT; i++) {
+        if (!muster_config_is_set(run->config, (muster_option)i)) {
+            (void)json_object_del(object,
+                                  muster_option_get((muster_option)i)->name);
+        }
+    }
+    char *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(2));
+    char *copy = text == NULL ? NULL : muster_mem_string(text);
+    free(text); // heap: jansson's
+    json_decref(object);
+    return copy;
+}
+
+static muster_status open_folder(muster_task_run *run, muster_error *error_out)
 {
     const char *dir = muster_config_string(run->config, MUSTER_OPT_RUN);
+    bool resumed = muster_config_string(run->config, MUSTER_OPT_RESUME) != NULL;
     if (dir == NULL || run->node > 0) {
         return MUSTER_OK;
     }
     muster_status status =
-        muster_run_folder_open(dir, false, error_out, &run->folder);
+        muster_run_folder_open(dir, resumed, error_out, &run->folder);
     if (status != MUSTER_OK) {
         return status;
     }
-    char *text = muster_config_to_json(run->config);
+    char *text = told_options(run);
     if (text == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for the options");
     }
     status = muster_run_folder_write(run->folder, MUSTER_RUN_CONFIG, text,
                                      error_out);
-    muster_config_text_free(text);
+    muster_mem_free(text);
     return status;
 }
 
-static muster_status prepare(task_run *run, muster_error *error_out)
+/* The other nodes, the tables, the workers; again after a loss. */
+static muster_status meet(muster_task_run *run, muster_error *error_out)
 {
-    static const muster_net_callbacks deaf = {NULL, NULL, NULL};
+    bool alone = muster_config_string(run->config, MUSTER_OPT_MESH) == NULL;
+    muster_status status = MUSTER_OK;
+    atomic_store(&run->stop, 0);
+    run->phases = 0;
+    if (run->nodes > 1 && alone) {
+        status = muster_nodes_start(run->config, run->program,
+                                    run->restarts > 0, error_out, &run->others);
+    }
+    if (status == MUSTER_OK) {
+        status = make_tables(
+            run, muster_config_uint(run->config, MUSTER_OPT_SEED), error_out);
+    }
+    return status == MUSTER_OK ? make_seats(run, error_out) : status;
+}
+
+static void part(muster_task_run *run)
+{
+    for (uint32_t i = 0; run->seats != NULL && i < run->threads; i++) {
+        muster_ps_worker_free(run->seats[i].worker);
+    }
+    muster_mem_free(run->seats);
+    run->seats = NULL;
+    muster_ps_free(run->ps);
+    run->ps = NULL;
+    muster_nodes_stop(&run->others);
+}
+
+static muster_status prepare(muster_task_run *run, muster_error *error_out)
+{
+    static const muster_net_callbacks deaf = {0};
     const muster_net_opts opts = MUSTER_NET_OPTS_INIT;
     muster_status status = open_folder(run, error_out);
-    bool alone = muster_config_string(run->config, MUSTER_OPT_MESH) == NULL;
-    if (status == MUSTER_OK && run->nodes > 1 && alone) {
-        status = muster_nodes_start(run->config, run->program, error_out,
-                                    &run->others);
-    }
     if (status == MUSTER_OK) {
         status = make_task(run, error_out);
     }
     if (status == MUSTER_OK) {
-        status = make_seats(run, error_out);
-    }
-    if (status == MUSTER_OK) {
         status = muster_net_open(&opts, &deaf, NULL, error_out, &run->net);
     }
-    return status;
+    if (status == MUSTER_OK) {
+        status = muster_signals_start(run->net, error_out);
+        run->signals = status == MUSTER_OK;
+    }
+    return status == MUSTER_OK ? meet(run, error_out) : status;
 }
 
-static char *summary_text(const task_run *run)
+static char *summary_text(const muster_task_run *run)
 {
     json_t *all = json_object();
     double wall = (double)(muster_clock_ns() - run->start_ns) / 1e9;
@@ -457,11 +376,12 @@ static char *summary_text(const task_run *run)
         json_string(muster_config_string(run->config, MUSTER_OPT_MODEL)));
     (void)json_object_set_new(all, "steps",
                               json_integer((json_int_t)run->units));
-    (void)json_object_set_new(all, "wall_s", real(wall));
-    (void)json_object_set_new(all, "train_s", real(run->train_s));
+    (void)json_object_set_new(all, "wall_s", muster_json_real(wall));
+    (void)json_object_set_new(all, "train_s", muster_json_real(run->train_s));
     (void)json_object_set_new(
         all, "units_per_s",
-        real(run->train_s > 0 ? (double)run->units / run->train_s : NAN));
+        muster_json_real(run->train_s > 0 ? (double)run->units / run->train_s
+                                          : NAN));
     (void)json_object_set_new(all, "threads", json_integer(run->threads));
     (void)json_object_set_new(all, "nodes", json_integer(run->nodes));
     (void)json_object_set_new(
@@ -474,7 +394,7 @@ static char *summary_text(const task_run *run)
     return copy;
 }
 
-static muster_status conclude(task_run *run, muster_error *error_out,
+static muster_status conclude(muster_task_run *run, muster_error *error_out,
                               char **json_out)
 {
     char *text = summary_text(run);
@@ -495,14 +415,12 @@ static muster_status conclude(task_run *run, muster_error *error_out,
     return status;
 }
 
-static void finish(task_run *run)
+static void finish(muster_task_run *run)
 {
-    for (uint32_t i = 0; run->seats != NULL && i < run->threads; i++) {
-        muster_ps_worker_free(run->seats[i].worker);
+    part(run);
+    if (run->signals) {
+        muster_signals_stop();
     }
-    muster_mem_free(run->seats);
-    muster_ps_free(run->ps);
-    muster_nodes_stop(&run->others);
     if (run->task != NULL) {
         run->ops->free(run->task);
     }
@@ -511,11 +429,51 @@ static void finish(task_run *run)
     json_decref(run->last);
 }
 
+static void tell_plan(const muster_task_run *run)
+{
+    muster_log(MUSTER_LOG_INFO,
+               "%s: %" PRIu64 " %s, %" PRIu32 " epochs, %" PRIu32
+               " node(s) of %" PRIu32 " thread(s), %.1f MB of tables here",
+               run->ops->name, run->ops->units(run->task), run->ops->unit,
+               run->epochs, run->nodes, run->threads,
+               (double)muster_ps_bytes(run->ps) / 1e6);
+}
+
+/* All epochs that are left, then the files, then the farewell. */
+static muster_status go_through(muster_task_run *run, muster_error *error_out,
+                                char **json_out)
+{
+    muster_status status = MUSTER_OK;
+    for (; run->next_epoch < run->epochs && status == MUSTER_OK;
+         run->next_epoch += status == MUSTER_OK) {
+        status = one_epoch(run, run->next_epoch, error_out);
+    }
+    if (status == MUSTER_OK && run->node == 0) {
+        status = conclude(run, error_out, json_out);
+    }
+    // The rows of a node go with it: all stay until node 0 has read them.
+    if (status == MUSTER_OK && run->nodes > 1) {
+        muster_task_sums none;
+        muster_task_seat pattern = {.leave = true, .evaluate = true};
+        status = muster_task_phase(run, &pattern, error_out, &none);
+    }
+    return status;
+}
+
+/* May a run that lost a node go on from a checkpoint? */
+static bool can_restart(const muster_task_run *run, muster_status status)
+{
+    return status == MUSTER_ERR_QUORUM && run->node == 0 &&
+           run->folder != NULL && run->next_epoch > 0 &&
+           run->restarts < RESTARTS_MAX &&
+           muster_config_string(run->config, MUSTER_OPT_MESH) == NULL;
+}
+
 muster_status muster_train_task(const muster_config *config,
                                 const char *program, muster_error *error_out,
                                 char **json_out)
 {
-    task_run run = {
+    muster_task_run run = {
         .config = config,
         .program = program,
         .nodes = (uint32_t)muster_config_uint(config, MUSTER_OPT_NODES),
@@ -526,28 +484,20 @@ muster_status muster_train_task(const muster_config *config,
     run.parts = run.nodes * run.threads;
     muster_status status = prepare(&run, error_out);
     if (status == MUSTER_OK) {
-        status = muster_signals_start(run.net, error_out);
+        tell_plan(&run);
+        status = go_through(&run, error_out, json_out);
     }
-    if (status == MUSTER_OK) {
-        muster_log(MUSTER_LOG_INFO,
-                   "%s: %" PRIu64 " %s, %" PRIu32 " epochs, %" PRIu32
-                   " node(s) of %" PRIu32 " thread(s), %.1f MB of tables here",
-                   run.ops->name, run.ops->units(run.task), run.ops->unit,
-                   run.epochs, run.nodes, run.threads,
-                   (double)muster_ps_bytes(run.ps) / 1e6);
-        for (uint32_t e = 0; e < run.epochs && status == MUSTER_OK; e++) {
-            status = one_epoch(&run, e, error_out);
+    while (can_restart(&run, status)) {
+        muster_log(MUSTER_LOG_WARN,
+                   "going back to the checkpoint after epoch %" PRIu32
+                   ": %" PRIu64 " %s of node 0 are done again",
+                   run.next_epoch, atomic_load(&run.done), run.ops->unit);
+        part(&run);
+        run.restarts++;
+        status = meet(&run, error_out);
+        if (status == MUSTER_OK) {
+            status = go_through(&run, error_out, json_out);
         }
-        if (status == MUSTER_OK && run.node == 0) {
-            status = conclude(&run, error_out, json_out);
-        }
-        // The rows of a node go with it: all stay until node 0 has read them.
-        if (status == MUSTER_OK && run.nodes > 1) {
-            muster_task_sums none;
-            seat pattern = {.leave = true, .evaluate = true};
-            status = phase(&run, &pattern, error_out, &none);
-        }
-        muster_signals_stop();
     }
     finish(&run);
     return status;

@@ -16,10 +16,10 @@
 
 #include "base/error.h"
 
-enum { SIGNAL_COUNT = 4 };
+enum { SIGNAL_COUNT = 5 };
 
-static const int signal_numbers[SIGNAL_COUNT] = {SIGINT, SIGTERM, SIGCHLD,
-                                                 SIGPIPE};
+static const int signal_numbers[SIGNAL_COUNT] = {SIGINT, SIGTERM, SIGHUP,
+                                                 SIGCHLD, SIGPIPE};
 
 static struct {
     _Atomic(muster_net *) net; // NULL when not started
@@ -57,6 +57,17 @@ static void on_stop(int number)
     errno = before;
 }
 
+/* A closed terminal sends it twice, by the kernel and by the shell: that is not
+ * impatience. */
+static void on_hangup(int number)
+{
+    (void)number;
+    int before = errno;
+    atomic_store(&signals.stop, true);
+    wake();
+    errno = before;
+}
+
 static void on_child(int number)
 {
     (void)number;
@@ -75,8 +86,8 @@ static void put_back(int count)
 
 muster_status muster_signals_start(muster_net *net, muster_error *error_out)
 {
-    void (*const handlers[SIGNAL_COUNT])(int) = {on_stop, on_stop, on_child,
-                                                 SIG_IGN};
+    void (*const handlers[SIGNAL_COUNT])(int) = {on_stop, on_stop, on_hangup,
+                                                 on_child, SIG_IGN};
     muster_net *none = NULL;
     if (!atomic_compare_exchange_strong(&signals.net, &none, net)) {
         return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
@@ -94,6 +105,11 @@ muster_status muster_signals_start(muster_net *net, muster_error *error_out)
             return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                     "cannot catch signal %d: %s",
                                     signal_numbers[i], strerror(errno));
+        }
+        // nohup: whoever ignores hang-ups means to outlive the terminal.
+        if (signal_numbers[i] == SIGHUP &&
+            signals.before[i].sa_handler == SIG_IGN) {
+            (void)sigaction(SIGHUP, &signals.before[i], NULL);
         }
     }
     return MUSTER_OK;

@@ -1,10 +1,11 @@
 /*
  * runtime/signals.h -- the signals of the process, as flags.
  *
- * SIGINT and SIGTERM ask for the end, SIGCHLD says that a child may be reaped,
- * SIGPIPE is ignored. Handlers only set flags and wake the net; the network
- * thread asks. A second SIGINT or SIGTERM does not wait: it removes what was
- * named by muster_signals_remove_at_exit() and exits with 130 at once.
+ * SIGINT, SIGTERM and SIGHUP (unless it was ignored, as nohup does) ask for the
+ * end, SIGCHLD says that a child may be reaped, SIGPIPE is ignored. Handlers
+ * only set flags and wake the net; the network thread asks. A SIGINT or SIGTERM
+ * after the first signal does not wait: it removes what was named by
+ * muster_signals_remove_at_exit() and exits with 130 at once.
  *
  *   Lifecycle    start; ask; stop (puts back what was there before).
  *   Threads      One verb at a time per process: signals are process-wide, so

@@ -28,8 +28,6 @@
 #define GO_WHEN_ASKED_NS (2 * MUSTER_NS_PER_S)
 #define WAIT_SLICE_NS    (50 * MUSTER_NS_PER_MS)
 
-enum { ARGUMENTS_MAX = 64 };
-
 typedef struct member {
     pid_t pid;   // 0: none runs
     bool doomed; // killed on purpose: no surprise when it ends
@@ -38,8 +36,9 @@ typedef struct member {
 
 struct muster_crew {
     char *program;
-    char *arguments[ARGUMENTS_MAX + 1]; // argv; [WORKER_AT] is per worker
-    char **environment;                 // ended by NULL; strings not owned
+    char **arguments;   // argv, ended by NULL; [WORKER_AT] is `number`
+    char number[16];    // of the worker that is being started
+    char **environment; // ended by NULL; strings not owned
     uint32_t count;
     member *members;
 };
@@ -76,33 +75,25 @@ static char **make_environment(void)
 
 static bool copy_arguments(const muster_crew_opts *opts, muster_crew *crew)
 {
-    static const char *const fixed[FIXED_ARGUMENTS] = {NULL, "join", NULL,
-                                                       "--worker", ""};
-    size_t count = 0;
-    for (; count < FIXED_ARGUMENTS; count++) {
-        const char *text = fixed[count];
-        if (count == 0) {
-            text = opts->program;
-        }
-        if (count == 2) {
-            text = opts->address;
-        }
-        crew->arguments[count] = muster_mem_string(text);
-        if (crew->arguments[count] == NULL) {
+    const char *const fixed[FIXED_ARGUMENTS] = {opts->program, "join",
+                                                opts->address, "--worker", ""};
+    size_t extra = 0;
+    while (opts->arguments != NULL && opts->arguments[extra] != NULL) {
+        extra++;
+    }
+    size_t count = FIXED_ARGUMENTS + extra;
+    crew->arguments = muster_mem_array(count + 1, sizeof *crew->arguments);
+    for (size_t i = 0; crew->arguments != NULL && i < count; i++) {
+        const char *text = i < FIXED_ARGUMENTS
+                               ? fixed[i]
+                               : opts->arguments[i - FIXED_ARGUMENTS];
+        crew->arguments[i] =
+            i == WORKER_AT ? crew->number : muster_mem_string(text);
+        if (crew->arguments[i] == NULL) {
             return false;
         }
     }
-    for (size_t i = 0; opts->arguments != NULL && opts->arguments[i] != NULL;
-         i++, count++) {
-        if (count == ARGUMENTS_MAX) {
-            return false;
-        }
-        crew->arguments[count] = muster_mem_string(opts->arguments[i]);
-        if (crew->arguments[count] == NULL) {
-            return false;
-        }
-    }
-    return true;
+    return crew->arguments != NULL;
 }
 
 muster_status muster_crew_create(const muster_crew_opts *opts,
@@ -136,9 +127,13 @@ void muster_crew_free(muster_crew *crew)
     if (crew == NULL) {
         return;
     }
-    for (size_t i = 0; i < ARGUMENTS_MAX; i++) {
-        muster_mem_free(crew->arguments[i]);
+    for (size_t i = 0; crew->arguments != NULL && crew->arguments[i] != NULL;
+         i++) {
+        if (i != WORKER_AT) {
+            muster_mem_free(crew->arguments[i]);
+        }
     }
+    muster_mem_free(crew->arguments);
     muster_mem_free(crew->environment);
     muster_mem_free(crew->program);
     muster_mem_free(crew->members);
@@ -146,8 +141,7 @@ void muster_crew_free(muster_crew *crew)
 }
 
 /* In the child, between fork and exec. */
-static _Noreturn void become_worker(const muster_crew *crew,
-                                    char *const *arguments, pid_t parent)
+static _Noreturn void become_worker(const muster_crew *crew, pid_t parent)
 {
     static const char failed[] = "muster: cannot start a local worker\n";
     sigset_t none;
@@ -161,7 +155,7 @@ static _Noreturn void become_worker(const muster_crew *crew,
         quiet >= 0 && dup2(quiet, STDIN_FILENO) >= 0 &&
         dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) {
         (void)close_range(3, ~0u, 0);
-        (void)execve(crew->program, arguments, crew->environment);
+        (void)execve(crew->program, crew->arguments, crew->environment);
     }
     if (write(STDERR_FILENO, failed, sizeof failed - 1) < 0) {
         _exit(127);
@@ -177,15 +171,11 @@ muster_status muster_crew_spawn(muster_crew *crew, uint32_t worker,
         (void)waitpid(crew->members[worker].pid, NULL, 0);
         crew->members[worker].pid = 0;
     }
-    char number[16];
-    (void)snprintf(number, sizeof number, "%u", worker);
-    char *arguments[ARGUMENTS_MAX + 1];
-    memcpy(arguments, crew->arguments, sizeof arguments);
-    arguments[WORKER_AT] = number;
+    (void)snprintf(crew->number, sizeof crew->number, "%u", worker);
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        become_worker(crew, arguments, parent);
+        become_worker(crew, parent);
     }
     if (pid < 0) {
         return muster_error_set(error_out, MUSTER_ERR_SYSTEM,

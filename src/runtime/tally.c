@@ -4,20 +4,16 @@
 #include "runtime/tally.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-
-#define SLOW_FACTOR  2.0
-#define SILENT_STEPS 5u
 
 muster_status muster_tally_init(uint32_t workers, muster_tally *tally_out)
 {
     muster_tally tally = {.worker_count = workers, .loss = NAN};
     tally.workers = muster_mem_array(workers, sizeof *tally.workers);
-    tally.medians = muster_mem_array(workers, sizeof *tally.medians);
-    if (tally.workers == NULL || tally.medians == NULL ||
+    if (tally.workers == NULL ||
+        muster_stragglers_create(workers, &tally.watch) < 0 ||
         muster_summary_create(workers, &tally.summary) < 0) {
         muster_tally_fini(&tally);
         return MUSTER_ERR_NO_MEMORY;
@@ -29,7 +25,7 @@ muster_status muster_tally_init(uint32_t workers, muster_tally *tally_out)
 void muster_tally_fini(muster_tally *tally)
 {
     muster_mem_free(tally->workers);
-    muster_mem_free(tally->medians);
+    muster_stragglers_free(tally->watch);
     muster_summary_free(tally->summary);
     memset(tally, 0, sizeof *tally);
 }
@@ -50,13 +46,14 @@ muster_step_line muster_tally_step_line(const muster_report *report)
     return line;
 }
 
-muster_worker_line muster_tally_worker_line(const muster_report *report)
+muster_worker_line muster_tally_worker_line(const muster_tally *tally,
+                                            const muster_report *report)
 {
     muster_worker_line line = {
         .step = report->step,
         .worker = report->as.answer.worker,
         .compute_ms = report->as.answer.compute_ms,
-        .arrive_ms = report->as.answer.arrive_ms,
+        .arrive_ms = muster_stragglers_arrive_ms(tally->watch, report),
         .late = report->as.answer.late,
     };
     return line;
@@ -64,10 +61,9 @@ muster_worker_line muster_tally_worker_line(const muster_report *report)
 
 static void count_answer(muster_tally *tally, const muster_report *report)
 {
-    muster_worker_line line = muster_tally_worker_line(report);
+    muster_worker_line line = muster_tally_worker_line(tally, report);
     if (line.worker < tally->worker_count) {
         tally->workers[line.worker].answers++;
-        tally->workers[line.worker].on_time += !line.late;
     }
     muster_summary_worker(tally->summary, &line);
 }
@@ -80,6 +76,10 @@ static void count_step(muster_tally *tally, const muster_report *report)
     tally->responders = line.responders;
     tally->stragglers = line.stragglers;
     tally->bytes_moved += report->as.end.bytes_moved;
+    tally->grad_err = line.grad_err;
+    tally->degraded = report->as.end.degraded;
+    tally->inexact_steps += report->as.end.inexact;
+    tally->parts_received = report->as.end.parts_received;
     muster_summary_step(tally->summary, &line);
 }
 
@@ -114,6 +114,7 @@ static void count_begin(muster_tally *tally)
 
 void muster_tally_report(muster_tally *tally, const muster_report *report)
 {
+    muster_stragglers_report(tally->watch, report);
     switch (report->kind) {
     case MUSTER_REPORT_STEP_BEGIN:
         count_begin(tally);
@@ -139,47 +140,15 @@ void muster_tally_report(muster_tally *tally, const muster_report *report)
     }
 }
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-/* The lower median of the workers' medians; NAN before any answer. */
-static double typical_ms(const muster_tally *tally)
-{
-    size_t known = 0;
-    for (uint32_t w = 0; w < tally->worker_count; w++) {
-        double ms = muster_summary_compute_ms(tally->summary, w, 0.5);
-        if (!isnan(ms)) {
-            tally->medians[known++] = ms;
-        }
-    }
-    if (known == 0) {
-        return NAN;
-    }
-    qsort(tally->medians, known, sizeof *tally->medians, compare_doubles);
-    return tally->medians[(known - 1) / 2];
-}
-
-static muster_worker_class classify(const muster_tally_worker *worker,
-                                    double compute_ms, double typical)
-{
-    if (!worker->joined) {
-        return MUSTER_CLASS_LOST;
-    }
-    bool silent = worker->answers == 0 && worker->ready_steps >= SILENT_STEPS;
-    bool slow = compute_ms > SLOW_FACTOR * typical; // false for NAN
-    return silent || slow ? MUSTER_CLASS_SLOW : MUSTER_CLASS_ACTIVE;
-}
-
 void muster_tally_classes(const muster_tally *tally,
                           muster_worker_class *classes_out)
 {
-    double typical = typical_ms(tally);
     for (uint32_t w = 0; w < tally->worker_count; w++) {
-        double ms = muster_summary_compute_ms(tally->summary, w, 0.5);
-        classes_out[w] = classify(&tally->workers[w], ms, typical);
+        bool slow = muster_stragglers_class(tally->watch, w).slow;
+        classes_out[w] = slow ? MUSTER_CLASS_SLOW : MUSTER_CLASS_ACTIVE;
+        if (!tally->workers[w].joined) {
+            classes_out[w] = MUSTER_CLASS_LOST;
+        }
     }
 }
 

@@ -16,10 +16,10 @@
 #include "muster/status.h"
 #include "record/summary.h"
 #include "role/report.h"
+#include "runtime/stragglers.h"
 
 typedef struct muster_tally_worker {
     bool joined, ready;   // now
-    uint64_t on_time;     // answers before the step was decoded
     uint64_t answers;     // late ones too
     uint64_t ready_steps; // steps that began while it was ready
     uint32_t deaths;      // times it was lost
@@ -28,12 +28,16 @@ typedef struct muster_tally_worker {
 typedef struct muster_tally {
     uint32_t worker_count;
     muster_tally_worker *workers;
-    double *medians; // scratch, worker_count
+    muster_stragglers *watch;
     muster_summary *summary;
     uint64_t steps; // of this life
     double loss;    // of the last step
     uint32_t responders, stragglers;
     uint64_t bytes_moved;
+    double grad_err;        // of the last step
+    bool degraded;          // the last step was not exact, though the code is
+    uint64_t inexact_steps; // of this life
+    const uint64_t *parts_received; // the role's, while that lives; or NULL
     bool has_result;
     double result_loss, theta_norm, test_loss, test_accuracy;
 } muster_tally;
@@ -46,12 +50,12 @@ void muster_tally_report(muster_tally *tally, const muster_report *report);
 
 /* A report as a line of the run folder. */
 muster_step_line muster_tally_step_line(const muster_report *report);
-muster_worker_line muster_tally_worker_line(const muster_report *report);
+muster_worker_line muster_tally_worker_line(const muster_tally *tally,
+                                            const muster_report *report);
 
 typedef enum muster_worker_class {
     MUSTER_CLASS_ACTIVE = 0,
-    MUSTER_CLASS_SLOW, // over twice the median worker's compute time, or ready
-                       // for five steps and more without one answer
+    MUSTER_CLASS_SLOW, // as runtime/stragglers.h has it
     MUSTER_CLASS_LOST, // not there now
 } muster_worker_class;
 

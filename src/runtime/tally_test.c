@@ -15,12 +15,18 @@
 #include "base/mem.h"
 #include "runtime/progress.h"
 
-static void answer(muster_tally *tally, uint32_t worker, double compute_ms,
-                   bool late)
+#define STEPS   40u
+#define STEP_NS (100 * MUSTER_NS_PER_MS)
+
+/* A step begins every 100 ms; an answer comes as long after the beginning of
+ * its step as it was computed. */
+static void answer(muster_tally *tally, uint64_t step, uint32_t worker,
+                   double compute_ms, bool late)
 {
-    muster_report report = {.kind = MUSTER_REPORT_ANSWER};
+    muster_report report = {.kind = MUSTER_REPORT_ANSWER, .step = step};
+    report.now_ns = (int64_t)(step + 1) * STEP_NS + (int64_t)(compute_ms * 1e6);
     report.as.answer.worker = worker;
-    report.as.answer.compute_ms = compute_ms;
+    report.as.answer.compute_ms = compute_ms - 1;
     report.as.answer.late = late;
     muster_tally_report(tally, &report);
 }
@@ -34,16 +40,20 @@ static void change(muster_tally *tally, uint32_t worker,
     muster_tally_report(tally, &report);
 }
 
-static void begin(muster_tally *tally)
+static void begin(muster_tally *tally, uint64_t step)
 {
-    muster_report report = {.kind = MUSTER_REPORT_STEP_BEGIN};
+    muster_report report = {.kind = MUSTER_REPORT_STEP_BEGIN,
+                            .now_ns = (int64_t)(step + 1) * STEP_NS,
+                            .step = step};
     muster_tally_report(tally, &report);
 }
 
-static void end(muster_tally *tally, double step_ms, double grad_err)
+static void end(muster_tally *tally, uint64_t step, double grad_err)
 {
-    muster_report report = {.kind = MUSTER_REPORT_STEP_END};
-    report.as.end.step_ms = step_ms;
+    muster_report report = {.kind = MUSTER_REPORT_STEP_END,
+                            .now_ns = (int64_t)(step + 2) * STEP_NS,
+                            .step = step};
+    report.as.end.step_ms = 100;
     report.as.end.grad_err = grad_err;
     report.as.end.loss = 0.5;
     report.as.end.responders = 3;
@@ -53,23 +63,35 @@ static void end(muster_tally *tally, double step_ms, double grad_err)
     muster_tally_report(tally, &report);
 }
 
-/* Four workers: 0 fine, 1 three times as slow, 2 silent, 3 lost. */
-static muster_tally four_workers(void)
+static muster_tally all_ready(uint32_t workers)
 {
     muster_tally tally;
-    assert_int_equal(muster_tally_init(4, &tally), MUSTER_OK);
-    for (uint32_t w = 0; w < 4; w++) {
+    assert_int_equal(muster_tally_init(workers, &tally), MUSTER_OK);
+    for (uint32_t w = 0; w < workers; w++) {
         change(&tally, w, MUSTER_WORKER_JOINED);
         change(&tally, w, MUSTER_WORKER_READY);
     }
-    for (int step = 0; step < 10; step++) {
-        begin(&tally);
-        answer(&tally, 0, 10 + step, false);
-        answer(&tally, 1, 45, step % 2 == 0);
-        if (step < 5) {
-            answer(&tally, 3, 11, false);
+    return tally;
+}
+
+/* Four workers: 0 fine, 1 four times as slow, half of its answers late, 2
+ * silent, 3 lost. */
+static muster_tally four_workers(void)
+{
+    muster_tally tally = all_ready(4);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        begin(&tally, step);
+        answer(&tally, step, 0, 10, false);
+        if (step % 2 == 0) {
+            answer(&tally, step, 1, 45, false);
         }
-        end(&tally, step + 1, 1e-7 * step);
+        if (step < 5) {
+            answer(&tally, step, 3, 11, false);
+        }
+        end(&tally, step, 1e-7 * (double)step);
+        if (step % 2 == 1) {
+            answer(&tally, step, 1, 145, true);
+        }
     }
     change(&tally, 3, MUSTER_WORKER_LOST);
     return tally;
@@ -79,12 +101,13 @@ static void reports_add_up(void **state)
 {
     (void)state;
     muster_tally tally = four_workers();
-    assert_int_equal(tally.steps, 10);
-    assert_int_equal(muster_summary_steps(tally.summary), 10);
-    assert_int_equal(tally.workers[0].on_time, 10);
-    assert_int_equal(tally.workers[1].on_time, 5);
-    assert_int_equal(tally.workers[1].answers, 10);
-    assert_int_equal(tally.workers[3].ready_steps, 10);
+    assert_int_equal(tally.steps, STEPS);
+    assert_int_equal(muster_summary_steps(tally.summary), STEPS);
+    assert_int_equal(muster_summary_in_time(tally.summary, 0), STEPS);
+    assert_int_equal(muster_summary_in_time(tally.summary, 1), STEPS / 2);
+    assert_int_equal(tally.workers[1].answers, STEPS);
+    assert_int_equal(muster_summary_late(tally.summary, 1), STEPS / 2);
+    assert_int_equal(tally.workers[3].ready_steps, STEPS);
     assert_false(tally.workers[3].joined);
     assert_int_equal(tally.workers[3].deaths, 1);
     muster_tally_fini(&tally);
@@ -103,6 +126,64 @@ static void slow_silent_and_lost_workers_are_told_apart(void **state)
     muster_tally_fini(&tally);
 }
 
+/* A late answer is timed from the beginning of its own step. */
+static void costs_are_counted_from_the_steps_own_beginning(void **state)
+{
+    (void)state;
+    muster_tally tally = four_workers();
+    muster_straggler_cost fine = muster_stragglers_cost(tally.watch, 0);
+    muster_straggler_cost slow = muster_stragglers_cost(tally.watch, 1);
+    assert_true(fabs(fine.arrive_ms - 10) < 1e-9);
+    assert_true(fabs(fine.behind_ms) < 0.2);
+    assert_true(fabs(slow.arrive_ms - 95) < 1e-9);
+    assert_true(fabs(slow.behind_ms - 85) < 0.2);
+    assert_true(isnan(muster_stragglers_cost(tally.watch, 2).arrive_ms));
+    // Half of the steps waited 35 ms, once the classes were known.
+    double waited_ms = muster_stragglers_waited_ms(tally.watch);
+    assert_true(waited_ms > 10 && waited_ms < 17.5);
+    assert_true(fabs(muster_summary_send_ms(tally.summary, 0, 0.5) - 1) < 0.1);
+    assert_true(fabs(muster_summary_wait_ms(tally.summary, 0, 0.5) - 90) < 2);
+    muster_tally_fini(&tally);
+}
+
+/* With a code, whoever loses the race leaves the step and never answers it:
+ * that makes nobody slow, unless he never answers at all. */
+static void losing_the_race_is_not_slowness(void **state)
+{
+    (void)state;
+    muster_tally tally = all_ready(6);
+    for (uint64_t step = 0; step < 4 * (uint64_t)STEPS; step++) {
+        begin(&tally, step);
+        answer(&tally, step, (uint32_t)(step % 5), 90, false);
+        end(&tally, step, 0);
+    }
+    muster_worker_class classes[6];
+    muster_tally_classes(&tally, classes);
+    for (uint32_t w = 0; w < 6; w++) {
+        assert_int_equal(classes[w],
+                         w == 5 ? MUSTER_CLASS_SLOW : MUSTER_CLASS_ACTIVE);
+    }
+    assert_true(muster_stragglers_class(tally.watch, 5).probability > 0.9);
+    muster_tally_fini(&tally);
+}
+
+static void a_millisecond_is_not_slowness(void **state)
+{
+    (void)state;
+    muster_tally tally = all_ready(4);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        begin(&tally, step);
+        for (uint32_t w = 0; w < 4; w++) {
+            answer(&tally, step, w, w == 3 ? 0.9 : 0.1, false);
+        }
+        end(&tally, step, 0);
+    }
+    muster_worker_class classes[4];
+    muster_tally_classes(&tally, classes);
+    assert_int_equal(classes[3], MUSTER_CLASS_ACTIVE);
+    muster_tally_fini(&tally);
+}
+
 static void the_progress_line_names_the_slow_and_the_lost(void **state)
 {
     (void)state;
@@ -111,10 +192,10 @@ static void the_progress_line_names_the_slow_and_the_lost(void **state)
     assert_int_equal(muster_progress_init(4, &progress), MUSTER_OK);
     muster_progress_span(&progress, 0, 100, 0);
     muster_progress_step(&progress, &tally, 2 * MUSTER_NS_PER_S);
-    assert_true(fabs(progress.rate - 5) < 1e-9);
+    assert_true(fabs(progress.rate - 20) < 1e-9);
     char text[MUSTER_PROGRESS_TEXT_MAX];
     muster_progress_text(&progress, &tally, text);
-    assert_string_equal(text, "step 10/100  loss 0.5  5 steps/s  ETA 0:18  "
+    assert_string_equal(text, "step 40/100  loss 0.5  20 steps/s  ETA 0:03  "
                               "3 heard, 1 not  slow: 1 2  lost: 3");
     muster_progress_fini(&progress);
     muster_tally_fini(&tally);
@@ -158,6 +239,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_add_up),
         cmocka_unit_test(slow_silent_and_lost_workers_are_told_apart),
+        cmocka_unit_test(costs_are_counted_from_the_steps_own_beginning),
+        cmocka_unit_test(losing_the_race_is_not_slowness),
+        cmocka_unit_test(a_millisecond_is_not_slowness),
         cmocka_unit_test(the_progress_line_names_the_slow_and_the_lost),
         cmocka_unit_test(durations_read_like_clocks),
         cmocka_unit_test(init_fails_cleanly_without_memory),

@@ -89,7 +89,14 @@ static muster_status make_counts(muster_train_state *train,
     if (status < 0) {
         return muster_error_set(error_out, status, "no memory for the counts");
     }
-    return muster_faults_read(train->config, error_out, &train->faults);
+    const char *trace = muster_config_string(train->config, MUSTER_OPT_TRACE);
+    if (trace != NULL) {
+        status =
+            muster_tracing_open(trace, workers, error_out, &train->tracing);
+    }
+    return status < 0
+               ? status
+               : muster_faults_read(train->config, error_out, &train->faults);
 }
 
 /* A run's number, drawn anew: messages of another run are known by it. */
@@ -134,6 +141,10 @@ static muster_status make_role(muster_train_state *train,
             ? muster_config_uint(config, MUSTER_OPT_CHECKPOINT_EVERY)
             : 0;
     opts.evaluate_at_end = true;
+    opts.deadline_ns = muster_config_deadline_ns(config);
+    opts.degrade = strcmp(muster_config_string(config, MUSTER_OPT_ON_LOSS),
+                          "degrade") == 0;
+    opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
     if (opts.setup == NULL || opts.model == NULL) {
         status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                   "no memory for the model");
@@ -175,27 +186,40 @@ static muster_status listen_for_joiners(muster_train_state *train,
 static muster_status make_crew(muster_train_state *train,
                                muster_error *error_out)
 {
-    enum { EXTRA_MAX = 48 };
-    const char *extra[EXTRA_MAX + 1];
-    size_t count = 0;
+    enum { FIXED_MAX = 8 }; // beside --slow, with the end
+    char workers[16], seed[32];
     const muster_config *config = train->config;
     bool verbose = muster_config_bool(config, MUSTER_OPT_VERBOSE);
-    extra[count++] = verbose ? "--verbose" : "--quiet";
+    const char *delay = muster_config_string(config, MUSTER_OPT_DELAY);
     size_t slow = muster_config_list_count(config, MUSTER_OPT_SLOW);
+    const char **extra = muster_mem_array(2 * slow + FIXED_MAX, sizeof *extra);
+    size_t count = 0;
+    if (extra == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the workers' options");
+    }
+    extra[count++] = verbose ? "--verbose" : "--quiet";
+    if (delay != NULL) {
+        (void)snprintf(workers, sizeof workers, "%" PRIu32,
+                       train->code_info.workers);
+        (void)snprintf(seed, sizeof seed, "%" PRIu64,
+                       muster_config_uint(config, MUSTER_OPT_SEED));
+        const char *told[] = {"--delay", delay,    "--workers",
+                              workers,   "--seed", seed};
+        memcpy(extra + count, told, sizeof told);
+        count += sizeof told / sizeof told[0];
+    }
     for (size_t i = 0; i < slow; i++) {
-        if (count + 2 > EXTRA_MAX) {
-            return muster_error_set(error_out, MUSTER_ERR_UNSUPPORTED,
-                                    "--slow: at most %d times", EXTRA_MAX / 2);
-        }
         extra[count++] = "--slow";
         extra[count++] = muster_config_list_at(config, MUSTER_OPT_SLOW, i);
     }
-    extra[count] = NULL;
     muster_crew_opts opts = {.program = train->program,
                              .address = train->den.address,
                              .count = train->code_info.workers,
                              .arguments = extra};
-    return muster_crew_create(&opts, error_out, &train->crew);
+    muster_status status = muster_crew_create(&opts, error_out, &train->crew);
+    muster_mem_free(extra);
+    return status;
 }
 
 static muster_status start_local(muster_train_state *train,
@@ -249,12 +273,15 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
     status = joined ? listen_for_joiners(train, error_out)
                     : start_local(train, error_out);
     if (status == MUSTER_OK) {
+        status = muster_train_claim_folder(train, error_out);
+    }
+    if (status == MUSTER_OK) {
         const muster_code_info *code = &train->code_info;
         uint64_t parts = (uint64_t)code->workers * code->load;
         muster_host_work work = {
             .role = train->role,
             .engine = muster_compute_engine_of(train->executor),
-            .slowness = {0, 1},
+            .slowness = MUSTER_COMPUTE_NOT_SLOW,
             // At the start every worker may be sent all of its parts.
             .queue_max = (uint32_t)(parts < 60000 ? parts : 60000) + 64,
         };
@@ -265,9 +292,27 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
     return status;
 }
 
+/* Is --delay a model that the workers will understand? */
+static muster_status check_delay(const muster_train_state *train,
+                                 muster_error *error_out)
+{
+    const char *spec = muster_config_string(train->config, MUSTER_OPT_DELAY);
+    muster_delay *delay = NULL;
+    if (spec == NULL) {
+        return MUSTER_OK;
+    }
+    muster_status status = muster_delay_create(spec, train->code_info.workers,
+                                               1, error_out, &delay);
+    muster_delay_free(delay);
+    return status;
+}
+
 static muster_status prepare(muster_train_state *train, muster_error *error_out)
 {
     muster_status status = make_code(train, error_out);
+    if (status == MUSTER_OK) {
+        status = check_delay(train, error_out);
+    }
     if (status == MUSTER_OK) {
         status = make_executor(train, error_out);
     }
@@ -295,6 +340,10 @@ static void finish(muster_train_state *train)
         train->role.ops->free(train->role.state);
     }
     muster_run_folder_close(train->folder);
+    if (muster_tracing_close(train->tracing, NULL) < 0) {
+        muster_log(MUSTER_LOG_DEBUG, "the trace is not whole");
+    }
+    muster_config_text_free(train->config_json);
     muster_blob_unref(train->saved);
     muster_vec_fini(&train->faults);
     muster_progress_fini(&train->progress);
@@ -323,12 +372,18 @@ muster_status muster_train(const muster_config *config, const char *program,
     muster_status status = prepare(&train, error_out);
     if (status == MUSTER_OK) {
         status = run(&train, error_out);
-        // How the run ended matters more than a file that failed after it.
+        // How the run ended decides the exit code, not a file after it.
         muster_error late = {.text = ""};
         muster_status written = muster_train_conclude(&train, &late, json_out);
+        if (written >= 0) {
+            written = muster_tracing_close(train.tracing, &late);
+            train.tracing = NULL;
+        }
         if (status >= 0 && written < 0) {
             status = written;
             *error_out = late;
+        } else if (written < 0) {
+            muster_log(MUSTER_LOG_ERROR, "%s", late.text);
         }
     }
     finish(&train);

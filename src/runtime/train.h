@@ -22,6 +22,7 @@
 #include "runtime/progress.h"
 #include "runtime/spawn.h"
 #include "runtime/tally.h"
+#include "runtime/tracing.h"
 
 typedef struct muster_train_state {
     const muster_config *config;
@@ -39,20 +40,34 @@ typedef struct muster_train_state {
     muster_tally tally;
     muster_progress progress;
     muster_run_folder *folder; // NULL without --run
+    muster_tracing *tracing;   // NULL without --trace
+    char *config_json;         // with a folder
     muster_blob *saved;        // the role's state in an earlier life, or NULL
+    double earlier_s;          // that the steps of earlier lives took
     int64_t first_step_ns;     // when the first step began; 0: not yet
     int64_t last_step_ns;
+    bool is_stopping; // a signal asked for the end
 } muster_train_state;
 
-/* Open the run folder and write config.json, if there is to be one. */
+/* Open the run folder, if there is to be one, and take up what it holds. */
 MUSTER_CHECKED muster_status muster_train_open_folder(muster_train_state *train,
                                                       muster_error *error_out);
+
+/* Write config.json, which makes the folder this run's: once nothing that the
+ * user can put right stands in its way any more. */
+MUSTER_CHECKED muster_status
+muster_train_claim_folder(muster_train_state *train, muster_error *error_out);
 
 /* The end: summary.json, cluster.yaml and model.safetensors where there is a
  * folder, a few lines for people, and the JSON object of the summary. */
 MUSTER_CHECKED muster_status muster_train_conclude(muster_train_state *train,
                                                    muster_error *error_out,
                                                    char **json_out);
+
+/* A table of the slow and the lost for people, and what they cost; nothing when
+ * there are none. */
+void muster_train_tell_stragglers(const muster_train_state *train,
+                                  const muster_worker_class *classes);
 
 /* The callbacks of the host; context is the state. */
 void muster_train_on_report(void *context, const muster_report *report);

@@ -19,9 +19,9 @@ static void mix(muster_sim *sim, uint64_t value)
 static void trace(const muster_sim *sim, uint32_t host,
                   const muster_event *event)
 {
-    static const char *const names[] = {"?",         "start",   "peer up",
-                                        "peer down", "message", "timer",
-                                        "computed",  "sent",    "stop"};
+    static const char *const names[] = {
+        "?",     "start",    "peer up", "peer down", "message",
+        "timer", "computed", "sent",    "stop",      "heard"};
     char line[256];
     int used = snprintf(line, sizeof(line), "%12.6f ms host %u: %s",
                         (double)sim->now_ns * 1e-6, host, names[event->kind]);
@@ -89,6 +89,7 @@ muster_status muster_sim_create(const muster_sim_opts *opts, uint32_t hosts,
     sim->processes = processes;
     sim->connections = muster_vec_make(sizeof(muster_sim_connection));
     sim->held = muster_vec_make(sizeof(muster_sim_item));
+    sim->voided = muster_vec_make(sizeof(muster_sim_void));
     sim->actions = muster_actions_make();
     muster_sim_queue_init(&sim->queue);
     for (uint32_t host = 0; host < hosts; host++) {
@@ -117,6 +118,7 @@ void muster_sim_free(muster_sim *sim)
         muster_sim_item_fini(&held[i]);
     }
     muster_vec_fini(&sim->held);
+    muster_vec_fini(&sim->voided);
     muster_vec_fini(&sim->connections);
     muster_actions_fini(&sim->actions);
     muster_sim_queue_fini(&sim->queue);

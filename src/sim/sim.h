@@ -47,7 +47,8 @@ typedef struct muster_sim_compute {
 } muster_sim_compute;
 
 /* A host's connection to the network; a message pays both ends' latency and
- * jitter, and the narrower end's bandwidth. */
+ * jitter, and the narrower end's bandwidth, in which the messages of one side
+ * of a connection leave one after another. */
 typedef struct muster_sim_link {
     int64_t latency_ns;
     int64_t jitter_ns;  // uniform in 0..jitter

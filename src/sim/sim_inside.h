@@ -70,8 +70,27 @@ typedef struct muster_sim_process {
     muster_vec deferred; // muster_sim_item, while frozen
 } muster_sim_process;
 
+#define MUSTER_SIM_SLOTS 4u // replace slots, 0: none
+
+/* What one side of a connection has still to send. */
+typedef struct muster_sim_lane {
+    int64_t free_ns; // when all that was sent has left
+    struct {
+        uint64_t ticket; // of the newest message in this slot
+        int64_t begins_ns;
+        uint32_t items; // in the queue under this ticket
+    } slots[MUSTER_SIM_SLOTS];
+} muster_sim_lane;
+
+/* A message that was replaced before it left. */
+typedef struct muster_sim_void {
+    uint64_t ticket;
+    uint32_t items; // of it still in the queue
+} muster_sim_void;
+
 typedef struct muster_sim_connection {
     uint32_t host[2]; // [0] made it
+    muster_sim_lane lanes[2];
     bool up[2];
     bool told[2];   // PEER_UP has reached the role
     uint64_t token; // of the connect action
@@ -88,8 +107,9 @@ struct muster_sim {
     uint32_t hosts;
     muster_sim_process *processes;
     muster_vec
-        connections; // muster_sim_connection; peer = 2 * index + side + 1
-    muster_vec held; // muster_sim_item that a cut holds back
+        connections;   // muster_sim_connection; peer = 2 * index + side + 1
+    muster_vec held;   // muster_sim_item that a cut holds back
+    muster_vec voided; // muster_sim_void
     muster_actions actions;
     muster_sim_queue queue;
 };

@@ -11,12 +11,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "muster/run.h"
+#include "record/json.h"
 #include "sim/virtual.h"
-
-static json_t *real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
 
 static json_t *integer(uint64_t value)
 {
@@ -35,17 +31,21 @@ static json_t *describe(const muster_virtual *run)
         integer(info->stragglers), "m", integer(info->comm), "d",
         integer(info->load), "status", muster_status_name(run->status), "steps",
         integer(run->steps_done), "step_ms", "p50",
-        real(muster_histogram_quantile(&run->step_ms, 0.5)), "mean",
-        real(muster_histogram_mean(&run->step_ms)), "exact_share",
-        real(exact_share));
+        muster_json_real(muster_histogram_quantile(&run->step_ms, 0.5)), "mean",
+        muster_json_real(muster_histogram_mean(&run->step_ms)), "exact_share",
+        muster_json_real(exact_share));
     json_t *more = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "bytes",
-        integer(run->bytes_up + run->bytes_down), "bytes_up",
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "bytes", integer(run->bytes_up + run->bytes_down), "bytes_up",
         integer(run->bytes_up), "bytes_down", integer(run->bytes_down),
         "bytes_moved", integer(run->bytes_moved), "messages_up",
         integer(run->messages_up), "late", integer(run->late), "losses",
-        integer(run->losses), "grad_err_max", real(run->grad_err_max),
-        "virtual_s", real((double)muster_sim_now(run->sim) * 1e-9), "history",
+        integer(run->losses), "grad_err_max",
+        muster_json_real(run->grad_err_max), "grad_err_mean",
+        muster_json_real(run->grad_err_sum / (double)run->steps_done),
+        "degraded", integer(run->degraded), "plans", integer(run->plans),
+        "virtual_s", muster_json_real((double)muster_sim_now(run->sim) * 1e-9),
+        "history",
         json_sprintf("%016llx", (unsigned long long)muster_sim_hash(run->sim)));
     if (object == NULL || more == NULL || json_object_update(object, more)) {
         json_decref(object);
@@ -55,19 +55,33 @@ static json_t *describe(const muster_virtual *run)
     return object;
 }
 
+/* In how many steps each part was in the sum. */
+static int describe_parts(const muster_virtual *run, json_t *object)
+{
+    json_t *list = json_array();
+    int failed = list == NULL;
+    for (uint32_t part = 0; failed == 0 && part < run->info.parts; part++) {
+        failed =
+            json_array_append_new(list, integer(run->parts_received[part]));
+    }
+    return json_object_set_new(object, "parts_received", list) | failed;
+}
+
 /* What only real data can tell. */
 static int describe_result(const muster_virtual *run, json_t *object)
 {
     if (!isfinite(run->loss)) {
         return 0;
     }
-    int failed = json_object_set_new(object, "loss", real(run->loss));
-    failed |= json_object_set_new(object, "theta_norm", real(run->theta_norm));
+    int failed =
+        json_object_set_new(object, "loss", muster_json_real(run->loss));
+    failed |= json_object_set_new(object, "theta_norm",
+                                  muster_json_real(run->theta_norm));
     if (isfinite(run->test_loss)) {
         failed |= json_object_set_new(
             object, "test",
-            json_pack("{s:o, s:o}", "loss", real(run->test_loss), "accuracy",
-                      real(run->test_accuracy)));
+            json_pack("{s:o, s:o}", "loss", muster_json_real(run->test_loss),
+                      "accuracy", muster_json_real(run->test_accuracy)));
     }
     return failed;
 }
@@ -103,7 +117,8 @@ static muster_status simulate_code(const muster_config *config,
     if (status == MUSTER_OK) {
         tell(run);
         json_t *object = describe(run);
-        if (object == NULL || describe_result(run, object) != 0 ||
+        if (object == NULL || describe_parts(run, object) != 0 ||
+            describe_result(run, object) != 0 ||
             json_array_append_new(codes, object) != 0) {
             status = muster_error_set(error, MUSTER_ERR_NO_MEMORY, "no memory");
         } else if (run->status != MUSTER_OK) {

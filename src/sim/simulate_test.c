@@ -57,10 +57,13 @@ static void every_code_ends_with_the_same_model(void **state)
         "6",        "--code", "uncoded+frc:s=1+linear:spc",
         "--epochs", "2",      "--batch",
         "100",      NULL};
-    const char *const rough[] = {
-        "--data",   DATA,  "--workers", "6",   "--code", "frc:s=1+linear:spc",
-        "--epochs", "2",   "--batch",   "100", "--slow", "1:200ms",
-        "--kill",   "1@3", "--rejoin",  "1@6", NULL};
+    const char *const rough[] = {"--data",   DATA,        "--workers",
+                                 "6",        "--code",    "frc:s=1+linear:spc",
+                                 "--epochs", "2",         "--batch",
+                                 "100",      "--slow",    "1:200ms",
+                                 "--kill",   "1@3",       "--rejoin",
+                                 "1@6",      "--shuffle", "rotate:2",
+                                 NULL};
     char *text = NULL;
     assert_int_equal(simulate(calm, &text), MUSTER_OK);
     json_t *result = json_loads(text, 0, NULL);
@@ -139,6 +142,64 @@ static void too_few_workers_is_quorum_with_a_result(void **state)
     muster_config_text_free(text);
 }
 
+/* The parts' counters of the only code in `text`. */
+static json_int_t least_received(const char *text, json_int_t *sum_out)
+{
+    json_t *result = json_loads(text, 0, NULL);
+    const json_t *list = json_object_get(code_at(result, 0), "parts_received");
+    json_int_t least = INT64_MAX;
+    *sum_out = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_int_t got = json_integer_value(json_array_get(list, i));
+        least = got < least ? got : least;
+        *sum_out += got;
+    }
+    json_decref(result);
+    return least;
+}
+
+static void a_shuffle_spreads_what_the_slow_ones_miss(void **state)
+{
+    (void)state;
+    const char *const still[] = {"--workers", "8",      "--code",
+                                 "ignore",    "--slow", "2:1s",
+                                 "--steps",   "80",     NULL};
+    const char *const moving[] = {
+        "--workers", "8",       "--code", "ignore",    "--slow",
+        "2:1s",      "--steps", "80",     "--shuffle", "rotate:5",
+        "--compute", "20ms",    NULL};
+    char *text = NULL;
+    json_int_t sums[2];
+    assert_int_equal(simulate(still, &text), MUSTER_OK);
+    assert_int_equal(least_received(text, &sums[0]), 0);
+    muster_config_text_free(text);
+    assert_int_equal(simulate(moving, &text), MUSTER_OK);
+    assert_true(least_received(text, &sums[1]) >= 60);
+    assert_int_equal(sums[0], 7 * 80);
+    assert_int_equal(sums[1], 7 * 80);
+    json_t *result = json_loads(text, 0, NULL);
+    const json_t *step_ms = json_object_get(code_at(result, 0), "step_ms");
+    assert_true(number(step_ms, "p50") > 20 && number(step_ms, "p50") < 60);
+    assert_true(number(code_at(result, 0), "plans") >= 14);
+    json_decref(result);
+    muster_config_text_free(text);
+}
+
+static void degrading_goes_on_where_waiting_gives_up(void **state)
+{
+    (void)state;
+    const char *const flags[] = {"--workers",  "4",       "--kill",  "2@5",
+                                 "--on-loss",  "degrade", "--steps", "20",
+                                 "--patience", "3s",      NULL};
+    char *text = NULL;
+    assert_int_equal(simulate(flags, &text), MUSTER_OK);
+    json_t *result = json_loads(text, 0, NULL);
+    assert_true(number(code_at(result, 0), "degraded") == 15);
+    assert_true(number(code_at(result, 0), "grad_err_max") == 0.5);
+    json_decref(result);
+    muster_config_text_free(text);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -147,7 +208,15 @@ static void what_cannot_be_is_refused(void **state)
     const char *const delay[] = {"--workers", "4", "--delay", "odd", NULL};
     const char *const data[] = {"--workers", "4", "--data", "/nonexistent",
                                 NULL};
+    const char *const exact[] = {"--workers", "4", "--deadline", "5ms", NULL};
+    const char *const shuffle[] = {"--workers", "4", "--shuffle", "odd", NULL};
+    const char *const loss[] = {"--workers", "4", "--on-loss", "odd", NULL};
+    const char *const time[] = {"--workers", "4", "--deadline", "odd", NULL};
     char *text = NULL;
+    assert_int_equal(simulate(exact, &text), MUSTER_ERR_INVALID);
+    assert_int_equal(simulate(shuffle, &text), MUSTER_ERR_INVALID);
+    assert_int_equal(simulate(loss, &text), MUSTER_ERR_INVALID);
+    assert_int_equal(simulate(time, &text), MUSTER_ERR_INVALID);
     assert_int_equal(simulate(folder, &text), MUSTER_ERR_INVALID);
     assert_true(simulate(code, &text) < 0);
     assert_int_equal(simulate(delay, &text), MUSTER_ERR_INVALID);
@@ -162,6 +231,8 @@ int main(void)
         cmocka_unit_test(the_same_options_give_the_same_text),
         cmocka_unit_test(a_code_hides_the_stragglers_it_tolerates),
         cmocka_unit_test(too_few_workers_is_quorum_with_a_result),
+        cmocka_unit_test(a_shuffle_spreads_what_the_slow_ones_miss),
+        cmocka_unit_test(degrading_goes_on_where_waiting_gives_up),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

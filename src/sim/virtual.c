@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -17,7 +18,7 @@
 #include "role/worker.h"
 
 #define LATENCY_NS        50000
-#define BYTES_PER_S       1.25e9
+#define BYTES_PER_S_MBIT  125000.0
 #define STEPS_DEFAULT     100u
 #define MESSAGE_DIM_PLAIN 100001u
 #define VIRTUAL_RUN       0x766972u
@@ -113,6 +114,11 @@ static void count_step(muster_virtual *run, const muster_report *report)
     run->messages_up += report->as.end.messages_up;
     run->bytes_moved += report->as.end.bytes_moved;
     run->grad_err_max = fmax(run->grad_err_max, report->as.end.grad_err);
+    run->grad_err_sum += report->as.end.grad_err;
+    run->degraded += report->as.end.degraded;
+    run->plans = report->as.end.plan;
+    memcpy(run->parts_received, report->as.end.parts_received,
+           run->info.parts * sizeof(*run->parts_received));
 }
 
 static void start_worker(muster_virtual *run, uint32_t worker)
@@ -223,10 +229,16 @@ muster_status muster_virtual_init(muster_virtual *run,
         status = make_job(run, error_out);
     }
     if (status == MUSTER_OK) {
+        run->parts_received =
+            muster_mem_array(run->info.parts, sizeof(*run->parts_received));
+        status = run->parts_received != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
+    }
+    if (status == MUSTER_OK) {
+        double mbit = muster_config_double(config, MUSTER_OPT_BANDWIDTH);
         muster_sim_opts opts = {
             .seed = muster_config_uint(config, MUSTER_OPT_SEED),
             .compute = muster_virtual_compute(run),
-            .link = {LATENCY_NS, LATENCY_NS / 10, BYTES_PER_S},
+            .link = {LATENCY_NS, LATENCY_NS / 10, mbit * BYTES_PER_S_MBIT},
             .context = run,
             .on_report = on_report,
             .on_stop = on_stop};
@@ -249,6 +261,7 @@ void muster_virtual_fini(muster_virtual *run)
     muster_mem_free(run->speeds);
     muster_mem_free(run->factors);
     muster_mem_free(run->sleeps);
+    muster_mem_free(run->parts_received);
     muster_delay_free(run->delay);
     muster_code_free(run->code);
     muster_vec_fini(&run->faults);
@@ -272,6 +285,10 @@ static muster_status start_coordinator(muster_virtual *run, muster_error *error)
     opts.heartbeat_ns = muster_config_duration_ns(config, MUSTER_OPT_HEARTBEAT);
     opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
     opts.evaluate_at_end = true;
+    opts.deadline_ns = muster_config_deadline_ns(config);
+    opts.degrade = strcmp(muster_config_string(config, MUSTER_OPT_ON_LOSS),
+                          "degrade") == 0;
+    opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
     muster_role role;
     muster_status status = MUSTER_ERR_NO_MEMORY;
     if (opts.setup != NULL && opts.model != NULL) {

@@ -5,13 +5,13 @@
  * With data, every job is carried out exactly by job/executor; without, payloads
  * are lengths only. Either way a job takes virtual time by this model:
  *
- *   gradient   SHARE_NS for one n-th of the data, times the share of the data
- *              that the worker holds, over its speed, times its slowness, plus
- *              --slow's and --delay's sleep
+ *   gradient   --compute for one n-th of the data, times the share of the data
+ *              that the worker's plan names, over its speed, times its
+ *              slowness, plus --slow's and --delay's sleep
  *   update     a quarter of a nanosecond per float and message
  *   others     a millisecond
  *
- * and messages pay a latency of 50 us and 10 Gbit/s at either end. The clock of
+ * and messages pay a latency of 50 us and --bandwidth at either end. The clock of
  * the machine that runs the simulation is never looked at, so a seed has one
  * history.
  */
@@ -29,9 +29,16 @@
 #include "record/histogram.h"
 #include "sim/sim.h"
 
+/* What a worker computes under a plan. */
+typedef struct muster_virtual_plan {
+    uint32_t number;
+    uint32_t parts;
+} muster_virtual_plan;
+
 typedef struct muster_virtual_host {
-    muster_executor *executor; // exact runs
-    muster_job job;            // under way; timing only: holds references
+    muster_executor *executor;    // exact runs
+    muster_virtual_plan plans[2]; // the newest it was sent
+    muster_job job;               // under way; timing only: holds references
     int64_t busy_ns;
 } muster_virtual_host;
 
@@ -58,7 +65,11 @@ typedef struct muster_virtual {
     uint64_t steps_done, steps_exact;
     uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
     uint64_t late, losses;
-    double loss, theta_norm, test_loss, test_accuracy, grad_err_max;
+    uint64_t degraded;        // steps
+    uint32_t plans;           // the number of the last
+    uint64_t *parts_received; // by part
+    double loss, theta_norm, test_loss, test_accuracy;
+    double grad_err_max, grad_err_sum;
 } muster_virtual;
 
 /* `code` names one code; everything else comes from the options. */

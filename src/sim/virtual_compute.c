@@ -8,24 +8,43 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "sim/virtual.h"
+#include "wire/terms.h"
 
-#define SHARE_NS       (10 * MUSTER_NS_PER_MS)
+/* Without data: what moving a part costs, whichever. */
+#define PART_BYTES     (1u << 20)
 #define SMALL_JOB_NS   MUSTER_NS_PER_MS
 #define FLOATS_PER_NS  4.0
 #define EXACT_RESIDUAL 1e-9
 
-static int64_t gradient_ns(muster_virtual *run, uint32_t worker, uint64_t step)
+/* The parts of a plan's terms, which are sorted by part. */
+static void note_plan(muster_virtual_host *at, const muster_job *job)
 {
-    const uint32_t *parts = NULL;
-    uint32_t count = 0;
-    muster_status status = muster_code_parts(run->code, worker, &parts, &count);
+    muster_terms terms;
+    muster_status status =
+        muster_terms_read(job->input->data, job->input->bytes, NULL, &terms);
     MUSTER_ASSERT(status == MUSTER_OK);
+    uint32_t parts = 0;
+    for (uint32_t i = 0; i < terms.count; i++) {
+        parts += i == 0 || terms.terms[i].part != terms.terms[i - 1].part;
+    }
+    muster_terms_fini(&terms);
+    at->plans[1] = at->plans[0];
+    at->plans[0] = (muster_virtual_plan){job->plan, parts};
+}
+
+static int64_t gradient_ns(muster_virtual *run, uint32_t worker,
+                           const muster_job *job)
+{
+    const muster_virtual_host *at = &run->hosts[worker + 1];
+    bool newest = at->plans[0].number == job->plan;
+    uint32_t count = at->plans[newest ? 0 : 1].parts;
     double share = (double)count * run->info.workers / run->info.parts;
-    double ns =
-        (double)SHARE_NS * share / run->speeds[worker] * run->factors[worker];
+    double even_ns =
+        (double)muster_config_duration_ns(run->config, MUSTER_OPT_COMPUTE);
+    double ns = even_ns * share / run->speeds[worker] * run->factors[worker];
     int64_t sleep_ns = run->sleeps[worker];
     if (run->delay != NULL) {
-        sleep_ns += muster_delay_ns(run->delay, worker, step);
+        sleep_ns += muster_delay_ns(run->delay, worker, job->step);
     }
     return (int64_t)ns + sleep_ns;
 }
@@ -34,7 +53,7 @@ static int64_t duration_ns(muster_virtual *run, uint32_t host,
                            const muster_job *job)
 {
     if (job->kind == MUSTER_JOB_GRADIENT) {
-        return gradient_ns(run, host - 1, job->step);
+        return gradient_ns(run, host - 1, job);
     }
     if (job->kind == MUSTER_JOB_UPDATE) {
         double floats = (double)run->message_dim * (job->message_count + 1.0);
@@ -47,6 +66,9 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
 {
     muster_virtual *run = context;
     muster_virtual_host *at = &run->hosts[host];
+    if (job->kind == MUSTER_JOB_ADOPT) {
+        note_plan(at, job);
+    }
     at->busy_ns = duration_ns(run, host, job);
     if (job->kind == MUSTER_JOB_UPDATE) {
         run->steps_exact += job->decoding->fit.residual < EXACT_RESIDUAL;
@@ -82,7 +104,7 @@ static void pretend(const muster_virtual *run, const muster_job *job,
         result->grad_err = job->decoding->fit.residual;
         result->output = length_only((run->message_dim - 1) * sizeof(float));
     } else if (job->kind == MUSTER_JOB_PART) {
-        result->output = length_only(0);
+        result->output = length_only(PART_BYTES);
     }
 }
 

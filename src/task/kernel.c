@@ -30,8 +30,9 @@ typedef float f8 __attribute__((vector_size(32)));
 #define STORE(to, from) memcpy((to), &(from), sizeof(f8))
 
 /* The lanes in a fixed order: pairs, then pairs of pairs. */
-#define SUM_LANES(v) \
-    (((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])))
+#define SUM_LANES(v)                           \
+    ((((v)[0] + (v)[4]) + ((v)[2] + (v)[6])) + \
+     (((v)[1] + (v)[5]) + ((v)[3] + (v)[7])))
 
 TASK_SIMD float muster_kernel_dot(const float *a, const float *b, uint32_t n)
 {

@@ -455,10 +455,12 @@ static muster_status wish_group(pass *p, const tour *t, uint64_t at)
     uint32_t relations[2 * GROUP];
     for (uint32_t i = 0; i < size; i++) {
         muster_triple one = set[t->start + muster_perm_at(&t->order, at + i)];
-        entities[2 * i] = one.head;
-        entities[2 * i + 1] = one.tail;
-        relations[2 * i] = muster_kge_ask(p->k, one, 0).relation;
-        relations[2 * i + 1] = muster_kge_ask(p->k, one, 1).relation;
+        uint32_t *pair = entities + (size_t)2 * i;
+        pair[0] = one.head;
+        pair[1] = one.tail;
+        pair = relations + (size_t)2 * i;
+        pair[0] = muster_kge_ask(p->k, one, 0).relation;
+        pair[1] = muster_kge_ask(p->k, one, 1).relation;
     }
     muster_status status = muster_ps_localize(p->worker, MUSTER_KGE_ENTITIES,
                                               entities, (size_t)2 * size);
@@ -507,7 +509,7 @@ static muster_status tour_all(pass *p, const tour *t,
     // As many groups ahead as the sampler holds samples for.
     uint64_t look =
         MUSTER_PS_SAMPLES_MAX / ((uint64_t)GROUP * 2 * p->k->options.negatives);
-    look = look < LOOK ? look : LOOK;
+    look = look < 1 ? 1 : look < LOOK ? look : LOOK;
     muster_status status = MUSTER_OK;
     for (uint64_t i = 0; i < look && status == MUSTER_OK; i++) {
         status = prepare(p, t, i * GROUP, &handles[i]);
@@ -570,22 +572,47 @@ static const char *kge_label(const void *task, uint32_t row)
     return muster_names_at(&k->triples.names, row);
 }
 
-#define KGE_TASK(id, text)                     \
-    const muster_task_ops muster_task_##id = { \
-        .name = text,                          \
-        .unit = "triples",                     \
-        .create = create_##id,                 \
-        .free = kge_free,                      \
-        .tables = kge_tables,                  \
-        .units = kge_units,                    \
-        .epochs = kge_epochs,                  \
-        .work = kge_work,                      \
-        .evaluate = muster_kge_evaluate,       \
-        .report = muster_kge_report,           \
-        .outputs = kge_outputs,                \
-        .label = kge_label,                    \
-    }
+const muster_task_ops muster_task_complex = {
+    .name = "complex",
+    .unit = "triples",
+    .create = create_complex,
+    .free = kge_free,
+    .tables = kge_tables,
+    .units = kge_units,
+    .epochs = kge_epochs,
+    .work = kge_work,
+    .evaluate = muster_kge_evaluate,
+    .report = muster_kge_report,
+    .outputs = kge_outputs,
+    .label = kge_label,
+};
 
-KGE_TASK(complex, "complex");
-KGE_TASK(distmult, "distmult");
-KGE_TASK(transe, "transe");
+const muster_task_ops muster_task_distmult = {
+    .name = "distmult",
+    .unit = "triples",
+    .create = create_distmult,
+    .free = kge_free,
+    .tables = kge_tables,
+    .units = kge_units,
+    .epochs = kge_epochs,
+    .work = kge_work,
+    .evaluate = muster_kge_evaluate,
+    .report = muster_kge_report,
+    .outputs = kge_outputs,
+    .label = kge_label,
+};
+
+const muster_task_ops muster_task_transe = {
+    .name = "transe",
+    .unit = "triples",
+    .create = create_transe,
+    .free = kge_free,
+    .tables = kge_tables,
+    .units = kge_units,
+    .epochs = kge_epochs,
+    .work = kge_work,
+    .evaluate = muster_kge_evaluate,
+    .report = muster_kge_report,
+    .outputs = kge_outputs,
+    .label = kge_label,
+};

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/perm.h"
@@ -138,6 +139,7 @@ static void fill_keys(mf *m, const uint32_t *part_of_row,
 
 static muster_status arrange(mf *m)
 {
+    MUSTER_ASSERT(m->parts > 0 && m->train.count > 0 && m->train.cols > 0);
     uint32_t *rows = muster_mem_array(m->train.rows, sizeof(*rows));
     uint32_t *cols = muster_mem_array(m->train.cols, sizeof(*cols));
     sort_key *keys = muster_mem_array(m->train.count, sizeof(*keys));
@@ -195,7 +197,7 @@ static muster_status mf_create(const muster_task_opts *opts,
                                 "mf: out of memory");
     }
     m->options = (mf_options){.rank = 32, .order = ORDER_COLUMN, .decay = 0.95};
-    m->parts = opts->parts_max;
+    m->parts = opts->parts_max > 0 ? opts->parts_max : 1;
     m->seed = opts->seed;
     m->l2 = opts->l2 >= 0 ? opts->l2 : 0.02;
     muster_status status = muster_spec_parse(opts->model, fields,
@@ -307,15 +309,47 @@ static muster_status hold_column(pass *p, const muster_cell *cells,
     return status == MUSTER_OK ? ended : status;
 }
 
+/* A cell whose row does not come here: its copy is opened first, which leaves
+ * the column free to be held or copied. */
+static muster_status work_apart(pass *p, const muster_cell *cell)
+{
+    float *w;
+    float *h;
+    muster_status status =
+        muster_ps_begin(p->worker, TABLE_ROWS, cell->row, &w);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    status = muster_ps_begin(p->worker, TABLE_COLS, cell->col, &h);
+    if (status == MUSTER_OK) {
+        float error = p->kernel(w, h, p->m->options.rank, cell->value, p->rate,
+                                (float)p->m->l2);
+        p->error += (double)error * (double)error;
+        status = muster_ps_end(p->worker, TABLE_COLS, cell->col);
+    }
+    muster_status ended = muster_ps_end(p->worker, TABLE_ROWS, cell->row);
+    return status == MUSTER_OK ? ended : status;
+}
+
 static muster_status work_column(pass *p, const muster_cell *cells,
                                  size_t count)
 {
+    uint32_t tries = 0; // of the same cell
     while (count > 0) {
         size_t done = 0;
         muster_status status = hold_column(p, cells, count, &done);
+        tries = done > 0 ? 0 : tries + 1;
         if (status == MUSTER_ERR_AGAIN) {
             status =
                 muster_ps_fetch(p->worker, TABLE_ROWS, &cells[done].row, 1);
+        }
+        if (status == MUSTER_OK && tries > 1 && done == 0) {
+            status = work_apart(p, cells);
+            // The row came after all: it is held, so its column cannot be.
+            bool came =
+                status == MUSTER_ERR_INVALID || status == MUSTER_ERR_AGAIN;
+            done = status == MUSTER_OK;
+            status = came ? MUSTER_OK : status;
         }
         if (status != MUSTER_OK) {
             return status;

@@ -2,6 +2,7 @@
  * spec.c -- the options behind a model's name, and the list of tasks.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,10 +96,9 @@ static muster_status unknown(const char *spec, const char *item, size_t length,
 {
     char names[NAMES_MAX] = "";
     for (size_t i = 0; i < count; i++) {
-        if (strlen(names) + strlen(fields[i].name) + 3 < sizeof(names)) {
-            strcat(names, i > 0 ? ", " : "");
-            strcat(names, fields[i].name);
-        }
+        size_t used = strlen(names);
+        (void)snprintf(names + used, sizeof(names) - used, "%s%s",
+                       i > 0 ? ", " : "", fields[i].name);
     }
     return muster_error_set(error_out, MUSTER_ERR_INVALID,
                             "--model %s: '%.*s': expected name=value with one "

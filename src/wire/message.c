@@ -88,6 +88,9 @@ static const layout layouts[] = {
                          2,
                          {{STATUS(as.stop.status, 0)}, {CHARS(as.stop.text)}}},
     [MUSTER_MSG_LEAVE] = {"LEAVE", 0, {{0}}},
+    [MUSTER_MSG_FORGET] = {"FORGET",
+                           1,
+                           {{RANGE(as.part.part, 0, UINT32_MAX - 1)}}},
 };
 #define KIND_END (sizeof(layouts) / sizeof(layouts[0]))
 

@@ -41,6 +41,7 @@ typedef enum muster_message_kind {
     MUSTER_MSG_GRADIENT = 10, // payload: the coded message for step `step`
     MUSTER_MSG_STOP = 11,     // the run is over, and why
     MUSTER_MSG_LEAVE = 12,    // I am going, do not wait for me
+    MUSTER_MSG_FORGET = 13,   // plan `plan` is in force, drop part `part`
 } muster_message_kind;
 
 /* What a process is to the one it says HELLO to. Values travel. */
@@ -81,7 +82,7 @@ typedef struct muster_message {
             uint32_t part; // MUSTER_ID_ANY: the plan itself
         } have;
         struct {
-            uint32_t part;
+            uint32_t part; // PART, FORGET; `step` numbers them, see worker.h
         } part;
         struct {
             uint64_t compute_ns;

@@ -63,6 +63,7 @@ static const golden goldens[] = {
      HEAD("0b") "d8ffffff"
                 "0000"},
     {{COMMON(MUSTER_MSG_LEAVE)}, HEAD("0c")},
+    {{COMMON(MUSTER_MSG_FORGET), .as.part = {9}}, HEAD("0d") "09000000"},
 };
 #define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
 
@@ -79,7 +80,7 @@ static size_t from_hex(const char *hex, uint8_t *bytes)
 static void every_kind_has_its_golden_frame(void **state)
 {
     (void)state;
-    assert_int_equal(GOLDENS, MUSTER_MSG_LEAVE);
+    assert_int_equal(GOLDENS, MUSTER_MSG_FORGET);
     for (size_t i = 0; i < GOLDENS; i++) {
         uint8_t wanted[MUSTER_MESSAGE_BYTES_MAX];
         uint8_t bytes[MUSTER_MESSAGE_BYTES_MAX];

@@ -35,7 +35,8 @@
 typedef enum muster_rowmsg_kind {
     MUSTER_ROWMSG_OP = 1,        // do this to these rows, answer `origin`
     MUSTER_ROWMSG_REPLY = 2,     // done; values of pulls
-    MUSTER_ROWMSG_LOCALIZE = 3,  // to the home: I want these rows
+    MUSTER_ROWMSG_LOCALIZE = 3,  // to the home: I want these rows; op PULL_ROW:
+                                 // a copy is what I want
     MUSTER_ROWMSG_HAND_OVER = 4, // to the owner: give them to `origin`
     MUSTER_ROWMSG_TRANSFER = 5,  // here they are, you own them
     MUSTER_ROWMSG_REPLICATE = 6, // to the owner: give `origin` a copy

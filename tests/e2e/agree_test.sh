@@ -43,6 +43,8 @@ for batch in 0 64; do
         same --local 4 --code frc --stragglers 1 --kill 2@5 --rejoin 2@8 --kill 3@15
         same --local 6 --code linear:spc --stragglers 1 --comm 2 --slow 0:300ms --kill 4@5
         same --local 4 --code uncoded --slow 1:2x --slow 2:5ms
+        # shellcheck disable=SC2046
+        same --local 4 --code uncoded $(printf -- '--slow %d:1ms ' $(yes "0 1 2 3" | head -n 25))
     done
 done
 # The comparison must be able to fail: another seed is another batch order.

@@ -47,6 +47,14 @@ complains 2 "." train $synthetic --local 4 --model nosuchmodel
 complains 2 "listen" train $synthetic --listen nowhere --workers 2
 complains 1 "." train $synthetic --local 2 --run /proc/none
 }
+
+# A start that failed leaves the folder free for the next.
+# shellcheck disable=SC2086
+{
+complains 1 "nowhere" train $synthetic --listen "unix:$work/nowhere/socket" \
+    --workers 2 --run "$work/free"
+expect 0 train $synthetic --local 2 --run "$work/free" --quiet
+}
 complains 2 "address|ADDRESS|connect" join
 complains 1 "." join "unix:$work/nobody" --patience 0s
 

@@ -9,6 +9,9 @@ mark=$(basename "$work")
 limit=${E2E_LIMIT:-60}
 failures=0
 export NO_COLOR=1
+# A coordinator that is killed cannot remove its socket: keep it in our folder.
+export XDG_RUNTIME_DIR=$work/runtime
+mkdir -m 700 "$XDG_RUNTIME_DIR"
 
 # Pids of muster processes that this test started.
 marked() {

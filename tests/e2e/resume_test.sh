@@ -26,11 +26,14 @@ interrupted() {
     awk -F'[:,]' '{ if ($2 != NR - 1) bad = 1 } END { exit bad || NR != '$steps' }' \
         "$folder/metrics.jsonl" ||
         fail "$folder: metrics.jsonl does not have every step once"
+    at_least "$(value wall_s < "$work/out")" \
+        "$(awk -v ms="$(value mean < "$work/out")" 'BEGIN { print 0.999e-3 * ms * '$steps' }')" ||
+        fail "$folder: wall_s is not that of $steps steps: $(cat "$work/out")"
     [ -s "$folder/model.safetensors" ] || fail "$folder: no model"
 }
 
 # shellcheck disable=SC2086
-expect 0 train $job --local 2 --code uncoded --json
+expect 0 train $job --local 2 --code uncoded --json --run "$work/plain"
 loss_0=$(value loss < "$work/out")
 norm_0=$(value theta_norm < "$work/out")
 
@@ -38,6 +41,12 @@ interrupted INT 130 "$work/int" --local 2 --code uncoded
 [ "$loss $norm" = "$loss_0 $norm_0" ] || fail "SIGINT: $loss $norm, not $loss_0 $norm_0"
 interrupted KILL 137 "$work/kill" --local 2 --code uncoded
 [ "$loss $norm" = "$loss_0 $norm_0" ] || fail "SIGKILL: $loss $norm, not $loss_0 $norm_0"
+for run in int kill; do
+    cmp "$work/plain/model.safetensors" "$work/$run/model.safetensors" ||
+        fail "$run: not the same model, bit by bit"
+done
+[ "$(sed -n '/parts_received/,/]/p' "$work/kill/summary.json" | grep -c "^ *$steps")" -eq 2 ] ||
+    fail "parts_received is not that of $steps steps: $(cat "$work/kill/summary.json")"
 interrupted KILL 137 "$work/coded" --local 4 --code frc --stragglers 1
 close "$loss" "$loss_0" 1e-5 && close "$norm" "$norm_0" 1e-5 ||
     fail "coded: $loss $norm, not $loss_0 $norm_0"
@@ -57,6 +66,8 @@ count_is 2 || fail "the workers went with the coordinator: $(cat "$work"/err.[01
 expect 0 train --resume "$work/joined" --json
 [ "$(value loss < "$work/out") $(value theta_norm < "$work/out")" = "$loss_0 $norm_0" ] ||
     fail "joined: $(cat "$work/out")"
+cmp "$work/plain/model.safetensors" "$work/joined/model.safetensors" ||
+    fail "joined: not the same model, bit by bit"
 for i in 0 1; do
     wait_for "${workers[$i]}"
     [ "$code" -eq 0 ] || fail "worker $i: exit code $code: $(cat "$work/err.$i")"

@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
-# However a run ends, nothing is left running and nothing left behind: SIGINT
-# and SIGTERM (exit 130), an impatient second SIGINT, SIGKILL of the
+# However a run ends, nothing is left running and nothing left behind: SIGINT,
+# SIGTERM and SIGHUP (exit 130), an impatient second SIGINT, SIGKILL of the
 # coordinator (its workers die with it), a worker that dies by itself.
 . "$(dirname "$0")/lib.sh"
 
-export XDG_RUNTIME_DIR=$work/runtime
-mkdir -m 700 "$XDG_RUNTIME_DIR"
 endless="--data synthetic:samples=2000,features=20,classes=3 --steps 1000000000 --batch 100"
 
 # start ARGS: an endless run on four workers that has begun to train.
@@ -26,13 +24,38 @@ ended() {
     [ -z "$(ls -A "$XDG_RUNTIME_DIR")" ] || fail "$2: left behind: $(ls "$XDG_RUNTIME_DIR")"
 }
 
-for signal in INT TERM; do
+for signal in INT TERM HUP; do
     start --code frc --stragglers 1
     kill -$signal "$pid"
     ended 130 "SIG$signal"
     says "$work/run/summary.json" '"steps"' || fail "SIG$signal: no summary"
     [ -n "$(ls -A "$work/run/checkpoint" 2> /dev/null)" ] || fail "SIG$signal: no checkpoint"
 done
+
+# A closed terminal hangs up twice; under nohup it does not count.
+start --code frc --stragglers 1
+kill -HUP "$pid"
+kill -HUP "$pid" 2> /dev/null
+ended 130 "two SIGHUP"
+says "$work/run/summary.json" '"steps"' || fail "two SIGHUP: no summary"
+trap '' HUP
+start --code frc --stragglers 1
+trap - HUP
+kill -HUP "$pid"
+lines=$(wc -l < "$work/run/metrics.jsonl")
+wait_until 20 has_lines "$work/run/metrics.jsonl" $((lines + 1000)) ||
+    fail "an ignored SIGHUP ended the run: $(cat "$work/err.bg")"
+kill -INT "$pid"
+ended 130 "SIGINT after an ignored SIGHUP"
+
+# A last checkpoint that cannot be written is said, and is a failure: exit 1.
+start --code frc --stragglers 1 --checkpoint-every 0
+touch "$work/run/checkpoint"
+kill -INT "$pid"
+ended 1 "SIGINT without a checkpoint"
+says "$work/err.bg" "^muster: .*$work/run/checkpoint" ||
+    fail "the failed checkpoint is not named: $(cat "$work/err.bg")"
+says "$work/err.bg" "interrupted" || fail "no word of the signal: $(cat "$work/err.bg")"
 
 # A frozen worker cannot hold up the end.
 start --code frc --stragglers 1 --stop 2@2

@@ -317,15 +317,41 @@ static void a_full_queue_answers_again(void **state)
                      MUSTER_OK);
     assert_int_equal(node_send(&it->a, it->a_to_b, &large, false, 0),
                      MUSTER_ERR_AGAIN);
-    drive(it->both, 2, &it->b.messages, 4);
-    drive(it->both, 2, &it->a.done_ok, 4);
+    // What a full queue does take: a word, and the newest of a slot.
+    assert_int_equal(node_say(&it->a, it->a_to_b, 4), MUSTER_OK);
+    assert_int_equal(node_send(&it->a, it->a_to_b, &large, false, 1),
+                     MUSTER_OK);
+    assert_int_equal(node_say(&it->a, it->a_to_b, 5), MUSTER_ERR_AGAIN);
+    drive(it->both, 2, &it->b.messages, 6);
+    drive(it->both, 2, &it->a.done_ok, 6);
     // An empty queue takes a message of any size.
     note huge = {11, 400000, 1, 0};
     assert_int_equal(node_send(&it->a, it->a_to_b, &huge, true, 0), MUSTER_OK);
-    drive(it->both, 2, &it->b.messages, 5);
+    drive(it->both, 2, &it->b.messages, 7);
     drive_on(it->both, 2);
-    assert_int_equal(it->b.messages, 5);
-    assert_int_equal(node_dones(&it->a), 5);
+    assert_int_equal(it->b.messages, 7);
+    assert_int_equal(node_dones(&it->a), 7);
+    pair_close(it);
+}
+
+/* While a message far beyond the bound is on its way, others are taken. */
+static void what_is_half_written_fills_no_queue(void **state)
+{
+    muster_net_opts opts = MUSTER_NET_OPTS_INIT;
+    opts.queue_bytes_max = 100000;
+    pair *it = pair_open(state, &opts);
+    note huge = {1, 50000000, 1, 0};
+    assert_int_equal(node_send(&it->a, it->a_to_b, &huge, false, 0), MUSTER_OK);
+    assert_int_equal(it->a.backend->poll(it->a.net, 0), MUSTER_OK);
+    assert_int_equal(node_dones(&it->a), 0);
+    note large = {2, 60000, 1, 0};
+    assert_int_equal(node_send(&it->a, it->a_to_b, &large, false, 0),
+                     MUSTER_OK);
+    assert_int_equal(node_send(&it->a, it->a_to_b, &large, false, 0),
+                     MUSTER_ERR_AGAIN);
+    assert_int_equal(node_say(&it->a, it->a_to_b, 3), MUSTER_OK);
+    drive(it->both, 2, &it->b.messages, 3);
+    drive(it->both, 2, &it->a.done_ok, 3);
     pair_close(it);
 }
 
@@ -419,6 +445,7 @@ int muster_conformance_run(const muster_net_backend *backend,
         CONFORMANCE_TEST(blobs_are_made_and_let_go_on_other_threads),
         CONFORMANCE_TEST(one_payload_reaches_many_peers),
         CONFORMANCE_TEST(a_full_queue_answers_again),
+        CONFORMANCE_TEST(what_is_half_written_fills_no_queue),
         CONFORMANCE_TEST(the_newest_of_a_slot_is_sent),
         CONFORMANCE_TEST(a_slow_reader_delays_nobody),
         CONFORMANCE_TEST(sends_before_up_are_kept),

@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -17,8 +19,8 @@
 #include "net/address.h"
 #include "net/frame.h"
 #include "net/hello.h"
-#include "net/little.h"
 #include "node.h"
+#include "wire/bytes.h"
 
 static const muster_net_backend sock = {
     .name = "sock",
@@ -193,6 +195,35 @@ static void a_message_may_come_byte_by_byte(void **state)
     scene_close(it);
 }
 
+/* A link slower than any patience: the payload's bytes are signs of life. */
+static void a_long_message_is_heard_of_while_it_comes(void **state)
+{
+    (void)state;
+    scene *it = scene_open(NULL);
+    note what = {6, 150000, 3, 0};
+    muster_frame frame = {.kind = MUSTER_FRAME_MESSAGE,
+                          .flags = MUSTER_FRAME_PAYLOAD,
+                          .header_bytes = sizeof(what),
+                          .payload_bytes = what.payload_bytes,
+                          .sequence = 1};
+    muster_blob *payload = muster_blob_create(what.payload_bytes);
+    node_fill(payload, what.seed);
+    const uint8_t *bytes = payload->data;
+    put_hello(it->fd);
+    drive(it->both, 2, &it->hub.ups, 2);
+    assert_int_equal(it->hub.bytes, 0);
+    put_frame(it->fd, &frame, NULL, 0);
+    put(it->fd, &what, sizeof(what));
+    put(it->fd, bytes, 100000);
+    drive(it->both, 2, &it->hub.bytes, 1);
+    drive_on(it->both, 2);
+    assert_int_equal(it->hub.messages, 0);
+    put(it->fd, bytes + 100000, 50000);
+    drive(it->both, 2, &it->hub.messages, 1);
+    muster_blob_unref(payload);
+    scene_close(it);
+}
+
 static void half_a_message_is_never_delivered(void **state)
 {
     (void)state;
@@ -268,7 +299,7 @@ static void frames_that_lie_are_refused(void **state)
         drive(it->both, 2, &it->hub.ups, 2);
         put_frame(it->fd, &cases[i].frame, NULL, 0);
         uint8_t entry[8];
-        muster_little_put(entry, 8, cases[i].entry);
+        muster_bytes_put(entry, cases[i].entry, 8);
         put(it->fd, entry, sizeof(entry));
         // The lie is seen before anything is allocated for it.
         muster_mem_fail_after(0);
@@ -324,11 +355,11 @@ static void buffers_that_could_kill_us_are_refused(void **state)
 {
     (void)state;
     const int fds[] = {
-        memfd(100000, 0),                              // could shrink
-        memfd(100000, F_SEAL_GROW),                    // could shrink
-        memfd(0, F_SEAL_SHRINK),                       // empty
-        memfd((size_t)PAYLOAD_MAX * 4, F_SEAL_SHRINK), // larger than agreed
-        open("/dev/null", O_RDONLY | O_CLOEXEC),       // no memory at all
+        memfd(100000, 0),                          // could shrink
+        memfd(100000, F_SEAL_GROW),                // could shrink
+        memfd(0, F_SEAL_SHRINK),                   // empty
+        memfd((size_t)PAYLOAD_MAX, F_SEAL_SHRINK), // larger than announced
+        open("/dev/null", O_RDONLY | O_CLOEXEC),   // no memory at all
     };
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         scene *it = scene_open(NULL);
@@ -344,6 +375,42 @@ static void buffers_that_could_kill_us_are_refused(void **state)
     put_frame(it->fd, &shared_frame, &small, 1);
     close(small);
     expect_end(it, MUSTER_ERR_PROTOCOL, "beyond its shared buffer");
+    scene_close(it);
+}
+
+/* Pages of this process that are mapped shared and present. */
+static long resident_shared(void)
+{
+    long total = 0;
+    long resident = 0;
+    long shared = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld %ld %ld", &total, &resident, &shared),
+                     3);
+    fclose(file);
+    return shared;
+}
+
+/* A file of holes costs memory only where somebody reads it. */
+static void an_unread_buffer_costs_no_memory(void **state)
+{
+    (void)state;
+    scene *it = scene_open(NULL);
+    muster_frame frame = shared_frame;
+    note what = {1, PAYLOAD_MAX, 0, 0};
+    int holes = memfd(PAYLOAD_MAX, F_SEAL_SHRINK);
+    frame.payload_bytes = PAYLOAD_MAX;
+    frame.header_bytes = sizeof(what);
+    put_hello(it->fd);
+    drive(it->both, 2, &it->hub.ups, 2);
+    it->hub.blind = true;
+    long before = resident_shared();
+    put_frame(it->fd, &frame, &holes, 1);
+    put(it->fd, &what, sizeof(what));
+    drive(it->both, 2, &it->hub.messages, 1);
+    assert_in_range(resident_shared() - before + 64, 0, 128);
+    close(holes);
     scene_close(it);
 }
 
@@ -365,6 +432,87 @@ static void too_many_descriptors_are_refused(void **state)
     scene_close(it);
 }
 
+static void our_lack_of_descriptors_is_not_the_peers_fault(void **state)
+{
+    (void)state;
+    scene *it = scene_open(NULL);
+    int one = memfd(100000, F_SEAL_SHRINK);
+    put_hello(it->fd);
+    drive(it->both, 2, &it->hub.ups, 2);
+    put_frame(it->fd, &shared_frame, &one, 1);
+    struct rlimit usual;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    struct rlimit none = {0, usual.rlim_max}; // open ones stay open
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    drive(it->both, 2, &it->hub.downs, 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    expect_end(it, MUSTER_ERR_PEER_LOST, "we are out of descriptors");
+    close(one);
+    scene_close(it);
+}
+
+static size_t open_descriptors(void)
+{
+    size_t count = 0;
+    struct stat info;
+    for (int fd = 0; fd < 1000; fd++) {
+        count += fstat(fd, &info) == 0;
+    }
+    return count;
+}
+
+/* Callers that say nothing: only so many are let in; the others wait in line
+ * and come in when those have timed out. */
+static void a_crowd_that_says_nothing_is_let_in_by_and_by(void **state)
+{
+    (void)state;
+    scene *it = scene_open_with(NULL, 1000);
+    int crowd[200];
+    for (size_t i = 0; i < 200; i++) {
+        crowd[i] = bare_connect(it->hub.address);
+    }
+    size_t before = open_descriptors();
+    for (int turn = 0; turn < 20; turn++) {
+        assert_int_equal(muster_net_poll(it->hub.net, 0), MUSTER_OK);
+    }
+    assert_in_range(open_descriptors() - before, 1, 128);
+    put_hello(crowd[199]);
+    drive(it->both, 2, &it->hub.ups, 2);
+    assert_in_range(it->hub.downs, 73, 200); // all before, but for 128
+    for (size_t i = 0; i < 200; i++) {
+        close(crowd[i]);
+    }
+    scene_close(it);
+}
+
+/* Every shared payload asks for an acknowledgement; who does not read them
+ * cannot make us keep them. */
+static void a_peer_that_shares_and_does_not_read_is_refused(void **state)
+{
+    (void)state;
+    scene *it = scene_open(NULL);
+    int one = memfd(100000, F_SEAL_SHRINK);
+    muster_frame frame = shared_frame;
+    note what = {1, frame.payload_bytes, 0, 0};
+    frame.header_bytes = sizeof(what);
+    frame.flags |= MUSTER_FRAME_ACK_NOW;
+    it->hub.blind = true;
+    put_hello(it->fd);
+    drive(it->both, 2, &it->hub.ups, 2);
+    while (it->hub.downs == 0) {
+        assert_in_range(frame.sequence, 0, 5000);
+        put_frame(it->fd, &frame, &one, frame.sequence == 1);
+        put(it->fd, &what, sizeof(what));
+        frame.flags &= (uint8_t)~MUSTER_FRAME_DESCRIPTOR;
+        frame.sequence++;
+        assert_int_equal(muster_net_poll(it->hub.net, 0), MUSTER_OK);
+    }
+    assert_int_equal(it->hub.down_status, MUSTER_ERR_PROTOCOL);
+    assert_non_null(strstr(it->hub.down_reason, "than we acknowledged"));
+    close(one);
+    scene_close(it);
+}
+
 /* A peer that reads nothing, keeps its connection, and shuts down one way. */
 static void a_peer_that_refuses_to_read_is_lost(void **state)
 {
@@ -376,6 +524,18 @@ static void a_peer_that_refuses_to_read_is_lost(void **state)
     assert_int_equal(node_say(&it->hub, it->hub.last_up, 1), MUSTER_OK);
     expect_end(it, MUSTER_ERR_PEER_LOST, "");
     assert_int_equal(it->hub.done_lost, 1);
+    scene_close(it);
+}
+
+/* The same, but before it was told our hello. */
+static void a_peer_that_never_read_our_hello_is_lost(void **state)
+{
+    (void)state;
+    scene *it = scene_open_with(NULL, 200);
+    assert_int_equal(shutdown(it->fd, SHUT_RD), 0);
+    put_hello(it->fd);
+    expect_end(it, MUSTER_ERR_PEER_LOST, "does not read");
+    assert_int_equal(it->hub.ups, 2); // its own hello was in order
     scene_close(it);
 }
 
@@ -409,12 +569,18 @@ int main(void)
         cmocka_unit_test(garbage_is_refused_at_once),
         cmocka_unit_test(silence_times_out),
         cmocka_unit_test(a_message_may_come_byte_by_byte),
+        cmocka_unit_test(a_long_message_is_heard_of_while_it_comes),
         cmocka_unit_test(half_a_message_is_never_delivered),
         cmocka_unit_test(frames_that_lie_are_refused),
         cmocka_unit_test(shared_memory_over_tcp_is_refused),
         cmocka_unit_test(buffers_that_could_kill_us_are_refused),
+        cmocka_unit_test(an_unread_buffer_costs_no_memory),
         cmocka_unit_test(too_many_descriptors_are_refused),
+        cmocka_unit_test(our_lack_of_descriptors_is_not_the_peers_fault),
+        cmocka_unit_test(a_crowd_that_says_nothing_is_let_in_by_and_by),
+        cmocka_unit_test(a_peer_that_shares_and_does_not_read_is_refused),
         cmocka_unit_test(a_peer_that_refuses_to_read_is_lost),
+        cmocka_unit_test(a_peer_that_never_read_our_hello_is_lost),
         cmocka_unit_test(what_a_peer_said_before_it_went_is_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

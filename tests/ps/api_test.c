@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "muster/ps.h"
+#include "muster/sample.h"
 
 enum { KEYS = 100, WIDTH = 4 };
 

@@ -27,7 +27,7 @@ static void assert_right(const toy *t)
 {
     assert_int_equal(t->status, MUSTER_OK);
     assert_int_equal(t->serial_step, t->steps);
-    assert_true(t->wrong < 1e-3);
+    assert_true(t->wrong < 1e-3 && t->off < 1e-1 && t->loose < 1e-2);
     assert_int_equal(t->results, 1);
 }
 
@@ -320,6 +320,9 @@ typedef enum lie {
     LIE_OTHER_LIFE,
     LIE_OTHER_PLAN,
     LIE_OTHER_RUN,
+    LIE_OLD_PLAN,
+    LIE_OTHER_PART, // in its HAVE
+    LIE_MANY_PARTS, // likewise
     LIES
 } lie;
 
@@ -359,8 +362,32 @@ static void tamper(lie how, muster_action *action, muster_actions *actions)
     case LIE_OTHER_RUN:
         message->run += 1;
         break;
+    case LIE_OLD_PLAN:
+        message->plan -= message->plan > 1;
+        break;
+    case LIE_OTHER_PART:
+    case LIE_MANY_PARTS:
     case LIES:
         break;
+    }
+}
+
+/* Says that it has what it has not. */
+static void tamper_have(lie how, muster_action *action, muster_actions *actions)
+{
+    uint32_t *part = &action->as.send.message.as.have.part;
+    muster_action copy = *action;
+    if (*part == MUSTER_ID_ANY) {
+        return;
+    }
+    if (how == LIE_OTHER_PART) {
+        *part = *part == 0 ? 1 : *part - 1;
+    } else if (how == LIE_MANY_PARTS) {
+        for (uint32_t other = 0; other < 8; other++) {
+            copy.as.send.message.as.have.part = other;
+            copy.as.send.message.step = other % 2 * *part;
+            MUSTER_ASSERT(muster_vec_append(&actions->list, &copy, 1));
+        }
     }
 }
 
@@ -375,6 +402,9 @@ static void liar_step(void *state, const muster_event *event,
         if (action->kind == MUSTER_ACTION_SEND &&
             action->as.send.message.kind == MUSTER_MSG_GRADIENT) {
             tamper(l->lie, action, actions);
+        } else if (action->kind == MUSTER_ACTION_SEND &&
+                   action->as.send.message.kind == MUSTER_MSG_HAVE) {
+            tamper_have(l->lie, action, actions);
         }
     }
 }
@@ -396,10 +426,14 @@ static void a_worker_that_lies_changes_nothing(void **state)
         [LIE_EMPTY] = "worker 0 sent an answer of the wrong length",
         [LIE_TWICE] = "worker 0 answered step",
         [LIE_OTHER_PLAN] = "worker 0 sent an answer to what it was not asked",
+        [LIE_OLD_PLAN] = "worker 0 sent an answer to what it was not asked",
     };
-    for (lie how = LIE_SHORT; how < LIES; how++) {
+    for (int i = 0; i < 2 * LIES; i++) {
+        lie how = (lie)(i % LIES);
         toy t;
         toy_opts opts = plain("frc:s=1", 6);
+        opts.shuffle = i < LIES ? "rotate:3" : NULL;
+        opts.steps = 60;
         toy_init(&t, &opts);
         muster_sim_kill(t.sim, 1);
         muster_worker_opts worker = MUSTER_WORKER_OPTS_INIT;
@@ -411,11 +445,36 @@ static void a_worker_that_lies_changes_nothing(void **state)
         muster_sim_start(t.sim, 1, (muster_role){&liar_ops, &l});
         run_to_end(&t);
         assert_right(&t);
-        if (named[how] != NULL) {
+        bool told = how != LIE_OLD_PLAN || opts.shuffle != NULL;
+        if (named[how] != NULL && told) {
             assert_non_null(strstr(t.notices, named[how]));
         }
         toy_fini(&t);
     }
+}
+
+static void a_narrow_link_gets_the_newest_model_not_all(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    opts.steps = 100;
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1) / 10);
+    uint64_t before = t.bytes_down;
+    uint64_t done = t.ends;
+    muster_message model = {.kind = MUSTER_MSG_MODEL};
+    uint64_t each = muster_message_bytes(&model) + sizeof(t.theta);
+    // A model takes five steps or so to reach this one.
+    muster_sim_set_link(t.sim, 3,
+                        (muster_sim_link){100000, 0, (double)each * 20});
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.lost, 0);
+    uint64_t sent = (t.bytes_down - before) / each;
+    uint64_t steps = t.ends - done;
+    assert_in_range(sent, 5 * steps, 5 * steps + steps / 2);
+    toy_fini(&t);
 }
 
 static void creation_without_memory_is_an_error(void **state)
@@ -429,6 +488,7 @@ static void creation_without_memory_is_an_error(void **state)
     coordinator.run = 1;
     coordinator.message_dim = TOY_DIM;
     coordinator.model = toy_blob(t.theta, sizeof(t.theta));
+    coordinator.shuffle = "targeted";
     muster_worker_opts worker = MUSTER_WORKER_OPTS_INIT;
     snprintf(worker.address, sizeof(worker.address), "sim:0");
     muster_role role;
@@ -501,6 +561,7 @@ int main(void)
         cmocka_unit_test(a_number_out_of_range_is_refused),
         cmocka_unit_test(a_worker_alone_gives_up_after_its_patience),
         cmocka_unit_test(a_worker_that_lies_changes_nothing),
+        cmocka_unit_test(a_narrow_link_gets_the_newest_model_not_all),
         cmocka_unit_test(creation_without_memory_is_an_error),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
     };

@@ -5,7 +5,10 @@
  * function of (part, step, theta), and an update is theta = (3 theta + sum of
  * gradients) mod 1009: everything is exact in float32, and one wrong, missing
  * or doubled message changes every later step. The serial answer is computed
- * beside it and compared after each update.
+ * beside it and compared after each update. A decoding that is not exact must
+ * be as near to the true sum as its residual says (Cauchy and Schwarz, per
+ * coordinate); the step is then taken with the true sum, so that later ones
+ * can be compared again.
  */
 #ifndef MUSTER_TESTS_SIM_TOY_H
 #define MUSTER_TESTS_SIM_TOY_H
@@ -28,11 +31,17 @@
 #define TOY_PARTS_MAX 64u
 #define TOY_HOSTS_MAX 32u
 #define TOY_RUN       0x746f79u
+#define TOY_PLANS     2u // a worker keeps two, as the real one
+
+typedef struct toy_plan {
+    uint32_t number; // 0: none
+    muster_terms terms;
+} toy_plan;
 
 typedef struct toy_process {
     bool set_up;
-    bool adopted;
-    muster_terms terms;
+    toy_plan plans[TOY_PLANS];
+    uint32_t newest; // of plans
     bool held[TOY_PARTS_MAX];
     muster_job job; // under way
 } toy_process;
@@ -41,7 +50,7 @@ typedef struct toy_process {
 typedef struct toy_disk {
     uint64_t step;
     float theta[TOY_DIM];
-    uint8_t role[64];
+    uint8_t role[16384];
     size_t role_bytes;
 } toy_disk;
 
@@ -51,6 +60,10 @@ typedef struct toy {
     muster_code_info info;
     uint32_t workers;
     uint64_t steps;
+    const char *shuffle;
+    int64_t deadline_ns;
+    bool degrade;
+    double slow_ms[TOY_HOSTS_MAX]; // added to each gradient
     muster_rng rng;
     toy_process processes[TOY_HOSTS_MAX];
     float theta[TOY_DIM];  // the coordinator's
@@ -72,7 +85,14 @@ typedef struct toy {
     uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
     uint64_t kill_at_step; // + 1; with kill_host: SIGKILL when it begins
     uint32_t kill_host;
+    uint64_t inexact, degraded;       // steps
+    uint64_t forgotten;               // parts
+    uint32_t plan;                    // of the last step
+    uint64_t received[TOY_PARTS_MAX]; // as reported last
+    uint64_t steps_without;           // sum of parts missing over steps
+    double off;   // largest distance of a decoded sum from a whole number
     double wrong; // largest distance from the serial answer
+    double loose; // largest excess of a decoding's error over its residual
 } toy;
 
 static float toy_gradient(uint32_t part, uint64_t step, const float *theta,
@@ -108,17 +128,29 @@ static muster_blob *toy_blob(const void *data, size_t bytes)
     return blob;
 }
 
+static const muster_terms *toy_terms(const toy_process *process, uint32_t plan)
+{
+    for (uint32_t i = 0; i < TOY_PLANS; i++) {
+        if (process->plans[i].number == plan) {
+            return &process->plans[i].terms;
+        }
+    }
+    MUSTER_ASSERT(!"a model under a plan that the worker does not have");
+    return NULL;
+}
+
 static muster_blob *toy_encode(toy *t, toy_process *process)
 {
     size_t block = toy_block(t);
     const float *theta = process->job.input->data;
-    muster_blob *blob = muster_blob_create(process->terms.message_blocks *
-                                           block * sizeof(float));
-    MUSTER_ASSERT(blob != NULL && process->adopted && process->set_up);
+    const muster_terms *terms = toy_terms(process, process->job.plan);
+    muster_blob *blob =
+        muster_blob_create(terms->message_blocks * block * sizeof(float));
+    MUSTER_ASSERT(blob != NULL && process->set_up);
     float *message = blob->data;
     memset(message, 0, blob->bytes);
-    for (uint32_t i = 0; i < process->terms.count; i++) {
-        const muster_code_encode_term *term = &process->terms.terms[i];
+    for (uint32_t i = 0; i < terms->count; i++) {
+        const muster_code_encode_term *term = &terms->terms[i];
         MUSTER_ASSERT(process->held[term->part]);
         for (size_t j = 0; j < block; j++) {
             size_t at = term->gradient_block * block + j;
@@ -133,7 +165,53 @@ static muster_blob *toy_encode(toy *t, toy_process *process)
     return blob;
 }
 
-/* Decode, compare with the serial answer, take the step. */
+/* How far the decoded coordinate may be from the true one, and the true one.
+ * Blocks are decoded from all blocks, so those at the same place count too. */
+static double toy_bound(const toy *t, const muster_job *job, uint32_t at,
+                        float *true_out)
+{
+    uint32_t blocks = t->info.gradient_blocks;
+    uint32_t block = (uint32_t)toy_block(t);
+    double squares = 0;
+    float sum = 0;
+    for (uint32_t part = 0; part < t->info.parts; part++) {
+        for (uint32_t i = at % block; i < TOY_DIM; i += block) {
+            float g = toy_gradient(part, job->step, t->theta, i);
+            squares += (double)g * (double)g;
+            sum += i == at ? g : 0;
+        }
+    }
+    *true_out = sum;
+    return job->decoding->fit.residual *
+           sqrt((double)t->info.parts * blocks * squares);
+}
+
+/* Compare with the serial answer and take the step. */
+static void toy_take_step(toy *t, const muster_job *job, const float *sum)
+{
+    bool inexact = job->decoding->fit.residual > 1e-6;
+    float new_theta[TOY_DIM];
+    t->inexact += inexact ? 1 : 0;
+    for (uint32_t i = 0; i < TOY_DIM; i++) {
+        float whole = roundf(sum[i]);
+        float right = 0;
+        double bound = toy_bound(t, job, i, &right);
+        if (inexact) {
+            t->loose = fmax(t->loose, fabsf(sum[i] - right) - bound);
+            whole = right;
+        } else {
+            t->off = fmax(t->off, fabsf(sum[i] - whole));
+        }
+        new_theta[i] = fmodf(3 * t->theta[i] + whole + 1009 * 16, 1009);
+        // After a restart steps are repeated; only the newest can be compared.
+        double error = t->serial_step == job->step + 1
+                           ? fabsf(new_theta[i] - t->serial[i])
+                           : 0;
+        t->wrong = fmax(t->wrong, error);
+    }
+    memcpy(t->theta, new_theta, sizeof(new_theta));
+}
+
 static void toy_update(toy *t, const muster_job *job)
 {
     size_t block = toy_block(t);
@@ -150,16 +228,7 @@ static void toy_update(toy *t, const muster_job *job)
     while (t->serial_step <= job->step) {
         toy_serial_step(t);
     }
-    for (uint32_t i = 0; i < TOY_DIM; i++) {
-        float whole = roundf(sum[i]);
-        double off = fabsf(sum[i] - whole);
-        t->theta[i] = fmodf(3 * t->theta[i] + whole + 1009 * 16, 1009);
-        // After a restart steps are repeated; only the newest can be compared.
-        double error = t->serial_step == job->step + 1
-                           ? fabsf(t->theta[i] - t->serial[i])
-                           : 0;
-        t->wrong = fmax(t->wrong, fmax(off, error));
-    }
+    toy_take_step(t, job, sum);
 }
 
 static void toy_snapshot(toy *t, const muster_job *job)
@@ -178,11 +247,26 @@ static int64_t toy_begin(void *context, uint32_t host, muster_job *job)
     t->processes[host].job = *job;
     double ms = 0.1;
     if (job->kind == MUSTER_JOB_GRADIENT) {
-        ms = 8 + 4 * muster_rng_exponential(&t->rng);
+        ms = 8 + 4 * muster_rng_exponential(&t->rng) + t->slow_ms[host];
     } else if (job->kind == MUSTER_JOB_SETUP || job->kind == MUSTER_JOB_LOAD) {
         ms = 2;
     }
     return (int64_t)(ms * 1e6);
+}
+
+static muster_status toy_adopt(toy_process *process, const muster_job *job)
+{
+    MUSTER_ASSERT(process->set_up && job->plan != 0);
+    if (process->plans[process->newest].number != job->plan) {
+        process->newest = (process->newest + 1) % TOY_PLANS;
+    }
+    toy_plan *plan = &process->plans[process->newest];
+    if (plan->number != 0) {
+        muster_terms_fini(&plan->terms);
+    }
+    plan->number = job->plan;
+    return muster_terms_read(job->input->data, job->input->bytes, NULL,
+                             &plan->terms);
 }
 
 static void toy_do(toy *t, uint32_t host, muster_job_result *result)
@@ -194,13 +278,7 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         process->set_up = true;
         break;
     case MUSTER_JOB_ADOPT:
-        MUSTER_ASSERT(process->set_up);
-        if (process->adopted) {
-            muster_terms_fini(&process->terms);
-        }
-        process->adopted = true;
-        result->status = muster_terms_read(job->input->data, job->input->bytes,
-                                           NULL, &process->terms);
+        result->status = toy_adopt(process, job);
         break;
     case MUSTER_JOB_LOAD:
         MUSTER_ASSERT(*(const uint32_t *)job->input->data == job->part);
@@ -215,6 +293,7 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         break;
     case MUSTER_JOB_UPDATE:
         toy_update(t, job);
+        result->grad_err = job->decoding->fit.residual;
         result->output = toy_blob(t->theta, sizeof(t->theta));
         break;
     case MUSTER_JOB_SNAPSHOT:
@@ -225,7 +304,9 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         result->loss = t->theta[0];
         break;
     case MUSTER_JOB_FORGET:
-        MUSTER_ASSERT(!"nobody asks for this yet");
+        process->held[job->part] = false;
+        t->forgotten++;
+        break;
     }
 }
 
@@ -244,8 +325,10 @@ static void toy_reset(void *context, uint32_t host)
 {
     toy *t = context;
     toy_process *process = &t->processes[host];
-    if (process->adopted) {
-        muster_terms_fini(&process->terms);
+    for (uint32_t i = 0; i < TOY_PLANS; i++) {
+        if (process->plans[i].number != 0) {
+            muster_terms_fini(&process->plans[i].terms);
+        }
     }
     *process = (toy_process){0};
 }
@@ -254,6 +337,25 @@ static void toy_kill(muster_sim *sim, void *context, uint64_t host)
 {
     (void)context;
     muster_sim_kill(sim, (uint32_t)host);
+}
+
+/* grad_err, the parts missing and the flag must tell the same story. */
+static void toy_step_end(toy *t, const muster_report *report)
+{
+    double err = report->as.end.grad_err;
+    double least =
+        sqrt((double)report->as.end.parts_missing / (double)t->info.parts);
+    bool inexact = err > 1e-6;
+    MUSTER_ASSERT(err > least - 1e-9);
+    MUSTER_ASSERT(!t->info.exact || err < 1 + 1e-6); // least squares
+    MUSTER_ASSERT(report->as.end.degraded == (inexact && t->info.exact));
+    MUSTER_ASSERT(!report->as.end.degraded || t->degrade);
+    t->degraded += report->as.end.degraded ? 1 : 0;
+    t->plan = report->as.end.plan;
+    t->steps_without += report->as.end.parts_missing;
+    MUSTER_ASSERT(report->as.end.part_count == t->info.parts);
+    memcpy(t->received, report->as.end.parts_received,
+           t->info.parts * sizeof(t->received[0]));
 }
 
 static void toy_report(void *context, uint32_t host,
@@ -276,6 +378,7 @@ static void toy_report(void *context, uint32_t host,
         t->bytes_down += report->as.end.bytes_down;
         t->messages_up += report->as.end.messages_up;
         t->bytes_moved += report->as.end.bytes_moved;
+        toy_step_end(t, report);
         break;
     case MUSTER_REPORT_ANSWER:
         t->late += report->as.answer.late;
@@ -333,6 +436,9 @@ static void toy_start_coordinator(toy *t)
     opts.grace_ns = 3 * MUSTER_NS_PER_S;
     opts.checkpoint_every = 4;
     opts.evaluate_at_end = true;
+    opts.shuffle = t->shuffle;
+    opts.deadline_ns = t->deadline_ns;
+    opts.degrade = t->degrade;
     opts.saved = t->disk.role_bytes > 0 ? t->disk.role : NULL;
     opts.saved_bytes = t->disk.role_bytes;
     muster_role role;
@@ -365,6 +471,10 @@ typedef struct toy_opts {
     uint64_t steps;
     double duplicate;
     int64_t jitter_ns;
+    double bytes_per_s; // 0: no limit
+    const char *shuffle;
+    int64_t deadline_ns;
+    bool degrade;
     void (*on_trace)(void *context, const char *line);
 } toy_opts;
 
@@ -377,15 +487,21 @@ static void toy_init(toy *t, const toy_opts *opts)
     code.workers = opts->workers;
     muster_error error;
     muster_status status = muster_code_create(&code, &error, &t->code);
+    if (status != MUSTER_OK) {
+        fprintf(stderr, "%s: %s\n", opts->code, error.text);
+    }
     MUSTER_ASSERT(status == MUSTER_OK);
     t->info = muster_code_describe(t->code);
     MUSTER_ASSERT(t->info.parts <= TOY_PARTS_MAX);
     t->workers = opts->workers;
     t->steps = opts->steps;
+    t->shuffle = opts->shuffle;
+    t->deadline_ns = opts->deadline_ns;
+    t->degrade = opts->degrade;
     t->rng = muster_rng_make(opts->seed, 2);
     muster_sim_opts sim = {.seed = opts->seed,
                            .compute = {t, toy_begin, toy_end, toy_reset},
-                           .link = {100000, opts->jitter_ns, 0},
+                           .link = {100000, opts->jitter_ns, opts->bytes_per_s},
                            .duplicate = opts->duplicate,
                            .context = t,
                            .on_report = toy_report,

@@ -1,0 +1,337 @@
+/*
+ * coordinator_make.c -- create, save, free.
+ *
+ * Saved: SAVED_MAGIC, run, step, plan number, incarnations given out, workers,
+ * parts, then how long the states of shuffle and classes are; then the map
+ * (4 bytes a worker), the parts' counters (8 bytes a part), and those states.
+ * A plan that was being made ready is not: a restart asks for it again.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "role/coordinator_inside.h"
+#include "wire/bytes.h"
+
+#define SAVED_MAGIC 0x3243534du // "MSC2"
+#define HEAD_BYTES  44u
+
+/* A saved state, taken apart. */
+typedef struct saved_state {
+    uint64_t run;
+    uint32_t plan, lives, workers, parts;
+    size_t shuffle_bytes, classes_bytes;
+    const uint8_t *map, *received, *shuffle, *classes;
+} saved_state;
+
+static bool read_saved(const void *bytes, size_t size, saved_state *saved_out)
+{
+    const uint8_t *at = bytes;
+    if (size < HEAD_BYTES || muster_bytes_get(at, 4) != SAVED_MAGIC) {
+        return false;
+    }
+    saved_state saved = {
+        .run = muster_bytes_get(at + 4, 8),
+        .plan = (uint32_t)muster_bytes_get(at + 20, 4),
+        .lives = (uint32_t)muster_bytes_get(at + 24, 4),
+        .workers = (uint32_t)muster_bytes_get(at + 28, 4),
+        .parts = (uint32_t)muster_bytes_get(at + 32, 4),
+        .shuffle_bytes = (size_t)muster_bytes_get(at + 36, 4),
+        .classes_bytes = (size_t)muster_bytes_get(at + 40, 4),
+    };
+    saved.map = at + HEAD_BYTES;
+    size_t left = size - HEAD_BYTES;
+    if (left / 4 < saved.workers || saved.run == 0 || saved.plan == 0) {
+        return false;
+    }
+    left -= 4 * (size_t)saved.workers;
+    saved.received = saved.map + 4 * (size_t)saved.workers;
+    if (left / 8 < saved.parts) {
+        return false;
+    }
+    left -= 8 * (size_t)saved.parts;
+    saved.shuffle = saved.received + 8 * (size_t)saved.parts;
+    saved.classes = saved.shuffle + saved.shuffle_bytes;
+    *saved_out = saved;
+    return left == saved.shuffle_bytes + saved.classes_bytes;
+}
+
+static bool append(muster_vec *bytes, uint64_t value, size_t width)
+{
+    uint8_t number[8];
+    muster_bytes_put(number, value, width);
+    return muster_vec_append(bytes, number, width);
+}
+
+static bool write_saved(const muster_coordinator *c, muster_vec *bytes)
+{
+    size_t start = bytes->count;
+    uint32_t parts = c->plan.info.parts;
+    bool ok = append(bytes, SAVED_MAGIC, 4) && append(bytes, c->opts.run, 8) &&
+              append(bytes, c->step, 8) && append(bytes, c->plan.number, 4) &&
+              append(bytes, c->member.incarnation, 4) &&
+              append(bytes, c->size, 4) && append(bytes, parts, 4) &&
+              append(bytes, 0, 8); // the lengths, known below
+    for (uint32_t id = 0; ok && id < c->size; id++) {
+        ok = append(bytes, c->plan.slot_of[id], 4);
+    }
+    for (uint32_t part = 0; ok && part < parts; part++) {
+        ok = append(bytes, c->parts_received[part], 8);
+    }
+    size_t before = bytes->count;
+    ok = ok && (c->shuffle == NULL || muster_shuffle_save(c->shuffle, bytes));
+    size_t middle = bytes->count;
+    ok = ok && (c->classes == NULL || muster_classes_save(c->classes, bytes));
+    if (ok) {
+        uint8_t *head = (uint8_t *)bytes->data + start;
+        muster_bytes_put(head + 36, middle - before, 4);
+        muster_bytes_put(head + 40, bytes->count - middle, 4);
+    }
+    return ok;
+}
+
+static muster_status coordinator_save(const void *state, muster_vec *bytes_out)
+{
+    return write_saved(state, bytes_out) ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
+}
+
+muster_blob *muster_coordinator_saved(const muster_coordinator *c)
+{
+    muster_vec bytes = muster_vec_make(1);
+    muster_blob *blob = NULL;
+    if (write_saved(c, &bytes)) {
+        blob = muster_blob_create(bytes.count);
+    }
+    if (blob != NULL) {
+        memcpy(blob->data, bytes.data, bytes.count);
+    }
+    muster_vec_fini(&bytes);
+    return blob;
+}
+
+static void coordinator_free(void *state)
+{
+    muster_coordinator *c = state;
+    if (c == NULL) {
+        return;
+    }
+    for (uint32_t id = 0; c->crew != NULL && id < c->size; id++) {
+        muster_blob_unref(c->crew[id].message);
+        muster_vec_fini(&c->crew[id].held);
+    }
+    muster_mem_free(c->crew);
+    muster_mem_free(c->responders);
+    muster_mem_free(c->seen);
+    muster_mem_free(c->parts_received);
+    muster_mem_free(c->counted);
+    muster_arrivals_fini(&c->arrivals);
+    muster_shuffle_free(c->shuffle);
+    muster_classes_free(c->classes);
+    muster_code_progress_free(c->progress);
+    muster_code_progress_free(c->reach);
+    muster_decodings_fini(&c->decodings);
+    muster_assignment_fini(&c->plan);
+    muster_assignment_fini(&c->next);
+    muster_member_fini(&c->member);
+    muster_blob_unref(c->model);
+    muster_mem_free(c);
+}
+
+static const muster_role_ops coordinator_ops = {
+    .name = "coordinator",
+    .step = muster_coordinator_step,
+    .save = coordinator_save,
+    .free = coordinator_free,
+};
+
+static const char *wrong_with_saved(const muster_coordinator_opts *opts)
+{
+    saved_state saved;
+    muster_code_info info = muster_code_describe(opts->code);
+    if (!read_saved(opts->saved, opts->saved_bytes, &saved)) {
+        return "the saved state is damaged";
+    }
+    if (opts->run != 0 && saved.run != opts->run) {
+        return "the saved state is not of this run";
+    }
+    if (saved.workers != info.workers || saved.parts != info.parts) {
+        return "the saved state is of another code";
+    }
+    return NULL;
+}
+
+static muster_status check_opts(const muster_coordinator_opts *opts,
+                                muster_error *error)
+{
+    const char *wrong = NULL;
+    if (opts->struct_size != sizeof(*opts) || opts->code == NULL ||
+        opts->model == NULL || opts->message_dim == 0) {
+        wrong = "code, model and message_dim must be set";
+    } else if (opts->run == 0 && opts->saved == NULL) {
+        wrong = "run 0 means none";
+    } else if (opts->heartbeat_ns < MUSTER_NS_PER_MS || opts->stall_ns <= 0 ||
+               opts->grace_ns < 0 || opts->patience_ns <= 0 ||
+               opts->deadline_ns < 0) {
+        wrong = "times must be positive";
+    } else if (opts->saved != NULL) {
+        wrong = wrong_with_saved(opts);
+    }
+    if (wrong != NULL) {
+        return muster_error_set(error, MUSTER_ERR_INVALID, "coordinator: %s",
+                                wrong);
+    }
+    muster_code_info info = muster_code_describe(opts->code);
+    if (opts->deadline_ns > 0 && info.exact) {
+        return muster_error_set(
+            error, MUSTER_ERR_INVALID,
+            "--deadline: %s is exact and never leaves anybody out beyond "
+            "--stragglers; raise that, or use ignore, bgc or another "
+            "approximate code",
+            info.name);
+    }
+    return MUSTER_OK;
+}
+
+/* The map and the counters as they were; false: not a map. */
+static bool restore(muster_coordinator *c, const saved_state *saved)
+{
+    muster_assignment *plan = &c->plan;
+    memset(plan->worker_of, 0xff, c->size * sizeof(*plan->worker_of));
+    for (uint32_t id = 0; id < c->size; id++) {
+        uint64_t slot = muster_bytes_get(saved->map + 4 * (size_t)id, 4);
+        if (slot >= c->size || plan->worker_of[slot] != UINT32_MAX) {
+            return false;
+        }
+        plan->slot_of[id] = (uint32_t)slot;
+        plan->worker_of[slot] = id;
+    }
+    for (uint32_t part = 0; part < plan->info.parts; part++) {
+        c->parts_received[part] =
+            muster_bytes_get(saved->received + 8 * (size_t)part, 8);
+    }
+    // States of another policy start afresh.
+    if (c->shuffle != NULL && saved->shuffle_bytes > 0 &&
+        muster_shuffle_load(c->shuffle, saved->shuffle, saved->shuffle_bytes) !=
+            MUSTER_OK) {
+        return false;
+    }
+    return c->classes == NULL || saved->classes_bytes == 0 ||
+           muster_classes_load(c->classes, saved->classes,
+                               saved->classes_bytes) == MUSTER_OK;
+}
+
+static muster_status build_shuffle(muster_coordinator *c, muster_error *error)
+{
+    const char *policy = c->opts.shuffle;
+    if (policy == NULL || strcmp(policy, "none") == 0) {
+        return MUSTER_OK;
+    }
+    muster_shuffle_opts shuffle = {.policy = policy, .code = c->opts.code};
+    muster_status status = muster_shuffle_create(&shuffle, error, &c->shuffle);
+    if (status == MUSTER_OK) {
+        muster_classes_opts classes = {.workers = c->size};
+        status = muster_classes_create(&classes, &c->classes);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_assignment_init(&c->next, c->opts.code, 0);
+        c->seen = muster_mem_array(c->size, sizeof(*c->seen));
+    }
+    return status == MUSTER_OK && c->seen == NULL ? MUSTER_ERR_NO_MEMORY
+                                                  : status;
+}
+
+static muster_status build_tables(muster_coordinator *c)
+{
+    uint32_t parts = muster_code_describe(c->opts.code).parts;
+    c->crew = muster_mem_array(c->size, sizeof(*c->crew));
+    c->responders = muster_mem_array(c->size, sizeof(*c->responders));
+    c->parts_received = muster_mem_array(parts, sizeof(*c->parts_received));
+    c->counted = muster_mem_array(parts, sizeof(*c->counted));
+    for (uint32_t id = 0; c->crew != NULL && id < c->size; id++) {
+        c->crew[id].part = MUSTER_ID_ANY;
+        c->crew[id].held = muster_vec_make(sizeof(uint32_t));
+    }
+    if (c->crew == NULL || c->responders == NULL || c->parts_received == NULL ||
+        c->counted == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    return muster_arrivals_init(&c->arrivals, c->size);
+}
+
+static muster_status build(muster_coordinator *c, const saved_state *saved,
+                           muster_error *error)
+{
+    const muster_coordinator_opts *opts = &c->opts;
+    muster_member_opts member = {.leads = true,
+                                 .kind = MUSTER_MEMBER_WORKER,
+                                 .stall_ns = opts->stall_ns,
+                                 .size = c->size,
+                                 .run = opts->run,
+                                 .heartbeat_ns = opts->heartbeat_ns,
+                                 .setup = opts->setup,
+                                 .incarnations = saved->lives};
+    muster_status status = build_tables(c);
+    if (status == MUSTER_OK) {
+        status = muster_assignment_init(&c->plan, opts->code, saved->plan);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_decodings_init(&c->decodings, &c->plan);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_code_progress_create(opts->code, &c->progress);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_code_progress_create(opts->code, &c->reach);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_member_init(&c->member, &member);
+    }
+    if (status == MUSTER_OK) {
+        status = build_shuffle(c, error);
+    }
+    if (status == MUSTER_OK && saved->map != NULL && !restore(c, saved)) {
+        status = muster_error_set(error, MUSTER_ERR_INVALID,
+                                  "the saved state is damaged");
+    }
+    return status;
+}
+
+muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
+                                        muster_error *error_out,
+                                        muster_role *role_out)
+{
+    saved_state saved = {.plan = 1};
+    muster_status status = check_opts(opts, error_out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    muster_coordinator *c = muster_mem_array(1, sizeof(*c));
+    if (c == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the coordinator");
+    }
+    c->opts = *opts;
+    if (opts->saved != NULL &&
+        read_saved(opts->saved, opts->saved_bytes, &saved)) {
+        c->opts.run = saved.run;
+    }
+    c->size = muster_code_describe(opts->code).workers;
+    c->model = muster_blob_ref(opts->model);
+    c->step = opts->first_step;
+    c->plan_first_step = c->step;
+    muster_error why = {.status = MUSTER_OK};
+    status = build(c, &saved, &why);
+    if (status != MUSTER_OK) {
+        coordinator_free(c);
+        return muster_error_set(
+            error_out, status, "%s",
+            why.status == status ? why.text : muster_status_text(status));
+    }
+    c->answer_bytes = muster_code_block_length(opts->code, opts->message_dim) *
+                      c->plan.info.message_blocks * sizeof(float);
+    c->opts.saved = NULL; // lent for create only, like the policy's name
+    c->opts.shuffle = NULL;
+    *role_out = (muster_role){&coordinator_ops, c};
+    return MUSTER_OK;
+}

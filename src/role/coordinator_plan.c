@@ -1,0 +1,141 @@
+/*
+ * coordinator_plan.c -- the next plan: wanted by the shuffle, made ready while
+ * steps go on, adopted between two of them.
+ *
+ * Invariants:
+ *   1. At most one next plan. Once begun it is adopted, never given up: a
+ *      worker keeps two plans, so a third would push out the one in force.
+ *   2. It is adopted when every ready worker has confirmed it and its parts.
+ *      One that is lost meanwhile is not waited for; one that becomes ready
+ *      meanwhile, under the present plan, makes itself ready for the next too.
+ *   3. Parts are forgotten only after the plan that needed them is out of
+ *      force. Those on their way to READY at an adoption start again from
+ *      PLAN; what they were sent they keep.
+ */
+#include "base/assert.h"
+#include "base/mem.h"
+#include "role/coordinator_inside.h"
+
+void muster_plan_prepare(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions)
+{
+    if (muster_crew_send_plan(c, id, &c->next, event, actions)) {
+        c->crew[id].ahead = MUSTER_AHEAD_PLAN;
+    }
+}
+
+static bool all_ready_are_ahead(const muster_coordinator *c)
+{
+    for (uint32_t id = 0; id < c->size; id++) {
+        if (c->crew[id].stage == MUSTER_CREW_READY &&
+            c->crew[id].ahead != MUSTER_AHEAD_DONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The plan in force and the next change places. */
+static void swap_plans(muster_coordinator *c)
+{
+    muster_assignment old = c->plan;
+    c->plan = c->next; // the decodings look at c->plan, by slot
+    c->next = old;
+    c->next.number = 0;
+    c->plan_first_step = c->step;
+}
+
+void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
+                       muster_actions *actions)
+{
+    if (c->next.number == 0 || !all_ready_are_ahead(c)) {
+        return;
+    }
+    swap_plans(c);
+    muster_act_notice(actions, event->now_ns, MUSTER_LOG_DEBUG,
+                      "plan %u from step %llu on", c->plan.number,
+                      (unsigned long long)c->step);
+    for (uint32_t id = 0; id < c->size; id++) {
+        muster_crew *crew = &c->crew[id];
+        crew->ahead = MUSTER_AHEAD_NONE;
+        if (crew->stage == MUSTER_CREW_READY) {
+            muster_crew_tidy(c, id, actions);
+        } else if (crew->stage == MUSTER_CREW_PLAN ||
+                   crew->stage == MUSTER_CREW_PARTS) {
+            crew->stage = MUSTER_CREW_PLAN;
+            if (!muster_crew_send_plan(c, id, &c->plan, event, actions)) {
+                return;
+            }
+        }
+    }
+}
+
+void muster_plan_consider(muster_coordinator *c, const muster_event *event,
+                          muster_actions *actions)
+{
+    if (c->shuffle == NULL || c->next.number != 0 || c->ending ||
+        !muster_shuffle_next(c->shuffle, c->step, c->plan.slot_of,
+                             c->next.slot_of)) {
+        return;
+    }
+    c->next.number = c->plan.number + 1;
+    for (uint32_t id = 0; id < c->size; id++) {
+        c->next.worker_of[c->next.slot_of[id]] = id;
+    }
+    for (uint32_t id = 0; id < c->size && !c->ending; id++) {
+        if (c->crew[id].stage == MUSTER_CREW_READY) {
+            muster_plan_prepare(c, id, event, actions);
+        }
+    }
+}
+
+/* The middle one of the delays of this step's answers. */
+static int64_t middle_arrival(const muster_coordinator *c)
+{
+    // A selection by counting would allocate; halving the range does not.
+    int64_t low = 0;
+    int64_t high = 0;
+    for (uint32_t id = 0; id < c->size; id++) {
+        const muster_crew *crew = &c->crew[id];
+        if (crew->message != NULL && crew->arrival_ns > high) {
+            high = crew->arrival_ns;
+        }
+    }
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        uint32_t below = 0;
+        for (uint32_t id = 0; id < c->size; id++) {
+            const muster_crew *crew = &c->crew[id];
+            below += crew->message != NULL && crew->arrival_ns <= middle;
+        }
+        if (2 * below >= c->answers) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+void muster_plan_observe(muster_coordinator *c)
+{
+    if (c->shuffle == NULL) {
+        return;
+    }
+    double median_ns = (double)middle_arrival(c);
+    for (uint32_t id = 0; id < c->size; id++) {
+        const muster_crew *crew = &c->crew[id];
+        bool late = crew->message == NULL;
+        double arrival =
+            !late && median_ns > 0 ? (double)crew->arrival_ns / median_ns : 0;
+        muster_classes_observe(c->classes, id, late, arrival);
+    }
+    for (uint32_t id = 0; id < c->size; id++) {
+        muster_class class_of = muster_classes_of(c->classes, id);
+        c->seen[id] =
+            (muster_shuffle_seen){.late = c->crew[id].message == NULL,
+                                  .slow = class_of.slow && class_of.lasting,
+                                  .straggle_rate = class_of.straggle_rate};
+    }
+    muster_shuffle_observe(c->shuffle, c->plan.slot_of, c->seen);
+}

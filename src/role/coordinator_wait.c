@@ -1,0 +1,161 @@
+/*
+ * coordinator_wait.c -- how long a step waits, and for whom.
+ *
+ * An exact code waits until its answers determine the gradient. An approximate
+ * one waits until the deadline, by its own timer, and then for a quorum, unless
+ * all have answered before. The deadline is given, or follows from when the
+ * answers of the last steps came; while that is not known, it is three times
+ * the delay with which the quorum of this step came. An exact code that lacks
+ * workers for good and may go on without them waits for all that are there.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "role/coordinator_inside.h"
+
+/* A step is called long after so many usual ones, and so much time. */
+#define WAIT_MEDIANS  10
+#define WAIT_LEAST_NS (5 * MUSTER_NS_PER_S)
+#define NAMES_LISTED  6u
+/* While no deadline is known. */
+#define QUORUM_TIMES 3
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+int64_t muster_wait_median_ns(const muster_coordinator *c)
+{
+    int64_t sorted[MUSTER_STEP_TIMES];
+    size_t count = c->steps_done < MUSTER_STEP_TIMES ? (size_t)c->steps_done
+                                                     : MUSTER_STEP_TIMES;
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = c->step_ns[i];
+    }
+    qsort(sorted, count, sizeof(sorted[0]), ascending);
+    return count > 0 ? sorted[count / 2] : 0;
+}
+
+/* Answers without which no deadline counts: half of those that are there. */
+static uint32_t quorum(const muster_coordinator *c)
+{
+    return c->opts.deadline_ns > 0 ? 1 : (c->ready + 1) / 2;
+}
+
+static void set_deadline(muster_coordinator *c, int64_t at_ns,
+                         muster_actions *actions)
+{
+    c->deadline_set = true;
+    muster_act_timer(actions, MUSTER_TIMER_DEADLINE, at_ns);
+}
+
+void muster_wait_begin(muster_coordinator *c, int64_t now_ns,
+                       muster_actions *actions)
+{
+    int64_t usual_ns = WAIT_MEDIANS * muster_wait_median_ns(c);
+    c->wait_ns = usual_ns > WAIT_LEAST_NS ? usual_ns : WAIT_LEAST_NS;
+    muster_act_timer(actions, MUSTER_TIMER_WAIT, now_ns + c->wait_ns);
+    c->deadline_set = false;
+    c->deadline_over = false;
+    if (c->plan.info.exact) {
+        return;
+    }
+    int64_t after_ns = c->opts.deadline_ns > 0
+                           ? c->opts.deadline_ns
+                           : muster_arrivals_deadline_ns(&c->arrivals);
+    if (after_ns >= 0) {
+        set_deadline(c, now_ns + after_ns, actions);
+    }
+}
+
+void muster_wait_answered(muster_coordinator *c, int64_t now_ns,
+                          muster_actions *actions)
+{
+    if (!c->plan.info.exact && !c->deadline_set && c->answers >= quorum(c)) {
+        int64_t passed_ns = now_ns - c->step_begin_ns;
+        set_deadline(c, c->step_begin_ns + QUORUM_TIMES * passed_ns, actions);
+    }
+}
+
+void muster_wait_decoded(muster_coordinator *c, muster_actions *actions)
+{
+    if (c->plan.info.exact) {
+        return;
+    }
+    muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
+    for (uint32_t id = 0; id < c->size; id++) {
+        const muster_crew *crew = &c->crew[id];
+        if (crew->message != NULL) {
+            muster_arrivals_add(&c->arrivals, crew->arrival_ns);
+        } else if (crew->stage == MUSTER_CREW_READY && c->deadline_over) {
+            muster_arrivals_add(&c->arrivals, MUSTER_ARRIVAL_NEVER);
+        }
+    }
+}
+
+static bool all_ready_have_answered(const muster_coordinator *c)
+{
+    for (uint32_t id = 0; id < c->size; id++) {
+        if (c->crew[id].stage == MUSTER_CREW_READY &&
+            c->crew[id].message == NULL) {
+            return false;
+        }
+    }
+    return c->answers > 0;
+}
+
+bool muster_wait_is_over(const muster_coordinator *c)
+{
+    if (c->plan.info.exact && !c->degraded) {
+        return false;
+    }
+    return all_ready_have_answered(c) ||
+           (c->deadline_over && c->answers >= quorum(c) && c->answers > 0);
+}
+
+/* "3 (busy), 5 (idle)": the ready workers that have not answered. */
+static void list_awaited(muster_coordinator *c, char *text, size_t room)
+{
+    uint32_t count = 0;
+    size_t used = 0;
+    text[0] = 0;
+    for (uint32_t id = 0; id < c->size; id++) {
+        if (c->crew[id].stage != MUSTER_CREW_READY ||
+            c->crew[id].message != NULL || count++ >= NAMES_LISTED ||
+            used >= room) {
+            continue;
+        }
+        const muster_link *link = muster_member_link(&c->member, id);
+        int wrote = snprintf(text + used, room - used, "%s%u (%s)",
+                             count > 1 ? ", " : "", id,
+                             link != NULL && link->busy ? "busy" : "idle");
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    if (count > NAMES_LISTED && used < room) {
+        snprintf(text + used, room - used, " and %u more",
+                 count - NAMES_LISTED);
+    }
+}
+
+void muster_wait_tell(muster_coordinator *c, const muster_event *event,
+                      muster_actions *actions)
+{
+    if (c->phase != MUSTER_PHASE_COLLECT || c->paused || c->ending) {
+        return;
+    }
+    char names[128];
+    list_awaited(c, names, sizeof(names));
+    muster_act_notice(
+        actions, event->now_ns, MUSTER_LOG_WARN,
+        "step %llu waits since %.1f s for workers %s; %s tolerates %u, more "
+        "--stragglers would go on without them",
+        (unsigned long long)c->step,
+        (double)(event->now_ns - c->step_begin_ns) * 1e-9, names,
+        c->plan.info.name, c->plan.info.stragglers);
+    c->wait_ns *= 2;
+    muster_act_timer(actions, MUSTER_TIMER_WAIT, event->now_ns + c->wait_ns);
+}

@@ -1,0 +1,110 @@
+/*
+ * member_test.c -- a leader that is told of its peers, event by event: who
+ * counts as alive.
+ */
+#include "role/member.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+
+#define PEER 7u
+
+/* A leader of one, with its one member here. */
+static void lead(muster_member *member, muster_actions *actions)
+{
+    muster_member_opts opts = {.leads = true,
+                               .kind = MUSTER_MEMBER_WORKER,
+                               .stall_ns = 3 * MUSTER_NS_PER_S,
+                               .size = 1,
+                               .run = 1,
+                               .heartbeat_ns = 2 * MUSTER_NS_PER_S};
+    *actions = muster_actions_make();
+    assert_int_equal(muster_member_init(member, &opts), MUSTER_OK);
+    muster_message hello = {.kind = MUSTER_MSG_HELLO};
+    hello.as.hello.id = MUSTER_ID_ANY;
+    hello.as.hello.role = MUSTER_MEMBER_WORKER;
+    muster_event events[] = {{.kind = MUSTER_EVENT_START},
+                             {.kind = MUSTER_EVENT_PEER_UP, .peer = PEER},
+                             {.kind = MUSTER_EVENT_MESSAGE, .peer = PEER}};
+    events[1].as.up.incoming = true;
+    events[2].as.message.message = &hello;
+    for (size_t i = 0; i < 3; i++) {
+        muster_member_step(member, &events[i], actions);
+    }
+    assert_non_null(muster_member_link(member, 0));
+    muster_member_link(member, 0)->busy = true;
+}
+
+/* Ten seconds pass, a timer whenever one is due. */
+static void let_time_pass(muster_member *member, bool bytes_come,
+                          muster_actions *actions)
+{
+    for (int64_t now_ns = 0; now_ns < 10 * MUSTER_NS_PER_S;
+         now_ns += MUSTER_NS_PER_S / 4) {
+        muster_event timer = {.kind = MUSTER_EVENT_TIMER, .now_ns = now_ns};
+        muster_event heard = {
+            .kind = MUSTER_EVENT_HEARD, .now_ns = now_ns, .peer = PEER};
+        timer.as.timer.id = MUSTER_TIMER_MEMBER;
+        if (bytes_come) {
+            muster_member_step(member, &heard, actions);
+        }
+        muster_member_step(member, &timer, actions);
+        muster_actions_clear(actions);
+    }
+}
+
+static void a_message_slower_than_a_heartbeat_is_a_sign_of_life(void **state)
+{
+    (void)state;
+    for (int bytes_come = 0; bytes_come < 2; bytes_come++) {
+        muster_member member;
+        muster_actions actions;
+        lead(&member, &actions);
+        let_time_pass(&member, bytes_come, &actions);
+        assert_int_equal(muster_member_link(&member, 0) != NULL, bytes_come);
+        muster_actions_fini(&actions);
+        muster_member_fini(&member);
+    }
+}
+
+static void bytes_of_a_stranger_are_no_hello(void **state)
+{
+    (void)state;
+    muster_member member;
+    muster_actions actions;
+    lead(&member, &actions);
+    muster_event up = {.kind = MUSTER_EVENT_PEER_UP, .peer = PEER + 1};
+    up.as.up.incoming = true;
+    muster_member_step(&member, &up, &actions);
+    for (int64_t now_ns = 0; now_ns < 10 * MUSTER_NS_PER_S;
+         now_ns += MUSTER_NS_PER_S / 4) {
+        muster_event timer = {.kind = MUSTER_EVENT_TIMER, .now_ns = now_ns};
+        timer.as.timer.id = MUSTER_TIMER_MEMBER;
+        for (muster_role_peer peer = PEER; peer <= PEER + 1; peer++) {
+            muster_event heard = {
+                .kind = MUSTER_EVENT_HEARD, .now_ns = now_ns, .peer = peer};
+            muster_member_step(&member, &heard, &actions);
+        }
+        muster_member_step(&member, &timer, &actions);
+        muster_actions_clear(&actions);
+    }
+    assert_int_equal(member.links.count, 1);
+    assert_non_null(muster_member_link(&member, 0));
+    muster_actions_fini(&actions);
+    muster_member_fini(&member);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_message_slower_than_a_heartbeat_is_a_sign_of_life),
+        cmocka_unit_test(bytes_of_a_stranger_are_no_hello),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/*
+ * ps_checkpoint.c -- see ps_checkpoint.h.
+ */
+#include "runtime/ps_checkpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "record/checkpoint.h"
+#include "runtime/ps_inside.h"
+
+#define BATCH 512u
+
+/* Whole rows first..first+count-1, wherever they are. */
+static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
+                               uint32_t first, uint32_t count, float *rows)
+{
+    muster_pstable *from = worker->tables[table];
+    uint32_t keys[BATCH];
+    worker->positions.count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        keys[i] = first + i;
+        const float *row = muster_pstable_begin(from, keys[i]);
+        if (row != NULL) {
+            memcpy(rows + (size_t)i * from->floats, row,
+                   from->floats * sizeof(float));
+            muster_latch_release(&from->words[keys[i]], false);
+        } else if (!muster_vec_append(&worker->positions, &i, 1)) {
+            return MUSTER_ERR_NO_MEMORY;
+        }
+    }
+    return worker->positions.count == 0
+               ? MUSTER_OK
+               : muster_ps_remote(worker, MUSTER_ROWOP_PULL_ROW, table, keys,
+                                  rows);
+}
+
+muster_status muster_ps_gather(muster_ps_worker *worker, uint32_t tables,
+                               float **rows_out)
+{
+    muster_status status = MUSTER_OK;
+    for (uint32_t t = 0; t < tables; t++) {
+        rows_out[t] = NULL;
+    }
+    for (uint32_t t = 0; t < tables && status == MUSTER_OK; t++) {
+        const muster_pstable *table = worker->tables[t];
+        rows_out[t] = muster_mem_raw_aligned(
+            (size_t)table->keys * table->floats, sizeof(float));
+        status = rows_out[t] == NULL ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
+        for (uint32_t key = 0; key < table->keys && status == MUSTER_OK;
+             key += BATCH) {
+            uint32_t left = table->keys - key;
+            status = pull_rows(worker, t, key, left < BATCH ? left : BATCH,
+                               rows_out[t] + (size_t)key * table->floats);
+        }
+    }
+    for (uint32_t t = 0; t < tables && status != MUSTER_OK; t++) {
+        muster_mem_free(rows_out[t]);
+        rows_out[t] = NULL;
+    }
+    return status;
+}
+
+muster_status muster_ps_checkpoint(const muster_ps *ps, uint32_t tables,
+                                   float *const *rows, uint64_t epochs,
+                                   const char *folder, muster_error *error_out)
+{
+    muster_tensor tensors[MUSTER_PS_TABLES_MAX];
+    char names[MUSTER_PS_TABLES_MAX][16];
+    for (uint32_t t = 0; t < tables; t++) {
+        const muster_pstable *table = ps->tables[t];
+        (void)snprintf(names[t], sizeof(names[t]), "table-%u", t);
+        tensors[t] = (muster_tensor){.name = names[t],
+                                     .dtype = MUSTER_DTYPE_F32,
+                                     .rank = 2,
+                                     .shape = {table->keys, table->floats},
+                                     .data = rows[t],
+                                     .bytes = (size_t)table->keys *
+                                              table->floats * sizeof(float)};
+    }
+    muster_checkpoint_parts parts = {
+        .step = epochs, .tensors = tensors, .tensor_count = tables};
+    return muster_checkpoint_write(folder, &parts, error_out);
+}
+
+/* The rows of a table that are here. */
+static muster_status restore_table(muster_pstable *table, uint32_t number,
+                                   const muster_checkpoint *from,
+                                   const char *folder, muster_error *error_out)
+{
+    char name[16];
+    (void)snprintf(name, sizeof(name), "table-%u", number);
+    const muster_tensor *tensor = muster_safetensors_find(from->file, name);
+    if (tensor == NULL || tensor->dtype != MUSTER_DTYPE_F32 ||
+        tensor->rank != 2 || tensor->shape[0] != table->keys ||
+        tensor->shape[1] != table->floats) {
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "%s: %s of the checkpoint is not %u rows of %u "
+                                "floats: was it another model or other data?",
+                                folder, name, table->keys, table->floats);
+    }
+    const float *rows = tensor->data;
+    for (uint32_t key = 0; key < table->keys; key++) {
+        float *row = muster_pstable_begin(table, key);
+        if (row != NULL) {
+            memcpy(row, rows + (size_t)key * table->floats,
+                   table->floats * sizeof(float));
+            muster_pstable_end(table, key);
+        }
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_ps_restore(muster_ps *ps, uint32_t tables,
+                                const char *folder, muster_error *error_out,
+                                uint64_t *epochs_out)
+{
+    muster_checkpoint from;
+    muster_status status = muster_checkpoint_load(folder, error_out, &from);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    for (uint32_t t = 0; t < tables && status == MUSTER_OK; t++) {
+        status = restore_table(ps->tables[t], t, &from, folder, error_out);
+    }
+    *epochs_out = from.step;
+    muster_checkpoint_fini(&from);
+    return status;
+}

@@ -1,0 +1,33 @@
+/*
+ * runtime/ps_checkpoint.h -- all tables of a parameter server in a file, and
+ * back, on any number of nodes.
+ *
+ * A checkpoint (record/checkpoint.h) holds a tensor `table-T` of keys x floats
+ * for each table, optimiser state included, and the number of epochs done. It
+ * is gathered by one node while all workers of all nodes stand still.
+ */
+#ifndef MUSTER_RUNTIME_PS_CHECKPOINT_H
+#define MUSTER_RUNTIME_PS_CHECKPOINT_H
+
+#include "muster/ps.h"
+#include "muster/status.h"
+
+/* Gather the first `tables` tables. *rows_out: one array each, the caller's
+ * for muster_mem_free(). MUSTER_ERR_NO_MEMORY, MUSTER_ERR_PEER_LOST. */
+MUSTER_CHECKED muster_status muster_ps_gather(muster_ps_worker *worker,
+                                              uint32_t tables,
+                                              float **rows_out);
+
+/* Write what was gathered, after `epochs` epochs. */
+MUSTER_CHECKED muster_status muster_ps_checkpoint(
+    const muster_ps *ps, uint32_t tables, float *const *rows, uint64_t epochs,
+    const char *folder, muster_error *error_out);
+
+/* Put the newest checkpoint into the rows that this node owns: on every node,
+ * before the workers start. MUSTER_ERR_INPUT: none, or of other tables. */
+MUSTER_CHECKED muster_status muster_ps_restore(muster_ps *ps, uint32_t tables,
+                                               const char *folder,
+                                               muster_error *error_out,
+                                               uint64_t *epochs_out);
+
+#endif // MUSTER_RUNTIME_PS_CHECKPOINT_H

@@ -1,0 +1,194 @@
+/*
+ * ps_phase.c -- the threads of a run: one each for an epoch or an evaluation,
+ * gone when it ends.
+ *
+ * The calling thread only watches: it tells how it goes and asks the others to
+ * stop when a signal came. A thread ends its phase by putting its sums into a
+ * row of one more table and meeting all others at a barrier; node 0 then adds
+ * the rows up. Two sets of rows take turns, so that a fast node cannot
+ * overwrite what node 0 has not read yet.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "runtime/progress.h"
+#include "runtime/ps_run.h"
+#include "runtime/signals.h"
+
+#define WATCH_NS (200 * MUSTER_NS_PER_MS)
+
+static uint32_t sums_row(const muster_task_run *run, uint32_t part)
+{
+    return part + run->phases % 2 * run->parts;
+}
+
+/* Put a thread's sums where node 0 finds them, and wait for all others. */
+static muster_status share_sums(muster_task_seat *s)
+{
+    float row[MUSTER_TASK_SUM_FLOATS];
+    uint32_t key = sums_row(s->run, s->part);
+    for (uint32_t i = 0; i < MUSTER_TASK_METRICS_MAX; i++) {
+        float *pair = row + (size_t)2 * i;
+        pair[0] = (float)s->sums.value[i];
+        pair[1] = (float)(s->sums.value[i] - (double)pair[0]);
+    }
+    muster_status status =
+        muster_ps_set(s->worker, s->run->sums_table, &key, 1, row);
+    return status == MUSTER_OK ? muster_ps_barrier(s->worker) : status;
+}
+
+static muster_status gather_sums(muster_task_run *run,
+                                 muster_task_sums *sums_out)
+{
+    for (uint32_t part = 0; part < run->parts; part++) {
+        float row[MUSTER_TASK_SUM_FLOATS];
+        uint32_t key = sums_row(run, part);
+        muster_status status =
+            muster_ps_pull(run->seats[0].worker, run->sums_table, &key, 1, row);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        for (uint32_t i = 0; i < MUSTER_TASK_METRICS_MAX; i++) {
+            const float *pair = row + (size_t)2 * i;
+            sums_out->value[i] += (double)pair[0] + (double)pair[1];
+        }
+    }
+    return MUSTER_OK;
+}
+
+static void *sit(void *argument)
+{
+    muster_task_seat *s = argument;
+    muster_task_share share = {.part = s->part,
+                               .parts = s->run->parts,
+                               .epoch = s->epoch,
+                               .final = s->final,
+                               .done = s->evaluate ? NULL : &s->run->done,
+                               .stop = &s->run->stop};
+    if (s->leave) {
+        s->status = muster_ps_barrier(s->worker);
+        atomic_fetch_sub(&s->run->running, 1);
+        return NULL;
+    }
+    s->status = (s->evaluate ? s->run->ops->evaluate : s->run->ops->work)(
+        s->run->task, s->worker, &share, &s->sums);
+    if (s->status == MUSTER_OK) {
+        s->status = share_sums(s);
+    }
+    if (s->status < 0) {
+        atomic_store(&s->run->stop, 1);
+    }
+    atomic_fetch_sub(&s->run->running, 1);
+    return NULL;
+}
+
+static void tell(const muster_task_run *run, uint32_t epoch, int64_t since_ns)
+{
+    double all = (double)run->ops->units(run->task);
+    double done = (double)atomic_load(&run->done) * run->nodes;
+    double s = (double)(muster_clock_ns() - since_ns) / 1e9;
+    double rate = done / (s > 0 ? s : 1);
+    double left = all * run->epochs - all * epoch - done;
+    char eta[32];
+    muster_progress_duration(rate > 0 ? left / rate : NAN, eta, sizeof(eta));
+    muster_log(MUSTER_LOG_PROGRESS,
+               "epoch %" PRIu32 "/%" PRIu32 "  %3.0f%%  %.3g %s/s  ETA %s",
+               epoch + 1, run->epochs, 100 * done / all, rate, run->ops->unit,
+               eta);
+}
+
+/* Wait for the threads of a phase; a signal makes them stop. */
+static void watch(muster_task_run *run, uint32_t epoch, bool telling)
+{
+    int64_t since = muster_clock_ns();
+    const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
+    int64_t told = since;
+    while (atomic_load(&run->running) > 0) {
+        (void)nanosleep(&nap, NULL);
+        if (muster_signals_stop_asked()) {
+            atomic_store(&run->stop, 1);
+        }
+        int64_t now = muster_clock_ns();
+        if (telling && now - told >= WATCH_NS) {
+            tell(run, epoch, since);
+            told = now;
+        }
+    }
+}
+
+static muster_status start_seats(muster_task_run *run,
+                                 const muster_task_seat *pattern,
+                                 muster_error *error_out)
+{
+    for (uint32_t i = 0; i < run->threads; i++) {
+        muster_task_seat *s = &run->seats[i];
+        s->evaluate = pattern->evaluate;
+        s->final = pattern->final;
+        s->leave = pattern->leave;
+        s->epoch = pattern->epoch;
+        s->status = MUSTER_OK;
+        s->sums = (muster_task_sums){{0}};
+        atomic_fetch_add(&run->running, 1);
+        int failed = pthread_create(&s->thread, NULL, sit, s);
+        if (failed != 0) {
+            atomic_fetch_sub(&run->running, 1);
+            atomic_store(&run->stop, 1);
+            for (uint32_t j = 0; j < i; j++) {
+                (void)pthread_join(run->seats[j].thread, NULL);
+            }
+            return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
+                                    "cannot start a thread: %s",
+                                    strerror(failed));
+        }
+    }
+    return MUSTER_OK;
+}
+
+/* One epoch or evaluation by all threads; their sums together. */
+muster_status muster_task_phase(muster_task_run *run,
+                                const muster_task_seat *pattern,
+                                muster_error *error_out,
+                                muster_task_sums *sums_out)
+{
+    *sums_out = (muster_task_sums){{0}};
+    atomic_store(&run->done, 0);
+    muster_status status = start_seats(run, pattern, error_out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    watch(run, pattern->epoch, !pattern->evaluate);
+    for (uint32_t i = 0; i < run->threads; i++) {
+        (void)pthread_join(run->seats[i].thread, NULL);
+        muster_status one = run->seats[i].status;
+        if (one < 0 &&
+            (status == MUSTER_OK || status == MUSTER_ERR_CANCELLED)) {
+            status = one;
+        }
+    }
+    if (status == MUSTER_OK && run->node == 0 && !pattern->leave) {
+        status = gather_sums(run, sums_out);
+    }
+    run->phases++;
+    if (status == MUSTER_OK) {
+        return MUSTER_OK;
+    }
+    if (status == MUSTER_ERR_CANCELLED) {
+        return muster_error_set(error_out, MUSTER_ERR_INTERRUPTED,
+                                "interrupted in epoch %" PRIu32,
+                                pattern->epoch + 1);
+    }
+    if (status == MUSTER_ERR_PEER_LOST) {
+        return muster_error_set(error_out, MUSTER_ERR_QUORUM,
+                                "a node was lost in epoch %" PRIu32
+                                ", and rows with it",
+                                pattern->epoch + 1);
+    }
+    return muster_error_set(error_out, status, "%s: %s", run->ops->name,
+                            muster_status_text(status));
+}

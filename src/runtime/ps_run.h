@@ -1,0 +1,78 @@
+/*
+ * runtime/ps_run.h -- a training run of a sparse task, as ps_train.c and
+ * ps_phase.c share it.
+ */
+#ifndef MUSTER_RUNTIME_PS_RUN_H
+#define MUSTER_RUNTIME_PS_RUN_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "config/config.h"
+#include "muster/ps.h"
+#include "net/net.h"
+#include "record/run_folder.h"
+#include "runtime/ps_crew.h"
+#include "task/task.h"
+
+/* A double as two floats, so that it keeps 48 bits in a row. */
+enum { MUSTER_TASK_SUM_FLOATS = 2 * MUSTER_TASK_METRICS_MAX };
+
+typedef struct muster_task_run muster_task_run;
+
+/* One worker thread. */
+typedef struct muster_task_seat {
+    muster_task_run *run;
+    uint32_t part;
+    pthread_t thread;
+    muster_ps_worker *worker;
+    bool evaluate;
+    bool final;
+    bool leave; // only wait for the others
+    uint32_t epoch;
+    muster_status status;
+    muster_task_sums sums;
+} muster_task_seat;
+
+struct muster_task_run {
+    const muster_config *config;
+    const char *program;
+    const muster_task_ops *ops;
+    void *task;
+    muster_ps *ps;
+    muster_net *net; // owns the signals' wake-up
+    bool signals;    // they are ours
+    muster_run_folder *folder;
+    uint32_t threads; // of this node
+    uint32_t node;
+    uint32_t nodes;
+    uint32_t parts; // threads of all nodes
+    uint32_t sums_table;
+    uint32_t phases; // so far
+    muster_nodes others;
+    uint32_t epochs;
+    muster_task_seat *seats;
+    _Atomic uint64_t done; // units of this phase
+    _Atomic uint32_t stop;
+    _Atomic uint32_t running;
+    int64_t start_ns;
+    double train_s;                // in work, without evaluations
+    uint64_t units;                // done in all epochs
+    uint32_t tables;               // of the task, without the sums
+    uint32_t next_epoch;           // the one to do next
+    uint32_t restarts;             // after lost nodes
+    json_t *last;                  // the newest metrics
+    muster_ps_counters counted[2]; // before and after an epoch's work
+};
+
+/* One epoch, evaluation or farewell by all threads; their sums, over all nodes,
+ * at node 0. MUSTER_ERR_INTERRUPTED after a signal, MUSTER_ERR_QUORUM when a
+ * node was lost. */
+MUSTER_CHECKED muster_status muster_task_phase(muster_task_run *run,
+                                               const muster_task_seat *pattern,
+                                               muster_error *error_out,
+                                               muster_task_sums *sums_out);
+
+#endif // MUSTER_RUNTIME_PS_RUN_H

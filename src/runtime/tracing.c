@@ -1,0 +1,191 @@
+/*
+ * tracing.c -- see tracing.h.
+ */
+#include "runtime/tracing.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "record/trace.h"
+
+struct muster_tracing {
+    muster_trace *trace;
+    uint32_t worker_count;
+    int64_t *arrived_ns; // per worker: the answer to the open step; 0: none
+    int64_t begin_ns;    // of the open step
+    int64_t enough_ns;   // its last answer in time
+};
+
+static muster_status name_rows(muster_tracing *tracing, muster_error *error_out)
+{
+    muster_status status =
+        muster_trace_name(tracing->trace, 0, "coordinator", error_out);
+    for (uint32_t w = 0; status == MUSTER_OK && w < tracing->worker_count;
+         w++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "worker %" PRIu32, w);
+        status = muster_trace_name(tracing->trace, w + 1, name, error_out);
+    }
+    return status;
+}
+
+muster_status muster_tracing_open(const char *path, uint32_t workers,
+                                  muster_error *error_out,
+                                  muster_tracing **tracing_out)
+{
+    muster_tracing *tracing = muster_mem_array(1, sizeof *tracing);
+    if (tracing == NULL) {
+        goto out;
+    }
+    tracing->worker_count = workers;
+    tracing->arrived_ns =
+        muster_mem_array(workers, sizeof *tracing->arrived_ns);
+    if (tracing->arrived_ns == NULL) {
+        goto out;
+    }
+    muster_status status = muster_trace_open(path, error_out, &tracing->trace);
+    if (status == MUSTER_OK) {
+        status = name_rows(tracing, error_out);
+    }
+    if (status < 0) {
+        muster_status ignored = muster_tracing_close(tracing, NULL);
+        (void)ignored;
+        return status;
+    }
+    *tracing_out = tracing;
+    return MUSTER_OK;
+
+out:
+    muster_mem_free(tracing);
+    return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                            "no memory for the trace");
+}
+
+static muster_status span(muster_tracing *tracing, uint32_t row,
+                          const char *name, const int64_t between_ns[2],
+                          const muster_report *report, muster_error *error_out)
+{
+    muster_trace_event event = {.row = row,
+                                .name = name,
+                                .begin_ns = between_ns[0],
+                                .end_ns = between_ns[1],
+                                .step = report->step};
+    return muster_trace_span(tracing->trace, &event, error_out);
+}
+
+static muster_status mark(muster_tracing *tracing, uint32_t row,
+                          const char *name, const muster_report *report,
+                          muster_error *error_out)
+{
+    muster_trace_event event = {.row = row,
+                                .name = name,
+                                .begin_ns = report->now_ns,
+                                .step = report->step};
+    return muster_trace_mark(tracing->trace, &event, error_out);
+}
+
+static muster_status on_answer(muster_tracing *tracing,
+                               const muster_report *report, double arrive_ms,
+                               muster_error *error_out)
+{
+    static const char *const names[] = {"receive", "compute", "send"};
+    uint32_t worker = report->as.answer.worker;
+    if (worker >= tracing->worker_count || isnan(arrive_ms)) {
+        return MUSTER_OK;
+    }
+    double compute_ms = fmin(report->as.answer.compute_ms, arrive_ms);
+    int64_t aside_ns = (int64_t)((arrive_ms - compute_ms) * 0.5e6);
+    int64_t begin_ns = report->now_ns - (int64_t)(arrive_ms * 1e6);
+    int64_t at[] = {begin_ns, begin_ns + aside_ns, report->now_ns - aside_ns,
+                    report->now_ns};
+    muster_status status = MUSTER_OK;
+    for (size_t i = 0; status == MUSTER_OK && i < 3; i++) {
+        status = span(tracing, worker + 1, names[i], &at[i], report, error_out);
+    }
+    if (report->as.answer.late) {
+        return status == MUSTER_OK
+                   ? mark(tracing, worker + 1, "late", report, error_out)
+                   : status;
+    }
+    tracing->arrived_ns[worker] = report->now_ns;
+    tracing->enough_ns = report->now_ns;
+    return status;
+}
+
+static muster_status on_end(muster_tracing *tracing,
+                            const muster_report *report,
+                            muster_error *error_out)
+{
+    int64_t at[] = {tracing->begin_ns, tracing->enough_ns, report->now_ns};
+    muster_status status = span(tracing, 0, "wait", &at[0], report, error_out);
+    if (status == MUSTER_OK) {
+        status =
+            span(tracing, 0, "decode and update", &at[1], report, error_out);
+    }
+    for (uint32_t w = 0; status == MUSTER_OK && w < tracing->worker_count;
+         w++) {
+        at[1] = tracing->arrived_ns[w];
+        if (at[1] != 0) {
+            status = span(tracing, w + 1, "wait", &at[1], report, error_out);
+        }
+        tracing->arrived_ns[w] = 0;
+    }
+    return status;
+}
+
+static muster_status on_worker(muster_tracing *tracing,
+                               const muster_report *report,
+                               muster_error *error_out)
+{
+    uint32_t worker = report->as.worker.worker;
+    if (worker >= tracing->worker_count) {
+        return MUSTER_OK;
+    }
+    switch (report->as.worker.change) {
+    case MUSTER_WORKER_READY:
+        return mark(tracing, worker + 1, "ready", report, error_out);
+    case MUSTER_WORKER_LOST:
+        return mark(tracing, worker + 1, "lost", report, error_out);
+    case MUSTER_WORKER_JOINED:
+        break;
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_tracing_report(muster_tracing *tracing,
+                                    const muster_report *report,
+                                    double arrive_ms, muster_error *error_out)
+{
+    switch (report->kind) {
+    case MUSTER_REPORT_STEP_BEGIN:
+        tracing->begin_ns = report->now_ns;
+        tracing->enough_ns = report->now_ns;
+        break;
+    case MUSTER_REPORT_ANSWER:
+        return on_answer(tracing, report, arrive_ms, error_out);
+    case MUSTER_REPORT_STEP_END:
+        return on_end(tracing, report, error_out);
+    case MUSTER_REPORT_WORKER:
+        return on_worker(tracing, report, error_out);
+    case MUSTER_REPORT_NOTICE:
+    case MUSTER_REPORT_RESULT:
+        break;
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_tracing_close(muster_tracing *tracing,
+                                   muster_error *error_out)
+{
+    if (tracing == NULL) {
+        return MUSTER_OK;
+    }
+    muster_status status = muster_trace_close(tracing->trace, error_out);
+    muster_mem_free(tracing->arrived_ns);
+    muster_mem_free(tracing);
+    return status;
+}

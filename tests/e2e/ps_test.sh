@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Sparse tasks as a user runs them: threads and nodes lose no quality, a killed
+# node is named and replaced, a killed lead ends all and can be resumed, options
+# that mean nothing are refused.
+. "$(dirname "$0")/lib.sh"
+
+mf="--model mf:rank=8 --data zipf:rows=3000,cols=600,cells=100000,rank=4 --lr 0.02"
+
+# learn ARGS: sets $rmse.
+learn() {
+    # shellcheck disable=SC2086
+    expect 0 train $mf --json --quiet "$@" || return 1
+    rmse=$(value rmse < "$work/out")
+}
+
+learn --epochs 8 || exit 1
+one=$rmse
+at_least 0.9 "$one" || fail "rmse $one: nothing was learnt"
+for more in "--threads 2" "--nodes 2" "--nodes 3 --manage relocate"; do
+    # shellcheck disable=SC2086
+    learn --epochs 8 $more || continue
+    at_least "$(awk "BEGIN { print $one * 1.08 }")" "$rmse" ||
+        fail "$more: rmse $rmse, one node has $one"
+done
+for manage in replicate classic; do
+    expect 0 train --model mf:rank=2 --data zipf:rows=40,cols=20,cells=300 \
+        --epochs 2 --nodes 2 --threads 2 --manage $manage --json --quiet
+done
+
+# A node dies in the middle: the others name it and the run ends well.
+# shellcheck disable=SC2086
+muster_in_background train $mf --epochs 40 --nodes 3 --run "$work/kill" --json
+wait_until 30 has_lines "$work/kill/metrics.jsonl" 3 || fail "no epoch was done"
+kill -KILL "$(pgrep -P "$pid" | head -n 1)"
+wait_for "$pid"
+[ "$code" -eq 0 ] || fail "with a node killed: exit code $code: $(tail -n 3 "$work/err.bg")"
+says "$work/err.bg" 'node [12] is lost' || fail "the lost node was not named"
+at_least "$one" "$(value rmse < "$work/out.bg")" || fail "worse after a loss"
+
+# The checkpoint serves another number of nodes.
+expect 0 train --resume "$work/kill" --epochs 42 --nodes 1 --json --quiet &&
+    { close "$(value epoch < "$work/out")" 42 0 || fail "resume did not go on"; }
+
+# The lead dies: nobody is left, and the run can be taken up again.
+# shellcheck disable=SC2086
+muster_in_background train $mf --epochs 100000 --nodes 2 --run "$work/lead"
+wait_until 30 has_lines "$work/lead/metrics.jsonl" 2 || fail "no epoch was done"
+kill -KILL "$pid"
+wait_for "$pid"
+wait_until 5 none_left || fail "nodes outlive their lead"
+more=$(($(wc -l < "$work/lead/metrics.jsonl") + 3))
+expect 0 train --resume "$work/lead" --epochs $more --nodes 2 --json --quiet
+
+# A signal ends the run after its checkpoint.
+# shellcheck disable=SC2086
+muster_in_background train $mf --epochs 100000 --nodes 2 --run "$work/stop"
+wait_until 30 has_lines "$work/stop/metrics.jsonl" 2 || fail "no epoch was done"
+kill -INT "$pid"
+wait_for "$pid"
+[ "$code" -eq 130 ] || fail "interrupted: exit code $code: $(tail -n 3 "$work/err.bg")"
+wait_until 5 none_left || fail "nodes outlive an interrupted run"
+
+# What means nothing is refused.
+expect 2 train --model mf --data zipf: --code frc
+expect 2 train --model mf --data zipf: --manage sometimes
+expect 2 train --model mf:rank=0 --data zipf:
+expect 2 train --model softmax --data synthetic: --nodes 2
+expect 3 train --model complex --data "$work"
+finish

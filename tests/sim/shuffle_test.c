@@ -1,0 +1,406 @@
+/*
+ * shuffle_test.c -- named histories of plans that change, of deadlines and of
+ * training that goes on with too few: one of them each, and what must follow.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "toy.h"
+
+#define SECONDS(n) ((int64_t)(n)*MUSTER_NS_PER_S)
+
+static toy_opts plain(const char *code, uint32_t workers)
+{
+    return (toy_opts){.seed = 7, .code = code, .workers = workers, .steps = 60};
+}
+
+static void run_to_end(toy *t)
+{
+    muster_sim_run(t->sim, SECONDS(300));
+    assert_true(t->over);
+}
+
+static void assert_right(const toy *t)
+{
+    assert_int_equal(t->status, MUSTER_OK);
+    assert_int_equal(t->serial_step, t->steps);
+    assert_true(t->wrong < 1e-3 && t->off < 1e-1 && t->loose < 1e-2);
+}
+
+static uint64_t parts_of_all(const toy *t)
+{
+    uint64_t parts = 0;
+    for (uint32_t worker = 0; worker < t->workers; worker++) {
+        const uint32_t *list = NULL;
+        uint32_t count = 0;
+        assert_int_equal(muster_code_parts(t->code, worker, &list, &count),
+                         MUSTER_OK);
+        parts += count;
+    }
+    return parts;
+}
+
+static uint64_t parts_held(const toy *t)
+{
+    uint64_t held = 0;
+    for (uint32_t host = 1; host <= t->workers; host++) {
+        for (uint32_t part = 0; part < t->info.parts; part++) {
+            held += t->processes[host].held[part] ? 1 : 0;
+        }
+    }
+    return held;
+}
+
+static void every_kind_of_code_may_rotate(void **state)
+{
+    (void)state;
+    static const char *const codes[] = {"uncoded",         "frc:s=2",
+                                        "crc:s=2",         "cyclic-mds:s=2",
+                                        "heter-group:s=1", "linear:spc"};
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        toy t;
+        toy_opts opts = plain(codes[i], 6);
+        opts.shuffle = "rotate:5";
+        toy_init(&t, &opts);
+        run_to_end(&t);
+        assert_right(&t);
+        assert_int_equal(t.lost, 0);
+        assert_int_equal(t.inexact, 0);
+        // Twelve turns; the last may not be ready before the end.
+        assert_in_range(t.plan, 11, 12);
+        for (uint32_t part = 0; part < t.info.parts; part++) {
+            assert_int_equal(t.received[part], 60);
+        }
+        toy_fini(&t);
+    }
+}
+
+/* Uncoded: each turn moves one part to each worker, and one is forgotten. */
+static void what_moves_is_counted_and_what_is_left_is_forgotten(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("uncoded", 6);
+    opts.shuffle = "rotate:20";
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1) / 20);
+    muster_message part = {.kind = MUSTER_MSG_PART};
+    uint64_t each = muster_message_bytes(&part) + sizeof(uint32_t);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.plan, 3);
+    assert_int_equal(t.bytes_moved, 6 * 3 * each);
+    assert_int_equal(t.parts_made, 6 * 3);
+    assert_int_equal(t.forgotten, 6 * 2);
+    assert_int_equal(parts_held(&t), parts_of_all(&t));
+    toy_fini(&t);
+}
+
+/* A part that takes half a second to load keeps no step waiting. */
+static void a_step_never_waits_for_a_move(void **state)
+{
+    (void)state;
+    int64_t ended_ns[2];
+    for (int moving = 0; moving < 2; moving++) {
+        toy t;
+        toy_opts opts = plain("frc:s=2", 6);
+        opts.shuffle = moving ? "rotate:30" : NULL;
+        toy_init(&t, &opts);
+        muster_sim_run(t.sim, SECONDS(1) / 10);
+        // From now on the network is slow to two of them.
+        for (uint32_t host = 1; host <= 2; host++) {
+            muster_sim_set_link(
+                t.sim, host, (muster_sim_link){200 * MUSTER_NS_PER_MS, 0, 0});
+        }
+        run_to_end(&t);
+        assert_right(&t);
+        ended_ns[moving] = muster_sim_now(t.sim);
+        toy_fini(&t);
+    }
+    assert_true(ended_ns[1] < ended_ns[0] + SECONDS(1) / 10);
+}
+
+static void come_back(muster_sim *sim, void *context, uint64_t host)
+{
+    (void)sim;
+    toy_start_worker(context, (uint32_t)host, (uint32_t)host - 1);
+}
+
+static void one_lost_while_a_plan_is_made_ready_is_not_waited_for(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    opts.shuffle = "rotate:10";
+    toy_init(&t, &opts);
+    t.kill_at_step = 10 + 2; // the turn is asked for when step 10 begins
+    t.kill_host = 3;
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.lost, 1);
+    assert_true(t.plan >= 5);
+    toy_fini(&t);
+}
+
+static void one_that_returns_meanwhile_takes_part_in_it(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    opts.shuffle = "rotate:1";
+    opts.steps = 200;
+    toy_init(&t, &opts);
+    t.kill_at_step = 11;
+    t.kill_host = 3;
+    muster_sim_at(t.sim, SECONDS(1) / 2, come_back, &t, 3);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.ready, 7);
+    assert_true(t.plan > 20);
+    assert_int_equal(parts_held(&t) <= 2 * parts_of_all(&t), 1);
+    toy_fini(&t);
+}
+
+static void start_coordinator(muster_sim *sim, void *context, uint64_t value)
+{
+    (void)sim;
+    (void)value;
+    toy_start_coordinator(context);
+}
+
+static void a_restarted_coordinator_goes_on_with_its_map(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    opts.shuffle = "rotate:20";
+    toy_init(&t, &opts);
+    t.kill_at_step = 35;
+    t.kill_host = 0;
+    muster_sim_run(t.sim, SECONDS(2));
+    assert_int_equal(t.disk.step, 32);
+    uint64_t made = t.parts_made;
+    t.steps = 38; // before the next turn
+    toy_start_coordinator(&t);
+    run_to_end(&t);
+    assert_int_equal(t.status, MUSTER_OK);
+    assert_int_equal(t.plan, 2);
+    assert_int_equal(t.parts_made, made); // all had what the map asks for
+    assert_int_equal(t.received[0], 38);
+    toy_fini(&t);
+    // A turn that was under way is asked for again.
+    toy_init(&t, &opts);
+    t.kill_at_step = 21;
+    t.kill_host = 0;
+    muster_sim_at(t.sim, SECONDS(3), start_coordinator, &t, 0);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.plan, 3);
+    toy_fini(&t);
+}
+
+/* Uncoded and a deadline: what the slow one holds is lost without a shuffle. */
+static void shuffling_lets_every_part_be_heard(void **state)
+{
+    (void)state;
+    uint64_t least[2];
+    for (int shuffled = 0; shuffled < 2; shuffled++) {
+        toy t;
+        toy_opts opts = plain("ignore", 8);
+        opts.steps = 200;
+        opts.shuffle = shuffled ? "rotate:10" : NULL;
+        toy_init(&t, &opts);
+        t.slow_ms[4] = 300;
+        run_to_end(&t);
+        assert_right(&t);
+        least[shuffled] = UINT64_MAX;
+        uint64_t sum = 0;
+        for (uint32_t part = 0; part < 8; part++) {
+            uint64_t got = t.received[part];
+            least[shuffled] = got < least[shuffled] ? got : least[shuffled];
+            sum += got;
+        }
+        assert_int_equal(sum + t.steps_without, 200 * 8);
+        toy_fini(&t);
+    }
+    assert_true(least[0] < 10);
+    assert_true(least[1] > 150);
+}
+
+static void targeted_moves_a_part_off_a_slow_pair_once(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("erasurehead:d=2", 12);
+    opts.steps = 300;
+    opts.shuffle = "targeted";
+    toy_init(&t, &opts);
+    // Both holders of one group's parts.
+    const uint32_t *first = NULL;
+    const uint32_t *other = NULL;
+    uint32_t count = 0;
+    uint32_t twin = 1;
+    assert_int_equal(muster_code_parts(t.code, 0, &first, &count), MUSTER_OK);
+    for (; twin < 12; twin++) {
+        assert_int_equal(muster_code_parts(t.code, twin, &other, &count),
+                         MUSTER_OK);
+        if (other[0] == first[0]) {
+            break;
+        }
+    }
+    assert_in_range(twin, 1, 11);
+    t.slow_ms[1] = t.slow_ms[1 + twin] = 300;
+    run_to_end(&t);
+    assert_right(&t);
+    assert_in_range(t.plan, 2, 6);
+    assert_true(t.received[first[0]] > 200);
+    toy_fini(&t);
+}
+
+static void a_deadline_leaves_the_slow_out_and_says_what_is_missing(void **st)
+{
+    (void)st;
+    static const int64_t given[] = {0, 40 * MUSTER_NS_PER_MS};
+    for (int i = 0; i < 2; i++) {
+        toy t;
+        toy_opts opts = plain("ignore", 8);
+        opts.deadline_ns = given[i];
+        toy_init(&t, &opts);
+        t.slow_ms[3] = 1000;
+        run_to_end(&t);
+        assert_right(&t);
+        assert_int_equal(t.lost, 0);
+        // Not one step waited for it.
+        assert_true(muster_sim_now(t.sim) < SECONDS(5));
+        assert_int_equal(t.received[2], 0);
+        assert_true(t.inexact == 60 && t.steps_without >= 60);
+        assert_true(t.degraded == 0);
+        toy_fini(&t);
+    }
+}
+
+static void a_deadline_waits_for_a_quorum(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("ignore", 8);
+    opts.steps = 12;
+    toy_init(&t, &opts);
+    for (uint32_t host = 1; host <= 5; host++) {
+        t.slow_ms[host] = 500; // most of them: then slow is what is usual
+    }
+    run_to_end(&t);
+    assert_right(&t);
+    for (uint32_t part = 0; part < 8; part++) {
+        assert_true(t.received[part] > 0);
+    }
+    assert_true(muster_sim_now(t.sim) > 12 * SECONDS(1) / 2);
+    toy_fini(&t);
+}
+
+static void an_exact_code_has_no_deadline(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    toy_init(&t, &opts);
+    muster_coordinator_opts coordinator = MUSTER_COORDINATOR_OPTS_INIT;
+    coordinator.code = t.code;
+    coordinator.run = 1;
+    coordinator.message_dim = TOY_DIM;
+    coordinator.model = toy_blob(t.theta, sizeof(t.theta));
+    coordinator.deadline_ns = 1;
+    muster_role role;
+    muster_error error;
+    assert_int_equal(muster_coordinator_create(&coordinator, &error, &role),
+                     MUSTER_ERR_INVALID);
+    assert_non_null(strstr(error.text, "approximate code"));
+    coordinator.deadline_ns = 0;
+    coordinator.shuffle = "rotate:0";
+    assert_int_equal(muster_coordinator_create(&coordinator, &error, &role),
+                     MUSTER_ERR_INVALID);
+    assert_non_null(strstr(error.text, "rotate:PERIOD"));
+    muster_blob_unref(coordinator.model);
+    toy_fini(&t);
+}
+
+static void degrading_goes_on_and_says_so_in_every_step(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6);
+    opts.degrade = true;
+    opts.steps = 300;
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1) / 2);
+    const uint32_t *first = NULL;
+    uint32_t count = 0;
+    assert_int_equal(muster_code_parts(t.code, 0, &first, &count), MUSTER_OK);
+    // Everybody with worker 0's parts.
+    for (uint32_t worker = 0; worker < 6; worker++) {
+        const uint32_t *parts = NULL;
+        assert_int_equal(muster_code_parts(t.code, worker, &parts, &count),
+                         MUSTER_OK);
+        if (parts[0] == first[0]) {
+            muster_sim_kill(t.sim, worker + 1);
+        }
+    }
+    muster_sim_run(t.sim, SECONDS(1));
+    assert_true(t.degraded > 10);
+    assert_int_equal(t.degraded, t.inexact);
+    assert_non_null(strstr(t.notices, "goes on approximately: frc (s = 1) "
+                                      "cannot do without workers 0, "));
+    toy_start_worker(&t, 1, 0);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_non_null(strstr(t.notices, "exact again at step"));
+    assert_null(strstr(strstr(t.notices, "goes on approximately") + 1,
+                       "goes on approximately"));
+    assert_int_equal(t.received[first[0]] + t.degraded, 300);
+    toy_fini(&t);
+}
+
+static void with_nobody_left_even_degrading_pauses(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("uncoded", 4);
+    opts.degrade = true;
+    opts.steps = 200;
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1) / 2);
+    for (uint32_t host = 1; host <= 4; host++) {
+        muster_sim_kill(t.sim, host);
+    }
+    muster_sim_at(t.sim, SECONDS(5), come_back, &t, 2);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_non_null(strstr(t.notices, "paused at step"));
+    assert_true(t.degraded > 0);
+    toy_fini(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_code_may_rotate),
+        cmocka_unit_test(what_moves_is_counted_and_what_is_left_is_forgotten),
+        cmocka_unit_test(a_step_never_waits_for_a_move),
+        cmocka_unit_test(one_lost_while_a_plan_is_made_ready_is_not_waited_for),
+        cmocka_unit_test(one_that_returns_meanwhile_takes_part_in_it),
+        cmocka_unit_test(a_restarted_coordinator_goes_on_with_its_map),
+        cmocka_unit_test(shuffling_lets_every_part_be_heard),
+        cmocka_unit_test(targeted_moves_a_part_off_a_slow_pair_once),
+        cmocka_unit_test(
+            a_deadline_leaves_the_slow_out_and_says_what_is_missing),
+        cmocka_unit_test(a_deadline_waits_for_a_quorum),
+        cmocka_unit_test(an_exact_code_has_no_deadline),
+        cmocka_unit_test(degrading_goes_on_and_says_so_in_every_step),
+        cmocka_unit_test(with_nobody_left_even_degrading_pauses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
