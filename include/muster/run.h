@@ -14,6 +14,8 @@
 #ifndef MUSTER_RUN_H
 #define MUSTER_RUN_H
 
+#include <stdint.h>
+
 #include "muster/config.h"
 #include "muster/export.h"
 #include "muster/status.h"
@@ -40,6 +42,13 @@ MUSTER_API MUSTER_CHECKED muster_status muster_simulate(
 /* Apply model.safetensors to a data set. */
 MUSTER_API MUSTER_CHECKED muster_status muster_predict(
     const muster_config *config, muster_error *error_out, char **json_out);
+
+/* The `count` (1..1000) rows nearest to the one called `word`, by cosine, among
+ * vectors in word2vec's format: a file, or a run folder that has vectors.txt.
+ * MUSTER_ERR_INPUT: no such file, word, or not that format. */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_neighbors(const char *path, const char *word, uint32_t count,
+                 muster_error *error_out, char **json_out);
 
 #ifdef __cplusplus
 }

@@ -60,6 +60,18 @@ wait_for "$pid"
 [ "$code" -eq 130 ] || fail "interrupted: exit code $code: $(tail -n 3 "$work/err.bg")"
 wait_until 5 none_left || fail "nodes outlive an interrupted run"
 
+# Word vectors: the files are written, and neighbours are found in them.
+awk 'BEGIN { srand(3); for (i = 0; i < 400; i++) { s = "";
+    for (j = 0; j < 9; j++) s = s sprintf("%s%d ", i % 2 ? "cat" : "tree", int(rand() * 5)); print s } }' > "$work/text"
+expect 0 train --model skipgram:dim=12,min_count=1,subsample=0 --data "$work/text" \
+    --epochs 5 --threads 2 --run "$work/words" --quiet
+for vectors in "$work/words" "$work/words/vectors.bin"; do
+    expect 0 neighbors "$vectors" cat1 --count 4 &&
+        { [ "$(grep -c cat "$work/out")" -eq 4 ] || fail "$vectors: $(cat "$work/out")"; }
+done
+expect 3 neighbors "$work/words" dog
+expect 2 neighbors "$work/words"
+
 # What means nothing is refused.
 expect 2 train --model mf --data zipf: --code frc
 expect 2 train --model mf --data zipf: --manage sometimes

@@ -1,0 +1,97 @@
+/*
+ * neighbors.c -- `muster neighbors`: words and entities near to one.
+ */
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "muster/run.h"
+
+static const char help[] =
+    "Usage: muster neighbors PATH WORD [options]\n"
+    "\n"
+    "Print the rows whose vectors lie nearest to WORD's, by cosine. PATH is a\n"
+    "run folder of skipgram, complex, distmult or transe, or a file of "
+    "vectors\n"
+    "in word2vec's format (text; binary when it ends in .bin).\n"
+    "\n"
+    "  --count N  how many (10)\n"
+    "  --json     print one JSON object on stdout\n"
+    "  --help     print this\n"
+    "\n"
+    "Example: muster neighbors runs/words king --count 5\n";
+
+typedef struct arguments {
+    const char *place[2]; // PATH, WORD
+    int places;
+    uint32_t count;
+    bool json;
+} arguments;
+
+/* False when the line cannot be right. */
+static bool parse(int argc, char **argv, arguments *args)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            args->json = true;
+        } else if (strcmp(argv[i], "--count") == 0 && i + 1 < argc) {
+            char *end;
+            unsigned long count = strtoul(argv[++i], &end, 10);
+            args->count = *end == '\0' && count <= 1000 ? (uint32_t)count : 0;
+        } else if (argv[i][0] != '-' && args->places < 2) {
+            args->place[args->places++] = argv[i];
+        } else {
+            return false;
+        }
+    }
+    return args->places == 2;
+}
+
+/* One line a neighbour. */
+static int print_lines(const char *json)
+{
+    json_t *all = json_loads(json, 0, NULL);
+    json_t *list = json_object_get(all, "neighbors");
+    int code = 0;
+    for (size_t i = 0; i < json_array_size(list) && code == 0; i++) {
+        json_t *one = json_array_get(list, i);
+        char line[1200];
+        (void)snprintf(line, sizeof(line), "%.4f  %s\n",
+                       json_real_value(json_object_get(one, "cosine")),
+                       json_string_value(json_object_get(one, "word")));
+        code = cli_print(line);
+    }
+    json_decref(all);
+    return code;
+}
+
+int cli_neighbors(int argc, char **argv)
+{
+    arguments args = {.count = 10};
+    if (cli_wants_help(argc, argv)) {
+        return cli_print(help);
+    }
+    muster_error error = {.text = ""};
+    char *json = NULL;
+    if (!parse(argc, argv, &args)) {
+        (void)snprintf(error.text, sizeof(error.text),
+                       "neighbors: expected PATH WORD; see `muster neighbors "
+                       "--help`");
+        return cli_fail(MUSTER_ERR_INVALID, &error);
+    }
+    muster_status status = muster_neighbors(args.place[0], args.place[1],
+                                            args.count, &error, &json);
+    if (status < 0) {
+        return cli_fail(status, &error);
+    }
+    int code = args.json ? cli_print(json) : print_lines(json);
+    if (args.json && code == 0) {
+        code = cli_print("\n");
+    }
+    muster_config_text_free(json);
+    return code;
+}
