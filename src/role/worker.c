@@ -9,8 +9,9 @@
  *   3. SETUP happens once per run. Parts that were loaded stay announced by
  *      HAVE after a reconnection, so they need not travel again.
  *   4. A GRADIENT job is asked for only under a plan whose ADOPT has ended in
- *      this life and whose parts are still held: plans before `plan_floor` may
- *      have lost theirs.
+ *      this life, which no ADOPT asked for since pushes out (two are kept), and
+ *      whose parts are still held: plans before `plan_floor` may have lost
+ *      theirs.
  */
 #include "role/worker.h"
 
@@ -41,7 +42,7 @@ typedef struct worker {
     muster_member member;
     bool setup_asked, set_up;
     uint32_t plan;        // the newest adopted in this life; 0: none
-    uint32_t plan_before; // the one adopted before it; 0: none
+    uint32_t plan_before; // the one adopted before it; 0: none, or going
     uint32_t plan_asked;  // the newest sent
     uint32_t plan_floor;  // earlier ones may lack parts
     uint64_t adopt;       // ADOPT job of plan_asked, while under way; or 0
@@ -159,6 +160,15 @@ static bool is_usable(const worker *w, uint32_t plan)
            (plan == w->plan || plan == w->plan_before);
 }
 
+/* A model that waits under a plan that has gone. */
+static void drop_unusable_model(worker *w)
+{
+    if (w->model != NULL && !is_usable(w, w->model_plan)) {
+        muster_blob_unref(w->model);
+        w->model = NULL;
+    }
+}
+
 static void on_model(worker *w, const muster_event *event,
                      muster_actions *actions)
 {
@@ -181,6 +191,8 @@ static void on_plan(worker *w, const muster_event *event,
 {
     uint32_t number = event->as.message.message->plan;
     if (number > w->plan_asked && event->as.message.payload != NULL) {
+        w->plan_before = 0; // a third pushes it out
+        drop_unusable_model(w);
         muster_job *job =
             compute(w, MUSTER_JOB_ADOPT, event->as.message.payload, actions);
         job->plan = number;
@@ -224,10 +236,7 @@ static void on_forget(worker *w, const muster_event *event,
     if (message->plan > w->plan_floor) {
         w->plan_floor = message->plan;
     }
-    if (w->model != NULL && w->model_plan < w->plan_floor) {
-        muster_blob_unref(w->model);
-        w->model = NULL;
-    }
+    drop_unusable_model(w);
     if (message->step <= part->stamp) {
         return;
     }

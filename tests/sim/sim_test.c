@@ -11,11 +11,14 @@
  * A failing seed prints the command that replays it with a trace. MUSTER_SEEDS
  * sets how many there are.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -222,6 +225,29 @@ static outcome tell(uint64_t seed, bool aloud)
     return result;
 }
 
+/* A broken belief of our own ends the program: say in which seed. */
+static volatile sig_atomic_t seed_told;
+
+static void say_seed(int signal_number)
+{
+    char text[24] = "seed ";
+    size_t length = 5;
+    char digits[12];
+    size_t count = 0;
+    int seed = seed_told;
+    do {
+        digits[count++] = (char)('0' + seed % 10);
+        seed /= 10;
+    } while (seed > 0 && count < sizeof(digits));
+    while (count > 0) {
+        text[length++] = digits[--count];
+    }
+    text[length++] = '\n';
+    ssize_t wrote = write(STDERR_FILENO, text, length);
+    (void)wrote;
+    (void)signal_number;
+}
+
 static void complain(uint64_t seed, const char *what)
 {
     fail_msg("seed %llu: %s; replay: build/dev/test_sim_sim %llu",
@@ -242,6 +268,7 @@ static void every_seed_ends_right_or_says_why(void **state)
     uint64_t finished = 0;
     uint64_t seeds = seed_count();
     for (uint64_t seed = 0; seed < seeds; seed++) {
+        seed_told = (sig_atomic_t)seed;
         outcome result = tell(seed, false);
         if (result.complaint != NULL) {
             complain(seed, result.complaint);
@@ -288,6 +315,7 @@ static void the_same_seed_is_the_same_history(void **state)
 
 int main(int argc, char **argv)
 {
+    signal(SIGABRT, say_seed);
     if (argc > 1) {
         uint64_t seed = strtoull(argv[1], NULL, 10);
         outcome result = tell(seed, true);

@@ -1,0 +1,241 @@
+/*
+ * bench_code.c -- codes and kernels against their limits: `muster bench code`.
+ *
+ *   combine_N     weighted sum of N messages of 1e6 floats, beside the memory
+ *                 bandwidth measured by reading the same bytes in the same run
+ *   decode_group  decoding frc, beside a plain sum of as many vectors
+ *   weights_..    weights of a responder set for n = 1000, beside the limit
+ *                 that is asked for
+ *
+ * Times are medians. --json prints a row a line.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bench.h"
+#include "code/decode.h"
+#include "code/sets.h"
+#include "linalg/combine.h"
+#include "muster/code.h"
+
+#define DIM      1000000u
+#define MESSAGES 64u
+#define ROUNDS   15u
+
+typedef struct work {
+    float *memory; // MESSAGES x DIM
+    const float *rows[MESSAGES];
+    double weights[MESSAGES];
+    float *out;
+    bool json;
+} work;
+
+static double elapsed_s(int64_t since_ns)
+{
+    return (double)(muster_clock_ns() - since_ns) / 1e9;
+}
+
+static bool work_init(work *w)
+{
+    w->memory = muster_mem_raw_aligned((size_t)MESSAGES * DIM, sizeof(float));
+    w->out = muster_mem_raw_aligned(DIM, sizeof(float));
+    if (w->memory == NULL || w->out == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < (size_t)MESSAGES * DIM; i++) {
+        w->memory[i] = (float)(i % 1000) - 499.5f;
+    }
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        w->rows[i] = w->memory + (size_t)i * DIM;
+        w->weights[i] = 1.0 + 0.01 * i;
+    }
+    memset(w->out, 0, DIM * sizeof(float));
+    return true;
+}
+
+/* Read `count` words and add them up: as fast as memory gives them. Sixteen
+ * sums, so that the additions are not what is measured. */
+static uint64_t read_all(const uint64_t *words, size_t count)
+{
+    uint64_t sums[16] = {0};
+    for (size_t i = 0; i + 16 <= count; i += 16) {
+        for (size_t j = 0; j < 16; j++) {
+            sums[j] += words[i + j];
+        }
+    }
+    uint64_t sum = 0;
+    for (size_t j = 0; j < 16; j++) {
+        sum += sums[j];
+    }
+    return sum;
+}
+
+/* Combine beside reading, in turns, so that both see the same machine. */
+static void bench_combine(work *w, uint32_t count, const char *name)
+{
+    double combine[ROUNDS];
+    double reading[ROUNDS];
+    volatile uint64_t sink = 0;
+    double bytes = 4.0 * DIM * count;
+    for (uint32_t r = 0; r < ROUNDS; r++) {
+        int64_t start = muster_clock_ns();
+        muster_combine(w->rows, w->weights, count, 0, DIM, w->out);
+        combine[r] = bytes / elapsed_s(start) / 1e9;
+        start = muster_clock_ns();
+        sink += read_all((const uint64_t *)(const void *)w->memory,
+                         (size_t)DIM * count / 2);
+        reading[r] = bytes / elapsed_s(start) / 1e9;
+    }
+    bench_row row = {name, bench_median(combine, ROUNDS), "GB/s", "memory_read",
+                     bench_median(reading, ROUNDS)};
+    bench_print(&row, w->json);
+}
+
+/* The plain sum: what a program without codes would do. */
+static void plain_sum(const work *w, uint32_t count)
+{
+    float *restrict out = w->out;
+    memcpy(out, w->rows[0], DIM * sizeof(float));
+    for (uint32_t i = 1; i < count; i++) {
+        const float *restrict row = w->rows[i];
+        for (size_t t = 0; t < DIM; t++) {
+            out[t] += row[t];
+        }
+    }
+}
+
+static muster_code *make_code(const char *name, uint32_t n)
+{
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    muster_error error;
+    muster_code *code = NULL;
+    opts.name = name;
+    opts.workers = n;
+    if (muster_code_create(&opts, &error, &code) != MUSTER_OK) {
+        fprintf(stderr, "bench code: %s\n", error.text);
+        exit(1);
+    }
+    return code;
+}
+
+/* frc with 60 workers in groups of 3: 20 messages are added up. */
+static void bench_decode(work *w)
+{
+    muster_code *code = make_code("frc:s=2", 60);
+    muster_code_decode_term terms[60];
+    uint32_t everyone[60];
+    const float *messages[60];
+    for (uint32_t i = 0; i < 60; i++) {
+        everyone[i] = i;
+        messages[i] = w->rows[i];
+    }
+    size_t count;
+    muster_code_fit fit;
+    if (muster_code_weights(code, everyone, 60, terms, &count, &fit) !=
+        MUSTER_OK) {
+        exit(1);
+    }
+    muster_decode_input input = {terms, count, messages, DIM};
+    double decode[ROUNDS];
+    double plain[ROUNDS];
+    for (uint32_t r = 0; r < ROUNDS; r++) {
+        int64_t start = muster_clock_ns();
+        muster_decode_range(&input, 0, DIM, w->out);
+        decode[r] = elapsed_s(start) * 1e3;
+        start = muster_clock_ns();
+        plain_sum(w, (uint32_t)count);
+        plain[r] = elapsed_s(start) * 1e3;
+    }
+    bench_row row = {"decode_group_20", bench_median(decode, ROUNDS), "ms",
+                     "plain_sum", bench_median(plain, ROUNDS)};
+    bench_print(&row, w->json);
+    muster_code_free(code);
+}
+
+typedef struct set_memory {
+    uint32_t missing[1000];
+    uint32_t responders[1000];
+    muster_code_decode_term terms[4000];
+} set_memory;
+
+/* Weights of random sets of n - s, and of one known to the cache. */
+static void bench_weights(const char *name, double limit_us, bool json)
+{
+    static set_memory m;
+    muster_code *code = make_code(name, 1000);
+    muster_code_info info = muster_code_describe(code);
+    muster_code_sets sets =
+        muster_code_sets_make(info.workers, info.stragglers, 21, 3);
+    double times[21];
+    size_t done = 0;
+    uint32_t count = 0;
+    size_t term_count;
+    muster_code_fit fit;
+    char label[64];
+    while (done < 21 && muster_code_sets_next(&sets, m.missing)) {
+        count = muster_code_sets_responders(info.workers, m.missing,
+                                            info.stragglers, m.responders);
+        int64_t start = muster_clock_ns();
+        if (muster_code_weights(code, m.responders, count, m.terms, &term_count,
+                                &fit) < 0) {
+            exit(1);
+        }
+        times[done++] = elapsed_s(start) * 1e6;
+    }
+    snprintf(label, sizeof(label), "weights_%s_%u", info.name, info.stragglers);
+    bench_row row = {label, bench_median(times, done), "us", "wanted",
+                     limit_us};
+    bench_print(&row, json);
+
+    muster_code_cache *cache = NULL;
+    const muster_code_decode_term *lent;
+    if (muster_code_cache_create(code, 16, &cache) != MUSTER_OK) {
+        exit(1);
+    }
+    for (done = 0; done < 21; done++) {
+        int64_t start = muster_clock_ns();
+        for (int i = 0; i < 100; i++) {
+            if (muster_code_cache_weights(cache, m.responders, count, &lent,
+                                          &term_count, &fit) < 0) {
+                exit(1);
+            }
+        }
+        times[done] = elapsed_s(start) * 1e6 / 100.0;
+    }
+    snprintf(label, sizeof(label), "cached_%s_%u", info.name, info.stragglers);
+    bench_row cached = {label, bench_median(times, done), "us", "wanted", 1.0};
+    bench_print(&cached, json);
+    muster_code_cache_free(cache);
+    muster_code_free(code);
+}
+
+int main(int argc, char **argv)
+{
+    static work w;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") != 0) {
+            fprintf(stderr, "usage: muster bench code [--json]\n");
+            return 2;
+        }
+        w.json = true;
+    }
+    if (!work_init(&w)) {
+        fprintf(stderr, "bench code: out of memory\n");
+        return 1;
+    }
+    bench_combine(&w, 10, "combine_1e6");
+    bench_combine(&w, 32, "combine_32");
+    bench_combine(&w, 64, "combine_64");
+    bench_decode(&w);
+    bench_weights("heter:s=50", 10000.0, w.json);
+    bench_weights("frc:s=49", 100.0, w.json);
+    bench_weights("linear:tuned:s=8,m=2", 100.0, w.json);
+    muster_mem_free(w.memory);
+    muster_mem_free(w.out);
+    return 0;
+}

@@ -1,0 +1,231 @@
+/*
+ * worker_test.c -- a worker whose messages come in an unlucky order, fed by
+ * hand: it never computes under a plan that it has not, or whose parts it has
+ * been told to drop, and the newest word about a part counts.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "role/worker.h"
+
+#define RUN 77u
+
+typedef struct stage {
+    muster_role role;
+    muster_actions actions;
+    muster_blob *blob;
+} stage;
+
+static void feed(stage *s, muster_event event)
+{
+    muster_actions_clear(&s->actions);
+    event.now_ns = 1000;
+    s->role.ops->step(s->role.state, &event, &s->actions);
+}
+
+static void say(stage *s, muster_message message)
+{
+    message.run = RUN;
+    message.incarnation = 1;
+    muster_event event = {.kind = MUSTER_EVENT_MESSAGE, .peer = 1};
+    event.as.message.message = &message;
+    event.as.message.payload =
+        message.kind != MUSTER_MSG_FORGET ? s->blob : NULL;
+    feed(s, event);
+}
+
+/* The job that the last event asked for, or NULL. */
+static const muster_job *asked(const stage *s)
+{
+    const muster_action *list = s->actions.list.data;
+    for (size_t i = 0; i < s->actions.list.count; i++) {
+        if (list[i].kind == MUSTER_ACTION_COMPUTE) {
+            return &list[i].as.job;
+        }
+    }
+    return NULL;
+}
+
+/* The HAVE that the last event sent, or NULL. */
+static const muster_message *sent(const stage *s)
+{
+    const muster_action *list = s->actions.list.data;
+    for (size_t i = 0; i < s->actions.list.count; i++) {
+        if (list[i].kind == MUSTER_ACTION_SEND &&
+            list[i].as.send.message.kind == MUSTER_MSG_HAVE) {
+            return &list[i].as.send.message;
+        }
+    }
+    return NULL;
+}
+
+static void finish(stage *s, muster_job job)
+{
+    muster_event event = {.kind = MUSTER_EVENT_COMPUTED};
+    event.as.computed.id = job.id;
+    event.as.computed.kind = job.kind;
+    event.as.computed.step = job.step;
+    event.as.computed.part = job.part;
+    event.as.computed.output = s->blob;
+    feed(s, event);
+}
+
+/* Joined and set up. */
+static stage make_worker(void)
+{
+    stage s = {.actions = muster_actions_make(),
+               .blob = muster_blob_create(64)};
+    muster_worker_opts opts = MUSTER_WORKER_OPTS_INIT;
+    (void)snprintf(opts.address, sizeof opts.address, "unix:/nowhere");
+    assert_non_null(s.blob);
+    assert_int_equal(muster_worker_create(&opts, NULL, &s.role), MUSTER_OK);
+    feed(&s, (muster_event){.kind = MUSTER_EVENT_START});
+    muster_event up = {.kind = MUSTER_EVENT_PEER_UP, .peer = 1};
+    const muster_action *list = s.actions.list.data;
+    for (size_t i = 0; i < s.actions.list.count; i++) {
+        if (list[i].kind == MUSTER_ACTION_CONNECT) {
+            up.as.up.token = list[i].as.connect.token;
+        }
+    }
+    feed(&s, up);
+    muster_message welcome = {.kind = MUSTER_MSG_WELCOME};
+    welcome.as.welcome.size = 2;
+    welcome.as.welcome.heartbeat_ms = 2000;
+    say(&s, welcome);
+    assert_int_equal(asked(&s)->kind, MUSTER_JOB_SETUP);
+    finish(&s, *asked(&s));
+    return s;
+}
+
+static void end_stage(stage *s)
+{
+    s->role.ops->free(s->role.state);
+    muster_actions_fini(&s->actions);
+    muster_blob_unref(s->blob);
+}
+
+static void adopt(stage *s, uint32_t plan)
+{
+    say(s, (muster_message){.kind = MUSTER_MSG_PLAN, .plan = plan});
+    assert_int_equal(asked(s)->kind, MUSTER_JOB_ADOPT);
+    finish(s, *asked(s));
+    assert_int_equal(sent(s)->plan, plan);
+}
+
+/* Does a model of this plan make it compute? */
+static bool computes(stage *s, uint32_t plan, uint64_t step)
+{
+    say(s,
+        (muster_message){.kind = MUSTER_MSG_MODEL, .plan = plan, .step = step});
+    const muster_job *job = asked(s);
+    bool yes = job != NULL && job->kind == MUSTER_JOB_GRADIENT;
+    if (yes) {
+        assert_int_equal(job->plan, plan);
+        finish(s, *job);
+    }
+    return yes;
+}
+
+static void two_plans_are_kept_and_a_third_pushes_out_the_first(void **state)
+{
+    (void)state;
+    stage s = make_worker();
+    assert_false(computes(&s, 1, 1));
+    adopt(&s, 1);
+    assert_true(computes(&s, 1, 2));
+    adopt(&s, 2);
+    assert_true(computes(&s, 1, 3));
+    assert_true(computes(&s, 2, 4));
+    // Asked for, not yet adopted: the first is as good as gone.
+    say(&s, (muster_message){.kind = MUSTER_MSG_PLAN, .plan = 3});
+    muster_job third = *asked(&s);
+    assert_false(computes(&s, 1, 5));
+    assert_false(computes(&s, 3, 6));
+    assert_true(computes(&s, 2, 7));
+    finish(&s, third);
+    assert_true(computes(&s, 2, 8));
+    assert_true(computes(&s, 3, 9));
+    // An earlier plan that comes late is not adopted again.
+    say(&s, (muster_message){.kind = MUSTER_MSG_PLAN, .plan = 2});
+    assert_null(asked(&s));
+    end_stage(&s);
+}
+
+static void a_model_that_waits_goes_with_its_plan(void **state)
+{
+    (void)state;
+    stage s = make_worker();
+    adopt(&s, 1);
+    adopt(&s, 2);
+    say(&s, (muster_message){.kind = MUSTER_MSG_MODEL, .plan = 1, .step = 1});
+    muster_job first = *asked(&s);
+    say(&s, (muster_message){.kind = MUSTER_MSG_MODEL, .plan = 1, .step = 2});
+    assert_null(asked(&s)); // one at a time
+    say(&s, (muster_message){.kind = MUSTER_MSG_PLAN, .plan = 3});
+    finish(&s, first);
+    assert_null(asked(&s));
+    end_stage(&s);
+}
+
+static muster_message about(muster_message_kind kind, uint64_t stamp)
+{
+    return (muster_message){
+        .kind = kind, .plan = 2, .step = stamp, .as.part.part = 5};
+}
+
+static void the_newest_word_about_a_part_counts(void **state)
+{
+    (void)state;
+    stage s = make_worker();
+    adopt(&s, 1);
+    adopt(&s, 2);
+    say(&s, about(MUSTER_MSG_PART, 1));
+    muster_job load = *asked(&s);
+    assert_int_equal(load.kind, MUSTER_JOB_LOAD);
+    say(&s, about(MUSTER_MSG_PART, 1));
+    assert_null(asked(&s)); // a second copy
+    finish(&s, load);
+    assert_true(sent(&s)->as.have.part == 5 && sent(&s)->step == 1);
+    // Sent again before the word to forget it arrives.
+    say(&s, about(MUSTER_MSG_PART, 3));
+    assert_null(asked(&s));
+    assert_int_equal(sent(&s)->step, 3);
+    say(&s, about(MUSTER_MSG_FORGET, 2));
+    assert_null(asked(&s));
+    say(&s, about(MUSTER_MSG_FORGET, 4));
+    assert_int_equal(asked(&s)->kind, MUSTER_JOB_FORGET);
+    say(&s, about(MUSTER_MSG_PART, 3));
+    assert_null(asked(&s));
+    say(&s, about(MUSTER_MSG_PART, 5));
+    assert_int_equal(asked(&s)->kind, MUSTER_JOB_LOAD);
+    end_stage(&s);
+}
+
+static void after_a_forget_no_model_of_an_earlier_plan_is_taken(void **state)
+{
+    (void)state;
+    stage s = make_worker();
+    adopt(&s, 1);
+    adopt(&s, 2);
+    assert_true(computes(&s, 1, 1));
+    say(&s, about(MUSTER_MSG_FORGET, 1));
+    assert_false(computes(&s, 1, 2));
+    assert_true(computes(&s, 2, 3));
+    end_stage(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_plans_are_kept_and_a_third_pushes_out_the_first),
+        cmocka_unit_test(a_model_that_waits_goes_with_its_plan),
+        cmocka_unit_test(the_newest_word_about_a_part_counts),
+        cmocka_unit_test(after_a_forget_no_model_of_an_earlier_plan_is_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
