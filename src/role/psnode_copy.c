@@ -64,7 +64,8 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
         }
         muster_pscoming ended =
             muster_pscoming_end(node, message->table, key, row, true);
-        MUSTER_ASSERT(ended.next_owner == MUSTER_PSNODE_NOBODY);
+        // Nobody is told to hand over a row that it was not made owner of.
+        node->counters.violations += ended.next_owner != MUSTER_PSNODE_NOBODY;
         uint64_t dirty = memcmp(row, base, bytes) != 0 ? MUSTER_WORD_DIRTY : 0;
         muster_latch_publish(&rows->words[key],
                              muster_word_make(MUSTER_ROW_REPLICA, slot, 0) |

@@ -213,7 +213,10 @@ void muster_psnode_on_hand_over(muster_psnode *node,
         uint32_t coming = muster_pscoming_find(node, message->table, key);
         if (coming != MUSTER_PSMAP_NONE) {
             muster_pscoming *all = node->coming.data;
-            MUSTER_ASSERT(all[coming].next_owner == MUSTER_PSNODE_NOBODY);
+            if (all[coming].next_owner != MUSTER_PSNODE_NOBODY) {
+                node->counters.violations++;
+                continue;
+            }
             all[coming].next_owner = message->origin;
             all[coming].next_moves = moves;
             continue;
