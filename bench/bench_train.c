@@ -5,8 +5,8 @@
  *
  * Every value comes from a whole run of `muster train --local`, by its summary;
  * runs that are compared take turns, and a row is the median over the blocks
- * (default 5; uncoded softmax, whose value is its 200 ms, takes one). Data are mnist of MUSTER_DATA, or synthetic of its shape, which
- * is then said on stderr.
+ * (default 5; uncoded softmax, whose value is its 200 ms, takes one). Data are
+ * mnist of MUSTER_DATA, or synthetic of its shape, which stderr then says.
  *
  *   train_12_CODE         median step in ms, softmax, 12 workers, s = 2, two of
  *                         them 200 ms slower, against the same run without that

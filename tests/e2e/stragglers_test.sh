@@ -29,7 +29,8 @@ at_least "$waited" 20 || fail "straggler_wait_ms $waited"
 
 # With a code nobody waits, nobody else is called slow, and the result stays.
 # shellcheck disable=SC2086
-expect 0 train $job --local 6 --code frc --stragglers 1 --steps 60 --slow 4:400ms
+expect 0 train $job --local 6 --code frc --stragglers 1 --steps 60 --slow 4:400ms \
+    --delay constant:delay=5ms # so that the run takes longer than silence does to tell
 [ "$(slow)" = "4 " ] || fail "frc: slow: $(slow), not 4"
 close "$(value loss < "$work/out")" "$loss_0" 1e-4 || fail "frc: another loss"
 step_ms=$(value p50 < "$work/out")
