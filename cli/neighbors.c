@@ -12,18 +12,19 @@
 #include "muster/run.h"
 
 static const char help[] =
-    "Usage: muster neighbors PATH WORD [options]\n"
+    "usage: muster neighbors PATH WORD [options]\n"
     "\n"
     "Print the rows whose vectors lie nearest to WORD's, by cosine. PATH is a\n"
     "run folder of skipgram, complex, distmult or transe, or a file of "
     "vectors\n"
     "in word2vec's format (text; binary when it ends in .bin).\n"
     "\n"
-    "  --count N  how many (10)\n"
-    "  --json     print one JSON object on stdout\n"
-    "  --help     print this\n"
+    "Example:\n"
+    "  muster neighbors runs/words king --count 5\n"
     "\n"
-    "Example: muster neighbors runs/words king --count 5\n";
+    "  --count N               how many [10]\n"
+    "  --json                  print one JSON object on stdout\n"
+    "  --help                  print this\n";
 
 typedef struct arguments {
     const char *place[2]; // PATH, WORD
