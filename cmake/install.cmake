@@ -12,6 +12,9 @@ file(WRITE ${CMAKE_BINARY_DIR}/muster-config.cmake
     "include(\"\${CMAKE_CURRENT_LIST_DIR}/muster-targets.cmake\")\n")
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/muster-config-version.cmake
     COMPATIBILITY SameMinorVersion)
+# Relative to the file itself, so that --prefix may be given at install time.
+file(RELATIVE_PATH PREFIX_FROM_PKGCONFIG
+    /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/muster.pc.in ${CMAKE_BINARY_DIR}/muster.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/muster-config.cmake
     ${CMAKE_BINARY_DIR}/muster-config-version.cmake

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# What `cmake --install` puts in place can be used: the program runs, and a
+# user's program builds against headers and library through pkg-config.
+. "$(dirname "$0")/lib.sh"
+: "${MUSTER_BUILD:?set MUSTER_BUILD to the build folder}"
+prefix=$work/prefix
+cmake --install "$MUSTER_BUILD" --prefix "$prefix" > "$work/log" 2>&1 ||
+    fail "cmake --install: $(tail -n 2 "$work/log")"
+"$prefix/bin/muster" version > "$work/out" 2>&1 || fail "the installed program: $(cat "$work/out")"
+
+cat > "$work/mine.c" << 'EOF'
+#include <muster/code.h>
+#include <stdio.h>
+int main(void)
+{
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    muster_code *code;
+    opts.name = "frc";
+    opts.workers = 6;
+    opts.stragglers = 1;
+    if (muster_code_create(&opts, NULL, &code) != MUSTER_OK) {
+        return 1;
+    }
+    printf("%u\n", muster_code_describe(code).parts);
+    muster_code_free(code);
+    return 0;
+}
+EOF
+pc=$(dirname "$(find "$prefix" -name muster.pc)")
+lib=$(dirname "$(find "$prefix" -name libmuster.so)")
+# A sanitized library asks for its runtime first: build the program likewise.
+flags=$(grep -o '^MUSTER_SANITIZE:STRING=..*' "$MUSTER_BUILD/CMakeCache.txt" | sed 's/.*=/-fsanitize=/')
+# shellcheck disable=SC2046,SC2086
+PKG_CONFIG_PATH=$pc cc $flags "$work/mine.c" -o "$work/mine" $(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs muster) ||
+    fail "a program does not build against the installed library"
+[ "$(LD_LIBRARY_PATH=$lib "$work/mine")" = 6 ] || fail "the user's program does not run"
+finish
