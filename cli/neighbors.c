@@ -12,7 +12,7 @@
 #include "muster/run.h"
 
 static const char help[] =
-    "Usage: muster neighbors PATH WORD [options]\n"
+    "usage: muster neighbors PATH WORD [options]\n"
     "\n"
     "Print the rows whose vectors lie nearest to WORD's, by cosine. PATH is a\n"
     "run folder of skipgram, complex, distmult or transe, or a file of "
@@ -23,7 +23,7 @@ static const char help[] =
     "  --json     print one JSON object on stdout\n"
     "  --help     print this\n"
     "\n"
-    "Example: muster neighbors runs/words king --count 5\n";
+    "Example:\n  muster neighbors runs/words king --count 5\n";
 
 typedef struct arguments {
     const char *place[2]; // PATH, WORD
