@@ -19,11 +19,12 @@ static const char help[] =
     "vectors\n"
     "in word2vec's format (text; binary when it ends in .bin).\n"
     "\n"
-    "  --count N  how many (10)\n"
-    "  --json     print one JSON object on stdout\n"
-    "  --help     print this\n"
+    "Example:\n"
+    "  muster neighbors runs/words king --count 5\n"
     "\n"
-    "Example:\n  muster neighbors runs/words king --count 5\n";
+    "  --count N               how many [10]\n"
+    "  --json                  print one JSON object on stdout\n"
+    "  --help                  print this\n";
 
 typedef struct arguments {
     const char *place[2]; // PATH, WORD

@@ -313,6 +313,7 @@ static muster_status hold_column(pass *p, const muster_cell *cells,
  * the column free to be held or copied. */
 static muster_status work_apart(pass *p, const muster_cell *cell)
 {
+    MUSTER_ASSERT(cell != NULL);
     float *w;
     float *h;
     muster_status status =
