@@ -30,8 +30,7 @@ void muster_combine(const float *const *rows, const double *weights,
 
 /* The pieces, for callers whose rows come from a list of their own:
  * sums[t] += sum_i weights[i] * rows[i][t] for t < length <= the tile, and
- * rounding to float. While four rows are added the next four are fetched, at
- * the end of the list the first rows' next tile. */
+ * rounding to float. The next tile of each row is fetched meanwhile. */
 void muster_combine_tile_add(double *sums, const float *const *rows,
                              const double *weights, uint32_t count,
                              size_t length);
