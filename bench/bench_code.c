@@ -7,7 +7,9 @@
  *   weights_..    weights of a responder set for n = 1000, beside the limit
  *                 that is asked for
  *
- * Times are medians. --json prints a row a line.
+ * Rates and decode times are the best of 15 turns, as STREAM counts, in CPU time
+ * of the thread, so that other processes matter less; weights are medians.
+ * --json prints a row a line.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,6 +40,21 @@ typedef struct work {
 static double elapsed_s(int64_t since_ns)
 {
     return (double)(muster_clock_ns() - since_ns) / 1e9;
+}
+
+/* CPU time of this thread. */
+static double used_s(int64_t since_ns)
+{
+    return (double)(muster_clock_thread_cpu_ns() - since_ns) / 1e9;
+}
+
+static double least(const double *values, size_t count)
+{
+    double value = values[0];
+    for (size_t i = 1; i < count; i++) {
+        value = values[i] < value ? values[i] : value;
+    }
+    return value;
 }
 
 static bool work_init(work *w)
@@ -82,17 +99,18 @@ static void bench_combine(work *w, uint32_t count, const char *name)
     double reading[ROUNDS];
     volatile uint64_t sink = 0;
     double bytes = 4.0 * DIM * count;
+    double moved = bytes + 4.0 * DIM; // the sum is written, too
     for (uint32_t r = 0; r < ROUNDS; r++) {
-        int64_t start = muster_clock_ns();
+        int64_t start = muster_clock_thread_cpu_ns();
         muster_combine(w->rows, w->weights, count, 0, DIM, w->out);
-        combine[r] = bytes / elapsed_s(start) / 1e9;
-        start = muster_clock_ns();
+        combine[r] = used_s(start);
+        start = muster_clock_thread_cpu_ns();
         sink += read_all((const uint64_t *)(const void *)w->memory,
                          (size_t)DIM * count / 2);
-        reading[r] = bytes / elapsed_s(start) / 1e9;
+        reading[r] = used_s(start);
     }
-    bench_row row = {name, bench_median(combine, ROUNDS), "GB/s", "memory_read",
-                     bench_median(reading, ROUNDS)};
+    bench_row row = {name, moved / least(combine, ROUNDS) / 1e9, "GB/s",
+                     "memory_read", bytes / least(reading, ROUNDS) / 1e9};
     bench_print(&row, w->json);
 }
 
@@ -144,15 +162,15 @@ static void bench_decode(work *w)
     double decode[ROUNDS];
     double plain[ROUNDS];
     for (uint32_t r = 0; r < ROUNDS; r++) {
-        int64_t start = muster_clock_ns();
+        int64_t start = muster_clock_thread_cpu_ns();
         muster_decode_range(&input, 0, DIM, w->out);
-        decode[r] = elapsed_s(start) * 1e3;
-        start = muster_clock_ns();
+        decode[r] = used_s(start) * 1e3;
+        start = muster_clock_thread_cpu_ns();
         plain_sum(w, (uint32_t)count);
-        plain[r] = elapsed_s(start) * 1e3;
+        plain[r] = used_s(start) * 1e3;
     }
-    bench_row row = {"decode_group_20", bench_median(decode, ROUNDS), "ms",
-                     "plain_sum", bench_median(plain, ROUNDS)};
+    bench_row row = {"decode_group_20", least(decode, ROUNDS), "ms",
+                     "plain_sum", least(plain, ROUNDS)};
     bench_print(&row, w->json);
     muster_code_free(code);
 }

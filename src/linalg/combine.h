@@ -11,7 +11,7 @@
  * another.
  *
  *   Threads      Pure functions over the caller's memory.
- *   Allocation   None; less than 4 KiB of stack.
+ *   Allocation   None; about 5 KiB of stack.
  *   Determinism  Rows are added in order and products are never fused, so every
  *                range split and every instruction set gives the same bits.
  */
@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 /* Sums held at a time, and the most that the tile pieces below accept. */
-#define MUSTER_COMBINE_TILE 256u
+#define MUSTER_COMBINE_TILE 512u
 
 /* Rows and weights of one output; out must not overlap a row. */
 void muster_combine(const float *const *rows, const double *weights,
@@ -30,7 +30,7 @@ void muster_combine(const float *const *rows, const double *weights,
 
 /* The pieces, for callers whose rows come from a list of their own:
  * sums[t] += sum_i weights[i] * rows[i][t] for t < length <= the tile, and
- * rounding to float. */
+ * rounding to float. The next tile of each row is fetched meanwhile. */
 void muster_combine_tile_add(double *sums, const float *const *rows,
                              const double *weights, uint32_t count,
                              size_t length);
