@@ -45,54 +45,64 @@ typedef struct frames_options {
     uint32_t rows; // 0: all
 } frames_options;
 
+typedef struct chosen {
+    double columns[COLUMNS_MAX][COLUMNS_MAX];
+    uint32_t count;
+} chosen;
+
+static double dot(const double *x, const double *y, uint32_t n)
+{
+    double sum = 0.0;
+    for (uint32_t i = 0; i < n; i++) {
+        sum += x[i] * y[i];
+    }
+    return sum;
+}
+
+/* Make columns p and q orthogonal; returns how far they were from it. */
+static double rotate(chosen *a, uint32_t p, uint32_t q)
+{
+    double *x = a->columns[p];
+    double *y = a->columns[q];
+    double xx = dot(x, x, a->count);
+    double yy = dot(y, y, a->count);
+    double xy = dot(x, y, a->count);
+    if (xy * xy <= 1e-20 * xx * yy) {
+        return 0.0;
+    }
+    double zeta = (yy - xx) / (2.0 * xy);
+    double t = copysign(1.0, zeta) / (fabs(zeta) + hypot(1.0, zeta));
+    double c = 1.0 / sqrt(1.0 + t * t);
+    for (uint32_t i = 0; i < a->count; i++) {
+        double left = x[i];
+        x[i] = c * (left - t * y[i]);
+        y[i] = c * (t * left + y[i]);
+    }
+    return xy * xy / (xx * yy);
+}
+
 /* Condition by one-sided Jacobi on the chosen columns. */
 static double condition_of(const search *s, uint32_t choice)
 {
-    double a[COLUMNS_MAX][COLUMNS_MAX];
-    uint32_t k = 0;
+    chosen a = {{{0.0}}, 0};
     for (uint32_t c = 0; c < s->columns; c++) {
         if ((choice >> c) & 1u) {
-            memcpy(a[k++], s->frame[c], s->rows * sizeof(double));
+            memcpy(a.columns[a.count++], s->frame[c], s->rows * sizeof(double));
+        }
+    }
+    double worst = 1.0;
+    for (int sweep = 0; sweep < 12 && worst >= 1e-10; sweep++) {
+        worst = 0.0;
+        for (uint32_t p = 0; p + 1 < a.count; p++) {
+            for (uint32_t q = p + 1; q < a.count; q++) {
+                worst = fmax(worst, rotate(&a, p, q));
+            }
         }
     }
     double high = 0.0;
     double low = INFINITY;
-    for (int sweep = 0; sweep < 12; sweep++) {
-        double worst = 0.0;
-        for (uint32_t p = 0; p + 1 < k; p++) {
-            for (uint32_t q = p + 1; q < k; q++) {
-                double aa = 0.0;
-                double bb = 0.0;
-                double ab = 0.0;
-                for (uint32_t i = 0; i < k; i++) {
-                    aa += a[p][i] * a[p][i];
-                    bb += a[q][i] * a[q][i];
-                    ab += a[p][i] * a[q][i];
-                }
-                if (ab * ab <= 1e-20 * aa * bb) {
-                    continue;
-                }
-                worst = fmax(worst, ab * ab / (aa * bb));
-                double zeta = (bb - aa) / (2.0 * ab);
-                double t =
-                    copysign(1.0, zeta) / (fabs(zeta) + hypot(1.0, zeta));
-                double c = 1.0 / sqrt(1.0 + t * t);
-                for (uint32_t i = 0; i < k; i++) {
-                    double x = a[p][i];
-                    a[p][i] = c * (x - t * a[q][i]);
-                    a[q][i] = c * (t * x + a[q][i]);
-                }
-            }
-        }
-        if (worst < 1e-10) {
-            break;
-        }
-    }
-    for (uint32_t p = 0; p < k; p++) {
-        double norm = 0.0;
-        for (uint32_t i = 0; i < k; i++) {
-            norm += a[p][i] * a[p][i];
-        }
+    for (uint32_t p = 0; p < a.count; p++) {
+        double norm = dot(a.columns[p], a.columns[p], a.count);
         high = fmax(high, norm);
         low = fmin(low, norm);
     }
@@ -231,8 +241,9 @@ static void run_one(search *s, const frames_options *options)
     memcpy(best_frame, s->frame, sizeof(best_frame));
     for (uint32_t number = 0; muster_clock_ns() < until; number++) {
         start(s, &rng, number);
-        for (double power = 8.0; power < 300.0; power *= 3.0) {
-            descend(s, &rng, power, until);
+        static const double powers[] = {8.0, 24.0, 72.0, 216.0};
+        for (size_t i = 0; i < sizeof(powers) / sizeof(powers[0]); i++) {
+            descend(s, &rng, powers[i], until);
         }
         if (worst_of(s) < best) {
             best = worst_of(s);
