@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "linalg/combine.h"
 #include "linalg/dense.h"
+#include "linalg/vanish.h"
 
 static float slow_combine(const float *const *rows, const double *weights,
                           uint32_t count, size_t t)
@@ -208,6 +209,103 @@ static void solves_multiply_back(void **state)
                      MUSTER_ERR_INVALID);
 }
 
+enum { COLUMNS = 14, FREEDOM = 5, OUTPUTS = 2 };
+
+/* The twin: Lagrange's equations of the constrained least-squares problem,
+ * solved as one system for (z, multipliers). */
+static void slow_vanish(const muster_vanish *p, uint32_t output, double *row)
+{
+    double kkt[(2 * FREEDOM) * (2 * FREEDOM)] = {0};
+    double right[2 * FREEDOM] = {0};
+    const double *affine = p->affine + (size_t)output * COLUMNS;
+    uint32_t q = p->zero_count;
+    uint32_t size = FREEDOM + q;
+    for (uint32_t c = 0; c < COLUMNS; c++) {
+        const double *column = p->null + (size_t)c * FREEDOM;
+        double square = p->scale[c] * p->scale[c];
+        for (uint32_t i = 0; i < FREEDOM; i++) {
+            right[i] -= square * column[i] * affine[c];
+            for (uint32_t j = 0; j < FREEDOM; j++) {
+                kkt[i * size + j] += square * column[i] * column[j];
+            }
+        }
+    }
+    for (uint32_t j = 0; j < q; j++) {
+        const double *column = p->null + (size_t)p->zero[j] * FREEDOM;
+        right[FREEDOM + j] = -affine[p->zero[j]];
+        for (uint32_t i = 0; i < FREEDOM; i++) {
+            kkt[i * size + FREEDOM + j] = column[i];
+            kkt[(FREEDOM + j) * size + i] = column[i];
+        }
+    }
+    assert_int_equal(muster_dense_solve(kkt, size, right, 1), MUSTER_OK);
+    for (uint32_t c = 0; c < COLUMNS; c++) {
+        row[c] = affine[c];
+        for (uint32_t i = 0; i < FREEDOM; i++) {
+            row[c] += right[i] * p->null[(size_t)c * FREEDOM + i];
+        }
+    }
+}
+
+static void vanish_equals_lagranges_equations(void **state)
+{
+    (void)state;
+    double affine[OUTPUTS * COLUMNS];
+    double null[COLUMNS * FREEDOM];
+    double scale[COLUMNS];
+    double rows[OUTPUTS * COLUMNS];
+    double slow[COLUMNS];
+    const uint32_t zero[FREEDOM] = {3, 0, 11, 7, 8};
+    muster_rng rng = muster_rng_make(8, 1);
+    for (uint32_t i = 0; i < OUTPUTS * COLUMNS; i++) {
+        affine[i] = muster_rng_normal(&rng);
+    }
+    for (uint32_t i = 0; i < COLUMNS * FREEDOM; i++) {
+        null[i] = muster_rng_normal(&rng);
+    }
+    for (uint32_t i = 0; i < COLUMNS; i++) {
+        scale[i] = 0.5 + muster_rng_uniform(&rng);
+    }
+    assert_int_equal(muster_dense_orthonormalise(null, COLUMNS, FREEDOM),
+                     MUSTER_OK);
+    for (uint32_t q = 0; q <= FREEDOM; q++) {
+        muster_vanish p = {COLUMNS, FREEDOM, OUTPUTS, affine,
+                           null,    scale,   zero,    q};
+        double condition;
+        assert_int_equal(muster_vanish_solve(&p, rows, &condition), MUSTER_OK);
+        assert_true(q > 1 ? condition > 1.0 : condition == 1.0);
+        for (uint32_t u = 0; u < OUTPUTS; u++) {
+            slow_vanish(&p, u, slow);
+            for (uint32_t c = 0; c < COLUMNS; c++) {
+                assert_true(fabs(rows[u * COLUMNS + c] - slow[c]) < 1e-9);
+            }
+            for (uint32_t j = 0; j < q; j++) {
+                assert_true(rows[u * COLUMNS + zero[j]] == 0.0);
+            }
+        }
+    }
+}
+
+static void orthonormal_columns_are_orthonormal(void **state)
+{
+    (void)state;
+    double a[12 * 4];
+    muster_rng rng = muster_rng_make(9, 1);
+    for (uint32_t i = 0; i < 12 * 4; i++) {
+        a[i] = muster_rng_normal(&rng);
+    }
+    assert_int_equal(muster_dense_orthonormalise(a, 12, 4), MUSTER_OK);
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t j = 0; j < 4; j++) {
+            double sum = i == j ? -1.0 : 0.0;
+            for (uint32_t r = 0; r < 12; r++) {
+                sum += a[r * 4 + i] * a[r * 4 + j];
+            }
+            assert_true(fabs(sum) < 1e-14);
+        }
+    }
+}
+
 static void bad_entries_and_lost_memory_are_reported(void **state)
 {
     (void)state;
@@ -240,6 +338,8 @@ int main(void)
         cmocka_unit_test(pinv_meets_the_penrose_conditions),
         cmocka_unit_test(conditions_are_the_known_ones),
         cmocka_unit_test(solves_multiply_back),
+        cmocka_unit_test(vanish_equals_lagranges_equations),
+        cmocka_unit_test(orthonormal_columns_are_orthonormal),
         cmocka_unit_test(bad_entries_and_lost_memory_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
