@@ -258,6 +258,9 @@ static void tell_plan(const muster_train_state *train)
                " each, goes on without any %" PRIu32,
                code->name, code->workers, code->parts, code->load,
                code->stragglers);
+    if (code->warning != NULL) {
+        muster_log(MUSTER_LOG_WARN, "code %s: %s", code->name, code->warning);
+    }
 }
 
 static muster_status run(muster_train_state *train, muster_error *error_out)

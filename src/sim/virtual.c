@@ -43,6 +43,10 @@ static muster_status make_code(muster_virtual *run, const char *name,
     if (status == MUSTER_OK) {
         run->info = muster_code_describe(run->code);
     }
+    if (status == MUSTER_OK && run->info.warning != NULL) {
+        muster_log(MUSTER_LOG_WARN, "code %s: %s", run->info.name,
+                   run->info.warning);
+    }
     return status;
 }
 
