@@ -146,7 +146,8 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
     if (!waiting || c->ending) {
         return;
     }
-    if (c->opts.degrade && c->ready > 0 && c->phase == MUSTER_PHASE_GATHER) {
+    bool enough = muster_step_reachable(c) || (c->opts.degrade && c->ready > 0);
+    if (enough && c->phase == MUSTER_PHASE_GATHER) {
         begin(c, event, actions);
         muster_coordinator_review(c, event, actions);
         return;

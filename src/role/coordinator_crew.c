@@ -238,13 +238,14 @@ static void have_part(muster_coordinator *c, uint32_t id,
     if (part >= c->plan.info.parts || (!announced && !awaited)) {
         return;
     }
-    if (!holds(crew, part) && !muster_vec_append(&crew->held, &part, 1)) {
+    bool fresh = !holds(crew, part);
+    if (fresh && !muster_vec_append(&crew->held, &part, 1)) {
         muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY,
                                "no memory to note who has which part", event,
                                actions);
         return;
     }
-    if (c->paused) {
+    if (fresh && (c->paused || c->phase == MUSTER_PHASE_GATHER)) {
         // Help is on its way: patience starts again.
         muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
                          event->now_ns + c->opts.patience_ns);

@@ -69,6 +69,10 @@ typedef enum muster_coordinator_phase {
 
 #define MUSTER_STEP_TIMES 31u // recent step times, for their median
 
+/* How far back a late answer is timed from its own step's begin; what is
+ * later still is timed from the oldest begin that is remembered. */
+#define MUSTER_STEPS_REMEMBERED 1024u
+
 typedef struct muster_coordinator {
     muster_coordinator_opts opts;
     muster_member member;
@@ -93,6 +97,7 @@ typedef struct muster_coordinator {
     uint32_t *responders;           // scratch: slots
     uint32_t answers;
     int64_t step_begin_ns;
+    int64_t begun_ns[MUSTER_STEPS_REMEMBERED]; // by step, modulo
     int64_t wait_ns;          // after which people are told who is waited for
     muster_arrivals arrivals; // approximate codes
     bool deadline_set;        // of this step: the timer runs or is over

@@ -39,6 +39,7 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
 {
     c->phase = MUSTER_PHASE_COLLECT;
     c->step_begin_ns = now_ns;
+    c->begun_ns[c->step % MUSTER_STEPS_REMEMBERED] = now_ns;
     c->answers = 0;
     muster_code_progress_reset(c->progress);
     muster_wait_begin(c, now_ns, actions);
@@ -68,6 +69,16 @@ bool muster_step_reachable(muster_coordinator *c)
            (!c->plan.info.exact && count > 0);
 }
 
+/* When `step`, not after the open one, began. */
+static int64_t begin_of(const muster_coordinator *c, uint64_t step)
+{
+    uint64_t behind = c->step - step;
+    if (behind >= MUSTER_STEPS_REMEMBERED) {
+        behind = MUSTER_STEPS_REMEMBERED - 1;
+    }
+    return c->begun_ns[(c->step - behind) % MUSTER_STEPS_REMEMBERED];
+}
+
 static void report_answer(const muster_coordinator *c, uint32_t id, bool late,
                           const muster_event *event, muster_actions *actions)
 {
@@ -80,7 +91,7 @@ static void report_answer(const muster_coordinator *c, uint32_t id, bool late,
     report->as.answer.compute_ms =
         (double)message->as.gradient.compute_ns * 1e-6;
     report->as.answer.arrive_ms =
-        (double)(event->now_ns - c->step_begin_ns) * 1e-6;
+        (double)(event->now_ns - begin_of(c, message->step)) * 1e-6;
 }
 
 /* Something a correct worker never sends: end its connection and say so. */
@@ -223,6 +234,12 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     muster_status status = muster_decodings_get(&c->decodings, c->responders,
                                                 list_responders(c), &entry);
     if (status == MUSTER_INEXACT && !muster_wait_is_over(c)) {
+        if (c->answers == c->size) {
+            muster_coordinator_end(c, MUSTER_ERR_UNSUPPORTED,
+                                   "this code loses the gradient to rounding "
+                                   "even with every answer; use another code",
+                                   event, actions);
+        }
         return; // `ready` was too hopeful: wait for one more
     }
     muster_blob **messages = NULL;
