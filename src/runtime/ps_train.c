@@ -169,6 +169,13 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
     status = append_line(run, line, error_out);
     json_decref(run->last);
     run->last = line;
+    if (status == MUSTER_OK && json_is_null(json_object_get(line, "loss"))) {
+        status = muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                  "epoch %" PRIu32 ": the loss is not finite; "
+                                  "the training diverged: try a smaller --lr, "
+                                  "or --manage relocate with several nodes",
+                                  epoch + 1);
+    }
     return status;
 }
 

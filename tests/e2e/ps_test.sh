@@ -27,9 +27,10 @@ for manage in replicate classic; do
         --epochs 2 --nodes 2 --threads 2 --manage $manage --json --quiet
 done
 
-# A node dies in the middle: the others name it and the run ends well.
+# A node dies in the middle: the others name it and the run ends well. Rows
+# move here: copies of this small a table are as old as several epochs.
 # shellcheck disable=SC2086
-muster_in_background train $mf --epochs 40 --nodes 3 --run "$work/kill" --json
+muster_in_background train $mf --epochs 40 --nodes 3 --manage relocate --run "$work/kill" --json
 wait_until 30 has_lines "$work/kill/metrics.jsonl" 3 || fail "no epoch was done"
 kill -KILL "$(pgrep -P "$pid" | head -n 1)"
 wait_for "$pid"
@@ -71,6 +72,10 @@ for vectors in "$work/words" "$work/words/vectors.bin"; do
 done
 expect 3 neighbors "$work/words" dog
 expect 2 neighbors "$work/words"
+
+# A rate that blows up is an error, not a result.
+expect 2 train --model mf:rank=8 --data zipf:rows=300,cols=60,cells=3000,rank=4 --lr 50 --epochs 3
+grep -q "diverged" "$work/err" || fail "divergence is not said: $(tail -n 1 "$work/err")"
 
 # What means nothing is refused.
 expect 2 train --model mf --data zipf: --code frc
