@@ -166,8 +166,10 @@ void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint32_t index = muster_psmap_find(&node->copy_at,
                                            muster_psplace(message->table, key));
-        muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;
-        if (index == MUSTER_PSMAP_NONE || !copy->asked) {
+        muster_pscopy *copy = index != MUSTER_PSMAP_NONE
+                                  ? (muster_pscopy *)node->copies.data + index
+                                  : NULL;
+        if (copy == NULL || !copy->asked) {
             node->counters.violations++;
             continue;
         }

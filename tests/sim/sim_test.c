@@ -118,16 +118,6 @@ static void strike(muster_sim *sim, void *context, uint64_t value)
     }
 }
 
-static bool all_workers_up(const story *s)
-{
-    for (uint32_t host = 1; host <= WORKERS; host++) {
-        if (!muster_sim_is_up(s->t.sim, host)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static const char *judge(story *s)
 {
     toy *t = &s->t;
@@ -143,10 +133,6 @@ static const char *judge(story *s)
     }
     if (t->status == MUSTER_OK && t->serial_step != t->steps) {
         return "ended before the last step";
-    }
-    if (t->status == MUSTER_ERR_QUORUM && all_workers_up(s) &&
-        now - s->trouble_ns > 20 * MUSTER_NS_PER_S) {
-        return "gave up though all were well";
     }
     if (t->status != MUSTER_OK && t->status != MUSTER_ERR_QUORUM) {
         return t->reason;
@@ -292,7 +278,8 @@ static void every_seed_ends_right_or_says_why(void **state)
         (unsigned long long)sum.degraded, (unsigned long long)sum.plans,
         (unsigned long long)sum.forgotten);
     // The faults must bite, and must not bite every time.
-    assert_true(finished > seeds / 4 && finished < seeds);
+    // Far fewer finish when workers that return are not taken back.
+    assert_true(finished > seeds * 9 / 10 && finished < seeds);
     assert_true(sum.lost > seeds && sum.late > seeds);
     assert_true(sum.inexact > seeds && sum.degraded > seeds / 10);
     assert_true(sum.plans > 2 * seeds && sum.forgotten > 10 * seeds);
