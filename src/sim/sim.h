@@ -14,8 +14,9 @@
  *                order, messages in flight may be lost with the connection,
  *                nothing after PEER_DOWN. With `duplicate` > 0 even the
  *                promise "at most once" is broken, and with `echo` > 0 what
- *                was heard comes again much later, also over the sender's
- *                next connection, to prove that roles do not lean on it.
+ *                was heard comes again much later, also over the next
+ *                connection of the same sender, to prove that roles do not
+ *                lean on it.
  *                (Greetings do not: they are what makes a connection.)
  *   Faults       kill, stop, .. may be called between events: from at(), or
  *                when run() is not running, but not from on_report.

@@ -5,7 +5,8 @@
  * the connection in use apart from those of earlier ones. Now and then one of
  * them follows a message that is heard, over the connection of that one: a
  * duplicate of an earlier step, or a message of an earlier life. Only what was
- * heard comes again, so no echo is ever the first to arrive. Greetings and
+ * heard comes again, so no echo is ever the first to arrive; and it is the
+ * sender's: when its process ends, so does what it said. Greetings and
  * heartbeats do not echo.
  */
 #include "base/mem.h"
@@ -89,15 +90,24 @@ void muster_sim_echo(muster_sim *sim, const muster_sim_item *item)
     }
 }
 
-void muster_sim_echo_fini(muster_sim *sim)
+void muster_sim_echo_forget(muster_sim *sim, uint32_t from)
 {
-    size_t pairs = sim->echoes != NULL ? (size_t)sim->hosts * sim->hosts : 0;
-    for (size_t i = 0; i < pairs; i++) {
+    for (uint32_t to = 0; sim->echoes != NULL && to < sim->hosts; to++) {
+        muster_sim_echoes *echoes =
+            &sim->echoes[(size_t)to * sim->hosts + from];
         for (unsigned which = 0; which < 2; which++) {
             for (uint32_t k = 0; k < MUSTER_SIM_ECHOES; k++) {
-                muster_blob_unref(sim->echoes[i].heard[which].list[k].payload);
+                muster_blob_unref(echoes->heard[which].list[k].payload);
             }
         }
+        *echoes = (muster_sim_echoes){0};
+    }
+}
+
+void muster_sim_echo_fini(muster_sim *sim)
+{
+    for (uint32_t from = 0; from < sim->hosts; from++) {
+        muster_sim_echo_forget(sim, from);
     }
     muster_mem_free(sim->echoes);
 }

@@ -210,6 +210,7 @@ void muster_sim_process_down(muster_sim *sim, uint32_t host)
     process->stuck = false;
     process->life++;
     muster_sim_drop_all(sim, host);
+    muster_sim_echo_forget(sim, host);
     if (process->running) {
         muster_job_result result;
         process->cancelled = true;

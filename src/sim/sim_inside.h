@@ -173,6 +173,8 @@ bool muster_sim_pass(muster_sim *sim, muster_sim_item *item);
 /* sim_echo.c */
 /* A message is about to be heard: remember it, or let an old one follow it. */
 void muster_sim_echo(muster_sim *sim, const muster_sim_item *item);
+/* The sender has ended, and what it said with it. */
+void muster_sim_echo_forget(muster_sim *sim, uint32_t from);
 void muster_sim_echo_fini(muster_sim *sim);
 
 /* sim_history.c */
