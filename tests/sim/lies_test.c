@@ -27,6 +27,7 @@ typedef enum lie {
     LIE_OLD_PLAN,
     LIE_OTHER_PART, // in its HAVE
     LIE_MANY_PARTS, // likewise
+    LIE_EAGER,      // answers before it is ready
     LIES
 } lie;
 
@@ -83,12 +84,27 @@ static void tamper(lie how, muster_action *action, muster_actions *actions)
         break;
     case LIE_OTHER_PART:
     case LIE_MANY_PARTS:
+    case LIE_EAGER:
     case LIES:
         break;
     }
 }
 
-/* Says that it has what it has not. */
+/* Nonsense for every step, though it was sent no model yet. */
+static void answer_everything(muster_action *copy, muster_actions *actions)
+{
+    static const float nonsense[TOY_DIM] = {1};
+    copy->as.send.message.kind = MUSTER_MSG_GRADIENT;
+    copy->as.send.message.plan = 1;
+    copy->as.send.message.as.gradient.compute_ns = 0;
+    for (uint64_t step = 0; step < 60; step++) {
+        copy->as.send.message.step = step;
+        copy->as.send.payload = toy_blob(nonsense, sizeof(nonsense));
+        MUSTER_ASSERT(muster_vec_append(&actions->list, copy, 1));
+    }
+}
+
+/* Says that it has what it has not, or is what it is not. */
 static void tamper_have(lie how, muster_action *action, muster_actions *actions)
 {
     uint32_t part = action->as.send.message.as.have.part;
@@ -104,6 +120,8 @@ static void tamper_have(lie how, muster_action *action, muster_actions *actions)
             copy.as.send.message.step = other % 2 * part;
             MUSTER_ASSERT(muster_vec_append(&actions->list, &copy, 1));
         }
+    } else if (how == LIE_EAGER) {
+        answer_everything(&copy, actions);
     }
 }
 
@@ -145,6 +163,7 @@ static void a_worker_that_lies_changes_nothing(void **state)
         [LIE_OTHER_LIFE] = "worker 0 sent a GRADIENT of another run or life",
         [LIE_EARLIER_LIFE] = "worker 0 sent a GRADIENT of another run or life",
         [LIE_OTHER_RUN] = "worker 0 sent a GRADIENT of another run or life",
+        [LIE_EAGER] = "worker 0 sent an answer to what it was not asked",
         [LIE_OTHER_PLAN] = "worker 0 sent an answer to what it was not asked",
         [LIE_OLD_PLAN] = "worker 0 sent an answer to what it was not asked",
     };
@@ -159,6 +178,8 @@ static void a_worker_that_lies_changes_nothing(void **state)
         snprintf(worker.address, sizeof(worker.address), "sim:0");
         worker.id = 0;
         liar l = {.lie = how};
+        // This one comes when training is under way.
+        muster_sim_run(t.sim, how == LIE_EAGER ? SECONDS(1) * 2 / 5 : 0);
         assert_int_equal(muster_worker_create(&worker, NULL, &l.inner),
                          MUSTER_OK);
         muster_sim_start(t.sim, 1, (muster_role){&liar_ops, &l});

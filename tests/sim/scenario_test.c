@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "role/coordinator_inside.h"
 #include "scene.h"
 
 static void undisturbed_training_ends_right(void **state)
@@ -29,6 +30,22 @@ static void undisturbed_training_ends_right(void **state)
         assert_int_equal(t.worker_status, MUSTER_OK);
         toy_fini(&t);
     }
+}
+
+/* Answers that are not enough are not even tried. */
+static void a_step_is_decoded_once(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("uncoded", 6, 30);
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1) / 5);
+    const muster_coordinator *c = muster_sim_role(t.sim, 0).state;
+    assert_true(t.ends > 5);
+    assert_int_equal(c->decodings.solved, 1); // for all of them
+    run_to_end(&t);
+    assert_right(&t);
+    toy_fini(&t);
 }
 
 static void bytes_are_those_of_messages_and_models(void **state)
@@ -380,6 +397,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(undisturbed_training_ends_right),
+        cmocka_unit_test(a_step_is_decoded_once),
         cmocka_unit_test(bytes_are_those_of_messages_and_models),
         cmocka_unit_test(a_silent_worker_is_named_within_its_window),
         cmocka_unit_test(a_stuck_worker_is_not_taken_for_a_living_one),

@@ -145,6 +145,35 @@ static void one_that_returns_meanwhile_takes_part_in_it(void **state)
     toy_fini(&t);
 }
 
+/* It joins over a slow line, and the plan is changed under its feet. Then the
+ * one that has the same parts dies, and its answers are needed. */
+static void one_on_its_way_at_an_adoption_gets_the_new_plan(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 4, 95);
+    opts.shuffle = "rotate:50";
+    toy_init(&t, &opts);
+    t.kill_at_step = 20 + 1;
+    t.kill_host = 3;
+    for (int64_t ms = 0; t.ends < 45; ms += 5) {
+        muster_sim_run(t.sim, ms * MUSTER_NS_PER_MS);
+        assert_true(ms < 2000);
+    }
+    muster_sim_set_link(t.sim, 3,
+                        (muster_sim_link){30 * MUSTER_NS_PER_MS, 0, 0});
+    toy_start_worker(&t, 3, 2);
+    // Workers 1 and 2 are a group when all have moved on by one.
+    t.kill_at_step = 85 + 1;
+    t.kill_host = 2;
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.plan, 2);
+    assert_int_equal(t.ready, 4 + 1);
+    assert_null(strstr(t.notices, "waits since"));
+    toy_fini(&t);
+}
+
 static void start_coordinator(muster_sim *sim, void *context, uint64_t value)
 {
     (void)sim;
@@ -372,6 +401,7 @@ int main(void)
         cmocka_unit_test(a_step_never_waits_for_a_move),
         cmocka_unit_test(one_lost_while_a_plan_is_made_ready_is_not_waited_for),
         cmocka_unit_test(one_that_returns_meanwhile_takes_part_in_it),
+        cmocka_unit_test(one_on_its_way_at_an_adoption_gets_the_new_plan),
         cmocka_unit_test(a_restarted_coordinator_goes_on_with_its_map),
         cmocka_unit_test(shuffling_lets_every_part_be_heard),
         cmocka_unit_test(targeted_moves_a_part_off_a_slow_pair_once),

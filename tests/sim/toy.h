@@ -38,6 +38,34 @@ static void toy_step_end(toy *t, const muster_report *report)
            t->info.parts * sizeof(t->received[0]));
 }
 
+/* The newest answer of each is told once, and a step has as many responders as were told. */
+static void toy_answer(toy *t, const muster_report *report)
+{
+    uint32_t id = report->as.answer.worker;
+    MUSTER_ASSERT(id < t->workers && report->step <= t->next_step);
+    bool late = report->as.answer.late;
+    t->late += late;
+    if (t->heard_steps[id] == report->step + 1 || (!late && t->answered[id])) {
+        t->miscounted = true;
+    }
+    if (t->heard_steps[id] < report->step + 1) {
+        t->heard_steps[id] = report->step + 1;
+    }
+    t->answered[id] = t->answered[id] || !late;
+}
+
+static void toy_count_answers(toy *t, const muster_report *report)
+{
+    uint32_t answers = 0;
+    for (uint32_t id = 0; id < t->workers; id++) {
+        answers += t->answered[id];
+        t->answered[id] = false;
+    }
+    t->miscounted =
+        t->miscounted || report->as.end.responders != answers ||
+        report->as.end.responders + report->as.end.stragglers != t->workers;
+}
+
 static void toy_worker_change(toy *t, const muster_report *report)
 {
     uint32_t id = report->as.worker.worker;
@@ -49,6 +77,7 @@ static void toy_worker_change(toy *t, const muster_report *report)
         MUSTER_ASSERT(sscanf(reason, "pid %u", &t->host_of[id]) == 1);
         MUSTER_ASSERT(!t->here[id]);
         t->here[id] = true;
+        t->heard_steps[id] = 0;
         t->id_of[t->host_of[id]] = id;
         break;
     case MUSTER_WORKER_READY:
@@ -102,12 +131,13 @@ static void toy_report(void *context, uint32_t host,
         t->messages_up += report->as.end.messages_up;
         t->bytes_moved += report->as.end.bytes_moved;
         toy_step_end(t, report);
+        toy_count_answers(t, report);
         if (t->on_step_end != NULL) {
             t->on_step_end(t);
         }
         break;
     case MUSTER_REPORT_ANSWER:
-        t->late += report->as.answer.late;
+        toy_answer(t, report);
         break;
     case MUSTER_REPORT_WORKER:
         toy_worker_change(t, report);
@@ -127,6 +157,11 @@ static void toy_action(void *context, uint32_t host, const muster_event *event,
                        const muster_action *action)
 {
     toy *t = context;
+    const muster_message *message = &action->as.send.message;
+    bool part = host == 0 && action->kind == MUSTER_ACTION_SEND &&
+                (message->kind == MUSTER_MSG_PART ||
+                 message->kind == MUSTER_MSG_FORGET);
+    MUSTER_ASSERT(!part || message->as.part.part < t->info.parts);
     if (host == 0 && event->kind == MUSTER_EVENT_TIMER &&
         action->kind == MUSTER_ACTION_COMPUTE &&
         action->as.job.kind == MUSTER_JOB_SNAPSHOT) {
@@ -184,6 +219,8 @@ static void toy_start_coordinator(toy *t)
     opts.first_step = t->disk.step;
     t->next_step = t->disk.step;
     memset(t->here, 0, sizeof(t->here));
+    memset(t->heard_steps, 0, sizeof(t->heard_steps));
+    memset(t->answered, 0, sizeof(t->answered));
     memset(t->is_ready, 0, sizeof(t->is_ready));
     opts.last_step = t->steps;
     opts.message_dim = TOY_DIM;

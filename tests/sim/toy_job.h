@@ -79,7 +79,9 @@ typedef struct toy {
     uint32_t host_of[TOY_HOSTS_MAX]; // that had the number last; 0: none
     uint32_t id_of[TOY_HOSTS_MAX];   // the number that the host had last
     bool here[TOY_HOSTS_MAX], is_ready[TOY_HOSTS_MAX];
-    uint64_t next_step; // that must begin
+    uint64_t next_step;                  // that must begin
+    uint64_t heard_steps[TOY_HOSTS_MAX]; // step + 1 of the newest answer
+    bool answered[TOY_HOSTS_MAX];        // the step that is open
     /* when the coordinator gives up, before anybody is told */
     void (*on_gave_up)(struct toy *t);
     void (*on_step_end)(struct toy *t);
@@ -109,6 +111,7 @@ typedef struct toy {
     uint64_t strays;                  // messages of other lives or runs
     uint64_t echoes;                  // messages that came again, spoiled
     bool disorder;                    // steps that do not follow each other
+    bool miscounted;                  // an answer counts twice, or not
     double off;         // largest distance of a decoded sum from a whole number
     double wrong;       // largest distance from the serial answer
     double wrong_model; // likewise, of what a worker computes with
