@@ -176,6 +176,86 @@ static void rotation_evens_out_the_received_parts(void **state)
     }
 }
 
+/* Chance that `part` is lost in a step, the workers turned by `turn`. */
+static double lost_chance(const source *from, const layout *parts,
+                          uint32_t part, uint32_t turn)
+{
+    double chance = 1;
+    uint32_t n = from->workers;
+    for (uint32_t slot = 0; slot < n; slot++) {
+        for (uint32_t i = parts->first[slot]; i < parts->first[slot + 1]; i++) {
+            bool slow = from->slow[(slot + n - turn) % n];
+            chance *= parts->held[i] == part ? (slow ? PSS : PNS) : 1;
+        }
+    }
+    return chance;
+}
+
+/* Every bar, with and without rotation, is what its holders say it must be. */
+static void every_bar_is_as_high_as_its_holders_say(void **state)
+{
+    (void)state;
+    for (int setting = 0; setting < 6; setting++) {
+        layout parts;
+        uint32_t k = 2 + (uint32_t)setting % 3;
+        (setting < 3 ? lay_frc : lay_crc)(&parts, 36, k);
+        source from = make_classes(36, 19, 5);
+        outcome still = run_study(&from, &parts, "none", STEPS);
+        outcome turned = run_study(&from, &parts, "rotate:1", STEPS);
+        for (uint32_t part = 0; part < 36; part++) {
+            double stays = lost_chance(&from, &parts, part, 0);
+            double turns = 0;
+            for (uint32_t turn = 0; turn < 36; turn++) {
+                turns += lost_chance(&from, &parts, part, turn) / 36;
+            }
+            // Five deviations of a binomial, or of a sum of such.
+            assert_true(fabs(still.received[part] - STEPS * (1 - stays)) <
+                        2 + 5 * sqrt(STEPS * stays * (1 - stays)));
+            assert_true(fabs(turned.received[part] - STEPS * (1 - turns)) <
+                        3 + 5 * sqrt(STEPS * turns * (1 - turns)));
+        }
+    }
+}
+
+/* The published bars are one draw of the classes: they lie among ours. */
+static void the_published_bars_are_among_those_drawn(void **state)
+{
+    (void)state;
+    static const struct {
+        bool crc;
+        uint32_t k;
+        double still[3], turned[3]; // least, mean, most
+    } bars[] = {
+        {false, 2, {345, 852, 1000}, {823, 834, 841}},
+        {false, 3, {498, 955, 1000}, {929, 939, 948}},
+        {true, 2, {335, 833, 1000}, {816, 833, 850}},
+    };
+    for (size_t b = 0; b < 3; b++) {
+        layout parts;
+        (bars[b].crc ? lay_crc : lay_frc)(&parts, 36, bars[b].k);
+        double low[6] = {1e9, 1e9, 1e9, 1e9, 1e9, 1e9};
+        double high[6] = {0};
+        for (uint64_t draw = 0; draw < 40; draw++) {
+            source from = make_classes(36, 19, 100 + draw);
+            outcome still = run_study(&from, &parts, "none", STEPS);
+            outcome turned = run_study(&from, &parts, "rotate:1", STEPS);
+            const double is[6] = {still.least,  still.mean,  still.most,
+                                  turned.least, turned.mean, turned.most};
+            for (int i = 0; i < 6; i++) {
+                low[i] = fmin(low[i], is[i]);
+                high[i] = fmax(high[i], is[i]);
+            }
+        }
+        for (int i = 0; i < 6; i++) {
+            double bar = i < 3 ? bars[b].still[i] : bars[b].turned[i - 3];
+            if (bar < low[i] || bar > high[i]) {
+                fail_msg("bar %d of setting %zu: %g is not in %g .. %g", i, b,
+                         bar, low[i], high[i]);
+            }
+        }
+    }
+}
+
 static void equal_workers_gain_nothing_from_rotation(void **state)
 {
     (void)state;
@@ -230,6 +310,8 @@ int main(void)
         cmocka_unit_test(the_distributions_have_the_published_moments),
         cmocka_unit_test(drawing_the_model_gives_the_distributions),
         cmocka_unit_test(rotation_evens_out_the_received_parts),
+        cmocka_unit_test(every_bar_is_as_high_as_its_holders_say),
+        cmocka_unit_test(the_published_bars_are_among_those_drawn),
         cmocka_unit_test(equal_workers_gain_nothing_from_rotation),
         cmocka_unit_test(a_chain_is_not_chased),
     };

@@ -97,6 +97,34 @@ static void shuffling_spares_the_parts_of_measured_slow_machines(void **state)
 
 // ---- The targeted shuffle against rotation.
 
+#define DRAWS 4u // of the stragglers, in each setting
+
+/* Mean over the draws, of rotate:1, rotate:30 and targeted. */
+typedef struct comparison {
+    double lost[3];  // share of steps that lose the worst part
+    double moved[3]; // data sets
+} comparison;
+
+static comparison compare(const layout *parts, uint32_t slow)
+{
+    static const char *const policies[] = {"rotate:1", "rotate:30", "targeted"};
+    comparison mean = {0};
+    for (uint64_t draw = 1; draw <= DRAWS; draw++) {
+        source from = make_classes(36, slow, draw);
+        outcome out[3];
+        for (int p = 0; p < 3; p++) {
+            out[p] = run_study(&from, parts, policies[p], STEPS);
+            mean.lost[p] += 1.0 / DRAWS - out[p].least / (double)STEPS / DRAWS;
+            mean.moved[p] += out[p].moved / 36.0 / DRAWS;
+        }
+        // Where rotation loses next to nothing, a step or two are luck.
+        assert_true(out[2].least + 2 >= out[0].least);
+        assert_true(out[2].moved * 20 <= out[0].moved);
+        assert_true(out[2].moved <= out[1].moved);
+    }
+    return mean;
+}
+
 static void targeted_beats_rotation_for_a_fraction_of_the_moves(void **state)
 {
     (void)state;
@@ -108,19 +136,12 @@ static void targeted_beats_rotation_for_a_fraction_of_the_moves(void **state)
         uint32_t slow = slows[i % 3];
         layout parts;
         (crc ? lay_crc : lay_frc)(&parts, 36, k);
-        source from = make_classes(36, slow, 1);
-        outcome each = run_study(&from, &parts, "rotate:1", STEPS);
-        outcome some = run_study(&from, &parts, "rotate:30", STEPS);
-        outcome ours = run_study(&from, &parts, "targeted", STEPS);
-        print_message("%s k=%u, %u slow: rotate:1 %.3f (%.0f), rotate:30 %.3f "
-                      "(%.0f), targeted %.3f (%.1f)\n",
-                      crc ? "crc" : "frc", k, slow,
-                      1 - each.least / (double)STEPS, each.moved / 36.0,
-                      1 - some.least / (double)STEPS, some.moved / 36.0,
-                      1 - ours.least / (double)STEPS, ours.moved / 36.0);
-        assert_true(ours.least >= each.least);
-        assert_true(ours.moved * 20 <= each.moved);
-        assert_true(ours.moved <= some.moved);
+        comparison is = compare(&parts, slow);
+        print_message("%s k=%u, %u slow: rotate:1 %.4f (%.0f), rotate:30 %.4f "
+                      "(%.0f), targeted %.4f (%.1f)\n",
+                      crc ? "crc" : "frc", k, slow, is.lost[0], is.moved[0],
+                      is.lost[1], is.moved[1], is.lost[2], is.moved[2]);
+        assert_true(is.lost[2] <= is.lost[0]);
     }
 }
 
