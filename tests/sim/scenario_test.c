@@ -302,6 +302,33 @@ static void a_stranger_waits_until_a_place_is_free(void **state)
     toy_fini(&t);
 }
 
+static void one_whose_place_was_taken_looks_for_another(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6, 1500);
+    opts.spares = 1;
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1));
+    muster_sim_cut(t.sim, 5, true);
+    muster_sim_run(t.sim, SECONDS(4));
+    assert_int_equal(t.lost_worker, 4);
+    toy_start_worker(&t, 7, MUSTER_ID_ANY);
+    muster_sim_run(t.sim, SECONDS(5));
+    assert_int_equal(t.host_of[4], 7);
+    muster_sim_kill(t.sim, 1); // a place is free, and the cable is mended
+    muster_sim_run(t.sim, SECONDS(6));
+    muster_sim_cut(t.sim, 5, false);
+    muster_sim_run(t.sim, SECONDS(9));
+    assert_true(muster_sim_is_up(t.sim, 5) && muster_sim_is_up(t.sim, 7));
+    assert_int_equal(t.host_of[4], 7);
+    assert_int_equal(t.host_of[0], 5);
+    assert_true(t.is_ready[0] && t.is_ready[4]);
+    run_to_end(&t);
+    assert_right(&t);
+    toy_fini(&t);
+}
+
 static void a_number_out_of_range_is_refused(void **state)
 {
     (void)state;
@@ -440,6 +467,7 @@ int main(void)
         cmocka_unit_test(training_starts_without_a_worker_that_never_comes),
         cmocka_unit_test(the_newer_of_two_with_one_number_wins),
         cmocka_unit_test(a_stranger_waits_until_a_place_is_free),
+        cmocka_unit_test(one_whose_place_was_taken_looks_for_another),
         cmocka_unit_test(a_number_out_of_range_is_refused),
         cmocka_unit_test(a_worker_alone_gives_up_after_its_patience),
         cmocka_unit_test(a_narrow_link_gets_the_newest_model_not_all),

@@ -18,7 +18,8 @@ static void toy_kill(muster_sim *sim, void *context, uint64_t host)
     muster_sim_kill(sim, (uint32_t)host);
 }
 
-/* grad_err, the parts missing and the flag must tell the same story. */
+/* grad_err, the parts missing, those received and the flag must tell the same
+ * story. */
 static void toy_step_end(toy *t, const muster_report *report)
 {
     double err = report->as.end.grad_err;
@@ -34,11 +35,18 @@ static void toy_step_end(toy *t, const muster_report *report)
     t->plan = report->as.end.plan;
     t->steps_without += report->as.end.parts_missing;
     MUSTER_ASSERT(report->as.end.part_count == t->info.parts);
-    memcpy(t->received, report->as.end.parts_received,
-           t->info.parts * sizeof(t->received[0]));
+    uint64_t missed = t->info.parts;
+    for (uint32_t part = 0; part < t->info.parts; part++) {
+        uint64_t more = report->as.end.parts_received[part] - t->received[part];
+        MUSTER_ASSERT(more <= 1);
+        missed -= more;
+        t->received[part] = report->as.end.parts_received[part];
+    }
+    MUSTER_ASSERT(missed == report->as.end.parts_missing);
 }
 
-/* The newest answer of each is told once, and a step has as many responders as were told. */
+/* The newest answer of each is told once, and a step has as many responders as
+ * were told. */
 static void toy_answer(toy *t, const muster_report *report)
 {
     uint32_t id = report->as.answer.worker;
@@ -218,6 +226,7 @@ static void toy_start_coordinator(toy *t)
     opts.run = TOY_RUN;
     opts.first_step = t->disk.step;
     t->next_step = t->disk.step;
+    memcpy(t->received, t->disk.received, sizeof(t->received));
     memset(t->here, 0, sizeof(t->here));
     memset(t->heard_steps, 0, sizeof(t->heard_steps));
     memset(t->answered, 0, sizeof(t->answered));

@@ -55,6 +55,7 @@ typedef struct toy_disk {
     float theta[TOY_DIM];
     uint8_t role[16384];
     size_t role_bytes;
+    uint64_t received[TOY_PARTS_MAX];
 } toy_disk;
 
 typedef struct toy {
@@ -274,6 +275,7 @@ static void toy_snapshot(toy *t, const muster_job *job)
     memcpy(t->disk.role, job->input->data, job->input->bytes);
     t->disk.role_bytes = job->input->bytes;
     t->disk.step = job->step;
+    memcpy(t->disk.received, t->received, sizeof(t->received));
     memcpy(t->disk.theta, t->theta, sizeof(t->theta));
 }
 
