@@ -156,13 +156,19 @@ static void one_on_its_way_at_an_adoption_gets_the_new_plan(void **state)
     toy_init(&t, &opts);
     t.kill_at_step = 20 + 1;
     t.kill_host = 3;
-    for (int64_t ms = 0; t.ends < 45; ms += 5) {
+    int64_t ms = 0;
+    for (; t.ends < 30; ms++) {
         muster_sim_run(t.sim, ms * MUSTER_NS_PER_MS);
         assert_true(ms < 2000);
     }
     muster_sim_set_link(t.sim, 3,
                         (muster_sim_link){30 * MUSTER_NS_PER_MS, 0, 0});
     toy_start_worker(&t, 3, 2);
+    for (; t.plan < 2; ms++) {
+        muster_sim_run(t.sim, ms * MUSTER_NS_PER_MS);
+        assert_true(ms < 2000);
+    }
+    assert_true(t.here[2] && !t.is_ready[2]);
     // Workers 1 and 2 are a group when all have moved on by one.
     t.kill_at_step = 85 + 1;
     t.kill_host = 2;
