@@ -228,6 +228,9 @@ static const char *judge(story *s)
     if (t->disorder) {
         return "steps did not follow each other";
     }
+    if (t->premature) {
+        return "a model was offered to one that lacked its plan or parts";
+    }
     if (t->miscounted) {
         return "an answer was counted twice, or not at all";
     }

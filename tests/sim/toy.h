@@ -86,6 +86,8 @@ static void toy_worker_change(toy *t, const muster_report *report)
         MUSTER_ASSERT(!t->here[id]);
         t->here[id] = true;
         t->heard_steps[id] = 0;
+        t->incarnation_of[id] = report->as.worker.incarnation;
+        t->life_of[id] = t->lives[t->host_of[id]];
         t->id_of[t->host_of[id]] = id;
         break;
     case MUSTER_WORKER_READY:
@@ -159,6 +161,36 @@ static void toy_report(void *context, uint32_t host,
     }
 }
 
+/* A model is offered to those who have adopted its plan and hold its parts; one
+ * whose process has ended may be thought of so for a while. */
+static bool toy_may_be_offered(const toy *t, const muster_message *model)
+{
+    uint32_t id = 0;
+    while (id < t->workers &&
+           (!t->here[id] || t->incarnation_of[id] != model->incarnation)) {
+        id++;
+    }
+    MUSTER_ASSERT(id < t->workers);
+    uint32_t host = t->host_of[id];
+    const toy_process *process = &t->processes[host];
+    if (!muster_sim_is_up(t->sim, host) || t->life_of[id] != t->lives[host]) {
+        return true;
+    }
+    for (uint32_t i = 0; i < TOY_PLANS; i++) {
+        const muster_terms *terms = &process->plans[i].terms;
+        if (process->plans[i].number != model->plan) {
+            continue;
+        }
+        for (uint32_t j = 0; j < terms->count; j++) {
+            if (!process->held[terms->terms[j].part]) {
+                return false;
+            }
+        }
+        return true;
+    }
+    return false;
+}
+
 /* The coordinator gives up for want of workers when its patience ends: its last
  * checkpoint is asked for by a timer, every other one after an update. */
 static void toy_action(void *context, uint32_t host, const muster_event *event,
@@ -170,6 +202,10 @@ static void toy_action(void *context, uint32_t host, const muster_event *event,
                 (message->kind == MUSTER_MSG_PART ||
                  message->kind == MUSTER_MSG_FORGET);
     MUSTER_ASSERT(!part || message->as.part.part < t->info.parts);
+    if (host == 0 && action->kind == MUSTER_ACTION_SEND &&
+        message->kind == MUSTER_MSG_MODEL && !toy_may_be_offered(t, message)) {
+        t->premature = true;
+    }
     if (host == 0 && event->kind == MUSTER_EVENT_TIMER &&
         action->kind == MUSTER_ACTION_COMPUTE &&
         action->as.job.kind == MUSTER_JOB_SNAPSHOT) {

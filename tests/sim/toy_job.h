@@ -79,6 +79,9 @@ typedef struct toy {
     /* who is there, by worker number, as the reports said */
     uint32_t host_of[TOY_HOSTS_MAX]; // that had the number last; 0: none
     uint32_t id_of[TOY_HOSTS_MAX];   // the number that the host had last
+    uint32_t incarnation_of[TOY_HOSTS_MAX];
+    uint64_t life_of[TOY_HOSTS_MAX]; // of the process that has the number
+    uint64_t lives[TOY_HOSTS_MAX];   // processes so far, by host
     bool here[TOY_HOSTS_MAX], is_ready[TOY_HOSTS_MAX];
     uint64_t next_step;                  // that must begin
     uint64_t heard_steps[TOY_HOSTS_MAX]; // step + 1 of the newest answer
@@ -112,6 +115,7 @@ typedef struct toy {
     uint64_t strays;                  // messages of other lives or runs
     uint64_t echoes;                  // messages that came again, spoiled
     bool disorder;                    // steps that do not follow each other
+    bool premature;                   // a model under a plan not adopted there
     bool miscounted;                  // an answer counts twice, or not
     double off;         // largest distance of a decoded sum from a whole number
     double wrong;       // largest distance from the serial answer
@@ -364,6 +368,7 @@ static void toy_reset(void *context, uint32_t host)
 {
     toy *t = context;
     toy_process *process = &t->processes[host];
+    t->lives[host]++;
     for (uint32_t i = 0; i < TOY_PLANS; i++) {
         if (process->plans[i].number != 0) {
             muster_terms_fini(&process->plans[i].terms);
