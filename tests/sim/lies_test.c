@@ -177,6 +177,7 @@ static void a_worker_that_lies_changes_nothing(void **state)
         muster_worker_opts worker = MUSTER_WORKER_OPTS_INIT;
         snprintf(worker.address, sizeof(worker.address), "sim:0");
         worker.id = 0;
+        worker.pid = 1;
         liar l = {.lie = how};
         // This one comes when training is under way.
         muster_sim_run(t.sim, how == LIE_EAGER ? SECONDS(1) * 2 / 5 : 0);
