@@ -163,7 +163,6 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .s = code->stragglers,
         .m = code->comm,
         .d = code->load,
-        .exact = tally->inexact_steps == 0,
         .parts_received = tally->parts_received,
         .part_count = code->parts,
         .bytes_moved = tally->bytes_moved,
@@ -227,6 +226,14 @@ static void tell(const muster_train_state *train, const ending *last)
                muster_summary_step_ms(tally->summary, 0.9),
                muster_summary_step_ms(tally->summary, 0.99),
                who[0] != '\0' ? ";" : "", who);
+    uint64_t degraded = muster_summary_degraded(tally->summary);
+    if (degraded > 0) {
+        muster_log(MUSTER_LOG_WARN,
+                   "%" PRIu64 " of these steps were approximate, for too few "
+                   "workers were there; grad_err in metrics.jsonl says how far "
+                   "off, at most %.2g",
+                   degraded, muster_summary_grad_err(tally->summary));
+    }
     muster_train_tell_stragglers(train, last->classes);
 }
 

@@ -53,6 +53,16 @@ static void do_faults(muster_train_state *train, uint64_t step)
     }
 }
 
+/* Those of an earlier life were done in it. */
+static void skip_faults(muster_train_state *train, uint64_t first_step)
+{
+    const muster_fault *all = train->faults.data;
+    while (train->next_fault < train->faults.count &&
+           all[train->next_fault].step < first_step) {
+        train->next_fault++;
+    }
+}
+
 static void on_answer(muster_train_state *train, const muster_report *report)
 {
     muster_error error = {.text = ""};
@@ -146,6 +156,7 @@ void muster_train_on_report(void *context, const muster_report *report)
             train->first_step_ns = report->now_ns;
             muster_progress_span(&train->progress, report->step,
                                  train->job.steps, report->now_ns);
+            skip_faults(train, report->step);
         }
         do_faults(train, report->step);
         break;

@@ -42,6 +42,8 @@ muster_step_line muster_tally_step_line(const muster_report *report)
         .bytes_up = report->as.end.bytes_up,
         .bytes_down = report->as.end.bytes_down,
         .messages_up = report->as.end.messages_up,
+        .inexact = report->as.end.inexact,
+        .degraded = report->as.end.degraded,
     };
     return line;
 }
@@ -78,7 +80,6 @@ static void count_step(muster_tally *tally, const muster_report *report)
     tally->bytes_moved += report->as.end.bytes_moved;
     tally->grad_err = line.grad_err;
     tally->degraded = report->as.end.degraded;
-    tally->inexact_steps += report->as.end.inexact;
     tally->parts_received = report->as.end.parts_received;
     muster_summary_step(tally->summary, &line);
 }

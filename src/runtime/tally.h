@@ -34,9 +34,8 @@ typedef struct muster_tally {
     double loss;    // of the last step
     uint32_t responders, stragglers;
     uint64_t bytes_moved;
-    double grad_err;        // of the last step
-    bool degraded;          // the last step was not exact, though the code is
-    uint64_t inexact_steps; // of this life
+    double grad_err; // of the last step
+    bool degraded;   // the last step was not exact, though the code is
     const uint64_t *parts_received; // the role's, while that lives; or NULL
     bool has_result;
     double result_loss, theta_norm, test_loss, test_accuracy;
