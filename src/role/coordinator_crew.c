@@ -129,6 +129,7 @@ void muster_crew_lost(muster_coordinator *c, uint32_t id, const char *reason,
     crew->stage = MUSTER_CREW_ABSENT;
     crew->ahead = MUSTER_AHEAD_NONE;
     crew->part = MUSTER_ID_ANY;
+    muster_watch_lost(c->watch, id);
     if (c->phase >= MUSTER_PHASE_FAREWELL) {
         return; // it went because it was told to
     }

@@ -10,7 +10,6 @@
 #ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
 #define MUSTER_ROLE_COORDINATOR_INSIDE_H
 
-#include "cluster/classes.h"
 #include "role/act.h"
 #include "role/arrivals.h"
 #include "role/assignment.h"
@@ -18,6 +17,7 @@
 #include "role/decodings.h"
 #include "role/member.h"
 #include "role/shuffle.h"
+#include "role/watch.h"
 
 enum {
     MUSTER_TIMER_GRACE = MUSTER_TIMER_ROLE,
@@ -80,8 +80,8 @@ typedef struct muster_coordinator {
     uint64_t plan_first_step; // answers to earlier ones are of earlier plans
     muster_assignment next;   // being made ready; number 0: none
     muster_decodings decodings;
+    muster_watch *watch;
     muster_shuffle *shuffle;   // NULL: the map never changes
-    muster_classes *classes;   // with shuffle
     muster_shuffle_seen *seen; // with shuffle: scratch, by worker
     uint64_t *parts_received;  // by part: steps whose sum had it
     bool *counted;             // scratch, by part: all false
@@ -142,7 +142,7 @@ void muster_crew_tidy(muster_coordinator *c, uint32_t id,
                       muster_actions *actions);
 
 /* coordinator_plan.c */
-/* What the step just decoded showed of the workers. */
+/* The shuffle hears who answered the step just decoded. */
 void muster_plan_observe(muster_coordinator *c);
 /* Between two steps: adopt the next plan if it is ready. */
 void muster_plan_adopt(muster_coordinator *c, const muster_event *event,

@@ -25,6 +25,7 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
                        muster_actions *actions)
 {
     c->crew[id].offered_ns = now_ns;
+    muster_watch_offered(c->watch, id, now_ns);
     muster_member_mail mail = {.message = {.kind = MUSTER_MSG_MODEL,
                                            .plan = c->plan.number,
                                            .step = c->step},
@@ -43,6 +44,7 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     c->answers = 0;
     muster_code_progress_reset(c->progress);
     muster_wait_begin(c, now_ns, actions);
+    muster_watch_begin(c->watch, c->step, now_ns);
     muster_act_report(actions, MUSTER_REPORT_STEP_BEGIN, now_ns)->step =
         c->step;
     for (uint32_t id = 0; id < c->size; id++) {
@@ -144,8 +146,10 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
     }
     report_answer(c, id, !open, event, actions);
     if (!open) {
+        muster_watch_late(c->watch, id, message->step, event->now_ns);
         return;
     }
+    muster_watch_answered(c->watch, id, event->now_ns);
     crew->message = muster_blob_ref(event->as.message.payload);
     crew->arrival_ns = event->now_ns - crew->offered_ns;
     c->answers++;
@@ -198,7 +202,8 @@ static void drop_messages(muster_coordinator *c)
 
 static void start_update(muster_coordinator *c,
                          const muster_decodings_entry *entry,
-                         muster_blob **messages, muster_actions *actions)
+                         muster_blob **messages, int64_t now_ns,
+                         muster_actions *actions)
 {
     c->update_job = ++c->job_ids;
     muster_job *job =
@@ -216,6 +221,7 @@ static void start_update(muster_coordinator *c,
     c->inexact = entry->status == MUSTER_INEXACT;
     count_parts(c, entry);
     muster_wait_decoded(c, actions);
+    muster_watch_decoded(c->watch, c->deadline_over, now_ns);
     muster_plan_observe(c);
     drop_messages(c);
     c->phase = MUSTER_PHASE_UPDATE;
@@ -253,7 +259,7 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
                                actions);
         return;
     }
-    start_update(c, entry, messages, actions);
+    start_update(c, entry, messages, event->now_ns, actions);
 }
 
 static void report_end(muster_coordinator *c, const muster_event *event,
@@ -274,6 +280,7 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     report->as.end.plan = c->plan.number;
     report->as.end.parts_received = c->parts_received;
     report->as.end.part_count = c->plan.info.parts;
+    report->as.end.classes = muster_watch_classes(c->watch);
     report->as.end.bytes_up = c->bytes_up;
     report->as.end.bytes_down = c->bytes_down;
     report->as.end.messages_up = c->messages_up;

@@ -120,11 +120,11 @@ static void fill_lists(const muster_train_state *train, ending *last)
     muster_tally_classes(&train->tally, last->classes);
     for (uint32_t w = 0; w < train->code_info.workers; w++) {
         const uint32_t *parts = NULL;
-        const muster_stragglers *stragglers = train->tally.watch;
         last->names[w] = muster_worker_class_name(last->classes[w]);
         last->probabilities[w] =
-            muster_stragglers_class(stragglers, w).probability;
-        last->behind_ms[w] = muster_stragglers_cost(stragglers, w).behind_ms;
+            muster_tally_class(&train->tally, w).probability;
+        last->behind_ms[w] =
+            muster_stragglers_cost(train->tally.costs, w).behind_ms;
         if (muster_code_parts(train->code, w, &parts, &last->loads[w]) < 0) {
             last->loads[w] = 0;
         }
@@ -169,7 +169,7 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .classes = last.names,
         .slow_probability = last.probabilities,
         .behind_ms = last.behind_ms,
-        .straggler_wait_ms = muster_stragglers_waited_ms(tally->watch),
+        .straggler_wait_ms = muster_stragglers_waited_ms(tally->costs),
         .loads = last.loads,
     };
     *last_out = last;
