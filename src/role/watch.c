@@ -19,6 +19,11 @@
 #define SAME_NS        MUSTER_NS_PER_MS
 #define SILENT_MEDIANS 20
 #define SILENT_NS      (20 * MUSTER_NS_PER_MS)
+/* Steps left without an answer: how fast their share fades, the share that most
+ * are below where nobody is in a race, and the one that is too much. */
+#define LEFT_MEMORY 16.0
+#define LEFT_CALM   0.1
+#define LEFT_OFTEN  0.5
 
 typedef struct step_times {
     uint64_t steps; // the step's number plus one; 0: none
@@ -32,6 +37,9 @@ typedef struct worker_times {
     int64_t owed_ns;
     uint64_t observed; // steps: the newest it was observed in, plus one
     uint64_t away;
+    uint64_t asked;  // the newest decoded step it was offered, plus one
+    bool unanswered; // that step, so far
+    double left;     // share of steps that it left without an answer
 } worker_times;
 
 struct muster_watch {
@@ -132,6 +140,9 @@ void muster_watch_late(muster_watch *watch, uint32_t worker, uint64_t step,
     if (times->owed_ns != NONE) {
         times->owed_ns = now_ns; // it owes the newest from now on
     }
+    if (times->asked == step + 1) {
+        times->unanswered = false;
+    }
     if (kept->steps == step + 1 && kept->median_ns != NONE) {
         observe_arrival(watch, worker, kept, now_ns - kept->begin_ns);
     }
@@ -170,8 +181,34 @@ static bool is_straggling(const worker_times *times, int64_t median_ns,
            now_ns - times->owed_ns > silent_ns;
 }
 
+/* Nothing more will be heard of the step before. Where most leave no step,
+ * one that leaves most of them is slow. */
+static void settle_step_before(muster_watch *watch)
+{
+    uint32_t asked = 0, calm = 0;
+    for (uint32_t i = 0; i < watch->worker_count; i++) {
+        worker_times *times = &watch->workers[i];
+        if (times->asked != 0) {
+            double now = times->unanswered ? 1 : 0;
+            times->left += (now - times->left) / LEFT_MEMORY;
+            asked++;
+            calm += times->left < LEFT_CALM;
+        }
+    }
+    for (uint32_t i = 0; i < watch->worker_count; i++) {
+        worker_times *times = &watch->workers[i];
+        if (times->asked > times->observed && times->unanswered &&
+            times->left > LEFT_OFTEN && 2 * calm > asked) {
+            times->observed = times->asked;
+            muster_classes_observe(watch->classes, i, true, 0);
+        }
+        times->asked = 0;
+    }
+}
+
 void muster_watch_decoded(muster_watch *watch, bool cut_off, int64_t now_ns)
 {
+    settle_step_before(watch);
     step_times *step = &watch->kept[watch->step % STEPS_KEPT];
     step->median_ns = median_arrival(watch);
     for (uint32_t i = 0; i < watch->worker_count; i++) {
@@ -181,7 +218,9 @@ void muster_watch_decoded(muster_watch *watch, bool cut_off, int64_t now_ns)
         if (step->median_ns == NONE || !offered) {
             continue;
         }
-        if (times->arrival_ns != NONE) {
+        times->asked = step->steps;
+        times->unanswered = times->arrival_ns == NONE;
+        if (!times->unanswered) {
             observe_arrival(watch, i, step, times->arrival_ns);
         } else if (is_straggling(times, step->median_ns, cut_off, now_ns)) {
             times->observed = step->steps;
@@ -198,6 +237,7 @@ void muster_watch_lost(muster_watch *watch, uint32_t worker)
         times->offered_ns = NONE;
     }
     times->owed_ns = NONE;
+    times->asked = 0;
 }
 
 uint64_t muster_watch_away(const muster_watch *watch, uint32_t worker)

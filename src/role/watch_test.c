@@ -103,6 +103,37 @@ static void losing_the_race_is_not_slowness(void **state)
     muster_watch_free(watch);
 }
 
+/* Steps end with the fourth of five answers. 0 to 3 are level, and whoever of
+ * them loses still answers, a little late; 4 sleeps through nine steps of ten,
+ * and is told to leave them long before it shows. */
+static void leaving_most_steps_while_others_leave_none_is_slowness(void **state)
+{
+    (void)state;
+    muster_watch *watch = make_watch(5);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        bool awake = step % 10 == 0;
+        begin(watch, step, 5);
+        uint32_t loser = awake ? (uint32_t)(step / 10 % 4) : UINT32_MAX;
+        for (uint32_t w = 0; w < (awake ? 5u : 4u); w++) {
+            if (w != loser) {
+                answer(watch, step, w, 10);
+            }
+        }
+        decode(watch, step, false, 10);
+        if (awake) {
+            muster_watch_late(watch, loser, step,
+                              begin_ns(step) + 11 * MUSTER_NS_PER_MS);
+        }
+    }
+    for (uint32_t w = 0; w < 4; w++) {
+        assert_false(is_slow(watch, w));
+    }
+    assert_true(is_slow(watch, 4));
+    muster_class four = muster_classes_of(muster_watch_classes(watch), 4);
+    assert_true(four.straggle_rate > 0.8 && four.straggle_rate < 0.95);
+    muster_watch_free(watch);
+}
+
 static void a_millisecond_is_not_slowness(void **state)
 {
     (void)state;
@@ -203,6 +234,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_slow_and_the_silent_are_found),
         cmocka_unit_test(losing_the_race_is_not_slowness),
+        cmocka_unit_test(
+            leaving_most_steps_while_others_leave_none_is_slowness),
         cmocka_unit_test(a_millisecond_is_not_slowness),
         cmocka_unit_test(missing_the_deadline_is_slowness),
         cmocka_unit_test(an_absent_worker_is_not_judged),
