@@ -25,6 +25,7 @@ enum {
     MUSTER_TIMER_FAREWELL,
     MUSTER_TIMER_WAIT,
     MUSTER_TIMER_DEADLINE,
+    MUSTER_TIMER_OFFER,
 };
 
 /* What a worker still lacks. */
@@ -55,6 +56,7 @@ typedef struct muster_crew {
     muster_blob *message; // its answer to the current step, or NULL
     int64_t offered_ns;   // when the current step's model was offered
     int64_t arrival_ns;   // from then to its answer; valid with `message`
+    bool unoffered;       // that found no room on the way: offer it again
     uint64_t unusable;    // answers that could not be used
 } muster_crew;
 
@@ -95,6 +97,7 @@ typedef struct muster_coordinator {
     muster_code_progress *progress; // answers of this step
     muster_code_progress *reach;    // scratch: what could still come
     uint32_t *responders;           // scratch: slots
+    muster_job_list *messages;      // of the last UPDATE job
     uint32_t answers;
     int64_t step_begin_ns;
     int64_t begun_ns[MUSTER_STEPS_REMEMBERED]; // by step, modulo
@@ -161,6 +164,12 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
                        muster_actions *actions);
 void muster_step_answer(muster_coordinator *c, uint32_t id,
                         const muster_event *event, muster_actions *actions);
+/* A model was handed over, or not. */
+void muster_step_sent(muster_coordinator *c, const muster_event *event,
+                      muster_actions *actions);
+/* Offer it again to those whom it did not reach. */
+void muster_step_offer_again(muster_coordinator *c, int64_t now_ns,
+                             muster_actions *actions);
 /* Decode if the answers are enough now. */
 void muster_step_try(muster_coordinator *c, const muster_event *event,
                      muster_actions *actions);

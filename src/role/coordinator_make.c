@@ -122,6 +122,7 @@ static void coordinator_free(void *state)
     }
     muster_mem_free(c->crew);
     muster_mem_free(c->responders);
+    muster_job_list_unref(c->messages);
     muster_mem_free(c->seen);
     muster_mem_free(c->parts_received);
     muster_mem_free(c->counted);
