@@ -22,6 +22,10 @@
 #define BEATS_PER_WINDOW     4
 /* Strangers that may knock at the same time, beyond two per number. */
 #define STRANGERS_MAX 64u
+/* How long one that misbehaved is kept away, from first to most. */
+#define BAR_FIRST_NS MUSTER_NS_PER_S
+#define BAR_MOST_NS  (60 * MUSTER_NS_PER_S)
+#define BARS_MAX     6u
 /* News of one event beyond one of each link: joined, alone, refused. */
 #define NEWS_MORE 4u
 
@@ -176,10 +180,25 @@ bool muster_member_send(muster_member *member, uint32_t id,
     return true;
 }
 
+/* Keep a process away for a while, twice as long as the last time. */
+static void bar(muster_place *place, int64_t now_ns)
+{
+    if (now_ns - place->barred_ns > BAR_MOST_NS) {
+        place->bars = 0; // it has been good for long
+    }
+    int64_t bar_ns = BAR_FIRST_NS
+                     << (place->bars < BARS_MAX ? place->bars : BARS_MAX);
+    place->bars++;
+    place->barred_ns = now_ns + (bar_ns < BAR_MOST_NS ? bar_ns : BAR_MOST_NS);
+}
+
 void muster_member_drop(muster_member *member, uint32_t id,
                         const muster_event *event, muster_actions *actions)
 {
     muster_link *link = muster_member_link(member, id);
+    if (link != NULL && member->opts.leads && id < member->size) {
+        bar(&member->places[id], event->now_ns);
+    }
     if (link != NULL) {
         muster_member_forget(member, link, "", true, event, actions);
         member->news.count--; // the caller knows already

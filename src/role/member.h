@@ -110,6 +110,8 @@ typedef struct muster_place {
     uint32_t pid;
     char host[64];
     char address[128];
+    int64_t barred_ns; // its process is not admitted before that
+    uint32_t bars;     // times that it was dropped for misbehaviour lately
 } muster_place;
 
 typedef struct muster_member {
@@ -156,7 +158,9 @@ bool muster_member_send(muster_member *member, uint32_t id,
 /* Refuse every HELLO from now on. */
 void muster_member_close(muster_member *member, const char *why);
 
-/* Misbehaviour that the role saw: end the connection; no LOST follows. */
+/* Misbehaviour that the role saw: end the connection; no LOST follows. A leader
+ * does not admit that process again before a second is over, then two, .. at
+ * most a minute; another process may take its place at once. */
 void muster_member_drop(muster_member *member, uint32_t id,
                         const muster_event *event, muster_actions *actions);
 

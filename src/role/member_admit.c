@@ -118,6 +118,15 @@ static void seat(muster_member *member, muster_link *link, uint32_t id,
     muster_member_settle(member, link, event->now_ns);
 }
 
+/* Is this the process that misbehaved under that number a moment ago? */
+static bool is_barred(const muster_place *place, const muster_event *event)
+{
+    const muster_message *hello = event->as.message.message;
+    return place->barred_ns > event->now_ns &&
+           place->pid == hello->as.hello.pid &&
+           strncmp(place->host, hello->as.hello.host, sizeof(place->host)) == 0;
+}
+
 static void admit_as_leader(muster_member *member, muster_link *link,
                             const muster_event *event, muster_actions *actions)
 {
@@ -130,6 +139,12 @@ static void admit_as_leader(muster_member *member, muster_link *link,
         char text[64];
         snprintf(text, sizeof(text), "all %u places are taken", member->size);
         muster_member_refuse(member, link, MUSTER_ERR_AGAIN, text, actions);
+        return;
+    }
+    if (is_barred(&member->places[id], event)) {
+        muster_member_refuse(member, link, MUSTER_ERR_AGAIN,
+                             "what you sent could not be used; come later",
+                             actions);
         return;
     }
     oust(member, id, actions);
