@@ -269,6 +269,14 @@ static const char *idles(const muster_member *member, const muster_link *link,
     return text;
 }
 
+/* How long this link may be silent. */
+static int64_t window_ns(const muster_member *member, const muster_link *link)
+{
+    bool led = member->opts.leads && !member->opts.mesh &&
+               link->state == MUSTER_LINK_MEMBER;
+    return member->heartbeat_ns << (led ? member->places[link->id].doubts : 0);
+}
+
 /* Why this link should end now, or NULL. */
 static const char *verdict(const muster_member *member, const muster_link *link,
                            int64_t now_ns, char *text, size_t text_bytes)
@@ -277,7 +285,7 @@ static const char *verdict(const muster_member *member, const muster_link *link,
     if (link->state == MUSTER_LINK_GREETING) {
         return silent_ns > MUSTER_GREETING_NS ? "said no hello" : NULL;
     }
-    if (silent_ns > member->heartbeat_ns) {
+    if (silent_ns > window_ns(member, link)) {
         snprintf(text, text_bytes, "no sign of life for %.1f s",
                  (double)silent_ns * 1e-9);
         return text;
@@ -303,6 +311,10 @@ static void check_links(muster_member *member, const muster_event *event,
         if (reason == NULL) {
             i++;
         } else {
+            if (member->opts.leads && link->state == MUSTER_LINK_MEMBER) {
+                member->places[link->id].silenced =
+                    event->now_ns - link->heard_ns > window_ns(member, link);
+            }
             muster_member_forget(member, link, reason, true, event, actions);
         }
     }

@@ -21,6 +21,10 @@
  *                the heartbeat window is loss; so is a peer that says it is
  *                busy and whose progress counter stands still for `stall_ns`,
  *                and one that says it is idle while it owes an answer as long.
+ *                A process that returns after its silence was not dead but
+ *                starved: a star's leader then gives it twice the window, at
+ *                most four times, or on a crowded machine it would be lost
+ *                again before it has its parts, for ever.
  *   Timer        MUSTER_TIMER_MEMBER belongs to this module.
  *   Ownership    `setup` is referenced.
  */
@@ -112,6 +116,9 @@ typedef struct muster_place {
     char address[128];
     int64_t barred_ns; // its process is not admitted before that
     uint32_t bars;     // times that it was dropped for misbehaviour lately
+    int64_t seated_ns; // when its process came (back)
+    bool silenced;     // it was lost by silence alone
+    uint32_t doubts;   // times that this was wrong: the process came back
 } muster_place;
 
 typedef struct muster_member {
