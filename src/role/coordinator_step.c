@@ -9,6 +9,7 @@
  *      for (plan, step) and with the exact length. member has checked run and
  *      incarnation.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -333,13 +334,29 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     c->bytes_moved = 0;
 }
 
+/* The optimiser may have moved on while the model has not: what is there is no
+ * state to go on from. The checkpoints before it are. */
+static void failed_update(muster_coordinator *c, const muster_event *event,
+                          muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    c->saved = true;
+    if (c->ending) { // asked to end meanwhile: that would promise a checkpoint
+        c->end_status = result->status;
+        snprintf(c->end_reason, sizeof(c->end_reason), "%s", result->text);
+        muster_coordinator_close(c, event, actions);
+    } else {
+        muster_coordinator_end(c, result->status, result->text, event, actions);
+    }
+}
+
 void muster_step_updated(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
     c->update_job = 0;
     if (result->status < 0) {
-        muster_coordinator_end(c, result->status, result->text, event, actions);
+        failed_update(c, event, actions);
         return;
     }
     muster_blob_unref(c->model);
