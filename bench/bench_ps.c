@@ -2,8 +2,7 @@
  * bench_ps.c -- the parameter server against plain loops, in one run.
  *
  * Every row has a figure, the baseline of the same run and their ratio. Nodes
- * of a mesh are threads of this program, each with its own tables, sockets and
- * network thread. Plain loops use the same kernels, compiler flags,
+ * of a mesh are processes. Plain loops use the same kernels, compiler flags,
  * precision and order, on rows in one array. Times are the best of several
  * repeats, baseline and subject in turn.
  *

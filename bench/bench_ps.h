@@ -7,7 +7,8 @@
  *
  *   Ownership    A team owns its task, server and workers until
  *                bench_team_fini; names and options are lent for the run.
- *   Threads      Teams and meshes start their own and join them.
+ *   Threads      A team starts its own and joins them; the nodes of a mesh are
+ *                processes.
  */
 #ifndef MUSTER_BENCH_BENCH_PS_H
 #define MUSTER_BENCH_BENCH_PS_H
@@ -15,6 +16,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "bench.h"
 #include "muster/ps.h"
@@ -69,11 +71,12 @@ typedef struct bench_node {
     const char *folder;
     uint32_t node;
     uint32_t manage;
-    pthread_t thread;
+    pid_t process;
     muster_ps *ps;
     muster_ps_worker *worker;
     const char *metric; // of the evaluation, or NULL
     double best_s;      // of an epoch, as this node sees it
+    double best_cpu_s;  // of an epoch, the node's threads together
     double quality;
     double figures[4]; // of the plain table
 } bench_node;
@@ -85,7 +88,8 @@ void bench_mesh_open(bench_node *n, bench_team *t);
 /* The life of a node that runs `opts`' task: epochs, then node 0 evaluates. */
 void *bench_mesh_task(void *node);
 
-/* Run BENCH_NODES lives at once; node 0's findings. */
+/* Run BENCH_NODES lives at once, each in a process of its own; node 0's
+ * findings. */
 bench_node bench_mesh_run(const bench_ps *b, const muster_task_opts *opts,
                           const char *metric_name, void *(*life)(void *));
 
