@@ -2,8 +2,8 @@
  * bench_ps.h -- what the parts of `muster bench ps` share.
  *
  * bench_ps.c has the options and decides which parts run; ps_micro.c measures
- * single operations, ps_mf.c and ps_kge.c whole tasks on the teams and meshes
- * of ps_team.c. Whatever goes wrong ends the program with a line on stderr.
+ * single operations, ps_mf.c, ps_kge.c and ps_skipgram.c whole tasks on the
+ * teams and meshes of ps_team.c. Whatever goes wrong ends the program with a line on stderr.
  *
  *   Ownership    A team owns its task, server and workers until
  *                bench_team_fini; names and options are lent for the run.
@@ -33,11 +33,17 @@ enum {
 typedef struct bench_ps {
     const char *only; // the part to run; NULL: all
     int repeats;
+    uint32_t seeds; // of figures that are means over seeds
     bool json;
 } bench_ps;
 
 void *bench_must(void *block);
 void bench_check(muster_status status);
+/* A line on stderr: how far a long part has come, or why one is left out. */
+void bench_progress(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+/* `name` in the folder of data that MUSTER_DATA names. */
+void bench_data_path(const char *name, char *path_out, size_t bytes);
 bool bench_wanted(const bench_ps *b, const char *name);
 void bench_report(const bench_ps *b, const char *name, double value,
                   const char *unit, const char *baseline,
@@ -97,5 +103,6 @@ void bench_rows(const bench_ps *b);
 void bench_remote(const bench_ps *b);
 void bench_mf(const bench_ps *b);
 void bench_kge(const bench_ps *b);
+void bench_skipgram(const bench_ps *b);
 
 #endif // MUSTER_BENCH_BENCH_PS_H

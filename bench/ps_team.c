@@ -66,6 +66,7 @@ bench_team bench_team_make(const muster_task_opts *opts, uint32_t threads)
     muster_ps_opts ps_opts = MUSTER_PS_OPTS_INIT;
     muster_task_opts mine = *opts;
     mine.parts_max = threads;
+    ps_opts.seed = opts->seed;
     if (t.ops->create(&mine, &error, &t.task) != MUSTER_OK) {
         fprintf(stderr, "muster-bench-ps: %s\n", error.text);
         exit(3);
@@ -122,6 +123,7 @@ void bench_mesh_open(bench_node *n, bench_team *t)
     opts.node = n->node;
     opts.mesh = n->folder;
     opts.manage = n->manage;
+    opts.seed = n->opts != NULL ? n->opts->seed : opts.seed;
     bench_check(muster_ps_create(&opts, &error, &n->ps));
     if (t != NULL) {
         muster_task_opts mine = *n->opts;
@@ -199,15 +201,16 @@ void *bench_mesh_task(void *argument)
 static void start_node(bench_node *n, void *(*life)(void *))
 {
     (void)fflush(NULL);
-    n->process = fork();
-    if (n->process < 0) {
+    pid_t process = fork(); // not into *n at once: the child would write it too
+    if (process < 0) {
         perror("muster-bench-ps: fork");
         exit(1);
     }
-    if (n->process == 0) {
+    if (process == 0) {
         life(n);
         _exit(0);
     }
+    n->process = process;
 }
 
 bench_node bench_mesh_run(const bench_ps *b, const muster_task_opts *opts,
@@ -235,7 +238,9 @@ bench_node bench_mesh_run(const bench_ps *b, const muster_task_opts *opts,
         char path[64];
         int ended;
         if (waitpid(nodes[i].process, &ended, 0) < 0 || ended != 0) {
-            fprintf(stderr, "muster-bench-ps: node %u failed\n", i);
+            fprintf(stderr, "muster-bench-ps: node %u failed (%s %d)\n", i,
+                    WIFSIGNALED(ended) ? "signal" : "exit code",
+                    WIFSIGNALED(ended) ? WTERMSIG(ended) : WEXITSTATUS(ended));
             exit(1);
         }
         (void)snprintf(path, sizeof(path), "%s/node-%u", folder, i);
