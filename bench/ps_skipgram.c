@@ -98,9 +98,8 @@ static double read_speed(FILE *printed)
     double speed = NAN;
     char word[64];
     while (fscanf(printed, "%63s", word) == 1) {
-        double value;
-        if (strcmp(word, label) == 0 && fscanf(printed, "%lf", &value) == 1) {
-            speed = value;
+        if (strcmp(word, label) == 0 && fscanf(printed, "%63s", word) == 1) {
+            speed = strtod(word, NULL);
         }
     }
     return speed;
