@@ -13,7 +13,7 @@
 #include "task/kernel.h"
 #include "task/kge.h"
 
-#define BLOCK_MAX  64u // questions scored in one walk over the entities
+#define BLOCK_MAX  128u // questions scored in one walk over the entities
 #define SCORES_MAX (1u << 25)
 
 static int compare_known(const void *a, const void *b)
