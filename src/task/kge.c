@@ -3,6 +3,7 @@
  * Training is in kge_work.c, evaluation in kge_eval.c.
  */
 #include <cblas.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 
 #define NEGATIVES_MAX 8192u
 #define SHARE_MAX     1024u
+#define UNSET         2u // of an option that is 0 or 1
 
 static const muster_spec_field fields[] = {
     {"dim", MUSTER_SPEC_UINT, offsetof(muster_kge_options, dim), 2, 8192, NULL},
@@ -87,12 +89,14 @@ static muster_kge_options defaults(muster_kge_model model)
                                   .reciprocal = 1,
                                   .reuse = 16,
                                   .valid = 1000,
-                                  .n3 = 0.01,
+                                  .corrected = UNSET,
+                                  .n3 = 0.05,
                                   .temperature = 1,
                                   .margin = 9,
                                   .scale = 0.05,
-                                  .decay = 0.95};
+                                  .decay = 0.9};
     if (model == MUSTER_KGE_TRANSE) {
+        options.decay = 0.95;
         options.loss = MUSTER_KGE_ADVERSARIAL;
         options.n3 = 0;
     }
@@ -110,6 +114,10 @@ static void settle(muster_kge *k)
     }
     if (k->options.negatives == 0) {
         k->options.negatives = k->options.share > 1 ? 1024 : 100;
+    }
+    // Few samples are too rough a measure of all entities.
+    if (k->options.corrected == UNSET) {
+        k->options.corrected = k->options.share > 1;
     }
 }
 
@@ -137,6 +145,10 @@ static muster_status create(muster_kge_model model,
     }
     if (status == MUSTER_OK) {
         status = muster_triples_load(opts->data, error_out, &k->triples);
+    }
+    if (status == MUSTER_OK && k->options.corrected) {
+        k->shift =
+            (float)log((double)k->triples.entities / k->options.negatives);
     }
     if (status == MUSTER_OK) {
         status = muster_kge_index(k);
@@ -206,7 +218,7 @@ static uint64_t kge_units(const void *task)
 
 static uint32_t kge_epochs(void)
 {
-    return 20;
+    return 15;
 }
 
 static uint32_t kge_outputs(const void *task, muster_task_output *outputs_out)

@@ -40,7 +40,7 @@ typedef struct muster_kge_options {
     uint32_t dim; // floats of a row
     uint32_t negatives;
     uint32_t share;     // triples that share their negatives; 1: none do
-    uint32_t corrected; // negatives stand for all entities
+    uint32_t corrected; // softmax: negatives stand for all entities
     uint32_t loss;
     uint32_t reciprocal;
     uint32_t scheme; // muster_ps_scheme - 1
@@ -69,6 +69,7 @@ typedef struct muster_kge {
     uint32_t distribution;
     uint32_t parts;
     double rate;
+    float shift; // by which a negative counts more than one answer, as a score
     uint64_t seed;
 } muster_kge;
 
@@ -110,8 +111,8 @@ MUSTER_CHECKED muster_status muster_kge_move(const muster_kge_pass *p,
 
 /* The loss of one question: the score of its truth and those of its negatives
  * become the gradients of the loss by them. `scratch` is as long as scores. */
-double muster_kge_weigh(const muster_kge_options *options, float *truth,
-                        float *scores, float *scratch, uint32_t count);
+double muster_kge_weigh(const muster_kge *k, float *truth, float *scores,
+                        float *scratch, uint32_t count);
 
 /* Triples whose questions have negatives of their own (2 x negatives samples a
  * triple), and a group of at most `share` that has one set for all. The pass is

@@ -164,7 +164,7 @@ static muster_status together(muster_kge_alone *a, uint32_t count)
     if (status != MUSTER_OK) {
         return status;
     }
-    a->loss += muster_kge_weigh(&a->p->k->options, &a->scores[0], &a->scores[1],
+    a->loss += muster_kge_weigh(a->p->k, &a->scores[0], &a->scores[1],
                                 a->scratch, count - 1);
     return visit(a, count, true);
 }

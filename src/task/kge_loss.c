@@ -21,11 +21,12 @@ static double negative_log(float probability)
     return -(double)logf(probability > 1e-12f ? probability : 1e-12f);
 }
 
-static double softmax(float *truth, float *scores, uint32_t count)
+/* Negatives that score `shift` more are a truth that scores as much less. */
+static double softmax(float shift, float *truth, float *scores, uint32_t count)
 {
     float most = muster_kernel_most(scores, count);
-    most = *truth > most ? *truth : most;
-    float right = *truth;
+    float right = *truth - shift;
+    most = right > most ? right : most;
     (void)muster_kernel_exp(&right, 1, 1, most);
     float sum = right + muster_kernel_exp(scores, count, 1, most);
     muster_kernel_scale(1 / sum, scores, count);
@@ -33,11 +34,12 @@ static double softmax(float *truth, float *scores, uint32_t count)
     return negative_log(right / sum);
 }
 
-double muster_kge_weigh(const muster_kge_options *options, float *truth,
-                        float *scores, float *scratch, uint32_t count)
+double muster_kge_weigh(const muster_kge *k, float *truth, float *scores,
+                        float *scratch, uint32_t count)
 {
+    const muster_kge_options *options = &k->options;
     if (options->loss == MUSTER_KGE_SOFTMAX) {
-        return softmax(truth, scores, count);
+        return softmax(k->shift, truth, scores, count);
     }
     float right = muster_kernel_sigmoid(*truth);
     if (options->loss == MUSTER_KGE_ADVERSARIAL) {

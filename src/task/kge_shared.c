@@ -15,8 +15,6 @@
  * answer. A negative that is a question's own answer is left out of it.
  */
 #include <cblas.h>
-#include <math.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "task/kernel.h"
@@ -39,7 +37,6 @@ struct muster_kge_shared {
     float *scratch;
     uint32_t *keys; // entities, then relations: two a triple
     muster_kge_question *questions;
-    float shift; // of negatives' scores
     double loss;
 };
 
@@ -86,10 +83,6 @@ muster_status muster_kge_shared_create(const muster_kge_pass *p,
         return MUSTER_ERR_NO_MEMORY;
     }
     s->p = p;
-    if (p->k->options.corrected) {
-        s->shift = (float)log((double)p->k->triples.entities /
-                              p->k->options.negatives);
-    }
     if (allot(s) != MUSTER_OK) {
         muster_kge_shared_free(s);
         return MUSTER_ERR_NO_MEMORY;
@@ -154,12 +147,11 @@ static void weigh(muster_kge_shared *s, uint32_t asked, const uint32_t *samples)
         float *scores = s->scores + (size_t)q * negatives;
         const float *query = s->queries + (size_t)q * dim;
         const float *answer = s->entities + (size_t)(q ^ 1) * dim;
-        // A truth that scores `shift` less is negatives that score more.
-        float truth = muster_kernel_dot(query, answer, dim) - s->shift;
+        float truth = muster_kernel_dot(query, answer, dim);
         muster_kernel_replace(scores, samples, negatives, s->keys[q ^ 1],
                               LEFT_OUT);
         s->loss +=
-            muster_kge_weigh(options, &truth, scores, s->scratch, negatives);
+            muster_kge_weigh(s->p->k, &truth, scores, s->scratch, negatives);
         float *by_query = s->query_gradients + (size_t)q * dim;
         float *by_answer = s->entity_gradients + (size_t)(q ^ 1) * dim;
         for (uint32_t i = 0; i < dim; i++) {

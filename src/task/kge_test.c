@@ -125,7 +125,7 @@ static void score_question(const world *w, const double *rows, uint32_t q,
                                       : score(w, anchor, relation, row);
     }
     scores_out[0] -=
-        w->k.options.corrected ? log((double)ENTITIES / NEGATIVES) : 0;
+        w->k.options.loss == MUSTER_KGE_SOFTMAX ? (double)w->k.shift : 0;
 }
 
 static double logistic(double x)
@@ -259,7 +259,6 @@ static void an_answer_among_the_negatives_is_left_out(void **state)
     // Entity 1 is the answer of question 0 and a wrong one of the others.
     static const uint32_t samples[NEGATIVES] = {1, 1, 1, 1};
     world w = make(MUSTER_KGE_DISTMULT, MUSTER_KGE_SOFTMAX, 1, 2);
-    w.k.options.corrected = 0;
     muster_kge_pass p = {&w.k, w.worker, 0.1f};
     muster_kge_shared *shared;
     double loss = 0;
