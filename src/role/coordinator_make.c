@@ -82,7 +82,7 @@ static bool write_saved(const muster_coordinator *c, muster_vec *bytes)
     size_t before = bytes->count;
     ok = ok && (c->shuffle == NULL || muster_shuffle_save(c->shuffle, bytes));
     size_t middle = bytes->count;
-    ok = ok && (c->classes == NULL || muster_classes_save(c->classes, bytes));
+    ok = ok && muster_classes_save(muster_watch_classes(c->watch), bytes);
     if (ok) {
         uint8_t *head = (uint8_t *)bytes->data + start;
         muster_bytes_put(head + 36, middle - before, 4);
@@ -122,12 +122,13 @@ static void coordinator_free(void *state)
     }
     muster_mem_free(c->crew);
     muster_mem_free(c->responders);
+    muster_job_list_unref(c->messages);
     muster_mem_free(c->seen);
     muster_mem_free(c->parts_received);
     muster_mem_free(c->counted);
     muster_arrivals_fini(&c->arrivals);
     muster_shuffle_free(c->shuffle);
-    muster_classes_free(c->classes);
+    muster_watch_free(c->watch);
     muster_code_progress_free(c->progress);
     muster_code_progress_free(c->reach);
     muster_decodings_fini(&c->decodings);
@@ -216,8 +217,7 @@ static bool restore(muster_coordinator *c, const saved_state *saved)
             MUSTER_OK) {
         return false;
     }
-    return c->classes == NULL || saved->classes_bytes == 0 ||
-           muster_classes_load(c->classes, saved->classes,
+    return muster_classes_load(muster_watch_classes(c->watch), saved->classes,
                                saved->classes_bytes) == MUSTER_OK;
 }
 
@@ -229,10 +229,6 @@ static muster_status build_shuffle(muster_coordinator *c, muster_error *error)
     }
     muster_shuffle_opts shuffle = {.policy = policy, .code = c->opts.code};
     muster_status status = muster_shuffle_create(&shuffle, error, &c->shuffle);
-    if (status == MUSTER_OK) {
-        muster_classes_opts classes = {.workers = c->size};
-        status = muster_classes_create(&classes, &c->classes);
-    }
     if (status == MUSTER_OK) {
         status = muster_assignment_init(&c->next, c->opts.code, 0);
         c->seen = muster_mem_array(c->size, sizeof(*c->seen));
@@ -256,7 +252,9 @@ static muster_status build_tables(muster_coordinator *c)
         c->counted == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    return muster_arrivals_init(&c->arrivals, c->size);
+    muster_status status = muster_arrivals_init(&c->arrivals, c->size);
+    return status == MUSTER_OK ? muster_watch_create(c->size, &c->watch)
+                               : status;
 }
 
 static muster_status build(muster_coordinator *c, const saved_state *saved,

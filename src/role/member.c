@@ -186,6 +186,23 @@ void muster_member_drop(muster_member *member, uint32_t id,
     }
 }
 
+void muster_member_owes(muster_member *member, muster_role_peer peer,
+                        int64_t now_ns)
+{
+    muster_link *link = muster_member_find(member, peer);
+    if (link != NULL && link->owed_ns == 0) {
+        link->owed_ns = now_ns;
+    }
+}
+
+void muster_member_paid(muster_member *member, uint32_t id)
+{
+    muster_link *link = muster_member_link(member, id);
+    if (link != NULL) {
+        link->owed_ns = 0;
+    }
+}
+
 void muster_member_close(muster_member *member, const char *why)
 {
     snprintf(member->closed, sizeof(member->closed), "%s", why);
@@ -217,6 +234,22 @@ static void beat_all(const muster_member *member, const muster_event *event,
     }
 }
 
+/* It owes an answer, and says that it has nothing to do. */
+static const char *idles(const muster_member *member, const muster_link *link,
+                         int64_t now_ns, char *text, size_t text_bytes)
+{
+    int64_t since_ns =
+        link->owed_ns > link->progress_ns ? link->owed_ns : link->progress_ns;
+    if (link->state != MUSTER_LINK_MEMBER || link->busy || link->owed_ns == 0 ||
+        member->opts.stall_ns <= 0 ||
+        now_ns - since_ns <= member->opts.stall_ns) {
+        return NULL;
+    }
+    snprintf(text, text_bytes, "idle, and did not answer for %.1f s",
+             (double)(now_ns - since_ns) * 1e-9);
+    return text;
+}
+
 /* Why this link should end now, or NULL. */
 static const char *verdict(const muster_member *member, const muster_link *link,
                            int64_t now_ns, char *text, size_t text_bytes)
@@ -237,7 +270,7 @@ static const char *verdict(const muster_member *member, const muster_link *link,
                  (double)stuck_ns * 1e-9);
         return text;
     }
-    return NULL;
+    return idles(member, link, now_ns, text, text_bytes);
 }
 
 static void check_links(muster_member *member, const muster_event *event,

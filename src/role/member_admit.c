@@ -11,6 +11,9 @@
 #include "base/clock.h"
 #include "role/member_inside.h"
 
+/* A HELLO that claims more lives than this beyond ours is not believed. */
+#define FORGOTTEN_MAX (1u << 20)
+
 /* The first number nobody ever had, else the first one that is free. */
 static uint32_t free_number(const muster_member *member)
 {
@@ -118,6 +121,17 @@ static void seat(muster_member *member, muster_link *link, uint32_t id,
     muster_member_settle(member, link, event->now_ns);
 }
 
+/* A leader that was resumed has forgotten the lives given out since it was last
+ * saved. Those who return know theirs: none is given out again. */
+static void remember_life(muster_member *member, const muster_message *hello)
+{
+    bool later =
+        hello->run == member->run && hello->incarnation > member->incarnation;
+    if (later && hello->incarnation - member->incarnation < FORGOTTEN_MAX) {
+        member->incarnation = hello->incarnation;
+    }
+}
+
 static void admit_as_leader(muster_member *member, muster_link *link,
                             const muster_event *event, muster_actions *actions)
 {
@@ -133,6 +147,7 @@ static void admit_as_leader(muster_member *member, muster_link *link,
         return;
     }
     oust(member, id, actions);
+    remember_life(member, hello);
     link->incarnation = ++member->incarnation;
     seat(member, link, id, event);
     send_welcome(member, link, actions);

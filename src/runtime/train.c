@@ -258,6 +258,14 @@ static void tell_plan(const muster_train_state *train)
                " each, goes on without any %" PRIu32,
                code->name, code->workers, code->parts, code->load,
                code->stragglers);
+    if (code->exact &&
+        muster_config_is_set(train->config, MUSTER_OPT_DEADLINE)) {
+        muster_log(MUSTER_LOG_WARN,
+                   "--deadline auto changes nothing: %s is exact and waits "
+                   "for as many workers as it needs; --stragglers says how "
+                   "many it goes on without",
+                   code->name);
+    }
     if (code->warning != NULL) {
         muster_log(MUSTER_LOG_WARN, "code %s: %s", code->name, code->warning);
     }
