@@ -331,6 +331,8 @@ static void on_timer(muster_coordinator *c, const muster_event *event,
     } else if (event->as.timer.id == MUSTER_TIMER_DEADLINE) {
         c->deadline_over = true;
         muster_step_try(c, event, actions);
+    } else if (event->as.timer.id == MUSTER_TIMER_OFFER) {
+        muster_step_offer_again(c, event->now_ns, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_FAREWELL &&
                c->phase == MUSTER_PHASE_FAREWELL) {
         over(c, actions);
@@ -423,10 +425,7 @@ void muster_coordinator_step(void *state, const muster_event *event,
         on_computed(c, event, actions);
         break;
     case MUSTER_EVENT_SENT:
-        if (event->as.sent.status == MUSTER_OK) {
-            muster_message model = {.kind = MUSTER_MSG_MODEL};
-            c->bytes_down += muster_message_bytes(&model) + c->model->bytes;
-        }
+        muster_step_sent(c, event, actions);
         break;
     case MUSTER_EVENT_STOP:
         muster_coordinator_end(c, MUSTER_ERR_INTERRUPTED, "interrupted", event,

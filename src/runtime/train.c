@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/fault.h"
+#include "model/model.h"
 #include "muster/run.h"
 #include "role/coordinator.h"
 #include "runtime/ps_train.h"
@@ -186,7 +187,7 @@ static muster_status listen_for_joiners(muster_train_state *train,
 static muster_status make_crew(muster_train_state *train,
                                muster_error *error_out)
 {
-    enum { FIXED_MAX = 8 }; // beside --slow, with the end
+    enum { FIXED_MAX = 10 }; // beside --slow, with the end
     char workers[16], seed[32];
     const muster_config *config = train->config;
     bool verbose = muster_config_bool(config, MUSTER_OPT_VERBOSE);
@@ -212,6 +213,11 @@ static muster_status make_crew(muster_train_state *train,
     for (size_t i = 0; i < slow; i++) {
         extra[count++] = "--slow";
         extra[count++] = muster_config_list_at(config, MUSTER_OPT_SLOW, i);
+    }
+    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
+    if (muster_model_plugin_path(model) > 0) {
+        extra[count++] = "--allow-model";
+        extra[count++] = model;
     }
     muster_crew_opts opts = {.program = train->program,
                              .address = train->den.address,
@@ -258,6 +264,14 @@ static void tell_plan(const muster_train_state *train)
                " each, goes on without any %" PRIu32,
                code->name, code->workers, code->parts, code->load,
                code->stragglers);
+    if (code->exact &&
+        muster_config_is_set(train->config, MUSTER_OPT_DEADLINE)) {
+        muster_log(MUSTER_LOG_WARN,
+                   "--deadline auto changes nothing: %s is exact and waits "
+                   "for as many workers as it needs; --stragglers says how "
+                   "many it goes on without",
+                   code->name);
+    }
     if (code->warning != NULL) {
         muster_log(MUSTER_LOG_WARN, "code %s: %s", code->name, code->warning);
     }
