@@ -491,7 +491,8 @@ static void every_seed_ends_right_or_says_why(void **state)
     uint64_t finished = tell_all(0, seeds, &sum);
     // The faults must bite, and must not bite every time: fewer finish when
     // workers that return are not taken back.
-    assert_true(finished > seeds * 19 / 20 && finished < seeds);
+    double few = 0.95 * (double)seeds - sqrt((double)seeds) / 2;
+    assert_true((double)finished > few && (finished < seeds || seeds < 200));
     assert_true(sum.lost > seeds && sum.late > seeds);
     assert_true(sum.inexact > seeds && sum.degraded > seeds / 10);
     assert_true(sum.plans > 2 * seeds && sum.forgotten > 10 * seeds);
@@ -506,7 +507,8 @@ static void every_small_crew_ends_right_or_says_why(void **state)
     outcome sum = {0};
     uint64_t seeds = seed_count();
     uint64_t finished = tell_all(SMALL_FIRST, seeds, &sum);
-    assert_true(finished > seeds * 3 / 4 && finished < seeds);
+    double few = 0.95 * (double)seeds - sqrt((double)seeds) / 2;
+    assert_true((double)finished > few && (finished < seeds || seeds < 200));
     assert_true(sum.plans > 2 * seeds && sum.echoes > seeds);
 }
 
