@@ -151,7 +151,7 @@ void muster_wait_tell(muster_coordinator *c, const muster_event *event,
     list_awaited(c, names, sizeof(names));
     muster_act_notice(
         actions, event->now_ns, MUSTER_LOG_WARN,
-        "step %llu waits since %.1f s for workers %s; %s tolerates %u, more "
+        "step %llu has waited %.1f s for workers %s; %s tolerates %u, more "
         "--stragglers would go on without them",
         (unsigned long long)c->step,
         (double)(event->now_ns - c->step_begin_ns) * 1e-9, names,
