@@ -97,7 +97,7 @@ void muster_wait_decoded(muster_coordinator *c, muster_actions *actions)
     }
 }
 
-static bool all_ready_have_answered(const muster_coordinator *c)
+bool muster_wait_all_heard(const muster_coordinator *c)
 {
     for (uint32_t id = 0; id < c->size; id++) {
         if (c->crew[id].stage == MUSTER_CREW_READY &&
@@ -113,7 +113,7 @@ bool muster_wait_is_over(const muster_coordinator *c)
     if (c->plan.info.exact && !c->degraded) {
         return false;
     }
-    return all_ready_have_answered(c) ||
+    return muster_wait_all_heard(c) ||
            (c->deadline_over && c->answers >= quorum(c) && c->answers > 0);
 }
 
