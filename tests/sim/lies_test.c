@@ -199,7 +199,9 @@ static void a_worker_that_lies_changes_nothing(void **state)
         assert_in_range(t.strays, other ? 20 : 0, other ? 60 : 0);
         assert_in_range(t.twice, how == LIE_TWICE ? 20 : 0,
                         how == LIE_TWICE ? 60 : 0);
-        assert_true(how != LIE_STALE || t.late >= 20);
+        // Of a step under another plan, it is more than late.
+        assert_true(how != LIE_STALE || t.late >= 20 ||
+                    (opts.shuffle != NULL && t.rejected > 0));
         toy_fini(&t);
     }
 }
