@@ -256,16 +256,10 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
 {
     muster_code_spec spec = *given;
     uint32_t draws = MUSTER_CODE_DRAWS;
-    muster_status status = muster_code_spec_accept(&spec, "draws", error);
+    muster_status status = muster_code_spec_settle(&spec, "draws", error);
     if (status == MUSTER_OK) {
         status = muster_code_spec_option_number(&spec, "draws", 1, 10000, error,
                                                 &draws);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_spec_whole(&spec, error);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_spec_balance(&spec, error);
     }
     if (status == MUSTER_OK) {
         status = muster_code_dense_only(&spec, error);
