@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "role/member_inside.h"
 
+/* A HELLO that claims more lives than this beyond ours is not believed. */
+#define FORGOTTEN_MAX (1u << 20)
 /* How often the window of a starved process is doubled, and after how many
  * windows without trouble that is forgotten. */
 #define DOUBTS_MAX    2u
@@ -147,6 +149,18 @@ static void seat(muster_member *member, muster_link *link, uint32_t id,
     muster_member_settle(member, link, event->now_ns);
 }
 
+/* A leader that was resumed has forgotten the lives given out since it was last
+ * saved: it begins a new block of numbers, and when resumed twice from the same
+ * state, those who return know theirs. None is given out again. */
+static void remember_life(muster_member *member, const muster_message *hello)
+{
+    bool later =
+        hello->run == member->run && hello->incarnation > member->incarnation;
+    if (later && hello->incarnation - member->incarnation < FORGOTTEN_MAX) {
+        member->incarnation = hello->incarnation;
+    }
+}
+
 /* Is this the process that misbehaved under that number a moment ago? */
 static bool is_barred(const muster_place *place, const muster_event *event)
 {
@@ -175,6 +189,7 @@ static void admit_as_leader(muster_member *member, muster_link *link,
         return;
     }
     oust(member, id, actions);
+    remember_life(member, hello);
     link->incarnation = ++member->incarnation;
     seat(member, link, id, event);
     send_welcome(member, link, actions);

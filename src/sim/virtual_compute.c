@@ -11,10 +11,9 @@
 #include "wire/terms.h"
 
 /* Without data: what moving a part costs, whichever. */
-#define PART_BYTES     (1u << 20)
-#define SMALL_JOB_NS   MUSTER_NS_PER_MS
-#define FLOATS_PER_NS  4.0
-#define EXACT_RESIDUAL 1e-9
+#define PART_BYTES    (1u << 20)
+#define SMALL_JOB_NS  MUSTER_NS_PER_MS
+#define FLOATS_PER_NS 4.0
 
 /* The parts of a plan's terms, which are sorted by part. */
 static void note_plan(muster_virtual_host *at, const muster_job *job)
@@ -70,9 +69,8 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
         note_plan(at, job);
     }
     at->busy_ns = duration_ns(run, host, job);
-    if (job->kind == MUSTER_JOB_UPDATE) {
-        run->steps_exact += job->decoding->fit.residual < EXACT_RESIDUAL;
-    }
+    run->longest_job_ns =
+        at->busy_ns > run->longest_job_ns ? at->busy_ns : run->longest_job_ns;
     if (run->exact) {
         muster_executor_begin(at->executor, job);
     } else {
