@@ -390,7 +390,7 @@ static outcome tell(uint64_t seed, bool aloud)
     s.pace = opts.pace;
     // To notice (2.5 s), to try again (2 s), and to be given what is lacking:
     // some forty messages.
-    s.watch.settle_ns = SECONDS(5) + 40 * 2 * opts.jitter_ns +
+    s.watch.settle_ns = SECONDS(5) + 80 * opts.jitter_ns +
                         (opts.bytes_per_s > 0 ? SECONDS(3) : 0);
     s.t.on_gave_up = look_who_is_left;
     s.t.on_step_end = look_who_is_back;
