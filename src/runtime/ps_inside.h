@@ -17,6 +17,7 @@
 #include "ps/store.h"
 #include "ps/target.h"
 #include "role/psnode.h"
+#include "runtime/ps_alone.h"
 #include "runtime/ps_mesh.h"
 
 typedef struct muster_ps_distribution {
@@ -32,6 +33,7 @@ struct muster_ps {
     uint32_t table_count;
     muster_ps_distribution distributions[MUSTER_PS_DISTRIBUTIONS_MAX];
     uint32_t distribution_count;
+    muster_ps_alone alone;
     _Atomic uint32_t workers_alive;
     _Atomic uint32_t workers_made;
     _Atomic uint64_t accesses; // of workers that are gone
@@ -95,7 +97,8 @@ struct muster_ps_worker {
     uint32_t table_count;
     uint32_t number;
     uint32_t open_count;
-    muster_ps_open open[MUSTER_PS_OPEN_MAX];
+    muster_ps_open open[MUSTER_PS_OPEN_MAX]; // copy is NULL in unused ones
+    bool lone; // the only one when it last looked: its open rows have no latch
     muster_sampler *samplers[MUSTER_PS_DISTRIBUTIONS_MAX]; // NULL until used
     muster_ps_bringer bringers[MUSTER_PS_DISTRIBUTIONS_MAX];
     bool notes; // some sampler repurposes direct accesses
@@ -111,6 +114,25 @@ struct muster_ps_worker {
 /* The table, or NULL when the number or a key is wrong. */
 muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
                                 const uint32_t *keys, size_t count);
+
+/* May the worker go to rows without their latches? If so, muster_ps_leave()
+ * follows when none is open any more. While one is, nobody else can come. */
+static inline bool muster_ps_enter(muster_ps_worker *worker)
+{
+    if (!worker->lone || worker->open_count > 0) {
+        return worker->lone;
+    }
+    if (!muster_ps_alone_enter(&worker->ps->alone)) {
+        worker->lone = false;
+        return false;
+    }
+    return true;
+}
+
+static inline void muster_ps_leave(muster_ps_worker *worker)
+{
+    muster_ps_alone_leave(&worker->ps->alone);
+}
 
 /* True while the worker has the latch of some row. */
 bool muster_ps_holds(const muster_ps_worker *worker);

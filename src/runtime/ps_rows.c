@@ -3,13 +3,17 @@
  *
  * Keys are checked before the first row is touched. Batches look a few keys
  * ahead and prefetch, so that a cache miss is under way while another row is
- * worked on.
+ * worked on. The paths of a lone worker (ps_alone.h) are kept short and apart,
+ * so that the processor sees several of a loop's calls at once.
  */
 #include <string.h>
 
 #include "runtime/ps_inside.h"
 
 #define LOOK_AHEAD 4u
+
+/* Kept out of the short paths, which would save registers for it. */
+#define APART __attribute__((noinline))
 
 muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
                                 const uint32_t *keys, size_t count)
@@ -52,8 +56,8 @@ static bool in_order(const muster_ps_worker *worker, uint64_t place)
 }
 
 /* Are table, keys, values and operation right, and is no row open? */
-static muster_pstable *check_job(const muster_ps_worker *worker,
-                                 const muster_ps_job *job)
+static inline muster_pstable *check_job(const muster_ps_worker *worker,
+                                        const muster_ps_job *job)
 {
     muster_pstable *rows =
         muster_ps_check(worker, job->table, job->keys, job->count);
@@ -64,6 +68,25 @@ static muster_pstable *check_job(const muster_ps_worker *worker,
         return NULL;
     }
     return rows;
+}
+
+/* All of a job by the only worker: every row is here, and nobody else is. */
+static inline void serve_alone(muster_ps_worker *worker,
+                               const muster_ps_job *job, muster_pstable *rows)
+{
+    uint32_t count = (uint32_t)job->count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (count - i > LOOK_AHEAD) {
+            muster_pstable_prefetch_row(rows, job->keys[i + LOOK_AHEAD]);
+        }
+        muster_pstable_apply(rows, (muster_row_op)job->op,
+                             muster_pstable_row(rows, job->keys[i]),
+                             job->values + (size_t)i * rows->width);
+        if (worker->notes) {
+            muster_ps_note(worker, job->table, job->keys[i]);
+        }
+    }
+    worker->accesses += count;
 }
 
 /* Do what can be done here; the positions of the other rows go to `call`. */
@@ -101,23 +124,35 @@ static bool ready_call(const muster_ps_worker *worker, muster_ps_call *call,
            muster_vec_reserve(&call->positions, count);
 }
 
-static muster_status apply_rows(muster_ps_worker *worker,
-                                const muster_ps_job *job)
+APART static muster_status apply_shared(muster_ps_worker *worker,
+                                        muster_ps_job job)
 {
-    muster_pstable *rows = check_job(worker, job);
-    if (rows == NULL) {
-        return MUSTER_ERR_INVALID;
-    }
+    muster_pstable *rows = worker->tables[job.table];
     muster_ps_call *call = muster_ps_own_call(worker);
-    if (!ready_call(worker, call, job->count)) {
+    if (!ready_call(worker, call, job.count)) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    serve_here(worker, job, rows, call);
+    serve_here(worker, &job, rows, call);
     if (call->positions.count == 0) {
         return MUSTER_OK;
     }
-    muster_ps_submit(worker, job, call);
+    muster_ps_submit(worker, &job, call);
     return muster_ps_finish(call);
+}
+
+static inline muster_status apply_rows(muster_ps_worker *worker,
+                                       muster_ps_job job)
+{
+    muster_pstable *rows = check_job(worker, &job);
+    if (rows == NULL) {
+        return MUSTER_ERR_INVALID;
+    }
+    if (!muster_ps_enter(worker)) {
+        return apply_shared(worker, job);
+    }
+    serve_alone(worker, &job, rows);
+    muster_ps_leave(worker);
+    return MUSTER_OK;
 }
 
 static muster_status start_rows(muster_ps_worker *worker,
@@ -145,9 +180,9 @@ static muster_status start_rows(muster_ps_worker *worker,
 }
 
 /* Row operations other than a pull only read the values they are given. */
-static muster_ps_job input(muster_rowmsg_op op, uint32_t table,
-                           const uint32_t *keys, size_t count,
-                           const float *values)
+static inline muster_ps_job input(muster_rowmsg_op op, uint32_t table,
+                                  const uint32_t *keys, size_t count,
+                                  const float *values)
 {
     union {
         const float *given;
@@ -161,7 +196,7 @@ muster_status muster_ps_pull(muster_ps_worker *worker, uint32_t table,
                              float *values_out)
 {
     muster_ps_job job = {MUSTER_ROWOP_PULL, table, keys, count, values_out};
-    return apply_rows(worker, &job);
+    return apply_rows(worker, job);
 }
 
 muster_status muster_ps_push(muster_ps_worker *worker, uint32_t table,
@@ -169,7 +204,7 @@ muster_status muster_ps_push(muster_ps_worker *worker, uint32_t table,
                              const float *deltas)
 {
     muster_ps_job job = input(MUSTER_ROWOP_PUSH, table, keys, count, deltas);
-    return apply_rows(worker, &job);
+    return apply_rows(worker, job);
 }
 
 muster_status muster_ps_push_gradient(muster_ps_worker *worker, uint32_t table,
@@ -178,7 +213,7 @@ muster_status muster_ps_push_gradient(muster_ps_worker *worker, uint32_t table,
 {
     muster_ps_job job =
         input(MUSTER_ROWOP_GRADIENT, table, keys, count, gradients);
-    return apply_rows(worker, &job);
+    return apply_rows(worker, job);
 }
 
 muster_status muster_ps_set(muster_ps_worker *worker, uint32_t table,
@@ -186,7 +221,7 @@ muster_status muster_ps_set(muster_ps_worker *worker, uint32_t table,
                             const float *values)
 {
     muster_ps_job job = input(MUSTER_ROWOP_SET, table, keys, count, values);
-    return apply_rows(worker, &job);
+    return apply_rows(worker, job);
 }
 
 muster_status muster_ps_pull_start(muster_ps_worker *worker, uint32_t table,
@@ -270,19 +305,19 @@ static muster_status end_copy(muster_ps_worker *worker, uint32_t table,
     return muster_ps_remote(worker, &job);
 }
 
-muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
-                              uint32_t key, float **row_out)
+/* begin in every case but the commonest. */
+APART static muster_status begin_shared(muster_ps_worker *worker,
+                                        uint32_t table, uint32_t key,
+                                        float **row_out)
 {
-    if (worker == NULL || row_out == NULL || table >= worker->table_count) {
-        return MUSTER_ERR_INVALID;
-    }
     muster_pstable *rows = worker->tables[table];
     uint64_t place = (uint64_t)table << 32 | key;
-    if (key >= rows->keys || !in_order(worker, place)) {
+    if (!in_order(worker, place)) {
         return MUSTER_ERR_INVALID;
     }
-    float *row = muster_pstable_begin(rows, key);
     float *copy = NULL;
+    float *row = muster_ps_enter(worker) ? muster_pstable_row(rows, key)
+                                         : muster_pstable_begin(rows, key);
     if (row == NULL) {
         muster_status status = begin_copy(worker, table, key, &copy);
         if (status != MUSTER_OK) {
@@ -299,12 +334,27 @@ muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
     return MUSTER_OK;
 }
 
-muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
-                            uint32_t key)
+muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
+                              uint32_t key, float **row_out)
 {
-    if (worker == NULL) {
+    if (worker == NULL || row_out == NULL || table >= worker->table_count ||
+        key >= worker->tables[table]->keys) {
         return MUSTER_ERR_INVALID;
     }
+    if (worker->open_count > 0 || worker->notes || !muster_ps_enter(worker)) {
+        return begin_shared(worker, table, key, row_out);
+    }
+    worker->accesses++;
+    worker->open_count = 1;
+    worker->open[0].place = (uint64_t)table << 32 | key;
+    *row_out = muster_pstable_row(worker->tables[table], key);
+    return MUSTER_OK;
+}
+
+/* end in every case but the commonest. */
+APART static muster_status end_shared(muster_ps_worker *worker, uint32_t table,
+                                      uint32_t key)
+{
     uint64_t place = (uint64_t)table << 32 | key;
     // The row opened last is mostly the one closed first.
     for (uint32_t i = worker->open_count; i > 0; i--) {
@@ -313,18 +363,34 @@ muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
         }
         float *copy = worker->open[i - 1].copy;
         muster_status status = MUSTER_OK;
-        if (copy == NULL) {
-            muster_pstable_end(worker->tables[table], key);
-        } else {
+        if (copy != NULL) {
             status = end_copy(worker, table, key, copy);
+        } else if (!worker->lone) {
+            muster_pstable_end(worker->tables[table], key);
         }
         worker->open_count--;
         for (uint32_t j = i - 1; j < worker->open_count; j++) {
             worker->open[j] = worker->open[j + 1];
         }
+        worker->open[worker->open_count].copy = NULL;
         return status;
     }
     return MUSTER_ERR_INVALID;
+}
+
+muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
+                            uint32_t key)
+{
+    if (worker == NULL) {
+        return MUSTER_ERR_INVALID;
+    }
+    if (!worker->lone || worker->open_count != 1 ||
+        worker->open[0].place != ((uint64_t)table << 32 | key)) {
+        return end_shared(worker, table, key);
+    }
+    worker->open_count = 0;
+    muster_ps_leave(worker);
+    return MUSTER_OK;
 }
 
 muster_status muster_ps_read(muster_ps_worker *worker, uint32_t table,
