@@ -49,6 +49,7 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
         uint32_t slot = muster_slab_take(&rows->slab);
         muster_pscopy copy = {.place = place,
                               .changed_ns = node->now_ns,
+                              .heard_ns = node->now_ns,
                               .base = muster_slab_take(&rows->slab)};
         MUSTER_ASSERT(slot != MUSTER_SLAB_NONE &&
                       copy.base != MUSTER_SLAB_NONE);
@@ -113,11 +114,27 @@ static bool sync_one(muster_psnode *node, muster_pscopy *copy, bool all)
     return true;
 }
 
-/* Forget a copy that nobody has changed for long, if nobody does just now. */
-static bool drop_one(muster_psnode *node, uint32_t index)
+/* Take a copy out of the list; its row and word are the caller's. */
+static void unlist(muster_psnode *node, uint32_t index)
 {
     muster_pscopy *copies = node->copies.data;
     muster_pscopy *copy = &copies[index];
+    muster_slab_give(&node->opts.tables[copy->place >> 32]->slab, copy->base);
+    node->asked -= copy->asked;
+    muster_psmap_remove(&node->copy_at, copy->place);
+    muster_pscopy last = copies[--node->copies.count];
+    if (index < node->copies.count) {
+        *copy = last;
+        muster_psmap_remove(&node->copy_at, last.place);
+        // Room was just made, so this cannot fail.
+        node->failed |= !muster_psmap_add(&node->copy_at, last.place, index);
+    }
+}
+
+/* Forget a copy that nobody has changed for long, if nobody does just now. */
+static bool drop_one(muster_psnode *node, uint32_t index)
+{
+    const muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;
     uint32_t key = (uint32_t)copy->place;
     muster_pstable *rows = node->opts.tables[copy->place >> 32];
     uint64_t seen;
@@ -130,16 +147,41 @@ static bool drop_one(muster_psnode *node, uint32_t index)
     muster_latch_publish(&rows->words[key],
                          muster_word_make(MUSTER_ROW_ABSENT, 0, 0));
     muster_slab_give(&rows->slab, muster_word_slot(seen));
-    muster_slab_give(&rows->slab, copy->base);
-    muster_psmap_remove(&node->copy_at, copy->place);
-    muster_pscopy last = copies[--node->copies.count];
-    if (index < node->copies.count) {
-        *copy = last;
-        muster_psmap_remove(&node->copy_at, last.place);
-        // Room was just made, so this cannot fail.
-        node->failed |= !muster_psmap_add(&node->copy_at, last.place, index);
-    }
+    unlist(node, index);
     return true;
+}
+
+void muster_pscopy_adopt(muster_psnode *node, uint32_t table, uint32_t key)
+{
+    uint32_t index =
+        muster_psmap_find(&node->copy_at, muster_psplace(table, key));
+    if (index == MUSTER_PSMAP_NONE) {
+        node->counters.violations++;
+        return;
+    }
+    muster_word *word = &node->opts.tables[table]->words[key];
+    uint64_t seen;
+    bool held = muster_latch(word, &seen);
+    MUSTER_ASSERT(held);
+    muster_latch_publish(
+        word, muster_word_make(MUSTER_ROW_OWNED, muster_word_slot(seen), 0));
+    unlist(node, index);
+    node->counters.adopted++;
+}
+
+void muster_pscopy_forget_asked(muster_psnode *node)
+{
+    muster_pscopy *copies = node->copies.data;
+    for (size_t i = 0; i < node->copies.count; i++) {
+        copies[i].asked = false;
+    }
+    node->asked = 0;
+}
+
+uint32_t muster_pscopy_age_ms(const muster_psnode *node,
+                              const muster_pscopy *copy)
+{
+    return (uint32_t)((node->now_ns - copy->heard_ns) / 1000000);
 }
 
 void muster_pscopy_sync(muster_psnode *node, bool all)
@@ -174,6 +216,7 @@ void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)
             continue;
         }
         copy->asked = false;
+        copy->heard_ns = node->now_ns;
         node->asked--;
         uint64_t seen;
         bool held = muster_latch(&rows->words[key], &seen);
