@@ -60,6 +60,10 @@ extern "C" {
 #define MUSTER_PS_NODES_MAX   64u
 /* Rows that one worker may hold open at once. */
 #define MUSTER_PS_OPEN_MAX 4u
+/* Calls that one worker may have started and not yet waited for. */
+#define MUSTER_PS_CALLS_MAX 16u
+/* The handle of a call that has nothing left to wait for. */
+#define MUSTER_PS_DONE 0u
 
 typedef struct muster_ps muster_ps;               // a node
 typedef struct muster_ps_worker muster_ps_worker; // a thread's view of it
@@ -172,10 +176,16 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_set_rate(muster_ps *ps,
 /* Bytes of memory that the tables have claimed: rows in use and words. */
 MUSTER_API uint64_t muster_ps_bytes(const muster_ps *ps);
 
-/* A worker, numbered from 0. MUSTER_ERR_INVALID beyond WORKERS_MAX. */
+/*
+ * A worker, numbered from 0. The only worker of a single node works without
+ * latches; creating a second one waits until the first has no row open.
+ * MUSTER_ERR_INVALID  beyond WORKERS_MAX, or before connect
+ * MUSTER_ERR_AGAIN    the only worker so far kept a row open for a second
+ */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_worker_create(muster_ps *ps, muster_ps_worker **worker_out);
-/* Closes rows left open and gives back samples. NULL does nothing. */
+/* Closes rows left open, waits for calls under way and gives back samples. NULL
+ * does nothing. */
 MUSTER_API void muster_ps_worker_free(muster_ps_worker *worker);
 
 /*
@@ -202,6 +212,43 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_set(muster_ps_worker *worker,
                                                       const uint32_t *keys,
                                                       size_t count,
                                                       const float *values);
+
+/*
+ * The same without waiting: rows that are here are served before the call
+ * returns, the others while the worker goes on. *handle_out is MUSTER_PS_DONE
+ * when nothing is under way; any other handle must be waited for, once, and
+ * until then keys and values belong to the call. Calls under way are not
+ * ordered among each other, nor against what the worker does meanwhile: wait
+ * for a push before you pull what it wrote. A barrier waits for them all, but
+ * does not end their handles.
+ * MUSTER_ERR_AGAIN  CALLS_MAX are under way; nothing was done, wait for one
+ * else as the calls above.
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_pull_start(
+    muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
+    size_t count, float *values_out, uint64_t *handle_out);
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_push_start(
+    muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
+    size_t count, const float *deltas, uint64_t *handle_out);
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_push_gradient_start(
+    muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
+    size_t count, const float *gradients, uint64_t *handle_out);
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_set_start(
+    muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
+    size_t count, const float *values, uint64_t *handle_out);
+
+/*
+ * Wait until a call has ended and give its handle back; the answer is the
+ * call's own. MUSTER_PS_DONE is MUSTER_OK at once. No row may be open in place.
+ * MUSTER_ERR_INVALID    not a handle of this worker, or waited for before
+ * MUSTER_ERR_PEER_LOST  a node that it needed is gone
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_wait(muster_ps_worker *worker,
+                                                       uint64_t handle);
+/* Would wait return at once? *done_out: 1 or 0. MUSTER_ERR_INVALID as wait. */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_test(muster_ps_worker *worker,
+                                                       uint64_t handle,
+                                                       int *done_out);
 
 /*
  * Work on a row in place: lent from begin to end, to this worker alone. To

@@ -19,7 +19,8 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
 {
     muster_pstable *from = worker->tables[table];
     uint32_t keys[BATCH];
-    worker->positions.count = 0;
+    muster_ps_call *call = muster_ps_own_call(worker);
+    call->positions.count = 0;
     for (uint32_t i = 0; i < count; i++) {
         keys[i] = first + i;
         const float *row = muster_pstable_begin(from, keys[i]);
@@ -27,14 +28,16 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
             memcpy(rows + (size_t)i * from->floats, row,
                    from->floats * sizeof(float));
             muster_latch_release(&from->words[keys[i]], false);
-        } else if (!muster_vec_append(&worker->positions, &i, 1)) {
+        } else if (!muster_vec_append(&call->positions, &i, 1)) {
             return MUSTER_ERR_NO_MEMORY;
         }
     }
-    return worker->positions.count == 0
-               ? MUSTER_OK
-               : muster_ps_remote(worker, MUSTER_ROWOP_PULL_ROW, table, keys,
-                                  rows);
+    if (call->positions.count == 0) {
+        return MUSTER_OK;
+    }
+    muster_ps_job job = {MUSTER_ROWOP_PULL_ROW, table, keys, count, rows};
+    muster_ps_submit(worker, &job, call);
+    return muster_ps_finish(call);
 }
 
 muster_status muster_ps_gather(muster_ps_worker *worker, uint32_t tables,

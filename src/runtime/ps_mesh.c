@@ -46,13 +46,13 @@ struct muster_psmesh {
     _Atomic bool asleep;
     // Under the lock: what workers leave for the thread.
     pthread_mutex_t lock;
-    muster_vec requests; // muster_ps_worker *
+    muster_vec requests; // muster_ps_call *
     muster_vec workers;  // muster_ps_worker *: whose wishes are read
     bool barrier_asked;
     muster_psnode_counters counters;
     // The thread's own.
-    muster_vec taken; // muster_ps_worker *
-    muster_vec open;  // muster_ps_worker *: requests under way
+    muster_vec taken; // muster_ps_call *
+    muster_vec open;  // muster_ps_call *: requests under way
     uint64_t released;
     uint16_t lost; // node + 1, or 0
 };
@@ -105,10 +105,10 @@ static void on_up(void *context, muster_peer peer, int incoming)
     }
 }
 
-static void finish(muster_ps_worker *worker, muster_status status)
+static void finish(muster_ps_call *call, muster_status status)
 {
-    worker->outcome = status;
-    (void)sem_post(&worker->finished);
+    call->outcome = status;
+    (void)sem_post(&call->finished);
 }
 
 static void pass_barrier(muster_psmesh *mesh, muster_status status)
@@ -131,7 +131,7 @@ static void lose(muster_psmesh *mesh, uint16_t node, const char *reason)
     if (!mesh->left[node]) {
         muster_log(MUSTER_LOG_ERROR, "node %u is lost: %s", node, reason);
     }
-    muster_ps_worker **open = mesh->open.data;
+    muster_ps_call **open = mesh->open.data;
     for (size_t i = 0; i < mesh->open.count; i++) {
         finish(open[i], MUSTER_ERR_PEER_LOST);
     }
@@ -164,12 +164,12 @@ static void take_out(muster_psmesh *mesh)
     muster_vec_clear(&mesh->out.sends);
     muster_psreq **done = mesh->out.done.data;
     for (size_t i = 0; i < mesh->out.done.count; i++) {
-        muster_ps_worker *worker = done[i]->context;
-        muster_ps_worker **open = mesh->open.data;
+        muster_ps_call *call = done[i]->context;
+        muster_ps_call **open = mesh->open.data;
         for (size_t j = 0; j < mesh->open.count; j++) {
-            if (open[j] == worker) {
+            if (open[j] == call) {
                 open[j] = open[--mesh->open.count];
-                finish(worker, MUSTER_OK);
+                finish(call, MUSTER_OK);
                 break;
             }
         }
@@ -250,7 +250,7 @@ static void take_requests(muster_psmesh *mesh)
     mesh->barrier_asked = false;
     mesh->counters = muster_psnode_count(mesh->node);
     (void)pthread_mutex_unlock(&mesh->lock);
-    muster_ps_worker **taken = mesh->taken.data;
+    muster_ps_call **taken = mesh->taken.data;
     for (size_t i = 0; i < mesh->taken.count; i++) {
         if (mesh->lost != 0 || !muster_vec_append(&mesh->open, &taken[i], 1)) {
             finish(taken[i], MUSTER_ERR_PEER_LOST);
@@ -396,13 +396,13 @@ void muster_psmesh_wake(muster_psmesh *mesh)
     }
 }
 
-void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_worker *worker)
+void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call)
 {
     (void)pthread_mutex_lock(&mesh->lock);
-    bool kept = muster_vec_append(&mesh->requests, &worker, 1);
+    bool kept = muster_vec_append(&mesh->requests, &call, 1);
     (void)pthread_mutex_unlock(&mesh->lock);
     if (!kept) {
-        finish(worker, MUSTER_ERR_NO_MEMORY);
+        finish(call, MUSTER_ERR_NO_MEMORY);
         return;
     }
     muster_psmesh_wake(mesh);
@@ -515,10 +515,10 @@ muster_status muster_psmesh_create(muster_ps *ps, muster_error *error_out,
     mesh->nodes = (uint16_t)ps->opts.nodes;
     mesh->out = muster_psnode_out_make();
     mesh->unsent = muster_vec_make(sizeof(muster_psnode_send));
-    mesh->requests = muster_vec_make(sizeof(muster_ps_worker *));
+    mesh->requests = muster_vec_make(sizeof(muster_ps_call *));
     mesh->workers = muster_vec_make(sizeof(muster_ps_worker *));
-    mesh->taken = muster_vec_make(sizeof(muster_ps_worker *));
-    mesh->open = muster_vec_make(sizeof(muster_ps_worker *));
+    mesh->taken = muster_vec_make(sizeof(muster_ps_call *));
+    mesh->open = muster_vec_make(sizeof(muster_ps_call *));
     (void)pthread_mutex_init(&mesh->lock, NULL);
     muster_status status = open_node(mesh, error_out);
     if (status == MUSTER_OK) {

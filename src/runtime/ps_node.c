@@ -47,6 +47,7 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
         memcpy(ps->folder, opts->mesh, strlen(opts->mesh) + 1);
     }
     ps->opts.mesh = ps->folder;
+    muster_ps_alone_init(&ps->alone, opts->nodes == 1);
     (void)pthread_mutex_init(&ps->barrier_lock, NULL);
     (void)pthread_cond_init(&ps->barrier_cond, NULL);
     *ps_out = ps;
@@ -185,12 +186,17 @@ muster_status muster_ps_worker_create(muster_ps *ps,
     if (worker == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    if (atomic_fetch_add(&ps->workers_alive, 1) >= MUSTER_PS_WORKERS_MAX) {
+    uint32_t others = atomic_fetch_add(&ps->workers_alive, 1);
+    muster_status first = others >= MUSTER_PS_WORKERS_MAX ? MUSTER_ERR_INVALID
+                          : others > 0 ? muster_ps_alone_end(&ps->alone)
+                                       : MUSTER_OK;
+    if (first != MUSTER_OK) {
         atomic_fetch_sub(&ps->workers_alive, 1);
         muster_mem_free(worker);
-        return MUSTER_ERR_INVALID;
+        return first;
     }
     worker->ps = ps;
+    worker->lone = others == 0;
     worker->tables = ps->tables;
     worker->table_count = ps->table_count;
     worker->number = atomic_fetch_add(&ps->workers_made, 1) +
@@ -210,6 +216,10 @@ void muster_ps_worker_free(muster_ps_worker *worker)
 {
     if (worker == NULL) {
         return;
+    }
+    if (worker->lone && worker->open_count > 0) {
+        worker->open_count = 0;
+        muster_ps_leave(worker);
     }
     for (uint32_t i = 0; i < worker->open_count; i++) {
         if (worker->open[i].copy == NULL) {
