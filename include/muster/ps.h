@@ -62,6 +62,8 @@ extern "C" {
 #define MUSTER_PS_OPEN_MAX 4u
 /* Calls that one worker may have started and not yet waited for. */
 #define MUSTER_PS_CALLS_MAX 16u
+/* Keys of a worker's intents that have not ended. */
+#define MUSTER_PS_INTENT_KEYS_MAX 1048576u
 /* The handle of a call that has nothing left to wait for. */
 #define MUSTER_PS_DONE 0u
 
@@ -285,6 +287,25 @@ muster_ps_localize(muster_ps_worker *worker, uint32_t table,
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_fetch(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
                 size_t count);
+
+/*
+ * Say ahead of time what will be used: this worker intends to use the rows
+ * while its clock is in start..end-1. The clock is the worker's own, starts at
+ * 0, and counts what the caller likes to count: batches, say. Shortly before
+ * `start`, judging by how fast the clock goes, the rows are brought here: moved
+ * if no other node intends to use them at that time, else copied. Copies are
+ * given back after `end`. A hint as localize is, and like it nothing on a
+ * single node: calls work, only slower, when the row is not here in time.
+ * MUSTER_ERR_INVALID  as localize; or end is not after start
+ * MUSTER_ERR_AGAIN    INTENT_KEYS_MAX keys are intended already, or too many
+ *                     wishes wait; some of these were not taken
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_intent(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
+                 size_t count, uint64_t start, uint64_t end);
+/* One tick of the worker's clock, and what it shows; 0 for NULL. */
+MUSTER_API void muster_ps_clock_advance(muster_ps_worker *worker);
+MUSTER_API uint64_t muster_ps_clock(const muster_ps_worker *worker);
 
 /*
  * Wait until every worker of every node has called it; what any of them did

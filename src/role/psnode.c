@@ -107,6 +107,8 @@ muster_status muster_psnode_create(const muster_psnode_opts *opts,
     node->inbox = muster_vec_make(sizeof(muster_rowmsg));
     node->held = muster_vec_make(sizeof(muster_psreq *));
     node->index = muster_vec_make(sizeof(uint32_t));
+    node->intents.wants = muster_vec_make(sizeof(muster_pswant));
+    node->intents.wants_free = UINT32_MAX;
     node->coming_free = UINT32_MAX;
     node->wait_free = UINT32_MAX;
     node->due_ns = INT64_MAX;
@@ -158,6 +160,7 @@ void muster_psnode_free(muster_psnode *node)
     muster_psmap_fini(&node->coming_at);
     muster_psmap_fini(&node->copy_at);
     muster_psmap_fini(&node->copied_at);
+    muster_psintents_fini(node);
     muster_vec_fini(&node->held);
     muster_vec_fini(&node->index);
     muster_vec_fini(&node->coming);
@@ -355,6 +358,9 @@ static void handle(muster_psnode *node, const muster_rowmsg *message)
         return;
     case MUSTER_ROWMSG_RETURN:
         muster_psnode_on_return(node, message);
+        return;
+    case MUSTER_ROWMSG_INTENT:
+        muster_psnode_on_intent(node, message);
         return;
     case MUSTER_ROWMSG_BEAT:
         node->links[message->from].updates = message->value;

@@ -173,6 +173,14 @@ MUSTER_CHECKED muster_status muster_psnode_localize(muster_psnode *node,
                                                     int64_t now_ns,
                                                     const muster_pswish *wish,
                                                     muster_psnode_out *out);
+/* Intents for these rows begin or end here: while there are some, the rows come
+ * and stay, as the home decides from all nodes' intents. Each end follows its
+ * begin. */
+MUSTER_CHECKED muster_status muster_psnode_intend(muster_psnode *node,
+                                                  int64_t now_ns,
+                                                  const muster_pswish *wish,
+                                                  bool begins,
+                                                  muster_psnode_out *out);
 /* Time has passed: synchronise copies when due. */
 MUSTER_CHECKED muster_status muster_psnode_tick(muster_psnode *node,
                                                 int64_t now_ns,

@@ -184,12 +184,25 @@ uint32_t muster_pscopy_age_ms(const muster_psnode *node,
     return (uint32_t)((node->now_ns - copy->heard_ns) / 1000000);
 }
 
+void muster_pscopy_keep(muster_psnode *node, uint64_t place, bool wanted)
+{
+    uint32_t index = muster_psmap_find(&node->copy_at, place);
+    if (index != MUSTER_PSMAP_NONE) {
+        ((muster_pscopy *)node->copies.data)[index].ending = !wanted;
+    }
+}
+
+/* Nobody has changed it for long, or what it was wanted for has ended. */
+static bool is_unwanted(const muster_psnode *node, const muster_pscopy *copy)
+{
+    return copy->ending || node->now_ns - copy->changed_ns > IDLE_NS;
+}
+
 void muster_pscopy_sync(muster_psnode *node, bool all)
 {
     for (uint32_t i = 0; i < node->copies.count && !node->failed;) {
         muster_pscopy *copy = (muster_pscopy *)node->copies.data + i;
-        if (!copy->asked && node->now_ns - copy->changed_ns > IDLE_NS &&
-            drop_one(node, i)) {
+        if (!copy->asked && is_unwanted(node, copy) && drop_one(node, i)) {
             continue;
         }
         if (!copy->asked && sync_one(node, copy, all)) {

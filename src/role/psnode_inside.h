@@ -47,6 +47,7 @@ typedef struct muster_pscopy {
     bool asked;         // SYNC sent, SYNCED not yet here
     int64_t changed_ns; // when it last had something to send
     int64_t heard_ns;   // when the owner's row last came
+    bool ending;        // what wanted it has ended: drop it when it can be
 } muster_pscopy;
 
 /* Entries gathered for one message. */
@@ -98,6 +99,26 @@ typedef struct muster_pschange {
     muster_psnews cost;
 } muster_pschange;
 
+/* Home: a node's intents for a row. Below 0: their end came first. */
+typedef struct muster_pswant {
+    uint32_t next; // of the same row; UINT32_MAX ends the list
+    uint16_t node;
+    int32_t count;
+} muster_pswant;
+
+typedef struct muster_psintents {
+    muster_psmap here;   // how many of this node's intents a row has
+    muster_psmap wanted; // home: the first of a row's wants
+    muster_vec wants;    // muster_pswant
+    uint32_t wants_free;
+} muster_psintents;
+
+/* Who intends to use a row. */
+typedef struct muster_pswanted {
+    bool by_asker;
+    bool by_others;
+} muster_pswanted;
+
 struct muster_psnode {
     muster_psnode_opts opts;
     muster_rowshape shapes[MUSTER_PS_TABLES_MAX];
@@ -128,6 +149,7 @@ struct muster_psnode {
     muster_vec drafts; // muster_psdraft; the first draft_count are in use
     uint32_t draft_count;
     muster_vec inbox; // muster_rowmsg: what the node says to itself
+    muster_psintents intents;
     int64_t now_ns;
     int64_t due_ns;
     uint32_t barrier_state; // see psnode_barrier.c
@@ -296,5 +318,22 @@ void muster_psrestore_agree(muster_psnode *node);
 void muster_psrestore_resume(muster_psnode *node);
 void muster_psnode_on_report(muster_psnode *node, const muster_rowmsg *message);
 void muster_psnode_on_adopt(muster_psnode *node, const muster_rowmsg *message);
+
+/* psnode_intent.c: what is known of intents. */
+void muster_psintents_fini(muster_psnode *node);
+void muster_psnode_on_intent(muster_psnode *node, const muster_rowmsg *message);
+muster_pswanted muster_psintent_wanted(const muster_psnode *node,
+                                       uint32_t table, uint32_t key,
+                                       uint16_t asker);
+bool muster_psintent_here(const muster_psnode *node, uint32_t table,
+                          uint32_t key);
+/* A row has left that intents may still be for. */
+void muster_psintent_departed(muster_psnode *node, uint32_t table,
+                              uint32_t key);
+/* A change of membership: homes forget, and later all tell again. */
+void muster_psintents_forget(muster_psnode *node);
+void muster_psintents_retell(muster_psnode *node);
+/* Is a copy, if there is one, wanted any longer? */
+void muster_pscopy_keep(muster_psnode *node, uint64_t place, bool wanted);
 
 #endif // MUSTER_ROLE_PSNODE_INSIDE_H

@@ -254,6 +254,7 @@ static uint64_t count_unanswered(const muster_psnode *node)
 
 void muster_psrestore_settle(muster_psnode *node)
 {
+    muster_psintents_forget(node);
     uint64_t copied = 0;
     uint64_t restored = 0;
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
@@ -340,6 +341,7 @@ void muster_psrestore_resume(muster_psnode *node)
         muster_psrequest_start(node, held[i]);
     }
     muster_vec_clear(&node->held);
+    muster_psintents_retell(node);
     muster_psnode_barrier_resume(node);
     node->due_ns = node->copies.count > 0 ? node->now_ns : node->due_ns;
 }

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "muster/ps.h"
 #include "muster/sample.h"
+#include "ps/intent.h"
 #include "ps/scheme.h"
 #include "ps/store.h"
 #include "ps/target.h"
@@ -54,13 +55,17 @@ typedef struct muster_ps_open {
 } muster_ps_open;
 
 /* Wishes of a worker on their way to the network thread: one writer, one
- * reader. A wish is a table, a count and that many keys. */
+ * reader. A wish is a table, a count and that many keys; an intent has its
+ * start and end before them, two words each, the lower first. */
 enum { MUSTER_PS_WISHES = 65536 };
-#define MUSTER_PS_WISH_COPY 0x80000000u // beside the table: a copy will do
+#define MUSTER_PS_WISH_COPY   0x80000000u // beside the table: a copy will do
+#define MUSTER_PS_WISH_INTENT 0x40000000u // start and end precede the keys
 typedef struct muster_ps_wishes {
     _Atomic uint64_t head; // written so far
-    char pad[64 - sizeof(uint64_t)];
-    _Atomic uint64_t tail; // read so far
+    _Atomic uint64_t clock;
+    char pad[64 - 2 * sizeof(uint64_t)];
+    _Atomic uint64_t tail;     // read so far
+    _Atomic uint64_t intended; // keys of intents taken and not ended
     uint32_t words[MUSTER_PS_WISHES];
 } muster_ps_wishes;
 
@@ -106,6 +111,8 @@ struct muster_ps_worker {
     uint64_t remote;
     // Only in a mesh:
     muster_ps_wishes *wishes;
+    muster_intents *intents; // the network thread's, while the worker is there
+    uint64_t clock;
     float *copies;      // OPEN_MAX x 2 rows of the widest table
     size_t copy_floats; // of one of them
     muster_ps_call calls[MUSTER_PS_CALLS_MAX + 1]; // the last: synchronous
@@ -142,6 +149,11 @@ void muster_ps_note(muster_ps_worker *worker, uint32_t table, uint32_t key);
 
 /* Free every sampler of a worker. */
 void muster_ps_samplers_fini(muster_ps_worker *worker);
+
+/* Put one wish into the ring; `head` are the words before the keys, of which
+ * the second is their count. False: there is no room. */
+bool muster_ps_wish_put(muster_ps_wishes *wishes, const uint32_t *head,
+                        uint32_t heads, const uint32_t *keys);
 
 /* muster_ps_localize(), with MUSTER_PS_WISH_COPY or 0. */
 MUSTER_CHECKED muster_status muster_ps_wish(muster_ps_worker *worker,

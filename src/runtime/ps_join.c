@@ -21,6 +21,9 @@ muster_status muster_ps_worker_join(muster_ps_worker *worker)
         return MUSTER_ERR_NO_MEMORY;
     }
     muster_status status = muster_ps_calls_init(worker);
+    if (status == MUSTER_OK) {
+        status = muster_intents_create(&worker->intents);
+    }
     return status == MUSTER_OK ? muster_psmesh_join(worker->ps->mesh, worker)
                                : status;
 }
@@ -31,25 +34,6 @@ void muster_ps_worker_leave(muster_ps_worker *worker)
     muster_ps_calls_fini(worker);
     muster_mem_free(worker->wishes);
     muster_mem_free(worker->copies);
-}
-
-/* Put one wish into the ring; false when there is no room. */
-static bool wish(muster_ps_wishes *wishes, uint32_t table, const uint32_t *keys,
-                 uint32_t count)
-{
-    uint64_t head = atomic_load_explicit(&wishes->head, memory_order_relaxed);
-    uint64_t tail = atomic_load_explicit(&wishes->tail, memory_order_acquire);
-    if (head - tail + count + 2 > MUSTER_PS_WISHES) {
-        return false;
-    }
-    wishes->words[head++ % MUSTER_PS_WISHES] = table;
-    wishes->words[head++ % MUSTER_PS_WISHES] = count;
-    for (uint32_t i = 0; i < count; i++) {
-        wishes->words[head++ % MUSTER_PS_WISHES] = keys[i];
-    }
-    // Sequentially consistent with the network thread's announced sleep.
-    atomic_store(&wishes->head, head);
-    return true;
 }
 
 uint32_t muster_ps_nodes(const muster_ps_worker *worker)
@@ -85,7 +69,8 @@ muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
             wanted[found++] = keys[i];
         }
         if (found == WISH_MAX - 2 || (i + 1 == count && found > 0)) {
-            kept = wish(worker->wishes, table | copy, wanted, found);
+            uint32_t head[2] = {table | copy, found};
+            kept = muster_ps_wish_put(worker->wishes, head, 2, wanted);
             any = any || kept;
             found = 0;
         }

@@ -19,11 +19,12 @@
 #include "base/mem.h"
 #include "net/net.h"
 #include "runtime/ps_inside.h"
+#include "runtime/ps_wishes.h"
 
-#define POLL_MAX_NS  (200 * MUSTER_NS_PER_MS)
-#define RETRY_NS     (20 * MUSTER_NS_PER_MS)
-#define FAREWELL_NS  (2 * MUSTER_NS_PER_S)
-#define WISHES_TAKEN 1024u
+#define POLL_MAX_NS (200 * MUSTER_NS_PER_MS)
+#define RETRY_NS    (20 * MUSTER_NS_PER_MS)
+#define FAREWELL_NS (2 * MUSTER_NS_PER_S)
+#define ROUND_NS    MUSTER_NS_PER_MS // between looks at workers' clocks
 
 /* A row that two nodes ask for within this time would travel to and fro. */
 #define CONTEST_NS (5 * MUSTER_NS_PER_MS)
@@ -48,11 +49,13 @@ struct muster_psmesh {
     pthread_mutex_t lock;
     muster_vec requests; // muster_ps_call *
     muster_vec workers;  // muster_ps_worker *: whose wishes are read
+    muster_vec orphans;  // muster_intents *: of workers that are gone
     bool barrier_asked;
     muster_psnode_counters counters;
     // The thread's own.
     muster_vec taken; // muster_ps_call *
     muster_vec open;  // muster_ps_call *: requests under way
+    int64_t round_ns; // when clocks are looked at next; INT64_MAX: need not be
     uint64_t released;
     uint16_t lost; // node + 1, or 0
 };
@@ -270,44 +273,42 @@ static void take_requests(muster_psmesh *mesh)
     }
 }
 
-/* One worker's wishes; true when there were some. */
-static bool read_wishes(muster_psmesh *mesh, muster_ps_wishes *wishes)
+static void stepped(void *context, muster_status status)
 {
-    uint64_t tail = atomic_load_explicit(&wishes->tail, memory_order_relaxed);
-    uint64_t head = atomic_load_explicit(&wishes->head, memory_order_acquire);
-    bool any = tail != head;
-    while (tail != head) {
-        uint32_t keys[WISHES_TAKEN];
-        uint32_t table = wishes->words[tail++ % MUSTER_PS_WISHES];
-        uint32_t count = wishes->words[tail++ % MUSTER_PS_WISHES];
-        muster_pswish wish = {.table = table & ~MUSTER_PS_WISH_COPY,
-                              .keys = keys,
-                              .count = count,
-                              .copy = (table & MUSTER_PS_WISH_COPY) != 0};
-        for (uint32_t i = 0; i < count; i++) {
-            keys[i] = wishes->words[tail++ % MUSTER_PS_WISHES];
-        }
-        if (mesh->lost == 0) {
-            must_go_on(mesh,
-                       muster_psnode_localize(mesh->node, muster_clock_ns(),
-                                              &wish, &mesh->out));
-            take_out(mesh);
-        }
-    }
-    atomic_store_explicit(&wishes->tail, tail, memory_order_release);
-    return any;
+    muster_psmesh *mesh = context;
+    must_go_on(mesh, status);
+    take_out(mesh);
 }
 
+/* Wishes, and intents that are due; true when there was something. */
 static bool take_wishes(muster_psmesh *mesh)
 {
+    muster_ps_reader_host host = {.node = mesh->lost == 0 ? mesh->node : NULL,
+                                  .out = &mesh->out,
+                                  .stepped = stepped,
+                                  .context = mesh};
     bool any = false;
+    bool intents = false;
+    int64_t now = muster_clock_ns();
+    bool round = now >= mesh->round_ns;
     (void)pthread_mutex_lock(&mesh->lock);
     muster_ps_worker **workers = mesh->workers.data;
     for (size_t i = 0; i < mesh->workers.count; i++) {
-        any = read_wishes(mesh, workers[i]->wishes) || any;
+        any = muster_ps_wishes_read(&host, workers[i]) || any;
+        intents = muster_ps_intents_act(&host, workers[i], round) || intents;
     }
+    muster_intents **orphans = mesh->orphans.data;
+    for (size_t i = 0; i < mesh->orphans.count; i++) {
+        muster_ps_intents_end(&host, orphans[i]);
+    }
+    muster_vec_clear(&mesh->orphans);
     any = any || mesh->requests.count > 0 || mesh->barrier_asked;
     (void)pthread_mutex_unlock(&mesh->lock);
+    if (!intents) {
+        mesh->round_ns = INT64_MAX;
+    } else if (round || mesh->round_ns == INT64_MAX) {
+        mesh->round_ns = now + ROUND_NS;
+    }
     return any;
 }
 
@@ -354,7 +355,9 @@ static void turn(muster_psmesh *mesh)
     bool restless = atomic_load(&mesh->connected) + 1u < mesh->nodes ||
                     atomic_load(&mesh->stop);
     wait = restless && wait > RETRY_NS ? RETRY_NS : wait;
-    wait = take_wishes(mesh) || wait < 0 ? 0 : wait;
+    bool busy = take_wishes(mesh);
+    wait = mesh->round_ns - now < wait ? mesh->round_ns - now : wait;
+    wait = busy || wait < 0 ? 0 : wait;
     muster_status status = muster_net_poll(mesh->net, wait);
     atomic_store(&mesh->asleep, false);
     if (status < 0) {
@@ -434,7 +437,13 @@ void muster_psmesh_leave(muster_psmesh *mesh, muster_ps_worker *worker)
             break;
         }
     }
+    if (worker->intents != NULL &&
+        !muster_vec_append(&mesh->orphans, &worker->intents, 1)) {
+        muster_intents_free(worker->intents); // rows stay; nobody is misled
+    }
+    worker->intents = NULL;
     (void)pthread_mutex_unlock(&mesh->lock);
+    muster_psmesh_wake(mesh);
 }
 
 muster_psnode_counters muster_psmesh_count(muster_psmesh *mesh)
@@ -517,6 +526,8 @@ muster_status muster_psmesh_create(muster_ps *ps, muster_error *error_out,
     mesh->unsent = muster_vec_make(sizeof(muster_psnode_send));
     mesh->requests = muster_vec_make(sizeof(muster_ps_call *));
     mesh->workers = muster_vec_make(sizeof(muster_ps_worker *));
+    mesh->orphans = muster_vec_make(sizeof(muster_intents *));
+    mesh->round_ns = INT64_MAX;
     mesh->taken = muster_vec_make(sizeof(muster_ps_call *));
     mesh->open = muster_vec_make(sizeof(muster_ps_call *));
     (void)pthread_mutex_init(&mesh->lock, NULL);
@@ -557,6 +568,11 @@ void muster_psmesh_free(muster_psmesh *mesh)
     muster_vec_fini(&mesh->unsent);
     muster_vec_fini(&mesh->requests);
     muster_vec_fini(&mesh->workers);
+    muster_intents **orphans = mesh->orphans.data;
+    for (size_t i = 0; i < mesh->orphans.count; i++) {
+        muster_intents_free(orphans[i]);
+    }
+    muster_vec_fini(&mesh->orphans);
     muster_vec_fini(&mesh->taken);
     muster_vec_fini(&mesh->open);
     (void)pthread_mutex_destroy(&mesh->lock);

@@ -31,7 +31,7 @@ void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call);
  * its condition is signalled when it is passed, or can never be. */
 void muster_psmesh_barrier(muster_psmesh *mesh);
 
-/* A worker's wishes are read from now on, or no more. */
+/* A worker's wishes are read from now on, or no more; then its intents end. */
 MUSTER_CHECKED muster_status muster_psmesh_join(muster_psmesh *mesh,
                                                 muster_ps_worker *worker);
 void muster_psmesh_leave(muster_psmesh *mesh, muster_ps_worker *worker);

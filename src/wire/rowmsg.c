@@ -46,6 +46,7 @@ uint32_t muster_rowmsg_floats(muster_rowmsg_kind kind, muster_rowmsg_op op,
     case MUSTER_ROWMSG_COPIED:
     case MUSTER_ROWMSG_ADOPT:
     case MUSTER_ROWMSG_RETURN:
+    case MUSTER_ROWMSG_INTENT:
         break;
     }
     return 0;

@@ -67,8 +67,10 @@ typedef enum muster_rowmsg_kind {
     MUSTER_ROWMSG_COPIED = 24,   // to the home: I have copies; extra: age in ms
     MUSTER_ROWMSG_ADOPT = 25,    // from the home: your copies are the rows now
     MUSTER_ROWMSG_RETURN = 26,   // to who asked: not done, ask again
+    MUSTER_ROWMSG_INTENT = 27,   // to the home: I intend to use these; extra 1:
+                                 // from now on, 0: no longer
 } muster_rowmsg_kind;
-#define MUSTER_ROWMSG_KIND_LAST MUSTER_ROWMSG_RETURN
+#define MUSTER_ROWMSG_KIND_LAST MUSTER_ROWMSG_INTENT
 
 typedef enum muster_rowmsg_op {
     MUSTER_ROWOP_NONE = 0,

@@ -85,8 +85,9 @@ static void other_bytes_are_refused(void **state)
     static const struct {
         size_t at;
         uint8_t value;
-    } bad[] = {{0, 'X'}, {4, 0},  {4, 27}, {5, 1}, {6, 7},
-               {11, 4},  {13, 4}, {14, 1}, {19, 1}};
+    } bad[] = {{0, 'X'}, {4, 0},  {4, MUSTER_ROWMSG_KIND_LAST + 1},
+               {5, 1},   {6, 7},  {11, 4},
+               {13, 4},  {14, 1}, {19, 1}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         uint8_t bytes[MUSTER_ROWMSG_BYTES];
         memcpy(bytes, good, sizeof(bytes));
