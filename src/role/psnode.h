@@ -88,7 +88,8 @@ typedef struct muster_psnews {
     muster_psnews_kind kind;
     uint16_t node;
     muster_pscause cause;
-    // RESUMED, at the lead, over all nodes:
+    uint64_t members; // RESUMED: one bit each
+    // And at the lead, over all nodes:
     uint64_t copied;     // lost rows that a copy replaced
     uint64_t restored;   // lost rows that the host restored
     uint64_t unanswered; // updates given up: perhaps done, never done twice

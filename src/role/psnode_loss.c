@@ -225,6 +225,7 @@ void muster_psnode_on_resume(muster_psnode *node, const muster_rowmsg *message)
     }
     muster_psnews news = change->cost;
     news.kind = MUSTER_PSNEWS_RESUMED;
+    news.members = node->alive;
     news.updates = change->lost_updates;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         news.updates +=

@@ -19,6 +19,7 @@
 #include "ps/target.h"
 #include "role/psnode.h"
 #include "runtime/ps_alone.h"
+#include "runtime/ps_loss.h"
 #include "runtime/ps_mesh.h"
 
 typedef struct muster_ps_distribution {
@@ -40,6 +41,7 @@ struct muster_ps {
     _Atomic uint64_t accesses; // of workers that are gone
     _Atomic uint64_t remote;
     muster_psmesh *mesh; // NULL: a single node
+    muster_psloss loss;
     // Barriers of this node's workers.
     pthread_mutex_t barrier_lock;
     pthread_cond_t barrier_cond;
