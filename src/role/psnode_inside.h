@@ -296,6 +296,7 @@ void muster_psnode_on_return(muster_psnode *node, const muster_rowmsg *message);
 
 /* psnode_life.c: who is there. */
 void muster_pslife_init(muster_psnode *node);
+uint64_t muster_pslife_everybody(const muster_psnode *node); // one bit each
 void muster_pslife_tick(muster_psnode *node);
 int64_t muster_pslife_due_ns(const muster_psnode *node);
 void muster_psnode_on_suspect(muster_psnode *node,

@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "runtime/ps_mesh.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -365,6 +365,16 @@ muster_psnode_counters muster_psmesh_count(muster_psmesh *mesh)
 static muster_blob *make_payload(void *context, size_t bytes)
 {
     return muster_net_blob(context, bytes);
+}
+
+/* "tcp:PORT" or "tcp:HOST:PORT", with room for all nodes above PORT? */
+static bool has_port(const char *mesh, uint32_t nodes)
+{
+    char *end = NULL;
+    const char *digits = strrchr(mesh, ':') + 1;
+    unsigned long port = strtoul(digits, &end, 10);
+    return *digits >= '0' && *digits <= '9' && *end == '\0' && port > 0 &&
+           port + nodes <= 65536;
 }
 
 static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)

@@ -85,31 +85,35 @@ void muster_task_on_loss(muster_task_run *run)
     muster_ps_on_loss(run->ps, &loss);
 }
 
-void muster_task_replace(muster_task_run *run)
+/* Start another process in the place of a node that is lost, once: again when
+ * that one has ended as well. */
+static void replace_one(muster_task_run *run, uint16_t node)
 {
-    uint64_t lost = run->node == 0 ? muster_ps_lost(run->ps) : 0;
-    if (lost == 0 || run->others.count == 0 ||
-        strcmp(muster_config_string(run->config, MUSTER_OPT_ON_LOSS), "wait") !=
-            0) {
+    muster_error error = {.text = ""};
+    uint64_t bit = 1ull << node;
+    bool ended = muster_nodes_ended(&run->others, node);
+    bool wanted = strcmp(muster_config_string(run->config, MUSTER_OPT_ON_LOSS),
+                         "wait") == 0;
+    if (!wanted || run->respawns >= RESPAWNS_MAX ||
+        ((run->replaced & bit) != 0 && !ended)) {
         return;
     }
-    for (uint16_t i = 1; i < run->nodes; i++) {
-        uint64_t bit = 1ull << i;
-        if ((lost & bit) == 0) {
-            run->replaced &= ~bit;
-            continue;
-        }
-        bool gone =
-            (run->replaced & bit) == 0 || muster_nodes_ended(&run->others, i);
-        if (gone && run->respawns < RESPAWNS_MAX) {
-            muster_error error = {.text = ""};
-            run->respawns++;
-            run->replaced |= bit;
-            if (muster_nodes_replace(&run->others, run->config, run->program, i,
-                                     &error) != MUSTER_OK) {
-                muster_log(MUSTER_LOG_WARN, "node %u is not replaced: %s", i,
-                           error.text);
-            }
+    run->respawns++;
+    run->replaced |= bit;
+    if (muster_nodes_replace(&run->others, run->config, run->program, node,
+                             &error) != MUSTER_OK) {
+        muster_log(MUSTER_LOG_WARN, "node %u is not replaced: %s", node,
+                   error.text);
+    }
+}
+
+void muster_task_replace(muster_task_run *run)
+{
+    uint64_t lost = run->others.count == 0 ? 0 : muster_ps_lost(run->ps);
+    run->replaced &= lost;
+    for (uint16_t i = 1; i < run->nodes && lost != 0; i++) {
+        if (lost >> i & 1) {
+            replace_one(run, i);
         }
     }
 }

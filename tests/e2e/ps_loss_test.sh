@@ -4,7 +4,8 @@
 # or not, or end the run, as told. Nodes started by hand meet over TCP.
 . "$(dirname "$0")/lib.sh"
 
-mf="--model mf:rank=8 --data zipf:rows=3000,cols=600,cells=100000,rank=4 --lr 0.02"
+# Rates that fall: at the end the order in which nodes came matters little.
+mf="--model mf:rank=8,decay=0.9 --data zipf:rows=600,cols=200,cells=60000,rank=2 --optimizer adagrad --lr 0.2"
 
 # A graph of 10 relations over 600 entities, each a step around a circle.
 mkdir "$work/kg"
@@ -44,18 +45,18 @@ disturbed() {
     quality=$(value "$metric" < "$work/out.bg")
 }
 
-epochs=25
+epochs=40
 task="$mf --manage relocate"
 metric=rmse
 # shellcheck disable=SC2086
 expect 0 train $task --epochs $epochs --nodes 3 --json --quiet
 undisturbed=$(value rmse < "$work/out")
 disturbed KILL
-close "$quality" "$undisturbed" 0.02 || at_least "$undisturbed" "$quality" ||
+close "$quality" "$undisturbed" 0.02 ||
     fail "mf: rmse $quality after SIGKILL, $undisturbed undisturbed"
 says "$work/err.bg" 'node 2 takes its place' || fail "node 2 was not replaced"
 disturbed STOP --on-loss degrade
-close "$quality" "$undisturbed" 0.02 || at_least "$undisturbed" "$quality" ||
+close "$quality" "$undisturbed" 0.02 ||
     fail "mf: rmse $quality after SIGSTOP, $undisturbed undisturbed"
 says "$work/err.bg" 'takes its place' && fail "node 2 was replaced"
 
