@@ -384,6 +384,13 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
     char heard[MUSTER_NET_ADDRESS_MAX];
     const muster_ps_opts *opts = &mesh->ps->opts;
     const muster_psloss *loss = &mesh->ps->loss;
+    if (strncmp(mesh->ps->folder, "tcp:", 4) == 0 &&
+        !has_port(mesh->ps->folder, mesh->nodes)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "mesh %s: expected tcp:HOST:PORT or tcp:PORT, "
+                                "with a port for each of %u nodes",
+                                mesh->ps->folder, mesh->nodes);
+    }
     muster_status status = muster_net_open(&net_opts, &muster_pspeers_callbacks,
                                            mesh, error_out, &mesh->net);
     if (status != MUSTER_OK) {
