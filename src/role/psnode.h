@@ -202,7 +202,8 @@ MUSTER_CHECKED muster_status muster_psnode_down(muster_psnode *node,
 
 /* The lead: take in a node that `joins` and whose connections stand. `note` is
  * for its host, which finds it by muster_psnode_note(). Refused with
- * MUSTER_ERR_AGAIN while a change of membership is under way. */
+ * MUSTER_ERR_AGAIN while a change of membership is under way, and with
+ * MUSTER_ERR_INVALID where there is no such place or this is not the lead. */
 MUSTER_CHECKED muster_status muster_psnode_admit(muster_psnode *node,
                                                  int64_t now_ns, uint16_t peer,
                                                  uint32_t note,

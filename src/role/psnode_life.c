@@ -136,9 +136,14 @@ muster_status muster_psnode_admit(muster_psnode *node, int64_t now_ns,
                                   uint16_t peer, uint32_t note,
                                   muster_psnode_out *out)
 {
-    if (muster_psnode_paused(node) || node->opts.node != 0 ||
-        peer >= node->opts.nodes || muster_psnode_lives(node, peer)) {
+    if (node->opts.node != 0 || peer >= node->opts.nodes) {
+        return MUSTER_ERR_INVALID;
+    }
+    if (muster_psnode_paused(node)) {
         return MUSTER_ERR_AGAIN;
+    }
+    if (muster_psnode_lives(node, peer)) {
+        return MUSTER_OK;
     }
     muster_psnode_begin(node, now_ns, out);
     node->links[peer] = (muster_pslink){.heard_ns = now_ns};

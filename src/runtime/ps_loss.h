@@ -38,7 +38,7 @@ uint64_t muster_ps_met(const muster_ps *ps);
 uint64_t muster_ps_lost(const muster_ps *ps);
 
 /* The lead: take in a node that stands ready to replace a lost one; `note` is
- * for it. False: none is ready, or it did not come in within a few seconds. */
+ * for it. False: none is ready, or it was lost on its way in. */
 bool muster_ps_admit(muster_ps *ps, uint32_t note);
 /* The node taken in: what the lead noted. */
 uint32_t muster_ps_loss_note(const muster_ps *ps);

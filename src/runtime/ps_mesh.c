@@ -30,7 +30,6 @@
 #define CONTEST_NS (5 * MUSTER_NS_PER_MS)
 
 #define HEARTBEAT_NS (2 * MUSTER_NS_PER_S)
-#define ADMIT_NS     (5 * MUSTER_NS_PER_S)
 
 static void finish(muster_ps_call *call, muster_status status)
 {
@@ -134,6 +133,7 @@ static void take_out(muster_psmesh *mesh)
         hear(mesh, &news);
     }
     muster_vec_clear(&mesh->out.news);
+    atomic_store(&mesh->changing, muster_psnode_changing(mesh->node));
 }
 
 void muster_psmesh_stepped(muster_psmesh *mesh, muster_status status)
@@ -229,8 +229,8 @@ static void take_in(muster_psmesh *mesh)
                             (uint32_t)(asked >> 32), &mesh->out);
     if (status != MUSTER_ERR_AGAIN) {
         atomic_fetch_and(&mesh->ready, ~(1ull << node));
-        atomic_store(&mesh->admit, 0);
         muster_psmesh_stepped(mesh, status);
+        atomic_store(&mesh->admit, 0);
     }
 }
 
@@ -548,13 +548,14 @@ bool muster_ps_admit(muster_ps *ps, uint32_t note)
         return false;
     }
     uint32_t node = (uint32_t)__builtin_ctzll(ready);
+    uint64_t asked = (uint64_t)note << 32 | (node + 1);
     const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
-    int64_t end = muster_clock_ns() + ADMIT_NS;
-    atomic_store(&mesh->entered, 0);
-    atomic_store(&mesh->admit, (uint64_t)note << 32 | (node + 1));
+    atomic_store(&mesh->admit, asked);
     muster_net_wake(mesh->net);
-    while (atomic_load(&mesh->entered) == 0 && !atomic_load(&mesh->over) &&
-           muster_clock_ns() < end) {
+    // Once asked for it happens, or the node is lost: no waiting in between
+    // may end with a node that comes in at the wrong moment.
+    while (!atomic_load(&mesh->over) &&
+           (atomic_load(&mesh->admit) != 0 || atomic_load(&mesh->changing))) {
         (void)nanosleep(&nap, NULL);
     }
     return (atomic_load(&mesh->members) >> node & 1) != 0;

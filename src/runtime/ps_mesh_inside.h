@@ -36,7 +36,8 @@ struct muster_psmesh {
     _Atomic uint64_t members; // now
     _Atomic uint64_t ready;   // the lead: nodes that wait to be taken in
     _Atomic uint64_t admit;   // the lead: note << 32 | node + 1, or 0
-    _Atomic uint32_t entered; // joining: 1 + note's turn, when taken in
+    _Atomic uint32_t entered; // joining: 1 when taken in
+    _Atomic bool changing;    // the members are not agreed on
     _Atomic bool over;        // `lost` is set
     // Under the lock: what workers leave for the thread.
     pthread_mutex_t lock;
