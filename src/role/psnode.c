@@ -116,11 +116,12 @@ muster_status muster_psnode_create(const muster_psnode_opts *opts,
     node->arrived = muster_mem_array(opts->nodes, sizeof(*node->arrived));
     node->home_at = muster_mem_array(opts->nodes, sizeof(*node->home_at));
     node->settled_at = muster_mem_array(opts->nodes, sizeof(*node->settled_at));
+    node->next_at = muster_mem_array(opts->nodes, sizeof(*node->next_at));
     node->homes = muster_mem_array((size_t)opts->nodes * MUSTER_PS_TABLES_MAX,
                                    sizeof(*node->homes));
     if (node->links == NULL || node->arrived == NULL || node->home_at == NULL ||
-        node->settled_at == NULL || node->homes == NULL ||
-        make_homes(node) != MUSTER_OK) {
+        node->settled_at == NULL || node->next_at == NULL ||
+        node->homes == NULL || make_homes(node) != MUSTER_OK) {
         muster_psnode_free(node);
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -172,6 +173,7 @@ void muster_psnode_free(muster_psnode *node)
     muster_mem_free(node->arrived);
     muster_mem_free(node->home_at);
     muster_mem_free(node->settled_at);
+    muster_mem_free(node->next_at);
     muster_mem_free(node->homes);
     muster_mem_free(node);
 }

@@ -86,6 +86,7 @@ typedef struct muster_pschange {
     uint32_t phase; // done here; 0: none is under way
     // At the lead:
     uint32_t leading; // the newest epoch
+    uint32_t resumed; // the last that came to its end
     uint64_t members; // of it
     uint64_t begun_value;
     uint64_t lost_updates; // of nodes lost, as they last told
@@ -125,6 +126,7 @@ struct muster_psnode {
     muster_pschange change;
     uint16_t *home_at;      // [nodes]: who is home of keys % nodes
     uint16_t *settled_at;   // the same before the change under way
+    uint16_t *next_at;      // the same after it
     muster_pshome **homes;  // [nodes * TABLES_MAX]: NULL where not home
     muster_psmap copied_at; // during a change: age << 10 | holder
     muster_vec held;        // muster_psreq *: wait for the change's end
@@ -312,6 +314,7 @@ void muster_psnode_on_stats(muster_psnode *node, const muster_rowmsg *message);
 void muster_psrestore_enter(muster_psnode *node);
 void muster_psrestore_report(muster_psnode *node);
 void muster_psrestore_settle(muster_psnode *node);
+void muster_psrestore_agree(muster_psnode *node);
 void muster_psrestore_resume(muster_psnode *node);
 void muster_psnode_on_report(muster_psnode *node, const muster_rowmsg *message);
 void muster_psnode_on_adopt(muster_psnode *node, const muster_rowmsg *message);

@@ -21,13 +21,22 @@
 
 enum { PHASE_QUIET = 1, PHASE_REPORT = 2, PHASE_SETTLE = 3 };
 
+/* ASK and COUNT: the last epoch that was resumed (32 bits), phase (8), round. */
+#define ROUND_BITS 24u
+
+static uint64_t current(const muster_pschange *change)
+{
+    return (uint64_t)change->resumed << 32 |
+           (uint64_t)change->asked << ROUND_BITS |
+           (change->round & ((1u << ROUND_BITS) - 1));
+}
+
 static void ask(muster_psnode *node, uint64_t value)
 {
     muster_pschange *change = &node->change;
     muster_rowmsg order = {.kind = MUSTER_ROWMSG_ASK,
                            .epoch = change->leading,
-                           .request =
-                               (uint64_t)change->asked << 32 | change->round,
+                           .request = current(change),
                            .mask = change->members,
                            .value = value};
     change->answered = 0;
@@ -66,6 +75,10 @@ static void enter(muster_psnode *node, const muster_rowmsg *order)
 {
     uint64_t joined = order->mask & ~node->alive;
     uint64_t lost = node->alive & ~order->mask;
+    if (muster_psnode_paused(node) &&
+        node->change.epoch == (uint32_t)(order->request >> 32)) {
+        muster_psrestore_agree(node); // RESUME was overtaken by this order
+    }
     node->change.epoch = order->epoch;
     node->change.phase = PHASE_QUIET;
     node->alive = order->mask;
@@ -74,6 +87,9 @@ static void enter(muster_psnode *node, const muster_rowmsg *order)
         node->note = (uint32_t)order->value;
         node->barriers = order->value >> 32;
         joined = 0;
+        for (uint16_t i = 0; i < node->opts.nodes; i++) {
+            node->links[i].heard_ns = node->now_ns;
+        }
     }
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         muster_psnews news = {.node = i};
@@ -111,7 +127,7 @@ static void answer(muster_psnode *node, const muster_rowmsg *order)
 void muster_psnode_on_ask(muster_psnode *node, const muster_rowmsg *message)
 {
     muster_pschange *change = &node->change;
-    uint32_t phase = (uint32_t)(message->request >> 32);
+    uint32_t phase = (uint32_t)message->request >> ROUND_BITS;
     if (message->from != 0 || phase < PHASE_QUIET || phase > PHASE_SETTLE ||
         (message->mask & 1) == 0) {
         node->counters.violations++;
@@ -152,6 +168,7 @@ static void resume_all(muster_psnode *node)
     muster_rowmsg order = {.kind = MUSTER_ROWMSG_RESUME,
                            .epoch = node->change.leading};
     node->change.asked = 0;
+    node->change.resumed = node->change.leading;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (muster_psnode_lives(node, i)) {
             muster_psdraft_plain(node, i, &order);
@@ -162,9 +179,8 @@ static void resume_all(muster_psnode *node)
 void muster_psnode_on_count(muster_psnode *node, const muster_rowmsg *message)
 {
     muster_pschange *change = &node->change;
-    uint64_t current = (uint64_t)change->asked << 32 | change->round;
     if (node->opts.node != 0 || message->epoch != change->leading ||
-        message->request != current ||
+        message->request != current(change) ||
         (change->answered >> message->origin & 1) != 0) {
         node->counters.late++;
         return;

@@ -17,7 +17,8 @@
 #define HOLDER_BITS 10u
 #define AGE_MAX_MS  ((1u << (32 - HOLDER_BITS)) - 2)
 
-/* Homes go to the next member; a node that is back gets its own back. */
+/* Homes go to the next member; a node that is back gets its own back. As long
+ * as messages of before are under way, homes that live stay where they are. */
 static void deal_homes(muster_psnode *node)
 {
     uint16_t nodes = node->opts.nodes;
@@ -26,7 +27,10 @@ static void deal_homes(muster_psnode *node)
         while (!muster_psnode_lives(node, at)) {
             at = (uint16_t)((at + 1) % nodes);
         }
-        node->home_at[h] = at;
+        node->next_at[h] = at;
+        node->home_at[h] = muster_psnode_lives(node, node->settled_at[h])
+                               ? node->settled_at[h]
+                               : at;
         if (at == node->opts.node && node->settled_at[h] != at) {
             muster_pshome_reset(node, h);
         }
@@ -122,6 +126,9 @@ static void report_copies(muster_psnode *node)
 
 void muster_psrestore_report(muster_psnode *node)
 {
+    for (uint16_t h = 0; h < node->opts.nodes; h++) {
+        node->home_at[h] = node->next_at[h];
+    }
     give_up_arrivals(node);
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
         if (node->home_at[h] != node->settled_at[h]) {
@@ -148,7 +155,7 @@ void muster_psnode_on_report(muster_psnode *node, const muster_rowmsg *message)
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint32_t extra = muster_rowmsg_extra(message)[i];
-        if (muster_pshome_of(node, key) != node->opts.node ||
+        if (node->next_at[key % node->opts.nodes] != node->opts.node ||
             !muster_psnode_paused(node)) {
             node->counters.violations++;
             continue;
@@ -313,11 +320,17 @@ static void ask_all_again(muster_psnode *node, uint32_t index)
     }
 }
 
-void muster_psrestore_resume(muster_psnode *node)
+/* All members have settled: what was new is how it is. */
+void muster_psrestore_agree(muster_psnode *node)
 {
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
         node->settled_at[h] = node->home_at[h];
     }
+}
+
+void muster_psrestore_resume(muster_psnode *node)
+{
+    muster_psrestore_agree(node);
     muster_psmap_fini(&node->copied_at);
     muster_pscopy_forget_asked(node);
     for (uint32_t i = 0; i < node->requests.count; i++) {
