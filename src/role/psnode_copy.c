@@ -195,7 +195,8 @@ void muster_pscopy_keep(muster_psnode *node, uint64_t place, bool wanted)
 /* Nobody has changed it for long, or what it was wanted for has ended. */
 static bool is_unwanted(const muster_psnode *node, const muster_pscopy *copy)
 {
-    return copy->ending || node->now_ns - copy->changed_ns > IDLE_NS;
+    return node->opts.manage != MUSTER_PSMANAGE_STATIC &&
+           (copy->ending || node->now_ns - copy->changed_ns > IDLE_NS);
 }
 
 void muster_pscopy_sync(muster_psnode *node, bool all)

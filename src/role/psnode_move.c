@@ -148,6 +148,8 @@ static bool shares(const muster_psnode *node, const muster_pshome *home,
     switch (node->opts.manage) {
     case MUSTER_PSMANAGE_REPLICATE:
         return true;
+    case MUSTER_PSMANAGE_STATIC:
+        return muster_keyset_has(node->opts.replicated, message->table, key);
     case MUSTER_PSMANAGE_AUTO:
         if (wanted.by_asker || wanted.by_others) {
             return wanted.by_others;
