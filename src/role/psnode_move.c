@@ -229,7 +229,7 @@ void muster_psnode_on_hand_over(muster_psnode *node,
             continue;
         }
         uint64_t word;
-        if (!muster_latch(&rows->words[key], &word) ||
+        if (!muster_latch_own(&rows->words[key], &word) ||
             muster_word_state_of(word) != MUSTER_ROW_OWNED ||
             message->origin == node->opts.node) {
             if (muster_word_here(word)) {
