@@ -35,8 +35,9 @@
  *   Allocation   Pulls, pushes, in-place access and sampling allocate nothing
  *                for rows that are here.
  *   Determinism  Rows start as a function of (seed, table, key) alone.
- *   Not here     Random rows (muster/sample.h); what the rows mean: tasks are
- *                loops over these calls.
+ *   Not here     Calls waited for later, and intents (muster/ahead.h, part of
+ *                this); random rows (muster/sample.h); what the rows mean:
+ *                tasks are loops over these calls.
  *
  * For users: docs/parameter-server.md. Inside: docs/design/ps.md.
  */
@@ -60,12 +61,6 @@ extern "C" {
 #define MUSTER_PS_NODES_MAX   64u
 /* Rows that one worker may hold open at once. */
 #define MUSTER_PS_OPEN_MAX 4u
-/* Calls that one worker may have started and not yet waited for. */
-#define MUSTER_PS_CALLS_MAX 16u
-/* Keys of a worker's intents that have not ended. */
-#define MUSTER_PS_INTENT_KEYS_MAX 1048576u
-/* The handle of a call that has nothing left to wait for. */
-#define MUSTER_PS_DONE 0u
 
 typedef struct muster_ps muster_ps;               // a node
 typedef struct muster_ps_worker muster_ps_worker; // a thread's view of it
@@ -90,23 +85,27 @@ typedef enum muster_ps_manage {
     MUSTER_PS_RELOCATE = 1,  // they always move
     MUSTER_PS_REPLICATE = 2, // copies only
     MUSTER_PS_CLASSIC = 3,   // neither: every access goes to the row's home
+    MUSTER_PS_STATIC = 4,    // copies of the rows in a file; the others move
 } muster_ps_manage;
 
 typedef struct muster_ps_opts {
     uint32_t struct_size;
-    uint32_t nodes;        // of the mesh, 1..MUSTER_PS_NODES_MAX; default 1
-    uint64_t seed;         // of initial rows and of samples; default 1
-    uint32_t node;         // which one this is, 0..nodes-1; default 0
-    uint32_t manage;       // a muster_ps_manage; default auto
-    uint32_t staleness_ms; // copies are at most about so old; default 100
-    uint32_t patience_ms;  // for the others to come; default 10000
-    const char *mesh;      // folder of the nodes' sockets, the same for all;
-                           // read during create; only with nodes > 1
+    uint32_t nodes;         // of the mesh, 1..MUSTER_PS_NODES_MAX; default 1
+    uint64_t seed;          // of initial rows and of samples; default 1
+    uint32_t node;          // which one this is, 0..nodes-1; default 0
+    uint32_t manage;        // a muster_ps_manage; default auto
+    uint32_t staleness_ms;  // copies are at most about so old; default 100
+    uint32_t patience_ms;   // for the others to come; default 10000
+    const char *mesh;       // folder of the nodes' sockets, the same for all;
+                            // read during create; only with nodes > 1
+    const char *replicated; // STATIC: file of the rows to copy, one a line:
+                            // TABLE KEY or TABLE FIRST-LAST; read during create
 } muster_ps_opts;
 
-#define MUSTER_PS_OPTS_INIT                                                  \
-    {                                                                        \
-        (uint32_t)sizeof(muster_ps_opts), 1u, 1u, 0u, 0u, 100u, 10000u, NULL \
+#define MUSTER_PS_OPTS_INIT                                                   \
+    {                                                                         \
+        (uint32_t)sizeof(muster_ps_opts), 1u, 1u, 0u, 0u, 100u, 10000u, NULL, \
+            NULL                                                              \
     }
 
 typedef struct muster_ps_table_opts {
@@ -129,7 +128,8 @@ typedef struct muster_ps_table_opts {
     }
 
 /*
- * Make a node. MUSTER_ERR_INVALID (a field), MUSTER_ERR_NO_MEMORY.
+ * Make a node. MUSTER_ERR_INVALID (a field), MUSTER_ERR_INPUT (a line of the
+ * file of STATIC), MUSTER_ERR_NO_MEMORY.
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_create(
     const muster_ps_opts *opts, muster_error *error_out, muster_ps **ps_out);
@@ -149,6 +149,7 @@ muster_ps_table_add(muster_ps *ps, const muster_ps_table_opts *opts,
  * Meet the other nodes: with nodes > 1, after the tables and distributions (the
  * same on every node) and before the workers. Waits for all of them.
  * MUSTER_ERR_INVALID    one node only, or called twice
+ * MUSTER_ERR_INPUT      STATIC: a row to be copied is in no table
  * MUSTER_ERR_TIMED_OUT  a node did not come; the error names it
  * MUSTER_ERR_SYSTEM     sockets or threads were refused
  */
@@ -216,43 +217,6 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_set(muster_ps_worker *worker,
                                                       const float *values);
 
 /*
- * The same without waiting: rows that are here are served before the call
- * returns, the others while the worker goes on. *handle_out is MUSTER_PS_DONE
- * when nothing is under way; any other handle must be waited for, once, and
- * until then keys and values belong to the call. Calls under way are not
- * ordered among each other, nor against what the worker does meanwhile: wait
- * for a push before you pull what it wrote. A barrier waits for them all, but
- * does not end their handles.
- * MUSTER_ERR_AGAIN  CALLS_MAX are under way; nothing was done, wait for one
- * else as the calls above.
- */
-MUSTER_API MUSTER_CHECKED muster_status muster_ps_pull_start(
-    muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
-    size_t count, float *values_out, uint64_t *handle_out);
-MUSTER_API MUSTER_CHECKED muster_status muster_ps_push_start(
-    muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
-    size_t count, const float *deltas, uint64_t *handle_out);
-MUSTER_API MUSTER_CHECKED muster_status muster_ps_push_gradient_start(
-    muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
-    size_t count, const float *gradients, uint64_t *handle_out);
-MUSTER_API MUSTER_CHECKED muster_status muster_ps_set_start(
-    muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
-    size_t count, const float *values, uint64_t *handle_out);
-
-/*
- * Wait until a call has ended and give its handle back; the answer is the
- * call's own. MUSTER_PS_DONE is MUSTER_OK at once. No row may be open in place.
- * MUSTER_ERR_INVALID    not a handle of this worker, or waited for before
- * MUSTER_ERR_PEER_LOST  a node that it needed is gone
- */
-MUSTER_API MUSTER_CHECKED muster_status muster_ps_wait(muster_ps_worker *worker,
-                                                       uint64_t handle);
-/* Would wait return at once? *done_out: 1 or 0. MUSTER_ERR_INVALID as wait. */
-MUSTER_API MUSTER_CHECKED muster_status muster_ps_test(muster_ps_worker *worker,
-                                                       uint64_t handle,
-                                                       int *done_out);
-
-/*
  * Work on a row in place: lent from begin to end, to this worker alone. To
  * keep threads from waiting for each other in a circle, a worker that holds
  * rows may only open one that comes after them in the order of (table, key),
@@ -289,25 +253,6 @@ muster_ps_fetch(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
                 size_t count);
 
 /*
- * Say ahead of time what will be used: this worker intends to use the rows
- * while its clock is in start..end-1. The clock is the worker's own, starts at
- * 0, and counts what the caller likes to count: batches, say. Shortly before
- * `start`, judging by how fast the clock goes, the rows are brought here: moved
- * if no other node intends to use them at that time, else copied. Copies are
- * given back after `end`. A hint as localize is, and like it nothing on a
- * single node: calls work, only slower, when the row is not here in time.
- * MUSTER_ERR_INVALID  as localize; or end is not after start
- * MUSTER_ERR_AGAIN    INTENT_KEYS_MAX keys are intended already, or too many
- *                     wishes wait; some of these were not taken
- */
-MUSTER_API MUSTER_CHECKED muster_status
-muster_ps_intent(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
-                 size_t count, uint64_t start, uint64_t end);
-/* One tick of the worker's clock, and what it shows; 0 for NULL. */
-MUSTER_API void muster_ps_clock_advance(muster_ps_worker *worker);
-MUSTER_API uint64_t muster_ps_clock(const muster_ps_worker *worker);
-
-/*
  * Wait until every worker of every node has called it; what any of them did
  * before is seen by all after. MUSTER_ERR_INVALID: rows are open.
  * MUSTER_ERR_PEER_LOST: a node is gone, and the others will not come.
@@ -336,4 +281,7 @@ MUSTER_API void muster_ps_prefetch(const muster_ps_worker *worker,
 #ifdef __cplusplus
 }
 #endif
+
+#include "muster/ahead.h"
+
 #endif // MUSTER_PS_H

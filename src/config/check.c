@@ -299,13 +299,13 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
     static const char *const ways[] = {"auto", "relocate", "replicate",
                                        "classic"};
     const char *manage = muster_config_string(config, MUSTER_OPT_MANAGE);
-    bool found = false;
+    bool found = strncmp(manage, "static:", 7) == 0 && manage[7] != '\0';
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         found = found || strcmp(ways[i], manage) == 0;
     }
     if (!found) {
-        return INVALID("--manage %s: expected auto, relocate, replicate or "
-                       "classic",
+        return INVALID("--manage %s: expected auto, relocate, replicate, "
+                       "classic or static:FILE",
                        manage);
     }
     const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);

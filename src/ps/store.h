@@ -111,10 +111,11 @@ static inline void muster_pstable_end(muster_pstable *table, uint32_t key)
     muster_latch_release(&table->words[key], true);
 }
 
+/* Could a worker use the row now? */
 static inline bool muster_pstable_here(const muster_pstable *table,
                                        uint32_t key)
 {
-    return muster_word_here(
+    return muster_word_usable(
         atomic_load_explicit(&table->words[key], memory_order_relaxed));
 }
 

@@ -43,6 +43,7 @@
 
 #include "base/vec.h"
 #include "muster/status.h"
+#include "ps/keyset.h"
 #include "ps/store.h"
 #include "wire/rowmsg.h"
 
@@ -51,6 +52,7 @@ typedef enum muster_psmanage {
     MUSTER_PSMANAGE_RELOCATE = 1,  // always move
     MUSTER_PSMANAGE_REPLICATE = 2, // always copy
     MUSTER_PSMANAGE_CLASSIC = 3,   // neither: rows stay at home
+    MUSTER_PSMANAGE_STATIC = 4,    // copy those of a set, move the others
 } muster_psmanage;
 
 /* Some rows of a worker's operation that were not here. */
@@ -115,6 +117,7 @@ typedef struct muster_psnode_opts {
     muster_pstable *const *tables;
     uint32_t table_count;
     muster_psmanage manage;
+    const muster_keyset *replicated; // STATIC; lent
     int64_t sync_ns;    // copies are synchronised at least so often
     int64_t contest_ns; // AUTO: two nodes that ask within this share the row
     muster_blob *(*make)(void *context, size_t bytes); // payloads

@@ -51,6 +51,9 @@ typedef struct muster_pscopy {
     bool asked;         // SYNC sent, SYNCED not yet here
     int64_t changed_ns; // when it last had something to send
     int64_t heard_ns;   // when the owner's row last came
+    uint32_t budget;    // writes between two rows of the owner
+    uint32_t most;      // that it grows to
+    float sent;         // squared norm of what the last SYNC had
     bool ending;        // what wanted it has ended: drop it when it can be
 } muster_pscopy;
 
@@ -337,6 +340,8 @@ void muster_psintent_departed(muster_psnode *node, uint32_t table,
 /* A change of membership: homes forget, and later all tell again. */
 void muster_psintents_forget(muster_psnode *node);
 void muster_psintents_retell(muster_psnode *node);
+/* A row that is here as a copy could not be used: send for the owner's. */
+void muster_pscopy_spent(muster_psnode *node, uint32_t table, uint32_t key);
 /* Is a copy, if there is one, wanted any longer? */
 void muster_pscopy_keep(muster_psnode *node, uint64_t place, bool wanted);
 

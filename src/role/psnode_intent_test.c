@@ -31,6 +31,7 @@ typedef struct world {
     uint32_t intended[NODES_MAX][INTENTS_MAX]; // keys
     uint32_t intents[NODES_MAX];
     uint32_t pushes[KEYS];
+    muster_keyset replicated; // key 0
 } world;
 
 static uint64_t below(world *w, uint64_t bound)
@@ -50,6 +51,11 @@ static world *build(uint64_t seed, uint16_t nodes, muster_psmanage manage)
     assert_non_null(w);
     w->rng = muster_rng_make(seed, 11);
     w->nodes = nodes;
+    w->replicated = muster_keyset_make();
+    assert_int_equal(
+        muster_keyset_add(&w->replicated, (muster_keyrange){0, 0, 0}),
+        MUSTER_OK);
+    muster_keyset_seal(&w->replicated);
     for (uint16_t i = 0; i < nodes; i++) {
         muster_ps_table_opts shape = MUSTER_PS_TABLE_OPTS_INIT;
         shape.keys = KEYS;
@@ -62,6 +68,7 @@ static world *build(uint64_t seed, uint16_t nodes, muster_psmanage manage)
                                    .tables = &w->tables[i],
                                    .table_count = 1,
                                    .manage = manage,
+                                   .replicated = &w->replicated,
                                    .sync_ns = 20000000,
                                    .make = make_payload};
         assert_int_equal(muster_psnode_create(&opts, &w->node[i]), MUSTER_OK);
@@ -80,6 +87,7 @@ static void destroy(world *w)
         muster_psnode_out_fini(&w->out[i]);
         muster_pstable_free(w->tables[i]);
     }
+    muster_keyset_fini(&w->replicated);
     free(w);
 }
 
@@ -225,12 +233,18 @@ static void the_way_of_management_wins(void **state)
         [MUSTER_PSMANAGE_AUTO] = MUSTER_ROW_OWNED,
         [MUSTER_PSMANAGE_RELOCATE] = MUSTER_ROW_OWNED,
         [MUSTER_PSMANAGE_REPLICATE] = MUSTER_ROW_REPLICA,
-        [MUSTER_PSMANAGE_CLASSIC] = MUSTER_ROW_ABSENT};
-    for (uint32_t manage = 0; manage <= MUSTER_PSMANAGE_CLASSIC; manage++) {
+        [MUSTER_PSMANAGE_CLASSIC] = MUSTER_ROW_ABSENT,
+        [MUSTER_PSMANAGE_STATIC] = MUSTER_ROW_REPLICA};
+    for (uint32_t manage = 0; manage <= MUSTER_PSMANAGE_STATIC; manage++) {
         world *w = build(3, 2, (muster_psmanage)manage);
         intend(w, 1, 0, true);
+        intend(w, 1, 2, true);
         settle(w);
         assert_int_equal(state_at(w, 1, 0), expected[manage]);
+        // Of the set only key 0 is to be copied.
+        assert_int_equal(state_at(w, 1, 2), manage == MUSTER_PSMANAGE_STATIC
+                                                ? MUSTER_ROW_OWNED
+                                                : expected[manage]);
         destroy(w);
     }
 }

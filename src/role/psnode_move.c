@@ -148,6 +148,8 @@ static bool shares(const muster_psnode *node, const muster_pshome *home,
     switch (node->opts.manage) {
     case MUSTER_PSMANAGE_REPLICATE:
         return true;
+    case MUSTER_PSMANAGE_STATIC:
+        return muster_keyset_has(node->opts.replicated, message->table, key);
     case MUSTER_PSMANAGE_AUTO:
         if (wanted.by_asker || wanted.by_others) {
             return wanted.by_others;
@@ -227,7 +229,7 @@ void muster_psnode_on_hand_over(muster_psnode *node,
             continue;
         }
         uint64_t word;
-        if (!muster_latch(&rows->words[key], &word) ||
+        if (!muster_latch_own(&rows->words[key], &word) ||
             muster_word_state_of(word) != MUSTER_ROW_OWNED ||
             message->origin == node->opts.node) {
             if (muster_word_here(word)) {

@@ -97,6 +97,7 @@ void muster_psrequest_send(muster_psnode *node, uint64_t id, uint32_t position)
         muster_pscoming_wait(node, coming, &head, position, values);
         return;
     }
+    muster_pscopy_spent(node, request->table, key);
     node->counters.remote_ops++;
     uint16_t to = muster_psnode_towards(node, request->table, key);
     muster_psdraft_add(node, to, &head, key, position, values);

@@ -14,6 +14,7 @@
 #include "muster/ps.h"
 #include "muster/sample.h"
 #include "ps/intent.h"
+#include "ps/keyset.h"
 #include "ps/scheme.h"
 #include "ps/store.h"
 #include "ps/target.h"
@@ -35,6 +36,7 @@ struct muster_ps {
     uint32_t table_count;
     muster_ps_distribution distributions[MUSTER_PS_DISTRIBUTIONS_MAX];
     uint32_t distribution_count;
+    muster_keyset replicated; // MUSTER_PS_STATIC
     muster_ps_alone alone;
     _Atomic uint32_t workers_alive;
     _Atomic uint32_t workers_made;

@@ -191,6 +191,11 @@ static bool take_wishes(muster_psmesh *mesh)
                                   .out = &mesh->out,
                                   .stepped = stepped,
                                   .context = mesh};
+    if (!mesh->wished && mesh->lost == 0 &&
+        atomic_load(&mesh->connected) + 1u == mesh->nodes) {
+        mesh->wished = true;
+        muster_ps_wish_all(&host, &mesh->ps->replicated);
+    }
     bool any = false;
     bool intents = false;
     int64_t now = muster_clock_ns();
@@ -402,6 +407,7 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
         .tables = mesh->ps->tables,
         .table_count = mesh->ps->table_count,
         .manage = (muster_psmanage)opts->manage,
+        .replicated = &mesh->ps->replicated,
         .sync_ns = opts->staleness_ms * MUSTER_NS_PER_MS / 2,
         .contest_ns = CONTEST_NS,
         .make = make_payload,

@@ -20,6 +20,7 @@ struct muster_psmesh {
     muster_psnode_out out;
     pthread_t thread;
     bool started;
+    bool wished; // for the rows of MUSTER_PS_STATIC
     uint16_t self, nodes;
     muster_peer peers[MUSTER_PS_NODES_MAX]; // 0: not connected
     int64_t retry_ns[MUSTER_PS_NODES_MAX];

@@ -183,15 +183,17 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
     return status;
 }
 
-static uint32_t manage_of(const char *name)
+static void set_manage(const char *name, muster_ps_opts *opts)
 {
     static const char *const ways[] = {"auto", "relocate", "replicate",
                                        "classic"};
-    uint32_t found = MUSTER_PS_AUTO;
     for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        found = strcmp(ways[i], name) == 0 ? i : found;
+        opts->manage = strcmp(ways[i], name) == 0 ? i : opts->manage;
     }
-    return found;
+    if (strncmp(name, "static:", 7) == 0) {
+        opts->manage = MUSTER_PS_STATIC;
+        opts->replicated = name + 7;
+    }
 }
 
 /* Go on from the checkpoint, when the run goes on. */
@@ -226,8 +228,7 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     opts.node = run->node;
     opts.mesh = mesh != NULL ? mesh : run->others.folder;
     opts.patience_ms = 60000;
-    opts.manage =
-        manage_of(muster_config_string(run->config, MUSTER_OPT_MANAGE));
+    set_manage(muster_config_string(run->config, MUSTER_OPT_MANAGE), &opts);
     muster_status status = muster_ps_create(&opts, error_out, &run->ps);
     if (status == MUSTER_OK) {
         muster_task_on_loss(run);

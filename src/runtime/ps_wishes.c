@@ -188,3 +188,24 @@ void muster_ps_intents_end(const muster_ps_reader_host *host,
     }
     muster_intents_free(intents);
 }
+
+void muster_ps_wish_all(const muster_ps_reader_host *host,
+                        const muster_keyset *set)
+{
+    const muster_keyrange *ranges = set->ranges.data;
+    uint32_t keys[KEYS_MAX];
+    for (size_t i = 0; i < set->ranges.count; i++) {
+        for (uint64_t key = ranges[i].first; key <= ranges[i].last;) {
+            uint32_t count = 0;
+            while (count < KEYS_MAX && key <= ranges[i].last) {
+                keys[count++] = (uint32_t)key++;
+            }
+            muster_pswish wish = {.table = ranges[i].table,
+                                  .keys = keys,
+                                  .count = count,
+                                  .copy = true};
+            step(host, muster_psnode_localize(host->node, muster_clock_ns(),
+                                              &wish, host->out));
+        }
+    }
+}

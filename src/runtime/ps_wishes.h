@@ -16,6 +16,7 @@
 
 #include "muster/ps.h"
 #include "ps/intent.h"
+#include "ps/keyset.h"
 #include "role/psnode.h"
 
 /* Whom wishes are read for. */
@@ -38,5 +39,9 @@ bool muster_ps_intents_act(const muster_ps_reader_host *host,
 /* End all intents of a worker that is gone, and free them. */
 void muster_ps_intents_end(const muster_ps_reader_host *host,
                            muster_intents *intents);
+
+/* Wish for a copy of every row of a set. */
+void muster_ps_wish_all(const muster_ps_reader_host *host,
+                        const muster_keyset *set);
 
 #endif // MUSTER_RUNTIME_PS_WISHES_H

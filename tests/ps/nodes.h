@@ -34,6 +34,7 @@ typedef struct test_mesh {
     uint32_t width;
     uint32_t optimizer;
     uint32_t staleness_ms;
+    const char *replicated; // the file of MUSTER_PS_STATIC
     void (*life)(test_node *);
     void *argument;
     char folder[32];
@@ -61,6 +62,7 @@ static inline muster_status test_node_open(test_node *n)
     opts.node = n->node;
     opts.mesh = of->folder;
     opts.manage = of->manage;
+    opts.replicated = of->replicated;
     opts.staleness_ms = of->staleness_ms > 0 ? of->staleness_ms : 10;
     table.keys = of->keys;
     table.width = of->width;
