@@ -50,6 +50,7 @@ struct muster_ps {
     uint32_t barrier_waiting;
     uint64_t barrier_passed;
     muster_status barrier_status;
+    bool barrier_cancelled;
 };
 
 /* An open row: its place in the order of (table, key), and where it is. */
@@ -188,6 +189,10 @@ uint64_t muster_ps_call_handle(const muster_ps_worker *worker,
 /* Make the calls of a worker, and end them: those under way are waited for. */
 MUSTER_CHECKED muster_status muster_ps_calls_init(muster_ps_worker *worker);
 void muster_ps_calls_fini(muster_ps_worker *worker);
+
+/* Let nobody wait at a barrier from now on: those who do, and those who come,
+ * get MUSTER_ERR_CANCELLED. For a node that ends before its time. */
+void muster_ps_barrier_cancel(muster_ps *ps);
 
 /* Prepare a worker for a mesh, and undo it. */
 MUSTER_CHECKED muster_status muster_ps_worker_join(muster_ps_worker *worker);

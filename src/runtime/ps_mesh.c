@@ -184,6 +184,13 @@ static void stepped(void *context, muster_status status)
     muster_psmesh_stepped(context, status);
 }
 
+/* Have all met who were to meet? Before, nobody's silence means anything. */
+static bool met_all(const muster_psmesh *mesh)
+{
+    return mesh->ps->loss.joins ||
+           atomic_load(&mesh->connected) + 1u >= mesh->nodes;
+}
+
 /* Wishes, and intents that are due; true when there was something. */
 static bool take_wishes(muster_psmesh *mesh)
 {
@@ -191,8 +198,8 @@ static bool take_wishes(muster_psmesh *mesh)
                                   .out = &mesh->out,
                                   .stepped = stepped,
                                   .context = mesh};
-    if (!mesh->wished && mesh->lost == 0 &&
-        atomic_load(&mesh->connected) + 1u == mesh->nodes) {
+    if (!mesh->wished && mesh->lost == 0 && met_all(mesh) &&
+        (!mesh->ps->loss.joins || atomic_load(&mesh->entered) != 0)) {
         mesh->wished = true;
         muster_ps_wish_all(&host, &mesh->ps->replicated);
     }
@@ -237,13 +244,6 @@ static void take_in(muster_psmesh *mesh)
         muster_psmesh_stepped(mesh, status);
         atomic_store(&mesh->admit, 0);
     }
-}
-
-/* Have all met who were to meet? Before, nobody's silence means anything. */
-static bool met_all(const muster_psmesh *mesh)
-{
-    return mesh->ps->loss.joins ||
-           atomic_load(&mesh->connected) + 1u >= mesh->nodes;
 }
 
 /* One turn of the thread: what workers left, what is due, what arrived. */

@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "runtime/progress.h"
+#include "runtime/ps_inside.h"
 #include "runtime/ps_run.h"
 #include "runtime/signals.h"
 
@@ -120,6 +121,14 @@ static muster_status do_parts(muster_task_seat *s)
     return status;
 }
 
+/* The threads end what they do. One that is done already waits at the barrier
+ * for others that will not come any more. */
+static void stop_phase(muster_task_run *run)
+{
+    atomic_store(&run->stop, 1);
+    muster_ps_barrier_cancel(run->ps);
+}
+
 static void *sit(void *argument)
 {
     muster_task_seat *s = argument;
@@ -133,7 +142,7 @@ static void *sit(void *argument)
         s->status = share_sums(s);
     }
     if (s->status < 0) {
-        atomic_store(&s->run->stop, 1);
+        stop_phase(s->run);
     }
     atomic_fetch_sub(&s->run->running, 1);
     return NULL;
@@ -163,7 +172,7 @@ static void watch(muster_task_run *run, uint32_t epoch, bool telling)
     while (atomic_load(&run->running) > 0) {
         (void)nanosleep(&nap, NULL);
         if (muster_signals_stop_asked()) {
-            atomic_store(&run->stop, 1);
+            stop_phase(run);
         }
         muster_task_replace(run);
         int64_t now = muster_clock_ns();
@@ -190,7 +199,7 @@ static muster_status start_seats(muster_task_run *run,
         int failed = pthread_create(&s->thread, NULL, sit, s);
         if (failed != 0) {
             atomic_fetch_sub(&run->running, 1);
-            atomic_store(&run->stop, 1);
+            stop_phase(run);
             for (uint32_t j = 0; j < i; j++) {
                 (void)pthread_join(run->seats[j].thread, NULL);
             }

@@ -74,6 +74,7 @@ freeze_worker() {
     kill -STOP "${workers[victim]}"
     move_on
     kill -CONT "${workers[victim]}"
+    returned[victim]=yes
 }
 
 start_coordinator() {
@@ -118,7 +119,7 @@ chaos() {
     wait_for "$coordinator"
     [ "$code" -eq 0 ] || fail "exit code $code: $(tail -n 3 "$work/err.c$seed")"
     for ((i = 0; i < count; i++)); do
-        # One that returned may have come after the end, and look in vain.
+        # One that returned or was thawed may come after the end, and look in vain.
         [ -z "${returned[i]:-}" ] || wait_until 2 gone "${workers[i]}" || kill -KILL "${workers[i]}"
         wait_for "${workers[i]}" 2> /dev/null
         [ "$code" -eq 0 ] || [ -n "${returned[i]:-}" ] || fail "worker $i: exit code $code: $(tail -n 3 "$work/err.w$i")"

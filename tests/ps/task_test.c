@@ -163,6 +163,10 @@ static void every_model_and_loss_learns_a_ring(void **state)
         "complex:dim=16,negatives=8,n3=0,scheme=reuse,reuse=4",
         "complex:dim=16,negatives=8,n3=0,scheme=postpone",
         "complex:dim=16,negatives=8,n3=0,scheme=local",
+        "complex:dim=16,negatives=8,n3=0,share=1",
+        "complex:dim=16,negatives=8,n3=0,loss=adversarial,share=1",
+        "complex:dim=16,negatives=8,n3=0,loss=logistic,share=4",
+        "distmult:dim=16,negatives=8,n3=0,corrected=1,reciprocal=0",
     };
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
         muster_task_opts opts = {.model = models[i],
@@ -275,6 +279,8 @@ static void options_behind_the_name_are_checked(void **state)
         {"mf:rank=2.5", "an integer"},
         {"complex:dim=7", "even"},
         {"transe:loss=hinge", "softmax"},
+        {"transe:share=2", "share must be 1"},
+        {"complex:share=2000", "0..1024"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         muster_task_opts opts = {.model = bad[i].model,
