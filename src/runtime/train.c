@@ -370,6 +370,19 @@ static void finish(muster_train_state *train)
     muster_code_free(train->code);
 }
 
+/* A run that ended early left a checkpoint: say how to go on from it. */
+static void tell_resume(const muster_train_state *train, muster_status status)
+{
+    if (train->folder != NULL && train->tally.steps > 0 &&
+        (status == MUSTER_ERR_QUORUM || status == MUSTER_ERR_INTERRUPTED)) {
+        muster_log(MUSTER_LOG_INFO,
+                   "saved before step %" PRIu64 ": muster train --resume %s "
+                   "goes on from there",
+                   muster_executor_describe(train->executor).step,
+                   muster_config_string(train->config, MUSTER_OPT_RUN));
+    }
+}
+
 muster_status muster_train(const muster_config *config, const char *program,
                            muster_error *error_out, char **json_out)
 {
@@ -396,6 +409,7 @@ muster_status muster_train(const muster_config *config, const char *program,
             written = muster_tracing_close(train.tracing, &late);
             train.tracing = NULL;
         }
+        tell_resume(&train, status);
         if (status >= 0 && written < 0) {
             status = written;
             *error_out = late;

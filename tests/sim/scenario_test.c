@@ -140,7 +140,7 @@ static void a_long_step_says_who_is_waited_for(void **state)
     muster_sim_run(t.sim, SECONDS(1));
     muster_sim_stick(t.sim, 3);
     muster_sim_run(t.sim, SECONDS(7));
-    assert_non_null(strstr(t.notices, "waits since 5.0 s for workers 2 (busy); "
+    assert_non_null(strstr(t.notices, "has waited 5.0 s for workers 2 (busy); "
                                       "uncoded tolerates 0"));
     toy_fini(&t);
 }
