@@ -90,10 +90,18 @@ start_coordinator() {
 }
 
 restart_coordinator() {
+    local i
     happened+=" restart"
     wait_until 20 has_checkpoint || return
     kill -KILL "$coordinator" 2> /dev/null
     wait "$coordinator" 2> /dev/null
+    # Killed after the last step: the next has nothing to do, and is gone before
+    # the workers find it.
+    if has_lines "$folder/metrics.jsonl" $steps; then
+        for ((i = 0; i < count; i++)); do
+            returned[i]=yes
+        done
+    fi
     start_coordinator --resume "$folder"
 }
 
