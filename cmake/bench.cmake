@@ -1,10 +1,12 @@
-# bench/bench_x.c -> muster-bench-x, run by `muster bench x`.
+# bench/bench_x.c -> muster-bench-x, run by `muster bench x`; further sources
+#                    of the same program are bench/x_*.c.
 # bench/mpi_x.c   -> muster-bench-x-mpi where MPI is present (the peer).
 file(GLOB BENCHES CONFIGURE_DEPENDS bench/bench_*.c)
 foreach(source ${BENCHES})
     get_filename_component(name ${source} NAME_WE)
     string(REGEX REPLACE "^bench_" "" short ${name})
-    add_executable(muster-bench-${short} ${source})
+    file(GLOB parts CONFIGURE_DEPENDS bench/${short}_*.c)
+    add_executable(muster-bench-${short} ${source} ${parts})
     target_link_libraries(muster-bench-${short} PRIVATE muster_inside muster_flags)
 endforeach()
 

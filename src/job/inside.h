@@ -133,6 +133,7 @@ typedef struct worker {
     muster_executor base;
     bool is_set_up;
     job_setup setup;
+    char *allowed; // the shared object that may be loaded; NULL: none
     muster_model model;
     uint32_t chunk_rows;
     void *scratch;   // of the model, for chunk_rows rows

@@ -1,0 +1,123 @@
+/*
+ * ps_mf.c -- matrix factorisation of the zipf matrix: the task against a plain
+ * loop over the same cells in the same order, then two threads and two nodes.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "data/ratings.h"
+#include "muster/ps.h"
+#include "task/kernel.h"
+
+#include "bench_ps.h"
+
+enum { MF_RANK = 32 };
+
+typedef struct plain_mf {
+    muster_ratings ratings;
+    float *cols;
+    float *rows;
+} plain_mf;
+
+static int by_column(const void *a, const void *b)
+{
+    const muster_cell *x = a;
+    const muster_cell *y = b;
+    if (x->col != y->col) {
+        return x->col < y->col ? -1 : 1;
+    }
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+/* The same cells in the same order, from the same initial factors. */
+static plain_mf make_plain_mf(bench_team *t)
+{
+    plain_mf p = {0};
+    muster_ratings_zipf zipf = MUSTER_RATINGS_ZIPF_INIT;
+    bench_check(muster_ratings_make_zipf(&zipf, &p.ratings));
+    qsort(p.ratings.cells, p.ratings.count, sizeof(muster_cell), by_column);
+    p.cols =
+        bench_must(aligned_alloc(64, (size_t)p.ratings.cols * MF_RANK * 4));
+    p.rows =
+        bench_must(aligned_alloc(64, (size_t)p.ratings.rows * MF_RANK * 4));
+    for (uint32_t k = 0; k < p.ratings.cols; k++) {
+        bench_check(muster_ps_pull(t->workers[0], 0, &k, 1,
+                                   p.cols + (size_t)k * MF_RANK));
+    }
+    for (uint32_t k = 0; k < p.ratings.rows; k++) {
+        bench_check(muster_ps_pull(t->workers[0], 1, &k, 1,
+                                   p.rows + (size_t)k * MF_RANK));
+    }
+    return p;
+}
+
+static double plain_mf_epoch(plain_mf *p, float rate)
+{
+    double sum = 0;
+    const muster_cell *cells = p->ratings.cells;
+    for (uint64_t i = 0; i < p->ratings.count; i++) {
+        float error = muster_kernel_mf(p->rows + (size_t)cells[i].row * MF_RANK,
+                                       p->cols + (size_t)cells[i].col * MF_RANK,
+                                       MF_RANK, cells[i].value, rate, 0.02f);
+        sum += (double)error * (double)error;
+    }
+    return sqrt(sum / (double)p->ratings.count);
+}
+
+void bench_mf(const bench_ps *b)
+{
+    muster_task_opts opts = {.model = "mf:rank=32,order=column",
+                             .data = "zipf:",
+                             .l2 = 0.02,
+                             .rate = 0.01,
+                             .epochs = 1,
+                             .seed = 1};
+    bench_team one = bench_team_make(&opts, 1);
+    plain_mf plain = make_plain_mf(&one);
+    double cells = (double)plain.ratings.count;
+    double best[2] = {1e300, 1e300};
+    for (int i = 0; i < b->repeats; i++) {
+        // The order of a task's decaying rate, so that the work is the same.
+        float rate = (float)(0.01 * pow(0.95, i));
+        int64_t start = muster_clock_ns();
+        double rmse = plain_mf_epoch(&plain, rate);
+        double s = (double)(muster_clock_ns() - start) / 1e9;
+        best[0] = s < best[0] ? s : best[0];
+        start = muster_clock_ns();
+        muster_task_sums sums = bench_team_run(&one, (uint32_t)i, false);
+        s = (double)(muster_clock_ns() - start) / 1e9;
+        best[1] = s < best[1] ? s : best[1];
+        double mine = sqrt(sums.value[0] / sums.value[1]);
+        if (fabs(mine - rmse) > 1e-9 * rmse) {
+            fprintf(stderr,
+                    "muster-bench-ps: mf: the loops differ: %.12g and "
+                    "%.12g\n",
+                    mine, rmse);
+            exit(1);
+        }
+    }
+    bench_report(b, "mf_1x1", cells / best[1], "updates/s",
+                 "plain loop, in place", cells / best[0]);
+    bench_report(b, "mf_1x1_ns", best[1] / cells * 1e9, "ns/update",
+                 "plain loop, in place", best[0] / cells * 1e9);
+    bench_team two = bench_team_make(&opts, 2);
+    double pair = bench_team_best_s(b, &two);
+    bench_report(b, "mf_1x2", cells / pair, "updates/s", "mf_1x1",
+                 cells / best[1]);
+    bench_report(b, "mf_1x2_loss", bench_team_metric(&two, "loss"), "loss",
+                 "mf_1x1 loss", bench_team_metric(&one, "loss"));
+    bench_node nodes = bench_mesh_run(b, &opts, "loss", bench_mesh_task);
+    bench_report(b, "mf_2x1", cells / nodes.best_s, "updates/s", "mf_1x1",
+                 cells / best[1]);
+    bench_report(b, "mf_2x1_cpu", nodes.best_cpu_s / cells * 2e9, "ns/update",
+                 "mf_1x1", best[1] / cells * 1e9);
+    bench_report(b, "mf_2x1_loss", nodes.quality, "loss", "mf_1x1 loss",
+                 bench_team_metric(&one, "loss"));
+    muster_ratings_fini(&plain.ratings);
+    free(plain.cols);
+    free(plain.rows);
+    bench_team_fini(&one);
+    bench_team_fini(&two);
+}
