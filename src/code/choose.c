@@ -17,7 +17,7 @@ static uint64_t sets_worth_trying(const muster_code *code, double most)
     double cost = (double)code->info.workers * (code->info.stragglers + 1.0) *
                   (code->info.stragglers + code->info.load + 1.0);
     double afford = code->info.exact ? 3e7 / cost : 2e5 / cost;
-    double least = code->info.exact ? 24.0 : 6.0;
+    double least = code->info.exact ? 24.0 : 1.0;
     afford = afford < most ? afford : most;
     return (uint64_t)(afford > least ? afford : least);
 }
