@@ -35,8 +35,9 @@
  *   Allocation   Pulls, pushes, in-place access and sampling allocate nothing
  *                for rows that are here.
  *   Determinism  Rows start as a function of (seed, table, key) alone.
- *   Not here     Random rows (muster/sample.h); what the rows mean: tasks are
- *                loops over these calls.
+ *   Not here     Calls waited for later, and intents (muster/ahead.h, part of
+ *                this); random rows (muster/sample.h); what the rows mean:
+ *                tasks are loops over these calls.
  *
  * For users: docs/parameter-server.md. Inside: docs/design/ps.md.
  */
@@ -84,23 +85,27 @@ typedef enum muster_ps_manage {
     MUSTER_PS_RELOCATE = 1,  // they always move
     MUSTER_PS_REPLICATE = 2, // copies only
     MUSTER_PS_CLASSIC = 3,   // neither: every access goes to the row's home
+    MUSTER_PS_STATIC = 4,    // copies of the rows in a file; the others move
 } muster_ps_manage;
 
 typedef struct muster_ps_opts {
     uint32_t struct_size;
-    uint32_t nodes;        // of the mesh, 1..MUSTER_PS_NODES_MAX; default 1
-    uint64_t seed;         // of initial rows and of samples; default 1
-    uint32_t node;         // which one this is, 0..nodes-1; default 0
-    uint32_t manage;       // a muster_ps_manage; default auto
-    uint32_t staleness_ms; // copies are at most about so old; default 100
-    uint32_t patience_ms;  // for the others to come; default 10000
-    const char *mesh;      // folder of the nodes' sockets, the same for all;
-                           // read during create; only with nodes > 1
+    uint32_t nodes;         // of the mesh, 1..MUSTER_PS_NODES_MAX; default 1
+    uint64_t seed;          // of initial rows and of samples; default 1
+    uint32_t node;          // which one this is, 0..nodes-1; default 0
+    uint32_t manage;        // a muster_ps_manage; default auto
+    uint32_t staleness_ms;  // copies are at most about so old; default 100
+    uint32_t patience_ms;   // for the others to come; default 10000
+    const char *mesh;       // folder of the nodes' sockets, the same for all;
+                            // read during create; only with nodes > 1
+    const char *replicated; // STATIC: file of the rows to copy, one a line:
+                            // TABLE KEY or TABLE FIRST-LAST; read during create
 } muster_ps_opts;
 
-#define MUSTER_PS_OPTS_INIT                                                  \
-    {                                                                        \
-        (uint32_t)sizeof(muster_ps_opts), 1u, 1u, 0u, 0u, 100u, 10000u, NULL \
+#define MUSTER_PS_OPTS_INIT                                                   \
+    {                                                                         \
+        (uint32_t)sizeof(muster_ps_opts), 1u, 1u, 0u, 0u, 100u, 10000u, NULL, \
+            NULL                                                              \
     }
 
 typedef struct muster_ps_table_opts {
@@ -123,7 +128,8 @@ typedef struct muster_ps_table_opts {
     }
 
 /*
- * Make a node. MUSTER_ERR_INVALID (a field), MUSTER_ERR_NO_MEMORY.
+ * Make a node. MUSTER_ERR_INVALID (a field), MUSTER_ERR_INPUT (a line of the
+ * file of STATIC), MUSTER_ERR_NO_MEMORY.
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_create(
     const muster_ps_opts *opts, muster_error *error_out, muster_ps **ps_out);
@@ -143,6 +149,7 @@ muster_ps_table_add(muster_ps *ps, const muster_ps_table_opts *opts,
  * Meet the other nodes: with nodes > 1, after the tables and distributions (the
  * same on every node) and before the workers. Waits for all of them.
  * MUSTER_ERR_INVALID    one node only, or called twice
+ * MUSTER_ERR_INPUT      STATIC: a row to be copied is in no table
  * MUSTER_ERR_TIMED_OUT  a node did not come; the error names it
  * MUSTER_ERR_SYSTEM     sockets or threads were refused
  */
@@ -172,10 +179,16 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_set_rate(muster_ps *ps,
 /* Bytes of memory that the tables have claimed: rows in use and words. */
 MUSTER_API uint64_t muster_ps_bytes(const muster_ps *ps);
 
-/* A worker, numbered from 0. MUSTER_ERR_INVALID beyond WORKERS_MAX. */
+/*
+ * A worker, numbered from 0. The only worker of a single node works without
+ * latches; creating a second one waits until the first has no row open.
+ * MUSTER_ERR_INVALID  beyond WORKERS_MAX, or before connect
+ * MUSTER_ERR_AGAIN    the only worker so far kept a row open for a second
+ */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_worker_create(muster_ps *ps, muster_ps_worker **worker_out);
-/* Closes rows left open and gives back samples. NULL does nothing. */
+/* Closes rows left open, waits for calls under way and gives back samples. NULL
+ * does nothing. */
 MUSTER_API void muster_ps_worker_free(muster_ps_worker *worker);
 
 /*
@@ -268,4 +281,7 @@ MUSTER_API void muster_ps_prefetch(const muster_ps_worker *worker,
 #ifdef __cplusplus
 }
 #endif
+
+#include "muster/ahead.h"
+
 #endif // MUSTER_PS_H

@@ -8,14 +8,19 @@
  *     bit   32     LATCHED   somebody holds the row
  *     bit   33     DIRTY     a replica was written since its last synchronisation
  *     bits 34..35  state     ABSENT 0, ARRIVING 1, OWNED 2, REPLICA 3
- *     bits 36..63  moves     how often the row has changed its owner
+ *     bits 36..62  moves     how often the row has changed its owner; of a
+ *                            replica: how often it may be written, counted up
+ *     bit   63     SPENT     a replica was written as often as it may be
  *
- * The row is here exactly when the upper state bit is set. The transitions
- * (nothing else ever changes a word):
+ * The row is here exactly when the upper state bit is set. A replica is written
+ * a bounded number of times between synchronisations, so that several nodes do
+ * not go far from each other: when its count runs over into SPENT, workers
+ * treat it as not here. The transitions (nothing else ever changes a word):
  *
- *   any thread   latch      (OWNED|REPLICA), not LATCHED -> LATCHED
+ *   any thread   latch      (OWNED|REPLICA), not LATCHED, not SPENT -> LATCHED
  *   holder       release    LATCHED -> not LATCHED; a replica that was written
- *                           becomes DIRTY
+ *                           becomes DIRTY and counts up, perhaps to SPENT
+ *   protocol     latch own  as latch, SPENT or not
  *   protocol     expect     ABSENT -> ARRIVING
  *   protocol     settle     ABSENT or ARRIVING -> OWNED or REPLICA, unlatched
  *   protocol     withdraw   ARRIVING -> ABSENT
@@ -57,7 +62,8 @@
 #define MUSTER_WORD_STATE_MASK  (3ull << MUSTER_WORD_STATE_SHIFT)
 #define MUSTER_WORD_HERE        (2ull << MUSTER_WORD_STATE_SHIFT)
 #define MUSTER_WORD_MOVES_SHIFT 36
-#define MUSTER_WORD_MOVES_MAX   ((1ull << 28) - 1)
+#define MUSTER_WORD_MOVES_MAX   ((1ull << 27) - 1)
+#define MUSTER_WORD_SPENT       (1ull << 63)
 
 typedef enum muster_word_state {
     MUSTER_ROW_ABSENT = 0,
@@ -85,22 +91,36 @@ static inline uint32_t muster_word_slot(uint64_t word)
 
 static inline uint32_t muster_word_moves(uint64_t word)
 {
-    return (uint32_t)(word >> MUSTER_WORD_MOVES_SHIFT);
+    return (uint32_t)(word >> MUSTER_WORD_MOVES_SHIFT & MUSTER_WORD_MOVES_MAX);
 }
 
-/* A word at rest. */
+/* A word at rest; moves count modulo 2^27. */
 static inline uint64_t muster_word_make(muster_word_state state, uint32_t slot,
                                         uint32_t moves)
 {
     return (uint64_t)slot | (uint64_t)state << MUSTER_WORD_STATE_SHIFT |
-           (uint64_t)moves << MUSTER_WORD_MOVES_SHIFT;
+           (moves & MUSTER_WORD_MOVES_MAX) << MUSTER_WORD_MOVES_SHIFT;
+}
+
+/* A replica at rest that may be written `budget` times, 1..2^27. */
+static inline uint64_t muster_word_replica(uint32_t slot, uint32_t budget)
+{
+    return (uint64_t)slot | MUSTER_WORD_STATE_MASK |
+           ((1ull << 27) - budget) << MUSTER_WORD_MOVES_SHIFT;
+}
+
+/* Here, and not spent: a worker may use it. */
+static inline bool muster_word_usable(uint64_t word)
+{
+    return (word & (MUSTER_WORD_HERE | MUSTER_WORD_SPENT)) == MUSTER_WORD_HERE;
 }
 
 /* The transitions as functions of the word alone. */
 
 static inline bool muster_word_can_latch(uint64_t word)
 {
-    return muster_word_here(word) && (word & MUSTER_WORD_LATCHED) == 0;
+    return (word & (MUSTER_WORD_HERE | MUSTER_WORD_SPENT |
+                    MUSTER_WORD_LATCHED)) == MUSTER_WORD_HERE;
 }
 
 static inline uint64_t muster_word_latched(uint64_t word)
@@ -110,11 +130,14 @@ static inline uint64_t muster_word_latched(uint64_t word)
 
 static inline uint64_t muster_word_released(uint64_t word, bool written)
 {
-    uint64_t dirty =
-        written && (word & MUSTER_WORD_STATE_MASK) == MUSTER_WORD_STATE_MASK
-            ? MUSTER_WORD_DIRTY
-            : 0;
-    return (word & ~MUSTER_WORD_LATCHED) | dirty;
+    word &= ~MUSTER_WORD_LATCHED;
+    if (written && (word & MUSTER_WORD_STATE_MASK) == MUSTER_WORD_STATE_MASK) {
+        // The protocol may write one that is spent already.
+        uint64_t one =
+            word & MUSTER_WORD_SPENT ? 0 : 1ull << MUSTER_WORD_MOVES_SHIFT;
+        word = (word | MUSTER_WORD_DIRTY) + one;
+    }
+    return word;
 }
 
 /* One try. True: the caller holds the row, *seen is the word before. False:
@@ -130,14 +153,14 @@ static inline bool muster_latch_try(muster_word *word, uint64_t *seen)
 /* Wait politely before the next try; `tries` counts them. */
 void muster_latch_pause(uint32_t *tries);
 
-/* Latch the row if it is here: true and the word as it was, or false and the
- * word that says it is not here. */
+/* Latch the row if it can be used: true and the word as it was, or false and
+ * the word that says why not. */
 static inline bool muster_latch(muster_word *word, uint64_t *seen_out)
 {
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
     uint32_t tries = 0;
     while (!muster_latch_try(word, &seen)) {
-        if (!muster_word_here(seen)) {
+        if (!muster_word_usable(seen)) {
             *seen_out = seen;
             return false;
         }
@@ -147,6 +170,23 @@ static inline bool muster_latch(muster_word *word, uint64_t *seen_out)
         }
     }
     *seen_out = seen;
+    return true;
+}
+
+/* The protocol's: latch the row if it is here, spent or not. No worker holds
+ * one that is spent, so that its word needs no swap. */
+static inline bool muster_latch_own(muster_word *word, uint64_t *seen_out)
+{
+    if (muster_latch(word, seen_out)) {
+        return true;
+    }
+    if (!muster_word_here(*seen_out)) {
+        return false;
+    }
+    // Nobody else changes it now; this reads from the last release.
+    *seen_out = atomic_load_explicit(word, memory_order_acquire);
+    atomic_store_explicit(word, muster_word_latched(*seen_out),
+                          memory_order_relaxed);
     return true;
 }
 

@@ -30,7 +30,8 @@ typedef struct world {
     int8_t base;           // replica: what was last agreed on
     int8_t sent;           // replica: sum of the differences sent
     int8_t at[THREADS];    // program counters
-    int8_t pad[3];
+    int8_t elsewhere;      // workers that found the replica spent
+    int8_t pad[2];
 } world;
 
 typedef void (*program)(world *w);
@@ -41,6 +42,10 @@ static void step_latch(world *w, int who, int8_t next)
     if (w->at[who] == 0) {
         w->guess[who] = w->word;
         w->at[who] = muster_word_can_latch(w->guess[who]) ? 1 : 0;
+        if (who < WORKERS && (w->word & MUSTER_WORD_SPENT)) {
+            w->elsewhere++;
+            w->at[who] = DONE;
+        }
     } else if (w->word == w->guess[who]) {
         w->word = muster_word_latched(w->word);
         w->at[who] = next;
@@ -133,6 +138,56 @@ static void step_synchronise(world *w)
     }
 }
 
+/* The protocol's latch, also of what is spent; then `next`. */
+static void step_latch_own(world *w, int8_t start, int8_t next)
+{
+    int who = WORKERS;
+    if (w->at[who] == start) {
+        w->guess[who] = w->word;
+        bool free = (w->word & MUSTER_WORD_LATCHED) == 0;
+        w->at[who] = free ? (int8_t)(start + 1) : start;
+    } else if (w->word == w->guess[who]) {
+        w->word = muster_word_latched(w->word);
+        w->at[who] = next;
+    } else {
+        w->at[who] = start;
+    }
+}
+
+/* What a replica gained is sent; later the owner's row comes and with it the
+ * right to write once more. */
+static void step_refresh(world *w)
+{
+    int who = WORKERS;
+    switch (w->at[who]) {
+    case 0:
+    case 1:
+        step_latch_own(w, 0, 2);
+        return;
+    case 2:
+        w->taken[who] = w->row[0];
+        w->at[who] = 3;
+        return;
+    case 3:
+        w->sent = (int8_t)(w->sent + w->taken[who] - w->base);
+        w->base = w->taken[who];
+        w->at[who] = 4;
+        return;
+    case 4:
+        w->word &= ~(MUSTER_WORD_LATCHED | MUSTER_WORD_DIRTY);
+        w->at[who] = 5;
+        return;
+    case 5:
+    case 6:
+        step_latch_own(w, 5, 7);
+        return;
+    default:
+        w->word = muster_word_replica(0, 1) | (w->word & MUSTER_WORD_DIRTY);
+        w->at[who] = DONE;
+        return;
+    }
+}
+
 typedef struct walk {
     world *seen; // open addressing by content; at[0] == -1: free
     size_t visited;
@@ -169,7 +224,7 @@ static void check_holders(const world *w)
     int holders = 0;
     for (int i = 0; i < THREADS; i++) {
         int last = i < WORKERS ? 5 : 3;
-        holders += w->at[i] >= 2 && w->at[i] <= last;
+        holders += (w->at[i] >= 2 && w->at[i] <= last) || w->at[i] == 7;
     }
     assert_true(holders <= 1);
 }
@@ -203,7 +258,7 @@ static void visit(walk *k, const world *w)
 }
 
 static void explore(program protocol, void (*check_final)(const world *),
-                    muster_word_state start)
+                    uint64_t start)
 {
     walk k = {.protocol = protocol, .check_final = check_final};
     k.seen = calloc(SEEN_MAX, sizeof(*k.seen));
@@ -213,7 +268,7 @@ static void explore(program protocol, void (*check_final)(const world *),
     }
     world first;
     memset(&first, 0, sizeof(first));
-    first.word = muster_word_make(start, 0, 0);
+    first.word = start;
     visit(&k, &first);
     assert_true(k.visited > 200);
     assert_true(k.finals > 0);
@@ -230,7 +285,8 @@ static void both_updates_travelled(const world *w)
 static void no_update_is_lost_in_any_hand_over(void **state)
 {
     (void)state;
-    explore(step_hand_over, both_updates_travelled, MUSTER_ROW_OWNED);
+    explore(step_hand_over, both_updates_travelled,
+            muster_word_make(MUSTER_ROW_OWNED, 0, 0));
 }
 
 static void sent_or_still_dirty(const world *w)
@@ -244,7 +300,23 @@ static void sent_or_still_dirty(const world *w)
 static void a_replica_is_dirty_exactly_while_something_is_unsent(void **state)
 {
     (void)state;
-    explore(step_synchronise, sent_or_still_dirty, MUSTER_ROW_REPLICA);
+    explore(step_synchronise, sent_or_still_dirty,
+            muster_word_make(MUSTER_ROW_REPLICA, 0, 0));
+}
+
+/* At most one write before the refresh, and one after it. */
+static void written_once_or_elsewhere(const world *w)
+{
+    assert_int_equal(w->row[0] + w->elsewhere, 2);
+    assert_true(w->row[0] >= 1);
+    assert_int_equal(w->sent + (w->row[0] - w->base), w->row[0]);
+    assert_int_equal((w->word & MUSTER_WORD_DIRTY) != 0, w->row[0] != w->base);
+}
+
+static void a_replica_is_written_as_often_as_it_may_be(void **state)
+{
+    (void)state;
+    explore(step_refresh, written_once_or_elsewhere, muster_word_replica(0, 1));
 }
 
 static void words_keep_what_they_are_made_of(void **state)
@@ -260,6 +332,21 @@ static void words_keep_what_they_are_made_of(void **state)
     uint64_t away = muster_word_make(MUSTER_ROW_ARRIVING, 1, 1);
     assert_false(muster_word_here(away));
     assert_false(muster_word_can_latch(away));
+    uint64_t twice = muster_word_replica(5, 2);
+    assert_true(muster_word_usable(twice));
+    twice = muster_word_released(muster_word_latched(twice), false);
+    assert_int_equal(twice, muster_word_replica(5, 2));
+    twice = muster_word_released(muster_word_latched(twice), true);
+    assert_true(muster_word_can_latch(twice));
+    twice = muster_word_released(muster_word_latched(twice), true);
+    assert_false(muster_word_can_latch(twice));
+    assert_false(muster_word_usable(twice));
+    assert_true(muster_word_here(twice));
+    assert_int_equal(muster_word_slot(twice), 5);
+    assert_int_equal(muster_word_state_of(twice), MUSTER_ROW_REPLICA);
+    // The protocol may write what is spent, as often as it likes.
+    assert_int_equal(muster_word_released(muster_word_latched(twice), true),
+                     twice);
     uint64_t owned = muster_word_make(MUSTER_ROW_OWNED, 1, 1);
     assert_int_equal(muster_word_released(muster_word_latched(owned), true),
                      owned);
@@ -324,6 +411,7 @@ int main(void)
         cmocka_unit_test(words_keep_what_they_are_made_of),
         cmocka_unit_test(no_update_is_lost_in_any_hand_over),
         cmocka_unit_test(a_replica_is_dirty_exactly_while_something_is_unsent),
+        cmocka_unit_test(a_replica_is_written_as_often_as_it_may_be),
         cmocka_unit_test(real_threads_lose_nothing_while_the_row_moves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

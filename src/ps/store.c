@@ -4,7 +4,8 @@
  * Invariants
  *  1. A word names a slot only while its row is here; no two words name the
  *     same slot.
- *  2. A row's bytes are touched only under its latch (see latch.h).
+ *  2. A row's bytes are touched only under its latch (see latch.h), or by the
+ *     only worker there is.
  */
 #include "ps/store.h"
 
@@ -53,6 +54,7 @@ muster_status muster_pstable_create(const muster_ps_table_opts *opts,
     table->init = opts->init;
     table->scale = opts->scale;
     table->seed = share->seed;
+    table->in_order = share->nodes == 1;
     table->words_base = muster_slab_map(
         (size_t)table->keys * sizeof(muster_word), &table->words_mapped);
     table->words = table->words_base;
@@ -133,14 +135,11 @@ void muster_pstable_apply(const muster_pstable *table, muster_row_op op,
 bool muster_pstable_try(muster_pstable *table, muster_row_op op, uint32_t key,
                         float *values)
 {
-    muster_word *word = &table->words[key];
-    uint64_t seen;
-    if (!muster_latch(word, &seen)) {
+    float *row = muster_pstable_begin(table, key);
+    if (row == NULL) {
         return false;
     }
-    muster_pstable_apply(table, op,
-                         muster_slab_row(&table->slab, muster_word_slot(seen)),
-                         values);
-    muster_latch_release(word, op != MUSTER_ROW_PULL);
+    muster_pstable_apply(table, op, row, values);
+    muster_latch_release(&table->words[key], op != MUSTER_ROW_PULL);
     return true;
 }

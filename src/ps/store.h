@@ -35,6 +35,7 @@ typedef struct muster_pstable {
     uint32_t init;
     float scale;
     uint64_t seed;    // of this table's rows
+    bool in_order;    // one node: the slot of a row is its key
     void *words_base; // of the mapping that `words` is
     size_t words_mapped;
 } muster_pstable;
@@ -74,10 +75,31 @@ void muster_pstable_apply(const muster_pstable *table, muster_row_op op,
 bool muster_pstable_try(muster_pstable *table, muster_row_op op, uint32_t key,
                         float *values);
 
+/* Where a row lies in a table that is in order, whoever holds it. */
+static inline float *muster_pstable_row(const muster_pstable *table,
+                                        uint32_t key)
+{
+    return muster_slab_row(&table->slab, key);
+}
+
+static inline void muster_pstable_prefetch_row(const muster_pstable *table,
+                                               uint32_t slot)
+{
+    const char *row = (const char *)muster_slab_row(&table->slab, slot);
+    __builtin_prefetch(row, 1);
+    if (table->slab.stride_bytes > 64) {
+        __builtin_prefetch(row + 64, 1);
+    }
+}
+
 /* Latch and lend the row, or NULL: not here. */
 static inline float *muster_pstable_begin(muster_pstable *table, uint32_t key)
 {
     uint64_t seen;
+    if (table->in_order) {
+        // Otherwise the row's miss would wait for the word's.
+        muster_pstable_prefetch_row(table, key);
+    }
     if (!muster_latch(&table->words[key], &seen)) {
         return NULL;
     }
@@ -89,10 +111,11 @@ static inline void muster_pstable_end(muster_pstable *table, uint32_t key)
     muster_latch_release(&table->words[key], true);
 }
 
+/* Could a worker use the row now? */
 static inline bool muster_pstable_here(const muster_pstable *table,
                                        uint32_t key)
 {
-    return muster_word_here(
+    return muster_word_usable(
         atomic_load_explicit(&table->words[key], memory_order_relaxed));
 }
 
@@ -100,14 +123,15 @@ static inline bool muster_pstable_here(const muster_pstable *table,
 static inline void muster_pstable_prefetch(const muster_pstable *table,
                                            uint32_t key)
 {
+    if (table->in_order) {
+        __builtin_prefetch(
+            (const char *)table->words_base + sizeof(muster_word) * key, 1);
+        muster_pstable_prefetch_row(table, key);
+        return;
+    }
     uint64_t word =
         atomic_load_explicit(&table->words[key], memory_order_relaxed);
-    const char *row =
-        (const char *)muster_slab_row(&table->slab, muster_word_slot(word));
-    __builtin_prefetch(row, 1);
-    if (table->slab.stride_bytes > 64) {
-        __builtin_prefetch(row + 64, 1);
-    }
+    muster_pstable_prefetch_row(table, muster_word_slot(word));
 }
 
 #endif // MUSTER_PS_STORE_H

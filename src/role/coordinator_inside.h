@@ -99,6 +99,7 @@ typedef struct muster_coordinator {
     uint32_t *responders;           // scratch: slots
     muster_job_list *messages;      // of the last UPDATE job
     uint32_t answers;
+    bool unsolved; // `ready` says they are enough, and the solve does not
     int64_t step_begin_ns;
     int64_t begun_ns[MUSTER_STEPS_REMEMBERED]; // by step, modulo
     int64_t wait_ns;          // after which people are told who is waited for
@@ -190,6 +191,8 @@ void muster_wait_answered(muster_coordinator *c, int64_t now_ns,
 void muster_wait_decoded(muster_coordinator *c, muster_actions *actions);
 /* Are the answers enough, though not all of the gradient? */
 bool muster_wait_is_over(const muster_coordinator *c);
+/* Has every ready worker answered, at least one? */
+bool muster_wait_all_heard(const muster_coordinator *c);
 /* The step takes long: say who is waited for, and what would help. */
 void muster_wait_tell(muster_coordinator *c, const muster_event *event,
                       muster_actions *actions);

@@ -4,6 +4,8 @@
  * Saved: SAVED_MAGIC, run, step, plan number, incarnations given out, workers,
  * parts, then how long the states of shuffle and classes are; then the map
  * (4 bytes a worker), the parts' counters (8 bytes a part), and those states.
+ * Incarnations given out after the last save are not known any more: a restart
+ * begins a new block of them, so that none is given out twice.
  * A plan that was being made ready is not: a restart asks for it again.
  */
 #include <string.h>
@@ -16,6 +18,7 @@
 
 #define SAVED_MAGIC 0x3243534du // "MSC2"
 #define HEAD_BYTES  44u
+#define LIVES_BLOCK 65536u
 
 /* A saved state, taken apart. */
 typedef struct saved_state {
@@ -257,6 +260,14 @@ static muster_status build_tables(muster_coordinator *c)
                                : status;
 }
 
+/* The last incarnation that an earlier life may have given out. A run that is
+ * restarted 65,000 times begins again from the first. */
+static uint32_t last_incarnation(const saved_state *saved)
+{
+    bool fresh = saved->map == NULL || saved->lives > UINT32_MAX - LIVES_BLOCK;
+    return fresh ? 0 : (saved->lives / LIVES_BLOCK + 1) * LIVES_BLOCK;
+}
+
 static muster_status build(muster_coordinator *c, const saved_state *saved,
                            muster_error *error)
 {
@@ -268,7 +279,7 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
                                  .run = opts->run,
                                  .heartbeat_ns = opts->heartbeat_ns,
                                  .setup = opts->setup,
-                                 .incarnations = saved->lives};
+                                 .incarnations = last_incarnation(saved)};
     muster_status status = build_tables(c);
     if (status == MUSTER_OK) {
         status = muster_assignment_init(&c->plan, opts->code, saved->plan);

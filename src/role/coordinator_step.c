@@ -9,6 +9,7 @@
  *      for (plan, step) and with the exact length. member has checked run and
  *      incarnation.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -76,6 +77,7 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     c->step_begin_ns = now_ns;
     c->begun_ns[c->step % MUSTER_STEPS_REMEMBERED] = now_ns;
     c->answers = 0;
+    c->unsolved = false;
     muster_code_progress_reset(c->progress);
     muster_wait_begin(c, now_ns, actions);
     muster_watch_begin(c->watch, c->step, now_ns);
@@ -90,6 +92,9 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
 
 bool muster_step_reachable(muster_coordinator *c)
 {
+    if (c->unsolved && muster_wait_all_heard(c)) {
+        return false; // they should be enough, and are not
+    }
     muster_code_progress_reset(c->reach);
     bool open = c->phase == MUSTER_PHASE_COLLECT;
     uint32_t count = 0;
@@ -185,6 +190,7 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
         return;
     }
     muster_watch_answered(c->watch, id, event->now_ns);
+    c->unsolved = false;
     crew->message = muster_blob_ref(event->as.message.payload);
     crew->arrival_ns = event->now_ns - crew->offered_ns;
     c->answers++;
@@ -290,6 +296,9 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
                                    "this code loses the gradient to rounding "
                                    "even with every answer; use another code",
                                    event, actions);
+        } else if (muster_wait_all_heard(c) && !c->unsolved) {
+            c->unsolved = true;
+            muster_coordinator_review(c, event, actions);
         }
         return; // `ready` was too hopeful: wait for one more
     }
@@ -333,13 +342,29 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     c->bytes_moved = 0;
 }
 
+/* The optimiser may have moved on while the model has not: what is there is no
+ * state to go on from. The checkpoints before it are. */
+static void failed_update(muster_coordinator *c, const muster_event *event,
+                          muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    c->saved = true;
+    if (c->ending) { // asked to end meanwhile: that would promise a checkpoint
+        c->end_status = result->status;
+        snprintf(c->end_reason, sizeof(c->end_reason), "%s", result->text);
+        muster_coordinator_close(c, event, actions);
+    } else {
+        muster_coordinator_end(c, result->status, result->text, event, actions);
+    }
+}
+
 void muster_step_updated(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
     c->update_job = 0;
     if (result->status < 0) {
-        muster_coordinator_end(c, result->status, result->text, event, actions);
+        failed_update(c, event, actions);
         return;
     }
     muster_blob_unref(c->model);

@@ -1,7 +1,8 @@
 /*
  * psnode.c -- a node's life, its steps, and operations on rows wherever they
- * are. Moves are in psnode_move.c, copies in psnode_copy.c, barriers in
- * psnode_barrier.c.
+ * are. Workers' requests are in psnode_request.c, moves in psnode_move.c,
+ * copies in psnode_copy.c, barriers in psnode_barrier.c, lost nodes in
+ * psnode_life.c, psnode_loss.c and psnode_restore.c.
  *
  * Invariants
  *  1. Of all nodes exactly one has a row OWNED, or it is in one TRANSFER.
@@ -26,7 +27,8 @@ muster_psnode_out muster_psnode_out_make(void)
 {
     return (muster_psnode_out){.sends =
                                    muster_vec_make(sizeof(muster_psnode_send)),
-                               .done = muster_vec_make(sizeof(muster_psreq *))};
+                               .done = muster_vec_make(sizeof(muster_psreq *)),
+                               .news = muster_vec_make(sizeof(muster_psnews))};
 }
 
 void muster_psnode_out_fini(muster_psnode_out *out)
@@ -37,28 +39,55 @@ void muster_psnode_out_fini(muster_psnode_out *out)
     }
     muster_vec_fini(&out->sends);
     muster_vec_fini(&out->done);
+    muster_vec_fini(&out->news);
+}
+
+void muster_pshome_reset(muster_psnode *node, uint16_t which)
+{
+    uint32_t nodes = node->opts.nodes;
+    for (uint32_t t = 0; t < node->opts.table_count; t++) {
+        muster_pshome **home = &node->homes[which].table[t];
+        uint32_t count = node->shapes[t].keys / nodes + 1;
+        if (*home == NULL) {
+            *home = muster_mem_array(count, sizeof(**home));
+        }
+        if (*home == NULL) {
+            node->failed = true;
+            return;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            (*home)[i] = (muster_pshome){.owner = MUSTER_PSNODE_NOBODY,
+                                         .asker = MUSTER_PSNODE_NOBODY};
+        }
+    }
 }
 
 static muster_status make_homes(muster_psnode *node)
 {
-    uint32_t nodes = node->opts.nodes;
+    uint16_t nodes = node->opts.nodes;
+    uint16_t self = node->opts.node;
     for (uint32_t t = 0; t < node->opts.table_count; t++) {
         const muster_pstable *table = node->opts.tables[t];
         node->shapes[t] = (muster_rowshape){.keys = table->keys,
                                             .width = table->width,
                                             .floats = table->floats};
-        uint32_t mine = table->keys / nodes + 1;
-        node->homes[t] = muster_mem_array(mine, sizeof(*node->homes[t]));
-        if (node->homes[t] == NULL ||
-            muster_heavy_create(mine, &node->asked_for[t]) != MUSTER_OK) {
+        if (muster_heavy_create(table->keys / nodes + 1, &node->asked_for[t]) !=
+            MUSTER_OK) {
             return MUSTER_ERR_NO_MEMORY;
         }
-        for (uint32_t i = 0; i < mine; i++) {
-            node->homes[t][i].owner = node->opts.node;
-            node->homes[t][i].asker = MUSTER_PSNODE_NOBODY;
+    }
+    for (uint16_t i = 0; i < nodes; i++) {
+        node->home_at[i] = i;
+        node->settled_at[i] = i;
+    }
+    muster_pshome_reset(node, self);
+    for (uint32_t t = 0; t < node->opts.table_count && !node->failed; t++) {
+        for (uint32_t key = self; key < node->shapes[t].keys; key += nodes) {
+            muster_pshome_at(node, t, key)->owner =
+                node->opts.joins ? MUSTER_PSNODE_NOBODY : self;
         }
     }
-    return MUSTER_OK;
+    return node->failed ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
 }
 
 muster_status muster_psnode_create(const muster_psnode_opts *opts,
@@ -75,16 +104,26 @@ muster_status muster_psnode_create(const muster_psnode_opts *opts,
     node->requests = muster_vec_make(sizeof(muster_pstally));
     node->drafts = muster_vec_make(sizeof(muster_psdraft));
     node->inbox = muster_vec_make(sizeof(muster_rowmsg));
+    node->held = muster_vec_make(sizeof(muster_psreq *));
+    node->index = muster_vec_make(sizeof(uint32_t));
+    node->intents.wants = muster_vec_make(sizeof(muster_pswant));
+    node->intents.wants_free = UINT32_MAX;
     node->coming_free = UINT32_MAX;
     node->wait_free = UINT32_MAX;
     node->due_ns = INT64_MAX;
     node->links = muster_mem_array(opts->nodes, sizeof(*node->links));
     node->arrived = muster_mem_array(opts->nodes, sizeof(*node->arrived));
-    if (node->links == NULL || node->arrived == NULL ||
-        make_homes(node) != MUSTER_OK) {
+    node->home_at = muster_mem_array(opts->nodes, sizeof(*node->home_at));
+    node->settled_at = muster_mem_array(opts->nodes, sizeof(*node->settled_at));
+    node->next_at = muster_mem_array(opts->nodes, sizeof(*node->next_at));
+    node->homes = muster_mem_array(opts->nodes, sizeof(*node->homes));
+    if (node->links == NULL || node->arrived == NULL || node->home_at == NULL ||
+        node->settled_at == NULL || node->next_at == NULL ||
+        node->homes == NULL || make_homes(node) != MUSTER_OK) {
         muster_psnode_free(node);
         return MUSTER_ERR_NO_MEMORY;
     }
+    muster_pslife_init(node);
     *node_out = node;
     return MUSTER_OK;
 }
@@ -104,12 +143,23 @@ void muster_psnode_free(muster_psnode *node)
         muster_vec_fini(&drafts[i].extra);
         muster_vec_fini(&drafts[i].values);
     }
+    const muster_pstally *tallies = node->requests.data;
+    for (size_t i = 0; i < node->requests.count; i++) {
+        muster_mem_free(tallies[i].open);
+        muster_mem_free(tallies[i].back);
+    }
     for (uint32_t t = 0; t < MUSTER_PS_TABLES_MAX; t++) {
-        muster_mem_free(node->homes[t]);
+        for (uint16_t i = 0; node->homes != NULL && i < node->opts.nodes; i++) {
+            muster_mem_free(node->homes[i].table[t]);
+        }
         muster_heavy_free(node->asked_for[t]);
     }
     muster_psmap_fini(&node->coming_at);
     muster_psmap_fini(&node->copy_at);
+    muster_psmap_fini(&node->copied_at);
+    muster_psintents_fini(node);
+    muster_vec_fini(&node->held);
+    muster_vec_fini(&node->index);
     muster_vec_fini(&node->coming);
     muster_vec_fini(&node->waits);
     muster_vec_fini(&node->copies);
@@ -118,55 +168,20 @@ void muster_psnode_free(muster_psnode *node)
     muster_vec_fini(&node->inbox);
     muster_mem_free(node->links);
     muster_mem_free(node->arrived);
+    muster_mem_free(node->home_at);
+    muster_mem_free(node->settled_at);
+    muster_mem_free(node->next_at);
+    muster_mem_free(node->homes);
     muster_mem_free(node);
 }
 
 /* ---- operations ---------------------------------------------------------- */
 
-static muster_psreq *request_of(muster_psnode *node, uint64_t id)
-{
-    const muster_pstally *all = node->requests.data;
-    uint32_t index = (uint32_t)id;
-    if (index >= node->requests.count ||
-        all[index].generation != (uint32_t)(id >> 32)) {
-        return NULL;
-    }
-    return all[index].request;
-}
-
-/* One row of a worker's request is done; `row` holds what was pulled. */
-static void finish_entry(muster_psnode *node, uint64_t id, uint32_t position,
-                         const float *row)
-{
-    muster_psreq *request = request_of(node, id);
-    if (request == NULL) {
-        node->counters.violations++;
-        return;
-    }
-    uint32_t floats = muster_rowmsg_floats(MUSTER_ROWMSG_REPLY, request->op,
-                                           &node->shapes[request->table]);
-    if (floats > 0) {
-        memcpy(request->values + (size_t)position * floats, row,
-               floats * sizeof(float));
-    }
-    if (--request->left > 0) {
-        return;
-    }
-    muster_pstally *tally = node->requests.data;
-    tally += (uint32_t)id;
-    tally->request = NULL;
-    tally->generation++;
-    node->requests_open--;
-    if (!muster_vec_append(&node->out->done, &request, 1)) {
-        node->failed = true;
-    }
-}
-
 void muster_psnode_answer(muster_psnode *node, const muster_rowmsg *head,
                           uint32_t key, uint32_t position, const float *row)
 {
     if (head->origin == node->opts.node) {
-        finish_entry(node, head->request, position, row);
+        muster_psrequest_finish(node, head, position, row);
         return;
     }
     muster_rowmsg reply = {.kind = MUSTER_ROWMSG_REPLY,
@@ -208,32 +223,21 @@ void muster_psnode_apply(muster_psnode *node, const muster_rowmsg *head,
                          float *row)
 {
     const muster_pstable *table = node->opts.tables[head->table];
-    muster_rowmsg back = {.table = head->table, .origin = head->origin};
-    switch (head->kind) {
-    case MUSTER_ROWMSG_OP:
+    if (head->kind == MUSTER_ROWMSG_OP) {
         apply_op(table, head->op, row, values);
         muster_psnode_answer(node, head, key, position, row);
         return;
-    case MUSTER_ROWMSG_SYNC:
+    }
+    muster_rowmsg back = {.kind = MUSTER_ROWMSG_REPLICA,
+                          .table = head->table,
+                          .origin = head->origin};
+    if (head->kind == MUSTER_ROWMSG_SYNC) {
+        back.kind = MUSTER_ROWMSG_SYNCED;
         if (head->op != MUSTER_ROWOP_NONE) {
             add_row(row, values, table->floats);
         }
-        back.kind = MUSTER_ROWMSG_SYNCED;
-        break;
-    case MUSTER_ROWMSG_REPLICATE:
-        back.kind = MUSTER_ROWMSG_REPLICA;
-        break;
-    case MUSTER_ROWMSG_REPLY:
-    case MUSTER_ROWMSG_LOCALIZE:
-    case MUSTER_ROWMSG_HAND_OVER:
-    case MUSTER_ROWMSG_TRANSFER:
-    case MUSTER_ROWMSG_REPLICA:
-    case MUSTER_ROWMSG_SYNCED:
-    case MUSTER_ROWMSG_BARRIER:
-    case MUSTER_ROWMSG_RELEASE:
-    case MUSTER_ROWMSG_HELLO:
-    case MUSTER_ROWMSG_LEAVE:
-        MUSTER_ASSERT(!"a message that acts on rows");
+    } else {
+        MUSTER_ASSERT(head->kind == MUSTER_ROWMSG_REPLICATE);
     }
     muster_psdraft_add(node, head->origin, &back, key, 0, row);
 }
@@ -289,8 +293,8 @@ static void on_reply(muster_psnode *node, const muster_rowmsg *message)
                                            &node->shapes[message->table]);
     const float *values = muster_rowmsg_values(message);
     for (uint32_t i = 0; i < message->count; i++) {
-        finish_entry(node, message->request, muster_rowmsg_extra(message)[i],
-                     values + (size_t)i * floats);
+        muster_psrequest_finish(node, message, muster_rowmsg_extra(message)[i],
+                                values + (size_t)i * floats);
     }
 }
 
@@ -326,23 +330,57 @@ static void handle(muster_psnode *node, const muster_rowmsg *message)
     case MUSTER_ROWMSG_RELEASE:
         muster_psnode_on_release(node, message);
         return;
+    case MUSTER_ROWMSG_SUSPECT:
+        muster_psnode_on_suspect(node, message);
+        return;
+    case MUSTER_ROWMSG_ASK:
+        muster_psnode_on_ask(node, message);
+        return;
+    case MUSTER_ROWMSG_COUNT:
+        muster_psnode_on_count(node, message);
+        return;
+    case MUSTER_ROWMSG_RESUME:
+        muster_psnode_on_resume(node, message);
+        return;
+    case MUSTER_ROWMSG_STATS:
+        muster_psnode_on_stats(node, message);
+        return;
+    case MUSTER_ROWMSG_OWNED:
+    case MUSTER_ROWMSG_ABSENT:
+    case MUSTER_ROWMSG_COPIED:
+        muster_psnode_on_report(node, message);
+        return;
+    case MUSTER_ROWMSG_ADOPT:
+        muster_psnode_on_adopt(node, message);
+        return;
+    case MUSTER_ROWMSG_RETURN:
+        muster_psnode_on_return(node, message);
+        return;
+    case MUSTER_ROWMSG_INTENT:
+        muster_psnode_on_intent(node, message);
+        return;
+    case MUSTER_ROWMSG_BEAT:
+        node->links[message->from].updates = message->value;
+        return;
     case MUSTER_ROWMSG_HELLO:
     case MUSTER_ROWMSG_LEAVE:
+    case MUSTER_ROWMSG_QUIT:
+    case MUSTER_ROWMSG_EXPEL:
         return;
     }
 }
 
 /* ---- steps --------------------------------------------------------------- */
 
-static void begin_step(muster_psnode *node, int64_t now_ns,
-                       muster_psnode_out *out)
+void muster_psnode_begin(muster_psnode *node, int64_t now_ns,
+                         muster_psnode_out *out)
 {
     node->now_ns = now_ns;
     node->out = out;
 }
 
 /* Send what was drafted, and hear what the node told itself. */
-static muster_status end_step(muster_psnode *node)
+muster_status muster_psnode_end(muster_psnode *node)
 {
     do {
         muster_psdraft_flush(node);
@@ -360,112 +398,83 @@ static muster_status end_step(muster_psnode *node)
     return node->failed ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
 }
 
+/* A message of a node that is a member, or that makes us one. */
+static bool comes_from_member(muster_psnode *node, const muster_rowmsg *message)
+{
+    if (muster_psnode_lives(node, message->from) ||
+        (message->kind == MUSTER_ROWMSG_ASK && node->opts.joins)) {
+        return true;
+    }
+    node->counters.late++;
+    return false;
+}
+
 muster_status muster_psnode_message(muster_psnode *node, int64_t now_ns,
                                     const muster_rowmsg *message,
                                     muster_psnode_out *out)
 {
-    begin_step(node, now_ns, out);
-    if (message->from >= node->opts.nodes ||
-        message->origin >= node->opts.nodes ||
-        message->from == node->opts.node ||
-        !muster_rowmsg_check(message, node->shapes, node->opts.table_count)) {
+    muster_psnode_begin(node, now_ns, out);
+    muster_rowmsg mine = *message;
+    if (mine.from >= node->opts.nodes || mine.origin >= node->opts.nodes ||
+        mine.from == node->opts.node) {
         node->counters.violations++;
-    } else if (muster_pslink_accept(node, message)) {
-        handle(node, message);
+        return muster_psnode_end(node);
     }
-    return end_step(node);
-}
-
-static uint64_t open_request(muster_psnode *node, muster_psreq *request)
-{
-    muster_pstally *all = node->requests.data;
-    uint32_t index = 0;
-    // Few are open at a time: one or some per worker.
-    while (index < node->requests.count && all[index].request != NULL) {
-        index++;
+    node->links[mine.from].heard_ns = now_ns;
+    if (mine.kind == MUSTER_ROWMSG_EXPEL) {
+        muster_psnode_tell(node,
+                           &(muster_psnews){.kind = MUSTER_PSNEWS_EXPELLED,
+                                            .node = mine.from});
+    } else if (!comes_from_member(node, &mine)) {
+        return muster_psnode_end(node);
+    } else if (!muster_rowmsg_take_index(&mine, &node->index) ||
+               !muster_rowmsg_check(&mine, node->shapes,
+                                    node->opts.table_count)) {
+        node->counters.violations++;
+    } else if (mine.kind == MUSTER_ROWMSG_BEAT ||
+               muster_pslink_accept(node, &mine)) {
+        handle(node, &mine);
     }
-    if (index == node->requests.count &&
-        muster_vec_push(&node->requests) == NULL) {
-        node->failed = true;
-        return 0;
-    }
-    all = node->requests.data;
-    all[index].request = request;
-    node->requests_open++;
-    return (uint64_t)all[index].generation << 32 | index;
-}
-
-muster_status muster_psnode_request(muster_psnode *node, int64_t now_ns,
-                                    muster_psreq *request,
-                                    muster_psnode_out *out)
-{
-    begin_step(node, now_ns, out);
-    request->left = request->count;
-    muster_rowmsg head = {.kind = MUSTER_ROWMSG_OP,
-                          .op = request->op,
-                          .table = (uint16_t)request->table,
-                          .from = node->opts.node,
-                          .origin = node->opts.node,
-                          .request = open_request(node, request)};
-    muster_pstable *table = node->opts.tables[request->table];
-    uint32_t in = muster_rowmsg_floats(MUSTER_ROWMSG_OP, request->op,
-                                       &node->shapes[request->table]);
-    for (uint32_t i = 0; i < request->count && !node->failed; i++) {
-        uint32_t position = request->positions[i];
-        uint32_t key = request->keys[position];
-        float *values = request->values + (size_t)position * in;
-        // It may have come since the worker looked; a copy serves as well.
-        float *row = muster_pstable_begin(table, key);
-        if (row != NULL) {
-            muster_psnode_apply(node, &head, key, position, values, row);
-            muster_pstable_end(table, key);
-            continue;
-        }
-        uint32_t coming = muster_pscoming_find(node, request->table, key);
-        if (coming != MUSTER_PSMAP_NONE) {
-            muster_pscoming_wait(node, coming, &head, position, values);
-            continue;
-        }
-        node->counters.remote_ops++;
-        uint16_t to = muster_psnode_towards(node, request->table, key);
-        muster_psdraft_add(node, to, &head, key, position, values);
-    }
-    return end_step(node);
+    return muster_psnode_end(node);
 }
 
 muster_status muster_psnode_localize(muster_psnode *node, int64_t now_ns,
                                      const muster_pswish *wish,
                                      muster_psnode_out *out)
 {
-    begin_step(node, now_ns, out);
+    muster_psnode_begin(node, now_ns, out);
     const muster_pstable *rows = node->opts.tables[wish->table];
     for (uint32_t i = 0; i < wish->count && !node->failed; i++) {
         uint64_t word = atomic_load_explicit(&rows->words[wish->keys[i]],
                                              memory_order_relaxed);
         if (muster_word_state_of(word) == MUSTER_ROW_ABSENT &&
-            node->opts.manage != MUSTER_PSMANAGE_CLASSIC) {
+            node->opts.manage != MUSTER_PSMANAGE_CLASSIC &&
+            !muster_psnode_paused(node)) {
             muster_pscoming_ask(node, wish->table, wish->keys[i], wish->copy);
         }
     }
-    return end_step(node);
+    return muster_psnode_end(node);
 }
 
 muster_status muster_psnode_tick(muster_psnode *node, int64_t now_ns,
                                  muster_psnode_out *out)
 {
-    begin_step(node, now_ns, out);
-    if (now_ns >= node->due_ns) {
+    muster_psnode_begin(node, now_ns, out);
+    muster_pslife_tick(node);
+    if (now_ns >= node->due_ns && !muster_psnode_paused(node)) {
         muster_pscopy_sync(node, true);
         node->due_ns = node->copies.count > 0
                            ? now_ns + muster_pscopy_period_ns(node)
                            : INT64_MAX;
     }
-    return end_step(node);
+    return muster_psnode_end(node);
 }
 
 int64_t muster_psnode_due_ns(const muster_psnode *node)
 {
-    return node->due_ns;
+    int64_t life = muster_pslife_due_ns(node);
+    int64_t work = muster_psnode_paused(node) ? INT64_MAX : node->due_ns;
+    return life < work ? life : work;
 }
 
 muster_psnode_counters muster_psnode_count(const muster_psnode *node)
@@ -478,14 +487,21 @@ muster_psnode_counters muster_psnode_count(const muster_psnode *node)
 uint16_t muster_psnode_owner(const muster_psnode *node, uint32_t table,
                              uint32_t key)
 {
-    return node->homes[table][key / node->opts.nodes].owner;
+    uint32_t nodes = node->opts.nodes;
+    return node->homes[key % nodes].table[table][key / nodes].owner;
+}
+
+uint16_t muster_psnode_home(const muster_psnode *node, uint32_t key)
+{
+    return muster_pshome_of(node, key);
 }
 
 bool muster_psnode_idle(const muster_psnode *node)
 {
     const muster_pscopy *copies = node->copies.data;
     if (node->coming_at.count > 0 || node->requests_open > 0 ||
-        node->asked > 0 || node->barrier_state != BARRIER_NONE) {
+        node->asked > 0 || node->barrier_state != BARRIER_NONE ||
+        muster_psnode_paused(node)) {
         return false;
     }
     for (size_t i = 0; i < node->copies.count; i++) {

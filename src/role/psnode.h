@@ -15,10 +15,17 @@
  * to the owner (SYNC) and gets the owner's row back (SYNCED), on which what was
  * gained meanwhile is put again. A slow node delays only its own copies.
  *
+ * Nodes that fall silent are given up by the lead, node 0, which then leads the
+ * others through a change of membership: all stop asking, wait until nothing is
+ * under way between them, tell the new homes what they own and which copies
+ * they hold, and go on. Rows that were lost come back from the freshest copy or
+ * from the host (its checkpoint). A fresh node enters the same way.
+ *
  *   Promise      Messages may be reordered and duplicated. Every operation is
  *                applied exactly once, and each request ends exactly once. At
  *                rest a row has exactly one owner, and its value is the sum of
- *                all operations.
+ *                all operations. After a loss none counts twice; what is
+ *                missing was made since the last checkpoint.
  *   Ownership    A request belongs to the caller, who keeps it and its buffers
  *                until it is in `done`. Messages lend their payload. Sends carry
  *                a reference that the host takes over.
@@ -36,6 +43,7 @@
 
 #include "base/vec.h"
 #include "muster/status.h"
+#include "ps/keyset.h"
 #include "ps/store.h"
 #include "wire/rowmsg.h"
 
@@ -44,6 +52,7 @@ typedef enum muster_psmanage {
     MUSTER_PSMANAGE_RELOCATE = 1,  // always move
     MUSTER_PSMANAGE_REPLICATE = 2, // always copy
     MUSTER_PSMANAGE_CLASSIC = 3,   // neither: rows stay at home
+    MUSTER_PSMANAGE_STATIC = 4,    // copy those of a set, move the others
 } muster_psmanage;
 
 /* Some rows of a worker's operation that were not here. */
@@ -63,11 +72,39 @@ typedef struct muster_psnode_send {
     muster_rowmsg message; // with a reference to its payload
 } muster_psnode_send;
 
+typedef enum muster_pscause {
+    MUSTER_PSCAUSE_CLOSED = 1, // its connection ended
+    MUSTER_PSCAUSE_SILENT = 2, // nothing was heard for the heartbeat's window
+} muster_pscause;
+
+typedef enum muster_psnews_kind {
+    MUSTER_PSNEWS_LOST = 1,     // `node`, because of `cause`
+    MUSTER_PSNEWS_JOINED = 2,   // `node`
+    MUSTER_PSNEWS_RESUMED = 3,  // the members are agreed; work goes on
+    MUSTER_PSNEWS_LEADLESS = 4, // the lead is lost: nobody can decide
+    MUSTER_PSNEWS_EXPELLED = 5, // this node was given up by the others
+} muster_psnews_kind;
+
+/* What the host should tell people, or act on. */
+typedef struct muster_psnews {
+    muster_psnews_kind kind;
+    uint16_t node;
+    muster_pscause cause;
+    uint64_t members; // RESUMED: one bit each
+    // And at the lead, over all nodes:
+    uint64_t copied;     // lost rows that a copy replaced
+    uint64_t restored;   // lost rows that the host restored
+    uint64_t unanswered; // updates given up: perhaps done, never done twice
+    uint64_t updates;    // made since the last checkpoint, as nodes told
+} muster_psnews;
+
 /* What a step asks the host to do; emptied by the host. */
 typedef struct muster_psnode_out {
     muster_vec sends;  // muster_psnode_send
     muster_vec done;   // muster_psreq *
+    muster_vec news;   // muster_psnews
     uint64_t released; // barriers passed so far
+    uint64_t met;      // nodes that met at the last of them
 } muster_psnode_out;
 
 muster_psnode_out muster_psnode_out_make(void);
@@ -75,15 +112,23 @@ void muster_psnode_out_fini(muster_psnode_out *out);
 
 typedef struct muster_psnode_opts {
     uint16_t node;
-    uint16_t nodes; // 1..MUSTER_ROWMSG_NODES
+    uint16_t nodes; // 1..MUSTER_PS_NODES_MAX
     uint32_t incarnation;
     muster_pstable *const *tables;
     uint32_t table_count;
     muster_psmanage manage;
+    const muster_keyset *replicated; // STATIC; lent
     int64_t sync_ns;    // copies are synchronised at least so often
     int64_t contest_ns; // AUTO: two nodes that ask within this share the row
     muster_blob *(*make)(void *context, size_t bytes); // payloads
     void *make_context;
+    int64_t heartbeat_ns; // silence that counts as loss; 0: none does
+    bool joins;           // owns nothing yet: enters a mesh that runs
+    /* A lost row as last known, whole; false: it starts anew. NULL: all do. */
+    bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
+    /* Updates made here since the last checkpoint; NULL: not counted. */
+    uint64_t (*updates)(void *context);
+    void *host; // context of these
 } muster_psnode_opts;
 
 typedef struct muster_psnode_counters {
@@ -94,6 +139,10 @@ typedef struct muster_psnode_counters {
     uint64_t forwards;    // entries passed on for others
     uint64_t duplicates;  // messages dropped
     uint64_t violations;  // messages that no correct node sends; dropped
+    uint64_t late;        // messages of nodes given up; dropped
+    uint64_t restored;    // lost rows that came from the host
+    uint64_t adopted;     // and from copies, here
+    uint64_t unanswered;  // updates given up with a lost node
     uint32_t copies;      // held now
 } muster_psnode_counters;
 
@@ -128,6 +177,14 @@ MUSTER_CHECKED muster_status muster_psnode_localize(muster_psnode *node,
                                                     int64_t now_ns,
                                                     const muster_pswish *wish,
                                                     muster_psnode_out *out);
+/* Intents for these rows begin or end here: while there are some, the rows come
+ * and stay, as the home decides from all nodes' intents. Each end follows its
+ * begin. */
+MUSTER_CHECKED muster_status muster_psnode_intend(muster_psnode *node,
+                                                  int64_t now_ns,
+                                                  const muster_pswish *wish,
+                                                  bool begins,
+                                                  muster_psnode_out *out);
 /* Time has passed: synchronise copies when due. */
 MUSTER_CHECKED muster_status muster_psnode_tick(muster_psnode *node,
                                                 int64_t now_ns,
@@ -141,12 +198,33 @@ MUSTER_CHECKED muster_status muster_psnode_barrier(muster_psnode *node,
                                                    int64_t now_ns,
                                                    muster_psnode_out *out);
 
+/* The connection to a node has ended. */
+MUSTER_CHECKED muster_status muster_psnode_down(muster_psnode *node,
+                                                int64_t now_ns, uint16_t peer,
+                                                muster_psnode_out *out);
+
+/* The lead: take in a node that `joins` and whose connections stand. `note` is
+ * for its host, which finds it by muster_psnode_note(). Refused with
+ * MUSTER_ERR_AGAIN while a change of membership is under way, and with
+ * MUSTER_ERR_INVALID where there is no such place or this is not the lead. */
+MUSTER_CHECKED muster_status muster_psnode_admit(muster_psnode *node,
+                                                 int64_t now_ns, uint16_t peer,
+                                                 uint32_t note,
+                                                 muster_psnode_out *out);
+uint32_t muster_psnode_note(const muster_psnode *node);
+
+/* The members, one bit each, and whether they are agreed. */
+uint64_t muster_psnode_members(const muster_psnode *node);
+bool muster_psnode_changing(const muster_psnode *node);
+
 muster_psnode_counters muster_psnode_count(const muster_psnode *node);
 
 /* At rest: nothing waits, no copy has unsent or unanswered changes. */
 bool muster_psnode_idle(const muster_psnode *node);
 
-/* For tests: who the home (this node) takes for the owner. */
+/* For tests: the home of a key, and whom the home (this node) takes for its
+ * owner. */
+uint16_t muster_psnode_home(const muster_psnode *node, uint32_t key);
 uint16_t muster_psnode_owner(const muster_psnode *node, uint32_t table,
                              uint32_t key);
 

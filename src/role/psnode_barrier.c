@@ -6,6 +6,8 @@
  * before that may be old: they are waited for), REFRESHING (its copies fetch
  * the owners' rows), and is then through. Since every node has flushed before
  * it says BARRIER, what is asked for after RELEASE has everything from before.
+ * Only members are waited for; RELEASE names them, so that all nodes know alike
+ * who was there. During a change of membership a barrier stands still.
  */
 #include "role/psnode_inside.h"
 
@@ -48,6 +50,9 @@ muster_status muster_psnode_barrier(muster_psnode *node, int64_t now_ns,
 
 void muster_psnode_barrier_step(muster_psnode *node)
 {
+    if (muster_psnode_paused(node)) {
+        return;
+    }
     if (node->barrier_state == BARRIER_FLUSHING && settled(node)) {
         if (dirty(node)) {
             muster_pscopy_sync(node, false);
@@ -66,32 +71,62 @@ void muster_psnode_barrier_step(muster_psnode *node)
     if (node->barrier_state == BARRIER_REFRESHING && settled(node)) {
         node->barrier_state = BARRIER_NONE;
         node->out->released++;
+        node->out->met = node->met;
     }
 }
 
-void muster_psnode_on_barrier(muster_psnode *node, const muster_rowmsg *message)
+/* The lead: let all go when every member is there. */
+static void check(muster_psnode *node)
 {
-    node->arrived[message->origin]++;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (node->arrived[i] == 0) {
+        if (muster_psnode_lives(node, i) && node->arrived[i] == 0) {
             return;
         }
     }
     muster_rowmsg release = {.kind = MUSTER_ROWMSG_RELEASE,
                              .origin = node->opts.node,
-                             .request = message->request};
+                             .request = node->barriers,
+                             .mask = node->alive};
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        node->arrived[i]--;
-        muster_psdraft_plain(node, i, &release);
+        if (muster_psnode_lives(node, i)) {
+            node->arrived[i]--;
+            muster_psdraft_plain(node, i, &release);
+        }
+    }
+}
+
+void muster_psnode_on_barrier(muster_psnode *node, const muster_rowmsg *message)
+{
+    if (node->opts.node != 0) {
+        node->counters.violations++;
+        return;
+    }
+    node->arrived[message->origin]++;
+    if (!muster_psnode_paused(node)) {
+        check(node);
     }
 }
 
 void muster_psnode_on_release(muster_psnode *node, const muster_rowmsg *message)
 {
-    if (node->barrier_state != BARRIER_WAITING ||
-        message->request != node->barriers) {
+    if (node->barrier_state != BARRIER_WAITING || message->from != 0 ||
+        message->request != node->barriers ||
+        (message->mask >> node->opts.node & 1) == 0 ||
+        (message->mask & ~muster_pslife_everybody(node)) != 0) {
         node->counters.violations++;
         return;
     }
     node->barrier_state = BARRIER_DRAINING;
+    node->met = message->mask;
+}
+
+void muster_psnode_barrier_resume(muster_psnode *node)
+{
+    // Answers to the last refresh may have been lost: fetch once more.
+    if (node->barrier_state == BARRIER_REFRESHING) {
+        node->barrier_state = BARRIER_DRAINING;
+    }
+    if (node->opts.node == 0) {
+        check(node);
+    }
 }

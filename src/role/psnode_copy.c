@@ -6,6 +6,14 @@
  * sending it makes base = row. When the owner's row comes back, it contains
  * everything sent; what was gained meanwhile is put on top. So the sum over all
  * copies and the owner of what each gained is never counted twice or lost.
+ *
+ * What several nodes gain from the same old row adds up, and when each has gone
+ * far on its own the sum overshoots. So a copy may be written a limited number
+ * of times until the owner's row has come back; then operations go to the owner
+ * like those on a row that is not here, and the first of them sends for it. The
+ * limit is halved whenever both what was sent and what others have done
+ * meanwhile are large beside the row, else it grows: a copy that one node works
+ * on at a time is hardly ever held up.
  */
 #include <string.h>
 
@@ -16,6 +24,11 @@
 
 /* Few copies are synchronised more often than they must be: a copy costs both
  * ends less than a microsecond, so this takes a few percent of a core. */
+#define BUDGET_FIRST 64u
+#define BUDGET_MIN   8u
+#define BUDGET_MAX   (1u << 20)
+#define FAR          0.0625f // of the row's norm
+
 #define PERIOD_MIN_NS      1000000ll
 #define PERIOD_PER_COPY_NS 10000ll
 
@@ -34,6 +47,37 @@ static void difference(const float *row, const float *base, uint32_t floats,
     }
 }
 
+static float square(const float *values, uint32_t count)
+{
+    float sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        sum += values[i] * values[i];
+    }
+    return sum;
+}
+
+/* How often the copy may be written until the owner's row comes again. */
+static void set_budget(muster_pscopy *copy, const float *owner,
+                       const float *base, uint32_t width)
+{
+    float others = 0;
+    for (uint32_t i = 0; i < width; i++) {
+        others += (owner[i] - base[i]) * (owner[i] - base[i]);
+    }
+    float both = others < copy->sent ? others : copy->sent;
+    if (both > FAR * FAR * square(owner, width)) {
+        uint32_t half = copy->budget / 2;
+        copy->budget = half > BUDGET_MIN ? half : BUDGET_MIN;
+        copy->most = copy->budget;
+    } else if (copy->sent > 0) {
+        // Quickly back to half of what was too much, and slowly beyond it.
+        uint32_t most = copy->most + copy->most / 32 + 1;
+        uint32_t more = copy->budget + copy->budget / 4;
+        copy->most = most < BUDGET_MAX ? most : BUDGET_MAX;
+        copy->budget = more < copy->most ? more : copy->most;
+    }
+}
+
 void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
 {
     muster_pstable *rows = node->opts.tables[message->table];
@@ -49,6 +93,9 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
         uint32_t slot = muster_slab_take(&rows->slab);
         muster_pscopy copy = {.place = place,
                               .changed_ns = node->now_ns,
+                              .heard_ns = node->now_ns,
+                              .budget = BUDGET_FIRST,
+                              .most = BUDGET_MAX,
                               .base = muster_slab_take(&rows->slab)};
         MUSTER_ASSERT(slot != MUSTER_SLAB_NONE &&
                       copy.base != MUSTER_SLAB_NONE);
@@ -68,8 +115,7 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
         node->counters.violations += ended.next_owner != MUSTER_PSNODE_NOBODY;
         uint64_t dirty = memcmp(row, base, bytes) != 0 ? MUSTER_WORD_DIRTY : 0;
         muster_latch_publish(&rows->words[key],
-                             muster_word_make(MUSTER_ROW_REPLICA, slot, 0) |
-                                 dirty);
+                             muster_word_replica(slot, copy.budget) | dirty);
         node->counters.replicas++;
     }
     int64_t due = node->now_ns + muster_pscopy_period_ns(node);
@@ -95,42 +141,32 @@ static bool sync_one(muster_psnode *node, muster_pscopy *copy, bool all)
                           .origin = node->opts.node};
     uint16_t to = muster_psnode_towards(node, table, key);
     copy->changed_ns = dirty ? node->now_ns : copy->changed_ns;
+    copy->sent = 0;
     node->counters.syncs++;
     if (!dirty) {
         muster_psdraft_add(node, to, &sync, key, 0, NULL);
         return true;
     }
-    bool held = muster_latch(word, &seen);
+    bool held = muster_latch_own(word, &seen);
     MUSTER_ASSERT(held);
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
     float *base = muster_slab_row(&rows->slab, copy->base);
     // base becomes the difference for a moment, which saves a buffer.
     difference(row, base, rows->floats, base);
     muster_psdraft_add(node, to, &sync, key, 0, base);
+    copy->sent = square(base, rows->width);
     memcpy(base, row, rows->floats * sizeof(float));
-    muster_latch_publish(
-        word, muster_word_make(MUSTER_ROW_REPLICA, muster_word_slot(seen), 0));
+    muster_latch_publish(word, seen & ~MUSTER_WORD_DIRTY);
     return true;
 }
 
-/* Forget a copy that nobody has changed for long, if nobody does just now. */
-static bool drop_one(muster_psnode *node, uint32_t index)
+/* Take a copy out of the list; its row and word are the caller's. */
+static void unlist(muster_psnode *node, uint32_t index)
 {
     muster_pscopy *copies = node->copies.data;
     muster_pscopy *copy = &copies[index];
-    uint32_t key = (uint32_t)copy->place;
-    muster_pstable *rows = node->opts.tables[copy->place >> 32];
-    uint64_t seen;
-    bool held = muster_latch(&rows->words[key], &seen);
-    MUSTER_ASSERT(held);
-    if (seen & MUSTER_WORD_DIRTY) {
-        muster_latch_release(&rows->words[key], false);
-        return false;
-    }
-    muster_latch_publish(&rows->words[key],
-                         muster_word_make(MUSTER_ROW_ABSENT, 0, 0));
-    muster_slab_give(&rows->slab, muster_word_slot(seen));
-    muster_slab_give(&rows->slab, copy->base);
+    muster_slab_give(&node->opts.tables[copy->place >> 32]->slab, copy->base);
+    node->asked -= copy->asked;
     muster_psmap_remove(&node->copy_at, copy->place);
     muster_pscopy last = copies[--node->copies.count];
     if (index < node->copies.count) {
@@ -139,15 +175,95 @@ static bool drop_one(muster_psnode *node, uint32_t index)
         // Room was just made, so this cannot fail.
         node->failed |= !muster_psmap_add(&node->copy_at, last.place, index);
     }
+}
+
+/* Forget a copy that nobody has changed for long, if nobody does just now. */
+static bool drop_one(muster_psnode *node, uint32_t index)
+{
+    const muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;
+    uint32_t key = (uint32_t)copy->place;
+    muster_pstable *rows = node->opts.tables[copy->place >> 32];
+    uint64_t seen;
+    bool held = muster_latch_own(&rows->words[key], &seen);
+    MUSTER_ASSERT(held);
+    if (seen & MUSTER_WORD_DIRTY) {
+        muster_latch_release(&rows->words[key], false);
+        return false;
+    }
+    muster_latch_publish(&rows->words[key],
+                         muster_word_make(MUSTER_ROW_ABSENT, 0, 0));
+    muster_slab_give(&rows->slab, muster_word_slot(seen));
+    unlist(node, index);
     return true;
+}
+
+void muster_pscopy_adopt(muster_psnode *node, uint32_t table, uint32_t key)
+{
+    uint32_t index =
+        muster_psmap_find(&node->copy_at, muster_psplace(table, key));
+    if (index == MUSTER_PSMAP_NONE) {
+        node->counters.violations++;
+        return;
+    }
+    muster_word *word = &node->opts.tables[table]->words[key];
+    uint64_t seen;
+    bool held = muster_latch_own(word, &seen);
+    MUSTER_ASSERT(held);
+    muster_latch_publish(
+        word, muster_word_make(MUSTER_ROW_OWNED, muster_word_slot(seen), 0));
+    unlist(node, index);
+    node->counters.adopted++;
+}
+
+void muster_pscopy_forget_asked(muster_psnode *node)
+{
+    muster_pscopy *copies = node->copies.data;
+    for (size_t i = 0; i < node->copies.count; i++) {
+        copies[i].asked = false;
+    }
+    node->asked = 0;
+}
+
+uint32_t muster_pscopy_age_ms(const muster_psnode *node,
+                              const muster_pscopy *copy)
+{
+    return (uint32_t)((node->now_ns - copy->heard_ns) / 1000000);
+}
+
+void muster_pscopy_spent(muster_psnode *node, uint32_t table, uint32_t key)
+{
+    uint32_t index =
+        muster_psmap_find(&node->copy_at, muster_psplace(table, key));
+    if (index == MUSTER_PSMAP_NONE) {
+        return;
+    }
+    muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;
+    if (!copy->asked && sync_one(node, copy, true)) {
+        copy->asked = true;
+        node->asked++;
+    }
+}
+
+void muster_pscopy_keep(muster_psnode *node, uint64_t place, bool wanted)
+{
+    uint32_t index = muster_psmap_find(&node->copy_at, place);
+    if (index != MUSTER_PSMAP_NONE) {
+        ((muster_pscopy *)node->copies.data)[index].ending = !wanted;
+    }
+}
+
+/* Nobody has changed it for long, or what it was wanted for has ended. */
+static bool is_unwanted(const muster_psnode *node, const muster_pscopy *copy)
+{
+    return node->opts.manage != MUSTER_PSMANAGE_STATIC &&
+           (copy->ending || node->now_ns - copy->changed_ns > IDLE_NS);
 }
 
 void muster_pscopy_sync(muster_psnode *node, bool all)
 {
     for (uint32_t i = 0; i < node->copies.count && !node->failed;) {
         muster_pscopy *copy = (muster_pscopy *)node->copies.data + i;
-        if (!copy->asked && node->now_ns - copy->changed_ns > IDLE_NS &&
-            drop_one(node, i)) {
+        if (!copy->asked && is_unwanted(node, copy) && drop_one(node, i)) {
             continue;
         }
         if (!copy->asked && sync_one(node, copy, all)) {
@@ -174,17 +290,22 @@ void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)
             continue;
         }
         copy->asked = false;
+        copy->heard_ns = node->now_ns;
         node->asked--;
         uint64_t seen;
-        bool held = muster_latch(&rows->words[key], &seen);
+        bool held = muster_latch_own(&rows->words[key], &seen);
         MUSTER_ASSERT(held);
         float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
         float *base = muster_slab_row(&rows->slab, copy->base);
         const float *owner = values + (size_t)i * rows->floats;
+        set_budget(copy, owner, base, rows->width);
         for (uint32_t j = 0; j < rows->floats; j++) {
             row[j] = owner[j] + (row[j] - base[j]);
             base[j] = owner[j];
         }
-        muster_latch_release(&rows->words[key], false);
+        muster_latch_publish(
+            &rows->words[key],
+            muster_word_replica(muster_word_slot(seen), copy->budget) |
+                (seen & MUSTER_WORD_DIRTY));
     }
 }

@@ -37,6 +37,7 @@ static muster_psdraft *new_draft(muster_psnode *node, uint16_t to,
     draft->head.from = node->opts.node;
     draft->head.incarnation = node->opts.incarnation;
     draft->head.payload = NULL;
+    draft->head.index = NULL;
     muster_vec_clear(&draft->keys);
     muster_vec_clear(&draft->extra);
     muster_vec_clear(&draft->values);
@@ -60,6 +61,13 @@ void muster_psdraft_add(muster_psnode *node, uint16_t to,
                         const muster_rowmsg *head, uint32_t key, uint32_t extra,
                         const float *values)
 {
+    if (to != node->opts.node && !muster_psnode_lives(node, to)) {
+        // Only operations have somebody who waits for them to be done.
+        if (head->kind == MUSTER_ROWMSG_OP) {
+            muster_psrequest_return(node, head, key, extra);
+        }
+        return;
+    }
     muster_psdraft *draft = find_draft(node, to, head);
     uint32_t floats =
         muster_rowmsg_floats(head->kind, head->op, &node->shapes[head->table]);
@@ -109,7 +117,13 @@ static void send_draft(muster_psnode *node, const muster_psdraft *draft)
     if (draft->to == node->opts.node) {
         kept = muster_vec_append(&node->inbox, &send.message, 1);
     } else {
-        send.message.link = node->links[draft->to].sent++;
+        muster_pslink *link = &node->links[draft->to];
+        // Heartbeats are not numbered: they may come before both ends agree
+        // that they are members, and doubles do no harm.
+        if (draft->head.kind != MUSTER_ROWMSG_BEAT) {
+            send.message.link = link->sent++;
+        }
+        link->said += muster_pslink_counts(draft->head.kind);
         kept = muster_vec_append(&node->out->sends, &send, 1);
     }
     if (!kept) {
@@ -146,6 +160,7 @@ bool muster_pslink_accept(muster_psnode *node, const muster_rowmsg *message)
         return false;
     }
     *word |= bit;
+    link->heard += muster_pslink_counts(message->kind);
     for (;;) {
         bit = 1ull << (link->next % 64);
         word = &link->seen[link->next % MUSTER_PSNODE_WINDOW / 64];

@@ -19,6 +19,10 @@ typedef struct muster_pshome {
     uint32_t moves;
 } muster_pshome;
 
+typedef struct muster_pshomes {
+    muster_pshome *table[MUSTER_PS_TABLES_MAX]; // NULL where we are not home
+} muster_pshomes;
+
 /* An operation that waits for a row on its way. */
 typedef struct muster_pswait {
     uint32_t next; // in the same row's queue; UINT32_MAX ends it
@@ -46,6 +50,11 @@ typedef struct muster_pscopy {
     uint32_t base;      // slot of the owner's row as last heard
     bool asked;         // SYNC sent, SYNCED not yet here
     int64_t changed_ns; // when it last had something to send
+    int64_t heard_ns;   // when the owner's row last came
+    uint32_t budget;    // writes between two rows of the owner
+    uint32_t most;      // that it grows to
+    float sent;         // squared norm of what the last SYNC had
+    bool ending;        // what wanted it has ended: drop it when it can be
 } muster_pscopy;
 
 /* Entries gathered for one message. */
@@ -62,17 +71,76 @@ typedef struct muster_pslink {
     uint64_t sent; // to it
     uint64_t next;
     uint64_t seen[MUSTER_PSNODE_WINDOW / 64]; // bit link % WINDOW
+    // Messages about rows, to find out when none is under way:
+    uint64_t said;
+    uint64_t heard;
+    int64_t heard_ns; // last sign of life
+    uint64_t updates; // it said that it made
 } muster_pslink;
 
+/* A worker's request under way. Bits are positions in its operation. */
 typedef struct muster_pstally {
     muster_psreq *request; // NULL: free
     uint32_t generation;
+    uint32_t words;
+    uint64_t *open; // not done yet
+    uint64_t *back; // of these: surely not done elsewhere
 } muster_pstally;
+
+/* A change of membership, as every node follows it; see psnode_loss.c. */
+typedef struct muster_pschange {
+    uint32_t epoch;
+    uint32_t phase; // done here; 0: none is under way
+    // At the lead:
+    uint32_t leading; // the newest epoch
+    uint32_t resumed; // the last that came to its end
+    uint64_t members; // of it
+    uint64_t begun_value;
+    uint64_t lost_updates; // of nodes lost, as they last told
+    uint32_t asked;        // phase
+    uint32_t round;        // of counting
+    uint64_t answered;     // nodes
+    uint64_t sums[2];      // messages sent and received, of those answered
+    uint64_t last[2];      // of the round before
+    bool compared;         // `last` is of this phase
+    muster_psnews cost;
+} muster_pschange;
+
+/* Home: a node's intents for a row. Below 0: their end came first. */
+typedef struct muster_pswant {
+    uint32_t next; // of the same row; UINT32_MAX ends the list
+    uint16_t node;
+    int32_t count;
+} muster_pswant;
+
+typedef struct muster_psintents {
+    muster_psmap here;   // how many of this node's intents a row has
+    muster_psmap wanted; // home: the first of a row's wants
+    muster_vec wants;    // muster_pswant
+    uint32_t wants_free;
+} muster_psintents;
+
+/* Who intends to use a row. */
+typedef struct muster_pswanted {
+    bool by_asker;
+    bool by_others;
+} muster_pswanted;
 
 struct muster_psnode {
     muster_psnode_opts opts;
     muster_rowshape shapes[MUSTER_PS_TABLES_MAX];
-    muster_pshome *homes[MUSTER_PS_TABLES_MAX];
+    uint64_t alive; // members, this node too
+    muster_pschange change;
+    uint16_t *home_at;      // [nodes]: who is home of keys % nodes
+    uint16_t *settled_at;   // the same before the change under way
+    uint16_t *next_at;      // the same after it
+    muster_pshomes *homes;  // [nodes]: of the keys that are this modulo nodes
+    muster_psmap copied_at; // during a change: age << 10 | holder
+    muster_vec held;        // muster_psreq *: wait for the change's end
+    uint32_t note;          // from the lead, when we joined
+    int64_t beat_ns;        // when the next heartbeat is due
+    int64_t looked_ns;      // when silence was last looked for
+    muster_vec index;       // uint32_t: keys and extra of the message
     muster_heavy *asked_for[MUSTER_PS_TABLES_MAX]; // how often, at this home
     muster_pslink *links;
     muster_psmap coming_at;
@@ -88,10 +156,12 @@ struct muster_psnode {
     muster_vec drafts; // muster_psdraft; the first draft_count are in use
     uint32_t draft_count;
     muster_vec inbox; // muster_rowmsg: what the node says to itself
+    muster_psintents intents;
     int64_t now_ns;
     int64_t due_ns;
     uint32_t barrier_state; // see psnode_barrier.c
     uint64_t barriers;      // this node has asked to pass
+    uint64_t met;           // members at the last
     uint32_t *arrived;      // lead: barriers each node has reached
     muster_psnode_counters counters;
     muster_psnode_out *out; // of the step under way
@@ -103,15 +173,27 @@ static inline uint64_t muster_psplace(uint32_t table, uint32_t key)
     return (uint64_t)table << 32 | key;
 }
 
+static inline bool muster_psnode_lives(const muster_psnode *node, uint16_t peer)
+{
+    return peer < node->opts.nodes && (node->alive >> peer & 1) != 0;
+}
+
+/* A change of membership is under way: nothing new is asked for. */
+static inline bool muster_psnode_paused(const muster_psnode *node)
+{
+    return node->change.phase != 0;
+}
+
 static inline uint16_t muster_pshome_of(const muster_psnode *node, uint32_t key)
 {
-    return (uint16_t)(key % node->opts.nodes);
+    return node->home_at[key % node->opts.nodes];
 }
 
 static inline muster_pshome *muster_pshome_at(muster_psnode *node,
                                               uint32_t table, uint32_t key)
 {
-    return &node->homes[table][key / node->opts.nodes];
+    uint32_t nodes = node->opts.nodes;
+    return &node->homes[key % nodes].table[table][key / nodes];
 }
 
 /* The next node on the way to a row's owner: its home, or from there the owner
@@ -124,8 +206,13 @@ static inline uint16_t muster_psnode_towards(muster_psnode *node,
                                    : home;
 }
 
+/* Make the table of homes of the keys that are `which` modulo the nodes, or
+ * empty it: no owner is known. */
+void muster_pshome_reset(muster_psnode *node, uint16_t which);
+
 /* One more entry of the message described by `head`, to be sent at the end of
- * the step. values may be NULL when the kind has none. */
+ * the step. values may be NULL when the kind has none. What is meant for a node
+ * that is lost goes back to who asked. */
 void muster_psdraft_add(muster_psnode *node, uint16_t to,
                         const muster_rowmsg *head, uint32_t key, uint32_t extra,
                         const float *values);
@@ -134,6 +221,11 @@ void muster_psdraft_plain(muster_psnode *node, uint16_t to,
                           const muster_rowmsg *head);
 /* Turn drafts into messages. */
 void muster_psdraft_flush(muster_psnode *node);
+/* Messages that must have arrived before a change of membership goes on. */
+static inline bool muster_pslink_counts(muster_rowmsg_kind kind)
+{
+    return muster_rowmsg_has_rows(kind) || kind == MUSTER_ROWMSG_STATS;
+}
 /* True when the message is new; it counts as seen from now on. */
 bool muster_pslink_accept(muster_psnode *node, const muster_rowmsg *message);
 
@@ -183,5 +275,74 @@ void muster_psnode_on_release(muster_psnode *node,
                               const muster_rowmsg *message);
 /* Go on with a barrier when what it waits for has come. */
 void muster_psnode_barrier_step(muster_psnode *node);
+/* After a change of membership. */
+void muster_psnode_barrier_resume(muster_psnode *node);
+
+/* A copy becomes the row itself. */
+void muster_pscopy_adopt(muster_psnode *node, uint32_t table, uint32_t key);
+/* Answers of lost nodes are no longer waited for; the age of a copy in ms. */
+void muster_pscopy_forget_asked(muster_psnode *node);
+uint32_t muster_pscopy_age_ms(const muster_psnode *node,
+                              const muster_pscopy *copy);
+
+/* psnode.c: requests. Begin and end a step of one's own. */
+void muster_psnode_begin(muster_psnode *node, int64_t now_ns,
+                         muster_psnode_out *out);
+MUSTER_CHECKED muster_status muster_psnode_end(muster_psnode *node);
+/* Start a request; send entry `position` of one where its row is; an entry is
+ * done, `row` holds what was pulled. */
+void muster_psrequest_start(muster_psnode *node, muster_psreq *request);
+void muster_psrequest_send(muster_psnode *node, uint64_t id, uint32_t position);
+void muster_psrequest_finish(muster_psnode *node, const muster_rowmsg *head,
+                             uint32_t position, const float *row);
+/* An entry of `head` was surely not done: tell who asked. */
+void muster_psrequest_return(muster_psnode *node, const muster_rowmsg *head,
+                             uint32_t key, uint32_t position);
+void muster_psnode_on_return(muster_psnode *node, const muster_rowmsg *message);
+
+/* psnode_life.c: who is there. */
+void muster_pslife_init(muster_psnode *node);
+uint64_t muster_pslife_everybody(const muster_psnode *node); // one bit each
+void muster_pslife_tick(muster_psnode *node);
+int64_t muster_pslife_due_ns(const muster_psnode *node);
+void muster_psnode_on_suspect(muster_psnode *node,
+                              const muster_rowmsg *message);
+void muster_psnode_tell(muster_psnode *node, const muster_psnews *news);
+
+/* psnode_loss.c: changes of membership. The lead: begin one. */
+void muster_pschange_begin(muster_psnode *node, uint64_t members,
+                           uint64_t value);
+void muster_psnode_on_ask(muster_psnode *node, const muster_rowmsg *message);
+void muster_psnode_on_count(muster_psnode *node, const muster_rowmsg *message);
+void muster_psnode_on_resume(muster_psnode *node, const muster_rowmsg *message);
+void muster_psnode_on_stats(muster_psnode *node, const muster_rowmsg *message);
+
+/* psnode_restore.c: what a node does in them. */
+void muster_psrestore_enter(muster_psnode *node);
+void muster_psrestore_report(muster_psnode *node);
+void muster_psrestore_settle(muster_psnode *node);
+void muster_psrestore_agree(muster_psnode *node);
+void muster_psrestore_resume(muster_psnode *node);
+void muster_psnode_on_report(muster_psnode *node, const muster_rowmsg *message);
+void muster_psnode_on_adopt(muster_psnode *node, const muster_rowmsg *message);
+
+/* psnode_intent.c: what is known of intents. */
+void muster_psintents_fini(muster_psnode *node);
+void muster_psnode_on_intent(muster_psnode *node, const muster_rowmsg *message);
+muster_pswanted muster_psintent_wanted(const muster_psnode *node,
+                                       uint32_t table, uint32_t key,
+                                       uint16_t asker);
+bool muster_psintent_here(const muster_psnode *node, uint32_t table,
+                          uint32_t key);
+/* A row has left that intents may still be for. */
+void muster_psintent_departed(muster_psnode *node, uint32_t table,
+                              uint32_t key);
+/* A change of membership: homes forget, and later all tell again. */
+void muster_psintents_forget(muster_psnode *node);
+void muster_psintents_retell(muster_psnode *node);
+/* A row that is here as a copy could not be used: send for the owner's. */
+void muster_pscopy_spent(muster_psnode *node, uint32_t table, uint32_t key);
+/* Is a copy, if there is one, wanted any longer? */
+void muster_pscopy_keep(muster_psnode *node, uint64_t place, bool wanted);
 
 #endif // MUSTER_ROLE_PSNODE_INSIDE_H

@@ -141,12 +141,19 @@ static bool shares(const muster_psnode *node, const muster_pshome *home,
                    const muster_rowmsg *message, uint32_t key)
 {
     uint16_t asker = message->origin;
+    muster_pswanted wanted =
+        muster_psintent_wanted(node, message->table, key, asker);
     uint32_t now_ms = (uint32_t)(node->now_ns / 1000000);
     uint32_t window_ms = (uint32_t)(node->opts.contest_ns / 1000000);
     switch (node->opts.manage) {
     case MUSTER_PSMANAGE_REPLICATE:
         return true;
+    case MUSTER_PSMANAGE_STATIC:
+        return muster_keyset_has(node->opts.replicated, message->table, key);
     case MUSTER_PSMANAGE_AUTO:
+        if (wanted.by_asker || wanted.by_others) {
+            return wanted.by_others;
+        }
         return message->op == MUSTER_ROWOP_PULL_ROW ||
                muster_heavy_is_hot(node->asked_for[message->table],
                                    MUSTER_HEAVY_FACTOR, key) ||
@@ -222,7 +229,7 @@ void muster_psnode_on_hand_over(muster_psnode *node,
             continue;
         }
         uint64_t word;
-        if (!muster_latch(&rows->words[key], &word) ||
+        if (!muster_latch_own(&rows->words[key], &word) ||
             muster_word_state_of(word) != MUSTER_ROW_OWNED ||
             message->origin == node->opts.node) {
             if (muster_word_here(word)) {
@@ -233,6 +240,7 @@ void muster_psnode_on_hand_over(muster_psnode *node,
         }
         depart(node, message->table, key, message->origin, moves,
                muster_word_slot(word));
+        muster_psintent_departed(node, message->table, key);
     }
 }
 
@@ -260,6 +268,7 @@ void muster_psnode_on_transfer(muster_psnode *node,
         if (ended.next_owner != MUSTER_PSNODE_NOBODY) {
             depart(node, message->table, key, ended.next_owner,
                    ended.next_moves, slot);
+            muster_psintent_departed(node, message->table, key);
         } else {
             muster_latch_publish(
                 &rows->words[key],

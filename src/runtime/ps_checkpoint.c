@@ -19,7 +19,8 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
 {
     muster_pstable *from = worker->tables[table];
     uint32_t keys[BATCH];
-    worker->positions.count = 0;
+    muster_ps_call *call = muster_ps_own_call(worker);
+    call->positions.count = 0;
     for (uint32_t i = 0; i < count; i++) {
         keys[i] = first + i;
         const float *row = muster_pstable_begin(from, keys[i]);
@@ -27,14 +28,16 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
             memcpy(rows + (size_t)i * from->floats, row,
                    from->floats * sizeof(float));
             muster_latch_release(&from->words[keys[i]], false);
-        } else if (!muster_vec_append(&worker->positions, &i, 1)) {
+        } else if (!muster_vec_append(&call->positions, &i, 1)) {
             return MUSTER_ERR_NO_MEMORY;
         }
     }
-    return worker->positions.count == 0
-               ? MUSTER_OK
-               : muster_ps_remote(worker, MUSTER_ROWOP_PULL_ROW, table, keys,
-                                  rows);
+    if (call->positions.count == 0) {
+        return MUSTER_OK;
+    }
+    muster_ps_job job = {MUSTER_ROWOP_PULL_ROW, table, keys, count, rows};
+    muster_ps_submit(worker, &job, call);
+    return muster_ps_finish(call);
 }
 
 muster_status muster_ps_gather(muster_ps_worker *worker, uint32_t tables,
@@ -85,21 +88,32 @@ muster_status muster_ps_checkpoint(const muster_ps *ps, uint32_t tables,
     return muster_checkpoint_write(folder, &parts, error_out);
 }
 
+/* The tensor of a table, or NULL when it is not there or of another shape. */
+static const muster_tensor *tensor_of(const muster_checkpoint *from,
+                                      const muster_pstable *table,
+                                      uint32_t number)
+{
+    char name[16];
+    (void)snprintf(name, sizeof(name), "table-%u", number);
+    const muster_tensor *tensor = muster_safetensors_find(from->file, name);
+    bool fits = tensor != NULL && tensor->dtype == MUSTER_DTYPE_F32 &&
+                tensor->rank == 2 && tensor->shape[0] == table->keys &&
+                tensor->shape[1] == table->floats;
+    return fits ? tensor : NULL;
+}
+
 /* The rows of a table that are here. */
 static muster_status restore_table(muster_pstable *table, uint32_t number,
                                    const muster_checkpoint *from,
                                    const char *folder, muster_error *error_out)
 {
-    char name[16];
-    (void)snprintf(name, sizeof(name), "table-%u", number);
-    const muster_tensor *tensor = muster_safetensors_find(from->file, name);
-    if (tensor == NULL || tensor->dtype != MUSTER_DTYPE_F32 ||
-        tensor->rank != 2 || tensor->shape[0] != table->keys ||
-        tensor->shape[1] != table->floats) {
-        return muster_error_set(error_out, MUSTER_ERR_INPUT,
-                                "%s: %s of the checkpoint is not %u rows of %u "
-                                "floats: was it another model or other data?",
-                                folder, name, table->keys, table->floats);
+    const muster_tensor *tensor = tensor_of(from, table, number);
+    if (tensor == NULL) {
+        return muster_error_set(
+            error_out, MUSTER_ERR_INPUT,
+            "%s: table-%u of the checkpoint is not %u rows of "
+            "%u floats: was it another model or other data?",
+            folder, number, table->keys, table->floats);
     }
     const float *rows = tensor->data;
     for (uint32_t key = 0; key < table->keys; key++) {
@@ -128,4 +142,34 @@ muster_status muster_ps_restore(muster_ps *ps, uint32_t tables,
     *epochs_out = from.step;
     muster_checkpoint_fini(&from);
     return status;
+}
+
+bool muster_pslast_row(muster_pslast *last, const char *folder,
+                       const muster_pstable *table, uint32_t number,
+                       uint32_t key, float *row)
+{
+    if (!last->tried) {
+        muster_error unsaid = {.text = ""};
+        last->tried = true;
+        last->open =
+            folder != NULL &&
+            muster_checkpoint_load(folder, &unsaid, &last->from) == MUSTER_OK;
+    }
+    const muster_tensor *tensor =
+        last->open ? tensor_of(&last->from, table, number) : NULL;
+    if (tensor == NULL) {
+        return false;
+    }
+    const float *rows = tensor->data;
+    memcpy(row, rows + (size_t)key * table->floats,
+           table->floats * sizeof(float));
+    return true;
+}
+
+void muster_pslast_close(muster_pslast *last)
+{
+    if (last->open) {
+        muster_checkpoint_fini(&last->from);
+    }
+    *last = (muster_pslast){.tried = false};
 }

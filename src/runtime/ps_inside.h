@@ -13,10 +13,14 @@
 #include "base/vec.h"
 #include "muster/ps.h"
 #include "muster/sample.h"
+#include "ps/intent.h"
+#include "ps/keyset.h"
 #include "ps/scheme.h"
 #include "ps/store.h"
 #include "ps/target.h"
 #include "role/psnode.h"
+#include "runtime/ps_alone.h"
+#include "runtime/ps_loss.h"
 #include "runtime/ps_mesh.h"
 
 typedef struct muster_ps_distribution {
@@ -32,11 +36,14 @@ struct muster_ps {
     uint32_t table_count;
     muster_ps_distribution distributions[MUSTER_PS_DISTRIBUTIONS_MAX];
     uint32_t distribution_count;
+    muster_keyset replicated; // MUSTER_PS_STATIC
+    muster_ps_alone alone;
     _Atomic uint32_t workers_alive;
     _Atomic uint32_t workers_made;
     _Atomic uint64_t accesses; // of workers that are gone
     _Atomic uint64_t remote;
     muster_psmesh *mesh; // NULL: a single node
+    muster_psloss loss;
     // Barriers of this node's workers.
     pthread_mutex_t barrier_lock;
     pthread_cond_t barrier_cond;
@@ -53,15 +60,40 @@ typedef struct muster_ps_open {
 } muster_ps_open;
 
 /* Wishes of a worker on their way to the network thread: one writer, one
- * reader. A wish is a table, a count and that many keys. */
+ * reader. A wish is a table, a count and that many keys; an intent has its
+ * start and end before them, two words each, the lower first. */
 enum { MUSTER_PS_WISHES = 65536 };
-#define MUSTER_PS_WISH_COPY 0x80000000u // beside the table: a copy will do
+#define MUSTER_PS_WISH_COPY   0x80000000u // beside the table: a copy will do
+#define MUSTER_PS_WISH_INTENT 0x40000000u // start and end precede the keys
 typedef struct muster_ps_wishes {
     _Atomic uint64_t head; // written so far
-    char pad[64 - sizeof(uint64_t)];
-    _Atomic uint64_t tail; // read so far
+    _Atomic uint64_t clock;
+    char pad[64 - 2 * sizeof(uint64_t)];
+    _Atomic uint64_t tail;     // read so far
+    _Atomic uint64_t intended; // keys of intents taken and not ended
     uint32_t words[MUSTER_PS_WISHES];
 } muster_ps_wishes;
+
+/* An operation on rows that are elsewhere, from submit until it is waited for.
+ * Beside the mesh, which has it until `finished` is posted, only its worker
+ * touches it. */
+typedef struct muster_ps_call {
+    muster_psreq request; // its context is this call
+    muster_vec positions; // uint32_t: the rows that are not here
+    sem_t finished;
+    muster_status outcome;
+    uint32_t generation; // of its handles
+    bool started;        // by a _start call, and not yet waited for
+} muster_ps_call;
+
+/* Rows of a table that an operation is about. */
+typedef struct muster_ps_job {
+    muster_rowmsg_op op;
+    uint32_t table;
+    const uint32_t *keys;
+    size_t count;
+    float *values;
+} muster_ps_job;
 
 /* Whose rows a sampler asks about. */
 typedef struct muster_ps_bringer {
@@ -75,7 +107,8 @@ struct muster_ps_worker {
     uint32_t table_count;
     uint32_t number;
     uint32_t open_count;
-    muster_ps_open open[MUSTER_PS_OPEN_MAX];
+    muster_ps_open open[MUSTER_PS_OPEN_MAX]; // copy is NULL in unused ones
+    bool lone; // the only one when it last looked: its open rows have no latch
     muster_sampler *samplers[MUSTER_PS_DISTRIBUTIONS_MAX]; // NULL until used
     muster_ps_bringer bringers[MUSTER_PS_DISTRIBUTIONS_MAX];
     bool notes; // some sampler repurposes direct accesses
@@ -83,17 +116,38 @@ struct muster_ps_worker {
     uint64_t remote;
     // Only in a mesh:
     muster_ps_wishes *wishes;
-    float *copies;        // OPEN_MAX x 2 rows of the widest table
-    size_t copy_floats;   // of one of them
-    muster_vec positions; // uint32_t: rows of an operation that are not here
-    muster_psreq request;
-    sem_t finished;
-    muster_status outcome; // of the request
+    muster_intents *intents; // the network thread's, while the worker is there
+    uint64_t clock;
+    float *copies;      // OPEN_MAX x 2 rows of the widest table
+    size_t copy_floats; // of one of them
+    muster_ps_call calls[MUSTER_PS_CALLS_MAX + 1]; // the last: synchronous
 };
 
 /* The table, or NULL when the number or a key is wrong. */
 muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
                                 const uint32_t *keys, size_t count);
+
+/* May the worker go to rows without their latches? If so, muster_ps_leave()
+ * follows when none is open any more. While one is, nobody else can come. */
+static inline bool muster_ps_enter(muster_ps_worker *worker)
+{
+    if (!worker->lone || worker->open_count > 0) {
+        return worker->lone;
+    }
+    if (!muster_ps_alone_enter(&worker->ps->alone)) {
+        worker->lone = false;
+        return false;
+    }
+    return true;
+}
+
+static inline void muster_ps_leave(muster_ps_worker *worker)
+{
+    muster_ps_alone_leave(&worker->ps->alone);
+}
+
+/* True while the worker has the latch of some row. */
+bool muster_ps_holds(const muster_ps_worker *worker);
 
 /* Tell the repurposing samplers of a table about a direct access. */
 void muster_ps_note(muster_ps_worker *worker, uint32_t table, uint32_t key);
@@ -101,18 +155,40 @@ void muster_ps_note(muster_ps_worker *worker, uint32_t table, uint32_t key);
 /* Free every sampler of a worker. */
 void muster_ps_samplers_fini(muster_ps_worker *worker);
 
+/* Put one wish into the ring; `head` are the words before the keys, of which
+ * the second is their count. False: there is no room. */
+bool muster_ps_wish_put(muster_ps_wishes *wishes, const uint32_t *head,
+                        uint32_t heads, const uint32_t *keys);
+
 /* muster_ps_localize(), with MUSTER_PS_WISH_COPY or 0. */
 MUSTER_CHECKED muster_status muster_ps_wish(muster_ps_worker *worker,
                                             uint32_t table,
                                             const uint32_t *keys, size_t count,
                                             uint32_t copy);
 
-/* Do an operation on the rows in worker->positions wherever they are. */
+/* The call that synchronous operations use. */
+static inline muster_ps_call *muster_ps_own_call(muster_ps_worker *worker)
+{
+    return &worker->calls[MUSTER_PS_CALLS_MAX];
+}
+
+/* Hand call->positions of a job to the mesh. */
+void muster_ps_submit(muster_ps_worker *worker, const muster_ps_job *job,
+                      muster_ps_call *call);
+/* Wait for a call that was submitted. */
+MUSTER_CHECKED muster_status muster_ps_finish(muster_ps_call *call);
+/* Do a job on one row that is elsewhere, and wait. */
 MUSTER_CHECKED muster_status muster_ps_remote(muster_ps_worker *worker,
-                                              muster_rowmsg_op op,
-                                              uint32_t table,
-                                              const uint32_t *keys,
-                                              float *values);
+                                              const muster_ps_job *job);
+
+/* A call that has no handle, or NULL; and the handle of one. */
+muster_ps_call *muster_ps_call_free(muster_ps_worker *worker);
+uint64_t muster_ps_call_handle(const muster_ps_worker *worker,
+                               const muster_ps_call *call);
+
+/* Make the calls of a worker, and end them: those under way are waited for. */
+MUSTER_CHECKED muster_status muster_ps_calls_init(muster_ps_worker *worker);
+void muster_ps_calls_fini(muster_ps_worker *worker);
 
 /* Let nobody wait at a barrier from now on: those who do, and those who come,
  * get MUSTER_ERR_CANCELLED. For a node that ends before its time. */

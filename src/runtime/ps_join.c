@@ -1,8 +1,6 @@
 /*
- * ps_join.c -- a worker's side of a mesh: requests, wishes, barriers.
+ * ps_join.c -- a worker's side of a mesh: wishes and barriers.
  */
-#include <errno.h>
-
 #include "base/mem.h"
 #include "runtime/ps_inside.h"
 
@@ -16,63 +14,26 @@ muster_status muster_ps_worker_join(muster_ps_worker *worker)
         most = floats > most ? floats : most;
     }
     worker->copy_floats = most;
-    worker->positions = muster_vec_make(sizeof(uint32_t));
     worker->wishes = muster_mem_array(1, sizeof(*worker->wishes));
     worker->copies =
         muster_mem_array((size_t)MUSTER_PS_OPEN_MAX * 2 * most, sizeof(float));
     if (worker->wishes == NULL || worker->copies == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    if (sem_init(&worker->finished, 0, 0) != 0) {
-        return MUSTER_ERR_SYSTEM;
+    muster_status status = muster_ps_calls_init(worker);
+    if (status == MUSTER_OK) {
+        status = muster_intents_create(&worker->intents);
     }
-    return muster_psmesh_join(worker->ps->mesh, worker);
+    return status == MUSTER_OK ? muster_psmesh_join(worker->ps->mesh, worker)
+                               : status;
 }
 
 void muster_ps_worker_leave(muster_ps_worker *worker)
 {
     muster_psmesh_leave(worker->ps->mesh, worker);
-    (void)sem_destroy(&worker->finished);
+    muster_ps_calls_fini(worker);
     muster_mem_free(worker->wishes);
     muster_mem_free(worker->copies);
-    muster_vec_fini(&worker->positions);
-}
-
-muster_status muster_ps_remote(muster_ps_worker *worker, muster_rowmsg_op op,
-                               uint32_t table, const uint32_t *keys,
-                               float *values)
-{
-    worker->request = (muster_psreq){.op = op,
-                                     .table = table,
-                                     .keys = keys,
-                                     .values = values,
-                                     .positions = worker->positions.data,
-                                     .count = (uint32_t)worker->positions.count,
-                                     .context = worker};
-    worker->remote += worker->positions.count;
-    muster_psmesh_submit(worker->ps->mesh, worker);
-    while (sem_wait(&worker->finished) != 0 && errno == EINTR) {
-    }
-    return worker->outcome;
-}
-
-/* Put one wish into the ring; false when there is no room. */
-static bool wish(muster_ps_wishes *wishes, uint32_t table, const uint32_t *keys,
-                 uint32_t count)
-{
-    uint64_t head = atomic_load_explicit(&wishes->head, memory_order_relaxed);
-    uint64_t tail = atomic_load_explicit(&wishes->tail, memory_order_acquire);
-    if (head - tail + count + 2 > MUSTER_PS_WISHES) {
-        return false;
-    }
-    wishes->words[head++ % MUSTER_PS_WISHES] = table;
-    wishes->words[head++ % MUSTER_PS_WISHES] = count;
-    for (uint32_t i = 0; i < count; i++) {
-        wishes->words[head++ % MUSTER_PS_WISHES] = keys[i];
-    }
-    // Sequentially consistent with the network thread's announced sleep.
-    atomic_store(&wishes->head, head);
-    return true;
 }
 
 uint32_t muster_ps_nodes(const muster_ps_worker *worker)
@@ -108,7 +69,8 @@ muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
             wanted[found++] = keys[i];
         }
         if (found == WISH_MAX - 2 || (i + 1 == count && found > 0)) {
-            kept = wish(worker->wishes, table | copy, wanted, found);
+            uint32_t head[2] = {table | copy, found};
+            kept = muster_ps_wish_put(worker->wishes, head, 2, wanted);
             any = any || kept;
             found = 0;
         }
@@ -135,15 +97,14 @@ muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
         if (muster_pstable_here(worker->tables[table], keys[i])) {
             continue;
         }
-        uint32_t zero = 0;
-        worker->positions.count = 0;
-        if (!muster_vec_append(&worker->positions, &zero, 1)) {
-            return MUSTER_ERR_NO_MEMORY;
-        }
         float *unread = worker->copies + (size_t)(MUSTER_PS_OPEN_MAX - 1) * 2 *
                                              worker->copy_floats;
-        status = muster_ps_remote(worker, MUSTER_ROWOP_PULL, table, &keys[i],
-                                  unread);
+        muster_ps_job job = {.op = MUSTER_ROWOP_PULL,
+                             .table = table,
+                             .keys = &keys[i],
+                             .count = 1,
+                             .values = unread};
+        status = muster_ps_remote(worker, &job);
         if (status != MUSTER_OK) {
             return status;
         }

@@ -16,6 +16,7 @@
 #include "role/psnode.h"
 
 typedef struct muster_psmesh muster_psmesh;
+typedef struct muster_ps_call muster_ps_call;
 
 /* Wait until all nodes have met. Errors as muster_ps_connect(). */
 MUSTER_CHECKED muster_status muster_psmesh_create(muster_ps *ps,
@@ -23,14 +24,14 @@ MUSTER_CHECKED muster_status muster_psmesh_create(muster_ps *ps,
                                                   muster_psmesh **mesh_out);
 void muster_psmesh_free(muster_psmesh *mesh);
 
-/* Take a worker's request; worker->finished is posted when it has ended. */
-void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_worker *worker);
+/* Take a worker's call; call->finished is posted when it has ended. */
+void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call);
 
 /* All workers of the node stand at a barrier; ps->barrier_passed counts up and
  * its condition is signalled when it is passed, or can never be. */
 void muster_psmesh_barrier(muster_psmesh *mesh);
 
-/* A worker's wishes are read from now on, or no more. */
+/* A worker's wishes are read from now on, or no more; then its intents end. */
 MUSTER_CHECKED muster_status muster_psmesh_join(muster_psmesh *mesh,
                                                 muster_ps_worker *worker);
 void muster_psmesh_leave(muster_psmesh *mesh, muster_ps_worker *worker);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "runtime/ps_inside.h"
+#include "runtime/ps_static.h"
 
 static const char *opts_fault(const muster_ps_opts *opts)
 {
@@ -19,8 +20,11 @@ static const char *opts_fault(const muster_ps_opts *opts)
         opts->node >= opts->nodes) {
         return "nodes must be in 1..64 and node below it";
     }
-    if (opts->manage > MUSTER_PS_CLASSIC || opts->staleness_ms < 2) {
+    if (opts->manage > MUSTER_PS_STATIC || opts->staleness_ms < 2) {
         return "no such manage, or staleness_ms below 2";
+    }
+    if ((opts->manage == MUSTER_PS_STATIC) != (opts->replicated != NULL)) {
+        return "a file of rows to copy belongs to MUSTER_PS_STATIC";
     }
     if (opts->nodes > 1 && (opts->mesh == NULL || strlen(opts->mesh) > 80)) {
         return "several nodes need a mesh: a folder of at most 80 characters";
@@ -37,16 +41,28 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
                                 "parameter server: %s",
                                 fault != NULL ? fault : "NULL argument");
     }
+    muster_keyset replicated = {{0}};
+    if (opts->replicated != NULL) {
+        muster_status status =
+            muster_ps_static_load(opts->replicated, error_out, &replicated);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+    }
     muster_ps *ps = muster_mem_array(1, sizeof(*ps));
     if (ps == NULL) {
+        muster_keyset_fini(&replicated);
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "parameter server: out of memory");
     }
     ps->opts = *opts;
+    ps->opts.replicated = NULL; // was read
+    ps->replicated = replicated;
     if (opts->nodes > 1) {
         memcpy(ps->folder, opts->mesh, strlen(opts->mesh) + 1);
     }
     ps->opts.mesh = ps->folder;
+    muster_ps_alone_init(&ps->alone, opts->nodes == 1);
     (void)pthread_mutex_init(&ps->barrier_lock, NULL);
     (void)pthread_cond_init(&ps->barrier_cond, NULL);
     *ps_out = ps;
@@ -59,6 +75,7 @@ void muster_ps_free(muster_ps *ps)
         return;
     }
     muster_psmesh_free(ps->mesh);
+    muster_keyset_fini(&ps->replicated);
     (void)pthread_mutex_destroy(&ps->barrier_lock);
     (void)pthread_cond_destroy(&ps->barrier_cond);
     for (uint32_t i = 0; i < ps->distribution_count; i++) {
@@ -110,7 +127,8 @@ muster_status muster_ps_table_add(muster_ps *ps,
                                 "parameter server: table: %s", fault);
     }
     muster_pstable_share share = {
-        .node = ps->opts.node,
+        // Who takes the place of a lost node begins without rows.
+        .node = ps->loss.joins ? UINT32_MAX : ps->opts.node,
         .nodes = ps->opts.nodes,
         .seed = muster_rng_at(ps->opts.seed, ps->table_count, 0)};
     muster_status status =
@@ -132,6 +150,11 @@ muster_status muster_ps_connect(muster_ps *ps, muster_error *error_out)
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "parameter server: connect once, with several "
                                 "nodes, after the tables");
+    }
+    muster_status status =
+        muster_ps_static_check(&ps->replicated, ps, error_out);
+    if (status != MUSTER_OK) {
+        return status;
     }
     return muster_psmesh_create(ps, error_out, &ps->mesh);
 }
@@ -185,12 +208,17 @@ muster_status muster_ps_worker_create(muster_ps *ps,
     if (worker == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    if (atomic_fetch_add(&ps->workers_alive, 1) >= MUSTER_PS_WORKERS_MAX) {
+    uint32_t others = atomic_fetch_add(&ps->workers_alive, 1);
+    muster_status first = others >= MUSTER_PS_WORKERS_MAX ? MUSTER_ERR_INVALID
+                          : others > 0 ? muster_ps_alone_end(&ps->alone)
+                                       : MUSTER_OK;
+    if (first != MUSTER_OK) {
         atomic_fetch_sub(&ps->workers_alive, 1);
         muster_mem_free(worker);
-        return MUSTER_ERR_INVALID;
+        return first;
     }
     worker->ps = ps;
+    worker->lone = others == 0;
     worker->tables = ps->tables;
     worker->table_count = ps->table_count;
     worker->number = atomic_fetch_add(&ps->workers_made, 1) +
@@ -210,6 +238,10 @@ void muster_ps_worker_free(muster_ps_worker *worker)
 {
     if (worker == NULL) {
         return;
+    }
+    if (worker->lone && worker->open_count > 0) {
+        worker->open_count = 0;
+        muster_ps_leave(worker);
     }
     for (uint32_t i = 0; i < worker->open_count; i++) {
         if (worker->open[i].copy == NULL) {

@@ -3,13 +3,17 @@
  *
  * Keys are checked before the first row is touched. Batches look a few keys
  * ahead and prefetch, so that a cache miss is under way while another row is
- * worked on.
+ * worked on. The paths of a lone worker (ps_alone.h) are kept short and apart,
+ * so that the processor sees several of a loop's calls at once.
  */
 #include <string.h>
 
 #include "runtime/ps_inside.h"
 
 #define LOOK_AHEAD 4u
+
+/* Kept out of the short paths, which would save registers for it. */
+#define APART __attribute__((noinline))
 
 muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
                                 const uint32_t *keys, size_t count)
@@ -27,6 +31,16 @@ muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
     return found;
 }
 
+bool muster_ps_holds(const muster_ps_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->open_count; i++) {
+        if (worker->open[i].copy == NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* True when the worker may take the latch of a row now: it must come after
  * every row that it holds in place. Copies hold nobody up. */
 static bool in_order(const muster_ps_worker *worker, uint64_t place)
@@ -41,84 +55,208 @@ static bool in_order(const muster_ps_worker *worker, uint64_t place)
     return worker->open_count < MUSTER_PS_OPEN_MAX;
 }
 
-static muster_status apply_rows(muster_ps_worker *worker, uint32_t table,
-                                muster_row_op op, const uint32_t *keys,
-                                size_t count, float *values)
+/* Are table, keys, values and operation right, and is no row open? */
+static inline muster_pstable *check_job(const muster_ps_worker *worker,
+                                        const muster_ps_job *job)
 {
-    muster_pstable *rows = muster_ps_check(worker, table, keys, count);
-    if (rows == NULL || (values == NULL && count > 0) ||
-        worker->open_count > 0 ||
-        (op == MUSTER_ROW_GRADIENT && rows->rule.kind == MUSTER_PS_NONE)) {
-        return MUSTER_ERR_INVALID;
+    muster_pstable *rows =
+        muster_ps_check(worker, job->table, job->keys, job->count);
+    if (rows == NULL || (job->values == NULL && job->count > 0) ||
+        job->count > UINT32_MAX || worker->open_count > 0 ||
+        (job->op == MUSTER_ROWOP_GRADIENT &&
+         rows->rule.kind == MUSTER_PS_NONE)) {
+        return NULL;
     }
-    if (count > UINT32_MAX) {
-        return MUSTER_ERR_INVALID;
-    }
-    worker->positions.count = 0;
-    size_t ahead = count < LOOK_AHEAD ? count : LOOK_AHEAD;
-    for (size_t i = 1; i < ahead; i++) {
-        muster_pstable_prefetch(rows, keys[i]);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (i + LOOK_AHEAD < count) {
-            muster_pstable_prefetch(rows, keys[i + LOOK_AHEAD]);
+    return rows;
+}
+
+/* All of a job by the only worker: every row is here, and nobody else is. */
+static inline void serve_alone(muster_ps_worker *worker,
+                               const muster_ps_job *job, muster_pstable *rows)
+{
+    uint32_t count = (uint32_t)job->count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (count - i > LOOK_AHEAD) {
+            muster_pstable_prefetch_row(rows, job->keys[i + LOOK_AHEAD]);
         }
-        if (!muster_pstable_try(rows, op, keys[i], values + i * rows->width)) {
-            uint32_t position = (uint32_t)i;
-            if (!muster_vec_append(&worker->positions, &position, 1)) {
-                return MUSTER_ERR_NO_MEMORY;
-            }
-        }
+        muster_pstable_apply(rows, (muster_row_op)job->op,
+                             muster_pstable_row(rows, job->keys[i]),
+                             job->values + (size_t)i * rows->width);
         if (worker->notes) {
-            muster_ps_note(worker, table, keys[i]);
+            muster_ps_note(worker, job->table, job->keys[i]);
         }
     }
     worker->accesses += count;
-    return worker->positions.count == 0
-               ? MUSTER_OK
-               : muster_ps_remote(worker, (muster_rowmsg_op)op, table, keys,
-                                  values);
+}
+
+/* Do what can be done here; the positions of the other rows go to `call`. */
+static void serve_here(muster_ps_worker *worker, const muster_ps_job *job,
+                       muster_pstable *rows, muster_ps_call *call)
+{
+    const uint32_t *keys = job->keys;
+    uint32_t count = (uint32_t)job->count;
+    uint32_t ahead = count < LOOK_AHEAD ? count : LOOK_AHEAD;
+    for (uint32_t i = 1; i < ahead; i++) {
+        muster_pstable_prefetch(rows, keys[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (count - i > LOOK_AHEAD) {
+            muster_pstable_prefetch(rows, keys[i + LOOK_AHEAD]);
+        }
+        if (!muster_pstable_try(rows, (muster_row_op)job->op, keys[i],
+                                job->values + (size_t)i * rows->width)) {
+            uint32_t *positions = call->positions.data;
+            positions[call->positions.count++] = i;
+        }
+        if (worker->notes) {
+            muster_ps_note(worker, job->table, keys[i]);
+        }
+    }
+    worker->accesses += count;
+}
+
+/* Room for every position, so that nothing can fail once a row was touched. */
+static bool ready_call(const muster_ps_worker *worker, muster_ps_call *call,
+                       size_t count)
+{
+    call->positions.count = 0;
+    return worker->ps->mesh == NULL ||
+           muster_vec_reserve(&call->positions, count);
+}
+
+APART static muster_status apply_shared(muster_ps_worker *worker,
+                                        muster_ps_job job)
+{
+    muster_pstable *rows = worker->tables[job.table];
+    muster_ps_call *call = muster_ps_own_call(worker);
+    if (!ready_call(worker, call, job.count)) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    serve_here(worker, &job, rows, call);
+    if (call->positions.count == 0) {
+        return MUSTER_OK;
+    }
+    muster_ps_submit(worker, &job, call);
+    return muster_ps_finish(call);
+}
+
+static inline muster_status apply_rows(muster_ps_worker *worker,
+                                       muster_ps_job job)
+{
+    muster_pstable *rows = check_job(worker, &job);
+    if (rows == NULL) {
+        return MUSTER_ERR_INVALID;
+    }
+    if (!muster_ps_enter(worker)) {
+        return apply_shared(worker, job);
+    }
+    serve_alone(worker, &job, rows);
+    muster_ps_leave(worker);
+    return MUSTER_OK;
+}
+
+static muster_status start_rows(muster_ps_worker *worker,
+                                const muster_ps_job *job, uint64_t *handle_out)
+{
+    muster_pstable *rows = check_job(worker, job);
+    if (rows == NULL || handle_out == NULL) {
+        return MUSTER_ERR_INVALID;
+    }
+    muster_ps_call *call = muster_ps_call_free(worker);
+    if (call == NULL) {
+        return MUSTER_ERR_AGAIN;
+    }
+    if (!ready_call(worker, call, job->count)) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    serve_here(worker, job, rows, call);
+    *handle_out = MUSTER_PS_DONE;
+    if (call->positions.count > 0) {
+        call->started = true;
+        *handle_out = muster_ps_call_handle(worker, call);
+        muster_ps_submit(worker, job, call);
+    }
+    return MUSTER_OK;
+}
+
+/* Row operations other than a pull only read the values they are given. */
+static inline muster_ps_job input(muster_rowmsg_op op, uint32_t table,
+                                  const uint32_t *keys, size_t count,
+                                  const float *values)
+{
+    union {
+        const float *given;
+        float *taken;
+    } same = {.given = values};
+    return (muster_ps_job){op, table, keys, count, same.taken};
 }
 
 muster_status muster_ps_pull(muster_ps_worker *worker, uint32_t table,
                              const uint32_t *keys, size_t count,
                              float *values_out)
 {
-    return apply_rows(worker, table, MUSTER_ROW_PULL, keys, count, values_out);
-}
-
-/* Row operations other than a pull only read the values they are given. */
-static float *input(const float *values)
-{
-    union {
-        const float *given;
-        float *taken;
-    } same = {.given = values};
-    return same.taken;
+    muster_ps_job job = {MUSTER_ROWOP_PULL, table, keys, count, values_out};
+    return apply_rows(worker, job);
 }
 
 muster_status muster_ps_push(muster_ps_worker *worker, uint32_t table,
                              const uint32_t *keys, size_t count,
                              const float *deltas)
 {
-    return apply_rows(worker, table, MUSTER_ROW_PUSH, keys, count,
-                      input(deltas));
+    muster_ps_job job = input(MUSTER_ROWOP_PUSH, table, keys, count, deltas);
+    return apply_rows(worker, job);
 }
 
 muster_status muster_ps_push_gradient(muster_ps_worker *worker, uint32_t table,
                                       const uint32_t *keys, size_t count,
                                       const float *gradients)
 {
-    return apply_rows(worker, table, MUSTER_ROW_GRADIENT, keys, count,
-                      input(gradients));
+    muster_ps_job job =
+        input(MUSTER_ROWOP_GRADIENT, table, keys, count, gradients);
+    return apply_rows(worker, job);
 }
 
 muster_status muster_ps_set(muster_ps_worker *worker, uint32_t table,
                             const uint32_t *keys, size_t count,
                             const float *values)
 {
-    return apply_rows(worker, table, MUSTER_ROW_SET, keys, count,
-                      input(values));
+    muster_ps_job job = input(MUSTER_ROWOP_SET, table, keys, count, values);
+    return apply_rows(worker, job);
+}
+
+muster_status muster_ps_pull_start(muster_ps_worker *worker, uint32_t table,
+                                   const uint32_t *keys, size_t count,
+                                   float *values_out, uint64_t *handle_out)
+{
+    muster_ps_job job = {MUSTER_ROWOP_PULL, table, keys, count, values_out};
+    return start_rows(worker, &job, handle_out);
+}
+
+muster_status muster_ps_push_start(muster_ps_worker *worker, uint32_t table,
+                                   const uint32_t *keys, size_t count,
+                                   const float *deltas, uint64_t *handle_out)
+{
+    muster_ps_job job = input(MUSTER_ROWOP_PUSH, table, keys, count, deltas);
+    return start_rows(worker, &job, handle_out);
+}
+
+muster_status muster_ps_push_gradient_start(muster_ps_worker *worker,
+                                            uint32_t table,
+                                            const uint32_t *keys, size_t count,
+                                            const float *gradients,
+                                            uint64_t *handle_out)
+{
+    muster_ps_job job =
+        input(MUSTER_ROWOP_GRADIENT, table, keys, count, gradients);
+    return start_rows(worker, &job, handle_out);
+}
+
+muster_status muster_ps_set_start(muster_ps_worker *worker, uint32_t table,
+                                  const uint32_t *keys, size_t count,
+                                  const float *values, uint64_t *handle_out)
+{
+    muster_ps_job job = input(MUSTER_ROWOP_SET, table, keys, count, values);
+    return start_rows(worker, &job, handle_out);
 }
 
 /* Room for a copy: one that no open row uses. */
@@ -141,21 +279,14 @@ static muster_status begin_copy(muster_ps_worker *worker, uint32_t table,
                                 uint32_t key, float **row_out)
 {
     muster_pstable *rows = worker->tables[table];
-    for (uint32_t i = 0; i < worker->open_count; i++) {
-        if (worker->open[i].copy == NULL) {
-            // Waiting with a latch held could make the network thread, and
-            // with it the row that we wait for, wait for us.
-            return MUSTER_ERR_AGAIN;
-        }
+    if (muster_ps_holds(worker)) {
+        // Waiting with a latch held could make the network thread, and with
+        // it the row that we wait for, wait for us.
+        return MUSTER_ERR_AGAIN;
     }
     float *copy = free_copy(worker);
-    uint32_t zero = 0;
-    worker->positions.count = 0;
-    if (!muster_vec_append(&worker->positions, &zero, 1)) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
-    muster_status status =
-        muster_ps_remote(worker, MUSTER_ROWOP_PULL_ROW, table, &key, copy);
+    muster_ps_job job = {MUSTER_ROWOP_PULL_ROW, table, &key, 1, copy};
+    muster_status status = muster_ps_remote(worker, &job);
     if (status == MUSTER_OK) {
         memcpy(copy + worker->copy_floats, copy, rows->floats * sizeof(float));
         *row_out = copy;
@@ -167,30 +298,26 @@ static muster_status end_copy(muster_ps_worker *worker, uint32_t table,
                               uint32_t key, float *copy)
 {
     uint32_t floats = worker->tables[table]->floats;
-    uint32_t zero = 0;
     for (uint32_t i = 0; i < floats; i++) {
         copy[i] -= copy[worker->copy_floats + i];
     }
-    worker->positions.count = 0;
-    return muster_vec_append(&worker->positions, &zero, 1)
-               ? muster_ps_remote(worker, MUSTER_ROWOP_PUSH_ROW, table, &key,
-                                  copy)
-               : MUSTER_ERR_NO_MEMORY;
+    muster_ps_job job = {MUSTER_ROWOP_PUSH_ROW, table, &key, 1, copy};
+    return muster_ps_remote(worker, &job);
 }
 
-muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
-                              uint32_t key, float **row_out)
+/* begin in every case but the commonest. */
+APART static muster_status begin_shared(muster_ps_worker *worker,
+                                        uint32_t table, uint32_t key,
+                                        float **row_out)
 {
-    if (worker == NULL || row_out == NULL || table >= worker->table_count) {
-        return MUSTER_ERR_INVALID;
-    }
     muster_pstable *rows = worker->tables[table];
     uint64_t place = (uint64_t)table << 32 | key;
-    if (key >= rows->keys || !in_order(worker, place)) {
+    if (!in_order(worker, place)) {
         return MUSTER_ERR_INVALID;
     }
-    float *row = muster_pstable_begin(rows, key);
     float *copy = NULL;
+    float *row = muster_ps_enter(worker) ? muster_pstable_row(rows, key)
+                                         : muster_pstable_begin(rows, key);
     if (row == NULL) {
         muster_status status = begin_copy(worker, table, key, &copy);
         if (status != MUSTER_OK) {
@@ -207,12 +334,27 @@ muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
     return MUSTER_OK;
 }
 
-muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
-                            uint32_t key)
+muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
+                              uint32_t key, float **row_out)
 {
-    if (worker == NULL) {
+    if (worker == NULL || row_out == NULL || table >= worker->table_count ||
+        key >= worker->tables[table]->keys) {
         return MUSTER_ERR_INVALID;
     }
+    if (worker->open_count > 0 || worker->notes || !muster_ps_enter(worker)) {
+        return begin_shared(worker, table, key, row_out);
+    }
+    worker->accesses++;
+    worker->open_count = 1;
+    worker->open[0].place = (uint64_t)table << 32 | key;
+    *row_out = muster_pstable_row(worker->tables[table], key);
+    return MUSTER_OK;
+}
+
+/* end in every case but the commonest. */
+APART static muster_status end_shared(muster_ps_worker *worker, uint32_t table,
+                                      uint32_t key)
+{
     uint64_t place = (uint64_t)table << 32 | key;
     // The row opened last is mostly the one closed first.
     for (uint32_t i = worker->open_count; i > 0; i--) {
@@ -221,18 +363,34 @@ muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
         }
         float *copy = worker->open[i - 1].copy;
         muster_status status = MUSTER_OK;
-        if (copy == NULL) {
-            muster_pstable_end(worker->tables[table], key);
-        } else {
+        if (copy != NULL) {
             status = end_copy(worker, table, key, copy);
+        } else if (!worker->lone) {
+            muster_pstable_end(worker->tables[table], key);
         }
         worker->open_count--;
         for (uint32_t j = i - 1; j < worker->open_count; j++) {
             worker->open[j] = worker->open[j + 1];
         }
+        worker->open[worker->open_count].copy = NULL;
         return status;
     }
     return MUSTER_ERR_INVALID;
+}
+
+muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
+                            uint32_t key)
+{
+    if (worker == NULL) {
+        return MUSTER_ERR_INVALID;
+    }
+    if (!worker->lone || worker->open_count != 1 ||
+        worker->open[0].place != ((uint64_t)table << 32 | key)) {
+        return end_shared(worker, table, key);
+    }
+    worker->open_count = 0;
+    muster_ps_leave(worker);
+    return MUSTER_OK;
 }
 
 muster_status muster_ps_read(muster_ps_worker *worker, uint32_t table,

@@ -101,7 +101,7 @@ typedef struct muster_sim_connection {
     uint64_t token; // of the connect action
 } muster_sim_connection;
 
-#define MUSTER_SIM_ECHOES 4u
+#define MUSTER_SIM_ECHOES 16u
 
 /* A message that was heard. */
 typedef struct muster_sim_heard {

@@ -139,6 +139,10 @@ static void reset(void *context, uint32_t host)
     muster_status status =
         muster_executor_create_worker(&muster_executor_heap, &at->executor);
     MUSTER_ASSERT(status == MUSTER_OK);
+    // It is this process that was asked to train it.
+    status = muster_executor_allow_model(
+        at->executor, muster_config_string(run->config, MUSTER_OPT_MODEL));
+    MUSTER_ASSERT(status == MUSTER_OK);
 }
 
 muster_sim_compute muster_virtual_compute(muster_virtual *run)

@@ -33,9 +33,28 @@ uint32_t muster_rowmsg_floats(muster_rowmsg_kind kind, muster_rowmsg_op op,
     case MUSTER_ROWMSG_RELEASE:
     case MUSTER_ROWMSG_HELLO:
     case MUSTER_ROWMSG_LEAVE:
+    case MUSTER_ROWMSG_QUIT:
+    case MUSTER_ROWMSG_BEAT:
+    case MUSTER_ROWMSG_SUSPECT:
+    case MUSTER_ROWMSG_ASK:
+    case MUSTER_ROWMSG_COUNT:
+    case MUSTER_ROWMSG_RESUME:
+    case MUSTER_ROWMSG_EXPEL:
+    case MUSTER_ROWMSG_STATS:
+    case MUSTER_ROWMSG_OWNED:
+    case MUSTER_ROWMSG_ABSENT:
+    case MUSTER_ROWMSG_COPIED:
+    case MUSTER_ROWMSG_ADOPT:
+    case MUSTER_ROWMSG_RETURN:
+    case MUSTER_ROWMSG_INTENT:
         break;
     }
     return 0;
+}
+
+bool muster_rowmsg_has_rows(muster_rowmsg_kind kind)
+{
+    return kind < MUSTER_ROWMSG_BARRIER || kind >= MUSTER_ROWMSG_OWNED;
 }
 
 size_t muster_rowmsg_payload_bytes(uint32_t count, uint32_t floats)
@@ -56,7 +75,9 @@ void muster_rowmsg_write(const muster_rowmsg *message, uint8_t *bytes)
     muster_bytes_put(bytes + 20, message->incarnation, 4);
     muster_bytes_put(bytes + 24, message->link, 8);
     muster_bytes_put(bytes + 32, message->request, 8);
-    muster_bytes_put(bytes + 40, 0, 4);
+    muster_bytes_put(bytes + 40, message->epoch, 4);
+    muster_bytes_put(bytes + 44, message->mask, 8);
+    muster_bytes_put(bytes + 52, message->value, 8);
 }
 
 muster_status muster_rowmsg_read(const uint8_t *bytes, size_t size,
@@ -64,8 +85,7 @@ muster_status muster_rowmsg_read(const uint8_t *bytes, size_t size,
 {
     if (size != MUSTER_ROWMSG_BYTES ||
         (uint32_t)muster_bytes_get(bytes, 4) != MUSTER_ROWMSG_MAGIC ||
-        (uint16_t)muster_bytes_get(bytes + 14, 2) != 0 ||
-        (uint32_t)muster_bytes_get(bytes + 40, 4) != 0) {
+        (uint16_t)muster_bytes_get(bytes + 14, 2) != 0) {
         return MUSTER_ERR_PROTOCOL;
     }
     uint16_t kind = (uint16_t)muster_bytes_get(bytes + 4, 2);
@@ -79,8 +99,11 @@ muster_status muster_rowmsg_read(const uint8_t *bytes, size_t size,
                           .incarnation =
                               (uint32_t)muster_bytes_get(bytes + 20, 4),
                           .link = (uint64_t)muster_bytes_get(bytes + 24, 8),
-                          .request = (uint64_t)muster_bytes_get(bytes + 32, 8)};
-    if (kind < MUSTER_ROWMSG_OP || kind > MUSTER_ROWMSG_LEAVE ||
+                          .request = (uint64_t)muster_bytes_get(bytes + 32, 8),
+                          .epoch = (uint32_t)muster_bytes_get(bytes + 40, 4),
+                          .mask = (uint64_t)muster_bytes_get(bytes + 44, 8),
+                          .value = (uint64_t)muster_bytes_get(bytes + 52, 8)};
+    if (kind < MUSTER_ROWMSG_OP || kind > MUSTER_ROWMSG_KIND_LAST ||
         op > MUSTER_ROWOP_PUSH_ROW || read.from >= MUSTER_ROWMSG_NODES ||
         read.origin >= MUSTER_ROWMSG_NODES ||
         read.count > MUSTER_ROWMSG_ENTRIES) {
@@ -90,16 +113,34 @@ muster_status muster_rowmsg_read(const uint8_t *bytes, size_t size,
     return MUSTER_OK;
 }
 
+bool muster_rowmsg_take_index(muster_rowmsg *message, muster_vec *room)
+{
+    size_t words = (size_t)2 * message->count;
+    muster_vec_clear(room);
+    message->index = NULL;
+    if (message->count == 0) {
+        return true;
+    }
+    if (message->payload == NULL ||
+        message->payload->bytes < words * sizeof(uint32_t) ||
+        !muster_vec_append(room, message->payload->data, words)) {
+        return false;
+    }
+    message->index = room->data;
+    return true;
+}
+
 bool muster_rowmsg_check(const muster_rowmsg *message,
                          const muster_rowshape *shapes, uint32_t tables)
 {
-    bool control = message->kind >= MUSTER_ROWMSG_BARRIER;
+    bool control = !muster_rowmsg_has_rows(message->kind);
     if (control || message->count == 0) {
         return control && message->count == 0 && message->payload == NULL;
     }
     if (message->table >= tables || message->payload == NULL ||
         ((message->kind == MUSTER_ROWMSG_OP ||
-          message->kind == MUSTER_ROWMSG_REPLY) &&
+          message->kind == MUSTER_ROWMSG_REPLY ||
+          message->kind == MUSTER_ROWMSG_RETURN) &&
          message->op == MUSTER_ROWOP_NONE)) {
         return false;
     }

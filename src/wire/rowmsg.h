@@ -11,6 +11,10 @@
  *
  *   Promise      read() accepts exactly what write() makes. check() refuses a
  *                payload whose size or keys do not fit the table.
+ *   Trust        A received payload may lie in pages of the sender, who may
+ *                write to them at any time: take_index() copies keys and extra
+ *                before check() looks at them, and all accessors then read
+ *                the copy. Values are only numbers and are read where they lie.
  *   Determinism  Little-endian on every machine.
  *   Not here     Sockets; what the messages do (role/psnode).
  *
@@ -24,9 +28,10 @@
 #include <stdint.h>
 
 #include "base/blob.h"
+#include "base/vec.h"
 #include "muster/status.h"
 
-#define MUSTER_ROWMSG_BYTES   44u
+#define MUSTER_ROWMSG_BYTES   60u
 #define MUSTER_ROWMSG_MAGIC   0x5250534du // "MSPR"
 #define MUSTER_ROWMSG_NODES   1024u
 #define MUSTER_ROWMSG_ENTRIES 1048576u
@@ -47,7 +52,25 @@ typedef enum muster_rowmsg_kind {
     MUSTER_ROWMSG_RELEASE = 11,  // from the lead: so are everybody's
     MUSTER_ROWMSG_HELLO = 12,    // first on a connection: who I am
     MUSTER_ROWMSG_LEAVE = 13,    // I am going; nothing of mine is missing
+    MUSTER_ROWMSG_QUIT = 14,     // I am going in the middle of the work
+    MUSTER_ROWMSG_BEAT = 15,     // I live; `value`: updates done here
+    MUSTER_ROWMSG_SUSPECT = 16,  // to the lead: `origin` is silent or gone
+    MUSTER_ROWMSG_ASK = 17,      // from the lead: the members are `mask` from
+                                 // `epoch` on; do phase request >> 32
+    MUSTER_ROWMSG_COUNT = 18,    // to the lead: done; mask rows' messages sent
+                                 // to members so far, value received
+    MUSTER_ROWMSG_RESUME = 19,   // from the lead: go on
+    MUSTER_ROWMSG_EXPEL = 20,    // you were given up: end
+    MUSTER_ROWMSG_STATS = 21,    // to the lead: what the loss cost here
+    MUSTER_ROWMSG_OWNED = 22,    // to a new home: I own these; extra: moves
+    MUSTER_ROWMSG_ABSENT = 23,   // to the home: they will never reach me
+    MUSTER_ROWMSG_COPIED = 24,   // to the home: I have copies; extra: age in ms
+    MUSTER_ROWMSG_ADOPT = 25,    // from the home: your copies are the rows now
+    MUSTER_ROWMSG_RETURN = 26,   // to who asked: not done, ask again
+    MUSTER_ROWMSG_INTENT = 27,   // to the home: I intend to use these; extra 1:
+                                 // from now on, 0: no longer
 } muster_rowmsg_kind;
+#define MUSTER_ROWMSG_KIND_LAST MUSTER_ROWMSG_INTENT
 
 typedef enum muster_rowmsg_op {
     MUSTER_ROWOP_NONE = 0,
@@ -69,7 +92,11 @@ typedef struct muster_rowmsg {
     uint32_t incarnation; // of `from`
     uint64_t link;        // number of this message from `from` to its receiver
     uint64_t request;     // of `origin`; BARRIER, RELEASE: its number
+    uint32_t epoch;       // of the membership
+    uint64_t mask;        // of nodes: members
+    uint64_t value;       // see the kinds
     muster_blob *payload; // NULL when count is 0
+    uint32_t *index;      // a copy of keys and extra; NULL: in the payload
 } muster_rowmsg;
 
 /* A table as its messages see it. */
@@ -87,7 +114,7 @@ size_t muster_rowmsg_payload_bytes(uint32_t count, uint32_t floats);
 
 static inline uint32_t *muster_rowmsg_keys(const muster_rowmsg *message)
 {
-    return message->payload->data;
+    return message->index != NULL ? message->index : message->payload->data;
 }
 
 static inline uint32_t *muster_rowmsg_extra(const muster_rowmsg *message)
@@ -97,7 +124,8 @@ static inline uint32_t *muster_rowmsg_extra(const muster_rowmsg *message)
 
 static inline float *muster_rowmsg_values(const muster_rowmsg *message)
 {
-    return (float *)(void *)(muster_rowmsg_extra(message) + message->count);
+    uint32_t *words = message->payload->data;
+    return (float *)(void *)(words + (size_t)2 * message->count);
 }
 
 /* The header into MUSTER_ROWMSG_BYTES bytes. */
@@ -107,6 +135,13 @@ void muster_rowmsg_write(const muster_rowmsg *message, uint8_t *bytes);
 MUSTER_CHECKED muster_status muster_rowmsg_read(const uint8_t *bytes,
                                                 size_t size,
                                                 muster_rowmsg *message_out);
+
+/* Does the kind have entries? The others have no payload. */
+bool muster_rowmsg_has_rows(muster_rowmsg_kind kind);
+
+/* Copy keys and extra into `room` (emptied; uint32_t), which must outlive the
+ * message. False: the payload is too short for them, or out of memory. */
+bool muster_rowmsg_take_index(muster_rowmsg *message, muster_vec *room);
 
 /* Does the payload fit the header and the tables? Before any accessor. */
 bool muster_rowmsg_check(const muster_rowmsg *message,

@@ -17,7 +17,7 @@ static const muster_rowshape shapes[2] = {{10, 3, 6}, {5, 1, 1}};
 static void headers_come_back_as_they_were(void **state)
 {
     (void)state;
-    for (int kind = MUSTER_ROWMSG_OP; kind <= MUSTER_ROWMSG_LEAVE; kind++) {
+    for (int kind = MUSTER_ROWMSG_OP; kind <= MUSTER_ROWMSG_KIND_LAST; kind++) {
         muster_rowmsg sent = {.kind = (muster_rowmsg_kind)kind,
                               .op = MUSTER_ROWOP_GRADIENT,
                               .table = 513,
@@ -26,7 +26,10 @@ static void headers_come_back_as_they_were(void **state)
                               .count = 70000,
                               .incarnation = 4000000000u,
                               .link = 1ull << 60 | 3,
-                              .request = 1ull << 40 | 9};
+                              .request = 1ull << 40 | 9,
+                              .epoch = 3000000000u,
+                              .mask = 1ull << 63 | 5,
+                              .value = 1ull << 62 | 8};
         uint8_t bytes[MUSTER_ROWMSG_BYTES];
         muster_rowmsg got = {.payload = NULL};
         muster_rowmsg_write(&sent, bytes);
@@ -40,6 +43,8 @@ static void headers_come_back_as_they_were(void **state)
         assert_int_equal(got.count, sent.count);
         assert_int_equal(got.incarnation, sent.incarnation);
         assert_true(got.link == sent.link && got.request == sent.request);
+        assert_int_equal(got.epoch, sent.epoch);
+        assert_true(got.mask == sent.mask && got.value == sent.value);
     }
 }
 
@@ -53,11 +58,14 @@ static void the_bytes_of_a_header_are_fixed(void **state)
                                 .count = 258,
                                 .incarnation = 5,
                                 .link = 6,
-                                .request = 7};
+                                .request = 7,
+                                .epoch = 8,
+                                .mask = 9,
+                                .value = 10};
     const uint8_t golden[MUSTER_ROWMSG_BYTES] = {
-        'M', 'S', 'P', 'R', 5, 0, 0, 0, 2, 0, 1, 0, 3, 0, 0,
-        0,   2,   1,   0,   0, 5, 0, 0, 0, 6, 0, 0, 0, 0, 0,
-        0,   0,   7,   0,   0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+        'M', 'S', 'P', 'R', 5, 0, 0, 0, 2, 0, 1, 0, 3,  0, 0, 0, 2, 1, 0, 0,
+        5,   0,   0,   0,   6, 0, 0, 0, 0, 0, 0, 0, 7,  0, 0, 0, 0, 0, 0, 0,
+        8,   0,   0,   0,   9, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0};
     uint8_t bytes[MUSTER_ROWMSG_BYTES];
     muster_rowmsg_write(&sent, bytes);
     assert_memory_equal(bytes, golden, sizeof(golden));
@@ -77,8 +85,9 @@ static void other_bytes_are_refused(void **state)
     static const struct {
         size_t at;
         uint8_t value;
-    } bad[] = {{0, 'X'}, {4, 0},  {4, 14}, {5, 1},  {6, 7},
-               {11, 4},  {13, 4}, {14, 1}, {19, 1}, {43, 1}};
+    } bad[] = {{0, 'X'}, {4, 0},  {4, MUSTER_ROWMSG_KIND_LAST + 1},
+               {5, 1},   {6, 7},  {11, 4},
+               {13, 4},  {14, 1}, {19, 1}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         uint8_t bytes[MUSTER_ROWMSG_BYTES];
         memcpy(bytes, good, sizeof(bytes));
@@ -130,6 +139,30 @@ static void payloads_must_fit_their_tables(void **state)
     assert_false(muster_rowmsg_check(&plain, shapes, 2));
 }
 
+static void an_index_is_copied_before_it_is_checked(void **state)
+{
+    (void)state;
+    muster_blob *blob = muster_blob_create(16);
+    assert_non_null(blob);
+    const uint32_t sent[4] = {9, 8, 1, 2};
+    memcpy(blob->data, sent, sizeof(sent));
+    muster_vec room = muster_vec_make(sizeof(uint32_t));
+    muster_rowmsg message = {
+        .kind = MUSTER_ROWMSG_LOCALIZE, .count = 2, .payload = blob};
+    assert_true(muster_rowmsg_take_index(&message, &room));
+    // The sender writes to the page that both see.
+    memset(blob->data, 0xff, blob->bytes);
+    assert_true(muster_rowmsg_check(&message, shapes, 2));
+    assert_int_equal(muster_rowmsg_keys(&message)[1], 8);
+    assert_int_equal(muster_rowmsg_extra(&message)[0], 1);
+    message.count = 3;
+    assert_false(muster_rowmsg_take_index(&message, &room));
+    message.payload = NULL;
+    assert_false(muster_rowmsg_take_index(&message, &room));
+    muster_vec_fini(&room);
+    muster_blob_unref(blob);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +170,7 @@ int main(void)
         cmocka_unit_test(the_bytes_of_a_header_are_fixed),
         cmocka_unit_test(other_bytes_are_refused),
         cmocka_unit_test(payloads_must_fit_their_tables),
+        cmocka_unit_test(an_index_is_copied_before_it_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,6 +301,88 @@ static void every_push_of_every_thread_counts_once(void **state)
     muster_ps_free(ps);
 }
 
+enum { LONE_ROUNDS = 20000 };
+
+typedef struct lone {
+    muster_ps_worker *worker;
+    _Atomic int begun;
+} lone;
+
+static void *work_alone(void *argument)
+{
+    lone *l = argument;
+    uint32_t key = 2;
+    float ones[WIDTH] = {1, 1, 1, 1};
+    for (int i = 0; i < LONE_ROUNDS; i++) {
+        float *low = NULL;
+        float *high = NULL;
+        assert_int_equal(muster_ps_begin(l->worker, 0, 1, &low), MUSTER_OK);
+        assert_int_equal(muster_ps_begin(l->worker, 0, 3, &high), MUSTER_OK);
+        low[0] += 1;
+        high[0] += 1;
+        assert_int_equal(muster_ps_end(l->worker, 0, 1), MUSTER_OK);
+        assert_int_equal(muster_ps_end(l->worker, 0, 3), MUSTER_OK);
+        assert_int_equal(muster_ps_push(l->worker, 0, &key, 1, ones),
+                         MUSTER_OK);
+        l->begun = 1;
+    }
+    return NULL;
+}
+
+/* Others come while the only worker is at work without latches. */
+static void nothing_is_lost_when_a_second_worker_comes(void **state)
+{
+    (void)state;
+    for (int repeat = 0; repeat < 20; repeat++) {
+        muster_ps *ps = make_node(MUSTER_PS_NONE, 1);
+        lone l = {.worker = make_worker(ps)};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, work_alone, &l), 0);
+        while (!l.begun) { // ends: the thread's first round is short
+        }
+        muster_ps_worker *second = make_worker(ps);
+        uint32_t keys[3] = {1, 2, 3};
+        float ones[3 * WIDTH];
+        for (int i = 0; i < 3 * WIDTH; i++) {
+            ones[i] = 1;
+        }
+        for (int i = 0; i < 1000; i++) {
+            assert_int_equal(muster_ps_push(second, 0, keys, 3, ones),
+                             MUSTER_OK);
+        }
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        float seen[3 * WIDTH];
+        assert_int_equal(muster_ps_pull(second, 0, keys, 3, seen), MUSTER_OK);
+        for (int i = 0; i < 3; i++) {
+            assert_true(seen[i * WIDTH] == LONE_ROUNDS + 1000);
+        }
+        muster_ps_worker_free(second);
+        muster_ps_worker_free(l.worker);
+        muster_ps_free(ps);
+    }
+}
+
+static void a_second_worker_does_not_come_while_a_row_is_open(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node(MUSTER_PS_NONE, 1);
+    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *second = NULL;
+    float *row = NULL;
+    assert_int_equal(muster_ps_begin(worker, 0, 1, &row), MUSTER_OK);
+    assert_int_equal(muster_ps_worker_create(ps, &second), MUSTER_ERR_AGAIN);
+    assert_null(second);
+    row[0] = 5;
+    assert_int_equal(muster_ps_end(worker, 0, 1), MUSTER_OK);
+    assert_int_equal(muster_ps_worker_create(ps, &second), MUSTER_OK);
+    assert_int_equal(muster_ps_begin(worker, 0, 1, &row), MUSTER_OK);
+    assert_true(row[0] == 5);
+    assert_int_equal(muster_ps_end(worker, 0, 1), MUSTER_OK);
+    muster_ps_worker_free(second);
+    muster_ps_worker_free(worker);
+    muster_ps_free(ps);
+}
+
 static muster_status build_all(void)
 {
     muster_ps *ps = NULL;
@@ -353,6 +436,8 @@ int main(void)
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(samples_come_with_their_rows),
         cmocka_unit_test(every_push_of_every_thread_counts_once),
+        cmocka_unit_test(nothing_is_lost_when_a_second_worker_comes),
+        cmocka_unit_test(a_second_worker_does_not_come_while_a_row_is_open),
         cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,34 @@ static void a_silent_worker_is_named_within_its_window(void **state)
     toy_fini(&t);
 }
 
+static void wake_all(muster_sim *sim, void *context, uint64_t last)
+{
+    (void)context;
+    for (uint32_t host = 0; host <= last; host++) {
+        muster_sim_cont(sim, host);
+    }
+}
+
+/* As when the lid of a machine is closed. */
+static void nobody_is_lost_when_all_are_stopped_for_a_while(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6, 60);
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1) / 5);
+    for (uint32_t host = 0; host <= 6; host++) {
+        muster_sim_stop(t.sim, host);
+    }
+    uint64_t ends = t.ends;
+    muster_sim_at(t.sim, SECONDS(30), wake_all, NULL, 6);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_in_range(ends, 2, 50);
+    assert_int_equal(t.lost, 0);
+    toy_fini(&t);
+}
+
 static void a_stuck_worker_is_not_taken_for_a_living_one(void **state)
 {
     (void)state;
@@ -112,7 +140,7 @@ static void a_long_step_says_who_is_waited_for(void **state)
     muster_sim_run(t.sim, SECONDS(1));
     muster_sim_stick(t.sim, 3);
     muster_sim_run(t.sim, SECONDS(7));
-    assert_non_null(strstr(t.notices, "waits since 5.0 s for workers 2 (busy); "
+    assert_non_null(strstr(t.notices, "has waited 5.0 s for workers 2 (busy); "
                                       "uncoded tolerates 0"));
     toy_fini(&t);
 }
@@ -274,6 +302,33 @@ static void a_stranger_waits_until_a_place_is_free(void **state)
     toy_fini(&t);
 }
 
+static void one_whose_place_was_taken_looks_for_another(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6, 1500);
+    opts.spares = 1;
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1));
+    muster_sim_cut(t.sim, 5, true);
+    muster_sim_run(t.sim, SECONDS(4));
+    assert_int_equal(t.lost_worker, 4);
+    toy_start_worker(&t, 7, MUSTER_ID_ANY);
+    muster_sim_run(t.sim, SECONDS(5));
+    assert_int_equal(t.host_of[4], 7);
+    muster_sim_kill(t.sim, 1); // a place is free, and the cable is mended
+    muster_sim_run(t.sim, SECONDS(6));
+    muster_sim_cut(t.sim, 5, false);
+    muster_sim_run(t.sim, SECONDS(9));
+    assert_true(muster_sim_is_up(t.sim, 5) && muster_sim_is_up(t.sim, 7));
+    assert_int_equal(t.host_of[4], 7);
+    assert_int_equal(t.host_of[0], 5);
+    assert_true(t.is_ready[0] && t.is_ready[4]);
+    run_to_end(&t);
+    assert_right(&t);
+    toy_fini(&t);
+}
+
 static void a_number_out_of_range_is_refused(void **state)
 {
     (void)state;
@@ -400,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_step_is_decoded_once),
         cmocka_unit_test(bytes_are_those_of_messages_and_models),
         cmocka_unit_test(a_silent_worker_is_named_within_its_window),
+        cmocka_unit_test(nobody_is_lost_when_all_are_stopped_for_a_while),
         cmocka_unit_test(a_stuck_worker_is_not_taken_for_a_living_one),
         cmocka_unit_test(a_long_step_says_who_is_waited_for),
         cmocka_unit_test(training_pauses_and_goes_on_when_someone_returns),
@@ -411,6 +467,7 @@ int main(void)
         cmocka_unit_test(training_starts_without_a_worker_that_never_comes),
         cmocka_unit_test(the_newer_of_two_with_one_number_wins),
         cmocka_unit_test(a_stranger_waits_until_a_place_is_free),
+        cmocka_unit_test(one_whose_place_was_taken_looks_for_another),
         cmocka_unit_test(a_number_out_of_range_is_refused),
         cmocka_unit_test(a_worker_alone_gives_up_after_its_patience),
         cmocka_unit_test(a_narrow_link_gets_the_newest_model_not_all),

@@ -26,6 +26,7 @@ static void assert_right(const toy *t)
     assert_int_equal(t->serial_step, t->steps);
     assert_true(t->wrong < 1e-3 && t->off < 1e-1 && t->loose < 1e-2);
     assert_true(t->wrong_model < 1e-3 && !t->disorder && !t->miscounted);
+    assert_false(t->premature);
     assert_int_equal(t->results, 1);
 }
 

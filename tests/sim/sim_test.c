@@ -42,7 +42,7 @@
 #define SECONDS(n)  ((int64_t)(n)*MUSTER_NS_PER_S)
 
 /* Codes and crews: every name of the list, and some of their decodings, with
- * twenty workers; and a few with four. */
+ * twenty workers; and a few with less. */
 static const struct {
     uint32_t workers;
     bool unequal; // speeds 1, 2, 3, 1, 2, ..
@@ -82,9 +82,10 @@ static const struct {
     {4, false, "frc:s=1"},
     {4, false, "ignore"},
     {4, false, "crc:s=1"},
+    {2, false, "uncoded"},
 };
 #define CASTS (sizeof(casts) / sizeof(casts[0]))
-#define SMALL 4u // the last of them
+#define SMALL 5u // the last of them
 
 typedef struct story {
     toy t; // first: its callbacks find the story by it
@@ -184,6 +185,13 @@ static void strike(muster_sim *sim, void *context, uint64_t value)
     }
 }
 
+/* A line that is bad: the worker comes back at once. */
+static void flap(muster_sim *sim, void *context, uint64_t host)
+{
+    (void)context;
+    muster_sim_break(sim, 0, (uint32_t)host);
+}
+
 /* The coordinator says that too few are left; nobody knows of it yet. */
 static void look_who_is_left(toy *t)
 {
@@ -219,6 +227,9 @@ static const char *judge(story *s)
     }
     if (t->disorder) {
         return "steps did not follow each other";
+    }
+    if (t->premature) {
+        return "a model was offered to one that lacked its plan or parts";
     }
     if (t->miscounted) {
         return "an answer was counted twice, or not at all";
@@ -323,8 +334,9 @@ static toy_opts plot(uint64_t seed)
                      .workers = casts[cast].workers,
                      .spares = SPARES,
                      .steps = 40};
-    opts.duplicate = chances[muster_rng_below(&rng, 4)] / 2;
-    opts.echo = chances[muster_rng_below(&rng, 4)];
+    double more = seed < SMALL_FIRST ? 1 : 3;
+    opts.duplicate = more * chances[muster_rng_below(&rng, 4)] / 2;
+    opts.echo = more * chances[muster_rng_below(&rng, 4)];
     opts.pace = paces[muster_rng_below(&rng, 4)];
     opts.jitter_ns = jitters_ms[muster_rng_below(&rng, 4)] * MUSTER_NS_PER_MS;
     opts.bytes_per_s = muster_rng_below(&rng, 7) == 0 ? 2e4 : 0;
@@ -348,6 +360,11 @@ static void stir(story *s)
     uint64_t faults = muster_rng_below(&s->rng, s->t.workers / 2 + 1);
     for (uint64_t i = 0; i < faults; i++) {
         muster_sim_at(s->t.sim, some_ms(s, 0, window_ms), strike, s, 0);
+    }
+    uint64_t flaps = s->t.workers <= 4 ? muster_rng_below(&s->rng, 8) : 0;
+    for (uint64_t i = 0; i < flaps; i++) {
+        uint64_t host = 1 + muster_rng_below(&s->rng, s->t.workers);
+        muster_sim_at(s->t.sim, some_ms(s, 0, window_ms), flap, s, host);
     }
     uint64_t late = muster_rng_below(&s->rng, 4) == 0 ? 3 : 0;
     for (uint64_t i = 0; i < late; i++) {
@@ -373,7 +390,7 @@ static outcome tell(uint64_t seed, bool aloud)
     s.pace = opts.pace;
     // To notice (2.5 s), to try again (2 s), and to be given what is lacking:
     // some forty messages.
-    s.watch.settle_ns = SECONDS(5) + 40 * 2 * opts.jitter_ns +
+    s.watch.settle_ns = SECONDS(5) + 80 * opts.jitter_ns +
                         (opts.bytes_per_s > 0 ? SECONDS(3) : 0);
     s.t.on_gave_up = look_who_is_left;
     s.t.on_step_end = look_who_is_back;

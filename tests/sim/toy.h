@@ -18,7 +18,8 @@ static void toy_kill(muster_sim *sim, void *context, uint64_t host)
     muster_sim_kill(sim, (uint32_t)host);
 }
 
-/* grad_err, the parts missing and the flag must tell the same story. */
+/* grad_err, the parts missing, those received and the flag must tell the same
+ * story. */
 static void toy_step_end(toy *t, const muster_report *report)
 {
     double err = report->as.end.grad_err;
@@ -34,11 +35,18 @@ static void toy_step_end(toy *t, const muster_report *report)
     t->plan = report->as.end.plan;
     t->steps_without += report->as.end.parts_missing;
     MUSTER_ASSERT(report->as.end.part_count == t->info.parts);
-    memcpy(t->received, report->as.end.parts_received,
-           t->info.parts * sizeof(t->received[0]));
+    uint64_t missed = t->info.parts;
+    for (uint32_t part = 0; part < t->info.parts; part++) {
+        uint64_t more = report->as.end.parts_received[part] - t->received[part];
+        MUSTER_ASSERT(more <= 1);
+        missed -= more;
+        t->received[part] = report->as.end.parts_received[part];
+    }
+    MUSTER_ASSERT(missed == report->as.end.parts_missing);
 }
 
-/* The newest answer of each is told once, and a step has as many responders as were told. */
+/* The newest answer of each is told once, and a step has as many responders as
+ * were told. */
 static void toy_answer(toy *t, const muster_report *report)
 {
     uint32_t id = report->as.answer.worker;
@@ -78,6 +86,8 @@ static void toy_worker_change(toy *t, const muster_report *report)
         MUSTER_ASSERT(!t->here[id]);
         t->here[id] = true;
         t->heard_steps[id] = 0;
+        t->incarnation_of[id] = report->as.worker.incarnation;
+        t->life_of[id] = t->lives[t->host_of[id]];
         t->id_of[t->host_of[id]] = id;
         break;
     case MUSTER_WORKER_READY:
@@ -151,6 +161,36 @@ static void toy_report(void *context, uint32_t host,
     }
 }
 
+/* A model is offered to those who have adopted its plan and hold its parts; one
+ * whose process has ended may be thought of so for a while. */
+static bool toy_may_be_offered(const toy *t, const muster_message *model)
+{
+    uint32_t id = 0;
+    while (id < t->workers &&
+           (!t->here[id] || t->incarnation_of[id] != model->incarnation)) {
+        id++;
+    }
+    MUSTER_ASSERT(id < t->workers);
+    uint32_t host = t->host_of[id];
+    const toy_process *process = &t->processes[host];
+    if (!muster_sim_is_up(t->sim, host) || t->life_of[id] != t->lives[host]) {
+        return true;
+    }
+    for (uint32_t i = 0; i < TOY_PLANS; i++) {
+        const muster_terms *terms = &process->plans[i].terms;
+        if (process->plans[i].number != model->plan) {
+            continue;
+        }
+        for (uint32_t j = 0; j < terms->count; j++) {
+            if (!process->held[terms->terms[j].part]) {
+                return false;
+            }
+        }
+        return true;
+    }
+    return false;
+}
+
 /* The coordinator gives up for want of workers when its patience ends: its last
  * checkpoint is asked for by a timer, every other one after an update. */
 static void toy_action(void *context, uint32_t host, const muster_event *event,
@@ -162,6 +202,10 @@ static void toy_action(void *context, uint32_t host, const muster_event *event,
                 (message->kind == MUSTER_MSG_PART ||
                  message->kind == MUSTER_MSG_FORGET);
     MUSTER_ASSERT(!part || message->as.part.part < t->info.parts);
+    if (host == 0 && action->kind == MUSTER_ACTION_SEND &&
+        message->kind == MUSTER_MSG_MODEL && !toy_may_be_offered(t, message)) {
+        t->premature = true;
+    }
     if (host == 0 && event->kind == MUSTER_EVENT_TIMER &&
         action->kind == MUSTER_ACTION_COMPUTE &&
         action->as.job.kind == MUSTER_JOB_SNAPSHOT) {
@@ -218,6 +262,7 @@ static void toy_start_coordinator(toy *t)
     opts.run = TOY_RUN;
     opts.first_step = t->disk.step;
     t->next_step = t->disk.step;
+    memcpy(t->received, t->disk.received, sizeof(t->received));
     memset(t->here, 0, sizeof(t->here));
     memset(t->heard_steps, 0, sizeof(t->heard_steps));
     memset(t->answered, 0, sizeof(t->answered));

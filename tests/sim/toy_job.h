@@ -55,6 +55,7 @@ typedef struct toy_disk {
     float theta[TOY_DIM];
     uint8_t role[16384];
     size_t role_bytes;
+    uint64_t received[TOY_PARTS_MAX];
 } toy_disk;
 
 typedef struct toy {
@@ -78,6 +79,9 @@ typedef struct toy {
     /* who is there, by worker number, as the reports said */
     uint32_t host_of[TOY_HOSTS_MAX]; // that had the number last; 0: none
     uint32_t id_of[TOY_HOSTS_MAX];   // the number that the host had last
+    uint32_t incarnation_of[TOY_HOSTS_MAX];
+    uint64_t life_of[TOY_HOSTS_MAX]; // of the process that has the number
+    uint64_t lives[TOY_HOSTS_MAX];   // processes so far, by host
     bool here[TOY_HOSTS_MAX], is_ready[TOY_HOSTS_MAX];
     uint64_t next_step;                  // that must begin
     uint64_t heard_steps[TOY_HOSTS_MAX]; // step + 1 of the newest answer
@@ -111,6 +115,7 @@ typedef struct toy {
     uint64_t strays;                  // messages of other lives or runs
     uint64_t echoes;                  // messages that came again, spoiled
     bool disorder;                    // steps that do not follow each other
+    bool premature;                   // a model under a plan not adopted there
     bool miscounted;                  // an answer counts twice, or not
     double off;         // largest distance of a decoded sum from a whole number
     double wrong;       // largest distance from the serial answer
@@ -274,6 +279,7 @@ static void toy_snapshot(toy *t, const muster_job *job)
     memcpy(t->disk.role, job->input->data, job->input->bytes);
     t->disk.role_bytes = job->input->bytes;
     t->disk.step = job->step;
+    memcpy(t->disk.received, t->received, sizeof(t->received));
     memcpy(t->disk.theta, t->theta, sizeof(t->theta));
 }
 
@@ -362,6 +368,7 @@ static void toy_reset(void *context, uint32_t host)
 {
     toy *t = context;
     toy_process *process = &t->processes[host];
+    t->lives[host]++;
     for (uint32_t i = 0; i < TOY_PLANS; i++) {
         if (process->plans[i].number != 0) {
             muster_terms_fini(&process->plans[i].terms);

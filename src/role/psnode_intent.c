@@ -1,0 +1,222 @@
+/*
+ * psnode_intent.c -- which nodes intend to use a row, and what that decides.
+ *
+ * A node counts the intents of its workers that have begun and not ended. When
+ * the first of a row begins and when the last ends, it tells the row's home
+ * (INTENT), and asks for the row if it is not here. The home counts by row and
+ * node, so that it does not matter in which order messages come. A row that
+ * other nodes intend to use is shared, one that only the asker wants moves. A
+ * copy whose intents have ended is dropped as soon as what it gained was sent.
+ *
+ * Intents decide where rows lie, never what they hold: a count that is wrong
+ * for a moment costs a message, not an update. When the membership changes,
+ * homes forget what they were told and all nodes tell it again.
+ */
+#include "role/psnode_inside.h"
+
+void muster_psintents_fini(muster_psnode *node)
+{
+    muster_psmap_fini(&node->intents.here);
+    muster_psmap_fini(&node->intents.wanted);
+    muster_vec_fini(&node->intents.wants);
+}
+
+bool muster_psintent_here(const muster_psnode *node, uint32_t table,
+                          uint32_t key)
+{
+    return muster_psmap_find(&node->intents.here, muster_psplace(table, key)) !=
+           MUSTER_PSMAP_NONE;
+}
+
+/* ---- at the home ---------------------------------------------------------- */
+
+void muster_psintents_forget(muster_psnode *node)
+{
+    muster_psmap_fini(&node->intents.wanted);
+    muster_vec_clear(&node->intents.wants);
+    node->intents.wants_free = UINT32_MAX;
+}
+
+static uint32_t take_want(muster_psintents *intents)
+{
+    uint32_t at = intents->wants_free;
+    if (at != UINT32_MAX) {
+        intents->wants_free = ((muster_pswant *)intents->wants.data)[at].next;
+        return at;
+    }
+    at = (uint32_t)intents->wants.count;
+    return muster_vec_push(&intents->wants) == NULL ? UINT32_MAX : at;
+}
+
+/* Take a want out of its row's list, which may end with it. */
+static void drop_want(muster_psnode *node, uint64_t place, uint32_t at,
+                      uint32_t before)
+{
+    muster_psintents *intents = &node->intents;
+    muster_pswant *wants = intents->wants.data;
+    uint32_t next = wants[at].next;
+    if (before != UINT32_MAX) {
+        wants[before].next = next;
+    } else if (next != UINT32_MAX) {
+        node->failed |= !muster_psmap_add(&intents->wanted, place, next);
+    } else {
+        muster_psmap_remove(&intents->wanted, place);
+    }
+    wants[at].next = intents->wants_free;
+    intents->wants_free = at;
+}
+
+/* One more or one less intent of a node for a row. */
+static void count_want(muster_psnode *node, uint64_t place, uint16_t from,
+                       int32_t change)
+{
+    muster_psintents *intents = &node->intents;
+    uint32_t before = UINT32_MAX;
+    uint32_t at = muster_psmap_find(&intents->wanted, place);
+    while (at != UINT32_MAX) {
+        muster_pswant *want = (muster_pswant *)intents->wants.data + at;
+        if (want->node == from) {
+            want->count += change;
+            if (want->count == 0) {
+                drop_want(node, place, at, before);
+            }
+            return;
+        }
+        before = at;
+        at = want->next;
+    }
+    at = take_want(intents);
+    if (at == UINT32_MAX) {
+        node->failed = true;
+        return;
+    }
+    uint32_t first = muster_psmap_find(&intents->wanted, place);
+    muster_pswant *want = (muster_pswant *)intents->wants.data + at;
+    *want = (muster_pswant){.next = first, .node = from, .count = change};
+    node->failed |= !muster_psmap_add(&intents->wanted, place, at);
+}
+
+void muster_psnode_on_intent(muster_psnode *node, const muster_rowmsg *message)
+{
+    for (uint32_t i = 0; i < message->count && !node->failed; i++) {
+        uint32_t key = muster_rowmsg_keys(message)[i];
+        uint32_t begins = muster_rowmsg_extra(message)[i];
+        if (begins > 1 || muster_pshome_of(node, key) != node->opts.node) {
+            node->counters.violations++;
+            continue;
+        }
+        count_want(node, muster_psplace(message->table, key), message->origin,
+                   begins ? 1 : -1);
+    }
+}
+
+muster_pswanted muster_psintent_wanted(const muster_psnode *node,
+                                       uint32_t table, uint32_t key,
+                                       uint16_t asker)
+{
+    const muster_pswant *wants = node->intents.wants.data;
+    muster_pswanted wanted = {0};
+    uint32_t at =
+        muster_psmap_find(&node->intents.wanted, muster_psplace(table, key));
+    while (at != UINT32_MAX) {
+        bool begun = wants[at].count > 0;
+        wanted.by_asker = wanted.by_asker || (begun && wants[at].node == asker);
+        wanted.by_others =
+            wanted.by_others || (begun && wants[at].node != asker);
+        at = wants[at].next;
+    }
+    return wanted;
+}
+
+/* ---- at the node that intends --------------------------------------------- */
+
+static void tell_home(muster_psnode *node, uint32_t table, uint32_t key,
+                      bool begins)
+{
+    muster_rowmsg intent = {.kind = MUSTER_ROWMSG_INTENT,
+                            .table = (uint16_t)table,
+                            .origin = node->opts.node};
+    muster_psdraft_add(node, muster_pshome_of(node, key), &intent, key, begins,
+                       NULL);
+}
+
+static void ask_if_absent(muster_psnode *node, uint32_t table, uint32_t key)
+{
+    uint64_t word = atomic_load_explicit(&node->opts.tables[table]->words[key],
+                                         memory_order_relaxed);
+    if (muster_word_state_of(word) == MUSTER_ROW_ABSENT) {
+        muster_pscoming_ask(node, table, key, false);
+    }
+}
+
+static void begin_one(muster_psnode *node, uint32_t table, uint32_t key)
+{
+    uint64_t place = muster_psplace(table, key);
+    uint32_t begun = muster_psmap_find(&node->intents.here, place);
+    bool first = begun == MUSTER_PSMAP_NONE;
+    if (!muster_psmap_add(&node->intents.here, place, first ? 1 : begun + 1)) {
+        node->failed = true;
+        return;
+    }
+    if (!first) {
+        return;
+    }
+    muster_pscopy_keep(node, place, true);
+    if (!muster_psnode_paused(node)) {
+        tell_home(node, table, key, true);
+        ask_if_absent(node, table, key);
+    }
+}
+
+static void end_one(muster_psnode *node, uint32_t table, uint32_t key)
+{
+    uint64_t place = muster_psplace(table, key);
+    uint32_t begun = muster_psmap_find(&node->intents.here, place);
+    if (begun == MUSTER_PSMAP_NONE) {
+        return; // the host ends only what it has begun
+    }
+    if (begun > 1) {
+        node->failed |=
+            !muster_psmap_add(&node->intents.here, place, begun - 1);
+        return;
+    }
+    muster_psmap_remove(&node->intents.here, place);
+    muster_pscopy_keep(node, place, false);
+    if (!muster_psnode_paused(node)) {
+        tell_home(node, table, key, false);
+    }
+}
+
+muster_status muster_psnode_intend(muster_psnode *node, int64_t now_ns,
+                                   const muster_pswish *wish, bool begins,
+                                   muster_psnode_out *out)
+{
+    muster_psnode_begin(node, now_ns, out);
+    for (uint32_t i = 0; i < wish->count && !node->failed &&
+                         node->opts.manage != MUSTER_PSMANAGE_CLASSIC;
+         i++) {
+        (begins ? begin_one : end_one)(node, wish->table, wish->keys[i]);
+    }
+    return muster_psnode_end(node);
+}
+
+void muster_psintent_departed(muster_psnode *node, uint32_t table, uint32_t key)
+{
+    // Only where sharing is an answer: else two nodes would take a row from
+    // each other for as long as both intend to use it.
+    if (node->opts.manage == MUSTER_PSMANAGE_AUTO &&
+        !muster_psnode_paused(node) && muster_psintent_here(node, table, key)) {
+        ask_if_absent(node, table, key);
+    }
+}
+
+void muster_psintents_retell(muster_psnode *node)
+{
+    for (uint32_t i = 0; i < node->intents.here.size && !node->failed; i++) {
+        if (node->intents.here.places[i] != 0) {
+            uint64_t place = node->intents.here.places[i] - 1;
+            tell_home(node, (uint32_t)(place >> 32), (uint32_t)place, true);
+            ask_if_absent(node, (uint32_t)(place >> 32), (uint32_t)place);
+        }
+    }
+}

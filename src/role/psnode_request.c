@@ -1,0 +1,204 @@
+/*
+ * psnode_request.c -- workers' requests: which of their entries are done, which
+ * are under way, and which came back undone.
+ *
+ * Every entry has a bit that is set from the start until its answer, so that an
+ * answer counts once and only where one is due, whatever a peer sends.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "role/psnode_inside.h"
+
+static bool bit_of(const uint64_t *bits, uint32_t position)
+{
+    return (bits[position / 64] >> position % 64 & 1) != 0;
+}
+
+/* The tally of a request that waits for this entry, or NULL. */
+static muster_pstally *tally_of(muster_psnode *node, const muster_rowmsg *head,
+                                uint32_t position)
+{
+    muster_pstally *tally = node->requests.data;
+    uint32_t index = (uint32_t)head->request;
+    if (index >= node->requests.count) {
+        return NULL;
+    }
+    tally += index;
+    bool due = tally->generation == (uint32_t)(head->request >> 32) &&
+               tally->request != NULL && tally->request->op == head->op &&
+               tally->request->table == head->table &&
+               position / 64 < tally->words && bit_of(tally->open, position);
+    return due ? tally : NULL;
+}
+
+static bool make_bits(muster_pstally *tally, uint32_t words)
+{
+    if (tally->words >= words) {
+        return true;
+    }
+    muster_mem_free(tally->open);
+    muster_mem_free(tally->back);
+    tally->open = muster_mem_array(words, sizeof(uint64_t));
+    tally->back = muster_mem_array(words, sizeof(uint64_t));
+    tally->words = tally->open != NULL && tally->back != NULL ? words : 0;
+    return tally->words > 0;
+}
+
+/* A free tally with room for the request's positions. */
+static muster_pstally *take_tally(muster_psnode *node,
+                                  const muster_psreq *request,
+                                  uint32_t *index_out)
+{
+    muster_pstally *all = node->requests.data;
+    uint32_t index = 0;
+    uint32_t most = 0;
+    // Few are open at a time: one or some per worker.
+    while (index < node->requests.count && all[index].request != NULL) {
+        index++;
+    }
+    for (uint32_t i = 0; i < request->count; i++) {
+        uint32_t position = request->positions[i];
+        most = position > most ? position : most;
+    }
+    if (index == node->requests.count &&
+        muster_vec_push(&node->requests) == NULL) {
+        return NULL;
+    }
+    all = node->requests.data;
+    *index_out = index;
+    return make_bits(&all[index], most / 64 + 1) ? &all[index] : NULL;
+}
+
+void muster_psrequest_send(muster_psnode *node, uint64_t id, uint32_t position)
+{
+    const muster_pstally *tally = node->requests.data;
+    muster_psreq *request = tally[(uint32_t)id].request;
+    muster_rowmsg head = {.kind = MUSTER_ROWMSG_OP,
+                          .op = request->op,
+                          .table = (uint16_t)request->table,
+                          .from = node->opts.node,
+                          .origin = node->opts.node,
+                          .request = id};
+    muster_pstable *table = node->opts.tables[request->table];
+    uint32_t in = muster_rowmsg_floats(MUSTER_ROWMSG_OP, request->op,
+                                       &node->shapes[request->table]);
+    uint32_t key = request->keys[position];
+    float *values = request->values + (size_t)position * in;
+    // It may have come since the worker looked; a copy serves as well.
+    float *row = muster_pstable_begin(table, key);
+    if (row != NULL) {
+        muster_psnode_apply(node, &head, key, position, values, row);
+        muster_pstable_end(table, key);
+        return;
+    }
+    uint32_t coming = muster_pscoming_find(node, request->table, key);
+    if (coming != MUSTER_PSMAP_NONE) {
+        muster_pscoming_wait(node, coming, &head, position, values);
+        return;
+    }
+    muster_pscopy_spent(node, request->table, key);
+    node->counters.remote_ops++;
+    uint16_t to = muster_psnode_towards(node, request->table, key);
+    muster_psdraft_add(node, to, &head, key, position, values);
+}
+
+void muster_psrequest_start(muster_psnode *node, muster_psreq *request)
+{
+    uint32_t index = 0;
+    muster_pstally *tally = take_tally(node, request, &index);
+    if (tally == NULL) {
+        node->failed = true;
+        return;
+    }
+    memset(tally->open, 0, tally->words * sizeof(uint64_t));
+    memset(tally->back, 0, tally->words * sizeof(uint64_t));
+    for (uint32_t i = 0; i < request->count; i++) {
+        uint32_t position = request->positions[i];
+        tally->open[position / 64] |= 1ull << position % 64;
+    }
+    request->left = request->count;
+    tally->request = request;
+    node->requests_open++;
+    uint64_t id = (uint64_t)tally->generation << 32 | index;
+    // The last entry that is done here ends the request: it may be gone then.
+    uint32_t count = request->count;
+    for (uint32_t i = 0; i < count && !node->failed; i++) {
+        muster_psrequest_send(node, id, request->positions[i]);
+    }
+}
+
+muster_status muster_psnode_request(muster_psnode *node, int64_t now_ns,
+                                    muster_psreq *request,
+                                    muster_psnode_out *out)
+{
+    muster_psnode_begin(node, now_ns, out);
+    if (!muster_psnode_paused(node)) {
+        muster_psrequest_start(node, request);
+    } else if (!muster_vec_append(&node->held, &request, 1)) {
+        node->failed = true;
+    }
+    return muster_psnode_end(node);
+}
+
+void muster_psrequest_finish(muster_psnode *node, const muster_rowmsg *head,
+                             uint32_t position, const float *row)
+{
+    muster_pstally *tally = tally_of(node, head, position);
+    if (tally == NULL) {
+        node->counters.violations++;
+        return;
+    }
+    muster_psreq *request = tally->request;
+    uint32_t floats = muster_rowmsg_floats(MUSTER_ROWMSG_REPLY, request->op,
+                                           &node->shapes[request->table]);
+    if (floats > 0) {
+        memcpy(request->values + (size_t)position * floats, row,
+               floats * sizeof(float));
+    }
+    tally->open[position / 64] &= ~(1ull << position % 64);
+    if (--request->left > 0) {
+        return;
+    }
+    tally->request = NULL;
+    tally->generation++;
+    node->requests_open--;
+    if (!muster_vec_append(&node->out->done, &request, 1)) {
+        node->failed = true;
+    }
+}
+
+/* ---- entries that come back ---------------------------------------------- */
+
+static void mark_back(muster_psnode *node, const muster_rowmsg *head,
+                      uint32_t position)
+{
+    muster_pstally *tally = tally_of(node, head, position);
+    if (tally == NULL) {
+        node->counters.violations++;
+        return;
+    }
+    tally->back[position / 64] |= 1ull << position % 64;
+}
+
+void muster_psrequest_return(muster_psnode *node, const muster_rowmsg *head,
+                             uint32_t key, uint32_t position)
+{
+    if (head->origin == node->opts.node) {
+        mark_back(node, head, position);
+    } else if (muster_psnode_lives(node, head->origin)) {
+        muster_rowmsg back = {.kind = MUSTER_ROWMSG_RETURN,
+                              .op = head->op,
+                              .table = head->table,
+                              .origin = head->origin,
+                              .request = head->request};
+        muster_psdraft_add(node, head->origin, &back, key, position, NULL);
+    }
+}
+
+void muster_psnode_on_return(muster_psnode *node, const muster_rowmsg *message)
+{
+    for (uint32_t i = 0; i < message->count; i++) {
+        mark_back(node, message, muster_rowmsg_extra(message)[i]);
+    }
+}

@@ -1,0 +1,133 @@
+/*
+ * ps_call.c -- operations on rows that are elsewhere: handed to the mesh,
+ * waited for now or later.
+ *
+ * A call is one of a worker's own; its handle is the call's number above 0 and
+ * its generation, which counts up when the handle is given back. So a handle
+ * that was waited for, or belongs to another worker, is told from a live one
+ * (unless its generation came round again, after 2^32 calls).
+ */
+#include <errno.h>
+
+#include "runtime/ps_inside.h"
+
+muster_status muster_ps_calls_init(muster_ps_worker *worker)
+{
+    for (uint32_t i = 0; i <= MUSTER_PS_CALLS_MAX; i++) {
+        muster_ps_call *call = &worker->calls[i];
+        // Generations of different workers start apart.
+        call->generation = worker->number << 16;
+        call->positions = muster_vec_make(sizeof(uint32_t));
+        if (sem_init(&call->finished, 0, 0) != 0) {
+            return MUSTER_ERR_SYSTEM;
+        }
+    }
+    return MUSTER_OK;
+}
+
+void muster_ps_calls_fini(muster_ps_worker *worker)
+{
+    for (uint32_t i = 0; i <= MUSTER_PS_CALLS_MAX; i++) {
+        muster_ps_call *call = &worker->calls[i];
+        if (call->started) {
+            (void)!muster_ps_finish(call); // its buffers are given back
+        }
+        (void)sem_destroy(&call->finished);
+        muster_vec_fini(&call->positions);
+    }
+}
+
+void muster_ps_submit(muster_ps_worker *worker, const muster_ps_job *job,
+                      muster_ps_call *call)
+{
+    call->request = (muster_psreq){.op = job->op,
+                                   .table = job->table,
+                                   .keys = job->keys,
+                                   .values = job->values,
+                                   .positions = call->positions.data,
+                                   .count = (uint32_t)call->positions.count,
+                                   .context = call};
+    worker->remote += call->positions.count;
+    muster_psmesh_submit(worker->ps->mesh, call);
+}
+
+muster_status muster_ps_finish(muster_ps_call *call)
+{
+    while (sem_wait(&call->finished) != 0 && errno == EINTR) {
+    }
+    return call->outcome;
+}
+
+muster_status muster_ps_remote(muster_ps_worker *worker,
+                               const muster_ps_job *job)
+{
+    muster_ps_call *call = muster_ps_own_call(worker);
+    uint32_t zero = 0;
+    call->positions.count = 0;
+    if (!muster_vec_append(&call->positions, &zero, 1)) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    muster_ps_submit(worker, job, call);
+    return muster_ps_finish(call);
+}
+
+/* The call of a live handle, or NULL. */
+static muster_ps_call *call_of(muster_ps_worker *worker, uint64_t handle)
+{
+    uint32_t number = (uint32_t)handle;
+    if (worker == NULL || number < 1 || number > MUSTER_PS_CALLS_MAX) {
+        return NULL;
+    }
+    muster_ps_call *call = &worker->calls[number - 1];
+    return call->started && call->generation == (uint32_t)(handle >> 32) ? call
+                                                                         : NULL;
+}
+
+uint64_t muster_ps_call_handle(const muster_ps_worker *worker,
+                               const muster_ps_call *call)
+{
+    return (uint64_t)call->generation << 32 |
+           (uint64_t)(call - worker->calls + 1);
+}
+
+muster_ps_call *muster_ps_call_free(muster_ps_worker *worker)
+{
+    for (uint32_t i = 0; i < MUSTER_PS_CALLS_MAX; i++) {
+        if (!worker->calls[i].started) {
+            return &worker->calls[i];
+        }
+    }
+    return NULL;
+}
+
+muster_status muster_ps_wait(muster_ps_worker *worker, uint64_t handle)
+{
+    if (worker != NULL && handle == MUSTER_PS_DONE) {
+        return MUSTER_OK;
+    }
+    muster_ps_call *call = call_of(worker, handle);
+    // With a latch held, the network thread might wait for us.
+    if (call == NULL || muster_ps_holds(worker)) {
+        return MUSTER_ERR_INVALID;
+    }
+    muster_status status = muster_ps_finish(call);
+    call->started = false;
+    call->generation++;
+    return status;
+}
+
+muster_status muster_ps_test(muster_ps_worker *worker, uint64_t handle,
+                             int *done_out)
+{
+    muster_ps_call *call = call_of(worker, handle);
+    if (worker == NULL || done_out == NULL ||
+        (call == NULL && handle != MUSTER_PS_DONE)) {
+        return MUSTER_ERR_INVALID;
+    }
+    int ended = 1;
+    if (call != NULL && sem_getvalue(&call->finished, &ended) != 0) {
+        return MUSTER_ERR_SYSTEM;
+    }
+    *done_out = ended > 0;
+    return MUSTER_OK;
+}

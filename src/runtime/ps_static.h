@@ -1,0 +1,32 @@
+/*
+ * runtime/ps_static.h -- the file of rows that MUSTER_PS_STATIC copies.
+ *
+ * A line names rows of a table: `TABLE KEY` or `TABLE FIRST-LAST`, numbers from
+ * 0. Blank lines and what follows a # do not count. The file may be gzipped.
+ */
+#ifndef MUSTER_RUNTIME_PS_STATIC_H
+#define MUSTER_RUNTIME_PS_STATIC_H
+
+#include "data/source.h"
+#include "muster/ps.h"
+#include "ps/keyset.h"
+
+/* At most so many lines with rows; a longer file is refused. */
+#define MUSTER_PS_STATIC_LINES_MAX 67108864u
+
+/* Read and seal; the set is empty on failure. MUSTER_ERR_INPUT names file and
+ * line. */
+MUSTER_CHECKED muster_status muster_ps_static_load(const char *path,
+                                                   muster_error *error_out,
+                                                   muster_keyset *set_out);
+MUSTER_CHECKED muster_status muster_ps_static_read(muster_source *source,
+                                                   muster_error *error_out,
+                                                   muster_keyset *set_out);
+
+/* Is every row of the set one of these tables? MUSTER_ERR_INPUT names the first
+ * that is not. */
+MUSTER_CHECKED muster_status muster_ps_static_check(const muster_keyset *set,
+                                                    const muster_ps *ps,
+                                                    muster_error *error_out);
+
+#endif // MUSTER_RUNTIME_PS_STATIC_H

@@ -1,0 +1,81 @@
+/*
+ * stale_test.c -- several nodes that descend on the same few rows through
+ * copies end where one node would, though each could run far ahead alone.
+ *
+ * The rows are to become (1, 1, ..): every step moves a row by a share of what
+ * is missing. Two hundred steps on an old copy go all the way; when three nodes
+ * do that at once and their ways add up, the row lands at three times its goal,
+ * then at minus three times, and so on without a bound.
+ */
+#define _GNU_SOURCE
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "nodes.h"
+
+enum { KEYS = 6, WIDTH = 8, EPOCHS = 40, STEPS = 200 };
+
+static int descend(test_node *n, uint32_t key)
+{
+    float *row = NULL;
+    if (muster_ps_begin(n->worker, 0, key, &row) != MUSTER_OK) {
+        return 0;
+    }
+    for (int i = 0; i < WIDTH; i++) {
+        row[i] += 0.05f * (1 - row[i]);
+    }
+    return muster_ps_end(n->worker, 0, key) == MUSTER_OK;
+}
+
+static void train(test_node *n)
+{
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        for (uint32_t key = 0; key < KEYS; key++) {
+            muster_status wished = muster_ps_localize(n->worker, 0, &key, 1);
+            TEST_NODE_CHECK(n, wished == MUSTER_OK);
+            for (int step = 0; step < STEPS; step++) {
+                TEST_NODE_CHECK(n, descend(n, key));
+            }
+        }
+        TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
+    }
+    for (uint32_t key = 0; key < KEYS; key++) {
+        float seen[WIDTH];
+        TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &key, 1, seen) ==
+                               MUSTER_OK);
+        for (int i = 0; i < WIDTH; i++) {
+            TEST_NODE_CHECK(n, fabsf(seen[i] - 1) < 0.1f);
+        }
+    }
+}
+
+static void copies_do_not_run_away_from_each_other(void **state)
+{
+    (void)state;
+    static const uint32_t ways[] = {MUSTER_PS_AUTO, MUSTER_PS_REPLICATE};
+    for (int i = 0; i < 2; i++) {
+        test_mesh mesh = {.nodes = 3,
+                          .manage = ways[i],
+                          .keys = KEYS,
+                          .width = WIDTH,
+                          .staleness_ms = 2000,
+                          .life = train};
+        assert_int_equal(test_mesh_run(&mesh), 0);
+        for (uint32_t k = 0; k < mesh.nodes; k++) {
+            assert_true(ways[i] == MUSTER_PS_AUTO ||
+                        mesh.all[k].counted.replicas > 0);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_do_not_run_away_from_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
