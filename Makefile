@@ -1,7 +1,7 @@
 # Muster's front door. `make demo` and `make test` work on a bare Debian or
 # Ubuntu machine with git and make: they install what is missing, by name.
 
-.PHONY: all demo test check-all format clean install deps deps-test
+.PHONY: all demo test check-all format clean install deps deps-test deps-check
 
 all: deps
 	@cmake --preset release > /dev/null
@@ -10,7 +10,7 @@ demo: all
 	@bash examples/demo.sh build/release/muster
 test: deps-test
 	@bash tools/run-tests dev
-check-all: deps-test
+check-all: deps-check
 	@bash tools/check-all
 format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')
@@ -22,3 +22,5 @@ deps:
 	@bash tools/install-deps build
 deps-test:
 	@bash tools/install-deps test
+deps-check:
+	@bash tools/install-deps check

@@ -2,13 +2,13 @@
  * bench_ps.c -- the parameter server against plain loops, in one run.
  *
  * Every row has a figure, the baseline of the same run and their ratio. Nodes
- * of a mesh are threads of this program, each with its own tables, sockets and
- * network thread. Plain loops use the same kernels, compiler flags,
+ * of a mesh are processes. Plain loops use the same kernels, compiler flags,
  * precision and order, on rows in one array. Times are the best of several
  * repeats, baseline and subject in turn.
  *
- *   muster-bench-ps [--json] [--repeats N] [--only NAME]
+ *   muster-bench-ps [--json] [--repeats N] [--seeds N] [--only NAME]
  */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +41,23 @@ void bench_report(const bench_ps *b, const char *name, double value,
     bench_print(&row, b->json);
 }
 
+void bench_progress(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)fputs("muster-bench-ps: ", stderr);
+    (void)vfprintf(stderr, format, arguments);
+    (void)fputc('\n', stderr);
+    va_end(arguments);
+}
+
+void bench_data_path(const char *name, char *path_out, size_t bytes)
+{
+    const char *folder = getenv("MUSTER_DATA");
+    (void)snprintf(path_out, bytes, "%s/%s",
+                   folder != NULL ? folder : "../shared/data", name);
+}
+
 bool bench_wanted(const bench_ps *b, const char *name)
 {
     return b->only == NULL || strcmp(b->only, name) == 0;
@@ -55,7 +72,7 @@ static void tell(void *context, muster_log_level level, const char *line)
 
 int main(int argc, char **argv)
 {
-    bench_ps b = {.repeats = 5};
+    bench_ps b = {.repeats = 5, .seeds = 3};
     muster_log_to(tell, NULL, MUSTER_LOG_WARN);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
@@ -65,10 +82,13 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc) {
             b.repeats = (int)strtol(argv[++i], NULL, 10);
             b.repeats = b.repeats < 1 ? 1 : b.repeats;
+        } else if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc) {
+            long seeds = strtol(argv[++i], NULL, 10);
+            b.seeds = seeds < 1 ? 1 : seeds > 100 ? 100 : (uint32_t)seeds;
         } else {
             fprintf(stderr,
-                    "usage: muster-bench-ps [--json] [--repeats N] [--only "
-                    "in_place|pull_push|remote|mf|complex]\n");
+                    "usage: muster-bench-ps [--json] [--repeats N] [--seeds N] "
+                    "[--only in_place|pull_push|remote|mf|complex|skipgram]\n");
             return 2;
         }
     }
@@ -81,6 +101,9 @@ int main(int argc, char **argv)
     }
     if (bench_wanted(&b, "complex")) {
         bench_kge(&b);
+    }
+    if (bench_wanted(&b, "skipgram")) {
+        bench_skipgram(&b);
     }
     return 0;
 }

@@ -2,12 +2,13 @@
  * bench_ps.h -- what the parts of `muster bench ps` share.
  *
  * bench_ps.c has the options and decides which parts run; ps_micro.c measures
- * single operations, ps_mf.c and ps_kge.c whole tasks on the teams and meshes
- * of ps_team.c. Whatever goes wrong ends the program with a line on stderr.
+ * single operations, ps_mf.c, ps_kge.c and ps_skipgram.c whole tasks on the
+ * teams and meshes of ps_team.c. Whatever goes wrong ends the program with a line on stderr.
  *
  *   Ownership    A team owns its task, server and workers until
  *                bench_team_fini; names and options are lent for the run.
- *   Threads      Teams and meshes start their own and join them.
+ *   Threads      A team starts its own and joins them; the nodes of a mesh are
+ *                processes.
  */
 #ifndef MUSTER_BENCH_BENCH_PS_H
 #define MUSTER_BENCH_BENCH_PS_H
@@ -15,6 +16,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "bench.h"
 #include "muster/ps.h"
@@ -31,11 +33,17 @@ enum {
 typedef struct bench_ps {
     const char *only; // the part to run; NULL: all
     int repeats;
+    uint32_t seeds; // of figures that are means over seeds
     bool json;
 } bench_ps;
 
 void *bench_must(void *block);
 void bench_check(muster_status status);
+/* A line on stderr: how far a long part has come, or why one is left out. */
+void bench_progress(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+/* `name` in the folder of data that MUSTER_DATA names. */
+void bench_data_path(const char *name, char *path_out, size_t bytes);
 bool bench_wanted(const bench_ps *b, const char *name);
 void bench_report(const bench_ps *b, const char *name, double value,
                   const char *unit, const char *baseline,
@@ -69,11 +77,12 @@ typedef struct bench_node {
     const char *folder;
     uint32_t node;
     uint32_t manage;
-    pthread_t thread;
+    pid_t process;
     muster_ps *ps;
     muster_ps_worker *worker;
     const char *metric; // of the evaluation, or NULL
     double best_s;      // of an epoch, as this node sees it
+    double best_cpu_s;  // of an epoch, the node's threads together
     double quality;
     double figures[4]; // of the plain table
 } bench_node;
@@ -85,7 +94,8 @@ void bench_mesh_open(bench_node *n, bench_team *t);
 /* The life of a node that runs `opts`' task: epochs, then node 0 evaluates. */
 void *bench_mesh_task(void *node);
 
-/* Run BENCH_NODES lives at once; node 0's findings. */
+/* Run BENCH_NODES lives at once, each in a process of its own; node 0's
+ * findings. */
 bench_node bench_mesh_run(const bench_ps *b, const muster_task_opts *opts,
                           const char *metric_name, void *(*life)(void *));
 
@@ -93,5 +103,6 @@ void bench_rows(const bench_ps *b);
 void bench_remote(const bench_ps *b);
 void bench_mf(const bench_ps *b);
 void bench_kge(const bench_ps *b);
+void bench_skipgram(const bench_ps *b);
 
 #endif // MUSTER_BENCH_BENCH_PS_H

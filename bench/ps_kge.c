@@ -56,6 +56,14 @@ static plain_kge make_plain_kge(bench_team *t, const char *data)
     return p;
 }
 
+static void free_plain_kge(plain_kge *p)
+{
+    muster_triples_fini(&p->triples);
+    muster_target_free(p->target);
+    free(p->entities);
+    free(p->relations);
+}
+
 static float *row_of(float *values, uint32_t key)
 {
     return values + (size_t)key * 2 * KGE_DIM;
@@ -111,23 +119,21 @@ static void plain_kge_epoch(plain_kge *p)
     }
 }
 
-void bench_kge(const bench_ps *b)
+/* What the seeds gave, added up. */
+typedef struct kge_sums {
+    double one_s;
+    double one_mrr;
+    double mesh_s;
+    double mesh_cpu_s;
+    double mesh_mrr;
+} kge_sums;
+
+/* The plain loop against the server's, epoch by epoch; then two threads. */
+static void one_node(const bench_ps *b, const muster_task_opts *opts,
+                     double steps, kge_sums *sums)
 {
-    char data[4096];
-    const char *folder = getenv("MUSTER_DATA");
-    snprintf(data, sizeof(data), "%s/fb15k237",
-             folder != NULL ? folder : "../shared/data");
-    muster_task_opts opts = {
-        .model = "complex:dim=64,negatives=4,loss=logistic,reciprocal=0,"
-                 "n3=0,decay=1,valid=500",
-        .data = data,
-        .rate = 0.1,
-        .epochs = 1,
-        .seed = 1};
-    bench_team one = bench_team_make(&opts, 1);
-    plain_kge plain = make_plain_kge(&one, data);
-    double steps = (double)plain.triples.count[MUSTER_TRIPLES_TRAIN] *
-                   (1 + 2 * KGE_NEGATIVES);
+    bench_team one = bench_team_make(opts, 1);
+    plain_kge plain = make_plain_kge(&one, opts->data);
     double best[2] = {1e300, 1e300};
     double loss[2] = {0};
     for (int i = 0; i < b->repeats; i++) {
@@ -137,30 +143,86 @@ void bench_kge(const bench_ps *b)
         best[0] = s < best[0] ? s : best[0];
         loss[0] = plain.loss;
         start = muster_clock_ns();
-        muster_task_sums sums = bench_team_run(&one, (uint32_t)i, false);
+        muster_task_sums work = bench_team_run(&one, (uint32_t)i, false);
         s = (double)(muster_clock_ns() - start) / 1e9;
         best[1] = s < best[1] ? s : best[1];
-        loss[1] = sums.value[MUSTER_KGE_SUM_LOSS];
+        loss[1] = work.value[MUSTER_KGE_SUM_LOSS];
     }
+    double mrr = bench_team_metric(&one, "valid_mrr");
     bench_report(b, "complex_1x1", steps / best[1], "steps/s",
                  "plain loop, in place", steps / best[0]);
     bench_report(b, "complex_1x1_loss", loss[1], "loss", "plain loop", loss[0]);
-    bench_team two = bench_team_make(&opts, 2);
+    bench_team two = bench_team_make(opts, 2);
     double pair = bench_team_best_s(b, &two);
     bench_report(b, "complex_1x2", steps / pair, "steps/s", "complex_1x1",
                  steps / best[1]);
     bench_report(b, "complex_1x2_mrr", bench_team_metric(&two, "valid_mrr"),
-                 "valid mrr", "complex_1x1",
-                 bench_team_metric(&one, "valid_mrr"));
-    bench_node nodes = bench_mesh_run(b, &opts, "valid_mrr", bench_mesh_task);
-    bench_report(b, "complex_2x1", steps / nodes.best_s, "steps/s",
-                 "complex_1x1", steps / best[1]);
-    bench_report(b, "complex_2x1_mrr", nodes.quality, "valid mrr",
-                 "complex_1x1", bench_team_metric(&one, "valid_mrr"));
-    muster_triples_fini(&plain.triples);
-    muster_target_free(plain.target);
-    free(plain.entities);
-    free(plain.relations);
+                 "valid mrr", "complex_1x1", mrr);
+    sums->one_s += best[1];
+    sums->one_mrr += mrr;
+    free_plain_kge(&plain);
     bench_team_fini(&one);
     bench_team_fini(&two);
+}
+
+/* One thread of one node, with another seed. */
+static void one_thread(const bench_ps *b, const muster_task_opts *opts,
+                       kge_sums *sums)
+{
+    bench_team one = bench_team_make(opts, 1);
+    sums->one_s += bench_team_best_s(b, &one);
+    sums->one_mrr += bench_team_metric(&one, "valid_mrr");
+    bench_team_fini(&one);
+}
+
+static double count_triples(const char *data)
+{
+    muster_triples triples;
+    muster_error error;
+    if (muster_triples_load(data, &error, &triples) != MUSTER_OK) {
+        fprintf(stderr, "muster-bench-ps: %s\n", error.text);
+        exit(3);
+    }
+    double count = (double)triples.count[MUSTER_TRIPLES_TRAIN];
+    muster_triples_fini(&triples);
+    return count;
+}
+
+void bench_kge(const bench_ps *b)
+{
+    char data[4096];
+    bench_data_path("fb15k237", data, sizeof(data));
+    double steps = count_triples(data) * (1 + 2 * KGE_NEGATIVES);
+    kge_sums sums = {0};
+    for (uint32_t seed = 1; seed <= b->seeds; seed++) {
+        muster_task_opts opts = {
+            .model = "complex:dim=64,negatives=4,loss=logistic,reciprocal=0,"
+                     "n3=0,decay=1,valid=20000",
+            .data = data,
+            .rate = 0.1,
+            .epochs = 1,
+            .seed = seed};
+        if (seed == 1) {
+            one_node(b, &opts, steps, &sums);
+        } else {
+            one_thread(b, &opts, &sums);
+        }
+        bench_node nodes =
+            bench_mesh_run(b, &opts, "valid_mrr", bench_mesh_task);
+        sums.mesh_s += nodes.best_s;
+        sums.mesh_cpu_s += nodes.best_cpu_s;
+        sums.mesh_mrr += nodes.quality;
+        bench_progress("complex, seed %u of %u: 1x1 %.3f s, mrr %.4f; 2x1 %.3f "
+                       "s, mrr %.4f (seconds and mrr of all seeds so far)",
+                       seed, b->seeds, sums.one_s, sums.one_mrr, sums.mesh_s,
+                       sums.mesh_mrr);
+    }
+    double seeds = b->seeds;
+    bench_report(b, "complex_2x1", steps * seeds / sums.mesh_s, "steps/s",
+                 "complex_1x1, same seeds", steps * seeds / sums.one_s);
+    bench_report(b, "complex_2x1_cpu",
+                 sums.mesh_cpu_s / seeds / steps * BENCH_NODES * 1e9, "ns/step",
+                 "complex_1x1, same seeds", sums.one_s / seeds / steps * 1e9);
+    bench_report(b, "complex_2x1_mrr", sums.mesh_mrr / seeds, "valid mrr",
+                 "complex_1x1, same seeds", sums.one_mrr / seeds);
 }

@@ -33,6 +33,7 @@ typedef struct code_bench {
     const float **pointers; // per worker
     muster_code_decode_term *terms;
     float *out;
+    muster_decoder *decoder;
 } code_bench;
 
 static inline muster_code *build_code(const char *name, uint32_t n, uint32_t s,
@@ -97,6 +98,7 @@ static inline void bench_init(code_bench *bench, muster_code *code, size_t dim,
     bench->terms = muster_mem_array(muster_code_decode_terms_max(code),
                                     sizeof(*bench->terms));
     bench->out = muster_mem_array(dim, sizeof(float));
+    assert_int_equal(muster_decoder_create(0, &bench->decoder), MUSTER_OK);
     for (uint32_t part = 0; part < k; part++) {
         for (size_t t = 0; t < dim; t++) {
             float g = (float)muster_rng_normal(&rng);
@@ -119,6 +121,7 @@ static inline void bench_fini(code_bench *bench)
     muster_mem_free(bench->pointers);
     muster_mem_free(bench->terms);
     muster_mem_free(bench->out);
+    muster_decoder_free(bench->decoder);
 }
 
 /* Decode from these responders; returns the relative error. */
@@ -126,13 +129,14 @@ static inline double bench_decode(code_bench *bench, const uint32_t *responders,
                                   uint32_t count, muster_status *status_out,
                                   muster_code_fit *fit_out)
 {
-    muster_decode_input input = {bench->terms, 0, bench->pointers,
-                                 bench->block};
+    muster_decode_input input = {bench->terms, 0, bench->pointers, bench->block,
+                                 0};
     *status_out = muster_code_weights(bench->code, responders, count,
                                       bench->terms, &input.term_count, fit_out);
     assert_true(*status_out >= 0);
     assert_true(input.term_count <= muster_code_decode_terms_max(bench->code));
-    muster_decode_range(&input, 0, bench->dim, bench->out);
+    assert_int_equal(muster_decoder_begin(bench->decoder, &input), MUSTER_OK);
+    muster_decoder_range(bench->decoder, 0, bench->dim, bench->out);
     double off = 0.0;
     double size = 0.0;
     for (size_t t = 0; t < bench->dim; t++) {

@@ -1,73 +1,169 @@
 /*
- * decode.c -- walks the output a tile at a time; within a tile all terms of
- * its block pass once, some dozens of rows per kernel call.
+ * decode.c -- every output block is a weighted sum of message blocks.
+ *
+ * begin() turns terms into the rows and weights that linalg/combine.h takes,
+ * once for all ranges, and notes where each block's terms start.
  */
 #include "code/decode.h"
 
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
 #include "linalg/combine.h"
 
-#define ROWS_AT_A_TIME 64u
+struct muster_decoder {
+    const muster_code_decode_term *terms; // lent
+    size_t term_count;
+    size_t block;
+    size_t measured;
+    muster_vec rows;    // const float *, a term
+    muster_vec weights; // double, a term
+    muster_vec squares; // double, a term
+    double *scratch;
+};
 
 /* The terms of one output block. */
 typedef struct term_run {
-    const muster_code_decode_term *terms;
+    size_t first;
     size_t count;
 } term_run;
 
-static term_run run_of_block(const muster_decode_input *input, size_t block)
+static bool make_room(muster_decoder *decoder, size_t terms)
 {
-    size_t first = 0;
-    while (first < input->term_count &&
-           input->terms[first].output_block < block) {
-        first++;
-    }
-    size_t last = first;
-    while (last < input->term_count &&
-           input->terms[last].output_block == block) {
-        last++;
-    }
-    return (term_run){input->terms + first, last - first};
+    return muster_vec_reserve(&decoder->rows, terms) &&
+           muster_vec_reserve(&decoder->weights, terms) &&
+           muster_vec_reserve(&decoder->squares, terms);
 }
 
-/* One tile: `offset` is where it starts inside its block. */
-static void decode_tile(const muster_decode_input *input, term_run run,
-                        size_t offset, size_t length, float *out)
+muster_status muster_decoder_create(size_t terms, muster_decoder **decoder_out)
 {
-    double sums[MUSTER_COMBINE_TILE];
-    const float *rows[ROWS_AT_A_TIME];
-    double weights[ROWS_AT_A_TIME];
-
-    for (size_t t = 0; t < length; t++) {
-        sums[t] = 0.0;
+    muster_decoder *decoder = muster_mem_array(1, sizeof(*decoder));
+    if (decoder == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
     }
-    for (size_t first = 0; first < run.count; first += ROWS_AT_A_TIME) {
-        uint32_t count = 0;
-        for (; count < ROWS_AT_A_TIME && first + count < run.count; count++) {
-            const muster_code_decode_term *term = &run.terms[first + count];
-            rows[count] = input->messages[term->worker] +
-                          term->message_block * input->block + offset;
-            weights[count] = term->weight;
+    decoder->rows = muster_vec_make(sizeof(const float *));
+    decoder->weights = muster_vec_make(sizeof(double));
+    decoder->squares = muster_vec_make(sizeof(double));
+    decoder->scratch =
+        muster_mem_raw_aligned(MUSTER_COMBINE_RUN, sizeof(double));
+    if (decoder->scratch == NULL || !make_room(decoder, terms + 1)) {
+        muster_decoder_free(decoder);
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    *decoder_out = decoder;
+    return MUSTER_OK;
+}
+
+void muster_decoder_free(muster_decoder *decoder)
+{
+    if (decoder == NULL) {
+        return;
+    }
+    muster_mem_free(decoder->scratch);
+    muster_vec_fini(&decoder->squares);
+    muster_vec_fini(&decoder->weights);
+    muster_vec_fini(&decoder->rows);
+    muster_mem_free(decoder);
+}
+
+muster_status muster_decoder_begin(muster_decoder *decoder,
+                                   const muster_decode_input *input)
+{
+    size_t count = input->term_count;
+    if (!make_room(decoder, count)) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    const float **rows = decoder->rows.data;
+    double *weights = decoder->weights.data;
+    double *squares = decoder->squares.data;
+    for (size_t i = 0; i < count; i++) {
+        const muster_code_decode_term *term = &input->terms[i];
+        const float *message = input->messages[term->worker];
+        if (message == NULL ||
+            (i > 0 && term->output_block < term[-1].output_block)) {
+            decoder->term_count = 0;
+            return MUSTER_ERR_INVALID;
         }
-        muster_combine_tile_add(sums, rows, weights, count, length);
+        rows[i] = message + term->message_block * input->block;
+        weights[i] = term->weight;
+        squares[i] = 0.0;
     }
-    muster_combine_tile_store(sums, length, out);
+    decoder->terms = input->terms;
+    decoder->term_count = count;
+    decoder->block = input->block;
+    decoder->measured = input->measured;
+    return MUSTER_OK;
 }
 
-void muster_decode_range(const muster_decode_input *input, size_t begin,
-                         size_t end, float *out)
+/* The first term whose block is not below `block`. */
+static size_t first_term(const muster_decoder *decoder, size_t block)
+{
+    size_t low = 0;
+    size_t high = decoder->term_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (decoder->terms[middle].output_block < block) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static term_run run_of_block(const muster_decoder *decoder, size_t block)
+{
+    size_t first = first_term(decoder, block);
+    return (term_run){first, first_term(decoder, block + 1) - first};
+}
+
+size_t muster_decoder_terms_at(const muster_decoder *decoder, size_t at)
+{
+    return run_of_block(decoder, at / decoder->block).count;
+}
+
+/* A range within one block. */
+static void decode_within(muster_decoder *decoder, term_run run, size_t begin,
+                          size_t end, float *out)
+{
+    const float **rows = decoder->rows.data;
+    const double *weights = decoder->weights.data;
+    double *squares = decoder->squares.data;
+    size_t start = begin - begin % decoder->block;
+    bool is_measured = begin < decoder->measured && run.count > 0;
+    const muster_combine_rows input = {
+        rows + run.first,
+        weights + run.first,
+        is_measured ? squares + run.first : NULL,
+        (uint32_t)run.count,
+    };
+    muster_combine(&input, begin - start, end - start, decoder->scratch,
+                   out + start);
+}
+
+void muster_decoder_range(muster_decoder *decoder, size_t begin, size_t end,
+                          float *out)
 {
     while (begin < end) {
-        size_t block = begin / input->block;
-        size_t block_end = (block + 1) * input->block;
-        size_t stop = end < block_end ? end : block_end;
-        term_run run = run_of_block(input, block);
-        while (begin < stop) {
-            size_t length = stop - begin < MUSTER_COMBINE_TILE
-                                ? stop - begin
-                                : MUSTER_COMBINE_TILE;
-            decode_tile(input, run, begin - block * input->block, length,
-                        out + begin);
-            begin += length;
+        size_t block = begin / decoder->block;
+        size_t stop = (block + 1) * decoder->block;
+        stop = end < stop ? end : stop;
+        if (begin < decoder->measured && decoder->measured < stop) {
+            stop = decoder->measured;
         }
+        decode_within(decoder, run_of_block(decoder, block), begin, stop, out);
+        begin = stop;
     }
+}
+
+double muster_decoder_mass(const muster_decoder *decoder)
+{
+    const double *weights = decoder->weights.data;
+    const double *squares = decoder->squares.data;
+    double sum = 0.0;
+    for (size_t i = 0; i < decoder->term_count; i++) {
+        sum += fabs(weights[i]) * sqrt(squares[i]);
+    }
+    return sum;
 }

@@ -13,8 +13,6 @@
 /* Coefficients that differ by less, relative to the largest, are the same. */
 #define LANE_TOLERANCE 1e-12
 
-#define ROWS_AT_A_TIME 64u
-
 static size_t cell_count(const muster_encode_plan *plan)
 {
     return (size_t)plan->gradient_blocks * plan->message_blocks;
@@ -95,6 +93,19 @@ static void fill_parts(muster_encode_plan *plan,
     }
 }
 
+/* What apply needs: a message block is a sum of at most all lanes' blocks. */
+static bool make_scratch(muster_encode_plan *plan)
+{
+    size_t rows = (size_t)plan->lane_count * plan->gradient_blocks;
+    plan->rows = muster_mem_array(rows, sizeof(*plan->rows));
+    plan->weights = muster_mem_array(rows, sizeof(*plan->weights));
+    if (rows > MUSTER_COMBINE_TOGETHER) {
+        plan->sums = muster_mem_raw_aligned(MUSTER_COMBINE_RUN, sizeof(double));
+    }
+    return plan->rows != NULL && plan->weights != NULL &&
+           (plan->sums != NULL || rows <= MUSTER_COMBINE_TOGETHER);
+}
+
 muster_status muster_encode_plan_create(const muster_code_encode_term *terms,
                                         uint32_t term_count,
                                         uint32_t gradient_blocks,
@@ -120,6 +131,10 @@ muster_status muster_encode_plan_create(const muster_code_encode_term *terms,
         return MUSTER_ERR_NO_MEMORY;
     }
     fill_parts(plan, terms, term_count);
+    if (!make_scratch(plan)) {
+        muster_encode_plan_free(plan);
+        return MUSTER_ERR_NO_MEMORY;
+    }
     *plan_out = plan;
     return MUSTER_OK;
 }
@@ -131,6 +146,9 @@ void muster_encode_plan_free(muster_encode_plan *plan)
     }
     muster_mem_free(plan->parts);
     muster_mem_free(plan->coefs);
+    muster_mem_free(plan->rows);
+    muster_mem_free(plan->weights);
+    muster_mem_free(plan->sums);
     muster_mem_free(plan);
 }
 
@@ -144,56 +162,44 @@ size_t muster_encode_plan_message(const muster_encode_plan *plan, size_t dim)
     return muster_encode_plan_block(plan, dim) * plan->message_blocks;
 }
 
-/* A tile of message block b: coordinates offset .. offset + length - 1 of the
- * block, for gradients of dim floats. */
-typedef struct message_tile {
+/* Coordinates offset .. offset + length - 1 of message block b, for gradients
+ * of dim floats. */
+typedef struct message_range {
     size_t dim;
     size_t b;
     size_t offset;
     size_t length;
-} message_tile;
+} message_range;
 
 /* A lane is shorter than the padded gradient, so rows of the last blocks end
- * early; tile_end() has cut the tile so that each is inside or outside. */
-static void apply_tile(const muster_encode_plan *plan,
-                       const float *const *lanes, message_tile tile, float *out)
+ * early; range_end() has cut the range so that each is inside or outside. */
+static void apply_range(muster_encode_plan *plan, const float *const *lanes,
+                        message_range range, float *out)
 {
-    double sums[MUSTER_COMBINE_TILE];
-    const float *rows[ROWS_AT_A_TIME];
-    double weights[ROWS_AT_A_TIME];
-    size_t block = muster_encode_plan_block(plan, tile.dim);
+    size_t block = muster_encode_plan_block(plan, range.dim);
     uint32_t count = 0;
-
-    memset(sums, 0, tile.length * sizeof(double));
     for (uint32_t lane = 0; lane < plan->lane_count; lane++) {
         const double *coefs = plan->coefs + lane * cell_count(plan) +
-                              tile.b * plan->gradient_blocks;
+                              range.b * plan->gradient_blocks;
         for (uint32_t u = 0; u < plan->gradient_blocks; u++) {
-            size_t start = u * block + tile.offset;
-            if (coefs[u] == 0.0 || start + tile.length > tile.dim) {
-                continue;
-            }
-            rows[count] = lanes[lane] + start;
-            weights[count++] = coefs[u];
-            if (count == ROWS_AT_A_TIME) {
-                muster_combine_tile_add(sums, rows, weights, count,
-                                        tile.length);
-                count = 0;
+            size_t start = u * block + range.offset;
+            if (coefs[u] != 0.0 && start + range.length <= range.dim) {
+                plan->rows[count] = lanes[lane] + start;
+                plan->weights[count++] = coefs[u];
             }
         }
     }
-    muster_combine_tile_add(sums, rows, weights, count, tile.length);
-    muster_combine_tile_store(sums, tile.length, out);
+    const muster_combine_rows input = {plan->rows, plan->weights, NULL, count};
+    muster_combine(&input, 0, range.length, plan->sums, out);
 }
 
-/* The tile from `offset` may not straddle the end of the gradient in any of
+/* The range from `offset` may not straddle the end of the gradient in any of
  * its blocks: the first such end after offset, or `stop`. */
-static size_t tile_end(const muster_encode_plan *plan, size_t dim,
-                       size_t offset, size_t stop)
+static size_t range_end(const muster_encode_plan *plan, size_t dim,
+                        size_t offset, size_t stop)
 {
     size_t block = muster_encode_plan_block(plan, dim);
-    size_t end = offset + MUSTER_COMBINE_TILE;
-    end = end < stop ? end : stop;
+    size_t end = stop;
     for (uint32_t u = 0; u < plan->gradient_blocks; u++) {
         size_t start = u * block;
         if (start + offset < dim && start + end > dim) {
@@ -203,7 +209,7 @@ static size_t tile_end(const muster_encode_plan *plan, size_t dim,
     return end;
 }
 
-void muster_encode_plan_apply(const muster_encode_plan *plan,
+void muster_encode_plan_apply(muster_encode_plan *plan,
                               const float *const *lanes, size_t dim,
                               size_t begin, size_t end, float *message)
 {
@@ -213,9 +219,9 @@ void muster_encode_plan_apply(const muster_encode_plan *plan,
         size_t base = b * block;
         size_t stop = end - base < block ? end - base : block;
         size_t offset = begin - base;
-        size_t next = tile_end(plan, dim, offset, stop);
-        message_tile tile = {dim, b, offset, next - offset};
-        apply_tile(plan, lanes, tile, message + begin);
+        size_t next = range_end(plan, dim, offset, stop);
+        message_range range = {dim, b, offset, next - offset};
+        apply_range(plan, lanes, range, message + begin);
         begin = base + next;
     }
 }

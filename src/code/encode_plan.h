@@ -16,7 +16,7 @@
  *                coefficients are equal. Works on any terms, as received from
  *                a coordinator: needs no muster_code.
  *   Ownership    create copies; the caller frees.
- *   Threads      A plan does not change after create.
+ *   Threads      A plan belongs to one thread: apply uses its scratch.
  *   Allocation   Only create allocates.
  */
 #ifndef MUSTER_CODE_ENCODE_PLAN_H
@@ -39,7 +39,10 @@ typedef struct muster_encode_plan {
     uint32_t part_count;
     uint32_t lane_count;
     muster_encode_plan_part *parts; // ascending by part
-    double *coefs; // [lane][message block][gradient block], largest is 1
+    double *coefs;      // [lane][message block][gradient block], largest is 1
+    const float **rows; // scratch of apply: a message block's lane blocks
+    double *weights;
+    double *sums; // NULL: so few rows that none is needed
 } muster_encode_plan;
 
 /* Terms sorted by part; blocks in range (wire/terms.h checks).
@@ -57,7 +60,7 @@ size_t muster_encode_plan_message(const muster_encode_plan *plan, size_t dim);
 
 /* Message coordinates begin <= t < end from the lanes (dim floats each). The
  * padding of the last block is written as what the code makes of zeros. */
-void muster_encode_plan_apply(const muster_encode_plan *plan,
+void muster_encode_plan_apply(muster_encode_plan *plan,
                               const float *const *lanes, size_t dim,
                               size_t begin, size_t end, float *message);
 

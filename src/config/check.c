@@ -276,13 +276,14 @@ bool muster_config_is_task(const muster_config *config)
 static muster_status check_task(muster_config *config, muster_error *error_out)
 {
     static const muster_option used[] = {
-        MUSTER_OPT_MODEL,  MUSTER_OPT_DATA,      MUSTER_OPT_TEST,
-        MUSTER_OPT_EPOCHS, MUSTER_OPT_OPTIMIZER, MUSTER_OPT_LR,
-        MUSTER_OPT_L2,     MUSTER_OPT_SEED,      MUSTER_OPT_THREADS,
-        MUSTER_OPT_NODES,  MUSTER_OPT_NODE,      MUSTER_OPT_MESH,
-        MUSTER_OPT_MANAGE, MUSTER_OPT_RUN,       MUSTER_OPT_RESUME,
-        MUSTER_OPT_CONFIG, MUSTER_OPT_JSON,      MUSTER_OPT_QUIET,
-        MUSTER_OPT_VERBOSE};
+        MUSTER_OPT_MODEL,   MUSTER_OPT_DATA,      MUSTER_OPT_TEST,
+        MUSTER_OPT_EPOCHS,  MUSTER_OPT_OPTIMIZER, MUSTER_OPT_LR,
+        MUSTER_OPT_L2,      MUSTER_OPT_SEED,      MUSTER_OPT_THREADS,
+        MUSTER_OPT_NODES,   MUSTER_OPT_NODE,      MUSTER_OPT_MESH,
+        MUSTER_OPT_MANAGE,  MUSTER_OPT_RUN,       MUSTER_OPT_RESUME,
+        MUSTER_OPT_CONFIG,  MUSTER_OPT_JSON,      MUSTER_OPT_QUIET,
+        MUSTER_OPT_VERBOSE, MUSTER_OPT_REPLACE,   MUSTER_OPT_HEARTBEAT,
+        MUSTER_OPT_ON_LOSS};
     for (int option = 0; option < MUSTER_OPT_COUNT; option++) {
         // A resumed run's file holds what that run was told, no more.
         bool known = !muster_config_is_set(config, (muster_option)option);
@@ -307,7 +308,18 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
                        "classic or static:FILE",
                        manage);
     }
+    const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);
+    if (strcmp(on_loss, "wait") != 0 && strcmp(on_loss, "degrade") != 0 &&
+        strcmp(on_loss, "stop") != 0) {
+        return INVALID("--on-loss %.60s: expected wait, degrade or stop",
+                       on_loss);
+    }
     bool node = muster_config_is_set(config, MUSTER_OPT_NODE);
+    if (muster_config_bool(config, MUSTER_OPT_REPLACE) &&
+        muster_config_uint(config, MUSTER_OPT_NODE) == 0) {
+        return INVALID("--replace needs --node 1 or higher: node 0 leads, "
+                       "without it there is no run");
+    }
     if (node != (muster_config_string(config, MUSTER_OPT_MESH) != NULL)) {
         return INVALID("--node and --mesh belong together");
     }

@@ -4,7 +4,7 @@
  * The first line (blank ones and those that begin with '#' are passed over)
  * fixes the separator and, when none of its fields is a number, holds names.
  * The label is the column named label, class, target or y, else the last one.
- * Every other line must have as many fields as the first.
+ * Every other line must have as many fields as the first, names or not.
  */
 #include <string.h>
 
@@ -21,6 +21,7 @@ typedef struct csv_parse {
     char separator;
     bool started; // the first line has been seen
     size_t named; // label column from 1 by name; 0: the last one
+    size_t names; // columns of the line of names; 0: there is none
     size_t fields;
 } csv_parse;
 
@@ -110,6 +111,7 @@ static bool take_names(csv_parse *parse, const char *line)
         }
         p += length;
         if (*p == '\0') {
+            parse->names = column;
             return true;
         }
     }
@@ -170,6 +172,12 @@ static muster_status parse_row(csv_parse *parse, const char *line)
     }
     if (parse->labels.count == 0) {
         parse->fields = fields;
+    }
+    if (parse->names > 0 && fields != parse->names) {
+        return muster_source_fail_line(
+            parse->source, parse->error,
+            "%zu field%s, but the first line names %zu", fields,
+            fields == 1 ? "" : "s", parse->names);
     }
     if (fields < 2 || parse->named > fields) {
         return muster_source_fail_line(

@@ -179,6 +179,51 @@ static void both_forms_of_triples_are_read(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+static void openke_numbers_must_have_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *entities;
+        const char *relations;
+        const char *triples;
+        const char *says; // NULL: fine
+    } cases[] = {
+        {"2\na 0\nb 1\n", "1\nr 0\n", "1\n0 1 0\n", NULL},
+        {"2\na 0\nb 1\n", "1\nr 0\n", "2\n0 1 0\n0 2 0\n",
+         "train2id.txt:3: entity 2, but entity2id.txt has 2"},
+        {"2\na 0\nb 1\n", "1\nr 0\n", "1\n0 1 1\n",
+         "train2id.txt:2: relation 1, but relation2id.txt has 1"},
+        {"3\na 0\nb 1\n", "1\nr 0\n", "1\n0 1 0\n",
+         "entity2id.txt:3: 2 names, but the first line says 3"},
+        {"2\na 0\na 1\n", "1\nr 0\n", "1\n0 1 0\n",
+         "entity2id.txt:3: a name that was there before"},
+        {"2\na 0\nb 2\n", "1\nr 0\n", "1\n0 1 0\n",
+         "entity2id.txt:3: expected `name 1`"},
+    };
+    char folder[] = "/tmp/muster-triples-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        muster_triples t;
+        muster_error error = {.text = ""};
+        write_file(folder, "entity2id.txt", cases[i].entities);
+        write_file(folder, "relation2id.txt", cases[i].relations);
+        write_file(folder, "train2id.txt", cases[i].triples);
+        muster_status status = muster_triples_load(folder, &error, &t);
+        if (cases[i].says == NULL) {
+            assert_int_equal(status, MUSTER_OK);
+            assert_int_equal(t.entities, 2);
+            muster_triples_fini(&t);
+        } else {
+            assert_int_equal(status, MUSTER_ERR_INPUT);
+            assert_non_null(strstr(error.text, cases[i].says));
+        }
+    }
+    remove_file(folder, "entity2id.txt");
+    remove_file(folder, "relation2id.txt");
+    remove_file(folder, "train2id.txt");
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static muster_status corpus(const char *text, uint64_t min_count,
                             muster_error *error, muster_corpus *out)
 {
@@ -270,6 +315,7 @@ int main(void)
         cmocka_unit_test(bad_ratings_are_refused_with_their_line),
         cmocka_unit_test(the_zipf_matrix_is_skewed_and_repeatable),
         cmocka_unit_test(both_forms_of_triples_are_read),
+        cmocka_unit_test(openke_numbers_must_have_names),
         cmocka_unit_test(words_are_numbered_by_falling_frequency),
         cmocka_unit_test(many_names_keep_their_numbers),
         cmocka_unit_test(every_failed_allocation_is_reported),

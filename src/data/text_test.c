@@ -146,6 +146,8 @@ static void bad_csv_lines_are_named(void **state)
     reader r = muster_csv_read;
     assert_refused(r, "1,2\n1,2,3\n", "F:2: ", "3 fields, but the lines");
     assert_refused(r, "1,2,3\n1,2\n", "F:2: ", "2 fields, but the lines");
+    assert_refused(r, "a,label\n1,2\n1,2,3\n",
+                   "F:3: ", "3 fields, but the first line names 2");
     assert_refused(r, "a,b\n1,2\n1,x\n", "F:3: ", "field 2 'x'");
     assert_refused(r, "1,2\n1,2x\n", "F:2: ", "field 2 '2x'");
     assert_refused(r, "1,x\n1,2\n", "F:1: ", "field 2 'x'");
@@ -157,7 +159,7 @@ static void bad_csv_lines_are_named(void **state)
     assert_refused(r, "1,2\n1e99,2\n", "F:2: ", "is not finite");
     assert_refused(r, "nan,2\n", "F:1: ", "is not finite");
     assert_refused(r, "1\n2\n", "F:1: ", "too few");
-    assert_refused(r, "a,b,y\n1,2\n", "F:2: ", "too few");
+    assert_refused(r, "a,b,y\n1,2\n", "F:2: ", "names 3");
     assert_refused(r, "a,b\n", "F:", "without a sample");
     assert_refused(r, "", "F:", "without a sample");
 }

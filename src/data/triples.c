@@ -20,6 +20,9 @@ typedef struct load {
     muster_error *error;
     muster_triples *into;
     muster_names relations; // names form only
+    // OpenKE: what entity2id.txt and relation2id.txt number; 0: no such file
+    uint32_t named_entities;
+    uint32_t named_relations;
 } load;
 
 static const char *const openke_names[3] = {"train2id.txt", "valid2id.txt",
@@ -84,6 +87,17 @@ static muster_status parse_openke(load *l, muster_source *source,
         return muster_source_fail_line(source, l->error,
                                        "expected `head tail relation` as "
                                        "numbers");
+    }
+    uint32_t top = triple->head > triple->tail ? triple->head : triple->tail;
+    if (l->named_entities > 0 && top >= l->named_entities) {
+        return muster_source_fail_line(
+            source, l->error, "entity %u, but entity2id.txt has %u, from 0",
+            top, l->named_entities);
+    }
+    if (l->named_relations > 0 && triple->relation >= l->named_relations) {
+        return muster_source_fail_line(
+            source, l->error, "relation %u, but relation2id.txt has %u, from 0",
+            triple->relation, l->named_relations);
     }
     return MUSTER_OK;
 }
@@ -196,44 +210,78 @@ static muster_status load_set(load *l, int part, const char *path, bool openke)
     return MUSTER_OK;
 }
 
-/* entity2id.txt: a count, then `name number`, numbers ascending from 0. */
-static muster_status load_names(load *l)
+/* A count, then lines `name number`, numbers ascending from 0. */
+static muster_status read_names(load *l, muster_source *source,
+                                muster_names *names)
+{
+    const char *line;
+    uint32_t promised = 0;
+    for (uint64_t number = 0;; number++) {
+        muster_status status = muster_source_line(source, l->error, &line);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        if (line == NULL) {
+            break;
+        }
+        size_t length = strcspn(line, "\t ");
+        const char *rest = line + length;
+        uint32_t id;
+        if (number == 0 && !take_number(&line, &promised)) {
+            return muster_source_fail_line(source, l->error,
+                                           "expected the number of names");
+        }
+        if (number == 0 || length == 0) {
+            continue;
+        }
+        if (!take_number(&rest, &id) || id != number - 1) {
+            return muster_source_fail_line(source, l->error,
+                                           "expected `name %llu`",
+                                           (unsigned long long)number - 1);
+        }
+        uint32_t added = muster_names_add(names, line, length);
+        if (added != id) {
+            return added == MUSTER_NAMES_NONE
+                       ? fail_memory(l)
+                       : muster_source_fail_line(
+                             source, l->error, "a name that was there before");
+        }
+    }
+    return muster_names_count(names) == promised
+               ? MUSTER_OK
+               : muster_source_fail_line(source, l->error,
+                                         "%u names, but the first line says %u",
+                                         muster_names_count(names), promised);
+}
+
+static muster_status load_names(load *l, const char *name, muster_names *names)
 {
     char path[PATH_MAX_BYTES];
     muster_source *source;
-    if (!find_file(l->folder, "entity2id.txt", path)) {
+    if (!find_file(l->folder, name, path)) {
         return MUSTER_OK;
     }
     muster_status status = muster_source_open(path, l->error, &source);
     if (status != MUSTER_OK) {
         return status;
     }
-    const char *line;
-    for (uint64_t number = 0; status == MUSTER_OK; number++) {
-        status = muster_source_line(source, l->error, &line);
-        if (status != MUSTER_OK || line == NULL) {
-            break;
-        }
-        size_t length = strcspn(line, "\t ");
-        const char *rest = line + length;
-        uint32_t id;
-        if (number == 0 || length == 0) {
-            continue;
-        }
-        if (!take_number(&rest, &id) || id != number - 1) {
-            status = muster_source_fail_line(source, l->error,
-                                             "expected `name %llu`",
-                                             (unsigned long long)number - 1);
-        } else if (muster_names_add(&l->into->names, line, length) != id) {
-            status = muster_source_fail_line(source, l->error,
-                                             "a name that was there before");
-        }
-    }
+    status = read_names(l, source, names);
     muster_source_close(source);
-    uint32_t named = muster_names_count(&l->into->names);
-    if (named > l->into->entities) {
-        l->into->entities = named;
+    return status;
+}
+
+/* The names come first: triples are checked against them. */
+static muster_status load_openke_names(load *l)
+{
+    muster_triples *into = l->into;
+    muster_status status = load_names(l, "entity2id.txt", &into->names);
+    if (status == MUSTER_OK) {
+        status = load_names(l, "relation2id.txt", &l->relations);
     }
+    l->named_entities = muster_names_count(&into->names);
+    l->named_relations = muster_names_count(&l->relations);
+    into->entities = l->named_entities;
+    into->relations = l->named_relations;
     return status;
 }
 
@@ -241,6 +289,10 @@ static muster_status load_all(load *l)
 {
     char path[PATH_MAX_BYTES];
     bool openke = find_file(l->folder, openke_names[0], path);
+    muster_status status = openke ? load_openke_names(l) : MUSTER_OK;
+    if (status != MUSTER_OK) {
+        return status;
+    }
     for (int part = 0; part < 3; part++) {
         bool found = openke && find_file(l->folder, openke_names[part], path);
         for (int i = 0; !openke && !found && i < 3; i++) {
@@ -252,8 +304,7 @@ static muster_status load_all(load *l)
                                     "train.tsv or train.del (or .gz) in it",
                                     l->folder);
         }
-        muster_status status =
-            found ? load_set(l, part, path, openke) : MUSTER_OK;
+        status = found ? load_set(l, part, path, openke) : MUSTER_OK;
         if (status != MUSTER_OK) {
             return status;
         }
@@ -262,7 +313,7 @@ static muster_status load_all(load *l)
         return muster_error_set(l->error, MUSTER_ERR_INPUT,
                                 "%s: no training triple", l->folder);
     }
-    return openke ? load_names(l) : MUSTER_OK;
+    return MUSTER_OK;
 }
 
 muster_status muster_triples_load(const char *folder, muster_error *error_out,

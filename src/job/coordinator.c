@@ -71,9 +71,8 @@ static bool coordinator_must_finish(const muster_executor *executor)
 static void coordinator_free(muster_executor *executor)
 {
     coordinator *self = (coordinator *)executor;
-    muster_vec_fini(&self->update.terms.rows);
-    muster_vec_fini(&self->update.terms.weights);
-    muster_vec_fini(&self->update.terms.squares);
+    muster_vec_fini(&self->update.messages);
+    muster_decoder_free(self->update.decoder);
     muster_mem_free(self->scores);
     muster_mem_free(self->scratch);
     muster_mem_free(self->gradient);
@@ -192,7 +191,9 @@ static muster_status allocate(coordinator *self, const muster_config *config)
     if (self->spec == NULL || self->optim_spec == NULL || self->setup == NULL ||
         self->theta == NULL || self->optim_state == NULL ||
         self->gradient == NULL || self->scratch == NULL ||
-        self->scores == NULL) {
+        self->scores == NULL ||
+        muster_decoder_create(self->parts, &self->update.decoder) !=
+            MUSTER_OK) {
         return MUSTER_ERR_NO_MEMORY;
     }
     model->ops->init(model->self, self->batch.seed, self->theta->data);
@@ -213,9 +214,7 @@ muster_executor_create_coordinator(const muster_config *config, uint32_t parts,
     MUSTER_ASSERT(parts > 0);
     muster_executor_init(&self->base, &coordinator_ops, alloc);
     self->parts = parts;
-    self->update.terms.rows = muster_vec_make(sizeof(const float *));
-    self->update.terms.weights = muster_vec_make(sizeof(double));
-    self->update.terms.squares = muster_vec_make(sizeof(double));
+    self->update.messages = muster_vec_make(sizeof(const float *));
     muster_status status = load_data(self, config, error_out);
     if (status == MUSTER_OK) {
         status = read_options(self, config, error_out);

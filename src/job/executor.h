@@ -53,6 +53,16 @@ MUSTER_CHECKED muster_status muster_executor_create_worker(
     const muster_executor_alloc *alloc, muster_executor **executor_out);
 
 /*
+ * A job whose model is a shared object makes a worker run code. It does so only
+ * for a file that was allowed before SETUP: `spec` names it (what follows .so
+ * is passed over), and where the job's model has the same file name, this one is
+ * loaded, wherever the coordinator has its own. Without it SETUP fails with
+ * MUSTER_ERR_INVALID and says what to do. MUSTER_ERR_NO_MEMORY.
+ */
+MUSTER_CHECKED muster_status
+muster_executor_allow_model(muster_executor *worker, const char *spec);
+
+/*
  * A coordinator's: loads the data and test sets that `config` (checked) names,
  * makes the model and the optimiser, and cuts the data into `parts` parts.
  * Fails as data/dataset.h, model/model.h, model/optim.h and model/schedule.h

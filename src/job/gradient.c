@@ -115,7 +115,7 @@ static muster_status make_room(worker *self, const muster_encode_plan *plan,
                                        plan->lane_count);
 }
 
-static const muster_encode_plan *find_plan(const worker *self, uint32_t number)
+static muster_encode_plan *find_plan(const worker *self, uint32_t number)
 {
     for (uint32_t i = 0; i < WORKER_PLANS; i++) {
         if (self->plans[i].lanes != NULL && self->plans[i].number == number) {
@@ -145,7 +145,7 @@ static muster_status refuse(worker *self, const char *why)
 muster_status muster_job_gradient_begin(worker *self)
 {
     const muster_job *job = &self->base.job;
-    const muster_encode_plan *plan = find_plan(self, job->plan);
+    muster_encode_plan *plan = find_plan(self, job->plan);
     if (!self->is_set_up || plan == NULL) {
         return refuse(self, "its plan was not adopted");
     }
@@ -341,7 +341,7 @@ static muster_status rows_piece(worker *self)
 static muster_status encode_piece(worker *self)
 {
     gradient_state *state = &self->gradient;
-    const muster_encode_plan *plan = state->plan;
+    muster_encode_plan *plan = state->plan;
     size_t dim = message_dim(self);
     size_t floats = muster_encode_plan_message(plan, dim);
     size_t begin = state->at;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "base/vec.h"
+#include "code/decode.h"
 #include "code/encode_plan.h"
 #include "data/batch.h"
 #include "data/dataset.h"
@@ -120,7 +121,7 @@ typedef enum gradient_phase {
 
 typedef struct gradient_state {
     gradient_phase phase;
-    const muster_encode_plan *plan;
+    muster_encode_plan *plan;
     const float *theta;
     uint64_t at;   // floats cleared or encoded, samples drawn, rows done
     uint32_t lane; // being computed
@@ -132,6 +133,7 @@ typedef struct worker {
     muster_executor base;
     bool is_set_up;
     job_setup setup;
+    char *allowed; // the shared object that may be loaded; NULL: none
     muster_model model;
     uint32_t chunk_rows;
     void *scratch;   // of the model, for chunk_rows rows
@@ -165,20 +167,10 @@ muster_rows muster_job_gather_view(const gathered *gather, uint32_t features);
 
 /* --- the coordinator ------------------------------------------------------ */
 
-/* One decode term, ready for linalg/combine.h. */
-typedef struct update_terms {
-    muster_vec rows;    // const float *: message blocks
-    muster_vec weights; // double
-    muster_vec squares; // double: of the used coordinates of each row
-} update_terms;
-
 typedef struct update_state {
-    update_terms terms;
-    size_t block_length;
-    uint32_t block;    // being decoded
-    size_t term_first; // of that block
-    size_t term_last;
-    size_t at;           // coordinate within the block, or of theta
+    muster_decoder *decoder;
+    muster_vec messages; // const float *: of the step
+    size_t at;           // next coordinate to decode or to optimise
     double gradient_sq;  // squares of the decoded sum
     double theta_sq;     // of the old theta, biases left out
     double new_theta_sq; // of the new theta, all of it

@@ -191,7 +191,8 @@ static inline muster_job bed_update_job(testbed *bed, uint32_t missing)
     uint32_t responders[BED_WORKERS_MAX] = {0};
     uint32_t count = 0;
     muster_job job = {.kind = MUSTER_JOB_UPDATE, .step = bed->step};
-    job.messages = muster_mem_array(bed->info.workers, sizeof(muster_blob *));
+    job.list = muster_job_list_create(bed->info.workers);
+    job.messages = job.list->blobs;
     for (uint32_t w = 0; w < bed->info.workers; w++) {
         if (w == missing) {
             continue;

@@ -2,9 +2,8 @@
  * UPDATE: messages of a step in, the next theta out.
  *
  * Two passes, each in ranges:
- *  1. decode. Every output block is a weighted sum of message blocks
- *     (linalg/combine.h), a tile of coordinates at a time; while the tile is in
- *     cache its rows' squares are added up for the rounding bound.
+ *  1. decode (code/decode.h), which also measures the messages for the bound
+ *     on what rounding did.
  *  2. optimise. Mean, l2 term, optimiser, into the output blob.
  * Nothing of the coordinator's state changes in pass 1, and the decoded sum is
  * known to be finite before pass 2 starts. Pass 2 changes the optimiser's state
@@ -16,13 +15,13 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "job/inside.h"
-#include "linalg/combine.h"
 
-#define DECODE_TILE     4096u
-#define DECODE_FLOATS   ((size_t)2 << 20) // read by a piece
+#define DECODE_FLOATS   ((size_t)8 << 20) // read by a piece
+#define DECODE_LEAST    ((size_t)4096)    // coordinates of a piece
 #define OPTIMISE_FLOATS ((size_t)1 << 19) // coordinates of a piece
 #define ROUNDING_F32    0x1p-24
 #define SQUARE_LANES    16u
+#define SQUARE_FLOATS   ((size_t)4096)
 
 static double squares_slow(const float *x, size_t count)
 {
@@ -33,9 +32,9 @@ static double squares_slow(const float *x, size_t count)
     return sum;
 }
 
-/* Sum of squares, in float lanes that the compiler keeps in registers; good to
- * about 1e-5. What overflows a float is done again in double. */
-static double squares(const float *x, size_t count)
+/* Sum of squares in float lanes that the compiler keeps in registers; good to about 1e-5.
+ * What overflows a float is done again in double. */
+static double squares_some(const float *x, size_t count)
 {
     float lanes[SQUARE_LANES] = {0};
     size_t i = 0;
@@ -51,27 +50,30 @@ static double squares(const float *x, size_t count)
     return isfinite(sum) ? sum : squares_slow(x, count);
 }
 
+/* The same for any length: pieces short enough for floats. */
+static double squares(const float *x, size_t count)
+{
+    double sum = 0;
+    for (size_t at = 0; at < count; at += SQUARE_FLOATS) {
+        size_t left = count - at;
+        sum +=
+            squares_some(x + at, left < SQUARE_FLOATS ? left : SQUARE_FLOATS);
+    }
+    return sum;
+}
+
 static muster_status refuse(coordinator *self, const char *why)
 {
     return muster_error_set(&self->base.error, MUSTER_ERR_INVALID,
                             "step %" PRIu64 ": %s", self->base.job.step, why);
 }
 
-/* Every message has the length that the decoding implies. */
-static muster_status check_inputs(coordinator *self)
+/* Every message has the length that the decoding implies, and every term is
+ * about one of them. */
+static muster_status check_inputs(coordinator *self, size_t length)
 {
     const muster_job *job = &self->base.job;
-    if (job->step != self->step) {
-        return refuse(self, "is not the step that comes next");
-    }
     const muster_decoding *decoding = job->decoding;
-    if (decoding == NULL || decoding->gradient_blocks == 0 ||
-        decoding->message_blocks == 0) {
-        return refuse(self, "there is nothing to decode with");
-    }
-    size_t dim = self->model.dim + 1;
-    size_t length =
-        (dim + decoding->gradient_blocks - 1) / decoding->gradient_blocks;
     for (uint32_t i = 0; i < job->message_count; i++) {
         const muster_blob *message = job->messages[i];
         if (message == NULL || message->data == NULL ||
@@ -80,56 +82,58 @@ static muster_status check_inputs(coordinator *self)
             return refuse(self, "a message is too short");
         }
     }
-    self->update.block_length = length;
-    return MUSTER_OK;
-}
-
-/* Point at each term's message block. */
-static muster_status lay_out_terms(coordinator *self)
-{
-    update_state *update = &self->update;
-    const muster_job *job = &self->base.job;
-    const muster_decoding *decoding = job->decoding;
-    uint32_t count = decoding->term_count;
-    if (!muster_vec_reserve(&update->terms.rows, count) ||
-        !muster_vec_reserve(&update->terms.weights, count) ||
-        !muster_vec_reserve(&update->terms.squares, count)) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
-    const float **rows = update->terms.rows.data;
-    double *weights = update->terms.weights.data;
-    double *squared = update->terms.squares.data;
-    uint32_t block = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < decoding->term_count; i++) {
         const muster_code_decode_term *term = &decoding->terms[i];
-        if (term->output_block < block ||
-            term->output_block >= decoding->gradient_blocks ||
+        if (term->output_block >= decoding->gradient_blocks ||
             term->worker >= job->message_count ||
             term->message_block >= decoding->message_blocks) {
             return refuse(self, "a decode term is out of place");
         }
-        block = term->output_block;
-        const float *message = job->messages[term->worker]->data;
-        rows[i] = message + term->message_block * update->block_length;
-        weights[i] = term->weight;
-        squared[i] = 0;
     }
     return MUSTER_OK;
 }
 
-/* Find the terms of the block to be decoded next. */
-static void enter_block(coordinator *self, uint32_t block)
+static muster_status begin_decoding(coordinator *self, size_t length)
 {
     update_state *update = &self->update;
-    const muster_decoding *decoding = self->base.job.decoding;
-    update->block = block;
-    update->at = 0;
-    update->term_first = block == 0 ? 0 : update->term_last;
-    update->term_last = update->term_first;
-    while (update->term_last < decoding->term_count &&
-           decoding->terms[update->term_last].output_block == block) {
-        update->term_last++;
+    const muster_job *job = &self->base.job;
+    if (!muster_vec_reserve(&update->messages, job->message_count)) {
+        return MUSTER_ERR_NO_MEMORY;
     }
+    const float **messages = update->messages.data;
+    for (uint32_t i = 0; i < job->message_count; i++) {
+        messages[i] = job->messages[i]->data;
+    }
+    // The loss, which travels behind the gradient, is not measured.
+    const muster_decode_input input = {
+        .terms = job->decoding->terms,
+        .term_count = job->decoding->term_count,
+        .messages = messages,
+        .block = length,
+        .measured = self->model.dim,
+    };
+    muster_status status = muster_decoder_begin(update->decoder, &input);
+    return status == MUSTER_ERR_INVALID
+               ? refuse(self, "a decode term is out of place")
+               : status;
+}
+
+/* Check all, then hand it to the decoder. */
+static muster_status take_messages(coordinator *self)
+{
+    const muster_decoding *decoding = self->base.job.decoding;
+    if (self->base.job.step != self->step) {
+        return refuse(self, "is not the step that comes next");
+    }
+    if (decoding == NULL || decoding->gradient_blocks == 0 ||
+        decoding->message_blocks == 0) {
+        return refuse(self, "there is nothing to decode with");
+    }
+    size_t dim = self->model.dim + 1;
+    size_t length =
+        (dim + decoding->gradient_blocks - 1) / decoding->gradient_blocks;
+    muster_status status = check_inputs(self, length);
+    return status == MUSTER_OK ? begin_decoding(self, length) : status;
 }
 
 muster_status muster_job_update_begin(coordinator *self)
@@ -138,59 +142,23 @@ muster_status muster_job_update_begin(coordinator *self)
     self->update.gradient_sq = 0;
     self->update.theta_sq = 0;
     self->update.new_theta_sq = 0;
-    muster_status status = check_inputs(self);
-    if (status == MUSTER_OK) {
-        status = lay_out_terms(self);
-    }
+    self->update.at = 0;
+    muster_status status = take_messages(self);
     if (status == MUSTER_OK) {
         status = muster_executor_make_output(&self->base,
                                              self->model.dim * sizeof(float));
     }
-    if (status == MUSTER_OK) {
-        enter_block(self, 0);
-        status = MUSTER_IN_PROGRESS;
-    }
-    return status;
-}
-
-/* Coordinates `begin`..`end`-1 of the block, and their squares: those of the
- * gradient only, not of the loss that travels behind it. */
-static void decode_tile(coordinator *self, size_t begin, size_t end)
-{
-    update_state *update = &self->update;
-    size_t first = update->block * update->block_length;
-    float *out = self->gradient + first;
-    const float *const *rows = update->terms.rows.data;
-    const double *weights = update->terms.weights.data;
-    double *squared = update->terms.squares.data;
-    muster_combine(rows + update->term_first, weights + update->term_first,
-                   (uint32_t)(update->term_last - update->term_first), begin,
-                   end, out);
-    size_t dim = self->model.dim;
-    size_t stop = first + end > dim ? dim - first : end;
-    if (stop <= begin) {
-        return;
-    }
-    for (size_t i = update->term_first; i < update->term_last; i++) {
-        squared[i] += squares(rows[i] + begin, stop - begin);
-    }
-    update->gradient_sq += squares(out + begin, stop - begin);
+    return status == MUSTER_OK ? MUSTER_IN_PROGRESS : status;
 }
 
 /* The share that is missing, plus the bound on what rounding did. */
 static double gradient_error(const coordinator *self)
 {
     const update_state *update = &self->update;
-    const muster_decoding *decoding = self->base.job.decoding;
-    const double *weights = update->terms.weights.data;
-    const double *squared = update->terms.squares.data;
-    double sum = 0;
-    for (uint32_t i = 0; i < decoding->term_count; i++) {
-        sum += fabs(weights[i]) * sqrt(squared[i]);
-    }
+    double mass = muster_decoder_mass(update->decoder);
     double norm = sqrt(update->gradient_sq);
-    double rounding = sum > 0 && norm > 0 ? ROUNDING_F32 * sum / norm : 0;
-    return decoding->fit.residual + rounding;
+    double rounding = mass > 0 && norm > 0 ? ROUNDING_F32 * mass / norm : 0;
+    return self->base.job.decoding->fit.residual + rounding;
 }
 
 /* The decoded sum is complete: is it a gradient? */
@@ -216,27 +184,17 @@ static muster_status finish_decoding(coordinator *self)
 static muster_status decode_piece(coordinator *self)
 {
     update_state *update = &self->update;
-    size_t dim = self->model.dim + 1;
-    size_t first = update->block * update->block_length;
-    size_t length = first >= dim ? 0 : dim - first;
-    length = length < update->block_length ? length : update->block_length;
-    size_t budget = DECODE_FLOATS;
-    size_t cost = (update->term_last - update->term_first + 1) * DECODE_TILE;
-    while (update->at < length) {
-        size_t end = update->at + DECODE_TILE;
-        end = end < length ? end : length;
-        decode_tile(self, update->at, end);
-        update->at = end;
-        if (budget < cost) {
-            return MUSTER_IN_PROGRESS;
-        }
-        budget -= cost;
-    }
-    if (update->block + 1 < self->base.job.decoding->gradient_blocks) {
-        enter_block(self, update->block + 1);
-        return MUSTER_IN_PROGRESS;
-    }
-    return finish_decoding(self);
+    size_t dim = self->model.dim;
+    size_t begin = update->at;
+    size_t terms = muster_decoder_terms_at(update->decoder, begin);
+    size_t some = DECODE_FLOATS / (terms + 1);
+    some = some > DECODE_LEAST ? some : DECODE_LEAST;
+    size_t end = dim + 1 - begin < some ? dim + 1 : begin + some;
+    muster_decoder_range(update->decoder, begin, end, self->gradient);
+    size_t stop = end < dim ? end : dim;
+    update->gradient_sq += squares(self->gradient + begin, stop - begin);
+    update->at = end;
+    return end <= dim ? MUSTER_IN_PROGRESS : finish_decoding(self);
 }
 
 /* The new theta stands: it becomes the coordinator's. */

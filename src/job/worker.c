@@ -5,6 +5,7 @@
  * Whatever arrives here came over a network: descriptions, plans and parts are
  * checked whole before anything of them is kept.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -69,6 +70,41 @@ static bool same_setup(const job_setup *a, const job_setup *b)
            a->is_sparse == b->is_sparse;
 }
 
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* Put the file that was allowed in place of the one that the job names. */
+static muster_status choose_plugin(worker *self, job_setup *setup)
+{
+    size_t length = muster_model_plugin_path(setup->model);
+    if (length == 0) {
+        return MUSTER_OK; // built in
+    }
+    const char *wanted = file_name(setup->model);
+    size_t wanted_length = (size_t)(setup->model + length - wanted);
+    if (self->allowed == NULL ||
+        strlen(file_name(self->allowed)) != wanted_length ||
+        strncmp(file_name(self->allowed), wanted, wanted_length) != 0) {
+        return muster_error_set(
+            &self->base.error, MUSTER_ERR_INVALID,
+            "the run's model is code, %.*s: to run it here, get the file from "
+            "whom you trust and join with --allow-model PATH/%.*s",
+            (int)length, setup->model, (int)wanted_length, wanted);
+    }
+    size_t room = strlen(self->allowed) + strlen(setup->model + length) + 1;
+    char *spec = muster_mem_array(room, 1);
+    if (spec == NULL) {
+        return fail(self, MUSTER_ERR_NO_MEMORY, "out of memory for the model");
+    }
+    (void)snprintf(spec, room, "%s%s", self->allowed, setup->model + length);
+    muster_mem_free(setup->model);
+    setup->model = spec;
+    return MUSTER_OK;
+}
+
 /* A worker that reconnects to the same run is set up again and keeps its
  * parts; one that finds another job starts from nothing. */
 static muster_status setup_job(worker *self)
@@ -78,6 +114,11 @@ static muster_status setup_job(worker *self)
     muster_status status =
         muster_job_setup_read(self->base.job.input, error, &setup);
     if (status != MUSTER_OK) {
+        return status;
+    }
+    status = choose_plugin(self, &setup);
+    if (status != MUSTER_OK) {
+        muster_mem_free(setup.model);
         return status;
     }
     if (!self->is_set_up || !same_setup(&self->setup, &setup)) {
@@ -269,6 +310,7 @@ static void worker_free(muster_executor *executor)
     drop_parts(self);
     drop_plans(self);
     drop_model(self);
+    muster_mem_free(self->allowed);
     muster_vec_fini(&self->held);
     muster_vec_fini(&self->slots);
     muster_vec_fini(&self->members);
@@ -296,5 +338,21 @@ muster_status muster_executor_create_worker(const muster_executor_alloc *alloc,
     self->members = muster_vec_make(sizeof(batch_member));
     self->lanes = muster_vec_make(sizeof(float *));
     *executor_out = &self->base;
+    return MUSTER_OK;
+}
+
+muster_status muster_executor_allow_model(muster_executor *executor,
+                                          const char *spec)
+{
+    MUSTER_ASSERT(executor->ops == &worker_ops);
+    worker *self = (worker *)executor;
+    size_t length = muster_model_plugin_path(spec);
+    char *allowed = muster_mem_array(length + 1, 1);
+    if (allowed == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    memcpy(allowed, spec, length);
+    muster_mem_free(self->allowed);
+    self->allowed = allowed;
     return MUSTER_OK;
 }

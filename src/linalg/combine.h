@@ -4,16 +4,18 @@
  *
  *     out[t] = sum_i weights[i] * rows[i][t],   begin <= t < end
  *
- * The rows are walked together, a tile at a time: a tile of sums stays in the
- * first cache while each row streams through once. Sums are kept in double and
- * rounded to float once, so the result is the rounded exact sum but for about
- * count * 2^-53. A caller that must stay responsive asks for one range after
- * another.
+ * The rows are walked together, so that each streams through once. Sums are
+ * kept in double and rounded to float once: the result is the rounded exact sum
+ * but for about count * 2^-53. A caller that must stay responsive asks for one
+ * range after another; long ranges, of MUSTER_COMBINE_RUN, are the fastest.
  *
  *   Threads      Pure functions over the caller's memory.
- *   Allocation   None; about 5 KiB of stack.
+ *   Allocation   None; about 2 KiB of stack. More than
+ *                MUSTER_COMBINE_TOGETHER rows need scratch of the caller's.
  *   Determinism  Rows are added in order and products are never fused, so every
  *                range split and every instruction set gives the same bits.
+ *
+ * Background: docs/design/linalg.md.
  */
 #ifndef MUSTER_LINALG_COMBINE_H
 #define MUSTER_LINALG_COMBINE_H
@@ -21,19 +23,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sums held at a time, and the most that the tile pieces below accept. */
-#define MUSTER_COMBINE_TILE 512u
+/* Up to this many rows need no scratch. */
+#define MUSTER_COMBINE_TOGETHER 7u
 
-/* Rows and weights of one output; out must not overlap a row. */
-void muster_combine(const float *const *rows, const double *weights,
-                    uint32_t count, size_t begin, size_t end, float *out);
+/* Doubles of scratch, aligned as muster_mem_raw_aligned() does. */
+#define MUSTER_COMBINE_RUN 65536u
 
-/* The pieces, for callers whose rows come from a list of their own:
- * sums[t] += sum_i weights[i] * rows[i][t] for t < length <= the tile, and
- * rounding to float. The next tile of each row is fetched meanwhile. */
-void muster_combine_tile_add(double *sums, const float *const *rows,
-                             const double *weights, uint32_t count,
-                             size_t length);
-void muster_combine_tile_store(const double *sums, size_t length, float *out);
+typedef struct muster_combine_rows {
+    const float *const *rows;
+    const double *weights;
+    double *squares; // adds up each row's squares, good to 1e-4; NULL: unwanted
+    uint32_t count;
+} muster_combine_rows;
+
+/* out must overlap no row. `scratch` holds MUSTER_COMBINE_RUN doubles and may
+ * be NULL when count <= MUSTER_COMBINE_TOGETHER. Without rows out becomes 0. */
+void muster_combine(const muster_combine_rows *input, size_t begin, size_t end,
+                    double *scratch, float *out);
 
 #endif // MUSTER_LINALG_COMBINE_H

@@ -29,69 +29,139 @@ static float slow_combine(const float *const *rows, const double *weights,
     return (float)sum;
 }
 
-static void check_combine(uint32_t count, size_t length)
-{
-    muster_rng rng = muster_rng_make(7, count);
-    float *memory = muster_mem_array(count * length + 1, sizeof(float));
-    float *out = muster_mem_array(length + 1, sizeof(float));
+/* Rows of normal numbers, with weights and room for the sum. */
+typedef struct combine_case {
+    float *memory;
+    float *out;
+    double *scratch;
     const float *rows[200];
     double weights[200];
-    assert_non_null(memory);
-    assert_non_null(out);
+    double squares[200];
+    muster_combine_rows input;
+} combine_case;
+
+static void combine_case_init(combine_case *c, uint32_t count, size_t length)
+{
+    muster_rng rng = muster_rng_make(7, count);
+    memset(c, 0, sizeof(*c));
+    c->memory = muster_mem_array(count * length + 1, sizeof(float));
+    c->out = muster_mem_array(length + 1, sizeof(float));
+    c->scratch = muster_mem_raw_aligned(MUSTER_COMBINE_RUN, sizeof(double));
+    assert_non_null(c->memory);
+    assert_non_null(c->out);
+    assert_non_null(c->scratch);
     for (uint32_t i = 0; i < count; i++) {
-        rows[i] = memory + i * length;
-        weights[i] = muster_rng_normal(&rng);
+        c->rows[i] = c->memory + i * length;
+        c->weights[i] = muster_rng_normal(&rng);
+    }
+    for (size_t t = 0; t < count * length; t++) {
+        c->memory[t] = (float)muster_rng_normal(&rng);
+    }
+    c->input = (muster_combine_rows){c->rows, c->weights, c->squares, count};
+}
+
+static void combine_case_fini(combine_case *c)
+{
+    muster_mem_free(c->scratch);
+    muster_mem_free(c->out);
+    muster_mem_free(c->memory);
+}
+
+static void check_squares(const combine_case *c, size_t length)
+{
+    for (uint32_t i = 0; i < c->input.count; i++) {
+        double sum = 0.0;
         for (size_t t = 0; t < length; t++) {
-            memory[i * length + t] = (float)muster_rng_normal(&rng);
+            sum += (double)c->rows[i][t] * (double)c->rows[i][t];
         }
+        assert_true(fabs(c->squares[i] - sum) <= 1e-4 * sum);
     }
-    out[length] = 42.0f;
+}
+
+static void check_combine(uint32_t count, size_t length)
+{
+    combine_case c;
+    combine_case_init(&c, count, length);
+    c.out[length] = 42.0f;
     size_t half = length / 3;
-    muster_combine(rows, weights, count, half, length, out);
-    muster_combine(rows, weights, count, 0, half, out);
+    muster_combine(&c.input, half, length, c.scratch, c.out);
+    muster_combine(&c.input, 0, half, c.scratch, c.out);
     for (size_t t = 0; t < length; t++) {
-        float want = slow_combine(rows, weights, count, t);
-        assert_true(fabsf(out[t] - want) <= FLT_EPSILON * fabsf(want) + 1e-30f);
+        float want = slow_combine(c.rows, c.weights, count, t);
+        assert_true(fabsf(c.out[t] - want) <=
+                    FLT_EPSILON * fabsf(want) + 1e-30f);
     }
-    assert_true(out[length] == 42.0f);
-    muster_mem_free(out);
-    muster_mem_free(memory);
+    assert_true(c.out[length] == 42.0f);
+    check_squares(&c, length);
+    combine_case_fini(&c);
 }
 
 static void combine_equals_its_slow_twin(void **state)
 {
     (void)state;
-    static const uint32_t counts[] = {0, 1, 2,  3,   4,   5,
-                                      7, 8, 64, 127, 129, 200};
-    static const size_t lengths[] = {0, 1, 3, 255, 256, 257, 1000};
+    static const uint32_t counts[] = {0,  1,  2,  3,  4,   5,   7,  8,
+                                      13, 14, 15, 64, 127, 129, 200};
+    static const size_t lengths[] = {0, 1, 3, 127, 128, 129, 1000};
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
         for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
             check_combine(counts[c], lengths[l]);
         }
     }
+    check_combine(7, MUSTER_COMBINE_RUN + 77);
+    check_combine(8, 2 * MUSTER_COMBINE_RUN + 77);
 }
 
+/* Few rows need no scratch, many do; neither shows in the bits. */
 static void a_range_split_changes_no_bit(void **state)
 {
     (void)state;
-    enum { LENGTH = 700 };
-    static float row[3][LENGTH];
+    enum { LENGTH = MUSTER_COMBINE_RUN + 700, CUT = 4097 };
     static float whole[LENGTH];
-    static float pieces[LENGTH];
-    muster_rng rng = muster_rng_make(3, 1);
-    const float *rows[3] = {row[0], row[1], row[2]};
-    double weights[3] = {0.1, -3.7, 1e-3};
-    for (size_t t = 0; t < LENGTH; t++) {
-        for (int i = 0; i < 3; i++) {
-            row[i][t] = (float)muster_rng_normal(&rng);
+    static const uint32_t counts[] = {3, 7, 8, 25};
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+        combine_case c;
+        combine_case_init(&c, counts[k], LENGTH);
+        double *scratch =
+            counts[k] > MUSTER_COMBINE_TOGETHER ? c.scratch : NULL;
+        muster_combine(&c.input, 0, LENGTH, scratch, whole);
+        for (size_t at = 0; at < LENGTH; at += CUT) {
+            size_t end = at + CUT < LENGTH ? at + CUT : LENGTH;
+            muster_combine(&c.input, at, end, scratch, c.out);
         }
+        assert_memory_equal(whole, c.out, sizeof(whole));
+        combine_case_fini(&c);
     }
-    muster_combine(rows, weights, 3, 0, LENGTH, whole);
-    for (size_t at = 0; at < LENGTH; at += 37) {
-        size_t end = at + 37 < LENGTH ? at + 37 : LENGTH;
-        muster_combine(rows, weights, 3, at, end, pieces);
+}
+
+/* Rows of more than fit a group are added in the order they are given. */
+static void rows_are_added_in_order(void **state)
+{
+    (void)state;
+    combine_case c;
+    combine_case_init(&c, 29, 300);
+    muster_combine(&c.input, 0, 300, c.scratch, c.out);
+    for (size_t t = 0; t < 300; t++) {
+        double sum = 0.0;
+        for (uint32_t i = 0; i < 29; i++) {
+            double product = c.weights[i] * (double)c.rows[i][t];
+            sum += product;
+        }
+        assert_true(c.out[t] == (float)sum);
     }
-    assert_memory_equal(whole, pieces, sizeof(whole));
+    combine_case_fini(&c);
+}
+
+static void squares_beyond_float_are_finite(void **state)
+{
+    (void)state;
+    combine_case c;
+    combine_case_init(&c, 2, 200);
+    c.memory[150] = 1e30f;
+    muster_combine(&c.input, 0, 200, NULL, c.out);
+    assert_true(fabs(c.squares[0] / ((double)1e30f * (double)1e30f) - 1.0) <
+                1e-6);
+    assert_true(c.squares[1] > 100.0 && c.squares[1] < 400.0);
+    combine_case_fini(&c);
 }
 
 static void multiply(const double *a, const double *b, uint32_t rows,
@@ -335,6 +405,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(combine_equals_its_slow_twin),
         cmocka_unit_test(a_range_split_changes_no_bit),
+        cmocka_unit_test(rows_are_added_in_order),
+        cmocka_unit_test(squares_beyond_float_are_finite),
         cmocka_unit_test(pinv_meets_the_penrose_conditions),
         cmocka_unit_test(conditions_are_the_known_ones),
         cmocka_unit_test(solves_multiply_back),

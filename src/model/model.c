@@ -37,7 +37,7 @@ const muster_model_ops *muster_model_find(const char *name, size_t length)
 }
 
 /* The length of the path in "./mine.so:options", or 0 when it is not one. */
-static size_t plugin_path_length(const char *spec)
+size_t muster_model_plugin_path(const char *spec)
 {
     for (const char *at = strstr(spec, ".so"); at != NULL;
          at = strstr(at + 1, ".so")) {
@@ -201,7 +201,7 @@ static muster_status learn(const char *path, muster_error *error_out,
 static muster_status choose(const char *spec, muster_error *error_out,
                             muster_model *model, const char **options_out)
 {
-    size_t length = plugin_path_length(spec);
+    size_t length = muster_model_plugin_path(spec);
     if (length == 0) {
         length = strcspn(spec, ":");
         model->ops = muster_model_find(spec, length);

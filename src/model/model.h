@@ -51,6 +51,10 @@ MUSTER_CHECKED muster_status muster_model_create(const char *spec,
                                                  muster_model *model_out);
 void muster_model_free(muster_model *model);
 
+/* How long the path of a shared object in front of `spec` is; 0: it names a
+ * built-in model. */
+size_t muster_model_plugin_path(const char *spec);
+
 /* The built-in model of that name, or NULL. */
 const muster_model_ops *muster_model_find(const char *name, size_t length);
 

@@ -31,10 +31,12 @@ size_t muster_step_line_write(const muster_step_line *line, char *text_out)
         "{\"step\":%" PRIu64
         ",\"loss\":%s,\"step_ms\":%s,\"responders\":%" PRIu32
         ",\"stragglers\":%" PRIu32 ",\"grad_err\":%s,\"bytes_up\":%" PRIu64
-        ",\"bytes_down\":%" PRIu64 ",\"messages_up\":%" PRIu64 "}\n",
+        ",\"bytes_down\":%" PRIu64 ",\"messages_up\":%" PRIu64
+        ",\"exact\":%s,\"degraded\":%s}\n",
         line->step, number(line->loss, loss), number(line->step_ms, step_ms),
         line->responders, line->stragglers, number(line->grad_err, grad_err),
-        line->bytes_up, line->bytes_down, line->messages_up);
+        line->bytes_up, line->bytes_down, line->messages_up,
+        line->inexact ? "false" : "true", line->degraded ? "true" : "false");
     MUSTER_ASSERT(length > 0 && length < (int)MUSTER_LINE_BYTES_MAX);
     return (size_t)length;
 }
@@ -72,6 +74,16 @@ static bool get_number(const json_t *object, const char *key, double *value_out)
     return json_is_number(value) || json_is_null(value);
 }
 
+/* A boolean that may be missing. */
+static bool get_bool(const json_t *object, const char *key, bool *value_out)
+{
+    const json_t *value = json_object_get(object, key);
+    if (value != NULL) {
+        *value_out = json_is_true(value);
+    }
+    return value == NULL || json_is_boolean(value);
+}
+
 bool muster_step_line_read(const char *text, size_t size,
                            muster_step_line *line_out)
 {
@@ -79,6 +91,8 @@ bool muster_step_line_read(const char *text, size_t size,
     muster_step_line line;
     uint64_t responders = 0;
     uint64_t stragglers = 0;
+    bool exact = true;
+    line.degraded = false;
     bool good = get_uint(object, "step", INT64_MAX, &line.step) &&
                 get_number(object, "loss", &line.loss) &&
                 get_number(object, "step_ms", &line.step_ms) &&
@@ -87,11 +101,14 @@ bool muster_step_line_read(const char *text, size_t size,
                 get_number(object, "grad_err", &line.grad_err) &&
                 get_uint(object, "bytes_up", INT64_MAX, &line.bytes_up) &&
                 get_uint(object, "bytes_down", INT64_MAX, &line.bytes_down) &&
-                get_uint(object, "messages_up", INT64_MAX, &line.messages_up);
+                get_uint(object, "messages_up", INT64_MAX, &line.messages_up) &&
+                get_bool(object, "exact", &exact) &&
+                get_bool(object, "degraded", &line.degraded);
     json_decref(object);
     if (good) {
         line.responders = (uint32_t)responders;
         line.stragglers = (uint32_t)stragglers;
+        line.inexact = !exact;
         *line_out = line;
     }
     return good;

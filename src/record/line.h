@@ -2,7 +2,8 @@
  * record/line.h -- the lines of metrics.jsonl and workers.jsonl.
  *
  * One struct each, to text and back. A number that is not finite is written as
- * null and read back as NAN.
+ * null and read back as NAN. A step line without "exact" and "degraded" is of
+ * an exact step.
  */
 #ifndef MUSTER_RECORD_LINE_H
 #define MUSTER_RECORD_LINE_H
@@ -24,6 +25,8 @@ typedef struct muster_step_line {
     uint64_t bytes_up; // of this step
     uint64_t bytes_down;
     uint64_t messages_up;
+    bool inexact;  // grad_err is more than rounding; "exact" is its opposite
+    bool degraded; // inexact, though the code is an exact one
 } muster_step_line;
 
 /* A worker's answer to a step. */

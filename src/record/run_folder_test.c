@@ -152,6 +152,7 @@ static void lines_come_back_as_they_were(void **state)
     char text[MUSTER_LINE_BYTES_MAX];
     muster_step_line step = step_line(7);
     step.loss = NAN;
+    step.inexact = step.degraded = true;
     muster_step_line step_back = {0};
     size_t length = muster_step_line_write(&step, text);
     assert_int_equal(text[length - 1], '\n');
@@ -160,6 +161,7 @@ static void lines_come_back_as_they_were(void **state)
     assert_int_equal(step_back.step, 7);
     assert_int_equal(step_back.bytes_down, 400);
     assert_int_equal(step_back.stragglers, 1);
+    assert_true(step_back.inexact && step_back.degraded);
     assert_true(fabs(step_back.step_ms - step.step_ms) < 1e-6);
     muster_worker_line worker = worker_line(7, 3);
     muster_worker_line worker_back = {0};
@@ -168,10 +170,40 @@ static void lines_come_back_as_they_were(void **state)
     assert_true(worker_back.late && worker_back.worker == 3);
     assert_false(muster_worker_line_read(text, length / 2, &worker_back));
     assert_false(muster_step_line_read(text, length - 1, &step_back));
-    muster_step_line widest = {UINT64_MAX, -1e-300,    -1e-300,
-                               UINT32_MAX, UINT32_MAX, -1e-300,
-                               UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    muster_step_line widest = {UINT64_MAX, -1e-300, -1e-300,    UINT32_MAX,
+                               UINT32_MAX, -1e-300, UINT64_MAX, UINT64_MAX,
+                               UINT64_MAX, true,    false};
     assert_true(muster_step_line_write(&widest, text) < MUSTER_LINE_BYTES_MAX);
+}
+
+static void a_step_line_tells_exact_from_degraded(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *more;
+        bool good, inexact, degraded;
+    } rows[] = {
+        {"", true, false, false},
+        {",\"exact\":true,\"degraded\":false", true, false, false},
+        {",\"exact\":false,\"degraded\":false", true, true, false},
+        {",\"exact\":false,\"degraded\":true", true, true, true},
+        {",\"exact\":0", false, false, false},
+        {",\"degraded\":\"no\"", false, false, false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[MUSTER_LINE_BYTES_MAX];
+        muster_step_line line = {0};
+        int length =
+            snprintf(text, sizeof(text),
+                     "{\"step\":1,\"loss\":1,\"step_ms\":1,\"responders\":1,"
+                     "\"stragglers\":0,\"grad_err\":0,\"bytes_up\":0,"
+                     "\"bytes_down\":0,\"messages_up\":0%s}",
+                     rows[i].more);
+        assert_int_equal(muster_step_line_read(text, (size_t)length, &line),
+                         rows[i].good);
+        assert_int_equal(line.inexact, rows[i].inexact);
+        assert_int_equal(line.degraded, rows[i].degraded);
+    }
 }
 
 static void a_continued_run_drops_what_came_after(void **state)
@@ -327,6 +359,8 @@ static muster_summary *hundred_steps(void)
     assert_int_equal(muster_summary_create(5, &summary), MUSTER_OK);
     for (uint64_t step = 0; step < 100; step++) {
         muster_step_line line = step_line(step);
+        line.inexact = step >= 80;
+        line.degraded = step >= 95;
         muster_summary_step(summary, &line);
         for (uint32_t worker = 0; worker < 4; worker++) {
             muster_worker_line answer = worker_line(step, worker);
@@ -354,7 +388,6 @@ static void the_summary_adds_up(void **state)
                               .s = 1,
                               .m = 1,
                               .d = 2,
-                              .exact = true,
                               .parts_received = received,
                               .part_count = 2,
                               .bytes_moved = 77};
@@ -364,15 +397,16 @@ static void the_summary_adds_up(void **state)
     static const struct {
         const char *key;
         double value;
-    } rows[] = {
-        {"steps", 100},       {"bytes_up", 30000}, {"bytes_down", 40000},
-        {"messages_up", 300}, {"bytes_moved", 77}, {"loss", 0.25},
-        {"wall_s", 2},        {"theta_norm", 3},   {"grad_err_max", 99e-7}};
+    } rows[] = {{"steps", 100},          {"bytes_up", 30000},
+                {"bytes_down", 40000},   {"messages_up", 300},
+                {"bytes_moved", 77},     {"loss", 0.25},
+                {"wall_s", 2},           {"theta_norm", 3},
+                {"grad_err_max", 99e-7}, {"degraded_steps", 5}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_true(fabs(number_at(object, rows[i].key) - rows[i].value) <
                     1e-12);
     }
-    assert_true(json_is_true(json_object_get(object, "exact")));
+    assert_true(json_is_false(json_object_get(object, "exact")));
     const json_t *times = json_object_get(object, "step_ms");
     assert_true(fabs(number_at(times, "p50") - 11) < 0.4);
     assert_true(fabs(number_at(times, "p90") - 12) < 0.4);
@@ -451,6 +485,7 @@ int main(void)
         TEST_IN_FOLDER(a_folder_holds_one_run),
         TEST_IN_FOLDER(a_folder_that_cannot_be_made_is_named),
         cmocka_unit_test(lines_come_back_as_they_were),
+        cmocka_unit_test(a_step_line_tells_exact_from_degraded),
         TEST_IN_FOLDER(a_continued_run_drops_what_came_after),
         TEST_IN_FOLDER(cutting_a_run_without_lines_is_fine),
         TEST_IN_FOLDER(a_full_disk_names_the_file),

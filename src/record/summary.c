@@ -38,6 +38,8 @@ struct muster_summary {
     uint64_t bytes_down;
     uint64_t messages_up;
     double grad_err_max;
+    uint64_t inexact_steps;
+    uint64_t degraded_steps;
     uint32_t worker_count;
     worker_sum *workers;
 };
@@ -81,6 +83,8 @@ void muster_summary_step(muster_summary *summary, const muster_step_line *line)
     summary->bytes_up += line->bytes_up;
     summary->bytes_down += line->bytes_down;
     summary->messages_up += line->messages_up;
+    summary->inexact_steps += line->inexact;
+    summary->degraded_steps += line->degraded;
     if (line->grad_err > summary->grad_err_max) {
         summary->grad_err_max = line->grad_err;
     }
@@ -118,6 +122,16 @@ uint64_t muster_summary_steps(const muster_summary *summary)
 double muster_summary_step_s(const muster_summary *summary)
 {
     return summary->step_ms.sum * 1e-3;
+}
+
+uint64_t muster_summary_degraded(const muster_summary *summary)
+{
+    return summary->degraded_steps;
+}
+
+double muster_summary_grad_err(const muster_summary *summary)
+{
+    return summary->grad_err_max;
 }
 
 uint64_t muster_summary_in_time(const muster_summary *summary, uint32_t worker)
@@ -281,7 +295,10 @@ static json_t *summary_object(const muster_summary *summary,
                                   muster_json_real(summary->grad_err_max));
     failed |= json_object_set_new(object, "theta_norm",
                                   muster_json_real(end->theta_norm));
-    failed |= json_object_set_new(object, "exact", json_boolean(end->exact));
+    failed |= json_object_set_new(object, "exact",
+                                  json_boolean(summary->inexact_steps == 0));
+    failed |= json_object_set_new(object, "degraded_steps",
+                                  integer(summary->degraded_steps));
     if (failed != 0) {
         json_decref(object);
         return NULL;

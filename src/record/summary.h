@@ -43,7 +43,6 @@ typedef struct muster_summary_end {
     double theta_norm;
     const char *code; // name, as resolved
     uint32_t n, s, m, d;
-    bool exact;                     // every step's gradient was exact
     const uint64_t *parts_received; // per part, how often it was used
     uint32_t part_count;
     uint64_t bytes_moved;           // parts sent to workers
@@ -65,6 +64,10 @@ typedef struct muster_summary_end {
 uint64_t muster_summary_steps(const muster_summary *summary);
 /* The sum of the step times. */
 double muster_summary_step_s(const muster_summary *summary);
+/* Steps that went on without enough workers for their exact code. */
+uint64_t muster_summary_degraded(const muster_summary *summary);
+/* The largest grad_err of all steps. */
+double muster_summary_grad_err(const muster_summary *summary);
 /* Answers of a worker that came in time. */
 uint64_t muster_summary_in_time(const muster_summary *summary, uint32_t worker);
 /* A quantile of the step times in ms; NAN before the first step. */

@@ -142,6 +142,37 @@ void muster_decoding_unref(muster_decoding *decoding)
     }
 }
 
+muster_job_list *muster_job_list_create(uint32_t room)
+{
+    muster_job_list *list = muster_mem_array(
+        1, sizeof(*list) + (size_t)room * sizeof(muster_blob *));
+    if (list != NULL) {
+        atomic_init(&list->references, 1);
+    }
+    return list;
+}
+
+muster_job_list *muster_job_list_ref(muster_job_list *list)
+{
+    if (list != NULL) {
+        atomic_fetch_add_explicit(&list->references, 1, memory_order_relaxed);
+    }
+    return list;
+}
+
+void muster_job_list_unref(muster_job_list *list)
+{
+    if (list != NULL && atomic_fetch_sub_explicit(&list->references, 1,
+                                                  memory_order_acq_rel) == 1) {
+        muster_mem_free(list);
+    }
+}
+
+bool muster_job_list_is_free(const muster_job_list *list)
+{
+    return atomic_load_explicit(&list->references, memory_order_acquire) == 1;
+}
+
 void muster_job_fini(muster_job *job)
 {
     muster_blob_unref(job->input);
@@ -151,7 +182,8 @@ void muster_job_fini(muster_job *job)
     for (uint32_t i = 0; i < job->message_count; i++) {
         muster_blob_unref(job->messages[i]);
     }
-    muster_mem_free(job->messages);
+    muster_job_list_unref(job->list);
+    job->list = NULL;
     job->messages = NULL;
     job->message_count = 0;
 }

@@ -331,6 +331,8 @@ static void on_timer(muster_coordinator *c, const muster_event *event,
     } else if (event->as.timer.id == MUSTER_TIMER_DEADLINE) {
         c->deadline_over = true;
         muster_step_try(c, event, actions);
+    } else if (event->as.timer.id == MUSTER_TIMER_OFFER) {
+        muster_step_offer_again(c, event->now_ns, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_FAREWELL &&
                c->phase == MUSTER_PHASE_FAREWELL) {
         over(c, actions);
@@ -381,6 +383,23 @@ static void on_start(muster_coordinator *c, const muster_event *event,
     }
 }
 
+/* A message that member has dropped: of another run or life, or a greeting
+ * where there was one before. Nobody who does right sends one. */
+static void tell_stray(muster_coordinator *c, const muster_event *event,
+                       muster_actions *actions)
+{
+    for (uint32_t id = 0; id < c->size; id++) {
+        if (c->member.places[id].peer != event->peer) {
+            continue;
+        }
+        bool first = c->crew[id].unusable++ == 0;
+        muster_act_notice(
+            actions, event->now_ns, first ? MUSTER_LOG_WARN : MUSTER_LOG_DEBUG,
+            "worker %u sent a %s of another run or life; dropped", id,
+            muster_message_name(event->as.message.message->kind));
+    }
+}
+
 void muster_coordinator_step(void *state, const muster_event *event,
                              muster_actions *actions)
 {
@@ -389,7 +408,11 @@ void muster_coordinator_step(void *state, const muster_event *event,
         return;
     }
     c->member.busy = c->update_job != 0;
+    uint64_t strays = c->member.strays;
     muster_member_step(&c->member, event, actions);
+    if (c->member.strays > strays) {
+        tell_stray(c, event, actions);
+    }
     on_news(c, event, actions);
     switch (event->kind) {
     case MUSTER_EVENT_START:
@@ -402,10 +425,7 @@ void muster_coordinator_step(void *state, const muster_event *event,
         on_computed(c, event, actions);
         break;
     case MUSTER_EVENT_SENT:
-        if (event->as.sent.status == MUSTER_OK) {
-            muster_message model = {.kind = MUSTER_MSG_MODEL};
-            c->bytes_down += muster_message_bytes(&model) + c->model->bytes;
-        }
+        muster_step_sent(c, event, actions);
         break;
     case MUSTER_EVENT_STOP:
         muster_coordinator_end(c, MUSTER_ERR_INTERRUPTED, "interrupted", event,

@@ -129,6 +129,7 @@ void muster_crew_lost(muster_coordinator *c, uint32_t id, const char *reason,
     crew->stage = MUSTER_CREW_ABSENT;
     crew->ahead = MUSTER_AHEAD_NONE;
     crew->part = MUSTER_ID_ANY;
+    muster_watch_lost(c->watch, id);
     if (c->phase >= MUSTER_PHASE_FAREWELL) {
         return; // it went because it was told to
     }
@@ -192,6 +193,9 @@ static void serve_parts(muster_coordinator *c, muster_actions *actions)
             continue;
         }
         uint32_t part = missing_part(c, id, plan);
+        if (part == MUSTER_ID_ANY) {
+            continue; // the HAVE of its last part has yet to be dealt with
+        }
         bool shared = is_being_made(c, part);
         if (!shared && c->part_jobs >= PART_JOBS_MAX) {
             c->next_served = id;
@@ -252,8 +256,9 @@ static void have_part(muster_coordinator *c, uint32_t id,
     }
     if (awaited) {
         crew->part = MUSTER_ID_ANY;
-        advance(c, id, event, actions);
     }
+    // One that was announced may also have been the last that it lacked.
+    advance(c, id, event, actions);
 }
 
 void muster_crew_have(muster_coordinator *c, uint32_t id,

@@ -10,7 +10,6 @@
 #ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
 #define MUSTER_ROLE_COORDINATOR_INSIDE_H
 
-#include "cluster/classes.h"
 #include "role/act.h"
 #include "role/arrivals.h"
 #include "role/assignment.h"
@@ -18,6 +17,7 @@
 #include "role/decodings.h"
 #include "role/member.h"
 #include "role/shuffle.h"
+#include "role/watch.h"
 
 enum {
     MUSTER_TIMER_GRACE = MUSTER_TIMER_ROLE,
@@ -25,6 +25,7 @@ enum {
     MUSTER_TIMER_FAREWELL,
     MUSTER_TIMER_WAIT,
     MUSTER_TIMER_DEADLINE,
+    MUSTER_TIMER_OFFER,
 };
 
 /* What a worker still lacks. */
@@ -55,6 +56,7 @@ typedef struct muster_crew {
     muster_blob *message; // its answer to the current step, or NULL
     int64_t offered_ns;   // when the current step's model was offered
     int64_t arrival_ns;   // from then to its answer; valid with `message`
+    bool unoffered;       // that found no room on the way: offer it again
     uint64_t unusable;    // answers that could not be used
 } muster_crew;
 
@@ -80,8 +82,8 @@ typedef struct muster_coordinator {
     uint64_t plan_first_step; // answers to earlier ones are of earlier plans
     muster_assignment next;   // being made ready; number 0: none
     muster_decodings decodings;
+    muster_watch *watch;
     muster_shuffle *shuffle;   // NULL: the map never changes
-    muster_classes *classes;   // with shuffle
     muster_shuffle_seen *seen; // with shuffle: scratch, by worker
     uint64_t *parts_received;  // by part: steps whose sum had it
     bool *counted;             // scratch, by part: all false
@@ -95,7 +97,9 @@ typedef struct muster_coordinator {
     muster_code_progress *progress; // answers of this step
     muster_code_progress *reach;    // scratch: what could still come
     uint32_t *responders;           // scratch: slots
+    muster_job_list *messages;      // of the last UPDATE job
     uint32_t answers;
+    bool unsolved; // `ready` says they are enough, and the solve does not
     int64_t step_begin_ns;
     int64_t begun_ns[MUSTER_STEPS_REMEMBERED]; // by step, modulo
     int64_t wait_ns;          // after which people are told who is waited for
@@ -142,7 +146,7 @@ void muster_crew_tidy(muster_coordinator *c, uint32_t id,
                       muster_actions *actions);
 
 /* coordinator_plan.c */
-/* What the step just decoded showed of the workers. */
+/* The shuffle hears who answered the step just decoded. */
 void muster_plan_observe(muster_coordinator *c);
 /* Between two steps: adopt the next plan if it is ready. */
 void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
@@ -161,6 +165,12 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
                        muster_actions *actions);
 void muster_step_answer(muster_coordinator *c, uint32_t id,
                         const muster_event *event, muster_actions *actions);
+/* A model was handed over, or not. */
+void muster_step_sent(muster_coordinator *c, const muster_event *event,
+                      muster_actions *actions);
+/* Offer it again to those whom it did not reach. */
+void muster_step_offer_again(muster_coordinator *c, int64_t now_ns,
+                             muster_actions *actions);
 /* Decode if the answers are enough now. */
 void muster_step_try(muster_coordinator *c, const muster_event *event,
                      muster_actions *actions);
@@ -181,6 +191,8 @@ void muster_wait_answered(muster_coordinator *c, int64_t now_ns,
 void muster_wait_decoded(muster_coordinator *c, muster_actions *actions);
 /* Are the answers enough, though not all of the gradient? */
 bool muster_wait_is_over(const muster_coordinator *c);
+/* Has every ready worker answered, at least one? */
+bool muster_wait_all_heard(const muster_coordinator *c);
 /* The step takes long: say who is waited for, and what would help. */
 void muster_wait_tell(muster_coordinator *c, const muster_event *event,
                       muster_actions *actions);

@@ -4,6 +4,8 @@
  * Saved: SAVED_MAGIC, run, step, plan number, incarnations given out, workers,
  * parts, then how long the states of shuffle and classes are; then the map
  * (4 bytes a worker), the parts' counters (8 bytes a part), and those states.
+ * Incarnations given out after the last save are not known any more: a restart
+ * begins a new block of them, so that none is given out twice.
  * A plan that was being made ready is not: a restart asks for it again.
  */
 #include <string.h>
@@ -16,6 +18,7 @@
 
 #define SAVED_MAGIC 0x3243534du // "MSC2"
 #define HEAD_BYTES  44u
+#define LIVES_BLOCK 65536u
 
 /* A saved state, taken apart. */
 typedef struct saved_state {
@@ -82,7 +85,7 @@ static bool write_saved(const muster_coordinator *c, muster_vec *bytes)
     size_t before = bytes->count;
     ok = ok && (c->shuffle == NULL || muster_shuffle_save(c->shuffle, bytes));
     size_t middle = bytes->count;
-    ok = ok && (c->classes == NULL || muster_classes_save(c->classes, bytes));
+    ok = ok && muster_classes_save(muster_watch_classes(c->watch), bytes);
     if (ok) {
         uint8_t *head = (uint8_t *)bytes->data + start;
         muster_bytes_put(head + 36, middle - before, 4);
@@ -122,12 +125,13 @@ static void coordinator_free(void *state)
     }
     muster_mem_free(c->crew);
     muster_mem_free(c->responders);
+    muster_job_list_unref(c->messages);
     muster_mem_free(c->seen);
     muster_mem_free(c->parts_received);
     muster_mem_free(c->counted);
     muster_arrivals_fini(&c->arrivals);
     muster_shuffle_free(c->shuffle);
-    muster_classes_free(c->classes);
+    muster_watch_free(c->watch);
     muster_code_progress_free(c->progress);
     muster_code_progress_free(c->reach);
     muster_decodings_fini(&c->decodings);
@@ -216,8 +220,7 @@ static bool restore(muster_coordinator *c, const saved_state *saved)
             MUSTER_OK) {
         return false;
     }
-    return c->classes == NULL || saved->classes_bytes == 0 ||
-           muster_classes_load(c->classes, saved->classes,
+    return muster_classes_load(muster_watch_classes(c->watch), saved->classes,
                                saved->classes_bytes) == MUSTER_OK;
 }
 
@@ -229,10 +232,6 @@ static muster_status build_shuffle(muster_coordinator *c, muster_error *error)
     }
     muster_shuffle_opts shuffle = {.policy = policy, .code = c->opts.code};
     muster_status status = muster_shuffle_create(&shuffle, error, &c->shuffle);
-    if (status == MUSTER_OK) {
-        muster_classes_opts classes = {.workers = c->size};
-        status = muster_classes_create(&classes, &c->classes);
-    }
     if (status == MUSTER_OK) {
         status = muster_assignment_init(&c->next, c->opts.code, 0);
         c->seen = muster_mem_array(c->size, sizeof(*c->seen));
@@ -256,7 +255,17 @@ static muster_status build_tables(muster_coordinator *c)
         c->counted == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    return muster_arrivals_init(&c->arrivals, c->size);
+    muster_status status = muster_arrivals_init(&c->arrivals, c->size);
+    return status == MUSTER_OK ? muster_watch_create(c->size, &c->watch)
+                               : status;
+}
+
+/* The last incarnation that an earlier life may have given out. A run that is
+ * restarted 65,000 times begins again from the first. */
+static uint32_t last_incarnation(const saved_state *saved)
+{
+    bool fresh = saved->map == NULL || saved->lives > UINT32_MAX - LIVES_BLOCK;
+    return fresh ? 0 : (saved->lives / LIVES_BLOCK + 1) * LIVES_BLOCK;
 }
 
 static muster_status build(muster_coordinator *c, const saved_state *saved,
@@ -270,7 +279,7 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
                                  .run = opts->run,
                                  .heartbeat_ns = opts->heartbeat_ns,
                                  .setup = opts->setup,
-                                 .incarnations = saved->lives};
+                                 .incarnations = last_incarnation(saved)};
     muster_status status = build_tables(c);
     if (status == MUSTER_OK) {
         status = muster_assignment_init(&c->plan, opts->code, saved->plan);

@@ -16,6 +16,10 @@
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
 
+/* A worker that was not there for so many steps is not expected back soon: its
+ * parts are moved as those of a slow one are. */
+#define GONE_STEPS 16u
+
 void muster_plan_prepare(muster_coordinator *c, uint32_t id,
                          const muster_event *event, muster_actions *actions)
 {
@@ -89,53 +93,19 @@ void muster_plan_consider(muster_coordinator *c, const muster_event *event,
     }
 }
 
-/* The middle one of the delays of this step's answers. */
-static int64_t middle_arrival(const muster_coordinator *c)
-{
-    // A selection by counting would allocate; halving the range does not.
-    int64_t low = 0;
-    int64_t high = 0;
-    for (uint32_t id = 0; id < c->size; id++) {
-        const muster_crew *crew = &c->crew[id];
-        if (crew->message != NULL && crew->arrival_ns > high) {
-            high = crew->arrival_ns;
-        }
-    }
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        uint32_t below = 0;
-        for (uint32_t id = 0; id < c->size; id++) {
-            const muster_crew *crew = &c->crew[id];
-            below += crew->message != NULL && crew->arrival_ns <= middle;
-        }
-        if (2 * below >= c->answers) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
-}
-
 void muster_plan_observe(muster_coordinator *c)
 {
     if (c->shuffle == NULL) {
         return;
     }
-    double median_ns = (double)middle_arrival(c);
+    const muster_classes *classes = muster_watch_classes(c->watch);
     for (uint32_t id = 0; id < c->size; id++) {
-        const muster_crew *crew = &c->crew[id];
-        bool late = crew->message == NULL;
-        double arrival =
-            !late && median_ns > 0 ? (double)crew->arrival_ns / median_ns : 0;
-        muster_classes_observe(c->classes, id, late, arrival);
-    }
-    for (uint32_t id = 0; id < c->size; id++) {
-        muster_class class_of = muster_classes_of(c->classes, id);
-        c->seen[id] =
-            (muster_shuffle_seen){.late = c->crew[id].message == NULL,
-                                  .slow = class_of.slow && class_of.lasting,
-                                  .straggle_rate = class_of.straggle_rate};
+        muster_class class_of = muster_classes_of(classes, id);
+        bool gone = muster_watch_away(c->watch, id) >= GONE_STEPS;
+        c->seen[id] = (muster_shuffle_seen){
+            .late = c->crew[id].message == NULL,
+            .slow = gone || (class_of.slow && class_of.lasting),
+            .straggle_rate = gone ? 1 : class_of.straggle_rate};
     }
     muster_shuffle_observe(c->shuffle, c->plan.slot_of, c->seen);
 }

@@ -9,10 +9,15 @@
  *      for (plan, step) and with the exact length. member has checked run and
  *      incarnation.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
+
+/* After which a model that found its queue full is offered again. */
+#define OFFER_AGAIN_NS (20 * MUSTER_NS_PER_MS)
 
 /* SENT of a model comes back with its step, so that what never left (it was
  * replaced by a newer one) is not counted as sent. */
@@ -25,6 +30,8 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
                        muster_actions *actions)
 {
     c->crew[id].offered_ns = now_ns;
+    c->crew[id].unoffered = false;
+    muster_watch_offered(c->watch, id, now_ns);
     muster_member_mail mail = {.message = {.kind = MUSTER_MSG_MODEL,
                                            .plan = c->plan.number,
                                            .step = c->step},
@@ -34,6 +41,35 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
     muster_member_send(&c->member, id, &mail, actions);
 }
 
+void muster_step_sent(muster_coordinator *c, const muster_event *event,
+                      muster_actions *actions)
+{
+    bool newest = event->as.sent.token == model_token(c->step);
+    if (event->as.sent.status == MUSTER_OK) {
+        muster_message model = {.kind = MUSTER_MSG_MODEL};
+        c->bytes_down += muster_message_bytes(&model) + c->model->bytes;
+        muster_member_owes(&c->member, event->peer, event->now_ns);
+    } else if (event->as.sent.status == MUSTER_ERR_AGAIN && newest &&
+               c->phase == MUSTER_PHASE_COLLECT) {
+        for (uint32_t id = 0; id < c->size; id++) {
+            c->crew[id].unoffered |= c->member.places[id].peer == event->peer;
+        }
+        muster_act_timer(actions, MUSTER_TIMER_OFFER,
+                         event->now_ns + OFFER_AGAIN_NS);
+    }
+}
+
+void muster_step_offer_again(muster_coordinator *c, int64_t now_ns,
+                             muster_actions *actions)
+{
+    for (uint32_t id = 0; id < c->size; id++) {
+        if (c->crew[id].unoffered && c->phase == MUSTER_PHASE_COLLECT &&
+            c->crew[id].stage == MUSTER_CREW_READY) {
+            muster_step_offer(c, id, now_ns, actions);
+        }
+    }
+}
+
 void muster_step_begin(muster_coordinator *c, int64_t now_ns,
                        muster_actions *actions)
 {
@@ -41,8 +77,10 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     c->step_begin_ns = now_ns;
     c->begun_ns[c->step % MUSTER_STEPS_REMEMBERED] = now_ns;
     c->answers = 0;
+    c->unsolved = false;
     muster_code_progress_reset(c->progress);
     muster_wait_begin(c, now_ns, actions);
+    muster_watch_begin(c->watch, c->step, now_ns);
     muster_act_report(actions, MUSTER_REPORT_STEP_BEGIN, now_ns)->step =
         c->step;
     for (uint32_t id = 0; id < c->size; id++) {
@@ -54,6 +92,9 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
 
 bool muster_step_reachable(muster_coordinator *c)
 {
+    if (c->unsolved && muster_wait_all_heard(c)) {
+        return false; // they should be enough, and are not
+    }
     muster_code_progress_reset(c->reach);
     bool open = c->phase == MUSTER_PHASE_COLLECT;
     uint32_t count = 0;
@@ -115,6 +156,7 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
     size_t bytes = payload != NULL ? payload->bytes : 0;
     c->bytes_up += muster_message_bytes(message) + bytes;
     c->messages_up++;
+    muster_member_paid(&c->member, id);
     if (bytes != c->answer_bytes) {
         reject(c, id, "an answer of the wrong length", event, actions);
         return;
@@ -144,8 +186,11 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
     }
     report_answer(c, id, !open, event, actions);
     if (!open) {
+        muster_watch_late(c->watch, id, message->step, event->now_ns);
         return;
     }
+    muster_watch_answered(c->watch, id, event->now_ns);
+    c->unsolved = false;
     crew->message = muster_blob_ref(event->as.message.payload);
     crew->arrival_ns = event->now_ns - crew->offered_ns;
     c->answers++;
@@ -196,9 +241,19 @@ static void drop_messages(muster_coordinator *c)
     }
 }
 
+/* The list of the last UPDATE serves again, unless its job still has it. */
+static bool has_message_list(muster_coordinator *c)
+{
+    if (c->messages == NULL || !muster_job_list_is_free(c->messages)) {
+        muster_job_list_unref(c->messages);
+        c->messages = muster_job_list_create(c->size);
+    }
+    return c->messages != NULL;
+}
+
 static void start_update(muster_coordinator *c,
-                         const muster_decodings_entry *entry,
-                         muster_blob **messages, muster_actions *actions)
+                         const muster_decodings_entry *entry, int64_t now_ns,
+                         muster_actions *actions)
 {
     c->update_job = ++c->job_ids;
     muster_job *job =
@@ -206,16 +261,18 @@ static void start_update(muster_coordinator *c,
     job->step = c->step;
     job->plan = c->plan.number;
     job->decoding = muster_decoding_ref(entry->decoding);
-    job->messages = messages;
+    job->list = muster_job_list_ref(c->messages);
+    job->messages = c->messages->blobs;
     job->message_count = entry->used_count;
     for (uint32_t i = 0; i < entry->used_count; i++) {
         uint32_t worker = c->plan.worker_of[entry->used[i]];
-        messages[i] = muster_blob_ref(c->crew[worker].message);
+        job->messages[i] = muster_blob_ref(c->crew[worker].message);
     }
     c->fit = entry->decoding->fit;
     c->inexact = entry->status == MUSTER_INEXACT;
     count_parts(c, entry);
     muster_wait_decoded(c, actions);
+    muster_watch_decoded(c->watch, c->deadline_over, now_ns);
     muster_plan_observe(c);
     drop_messages(c);
     c->phase = MUSTER_PHASE_UPDATE;
@@ -239,21 +296,21 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
                                    "this code loses the gradient to rounding "
                                    "even with every answer; use another code",
                                    event, actions);
+        } else if (muster_wait_all_heard(c) && !c->unsolved) {
+            c->unsolved = true;
+            muster_coordinator_review(c, event, actions);
         }
         return; // `ready` was too hopeful: wait for one more
     }
-    muster_blob **messages = NULL;
-    if (status >= 0) {
-        messages =
-            muster_mem_array(entry->used_count + 1u, sizeof(muster_blob *));
-        status = messages != NULL ? status : MUSTER_ERR_NO_MEMORY;
+    if (status >= 0 && !has_message_list(c)) {
+        status = MUSTER_ERR_NO_MEMORY;
     }
     if (status < 0) {
         muster_coordinator_end(c, status, "a step could not be decoded", event,
                                actions);
         return;
     }
-    start_update(c, entry, messages, actions);
+    start_update(c, entry, event->now_ns, actions);
 }
 
 static void report_end(muster_coordinator *c, const muster_event *event,
@@ -274,6 +331,7 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     report->as.end.plan = c->plan.number;
     report->as.end.parts_received = c->parts_received;
     report->as.end.part_count = c->plan.info.parts;
+    report->as.end.classes = muster_watch_classes(c->watch);
     report->as.end.bytes_up = c->bytes_up;
     report->as.end.bytes_down = c->bytes_down;
     report->as.end.messages_up = c->messages_up;
@@ -284,13 +342,29 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     c->bytes_moved = 0;
 }
 
+/* The optimiser may have moved on while the model has not: what is there is no
+ * state to go on from. The checkpoints before it are. */
+static void failed_update(muster_coordinator *c, const muster_event *event,
+                          muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    c->saved = true;
+    if (c->ending) { // asked to end meanwhile: that would promise a checkpoint
+        c->end_status = result->status;
+        snprintf(c->end_reason, sizeof(c->end_reason), "%s", result->text);
+        muster_coordinator_close(c, event, actions);
+    } else {
+        muster_coordinator_end(c, result->status, result->text, event, actions);
+    }
+}
+
 void muster_step_updated(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
     c->update_job = 0;
     if (result->status < 0) {
-        muster_coordinator_end(c, result->status, result->text, event, actions);
+        failed_update(c, event, actions);
         return;
     }
     muster_blob_unref(c->model);

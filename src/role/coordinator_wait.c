@@ -97,7 +97,7 @@ void muster_wait_decoded(muster_coordinator *c, muster_actions *actions)
     }
 }
 
-static bool all_ready_have_answered(const muster_coordinator *c)
+bool muster_wait_all_heard(const muster_coordinator *c)
 {
     for (uint32_t id = 0; id < c->size; id++) {
         if (c->crew[id].stage == MUSTER_CREW_READY &&
@@ -113,7 +113,7 @@ bool muster_wait_is_over(const muster_coordinator *c)
     if (c->plan.info.exact && !c->degraded) {
         return false;
     }
-    return all_ready_have_answered(c) ||
+    return muster_wait_all_heard(c) ||
            (c->deadline_over && c->answers >= quorum(c) && c->answers > 0);
 }
 
@@ -151,7 +151,7 @@ void muster_wait_tell(muster_coordinator *c, const muster_event *event,
     list_awaited(c, names, sizeof(names));
     muster_act_notice(
         actions, event->now_ns, MUSTER_LOG_WARN,
-        "step %llu waits since %.1f s for workers %s; %s tolerates %u, more "
+        "step %llu has waited %.1f s for workers %s; %s tolerates %u, more "
         "--stragglers would go on without them",
         (unsigned long long)c->step,
         (double)(event->now_ns - c->step_begin_ns) * 1e-9, names,

@@ -9,6 +9,7 @@
 #ifndef MUSTER_ROLE_JOB_H
 #define MUSTER_ROLE_JOB_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/blob.h"
@@ -40,6 +41,13 @@ typedef struct muster_decoding {
     muster_code_decode_term terms[]; // `worker` is an index into the messages
 } muster_decoding;
 
+/* Room for the messages of a job. Reference-counted, so that a role can use it
+ * again when the job that had it is over. */
+typedef struct muster_job_list {
+    _Atomic unsigned references;
+    muster_blob *blobs[];
+} muster_job_list;
+
 typedef struct muster_job {
     uint64_t id; // chosen by the role, unique in its life
     muster_job_kind kind;
@@ -49,8 +57,9 @@ typedef struct muster_job {
                         // SNAPSHOT (the role's saved state)
     uint32_t plan;      // ADOPT, GRADIENT
     muster_decoding *decoding; // UPDATE
-    muster_blob **messages;    // UPDATE: message_count blobs, array owned
+    muster_blob **messages;    // UPDATE: message_count blobs, in `list`
     uint32_t message_count;
+    muster_job_list *list;
 } muster_job;
 
 typedef struct muster_job_result {
@@ -72,6 +81,13 @@ typedef struct muster_job_result {
 muster_decoding *muster_decoding_create(uint32_t term_count);
 muster_decoding *muster_decoding_ref(muster_decoding *decoding);
 void muster_decoding_unref(muster_decoding *decoding);
+
+/* Empty, for so many blobs; NULL when out of memory. */
+muster_job_list *muster_job_list_create(uint32_t room);
+muster_job_list *muster_job_list_ref(muster_job_list *list);
+void muster_job_list_unref(muster_job_list *list);
+/* Is the caller's reference the only one? */
+bool muster_job_list_is_free(const muster_job_list *list);
 
 /* Drop every reference a job holds. */
 void muster_job_fini(muster_job *job);

@@ -22,6 +22,10 @@
 #define BEATS_PER_WINDOW     4
 /* Strangers that may knock at the same time, beyond two per number. */
 #define STRANGERS_MAX 64u
+/* How long one that misbehaved is kept away, from first to most. */
+#define BAR_FIRST_NS MUSTER_NS_PER_S
+#define BAR_MOST_NS  (60 * MUSTER_NS_PER_S)
+#define BARS_MAX     6u
 /* News of one event beyond one of each link: joined, alone, refused. */
 #define NEWS_MORE 4u
 
@@ -176,13 +180,45 @@ bool muster_member_send(muster_member *member, uint32_t id,
     return true;
 }
 
+/* Keep a process away for a while, twice as long as the last time. */
+static void bar(muster_place *place, int64_t now_ns)
+{
+    if (now_ns - place->barred_ns > BAR_MOST_NS) {
+        place->bars = 0; // it has been good for long
+    }
+    int64_t bar_ns = BAR_FIRST_NS
+                     << (place->bars < BARS_MAX ? place->bars : BARS_MAX);
+    place->bars++;
+    place->barred_ns = now_ns + (bar_ns < BAR_MOST_NS ? bar_ns : BAR_MOST_NS);
+}
+
 void muster_member_drop(muster_member *member, uint32_t id,
                         const muster_event *event, muster_actions *actions)
 {
     muster_link *link = muster_member_link(member, id);
+    if (link != NULL && member->opts.leads && id < member->size) {
+        bar(&member->places[id], event->now_ns);
+    }
     if (link != NULL) {
         muster_member_forget(member, link, "", true, event, actions);
         member->news.count--; // the caller knows already
+    }
+}
+
+void muster_member_owes(muster_member *member, muster_role_peer peer,
+                        int64_t now_ns)
+{
+    muster_link *link = muster_member_find(member, peer);
+    if (link != NULL && link->owed_ns == 0) {
+        link->owed_ns = now_ns;
+    }
+}
+
+void muster_member_paid(muster_member *member, uint32_t id)
+{
+    muster_link *link = muster_member_link(member, id);
+    if (link != NULL) {
+        link->owed_ns = 0;
     }
 }
 
@@ -217,6 +253,30 @@ static void beat_all(const muster_member *member, const muster_event *event,
     }
 }
 
+/* It owes an answer, and says that it has nothing to do. */
+static const char *idles(const muster_member *member, const muster_link *link,
+                         int64_t now_ns, char *text, size_t text_bytes)
+{
+    int64_t since_ns =
+        link->owed_ns > link->progress_ns ? link->owed_ns : link->progress_ns;
+    if (link->state != MUSTER_LINK_MEMBER || link->busy || link->owed_ns == 0 ||
+        member->opts.stall_ns <= 0 ||
+        now_ns - since_ns <= member->opts.stall_ns) {
+        return NULL;
+    }
+    snprintf(text, text_bytes, "idle, and did not answer for %.1f s",
+             (double)(now_ns - since_ns) * 1e-9);
+    return text;
+}
+
+/* How long this link may be silent. */
+static int64_t window_ns(const muster_member *member, const muster_link *link)
+{
+    bool led = member->opts.leads && !member->opts.mesh &&
+               link->state == MUSTER_LINK_MEMBER;
+    return member->heartbeat_ns << (led ? member->places[link->id].doubts : 0);
+}
+
 /* Why this link should end now, or NULL. */
 static const char *verdict(const muster_member *member, const muster_link *link,
                            int64_t now_ns, char *text, size_t text_bytes)
@@ -225,7 +285,7 @@ static const char *verdict(const muster_member *member, const muster_link *link,
     if (link->state == MUSTER_LINK_GREETING) {
         return silent_ns > MUSTER_GREETING_NS ? "said no hello" : NULL;
     }
-    if (silent_ns > member->heartbeat_ns) {
+    if (silent_ns > window_ns(member, link)) {
         snprintf(text, text_bytes, "no sign of life for %.1f s",
                  (double)silent_ns * 1e-9);
         return text;
@@ -237,7 +297,7 @@ static const char *verdict(const muster_member *member, const muster_link *link,
                  (double)stuck_ns * 1e-9);
         return text;
     }
-    return NULL;
+    return idles(member, link, now_ns, text, text_bytes);
 }
 
 static void check_links(muster_member *member, const muster_event *event,
@@ -251,6 +311,10 @@ static void check_links(muster_member *member, const muster_event *event,
         if (reason == NULL) {
             i++;
         } else {
+            if (member->opts.leads && link->state == MUSTER_LINK_MEMBER) {
+                member->places[link->id].silenced =
+                    event->now_ns - link->heard_ns > window_ns(member, link);
+            }
             muster_member_forget(member, link, reason, true, event, actions);
         }
     }

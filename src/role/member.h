@@ -19,7 +19,12 @@
  *   Liveness     Any message counts as a sign of life, and so do bytes of one
  *                that is still arriving (HEARD). Silence longer than
  *                the heartbeat window is loss; so is a peer that says it is
- *                busy and whose progress counter stands still for `stall_ns`.
+ *                busy and whose progress counter stands still for `stall_ns`,
+ *                and one that says it is idle while it owes an answer as long.
+ *                A process that returns after its silence was not dead but
+ *                starved: a star's leader then gives it twice the window, at
+ *                most four times, or on a crowded machine it would be lost
+ *                again before it has its parts, for ever.
  *   Timer        MUSTER_TIMER_MEMBER belongs to this module.
  *   Ownership    `setup` is referenced.
  */
@@ -89,6 +94,7 @@ typedef struct muster_link {
     int64_t progress_ns; // when `progress` last moved, or busy began
     uint64_t progress;
     bool busy;
+    int64_t owed_ns; // since when it owes an answer; 0: it does not
 } muster_link;
 
 /* Somebody we connect to, again and again until told otherwise. */
@@ -108,6 +114,11 @@ typedef struct muster_place {
     uint32_t pid;
     char host[64];
     char address[128];
+    int64_t barred_ns; // its process is not admitted before that
+    uint32_t bars;     // times that it was dropped for misbehaviour lately
+    int64_t seated_ns; // when its process came (back)
+    bool silenced;     // it was lost by silence alone
+    uint32_t doubts;   // times that this was wrong: the process came back
 } muster_place;
 
 typedef struct muster_member {
@@ -154,9 +165,17 @@ bool muster_member_send(muster_member *member, uint32_t id,
 /* Refuse every HELLO from now on. */
 void muster_member_close(muster_member *member, const char *why);
 
-/* Misbehaviour that the role saw: end the connection; no LOST follows. */
+/* Misbehaviour that the role saw: end the connection; no LOST follows. A leader
+ * does not admit that process again before a second is over, then two, .. at
+ * most a minute; another process may take its place at once. */
 void muster_member_drop(muster_member *member, uint32_t id,
                         const muster_event *event, muster_actions *actions);
+
+/* The role's word that a connection has been handed what asks for an answer (it
+ * may owe one already), and that a member has answered. */
+void muster_member_owes(muster_member *member, muster_role_peer peer,
+                        int64_t now_ns);
+void muster_member_paid(muster_member *member, uint32_t id);
 
 /* The link of a member that is here, or NULL; valid until the next step. */
 muster_link *muster_member_link(muster_member *member, uint32_t id);

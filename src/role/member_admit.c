@@ -11,6 +11,13 @@
 #include "base/clock.h"
 #include "role/member_inside.h"
 
+/* A HELLO that claims more lives than this beyond ours is not believed. */
+#define FORGOTTEN_MAX (1u << 20)
+/* How often the window of a starved process is doubled, and after how many
+ * windows without trouble that is forgotten. */
+#define DOUBTS_MAX    2u
+#define DOUBT_WINDOWS 100
+
 /* The first number nobody ever had, else the first one that is free. */
 static uint32_t free_number(const muster_member *member)
 {
@@ -105,17 +112,60 @@ static void send_welcome(const muster_member *member, const muster_link *link,
         (uint32_t)(member->heartbeat_ns / MUSTER_NS_PER_MS);
 }
 
+static bool is_process_of(const muster_place *place,
+                          const muster_message *hello)
+{
+    return place->pid == hello->as.hello.pid &&
+           strncmp(place->host, hello->as.hello.host, sizeof(place->host)) == 0;
+}
+
+/* Was its silence taken for its end? */
+static void doubt(const muster_member *member, muster_place *place,
+                  const muster_event *event)
+{
+    bool returns = is_process_of(place, event->as.message.message);
+    int64_t here_ns = event->now_ns - place->seated_ns;
+    if (!returns || here_ns > DOUBT_WINDOWS * member->heartbeat_ns) {
+        place->doubts = 0;
+    }
+    if (returns && place->silenced && place->doubts < DOUBTS_MAX) {
+        place->doubts++;
+    }
+    place->silenced = false;
+    place->seated_ns = event->now_ns;
+}
+
 static void seat(muster_member *member, muster_link *link, uint32_t id,
                  const muster_event *event)
 {
     const muster_message *hello = event->as.message.message;
     muster_place *place = &member->places[id];
+    doubt(member, place, event);
     place->incarnation = link->incarnation;
     place->pid = hello->as.hello.pid;
     memcpy(place->host, hello->as.hello.host, sizeof(place->host));
     memcpy(place->address, hello->as.hello.address, sizeof(place->address));
     link->id = id;
     muster_member_settle(member, link, event->now_ns);
+}
+
+/* A leader that was resumed has forgotten the lives given out since it was last
+ * saved: it begins a new block of numbers, and when resumed twice from the same
+ * state, those who return know theirs. None is given out again. */
+static void remember_life(muster_member *member, const muster_message *hello)
+{
+    bool later =
+        hello->run == member->run && hello->incarnation > member->incarnation;
+    if (later && hello->incarnation - member->incarnation < FORGOTTEN_MAX) {
+        member->incarnation = hello->incarnation;
+    }
+}
+
+/* Is this the process that misbehaved under that number a moment ago? */
+static bool is_barred(const muster_place *place, const muster_event *event)
+{
+    return place->barred_ns > event->now_ns &&
+           is_process_of(place, event->as.message.message);
 }
 
 static void admit_as_leader(muster_member *member, muster_link *link,
@@ -132,7 +182,14 @@ static void admit_as_leader(muster_member *member, muster_link *link,
         muster_member_refuse(member, link, MUSTER_ERR_AGAIN, text, actions);
         return;
     }
+    if (is_barred(&member->places[id], event)) {
+        muster_member_refuse(member, link, MUSTER_ERR_AGAIN,
+                             "what you sent could not be used; come later",
+                             actions);
+        return;
+    }
     oust(member, id, actions);
+    remember_life(member, hello);
     link->incarnation = ++member->incarnation;
     seat(member, link, id, event);
     send_welcome(member, link, actions);

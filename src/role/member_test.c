@@ -100,11 +100,78 @@ static void bytes_of_a_stranger_are_no_hello(void **state)
     muster_member_fini(&member);
 }
 
+static void say_hello(muster_member *member, muster_role_peer peer,
+                      uint32_t pid, int64_t now_ns, muster_actions *actions)
+{
+    muster_message hello = {.kind = MUSTER_MSG_HELLO};
+    hello.as.hello.id = 0;
+    hello.as.hello.pid = pid;
+    hello.as.hello.role = MUSTER_MEMBER_WORKER;
+    muster_event up = {
+        .kind = MUSTER_EVENT_PEER_UP, .peer = peer, .now_ns = now_ns};
+    up.as.up.incoming = true;
+    muster_event message = {
+        .kind = MUSTER_EVENT_MESSAGE, .peer = peer, .now_ns = now_ns};
+    message.as.message.message = &hello;
+    muster_member_step(member, &up, actions);
+    muster_member_step(member, &message, actions);
+    muster_actions_clear(actions);
+}
+
+/* The process gets to run every three seconds: it hears what happened to its
+ * connection, and says hello anew or answers. */
+static void a_starved_process_that_returns_is_given_more_time(void **state)
+{
+    (void)state;
+    muster_member member;
+    muster_actions actions;
+    lead(&member, &actions);
+    muster_member_link(&member, 0)->busy = false;
+    muster_role_peer peer = PEER;
+    uint32_t hellos = 0;
+    for (int64_t now_ns = 0; now_ns < 40 * MUSTER_NS_PER_S;
+         now_ns += MUSTER_NS_PER_S / 4) {
+        muster_event timer = {.kind = MUSTER_EVENT_TIMER, .now_ns = now_ns};
+        timer.as.timer.id = MUSTER_TIMER_MEMBER;
+        muster_member_step(&member, &timer, &actions);
+        muster_actions_clear(&actions);
+        if (now_ns % (3 * MUSTER_NS_PER_S) != 0) {
+            continue;
+        }
+        if (muster_member_link(&member, 0) == NULL) {
+            say_hello(&member, ++peer, 0, now_ns, &actions);
+            hellos++;
+        } else {
+            muster_event heard = {
+                .kind = MUSTER_EVENT_HEARD, .now_ns = now_ns, .peer = peer};
+            muster_member_step(&member, &heard, &actions);
+        }
+    }
+    assert_int_equal(hellos, 1);
+    assert_non_null(muster_member_link(&member, 0));
+
+    // Another process has the usual time.
+    int64_t now_ns = 40 * MUSTER_NS_PER_S;
+    say_hello(&member, ++peer, 99, now_ns, &actions);
+    assert_int_equal(member.places[0].peer, peer);
+    for (int i = 0; i < 10; i++) {
+        now_ns += MUSTER_NS_PER_S / 4;
+        muster_event timer = {.kind = MUSTER_EVENT_TIMER, .now_ns = now_ns};
+        timer.as.timer.id = MUSTER_TIMER_MEMBER;
+        muster_member_step(&member, &timer, &actions);
+        muster_actions_clear(&actions);
+    }
+    assert_null(muster_member_link(&member, 0));
+    muster_actions_fini(&actions);
+    muster_member_fini(&member);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_slower_than_a_heartbeat_is_a_sign_of_life),
         cmocka_unit_test(bytes_of_a_stranger_are_no_hello),
+        cmocka_unit_test(a_starved_process_that_returns_is_given_more_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

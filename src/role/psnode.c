@@ -46,8 +46,7 @@ void muster_pshome_reset(muster_psnode *node, uint16_t which)
 {
     uint32_t nodes = node->opts.nodes;
     for (uint32_t t = 0; t < node->opts.table_count; t++) {
-        muster_pshome **home =
-            &node->homes[(size_t)which * MUSTER_PS_TABLES_MAX + t];
+        muster_pshome **home = &node->homes[which].table[t];
         uint32_t count = node->shapes[t].keys / nodes + 1;
         if (*home == NULL) {
             *home = muster_mem_array(count, sizeof(**home));
@@ -117,8 +116,7 @@ muster_status muster_psnode_create(const muster_psnode_opts *opts,
     node->home_at = muster_mem_array(opts->nodes, sizeof(*node->home_at));
     node->settled_at = muster_mem_array(opts->nodes, sizeof(*node->settled_at));
     node->next_at = muster_mem_array(opts->nodes, sizeof(*node->next_at));
-    node->homes = muster_mem_array((size_t)opts->nodes * MUSTER_PS_TABLES_MAX,
-                                   sizeof(*node->homes));
+    node->homes = muster_mem_array(opts->nodes, sizeof(*node->homes));
     if (node->links == NULL || node->arrived == NULL || node->home_at == NULL ||
         node->settled_at == NULL || node->next_at == NULL ||
         node->homes == NULL || make_homes(node) != MUSTER_OK) {
@@ -150,11 +148,10 @@ void muster_psnode_free(muster_psnode *node)
         muster_mem_free(tallies[i].open);
         muster_mem_free(tallies[i].back);
     }
-    size_t homes = (size_t)node->opts.nodes * MUSTER_PS_TABLES_MAX;
-    for (size_t i = 0; node->homes != NULL && i < homes; i++) {
-        muster_mem_free(node->homes[i]);
-    }
     for (uint32_t t = 0; t < MUSTER_PS_TABLES_MAX; t++) {
+        for (uint16_t i = 0; node->homes != NULL && i < node->opts.nodes; i++) {
+            muster_mem_free(node->homes[i].table[t]);
+        }
         muster_heavy_free(node->asked_for[t]);
     }
     muster_psmap_fini(&node->coming_at);
@@ -491,10 +488,7 @@ uint16_t muster_psnode_owner(const muster_psnode *node, uint32_t table,
                              uint32_t key)
 {
     uint32_t nodes = node->opts.nodes;
-    return node
-        ->homes[(size_t)(key % nodes) * MUSTER_PS_TABLES_MAX + table]
-               [key / nodes]
-        .owner;
+    return node->homes[key % nodes].table[table][key / nodes].owner;
 }
 
 uint16_t muster_psnode_home(const muster_psnode *node, uint32_t key)

@@ -90,7 +90,8 @@ typedef struct muster_psnews {
     muster_psnews_kind kind;
     uint16_t node;
     muster_pscause cause;
-    // RESUMED, at the lead, over all nodes:
+    uint64_t members; // RESUMED: one bit each
+    // And at the lead, over all nodes:
     uint64_t copied;     // lost rows that a copy replaced
     uint64_t restored;   // lost rows that the host restored
     uint64_t unanswered; // updates given up: perhaps done, never done twice
@@ -204,7 +205,8 @@ MUSTER_CHECKED muster_status muster_psnode_down(muster_psnode *node,
 
 /* The lead: take in a node that `joins` and whose connections stand. `note` is
  * for its host, which finds it by muster_psnode_note(). Refused with
- * MUSTER_ERR_AGAIN while a change of membership is under way. */
+ * MUSTER_ERR_AGAIN while a change of membership is under way, and with
+ * MUSTER_ERR_INVALID where there is no such place or this is not the lead. */
 MUSTER_CHECKED muster_status muster_psnode_admit(muster_psnode *node,
                                                  int64_t now_ns, uint16_t peer,
                                                  uint32_t note,

@@ -109,8 +109,10 @@ void muster_psnode_on_barrier(muster_psnode *node, const muster_rowmsg *message)
 
 void muster_psnode_on_release(muster_psnode *node, const muster_rowmsg *message)
 {
-    if (node->barrier_state != BARRIER_WAITING ||
-        message->request != node->barriers) {
+    if (node->barrier_state != BARRIER_WAITING || message->from != 0 ||
+        message->request != node->barriers ||
+        (message->mask >> node->opts.node & 1) == 0 ||
+        (message->mask & ~muster_pslife_everybody(node)) != 0) {
         node->counters.violations++;
         return;
     }

@@ -19,6 +19,10 @@ typedef struct muster_pshome {
     uint32_t moves;
 } muster_pshome;
 
+typedef struct muster_pshomes {
+    muster_pshome *table[MUSTER_PS_TABLES_MAX]; // NULL where we are not home
+} muster_pshomes;
+
 /* An operation that waits for a row on its way. */
 typedef struct muster_pswait {
     uint32_t next; // in the same row's queue; UINT32_MAX ends it
@@ -130,7 +134,7 @@ struct muster_psnode {
     uint16_t *home_at;      // [nodes]: who is home of keys % nodes
     uint16_t *settled_at;   // the same before the change under way
     uint16_t *next_at;      // the same after it
-    muster_pshome **homes;  // [nodes * TABLES_MAX]: NULL where not home
+    muster_pshomes *homes;  // [nodes]: of the keys that are this modulo nodes
     muster_psmap copied_at; // during a change: age << 10 | holder
     muster_vec held;        // muster_psreq *: wait for the change's end
     uint32_t note;          // from the lead, when we joined
@@ -189,8 +193,7 @@ static inline muster_pshome *muster_pshome_at(muster_psnode *node,
                                               uint32_t table, uint32_t key)
 {
     uint32_t nodes = node->opts.nodes;
-    return &node->homes[(size_t)(key % nodes) * MUSTER_PS_TABLES_MAX + table]
-                       [key / nodes];
+    return &node->homes[key % nodes].table[table][key / nodes];
 }
 
 /* The next node on the way to a row's owner: its home, or from there the owner
@@ -299,6 +302,7 @@ void muster_psnode_on_return(muster_psnode *node, const muster_rowmsg *message);
 
 /* psnode_life.c: who is there. */
 void muster_pslife_init(muster_psnode *node);
+uint64_t muster_pslife_everybody(const muster_psnode *node); // one bit each
 void muster_pslife_tick(muster_psnode *node);
 int64_t muster_pslife_due_ns(const muster_psnode *node);
 void muster_psnode_on_suspect(muster_psnode *node,

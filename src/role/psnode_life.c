@@ -11,15 +11,15 @@
 #define BEATS_PER_WINDOW 4
 #define LOOKS_PER_WINDOW 10
 
-static uint64_t everybody(uint16_t nodes)
+uint64_t muster_pslife_everybody(const muster_psnode *node)
 {
-    return nodes == 64 ? UINT64_MAX : (1ull << nodes) - 1;
+    return UINT64_MAX >> (MUSTER_PS_NODES_MAX - node->opts.nodes);
 }
 
 void muster_pslife_init(muster_psnode *node)
 {
     node->alive = node->opts.joins ? 1ull << node->opts.node
-                                   : everybody(node->opts.nodes);
+                                   : muster_pslife_everybody(node);
     node->change.members = node->alive;
     node->looked_ns = INT64_MIN;
     node->beat_ns = INT64_MIN;
@@ -136,9 +136,14 @@ muster_status muster_psnode_admit(muster_psnode *node, int64_t now_ns,
                                   uint16_t peer, uint32_t note,
                                   muster_psnode_out *out)
 {
-    if (muster_psnode_paused(node) || node->opts.node != 0 ||
-        peer >= node->opts.nodes || muster_psnode_lives(node, peer)) {
+    if (node->opts.node != 0 || peer >= node->opts.nodes) {
+        return MUSTER_ERR_INVALID;
+    }
+    if (muster_psnode_paused(node)) {
         return MUSTER_ERR_AGAIN;
+    }
+    if (muster_psnode_lives(node, peer)) {
+        return MUSTER_OK;
     }
     muster_psnode_begin(node, now_ns, out);
     node->links[peer] = (muster_pslink){.heard_ns = now_ns};

@@ -129,7 +129,8 @@ void muster_psnode_on_ask(muster_psnode *node, const muster_rowmsg *message)
     muster_pschange *change = &node->change;
     uint32_t phase = (uint32_t)message->request >> ROUND_BITS;
     if (message->from != 0 || phase < PHASE_QUIET || phase > PHASE_SETTLE ||
-        (message->mask & 1) == 0) {
+        (message->mask & 1) == 0 ||
+        (message->mask & ~muster_pslife_everybody(node)) != 0) {
         node->counters.violations++;
         return;
     }
@@ -225,6 +226,7 @@ void muster_psnode_on_resume(muster_psnode *node, const muster_rowmsg *message)
     }
     muster_psnews news = change->cost;
     news.kind = MUSTER_PSNEWS_RESUMED;
+    news.members = node->alive;
     news.updates = change->lost_updates;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         news.updates +=

@@ -116,6 +116,7 @@ static void report_copies(muster_psnode *node)
     muster_rowmsg copied = {.kind = MUSTER_ROWMSG_COPIED,
                             .origin = node->opts.node};
     const muster_pscopy *copies = node->copies.data;
+    MUSTER_ASSERT(node->opts.nodes > 0);
     for (size_t i = 0; i < node->copies.count && !node->failed; i++) {
         uint32_t key = (uint32_t)copies[i].place;
         copied.table = (uint16_t)(copies[i].place >> 32);

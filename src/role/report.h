@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "cluster/classes.h"
 
 typedef enum muster_report_kind {
     MUSTER_REPORT_NOTICE = 1,     // a line for people
@@ -53,6 +54,7 @@ typedef struct muster_report {
             // long as the role lives.
             const uint64_t *parts_received;
             uint32_t part_count;
+            const muster_classes *classes; // who is slow; lent likewise
             // Since the last step: answers, models and parts handed over.
             uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
         } end;

@@ -20,7 +20,7 @@
  *   Computing    Jobs of one role run one after another, in the order asked.
  *   Threads      A role belongs to one thread.
  *   Allocation   The action list and the tables are reused; a steady step
- *                allocates the message list of its UPDATE job, nothing else.
+ *                allocates nothing.
  *   Not here     Clocks, sockets, files, threads, gradients.
  */
 #ifndef MUSTER_ROLE_ROLE_H

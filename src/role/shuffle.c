@@ -29,6 +29,7 @@
 #define MARGIN_THIN 1.0  // likewise, for parts with one active holder
 #define RATE_MIN    1e-3 // nobody is trusted beyond this
 #define PARTS_TRIED 8u   // short parts looked at for one exchange
+#define LIKELY      1e-3 // to be missed in a step
 #define PERIOD_MAX  1000000000ul
 
 typedef enum policy { NONE, ROTATE, TARGETED } policy;
@@ -330,11 +331,12 @@ static trade best_trade_for(const muster_shuffle *s, uint32_t part)
 }
 
 /* Is a part short of active holders? One active holder does until the part is
- * missed in spite of it. */
+ * missed in spite of it, or is likely to be. */
 static bool is_short(const muster_shuffle *s, uint32_t part)
 {
     return s->active[part] < s->need &&
-           (s->active[part] == 0 || s->misses[part] > 0);
+           (s->active[part] == 0 || s->misses[part] > 0 ||
+            s->lost[part] > LIKELY);
 }
 
 /* The short part with the most misses that was not tried; parts when there is

@@ -11,8 +11,8 @@
  *   rotate:PERIOD  worker i fills slot (i + t) mod n, t = step / PERIOD: over n
  *                  turns a slow worker visits every part (Johri et al., 2021)
  *   targeted       two workers exchange slots when a part has only slow
- *                  holders, or was missed though it had one active holder;
- *                  nothing otherwise. An exchange that puts no other part in
+ *                  holders, or one active holder and was missed or will be in
+ *                  one of 1000 steps; nothing otherwise. An exchange that puts no other part in
  *                  that place is made at once. With too few active workers
  *                  some part is always uncovered: its place is handed on to a
  *                  part that was missed less often, once the difference

@@ -22,8 +22,10 @@ MUSTER_CHECKED muster_status muster_address_full(const char *text,
 bool muster_address_is_local(const char *address);
 
 /* A Unix socket's place that only this user can reach: a fresh folder of mode
- * 0700 under $XDG_RUNTIME_DIR, or /tmp. */
+ * 0700 under $XDG_RUNTIME_DIR, or /tmp. It is locked as long as the process
+ * lives; open removes those of processes that were killed. */
 typedef struct muster_den {
+    int lock; // the folder, open
     char folder[96];
     char file[108];
     char address[MUSTER_NET_ADDRESS_MAX]; // "unix:" and the file

@@ -120,11 +120,11 @@ static void fill_lists(const muster_train_state *train, ending *last)
     muster_tally_classes(&train->tally, last->classes);
     for (uint32_t w = 0; w < train->code_info.workers; w++) {
         const uint32_t *parts = NULL;
-        const muster_stragglers *stragglers = train->tally.watch;
         last->names[w] = muster_worker_class_name(last->classes[w]);
         last->probabilities[w] =
-            muster_stragglers_class(stragglers, w).probability;
-        last->behind_ms[w] = muster_stragglers_cost(stragglers, w).behind_ms;
+            muster_tally_class(&train->tally, w).probability;
+        last->behind_ms[w] =
+            muster_stragglers_cost(train->tally.costs, w).behind_ms;
         if (muster_code_parts(train->code, w, &parts, &last->loads[w]) < 0) {
             last->loads[w] = 0;
         }
@@ -163,14 +163,13 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .s = code->stragglers,
         .m = code->comm,
         .d = code->load,
-        .exact = tally->inexact_steps == 0,
         .parts_received = tally->parts_received,
         .part_count = code->parts,
         .bytes_moved = tally->bytes_moved,
         .classes = last.names,
         .slow_probability = last.probabilities,
         .behind_ms = last.behind_ms,
-        .straggler_wait_ms = muster_stragglers_waited_ms(tally->watch),
+        .straggler_wait_ms = muster_stragglers_waited_ms(tally->costs),
         .loads = last.loads,
     };
     *last_out = last;
@@ -227,6 +226,14 @@ static void tell(const muster_train_state *train, const ending *last)
                muster_summary_step_ms(tally->summary, 0.9),
                muster_summary_step_ms(tally->summary, 0.99),
                who[0] != '\0' ? ";" : "", who);
+    uint64_t degraded = muster_summary_degraded(tally->summary);
+    if (degraded > 0) {
+        muster_log(MUSTER_LOG_WARN,
+                   "%" PRIu64 " of these steps were approximate, for too few "
+                   "workers were there; grad_err in metrics.jsonl says how far "
+                   "off, at most %.2g",
+                   degraded, muster_summary_grad_err(tally->summary));
+    }
     muster_train_tell_stragglers(train, last->classes);
 }
 

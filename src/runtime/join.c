@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "config/fault.h"
 #include "job/executor.h"
+#include "model/model.h"
 #include "muster/run.h"
 #include "role/worker.h"
 #include "runtime/address.h"
@@ -84,6 +85,13 @@ static muster_status read_options(const muster_config *config,
     }
     opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
     *opts_out = opts;
+    const char *allowed = muster_config_string(config, MUSTER_OPT_ALLOW_MODEL);
+    if (allowed != NULL && muster_model_plugin_path(allowed) == 0) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--allow-model %s: expected the path of a "
+                                "shared object, such as ./mine.so",
+                                allowed);
+    }
     status = read_slowness(config, opts.id, error_out, slowness_out);
     return status < 0 ? status
                       : read_delay(config, opts.id, error_out, slowness_out);
@@ -107,13 +115,20 @@ static bool on_turn(void *context, int64_t now_ns, int64_t *wait_until_ns)
 
 static muster_status serve(muster_host *host, const muster_worker_opts *opts,
                            muster_compute_slowness slowness,
-                           muster_error *error_out)
+                           const char *allowed, muster_error *error_out)
 {
     muster_executor_alloc alloc = muster_host_alloc(host);
     muster_executor *executor = NULL;
     muster_role role = {NULL, NULL};
     muster_status status = muster_executor_create_worker(&alloc, &executor);
     if (status < 0) {
+        return muster_error_set(error_out, status, "no memory for a worker");
+    }
+    if (allowed != NULL) {
+        status = muster_executor_allow_model(executor, allowed);
+    }
+    if (status < 0) {
+        muster_executor_free(executor);
         return muster_error_set(error_out, status, "no memory for a worker");
     }
     status = muster_worker_create(opts, error_out, &role);
@@ -135,7 +150,7 @@ muster_status muster_join(const muster_config *config, muster_error *error_out)
 {
     muster_error unheard;
     muster_worker_opts opts;
-    muster_compute_slowness slowness;
+    muster_compute_slowness slowness = MUSTER_COMPUTE_NOT_SLOW;
     muster_host_opts host_opts = {.net = MUSTER_NET_OPTS_INIT,
                                   .on_report = on_report,
                                   .on_turn = on_turn};
@@ -151,7 +166,9 @@ muster_status muster_join(const muster_config *config, muster_error *error_out)
     if (status == MUSTER_OK) {
         status = muster_signals_start(muster_host_net(host), error_out);
         if (status == MUSTER_OK) {
-            status = serve(host, &opts, slowness, error_out);
+            const char *allowed =
+                muster_config_string(config, MUSTER_OPT_ALLOW_MODEL);
+            status = serve(host, &opts, slowness, allowed, error_out);
             muster_signals_stop();
         }
         muster_host_close(host);

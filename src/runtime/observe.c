@@ -53,10 +53,20 @@ static void do_faults(muster_train_state *train, uint64_t step)
     }
 }
 
+/* Those of an earlier life were done in it. */
+static void skip_faults(muster_train_state *train, uint64_t first_step)
+{
+    const muster_fault *all = train->faults.data;
+    while (train->next_fault < train->faults.count &&
+           all[train->next_fault].step < first_step) {
+        train->next_fault++;
+    }
+}
+
 static void on_answer(muster_train_state *train, const muster_report *report)
 {
     muster_error error = {.text = ""};
-    muster_worker_line line = muster_tally_worker_line(&train->tally, report);
+    muster_worker_line line = muster_tally_worker_line(report);
     if (train->folder != NULL &&
         muster_run_folder_worker(train->folder, &line, &error) < 0) {
         muster_host_fail(train->host, &error);
@@ -122,12 +132,8 @@ static void on_worker(muster_train_state *train, const muster_report *report)
 static void trace(muster_train_state *train, const muster_report *report)
 {
     muster_error error = {.text = ""};
-    double arrive_ms =
-        report->kind == MUSTER_REPORT_ANSWER
-            ? muster_stragglers_arrive_ms(train->tally.watch, report)
-            : 0;
     if (train->tracing != NULL &&
-        muster_tracing_report(train->tracing, report, arrive_ms, &error) < 0) {
+        muster_tracing_report(train->tracing, report, &error) < 0) {
         muster_host_fail(train->host, &error);
     }
 }
@@ -146,6 +152,7 @@ void muster_train_on_report(void *context, const muster_report *report)
             train->first_step_ns = report->now_ns;
             muster_progress_span(&train->progress, report->step,
                                  train->job.steps, report->now_ns);
+            skip_faults(train, report->step);
         }
         do_faults(train, report->step);
         break;

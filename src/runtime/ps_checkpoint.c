@@ -88,21 +88,32 @@ muster_status muster_ps_checkpoint(const muster_ps *ps, uint32_t tables,
     return muster_checkpoint_write(folder, &parts, error_out);
 }
 
+/* The tensor of a table, or NULL when it is not there or of another shape. */
+static const muster_tensor *tensor_of(const muster_checkpoint *from,
+                                      const muster_pstable *table,
+                                      uint32_t number)
+{
+    char name[16];
+    (void)snprintf(name, sizeof(name), "table-%u", number);
+    const muster_tensor *tensor = muster_safetensors_find(from->file, name);
+    bool fits = tensor != NULL && tensor->dtype == MUSTER_DTYPE_F32 &&
+                tensor->rank == 2 && tensor->shape[0] == table->keys &&
+                tensor->shape[1] == table->floats;
+    return fits ? tensor : NULL;
+}
+
 /* The rows of a table that are here. */
 static muster_status restore_table(muster_pstable *table, uint32_t number,
                                    const muster_checkpoint *from,
                                    const char *folder, muster_error *error_out)
 {
-    char name[16];
-    (void)snprintf(name, sizeof(name), "table-%u", number);
-    const muster_tensor *tensor = muster_safetensors_find(from->file, name);
-    if (tensor == NULL || tensor->dtype != MUSTER_DTYPE_F32 ||
-        tensor->rank != 2 || tensor->shape[0] != table->keys ||
-        tensor->shape[1] != table->floats) {
-        return muster_error_set(error_out, MUSTER_ERR_INPUT,
-                                "%s: %s of the checkpoint is not %u rows of %u "
-                                "floats: was it another model or other data?",
-                                folder, name, table->keys, table->floats);
+    const muster_tensor *tensor = tensor_of(from, table, number);
+    if (tensor == NULL) {
+        return muster_error_set(
+            error_out, MUSTER_ERR_INPUT,
+            "%s: table-%u of the checkpoint is not %u rows of "
+            "%u floats: was it another model or other data?",
+            folder, number, table->keys, table->floats);
     }
     const float *rows = tensor->data;
     for (uint32_t key = 0; key < table->keys; key++) {
@@ -131,4 +142,34 @@ muster_status muster_ps_restore(muster_ps *ps, uint32_t tables,
     *epochs_out = from.step;
     muster_checkpoint_fini(&from);
     return status;
+}
+
+bool muster_pslast_row(muster_pslast *last, const char *folder,
+                       const muster_pstable *table, uint32_t number,
+                       uint32_t key, float *row)
+{
+    if (!last->tried) {
+        muster_error unsaid = {.text = ""};
+        last->tried = true;
+        last->open =
+            folder != NULL &&
+            muster_checkpoint_load(folder, &unsaid, &last->from) == MUSTER_OK;
+    }
+    const muster_tensor *tensor =
+        last->open ? tensor_of(&last->from, table, number) : NULL;
+    if (tensor == NULL) {
+        return false;
+    }
+    const float *rows = tensor->data;
+    memcpy(row, rows + (size_t)key * table->floats,
+           table->floats * sizeof(float));
+    return true;
+}
+
+void muster_pslast_close(muster_pslast *last)
+{
+    if (last->open) {
+        muster_checkpoint_fini(&last->from);
+    }
+    *last = (muster_pslast){.tried = false};
 }

@@ -9,8 +9,12 @@
 #ifndef MUSTER_RUNTIME_PS_CHECKPOINT_H
 #define MUSTER_RUNTIME_PS_CHECKPOINT_H
 
+#include <stdbool.h>
+
 #include "muster/ps.h"
 #include "muster/status.h"
+#include "ps/store.h"
+#include "record/checkpoint.h"
 
 /* Gather the first `tables` tables. *rows_out: one array each, the caller's
  * for muster_mem_free(). MUSTER_ERR_NO_MEMORY, MUSTER_ERR_PEER_LOST. */
@@ -29,5 +33,19 @@ MUSTER_CHECKED muster_status muster_ps_restore(muster_ps *ps, uint32_t tables,
                                                const char *folder,
                                                muster_error *error_out,
                                                uint64_t *epochs_out);
+
+/* The newest checkpoint, to take single rows from; zeroed at first. */
+typedef struct muster_pslast {
+    muster_checkpoint from;
+    bool tried;
+    bool open;
+} muster_pslast;
+
+/* A row as the checkpoint in `folder` (NULL: there is none) has it; loads it
+ * when it is not open yet. False: it has no such row. */
+bool muster_pslast_row(muster_pslast *last, const char *folder,
+                       const muster_pstable *table, uint32_t number,
+                       uint32_t key, float *row);
+void muster_pslast_close(muster_pslast *last);
 
 #endif // MUSTER_RUNTIME_PS_CHECKPOINT_H

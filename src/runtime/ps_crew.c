@@ -64,6 +64,8 @@ static void fill(arguments *args, const muster_config *config,
         {MUSTER_OPT_THREADS, "threads"},
         {MUSTER_OPT_NODES, "nodes"},
         {MUSTER_OPT_MANAGE, "manage"},
+        {MUSTER_OPT_HEARTBEAT, "heartbeat"},
+        {MUSTER_OPT_ON_LOSS, "on-loss"},
     };
     add(args, program);
     add(args, "train");
@@ -91,29 +93,55 @@ static void run_child(const arguments *args, const char *program, pid_t parent)
     _exit(127);
 }
 
-static muster_status spawn_all(arguments *args, const char *program,
-                               muster_nodes *nodes, muster_error *error_out)
+static muster_status spawn(const arguments *args, const char *program,
+                           muster_nodes *nodes, uint32_t node,
+                           muster_error *error_out)
 {
-    for (uint32_t i = 1; i < nodes->count; i++) {
-        (void)snprintf(args->text[args->count - 1], 4, "%u", i);
-        pid_t parent = getpid();
-        pid_t pid = fork();
-        if (pid == 0) {
-            run_child(args, program, parent);
-        }
-        if (pid < 0) {
-            return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
-                                    "cannot start node %u: %s", i,
-                                    strerror(errno));
-        }
-        nodes->pids[i] = pid;
+    (void)snprintf(args->text[args->count - 1], 4, "%u", node);
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0) {
+        run_child(args, program, parent);
     }
+    if (pid < 0) {
+        return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
+                                "cannot start node %u: %s", node,
+                                strerror(errno));
+    }
+    nodes->pids[node] = pid;
     return MUSTER_OK;
 }
 
+static void forget(arguments *args)
+{
+    for (size_t i = 0; i < args->count; i++) {
+        muster_mem_free(args->text[i]);
+    }
+}
+
+/* Everything up to the node's number, which is the last. */
+static muster_status prepare(arguments *args, const muster_config *config,
+                             const char *program, const muster_nodes *nodes,
+                             bool replace, muster_error *error_out)
+{
+    const char *run = muster_config_string(config, MUSTER_OPT_RUN);
+    bool resumed = muster_config_string(config, MUSTER_OPT_RESUME) != NULL;
+    fill(args, config, program);
+    if (run != NULL) {
+        add_pair(args, resumed && !replace ? "--resume" : "--run", run);
+    }
+    if (replace) {
+        add(args, "--replace");
+    }
+    add_pair(args, "--mesh", nodes->folder);
+    add_pair(args, "--node", "000");
+    return args->full ? muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                         "no memory to start nodes")
+                      : MUSTER_OK;
+}
+
 muster_status muster_nodes_start(const muster_config *config,
-                                 const char *program, bool again,
-                                 muster_error *error_out,
+                                 const char *program, muster_error *error_out,
                                  muster_nodes *nodes_out)
 {
     const char *base = getenv("XDG_RUNTIME_DIR");
@@ -133,22 +161,14 @@ muster_status muster_nodes_start(const muster_config *config,
         return failed;
     }
     arguments args = {{NULL}, 0, false};
-    fill(&args, config, program);
-    if (again || muster_config_string(config, MUSTER_OPT_RESUME) != NULL) {
-        add_pair(&args, "--resume",
-                 muster_config_string(config, MUSTER_OPT_RUN));
-    }
-    add_pair(&args, "--mesh", nodes->folder);
-    add_pair(&args, "--node", "000");
     muster_status status =
-        args.full ? muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                     "no memory to start nodes")
-                  : spawn_all(&args, program, nodes, error_out);
-    for (size_t i = 0; i < args.count; i++) {
-        muster_mem_free(args.text[i]);
+        prepare(&args, config, program, nodes, false, error_out);
+    for (uint32_t i = 1; i < nodes->count && status == MUSTER_OK; i++) {
+        status = spawn(&args, program, nodes, i, error_out);
     }
+    forget(&args);
     if (status != MUSTER_OK) {
-        muster_nodes_stop(nodes);
+        muster_nodes_stop(nodes, 0);
     }
     return status;
 }
@@ -164,35 +184,59 @@ static void tell_end(uint32_t node, int how)
     }
 }
 
-/* Take leave of those that have ended; returns how many are left. */
-static uint32_t reap(muster_nodes *nodes, bool insist)
+bool muster_nodes_ended(muster_nodes *nodes, uint32_t node)
 {
-    uint32_t left = 0;
-    for (uint32_t i = 1; i < nodes->count; i++) {
-        int how = 0;
-        if (nodes->pids[i] == 0) {
-            continue;
-        }
-        if (waitpid(nodes->pids[i], &how, WNOHANG) != 0) {
-            tell_end(i, how);
-            nodes->pids[i] = 0;
-            continue;
-        }
-        left++;
-        if (insist) {
-            (void)kill(nodes->pids[i], SIGKILL);
-        }
+    int how = 0;
+    if (nodes->pids[node] != 0 &&
+        waitpid(nodes->pids[node], &how, WNOHANG) != 0) {
+        tell_end(node, how);
+        nodes->pids[node] = 0;
     }
-    return left;
+    return nodes->pids[node] == 0;
 }
 
-void muster_nodes_stop(muster_nodes *nodes)
+/* A process that was given up: it may stand still, and would wake too late. */
+static void end_now(muster_nodes *nodes, uint32_t node)
+{
+    int how = 0;
+    if (!muster_nodes_ended(nodes, node)) {
+        (void)kill(nodes->pids[node], SIGKILL);
+        (void)waitpid(nodes->pids[node], &how, 0);
+        nodes->pids[node] = 0;
+    }
+}
+
+muster_status muster_nodes_replace(muster_nodes *nodes,
+                                   const muster_config *config,
+                                   const char *program, uint32_t node,
+                                   muster_error *error_out)
+{
+    arguments args = {{NULL}, 0, false};
+    end_now(nodes, node);
+    muster_status status =
+        prepare(&args, config, program, nodes, true, error_out);
+    if (status == MUSTER_OK) {
+        status = spawn(&args, program, nodes, node, error_out);
+    }
+    forget(&args);
+    return status;
+}
+
+void muster_nodes_stop(muster_nodes *nodes, uint64_t lost)
 {
     const struct timespec nap = {.tv_nsec = 5 * MUSTER_NS_PER_MS};
     int64_t end = muster_clock_ns() + GO_BY_ITSELF_NS;
-    while (reap(nodes, muster_clock_ns() > end) > 0) {
-        (void)nanosleep(&nap, NULL);
-    }
+    uint32_t left;
+    do {
+        left = 0;
+        for (uint32_t i = 1; i < nodes->count; i++) {
+            if ((lost >> i & 1) != 0 || muster_clock_ns() > end) {
+                end_now(nodes, i);
+            }
+            left += !muster_nodes_ended(nodes, i);
+        }
+        (void)(left == 0 || nanosleep(&nap, NULL) == 0);
+    } while (left > 0);
     if (nodes->folder[0] == '\0') {
         return;
     }

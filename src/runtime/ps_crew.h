@@ -11,6 +11,7 @@
 #ifndef MUSTER_RUNTIME_PS_CREW_H
 #define MUSTER_RUNTIME_PS_CREW_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "config/config.h"
@@ -23,14 +24,25 @@ typedef struct muster_nodes {
     uint32_t count; // with node 0, which is not in pids
 } muster_nodes;
 
-/* With `again`, or when the run itself was resumed, they begin from the
- * checkpoint in its folder. MUSTER_ERR_SYSTEM, MUSTER_ERR_NO_MEMORY. */
+/* When the run was resumed, they begin from the checkpoint in its folder.
+ * MUSTER_ERR_SYSTEM, MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_nodes_start(const muster_config *config,
-                                                const char *program, bool again,
+                                                const char *program,
                                                 muster_error *error_out,
                                                 muster_nodes *nodes_out);
 
-/* Wait for those that are ending, end the rest, remove the folder. */
-void muster_nodes_stop(muster_nodes *nodes);
+/* Has the process of a node ended? */
+bool muster_nodes_ended(muster_nodes *nodes, uint32_t node);
+
+/* End what is left of a node and start another in its place. */
+MUSTER_CHECKED muster_status muster_nodes_replace(muster_nodes *nodes,
+                                                  const muster_config *config,
+                                                  const char *program,
+                                                  uint32_t node,
+                                                  muster_error *error_out);
+
+/* Wait for those that are ending, end the rest, and those of `lost` (one bit
+ * each) at once; remove the folder. */
+void muster_nodes_stop(muster_nodes *nodes, uint64_t lost);
 
 #endif // MUSTER_RUNTIME_PS_CREW_H

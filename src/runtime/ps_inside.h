@@ -20,6 +20,7 @@
 #include "ps/target.h"
 #include "role/psnode.h"
 #include "runtime/ps_alone.h"
+#include "runtime/ps_loss.h"
 #include "runtime/ps_mesh.h"
 
 typedef struct muster_ps_distribution {
@@ -42,12 +43,14 @@ struct muster_ps {
     _Atomic uint64_t accesses; // of workers that are gone
     _Atomic uint64_t remote;
     muster_psmesh *mesh; // NULL: a single node
+    muster_psloss loss;
     // Barriers of this node's workers.
     pthread_mutex_t barrier_lock;
     pthread_cond_t barrier_cond;
     uint32_t barrier_waiting;
     uint64_t barrier_passed;
     muster_status barrier_status;
+    bool barrier_cancelled;
 };
 
 /* An open row: its place in the order of (table, key), and where it is. */
@@ -186,6 +189,10 @@ uint64_t muster_ps_call_handle(const muster_ps_worker *worker,
 /* Make the calls of a worker, and end them: those under way are waited for. */
 MUSTER_CHECKED muster_status muster_ps_calls_init(muster_ps_worker *worker);
 void muster_ps_calls_fini(muster_ps_worker *worker);
+
+/* Let nobody wait at a barrier from now on: those who do, and those who come,
+ * get MUSTER_ERR_CANCELLED. For a node that ends before its time. */
+void muster_ps_barrier_cancel(muster_ps *ps);
 
 /* Prepare a worker for a mesh, and undo it. */
 MUSTER_CHECKED muster_status muster_ps_worker_join(muster_ps_worker *worker);

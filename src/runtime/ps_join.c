@@ -134,10 +134,19 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
             (void)pthread_cond_broadcast(&ps->barrier_cond);
         }
     }
-    while (ps->barrier_passed == mine) {
+    while (ps->barrier_passed == mine && !ps->barrier_cancelled) {
         (void)pthread_cond_wait(&ps->barrier_cond, &ps->barrier_lock);
     }
-    muster_status status = ps->barrier_status;
+    muster_status status =
+        ps->barrier_cancelled ? MUSTER_ERR_CANCELLED : ps->barrier_status;
     (void)pthread_mutex_unlock(&ps->barrier_lock);
     return status;
+}
+
+void muster_ps_barrier_cancel(muster_ps *ps)
+{
+    (void)pthread_mutex_lock(&ps->barrier_lock);
+    ps->barrier_cancelled = true;
+    (void)pthread_cond_broadcast(&ps->barrier_cond);
+    (void)pthread_mutex_unlock(&ps->barrier_lock);
 }

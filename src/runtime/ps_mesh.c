@@ -1,24 +1,24 @@
 /*
- * ps_mesh.c -- see ps_mesh.h.
+ * ps_mesh.c -- see ps_mesh.h: the thread, what workers leave for it, and what
+ * the protocol tells it. Connections are in ps_peers.c.
  *
- * Node i listens at FOLDER/node-i and connects to every lower one, trying again
- * until patience ends. The first message of a connection says who is there.
- * When a node is lost, every request under way or yet to come ends with
- * MUSTER_ERR_PEER_LOST: which rows went with it is not known here.
+ * Requests wait through the loss of other nodes when the run is to survive it
+ * (ps_loss.h); otherwise, and when the lead is lost, every request under way or
+ * yet to come ends with MUSTER_ERR_PEER_LOST.
  */
 #define _GNU_SOURCE
 #include "runtime/ps_mesh.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/net.h"
-#include "runtime/ps_inside.h"
+#include "runtime/ps_mesh_inside.h"
 #include "runtime/ps_wishes.h"
 
 #define POLL_MAX_NS (200 * MUSTER_NS_PER_MS)
@@ -29,85 +29,7 @@
 /* A row that two nodes ask for within this time would travel to and fro. */
 #define CONTEST_NS (5 * MUSTER_NS_PER_MS)
 
-struct muster_psmesh {
-    muster_ps *ps;
-    muster_net *net;
-    muster_psnode *node;
-    muster_psnode_out out;
-    pthread_t thread;
-    bool started;
-    bool wished; // for the rows of MUSTER_PS_STATIC
-    uint16_t self, nodes;
-    muster_peer peers[MUSTER_PS_NODES_MAX]; // 0: not connected
-    int64_t retry_ns[MUSTER_PS_NODES_MAX];
-    muster_peer trying[MUSTER_PS_NODES_MAX];
-    bool left[MUSTER_PS_NODES_MAX]; // it said that it goes
-    muster_vec unsent;              // muster_psnode_send: a queue was full
-    _Atomic uint32_t connected;
-    _Atomic bool stop;
-    _Atomic bool asleep;
-    // Under the lock: what workers leave for the thread.
-    pthread_mutex_t lock;
-    muster_vec requests; // muster_ps_call *
-    muster_vec workers;  // muster_ps_worker *: whose wishes are read
-    muster_vec orphans;  // muster_intents *: of workers that are gone
-    bool barrier_asked;
-    muster_psnode_counters counters;
-    // The thread's own.
-    muster_vec taken; // muster_ps_call *
-    muster_vec open;  // muster_ps_call *: requests under way
-    int64_t round_ns; // when clocks are looked at next; INT64_MAX: need not be
-    uint64_t released;
-    uint16_t lost; // node + 1, or 0
-};
-
-static void address_of(const muster_psmesh *mesh, uint16_t node, char *out)
-{
-    (void)snprintf(out, MUSTER_NET_ADDRESS_MAX, "unix:%s/node-%u",
-                   mesh->ps->folder, node);
-}
-
-/* ---- sockets ------------------------------------------------------------- */
-
-static void send_message(muster_psmesh *mesh, const muster_psnode_send *send)
-{
-    uint8_t header[MUSTER_ROWMSG_BYTES];
-    muster_rowmsg_write(&send->message, header);
-    muster_net_send_opts opts = {.header = header,
-                                 .header_bytes = sizeof(header),
-                                 .payload = send->message.payload};
-    muster_status status =
-        muster_net_send(mesh->net, mesh->peers[send->to], &opts);
-    if (status == MUSTER_ERR_AGAIN &&
-        muster_vec_append(&mesh->unsent, send, 1)) {
-        return; // the reference stays with it
-    }
-    muster_blob_unref(send->message.payload);
-}
-
-static void say(muster_psmesh *mesh, muster_rowmsg_kind kind, uint16_t to)
-{
-    muster_psnode_send word = {.to = to,
-                               .message = {.kind = kind, .from = mesh->self}};
-    send_message(mesh, &word);
-}
-
-static void met(muster_psmesh *mesh, uint16_t node, muster_peer peer)
-{
-    mesh->peers[node] = peer;
-    atomic_fetch_add(&mesh->connected, 1);
-}
-
-static void on_up(void *context, muster_peer peer, int incoming)
-{
-    muster_psmesh *mesh = context;
-    for (uint16_t i = 0; !incoming && i < mesh->self; i++) {
-        if (mesh->trying[i] == peer) {
-            met(mesh, i, peer);
-            say(mesh, MUSTER_ROWMSG_HELLO, i);
-        }
-    }
-}
+#define HEARTBEAT_NS (2 * MUSTER_NS_PER_S)
 
 static void finish(muster_ps_call *call, muster_status status)
 {
@@ -125,14 +47,14 @@ static void pass_barrier(muster_psmesh *mesh, muster_status status)
     (void)pthread_mutex_unlock(&ps->barrier_lock);
 }
 
-/* Nothing that needs another node can be promised any more. */
-static void lose(muster_psmesh *mesh, uint16_t node, const char *reason)
+void muster_psmesh_lose(muster_psmesh *mesh, uint16_t node, const char *reason)
 {
     if (mesh->lost != 0) {
         return;
     }
     mesh->lost = (uint16_t)(node + 1);
-    if (!mesh->left[node]) {
+    atomic_store(&mesh->over, true);
+    if (reason != NULL) {
         muster_log(MUSTER_LOG_ERROR, "node %u is lost: %s", node, reason);
     }
     muster_ps_call **open = mesh->open.data;
@@ -143,19 +65,42 @@ static void lose(muster_psmesh *mesh, uint16_t node, const char *reason)
     pass_barrier(mesh, MUSTER_ERR_PEER_LOST);
 }
 
-static void on_down(void *context, muster_peer peer, muster_status status,
-                    const char *reason)
+/* News of the members: tell, act. */
+static void hear(muster_psmesh *mesh, const muster_psnews *news)
 {
-    muster_psmesh *mesh = context;
-    (void)status;
-    for (uint16_t i = 0; i < mesh->nodes; i++) {
-        if (mesh->peers[i] == peer) {
-            mesh->peers[i] = 0;
-            lose(mesh, i, reason);
-        } else if (mesh->trying[i] == peer) {
-            mesh->trying[i] = 0;
-            mesh->retry_ns[i] = muster_clock_ns() + RETRY_NS;
+    const muster_psloss *loss = &mesh->ps->loss;
+    const char *why = news->cause == MUSTER_PSCAUSE_SILENT
+                          ? "nothing was heard of it for too long"
+                          : "its connection ended";
+    atomic_store(&mesh->members, muster_psnode_members(mesh->node));
+    switch (news->kind) {
+    case MUSTER_PSNEWS_LOST:
+        if (!loss->survive) {
+            muster_psmesh_lose(mesh, news->node, why);
+            return;
         }
+        if (!atomic_load(&mesh->stop)) {
+            muster_log(MUSTER_LOG_WARN, "node %u is lost: %s", news->node, why);
+        }
+        break;
+    case MUSTER_PSNEWS_JOINED:
+        muster_log(MUSTER_LOG_INFO, "node %u takes its place", news->node);
+        break;
+    case MUSTER_PSNEWS_RESUMED:
+        muster_pspeers_tell_members(mesh);
+        atomic_store(&mesh->entered, 1);
+        break;
+    case MUSTER_PSNEWS_LEADLESS:
+        muster_psmesh_lose(mesh, 0, why);
+        return;
+    case MUSTER_PSNEWS_EXPELLED:
+        muster_psmesh_lose(mesh, mesh->self,
+                           "the others gave this node up after it stood "
+                           "still; it ends");
+        return;
+    }
+    if (loss->news != NULL && !atomic_load(&mesh->stop)) {
+        loss->news(loss->context, news);
     }
 }
 
@@ -163,7 +108,7 @@ static void take_out(muster_psmesh *mesh)
 {
     const muster_psnode_send *sends = mesh->out.sends.data;
     for (size_t i = 0; i < mesh->out.sends.count; i++) {
-        send_message(mesh, &sends[i]);
+        muster_pspeers_send(mesh, &sends[i]);
     }
     muster_vec_clear(&mesh->out.sends);
     muster_psreq **done = mesh->out.done.data;
@@ -180,65 +125,25 @@ static void take_out(muster_psmesh *mesh)
     }
     muster_vec_clear(&mesh->out.done);
     for (; mesh->released < mesh->out.released; mesh->released++) {
+        atomic_store(&mesh->met, mesh->out.met);
         pass_barrier(mesh, MUSTER_OK);
     }
+    for (size_t i = 0; i < mesh->out.news.count; i++) {
+        muster_psnews news = ((muster_psnews *)mesh->out.news.data)[i];
+        hear(mesh, &news);
+    }
+    muster_vec_clear(&mesh->out.news);
+    atomic_store(&mesh->changing, muster_psnode_changing(mesh->node));
 }
 
-static void must_go_on(muster_psmesh *mesh, muster_status status)
+void muster_psmesh_stepped(muster_psmesh *mesh, muster_status status)
 {
     if (status != MUSTER_OK) {
         muster_log(MUSTER_LOG_ERROR, "parameter server: %s",
                    muster_status_text(status));
-        lose(mesh, mesh->self, muster_status_text(status));
+        muster_psmesh_lose(mesh, mesh->self, muster_status_text(status));
     }
-}
-
-static void on_message(void *context, muster_peer peer,
-                       const muster_net_message *raw)
-{
-    muster_psmesh *mesh = context;
-    muster_rowmsg message;
-    if (muster_rowmsg_read(raw->header, raw->header_bytes, &message) !=
-            MUSTER_OK ||
-        message.from >= mesh->nodes) {
-        muster_net_drop(mesh->net, peer);
-        return;
-    }
-    if (message.kind == MUSTER_ROWMSG_LEAVE) {
-        mesh->left[message.from] = true;
-        return;
-    }
-    if (message.kind == MUSTER_ROWMSG_HELLO) {
-        if (message.from > mesh->self && mesh->peers[message.from] == 0) {
-            met(mesh, message.from, peer);
-        }
-        return;
-    }
-    if (mesh->peers[message.from] != peer || mesh->lost != 0) {
-        return; // after a loss the buffers of requests are no longer ours
-    }
-    message.payload = raw->payload;
-    must_go_on(mesh, muster_psnode_message(mesh->node, muster_clock_ns(),
-                                           &message, &mesh->out));
     take_out(mesh);
-}
-
-static void connect_lower(muster_psmesh *mesh)
-{
-    int64_t now = muster_clock_ns();
-    for (uint16_t i = 0; i < mesh->self; i++) {
-        char address[MUSTER_NET_ADDRESS_MAX];
-        if (mesh->peers[i] != 0 || mesh->trying[i] != 0 ||
-            now < mesh->retry_ns[i] || mesh->lost != 0) {
-            continue;
-        }
-        address_of(mesh, i, address);
-        mesh->retry_ns[i] = now + RETRY_NS;
-        if (muster_net_connect(mesh->net, address, NULL, &mesh->trying[i]) !=
-            MUSTER_OK) {
-            mesh->trying[i] = 0;
-        }
-    }
 }
 
 /* ---- workers ------------------------------------------------------------- */
@@ -260,25 +165,30 @@ static void take_requests(muster_psmesh *mesh)
             finish(taken[i], MUSTER_ERR_PEER_LOST);
             continue;
         }
-        must_go_on(mesh, muster_psnode_request(mesh->node, muster_clock_ns(),
-                                               &taken[i]->request, &mesh->out));
-        take_out(mesh);
+        muster_psmesh_stepped(
+            mesh, muster_psnode_request(mesh->node, muster_clock_ns(),
+                                        &taken[i]->request, &mesh->out));
     }
     muster_vec_clear(&mesh->taken);
     if (barrier && mesh->lost != 0) {
         pass_barrier(mesh, MUSTER_ERR_PEER_LOST);
     } else if (barrier) {
-        must_go_on(mesh, muster_psnode_barrier(mesh->node, muster_clock_ns(),
-                                               &mesh->out));
-        take_out(mesh);
+        muster_psmesh_stepped(
+            mesh,
+            muster_psnode_barrier(mesh->node, muster_clock_ns(), &mesh->out));
     }
 }
 
 static void stepped(void *context, muster_status status)
 {
-    muster_psmesh *mesh = context;
-    must_go_on(mesh, status);
-    take_out(mesh);
+    muster_psmesh_stepped(context, status);
+}
+
+/* Have all met who were to meet? Before, nobody's silence means anything. */
+static bool met_all(const muster_psmesh *mesh)
+{
+    return mesh->ps->loss.joins ||
+           atomic_load(&mesh->connected) + 1u >= mesh->nodes;
 }
 
 /* Wishes, and intents that are due; true when there was something. */
@@ -288,8 +198,8 @@ static bool take_wishes(muster_psmesh *mesh)
                                   .out = &mesh->out,
                                   .stepped = stepped,
                                   .context = mesh};
-    if (!mesh->wished && mesh->lost == 0 &&
-        atomic_load(&mesh->connected) + 1u == mesh->nodes) {
+    if (!mesh->wished && mesh->lost == 0 && met_all(mesh) &&
+        (!mesh->ps->loss.joins || atomic_load(&mesh->entered) != 0)) {
         mesh->wished = true;
         muster_ps_wish_all(&host, &mesh->ps->replicated);
     }
@@ -318,48 +228,45 @@ static bool take_wishes(muster_psmesh *mesh)
     return any;
 }
 
-static void send_unsent(muster_psmesh *mesh)
+/* The lead's host asks to take a node in. */
+static void take_in(muster_psmesh *mesh)
 {
-    muster_vec old = mesh->unsent;
-    mesh->unsent = muster_vec_make(sizeof(muster_psnode_send));
-    const muster_psnode_send *sends = old.data;
-    for (size_t i = 0; i < old.count; i++) {
-        send_message(mesh, &sends[i]);
+    uint64_t asked = atomic_load(&mesh->admit);
+    if (asked == 0 || mesh->lost != 0) {
+        return;
     }
-    muster_vec_fini(&old);
-}
-
-/* Every other node has said that it goes, or is gone. */
-static bool all_left(const muster_psmesh *mesh)
-{
-    for (uint16_t i = 0; i < mesh->nodes; i++) {
-        if (i != mesh->self && mesh->peers[i] != 0 && !mesh->left[i]) {
-            return false;
-        }
+    uint16_t node = (uint16_t)((asked & UINT16_MAX) - 1);
+    muster_status status =
+        muster_psnode_admit(mesh->node, muster_clock_ns(), node,
+                            (uint32_t)(asked >> 32), &mesh->out);
+    if (status != MUSTER_ERR_AGAIN) {
+        atomic_fetch_and(&mesh->ready, ~(1ull << node));
+        muster_psmesh_stepped(mesh, status);
+        atomic_store(&mesh->admit, 0);
     }
-    return true;
 }
 
 /* One turn of the thread: what workers left, what is due, what arrived. */
 static void turn(muster_psmesh *mesh)
 {
-    connect_lower(mesh);
+    muster_pspeers_connect(mesh);
     if (mesh->unsent.count > 0) {
-        send_unsent(mesh);
+        muster_pspeers_send_unsent(mesh);
     }
     take_requests(mesh);
+    take_in(mesh);
     int64_t now = muster_clock_ns();
-    if (mesh->lost == 0) {
-        must_go_on(mesh, muster_psnode_tick(mesh->node, now, &mesh->out));
-        take_out(mesh);
+    if (mesh->lost == 0 && met_all(mesh)) {
+        muster_psmesh_stepped(mesh,
+                              muster_psnode_tick(mesh->node, now, &mesh->out));
     }
     // Announce the sleep, then look once more: a wish made in between either
     // is seen here or finds the announcement and wakes us.
     atomic_store(&mesh->asleep, true);
     int64_t due = muster_psnode_due_ns(mesh->node);
     int64_t wait = due - now < POLL_MAX_NS ? due - now : POLL_MAX_NS;
-    bool restless = atomic_load(&mesh->connected) + 1u < mesh->nodes ||
-                    atomic_load(&mesh->stop);
+    bool restless = !met_all(mesh) || atomic_load(&mesh->stop) ||
+                    (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0);
     wait = restless && wait > RETRY_NS ? RETRY_NS : wait;
     bool busy = take_wishes(mesh);
     wait = mesh->round_ns - now < wait ? mesh->round_ns - now : wait;
@@ -367,23 +274,21 @@ static void turn(muster_psmesh *mesh)
     muster_status status = muster_net_poll(mesh->net, wait);
     atomic_store(&mesh->asleep, false);
     if (status < 0) {
-        must_go_on(mesh, status);
+        muster_psmesh_stepped(mesh, status);
     }
 }
 
 /* Let the others know that our end is no loss, and serve them until they go as
- * well: one that is still between barrier and farewell may need our rows. */
+ * well: one that is still between barrier and farewell may need our rows. In
+ * the middle of the work nobody is waited for. */
 static void take_leave(muster_psmesh *mesh)
 {
     int64_t end = muster_clock_ns() + FAREWELL_NS;
-    for (uint16_t i = 0; i < mesh->nodes; i++) {
-        if (mesh->peers[i] != 0) {
-            say(mesh, MUSTER_ROWMSG_LEAVE, i);
-        }
-    }
+    muster_pspeers_part(mesh);
     do {
         turn(mesh);
-    } while (!all_left(mesh) && muster_clock_ns() < end);
+    } while (mesh->lost == 0 && !atomic_load(&mesh->quits) &&
+             !muster_pspeers_parted(mesh) && muster_clock_ns() < end);
 }
 
 static void *serve(void *argument)
@@ -467,36 +372,62 @@ static muster_blob *make_payload(void *context, size_t bytes)
     return muster_net_blob(context, bytes);
 }
 
+/* "tcp:PORT" or "tcp:HOST:PORT", with room for all nodes above PORT? */
+static bool has_port(const char *mesh, uint32_t nodes)
+{
+    char *end = NULL;
+    const char *digits = strrchr(mesh, ':') + 1;
+    unsigned long port = strtoul(digits, &end, 10);
+    return *digits >= '0' && *digits <= '9' && *end == '\0' && port > 0 &&
+           port + nodes <= 65536;
+}
+
 static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
 {
-    static const muster_net_callbacks callbacks = {
-        .on_up = on_up, .on_message = on_message, .on_down = on_down};
     const muster_net_opts net_opts = MUSTER_NET_OPTS_INIT;
     char address[MUSTER_NET_ADDRESS_MAX];
     char heard[MUSTER_NET_ADDRESS_MAX];
     const muster_ps_opts *opts = &mesh->ps->opts;
-    muster_status status =
-        muster_net_open(&net_opts, &callbacks, mesh, error_out, &mesh->net);
+    const muster_psloss *loss = &mesh->ps->loss;
+    if (strncmp(mesh->ps->folder, "tcp:", 4) == 0 &&
+        !has_port(mesh->ps->folder, mesh->nodes)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "mesh %s: expected tcp:HOST:PORT or tcp:PORT, "
+                                "with a port for each of %u nodes",
+                                mesh->ps->folder, mesh->nodes);
+    }
+    muster_status status = muster_net_open(&net_opts, &muster_pspeers_callbacks,
+                                           mesh, error_out, &mesh->net);
     if (status != MUSTER_OK) {
         return status;
     }
-    muster_psnode_opts node_opts = {.node = mesh->self,
-                                    .nodes = mesh->nodes,
-                                    .tables = mesh->ps->tables,
-                                    .table_count = mesh->ps->table_count,
-                                    .manage = (muster_psmanage)opts->manage,
-                                    .replicated = &mesh->ps->replicated,
-                                    .sync_ns = opts->staleness_ms *
-                                               MUSTER_NS_PER_MS / 2,
-                                    .contest_ns = CONTEST_NS,
-                                    .make = make_payload,
-                                    .make_context = mesh->net};
+    muster_psnode_opts node_opts = {
+        .node = mesh->self,
+        .nodes = mesh->nodes,
+        .tables = mesh->ps->tables,
+        .table_count = mesh->ps->table_count,
+        .manage = (muster_psmanage)opts->manage,
+        .replicated = &mesh->ps->replicated,
+        .sync_ns = opts->staleness_ms * MUSTER_NS_PER_MS / 2,
+        .contest_ns = CONTEST_NS,
+        .make = make_payload,
+        .make_context = mesh->net,
+        .heartbeat_ns =
+            loss->heartbeat_ns > 0 ? loss->heartbeat_ns : HEARTBEAT_NS,
+        .joins = loss->joins,
+        .restore = loss->restore,
+        .updates = loss->updates,
+        .host = loss->context};
     status = muster_psnode_create(&node_opts, &mesh->node);
     if (status != MUSTER_OK) {
         return muster_error_set(error_out, status,
                                 "parameter server: out of memory");
     }
-    address_of(mesh, mesh->self, address);
+    atomic_store(&mesh->members, muster_psnode_members(mesh->node));
+    muster_pspeers_address(mesh, mesh->self, address);
+    if (loss->joins && strncmp(address, "unix:", 5) == 0) {
+        (void)unlink(address + 5); // the lost node may have left it behind
+    }
     return muster_net_listen(mesh->net, address, error_out, heard);
 }
 
@@ -505,13 +436,23 @@ static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
     int64_t end =
         muster_clock_ns() + mesh->ps->opts.patience_ms * MUSTER_NS_PER_MS;
     const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
-    while (atomic_load(&mesh->connected) + 1u < mesh->nodes) {
+    while (!met_all(mesh)) {
         if (muster_clock_ns() > end) {
             return muster_error_set(
                 error_out, MUSTER_ERR_TIMED_OUT,
                 "parameter server: node %u met %u of %u others within %u ms",
                 mesh->self, atomic_load(&mesh->connected), mesh->nodes - 1u,
                 mesh->ps->opts.patience_ms);
+        }
+        (void)nanosleep(&nap, NULL);
+    }
+    // A node that joins is taken in between two epochs, whenever that is.
+    while (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0) {
+        if (atomic_load(&mesh->over) ||
+            (atomic_load(&mesh->connected) == 0 && muster_clock_ns() > end)) {
+            return muster_error_set(
+                error_out, MUSTER_ERR_PEER_LOST,
+                "parameter server: node %u was not taken in", mesh->self);
         }
         (void)nanosleep(&nap, NULL);
     }
@@ -584,4 +525,56 @@ void muster_psmesh_free(muster_psmesh *mesh)
     muster_vec_fini(&mesh->open);
     (void)pthread_mutex_destroy(&mesh->lock);
     muster_mem_free(mesh);
+}
+
+/* ---- losses -------------------------------------------------------------- */
+
+void muster_ps_on_loss(muster_ps *ps, const muster_psloss *loss)
+{
+    ps->loss = *loss;
+}
+
+uint64_t muster_ps_met(const muster_ps *ps)
+{
+    return ps->mesh == NULL ? 1 : atomic_load(&ps->mesh->met);
+}
+
+uint64_t muster_ps_lost(const muster_ps *ps)
+{
+    uint64_t all =
+        ps->opts.nodes == 64 ? UINT64_MAX : (1ull << ps->opts.nodes) - 1;
+    return ps->mesh == NULL ? 0 : all & ~atomic_load(&ps->mesh->members);
+}
+
+bool muster_ps_admit(muster_ps *ps, uint32_t note)
+{
+    muster_psmesh *mesh = ps->mesh;
+    uint64_t ready = mesh == NULL ? 0 : atomic_load(&mesh->ready);
+    if (ready == 0) {
+        return false;
+    }
+    uint32_t node = (uint32_t)__builtin_ctzll(ready);
+    uint64_t asked = (uint64_t)note << 32 | (node + 1);
+    const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
+    atomic_store(&mesh->admit, asked);
+    muster_net_wake(mesh->net);
+    // Once asked for it happens, or the node is lost: no waiting in between
+    // may end with a node that comes in at the wrong moment.
+    while (!atomic_load(&mesh->over) &&
+           (atomic_load(&mesh->admit) != 0 || atomic_load(&mesh->changing))) {
+        (void)nanosleep(&nap, NULL);
+    }
+    return (atomic_load(&mesh->members) >> node & 1) != 0;
+}
+
+uint32_t muster_ps_loss_note(const muster_ps *ps)
+{
+    return muster_psnode_note(ps->mesh->node);
+}
+
+void muster_ps_abandon(muster_ps *ps)
+{
+    if (ps->mesh != NULL) {
+        atomic_store(&ps->mesh->quits, true);
+    }
 }

@@ -59,19 +59,16 @@ static muster_status read_head(muster_source *source, vectors *v,
                                   "no memory for %llu vectors", count);
 }
 
-static muster_status keep_word(muster_source *source, vectors *v,
-                               const char *word, size_t length, uint32_t row,
-                               muster_error *error_out)
+/* MUSTER_ERR_INPUT, without words: the row's word was there before. */
+static muster_status keep_word(vectors *v, const char *word, size_t length,
+                               uint32_t row, muster_error *error_out)
 {
     uint32_t number = muster_names_add(&v->words, word, length);
     if (number == MUSTER_NAMES_NONE) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for the words");
     }
-    return number == row
-               ? MUSTER_OK
-               : muster_source_fail_byte(source, error_out,
-                                         "a word that was there before");
+    return number == row ? MUSTER_OK : MUSTER_ERR_INPUT;
 }
 
 static muster_status read_text(muster_source *source, vectors *v,
@@ -88,7 +85,11 @@ static muster_status read_text(muster_source *source, vectors *v,
             return muster_source_fail_line(source, error_out,
                                            "%u vectors, not %u", row, v->count);
         }
-        status = keep_word(source, v, line, length, row, error_out);
+        status = keep_word(v, line, length, row, error_out);
+        if (status == MUSTER_ERR_INPUT) {
+            return muster_source_fail_line(source, error_out,
+                                           "a word that was there before");
+        }
         const char *at = line + length;
         for (uint32_t i = 0; i < v->dim && status == MUSTER_OK; i++) {
             at += strspn(at, " ");
@@ -126,7 +127,11 @@ static muster_status read_binary(muster_source *source, vectors *v,
                                              "bytes and a blank");
         }
         if (status == MUSTER_OK) {
-            status = keep_word(source, v, word, length, row, error_out);
+            status = keep_word(v, word, length, row, error_out);
+            if (status == MUSTER_ERR_INPUT) {
+                return muster_source_fail_byte(source, error_out,
+                                               "a word that was there before");
+            }
         }
         if (status == MUSTER_OK) {
             status = muster_source_read(source, v->rows + (size_t)row * v->dim,
@@ -223,11 +228,26 @@ static char *to_json(const vectors *v, const char *word, const near_row *best,
     return copy;
 }
 
+/* The row of a word; the files have '_' where a name has a blank. */
+static uint32_t row_of(const vectors *v, const char *word)
+{
+    size_t length = strlen(word);
+    uint32_t row = muster_names_find(&v->words, word, length);
+    char joined[WORD_BYTES];
+    if (row != MUSTER_NAMES_NONE || length >= sizeof(joined)) {
+        return row;
+    }
+    for (size_t i = 0; i < length; i++) {
+        joined[i] = word[i] == ' ' || word[i] == '\t' ? '_' : word[i];
+    }
+    return muster_names_find(&v->words, joined, length);
+}
+
 static muster_status find(const vectors *v, const char *path, const char *word,
                           uint32_t count, muster_error *error_out,
                           char **json_out)
 {
-    uint32_t wanted = muster_names_find(&v->words, word, strlen(word));
+    uint32_t wanted = row_of(v, word);
     if (wanted == MUSTER_NAMES_NONE) {
         return muster_error_set(error_out, MUSTER_ERR_INPUT,
                                 "%s: no row is called '%s'", path, word);

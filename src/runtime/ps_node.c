@@ -129,7 +129,8 @@ muster_status muster_ps_table_add(muster_ps *ps,
                                 "parameter server: table: %s", fault);
     }
     muster_pstable_share share = {
-        .node = ps->opts.node,
+        // Who takes the place of a lost node begins without rows.
+        .node = ps->loss.joins ? UINT32_MAX : ps->opts.node,
         .nodes = ps->opts.nodes,
         .seed = muster_rng_at(ps->opts.seed, ps->table_count, 0)};
     muster_status status =

@@ -6,7 +6,13 @@
  * stop when a signal came. A thread ends its phase by putting its sums into a
  * row of one more table and meeting all others at a barrier; node 0 then adds
  * the rows up. Two sets of rows take turns, so that a fast node cannot
- * overwrite what node 0 has not read yet.
+ * overwrite what node 0 has not read yet; all these rows live at node 0.
+ *
+ * The work is cut into as many parts as there were threads at first. A thread
+ * of a node that lives does its own part; the parts of nodes that are lost are
+ * dealt out over the threads that are left. Whose barrier was the last is what
+ * all nodes know alike, so all deal alike; what a node had not finished when it
+ * was lost is done in one more round.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -18,14 +24,42 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "runtime/progress.h"
+#include "runtime/ps_inside.h"
 #include "runtime/ps_run.h"
 #include "runtime/signals.h"
 
 #define WATCH_NS (200 * MUSTER_NS_PER_MS)
 
-static uint32_t sums_row(const muster_task_run *run, uint32_t part)
+/* Keys that are 0 modulo the nodes have node 0 as home and owner. */
+static uint32_t sums_row(const muster_task_run *run, uint32_t seat)
 {
-    return part + run->phases % 2 * run->parts;
+    return (seat + run->phases % 2 * run->parts) * run->nodes;
+}
+
+static bool member(uint64_t members, const muster_task_run *run, uint32_t seat)
+{
+    return (members >> (seat / run->threads) & 1) != 0;
+}
+
+/* The seat, counted over all nodes, that does a part in this round. */
+static uint32_t seat_of(const muster_task_run *run, uint32_t part)
+{
+    uint32_t before = 0; // parts without a node of their own, up to this one
+    uint32_t seats = 0;  // that are left
+    if (member(run->members, run, part)) {
+        return part;
+    }
+    for (uint32_t i = 0; i < run->parts; i++) {
+        bool here = member(run->members, run, i);
+        seats += here;
+        before += !here && i < part && run->todo[i];
+    }
+    uint32_t turn = before % seats;
+    for (uint32_t i = 0;; i++) {
+        if (member(run->members, run, i) && turn-- == 0) {
+            return i;
+        }
+    }
 }
 
 /* Put a thread's sums where node 0 finds them, and wait for all others. */
@@ -43,12 +77,16 @@ static muster_status share_sums(muster_task_seat *s)
     return status == MUSTER_OK ? muster_ps_barrier(s->worker) : status;
 }
 
-static muster_status gather_sums(muster_task_run *run,
-                                 muster_task_sums *sums_out)
+/* Add what the threads of the nodes that met have found. */
+static muster_status gather_sums(muster_task_run *run, uint64_t met,
+                                 muster_task_sums *sums)
 {
-    for (uint32_t part = 0; part < run->parts; part++) {
+    for (uint32_t seat = 0; seat < run->parts; seat++) {
         float row[MUSTER_TASK_SUM_FLOATS];
-        uint32_t key = sums_row(run, part);
+        uint32_t key = sums_row(run, seat);
+        if (!member(met, run, seat)) {
+            continue;
+        }
         muster_status status =
             muster_ps_pull(run->seats[0].worker, run->sums_table, &key, 1, row);
         if (status != MUSTER_OK) {
@@ -56,33 +94,55 @@ static muster_status gather_sums(muster_task_run *run,
         }
         for (uint32_t i = 0; i < MUSTER_TASK_METRICS_MAX; i++) {
             const float *pair = row + (size_t)2 * i;
-            sums_out->value[i] += (double)pair[0] + (double)pair[1];
+            sums->value[i] += (double)pair[0] + (double)pair[1];
         }
     }
     return MUSTER_OK;
 }
 
+/* The parts that are this thread's in this round. */
+static muster_status do_parts(muster_task_seat *s)
+{
+    const muster_task_run *run = s->run;
+    muster_status status = MUSTER_OK;
+    for (uint32_t part = 0; part < run->parts && status == MUSTER_OK; part++) {
+        if (!run->todo[part] || seat_of(run, part) != s->part) {
+            continue;
+        }
+        muster_task_share share = {.part = part,
+                                   .parts = run->parts,
+                                   .epoch = s->epoch,
+                                   .final = s->final,
+                                   .done = s->evaluate ? NULL : &s->run->done,
+                                   .stop = &s->run->stop};
+        status = (s->evaluate ? run->ops->evaluate : run->ops->work)(
+            run->task, s->worker, &share, &s->sums);
+    }
+    return status;
+}
+
+/* The threads end what they do. One that is done already waits at the barrier
+ * for others that will not come any more. */
+static void stop_phase(muster_task_run *run)
+{
+    atomic_store(&run->stop, 1);
+    muster_ps_barrier_cancel(run->ps);
+}
+
 static void *sit(void *argument)
 {
     muster_task_seat *s = argument;
-    muster_task_share share = {.part = s->part,
-                               .parts = s->run->parts,
-                               .epoch = s->epoch,
-                               .final = s->final,
-                               .done = s->evaluate ? NULL : &s->run->done,
-                               .stop = &s->run->stop};
     if (s->leave) {
         s->status = muster_ps_barrier(s->worker);
         atomic_fetch_sub(&s->run->running, 1);
         return NULL;
     }
-    s->status = (s->evaluate ? s->run->ops->evaluate : s->run->ops->work)(
-        s->run->task, s->worker, &share, &s->sums);
+    s->status = do_parts(s);
     if (s->status == MUSTER_OK) {
         s->status = share_sums(s);
     }
     if (s->status < 0) {
-        atomic_store(&s->run->stop, 1);
+        stop_phase(s->run);
     }
     atomic_fetch_sub(&s->run->running, 1);
     return NULL;
@@ -112,8 +172,9 @@ static void watch(muster_task_run *run, uint32_t epoch, bool telling)
     while (atomic_load(&run->running) > 0) {
         (void)nanosleep(&nap, NULL);
         if (muster_signals_stop_asked()) {
-            atomic_store(&run->stop, 1);
+            stop_phase(run);
         }
+        muster_task_replace(run);
         int64_t now = muster_clock_ns();
         if (telling && now - told >= WATCH_NS) {
             tell(run, epoch, since);
@@ -138,7 +199,7 @@ static muster_status start_seats(muster_task_run *run,
         int failed = pthread_create(&s->thread, NULL, sit, s);
         if (failed != 0) {
             atomic_fetch_sub(&run->running, 1);
-            atomic_store(&run->stop, 1);
+            stop_phase(run);
             for (uint32_t j = 0; j < i; j++) {
                 (void)pthread_join(run->seats[j].thread, NULL);
             }
@@ -150,14 +211,28 @@ static muster_status start_seats(muster_task_run *run,
     return MUSTER_OK;
 }
 
-/* One epoch or evaluation by all threads; their sums together. */
-muster_status muster_task_phase(muster_task_run *run,
-                                const muster_task_seat *pattern,
-                                muster_error *error_out,
-                                muster_task_sums *sums_out)
+/* After a barrier: what was done, and who is left. True: all is done. */
+static bool note_done(muster_task_run *run)
 {
-    *sums_out = (muster_task_sums){{0}};
-    atomic_store(&run->done, 0);
+    uint64_t met = muster_ps_met(run->ps);
+    bool all = true;
+    // Decided before the first is noted: dealing depends on what was to do.
+    for (uint32_t part = 0; part < run->parts; part++) {
+        run->doer[part] = run->todo[part] ? seat_of(run, part) : 0;
+    }
+    for (uint32_t part = 0; part < run->parts; part++) {
+        run->todo[part] = run->todo[part] && !member(met, run, run->doer[part]);
+        all = all && !run->todo[part];
+    }
+    run->members = met;
+    return all;
+}
+
+/* All threads of this node do their parts and meet the others. */
+static muster_status one_round(muster_task_run *run,
+                               const muster_task_seat *pattern,
+                               muster_error *error_out, muster_task_sums *sums)
+{
     muster_status status = start_seats(run, pattern, error_out);
     if (status != MUSTER_OK) {
         return status;
@@ -172,9 +247,25 @@ muster_status muster_task_phase(muster_task_run *run,
         }
     }
     if (status == MUSTER_OK && run->node == 0 && !pattern->leave) {
-        status = gather_sums(run, sums_out);
+        status = gather_sums(run, muster_ps_met(run->ps), sums);
     }
     run->phases++;
+    return status;
+}
+
+/* One epoch or evaluation by all threads; their sums together. */
+muster_status muster_task_phase(muster_task_run *run,
+                                const muster_task_seat *pattern,
+                                muster_error *error_out,
+                                muster_task_sums *sums_out)
+{
+    *sums_out = (muster_task_sums){{0}};
+    memset(run->todo, pattern->leave ? 0 : 1, run->parts);
+    muster_status status;
+    do {
+        status = one_round(run, pattern, error_out, sums_out);
+    } while (status == MUSTER_OK && !note_done(run));
+    atomic_fetch_add(&run->since, atomic_exchange(&run->done, 0));
     if (status == MUSTER_OK) {
         return MUSTER_OK;
     }

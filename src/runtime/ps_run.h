@@ -14,7 +14,9 @@
 #include "muster/ps.h"
 #include "net/net.h"
 #include "record/run_folder.h"
+#include "runtime/ps_checkpoint.h"
 #include "runtime/ps_crew.h"
+#include "runtime/ps_loss.h"
 #include "task/task.h"
 
 /* A double as two floats, so that it keeps 48 bits in a row. */
@@ -62,17 +64,36 @@ struct muster_task_run {
     uint64_t units;                // done in all epochs
     uint32_t tables;               // of the task, without the sums
     uint32_t next_epoch;           // the one to do next
-    uint32_t restarts;             // after lost nodes
+    uint64_t members;              // nodes that met at the last barrier
+    bool *todo;                    // [parts]: of this phase
+    uint32_t *doer;                // [parts]: the seat that had it
+    _Atomic uint64_t since;        // units done since the last checkpoint
+    muster_pslast saved;           // the checkpoint, while rows come from it
+    _Atomic uint32_t saved_epochs; // in it; 0: there is none
+    uint32_t lost;                 // nodes, not yet told what it cost
+    uint64_t replaced;             // nodes for which another was started
+    uint32_t respawns;             // so far
+    bool joins;                    // takes the place of a lost node
     json_t *last;                  // the newest metrics
     muster_ps_counters counted[2]; // before and after an epoch's work
 };
 
 /* One epoch, evaluation or farewell by all threads; their sums, over all nodes,
  * at node 0. MUSTER_ERR_INTERRUPTED after a signal, MUSTER_ERR_QUORUM when a
- * node was lost. */
+ * node was lost without which the others cannot or shall not go on. */
 MUSTER_CHECKED muster_status muster_task_phase(muster_task_run *run,
                                                const muster_task_seat *pattern,
                                                muster_error *error_out,
                                                muster_task_sums *sums_out);
+
+/* ps_survive.c: what the run does about lost nodes; for its muster_ps. */
+void muster_task_on_loss(muster_task_run *run);
+/* Start a process in the place of each local node that is lost. The thread
+ * that started the others. */
+void muster_task_replace(muster_task_run *run);
+/* Between epochs, while the others stand still: take in those that are ready. */
+void muster_task_admit(muster_task_run *run, uint32_t epochs);
+/* A node that was taken in: where the others are. */
+void muster_task_catch_up(muster_task_run *run);
 
 #endif // MUSTER_RUNTIME_PS_RUN_H

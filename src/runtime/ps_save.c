@@ -101,6 +101,26 @@ static muster_status save_npy(saving *s, uint32_t index)
     return status == MUSTER_OK ? muster_atomic_commit(&file, s->error) : status;
 }
 
+/* Blanks end a word in these formats: '_' stands for those of a name. */
+static muster_status write_word(saving *s, muster_atomic *file,
+                                const char *word)
+{
+    while (*word != '\0') {
+        size_t length = strcspn(word, " \t");
+        muster_status status =
+            muster_atomic_write(file, word, length, s->error);
+        word += length;
+        if (status == MUSTER_OK && *word != '\0') {
+            status = muster_atomic_write(file, "_", 1, s->error);
+            word++;
+        }
+        if (status != MUSTER_OK) {
+            return status;
+        }
+    }
+    return MUSTER_OK;
+}
+
 /* A row of word2vec: the word, then its floats as text or bytes. */
 static muster_status write_vector(saving *s, muster_atomic *file, uint32_t row,
                                   bool binary)
@@ -108,8 +128,7 @@ static muster_status write_vector(saving *s, muster_atomic *file, uint32_t row,
     uint32_t width = s->outputs[0].width;
     const char *word = s->ops->label(s->task, row);
     const float *values = s->values[0] + (size_t)row * width;
-    muster_status status =
-        muster_atomic_write(file, word, strlen(word), s->error);
+    muster_status status = write_word(s, file, word);
     if (status == MUSTER_OK && binary) {
         status = muster_atomic_write(file, " ", 1, s->error);
         if (status == MUSTER_OK) {

@@ -2,10 +2,9 @@
  * ps_train.c -- see ps_train.h.
  *
  * Epochs are done one after the other; after each the tables are at rest, node
- * 0 gathers a checkpoint when there is a run folder, and all nodes go on
- * together. When a node is lost, node 0 ends the others, starts them all again
- * from the last checkpoint and does the interrupted epoch once more: no update
- * counts twice, and none before the checkpoint is missing.
+ * 0 gathers a checkpoint when there is a run folder, takes in nodes that replace
+ * lost ones, and all nodes go on together. When a node is lost in the middle,
+ * the others finish the epoch with its parts (ps_phase.c, ps_survive.c).
  */
 #define _GNU_SOURCE
 #include "runtime/ps_train.h"
@@ -26,8 +25,6 @@
 #include "runtime/ps_checkpoint.h"
 #include "runtime/ps_run.h"
 #include "runtime/signals.h"
-
-#define RESTARTS_MAX 16u
 
 /* The task's own metrics into an object, and as text for people. */
 static void describe(const muster_task_run *run, const muster_task_sums *work,
@@ -112,6 +109,9 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
         muster_task_sums none;
         muster_task_seat pattern = {
             .leave = true, .evaluate = true, .epoch = epochs};
+        if (run->node == 0) {
+            muster_task_admit(run, epochs);
+        }
         status = muster_task_phase(run, &pattern, error_out, &none);
     }
     if (keep && status == MUSTER_OK) {
@@ -119,6 +119,10 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
             run->ps, run->tables, rows, epochs,
             muster_run_folder_path(run->folder, MUSTER_RUN_CHECKPOINT),
             error_out);
+        run->saved_epochs = epochs;
+    }
+    if (muster_config_string(run->config, MUSTER_OPT_RUN) != NULL) {
+        atomic_store(&run->since, 0);
     }
     for (uint32_t i = 0; i < run->tables; i++) {
         muster_mem_free(rows[i]);
@@ -201,7 +205,7 @@ static muster_status restore(muster_task_run *run, muster_error *error_out)
     while (muster_ps_row_floats(run->ps, run->tables) > 0) {
         run->tables++;
     }
-    if (!resumed && run->restarts == 0) {
+    if (!resumed || run->joins) {
         return MUSTER_OK;
     }
     char folder[MUSTER_RECORD_PATH_MAX];
@@ -210,6 +214,7 @@ static muster_status restore(muster_task_run *run, muster_error *error_out)
     muster_status status =
         muster_ps_restore(run->ps, run->tables, folder, error_out, &epochs);
     run->next_epoch = (uint32_t)epochs;
+    run->saved_epochs = run->next_epoch;
     return status;
 }
 
@@ -226,6 +231,7 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     set_manage(muster_config_string(run->config, MUSTER_OPT_MANAGE), &opts);
     muster_status status = muster_ps_create(&opts, error_out, &run->ps);
     if (status == MUSTER_OK) {
+        muster_task_on_loss(run);
         status = run->ops->tables(run->task, run->ps, error_out);
     }
     if (status == MUSTER_OK) {
@@ -233,14 +239,18 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     }
     if (status == MUSTER_OK) {
         muster_ps_table_opts sums = MUSTER_PS_TABLE_OPTS_INIT;
-        sums.keys = 2 * run->parts;
+        sums.keys = 2 * run->parts * run->nodes;
         sums.width = MUSTER_TASK_SUM_FLOATS;
         status =
             muster_ps_table_add(run->ps, &sums, error_out, &run->sums_table);
     }
-    return status == MUSTER_OK && run->nodes > 1
-               ? muster_ps_connect(run->ps, error_out)
-               : status;
+    if (status == MUSTER_OK && run->nodes > 1) {
+        status = muster_ps_connect(run->ps, error_out);
+    }
+    if (status == MUSTER_OK && run->joins) {
+        muster_task_catch_up(run);
+    }
+    return status;
 }
 
 static muster_status make_task(muster_task_run *run, muster_error *error_out)
@@ -270,8 +280,13 @@ static muster_status make_task(muster_task_run *run, muster_error *error_out)
 static muster_status make_seats(muster_task_run *run, muster_error *error_out)
 {
     run->seats = muster_mem_array(run->threads, sizeof(*run->seats));
+    run->todo = muster_mem_array(run->parts, sizeof(*run->todo));
+    run->doer = muster_mem_array(run->parts, sizeof(*run->doer));
+    run->members = UINT64_MAX;
     muster_status status =
-        run->seats == NULL ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
+        run->seats == NULL || run->todo == NULL || run->doer == NULL
+            ? MUSTER_ERR_NO_MEMORY
+            : MUSTER_OK;
     for (uint32_t i = 0; i < run->threads && status == MUSTER_OK; i++) {
         run->seats[i].run = run;
         run->seats[i].part = run->node * run->threads + i;
@@ -327,7 +342,7 @@ static muster_status open_folder(muster_task_run *run, muster_error *error_out)
     return status;
 }
 
-/* The other nodes, the tables, the workers; again after a loss. */
+/* The other nodes, the tables, the workers. */
 static muster_status meet(muster_task_run *run, muster_error *error_out)
 {
     bool alone = muster_config_string(run->config, MUSTER_OPT_MESH) == NULL;
@@ -335,8 +350,8 @@ static muster_status meet(muster_task_run *run, muster_error *error_out)
     atomic_store(&run->stop, 0);
     run->phases = 0;
     if (run->nodes > 1 && alone) {
-        status = muster_nodes_start(run->config, run->program,
-                                    run->restarts > 0, error_out, &run->others);
+        status = muster_nodes_start(run->config, run->program, error_out,
+                                    &run->others);
     }
     if (status == MUSTER_OK) {
         status = make_tables(
@@ -350,11 +365,13 @@ static void part(muster_task_run *run)
     for (uint32_t i = 0; run->seats != NULL && i < run->threads; i++) {
         muster_ps_worker_free(run->seats[i].worker);
     }
+    uint64_t lost = run->ps == NULL ? 0 : muster_ps_lost(run->ps);
     muster_mem_free(run->seats);
-    run->seats = NULL;
+    muster_mem_free(run->todo);
+    muster_mem_free(run->doer);
     muster_ps_free(run->ps);
-    run->ps = NULL;
-    muster_nodes_stop(&run->others);
+    muster_pslast_close(&run->saved);
+    muster_nodes_stop(&run->others, lost);
 }
 
 static muster_status prepare(muster_task_run *run, muster_error *error_out)
@@ -452,6 +469,12 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
                                 char **json_out)
 {
     muster_status status = MUSTER_OK;
+    if (run->joins) {
+        // The others stand between two epochs and wait for us as well.
+        muster_task_sums none;
+        muster_task_seat pattern = {.leave = true, .evaluate = true};
+        status = muster_task_phase(run, &pattern, error_out, &none);
+    }
     for (; run->next_epoch < run->epochs && status == MUSTER_OK;
          run->next_epoch += status == MUSTER_OK) {
         status = one_epoch(run, run->next_epoch, error_out);
@@ -468,15 +491,6 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
     return status;
 }
 
-/* May a run that lost a node go on from a checkpoint? */
-static bool can_restart(const muster_task_run *run, muster_status status)
-{
-    return status == MUSTER_ERR_QUORUM && run->node == 0 &&
-           run->folder != NULL && run->next_epoch > 0 &&
-           run->restarts < RESTARTS_MAX &&
-           muster_config_string(run->config, MUSTER_OPT_MESH) == NULL;
-}
-
 muster_status muster_train_task(const muster_config *config,
                                 const char *program, muster_error *error_out,
                                 char **json_out)
@@ -487,6 +501,7 @@ muster_status muster_train_task(const muster_config *config,
         .nodes = (uint32_t)muster_config_uint(config, MUSTER_OPT_NODES),
         .node = (uint32_t)muster_config_uint(config, MUSTER_OPT_NODE),
         .threads = (uint32_t)muster_config_uint(config, MUSTER_OPT_THREADS),
+        .joins = muster_config_bool(config, MUSTER_OPT_REPLACE),
         .start_ns = muster_clock_ns(),
         .last = json_object()};
     run.parts = run.nodes * run.threads;
@@ -495,17 +510,8 @@ muster_status muster_train_task(const muster_config *config,
         tell_plan(&run);
         status = go_through(&run, error_out, json_out);
     }
-    while (can_restart(&run, status)) {
-        muster_log(MUSTER_LOG_WARN,
-                   "going back to the checkpoint after epoch %" PRIu32
-                   ": %" PRIu64 " %s of node 0 are done again",
-                   run.next_epoch, atomic_load(&run.done), run.ops->unit);
-        part(&run);
-        run.restarts++;
-        status = meet(&run, error_out);
-        if (status == MUSTER_OK) {
-            status = go_through(&run, error_out, json_out);
-        }
+    if (status != MUSTER_OK && run.ps != NULL) {
+        muster_ps_abandon(run.ps);
     }
     finish(&run);
     return status;

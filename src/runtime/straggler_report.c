@@ -47,7 +47,7 @@ static void tell_row(const muster_tally *tally, uint32_t worker,
 
 static void tell_slow(const muster_tally *tally, uint32_t worker)
 {
-    muster_straggler_cost cost = muster_stragglers_cost(tally->watch, worker);
+    muster_straggler_cost cost = muster_stragglers_cost(tally->costs, worker);
     uint64_t in_time = muster_summary_in_time(tally->summary, worker);
     uint64_t late = muster_summary_late(tally->summary, worker);
     if (in_time + late == 0) {
@@ -105,7 +105,7 @@ static bool find_code(const muster_train_state *train, uint32_t slow,
 /* What would help, when steps did wait for the slow ones. */
 static void tell_help(const muster_train_state *train, uint32_t slow)
 {
-    double waited_ms = muster_stragglers_waited_ms(train->tally.watch);
+    double waited_ms = muster_stragglers_waited_ms(train->tally.costs);
     double step_ms = muster_summary_step_ms(train->tally.summary, 0.5);
     muster_code_info info;
     if (slow == 0 || slow <= train->code_info.stragglers ||

@@ -1,14 +1,9 @@
 /*
- * runtime/stragglers.h -- who is slow, and what that costs, from the reports of
- * a run.
+ * runtime/stragglers.h -- what slow workers cost, from the reports of a run.
  *
- * Every answer is timed from the beginning of its own step and compared with
- * the step's median; that is what cluster/classes is told. An answer within a
- * millisecond of the median is not slow, however fast the others are. A worker
- * that does not answer is another matter: with a code it may have been told to
- * leave a step that others finished, again and again, without being slow. It
- * counts as straggling only when it has answered nothing for twenty medians
- * (and 20 ms); until then such a step says nothing of it.
+ * Every answer is compared with the median of those that came in time for its
+ * step. Who is slow is the role's word (role/watch.h), which comes with each
+ * STEP_END.
  *
  *   Threads      One at a time.
  *   Allocation   At create only.
@@ -18,7 +13,6 @@
 
 #include <stdint.h>
 
-#include "cluster/classes.h"
 #include "muster/status.h"
 #include "role/report.h"
 
@@ -39,13 +33,6 @@ void muster_stragglers_free(muster_stragglers *stragglers);
 void muster_stragglers_report(muster_stragglers *stragglers,
                               const muster_report *report);
 
-/* When an ANSWER came, in ms since the beginning of the step that it answers;
- * NAN when that was long ago. Valid from the STEP_BEGIN on. */
-double muster_stragglers_arrive_ms(const muster_stragglers *stragglers,
-                                   const muster_report *report);
-
-muster_class muster_stragglers_class(const muster_stragglers *stragglers,
-                                     uint32_t worker);
 muster_straggler_cost
 muster_stragglers_cost(const muster_stragglers *stragglers, uint32_t worker);
 

@@ -13,7 +13,7 @@ muster_status muster_tally_init(uint32_t workers, muster_tally *tally_out)
     muster_tally tally = {.worker_count = workers, .loss = NAN};
     tally.workers = muster_mem_array(workers, sizeof *tally.workers);
     if (tally.workers == NULL ||
-        muster_stragglers_create(workers, &tally.watch) < 0 ||
+        muster_stragglers_create(workers, &tally.costs) < 0 ||
         muster_summary_create(workers, &tally.summary) < 0) {
         muster_tally_fini(&tally);
         return MUSTER_ERR_NO_MEMORY;
@@ -25,7 +25,7 @@ muster_status muster_tally_init(uint32_t workers, muster_tally *tally_out)
 void muster_tally_fini(muster_tally *tally)
 {
     muster_mem_free(tally->workers);
-    muster_stragglers_free(tally->watch);
+    muster_stragglers_free(tally->costs);
     muster_summary_free(tally->summary);
     memset(tally, 0, sizeof *tally);
 }
@@ -42,18 +42,19 @@ muster_step_line muster_tally_step_line(const muster_report *report)
         .bytes_up = report->as.end.bytes_up,
         .bytes_down = report->as.end.bytes_down,
         .messages_up = report->as.end.messages_up,
+        .inexact = report->as.end.inexact,
+        .degraded = report->as.end.degraded,
     };
     return line;
 }
 
-muster_worker_line muster_tally_worker_line(const muster_tally *tally,
-                                            const muster_report *report)
+muster_worker_line muster_tally_worker_line(const muster_report *report)
 {
     muster_worker_line line = {
         .step = report->step,
         .worker = report->as.answer.worker,
         .compute_ms = report->as.answer.compute_ms,
-        .arrive_ms = muster_stragglers_arrive_ms(tally->watch, report),
+        .arrive_ms = report->as.answer.arrive_ms,
         .late = report->as.answer.late,
     };
     return line;
@@ -61,7 +62,7 @@ muster_worker_line muster_tally_worker_line(const muster_tally *tally,
 
 static void count_answer(muster_tally *tally, const muster_report *report)
 {
-    muster_worker_line line = muster_tally_worker_line(tally, report);
+    muster_worker_line line = muster_tally_worker_line(report);
     if (line.worker < tally->worker_count) {
         tally->workers[line.worker].answers++;
     }
@@ -78,8 +79,8 @@ static void count_step(muster_tally *tally, const muster_report *report)
     tally->bytes_moved += report->as.end.bytes_moved;
     tally->grad_err = line.grad_err;
     tally->degraded = report->as.end.degraded;
-    tally->inexact_steps += report->as.end.inexact;
     tally->parts_received = report->as.end.parts_received;
+    tally->classes = report->as.end.classes;
     muster_summary_step(tally->summary, &line);
 }
 
@@ -114,7 +115,7 @@ static void count_begin(muster_tally *tally)
 
 void muster_tally_report(muster_tally *tally, const muster_report *report)
 {
-    muster_stragglers_report(tally->watch, report);
+    muster_stragglers_report(tally->costs, report);
     switch (report->kind) {
     case MUSTER_REPORT_STEP_BEGIN:
         count_begin(tally);
@@ -140,11 +141,17 @@ void muster_tally_report(muster_tally *tally, const muster_report *report)
     }
 }
 
+muster_class muster_tally_class(const muster_tally *tally, uint32_t worker)
+{
+    return tally->classes != NULL ? muster_classes_of(tally->classes, worker)
+                                  : (muster_class){.slow = false};
+}
+
 void muster_tally_classes(const muster_tally *tally,
                           muster_worker_class *classes_out)
 {
     for (uint32_t w = 0; w < tally->worker_count; w++) {
-        bool slow = muster_stragglers_class(tally->watch, w).slow;
+        bool slow = muster_tally_class(tally, w).slow;
         classes_out[w] = slow ? MUSTER_CLASS_SLOW : MUSTER_CLASS_ACTIVE;
         if (!tally->workers[w].joined) {
             classes_out[w] = MUSTER_CLASS_LOST;

@@ -28,16 +28,16 @@ typedef struct muster_tally_worker {
 typedef struct muster_tally {
     uint32_t worker_count;
     muster_tally_worker *workers;
-    muster_stragglers *watch;
+    muster_stragglers *costs;
     muster_summary *summary;
     uint64_t steps; // of this life
     double loss;    // of the last step
     uint32_t responders, stragglers;
     uint64_t bytes_moved;
-    double grad_err;        // of the last step
-    bool degraded;          // the last step was not exact, though the code is
-    uint64_t inexact_steps; // of this life
+    double grad_err; // of the last step
+    bool degraded;   // the last step was not exact, though the code is
     const uint64_t *parts_received; // the role's, while that lives; or NULL
+    const muster_classes *classes;  // likewise
     bool has_result;
     double result_loss, theta_norm, test_loss, test_accuracy;
 } muster_tally;
@@ -50,14 +50,16 @@ void muster_tally_report(muster_tally *tally, const muster_report *report);
 
 /* A report as a line of the run folder. */
 muster_step_line muster_tally_step_line(const muster_report *report);
-muster_worker_line muster_tally_worker_line(const muster_tally *tally,
-                                            const muster_report *report);
+muster_worker_line muster_tally_worker_line(const muster_report *report);
 
 typedef enum muster_worker_class {
     MUSTER_CLASS_ACTIVE = 0,
-    MUSTER_CLASS_SLOW, // as runtime/stragglers.h has it
+    MUSTER_CLASS_SLOW, // as the role says (role/watch.h)
     MUSTER_CLASS_LOST, // not there now
 } muster_worker_class;
+
+/* What the role believes of a worker; nothing before the first step. */
+muster_class muster_tally_class(const muster_tally *tally, uint32_t worker);
 
 /* One class per worker, into classes_out[worker_count]. */
 void muster_tally_classes(const muster_tally *tally,

@@ -89,11 +89,12 @@ static muster_status mark(muster_tracing *tracing, uint32_t row,
 }
 
 static muster_status on_answer(muster_tracing *tracing,
-                               const muster_report *report, double arrive_ms,
+                               const muster_report *report,
                                muster_error *error_out)
 {
     static const char *const names[] = {"receive", "compute", "send"};
     uint32_t worker = report->as.answer.worker;
+    double arrive_ms = report->as.answer.arrive_ms;
     if (worker >= tracing->worker_count || isnan(arrive_ms)) {
         return MUSTER_OK;
     }
@@ -158,7 +159,7 @@ static muster_status on_worker(muster_tracing *tracing,
 
 muster_status muster_tracing_report(muster_tracing *tracing,
                                     const muster_report *report,
-                                    double arrive_ms, muster_error *error_out)
+                                    muster_error *error_out)
 {
     switch (report->kind) {
     case MUSTER_REPORT_STEP_BEGIN:
@@ -166,7 +167,7 @@ muster_status muster_tracing_report(muster_tracing *tracing,
         tracing->enough_ns = report->now_ns;
         break;
     case MUSTER_REPORT_ANSWER:
-        return on_answer(tracing, report, arrive_ms, error_out);
+        return on_answer(tracing, report, error_out);
     case MUSTER_REPORT_STEP_END:
         return on_end(tracing, report, error_out);
     case MUSTER_REPORT_WORKER:

@@ -27,10 +27,8 @@ MUSTER_CHECKED muster_status muster_tracing_open(const char *path,
                                                  muster_error *error_out,
                                                  muster_tracing **tracing_out);
 
-/* `arrive_ms` of an ANSWER: since the beginning of its own step. */
 MUSTER_CHECKED muster_status muster_tracing_report(muster_tracing *tracing,
                                                    const muster_report *report,
-                                                   double arrive_ms,
                                                    muster_error *error_out);
 
 /* NULL is allowed; frees also on failure. */

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/fault.h"
+#include "model/model.h"
 #include "muster/run.h"
 #include "role/coordinator.h"
 #include "runtime/ps_train.h"
@@ -186,7 +187,7 @@ static muster_status listen_for_joiners(muster_train_state *train,
 static muster_status make_crew(muster_train_state *train,
                                muster_error *error_out)
 {
-    enum { FIXED_MAX = 8 }; // beside --slow, with the end
+    enum { FIXED_MAX = 10 }; // beside --slow, with the end
     char workers[16], seed[32];
     const muster_config *config = train->config;
     bool verbose = muster_config_bool(config, MUSTER_OPT_VERBOSE);
@@ -212,6 +213,11 @@ static muster_status make_crew(muster_train_state *train,
     for (size_t i = 0; i < slow; i++) {
         extra[count++] = "--slow";
         extra[count++] = muster_config_list_at(config, MUSTER_OPT_SLOW, i);
+    }
+    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
+    if (muster_model_plugin_path(model) > 0) {
+        extra[count++] = "--allow-model";
+        extra[count++] = model;
     }
     muster_crew_opts opts = {.program = train->program,
                              .address = train->den.address,
@@ -258,6 +264,14 @@ static void tell_plan(const muster_train_state *train)
                " each, goes on without any %" PRIu32,
                code->name, code->workers, code->parts, code->load,
                code->stragglers);
+    if (code->exact &&
+        muster_config_is_set(train->config, MUSTER_OPT_DEADLINE)) {
+        muster_log(MUSTER_LOG_WARN,
+                   "--deadline auto changes nothing: %s is exact and waits "
+                   "for as many workers as it needs; --stragglers says how "
+                   "many it goes on without",
+                   code->name);
+    }
     if (code->warning != NULL) {
         muster_log(MUSTER_LOG_WARN, "code %s: %s", code->name, code->warning);
     }
@@ -356,6 +370,19 @@ static void finish(muster_train_state *train)
     muster_code_free(train->code);
 }
 
+/* A run that ended early left a checkpoint: say how to go on from it. */
+static void tell_resume(const muster_train_state *train, muster_status status)
+{
+    if (train->folder != NULL && train->tally.steps > 0 &&
+        (status == MUSTER_ERR_QUORUM || status == MUSTER_ERR_INTERRUPTED)) {
+        muster_log(MUSTER_LOG_INFO,
+                   "saved before step %" PRIu64 ": muster train --resume %s "
+                   "goes on from there",
+                   muster_executor_describe(train->executor).step,
+                   muster_config_string(train->config, MUSTER_OPT_RUN));
+    }
+}
+
 muster_status muster_train(const muster_config *config, const char *program,
                            muster_error *error_out, char **json_out)
 {
@@ -382,6 +409,7 @@ muster_status muster_train(const muster_config *config, const char *program,
             written = muster_tracing_close(train.tracing, &late);
             train.tracing = NULL;
         }
+        tell_resume(&train, status);
         if (status >= 0 && written < 0) {
             status = written;
             *error_out = late;

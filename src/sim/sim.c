@@ -1,69 +1,11 @@
 /*
- * sim.c -- the clock, the hash, the run loop and the faults; see sim.h.
+ * sim.c -- the clock, the run loop and the faults; see sim.h.
  */
 #include "sim/sim.h"
-
-#include <stdio.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
 #include "sim/sim_inside.h"
-
-static void mix(muster_sim *sim, uint64_t value)
-{
-    // FNV-1a over whole words, with a shift that spreads the high bits.
-    sim->hash = (sim->hash ^ value) * 0x100000001b3u;
-    sim->hash ^= sim->hash >> 29;
-}
-
-static void trace(const muster_sim *sim, uint32_t host,
-                  const muster_event *event)
-{
-    static const char *const names[] = {
-        "?",     "start",    "peer up", "peer down", "message",
-        "timer", "computed", "sent",    "stop",      "heard"};
-    char line[256];
-    int used = snprintf(line, sizeof(line), "%12.6f ms host %u: %s",
-                        (double)sim->now_ns * 1e-6, host, names[event->kind]);
-    size_t at = used > 0 ? (size_t)used : 0;
-    if (event->kind == MUSTER_EVENT_MESSAGE) {
-        const muster_message *message = event->as.message.message;
-        snprintf(line + at, sizeof(line) - at,
-                 " %s peer %llu life %u plan %u step %llu",
-                 muster_message_name(message->kind),
-                 (unsigned long long)event->peer, message->incarnation,
-                 message->plan, (unsigned long long)message->step);
-    } else if (event->kind == MUSTER_EVENT_COMPUTED) {
-        snprintf(line + at, sizeof(line) - at, " job %llu kind %d: %d",
-                 (unsigned long long)event->as.computed.id,
-                 (int)event->as.computed.kind, (int)event->as.computed.status);
-    } else {
-        snprintf(line + at, sizeof(line) - at, " peer %llu",
-                 (unsigned long long)event->peer);
-    }
-    sim->opts.on_trace(sim->opts.context, line);
-}
-
-void muster_sim_note(muster_sim *sim, uint32_t host, const muster_event *event)
-{
-    sim->events++;
-    mix(sim, (uint64_t)sim->now_ns);
-    mix(sim, (uint64_t)host << 8 | (uint64_t)event->kind);
-    mix(sim, event->peer);
-    if (event->kind == MUSTER_EVENT_MESSAGE) {
-        const muster_message *message = event->as.message.message;
-        mix(sim, (uint64_t)message->kind << 32 | message->incarnation);
-        mix(sim, message->step);
-    } else if (event->kind == MUSTER_EVENT_COMPUTED) {
-        mix(sim, event->as.computed.id);
-        mix(sim, (uint64_t)event->as.computed.status);
-    } else if (event->kind == MUSTER_EVENT_TIMER) {
-        mix(sim, event->as.timer.id);
-    }
-    if (sim->opts.on_trace != NULL) {
-        trace(sim, host, event);
-    }
-}
 
 void muster_sim_item_fini(muster_sim_item *item)
 {
@@ -97,6 +39,14 @@ muster_status muster_sim_create(const muster_sim_opts *opts, uint32_t hosts,
         processes[host].jobs = muster_vec_make(sizeof(muster_job));
         processes[host].deferred = muster_vec_make(sizeof(muster_sim_item));
     }
+    if (opts->echo > 0) {
+        sim->echoes =
+            muster_mem_array((size_t)hosts * hosts, sizeof(*sim->echoes));
+        if (sim->echoes == NULL) {
+            muster_sim_free(sim);
+            return MUSTER_ERR_NO_MEMORY;
+        }
+    }
     *sim_out = sim;
     return MUSTER_OK;
 }
@@ -120,6 +70,8 @@ void muster_sim_free(muster_sim *sim)
     muster_vec_fini(&sim->held);
     muster_vec_fini(&sim->voided);
     muster_vec_fini(&sim->connections);
+    muster_sim_echo_fini(sim);
+    muster_blob_unref(sim->digested);
     muster_actions_fini(&sim->actions);
     muster_sim_queue_fini(&sim->queue);
     muster_mem_free(sim->processes);
@@ -142,6 +94,7 @@ void muster_sim_start(muster_sim *sim, uint32_t host, muster_role role)
     muster_sim_process *process = &sim->processes[host];
     MUSTER_ASSERT(!process->up);
     process->up = true;
+    process->touched_ns = sim->now_ns;
     process->life++;
     process->role = role;
     process->progress = 0;
@@ -155,6 +108,14 @@ void muster_sim_start(muster_sim *sim, uint32_t host, muster_role role)
 bool muster_sim_is_up(const muster_sim *sim, uint32_t host)
 {
     return sim->processes[host].up;
+}
+
+int64_t muster_sim_well_since(const muster_sim *sim, uint32_t host)
+{
+    const muster_sim_process *process = &sim->processes[host];
+    bool well =
+        process->up && !process->frozen && !process->stuck && !process->cut;
+    return well ? process->touched_ns : -1;
 }
 
 muster_role muster_sim_role(const muster_sim *sim, uint32_t host)
@@ -175,6 +136,7 @@ void muster_sim_stop(muster_sim *sim, uint32_t host)
     if (process->up && !process->frozen) {
         process->frozen = true;
         process->frozen_ns = sim->now_ns;
+        process->touched_ns = sim->now_ns;
     }
 }
 
@@ -185,16 +147,17 @@ void muster_sim_cont(muster_sim *sim, uint32_t host)
         return;
     }
     process->frozen = false;
+    process->touched_ns = sim->now_ns;
     muster_sim_item *deferred = process->deferred.data;
     for (size_t i = 0; i < process->deferred.count; i++) {
-        // A job goes on where it stood; what came from outside is there now.
-        bool job = deferred[i].kind == MUSTER_SIM_JOB_END;
-        deferred[i].at_ns =
-            job ? sim->now_ns + (deferred[i].at_ns - process->frozen_ns)
-                : sim->now_ns;
-        muster_sim_push(sim, &deferred[i]);
+        // What came from outside is there now. A job goes on where it stood.
+        if (deferred[i].kind != MUSTER_SIM_JOB_END) {
+            deferred[i].at_ns = sim->now_ns;
+            muster_sim_push(sim, &deferred[i]);
+        }
     }
     muster_vec_clear(&process->deferred);
+    muster_sim_job_shift(sim, host, sim->now_ns - process->frozen_ns);
 }
 
 void muster_sim_stick(muster_sim *sim, uint32_t host)
@@ -202,6 +165,7 @@ void muster_sim_stick(muster_sim *sim, uint32_t host)
     muster_sim_process *process = &sim->processes[host];
     if (process->up) {
         process->stuck = true;
+        process->touched_ns = sim->now_ns;
         process->ticket = 0; // the end that was scheduled is not its any more
     }
 }
@@ -216,6 +180,7 @@ void muster_sim_interrupt(muster_sim *sim, uint32_t host)
 void muster_sim_cut(muster_sim *sim, uint32_t host, bool cut)
 {
     sim->processes[host].cut = cut;
+    sim->processes[host].touched_ns = sim->now_ns;
     muster_sim_item *held = sim->held.data;
     size_t kept = 0;
     for (size_t i = 0; i < sim->held.count; i++) {
@@ -291,8 +256,9 @@ static void take(muster_sim *sim, muster_sim_item *item)
         } else if (item->event.kind == MUSTER_EVENT_MESSAGE) {
             item->event.as.message.message = &item->message;
             item->event.as.message.payload = item->payload;
+            muster_sim_echo(sim, item);
         }
-        muster_sim_feed(sim, item->host, &item->event);
+        muster_sim_feed(sim, item->host, &item->event, item->digest);
     }
     muster_sim_item_fini(item);
 }

@@ -13,8 +13,11 @@
  *                Otherwise the rules of net.h hold, and no kinder ones: no
  *                order, messages in flight may be lost with the connection,
  *                nothing after PEER_DOWN. With `duplicate` > 0 even the
- *                promise "at most once" is broken, to prove that roles do not
+ *                promise "at most once" is broken, and with `echo` > 0 what
+ *                was heard comes again much later, also over the next
+ *                connection of the same sender, to prove that roles do not
  *                lean on it.
+ *                (Greetings do not: they are what makes a connection.)
  *   Faults       kill, stop, .. may be called between events: from at(), or
  *                when run() is not running, but not from on_report.
  *   Ownership    Roles started belong to the simulation.
@@ -60,11 +63,20 @@ typedef struct muster_sim_opts {
     muster_sim_compute compute;
     muster_sim_link link; // of every host, until set otherwise
     double duplicate;     // chance that a message arrives twice
+    double echo;          // chance that one heard before follows a message
     void *context;        // of the callbacks; each may be NULL
     void (*on_report)(void *context, uint32_t host,
                       const muster_report *report);
     void (*on_stop)(void *context, uint32_t host, muster_status status,
                     const char *reason);
+    /* Before each action is carried out, with the event it answers. */
+    void (*on_action)(void *context, uint32_t host, const muster_event *event,
+                      const muster_action *action);
+    /* The payload of a message that is to come again, `earlier`: one of an
+     * earlier connection. May return another blob, so that its use shows; the
+     * reference given is taken over, the one returned handed over. */
+    muster_blob *(*on_echo)(void *context, const muster_message *message,
+                            bool earlier, muster_blob *payload);
     void (*on_trace)(void *context, const char *line); // every event, in words
 } muster_sim_opts;
 
@@ -76,6 +88,9 @@ void muster_sim_free(muster_sim *sim);
 /* Start a role on a host that is down. Takes the role over. */
 void muster_sim_start(muster_sim *sim, uint32_t host, muster_role role);
 bool muster_sim_is_up(const muster_sim *sim, uint32_t host);
+/* Since when no fault, or the end of one, has befallen the host; < 0: it is
+ * down, stopped, stuck or cut off. */
+int64_t muster_sim_well_since(const muster_sim *sim, uint32_t host);
 /* The role on a host that is up; lent. */
 muster_role muster_sim_role(const muster_sim *sim, uint32_t host);
 

@@ -30,6 +30,16 @@ static void push_job_end(muster_sim *sim, uint32_t host)
     muster_sim_push(sim, &item);
 }
 
+void muster_sim_job_shift(muster_sim *sim, uint32_t host, int64_t by_ns)
+{
+    muster_sim_process *process = &sim->processes[host];
+    if (process->running) {
+        process->began_ns += by_ns;
+        process->ends_ns += by_ns;
+        push_job_end(sim, host);
+    }
+}
+
 static void begin_job(muster_sim *sim, uint32_t host)
 {
     muster_sim_process *process = &sim->processes[host];
@@ -96,7 +106,7 @@ void muster_sim_job_ended(muster_sim *sim, uint32_t host)
     muster_event event = {.kind = MUSTER_EVENT_COMPUTED};
     process->progress = progress_of(sim, host) + 1;
     finish_running(sim, host, &event.as.computed);
-    muster_sim_feed(sim, host, &event);
+    muster_sim_feed(sim, host, &event, 0);
     muster_blob_unref(event.as.computed.output);
     if (process->up && process->life == life && !process->running &&
         process->jobs.count > 0) {
@@ -168,17 +178,22 @@ static bool carry_out(muster_sim *sim, uint32_t host, muster_action *action)
     return false;
 }
 
-void muster_sim_feed(muster_sim *sim, uint32_t host, const muster_event *event)
+void muster_sim_feed(muster_sim *sim, uint32_t host, const muster_event *event,
+                     uint64_t digest)
 {
     muster_sim_process *process = &sim->processes[host];
     muster_event stamped = *event;
     stamped.now_ns = sim->now_ns;
     stamped.progress = progress_of(sim, host);
-    muster_sim_note(sim, host, &stamped);
+    muster_sim_note(sim, host, &stamped, digest);
     process->role.ops->step(process->role.state, &stamped, &sim->actions);
     muster_action *list = sim->actions.list.data;
     bool done = false;
     for (size_t i = 0; i < sim->actions.list.count && !done; i++) {
+        muster_sim_note_action(sim, &list[i]);
+        if (sim->opts.on_action != NULL) {
+            sim->opts.on_action(sim->opts.context, host, &stamped, &list[i]);
+        }
         done = carry_out(sim, host, &list[i]);
     }
     muster_actions_clear(&sim->actions);
@@ -195,6 +210,7 @@ void muster_sim_process_down(muster_sim *sim, uint32_t host)
     process->stuck = false;
     process->life++;
     muster_sim_drop_all(sim, host);
+    muster_sim_echo_forget(sim, host);
     if (process->running) {
         muster_job_result result;
         process->cancelled = true;

@@ -1,9 +1,11 @@
 /*
  * sim/sim_inside.h -- the state of a simulation, for its files:
- *   sim.c        clock, hash, run, faults
- *   sim_queue.c  the events to come
- *   sim_host.c   a process: role, timers, compute thread
- *   sim_net.c    connections and messages
+ *   sim.c          clock, run, faults
+ *   sim_queue.c    the events to come
+ *   sim_host.c     a process: role, timers, compute thread
+ *   sim_net.c      connections and messages
+ *   sim_echo.c     messages that come again, much later
+ *   sim_history.c  the hash of what has happened, and the trace
  */
 #ifndef MUSTER_SIM_SIM_INSIDE_H
 #define MUSTER_SIM_SIM_INSIDE_H
@@ -31,6 +33,8 @@ typedef struct muster_sim_item {
     muster_event event;
     muster_message message; // of a MESSAGE event
     muster_blob *payload;   // reference held
+    uint64_t digest;        // of the payload
+    bool echoed;            // comes again; not for the first time
     uint64_t ticket;
     muster_sim_call call;
     void *context;
@@ -57,6 +61,7 @@ typedef struct muster_sim_process {
     bool cut;
     uint64_t life;
     int64_t frozen_ns;
+    int64_t touched_ns; // when a fault, or its end, last befell it
     muster_role role;
     muster_sim_link link;
     int64_t timers[MUSTER_SIM_TIMERS]; // < 0: not set
@@ -96,6 +101,24 @@ typedef struct muster_sim_connection {
     uint64_t token; // of the connect action
 } muster_sim_connection;
 
+#define MUSTER_SIM_ECHOES 16u
+
+/* A message that was heard. */
+typedef struct muster_sim_heard {
+    muster_message message;
+    muster_blob *payload; // reference held
+} muster_sim_heard;
+
+/* What one host has heard from another: the last of this connection, and the
+ * last of those before. */
+typedef struct muster_sim_echoes {
+    muster_role_peer peer; // of `heard[0]`
+    struct {
+        muster_sim_heard list[MUSTER_SIM_ECHOES];
+        uint64_t count; // so far; the list is a ring
+    } heard[2];
+} muster_sim_echoes;
+
 struct muster_sim {
     muster_sim_opts opts;
     muster_rng rng;
@@ -110,6 +133,9 @@ struct muster_sim {
         connections;   // muster_sim_connection; peer = 2 * index + side + 1
     muster_vec held;   // muster_sim_item that a cut holds back
     muster_vec voided; // muster_sim_void
+    muster_sim_echoes *echoes; // by receiver and sender; NULL without echo
+    muster_blob *digested;     // the payload looked at last, and its digest
+    uint64_t digest;
     muster_actions actions;
     muster_sim_queue queue;
 };
@@ -123,11 +149,16 @@ bool muster_sim_pop(muster_sim *sim, int64_t until_ns,
                     muster_sim_item *item_out);
 
 /* sim_host.c */
-void muster_sim_feed(muster_sim *sim, uint32_t host, const muster_event *event);
+void muster_sim_feed(muster_sim *sim, uint32_t host, const muster_event *event,
+                     uint64_t digest);
 void muster_sim_job_ended(muster_sim *sim, uint32_t host);
+/* The job under way was held up for so long. */
+void muster_sim_job_shift(muster_sim *sim, uint32_t host, int64_t by_ns);
 void muster_sim_process_down(muster_sim *sim, uint32_t host);
 
 /* sim_net.c */
+/* How long a message travels from one host to another; drawn anew each time. */
+int64_t muster_sim_delay_ns(muster_sim *sim, uint32_t from, uint32_t to);
 void muster_sim_send(muster_sim *sim, uint32_t host,
                      const muster_action *action);
 void muster_sim_connect(muster_sim *sim, uint32_t host,
@@ -139,8 +170,20 @@ void muster_sim_drop_all(muster_sim *sim, uint32_t host);
 /* May this event still reach its role? Keeps the connection's books. */
 bool muster_sim_pass(muster_sim *sim, muster_sim_item *item);
 
+/* sim_echo.c */
+/* A message is about to be heard: remember it, or let an old one follow it. */
+void muster_sim_echo(muster_sim *sim, const muster_sim_item *item);
+/* The sender has ended, and what it said with it. */
+void muster_sim_echo_forget(muster_sim *sim, uint32_t from);
+void muster_sim_echo_fini(muster_sim *sim);
+
+/* sim_history.c */
+void muster_sim_note(muster_sim *sim, uint32_t host, const muster_event *event,
+                     uint64_t digest);
+void muster_sim_note_action(muster_sim *sim, const muster_action *action);
+uint64_t muster_sim_digest(muster_sim *sim, muster_blob *payload);
+
 /* sim.c */
-void muster_sim_note(muster_sim *sim, uint32_t host, const muster_event *event);
 void muster_sim_item_fini(muster_sim_item *item);
 
 #endif // MUSTER_SIM_SIM_INSIDE_H

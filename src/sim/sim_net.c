@@ -35,7 +35,7 @@ connection_of(const muster_sim *sim, muster_role_peer peer, unsigned *side_out)
     return (muster_sim_connection *)sim->connections.data + index;
 }
 
-static int64_t delay_ns(muster_sim *sim, uint32_t from, uint32_t to)
+int64_t muster_sim_delay_ns(muster_sim *sim, uint32_t from, uint32_t to)
 {
     const muster_sim_link *a = &sim->processes[from].link;
     const muster_sim_link *b = &sim->processes[to].link;
@@ -127,6 +127,7 @@ void muster_sim_send(muster_sim *sim, uint32_t host,
     int64_t leaving = leaving_ns(sim, host, to, bytes);
     int64_t begins_ns = take_turn(sim, lane, slot, leaving);
     uint64_t ticket = ++sim->tickets;
+    uint64_t digest = muster_sim_digest(sim, action->as.send.payload);
     bool twice = sim->opts.duplicate > 0 &&
                  muster_rng_uniform(&sim->rng) < sim->opts.duplicate;
     lane->slots[slot].ticket = ticket;
@@ -134,11 +135,12 @@ void muster_sim_send(muster_sim *sim, uint32_t host,
     lane->slots[slot].items = 1u + (twice ? 1u : 0u) + (told ? 1u : 0u);
     for (int copy = 0; copy <= twice; copy++) {
         muster_sim_item item = item_for(sim, to, host, MUSTER_EVENT_MESSAGE);
-        item.at_ns = begins_ns + leaving + delay_ns(sim, host, to);
+        item.at_ns = begins_ns + leaving + muster_sim_delay_ns(sim, host, to);
         item.ticket = ticket;
         item.event.peer = peer_of(index, 1 - side);
         item.message = action->as.send.message;
         item.payload = muster_blob_ref(action->as.send.payload);
+        item.digest = digest;
         muster_sim_push(sim, &item);
     }
     if (told) {
@@ -194,8 +196,8 @@ void muster_sim_connect(muster_sim *sim, uint32_t host,
     *connection = (muster_sim_connection){
         .host = {host, (uint32_t)to}, .up = {true, true}, .token = token};
     // The listener knows first; only then may the other side speak.
-    int64_t there = delay_ns(sim, host, (uint32_t)to);
-    int64_t back = there + delay_ns(sim, (uint32_t)to, host);
+    int64_t there = muster_sim_delay_ns(sim, host, (uint32_t)to);
+    int64_t back = there + muster_sim_delay_ns(sim, (uint32_t)to, host);
     for (unsigned side = 0; side < 2; side++) {
         muster_sim_item item =
             item_for(sim, connection->host[side], connection->host[1 - side],
@@ -222,7 +224,7 @@ void muster_sim_drop(muster_sim *sim, uint32_t host, muster_role_peer peer,
     }
     uint32_t other = connection->host[1 - side];
     muster_sim_item item = item_for(sim, other, host, MUSTER_EVENT_PEER_DOWN);
-    item.at_ns = sim->now_ns + delay_ns(sim, host, other);
+    item.at_ns = sim->now_ns + muster_sim_delay_ns(sim, host, other);
     item.event.peer = peer_of((size_t)(peer - 1) / 2, 1 - side);
     item.event.as.down.status = MUSTER_ERR_PEER_LOST;
     item.event.as.down.reason = reason;
@@ -253,6 +255,7 @@ void muster_sim_break(muster_sim *sim, uint32_t a, uint32_t b)
             if (!connection->up[side]) {
                 continue;
             }
+            sim->processes[connection->host[side]].touched_ns = sim->now_ns;
             muster_sim_item item =
                 item_for(sim, connection->host[side],
                          connection->host[1 - side], MUSTER_EVENT_PEER_DOWN);

@@ -13,7 +13,11 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "base/clock.h"
+#include "base/mem.h"
+#include "config/config.h"
 #include "muster/run.h"
+#include "sim/virtual.h"
 
 #define DATA "synthetic:samples=600,features=8,classes=3"
 
@@ -224,6 +228,38 @@ static void what_cannot_be_is_refused(void **state)
     assert_null(text);
 }
 
+static void stick_coordinator(muster_sim *sim, void *context, uint64_t value)
+{
+    (void)context;
+    (void)value;
+    muster_sim_stick(sim, 0);
+}
+
+/* The coordinator's compute thread hangs: heartbeats go on, and nothing else
+ * will ever happen. */
+static void a_run_that_hangs_is_an_error_of_its_own(void **state)
+{
+    (void)state;
+    const char *const flags[] = {"--workers", "4", "--seed", "17", NULL};
+    muster_config *config = NULL;
+    muster_error error = {0};
+    assert_int_equal(muster_config_create("simulate", &config), MUSTER_OK);
+    assert_int_equal(muster_config_parse(config, 4, flags, &error), MUSTER_OK);
+    assert_int_equal(muster_config_check(config, &error), MUSTER_OK);
+    muster_virtual *run = muster_mem_array(1, sizeof(*run));
+    assert_non_null(run);
+    assert_int_equal(muster_virtual_init(run, config, "uncoded", &error),
+                     MUSTER_OK);
+    muster_sim_at(run->sim, MUSTER_NS_PER_S / 2, stick_coordinator, NULL, 0);
+    assert_int_equal(muster_virtual_run(run, &error), MUSTER_ERR_TIMED_OUT);
+    assert_non_null(strstr(error.text, "uncoded: the simulated run hangs"));
+    assert_non_null(strstr(error.text, "--seed 17 replay it"));
+    assert_true(run->steps_done > 0 && run->steps_done < run->steps);
+    muster_virtual_fini(run);
+    muster_mem_free(run);
+    muster_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +269,7 @@ int main(void)
         cmocka_unit_test(too_few_workers_is_quorum_with_a_result),
         cmocka_unit_test(a_shuffle_spreads_what_the_slow_ones_miss),
         cmocka_unit_test(degrading_goes_on_where_waiting_gives_up),
+        cmocka_unit_test(a_run_that_hangs_is_an_error_of_its_own),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

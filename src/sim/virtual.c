@@ -22,7 +22,11 @@
 #define STEPS_DEFAULT     100u
 #define MESSAGE_DIM_PLAIN 100001u
 #define VIRTUAL_RUN       0x766972u
-#define YEAR_NS           (365ll * 24 * 3600 * MUSTER_NS_PER_S)
+/* Without a step for so long, and so many of the longest job and of the
+ * patience besides, a run hangs. */
+#define HANGS_NS       (3600ll * MUSTER_NS_PER_S)
+#define HANGS_JOBS     100
+#define HANGS_PATIENCE 4
 
 static muster_status make_code(muster_virtual *run, const char *name,
                                muster_error *error)
@@ -112,6 +116,7 @@ static muster_status make_job(muster_virtual *run, muster_error *error)
 static void count_step(muster_virtual *run, const muster_report *report)
 {
     run->steps_done++;
+    run->step_end_ns = report->now_ns;
     muster_histogram_add(&run->step_ms, report->as.end.step_ms);
     run->bytes_up += report->as.end.bytes_up;
     run->bytes_down += report->as.end.bytes_down;
@@ -119,6 +124,7 @@ static void count_step(muster_virtual *run, const muster_report *report)
     run->bytes_moved += report->as.end.bytes_moved;
     run->grad_err_max = fmax(run->grad_err_max, report->as.end.grad_err);
     run->grad_err_sum += report->as.end.grad_err;
+    run->steps_exact += !report->as.end.inexact;
     run->degraded += report->as.end.degraded;
     run->plans = report->as.end.plan;
     memcpy(run->parts_received, report->as.end.parts_received,
@@ -306,6 +312,36 @@ static muster_status start_coordinator(muster_virtual *run, muster_error *error)
     return status;
 }
 
+/* The longest time that may pass without a step. */
+static int64_t hangs_after_ns(const muster_virtual *run)
+{
+    return HANGS_NS + HANGS_JOBS * run->longest_job_ns +
+           HANGS_PATIENCE *
+               muster_config_duration_ns(run->config, MUSTER_OPT_PATIENCE);
+}
+
+/* Until the coordinator stops. Heartbeats go on for ever in a run that hangs, so
+ * only the time without a step tells. */
+static muster_status run_watched(muster_virtual *run, muster_error *error)
+{
+    int64_t until_ns = hangs_after_ns(run);
+    while (!muster_sim_run(run->sim, until_ns)) {
+        int64_t later_ns = run->step_end_ns + hangs_after_ns(run);
+        if (later_ns <= until_ns) {
+            return muster_error_set(
+                error, MUSTER_ERR_TIMED_OUT,
+                "%s: the simulated run hangs: no step has ended since second "
+                "%.3f, after step %" PRIu64 "; the same options with --seed "
+                "%" PRIu64 " replay it",
+                run->info.name, (double)run->step_end_ns * 1e-9,
+                run->steps_done,
+                muster_config_uint(run->config, MUSTER_OPT_SEED));
+        }
+        until_ns = later_ns;
+    }
+    return MUSTER_OK;
+}
+
 muster_status muster_virtual_run(muster_virtual *run, muster_error *error_out)
 {
     muster_status status = start_coordinator(run, error_out);
@@ -315,10 +351,10 @@ muster_status muster_virtual_run(muster_virtual *run, muster_error *error_out)
     for (uint32_t worker = 0; worker < run->info.workers; worker++) {
         start_worker(run, worker);
     }
-    muster_sim_run(run->sim, YEAR_NS);
+    status = run_watched(run, error_out);
     if (run->failure.status != MUSTER_OK) {
         return muster_error_set(error_out, run->failure.status, "%s",
                                 run->failure.text);
     }
-    return MUSTER_OK;
+    return status;
 }

@@ -57,6 +57,8 @@ typedef struct muster_virtual {
     muster_sim *sim;
     muster_virtual_host *hosts; // 0: coordinator; worker w is host w + 1
     muster_error failure;       // of what had to be made on the way
+    int64_t longest_job_ns;     // so far
+    int64_t step_end_ns;        // of the last step
 
     /* how it went */
     muster_status status;
@@ -79,8 +81,13 @@ MUSTER_CHECKED muster_status muster_virtual_init(muster_virtual *run,
                                                  muster_error *error_out);
 void muster_virtual_fini(muster_virtual *run);
 
-/* To the end. What the coordinator ended with is in run->status; a failure of
- * the simulation itself is returned. */
+/*
+ * To the end. What the coordinator ended with is in run->status; a failure of
+ * the simulation itself is returned:
+ * MUSTER_ERR_TIMED_OUT   the run hangs: for longer than any patience, transfer
+ *                        and job could explain, no step has ended
+ * MUSTER_ERR_NO_MEMORY
+ */
 MUSTER_CHECKED muster_status muster_virtual_run(muster_virtual *run,
                                                 muster_error *error_out);
 

@@ -11,10 +11,9 @@
 #include "wire/terms.h"
 
 /* Without data: what moving a part costs, whichever. */
-#define PART_BYTES     (1u << 20)
-#define SMALL_JOB_NS   MUSTER_NS_PER_MS
-#define FLOATS_PER_NS  4.0
-#define EXACT_RESIDUAL 1e-9
+#define PART_BYTES    (1u << 20)
+#define SMALL_JOB_NS  MUSTER_NS_PER_MS
+#define FLOATS_PER_NS 4.0
 
 /* The parts of a plan's terms, which are sorted by part. */
 static void note_plan(muster_virtual_host *at, const muster_job *job)
@@ -70,9 +69,8 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
         note_plan(at, job);
     }
     at->busy_ns = duration_ns(run, host, job);
-    if (job->kind == MUSTER_JOB_UPDATE) {
-        run->steps_exact += job->decoding->fit.residual < EXACT_RESIDUAL;
-    }
+    run->longest_job_ns =
+        at->busy_ns > run->longest_job_ns ? at->busy_ns : run->longest_job_ns;
     if (run->exact) {
         muster_executor_begin(at->executor, job);
     } else {
@@ -140,6 +138,10 @@ static void reset(void *context, uint32_t host)
     at->executor = NULL;
     muster_status status =
         muster_executor_create_worker(&muster_executor_heap, &at->executor);
+    MUSTER_ASSERT(status == MUSTER_OK);
+    // It is this process that was asked to train it.
+    status = muster_executor_allow_model(
+        at->executor, muster_config_string(run->config, MUSTER_OPT_MODEL));
     MUSTER_ASSERT(status == MUSTER_OK);
 }
 

@@ -25,6 +25,7 @@
 #define EPSILON 1e-8f
 
 typedef float f8 __attribute__((vector_size(32)));
+typedef int32_t i8 __attribute__((vector_size(32)));
 
 #define LOAD(to, from)  memcpy(&(to), (from), sizeof(f8))
 #define STORE(to, from) memcpy((to), &(from), sizeof(f8))
@@ -95,6 +96,129 @@ TASK_SIMD float muster_kernel_distance(const float *a, const float *b,
 float muster_kernel_sigmoid(float x)
 {
     return 1 / (1 + expf(-x));
+}
+
+/* Lane by lane yes where `mask` is all ones, no where it is 0. */
+#define CHOOSE(mask, yes, no) \
+    ((f8)(((i8)(yes) & (mask)) | ((i8)(no) & ~(mask))))
+
+/*
+ * EXP(x): e^x of eight lanes. x = k ln 2 + r with |r| <= ln 2 / 2: a power of
+ * two and a polynomial. Adding 1.5 * 2^23 rounds k to an integer, which then
+ * stands in the lowest bits.
+ */
+#define EXP_ROUND 12582912.0f
+#define EXP(x)                                                      \
+    do {                                                            \
+        (x) = CHOOSE((x) > 88.0f, (f8){0} + 88.0f, (x));            \
+        (x) = CHOOSE((x) > -87.0f, (x), (f8){0} - 87.0f);           \
+        f8 magic_ = (x)*1.44269504f + EXP_ROUND;                    \
+        i8 power_ = ((i8)magic_ - (i8)((f8){0} + EXP_ROUND)) << 23; \
+        f8 k_ = magic_ - EXP_ROUND;                                 \
+        f8 r_ = ((x)-k_ * 0.693359375f) + k_ * 2.12194440e-4f;      \
+        f8 p_ = r_ * 1.9875691500e-4f + 1.3981999507e-3f;           \
+        p_ = p_ * r_ + 8.3334519073e-3f;                            \
+        p_ = p_ * r_ + 4.1665795894e-2f;                            \
+        p_ = p_ * r_ + 1.6666665459e-1f;                            \
+        p_ = p_ * r_ + 5.0000001201e-1f;                            \
+        p_ = p_ * r_ * r_ + r_ + 1.0f;                              \
+        (x) = (f8)((i8)p_ + power_);                                \
+    } while (0)
+
+/* The last lanes, fewer than eight, and `fill` in the others. */
+#define LOAD_LAST(to, from, count, fill)                \
+    do {                                                \
+        (to) = (f8){0} + (fill);                        \
+        memcpy(&(to), (from), (count) * sizeof(float)); \
+    } while (0)
+
+TASK_SIMD void muster_kernel_sigmoids(float *x, uint32_t n)
+{
+    uint32_t i = 0;
+    f8 v;
+    for (; i + LANES <= n; i += LANES) {
+        LOAD(v, x + i);
+        v = -v;
+        EXP(v);
+        v = 1.0f / (1.0f + v);
+        STORE(x + i, v);
+    }
+    if (i < n) {
+        LOAD_LAST(v, x + i, n - i, 0.0f);
+        v = -v;
+        EXP(v);
+        v = 1.0f / (1.0f + v);
+        memcpy(x + i, &v, (n - i) * sizeof(float));
+    }
+}
+
+TASK_SIMD float muster_kernel_most(const float *x, uint32_t n)
+{
+    f8 most = (f8){0} - INFINITY;
+    uint32_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        f8 v;
+        LOAD(v, x + i);
+        most = CHOOSE(v > most, v, most);
+    }
+    float found = -INFINITY;
+    for (uint32_t j = 0; j < LANES; j++) {
+        found = most[j] > found ? most[j] : found;
+    }
+    for (; i < n; i++) {
+        found = x[i] > found ? x[i] : found;
+    }
+    return found;
+}
+
+TASK_SIMD float muster_kernel_exp(float *x, uint32_t n, float scale, float from)
+{
+    f8 sum = {0};
+    uint32_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        f8 v;
+        LOAD(v, x + i);
+        v = (v - from) * scale;
+        EXP(v);
+        STORE(x + i, v);
+        sum += v;
+    }
+    float total = SUM_LANES(sum);
+    if (i < n) {
+        f8 v;
+        LOAD_LAST(v, x + i, n - i, from);
+        v = (v - from) * scale;
+        EXP(v);
+        memcpy(x + i, &v, (n - i) * sizeof(float));
+        for (uint32_t j = 0; i + j < n; j++) {
+            total += v[j];
+        }
+    }
+    return total;
+}
+
+TASK_SIMD void muster_kernel_scale(float scale, float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] *= scale;
+    }
+}
+
+TASK_SIMD void muster_kernel_product(const float *restrict by,
+                                     float *restrict x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] *= by[i];
+    }
+}
+
+TASK_SIMD void muster_kernel_replace(float *restrict x,
+                                     const uint32_t *restrict keys, uint32_t n,
+                                     uint32_t key, float value)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = keys[i] == key ? value : x[i];
+    }
 }
 
 TASK_SIMD float muster_kernel_mf(float *restrict w, float *restrict h,

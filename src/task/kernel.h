@@ -28,6 +28,19 @@ float muster_kernel_distance(const float *a, const float *b, uint32_t n);
 /* 1 / (1 + exp(-x)) */
 float muster_kernel_sigmoid(float x);
 
+/* The same for many, to about 2e-7 of each value; and what losses need: the
+ * greatest (-INFINITY of none); x = exp(scale * (x - from)), whose sum is
+ * returned, with exponents held to -87..88; x *= scale; x *= by. */
+void muster_kernel_sigmoids(float *x, uint32_t n);
+float muster_kernel_most(const float *x, uint32_t n);
+float muster_kernel_exp(float *x, uint32_t n, float scale, float from);
+void muster_kernel_scale(float scale, float *x, uint32_t n);
+void muster_kernel_product(const float *by, float *x, uint32_t n);
+
+/* x_i = value where keys_i == key. */
+void muster_kernel_replace(float *x, const uint32_t *keys, uint32_t n,
+                           uint32_t key, float value);
+
 /*
  * Matrix factorisation: one cell of value `x`, both factors moved along the
  * gradient of (x - w.h)^2 / 2 + l2/2 (|w|^2 + |h|^2). Returns the error before

@@ -192,10 +192,66 @@ static void skipgram_learns_a_pair_and_unlearns_a_negative(void **state)
     }
 }
 
+static void
+exponentials_and_the_greatest_are_right_at_every_length(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= LONGEST; n++) {
+        floats f = make(n);
+        double sum = 0;
+        double most = -INFINITY;
+        for (uint32_t i = 0; i < n; i++) {
+            f.v[0][i] *= 40;
+            most = fmax(most, (double)f.v[0][i]);
+        }
+        assert_true((double)muster_kernel_most(f.v[0], n) == most);
+        memcpy(f.v[1], f.v[0], sizeof(f.v[0]));
+        memcpy(f.v[2], f.v[0], sizeof(f.v[0]));
+        float total = muster_kernel_exp(f.v[1], n, 0.5f, 1.5f);
+        muster_kernel_sigmoids(f.v[2], n);
+        for (uint32_t i = 0; i < n; i++) {
+            double x = (double)f.v[0][i];
+            float shifted = f.v[0][i] - 1.5f; // as rounded there
+            double e = exp(0.5 * (double)shifted);
+            sum += e;
+            assert_true(fabs((double)f.v[1][i] - e) <= 1e-6 * e);
+            assert_true(fabs((double)f.v[2][i] - 1 / (1 + exp(-x))) <= 1e-6);
+        }
+        assert_true(fabs((double)total - sum) <= 1e-5 * sum);
+        assert_true(f.v[1][n] == f.v[0][n] && f.v[2][n] == f.v[0][n]);
+    }
+}
+
+static void exponentials_stay_finite_far_out(void **state)
+{
+    (void)state;
+    float x[4] = {-1e30f, 1e30f, -87.0f, 0.0f};
+    float p[2] = {-1e30f, 1e30f};
+    (void)muster_kernel_exp(x, 4, 1, 0);
+    muster_kernel_sigmoids(p, 2);
+    assert_true(x[0] >= 0 && x[0] < 1e-37f && isfinite(x[1]) && x[3] == 1.0f);
+    assert_true(x[2] > 1e-38f && p[0] < 1e-37f && p[1] == 1.0f);
+}
+
+static void replace_touches_only_its_key(void **state)
+{
+    (void)state;
+    const uint32_t keys[11] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 1};
+    float x[11] = {0};
+    muster_kernel_replace(x, keys, 11, 1, -7);
+    for (int i = 0; i < 11; i++) {
+        assert_true(x[i] == (keys[i] == 1 ? -7.0f : 0.0f));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_and_distances_are_right_at_every_length),
+        cmocka_unit_test(
+            exponentials_and_the_greatest_are_right_at_every_length),
+        cmocka_unit_test(exponentials_stay_finite_far_out),
+        cmocka_unit_test(replace_touches_only_its_key),
         cmocka_unit_test(mf_moves_both_factors_along_the_gradient),
         cmocka_unit_test(adagrad_forms_agree_with_the_formula),
         cmocka_unit_test(candidates_move_and_pass_the_gradient_on),

@@ -39,6 +39,8 @@ typedef enum muster_kge_loss {
 typedef struct muster_kge_options {
     uint32_t dim; // floats of a row
     uint32_t negatives;
+    uint32_t share;     // triples that share their negatives; 1: none do
+    uint32_t corrected; // softmax: negatives stand for all entities
     uint32_t loss;
     uint32_t reciprocal;
     uint32_t scheme; // muster_ps_scheme - 1
@@ -67,6 +69,7 @@ typedef struct muster_kge {
     uint32_t distribution;
     uint32_t parts;
     double rate;
+    float shift; // by which a negative counts more than one answer, as a score
     uint64_t seed;
 } muster_kge;
 
@@ -91,20 +94,76 @@ void muster_kge_query_back(muster_kge_model model, bool backwards,
                            const float *query_gradient, uint32_t dim,
                            float *const *gradients);
 
+/* ---- training ------------------------------------------------------------ */
+
+/* What the ways of training share: one worker's pass. */
+typedef struct muster_kge_pass {
+    const muster_kge *k;
+    muster_ps_worker *worker;
+    float rate;
+} muster_kge_pass;
+
+/* Move a row along its gradient, with 1/3 of `n3` as weight of the cubic
+ * penalty. */
+MUSTER_CHECKED muster_status muster_kge_move(const muster_kge_pass *p,
+                                             uint32_t table, uint32_t key,
+                                             const float *gradient, float n3);
+
+/* The loss of one question: the score of its truth and those of its negatives
+ * become the gradients of the loss by them. `scratch` is as long as scores. */
+double muster_kge_weigh(const muster_kge *k, float *truth, float *scores,
+                        float *scratch, uint32_t count);
+
+/* Triples whose questions have negatives of their own (2 x negatives samples a
+ * triple), and a group of at most `share` that has one set for all. The pass is
+ * lent until free. *loss grows. */
+typedef struct muster_kge_alone muster_kge_alone;
+MUSTER_CHECKED muster_status
+muster_kge_alone_create(const muster_kge_pass *p, muster_kge_alone **alone_out);
+void muster_kge_alone_free(muster_kge_alone *a);
+MUSTER_CHECKED muster_status
+muster_kge_alone_train(muster_kge_alone *a, const muster_triple *triples,
+                       uint32_t count, const uint32_t *samples, double *loss);
+
+typedef struct muster_kge_shared muster_kge_shared;
+MUSTER_CHECKED muster_status muster_kge_shared_create(
+    const muster_kge_pass *p, muster_kge_shared **shared_out);
+void muster_kge_shared_free(muster_kge_shared *s);
+MUSTER_CHECKED muster_status
+muster_kge_shared_train(muster_kge_shared *s, const muster_triple *triples,
+                        uint32_t count, const uint32_t *samples, double *loss);
+
+muster_status muster_kge_work(void *task, muster_ps_worker *worker,
+                              const muster_task_share *share,
+                              muster_task_sums *sums);
+
+/* ---- evaluation ---------------------------------------------------------- */
+
 /* Build the index of known answers. MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_kge_index(muster_kge *k);
 
-/* Filtered ranks of a share of the valid or test set; see kge_eval.c. */
+/* Sums of work and, for each of the valid and the test set, of ranks. */
 enum {
     MUSTER_KGE_SUM_LOSS = 0,
     MUSTER_KGE_SUM_QUESTIONS = 1,
-    MUSTER_KGE_SUM_RECIPROCAL = 2, // of ranks
-    MUSTER_KGE_SUM_HITS_1 = 3,
-    MUSTER_KGE_SUM_HITS_3 = 4,
-    MUSTER_KGE_SUM_HITS_10 = 5,
-    MUSTER_KGE_SUM_RANKED = 6,
-    MUSTER_KGE_SUM_TEST = 7, // ranked questions of the test set
+    MUSTER_KGE_SUM_VALID = 2,
+    MUSTER_KGE_SUM_TEST = 7,
 };
+enum {
+    MUSTER_KGE_RANK_RECIPROCAL = 0,
+    MUSTER_KGE_RANK_HITS_1 = 1,
+    MUSTER_KGE_RANK_HITS_3 = 2,
+    MUSTER_KGE_RANK_HITS_10 = 3,
+    MUSTER_KGE_RANK_COUNT = 4,
+};
+static inline uint32_t muster_kge_sums_of(int set)
+{
+    return set == MUSTER_TRIPLES_TEST ? MUSTER_KGE_SUM_TEST
+                                      : MUSTER_KGE_SUM_VALID;
+}
+
+/* Filtered ranks of a share: between epochs of a part of the valid set, at the
+ * end of the whole valid and test sets. */
 muster_status muster_kge_evaluate(void *task, muster_ps_worker *worker,
                                   const muster_task_share *share,
                                   muster_task_sums *sums);

@@ -4,6 +4,7 @@
  * (known from any of the three sets). Equal scores count half, so that a model
  * that scores everything alike earns nothing.
  */
+#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 #include "task/kernel.h"
 #include "task/kge.h"
 
-enum { BLOCK = 8 }; // questions scored in one walk over the entities
+#define BLOCK_MAX  128u // questions scored in one walk over the entities
+#define SCORES_MAX (1u << 25)
+#define PULLED     512u
 
 static int compare_known(const void *a, const void *b)
 {
@@ -55,11 +58,13 @@ muster_status muster_kge_index(muster_kge *k)
 typedef struct ranking {
     const muster_kge *k;
     float *entities; // all of them, row after row
-    float *queries;  // BLOCK
-    float *scores;   // BLOCK x entities
-    muster_triple triples[BLOCK];
-    int sides[BLOCK];
+    float *queries;  // block
+    float *scores;   // block x entities
+    muster_triple triples[BLOCK_MAX];
+    int sides[BLOCK_MAX];
+    uint32_t block; // even: both questions of a triple fit
     uint32_t filled;
+    int set; // valid or test
 } ranking;
 
 /* The first known answer to a question, or the end. */
@@ -112,31 +117,38 @@ static void score_block(ranking *r)
 {
     const muster_kge *k = r->k;
     uint32_t dim = k->options.dim;
-    bool distance = k->model == MUSTER_KGE_TRANSE;
-    for (uint32_t e = 0; e < k->triples.entities; e++) {
-        const float *row = r->entities + (size_t)e * dim;
+    size_t entities = k->triples.entities;
+    if (k->model == MUSTER_KGE_TRANSE) {
         for (uint32_t i = 0; i < r->filled; i++) {
-            const float *query = r->queries + (size_t)i * dim;
-            float s = distance ? -muster_kernel_distance(query, row, dim)
-                               : muster_kernel_dot(query, row, dim);
-            // A row that has become NaN must not look like a good answer.
-            r->scores[(size_t)i * k->triples.entities + e] =
-                isfinite(s) ? s : -INFINITY;
+            for (size_t e = 0; e < entities; e++) {
+                r->scores[i * entities + e] = -muster_kernel_distance(
+                    r->queries + (size_t)i * dim, r->entities + e * dim, dim);
+            }
         }
+    } else {
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)r->filled,
+                    (int)entities, (int)dim, 1, r->queries, (int)dim,
+                    r->entities, (int)dim, 0, r->scores, (int)entities);
+    }
+    // A row that has become NaN must not look like a good answer.
+    for (size_t i = 0; i < r->filled * entities; i++) {
+        r->scores[i] = isfinite(r->scores[i]) ? r->scores[i] : -INFINITY;
     }
 }
 
-static void rank_block(ranking *r, bool final, muster_task_sums *sums)
+static void rank_block(ranking *r, muster_task_sums *sums)
 {
-    score_block(r);
+    double *ranks = sums->value + muster_kge_sums_of(r->set);
+    if (r->filled > 0) {
+        score_block(r);
+    }
     for (uint32_t i = 0; i < r->filled; i++) {
         double rank = rank_of(r, i);
-        sums->value[MUSTER_KGE_SUM_RECIPROCAL] += 1 / rank;
-        sums->value[MUSTER_KGE_SUM_HITS_1] += rank <= 1;
-        sums->value[MUSTER_KGE_SUM_HITS_3] += rank <= 3;
-        sums->value[MUSTER_KGE_SUM_HITS_10] += rank <= 10;
-        sums->value[MUSTER_KGE_SUM_RANKED] += 1;
-        sums->value[MUSTER_KGE_SUM_TEST] += final;
+        ranks[MUSTER_KGE_RANK_RECIPROCAL] += 1 / rank;
+        ranks[MUSTER_KGE_RANK_HITS_1] += rank <= 1;
+        ranks[MUSTER_KGE_RANK_HITS_3] += rank <= 3;
+        ranks[MUSTER_KGE_RANK_HITS_10] += rank <= 10;
+        ranks[MUSTER_KGE_RANK_COUNT] += 1;
     }
     r->filled = 0;
 }
@@ -160,34 +172,64 @@ static muster_status ask(ranking *r, muster_ps_worker *worker, muster_triple t,
     return status;
 }
 
-static muster_status rank_share(ranking *r, muster_ps_worker *worker,
-                                const muster_task_share *share,
-                                muster_task_sums *sums)
+/* A share of one set: all of it, or `most` triples spread over it. */
+static muster_status rank_set(ranking *r, muster_ps_worker *worker,
+                              const muster_task_share *share, uint64_t most,
+                              muster_task_sums *sums)
 {
     const muster_kge *k = r->k;
-    int part = share->final ? MUSTER_TRIPLES_TEST : MUSTER_TRIPLES_VALID;
-    uint64_t all = k->triples.count[part];
-    uint64_t used =
-        share->final || all < k->options.valid ? all : k->options.valid;
+    uint64_t all = k->triples.count[r->set];
+    uint64_t used = all < most ? all : most;
     muster_status status = MUSTER_OK;
     for (uint64_t i = used * share->part / share->parts;
          i < used * (share->part + 1) / share->parts; i++) {
         for (int side = 0; side < 2 && status == MUSTER_OK; side++) {
             // Spread over the whole set: files are often sorted.
-            status = ask(r, worker, k->triples.set[part][i * all / used], side);
+            status =
+                ask(r, worker, k->triples.set[r->set][i * all / used], side);
         }
         if (status != MUSTER_OK) {
             return status;
         }
-        if (r->filled == BLOCK) {
-            rank_block(r, share->final, sums);
+        if (r->filled == r->block) {
+            rank_block(r, sums);
             if (muster_task_stopped(share)) {
                 return MUSTER_ERR_CANCELLED;
             }
         }
     }
-    rank_block(r, share->final, sums);
+    rank_block(r, sums);
     return MUSTER_OK;
+}
+
+static muster_status rank_share(ranking *r, muster_ps_worker *worker,
+                                const muster_task_share *share,
+                                muster_task_sums *sums)
+{
+    r->set = MUSTER_TRIPLES_VALID;
+    muster_status status =
+        rank_set(r, worker, share,
+                 share->final ? UINT64_MAX : r->k->options.valid, sums);
+    if (status == MUSTER_OK && share->final) {
+        r->set = MUSTER_TRIPLES_TEST;
+        status = rank_set(r, worker, share, UINT64_MAX, sums);
+    }
+    return status;
+}
+
+static muster_status ranking_init(ranking *r)
+{
+    size_t dim = r->k->options.dim;
+    size_t entities = r->k->triples.entities;
+    size_t block = SCORES_MAX / entities / 2 * 2;
+    r->block = block < 2 ? 2 : block < BLOCK_MAX ? (uint32_t)block : BLOCK_MAX;
+    size_t scores = r->block * entities > dim ? r->block * entities : dim;
+    r->entities = muster_mem_raw_aligned(entities * dim, sizeof(float));
+    r->queries = muster_mem_raw_aligned(r->block * dim, sizeof(float));
+    r->scores = muster_mem_raw_aligned(scores, sizeof(float));
+    return r->entities == NULL || r->queries == NULL || r->scores == NULL
+               ? MUSTER_ERR_NO_MEMORY
+               : MUSTER_OK;
 }
 
 muster_status muster_kge_evaluate(void *task, muster_ps_worker *worker,
@@ -196,19 +238,17 @@ muster_status muster_kge_evaluate(void *task, muster_ps_worker *worker,
 {
     const muster_kge *k = task;
     size_t dim = k->options.dim;
-    size_t entities = k->triples.entities;
-    size_t scores = BLOCK * entities > dim ? BLOCK * entities : dim;
     ranking r = {.k = k};
-    r.entities = muster_mem_raw_aligned(entities * dim, sizeof(float));
-    r.queries = muster_mem_raw_aligned(BLOCK * dim, sizeof(float));
-    r.scores = muster_mem_raw_aligned(scores, sizeof(float));
-    muster_status status =
-        r.entities == NULL || r.queries == NULL || r.scores == NULL
-            ? MUSTER_ERR_NO_MEMORY
-            : MUSTER_OK;
-    for (uint32_t e = 0; e < entities && status == MUSTER_OK; e++) {
-        status = muster_ps_pull(worker, MUSTER_KGE_ENTITIES, &e, 1,
-                                r.entities + e * dim);
+    muster_status status = ranking_init(&r);
+    // Many at once: some may be on other nodes.
+    for (uint32_t e = 0; e < k->triples.entities && status == MUSTER_OK;) {
+        uint32_t keys[PULLED];
+        uint32_t count = 0;
+        float *rows = r.entities + e * dim;
+        while (count < PULLED && e < k->triples.entities) {
+            keys[count++] = e++;
+        }
+        status = muster_ps_pull(worker, MUSTER_KGE_ENTITIES, keys, count, rows);
     }
     if (status == MUSTER_OK) {
         status = rank_share(&r, worker, share, sums);
@@ -226,6 +266,7 @@ uint32_t muster_kge_report(const void *task, const muster_task_sums *work,
     static const char *const names[2][4] = {
         {"valid_mrr", "valid_hits1", "valid_hits3", "valid_hits10"},
         {"test_mrr", "test_hits1", "test_hits3", "test_hits10"}};
+    static const int sets[2] = {MUSTER_TRIPLES_VALID, MUSTER_TRIPLES_TEST};
     uint32_t count = 0;
     (void)task;
     if (work->value[MUSTER_KGE_SUM_QUESTIONS] > 0) {
@@ -233,12 +274,14 @@ uint32_t muster_kge_report(const void *task, const muster_task_sums *work,
         values_out[count++] = work->value[MUSTER_KGE_SUM_LOSS] /
                               work->value[MUSTER_KGE_SUM_QUESTIONS];
     }
-    double ranked = evaluation->value[MUSTER_KGE_SUM_RANKED];
-    int test = evaluation->value[MUSTER_KGE_SUM_TEST] > 0;
-    for (int i = 0; ranked > 0 && i < 4; i++) {
-        names_out[count] = names[test][i];
-        values_out[count++] =
-            evaluation->value[MUSTER_KGE_SUM_RECIPROCAL + i] / ranked;
+    for (int s = 0; s < 2; s++) {
+        const double *ranks = evaluation->value + muster_kge_sums_of(sets[s]);
+        double ranked = ranks[MUSTER_KGE_RANK_COUNT];
+        for (int i = 0; ranked > 0 && i < 4; i++) {
+            names_out[count] = names[s][i];
+            values_out[count++] =
+                ranks[MUSTER_KGE_RANK_RECIPROCAL + i] / ranked;
+        }
     }
     return count;
 }

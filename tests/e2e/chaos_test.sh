@@ -48,8 +48,15 @@ choose_code() {
 
 lines() { wc -l 2> /dev/null < "$folder/metrics.jsonl" || echo 0; }
 advanced() { has_lines "$folder/metrics.jsonl" "$1" || gone "$coordinator"; }
-# move_on: until some more steps are done (uncoded may be waiting: a limit).
-move_on() { wait_until 3 advanced $(($(lines) + 1 + RANDOM % 150)); }
+# move_on: until some more steps are done, or 3 s by the clock have passed
+# (uncoded may be waiting). On a busy machine a number of polls could take longer
+# than the coordinator's patience with a frozen worker.
+move_on() {
+    local until=$((SECONDS + 3)) goal=$(($(lines) + 1 + RANDOM % 150))
+    while [ "$SECONDS" -lt "$until" ] && ! advanced "$goal"; do
+        sleep 0.02
+    done
+}
 has_checkpoint() { compgen -G "$folder/checkpoint/*.safetensors" > /dev/null || gone "$coordinator"; }
 
 kill_workers() {
@@ -74,6 +81,7 @@ freeze_worker() {
     kill -STOP "${workers[victim]}"
     move_on
     kill -CONT "${workers[victim]}"
+    returned[victim]=yes
 }
 
 start_coordinator() {
@@ -110,7 +118,7 @@ chaos() {
     choose_code
     # shellcheck disable=SC2086
     start_coordinator $job $code_options --workers $count --listen "unix:$socket" \
-        --run "$folder" --checkpoint-every 100 --heartbeat 500ms --patience 20s
+        --run "$folder" --checkpoint-every 100 --heartbeat 500ms --patience 60s
     for ((i = 0; i < count; i++)); do
         start_worker $i
     done
@@ -118,7 +126,7 @@ chaos() {
     wait_for "$coordinator"
     [ "$code" -eq 0 ] || fail "exit code $code: $(tail -n 3 "$work/err.c$seed")"
     for ((i = 0; i < count; i++)); do
-        # One that returned may have come after the end, and look in vain.
+        # One that returned or was thawed may come after the end, and look in vain.
         [ -z "${returned[i]:-}" ] || wait_until 2 gone "${workers[i]}" || kill -KILL "${workers[i]}"
         wait_for "${workers[i]}" 2> /dev/null
         [ "$code" -eq 0 ] || [ -n "${returned[i]:-}" ] || fail "worker $i: exit code $code: $(tail -n 3 "$work/err.w$i")"

@@ -111,7 +111,7 @@ count_is() { [ "$(marked | wc -l)" -eq "$1" ]; }
 has_lines() { [ "$(wc -l 2> /dev/null < "$1" || echo 0)" -ge "$2" ]; }
 says() { grep -q -- "$2" "$1" 2> /dev/null; }
 # Ended, whether or not we have waited for it.
-gone() { ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$1/status"; }
+gone() { ! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"; }
 
 # wait_for PID: sets $code to its exit code; a process that does not end within
 # the limit is killed.

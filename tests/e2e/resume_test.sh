@@ -4,7 +4,9 @@
 # to 1e-5 when it is coded. Its metrics have every step once.
 . "$(dirname "$0")/lib.sh"
 
-steps=4000
+# Few steps, each long enough that a run is not over before it is disturbed: on
+# a busy machine every step waits for its turn several times.
+steps=1500
 job="--data synthetic:samples=1500,features=12,classes=3,seed=5 --steps $steps --batch 100 --lr 0.05 --checkpoint-every 300 --quiet"
 
 # interrupted SIGNAL CODE RUN ARGS: start, signal midway, resume to the end.
@@ -12,7 +14,7 @@ interrupted() {
     local signal=$1 wanted=$2 folder=$3
     shift 3
     # shellcheck disable=SC2086
-    muster_in_background train $job "$@" --run "$folder"
+    muster_in_background train $job "$@" --run "$folder" --delay constant:delay=1ms
     wait_until 30 has_lines "$folder/metrics.jsonl" 400 ||
         fail "$folder: training did not begin: $(cat "$work/err.bg")"
     kill "-$signal" "$pid"
@@ -56,7 +58,7 @@ close "$loss" "$loss_0" 1e-5 && close "$norm" "$norm_0" 1e-5 ||
 muster_in_background train $job --workers 2 --listen "unix:$work/socket" --run "$work/joined"
 workers=()
 for i in 0 1; do
-    E2E_MARK=$mark "$MUSTER_BIN" join "unix:$work/socket" --worker $i 2> "$work/err.$i" &
+    E2E_MARK=$mark "$MUSTER_BIN" join "unix:$work/socket" --worker $i --slow $i:1ms 2> "$work/err.$i" &
     workers+=($!)
 done
 wait_until 30 has_lines "$work/joined/metrics.jsonl" 400 || fail "joined: training did not begin"

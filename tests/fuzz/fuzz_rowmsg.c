@@ -1,6 +1,7 @@
 /*
  * fuzz_rowmsg.c -- a header and a payload from anywhere: read, checked against
- * small tables, and handed to a node, which must stay whole.
+ * small tables, and handed to nodes in several situations, which must stay
+ * whole.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -17,27 +18,51 @@ static muster_blob *make_payload(void *context, size_t bytes)
     return muster_blob_create(bytes);
 }
 
-static void hand_over(const muster_rowmsg *message)
+/* What a node is in the middle of when the message comes. */
+typedef enum situation {
+    LEADING = 0,   // node 0, with rows on their way and a request open
+    CHANGING = 1,  // the same, after it has given node 2 up
+    FOLLOWING = 2, // node 1, which hears the lead
+    SITUATIONS = 3,
+} situation;
+
+static void hand_over(const muster_rowmsg *message, situation when)
 {
+    uint16_t self = when == FOLLOWING ? 1 : 0;
     muster_ps_table_opts shape = MUSTER_PS_TABLE_OPTS_INIT;
-    muster_pstable_share share = {.node = 0, .nodes = 3, .seed = 1};
+    muster_pstable_share share = {.node = self, .nodes = 3, .seed = 1};
     muster_pstable *table = NULL;
     muster_psnode *node = NULL;
     shape.keys = 7;
     shape.width = 2;
     MUSTER_ASSERT(muster_pstable_create(&shape, &share, &table) == MUSTER_OK);
-    muster_psnode_opts opts = {.nodes = 3,
+    muster_psnode_opts opts = {.node = self,
+                               .nodes = 3,
                                .tables = &table,
                                .table_count = 1,
                                .sync_ns = 1000,
                                .contest_ns = 1000,
-                               .make = make_payload};
+                               .make = make_payload,
+                               .heartbeat_ns = 1000000};
     MUSTER_ASSERT(muster_psnode_create(&opts, &node) == MUSTER_OK);
     muster_psnode_out out = muster_psnode_out_make();
     const uint32_t wanted[2] = {1, 2};
     muster_pswish wish = {.keys = wanted, .count = 2};
     MUSTER_ASSERT(muster_psnode_localize(node, 0, &wish, &out) == MUSTER_OK);
+    const uint32_t keys[2] = {5, 2};
+    const uint32_t positions[2] = {0, 1};
+    float values[4] = {0};
+    muster_psreq request = {.op = MUSTER_ROWOP_PULL,
+                            .keys = keys,
+                            .values = values,
+                            .positions = positions,
+                            .count = 2};
+    MUSTER_ASSERT(muster_psnode_request(node, 0, &request, &out) == MUSTER_OK);
+    if (when == CHANGING) {
+        MUSTER_ASSERT(muster_psnode_down(node, 0, 2, &out) == MUSTER_OK);
+    }
     MUSTER_ASSERT(muster_psnode_message(node, 0, message, &out) == MUSTER_OK);
+    MUSTER_ASSERT(muster_psnode_tick(node, 2000000, &out) == MUSTER_OK);
     muster_psnode_out_fini(&out);
     muster_psnode_free(node);
     muster_pstable_free(table);
@@ -59,7 +84,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MUSTER_ASSERT(message.payload != NULL);
         memcpy(message.payload->data, data + MUSTER_ROWMSG_BYTES, left);
     }
-    hand_over(&message);
+    for (int when = LEADING; when < SITUATIONS; when++) {
+        hand_over(&message, (situation)when);
+    }
     muster_blob_unref(message.payload);
     return 0;
 }

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "muster/ps.h"
+#include "runtime/ps_loss.h"
 
 enum { NODES_MAX = 3, WORKERS = 2, KEYS = 37, WIDTH = 3, ROUNDS = 400 };
 
@@ -25,6 +26,8 @@ typedef struct place {
     char folder[32];
     uint32_t nodes;
     uint32_t manage;
+    uint32_t patience_ms; // 0: the default
+    bool survive;
 } place;
 
 typedef struct member {
@@ -51,6 +54,12 @@ static void remove_folder(const place *p)
     assert_int_equal(rmdir(p->folder), 0);
 }
 
+static void survive(muster_ps *ps)
+{
+    muster_psloss loss = {.survive = true};
+    muster_ps_on_loss(ps, &loss);
+}
+
 static muster_status open_node(member *m)
 {
     muster_error error = {.text = ""};
@@ -60,7 +69,12 @@ static muster_status open_node(member *m)
     opts.mesh = m->at->folder;
     opts.manage = m->at->manage;
     opts.staleness_ms = 10;
+    opts.patience_ms =
+        m->at->patience_ms > 0 ? m->at->patience_ms : opts.patience_ms;
     muster_status status = muster_ps_create(&opts, &error, &m->ps);
+    if (status == MUSTER_OK && m->at->survive) {
+        survive(m->ps);
+    }
     for (uint32_t t = 0; t < 2 && status == MUSTER_OK; t++) {
         muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
         uint32_t number;
@@ -270,6 +284,100 @@ static void a_lost_node_ends_calls_instead_of_hanging_them(void **state)
     remove_folder(&p);
 }
 
+static void *push_all_and_meet(void *argument)
+{
+    member *m = argument;
+    muster_ps_worker *worker = NULL;
+    m->status = muster_ps_worker_create(m->ps, &worker);
+    for (uint32_t key = 0; key < KEYS && m->status == MUSTER_OK; key++) {
+        const float one[WIDTH] = {1, 1, 1};
+        m->status = muster_ps_push(worker, 0, &key, 1, one);
+    }
+    if (m->status == MUSTER_OK) {
+        m->status = muster_ps_barrier(worker);
+    }
+    muster_ps_worker_free(worker);
+    return NULL;
+}
+
+static void in_all(member *members, uint32_t count, void *(*body)(void *))
+{
+    pthread_t threads[NODES_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, body, &members[i]),
+                         0);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(members[i].status, MUSTER_OK);
+    }
+}
+
+static void *just_free(void *argument)
+{
+    member *m = argument;
+    muster_ps_free(m->ps);
+    return NULL;
+}
+
+/* Rows stay at home here, so those of node 2 are known to go with it. */
+static void calls_wait_through_the_loss_of_a_node(void **state)
+{
+    (void)state;
+    place p = {.nodes = 3, .manage = MUSTER_PS_CLASSIC, .survive = true};
+    make_folder(&p);
+    member members[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        members[i] = (member){.at = &p, .node = i};
+    }
+    in_all(members, 3, just_open);
+    in_all(members, 3, push_all_and_meet);
+    assert_int_equal(muster_ps_met(members[0].ps), 7);
+    muster_ps_abandon(members[2].ps);
+    muster_ps_free(members[2].ps);
+    in_all(members, 2, push_all_and_meet);
+    assert_int_equal(muster_ps_met(members[0].ps), 3);
+    assert_int_equal(muster_ps_lost(members[1].ps), 4);
+    muster_ps_worker *worker = NULL;
+    assert_int_equal(muster_ps_worker_create(members[1].ps, &worker),
+                     MUSTER_OK);
+    for (uint32_t key = 0; key < KEYS; key++) {
+        float seen[WIDTH];
+        assert_int_equal(muster_ps_pull(worker, 0, &key, 1, seen), MUSTER_OK);
+        assert_true(seen[0] == (key % 3 == 2 ? 2 : 5));
+    }
+    muster_ps_worker_free(worker);
+    in_all(members, 2, just_free);
+    remove_folder(&p);
+}
+
+static void nodes_meet_over_tcp_as_well(void **state)
+{
+    (void)state;
+    // A range of ports that nobody uses is found by trying.
+    for (unsigned port = 21000 + (unsigned)getpid() % 20000, tries = 0;;
+         port += 7, tries++) {
+        place p = {.nodes = 3, .patience_ms = 5000};
+        (void)snprintf(p.folder, sizeof(p.folder), "tcp:127.0.0.1:%u", port);
+        member members[3];
+        pthread_t threads[3];
+        bool met = true;
+        for (uint32_t i = 0; i < 3; i++) {
+            members[i] = (member){.at = &p, .node = i};
+            assert_int_equal(
+                pthread_create(&threads[i], NULL, live, &members[i]), 0);
+        }
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+            met = met && members[i].status == MUSTER_OK;
+        }
+        if (met) {
+            return;
+        }
+        assert_true(tries < 5);
+    }
+}
+
 static void a_node_that_does_not_come_is_named(void **state)
 {
     (void)state;
@@ -302,6 +410,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_push_counts_once_however_rows_are_managed),
         cmocka_unit_test(a_lost_node_ends_calls_instead_of_hanging_them),
+        cmocka_unit_test(calls_wait_through_the_loss_of_a_node),
+        cmocka_unit_test(nodes_meet_over_tcp_as_well),
         cmocka_unit_test(a_node_that_does_not_come_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,28 +8,8 @@
 
 #include <cmocka.h>
 
-#include "toy.h"
-
-#define SECONDS(n) ((int64_t)(n)*MUSTER_NS_PER_S)
-
-static toy_opts plain(const char *code, uint32_t workers)
-{
-    return (toy_opts){.seed = 7, .code = code, .workers = workers, .steps = 30};
-}
-
-static void run_to_end(toy *t)
-{
-    muster_sim_run(t->sim, SECONDS(300));
-    assert_true(t->over);
-}
-
-static void assert_right(const toy *t)
-{
-    assert_int_equal(t->status, MUSTER_OK);
-    assert_int_equal(t->serial_step, t->steps);
-    assert_true(t->wrong < 1e-3 && t->off < 1e-1 && t->loose < 1e-2);
-    assert_int_equal(t->results, 1);
-}
+#include "role/coordinator_inside.h"
+#include "scene.h"
 
 static void undisturbed_training_ends_right(void **state)
 {
@@ -37,7 +17,7 @@ static void undisturbed_training_ends_right(void **state)
     static const char *const codes[] = {"uncoded", "frc:s=1", "linear:spc"};
     for (size_t i = 0; i < 3; i++) {
         toy t;
-        toy_opts opts = plain(codes[i], 6);
+        toy_opts opts = plain(codes[i], 6, 30);
         toy_init(&t, &opts);
         run_to_end(&t);
         assert_right(&t);
@@ -52,11 +32,27 @@ static void undisturbed_training_ends_right(void **state)
     }
 }
 
+/* Answers that are not enough are not even tried. */
+static void a_step_is_decoded_once(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("uncoded", 6, 30);
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1) / 5);
+    const muster_coordinator *c = muster_sim_role(t.sim, 0).state;
+    assert_true(t.ends > 5);
+    assert_int_equal(c->decodings.solved, 1); // for all of them
+    run_to_end(&t);
+    assert_right(&t);
+    toy_fini(&t);
+}
+
 static void bytes_are_those_of_messages_and_models(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("uncoded", 4);
+    toy_opts opts = plain("uncoded", 4, 30);
     toy_init(&t, &opts);
     run_to_end(&t);
     muster_message model = {.kind = MUSTER_MSG_MODEL};
@@ -75,7 +71,7 @@ static void a_silent_worker_is_named_within_its_window(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     opts.steps = 400;
     toy_init(&t, &opts);
     muster_sim_run(t.sim, SECONDS(1));
@@ -89,11 +85,39 @@ static void a_silent_worker_is_named_within_its_window(void **state)
     toy_fini(&t);
 }
 
+static void wake_all(muster_sim *sim, void *context, uint64_t last)
+{
+    (void)context;
+    for (uint32_t host = 0; host <= last; host++) {
+        muster_sim_cont(sim, host);
+    }
+}
+
+/* As when the lid of a machine is closed. */
+static void nobody_is_lost_when_all_are_stopped_for_a_while(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6, 60);
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1) / 5);
+    for (uint32_t host = 0; host <= 6; host++) {
+        muster_sim_stop(t.sim, host);
+    }
+    uint64_t ends = t.ends;
+    muster_sim_at(t.sim, SECONDS(30), wake_all, NULL, 6);
+    run_to_end(&t);
+    assert_right(&t);
+    assert_in_range(ends, 2, 50);
+    assert_int_equal(t.lost, 0);
+    toy_fini(&t);
+}
+
 static void a_stuck_worker_is_not_taken_for_a_living_one(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     opts.steps = 1500;
     toy_init(&t, &opts);
     muster_sim_run(t.sim, SECONDS(1));
@@ -110,13 +134,13 @@ static void a_long_step_says_who_is_waited_for(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("uncoded", 6);
+    toy_opts opts = plain("uncoded", 6, 30);
     opts.steps = 100;
     toy_init(&t, &opts);
     muster_sim_run(t.sim, SECONDS(1));
     muster_sim_stick(t.sim, 3);
     muster_sim_run(t.sim, SECONDS(7));
-    assert_non_null(strstr(t.notices, "waits since 5.0 s for workers 2 (busy); "
+    assert_non_null(strstr(t.notices, "has waited 5.0 s for workers 2 (busy); "
                                       "uncoded tolerates 0"));
     toy_fini(&t);
 }
@@ -131,7 +155,7 @@ static void training_pauses_and_goes_on_when_someone_returns(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("uncoded", 5);
+    toy_opts opts = plain("uncoded", 5, 30);
     toy_init(&t, &opts);
     t.kill_at_step = 11;
     t.kill_host = 2;
@@ -150,7 +174,7 @@ static void patience_ends_with_quorum_after_a_snapshot(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("uncoded", 5);
+    toy_opts opts = plain("uncoded", 5, 30);
     toy_init(&t, &opts);
     t.kill_at_step = 11;
     t.kill_host = 2;
@@ -169,7 +193,7 @@ static void an_interrupt_saves_and_tells_everybody(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     toy_init(&t, &opts);
     muster_sim_run(t.sim, SECONDS(1) / 5);
     muster_sim_interrupt(t.sim, 0);
@@ -186,7 +210,7 @@ static void an_interrupted_worker_says_that_it_leaves(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     toy_init(&t, &opts);
     muster_sim_run(t.sim, SECONDS(1) / 5);
     muster_sim_interrupt(t.sim, 4);
@@ -208,7 +232,7 @@ static void a_restarted_coordinator_finds_its_workers_and_their_parts(void **st)
 {
     (void)st;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     toy_init(&t, &opts);
     t.kill_at_step = 11;
     t.kill_host = 0;
@@ -228,7 +252,7 @@ static void training_starts_without_a_worker_that_never_comes(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     toy_init(&t, &opts);
     muster_sim_kill(t.sim, 5);
     run_to_end(&t);
@@ -244,7 +268,7 @@ static void the_newer_of_two_with_one_number_wins(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     opts.steps = 400;
     toy_init(&t, &opts);
     muster_sim_run(t.sim, SECONDS(1));
@@ -263,7 +287,7 @@ static void a_stranger_waits_until_a_place_is_free(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     opts.steps = 400;
     toy_init(&t, &opts);
     // Host 6 dies unseen: its cable was cut before.
@@ -278,11 +302,38 @@ static void a_stranger_waits_until_a_place_is_free(void **state)
     toy_fini(&t);
 }
 
+static void one_whose_place_was_taken_looks_for_another(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6, 1500);
+    opts.spares = 1;
+    toy_init(&t, &opts);
+    muster_sim_run(t.sim, SECONDS(1));
+    muster_sim_cut(t.sim, 5, true);
+    muster_sim_run(t.sim, SECONDS(4));
+    assert_int_equal(t.lost_worker, 4);
+    toy_start_worker(&t, 7, MUSTER_ID_ANY);
+    muster_sim_run(t.sim, SECONDS(5));
+    assert_int_equal(t.host_of[4], 7);
+    muster_sim_kill(t.sim, 1); // a place is free, and the cable is mended
+    muster_sim_run(t.sim, SECONDS(6));
+    muster_sim_cut(t.sim, 5, false);
+    muster_sim_run(t.sim, SECONDS(9));
+    assert_true(muster_sim_is_up(t.sim, 5) && muster_sim_is_up(t.sim, 7));
+    assert_int_equal(t.host_of[4], 7);
+    assert_int_equal(t.host_of[0], 5);
+    assert_true(t.is_ready[0] && t.is_ready[4]);
+    run_to_end(&t);
+    assert_right(&t);
+    toy_fini(&t);
+}
+
 static void a_number_out_of_range_is_refused(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     toy_init(&t, &opts);
     muster_sim_kill(t.sim, 6);
     toy_start_worker(&t, 6, 6);
@@ -298,7 +349,7 @@ static void a_worker_alone_gives_up_after_its_patience(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     toy_init(&t, &opts);
     muster_sim_kill(t.sim, 0);
     muster_sim_run(t.sim, SECONDS(19));
@@ -309,155 +360,11 @@ static void a_worker_alone_gives_up_after_its_patience(void **state)
     toy_fini(&t);
 }
 
-/*
- * A worker that lies: the real role, its answers tampered with on the way out.
- */
-typedef enum lie {
-    LIE_SHORT,
-    LIE_EMPTY,
-    LIE_TWICE,
-    LIE_STALE,
-    LIE_OTHER_LIFE,
-    LIE_OTHER_PLAN,
-    LIE_OTHER_RUN,
-    LIE_OLD_PLAN,
-    LIE_OTHER_PART, // in its HAVE
-    LIE_MANY_PARTS, // likewise
-    LIES
-} lie;
-
-typedef struct liar {
-    muster_role inner;
-    lie lie;
-} liar;
-
-static void tamper(lie how, muster_action *action, muster_actions *actions)
-{
-    muster_message *message = &action->as.send.message;
-    muster_blob *payload = action->as.send.payload;
-    muster_action copy = *action;
-    switch (how) {
-    case LIE_SHORT:
-        action->as.send.payload =
-            toy_blob(payload->data, payload->bytes - sizeof(float));
-        muster_blob_unref(payload);
-        break;
-    case LIE_EMPTY:
-        action->as.send.payload = NULL;
-        muster_blob_unref(payload);
-        break;
-    case LIE_TWICE:
-        muster_blob_ref(payload);
-        MUSTER_ASSERT(muster_vec_append(&actions->list, &copy, 1));
-        break;
-    case LIE_STALE:
-        message->step -= message->step > 0;
-        break;
-    case LIE_OTHER_LIFE:
-        message->incarnation += 1;
-        break;
-    case LIE_OTHER_PLAN:
-        message->plan += 1;
-        break;
-    case LIE_OTHER_RUN:
-        message->run += 1;
-        break;
-    case LIE_OLD_PLAN:
-        message->plan -= message->plan > 1;
-        break;
-    case LIE_OTHER_PART:
-    case LIE_MANY_PARTS:
-    case LIES:
-        break;
-    }
-}
-
-/* Says that it has what it has not. */
-static void tamper_have(lie how, muster_action *action, muster_actions *actions)
-{
-    uint32_t *part = &action->as.send.message.as.have.part;
-    muster_action copy = *action;
-    if (*part == MUSTER_ID_ANY) {
-        return;
-    }
-    if (how == LIE_OTHER_PART) {
-        *part = *part == 0 ? 1 : *part - 1;
-    } else if (how == LIE_MANY_PARTS) {
-        for (uint32_t other = 0; other < 8; other++) {
-            copy.as.send.message.as.have.part = other;
-            copy.as.send.message.step = other % 2 * *part;
-            MUSTER_ASSERT(muster_vec_append(&actions->list, &copy, 1));
-        }
-    }
-}
-
-static void liar_step(void *state, const muster_event *event,
-                      muster_actions *actions)
-{
-    liar *l = state;
-    l->inner.ops->step(l->inner.state, event, actions);
-    size_t count = actions->list.count;
-    for (size_t i = 0; i < count; i++) {
-        muster_action *action = (muster_action *)actions->list.data + i;
-        if (action->kind == MUSTER_ACTION_SEND &&
-            action->as.send.message.kind == MUSTER_MSG_GRADIENT) {
-            tamper(l->lie, action, actions);
-        } else if (action->kind == MUSTER_ACTION_SEND &&
-                   action->as.send.message.kind == MUSTER_MSG_HAVE) {
-            tamper_have(l->lie, action, actions);
-        }
-    }
-}
-
-static void liar_free(void *state)
-{
-    liar *l = state;
-    l->inner.ops->free(l->inner.state);
-}
-
-static const muster_role_ops liar_ops = {
-    .name = "liar", .step = liar_step, .free = liar_free};
-
-static void a_worker_that_lies_changes_nothing(void **state)
-{
-    (void)state;
-    static const char *const named[LIES] = {
-        [LIE_SHORT] = "worker 0 sent an answer of the wrong length",
-        [LIE_EMPTY] = "worker 0 sent an answer of the wrong length",
-        [LIE_TWICE] = "worker 0 answered step",
-        [LIE_OTHER_PLAN] = "worker 0 sent an answer to what it was not asked",
-        [LIE_OLD_PLAN] = "worker 0 sent an answer to what it was not asked",
-    };
-    for (int i = 0; i < 2 * LIES; i++) {
-        lie how = (lie)(i % LIES);
-        toy t;
-        toy_opts opts = plain("frc:s=1", 6);
-        opts.shuffle = i < LIES ? "rotate:3" : NULL;
-        opts.steps = 60;
-        toy_init(&t, &opts);
-        muster_sim_kill(t.sim, 1);
-        muster_worker_opts worker = MUSTER_WORKER_OPTS_INIT;
-        snprintf(worker.address, sizeof(worker.address), "sim:0");
-        worker.id = 0;
-        liar l = {.lie = how};
-        assert_int_equal(muster_worker_create(&worker, NULL, &l.inner),
-                         MUSTER_OK);
-        muster_sim_start(t.sim, 1, (muster_role){&liar_ops, &l});
-        run_to_end(&t);
-        assert_right(&t);
-        bool told = how != LIE_OLD_PLAN || opts.shuffle != NULL;
-        if (named[how] != NULL && told) {
-            assert_non_null(strstr(t.notices, named[how]));
-        }
-        toy_fini(&t);
-    }
-}
-
 static void a_narrow_link_gets_the_newest_model_not_all(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     opts.steps = 100;
     toy_init(&t, &opts);
     muster_sim_run(t.sim, SECONDS(1) / 10);
@@ -481,7 +388,7 @@ static void creation_without_memory_is_an_error(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     toy_init(&t, &opts);
     muster_coordinator_opts coordinator = MUSTER_COORDINATOR_OPTS_INIT;
     coordinator.code = t.code;
@@ -514,7 +421,7 @@ static void options_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6);
+    toy_opts opts = plain("frc:s=1", 6, 30);
     toy_init(&t, &opts);
     muster_coordinator_opts good = MUSTER_COORDINATOR_OPTS_INIT;
     good.code = t.code;
@@ -545,8 +452,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(undisturbed_training_ends_right),
+        cmocka_unit_test(a_step_is_decoded_once),
         cmocka_unit_test(bytes_are_those_of_messages_and_models),
         cmocka_unit_test(a_silent_worker_is_named_within_its_window),
+        cmocka_unit_test(nobody_is_lost_when_all_are_stopped_for_a_while),
         cmocka_unit_test(a_stuck_worker_is_not_taken_for_a_living_one),
         cmocka_unit_test(a_long_step_says_who_is_waited_for),
         cmocka_unit_test(training_pauses_and_goes_on_when_someone_returns),
@@ -558,9 +467,9 @@ int main(void)
         cmocka_unit_test(training_starts_without_a_worker_that_never_comes),
         cmocka_unit_test(the_newer_of_two_with_one_number_wins),
         cmocka_unit_test(a_stranger_waits_until_a_place_is_free),
+        cmocka_unit_test(one_whose_place_was_taken_looks_for_another),
         cmocka_unit_test(a_number_out_of_range_is_refused),
         cmocka_unit_test(a_worker_alone_gives_up_after_its_patience),
-        cmocka_unit_test(a_worker_that_lies_changes_nothing),
         cmocka_unit_test(a_narrow_link_gets_the_newest_model_not_all),
         cmocka_unit_test(creation_without_memory_is_an_error),
         cmocka_unit_test(options_that_make_no_sense_are_refused),

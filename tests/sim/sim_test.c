@@ -1,12 +1,20 @@
 /*
  * sim_test.c -- a thousand histories of twenty workers with random faults.
  *
- * Codes exact and approximate, with and without shuffling, degrading and
- * deadlines. Proved for each seed: training ends with theta equal to the serial
- * answer, exactly, at every step (or, where the step was reported as inexact,
- * no further off than its grad_err and the parts missing say); or with
- * MUSTER_ERR_QUORUM, and then not while every worker was well for as long as
- * the patience; nobody is left running; the same seed gives the same history.
+ * Every code that training accepts, with and without shuffling, degrading and
+ * deadlines; workers that die, stop, hang, are cut off, leave, come late, come
+ * back under their number or another, and spares that wait for a place;
+ * coordinators that stop, or die and resume; duplicates, and echoes of earlier
+ * steps and lives. Proved for each seed:
+ *
+ *   Training ends with theta equal to the serial answer, exactly, at every step
+ *   (or, where the step was reported as inexact, no further off than its
+ *   grad_err and the parts missing say); every model that a worker computes
+ *   with is right; steps follow each other; no honest worker is rejected.
+ *   Whoever has been well for long enough counts again (watch.h). Or it ends
+ *   with MUSTER_ERR_QUORUM, and when that was decided, those that were well
+ *   for long enough did not suffice.
+ *   Nobody is left running; the same seed gives the same history.
  *
  * A failing seed prints the command that replays it with a trace. MUSTER_SEEDS
  * sets how many there are.
@@ -22,22 +30,75 @@
 
 #include <cmocka.h>
 
-#include "toy.h"
+#include "muster/code_report.h"
+#include "muster/config.h"
+#include "watch.h"
 
-#define SEEDS   1000u // unless MUSTER_SEEDS says otherwise
-#define WORKERS 20u
-#define FAULTS  10u
+#define SEEDS       1000u    // unless MUSTER_SEEDS says otherwise
+#define SMALL_FIRST 1000000u // seeds from here on have a small crew
+#define WORKERS_MAX 20u
+#define SPARES      2u
+#define GENERATOR   "/tmp/muster-sim-XXXXXX" // of linear:file
+#define SECONDS(n)  ((int64_t)(n)*MUSTER_NS_PER_S)
+
+/* Codes and crews: every name of the list, and some of their decodings, with
+ * twenty workers; and a few with less. */
+static const struct {
+    uint32_t workers;
+    bool unequal; // speeds 1, 2, 3, 1, 2, ..
+    const char *code;
+} casts[] = {
+    {20, false, "frc:s=3"},
+    {20, false, "uncoded"},
+    {20, false, "cyclic-mds:s=3"},
+    {20, false, "ignore"},
+    {20, false, "linear:spc"},
+    {20, true, "heter-group:s=1,k=40"},
+    {20, false, "frc:s=1"},
+    {20, false, "bgc:d=3"},
+    {20, false, "crc:s=2"},
+    {20, false, "rs:s=3"},
+    {20, false, "ye-abbe:s=1,m=2"},
+    {20, false, "graph:degree=4"},
+    {20, false, "ye-abbe-random:s=1,m=2"},
+    {20, false, "ye-abbe-tuned:s=3,m=2"},
+    {20, true, "heter:s=2,k=40"},
+    {20, false, "erasurehead:d=4"},
+    {20, false, "frc:s=4"},
+    {20, false, "linear:tuned:s=2,m=2"},
+    {20, false, "linear:gaussian:s=2,m=2"},
+    {20, false, "sgc:d=3"},
+    {20, false, "linear:vandermonde:s=2,m=2"},
+    {20, false, "linear:repetition:s=2"},
+    {20, false, "linear:hamming"},
+    {20, false, "rbgc:d=3"},
+    {20, false, "linear:product"},
+    {20, false, "linear:file=" GENERATOR},
+    {20, false, "heter-group:s=2"},
+    {20, false, "bgc:d=3,decode=one-step"},
+    {20, false, "sgc:d=3,decode=optimal"},
+    {20, false, "ignore:decode=sum"},
+    {4, false, "uncoded"},
+    {4, false, "frc:s=1"},
+    {4, false, "ignore"},
+    {4, false, "crc:s=1"},
+    {2, false, "uncoded"},
+};
+#define CASTS (sizeof(casts) / sizeof(casts[0]))
+#define SMALL 5u // the last of them
 
 typedef struct story {
-    toy t;
+    toy t; // first: its callbacks find the story by it
     muster_rng rng;
-    int64_t trouble_ns; // when the last fault, or its mending, happened
+    watch watch;
+    double pace;
+    const char *complaint; // of what was seen on the way; NULL: none
 } story;
 
 typedef struct outcome {
     muster_status status;
     uint64_t hash, events, steps, lost, late;
-    uint64_t inexact, degraded, plans, forgotten;
+    uint64_t inexact, degraded, plans, forgotten, twice, echoes;
     const char *complaint; // NULL: all is well
 } outcome;
 
@@ -50,20 +111,19 @@ static int64_t some_ms(story *s, uint64_t low, uint64_t high)
 /* Mending: what a fault schedules for later. */
 static void mend_stop(muster_sim *sim, void *context, uint64_t host)
 {
-    ((story *)context)->trouble_ns = muster_sim_now(sim);
+    (void)context;
     muster_sim_cont(sim, (uint32_t)host);
 }
 
 static void mend_cut(muster_sim *sim, void *context, uint64_t host)
 {
-    ((story *)context)->trouble_ns = muster_sim_now(sim);
+    (void)context;
     muster_sim_cut(sim, (uint32_t)host, false);
 }
 
 static void mend_kill(muster_sim *sim, void *context, uint64_t host)
 {
     story *s = context;
-    s->trouble_ns = muster_sim_now(sim);
     if (muster_sim_is_up(sim, (uint32_t)host)) {
         muster_sim_kill(sim, (uint32_t)host);
     }
@@ -74,7 +134,8 @@ static void mend_kill(muster_sim *sim, void *context, uint64_t host)
         toy_start_coordinator(&s->t);
     } else {
         // Some come back under their number, some as strangers.
-        bool stranger = muster_rng_below(&s->rng, 3) == 0;
+        bool stranger =
+            host > s->t.workers || muster_rng_below(&s->rng, 3) == 0;
         toy_start_worker(&s->t, (uint32_t)host,
                          stranger ? MUSTER_ID_ANY : (uint32_t)host - 1);
     }
@@ -84,11 +145,11 @@ static void strike(muster_sim *sim, void *context, uint64_t value)
 {
     story *s = context;
     int64_t now = muster_sim_now(sim);
-    uint32_t host = 1 + (uint32_t)muster_rng_below(&s->rng, WORKERS);
-    s->trouble_ns = now;
+    uint32_t host = 1 + (uint32_t)muster_rng_below(&s->rng, s->t.workers);
     (void)value;
-    switch (muster_rng_below(&s->rng, 8)) {
-    case 0: // dies for good
+    switch (muster_rng_below(&s->rng, 11)) {
+    case 0:
+    case 10: // dies for good
         muster_sim_kill(sim, host);
         break;
     case 1:
@@ -96,7 +157,8 @@ static void strike(muster_sim *sim, void *context, uint64_t value)
         muster_sim_kill(sim, host);
         muster_sim_at(sim, now + some_ms(s, 1, 3000), mend_kill, s, host);
         break;
-    case 3: // stopped for a while, short or long
+    case 3: // stopped for a while, short or long; the coordinator, too
+        host = muster_rng_below(&s->rng, 4) == 0 ? 0 : host;
         muster_sim_stop(sim, host);
         muster_sim_at(sim, now + some_ms(s, 1, 6000), mend_stop, s, host);
         break;
@@ -105,11 +167,16 @@ static void strike(muster_sim *sim, void *context, uint64_t value)
         muster_sim_at(sim, now + some_ms(s, 1, 6000), mend_cut, s, host);
         break;
     case 5:
+    case 6: // comes back at once
         muster_sim_break(sim, 0, host);
         break;
-    case 6: // hangs; somebody restarts it after a while
+    case 7: // hangs; somebody restarts it after a while
         muster_sim_stick(sim, host);
         muster_sim_at(sim, now + some_ms(s, 2000, 15000), mend_kill, s, host);
+        break;
+    case 8: // leaves, and comes again
+        muster_sim_interrupt(sim, host);
+        muster_sim_at(sim, now + some_ms(s, 2000, 4000), mend_kill, s, host);
         break;
     default: // the coordinator dies and is resumed
         muster_sim_kill(sim, 0);
@@ -118,12 +185,36 @@ static void strike(muster_sim *sim, void *context, uint64_t value)
     }
 }
 
+/* A line that is bad: the worker comes back at once. */
+static void flap(muster_sim *sim, void *context, uint64_t host)
+{
+    (void)context;
+    muster_sim_break(sim, 0, (uint32_t)host);
+}
+
+/* The coordinator says that too few are left; nobody knows of it yet. */
+static void look_who_is_left(toy *t)
+{
+    story *s = (story *)t;
+    if (watch_enough_are_settled(&s->watch, t)) {
+        s->complaint = "gave up though enough workers were well";
+    }
+}
+
+static void look_who_is_back(toy *t)
+{
+    story *s = (story *)t;
+    if (!watch_all_are_back(&s->watch, t)) {
+        s->complaint = "a worker that was well for long did not count";
+    }
+}
+
 static const char *judge(story *s)
 {
     toy *t = &s->t;
     int64_t now = muster_sim_now(t->sim);
     if (!t->over) {
-        return "neither finished nor gave up";
+        return "hangs: neither finished nor gave up in ten minutes";
     }
     if (t->wrong > 1e-3 || t->off > 1e-1) {
         return "a step differs from the serial answer";
@@ -131,20 +222,38 @@ static const char *judge(story *s)
     if (t->loose > 1e-2) {
         return "a step is further off than its residual says";
     }
+    if (t->wrong_model > 0) {
+        return "a worker computed with a wrong model";
+    }
+    if (t->disorder) {
+        return "steps did not follow each other";
+    }
+    if (t->premature) {
+        return "a model was offered to one that lacked its plan or parts";
+    }
+    if (t->miscounted) {
+        return "an answer was counted twice, or not at all";
+    }
+    if (t->rejected > 0) {
+        return "an honest worker was rejected";
+    }
     if (t->status == MUSTER_OK && t->serial_step != t->steps) {
         return "ended before the last step";
     }
     if (t->status != MUSTER_OK && t->status != MUSTER_ERR_QUORUM) {
         return t->reason;
     }
+    if (t->gave_up != (t->status == MUSTER_ERR_QUORUM)) {
+        return "did not end as it had decided";
+    }
     // The others must find out that it is over, by word or by patience.
-    muster_sim_run(t->sim, now + 60 * MUSTER_NS_PER_S);
-    for (uint32_t host = 1; host <= WORKERS; host++) {
+    muster_sim_run(t->sim, now + SECONDS(60));
+    for (uint32_t host = 1; host <= t->workers + SPARES; host++) {
         if (muster_sim_is_up(t->sim, host)) {
             return "a worker was left running";
         }
     }
-    return NULL;
+    return s->complaint;
 }
 
 static void print_line(void *context, const char *line)
@@ -153,49 +262,140 @@ static void print_line(void *context, const char *line)
     puts(line);
 }
 
-/* Everything of a seed that is not chance: code, shuffle, and so on. */
+static size_t cast_of(uint64_t seed)
+{
+    return seed < SMALL_FIRST ? seed % (CASTS - SMALL)
+                              : CASTS - 1 - seed % SMALL;
+}
+
+/* Made once: some take longer than a run. */
+static muster_code *made[CASTS];
+static char generator[] = GENERATOR;
+
+static muster_code *code_of(size_t cast)
+{
+    if (made[cast] != NULL) {
+        return made[cast];
+    }
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    double speeds[WORKERS_MAX];
+    for (uint32_t i = 0; i < WORKERS_MAX; i++) {
+        speeds[i] = 1 + i % 3;
+    }
+    char name[64];
+    snprintf(name, sizeof(name), "%s", casts[cast].code);
+    char *path = strstr(name, GENERATOR);
+    if (path != NULL) {
+        memcpy(path, generator, sizeof(generator));
+    }
+    opts.name = name;
+    opts.workers = casts[cast].workers;
+    opts.speeds = casts[cast].unequal ? speeds : NULL;
+    muster_error error;
+    if (muster_code_create(&opts, &error, &made[cast]) != MUSTER_OK) {
+        fail_msg("%s: %s", name, error.text);
+    }
+    return made[cast];
+}
+
+static int write_generator(void **state)
+{
+    (void)state;
+    static const char text[] = "1 0 0 1 1\n0 1 0 1 2\n0 0 1 1 3\n";
+    int file = mkstemp(generator);
+    bool written = file >= 0 && write(file, text, sizeof(text) - 1) ==
+                                    (ssize_t)(sizeof(text) - 1);
+    return file >= 0 && close(file) == 0 && written ? 0 : -1;
+}
+
+static int free_codes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CASTS; i++) {
+        muster_code_free(made[i]);
+        made[i] = NULL;
+    }
+    return unlink(generator);
+}
+
+/* Everything of a seed that is not a fault: code, shuffle, and so on. */
 static toy_opts plot(uint64_t seed)
 {
-    static const char *const codes[] = {
-        "frc:s=3",         "frc:s=1", "uncoded",        "frc:s=4",
-        "linear:spc",      "crc:s=2", "ignore",         "cyclic-mds:s=3",
-        "bgc:d=3",         "frc:s=3", "graph:degree=4", "heter-group:s=1",
-        "erasurehead:d=4",
-    };
     static const char *const shuffles[] = {NULL, "rotate:1", "targeted",
                                            "rotate:5", "none"};
     static const int64_t jitters_ms[] = {0, 2, 4, 40};
+    static const double paces[] = {1, 1, 4, 16};
+    static const double chances[] = {0, 0, 0.05, 0.2};
+    muster_rng rng = muster_rng_make(seed, 4);
+    size_t cast = cast_of(seed);
     toy_opts opts = {.seed = seed,
-                     .code = codes[seed % (sizeof(codes) / sizeof(codes[0]))],
-                     .workers = WORKERS,
-                     .steps = 40,
-                     .duplicate = seed % 4 == 0 ? 0.05 : 0,
-                     .jitter_ns = jitters_ms[seed / 2 % 4] * MUSTER_NS_PER_MS,
-                     .bytes_per_s = seed % 7 == 3 ? 2e4 : 0,
-                     .shuffle = shuffles[seed / 13 % 5],
-                     .degrade = seed / 65 % 3 == 1};
-    bool approximate = opts.code[0] == 'i' || opts.code[0] == 'b' ||
-                       opts.code[0] == 'g' || opts.code[0] == 'e';
-    if (approximate && seed / 65 % 3 == 2) {
-        opts.deadline_ns = 14 * MUSTER_NS_PER_MS;
+                     .code = casts[cast].code,
+                     .made = code_of(cast),
+                     .workers = casts[cast].workers,
+                     .spares = SPARES,
+                     .steps = 40};
+    double more = seed < SMALL_FIRST ? 1 : 3;
+    opts.duplicate = more * chances[muster_rng_below(&rng, 4)] / 2;
+    opts.echo = more * chances[muster_rng_below(&rng, 4)];
+    opts.pace = paces[muster_rng_below(&rng, 4)];
+    opts.jitter_ns = jitters_ms[muster_rng_below(&rng, 4)] * MUSTER_NS_PER_MS;
+    opts.bytes_per_s = muster_rng_below(&rng, 7) == 0 ? 2e4 : 0;
+    opts.shuffle = shuffles[muster_rng_below(&rng, 5)];
+    uint64_t loss = muster_rng_below(&rng, 3);
+    opts.degrade = loss == 1;
+    if (!muster_code_describe(opts.made).exact && loss == 2) {
+        opts.deadline_ns = (int64_t)(14 * opts.pace * 1e6);
     }
     return opts;
 }
 
+/* Faults, late comers and spares. */
+static void stir(story *s)
+{
+    uint64_t slow = muster_rng_below(&s->rng, 4);
+    for (uint64_t i = 0; i < slow; i++) {
+        s->t.slow_ms[1 + muster_rng_below(&s->rng, s->t.workers)] = 60;
+    }
+    uint64_t window_ms = (uint64_t)(700 * s->pace);
+    uint64_t faults = muster_rng_below(&s->rng, s->t.workers / 2 + 1);
+    for (uint64_t i = 0; i < faults; i++) {
+        muster_sim_at(s->t.sim, some_ms(s, 0, window_ms), strike, s, 0);
+    }
+    uint64_t flaps = s->t.workers <= 4 ? muster_rng_below(&s->rng, 8) : 0;
+    for (uint64_t i = 0; i < flaps; i++) {
+        uint64_t host = 1 + muster_rng_below(&s->rng, s->t.workers);
+        muster_sim_at(s->t.sim, some_ms(s, 0, window_ms), flap, s, host);
+    }
+    uint64_t late = muster_rng_below(&s->rng, 4) == 0 ? 3 : 0;
+    for (uint64_t i = 0; i < late; i++) {
+        uint64_t host = 1 + muster_rng_below(&s->rng, s->t.workers);
+        muster_sim_kill(s->t.sim, (uint32_t)host);
+        muster_sim_at(s->t.sim, some_ms(s, 1, 5000), mend_kill, s, host);
+    }
+    uint64_t spares = muster_rng_below(&s->rng, 4) == 0 ? SPARES : 0;
+    for (uint64_t i = 1; i <= spares; i++) {
+        muster_sim_at(s->t.sim, some_ms(s, 1, window_ms), mend_kill, s,
+                      s->t.workers + i);
+    }
+    s->watch.hosts = s->t.workers + (uint32_t)spares;
+}
+
 static outcome tell(uint64_t seed, bool aloud)
 {
-    story s = {.rng = muster_rng_make(seed, 3)};
+    static story s; // the callbacks keep its address
+    s = (story){.rng = muster_rng_make(seed, 3)};
     toy_opts opts = plot(seed);
     opts.on_trace = aloud ? print_line : NULL;
     toy_init(&s.t, &opts);
-    for (uint32_t i = 0; i < seed / 5 % 4; i++) {
-        s.t.slow_ms[1 + muster_rng_below(&s.rng, WORKERS)] = 60;
-    }
-    uint64_t faults = muster_rng_below(&s.rng, FAULTS + 1);
-    for (uint64_t i = 0; i < faults; i++) {
-        muster_sim_at(s.t.sim, some_ms(&s, 0, 900), strike, &s, 0);
-    }
-    muster_sim_run(s.t.sim, 600 * MUSTER_NS_PER_S);
+    s.pace = opts.pace;
+    // To notice (2.5 s), to try again (2 s), and to be given what is lacking:
+    // some forty messages.
+    s.watch.settle_ns = SECONDS(5) + 80 * opts.jitter_ns +
+                        (opts.bytes_per_s > 0 ? SECONDS(3) : 0);
+    s.t.on_gave_up = look_who_is_left;
+    s.t.on_step_end = look_who_is_back;
+    stir(&s);
+    muster_sim_run(s.t.sim, SECONDS(600));
     outcome result = {.complaint = judge(&s)};
     result.status = s.t.status;
     result.hash = muster_sim_hash(s.t.sim);
@@ -207,17 +407,19 @@ static outcome tell(uint64_t seed, bool aloud)
     result.degraded = s.t.degraded;
     result.plans = s.t.plan;
     result.forgotten = s.t.forgotten;
+    result.twice = s.t.twice;
+    result.echoes = s.t.echoes;
     toy_fini(&s.t);
     return result;
 }
 
-/* A broken belief of our own ends the program: say in which seed. */
+/* A broken belief of our own ends the program: say how to see it again. */
 static volatile sig_atomic_t seed_told;
 
 static void say_seed(int signal_number)
 {
-    char text[24] = "seed ";
-    size_t length = 5;
+    char text[64] = "replay: build/dev/test_sim_sim ";
+    size_t length = strlen(text);
     char digits[12];
     size_t count = 0;
     int seed = seed_told;
@@ -247,42 +449,65 @@ static uint64_t seed_count(void)
     return seeds > 0 ? seeds : SEEDS;
 }
 
-static void every_seed_ends_right_or_says_why(void **state)
+/* So many histories; returns how many runs finished. */
+static uint64_t tell_all(uint64_t first, uint64_t count, outcome *sum)
 {
-    (void)state;
-    outcome sum = {0};
     uint64_t finished = 0;
-    uint64_t seeds = seed_count();
-    for (uint64_t seed = 0; seed < seeds; seed++) {
+    for (uint64_t seed = first; seed < first + count; seed++) {
         seed_told = (sig_atomic_t)seed;
         outcome result = tell(seed, false);
         if (result.complaint != NULL) {
             complain(seed, result.complaint);
         }
-        sum.events += result.events;
-        sum.lost += result.lost;
-        sum.late += result.late;
-        sum.inexact += result.inexact;
-        sum.degraded += result.degraded;
-        sum.plans += result.plans;
-        sum.forgotten += result.forgotten;
+        sum->events += result.events;
+        sum->lost += result.lost;
+        sum->late += result.late;
+        sum->inexact += result.inexact;
+        sum->degraded += result.degraded;
+        sum->plans += result.plans;
+        sum->forgotten += result.forgotten;
+        sum->twice += result.twice;
+        sum->echoes += result.echoes;
         finished += result.status == MUSTER_OK;
     }
     print_message(
         "%llu of %llu runs finished; %llu events, %llu losses, %llu late "
         "answers, %llu inexact steps, %llu of them degraded, %llu plans, %llu "
-        "parts forgotten\n",
-        (unsigned long long)finished, (unsigned long long)seeds,
-        (unsigned long long)sum.events, (unsigned long long)sum.lost,
-        (unsigned long long)sum.late, (unsigned long long)sum.inexact,
-        (unsigned long long)sum.degraded, (unsigned long long)sum.plans,
-        (unsigned long long)sum.forgotten);
-    // The faults must bite, and must not bite every time.
-    // Far fewer finish when workers that return are not taken back.
-    assert_true(finished > seeds * 9 / 10 && finished < seeds);
+        "parts forgotten, %llu answers twice, %llu echoes spoiled\n",
+        (unsigned long long)finished, (unsigned long long)count,
+        (unsigned long long)sum->events, (unsigned long long)sum->lost,
+        (unsigned long long)sum->late, (unsigned long long)sum->inexact,
+        (unsigned long long)sum->degraded, (unsigned long long)sum->plans,
+        (unsigned long long)sum->forgotten, (unsigned long long)sum->twice,
+        (unsigned long long)sum->echoes);
+    return finished;
+}
+
+static void every_seed_ends_right_or_says_why(void **state)
+{
+    (void)state;
+    outcome sum = {0};
+    uint64_t seeds = seed_count();
+    uint64_t finished = tell_all(0, seeds, &sum);
+    // The faults must bite, and must not bite every time: fewer finish when
+    // workers that return are not taken back.
+    assert_true(finished > seeds * 19 / 20 && finished < seeds);
     assert_true(sum.lost > seeds && sum.late > seeds);
     assert_true(sum.inexact > seeds && sum.degraded > seeds / 10);
     assert_true(sum.plans > 2 * seeds && sum.forgotten > 10 * seeds);
+    assert_true(sum.twice > seeds && sum.echoes > 10 * seeds);
+}
+
+/* Where a part soon comes back to the same worker, and a plan in which
+ * everybody must answer follows another. */
+static void every_small_crew_ends_right_or_says_why(void **state)
+{
+    (void)state;
+    outcome sum = {0};
+    uint64_t seeds = seed_count();
+    uint64_t finished = tell_all(SMALL_FIRST, seeds, &sum);
+    assert_true(finished > seeds * 3 / 4 && finished < seeds);
+    assert_true(sum.plans > 2 * seeds && sum.echoes > seeds);
 }
 
 static void the_same_seed_is_the_same_history(void **state)
@@ -300,11 +525,38 @@ static void the_same_seed_is_the_same_history(void **state)
     }
 }
 
+static void the_seeds_have_every_code_of_the_list(void **state)
+{
+    (void)state;
+    char *list = muster_code_list_text(false);
+    assert_non_null(list);
+    size_t count = 0;
+    char *rest = NULL;
+    (void)strtok_r(list, "\n", &rest); // the head of the table
+    for (char *line; (line = strtok_r(NULL, "\n", &rest)) != NULL; count++) {
+        size_t length = strcspn(line, " ");
+        bool found = false;
+        for (size_t i = 0; i < CASTS - SMALL && !found; i++) {
+            const char *name = casts[i].code;
+            found = strncmp(name, line, length) == 0 &&
+                    (name[length] == 0 || strchr(":=", name[length]) != NULL);
+        }
+        if (!found) {
+            fail_msg("no seed has the code of the line: %s", line);
+        }
+    }
+    assert_true(count >= 20);
+    muster_config_text_free(list);
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGABRT, say_seed);
     if (argc > 1) {
         uint64_t seed = strtoull(argv[1], NULL, 10);
+        if (write_generator(NULL) != 0) {
+            return 1;
+        }
         outcome result = tell(seed, true);
         printf("seed %llu: %s, hash %016llx, %llu steps, %llu lost: %s\n",
                (unsigned long long)seed, muster_status_name(result.status),
@@ -312,11 +564,13 @@ int main(int argc, char **argv)
                (unsigned long long)result.steps,
                (unsigned long long)result.lost,
                result.complaint != NULL ? result.complaint : "all is well");
-        return result.complaint != NULL;
+        return free_codes(NULL) != 0 || result.complaint != NULL;
     }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_seeds_have_every_code_of_the_list),
         cmocka_unit_test(every_seed_ends_right_or_says_why),
+        cmocka_unit_test(every_small_crew_ends_right_or_says_why),
         cmocka_unit_test(the_same_seed_is_the_same_history),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, write_generator, free_codes);
 }

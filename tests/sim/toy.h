@@ -1,337 +1,16 @@
 /*
- * toy.h -- a training job small enough to check by hand, for the simulator.
+ * toy.h -- runs of the toy job in the simulator: a coordinator, its workers, and
+ * what their reports say of how it went.
  *
- * Parameters are integers below 1009, the gradient of a part is an integer
- * function of (part, step, theta), and an update is theta = (3 theta + sum of
- * gradients) mod 1009: everything is exact in float32, and one wrong, missing
- * or doubled message changes every later step. The serial answer is computed
- * beside it and compared after each update. A decoding that is not exact must
- * be as near to the true sum as its residual says (Cauchy and Schwarz, per
- * coordinate); the step is then taken with the true sum, so that later ones
- * can be compared again.
+ * What echoes (opts.echo) is spoiled where a correct role never uses it: every
+ * payload of an earlier connection, and an answer that was heard before.
  */
 #ifndef MUSTER_TESTS_SIM_TOY_H
 #define MUSTER_TESTS_SIM_TOY_H
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/assert.h"
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/rng.h"
-#include "muster/code.h"
 #include "role/coordinator.h"
 #include "role/worker.h"
-#include "sim/sim.h"
-#include "wire/terms.h"
-
-#define TOY_DIM       13u // not a multiple of the block counts in use
-#define TOY_PARTS_MAX 64u
-#define TOY_HOSTS_MAX 32u
-#define TOY_RUN       0x746f79u
-#define TOY_PLANS     2u // a worker keeps two, as the real one
-
-typedef struct toy_plan {
-    uint32_t number; // 0: none
-    muster_terms terms;
-} toy_plan;
-
-typedef struct toy_process {
-    bool set_up;
-    toy_plan plans[TOY_PLANS];
-    uint32_t newest; // of plans
-    bool held[TOY_PARTS_MAX];
-    muster_job job; // under way
-} toy_process;
-
-/* What survives a coordinator: its newest snapshot. */
-typedef struct toy_disk {
-    uint64_t step;
-    float theta[TOY_DIM];
-    uint8_t role[16384];
-    size_t role_bytes;
-} toy_disk;
-
-typedef struct toy {
-    muster_sim *sim;
-    muster_code *code;
-    muster_code_info info;
-    uint32_t workers;
-    uint64_t steps;
-    const char *shuffle;
-    int64_t deadline_ns;
-    bool degrade;
-    double slow_ms[TOY_HOSTS_MAX]; // added to each gradient
-    muster_rng rng;
-    toy_process processes[TOY_HOSTS_MAX];
-    float theta[TOY_DIM];  // the coordinator's
-    float serial[TOY_DIM]; // what theta must be at serial_step
-    uint64_t serial_step;
-    toy_disk disk;
-    /* how it went */
-    bool over;
-    muster_status status;
-    char reason[256];
-    uint64_t ends, late, lost, ready;
-    uint32_t stopped_workers;
-    muster_status worker_status; // of the last worker that stopped
-    char notices[2048];          // all of them, in order
-    char lost_reason[128];
-    int64_t lost_ns;
-    uint32_t lost_worker;
-    uint64_t parts_made, snapshots, results;
-    uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
-    uint64_t kill_at_step; // + 1; with kill_host: SIGKILL when it begins
-    uint32_t kill_host;
-    uint64_t inexact, degraded;       // steps
-    uint64_t forgotten;               // parts
-    uint32_t plan;                    // of the last step
-    uint64_t received[TOY_PARTS_MAX]; // as reported last
-    uint64_t steps_without;           // sum of parts missing over steps
-    double off;   // largest distance of a decoded sum from a whole number
-    double wrong; // largest distance from the serial answer
-    double loose; // largest excess of a decoding's error over its residual
-} toy;
-
-static float toy_gradient(uint32_t part, uint64_t step, const float *theta,
-                          uint32_t at)
-{
-    uint64_t mixed =
-        part * 31u + step * 17u + at * 7u + (uint64_t)theta[at] * (part + 1u);
-    return (float)((int)(mixed % 13u) - 6);
-}
-
-static void toy_serial_step(toy *t)
-{
-    for (uint32_t i = 0; i < TOY_DIM; i++) {
-        float sum = 0;
-        for (uint32_t part = 0; part < t->info.parts; part++) {
-            sum += toy_gradient(part, t->serial_step, t->serial, i);
-        }
-        t->serial[i] = fmodf(3 * t->serial[i] + sum + 1009 * 16, 1009);
-    }
-    t->serial_step++;
-}
-
-static size_t toy_block(const toy *t)
-{
-    return muster_code_block_length(t->code, TOY_DIM);
-}
-
-static muster_blob *toy_blob(const void *data, size_t bytes)
-{
-    muster_blob *blob = muster_blob_create(bytes);
-    MUSTER_ASSERT(blob != NULL);
-    memcpy(blob->data, data, bytes);
-    return blob;
-}
-
-static const muster_terms *toy_terms(const toy_process *process, uint32_t plan)
-{
-    for (uint32_t i = 0; i < TOY_PLANS; i++) {
-        if (process->plans[i].number == plan) {
-            return &process->plans[i].terms;
-        }
-    }
-    MUSTER_ASSERT(!"a model under a plan that the worker does not have");
-    return NULL;
-}
-
-static muster_blob *toy_encode(toy *t, toy_process *process)
-{
-    size_t block = toy_block(t);
-    const float *theta = process->job.input->data;
-    const muster_terms *terms = toy_terms(process, process->job.plan);
-    muster_blob *blob =
-        muster_blob_create(terms->message_blocks * block * sizeof(float));
-    MUSTER_ASSERT(blob != NULL && process->set_up);
-    float *message = blob->data;
-    memset(message, 0, blob->bytes);
-    for (uint32_t i = 0; i < terms->count; i++) {
-        const muster_code_encode_term *term = &terms->terms[i];
-        MUSTER_ASSERT(process->held[term->part]);
-        for (size_t j = 0; j < block; j++) {
-            size_t at = term->gradient_block * block + j;
-            if (at < TOY_DIM) {
-                message[term->message_block * block + j] +=
-                    (float)term->coef * toy_gradient(term->part,
-                                                     process->job.step, theta,
-                                                     (uint32_t)at);
-            }
-        }
-    }
-    return blob;
-}
-
-/* How far the decoded coordinate may be from the true one, and the true one.
- * Blocks are decoded from all blocks, so those at the same place count too. */
-static double toy_bound(const toy *t, const muster_job *job, uint32_t at,
-                        float *true_out)
-{
-    uint32_t blocks = t->info.gradient_blocks;
-    uint32_t block = (uint32_t)toy_block(t);
-    double squares = 0;
-    float sum = 0;
-    for (uint32_t part = 0; part < t->info.parts; part++) {
-        for (uint32_t i = at % block; i < TOY_DIM; i += block) {
-            float g = toy_gradient(part, job->step, t->theta, i);
-            squares += (double)g * (double)g;
-            sum += i == at ? g : 0;
-        }
-    }
-    *true_out = sum;
-    return job->decoding->fit.residual *
-           sqrt((double)t->info.parts * blocks * squares);
-}
-
-/* Compare with the serial answer and take the step. */
-static void toy_take_step(toy *t, const muster_job *job, const float *sum)
-{
-    bool inexact = job->decoding->fit.residual > 1e-6;
-    float new_theta[TOY_DIM];
-    t->inexact += inexact ? 1 : 0;
-    for (uint32_t i = 0; i < TOY_DIM; i++) {
-        float whole = roundf(sum[i]);
-        float right = 0;
-        double bound = toy_bound(t, job, i, &right);
-        if (inexact) {
-            t->loose = fmax(t->loose, fabsf(sum[i] - right) - bound);
-            whole = right;
-        } else {
-            t->off = fmax(t->off, fabsf(sum[i] - whole));
-        }
-        new_theta[i] = fmodf(3 * t->theta[i] + whole + 1009 * 16, 1009);
-        // After a restart steps are repeated; only the newest can be compared.
-        double error = t->serial_step == job->step + 1
-                           ? fabsf(new_theta[i] - t->serial[i])
-                           : 0;
-        t->wrong = fmax(t->wrong, error);
-    }
-    memcpy(t->theta, new_theta, sizeof(new_theta));
-}
-
-static void toy_update(toy *t, const muster_job *job)
-{
-    size_t block = toy_block(t);
-    float sum[TOY_DIM + 64] = {0};
-    for (uint32_t i = 0; i < job->decoding->term_count; i++) {
-        const muster_code_decode_term *term = &job->decoding->terms[i];
-        MUSTER_ASSERT(term->worker < job->message_count);
-        const float *message = job->messages[term->worker]->data;
-        for (size_t j = 0; j < block; j++) {
-            sum[term->output_block * block + j] +=
-                (float)term->weight * message[term->message_block * block + j];
-        }
-    }
-    while (t->serial_step <= job->step) {
-        toy_serial_step(t);
-    }
-    toy_take_step(t, job, sum);
-}
-
-static void toy_snapshot(toy *t, const muster_job *job)
-{
-    MUSTER_ASSERT(job->input != NULL &&
-                  job->input->bytes <= sizeof(t->disk.role));
-    memcpy(t->disk.role, job->input->data, job->input->bytes);
-    t->disk.role_bytes = job->input->bytes;
-    t->disk.step = job->step;
-    memcpy(t->disk.theta, t->theta, sizeof(t->theta));
-}
-
-static int64_t toy_begin(void *context, uint32_t host, muster_job *job)
-{
-    toy *t = context;
-    t->processes[host].job = *job;
-    double ms = 0.1;
-    if (job->kind == MUSTER_JOB_GRADIENT) {
-        ms = 8 + 4 * muster_rng_exponential(&t->rng) + t->slow_ms[host];
-    } else if (job->kind == MUSTER_JOB_SETUP || job->kind == MUSTER_JOB_LOAD) {
-        ms = 2;
-    }
-    return (int64_t)(ms * 1e6);
-}
-
-static muster_status toy_adopt(toy_process *process, const muster_job *job)
-{
-    MUSTER_ASSERT(process->set_up && job->plan != 0);
-    if (process->plans[process->newest].number != job->plan) {
-        process->newest = (process->newest + 1) % TOY_PLANS;
-    }
-    toy_plan *plan = &process->plans[process->newest];
-    if (plan->number != 0) {
-        muster_terms_fini(&plan->terms);
-    }
-    plan->number = job->plan;
-    return muster_terms_read(job->input->data, job->input->bytes, NULL,
-                             &plan->terms);
-}
-
-static void toy_do(toy *t, uint32_t host, muster_job_result *result)
-{
-    toy_process *process = &t->processes[host];
-    muster_job *job = &process->job;
-    switch (job->kind) {
-    case MUSTER_JOB_SETUP:
-        process->set_up = true;
-        break;
-    case MUSTER_JOB_ADOPT:
-        result->status = toy_adopt(process, job);
-        break;
-    case MUSTER_JOB_LOAD:
-        MUSTER_ASSERT(*(const uint32_t *)job->input->data == job->part);
-        process->held[job->part] = true;
-        break;
-    case MUSTER_JOB_GRADIENT:
-        result->output = toy_encode(t, process);
-        break;
-    case MUSTER_JOB_PART:
-        t->parts_made++;
-        result->output = toy_blob(&job->part, sizeof(job->part));
-        break;
-    case MUSTER_JOB_UPDATE:
-        toy_update(t, job);
-        result->grad_err = job->decoding->fit.residual;
-        result->output = toy_blob(t->theta, sizeof(t->theta));
-        break;
-    case MUSTER_JOB_SNAPSHOT:
-        t->snapshots++;
-        toy_snapshot(t, job);
-        break;
-    case MUSTER_JOB_EVALUATE:
-        result->loss = t->theta[0];
-        break;
-    case MUSTER_JOB_FORGET:
-        process->held[job->part] = false;
-        t->forgotten++;
-        break;
-    }
-}
-
-static void toy_end(void *context, uint32_t host, bool cancelled,
-                    muster_job_result *result)
-{
-    toy *t = context;
-    result->status = cancelled ? MUSTER_ERR_CANCELLED : MUSTER_OK;
-    if (!cancelled) {
-        toy_do(t, host, result);
-    }
-    muster_job_fini(&t->processes[host].job);
-}
-
-static void toy_reset(void *context, uint32_t host)
-{
-    toy *t = context;
-    toy_process *process = &t->processes[host];
-    for (uint32_t i = 0; i < TOY_PLANS; i++) {
-        if (process->plans[i].number != 0) {
-            muster_terms_fini(&process->plans[i].terms);
-        }
-    }
-    *process = (toy_process){0};
-}
+#include "toy_job.h"
 
 static void toy_kill(muster_sim *sim, void *context, uint64_t host)
 {
@@ -339,13 +18,15 @@ static void toy_kill(muster_sim *sim, void *context, uint64_t host)
     muster_sim_kill(sim, (uint32_t)host);
 }
 
-/* grad_err, the parts missing and the flag must tell the same story. */
+/* grad_err, the parts missing, those received and the flag must tell the same
+ * story. */
 static void toy_step_end(toy *t, const muster_report *report)
 {
     double err = report->as.end.grad_err;
     double least =
         sqrt((double)report->as.end.parts_missing / (double)t->info.parts);
-    bool inexact = err > 1e-6;
+    bool inexact = report->as.end.inexact;
+    MUSTER_ASSERT(inexact == (err > 1e-6));
     MUSTER_ASSERT(err > least - 1e-9);
     MUSTER_ASSERT(!t->info.exact || err < 1 + 1e-6); // least squares
     MUSTER_ASSERT(report->as.end.degraded == (inexact && t->info.exact));
@@ -354,8 +35,87 @@ static void toy_step_end(toy *t, const muster_report *report)
     t->plan = report->as.end.plan;
     t->steps_without += report->as.end.parts_missing;
     MUSTER_ASSERT(report->as.end.part_count == t->info.parts);
-    memcpy(t->received, report->as.end.parts_received,
-           t->info.parts * sizeof(t->received[0]));
+    uint64_t missed = t->info.parts;
+    for (uint32_t part = 0; part < t->info.parts; part++) {
+        uint64_t more = report->as.end.parts_received[part] - t->received[part];
+        MUSTER_ASSERT(more <= 1);
+        missed -= more;
+        t->received[part] = report->as.end.parts_received[part];
+    }
+    MUSTER_ASSERT(missed == report->as.end.parts_missing);
+}
+
+/* The newest answer of each is told once, and a step has as many responders as
+ * were told. */
+static void toy_answer(toy *t, const muster_report *report)
+{
+    uint32_t id = report->as.answer.worker;
+    MUSTER_ASSERT(id < t->workers && report->step <= t->next_step);
+    bool late = report->as.answer.late;
+    t->late += late;
+    if (t->heard_steps[id] == report->step + 1 || (!late && t->answered[id])) {
+        t->miscounted = true;
+    }
+    if (t->heard_steps[id] < report->step + 1) {
+        t->heard_steps[id] = report->step + 1;
+    }
+    t->answered[id] = t->answered[id] || !late;
+}
+
+static void toy_count_answers(toy *t, const muster_report *report)
+{
+    uint32_t answers = 0;
+    for (uint32_t id = 0; id < t->workers; id++) {
+        answers += t->answered[id];
+        t->answered[id] = false;
+    }
+    t->miscounted =
+        t->miscounted || report->as.end.responders != answers ||
+        report->as.end.responders + report->as.end.stragglers != t->workers;
+}
+
+static void toy_worker_change(toy *t, const muster_report *report)
+{
+    uint32_t id = report->as.worker.worker;
+    const char *reason = report->as.worker.reason;
+    MUSTER_ASSERT(id < t->workers);
+    switch (report->as.worker.change) {
+    case MUSTER_WORKER_JOINED:
+        // The processes say their host's number as their pid.
+        MUSTER_ASSERT(sscanf(reason, "pid %u", &t->host_of[id]) == 1);
+        MUSTER_ASSERT(!t->here[id]);
+        t->here[id] = true;
+        t->heard_steps[id] = 0;
+        t->incarnation_of[id] = report->as.worker.incarnation;
+        t->life_of[id] = t->lives[t->host_of[id]];
+        t->id_of[t->host_of[id]] = id;
+        break;
+    case MUSTER_WORKER_READY:
+        MUSTER_ASSERT(t->here[id] && !t->is_ready[id]);
+        t->is_ready[id] = true;
+        t->ready++;
+        break;
+    case MUSTER_WORKER_LOST:
+        MUSTER_ASSERT(t->here[id]);
+        t->here[id] = t->is_ready[id] = false;
+        t->lost++;
+        t->lost_worker = id;
+        t->lost_ns = report->now_ns;
+        snprintf(t->lost_reason, sizeof(t->lost_reason), "%s", reason);
+        break;
+    }
+}
+
+static void toy_notice(toy *t, const char *text)
+{
+    size_t used = strlen(t->notices);
+    snprintf(t->notices + used, sizeof(t->notices) - used, "%s\n", text);
+    bool dropped = strstr(text, "; dropped") != NULL;
+    bool twice = dropped && strstr(text, " twice; dropped") != NULL;
+    bool stray = dropped && strstr(text, " of another run or life;") != NULL;
+    t->twice += twice;
+    t->strays += stray;
+    t->rejected += dropped && !twice && !stray;
 }
 
 static void toy_report(void *context, uint32_t host,
@@ -367,6 +127,7 @@ static void toy_report(void *context, uint32_t host,
     }
     switch (report->kind) {
     case MUSTER_REPORT_STEP_BEGIN:
+        t->disorder = t->disorder || report->step != t->next_step;
         if (t->kill_at_step == report->step + 1) {
             muster_sim_at(t->sim, report->now_ns, toy_kill, t, t->kill_host);
             t->kill_at_step = 0;
@@ -374,35 +135,108 @@ static void toy_report(void *context, uint32_t host,
         break;
     case MUSTER_REPORT_STEP_END:
         t->ends++;
+        t->disorder = t->disorder || report->step != t->next_step++;
         t->bytes_up += report->as.end.bytes_up;
         t->bytes_down += report->as.end.bytes_down;
         t->messages_up += report->as.end.messages_up;
         t->bytes_moved += report->as.end.bytes_moved;
         toy_step_end(t, report);
+        toy_count_answers(t, report);
+        if (t->on_step_end != NULL) {
+            t->on_step_end(t);
+        }
         break;
     case MUSTER_REPORT_ANSWER:
-        t->late += report->as.answer.late;
+        toy_answer(t, report);
         break;
     case MUSTER_REPORT_WORKER:
-        t->ready += report->as.worker.change == MUSTER_WORKER_READY;
-        if (report->as.worker.change == MUSTER_WORKER_LOST) {
-            t->lost++;
-            t->lost_worker = report->as.worker.worker;
-            t->lost_ns = report->now_ns;
-            memcpy(t->lost_reason, report->as.worker.reason,
-                   sizeof(t->lost_reason));
-        }
+        toy_worker_change(t, report);
         break;
     case MUSTER_REPORT_RESULT:
         t->results++;
         break;
-    case MUSTER_REPORT_NOTICE: {
-        size_t used = strlen(t->notices);
-        snprintf(t->notices + used, sizeof(t->notices) - used, "%s\n",
-                 report->as.notice.text);
+    case MUSTER_REPORT_NOTICE:
+        toy_notice(t, report->as.notice.text);
         break;
     }
+}
+
+/* A model is offered to those who have adopted its plan and hold its parts; one
+ * whose process has ended may be thought of so for a while. */
+static bool toy_may_be_offered(const toy *t, const muster_message *model)
+{
+    uint32_t id = 0;
+    while (id < t->workers &&
+           (!t->here[id] || t->incarnation_of[id] != model->incarnation)) {
+        id++;
     }
+    MUSTER_ASSERT(id < t->workers);
+    uint32_t host = t->host_of[id];
+    const toy_process *process = &t->processes[host];
+    if (!muster_sim_is_up(t->sim, host) || t->life_of[id] != t->lives[host]) {
+        return true;
+    }
+    for (uint32_t i = 0; i < TOY_PLANS; i++) {
+        const muster_terms *terms = &process->plans[i].terms;
+        if (process->plans[i].number != model->plan) {
+            continue;
+        }
+        for (uint32_t j = 0; j < terms->count; j++) {
+            if (!process->held[terms->terms[j].part]) {
+                return false;
+            }
+        }
+        return true;
+    }
+    return false;
+}
+
+/* The coordinator gives up for want of workers when its patience ends: its last
+ * checkpoint is asked for by a timer, every other one after an update. */
+static void toy_action(void *context, uint32_t host, const muster_event *event,
+                       const muster_action *action)
+{
+    toy *t = context;
+    const muster_message *message = &action->as.send.message;
+    bool part = host == 0 && action->kind == MUSTER_ACTION_SEND &&
+                (message->kind == MUSTER_MSG_PART ||
+                 message->kind == MUSTER_MSG_FORGET);
+    MUSTER_ASSERT(!part || message->as.part.part < t->info.parts);
+    if (host == 0 && action->kind == MUSTER_ACTION_SEND &&
+        message->kind == MUSTER_MSG_MODEL && !toy_may_be_offered(t, message)) {
+        t->premature = true;
+    }
+    if (host == 0 && event->kind == MUSTER_EVENT_TIMER &&
+        action->kind == MUSTER_ACTION_COMPUTE &&
+        action->as.job.kind == MUSTER_JOB_SNAPSHOT) {
+        t->gave_up++;
+        if (t->on_gave_up != NULL) {
+            t->on_gave_up(t);
+        }
+    }
+}
+
+/* Another payload instead of this, whose use does not go unseen. */
+static muster_blob *toy_spoil(muster_blob *payload)
+{
+    muster_blob *spoiled = toy_blob(payload->data, payload->bytes);
+    float *values = spoiled->data;
+    for (size_t i = 0; i < payload->bytes / sizeof(float); i++) {
+        values[i] += 1;
+    }
+    muster_blob_unref(payload);
+    return spoiled;
+}
+
+static muster_blob *toy_echo(void *context, const muster_message *message,
+                             bool earlier, muster_blob *payload)
+{
+    toy *t = context;
+    if (!earlier && message->kind != MUSTER_MSG_GRADIENT) {
+        return payload;
+    }
+    t->echoes++;
+    return toy_spoil(payload);
 }
 
 static void toy_stopped(void *context, uint32_t host, muster_status status,
@@ -427,6 +261,12 @@ static void toy_start_coordinator(toy *t)
     opts.code = t->code;
     opts.run = TOY_RUN;
     opts.first_step = t->disk.step;
+    t->next_step = t->disk.step;
+    memcpy(t->received, t->disk.received, sizeof(t->received));
+    memset(t->here, 0, sizeof(t->here));
+    memset(t->heard_steps, 0, sizeof(t->heard_steps));
+    memset(t->answered, 0, sizeof(t->answered));
+    memset(t->is_ready, 0, sizeof(t->is_ready));
     opts.last_step = t->steps;
     opts.message_dim = TOY_DIM;
     memcpy(t->theta, t->disk.theta, sizeof(t->theta));
@@ -467,9 +307,13 @@ static void toy_start_worker(toy *t, uint32_t host, uint32_t wish)
 typedef struct toy_opts {
     uint64_t seed;
     const char *code;
+    muster_code *made; // the same, made before; lent; or NULL
     uint32_t workers;
+    uint32_t spares; // hosts beyond those, down at first
     uint64_t steps;
     double duplicate;
+    double echo;
+    double pace; // 0: 1
     int64_t jitter_ns;
     double bytes_per_s; // 0: no limit
     const char *shuffle;
@@ -478,36 +322,53 @@ typedef struct toy_opts {
     void (*on_trace)(void *context, const char *line);
 } toy_opts;
 
-/* Everybody up, nothing has happened yet. Hosts: 0 coordinator, 1.. workers. */
+static void toy_init_code(toy *t, const toy_opts *opts)
+{
+    t->code = opts->made;
+    t->code_lent = opts->made != NULL;
+    if (!t->code_lent) {
+        muster_code_opts code = MUSTER_CODE_OPTS_INIT;
+        code.name = opts->code;
+        code.workers = opts->workers;
+        muster_error error;
+        muster_status status = muster_code_create(&code, &error, &t->code);
+        if (status != MUSTER_OK) {
+            fprintf(stderr, "%s: %s\n", opts->code, error.text);
+        }
+        MUSTER_ASSERT(status == MUSTER_OK);
+    }
+    t->info = muster_code_describe(t->code);
+    MUSTER_ASSERT(t->info.parts <= TOY_PARTS_MAX &&
+                  t->info.workers == opts->workers);
+}
+
+/* Everybody up, nothing has happened yet. Hosts: 0 coordinator, 1.. workers,
+ * and then the spares, which are down. */
 static void toy_init(toy *t, const toy_opts *opts)
 {
+    uint32_t hosts = opts->workers + opts->spares + 1;
     memset(t, 0, sizeof(*t));
-    muster_code_opts code = MUSTER_CODE_OPTS_INIT;
-    code.name = opts->code;
-    code.workers = opts->workers;
-    muster_error error;
-    muster_status status = muster_code_create(&code, &error, &t->code);
-    if (status != MUSTER_OK) {
-        fprintf(stderr, "%s: %s\n", opts->code, error.text);
-    }
-    MUSTER_ASSERT(status == MUSTER_OK);
-    t->info = muster_code_describe(t->code);
-    MUSTER_ASSERT(t->info.parts <= TOY_PARTS_MAX);
+    MUSTER_ASSERT(hosts <= TOY_HOSTS_MAX);
+    toy_init_code(t, opts);
     t->workers = opts->workers;
     t->steps = opts->steps;
     t->shuffle = opts->shuffle;
     t->deadline_ns = opts->deadline_ns;
     t->degrade = opts->degrade;
+    t->pace = opts->pace > 0 ? opts->pace : 1;
     t->rng = muster_rng_make(opts->seed, 2);
     muster_sim_opts sim = {.seed = opts->seed,
                            .compute = {t, toy_begin, toy_end, toy_reset},
                            .link = {100000, opts->jitter_ns, opts->bytes_per_s},
                            .duplicate = opts->duplicate,
+                           .echo = opts->echo,
                            .context = t,
                            .on_report = toy_report,
                            .on_stop = toy_stopped,
+                           .on_action = toy_action,
+                           .on_echo = toy_echo,
                            .on_trace = opts->on_trace};
-    status = muster_sim_create(&sim, opts->workers + 1, &t->sim);
+    muster_status status = muster_sim_create(&sim, hosts, &t->sim);
     MUSTER_ASSERT(status == MUSTER_OK);
     toy_start_coordinator(t);
     for (uint32_t host = 1; host <= opts->workers; host++) {
@@ -521,7 +382,9 @@ static void toy_fini(toy *t)
     for (uint32_t host = 0; host < TOY_HOSTS_MAX; host++) {
         toy_reset(t, host);
     }
-    muster_code_free(t->code);
+    if (!t->code_lent) {
+        muster_code_free(t->code);
+    }
 }
 
 #endif // MUSTER_TESTS_SIM_TOY_H

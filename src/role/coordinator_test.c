@@ -1,0 +1,547 @@
+/*
+ * coordinator_test.c -- a coordinator fed by hand: what it asks for, and what
+ * it does about workers that do not behave. Whole histories are in tests/sim.
+ */
+#include "role/coordinator.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "role/member.h"
+
+#define RUN     77u
+#define DIM     16u
+#define ACTIONS 512u
+#define WORKERS 4u
+#define CROWD   32u
+
+typedef struct stage {
+    muster_role role;
+    muster_actions actions;
+    muster_code *code;
+    muster_blob *blob;   // model, part and setup
+    muster_blob *answer; // of a worker
+    uint32_t workers;
+    uint32_t incarnations[CROWD];
+    int64_t now_ns;
+} stage;
+
+static void feed(stage *s, muster_event event)
+{
+    muster_actions_clear(&s->actions);
+    event.now_ns = s->now_ns;
+    s->role.ops->step(s->role.state, &event, &s->actions);
+}
+
+/* The first action of a kind from `from` on, or NULL. */
+static const muster_action *find(const stage *s, muster_action_kind kind)
+{
+    const muster_action *list = s->actions.list.data;
+    for (size_t i = 0; i < s->actions.list.count; i++) {
+        if (list[i].kind == kind) {
+            return &list[i];
+        }
+    }
+    return NULL;
+}
+
+static uint32_t count_sends(const stage *s, muster_message_kind kind)
+{
+    const muster_action *list = s->actions.list.data;
+    uint32_t count = 0;
+    for (size_t i = 0; i < s->actions.list.count; i++) {
+        count += list[i].kind == MUSTER_ACTION_SEND &&
+                 list[i].as.send.message.kind == kind;
+    }
+    return count;
+}
+
+/* Worker w is peer w + 1. */
+static void say(stage *s, uint32_t worker, muster_message message,
+                muster_blob *payload)
+{
+    message.run = message.kind == MUSTER_MSG_HELLO ? 0 : RUN;
+    message.incarnation = worker < CROWD ? s->incarnations[worker] : 0;
+    muster_event event = {.kind = MUSTER_EVENT_MESSAGE, .peer = worker + 1};
+    event.as.message.message = &message;
+    event.as.message.payload = payload;
+    feed(s, event);
+}
+
+static void have(stage *s, uint32_t worker, uint32_t plan, uint32_t part,
+                 uint64_t stamp)
+{
+    muster_message message = {
+        .kind = MUSTER_MSG_HAVE, .plan = plan, .step = stamp};
+    message.as.have.part = part;
+    say(s, worker, message, NULL);
+}
+
+static void join(stage *s, uint32_t worker)
+{
+    feed(s, (muster_event){.kind = MUSTER_EVENT_PEER_UP,
+                           .peer = worker + 1,
+                           .as.up.incoming = true});
+    muster_message hello = {.kind = MUSTER_MSG_HELLO};
+    hello.as.hello.id = worker;
+    hello.as.hello.role = MUSTER_MEMBER_WORKER;
+    say(s, worker, hello, NULL);
+    const muster_action *welcome = find(s, MUSTER_ACTION_SEND);
+    assert_non_null(welcome);
+    assert_int_equal(welcome->as.send.message.kind, MUSTER_MSG_WELCOME);
+    s->incarnations[worker] = welcome->as.send.message.incarnation;
+    have(s, worker, 0, MUSTER_ID_ANY, 0);
+    assert_int_equal(count_sends(s, MUSTER_MSG_PLAN), 1);
+}
+
+/* Joined, and its plan adopted: waits for its part, or is ready. */
+static void adopt(stage *s, uint32_t worker)
+{
+    join(s, worker);
+    have(s, worker, 1, MUSTER_ID_ANY, 0);
+}
+
+static void computed(stage *s, muster_job_result result)
+{
+    muster_event event = {.kind = MUSTER_EVENT_COMPUTED};
+    event.as.computed = result;
+    feed(s, event);
+}
+
+static void answer(stage *s, uint32_t worker, uint64_t step)
+{
+    muster_message message = {
+        .kind = MUSTER_MSG_GRADIENT, .plan = 1, .step = step};
+    say(s, worker, message, s->answer);
+}
+
+static void sent(stage *s, uint32_t worker, uint64_t token,
+                 muster_status status)
+{
+    muster_event event = {.kind = MUSTER_EVENT_SENT, .peer = worker + 1};
+    event.as.sent.token = token;
+    event.as.sent.status = status;
+    feed(s, event);
+}
+
+static void timer(stage *s, uint32_t id)
+{
+    muster_event event = {.kind = MUSTER_EVENT_TIMER};
+    event.as.timer.id = id;
+    feed(s, event);
+}
+
+/* As new, or restarted from what an earlier one saved. */
+static stage make_stage_of(const char *name, uint32_t workers,
+                           const muster_vec *saved)
+{
+    stage s = {.actions = muster_actions_make(),
+               .blob = muster_blob_create(64),
+               .workers = workers,
+               .now_ns = 1000};
+    assert_non_null(s.blob);
+    assert_true(muster_vec_reserve(&s.actions.list, ACTIONS));
+    muster_code_opts code = MUSTER_CODE_OPTS_INIT;
+    code.name = name;
+    code.workers = workers;
+    assert_int_equal(muster_code_create(&code, NULL, &s.code), MUSTER_OK);
+    muster_code_info info = muster_code_describe(s.code);
+    s.answer = muster_blob_create(muster_code_block_length(s.code, DIM) *
+                                  info.message_blocks * sizeof(float));
+    assert_non_null(s.answer);
+    muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
+    opts.code = s.code;
+    opts.run = RUN;
+    opts.last_step = 100;
+    opts.message_dim = DIM;
+    opts.setup = opts.model = s.blob;
+    if (saved != NULL) {
+        opts.saved = saved->data;
+        opts.saved_bytes = saved->count;
+    }
+    assert_int_equal(muster_coordinator_create(&opts, NULL, &s.role),
+                     MUSTER_OK);
+    feed(&s, (muster_event){.kind = MUSTER_EVENT_START});
+    return s;
+}
+
+static stage make_stage(void)
+{
+    return make_stage_of("uncoded", WORKERS, NULL);
+}
+
+static void end_stage(stage *s)
+{
+    muster_mem_fail_after(UINT64_MAX);
+    s->role.ops->free(s->role.state);
+    muster_actions_fini(&s->actions);
+    muster_blob_unref(s->blob);
+    muster_blob_unref(s->answer);
+    muster_code_free(s->code);
+}
+
+/* All of them are there with the parts that they brought along. */
+static void gather(stage *s)
+{
+    for (uint32_t w = 0; w < s->workers; w++) {
+        const uint32_t *parts = NULL;
+        uint32_t count = 0;
+        join(s, w);
+        assert_int_equal(muster_code_parts(s->code, w, &parts, &count),
+                         MUSTER_OK);
+        for (uint32_t i = 0; i < count; i++) {
+            have(s, w, 0, parts[i], 0);
+        }
+        have(s, w, 1, MUSTER_ID_ANY, 0);
+    }
+    assert_int_equal(count_sends(s, MUSTER_MSG_MODEL), s->workers);
+}
+
+/* Two PART jobs may be under way, so worker 2 has to wait for its own. That it
+ * has the part already is heard only now: nothing keeps messages in order. */
+static void a_part_announced_late_is_not_asked_for(void **state)
+{
+    (void)state;
+    stage s = make_stage();
+    uint64_t jobs[2];
+    for (uint32_t w = 0; w < 2; w++) {
+        adopt(&s, w);
+        const muster_action *made = find(&s, MUSTER_ACTION_COMPUTE);
+        assert_non_null(made);
+        assert_int_equal(made->as.job.part, w);
+        jobs[w] = made->as.job.id;
+    }
+    adopt(&s, 2);
+    assert_null(find(&s, MUSTER_ACTION_COMPUTE));
+    have(&s, 2, 0, 2, 0);
+    const muster_action *ready = find(&s, MUSTER_ACTION_REPORT);
+    assert_non_null(ready);
+    assert_int_equal(ready->as.report.as.worker.change, MUSTER_WORKER_READY);
+    for (uint32_t w = 0; w < 2; w++) {
+        computed(&s, (muster_job_result){.id = jobs[w],
+                                         .kind = MUSTER_JOB_PART,
+                                         .part = w,
+                                         .output = s.blob});
+        assert_null(find(&s, MUSTER_ACTION_COMPUTE)); // no part for nobody
+        assert_int_equal(count_sends(&s, MUSTER_MSG_PART), 1);
+        have(&s, w, 1, w, 1);
+        ready = find(&s, MUSTER_ACTION_REPORT);
+        assert_non_null(ready);
+        assert_int_equal(ready->as.report.as.worker.change,
+                         MUSTER_WORKER_READY);
+    }
+    end_stage(&s);
+}
+
+static void a_steady_step_allocates_nothing(void **state)
+{
+    (void)state;
+    stage s = make_stage();
+    gather(&s);
+    for (uint64_t step = 0; step < 20; step++) {
+        if (step == 2) { // by then every list has its size
+            muster_mem_fail_after(0);
+        }
+        for (uint32_t w = 0; w < WORKERS; w++) {
+            answer(&s, w, step);
+        }
+        const muster_action *update = find(&s, MUSTER_ACTION_COMPUTE);
+        assert_non_null(update);
+        assert_int_equal(update->as.job.kind, MUSTER_JOB_UPDATE);
+        assert_int_equal(update->as.job.message_count, WORKERS);
+        uint64_t id = update->as.job.id;
+        s.now_ns += MUSTER_NS_PER_MS;
+        computed(&s, (muster_job_result){.id = id,
+                                         .kind = MUSTER_JOB_UPDATE,
+                                         .step = step,
+                                         .output = s.blob});
+        assert_int_equal(count_sends(&s, MUSTER_MSG_MODEL), WORKERS);
+    }
+    end_stage(&s);
+}
+
+/* A list that a job still has is not written to. */
+static void an_update_that_lingers_keeps_its_messages(void **state)
+{
+    (void)state;
+    stage s = make_stage();
+    gather(&s);
+    muster_job held = {.kind = 0};
+    for (uint64_t step = 0; step < 2; step++) {
+        for (uint32_t w = 0; w < WORKERS; w++) {
+            answer(&s, w, step);
+        }
+        muster_action *all = s.actions.list.data;
+        for (size_t i = 0; i < s.actions.list.count; i++) {
+            if (all[i].kind == MUSTER_ACTION_COMPUTE) {
+                assert_ptr_not_equal(all[i].as.job.messages, held.messages);
+                muster_job_fini(&held);
+                held = all[i].as.job;
+                memset(&all[i].as.job, 0, sizeof(all[i].as.job));
+            }
+        }
+        computed(&s, (muster_job_result){.id = held.id,
+                                         .kind = MUSTER_JOB_UPDATE,
+                                         .step = step,
+                                         .output = s.blob});
+    }
+    assert_ptr_equal(held.messages[WORKERS - 1], s.answer);
+    muster_job_fini(&held);
+    end_stage(&s);
+}
+
+static void beat(stage *s, uint32_t worker)
+{
+    muster_message message = {.kind = MUSTER_MSG_HEARTBEAT};
+    say(s, worker, message, NULL);
+}
+
+/* Everybody is alive and idle; worker 3 was handed the model as the others
+ * were, and does not answer. */
+static void an_idle_worker_that_never_answers_is_lost(void **state)
+{
+    (void)state;
+    stage s = make_stage();
+    gather(&s);
+    for (uint32_t w = 0; w < WORKERS; w++) {
+        sent(&s, w, 1, MUSTER_OK);
+    }
+    for (uint32_t w = 0; w < 3; w++) {
+        answer(&s, w, 0);
+    }
+    const muster_action *lost = NULL;
+    int64_t begin_ns = s.now_ns;
+    while (lost == NULL && s.now_ns - begin_ns < 20 * MUSTER_NS_PER_S) {
+        s.now_ns += MUSTER_NS_PER_S / 2;
+        for (uint32_t w = 0; w < WORKERS; w++) {
+            beat(&s, w);
+        }
+        timer(&s, MUSTER_TIMER_MEMBER);
+        lost = find(&s, MUSTER_ACTION_DROP);
+    }
+    assert_non_null(lost);
+    assert_int_equal(lost->as.drop.peer, 4);
+    assert_true(s.now_ns - begin_ns > 10 * MUSTER_NS_PER_S);
+    const muster_action *report = find(&s, MUSTER_ACTION_REPORT);
+    assert_non_null(report);
+    assert_int_equal(report->as.report.as.worker.change, MUSTER_WORKER_LOST);
+    assert_non_null(strstr(report->as.report.as.worker.reason,
+                           "idle, and did not answer for 10.5 s"));
+    end_stage(&s);
+}
+
+static void a_model_that_found_no_room_is_offered_again(void **state)
+{
+    (void)state;
+    stage s = make_stage();
+    gather(&s);
+    sent(&s, 2, 1, MUSTER_ERR_AGAIN);
+    const muster_action *set = find(&s, MUSTER_ACTION_SET_TIMER);
+    assert_non_null(set);
+    assert_true(set->as.timer.at_ns > s.now_ns);
+    uint32_t id = set->as.timer.id;
+    s.now_ns = set->as.timer.at_ns;
+    timer(&s, id);
+    assert_int_equal(count_sends(&s, MUSTER_MSG_MODEL), 1);
+    assert_int_equal(find(&s, MUSTER_ACTION_SEND)->as.send.peer, 3);
+    timer(&s, id);
+    assert_int_equal(count_sends(&s, MUSTER_MSG_MODEL), 0);
+    sent(&s, 2, 0, MUSTER_ERR_AGAIN); // of a step long past
+    assert_null(find(&s, MUSTER_ACTION_SET_TIMER));
+    end_stage(&s);
+}
+
+/* Worker 1 sends nonsense again and again, and returns at once each time. */
+static void a_worker_that_misbehaves_is_kept_away_longer_each_time(void **state)
+{
+    (void)state;
+    stage s = make_stage();
+    gather(&s);
+    uint32_t warnings = 0, joins = 0;
+    int64_t begin_ns = s.now_ns;
+    bool here = true;
+    for (; s.now_ns - begin_ns < 100 * MUSTER_NS_PER_S;
+         s.now_ns += MUSTER_NS_PER_S / 10) {
+        if (!here) {
+            feed(&s, (muster_event){.kind = MUSTER_EVENT_PEER_UP,
+                                    .peer = 2,
+                                    .as.up.incoming = true});
+            muster_message hello = {.kind = MUSTER_MSG_HELLO};
+            hello.as.hello.id = 1;
+            hello.as.hello.role = MUSTER_MEMBER_WORKER;
+            say(&s, 1, hello, NULL);
+            const muster_message *reply =
+                &find(&s, MUSTER_ACTION_SEND)->as.send.message;
+            here = reply->kind == MUSTER_MSG_WELCOME;
+            joins += here;
+            if (here) {
+                s.incarnations[1] = reply->incarnation;
+            } else {
+                assert_int_equal(reply->kind, MUSTER_MSG_REFUSE);
+                assert_int_equal(reply->as.refuse.status, MUSTER_ERR_AGAIN);
+                feed(&s,
+                     (muster_event){.kind = MUSTER_EVENT_PEER_DOWN, .peer = 2});
+            }
+        }
+        if (here) {
+            muster_message nonsense = {.kind = MUSTER_MSG_GRADIENT, .plan = 1};
+            say(&s, 1, nonsense, NULL);
+            assert_non_null(find(&s, MUSTER_ACTION_DROP));
+            const muster_action *told = find(&s, MUSTER_ACTION_REPORT);
+            warnings += told->as.report.kind == MUSTER_REPORT_NOTICE;
+            here = false;
+        }
+    }
+    // After 1 + 2 + 4 + 8 + 16 + 32 seconds.
+    assert_int_equal(joins, 6);
+    assert_int_equal(warnings, 7);
+    // Another process need not wait.
+    feed(&s, (muster_event){.kind = MUSTER_EVENT_PEER_UP,
+                            .peer = 9,
+                            .as.up.incoming = true});
+    muster_message hello = {.kind = MUSTER_MSG_HELLO};
+    hello.as.hello.id = 1;
+    hello.as.hello.role = MUSTER_MEMBER_WORKER;
+    hello.as.hello.pid = 4711;
+    say(&s, 8, hello, NULL);
+    assert_int_equal(find(&s, MUSTER_ACTION_SEND)->as.send.message.kind,
+                     MUSTER_MSG_WELCOME);
+    end_stage(&s);
+}
+
+/* The saved state knows nothing of those who joined after it. */
+static void an_incarnation_is_never_given_out_twice(void **state)
+{
+    (void)state;
+    stage first = make_stage();
+    muster_vec saved = muster_vec_make(1);
+    assert_int_equal(first.role.ops->save(first.role.state, &saved), MUSTER_OK);
+    gather(&first);
+    stage second = make_stage_of("uncoded", WORKERS, &saved);
+    gather(&second);
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        for (uint32_t j = 0; j < WORKERS; j++) {
+            assert_int_not_equal(first.incarnations[i], second.incarnations[j]);
+        }
+    }
+    muster_vec_fini(&saved);
+    end_stage(&first);
+    end_stage(&second);
+}
+
+/* Thirty of 32 are enough by the code's rule, but their weights drown in
+ * rounding. With the others gone, that is a pause, and its patience ends. */
+static void answers_that_cannot_be_solved_pause_the_run(void **state)
+{
+    (void)state;
+    stage s = make_stage_of("ye-abbe:s=2,m=2,force=1", CROWD, NULL);
+    gather(&s);
+    for (uint32_t w = 0; w < CROWD - 2; w++) {
+        answer(&s, w, 0);
+        assert_null(find(&s, MUSTER_ACTION_COMPUTE));
+    }
+    const muster_action *told = NULL;
+    for (uint32_t w = CROWD - 2; w < CROWD; w++) {
+        assert_null(told);
+        feed(&s, (muster_event){.kind = MUSTER_EVENT_PEER_DOWN, .peer = w + 1});
+        const muster_action *list = s.actions.list.data;
+        for (size_t i = 0; i < s.actions.list.count; i++) {
+            if (list[i].kind == MUSTER_ACTION_REPORT &&
+                list[i].as.report.kind == MUSTER_REPORT_NOTICE) {
+                told = &list[i];
+            }
+        }
+    }
+    assert_non_null(told);
+    assert_non_null(strstr(told->as.report.as.notice.text,
+                           "paused at step 0: ye-abbe (s = 2) cannot do "
+                           "without workers 30, 31"));
+    s.now_ns += 61 * MUSTER_NS_PER_S;
+    timer(&s, MUSTER_TIMER_ROLE + 1); // patience
+    const muster_action *last = find(&s, MUSTER_ACTION_COMPUTE);
+    assert_non_null(last);
+    assert_int_equal(last->as.job.kind, MUSTER_JOB_SNAPSHOT);
+    end_stage(&s);
+}
+
+/* Run until the end; true if a SNAPSHOT was asked for on the way. */
+static bool ends_with_snapshot(stage *s, muster_status *status_out)
+{
+    bool snapshot = false;
+    for (int i = 0; i < 10; i++) {
+        const muster_action *job = find(s, MUSTER_ACTION_COMPUTE);
+        const muster_action *stop = find(s, MUSTER_ACTION_STOP);
+        if (stop != NULL) {
+            *status_out = stop->as.stop.status;
+            return snapshot;
+        }
+        if (job != NULL) {
+            snapshot |= job->as.job.kind == MUSTER_JOB_SNAPSHOT;
+            computed(s, (muster_job_result){.id = job->as.job.id,
+                                            .kind = job->as.job.kind});
+        } else {
+            s->now_ns += 2 * MUSTER_NS_PER_S;
+            timer(s, MUSTER_TIMER_ROLE + 2); // the farewell's
+        }
+    }
+    fail_msg("it does not end");
+    return false;
+}
+
+/* A model that is not finite leaves an optimiser that has moved on: no
+ * checkpoint of that, also when the user asked for the end meanwhile. */
+static void after_a_failed_update_there_is_no_snapshot(void **state)
+{
+    (void)state;
+    for (int interrupted = 0; interrupted < 2; interrupted++) {
+        stage s = make_stage();
+        gather(&s);
+        for (uint32_t w = 0; w < WORKERS; w++) {
+            answer(&s, w, 0);
+        }
+        uint64_t id = find(&s, MUSTER_ACTION_COMPUTE)->as.job.id;
+        if (interrupted) {
+            feed(&s, (muster_event){.kind = MUSTER_EVENT_STOP});
+        }
+        muster_job_result failed = {.id = id,
+                                    .kind = MUSTER_JOB_UPDATE,
+                                    .status = MUSTER_ERR_INPUT,
+                                    .text = "diverged"};
+        computed(&s, failed);
+        muster_status status = MUSTER_OK;
+        assert_false(ends_with_snapshot(&s, &status));
+        assert_int_equal(status, MUSTER_ERR_INPUT);
+        end_stage(&s);
+    }
+    stage s = make_stage();
+    gather(&s);
+    feed(&s, (muster_event){.kind = MUSTER_EVENT_STOP});
+    muster_status status = MUSTER_OK;
+    assert_true(ends_with_snapshot(&s, &status));
+    assert_int_equal(status, MUSTER_ERR_INTERRUPTED);
+    end_stage(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_part_announced_late_is_not_asked_for),
+        cmocka_unit_test(a_steady_step_allocates_nothing),
+        cmocka_unit_test(an_update_that_lingers_keeps_its_messages),
+        cmocka_unit_test(an_idle_worker_that_never_answers_is_lost),
+        cmocka_unit_test(a_model_that_found_no_room_is_offered_again),
+        cmocka_unit_test(
+            a_worker_that_misbehaves_is_kept_away_longer_each_time),
+        cmocka_unit_test(an_incarnation_is_never_given_out_twice),
+        cmocka_unit_test(answers_that_cannot_be_solved_pause_the_run),
+        cmocka_unit_test(after_a_failed_update_there_is_no_snapshot),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/*
+ * host_peers_test.c -- a host with peers that are slow or misbehave: a second
+ * host on another thread, or a bare net that sends rubbish or does not read.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "runtime/host_test.h"
+
+/* Connects and sends more than is read in one turn. */
+static void send_long(script *self, const muster_event *event,
+                      muster_actions *actions)
+{
+    if (event->kind == MUSTER_EVENT_START) {
+        add_connect(actions, self->address);
+    } else if (event->kind == MUSTER_EVENT_PEER_UP) {
+        muster_blob *payload = muster_blob_create(20000000);
+        memset(payload->data, 7, payload->bytes);
+        add_model(actions, event->peer, payload, 9);
+    } else if (event->kind == MUSTER_EVENT_SENT) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+static void hear_long(script *self, const muster_event *event,
+                      muster_actions *actions)
+{
+    if (event->kind == MUSTER_EVENT_HEARD) {
+        assert_int_equal(event->peer, self->peer);
+        assert_int_equal(self->messages, 0);
+    } else if (event->kind == MUSTER_EVENT_MESSAGE) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+typedef struct server_run {
+    muster_host *host;
+    script *script;
+} server_run;
+
+static void *run_server(void *argument)
+{
+    server_run *run = argument;
+    assert_int_equal(run_script(run->host, run->script, 4, NULL), MUSTER_OK);
+    return NULL;
+}
+
+static void a_long_message_is_heard_of_before_it_is_whole(void **state)
+{
+    (void)state;
+    char address[MUSTER_NET_ADDRESS_MAX], bound[MUSTER_NET_ADDRESS_MAX];
+    own_address(address);
+    muster_host *server = open_host(NULL);
+    assert_int_equal(
+        muster_net_listen(muster_host_net(server), address, NULL, bound),
+        MUSTER_OK);
+    pthread_t thread;
+    script hearer = {.step = hear_long};
+    server_run run = {server, &hearer};
+    assert_int_equal(pthread_create(&thread, NULL, run_server, &run), 0);
+    script self = {.step = send_long, .address = bound};
+    muster_host *client = open_host(NULL);
+    assert_int_equal(run_script(client, &self, 4, NULL), MUSTER_OK);
+    pthread_join(thread, NULL);
+    assert_int_equal(hearer.messages, 1);
+    assert_in_range(hearer.heard, 1, 10000);
+    muster_host_close(client);
+    muster_host_close(server);
+}
+
+/* A bare net that connects and sends bytes that are no message. */
+typedef struct vandal {
+    const char *address;
+    bool down;
+} vandal;
+
+static void vandal_up(void *context, muster_peer peer, int incoming)
+{
+    (void)context;
+    (void)peer;
+    (void)incoming;
+}
+
+static void vandal_message(void *context, muster_peer peer,
+                           const muster_net_message *message)
+{
+    (void)context;
+    (void)peer;
+    (void)message;
+}
+
+static void vandal_down(void *context, muster_peer peer, muster_status status,
+                        const char *reason)
+{
+    (void)peer;
+    (void)status;
+    (void)reason;
+    ((vandal *)context)->down = true;
+}
+
+static void *run_vandal(void *argument)
+{
+    vandal *self = argument;
+    muster_net_opts opts = MUSTER_NET_OPTS_INIT;
+    muster_net_callbacks callbacks = {vandal_up, vandal_message, vandal_down,
+                                      NULL};
+    muster_net *net = NULL;
+    muster_peer peer = 0;
+    assert_int_equal(muster_net_open(&opts, &callbacks, self, NULL, &net),
+                     MUSTER_OK);
+    assert_int_equal(muster_net_connect(net, self->address, NULL, &peer),
+                     MUSTER_OK);
+    muster_net_send_opts rubbish = {.header = "rubbish", .header_bytes = 7};
+    assert_int_equal(muster_net_send(net, peer, &rubbish), MUSTER_OK);
+    while (!self->down) {
+        assert_int_equal(muster_net_poll(net, -1), MUSTER_OK);
+    }
+    muster_net_close(net);
+    return NULL;
+}
+
+static void stop_when_down(script *self, const muster_event *event,
+                           muster_actions *actions)
+{
+    (void)self;
+    if (event->kind == MUSTER_EVENT_PEER_DOWN) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+static void a_peer_that_sends_rubbish_is_dropped_and_told_of(void **state)
+{
+    (void)state;
+    char address[MUSTER_NET_ADDRESS_MAX], bound[MUSTER_NET_ADDRESS_MAX];
+    own_address(address);
+    muster_host *host = open_host(NULL);
+    assert_int_equal(
+        muster_net_listen(muster_host_net(host), address, NULL, bound),
+        MUSTER_OK);
+    vandal peer = {.address = bound};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_vandal, &peer), 0);
+    script self = {.step = stop_when_down};
+    assert_int_equal(run_script(host, &self, 4, NULL), MUSTER_OK);
+    assert_int_equal(self.messages, 0);
+    assert_int_equal(self.downs, 1);
+    assert_int_equal(self.down_status, MUSTER_ERR_PROTOCOL);
+    assert_true(self.reason[0] != '\0');
+    muster_host_close(host);
+    pthread_join(thread, NULL);
+}
+
+/* Fills the queue, then sends one too many: first with a slot, then without.
+ * Nothing leaves before the actions of the events at hand are carried out. */
+static void send_too_much(script *self, const muster_event *event,
+                          muster_actions *actions)
+{
+    if (event->kind == MUSTER_EVENT_START) {
+        add_connect(actions, self->address);
+    } else if (event->kind == MUSTER_EVENT_PEER_UP) {
+        for (int i = 0; i < 3; i++) {
+            add_model(actions, event->peer, NULL, 0);
+        }
+        add_model(actions, event->peer, NULL, 9);
+        muster_action *last = actions->list.data;
+        last[actions->list.count - 1].as.send.replace_slot = 1;
+    } else if (event->kind == MUSTER_EVENT_SENT && self->sent == 1) {
+        assert_int_equal(self->sent_status, MUSTER_ERR_AGAIN);
+        add_model(actions, self->peer, NULL, 10); // the connection stands
+    } else if (event->kind == MUSTER_EVENT_PEER_DOWN) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+static void a_full_queue_leaves_out_slots_and_ends_the_rest(void **state)
+{
+    (void)state;
+    char address[MUSTER_NET_ADDRESS_MAX], bound[MUSTER_NET_ADDRESS_MAX];
+    own_address(address);
+    muster_host *server = open_host(NULL);
+    assert_int_equal(
+        muster_net_listen(muster_host_net(server), address, NULL, bound),
+        MUSTER_OK);
+    pthread_t thread;
+    script silent = {.step = stop_when_down};
+    server_run run = {server, &silent};
+    assert_int_equal(pthread_create(&thread, NULL, run_server, &run), 0);
+
+    muster_host_opts opts = {.net = MUSTER_NET_OPTS_INIT};
+    opts.net.queue_messages_max = 3;
+    muster_host *client = NULL;
+    assert_int_equal(muster_host_open(&opts, NULL, &client), MUSTER_OK);
+    script self = {.step = send_too_much, .address = bound};
+    assert_int_equal(run_script(client, &self, 4, NULL), MUSTER_OK);
+    assert_int_equal(self.sent, 2);
+    assert_int_equal(self.sent_status, MUSTER_ERR_AGAIN);
+    assert_int_equal(self.downs, 1);
+    assert_int_equal(self.down_status, MUSTER_ERR_AGAIN);
+    muster_host_close(client);
+    pthread_join(thread, NULL);
+    muster_host_close(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_message_is_heard_of_before_it_is_whole),
+        cmocka_unit_test(a_peer_that_sends_rubbish_is_dropped_and_told_of),
+        cmocka_unit_test(a_full_queue_leaves_out_slots_and_ends_the_rest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

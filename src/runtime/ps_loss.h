@@ -1,0 +1,50 @@
+/*
+ * runtime/ps_loss.h -- what a run does when nodes of its mesh are lost, and how
+ * it takes in others in their place.
+ *
+ * Without it a lost node ends every call with MUSTER_ERR_PEER_LOST. With
+ * `survive` calls wait until the others have agreed on who is left and rows
+ * have owners again, and then go on; only the loss of the lead (node 0), or
+ * being given up oneself, still ends them.
+ *
+ *   Threads      restore, updates and news are called by the network thread.
+ */
+#ifndef MUSTER_RUNTIME_PS_LOSS_H
+#define MUSTER_RUNTIME_PS_LOSS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "muster/ps.h"
+#include "role/psnode.h"
+
+typedef struct muster_psloss {
+    bool survive;
+    bool joins;           // takes the place of a node that was lost
+    int64_t heartbeat_ns; // silence that counts as loss; 0: 2 s
+    bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
+    uint64_t (*updates)(void *context);
+    void (*news)(void *context, const muster_psnews *news);
+    void *context;
+} muster_psloss;
+
+/* Before the tables are added. */
+void muster_ps_on_loss(muster_ps *ps, const muster_psloss *loss);
+
+/* Nodes that met at the last barrier, one bit each. */
+uint64_t muster_ps_met(const muster_ps *ps);
+
+/* Nodes that are lost, as known here now; 0 with a single node. */
+uint64_t muster_ps_lost(const muster_ps *ps);
+
+/* The lead: take in a node that stands ready to replace a lost one; `note` is
+ * for it. False: none is ready, or it was lost on its way in. */
+bool muster_ps_admit(muster_ps *ps, uint32_t note);
+/* The node taken in: what the lead noted. */
+uint32_t muster_ps_loss_note(const muster_ps *ps);
+
+/* This node ends in the middle of the work: the others are told so when it is
+ * freed, and need not wait for it. */
+void muster_ps_abandon(muster_ps *ps);
+
+#endif // MUSTER_RUNTIME_PS_LOSS_H

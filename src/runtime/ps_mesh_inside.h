@@ -1,0 +1,80 @@
+/*
+ * runtime/ps_mesh_inside.h -- a mesh as ps_mesh.c (thread and workers) and
+ * ps_peers.c (connections) share it.
+ */
+#ifndef MUSTER_RUNTIME_PS_MESH_INSIDE_H
+#define MUSTER_RUNTIME_PS_MESH_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "net/net.h"
+#include "runtime/ps_inside.h"
+#include "runtime/ps_mesh.h"
+
+struct muster_psmesh {
+    muster_ps *ps;
+    muster_net *net;
+    muster_psnode *node;
+    muster_psnode_out out;
+    pthread_t thread;
+    bool started;
+    bool wished; // for the rows of MUSTER_PS_STATIC
+    uint16_t self, nodes;
+    muster_peer peers[MUSTER_PS_NODES_MAX]; // 0: not connected
+    int64_t retry_ns[MUSTER_PS_NODES_MAX];
+    muster_peer trying[MUSTER_PS_NODES_MAX];
+    bool left[MUSTER_PS_NODES_MAX]; // it said that it goes
+    uint64_t greeted;               // joining: nodes that know us
+    uint64_t wanted;                // joining: the members
+    muster_vec unsent;              // muster_psnode_send: a queue was full
+    _Atomic uint32_t connected;
+    _Atomic bool stop;
+    _Atomic bool asleep;
+    _Atomic bool quits;       // ends in the middle of the work
+    _Atomic uint64_t met;     // at the last barrier
+    _Atomic uint64_t members; // now
+    _Atomic uint64_t ready;   // the lead: nodes that wait to be taken in
+    _Atomic uint64_t admit;   // the lead: note << 32 | node + 1, or 0
+    _Atomic uint32_t entered; // joining: 1 when taken in
+    _Atomic bool changing;    // the members are not agreed on
+    _Atomic bool over;        // `lost` is set
+    // Under the lock: what workers leave for the thread.
+    pthread_mutex_t lock;
+    muster_vec requests; // muster_ps_call *
+    muster_vec workers;  // muster_ps_worker *: whose wishes are read
+    muster_vec orphans;  // muster_intents *: of workers that are gone
+    bool barrier_asked;
+    muster_psnode_counters counters;
+    // The thread's own.
+    muster_vec taken; // muster_ps_call *
+    muster_vec open;  // muster_ps_call *: requests under way
+    int64_t round_ns; // when clocks are looked at next; INT64_MAX: need not be
+    uint64_t released;
+    uint16_t lost; // node + 1, or 0
+};
+
+extern const muster_net_callbacks muster_pspeers_callbacks;
+
+/* Where a node listens. MUSTER_NET_ADDRESS_MAX bytes. */
+void muster_pspeers_address(const muster_psmesh *mesh, uint16_t node,
+                            char *out);
+/* Send, or keep for later; the reference to the payload is taken over. */
+void muster_pspeers_send(muster_psmesh *mesh, const muster_psnode_send *send);
+void muster_pspeers_send_unsent(muster_psmesh *mesh);
+/* Connect to those that are to be connected to. */
+void muster_pspeers_connect(muster_psmesh *mesh);
+/* Tell all others that this node goes; true when all have said the same. */
+void muster_pspeers_part(muster_psmesh *mesh);
+bool muster_pspeers_parted(const muster_psmesh *mesh);
+/* The lead: nodes that wait to be taken in hear who the members are. */
+void muster_pspeers_tell_members(muster_psmesh *mesh);
+
+/* ps_mesh.c: a step of the node was made: do what it asks. */
+void muster_psmesh_stepped(muster_psmesh *mesh, muster_status status);
+/* Nothing that needs another node can be promised any more. `reason` NULL:
+ * nobody needs to be told. */
+void muster_psmesh_lose(muster_psmesh *mesh, uint16_t node, const char *reason);
+
+#endif // MUSTER_RUNTIME_PS_MESH_INSIDE_H

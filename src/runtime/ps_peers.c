@@ -1,0 +1,279 @@
+/*
+ * ps_peers.c -- the connections of a mesh: who connects to whom, first words
+ * and last ones.
+ *
+ * Node i listens at FOLDER/node-i, or at port P + i of tcp:HOST:P, and connects
+ * to every lower one, trying again until patience ends. The first message of a
+ * connection, HELLO, says who is there. A node that replaces a lost one
+ * connects to all others; each answers with a HELLO, and when all members have,
+ * it tells the lead that it stands ready.
+ *
+ * A connection that breaks is the protocol's affair (role/psnode); LEAVE and
+ * QUIT tell an end that is meant from one that is not.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runtime/ps_mesh_inside.h"
+
+#define RETRY_NS (20 * MUSTER_NS_PER_MS)
+
+/* What a HELLO is about: its value. */
+enum { HELLO_MEET = 0, HELLO_JOIN = 1, HELLO_KNOWN = 2, HELLO_READY = 3 };
+
+void muster_pspeers_address(const muster_psmesh *mesh, uint16_t node, char *out)
+{
+    const char *at = mesh->ps->folder;
+    const char *colon = strrchr(at, ':');
+    if (strncmp(at, "tcp:", 4) == 0) {
+        unsigned long port = strtoul(colon + 1, NULL, 10);
+        // "tcp:PORT" is this machine; another host must be named.
+        int host = colon > at + 4 ? (int)(colon - at - 4) : 0;
+        (void)snprintf(out, MUSTER_NET_ADDRESS_MAX, "tcp:%.*s:%lu",
+                       host > 0 ? host : 9, host > 0 ? at + 4 : "127.0.0.1",
+                       port + node);
+    } else {
+        (void)snprintf(out, MUSTER_NET_ADDRESS_MAX, "unix:%s/node-%u", at,
+                       node);
+    }
+}
+
+void muster_pspeers_send(muster_psmesh *mesh, const muster_psnode_send *send)
+{
+    uint8_t header[MUSTER_ROWMSG_BYTES];
+    muster_rowmsg_write(&send->message, header);
+    muster_net_send_opts opts = {.header = header,
+                                 .header_bytes = sizeof(header),
+                                 .payload = send->message.payload};
+    muster_status status =
+        muster_net_send(mesh->net, mesh->peers[send->to], &opts);
+    if (status == MUSTER_ERR_AGAIN &&
+        muster_vec_append(&mesh->unsent, send, 1)) {
+        return; // the reference stays with it
+    }
+    muster_blob_unref(send->message.payload);
+}
+
+void muster_pspeers_send_unsent(muster_psmesh *mesh)
+{
+    muster_vec old = mesh->unsent;
+    mesh->unsent = muster_vec_make(sizeof(muster_psnode_send));
+    const muster_psnode_send *sends = old.data;
+    for (size_t i = 0; i < old.count; i++) {
+        muster_pspeers_send(mesh, &sends[i]);
+    }
+    muster_vec_fini(&old);
+}
+
+static void say(muster_psmesh *mesh, muster_rowmsg_kind kind, uint16_t to,
+                uint64_t value)
+{
+    muster_psnode_send word = {
+        .to = to,
+        .message = {.kind = kind,
+                    .from = mesh->self,
+                    .value = value,
+                    .mask = atomic_load(&mesh->members)}};
+    muster_pspeers_send(mesh, &word);
+}
+
+/* ---- who connects to whom ------------------------------------------------ */
+
+static void meet(muster_psmesh *mesh, uint16_t node, muster_peer peer)
+{
+    mesh->peers[node] = peer;
+    atomic_fetch_add(&mesh->connected, 1);
+}
+
+void muster_pspeers_connect(muster_psmesh *mesh)
+{
+    int64_t now = muster_clock_ns();
+    bool joins = mesh->ps->loss.joins;
+    uint16_t end = joins ? mesh->nodes : mesh->self;
+    bool complete = joins ? atomic_load(&mesh->entered) != 0
+                          : atomic_load(&mesh->connected) + 1u >= mesh->nodes;
+    for (uint16_t i = 0; i < end && !complete; i++) {
+        char address[MUSTER_NET_ADDRESS_MAX];
+        if (i == mesh->self || mesh->peers[i] != 0 || mesh->trying[i] != 0 ||
+            now < mesh->retry_ns[i] || mesh->lost != 0) {
+            continue;
+        }
+        muster_pspeers_address(mesh, i, address);
+        mesh->retry_ns[i] = now + RETRY_NS;
+        if (muster_net_connect(mesh->net, address, NULL, &mesh->trying[i]) !=
+            MUSTER_OK) {
+            mesh->trying[i] = 0;
+        }
+    }
+}
+
+static void on_up(void *context, muster_peer peer, int incoming)
+{
+    muster_psmesh *mesh = context;
+    for (uint16_t i = 0; !incoming && i < mesh->nodes; i++) {
+        if (mesh->trying[i] == peer) {
+            meet(mesh, i, peer);
+            say(mesh, MUSTER_ROWMSG_HELLO, i,
+                mesh->ps->loss.joins ? HELLO_JOIN : HELLO_MEET);
+        }
+    }
+}
+
+static void on_down(void *context, muster_peer peer, muster_status status,
+                    const char *reason)
+{
+    muster_psmesh *mesh = context;
+    (void)status;
+    for (uint16_t i = 0; i < mesh->nodes; i++) {
+        if (mesh->trying[i] == peer) {
+            mesh->trying[i] = 0;
+            mesh->retry_ns[i] = muster_clock_ns() + RETRY_NS;
+        }
+        if (mesh->peers[i] != peer) {
+            continue;
+        }
+        mesh->peers[i] = 0;
+        atomic_fetch_and(&mesh->ready, ~(1ull << i));
+        if (mesh->left[i]) {
+            muster_psmesh_lose(mesh, i, NULL);
+        } else if (i == 0 && mesh->lost == 0) {
+            muster_psmesh_lose(mesh, i, reason);
+        } else if (mesh->lost == 0) {
+            muster_psmesh_stepped(mesh, muster_psnode_down(mesh->node,
+                                                           muster_clock_ns(), i,
+                                                           &mesh->out));
+        }
+    }
+}
+
+void muster_pspeers_tell_members(muster_psmesh *mesh)
+{
+    uint64_t members = atomic_load(&mesh->members);
+    for (uint16_t i = 1; i < mesh->nodes && mesh->self == 0; i++) {
+        if (mesh->peers[i] != 0 && (members >> i & 1) == 0) {
+            say(mesh, MUSTER_ROWMSG_HELLO, i, HELLO_KNOWN);
+        }
+    }
+}
+
+/* A joiner heard who the members are, or one of them. */
+static void on_known(muster_psmesh *mesh, const muster_rowmsg *hello)
+{
+    mesh->greeted |= 1ull << hello->from;
+    mesh->wanted = hello->from == 0 ? hello->mask : mesh->wanted;
+    if (mesh->wanted != 0 && (mesh->wanted & ~mesh->greeted) == 0) {
+        say(mesh, MUSTER_ROWMSG_HELLO, 0, HELLO_READY);
+    }
+}
+
+static void on_hello(muster_psmesh *mesh, muster_peer peer,
+                     const muster_rowmsg *hello)
+{
+    uint16_t from = hello->from;
+    uint64_t bit = 1ull << from;
+    if (from == mesh->self || from == 0) {
+        if (hello->value == HELLO_KNOWN && from == 0 && mesh->ps->loss.joins) {
+            on_known(mesh, hello);
+        }
+        return;
+    }
+    if (hello->value == HELLO_JOIN && mesh->ps->loss.survive &&
+        (atomic_load(&mesh->members) & bit) == 0) {
+        // What remains of the node it replaces is not listened to any more.
+        muster_net_drop(mesh->net, mesh->peers[from]);
+        mesh->peers[from] = peer;
+        mesh->left[from] = false;
+        say(mesh, MUSTER_ROWMSG_HELLO, from, HELLO_KNOWN);
+    } else if (hello->value == HELLO_JOIN) {
+        muster_log(MUSTER_LOG_WARN,
+                   "refused a second node %u: that one is alive", from);
+        muster_net_drop(mesh->net, peer);
+    } else if (hello->value == HELLO_KNOWN && mesh->ps->loss.joins) {
+        on_known(mesh, hello);
+    } else if (hello->value == HELLO_READY && mesh->peers[from] == peer) {
+        atomic_fetch_or(&mesh->ready, bit);
+    } else if (hello->value == HELLO_MEET && from > mesh->self &&
+               mesh->peers[from] == 0) {
+        meet(mesh, from, peer);
+    }
+}
+
+/* A node goes: after the work is done, or in the middle of it. */
+static void on_farewell(muster_psmesh *mesh, const muster_rowmsg *word)
+{
+    uint16_t from = word->from;
+    bool quits = word->kind == MUSTER_ROWMSG_QUIT;
+    mesh->left[from] = mesh->left[from] || !quits || from == 0;
+    if (quits && from == 0) {
+        muster_psmesh_lose(mesh, 0, NULL);
+    } else if (quits && mesh->lost == 0) {
+        muster_psmesh_stepped(mesh,
+                              muster_psnode_down(mesh->node, muster_clock_ns(),
+                                                 from, &mesh->out));
+    }
+}
+
+static void on_message(void *context, muster_peer peer,
+                       const muster_net_message *raw)
+{
+    muster_psmesh *mesh = context;
+    muster_rowmsg message;
+    if (muster_rowmsg_read(raw->header, raw->header_bytes, &message) !=
+            MUSTER_OK ||
+        message.from >= mesh->nodes) {
+        muster_net_drop(mesh->net, peer);
+        return;
+    }
+    if (message.kind == MUSTER_ROWMSG_HELLO) {
+        on_hello(mesh, peer, &message);
+        return;
+    }
+    if (mesh->peers[message.from] != peer) {
+        return; // a connection that was replaced, or said no HELLO
+    }
+    if (message.kind == MUSTER_ROWMSG_LEAVE ||
+        message.kind == MUSTER_ROWMSG_QUIT) {
+        on_farewell(mesh, &message);
+        return;
+    }
+    if (mesh->lost != 0) {
+        return; // the buffers of requests are no longer ours
+    }
+    message.payload = raw->payload;
+    muster_psmesh_stepped(mesh,
+                          muster_psnode_message(mesh->node, muster_clock_ns(),
+                                                &message, &mesh->out));
+}
+
+const muster_net_callbacks muster_pspeers_callbacks = {
+    .on_up = on_up, .on_message = on_message, .on_down = on_down};
+
+/* ---- the end ------------------------------------------------------------- */
+
+void muster_pspeers_part(muster_psmesh *mesh)
+{
+    muster_rowmsg_kind last =
+        atomic_load(&mesh->quits) ? MUSTER_ROWMSG_QUIT : MUSTER_ROWMSG_LEAVE;
+    for (uint16_t i = 0; i < mesh->nodes; i++) {
+        if (mesh->peers[i] != 0) {
+            say(mesh, last, i, 0);
+        }
+    }
+}
+
+bool muster_pspeers_parted(const muster_psmesh *mesh)
+{
+    uint64_t members = atomic_load(&mesh->members);
+    for (uint16_t i = 0; i < mesh->nodes; i++) {
+        if (i != mesh->self && mesh->peers[i] != 0 && !mesh->left[i] &&
+            (members >> i & 1) != 0) {
+            return false;
+        }
+    }
+    return true;
+}

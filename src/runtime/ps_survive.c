@@ -1,0 +1,134 @@
+/*
+ * ps_survive.c -- what a training run does about lost nodes: rows from its last
+ * checkpoint, a word about what was lost, new processes in their place.
+ *
+ * The network thread asks for rows and brings news; the thread of the run
+ * starts processes, because they are to end with it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "config/config.h"
+#include "record/run_folder.h"
+#include "runtime/ps_inside.h"
+#include "runtime/ps_run.h"
+
+#define RESPAWNS_MAX 16u
+
+static bool restore(void *context, uint32_t table, uint32_t key, float *row)
+{
+    muster_task_run *run = context;
+    const char *dir = muster_config_string(run->config, MUSTER_OPT_RUN);
+    char folder[MUSTER_RECORD_PATH_MAX];
+    if (dir == NULL || table >= run->tables) {
+        return false;
+    }
+    (void)snprintf(folder, sizeof(folder), "%s/%s", dir, MUSTER_RUN_CHECKPOINT);
+    return muster_pslast_row(&run->saved, folder, run->ps->tables[table], table,
+                             key, row);
+}
+
+static uint64_t updates(void *context)
+{
+    muster_task_run *run = context;
+    return atomic_load(&run->since) + atomic_load(&run->done);
+}
+
+/* Node 0: what it cost. The lost node may have done more since its last
+ * heartbeat, but not more than its share of an epoch. */
+static void tell_cost(muster_task_run *run, const muster_psnews *news)
+{
+    uint64_t units = run->ops->units(run->task);
+    uint64_t most = news->updates + run->lost * (units / run->nodes + 1);
+    char where[64] = "began anew";
+    uint32_t epochs = atomic_load(&run->saved_epochs);
+    if (epochs > 0) {
+        (void)snprintf(where, sizeof(where),
+                       "came from the checkpoint after epoch %" PRIu32, epochs);
+    }
+    muster_log(MUSTER_LOG_WARN,
+               "going on with %d of %" PRIu32 " nodes: %" PRIu64
+               " rows came from copies, %" PRIu64
+               " %s; lost are at most the updates of %" PRIu64
+               " %s, and %" PRIu64 " that were under way",
+               __builtin_popcountll(news->members), run->nodes, news->copied,
+               news->restored, where, most, run->ops->unit, news->unanswered);
+}
+
+static void hear(void *context, const muster_psnews *news)
+{
+    muster_task_run *run = context;
+    if (news->kind == MUSTER_PSNEWS_LOST) {
+        run->lost++;
+    } else if (news->kind == MUSTER_PSNEWS_RESUMED) {
+        if (run->lost > 0 && run->node == 0) {
+            tell_cost(run, news);
+        }
+        run->lost = 0;
+        muster_pslast_close(&run->saved);
+    }
+}
+
+void muster_task_on_loss(muster_task_run *run)
+{
+    const char *what = muster_config_string(run->config, MUSTER_OPT_ON_LOSS);
+    muster_psloss loss = {.survive = strcmp(what, "stop") != 0,
+                          .joins = run->joins,
+                          .heartbeat_ns = muster_config_duration_ns(
+                              run->config, MUSTER_OPT_HEARTBEAT),
+                          .restore = restore,
+                          .updates = updates,
+                          .news = hear,
+                          .context = run};
+    muster_ps_on_loss(run->ps, &loss);
+}
+
+/* Start another process in the place of a node that is lost, once: again when
+ * that one has ended as well. */
+static void replace_one(muster_task_run *run, uint16_t node)
+{
+    muster_error error = {.text = ""};
+    uint64_t bit = 1ull << node;
+    bool ended = muster_nodes_ended(&run->others, node);
+    bool wanted = strcmp(muster_config_string(run->config, MUSTER_OPT_ON_LOSS),
+                         "wait") == 0;
+    if (!wanted || run->respawns >= RESPAWNS_MAX ||
+        ((run->replaced & bit) != 0 && !ended)) {
+        return;
+    }
+    run->respawns++;
+    run->replaced |= bit;
+    if (muster_nodes_replace(&run->others, run->config, run->program, node,
+                             &error) != MUSTER_OK) {
+        muster_log(MUSTER_LOG_WARN, "node %u is not replaced: %s", node,
+                   error.text);
+    }
+}
+
+void muster_task_replace(muster_task_run *run)
+{
+    uint64_t lost = run->others.count == 0 ? 0 : muster_ps_lost(run->ps);
+    run->replaced &= lost;
+    for (uint16_t i = 1; i < run->nodes && lost != 0; i++) {
+        if (lost >> i & 1) {
+            replace_one(run, i);
+        }
+    }
+}
+
+/* The note: how many epochs are done, and which set of sums is next. */
+void muster_task_admit(muster_task_run *run, uint32_t epochs)
+{
+    while (epochs < run->epochs &&
+           muster_ps_admit(run->ps, epochs << 1 | run->phases % 2)) {
+    }
+}
+
+void muster_task_catch_up(muster_task_run *run)
+{
+    uint32_t note = muster_ps_loss_note(run->ps);
+    run->next_epoch = note >> 1;
+    run->phases = note & 1;
+}

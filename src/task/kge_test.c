@@ -1,0 +1,326 @@
+/*
+ * kge_test.c -- one step of training against the slope of the loss in double,
+ * taken by differences: every model, loss and way of sharing negatives.
+ *
+ * AdaGrad's sums start at 0, so after one step a row's sums are the squares of
+ * its gradients. Every row occurs once.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "task/kge.h"
+
+enum {
+    DIM = 6,
+    ENTITIES = 16,
+    RELATIONS = 3,
+    TRIPLES = 3,
+    NEGATIVES = 4,
+    FLOATS = (ENTITIES + 2 * RELATIONS) * DIM
+};
+
+static const muster_triple triples[TRIPLES] = {{0, 0, 1}, {2, 1, 3}, {4, 2, 5}};
+
+typedef struct world {
+    muster_kge k;
+    muster_ps *ps;
+    muster_ps_worker *worker;
+    double rows[FLOATS]; // before: entities, then relations
+} world;
+
+static uint32_t key_row(uint32_t table, uint32_t key)
+{
+    return table == MUSTER_KGE_ENTITIES ? key : ENTITIES + key;
+}
+
+static world make(muster_kge_model model, muster_kge_loss loss,
+                  uint32_t reciprocal, uint32_t share)
+{
+    world w = {
+        .k = {.model = model,
+              .options = {.dim = DIM,
+                          .negatives = NEGATIVES,
+                          .share = share,
+                          .corrected = share > 1,
+                          .loss = loss,
+                          .reciprocal = reciprocal,
+                          .temperature = 0.7,
+                          .margin = 2,
+                          .n3 = 0.05},
+              .triples = {.entities = ENTITIES, .relations = RELATIONS}}};
+    muster_error error;
+    uint32_t number;
+    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
+    muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
+    table.width = DIM;
+    table.optimizer = MUSTER_PS_ADAGRAD;
+    table.init = MUSTER_PS_NORMAL;
+    table.scale = 0.7f;
+    assert_int_equal(muster_ps_create(&opts, &error, &w.ps), MUSTER_OK);
+    for (uint32_t t = 0; t < 2; t++) {
+        table.keys = t == 0 ? ENTITIES : 2 * RELATIONS;
+        assert_int_equal(muster_ps_table_add(w.ps, &table, &error, &number),
+                         MUSTER_OK);
+    }
+    assert_int_equal(muster_ps_worker_create(w.ps, &w.worker), MUSTER_OK);
+    for (uint32_t r = 0; r < ENTITIES + 2 * RELATIONS; r++) {
+        float row[DIM];
+        uint32_t t = r < ENTITIES ? 0 : 1;
+        uint32_t key = t == 0 ? r : r - ENTITIES;
+        assert_int_equal(muster_ps_pull(w.worker, t, &key, 1, row), MUSTER_OK);
+        for (uint32_t i = 0; i < DIM; i++) {
+            w.rows[r * DIM + i] = (double)row[i];
+        }
+    }
+    return w;
+}
+
+static void end(world *w)
+{
+    muster_ps_worker_free(w->worker);
+    muster_ps_free(w->ps);
+}
+
+/* The score of (head, relation, tail): with the conjugate of the tail for
+ * complex, whichever side is asked for. */
+static double score(const world *w, const double *h, const double *r,
+                    const double *t)
+{
+    double sum = 0;
+    for (int i = 0; i < DIM / 2; i++) {
+        int j = DIM / 2 + i;
+        if (w->k.model == MUSTER_KGE_COMPLEX) {
+            sum += (h[i] * r[i] - h[j] * r[j]) * t[i] +
+                   (h[i] * r[j] + h[j] * r[i]) * t[j];
+        } else if (w->k.model == MUSTER_KGE_DISTMULT) {
+            sum += h[i] * r[i] * t[i] + h[j] * r[j] * t[j];
+        } else {
+            sum -= fabs(h[i] + r[i] - t[i]) + fabs(h[j] + r[j] - t[j]);
+        }
+    }
+    return sum + (w->k.model == MUSTER_KGE_TRANSE ? w->k.options.margin : 0);
+}
+
+/* Scores of a question's truth, [0], and negatives. */
+static void score_question(const world *w, const double *rows, uint32_t q,
+                           const uint32_t *samples, double *scores_out)
+{
+    muster_triple t = triples[q / 2];
+    uint32_t truth = q % 2 == 0 ? t.tail : t.head;
+    muster_kge_question ask = muster_kge_ask(&w->k, t, (int)(q % 2));
+    const double *anchor = rows + (size_t)ask.anchor * DIM;
+    const double *relation =
+        rows + (size_t)key_row(MUSTER_KGE_RELATIONS, ask.relation) * DIM;
+    for (uint32_t i = 0; i <= NEGATIVES; i++) {
+        const double *row =
+            rows + (size_t)(i == 0 ? truth : samples[i - 1]) * DIM;
+        scores_out[i] = ask.backwards ? score(w, row, relation, anchor)
+                                      : score(w, anchor, relation, row);
+    }
+    scores_out[0] -=
+        w->k.options.loss == MUSTER_KGE_SOFTMAX ? (double)w->k.shift : 0;
+}
+
+static double logistic(double x)
+{
+    return log(1 + exp(-x));
+}
+
+/* The adversarial weights are those of `fixed`, which does not move. */
+static double question_loss(const world *w, const double *s,
+                            const double *fixed)
+{
+    double sum = 0;
+    double loss = logistic(s[0]);
+    switch ((muster_kge_loss)w->k.options.loss) {
+    case MUSTER_KGE_SOFTMAX:
+        for (int i = 0; i <= NEGATIVES; i++) {
+            sum += exp(s[i]);
+        }
+        return log(sum) - s[0];
+    case MUSTER_KGE_LOGISTIC:
+        for (int i = 1; i <= NEGATIVES; i++) {
+            loss += logistic(-s[i]);
+        }
+        return loss;
+    case MUSTER_KGE_ADVERSARIAL:
+        for (int i = 1; i <= NEGATIVES; i++) {
+            sum += exp(w->k.options.temperature * fixed[i]);
+        }
+        for (int i = 1; i <= NEGATIVES; i++) {
+            loss += exp(w->k.options.temperature * fixed[i]) / sum *
+                    logistic(-s[i]);
+        }
+        return loss;
+    }
+    return NAN;
+}
+
+/* Samples of question q: one set for all, or each its own. */
+static const uint32_t *samples_of(const world *w, const uint32_t *samples,
+                                  uint32_t q)
+{
+    return w->k.options.share > 1 ? samples : samples + (size_t)q * NEGATIVES;
+}
+
+static double total_loss(const world *w, const double *rows,
+                         const uint32_t *samples)
+{
+    double loss = 0;
+    bool once = w->k.options.loss == MUSTER_KGE_LOGISTIC &&
+                !w->k.options.reciprocal && w->k.options.share == 1;
+    for (uint32_t q = 0; q < 2 * TRIPLES; q++) {
+        double s[NEGATIVES + 1];
+        double fixed[NEGATIVES + 1];
+        const uint32_t *own = samples_of(w, samples, q);
+        score_question(w, rows, q, own, s);
+        score_question(w, w->rows, q, own, fixed);
+        loss += question_loss(w, s, fixed);
+        loss -= once && q % 2 == 1 ? logistic(s[0]) : 0;
+    }
+    return loss;
+}
+
+/* Slopes of the loss by every number of every row. */
+static void slopes(const world *w, const uint32_t *samples, double *slopes_out)
+{
+    double rows[FLOATS];
+    memcpy(rows, w->rows, sizeof(rows));
+    for (int i = 0; i < FLOATS; i++) {
+        const double step = 1e-6;
+        rows[i] = w->rows[i] + step;
+        double above = total_loss(w, rows, samples);
+        rows[i] = w->rows[i] - step;
+        slopes_out[i] = (above - total_loss(w, rows, samples)) / (2 * step);
+        rows[i] = w->rows[i];
+    }
+}
+
+/* Whether row r moved along `slope` (with `named` cubic penalties). */
+static void check_row(world *w, uint32_t r, const double *slope, int named)
+{
+    float *row;
+    uint32_t table = r < ENTITIES ? 0 : 1;
+    uint32_t key = table == 0 ? r : r - ENTITIES;
+    assert_int_equal(muster_ps_begin(w->worker, table, key, &row), MUSTER_OK);
+    for (uint32_t i = 0; i < DIM; i++) {
+        double before = w->rows[r * DIM + i];
+        double g = slope[r * DIM + i] +
+                   named * 3 * w->k.options.n3 * fabs(before) * before;
+        double sum = (double)row[DIM + i];
+        assert_true(fabs(sqrt(sum) - fabs(g)) < 1e-4 * (1 + fabs(g)));
+        assert_true(fabs(g) < 1e-4 || ((double)row[i] < before) == (g > 0));
+    }
+    assert_int_equal(muster_ps_end(w->worker, table, key), MUSTER_OK);
+}
+
+static void a_shared_step_follows_the_slope_of_the_loss(void **state)
+{
+    (void)state;
+    // The last one is no entity of a triple in any of these.
+    static const uint32_t samples[NEGATIVES] = {7, 9, 11, 15};
+    for (uint32_t round = 0; round < 12; round++) {
+        world w = make(round % 2 ? MUSTER_KGE_COMPLEX : MUSTER_KGE_DISTMULT,
+                       (muster_kge_loss)(round / 2 % 3), round / 6, TRIPLES);
+        muster_kge_pass p = {&w.k, w.worker, 0.1f};
+        muster_kge_shared *shared;
+        double slope[FLOATS];
+        double loss = 0;
+        slopes(&w, samples, slope);
+        assert_int_equal(muster_kge_shared_create(&p, &shared), MUSTER_OK);
+        assert_int_equal(
+            muster_kge_shared_train(shared, triples, TRIPLES, samples, &loss),
+            MUSTER_OK);
+        for (uint32_t e = 0; e < ENTITIES; e++) {
+            check_row(&w, e, slope, e < 2 * TRIPLES ? 2 : 0);
+        }
+        // With reciprocal relations every question has one of its own.
+        for (uint32_t r = 0; w.k.options.reciprocal && r < 2 * RELATIONS; r++) {
+            check_row(&w, ENTITIES + r, slope, 1);
+        }
+        if (w.k.options.loss == MUSTER_KGE_SOFTMAX) {
+            assert_true(fabs(loss - total_loss(&w, w.rows, samples)) < 1e-4);
+        }
+        muster_kge_shared_free(shared);
+        end(&w);
+    }
+}
+
+static void an_answer_among_the_negatives_is_left_out(void **state)
+{
+    (void)state;
+    // Entity 1 is the answer of question 0 and a wrong one of the others.
+    static const uint32_t samples[NEGATIVES] = {1, 1, 1, 1};
+    world w = make(MUSTER_KGE_DISTMULT, MUSTER_KGE_SOFTMAX, 1, 2);
+    muster_kge_pass p = {&w.k, w.worker, 0.1f};
+    muster_kge_shared *shared;
+    double loss = 0;
+    double expected = 0;
+    double s[NEGATIVES + 1];
+    score_question(&w, w.rows, 1, samples, s);
+    expected = question_loss(&w, s, s);
+    assert_int_equal(muster_kge_shared_create(&p, &shared), MUSTER_OK);
+    assert_int_equal(
+        muster_kge_shared_train(shared, triples, 1, samples, &loss), MUSTER_OK);
+    // Question 0 has no wrong answer and costs nothing.
+    assert_true(fabs(loss - expected) < 1e-4);
+    muster_kge_shared_free(shared);
+    end(&w);
+}
+
+static void a_step_alone_follows_the_slope_of_the_loss(void **state)
+{
+    (void)state;
+    // One triple at a time: of the second question the rows have moved.
+    static const uint32_t samples[2 * NEGATIVES] = {7, 8, 9, 10, 12, 13, 14, 6};
+    for (uint32_t round = 0; round < 9; round++) {
+        world w = make((muster_kge_model)(round % 3),
+                       (muster_kge_loss)(round / 3), 1, 1);
+        muster_kge_pass p = {&w.k, w.worker, 0.1f};
+        muster_kge_alone *alone;
+        double loss = 0;
+        double slope[FLOATS];
+        double rows[FLOATS];
+        memcpy(rows, w.rows, sizeof(rows));
+        // The first question's negatives: only its loss has a slope there.
+        for (uint32_t i = 0; i < FLOATS; i++) {
+            double s[3][NEGATIVES + 1];
+            rows[i] = w.rows[i] + 1e-6;
+            score_question(&w, rows, 0, samples, s[0]);
+            rows[i] = w.rows[i] - 1e-6;
+            score_question(&w, rows, 0, samples, s[1]);
+            rows[i] = w.rows[i];
+            score_question(&w, rows, 0, samples, s[2]);
+            slope[i] = (question_loss(&w, s[0], s[2]) -
+                        question_loss(&w, s[1], s[2])) /
+                       2e-6;
+        }
+        assert_int_equal(muster_kge_alone_create(&p, &alone), MUSTER_OK);
+        assert_int_equal(
+            muster_kge_alone_train(alone, triples, 1, samples, &loss),
+            MUSTER_OK);
+        for (uint32_t i = 0; i < NEGATIVES; i++) {
+            check_row(&w, samples[i], slope, 0);
+        }
+        check_row(&w, ENTITIES, slope, 1); // the first question's relation
+        muster_kge_alone_free(alone);
+        end(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_shared_step_follows_the_slope_of_the_loss),
+        cmocka_unit_test(an_answer_among_the_negatives_is_left_out),
+        cmocka_unit_test(a_step_alone_follows_the_slope_of_the_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

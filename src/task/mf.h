@@ -1,0 +1,90 @@
+/*
+ * task/mf.h -- matrix factorisation, x_ij ~ w_i . h_j: what its parts share.
+ *
+ * Rows of the matrix are divided among the workers (by cells, so that shares
+ * are even), so a row's factor is used by one worker only; columns are shared.
+ * In column order a worker goes through all columns, each worker starting
+ * elsewhere, and holds a column's factor for a stretch of its cells. The table
+ * of columns comes first, so that a column may be held while rows are opened.
+ *
+ * Invariant: the cells of part p are those from parts_at[p].cell up to that of
+ * p + 1, sorted by (column, row).
+ */
+#ifndef MUSTER_TASK_MF_H
+#define MUSTER_TASK_MF_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/ratings.h"
+#include "task/task.h"
+
+enum { MUSTER_MF_TABLE_COLS = 0, MUSTER_MF_TABLE_ROWS = 1 };
+enum { MUSTER_MF_ORDER_COLUMN = 0, MUSTER_MF_ORDER_RANDOM = 1 };
+enum {
+    MUSTER_MF_SUM_ERROR = 0,
+    MUSTER_MF_SUM_CELLS = 1,
+    MUSTER_MF_SUM_TEST_ERROR = 2,
+    MUSTER_MF_SUM_TEST_CELLS = 3,
+    MUSTER_MF_SUM_NORM = 4
+};
+
+typedef struct muster_mf_options {
+    uint32_t rank;
+    uint32_t order;
+    double decay; // the rate of an epoch is the last one's times this
+    double scale; // of the initial factors; 0: rank^-1/4 / 2
+} muster_mf_options;
+
+/* The cells of one part in one column: up to the next run's. */
+typedef struct muster_mf_run {
+    uint64_t cell; // the first
+    uint32_t col;
+} muster_mf_run;
+
+/* Where a part begins. */
+typedef struct muster_mf_part {
+    uint64_t cell;  // its first
+    uint64_t run;   // its first
+    uint32_t row;   // the lowest of its rows; the next part's is above them
+    uint32_t block; // the first column of the part's block of the columns
+} muster_mf_part;
+
+typedef struct muster_mf {
+    muster_mf_options options;
+    muster_ratings train;
+    muster_ratings test;      // count 0: none
+    muster_mf_part *parts_at; // parts + 1
+    muster_mf_run *runs;      // one more than there are
+    uint32_t parts;
+    double rate;
+    double l2;
+    uint32_t optimizer;
+    uint64_t seed;
+    _Atomic bool *settled; // by part: its rows were once asked to come
+} muster_mf;
+
+/* Sort the cells into parts and runs. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status muster_mf_arrange(muster_mf *m);
+
+/*
+ * The run, counted from the part's first, at which `part` begins its tour of
+ * the columns in `epoch`; it goes on to its last and then from its first to
+ * here. In every epoch the parts begin as far from each other as cells go, and
+ * a part begins with the block that it ended the epoch before with: those
+ * columns are still there.
+ */
+uint64_t muster_mf_start(const muster_mf *m, uint32_t part, uint32_t epoch);
+
+muster_status muster_mf_work(void *task, muster_ps_worker *worker,
+                             const muster_task_share *share,
+                             muster_task_sums *sums);
+muster_status muster_mf_evaluate(void *task, muster_ps_worker *worker,
+                                 const muster_task_share *share,
+                                 muster_task_sums *sums);
+uint32_t muster_mf_report(const void *task, const muster_task_sums *work,
+                          const muster_task_sums *evaluation,
+                          const char **names_out, double *values_out);
+
+#endif // MUSTER_TASK_MF_H

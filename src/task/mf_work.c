@@ -1,0 +1,311 @@
+/*
+ * mf_work.c -- one worker's share of an epoch of matrix factorisation.
+ *
+ * With several nodes the rows of a part come once and stay, and columns are
+ * wished for some time before they are needed. A row or column that is not here
+ * in spite of that only costs time.
+ */
+#include <math.h>
+
+#include "base/assert.h"
+#include "base/perm.h"
+#include "task/kernel.h"
+#include "task/mf.h"
+
+#define HOLD_CELLS 64u // a column is let go after so many cells
+#define AHEAD      4u
+// Columns are wished for at most so many cells before, and at most this part of
+// a part's: the next one to use them must be done with them.
+#define LOOK_MAX   262144u
+#define LOOK_PART  8u
+#define WISHES     512u
+#define STRAYS     64u // rows that are fetched together when one is missing
+#define COUNT_EACH 4096u
+
+typedef float (*cell_kernel)(float *w, float *h, uint32_t n, float x,
+                             float rate, float l2);
+
+typedef struct pass {
+    const muster_mf *m;
+    muster_ps_worker *worker;
+    cell_kernel kernel;
+    float rate;
+    const muster_cell *end; // of the part; NULL: the next cell is elsewhere
+    bool many;              // several nodes: rows have to travel
+    double error;           // sum of squares
+} pass;
+
+/* A part's columns in the order of the epoch: from `start` round to it. */
+typedef struct tour {
+    pass *pass;
+    const muster_mf_run *first; // of the part
+    uint64_t runs;
+    uint64_t start;
+    uint64_t look;   // cells
+    uint64_t seen;   // cells worked on
+    uint64_t wished; // runs wished for, and their cells
+    uint64_t wished_cells;
+} tour;
+
+static const muster_mf_run *run_at(const tour *t, uint64_t index)
+{
+    uint64_t at = t->start + index;
+    return t->first + (at < t->runs ? at : at - t->runs);
+}
+
+/* The cells of one column, its factor held all along; *done_out of them were
+ * worked on when a row turned out to be elsewhere (MUSTER_ERR_AGAIN). */
+static muster_status hold_column(pass *p, const muster_cell *cells,
+                                 size_t count, size_t *done_out)
+{
+    float *h;
+    uint32_t rank = p->m->options.rank;
+    float l2 = (float)p->m->l2;
+    uint32_t col = cells[0].col;
+    size_t i = 0;
+    muster_status status =
+        muster_ps_begin(p->worker, MUSTER_MF_TABLE_COLS, col, &h);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    for (; i < count; i++) {
+        float *w;
+        if (p->end != NULL && (size_t)(p->end - cells) > i + AHEAD) {
+            muster_ps_prefetch(p->worker, MUSTER_MF_TABLE_ROWS,
+                               cells[i + AHEAD].row);
+        }
+        status =
+            muster_ps_begin(p->worker, MUSTER_MF_TABLE_ROWS, cells[i].row, &w);
+        if (status != MUSTER_OK) {
+            break;
+        }
+        float error = p->kernel(w, h, rank, cells[i].value, p->rate, l2);
+        p->error += (double)error * (double)error;
+        status = muster_ps_end(p->worker, MUSTER_MF_TABLE_ROWS, cells[i].row);
+        if (status != MUSTER_OK) {
+            break;
+        }
+    }
+    *done_out = i;
+    muster_status ended = muster_ps_end(p->worker, MUSTER_MF_TABLE_COLS, col);
+    return status == MUSTER_OK ? ended : status;
+}
+
+/* A cell whose row does not come here: its copy is opened first, which leaves
+ * the column free to be held or copied. */
+static muster_status work_apart(pass *p, const muster_cell *cell)
+{
+    MUSTER_ASSERT(cell != NULL);
+    float *w;
+    float *h;
+    muster_status status =
+        muster_ps_begin(p->worker, MUSTER_MF_TABLE_ROWS, cell->row, &w);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    status = muster_ps_begin(p->worker, MUSTER_MF_TABLE_COLS, cell->col, &h);
+    if (status == MUSTER_OK) {
+        float error = p->kernel(w, h, p->m->options.rank, cell->value, p->rate,
+                                (float)p->m->l2);
+        p->error += (double)error * (double)error;
+        status = muster_ps_end(p->worker, MUSTER_MF_TABLE_COLS, cell->col);
+    }
+    muster_status ended =
+        muster_ps_end(p->worker, MUSTER_MF_TABLE_ROWS, cell->row);
+    return status == MUSTER_OK ? ended : status;
+}
+
+/* Rows that went astray, after a node was lost perhaps: the next cells' too. */
+static muster_status fetch_rows(const pass *p, const muster_cell *cells,
+                                size_t count)
+{
+    uint32_t rows[STRAYS];
+    uint32_t wanted = 0;
+    while (wanted < STRAYS && wanted < count) {
+        rows[wanted] = cells[wanted].row;
+        wanted++;
+    }
+    return muster_ps_fetch(p->worker, MUSTER_MF_TABLE_ROWS, rows, wanted);
+}
+
+static muster_status work_column(pass *p, const muster_cell *cells,
+                                 size_t count)
+{
+    uint32_t tries = 0; // of the same cell
+    MUSTER_ASSERT(cells != NULL);
+    while (count > 0) {
+        size_t done = 0;
+        muster_status status = hold_column(p, cells, count, &done);
+        tries = done > 0 ? 0 : tries + 1;
+        if (status == MUSTER_ERR_AGAIN) {
+            status = fetch_rows(p, cells + done, count - done);
+        }
+        if (status == MUSTER_OK && tries > 1 && done == 0) {
+            status = work_apart(p, cells);
+            // The row came after all: it is held, so its column cannot be.
+            bool came =
+                status == MUSTER_ERR_INVALID || status == MUSTER_ERR_AGAIN;
+            done = status == MUSTER_OK;
+            status = came ? MUSTER_OK : status;
+        }
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        cells += done;
+        count -= done;
+    }
+    return MUSTER_OK;
+}
+
+/* Wish for the columns of the tour up to `look` cells on. Many at once: each
+ * wish wakes threads on several nodes. */
+static muster_status wish_columns(tour *t)
+{
+    uint32_t wishes[WISHES];
+    if (t->wished == t->runs || t->wished_cells > t->seen + t->look / 2) {
+        return MUSTER_OK;
+    }
+    while (t->wished < t->runs && t->wished_cells < t->seen + t->look) {
+        uint32_t count = 0;
+        while (count < WISHES && t->wished < t->runs &&
+               t->wished_cells < t->seen + t->look) {
+            const muster_mf_run *run = run_at(t, t->wished++);
+            wishes[count++] = run->col;
+            t->wished_cells += run[1].cell - run->cell;
+        }
+        muster_status status = muster_ps_localize(
+            t->pass->worker, MUSTER_MF_TABLE_COLS, wishes, count);
+        if (status != MUSTER_OK) {
+            return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
+        }
+    }
+    return MUSTER_OK;
+}
+
+/* The rows of a part are nobody else's: they come once and stay. */
+static muster_status settle_rows(pass *p, uint32_t part)
+{
+    uint32_t end = p->m->parts_at[part + 1].row;
+    for (uint32_t first = p->m->parts_at[part].row; first < end;) {
+        uint32_t wishes[WISHES];
+        uint32_t count = 0;
+        while (count < WISHES && first < end) {
+            wishes[count++] = first++;
+        }
+        muster_status status =
+            muster_ps_localize(p->worker, MUSTER_MF_TABLE_ROWS, wishes, count);
+        if (status == MUSTER_ERR_AGAIN) {
+            status =
+                muster_ps_fetch(p->worker, MUSTER_MF_TABLE_ROWS, wishes, count);
+        }
+        if (status != MUSTER_OK) {
+            return status;
+        }
+    }
+    atomic_store(&p->m->settled[part], true);
+    return MUSTER_OK;
+}
+
+/* The cells of one column, let go from time to time. */
+static muster_status work_run(tour *t, const muster_mf_run *run)
+{
+    const muster_cell *cells = t->pass->m->train.cells;
+    for (uint64_t at = run->cell; at < run[1].cell;) {
+        uint64_t left = run[1].cell - at;
+        size_t count = left < HOLD_CELLS ? left : HOLD_CELLS;
+        muster_status status = work_column(t->pass, cells + at, count);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        at += count;
+    }
+    t->seen += run[1].cell - run->cell;
+    return MUSTER_OK;
+}
+
+static muster_status work_columns(pass *p, const muster_task_share *share)
+{
+    const muster_mf *m = p->m;
+    const muster_mf_part *part = &m->parts_at[share->part];
+    tour t = {.pass = p,
+              .first = m->runs + part->run,
+              .runs = part[1].run - part->run,
+              .start = muster_mf_start(m, share->part, share->epoch),
+              .look = (part[1].cell - part->cell) / LOOK_PART};
+    t.look = t.look < LOOK_MAX ? t.look : LOOK_MAX;
+    uint64_t counted = 0;
+    p->end = m->train.cells + part[1].cell;
+    for (uint64_t i = 0; i < t.runs; i++) {
+        muster_status status = p->many ? wish_columns(&t) : MUSTER_OK;
+        if (status == MUSTER_OK) {
+            status = work_run(&t, run_at(&t, i));
+        }
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        if (t.seen - counted >= COUNT_EACH || i + 1 == t.runs) {
+            muster_task_count(share, t.seen - counted);
+            counted = t.seen;
+            if (muster_task_stopped(share)) {
+                return MUSTER_ERR_CANCELLED;
+            }
+        }
+    }
+    return MUSTER_OK;
+}
+
+static muster_status work_random(pass *p, const muster_task_share *share)
+{
+    const muster_mf *m = p->m;
+    uint64_t start = m->parts_at[share->part].cell;
+    uint64_t cells = m->parts_at[share->part + 1].cell - start;
+    if (cells == 0) {
+        return MUSTER_OK;
+    }
+    muster_perm order = muster_perm_make(m->seed, share->epoch, cells);
+    for (uint64_t i = 0; i < cells; i++) {
+        const muster_cell *cell =
+            &m->train.cells[start + muster_perm_at(&order, i)];
+        muster_status status = work_column(p, cell, 1);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        if ((i + 1) % COUNT_EACH == 0 || i + 1 == cells) {
+            muster_task_count(share, i % COUNT_EACH + 1);
+            if (muster_task_stopped(share)) {
+                return MUSTER_ERR_CANCELLED;
+            }
+        }
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_mf_work(void *task, muster_ps_worker *worker,
+                             const muster_task_share *share,
+                             muster_task_sums *sums)
+{
+    const muster_mf *m = task;
+    bool adagrad = m->optimizer == MUSTER_PS_ADAGRAD;
+    if (share->parts != m->parts || share->part >= m->parts) {
+        return MUSTER_ERR_INVALID;
+    }
+    pass p = {.m = m,
+              .worker = worker,
+              .kernel = adagrad ? muster_kernel_mf_adagrad : muster_kernel_mf,
+              .many = muster_ps_nodes(worker) > 1,
+              .rate = (float)(m->rate * pow(m->options.decay, share->epoch))};
+    muster_status status = MUSTER_OK;
+    if (p.many && !atomic_load(&m->settled[share->part])) {
+        status = settle_rows(&p, share->part);
+    }
+    if (status == MUSTER_OK) {
+        status = m->options.order == MUSTER_MF_ORDER_COLUMN
+                     ? work_columns(&p, share)
+                     : work_random(&p, share);
+    }
+    sums->value[MUSTER_MF_SUM_ERROR] += p.error;
+    sums->value[MUSTER_MF_SUM_CELLS] +=
+        (double)(m->parts_at[share->part + 1].cell -
+                 m->parts_at[share->part].cell);
+    return status;
+}

@@ -1,0 +1,380 @@
+/*
+ * toy_job.h -- a training job small enough to check by hand, and how its jobs
+ * are computed; toy.h makes runs of it.
+ *
+ * Parameters are integers below 1009, the gradient of a part is an integer
+ * function of (part, step, theta), and an update is theta = (3 theta + sum of
+ * gradients) mod 1009: everything is exact in float32, and one wrong, missing
+ * or doubled message changes every later step. The serial answer is computed
+ * beside it and compared after each update, and with each model that a worker
+ * computes with. A decoding that is not exact must
+ * be as near to the true sum as its residual says (Cauchy and Schwarz, per
+ * coordinate); the step is then taken with the true sum, so that later ones
+ * can be compared again.
+ */
+#ifndef MUSTER_TESTS_SIM_TOY_JOB_H
+#define MUSTER_TESTS_SIM_TOY_JOB_H
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "muster/code.h"
+#include "role/job.h"
+#include "role/report.h"
+#include "sim/sim.h"
+#include "wire/terms.h"
+
+#define TOY_DIM       13u // not a multiple of the block counts in use
+#define TOY_PARTS_MAX 64u
+#define TOY_HOSTS_MAX 32u
+#define TOY_RUN       0x746f79u
+#define TOY_PLANS     2u  // a worker keeps two, as the real one
+#define TOY_PAST      64u // steps whose answer is remembered
+
+typedef struct toy_plan {
+    uint32_t number; // 0: none
+    muster_terms terms;
+} toy_plan;
+
+typedef struct toy_process {
+    bool set_up;
+    toy_plan plans[TOY_PLANS];
+    uint32_t newest; // of plans
+    bool held[TOY_PARTS_MAX];
+    muster_job job; // under way
+} toy_process;
+
+/* What survives a coordinator: its newest snapshot. */
+typedef struct toy_disk {
+    uint64_t step;
+    float theta[TOY_DIM];
+    uint8_t role[16384];
+    size_t role_bytes;
+    uint64_t received[TOY_PARTS_MAX];
+} toy_disk;
+
+typedef struct toy {
+    muster_sim *sim;
+    muster_code *code;
+    bool code_lent;
+    muster_code_info info;
+    uint32_t workers;
+    uint64_t steps;
+    const char *shuffle;
+    int64_t deadline_ns;
+    bool degrade;
+    double slow_ms[TOY_HOSTS_MAX]; // added to each gradient
+    double pace;                   // a gradient takes so many times longer
+    muster_rng rng;
+    toy_process processes[TOY_HOSTS_MAX];
+    float theta[TOY_DIM];            // the coordinator's
+    float serial[TOY_PAST][TOY_DIM]; // what theta must be, by step, modulo
+    uint64_t serial_step;            // the newest there
+    toy_disk disk;
+    /* who is there, by worker number, as the reports said */
+    uint32_t host_of[TOY_HOSTS_MAX]; // that had the number last; 0: none
+    uint32_t id_of[TOY_HOSTS_MAX];   // the number that the host had last
+    uint32_t incarnation_of[TOY_HOSTS_MAX];
+    uint64_t life_of[TOY_HOSTS_MAX]; // of the process that has the number
+    uint64_t lives[TOY_HOSTS_MAX];   // processes so far, by host
+    bool here[TOY_HOSTS_MAX], is_ready[TOY_HOSTS_MAX];
+    uint64_t next_step;                  // that must begin
+    uint64_t heard_steps[TOY_HOSTS_MAX]; // step + 1 of the newest answer
+    bool answered[TOY_HOSTS_MAX];        // the step that is open
+    /* when the coordinator gives up, before anybody is told */
+    void (*on_gave_up)(struct toy *t);
+    void (*on_step_end)(struct toy *t);
+    /* how it went */
+    bool over;
+    muster_status status;
+    char reason[256];
+    uint64_t ends, late, lost, ready;
+    uint32_t stopped_workers;
+    muster_status worker_status; // of the last worker that stopped
+    char notices[2048];          // all of them, in order
+    char lost_reason[128];
+    int64_t lost_ns;
+    uint32_t lost_worker;
+    uint64_t parts_made, snapshots, results;
+    uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
+    uint64_t kill_at_step; // + 1; with kill_host: SIGKILL when it begins
+    uint32_t kill_host;
+    uint64_t inexact, degraded;       // steps
+    uint64_t forgotten;               // parts
+    uint32_t plan;                    // of the last step
+    uint64_t received[TOY_PARTS_MAX]; // as reported last
+    uint64_t steps_without;           // sum of parts missing over steps
+    uint64_t gave_up;                 // 1 when it did
+    uint64_t rejected;                // answers of workers, as not honest
+    uint64_t twice;                   // answers that came again
+    uint64_t strays;                  // messages of other lives or runs
+    uint64_t echoes;                  // messages that came again, spoiled
+    bool disorder;                    // steps that do not follow each other
+    bool premature;                   // a model under a plan not adopted there
+    bool miscounted;                  // an answer counts twice, or not
+    double off;         // largest distance of a decoded sum from a whole number
+    double wrong;       // largest distance from the serial answer
+    double wrong_model; // likewise, of what a worker computes with
+    double loose; // largest excess of a decoding's error over its residual
+} toy;
+
+static float toy_gradient(uint32_t part, uint64_t step, const float *theta,
+                          uint32_t at)
+{
+    uint64_t mixed =
+        part * 31u + step * 17u + at * 7u + (uint64_t)theta[at] * (part + 1u);
+    return (float)((int)(mixed % 13u) - 6);
+}
+
+static void toy_serial_step(toy *t)
+{
+    const float *theta = t->serial[t->serial_step % TOY_PAST];
+    float *next = t->serial[(t->serial_step + 1) % TOY_PAST];
+    for (uint32_t i = 0; i < TOY_DIM; i++) {
+        float sum = 0;
+        for (uint32_t part = 0; part < t->info.parts; part++) {
+            sum += toy_gradient(part, t->serial_step, theta, i);
+        }
+        next[i] = fmodf(3 * theta[i] + sum + 1009 * 16, 1009);
+    }
+    t->serial_step++;
+}
+
+/* How far `theta` is from what it must be when `step` begins. */
+static double toy_error(const toy *t, uint64_t step, const float *theta)
+{
+    double error = 0;
+    // A restart repeats a few steps; none of these runs repeats many.
+    MUSTER_ASSERT(step <= t->serial_step && step + TOY_PAST > t->serial_step);
+    for (uint32_t i = 0; i < TOY_DIM; i++) {
+        double off = fabsf(theta[i] - t->serial[step % TOY_PAST][i]);
+        error = fmax(error, off);
+    }
+    return error;
+}
+
+static size_t toy_block(const toy *t)
+{
+    return muster_code_block_length(t->code, TOY_DIM);
+}
+
+static muster_blob *toy_blob(const void *data, size_t bytes)
+{
+    muster_blob *blob = muster_blob_create(bytes);
+    MUSTER_ASSERT(blob != NULL);
+    memcpy(blob->data, data, bytes);
+    return blob;
+}
+
+static const muster_terms *toy_terms(const toy_process *process, uint32_t plan)
+{
+    for (uint32_t i = 0; i < TOY_PLANS; i++) {
+        if (process->plans[i].number == plan) {
+            return &process->plans[i].terms;
+        }
+    }
+    MUSTER_ASSERT(!"a model under a plan that the worker does not have");
+    return NULL;
+}
+
+static muster_blob *toy_encode(toy *t, toy_process *process)
+{
+    size_t block = toy_block(t);
+    const float *theta = process->job.input->data;
+    t->wrong_model =
+        fmax(t->wrong_model, toy_error(t, process->job.step, theta));
+    const muster_terms *terms = toy_terms(process, process->job.plan);
+    muster_blob *blob =
+        muster_blob_create(terms->message_blocks * block * sizeof(float));
+    MUSTER_ASSERT(blob != NULL && process->set_up);
+    float *message = blob->data;
+    memset(message, 0, blob->bytes);
+    for (uint32_t i = 0; i < terms->count; i++) {
+        const muster_code_encode_term *term = &terms->terms[i];
+        MUSTER_ASSERT(process->held[term->part]);
+        for (size_t j = 0; j < block; j++) {
+            size_t at = term->gradient_block * block + j;
+            if (at < TOY_DIM) {
+                message[term->message_block * block + j] +=
+                    (float)term->coef * toy_gradient(term->part,
+                                                     process->job.step, theta,
+                                                     (uint32_t)at);
+            }
+        }
+    }
+    return blob;
+}
+
+/* How far the decoded coordinate may be from the true one, and the true one.
+ * Blocks are decoded from all blocks, so those at the same place count too. */
+static double toy_bound(const toy *t, const muster_job *job, uint32_t at,
+                        float *true_out)
+{
+    uint32_t blocks = t->info.gradient_blocks;
+    uint32_t block = (uint32_t)toy_block(t);
+    double squares = 0;
+    float sum = 0;
+    for (uint32_t part = 0; part < t->info.parts; part++) {
+        for (uint32_t i = at % block; i < TOY_DIM; i += block) {
+            float g = toy_gradient(part, job->step, t->theta, i);
+            squares += (double)g * (double)g;
+            sum += i == at ? g : 0;
+        }
+    }
+    *true_out = sum;
+    return job->decoding->fit.residual *
+           sqrt((double)t->info.parts * blocks * squares);
+}
+
+/* Compare with the serial answer and take the step. */
+static void toy_take_step(toy *t, const muster_job *job, const float *sum)
+{
+    bool inexact = job->decoding->fit.residual > 1e-6;
+    float new_theta[TOY_DIM];
+    t->inexact += inexact ? 1 : 0;
+    for (uint32_t i = 0; i < TOY_DIM; i++) {
+        float whole = roundf(sum[i]);
+        float right = 0;
+        double bound = toy_bound(t, job, i, &right);
+        if (inexact) {
+            t->loose = fmax(t->loose, fabsf(sum[i] - right) - bound);
+            whole = right;
+        } else {
+            t->off = fmax(t->off, fabsf(sum[i] - whole));
+        }
+        new_theta[i] = fmodf(3 * t->theta[i] + whole + 1009 * 16, 1009);
+    }
+    t->wrong = fmax(t->wrong, toy_error(t, job->step + 1, new_theta));
+    memcpy(t->theta, new_theta, sizeof(new_theta));
+}
+
+static void toy_update(toy *t, const muster_job *job)
+{
+    size_t block = toy_block(t);
+    float sum[TOY_DIM + 64] = {0};
+    for (uint32_t i = 0; i < job->decoding->term_count; i++) {
+        const muster_code_decode_term *term = &job->decoding->terms[i];
+        MUSTER_ASSERT(term->worker < job->message_count);
+        const float *message = job->messages[term->worker]->data;
+        for (size_t j = 0; j < block; j++) {
+            sum[term->output_block * block + j] +=
+                (float)term->weight * message[term->message_block * block + j];
+        }
+    }
+    while (t->serial_step <= job->step) {
+        toy_serial_step(t);
+    }
+    toy_take_step(t, job, sum);
+}
+
+static void toy_snapshot(toy *t, const muster_job *job)
+{
+    MUSTER_ASSERT(job->input != NULL &&
+                  job->input->bytes <= sizeof(t->disk.role));
+    memcpy(t->disk.role, job->input->data, job->input->bytes);
+    t->disk.role_bytes = job->input->bytes;
+    t->disk.step = job->step;
+    memcpy(t->disk.received, t->received, sizeof(t->received));
+    memcpy(t->disk.theta, t->theta, sizeof(t->theta));
+}
+
+static int64_t toy_begin(void *context, uint32_t host, muster_job *job)
+{
+    toy *t = context;
+    t->processes[host].job = *job;
+    double ms = 0.1;
+    if (job->kind == MUSTER_JOB_GRADIENT) {
+        ms = 8 + 4 * muster_rng_exponential(&t->rng) + t->slow_ms[host];
+        ms *= t->pace;
+    } else if (job->kind == MUSTER_JOB_SETUP || job->kind == MUSTER_JOB_LOAD) {
+        ms = 2;
+    }
+    return (int64_t)(ms * 1e6);
+}
+
+static muster_status toy_adopt(toy_process *process, const muster_job *job)
+{
+    MUSTER_ASSERT(process->set_up && job->plan != 0);
+    if (process->plans[process->newest].number != job->plan) {
+        process->newest = (process->newest + 1) % TOY_PLANS;
+    }
+    toy_plan *plan = &process->plans[process->newest];
+    if (plan->number != 0) {
+        muster_terms_fini(&plan->terms);
+    }
+    plan->number = job->plan;
+    return muster_terms_read(job->input->data, job->input->bytes, NULL,
+                             &plan->terms);
+}
+
+static void toy_do(toy *t, uint32_t host, muster_job_result *result)
+{
+    toy_process *process = &t->processes[host];
+    muster_job *job = &process->job;
+    switch (job->kind) {
+    case MUSTER_JOB_SETUP:
+        process->set_up = true;
+        break;
+    case MUSTER_JOB_ADOPT:
+        result->status = toy_adopt(process, job);
+        break;
+    case MUSTER_JOB_LOAD:
+        MUSTER_ASSERT(*(const uint32_t *)job->input->data == job->part);
+        process->held[job->part] = true;
+        break;
+    case MUSTER_JOB_GRADIENT:
+        result->output = toy_encode(t, process);
+        break;
+    case MUSTER_JOB_PART:
+        t->parts_made++;
+        result->output = toy_blob(&job->part, sizeof(job->part));
+        break;
+    case MUSTER_JOB_UPDATE:
+        toy_update(t, job);
+        result->grad_err = job->decoding->fit.residual;
+        result->output = toy_blob(t->theta, sizeof(t->theta));
+        break;
+    case MUSTER_JOB_SNAPSHOT:
+        t->snapshots++;
+        toy_snapshot(t, job);
+        break;
+    case MUSTER_JOB_EVALUATE:
+        result->loss = t->theta[0];
+        break;
+    case MUSTER_JOB_FORGET:
+        process->held[job->part] = false;
+        t->forgotten++;
+        break;
+    }
+}
+
+static void toy_end(void *context, uint32_t host, bool cancelled,
+                    muster_job_result *result)
+{
+    toy *t = context;
+    result->status = cancelled ? MUSTER_ERR_CANCELLED : MUSTER_OK;
+    if (!cancelled) {
+        toy_do(t, host, result);
+    }
+    muster_job_fini(&t->processes[host].job);
+}
+
+static void toy_reset(void *context, uint32_t host)
+{
+    toy *t = context;
+    toy_process *process = &t->processes[host];
+    t->lives[host]++;
+    for (uint32_t i = 0; i < TOY_PLANS; i++) {
+        if (process->plans[i].number != 0) {
+            muster_terms_fini(&process->plans[i].terms);
+        }
+    }
+    *process = (toy_process){0};
+}
+
+#endif // MUSTER_TESTS_SIM_TOY_JOB_H
