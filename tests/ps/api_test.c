@@ -241,7 +241,7 @@ static void samples_come_with_their_rows(void **state)
                      MUSTER_OK);
     assert_int_equal(muster_ps_sample_pull(worker, handle, 5, keys, values),
                      MUSTER_OK);
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < 5; i++) {
         assert_in_range(keys[i], 10, 14);
         assert_true(values[i * WIDTH] == (float)keys[i]);
     }
@@ -361,7 +361,7 @@ static void nothing_is_lost_when_a_second_worker_comes(void **state)
         assert_int_equal(pthread_join(thread, NULL), 0);
         float seen[3 * WIDTH];
         assert_int_equal(muster_ps_pull(second, 0, keys, 3, seen), MUSTER_OK);
-        for (int i = 0; i < 3; i++) {
+        for (size_t i = 0; i < 3; i++) {
             assert_true(seen[i * WIDTH] == LONE_ROUNDS + 1000);
         }
         muster_ps_worker_free(second);
