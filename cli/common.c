@@ -2,6 +2,7 @@
  * common.c -- options, messages and results, the same for every verb.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #define PROGRESS_PERIOD_S 5
 
 typedef struct stderr_sink {
+    pthread_mutex_t lock; // lines come from several threads
     bool is_terminal;
     bool has_color;
     bool line_open; // a progress line stands without its newline
@@ -82,30 +84,30 @@ static void tell(void *context, muster_log_level level, const char *line)
 {
     stderr_sink *sink = context;
     shown_line safe = shown(line);
-    flockfile(stderr); // also guards *sink
+    (void)pthread_mutex_lock(&sink->lock);
     if (level == MUSTER_LOG_PROGRESS) {
         show_progress(sink, safe.text);
     } else {
         show_line(sink, level, safe.text);
     }
-    funlockfile(stderr);
+    (void)pthread_mutex_unlock(&sink->lock);
 }
 
 static stderr_sink *the_sink(void)
 {
-    static stderr_sink sink;
+    static stderr_sink sink = {.lock = PTHREAD_MUTEX_INITIALIZER};
     return &sink;
 }
 
 static void end_progress(void)
 {
     stderr_sink *sink = the_sink();
-    flockfile(stderr);
+    (void)pthread_mutex_lock(&sink->lock);
     if (sink->line_open) {
         fputc('\n', stderr);
         sink->line_open = false;
     }
-    funlockfile(stderr);
+    (void)pthread_mutex_unlock(&sink->lock);
 }
 
 /* A switch, in any of the spellings that the library has accepted. */
