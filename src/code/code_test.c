@@ -352,14 +352,14 @@ static void a_decode_range_equals_the_whole(void **state)
 static void the_decoder_measures_what_it_reads(void **state)
 {
     (void)state;
-    enum { BLOCK = 300, MEASURED = 400 };
-    static float memory[3][2 * BLOCK];
-    static float out[2 * BLOCK];
+    enum { BLOCK = 300, WHOLE = 2 * BLOCK, MEASURED = 400 };
+    static float memory[3][WHOLE];
+    static float out[WHOLE];
     const float *messages[3] = {memory[0], NULL, memory[2]};
     muster_code_decode_term terms[] = {
         {0, 0, 0, 1.5}, {0, 2, 1, -2.0}, {1, 2, 0, 0.5}};
     muster_decode_input input = {terms, 3, messages, BLOCK, MEASURED};
-    for (size_t t = 0; t < 2 * BLOCK; t++) {
+    for (size_t t = 0; t < WHOLE; t++) {
         memory[0][t] = (float)(t % 7);
         memory[2][t] = (float)(t % 5) - 1.0f;
     }
@@ -376,12 +376,12 @@ static void the_decoder_measures_what_it_reads(void **state)
     assert_int_equal(muster_decoder_terms_at(decoder, BLOCK - 1), 2);
     assert_int_equal(muster_decoder_terms_at(decoder, BLOCK), 1);
     muster_decoder_range(decoder, 0, 350, out);
-    muster_decoder_range(decoder, 350, 2 * BLOCK, out);
+    muster_decoder_range(decoder, 350, WHOLE, out);
     double want = 1.5 * sqrt(squares[0]) + 2.0 * sqrt(squares[1]) +
                   0.5 * sqrt(squares[2]);
     assert_true(fabs(muster_decoder_mass(decoder) - want) < 1e-4 * want);
     assert_true(out[BLOCK - 1] ==
-                1.5f * memory[0][BLOCK - 1] - 2.0f * memory[2][2 * BLOCK - 1]);
+                1.5f * memory[0][BLOCK - 1] - 2.0f * memory[2][WHOLE - 1]);
     assert_true(out[BLOCK] == 0.5f * memory[2][0]);
     terms[1].worker = 1; // whose message is not there
     assert_int_equal(muster_decoder_begin(decoder, &input), MUSTER_ERR_INVALID);
@@ -448,7 +448,12 @@ static void encode_and_decode_never_allocate(void **state)
 
 /* ---- sharing --------------------------------------------------------------- */
 
-enum { SHARE_N = 12, SHARE_THREADS = 4, SHARE_SETS = 60 };
+enum {
+    SHARE_N = 12,
+    SHARE_TERMS = 4 * SHARE_N * SHARE_N,
+    SHARE_THREADS = 4,
+    SHARE_SETS = 60
+};
 
 typedef struct sharer {
     const muster_code *code;
@@ -461,10 +466,10 @@ static void *use_code(void *argument)
 {
     sharer *self = argument;
     muster_code_progress *progress = NULL;
-    muster_code_decode_term terms[4 * SHARE_N * SHARE_N];
+    muster_code_decode_term terms[SHARE_TERMS];
     self->failed =
         muster_code_progress_create(self->code, &progress) != MUSTER_OK ||
-        muster_code_decode_terms_max(self->code) > 4 * SHARE_N * SHARE_N;
+        muster_code_decode_terms_max(self->code) > SHARE_TERMS;
     for (uint32_t set = 0; !self->failed && set < SHARE_SETS; set++) {
         uint32_t gone = set % SHARE_N;
         uint32_t responders[SHARE_N];
