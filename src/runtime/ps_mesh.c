@@ -264,7 +264,8 @@ static void turn(muster_psmesh *mesh)
     // is seen here or finds the announcement and wakes us.
     atomic_store(&mesh->asleep, true);
     int64_t due = muster_psnode_due_ns(mesh->node);
-    int64_t wait = due - now < POLL_MAX_NS ? due - now : POLL_MAX_NS;
+    int64_t wait = due > now ? due - now : 0; // it may be INT64_MIN
+    wait = wait < POLL_MAX_NS ? wait : POLL_MAX_NS;
     bool restless = !met_all(mesh) || atomic_load(&mesh->stop) ||
                     (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0);
     wait = restless && wait > RETRY_NS ? RETRY_NS : wait;
