@@ -64,8 +64,18 @@ void bench_team_fini(bench_team *t);
 /* All threads through one epoch, or one evaluation; the sums together. */
 muster_task_sums bench_team_run(bench_team *t, uint32_t epoch, bool evaluate);
 
-/* Seconds of the fastest epoch. */
-double bench_team_best_s(const bench_ps *b, bench_team *t);
+/* Seconds of the fastest epoch, by the clock and of the processors. */
+typedef struct bench_times {
+    double s;
+    double cpu_s;
+} bench_times;
+bench_times bench_team_best(const bench_ps *b, bench_team *t);
+
+/* Run an epoch and note its times where they are less than the best. */
+muster_task_sums bench_time(bench_team *t, uint32_t epoch, bench_times *best);
+
+/* Processor seconds of this process so far, all of its threads. */
+double bench_cpu_s(void);
 
 /* One metric of an evaluation, NAN if the task has none of that name. */
 double bench_team_metric(bench_team *t, const char *name);

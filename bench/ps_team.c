@@ -16,6 +16,13 @@
 
 #include "bench_ps.h"
 
+double bench_cpu_s(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 typedef struct seat {
     bench_team *of;
     uint32_t part;
@@ -88,16 +95,25 @@ void bench_team_fini(bench_team *t)
     t->ops->free(t->task);
 }
 
-double bench_team_best_s(const bench_ps *b, bench_team *t)
+bench_times bench_team_best(const bench_ps *b, bench_team *t)
 {
-    double best = 1e300;
+    bench_times best = {1e300, 1e300};
     for (int i = 0; i < b->repeats; i++) {
-        int64_t start = muster_clock_ns();
-        (void)bench_team_run(t, (uint32_t)i, false);
-        double s = (double)(muster_clock_ns() - start) / 1e9;
-        best = s < best ? s : best;
+        bench_time(t, (uint32_t)i, &best);
     }
     return best;
+}
+
+muster_task_sums bench_time(bench_team *t, uint32_t epoch, bench_times *best)
+{
+    int64_t start = muster_clock_ns();
+    double cpu = bench_cpu_s();
+    muster_task_sums sums = bench_team_run(t, epoch, false);
+    double s = (double)(muster_clock_ns() - start) / 1e9;
+    best->s = s < best->s ? s : best->s;
+    s = bench_cpu_s() - cpu;
+    best->cpu_s = s < best->cpu_s ? s : best->cpu_s;
+    return sums;
 }
 
 double bench_team_metric(bench_team *t, const char *name)
@@ -142,14 +158,6 @@ void bench_mesh_open(bench_node *n, bench_team *t)
     bench_check(muster_ps_worker_create(n->ps, &n->worker));
 }
 
-/* Processor seconds of this process, all of its threads. */
-static double cpu_s(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* One node measures all of it: its share is the whole. */
 static double mesh_quality(bench_node *n, const bench_team *t)
 {
@@ -180,12 +188,12 @@ void *bench_mesh_task(void *argument)
             .part = n->node, .parts = BENCH_NODES, .epoch = (uint32_t)i};
         bench_check(muster_ps_barrier(n->worker));
         int64_t start = muster_clock_ns();
-        double cpu = cpu_s();
+        double cpu = bench_cpu_s();
         bench_check(t.ops->work(t.task, n->worker, &share, &sums));
         bench_check(muster_ps_barrier(n->worker));
         double s = (double)(muster_clock_ns() - start) / 1e9;
         n->best_s = s < n->best_s ? s : n->best_s;
-        s = cpu_s() - cpu;
+        s = bench_cpu_s() - cpu;
         n->best_cpu_s = s < n->best_cpu_s ? s : n->best_cpu_s;
     }
     if (n->node == 0) {

@@ -166,7 +166,7 @@ typedef struct muster_ps_counters {
     uint64_t syncs;       // times that a copy was synchronised
     uint64_t copies;      // held now
 } muster_ps_counters;
-MUSTER_API muster_ps_counters muster_ps_count(muster_ps *ps);
+MUSTER_API muster_ps_counters muster_ps_count(muster_ps *ps); // NULL: zeros
 
 /* Floats of a row as begin lends it: weights and state. 0: no such table. */
 MUSTER_API uint32_t muster_ps_row_floats(const muster_ps *ps, uint32_t table);

@@ -10,15 +10,16 @@
 #include "base/mem.h"
 #include "code/sets.h"
 
-/* Sets tried per code: at most `most`, fewer where one costs much. A decode costs about n s (s + load). */
+/* Sets tried per code: at most `most`, fewer where one costs much. A decode
+ * costs about n s (s + load); that of a large approximate code iterates. */
 static uint64_t sets_worth_trying(const muster_code *code, double most)
 {
     double cost = (double)code->info.workers * (code->info.stragglers + 1.0) *
                   (code->info.stragglers + code->info.load + 1.0);
-    double afford = 3e7 / cost;
-    return afford > most   ? (uint64_t)most
-           : afford < 24.0 ? 24
-                           : (uint64_t)afford;
+    double afford = code->info.exact ? 3e7 / cost : 2e5 / cost;
+    double least = code->info.exact ? 24.0 : 1.0;
+    afford = afford < most ? afford : most;
+    return (uint64_t)(afford > least ? afford : least);
 }
 
 /* Larger is worse. */

@@ -251,21 +251,24 @@ static muster_status build_draw(muster_code *code, const muster_code_spec *spec,
     return status;
 }
 
+/* What serves instead, of the same load: cyclic-mds within its limits. */
+static const char *better(uint32_t n, uint32_t s)
+{
+    bool is_small = (n <= 20 && s <= 8) || (n <= 25 && s <= 6) ||
+                    (n <= 30 && s <= 5) || (n <= 64 && s <= 4);
+    return is_small ? "cyclic-mds, of the same load"
+                    : "ye-abbe-tuned with m = 1, of the same load";
+}
+
 static muster_status build(muster_code *code, const muster_code_spec *given,
                            muster_error *error)
 {
     muster_code_spec spec = *given;
     uint32_t draws = MUSTER_CODE_DRAWS;
-    muster_status status = muster_code_spec_accept(&spec, "draws", error);
+    muster_status status = muster_code_spec_settle(&spec, "draws", error);
     if (status == MUSTER_OK) {
         status = muster_code_spec_option_number(&spec, "draws", 1, 10000, error,
                                                 &draws);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_spec_whole(&spec, error);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_spec_balance(&spec, error);
     }
     if (status == MUSTER_OK) {
         status = muster_code_dense_only(&spec, error);
@@ -278,8 +281,9 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
                                    build_draw, error);
     if (status == MUSTER_OK) {
         // From s = 3 on say so at any figure: the same load does better.
-        status = muster_code_judge(code, &spec, spec.stragglers >= 3,
-                                   "cyclic-mds, of the same load", error);
+        status =
+            muster_code_judge(code, &spec, spec.stragglers >= 3,
+                              better(spec.workers, spec.stragglers), error);
     }
     return status;
 }

@@ -37,8 +37,9 @@ static double check_set(code_bench *bench, bool ready,
     return 0.0;
 }
 
-/* All sets with at most one worker more missing than is tolerated. Returns the
- * worst relative error within the tolerance. */
+/* All sets that must decode and all with one worker more missing; of up to
+ * seven workers all there are. Returns the worst relative error within the
+ * tolerance. */
 static double check_code(muster_code *code, double allowed)
 {
     code_bench bench;
@@ -51,7 +52,7 @@ static double check_code(muster_code *code, double allowed)
     for (uint32_t mask = 1; mask < 1u << n; mask++) {
         uint32_t responders[32];
         uint32_t count = members(mask, n, responders);
-        if (count + bench.info.stragglers + 1 < n) {
+        if (n > 7 && count + bench.info.stragglers + 1 < n) {
             continue;
         }
         muster_code_progress_reset(progress);
@@ -98,7 +99,7 @@ static void rs_decodes_every_set(void **state)
 static void crc_decodes_every_set(void **state)
 {
     (void)state;
-    for (uint32_t n = 1; n <= 9; n++) {
+    for (uint32_t n = 1; n <= 10; n++) {
         for (uint32_t s = 0; s < n; s++) {
             check_sets("crc", n, s, 0, 1e-3);
         }
@@ -156,12 +157,6 @@ static void ye_abbe_decodes_every_set(void **state)
         for (uint32_t s = 0; s < n; s++) {
             for (uint32_t m = 1; m + s <= n; m++) {
                 check_sets("ye-abbe", n, s, m, 1e-2);
-            }
-        }
-    }
-    for (uint32_t n = 1; n <= 10; n += n < 6 ? 1 : 2) {
-        for (uint32_t s = 0; s < n; s++) {
-            for (uint32_t m = 1; m + s <= n; m++) {
                 check_sets("ye-abbe-tuned", n, s, m, 2e-5);
                 check_sets("ye-abbe-random", n, s, m, 2e-3);
             }

@@ -11,13 +11,7 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
                            muster_error *error)
 {
     muster_code_spec spec = *given;
-    muster_status status = muster_code_spec_accept(&spec, "", error);
-    if (status == MUSTER_OK) {
-        status = muster_code_spec_whole(&spec, error);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_spec_balance(&spec, error);
-    }
+    muster_status status = muster_code_spec_settle(&spec, "", error);
     if (status != MUSTER_OK) {
         return status;
     }

@@ -68,20 +68,11 @@ muster_status muster_heter_parts(const muster_code_spec *spec,
     return status;
 }
 
-muster_status muster_heter_spec(muster_code_spec *spec, muster_error *error)
+/* The load follows from the speeds; a given one buys tolerance. */
+static muster_status check_spec(muster_code_spec *spec, muster_error *error)
 {
-    muster_status status = muster_code_spec_accept(spec, "k", error);
-    if (status == MUSTER_OK) {
-        status = muster_code_spec_whole(spec, error);
-    }
-    if (status == MUSTER_OK) {
-        // The load follows from the speeds; a given one buys tolerance.
-        status = muster_code_spec_balance(spec, error);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_dense_only(spec, error);
-    }
-    return status;
+    muster_status status = muster_code_spec_settle(spec, "k", error);
+    return status == MUSTER_OK ? muster_code_dense_only(spec, error) : status;
 }
 
 static muster_status fill(muster_code *code, const muster_code_spec *spec,
@@ -126,25 +117,32 @@ static muster_status build_draw(muster_code *code, const muster_code_spec *spec,
     return status == MUSTER_OK ? fill(code, spec, dual, error) : status;
 }
 
-static muster_status build(muster_code *code, const muster_code_spec *given,
-                           muster_error *error)
+muster_status muster_heter_build(muster_code *code,
+                                 const muster_code_spec *given,
+                                 muster_code_draw draw, const char *instead,
+                                 muster_error *error)
 {
     muster_code_spec spec = *given;
-    muster_status status = muster_heter_spec(&spec, error);
+    muster_status status = check_spec(&spec, error);
     if (status == MUSTER_OK) {
         status = muster_code_keep_best(
             code, &spec,
-            muster_tuned_candidates(spec.workers, spec.stragglers, 1),
-            build_draw, error);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_judge(
-            code, &spec, false,
-            "a smaller s, heter-group, or linear:tuned on machines of "
-            "equal speed",
+            muster_tuned_candidates(spec.workers, spec.stragglers, 1), draw,
             error);
     }
+    if (status == MUSTER_OK) {
+        status = muster_code_judge(code, &spec, false, instead, error);
+    }
     return status;
+}
+
+static muster_status build(muster_code *code, const muster_code_spec *given,
+                           muster_error *error)
+{
+    return muster_heter_build(
+        code, given, build_draw,
+        "a smaller s, heter-group, or linear:tuned on machines of equal speed",
+        error);
 }
 
 const muster_code_ops muster_code_heter = {

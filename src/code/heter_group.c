@@ -248,19 +248,8 @@ static muster_status build_draw(muster_code *code, const muster_code_spec *spec,
 static muster_status build(muster_code *code, const muster_code_spec *given,
                            muster_error *error)
 {
-    muster_code_spec spec = *given;
-    muster_status status = muster_heter_spec(&spec, error);
-    if (status == MUSTER_OK) {
-        status = muster_code_keep_best(
-            code, &spec,
-            muster_tuned_candidates(spec.workers, spec.stragglers, 1),
-            build_draw, error);
-    }
-    if (status == MUSTER_OK) {
-        status =
-            muster_code_judge(code, &spec, false, "a smaller s, or frc", error);
-    }
-    return status;
+    return muster_heter_build(code, given, build_draw, "a smaller s, or frc",
+                              error);
 }
 
 /* ---- decoding ------------------------------------------------------------ */

@@ -39,13 +39,7 @@ static muster_status repetition_build(muster_code *code,
                                       muster_error *error)
 {
     muster_code_spec spec = *given;
-    muster_status status = muster_code_spec_accept(&spec, "", error);
-    if (status == MUSTER_OK) {
-        status = muster_code_spec_whole(&spec, error);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_spec_balance(&spec, error);
-    }
+    muster_status status = muster_code_spec_settle(&spec, "", error);
     if (status != MUSTER_OK) {
         return status;
     }

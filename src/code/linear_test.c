@@ -49,7 +49,7 @@ static void check_all_sets(muster_code *code, double allowed)
 static void mds_kinds_decode_every_set(void **state)
 {
     (void)state;
-    for (uint32_t n = 1; n <= 10; n += n < 7 ? 1 : 3) {
+    for (uint32_t n = 1; n <= 10; n++) {
         for (uint32_t s = 0; s < n; s++) {
             for (uint32_t m = 1; m + s <= n; m++) {
                 check_all_sets(build_code("linear:tuned", n, s, m), 1e-5);
@@ -68,13 +68,21 @@ static void plain_kinds_decode_every_set(void **state)
             check_all_sets(build_code("linear:repetition", n, s, 0), 1e-6);
         }
     }
+    for (uint32_t n = 3; n <= 10; n++) {
+        check_all_sets(build_code("linear:hamming:m=1", n, 0, 0), 1e-6);
+    }
     for (uint32_t n = 7; n <= 10; n++) {
         check_all_sets(build_code("linear:hamming", n, 2, 0), 1e-5);
     }
-    check_all_sets(build_code("linear:hamming:m=1", 7, 0, 0), 1e-6);
-    check_all_sets(build_code("linear:product", 9, 3, 0), 1e-5);
-    check_all_sets(build_code("linear:product", 10, 3, 0), 1e-5);
-    check_all_sets(build_code("linear:product:a=1,b=2", 6, 3, 0), 1e-5);
+    for (uint32_t a = 1; a <= 4; a++) {
+        for (uint32_t b = 1; (a + 1) * (b + 1) <= 10; b++) {
+            char name[64];
+            snprintf(name, sizeof(name), "linear:product:a=%u,b=%u", a, b);
+            for (uint32_t n = (a + 1) * (b + 1); n <= 10; n++) {
+                check_all_sets(build_code(name, n, 3, 0), 1e-5);
+            }
+        }
+    }
     check_all_sets(build_code("linear:product:m=3", 8, 0, 0), 1e-5);
 }
 

@@ -134,6 +134,7 @@ static void codes_outside_their_limits_warn(void **state)
                  {"rs:s=5", 30, "ye-abbe-tuned"},
                  {"crc:s=3", 10, "cyclic-mds"},
                  {"crc:s=3", 20, "cyclic-mds"},
+                 {"crc:s=6", 40, "ye-abbe-tuned"},
                  {"ye-abbe:s=2,m=3", 15, "ye-abbe-tuned"},
                  {"linear:gaussian:s=8,m=8", 16, "linear:tuned"}};
     for (size_t i = 0; i < sizeof(rough) / sizeof(rough[0]); i++) {

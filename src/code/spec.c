@@ -285,3 +285,13 @@ muster_status muster_code_spec_whole(const muster_code_spec *spec,
     }
     return MUSTER_OK;
 }
+
+muster_status muster_code_spec_settle(muster_code_spec *spec, const char *known,
+                                      muster_error *error)
+{
+    muster_status status = muster_code_spec_accept(spec, known, error);
+    if (status == MUSTER_OK) {
+        status = muster_code_spec_whole(spec, error);
+    }
+    return status == MUSTER_OK ? muster_code_spec_balance(spec, error) : status;
+}

@@ -72,4 +72,9 @@ MUSTER_CHECKED muster_status muster_code_spec_balance(muster_code_spec *spec,
 MUSTER_CHECKED muster_status
 muster_code_spec_whole(const muster_code_spec *spec, muster_error *error);
 
+/* All three, for families with whole messages. */
+MUSTER_CHECKED muster_status muster_code_spec_settle(muster_code_spec *spec,
+                                                     const char *known,
+                                                     muster_error *error);
+
 #endif // MUSTER_CODE_SPEC_H

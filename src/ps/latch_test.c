@@ -31,7 +31,7 @@ typedef struct world {
     int8_t sent;           // replica: sum of the differences sent
     int8_t at[THREADS];    // program counters
     int8_t elsewhere;      // workers that found the replica spent
-    int8_t pad[2];
+    int8_t pad[5];
 } world;
 
 typedef void (*program)(world *w);

@@ -6,7 +6,9 @@
  * has the target's distribution at each position of a group, each draw is used
  * exactly U times within its window. L3: a handle's samples are a permutation
  * of what L2 gives, those here come first, and long-run frequencies pass the
- * chi-square. L4: only rows that are here.
+ * chi-square. L4: only rows that are here; local samples have the target's
+ * distribution among those, repurposed ones that of the accesses kept. The same
+ * statistic refuses samples of another level.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,6 +90,18 @@ static double chi_square(const uint64_t *counts, double total)
     for (uint32_t k = 0; k < KEYS; k++) {
         double off = (double)counts[k] - target_p(k) * total;
         sum += off * off / (target_p(k) * total);
+    }
+    return sum;
+}
+
+/* Against any expectation; keys with none must not occur. */
+static double chi_square_of(const uint64_t *counts, const double *expected)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < KEYS; k++) {
+        double off = (double)counts[k] - expected[k];
+        assert_true(expected[k] > 0 || counts[k] == 0);
+        sum += expected[k] > 0 ? off * off / expected[k] : 0;
     }
     return sum;
 }
@@ -174,6 +188,42 @@ static void every_position_of_a_reuse_window_has_the_target(void **state)
     muster_target_free(target);
 }
 
+/* Dependence is bounded by the group: neighbours across its end are
+ * independent, neighbours within it are not. */
+static void reuse_windows_are_independent_of_each_other(void **state)
+{
+    (void)state;
+    enum { RUNS = 40000 };
+    static uint64_t pairs[2][KEYS][KEYS];
+    muster_target *target = make_target();
+    place p = {0};
+    muster_sampler *sampler = make_sampler(target, MUSTER_PS_REUSE, &p, 8);
+    uint32_t last = KEYS;
+    for (int r = 0; r < RUNS; r++) {
+        uint32_t keys[HANDLE];
+        take(sampler, keys, HANDLE);
+        if (last < KEYS) {
+            pairs[0][last][keys[0]]++;
+        }
+        pairs[1][keys[24]][keys[25]]++; // a draw and one of its group again
+        last = keys[HANDLE - 1];
+    }
+    double sums[2] = {0};
+    for (int kind = 0; kind < 2; kind++) {
+        for (uint32_t a = 0; a < KEYS; a++) {
+            for (uint32_t b = 0; b < KEYS; b++) {
+                double expected = target_p(a) * target_p(b) * RUNS;
+                double off = (double)pairs[kind][a][b] - expected;
+                sums[kind] += off * off / expected;
+            }
+        }
+    }
+    assert_true(sums[0] < 550); // 399 d.o.f.
+    assert_true(sums[1] > 550);
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
 static void postponing_permutes_a_handle_and_puts_off_once(void **state)
 {
     (void)state;
@@ -227,6 +277,67 @@ static void local_samples_are_always_here(void **state)
     }
     assert_true(counts[0] > 0 && counts[1] > 0);
     assert_int_equal(p.brought, 0);
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
+static void local_samples_have_the_target_among_what_is_here(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 500, HERE = 10 };
+    muster_target *target = make_target();
+    place p = {.here_below = HERE};
+    muster_sampler *sampler = make_sampler(target, MUSTER_PS_LOCAL, &p, 9);
+    uint64_t counts[KEYS] = {0};
+    double expected[KEYS] = {0};
+    double mass = 0;
+    for (int r = 0; r < ROUNDS; r++) {
+        uint32_t keys[HANDLE];
+        take(sampler, keys, HANDLE);
+        for (int i = 0; i < HANDLE; i++) {
+            counts[keys[i]]++;
+        }
+    }
+    for (uint32_t k = 0; k < HERE; k++) {
+        mass += target_p(k);
+    }
+    // Sixteen draws miss all that is here less than once in 10^11 times.
+    for (uint32_t k = 0; k < HERE; k++) {
+        expected[k] = target_p(k) / mass * ROUNDS * HANDLE;
+    }
+    assert_true(chi_square_of(counts, expected) < 40); // 9 d.o.f.
+    assert_true(chi_square(counts, ROUNDS * HANDLE) > 65);
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
+static void repurposed_samples_have_the_frequencies_of_accesses(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 500, KEPT = 256 };
+    muster_target *target = make_target();
+    place p = {.here_below = KEYS};
+    muster_sampler *sampler = make_sampler(target, MUSTER_PS_REPURPOSE, &p, 10);
+    uint64_t counts[KEYS] = {0};
+    double expected[KEYS] = {0};
+    // Accesses before the last 256 are forgotten.
+    for (int i = 0; i < KEPT; i++) {
+        muster_sampler_note(sampler, 19);
+    }
+    for (int i = 0; i < KEPT; i++) {
+        uint32_t key = (uint32_t)(i % 8 < 5 ? 3 : i % 8);
+        muster_sampler_note(sampler, key);
+        expected[key] += (double)ROUNDS * HANDLE / KEPT;
+    }
+    for (int r = 0; r < ROUNDS; r++) {
+        uint32_t keys[HANDLE];
+        take(sampler, keys, HANDLE);
+        for (int i = 0; i < HANDLE; i++) {
+            counts[keys[i]]++;
+        }
+    }
+    assert_true(chi_square_of(counts, expected) < 30); // 3 d.o.f.
+    assert_true(chi_square(counts, ROUNDS * HANDLE) > 65);
     muster_sampler_free(sampler);
     muster_target_free(target);
 }
@@ -302,8 +413,11 @@ int main(void)
         cmocka_unit_test(independent_samples_and_their_pairs_fit_the_target),
         cmocka_unit_test(reused_draws_occur_exactly_u_times_in_their_window),
         cmocka_unit_test(every_position_of_a_reuse_window_has_the_target),
+        cmocka_unit_test(reuse_windows_are_independent_of_each_other),
         cmocka_unit_test(postponing_permutes_a_handle_and_puts_off_once),
         cmocka_unit_test(local_samples_are_always_here),
+        cmocka_unit_test(local_samples_have_the_target_among_what_is_here),
+        cmocka_unit_test(repurposed_samples_have_the_frequencies_of_accesses),
         cmocka_unit_test(repurposed_samples_are_keys_lately_accessed),
         cmocka_unit_test(handles_are_bounded_and_checked),
     };

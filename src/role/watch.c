@@ -16,6 +16,7 @@
 #define STEPS_KEPT     64u // late answers come soon or not at all
 #define NONE           INT64_MIN
 #define LATE_MEDIANS   2
+#define LATE_MADS      5
 #define SAME_NS        MUSTER_NS_PER_MS
 #define SILENT_MEDIANS 20
 #define SILENT_NS      (20 * MUSTER_NS_PER_MS)
@@ -29,6 +30,7 @@ typedef struct step_times {
     uint64_t steps; // the step's number plus one; 0: none
     int64_t begin_ns;
     int64_t median_ns; // of the answers in time; NONE while it is open
+    int64_t late_ns;   // what takes longer has straggled
 } step_times;
 
 typedef struct worker_times {
@@ -126,10 +128,8 @@ static void observe_arrival(muster_watch *watch, uint32_t worker,
         return;
     }
     times->observed = step->steps;
-    bool same = arrival_ns - step->median_ns < SAME_NS || step->median_ns <= 0;
-    muster_classes_observe(watch->classes, worker, !same,
-                           same ? 1
-                                : (double)arrival_ns / (double)step->median_ns);
+    muster_classes_observe(watch->classes, worker, arrival_ns > step->late_ns,
+                           0);
 }
 
 void muster_watch_late(muster_watch *watch, uint32_t worker, uint64_t step,
@@ -155,8 +155,16 @@ static int ascending(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The lower median of the arrivals in time; NONE of none. */
-static int64_t median_arrival(muster_watch *watch)
+static int64_t largest(int64_t a, int64_t b, int64_t c)
+{
+    int64_t larger = a > b ? a : b;
+    return larger > c ? larger : c;
+}
+
+/* The lower median of the arrivals in time, and what is late by them: twice as
+ * long, and far out of their spread, which is wide where workers share a
+ * machine. Nothing where none came. */
+static void judge_arrivals(muster_watch *watch, step_times *step)
 {
     size_t count = 0;
     for (uint32_t i = 0; i < watch->worker_count; i++) {
@@ -164,20 +172,32 @@ static int64_t median_arrival(muster_watch *watch)
             watch->arrivals[count++] = watch->workers[i].arrival_ns;
         }
     }
+    if (count == 0) {
+        return;
+    }
     qsort(watch->arrivals, count, sizeof(*watch->arrivals), ascending);
-    return count > 0 ? watch->arrivals[(count - 1) / 2] : NONE;
+    int64_t median_ns = watch->arrivals[(count - 1) / 2];
+    for (size_t i = 0; i < count; i++) {
+        int64_t off_ns = watch->arrivals[i] - median_ns;
+        watch->arrivals[i] = off_ns < 0 ? -off_ns : off_ns;
+    }
+    qsort(watch->arrivals, count, sizeof(*watch->arrivals), ascending);
+    int64_t spread_ns = watch->arrivals[(count - 1) / 2];
+    step->median_ns = median_ns;
+    step->late_ns =
+        largest(LATE_MEDIANS * median_ns, median_ns + LATE_MADS * spread_ns,
+                median_ns + SAME_NS);
 }
 
 /* Does this step count against a worker that has not answered it? */
-static bool is_straggling(const worker_times *times, int64_t median_ns,
+static bool is_straggling(const worker_times *times, const step_times *step,
                           bool cut_off, int64_t now_ns)
 {
+    int64_t median_ns = step->median_ns;
     int64_t had_ns = now_ns - times->offered_ns;
     int64_t silent_ns = SILENT_MEDIANS * median_ns;
     silent_ns = silent_ns > SILENT_NS ? silent_ns : SILENT_NS;
-    bool clearly =
-        had_ns > LATE_MEDIANS * median_ns && had_ns - median_ns >= SAME_NS;
-    return clearly || (cut_off && had_ns > median_ns) ||
+    return had_ns > step->late_ns || (cut_off && had_ns > median_ns) ||
            now_ns - times->owed_ns > silent_ns;
 }
 
@@ -210,7 +230,7 @@ void muster_watch_decoded(muster_watch *watch, bool cut_off, int64_t now_ns)
 {
     settle_step_before(watch);
     step_times *step = &watch->kept[watch->step % STEPS_KEPT];
-    step->median_ns = median_arrival(watch);
+    judge_arrivals(watch, step);
     for (uint32_t i = 0; i < watch->worker_count; i++) {
         worker_times *times = &watch->workers[i];
         bool offered = times->offered_ns != NONE;
@@ -222,7 +242,7 @@ void muster_watch_decoded(muster_watch *watch, bool cut_off, int64_t now_ns)
         times->unanswered = times->arrival_ns == NONE;
         if (!times->unanswered) {
             observe_arrival(watch, i, step, times->arrival_ns);
-        } else if (is_straggling(times, step->median_ns, cut_off, now_ns)) {
+        } else if (is_straggling(times, step, cut_off, now_ns)) {
             times->observed = step->steps;
             muster_classes_observe(watch->classes, i, true, 0);
         }

@@ -4,12 +4,13 @@
  * The one place where a run judges its workers. Each step tells cluster/classes
  * of each worker whether it straggled; shuffling, the progress line and the
  * summary all read the answer from there. An answer, in time or late, is timed
- * from the offer of its step and compared with the median of those in time; one
- * within a millisecond of the median is not slow, however fast the others are.
+ * from the offer of its step and compared with those in time: it straggled when
+ * it took more than twice their median, than the median and five MADs (median
+ * distances from it), and than the median and a millisecond.
  *
  * A worker that does not answer is another matter: with a code it may have been
  * told to leave a step that others finished, again and again, without being
- * slow. The step counts against it when it had twice the median, or until an
+ * slow. The step counts against it when it had as long as that, or until an
  * approximate code's deadline, and did not come; when it has answered nothing at
  * all for twenty medians (and 20 ms); or when it leaves most of its steps
  * without even a late answer, where most workers leave hardly any. Otherwise the

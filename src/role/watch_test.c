@@ -149,6 +149,28 @@ static void a_millisecond_is_not_slowness(void **state)
     muster_watch_free(watch);
 }
 
+/* Six on two processors take turns: the last two always need more than twice
+ * the median. Only the one that is far behind them all is slow. */
+static void a_crowded_machine_makes_nobody_slow(void **state)
+{
+    (void)state;
+    static const double turns_ms[] = {2, 2.1, 4, 5, 11, 12};
+    muster_watch *watch = make_watch(7);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        begin(watch, step, 7);
+        for (uint32_t w = 0; w < 6; w++) {
+            answer(watch, step, w, turns_ms[w]);
+        }
+        answer(watch, step, 6, 60);
+        decode(watch, step, false, 60);
+    }
+    for (uint32_t w = 0; w < 6; w++) {
+        assert_false(is_slow(watch, w));
+    }
+    assert_true(is_slow(watch, 6));
+    muster_watch_free(watch);
+}
+
 /* 3 misses four of five deadlines, and half as long as the others took. */
 static void missing_the_deadline_is_slowness(void **state)
 {
@@ -237,6 +259,7 @@ int main(void)
         cmocka_unit_test(
             leaving_most_steps_while_others_leave_none_is_slowness),
         cmocka_unit_test(a_millisecond_is_not_slowness),
+        cmocka_unit_test(a_crowded_machine_makes_nobody_slow),
         cmocka_unit_test(missing_the_deadline_is_slowness),
         cmocka_unit_test(an_absent_worker_is_not_judged),
         cmocka_unit_test(one_that_comes_in_the_middle_of_a_step_gets_its_time),

@@ -38,7 +38,7 @@ void muster_ps_worker_leave(muster_ps_worker *worker)
 
 uint32_t muster_ps_nodes(const muster_ps_worker *worker)
 {
-    return worker->ps->opts.nodes;
+    return worker != NULL ? worker->ps->opts.nodes : 0;
 }
 
 muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,

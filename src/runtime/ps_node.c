@@ -102,9 +102,11 @@ static const char *table_fault(const muster_ps_table_opts *opts)
         return "no such optimizer or init";
     }
     if (!isfinite(opts->rate) || !isfinite(opts->scale) ||
-        !(opts->epsilon >= 0) || !(opts->beta1 >= 0 && opts->beta1 < 1) ||
+        !isfinite(opts->epsilon) || opts->epsilon < 0 ||
+        !(opts->beta1 >= 0 && opts->beta1 < 1) ||
         !(opts->beta2 >= 0 && opts->beta2 < 1)) {
-        return "rate and scale must be finite, epsilon >= 0, betas in [0, 1)";
+        return "rate, scale and epsilon must be finite, epsilon >= 0, betas in "
+               "[0, 1)";
     }
     return NULL;
 }
@@ -161,6 +163,9 @@ muster_status muster_ps_connect(muster_ps *ps, muster_error *error_out)
 
 muster_ps_counters muster_ps_count(muster_ps *ps)
 {
+    if (ps == NULL) {
+        return (muster_ps_counters){0};
+    }
     muster_ps_counters all = {.accesses = atomic_load(&ps->accesses),
                               .remote = atomic_load(&ps->remote)};
     if (ps->mesh != NULL) {
@@ -191,7 +196,7 @@ muster_status muster_ps_set_rate(muster_ps *ps, uint32_t table, float rate)
 uint64_t muster_ps_bytes(const muster_ps *ps)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < ps->table_count; i++) {
+    for (uint32_t i = 0; ps != NULL && i < ps->table_count; i++) {
         bytes += muster_pstable_bytes(ps->tables[i]);
     }
     return bytes;

@@ -216,9 +216,14 @@ static uint64_t kge_units(const void *task)
     return k->triples.count[MUSTER_TRIPLES_TRAIN];
 }
 
-static uint32_t kge_epochs(void)
+static uint32_t product_epochs(void)
 {
-    return 15;
+    return 12;
+}
+
+static uint32_t transe_epochs(void)
+{
+    return 20;
 }
 
 static uint32_t kge_outputs(const void *task, muster_task_output *outputs_out)
@@ -245,7 +250,7 @@ const muster_task_ops muster_task_complex = {
     .free = kge_free,
     .tables = kge_tables,
     .units = kge_units,
-    .epochs = kge_epochs,
+    .epochs = product_epochs,
     .work = muster_kge_work,
     .evaluate = muster_kge_evaluate,
     .report = muster_kge_report,
@@ -260,7 +265,7 @@ const muster_task_ops muster_task_distmult = {
     .free = kge_free,
     .tables = kge_tables,
     .units = kge_units,
-    .epochs = kge_epochs,
+    .epochs = product_epochs,
     .work = muster_kge_work,
     .evaluate = muster_kge_evaluate,
     .report = muster_kge_report,
@@ -275,7 +280,7 @@ const muster_task_ops muster_task_transe = {
     .free = kge_free,
     .tables = kge_tables,
     .units = kge_units,
-    .epochs = kge_epochs,
+    .epochs = transe_epochs,
     .work = muster_kge_work,
     .evaluate = muster_kge_evaluate,
     .report = muster_kge_report,

@@ -15,6 +15,7 @@
 
 #define BLOCK_MAX  128u // questions scored in one walk over the entities
 #define SCORES_MAX (1u << 25)
+#define PULLED     512u
 
 static int compare_known(const void *a, const void *b)
 {
@@ -239,9 +240,15 @@ muster_status muster_kge_evaluate(void *task, muster_ps_worker *worker,
     size_t dim = k->options.dim;
     ranking r = {.k = k};
     muster_status status = ranking_init(&r);
-    for (uint32_t e = 0; e < k->triples.entities && status == MUSTER_OK; e++) {
-        status = muster_ps_pull(worker, MUSTER_KGE_ENTITIES, &e, 1,
-                                r.entities + e * dim);
+    // Many at once: some may be on other nodes.
+    for (uint32_t e = 0; e < k->triples.entities && status == MUSTER_OK;) {
+        uint32_t keys[PULLED];
+        uint32_t count = 0;
+        float *rows = r.entities + e * dim;
+        while (count < PULLED && e < k->triples.entities) {
+            keys[count++] = e++;
+        }
+        status = muster_ps_pull(worker, MUSTER_KGE_ENTITIES, keys, count, rows);
     }
     if (status == MUSTER_OK) {
         status = rank_share(&r, worker, share, sums);

@@ -67,11 +67,13 @@ static muster_status wish_group(tour *t, uint64_t at)
     const muster_kge *k = t->pass.k;
     uint32_t size = group_size(t, at);
     uint32_t *relations = t->wishes + (size_t)2 * t->group;
-    for (uint32_t q = 0; q < 2 * size; q++) {
-        muster_kge_question question =
-            muster_kge_ask(k, triple_at(t, at + q / 2), (int)(q % 2));
-        t->wishes[q] = question.anchor;
-        relations[q] = question.relation;
+    for (uint32_t i = 0; i < size; i++) {
+        muster_triple triple = triple_at(t, at + i);
+        for (uint32_t side = 0; side < 2; side++) {
+            muster_kge_question question = muster_kge_ask(k, triple, (int)side);
+            t->wishes[2 * i + side] = question.anchor;
+            relations[2 * i + side] = question.relation;
+        }
     }
     muster_status status = muster_ps_localize(
         t->pass.worker, MUSTER_KGE_ENTITIES, t->wishes, (size_t)2 * size);

@@ -8,52 +8,128 @@
 #include "task/kernel.h"
 #include "task/mf.h"
 
+#define CHUNK 512u // rows pulled at once: some may be on other nodes
+
+typedef struct chunk {
+    uint32_t cols[CHUNK]; // those of the cells, each once while it lasts
+    uint32_t rows[CHUNK];
+    uint32_t col_at[CHUNK]; // of a cell, in `cols`
+    float *col_values;
+    float *row_values;
+} chunk;
+
+static muster_status chunk_create(uint32_t rank, chunk **chunk_out)
+{
+    chunk *c = muster_mem_array(1, sizeof(*c));
+    if (c == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    c->col_values =
+        muster_mem_raw_aligned((size_t)2 * CHUNK * rank, sizeof(float));
+    if (c->col_values == NULL) {
+        muster_mem_free(c);
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    c->row_values = c->col_values + (size_t)CHUNK * rank;
+    *chunk_out = c;
+    return MUSTER_OK;
+}
+
+static void chunk_free(chunk *c)
+{
+    muster_mem_free(c->col_values);
+    muster_mem_free(c);
+}
+
+/* Squared error of up to CHUNK cells, added to *error. */
+static muster_status measure_chunk(const muster_mf *m, muster_ps_worker *worker,
+                                   const muster_cell *cells, uint32_t count,
+                                   chunk *c, double *error)
+{
+    size_t rank = m->options.rank;
+    uint32_t cols = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (cols == 0 || c->cols[cols - 1] != cells[i].col) {
+            c->cols[cols++] = cells[i].col;
+        }
+        c->col_at[i] = cols - 1;
+        c->rows[i] = cells[i].row;
+    }
+    muster_status status = muster_ps_pull(worker, MUSTER_MF_TABLE_COLS, c->cols,
+                                          cols, c->col_values);
+    if (status == MUSTER_OK) {
+        status = muster_ps_pull(worker, MUSTER_MF_TABLE_ROWS, c->rows, count,
+                                c->row_values);
+    }
+    for (uint32_t i = 0; i < count && status == MUSTER_OK; i++) {
+        float product =
+            muster_kernel_dot(c->col_values + c->col_at[i] * rank,
+                              c->row_values + i * rank, (uint32_t)rank);
+        double off = (double)(cells[i].value - product);
+        *error += off * off;
+    }
+    return status;
+}
+
 /* Squared error over a share of the cells. */
 static muster_status measure(const muster_mf *m, muster_ps_worker *worker,
                              const muster_cell *cells, uint64_t count,
                              double *error_out)
 {
-    uint32_t rank = m->options.rank;
-    float *both = muster_mem_array((size_t)2 * rank, sizeof(*both));
-    muster_status status = both == NULL ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
-    double sum = 0;
-    uint32_t held = UINT32_MAX;
-    for (uint64_t i = 0; i < count && status == MUSTER_OK; i++) {
-        if (cells[i].col != held) {
-            held = cells[i].col;
-            status =
-                muster_ps_pull(worker, MUSTER_MF_TABLE_COLS, &held, 1, both);
-        }
-        if (status == MUSTER_OK) {
-            status = muster_ps_pull(worker, MUSTER_MF_TABLE_ROWS, &cells[i].row,
-                                    1, both + rank);
-        }
-        double off = (double)(cells[i].value -
-                              muster_kernel_dot(both, both + rank, rank));
-        sum += off * off;
+    chunk *c;
+    muster_status status = chunk_create(m->options.rank, &c);
+    *error_out = 0;
+    if (status != MUSTER_OK) {
+        return status;
     }
-    muster_mem_free(both);
-    *error_out = sum;
+    for (uint64_t at = 0; at < count && status == MUSTER_OK; at += CHUNK) {
+        uint64_t left = count - at;
+        status = measure_chunk(m, worker, cells + at,
+                               (uint32_t)(left < CHUNK ? left : CHUNK), c,
+                               error_out);
+    }
+    chunk_free(c);
+    return status;
+}
+
+/* Squared norms of a share of a table's rows. */
+static muster_status norms_of(const muster_mf *m, muster_ps_worker *worker,
+                              const muster_task_share *share, uint32_t table,
+                              double *norm)
+{
+    uint64_t keys =
+        table == MUSTER_MF_TABLE_COLS ? m->train.cols : m->train.rows;
+    uint64_t end = keys * (share->part + 1) / share->parts;
+    chunk *c;
+    muster_status status = chunk_create(m->options.rank, &c);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    for (uint64_t at = keys * share->part / share->parts;
+         at < end && status == MUSTER_OK;) {
+        uint32_t count = 0;
+        while (count < CHUNK && at < end) {
+            c->rows[count++] = (uint32_t)at++;
+        }
+        status = muster_ps_pull(worker, table, c->rows, count, c->row_values);
+        *norm += status == MUSTER_OK
+                     ? (double)muster_kernel_square(c->row_values,
+                                                    count * m->options.rank)
+                     : 0;
+    }
+    chunk_free(c);
     return status;
 }
 
 static muster_status norms(const muster_mf *m, muster_ps_worker *worker,
                            const muster_task_share *share, double *norm_out)
 {
-    const uint32_t keys[2] = {m->train.cols, m->train.rows};
-    float *row = muster_mem_array(m->options.rank, sizeof(*row));
-    muster_status status = row == NULL ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
-    double sum = 0;
-    for (uint32_t table = 0; table < 2; table++) {
-        for (uint32_t key = share->part;
-             key < keys[table] && status == MUSTER_OK; key += share->parts) {
-            status = muster_ps_pull(worker, table, &key, 1, row);
-            sum += (double)muster_kernel_square(row, m->options.rank);
-        }
-    }
-    muster_mem_free(row);
-    *norm_out = sum;
-    return status;
+    *norm_out = 0;
+    muster_status status =
+        norms_of(m, worker, share, MUSTER_MF_TABLE_COLS, norm_out);
+    return status == MUSTER_OK
+               ? norms_of(m, worker, share, MUSTER_MF_TABLE_ROWS, norm_out)
+               : status;
 }
 
 muster_status muster_mf_evaluate(void *task, muster_ps_worker *worker,

@@ -9,6 +9,8 @@
 #include "task/kernel.h"
 #include "task/skipgram.h"
 
+#define PULLED 512u
+
 typedef struct placed {
     float value;
     size_t at;
@@ -82,13 +84,22 @@ static muster_status pull_units(const muster_skipgram *g,
 {
     uint32_t dim = g->options.dim;
     uint32_t words = muster_names_count(&g->corpus.words);
-    for (uint32_t i = 0; i < words; i++) {
-        float *unit = units + (size_t)i * dim;
+    // Many at once: some may be on other nodes.
+    for (uint32_t i = 0; i < words;) {
+        uint32_t keys[PULLED];
+        uint32_t count = 0;
+        float *rows = units + (size_t)i * dim;
+        while (count < PULLED && i < words) {
+            keys[count++] = i++;
+        }
         muster_status status =
-            muster_ps_pull(worker, MUSTER_SKIPGRAM_IN, &i, 1, unit);
+            muster_ps_pull(worker, MUSTER_SKIPGRAM_IN, keys, count, rows);
         if (status != MUSTER_OK) {
             return status;
         }
+    }
+    for (uint32_t i = 0; i < words; i++) {
+        float *unit = units + (size_t)i * dim;
         float length = sqrtf(muster_kernel_square(unit, dim));
         for (uint32_t j = 0; j < dim; j++) {
             unit[j] /= length > 0 ? length : 1;

@@ -48,8 +48,15 @@ choose_code() {
 
 lines() { wc -l 2> /dev/null < "$folder/metrics.jsonl" || echo 0; }
 advanced() { has_lines "$folder/metrics.jsonl" "$1" || gone "$coordinator"; }
-# move_on: until some more steps are done (uncoded may be waiting: a limit).
-move_on() { wait_until 3 advanced $(($(lines) + 1 + RANDOM % 150)); }
+# move_on: until some more steps are done, or 3 s by the clock have passed
+# (uncoded may be waiting). On a busy machine a number of polls could take longer
+# than the coordinator's patience with a frozen worker.
+move_on() {
+    local until=$((SECONDS + 3)) goal=$(($(lines) + 1 + RANDOM % 150))
+    while [ "$SECONDS" -lt "$until" ] && ! advanced "$goal"; do
+        sleep 0.02
+    done
+}
 has_checkpoint() { compgen -G "$folder/checkpoint/*.safetensors" > /dev/null || gone "$coordinator"; }
 
 kill_workers() {
@@ -83,10 +90,18 @@ start_coordinator() {
 }
 
 restart_coordinator() {
+    local i
     happened+=" restart"
     wait_until 20 has_checkpoint || return
     kill -KILL "$coordinator" 2> /dev/null
     wait "$coordinator" 2> /dev/null
+    # Killed after the last step: the next has nothing to do, and is gone before
+    # the workers find it.
+    if has_lines "$folder/metrics.jsonl" $steps; then
+        for ((i = 0; i < count; i++)); do
+            returned[i]=yes
+        done
+    fi
     start_coordinator --resume "$folder"
 }
 
@@ -111,7 +126,7 @@ chaos() {
     choose_code
     # shellcheck disable=SC2086
     start_coordinator $job $code_options --workers $count --listen "unix:$socket" \
-        --run "$folder" --checkpoint-every 100 --heartbeat 500ms --patience 20s
+        --run "$folder" --checkpoint-every 100 --heartbeat 500ms --patience 60s
     for ((i = 0; i < count; i++)); do
         start_worker $i
     done

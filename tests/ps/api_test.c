@@ -2,6 +2,7 @@
  * api_test.c -- muster/ps.h on one node: what it promises, what it refuses, and
  * threads at work on the same rows.
  */
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -175,8 +176,8 @@ static void options_are_checked(void **state)
     muster_ps *ps = make_node(MUSTER_PS_NONE, 1);
     muster_error error;
     uint32_t number = 77;
-    muster_ps_table_opts bad[5];
-    for (int i = 0; i < 5; i++) {
+    muster_ps_table_opts bad[7];
+    for (int i = 0; i < 7; i++) {
         bad[i] = (muster_ps_table_opts)MUSTER_PS_TABLE_OPTS_INIT;
         bad[i].keys = 1;
         bad[i].width = 1;
@@ -186,10 +187,17 @@ static void options_are_checked(void **state)
     bad[2].optimizer = 9;
     bad[3].beta1 = 1;
     bad[4].struct_size = 1;
-    for (int i = 0; i < 5; i++) {
+    bad[5].epsilon = INFINITY;
+    bad[6].keys = MUSTER_PS_KEYS_MAX + 1;
+    for (int i = 0; i < 7; i++) {
         assert_int_equal(muster_ps_table_add(ps, &bad[i], &error, &number),
                          MUSTER_ERR_INVALID);
     }
+    assert_int_equal(muster_ps_count(NULL).accesses, 0);
+    assert_int_equal(muster_ps_bytes(NULL), 0);
+    assert_int_equal(muster_ps_nodes(NULL), 0);
+    assert_int_equal(muster_ps_clock(NULL), 0);
+    assert_int_equal(muster_ps_row_floats(NULL, 0), 0);
     muster_ps_distribution_opts odd = MUSTER_PS_DISTRIBUTION_OPTS_INIT;
     odd.first = KEYS;
     assert_int_equal(muster_ps_distribution_add(ps, &odd, &error, &number),
@@ -233,7 +241,7 @@ static void samples_come_with_their_rows(void **state)
                      MUSTER_OK);
     assert_int_equal(muster_ps_sample_pull(worker, handle, 5, keys, values),
                      MUSTER_OK);
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < 5; i++) {
         assert_in_range(keys[i], 10, 14);
         assert_true(values[i * WIDTH] == (float)keys[i]);
     }
@@ -353,7 +361,7 @@ static void nothing_is_lost_when_a_second_worker_comes(void **state)
         assert_int_equal(pthread_join(thread, NULL), 0);
         float seen[3 * WIDTH];
         assert_int_equal(muster_ps_pull(second, 0, keys, 3, seen), MUSTER_OK);
-        for (int i = 0; i < 3; i++) {
+        for (size_t i = 0; i < 3; i++) {
             assert_true(seen[i * WIDTH] == LONE_ROUNDS + 1000);
         }
         muster_ps_worker_free(second);

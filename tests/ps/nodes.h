@@ -42,14 +42,17 @@ typedef struct test_mesh {
 } test_mesh;
 
 /* Counts a fault and says where. */
-#define TEST_NODE_CHECK(at, condition)                                  \
-    do {                                                                \
-        if (!(condition)) {                                             \
-            fprintf(stderr, "%s:%d: node %u: %s\n", __FILE__, __LINE__, \
-                    (unsigned)(at)->node, #condition);                  \
-            (at)->faults++;                                             \
-        }                                                               \
-    } while (0)
+static inline void test_node_check(test_node *at, int holds, int line,
+                                   const char *condition)
+{
+    if (!holds) {
+        fprintf(stderr, "line %d: node %u: %s\n", line, (unsigned)at->node,
+                condition);
+        at->faults++;
+    }
+}
+#define TEST_NODE_CHECK(at, condition) \
+    test_node_check((at), (condition), __LINE__, #condition)
 
 static inline muster_status test_node_open(test_node *n)
 {

@@ -248,6 +248,80 @@ static void words_of_one_topic_come_to_lie_together(void **state)
     (void)unlink(test);
 }
 
+/* Write `text` to a new file, whose name replaces the X's of `path`. */
+static void write_text(char *path, const char *text)
+{
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    assert_int_equal(close(fd), 0);
+}
+
+static double metric_of(const muster_task_ops *ops, const void *task,
+                        const muster_task_sums *evaluation, const char *name)
+{
+    const char *names[MUSTER_TASK_METRICS_MAX];
+    double values[MUSTER_TASK_METRICS_MAX];
+    muster_task_sums none = {{0}};
+    uint32_t count = ops->report(task, &none, evaluation, names, values);
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return values[i];
+        }
+    }
+    return NAN;
+}
+
+static void analogies_count_the_nearest_word_but_the_three(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/muster-words-XXXXXX";
+    char test[] = "/tmp/muster-pairs-XXXXXX";
+    write_text(path, "man king woman queen apple man king woman queen apple");
+    // The first is right, the second wrong, the third has an unknown word.
+    write_text(test, ": family\nMan King Woman Queen\nman king apple queen\n"
+                     "man king woman duke\n");
+    static const struct {
+        const char *word;
+        float row[2];
+    } rows[] = {{"man", {1, 0}},
+                {"king", {0.8f, 0.6f}},
+                {"woman", {0.6f, -0.8f}},
+                {"queen", {0.96f, -0.28f}},
+                {"apple", {-1, 0}}};
+    muster_task_opts opts = {.model = "skipgram:dim=2,min_count=1",
+                             .data = path,
+                             .test = test,
+                             .l2 = -1,
+                             .epochs = 1,
+                             .parts_max = 1,
+                             .seed = 1};
+    team t = {.ops = muster_task_find(opts.model), .threads = 1};
+    muster_error error = {.text = ""};
+    muster_ps_opts ps_opts = MUSTER_PS_OPTS_INIT;
+    assert_int_equal(t.ops->create(&opts, &error, &t.task), MUSTER_OK);
+    assert_int_equal(muster_ps_create(&ps_opts, &error, &t.ps), MUSTER_OK);
+    assert_int_equal(t.ops->tables(t.task, t.ps, &error), MUSTER_OK);
+    assert_int_equal(muster_ps_worker_create(t.ps, &t.workers[0]), MUSTER_OK);
+    const muster_skipgram *g = t.task;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint32_t word = muster_names_find(&g->corpus.words, rows[i].word,
+                                          strlen(rows[i].word));
+        assert_true(word != MUSTER_NAMES_NONE);
+        assert_int_equal(muster_ps_set(t.workers[0], MUSTER_SKIPGRAM_IN, &word,
+                                       1, rows[i].row),
+                         MUSTER_OK);
+    }
+    muster_task_sums sums = run(&t, 0, true);
+    assert_true(metric_of(t.ops, t.task, &sums, "analogy_questions") == 2);
+    assert_true(metric_of(t.ops, t.task, &sums, "analogy") == 0.5);
+    muster_ps_worker_free(t.workers[0]);
+    muster_ps_free(t.ps);
+    t.ops->free(t.task);
+    (void)unlink(path);
+    (void)unlink(test);
+}
+
 static void rank_correlation_takes_ties_at_their_mean(void **state)
 {
     (void)state;
@@ -307,6 +381,7 @@ int main(void)
         cmocka_unit_test(every_model_and_loss_learns_a_ring),
         cmocka_unit_test(an_untrained_model_ranks_by_chance),
         cmocka_unit_test(words_of_one_topic_come_to_lie_together),
+        cmocka_unit_test(analogies_count_the_nearest_word_but_the_three),
         cmocka_unit_test(rank_correlation_takes_ties_at_their_mean),
         cmocka_unit_test(options_behind_the_name_are_checked),
     };

@@ -117,7 +117,7 @@ static void tamper_have(lie how, muster_action *action, muster_actions *actions)
     } else if (how == LIE_MANY_PARTS) {
         for (uint32_t other = 0; other < 8; other++) {
             copy.as.send.message.as.have.part = other;
-            copy.as.send.message.step = other % 2 * part;
+            copy.as.send.message.step = (uint64_t)(other % 2) * part;
             MUSTER_ASSERT(muster_vec_append(&actions->list, &copy, 1));
         }
     } else if (how == LIE_EAGER) {

@@ -217,6 +217,23 @@ static void every_bar_is_as_high_as_its_holders_say(void **state)
     }
 }
 
+/* The least and the most of 40 draws: received parts without rotation (least,
+ * mean, most of them), and with it. */
+static void draw_bars(const layout *parts, double *low, double *high)
+{
+    for (uint64_t draw = 0; draw < 40; draw++) {
+        source from = make_classes(36, 19, 100 + draw);
+        outcome still = run_study(&from, parts, "none", STEPS);
+        outcome turned = run_study(&from, parts, "rotate:1", STEPS);
+        const double is[6] = {still.least,  still.mean,  still.most,
+                              turned.least, turned.mean, turned.most};
+        for (int i = 0; i < 6; i++) {
+            low[i] = fmin(low[i], is[i]);
+            high[i] = fmax(high[i], is[i]);
+        }
+    }
+}
+
 /* The published bars are one draw of the classes: they lie among ours. */
 static void the_published_bars_are_among_those_drawn(void **state)
 {
@@ -235,17 +252,7 @@ static void the_published_bars_are_among_those_drawn(void **state)
         (bars[b].crc ? lay_crc : lay_frc)(&parts, 36, bars[b].k);
         double low[6] = {1e9, 1e9, 1e9, 1e9, 1e9, 1e9};
         double high[6] = {0};
-        for (uint64_t draw = 0; draw < 40; draw++) {
-            source from = make_classes(36, 19, 100 + draw);
-            outcome still = run_study(&from, &parts, "none", STEPS);
-            outcome turned = run_study(&from, &parts, "rotate:1", STEPS);
-            const double is[6] = {still.least,  still.mean,  still.most,
-                                  turned.least, turned.mean, turned.most};
-            for (int i = 0; i < 6; i++) {
-                low[i] = fmin(low[i], is[i]);
-                high[i] = fmax(high[i], is[i]);
-            }
-        }
+        draw_bars(&parts, low, high);
         for (int i = 0; i < 6; i++) {
             double bar = i < 3 ? bars[b].still[i] : bars[b].turned[i - 3];
             if (bar < low[i] || bar > high[i]) {

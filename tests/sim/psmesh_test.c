@@ -83,6 +83,22 @@ static void localize_some(world *w, process *p)
     collect(w, p);
 }
 
+/* One more intent of its workers, or one less. */
+static void intend_some(world *w, process *p)
+{
+    bool begins =
+        p->intents == 0 || (p->intents < INTENTS_MAX && below(w, 2) == 0);
+    uint32_t key =
+        begins ? (uint32_t)below(w, KEYS) : p->intended[--p->intents];
+    if (begins) {
+        p->intended[p->intents++] = key;
+    }
+    muster_pswish wish = {.keys = &key, .count = 1};
+    MUST(w, muster_psnode_intend(p->node, w->now_ns, &wish, begins, &p->out) ==
+                MUSTER_OK);
+    collect(w, p);
+}
+
 /* SIGKILL: of what it sent some is lost, and each peer hears at its own time
  * that the connection is over, after which nothing comes from it. */
 static void kill_one(world *w, process *p)
@@ -281,7 +297,10 @@ static void live(world *w, uint64_t hurts)
     for (int step = 0; step < ACTIONS; step++) {
         process *p = somebody(w);
         if (p->stopped_ns <= w->now_ns) {
-            if (below(w, 3) == 0) {
+            uint64_t what = below(w, 6);
+            if (what == 0) {
+                intend_some(w, p);
+            } else if (what < 3) {
                 localize_some(w, p);
             } else {
                 push_some(w, p);

@@ -43,6 +43,8 @@ typedef struct flight {
     uint32_t from_life, to_life;
 } flight;
 
+enum { INTENTS_MAX = 4 };
+
 typedef struct world world;
 
 typedef struct process {
@@ -57,6 +59,8 @@ typedef struct process {
     uint64_t updates; // since the checkpoint
     uint64_t told;    // of these, as the lead last heard
     uint64_t barriers;
+    uint32_t intended[INTENTS_MAX]; // keys
+    uint32_t intents;
     uint32_t deaf[NODES_MAX]; // lives of others up to which it hears nothing
 } process;
 
@@ -135,6 +139,7 @@ static void start(world *w, uint16_t number, bool joins)
     p->life++;
     p->updates = 0;
     p->told = 0;
+    p->intents = 0;
     p->stopped_ns = 0;
     assert_int_equal(muster_pstable_create(&shape, &share, &p->table),
                      MUSTER_OK);

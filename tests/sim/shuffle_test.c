@@ -73,7 +73,7 @@ static void what_moves_is_counted_and_what_is_left_is_forgotten(void **state)
     run_to_end(&t);
     assert_right(&t);
     assert_int_equal(t.plan, 3);
-    assert_int_equal(t.bytes_moved, 6 * 3 * each);
+    assert_int_equal(t.bytes_moved, 18 * each);
     assert_int_equal(t.parts_made, 6 * 3);
     assert_int_equal(t.forgotten, 6 * 2);
     assert_int_equal(parts_held(&t), parts_of_all(&t));

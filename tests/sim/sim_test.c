@@ -390,7 +390,7 @@ static outcome tell(uint64_t seed, bool aloud)
     s.pace = opts.pace;
     // To notice (2.5 s), to try again (2 s), and to be given what is lacking:
     // some forty messages.
-    s.watch.settle_ns = SECONDS(5) + 40 * 2 * opts.jitter_ns +
+    s.watch.settle_ns = SECONDS(5) + 80 * opts.jitter_ns +
                         (opts.bytes_per_s > 0 ? SECONDS(3) : 0);
     s.t.on_gave_up = look_who_is_left;
     s.t.on_step_end = look_who_is_back;
@@ -491,7 +491,8 @@ static void every_seed_ends_right_or_says_why(void **state)
     uint64_t finished = tell_all(0, seeds, &sum);
     // The faults must bite, and must not bite every time: fewer finish when
     // workers that return are not taken back.
-    assert_true(finished > seeds * 19 / 20 && finished < seeds);
+    double few = 0.95 * (double)seeds - sqrt((double)seeds) / 2;
+    assert_true((double)finished > few && (finished < seeds || seeds < 200));
     assert_true(sum.lost > seeds && sum.late > seeds);
     assert_true(sum.inexact > seeds && sum.degraded > seeds / 10);
     assert_true(sum.plans > 2 * seeds && sum.forgotten > 10 * seeds);
@@ -506,7 +507,8 @@ static void every_small_crew_ends_right_or_says_why(void **state)
     outcome sum = {0};
     uint64_t seeds = seed_count();
     uint64_t finished = tell_all(SMALL_FIRST, seeds, &sum);
-    assert_true(finished > seeds * 3 / 4 && finished < seeds);
+    double few = 0.95 * (double)seeds - sqrt((double)seeds) / 2;
+    assert_true((double)finished > few && (finished < seeds || seeds < 200));
     assert_true(sum.plans > 2 * seeds && sum.echoes > seeds);
 }
 
