@@ -10,6 +10,7 @@
 
 #define BEATS_PER_WINDOW 4
 #define LOOKS_PER_WINDOW 10
+#define NEVER            (-1)
 
 uint64_t muster_pslife_everybody(const muster_psnode *node)
 {
@@ -21,8 +22,8 @@ void muster_pslife_init(muster_psnode *node)
     node->alive = node->opts.joins ? 1ull << node->opts.node
                                    : muster_pslife_everybody(node);
     node->change.members = node->alive;
-    node->looked_ns = INT64_MIN;
-    node->beat_ns = INT64_MIN;
+    node->looked_ns = NEVER;
+    node->beat_ns = 0;
 }
 
 void muster_psnode_tell(muster_psnode *node, const muster_psnews *news)
@@ -77,7 +78,7 @@ static void beat(muster_psnode *node)
 static void look(muster_psnode *node)
 {
     int64_t now = node->now_ns;
-    bool slept = node->looked_ns == INT64_MIN ||
+    bool slept = node->looked_ns == NEVER ||
                  now - node->looked_ns > node->opts.heartbeat_ns / 2;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         muster_pslink *link = &node->links[i];
@@ -103,7 +104,7 @@ void muster_pslife_tick(muster_psnode *node)
         beat(node);
         node->beat_ns = node->now_ns + window / BEATS_PER_WINDOW;
     }
-    if (node->looked_ns == INT64_MIN ||
+    if (node->looked_ns == NEVER ||
         node->now_ns - node->looked_ns >= window / LOOKS_PER_WINDOW) {
         look(node);
     }
@@ -115,8 +116,8 @@ int64_t muster_pslife_due_ns(const muster_psnode *node)
     if (window == 0) {
         return INT64_MAX;
     }
-    int64_t looks = node->looked_ns == INT64_MIN
-                        ? INT64_MIN
+    int64_t looks = node->looked_ns == NEVER
+                        ? 0
                         : node->looked_ns + window / LOOKS_PER_WINDOW;
     return looks < node->beat_ns ? looks : node->beat_ns;
 }

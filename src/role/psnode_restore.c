@@ -127,6 +127,7 @@ static void report_copies(muster_psnode *node)
 
 void muster_psrestore_report(muster_psnode *node)
 {
+    MUSTER_ASSERT(node->opts.nodes > 0);
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
         node->home_at[h] = node->next_at[h];
     }

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -38,6 +39,7 @@ static uint32_t sums_row(const muster_task_run *run, uint32_t seat)
 
 static bool member(uint64_t members, const muster_task_run *run, uint32_t seat)
 {
+    MUSTER_ASSERT(run->threads > 0);
     return (members >> (seat / run->threads) & 1) != 0;
 }
 
@@ -54,6 +56,7 @@ static uint32_t seat_of(const muster_task_run *run, uint32_t part)
         seats += here;
         before += !here && i < part && run->todo[i];
     }
+    MUSTER_ASSERT(seats > 0); // this node is a member
     uint32_t turn = before % seats;
     for (uint32_t i = 0;; i++) {
         if (member(run->members, run, i) && turn-- == 0) {
