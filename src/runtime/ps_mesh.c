@@ -330,6 +330,11 @@ void muster_psmesh_barrier(muster_psmesh *mesh)
     muster_psmesh_wake(mesh);
 }
 
+bool muster_psmesh_is_over(const muster_psmesh *mesh)
+{
+    return atomic_load(&mesh->over);
+}
+
 muster_status muster_psmesh_join(muster_psmesh *mesh, muster_ps_worker *worker)
 {
     (void)pthread_mutex_lock(&mesh->lock);

@@ -284,6 +284,46 @@ static void a_lost_node_ends_calls_instead_of_hanging_them(void **state)
     remove_folder(&p);
 }
 
+static void *just_meet(void *argument)
+{
+    seat *s = argument;
+    s->status = muster_ps_barrier(s->worker);
+    return NULL;
+}
+
+/* One worker is sent off from the barrier and goes; the other comes later. */
+static void a_barrier_after_a_loss_waits_for_nobody(void **state)
+{
+    (void)state;
+    place p = {.nodes = 2, .manage = MUSTER_PS_CLASSIC};
+    make_folder(&p);
+    member members[2];
+    seat seats[2] = {{0}};
+    pthread_t threads[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        members[i] = (member){.at = &p, .node = i};
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, just_open, &members[i]), 0);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(
+            muster_ps_worker_create(members[0].ps, &seats[i].worker),
+            MUSTER_OK);
+    }
+    assert_int_equal(pthread_create(&threads[0], NULL, just_meet, &seats[0]),
+                     0);
+    (void)usleep(50000); // it waits, or it comes too late: both must end
+    muster_ps_free(members[1].ps);
+    assert_int_equal(pthread_join(threads[0], NULL), 0);
+    assert_int_equal(seats[0].status, MUSTER_ERR_PEER_LOST);
+    muster_ps_worker_free(seats[0].worker);
+    assert_int_equal(muster_ps_barrier(seats[1].worker), MUSTER_ERR_PEER_LOST);
+    muster_ps_worker_free(seats[1].worker);
+    muster_ps_free(members[0].ps);
+    remove_folder(&p);
+}
+
 static void *push_all_and_meet(void *argument)
 {
     member *m = argument;
@@ -410,6 +450,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_push_counts_once_however_rows_are_managed),
         cmocka_unit_test(a_lost_node_ends_calls_instead_of_hanging_them),
+        cmocka_unit_test(a_barrier_after_a_loss_waits_for_nobody),
         cmocka_unit_test(calls_wait_through_the_loss_of_a_node),
         cmocka_unit_test(nodes_meet_over_tcp_as_well),
         cmocka_unit_test(a_node_that_does_not_come_is_named),
