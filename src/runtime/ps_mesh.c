@@ -442,6 +442,12 @@ static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
         muster_clock_ns() + mesh->ps->opts.patience_ms * MUSTER_NS_PER_MS;
     const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
     while (!met_all(mesh)) {
+        if (atomic_load(&mesh->over)) {
+            return muster_error_set(error_out, MUSTER_ERR_PEER_LOST,
+                                    "parameter server: a node ended before "
+                                    "node %u had met all others",
+                                    mesh->self);
+        }
         if (muster_clock_ns() > end) {
             return muster_error_set(
                 error_out, MUSTER_ERR_TIMED_OUT,

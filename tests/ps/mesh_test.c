@@ -445,6 +445,30 @@ static void a_node_that_does_not_come_is_named(void **state)
     remove_folder(&p);
 }
 
+/* Node 2 of 3 never comes; node 1 would wait for it for long, the lead not. */
+static void a_node_does_not_wait_on_without_its_lead(void **state)
+{
+    (void)state;
+    place hasty = {.nodes = 3, .patience_ms = 2000};
+    make_folder(&hasty);
+    place patient = hasty;
+    patient.patience_ms = 60000;
+    member members[2] = {{.at = &hasty, .node = 0},
+                         {.at = &patient, .node = 1}};
+    pthread_t threads[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, just_open, &members[i]), 0);
+    }
+    assert_int_equal(pthread_join(threads[0], NULL), 0);
+    assert_int_equal(members[0].status, MUSTER_ERR_TIMED_OUT);
+    muster_ps_free(members[0].ps);
+    assert_int_equal(pthread_join(threads[1], NULL), 0);
+    assert_int_equal(members[1].status, MUSTER_ERR_PEER_LOST);
+    muster_ps_free(members[1].ps);
+    remove_folder(&hasty);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +478,7 @@ int main(void)
         cmocka_unit_test(calls_wait_through_the_loss_of_a_node),
         cmocka_unit_test(nodes_meet_over_tcp_as_well),
         cmocka_unit_test(a_node_that_does_not_come_is_named),
+        cmocka_unit_test(a_node_does_not_wait_on_without_its_lead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
