@@ -123,6 +123,11 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
     worker->accesses = 0;
     worker->remote = 0;
     (void)pthread_mutex_lock(&ps->barrier_lock);
+    if (ps->mesh != NULL && muster_psmesh_is_over(ps->mesh)) {
+        // Those who wait were sent off and others may be gone: nobody comes.
+        (void)pthread_mutex_unlock(&ps->barrier_lock);
+        return MUSTER_ERR_PEER_LOST;
+    }
     uint64_t mine = ps->barrier_passed;
     ps->barrier_waiting++;
     if (ps->barrier_waiting == atomic_load(&ps->workers_alive)) {
