@@ -101,11 +101,12 @@ static const char *table_fault(const muster_ps_table_opts *opts)
     if (opts->optimizer > MUSTER_PS_ADAM || opts->init > MUSTER_PS_NORMAL) {
         return "no such optimizer or init";
     }
+    // With an epsilon of 0 a gradient of 0 would be divided by 0.
     if (!isfinite(opts->rate) || !isfinite(opts->scale) ||
-        !isfinite(opts->epsilon) || opts->epsilon < 0 ||
+        !isfinite(opts->epsilon) || !(opts->epsilon > 0) ||
         !(opts->beta1 >= 0 && opts->beta1 < 1) ||
         !(opts->beta2 >= 0 && opts->beta2 < 1)) {
-        return "rate, scale and epsilon must be finite, epsilon >= 0, betas in "
+        return "rate, scale and epsilon must be finite, epsilon > 0, betas in "
                "[0, 1)";
     }
     return NULL;
