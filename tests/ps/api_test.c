@@ -199,6 +199,13 @@ static void options_are_checked(void **state)
     assert_int_equal(muster_ps_nodes(NULL), 0);
     assert_int_equal(muster_ps_clock(NULL), 0);
     assert_int_equal(muster_ps_row_floats(NULL, 0), 0);
+    // Beyond any machine, though its addresses might be had.
+    muster_ps_table_opts vast = MUSTER_PS_TABLE_OPTS_INIT;
+    vast.keys = MUSTER_PS_KEYS_MAX;
+    vast.width = 4096;
+    vast.init = MUSTER_PS_NORMAL;
+    assert_int_equal(muster_ps_table_add(ps, &vast, &error, &number),
+                     MUSTER_ERR_NO_MEMORY);
     muster_ps_distribution_opts odd = MUSTER_PS_DISTRIBUTION_OPTS_INIT;
     odd.first = KEYS;
     assert_int_equal(muster_ps_distribution_add(ps, &odd, &error, &number),
