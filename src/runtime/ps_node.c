@@ -219,7 +219,7 @@ muster_status muster_ps_worker_create(muster_ps *ps,
                           : others > 0 ? muster_ps_alone_end(&ps->alone)
                                        : MUSTER_OK;
     if (first != MUSTER_OK) {
-        atomic_fetch_sub(&ps->workers_alive, 1);
+        muster_ps_worker_gone(ps);
         muster_mem_free(worker);
         return first;
     }
@@ -261,6 +261,6 @@ void muster_ps_worker_free(muster_ps_worker *worker)
     muster_ps_samplers_fini(worker);
     atomic_fetch_add(&worker->ps->accesses, worker->accesses);
     atomic_fetch_add(&worker->ps->remote, worker->remote);
-    atomic_fetch_sub(&worker->ps->workers_alive, 1);
+    muster_ps_worker_gone(worker->ps);
     muster_mem_free(worker);
 }
