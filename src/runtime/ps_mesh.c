@@ -75,6 +75,7 @@ static void hear(muster_psmesh *mesh, const muster_psnews *news)
     atomic_store(&mesh->members, muster_psnode_members(mesh->node));
     switch (news->kind) {
     case MUSTER_PSNEWS_LOST:
+        muster_pspeers_forget(mesh, news->node, true);
         if (!loss->survive) {
             muster_psmesh_lose(mesh, news->node, why);
             return;
@@ -250,7 +251,7 @@ static void take_in(muster_psmesh *mesh)
 static void turn(muster_psmesh *mesh)
 {
     muster_pspeers_connect(mesh);
-    if (mesh->unsent.count > 0) {
+    if (mesh->unsent.count > 0 || mesh->clogged != 0) {
         muster_pspeers_send_unsent(mesh);
     }
     take_requests(mesh);

@@ -29,6 +29,8 @@ struct muster_psmesh {
     uint64_t greeted;               // joining: nodes that know us
     uint64_t wanted;                // joining: the members
     muster_vec unsent;              // muster_psnode_send: a queue was full
+    uint32_t waiting[MUSTER_PS_NODES_MAX]; // of these, to each node
+    uint64_t clogged;                      // nodes for which too many wait
     _Atomic uint32_t connected;
     _Atomic bool stop;
     _Atomic bool asleep;
@@ -62,7 +64,11 @@ void muster_pspeers_address(const muster_psmesh *mesh, uint16_t node,
                             char *out);
 /* Send, or keep for later; the reference to the payload is taken over. */
 void muster_pspeers_send(muster_psmesh *mesh, const muster_psnode_send *send);
+/* Try again what was kept; a node for which too much is kept is lost. */
 void muster_pspeers_send_unsent(muster_psmesh *mesh);
+/* What is kept for a node will not be sent; `but_expel`: only that it was given
+ * up. */
+void muster_pspeers_forget(muster_psmesh *mesh, uint16_t node, bool but_expel);
 /* Connect to those that are to be connected to. */
 void muster_pspeers_connect(muster_psmesh *mesh);
 /* Tell all others that this node goes; true when all have said the same. */

@@ -21,7 +21,8 @@
 #include "base/log.h"
 #include "runtime/ps_mesh_inside.h"
 
-#define RETRY_NS (20 * MUSTER_NS_PER_MS)
+#define RETRY_NS   (20 * MUSTER_NS_PER_MS)
+#define UNSENT_MAX 65536u // messages to one node; with more it does not read
 
 /* What a HELLO is about: its value. */
 enum { HELLO_MEET = 0, HELLO_JOIN = 1, HELLO_KNOWN = 2, HELLO_READY = 3 };
@@ -43,6 +44,23 @@ void muster_pspeers_address(const muster_psmesh *mesh, uint16_t node, char *out)
     }
 }
 
+/* A queue was full. What waits stays in order: the numbers of messages must
+ * not run ahead by more than a node remembers. A heartbeat need not wait: what
+ * is before it says as much. */
+static bool keep(muster_psmesh *mesh, const muster_psnode_send *send)
+{
+    if (send->message.kind == MUSTER_ROWMSG_BEAT) {
+        return false;
+    }
+    if (mesh->waiting[send->to] >= UNSENT_MAX ||
+        !muster_vec_append(&mesh->unsent, send, 1)) {
+        mesh->clogged |= 1ull << send->to; // a message is lost: so is the node
+        return false;
+    }
+    mesh->waiting[send->to]++;
+    return true;
+}
+
 void muster_pspeers_send(muster_psmesh *mesh, const muster_psnode_send *send)
 {
     uint8_t header[MUSTER_ROWMSG_BYTES];
@@ -50,24 +68,31 @@ void muster_pspeers_send(muster_psmesh *mesh, const muster_psnode_send *send)
     muster_net_send_opts opts = {.header = header,
                                  .header_bytes = sizeof(header),
                                  .payload = send->message.payload};
-    muster_status status =
-        muster_net_send(mesh->net, mesh->peers[send->to], &opts);
-    if (status == MUSTER_ERR_AGAIN &&
-        muster_vec_append(&mesh->unsent, send, 1)) {
+    muster_status status = MUSTER_ERR_AGAIN;
+    if (mesh->waiting[send->to] == 0) {
+        status = muster_net_send(mesh->net, mesh->peers[send->to], &opts);
+    }
+    if (status == MUSTER_ERR_AGAIN && keep(mesh, send)) {
         return; // the reference stays with it
     }
     muster_blob_unref(send->message.payload);
 }
 
-void muster_pspeers_send_unsent(muster_psmesh *mesh)
+void muster_pspeers_forget(muster_psmesh *mesh, uint16_t node, bool but_expel)
 {
-    muster_vec old = mesh->unsent;
-    mesh->unsent = muster_vec_make(sizeof(muster_psnode_send));
-    const muster_psnode_send *sends = old.data;
-    for (size_t i = 0; i < old.count; i++) {
-        muster_pspeers_send(mesh, &sends[i]);
+    muster_psnode_send *sends = mesh->unsent.data;
+    size_t kept = 0;
+    mesh->waiting[node] = 0;
+    for (size_t i = 0; i < mesh->unsent.count; i++) {
+        bool last = but_expel && sends[i].message.kind == MUSTER_ROWMSG_EXPEL;
+        if (sends[i].to == node && !last) {
+            muster_blob_unref(sends[i].message.payload);
+            continue;
+        }
+        mesh->waiting[node] += sends[i].to == node;
+        sends[kept++] = sends[i];
     }
-    muster_vec_fini(&old);
+    mesh->unsent.count = kept;
 }
 
 static void say(muster_psmesh *mesh, muster_rowmsg_kind kind, uint16_t to,
@@ -138,6 +163,7 @@ static void on_down(void *context, muster_peer peer, muster_status status,
             continue;
         }
         mesh->peers[i] = 0;
+        muster_pspeers_forget(mesh, i, false);
         atomic_fetch_and(&mesh->ready, ~(1ull << i));
         if (mesh->left[i]) {
             muster_psmesh_lose(mesh, i, NULL);
@@ -147,6 +173,26 @@ static void on_down(void *context, muster_peer peer, muster_status status,
             muster_psmesh_stepped(mesh, muster_psnode_down(mesh->node,
                                                            muster_clock_ns(), i,
                                                            &mesh->out));
+        }
+    }
+}
+
+void muster_pspeers_send_unsent(muster_psmesh *mesh)
+{
+    muster_vec old = mesh->unsent;
+    mesh->unsent = muster_vec_make(sizeof(muster_psnode_send));
+    memset(mesh->waiting, 0, sizeof(mesh->waiting));
+    const muster_psnode_send *sends = old.data;
+    for (size_t i = 0; i < old.count; i++) {
+        muster_pspeers_send(mesh, &sends[i]);
+    }
+    muster_vec_fini(&old);
+    for (; mesh->clogged != 0; mesh->clogged &= mesh->clogged - 1) {
+        muster_peer peer = mesh->peers[__builtin_ctzll(mesh->clogged)];
+        if (peer != 0) {
+            muster_net_drop(mesh->net, peer);
+            on_down(mesh, peer, MUSTER_ERR_PEER_LOST,
+                    "it does not read what is sent to it");
         }
     }
 }
@@ -186,6 +232,7 @@ static void on_hello(muster_psmesh *mesh, muster_peer peer,
         (atomic_load(&mesh->members) & bit) == 0) {
         // What remains of the node it replaces is not listened to any more.
         muster_net_drop(mesh->net, mesh->peers[from]);
+        muster_pspeers_forget(mesh, from, false);
         mesh->peers[from] = peer;
         mesh->left[from] = false;
         say(mesh, MUSTER_ROWMSG_HELLO, from, HELLO_KNOWN);
