@@ -272,8 +272,14 @@ muster_status muster_task_phase(muster_task_run *run,
     do {
         status = one_round(run, pattern, error_out, sums_out);
     } while (status == MUSTER_OK && !note_done(run));
-    atomic_fetch_add(&run->since, atomic_exchange(&run->done, 0));
+    // Added before it is taken away: what is told may be too much, not too few.
+    uint64_t done = atomic_load(&run->done);
+    atomic_fetch_add(&run->since, done);
+    atomic_fetch_sub(&run->done, done);
     if (status == MUSTER_OK) {
+        // Node 0 was there, so it has written what it gathered before.
+        atomic_fetch_sub(&run->since, run->unsure);
+        run->unsure = 0;
         return MUSTER_OK;
     }
     if (status == MUSTER_ERR_CANCELLED) {

@@ -68,6 +68,7 @@ struct muster_task_run {
     bool *todo;                    // [parts]: of this phase
     uint32_t *doer;                // [parts]: the seat that had it
     _Atomic uint64_t since;        // units done since the last checkpoint
+    uint64_t unsure;               // of these, perhaps in a checkpoint by now
     muster_pslast saved;           // the checkpoint, while rows come from it
     _Atomic uint32_t saved_epochs; // in it; 0: there is none
     uint32_t lost;                 // nodes, not yet told what it cost

@@ -119,10 +119,15 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
             run->ps, run->tables, rows, epochs,
             muster_run_folder_path(run->folder, MUSTER_RUN_CHECKPOINT),
             error_out);
-        run->saved_epochs = epochs;
+        if (status == MUSTER_OK) {
+            run->saved_epochs = epochs;
+            atomic_store(&run->since, 0);
+        }
     }
-    if (muster_config_string(run->config, MUSTER_OPT_RUN) != NULL) {
-        atomic_store(&run->since, 0);
+    if (run->node > 0 &&
+        muster_config_string(run->config, MUSTER_OPT_RUN) != NULL) {
+        // Node 0 may still write, and rows come from the file before it.
+        run->unsure = atomic_load(&run->since);
     }
     for (uint32_t i = 0; i < run->tables; i++) {
         muster_mem_free(rows[i]);
