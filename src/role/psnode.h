@@ -94,6 +94,7 @@ typedef struct muster_psnews {
     // And at the lead, over all nodes:
     uint64_t copied;     // lost rows that a copy replaced
     uint64_t restored;   // lost rows that the host restored
+    uint64_t fresh;      // lost rows that it did not know: they began anew
     uint64_t unanswered; // updates given up: perhaps done, never done twice
     uint64_t updates;    // made since the last checkpoint, as nodes told
 } muster_psnews;
@@ -141,6 +142,7 @@ typedef struct muster_psnode_counters {
     uint64_t violations;  // messages that no correct node sends; dropped
     uint64_t late;        // messages of nodes given up; dropped
     uint64_t restored;    // lost rows that came from the host
+    uint64_t fresh;       // lost rows that began anew
     uint64_t adopted;     // and from copies, here
     uint64_t unanswered;  // updates given up with a lost node
     uint32_t copies;      // held now

@@ -213,7 +213,8 @@ void muster_psnode_on_stats(muster_psnode *node, const muster_rowmsg *message)
     muster_psnews *cost = &node->change.cost;
     cost->copied += message->mask >> 32;
     cost->restored += message->mask & UINT32_MAX;
-    cost->unanswered += message->request;
+    cost->unanswered += message->request >> 32;
+    cost->fresh += message->request & UINT32_MAX;
     node->links[message->origin].updates = message->value;
 }
 

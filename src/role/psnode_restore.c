@@ -191,20 +191,22 @@ static bool restore_row(muster_psnode *node, uint32_t table, uint32_t key,
     uint32_t slot = muster_slab_take(&rows->slab);
     MUSTER_ASSERT(slot != MUSTER_SLAB_NONE);
     float *row = muster_slab_row(&rows->slab, slot);
-    if (node->opts.restore == NULL ||
-        !node->opts.restore(node->opts.host, table, key, row)) {
+    bool known = node->opts.restore != NULL &&
+                 node->opts.restore(node->opts.host, table, key, row);
+    if (!known) {
         muster_pstable_fresh(rows, key, row);
     }
     muster_latch_publish(&rows->words[key],
                          muster_word_make(MUSTER_ROW_OWNED, slot, moves));
-    node->counters.restored++;
+    node->counters.restored += known;
+    node->counters.fresh += !known;
     return true;
 }
 
 /* Every row whose home is here gets an owner; adds to how many came from
- * copies and how many from the host. */
+ * copies. */
 static void settle_homes(muster_psnode *node, uint32_t table, uint16_t which,
-                         uint64_t *copied, uint64_t *restored)
+                         uint64_t *copied)
 {
     muster_rowmsg adopt = {.kind = MUSTER_ROWMSG_ADOPT,
                            .table = (uint16_t)table,
@@ -226,7 +228,6 @@ static void settle_homes(muster_psnode *node, uint32_t table, uint16_t which,
             (*copied)++;
         } else if (restore_row(node, table, key, home->moves)) {
             home->owner = node->opts.node;
-            (*restored)++;
         }
     }
 }
@@ -258,17 +259,20 @@ void muster_psrestore_settle(muster_psnode *node)
 {
     muster_psintents_forget(node);
     uint64_t copied = 0;
-    uint64_t restored = 0;
+    uint64_t restored = node->counters.restored;
+    uint64_t fresh = node->counters.fresh;
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
         for (uint32_t t = 0;
              t < node->opts.table_count && node->home_at[h] == node->opts.node;
              t++) {
-            settle_homes(node, t, h, &copied, &restored);
+            settle_homes(node, t, h, &copied);
         }
     }
+    restored = node->counters.restored - restored;
+    fresh = node->counters.fresh - fresh;
     muster_rowmsg stats = {.kind = MUSTER_ROWMSG_STATS,
                            .origin = node->opts.node,
-                           .request = count_unanswered(node),
+                           .request = count_unanswered(node) << 32 | fresh,
                            .mask = copied << 32 | restored};
     if (node->opts.updates != NULL) {
         stats.value = node->opts.updates(node->opts.host);

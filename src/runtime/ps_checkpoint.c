@@ -3,10 +3,12 @@
  */
 #include "runtime/ps_checkpoint.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "record/checkpoint.h"
 #include "runtime/ps_inside.h"
@@ -144,16 +146,27 @@ muster_status muster_ps_restore(muster_ps *ps, uint32_t tables,
     return status;
 }
 
+/* Whoever reads what a loss has cost must know how old the rows are. */
+static bool load(const char *folder, muster_checkpoint *from)
+{
+    muster_error error = {.text = ""};
+    if (muster_checkpoint_load(folder, &error, from) != MUSTER_OK) {
+        muster_log(MUSTER_LOG_WARN, "%s: lost rows begin anew", error.text);
+        return false;
+    }
+    muster_log(MUSTER_LOG_INFO,
+               "lost rows come from the checkpoint after epoch %" PRIu64,
+               from->step);
+    return true;
+}
+
 bool muster_pslast_row(muster_pslast *last, const char *folder,
                        const muster_pstable *table, uint32_t number,
                        uint32_t key, float *row)
 {
     if (!last->tried) {
-        muster_error unsaid = {.text = ""};
         last->tried = true;
-        last->open =
-            folder != NULL &&
-            muster_checkpoint_load(folder, &unsaid, &last->from) == MUSTER_OK;
+        last->open = folder != NULL && load(folder, &last->from);
     }
     const muster_tensor *tensor =
         last->open ? tensor_of(&last->from, table, number) : NULL;

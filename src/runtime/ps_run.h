@@ -70,7 +70,6 @@ struct muster_task_run {
     _Atomic uint64_t since;        // units done since the last checkpoint
     uint64_t unsure;               // of these, perhaps in a checkpoint by now
     muster_pslast saved;           // the checkpoint, while rows come from it
-    _Atomic uint32_t saved_epochs; // in it; 0: there is none
     uint32_t lost;                 // nodes, not yet told what it cost
     uint64_t replaced;             // nodes for which another was started
     uint32_t respawns;             // so far

@@ -23,8 +23,14 @@ static bool restore(void *context, uint32_t table, uint32_t key, float *row)
     muster_task_run *run = context;
     const char *dir = muster_config_string(run->config, MUSTER_OPT_RUN);
     char folder[MUSTER_RECORD_PATH_MAX];
-    if (dir == NULL || table >= run->tables) {
+    if (dir == NULL) {
         return false;
+    }
+    if (table >= run->tables) {
+        // Sums last for one phase, and node 0, which never is restored, has
+        // those that are used.
+        memset(row, 0, run->ps->tables[table]->floats * sizeof(float));
+        return true;
     }
     (void)snprintf(folder, sizeof(folder), "%s/%s", dir, MUSTER_RUN_CHECKPOINT);
     return muster_pslast_row(&run->saved, folder, run->ps->tables[table], table,
@@ -43,19 +49,18 @@ static void tell_cost(muster_task_run *run, const muster_psnews *news)
 {
     uint64_t units = run->ops->units(run->task);
     uint64_t most = news->updates + run->lost * (units / run->nodes + 1);
-    char where[64] = "began anew";
-    uint32_t epochs = atomic_load(&run->saved_epochs);
-    if (epochs > 0) {
-        (void)snprintf(where, sizeof(where),
-                       "came from the checkpoint after epoch %" PRIu32, epochs);
-    }
-    muster_log(MUSTER_LOG_WARN,
-               "going on with %d of %" PRIu32 " nodes: %" PRIu64
-               " rows came from copies, %" PRIu64
-               " %s; lost are at most the updates of %" PRIu64
-               " %s, and %" PRIu64 " that were under way",
-               __builtin_popcountll(news->members), run->nodes, news->copied,
-               news->restored, where, most, run->ops->unit, news->unanswered);
+    bool kept = muster_config_string(run->config, MUSTER_OPT_RUN) != NULL;
+    muster_log(
+        MUSTER_LOG_WARN,
+        "going on with %d of %" PRIu32 " nodes: %" PRIu64
+        " rows came from copies, %" PRIu64 " from the checkpoint, %" PRIu64
+        " began anew; lost are at most the updates of %" PRIu64
+        " %s, and %" PRIu64 " that were under way%s",
+        __builtin_popcountll(news->members), run->nodes, news->copied,
+        news->restored, news->fresh, most, run->ops->unit, news->unanswered,
+        kept && news->fresh > 0
+            ? ", and all that the rows that began anew had learnt"
+            : "");
 }
 
 static void hear(void *context, const muster_psnews *news)

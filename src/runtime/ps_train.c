@@ -120,7 +120,6 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
             muster_run_folder_path(run->folder, MUSTER_RUN_CHECKPOINT),
             error_out);
         if (status == MUSTER_OK) {
-            run->saved_epochs = epochs;
             atomic_store(&run->since, 0);
         }
     }
@@ -219,7 +218,6 @@ static muster_status restore(muster_task_run *run, muster_error *error_out)
     muster_status status =
         muster_ps_restore(run->ps, run->tables, folder, error_out, &epochs);
     run->next_epoch = (uint32_t)epochs;
-    run->saved_epochs = run->next_epoch;
     return status;
 }
 

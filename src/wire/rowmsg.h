@@ -61,7 +61,10 @@ typedef enum muster_rowmsg_kind {
                                  // to members so far, value received
     MUSTER_ROWMSG_RESUME = 19,   // from the lead: go on
     MUSTER_ROWMSG_EXPEL = 20,    // you were given up: end
-    MUSTER_ROWMSG_STATS = 21,    // to the lead: what the loss cost here
+    MUSTER_ROWMSG_STATS = 21,    // to the lead: what the loss cost here, in
+                                 // halves: rows copied and restored (mask),
+                                 // updates unanswered and rows anew (request);
+                                 // value: updates done here
     MUSTER_ROWMSG_OWNED = 22,    // to a new home: I own these; extra: moves
     MUSTER_ROWMSG_ABSENT = 23,   // to the home: they will never reach me
     MUSTER_ROWMSG_COPIED = 24,   // to the home: I have copies; extra: age in ms

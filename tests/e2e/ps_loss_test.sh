@@ -136,6 +136,25 @@ says "$work/err.hand1" 'node 0 is lost' || fail "the lost lead was not named"
 last=$(wc -l < "$work/hand/metrics.jsonl")
 expect 0 train --resume "$work/hand" --epochs $((last + 3)) --nodes 2 --json --quiet
 
+# Rows that no checkpoint has begin anew, and that is said: node 2, which takes
+# over the home of node 1, does not see the run folder.
+port=$((port + 10))
+hands=10
+folder=$work/seen
+by_hand --node 0
+lead=$!
+by_hand --node 1
+second=$!
+folder=$work/unseen
+by_hand --node 2
+wait_until 30 has_lines "$work/seen/metrics.jsonl" 2 || fail "no epoch was done"
+kill -KILL "$second"
+wait_until 5 says "$work/err.hand10" 'all that the rows that began anew had learnt' ||
+    fail "rows began anew in silence: $(tail -n 3 "$work/err.hand10")"
+says "$work/err.hand12" 'unseen/.*: lost rows begin anew' || fail "what cannot be read was not named"
+kill -INT "$lead"
+wait_until 5 none_left || fail "nodes outlive an interrupted run"
+
 # Nobody has to wait for nodes that do not come: not who is told to end, and not
 # who has lost the lead.
 port=$((port + 10))
