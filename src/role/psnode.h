@@ -125,6 +125,9 @@ typedef struct muster_psnode_opts {
     void *make_context;
     int64_t heartbeat_ns; // silence that counts as loss; 0: none does
     bool joins;           // owns nothing yet: enters a mesh that runs
+    /* False: restore() would take long; asked again at every tick, and the
+     * others wait. NULL: it never does. */
+    bool (*prepared)(void *context);
     /* A lost row as last known, whole; false: it starts anew. NULL: all do. */
     bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
     /* Updates made here since the last checkpoint; NULL: not counted. */

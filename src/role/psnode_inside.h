@@ -105,6 +105,8 @@ typedef struct muster_pschange {
     uint64_t last[2];      // of the round before
     bool compared;         // `last` is of this phase
     muster_psnews cost;
+    // SETTLE, while the host is not prepared for it; kind 0: nothing waits.
+    muster_rowmsg postponed;
 } muster_pschange;
 
 /* Home: a node's intents for a row. Below 0: their end came first. */
@@ -314,6 +316,8 @@ void muster_psnode_tell(muster_psnode *node, const muster_psnews *news);
 void muster_pschange_begin(muster_psnode *node, uint64_t members,
                            uint64_t value);
 void muster_psnode_on_ask(muster_psnode *node, const muster_rowmsg *message);
+/* Time has passed: an order may be obeyed that had to wait. */
+void muster_pschange_tick(muster_psnode *node);
 void muster_psnode_on_count(muster_psnode *node, const muster_rowmsg *message);
 void muster_psnode_on_resume(muster_psnode *node, const muster_rowmsg *message);
 void muster_psnode_on_stats(muster_psnode *node, const muster_rowmsg *message);
@@ -321,6 +325,8 @@ void muster_psnode_on_stats(muster_psnode *node, const muster_rowmsg *message);
 /* psnode_restore.c: what a node does in them. */
 void muster_psrestore_enter(muster_psnode *node);
 void muster_psrestore_report(muster_psnode *node);
+/* Will SETTLE ask the host for rows? */
+bool muster_psrestore_needs_host(muster_psnode *node);
 void muster_psrestore_settle(muster_psnode *node);
 void muster_psrestore_agree(muster_psnode *node);
 void muster_psrestore_resume(muster_psnode *node);

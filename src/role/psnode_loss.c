@@ -124,6 +124,22 @@ static void answer(muster_psnode *node, const muster_rowmsg *order)
     muster_psdraft_plain(node, 0, &counted);
 }
 
+/* The others wait for this node's answer meanwhile, and hear that it lives. */
+static bool prepared(muster_psnode *node)
+{
+    return node->opts.prepared == NULL || !muster_psrestore_needs_host(node) ||
+           node->opts.prepared(node->opts.host);
+}
+
+void muster_pschange_tick(muster_psnode *node)
+{
+    muster_rowmsg order = node->change.postponed;
+    if (order.kind == MUSTER_ROWMSG_ASK) {
+        node->change.postponed = (muster_rowmsg){.count = 0};
+        muster_psnode_on_ask(node, &order);
+    }
+}
+
 void muster_psnode_on_ask(muster_psnode *node, const muster_rowmsg *message)
 {
     muster_pschange *change = &node->change;
@@ -149,6 +165,10 @@ void muster_psnode_on_ask(muster_psnode *node, const muster_rowmsg *message)
     }
     if (change->phase == 0 || phase > change->phase + 1) {
         node->counters.violations++;
+        return;
+    }
+    if (phase == PHASE_SETTLE && phase > change->phase && !prepared(node)) {
+        change->postponed = *message;
         return;
     }
     if (phase > change->phase) {

@@ -232,6 +232,28 @@ static void settle_homes(muster_psnode *node, uint32_t table, uint16_t which,
     }
 }
 
+bool muster_psrestore_needs_host(muster_psnode *node)
+{
+    uint16_t nodes = node->opts.nodes;
+    MUSTER_ASSERT(nodes > 0);
+    for (uint32_t t = 0; t < node->opts.table_count; t++) {
+        for (uint32_t key = 0; key < node->shapes[t].keys; key++) {
+            if (node->home_at[key % nodes] != node->opts.node) {
+                continue;
+            }
+            uint16_t owner = muster_pshome_at(node, t, key)->owner;
+            bool lost = owner == MUSTER_PSNODE_NOBODY ||
+                        !muster_psnode_lives(node, owner);
+            if (lost &&
+                muster_psmap_find(&node->copied_at, muster_psplace(t, key)) ==
+                    MUSTER_PSMAP_NONE) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool changes_rows(muster_rowmsg_op op)
 {
     return op == MUSTER_ROWOP_PUSH || op == MUSTER_ROWOP_GRADIENT ||

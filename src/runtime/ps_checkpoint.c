@@ -1,19 +1,23 @@
 /*
  * ps_checkpoint.c -- see ps_checkpoint.h.
  */
+#define _POSIX_C_SOURCE 200809L
 #include "runtime/ps_checkpoint.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "record/checkpoint.h"
 #include "runtime/ps_inside.h"
 
-#define BATCH 512u
+#define BATCH     512u
+#define MOMENT_NS (20 * MUSTER_NS_PER_MS)
 
 /* Whole rows first..first+count-1, wherever they are. */
 static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
@@ -160,10 +164,52 @@ static bool load(const char *folder, muster_checkpoint *from)
     return true;
 }
 
+static void *load_apart(void *argument)
+{
+    muster_pslast *last = argument;
+    last->open = load(last->folder, &last->from);
+    (void)sem_post(&last->loaded);
+    return NULL;
+}
+
+static void end_loader(muster_pslast *last)
+{
+    if (last->loading) {
+        (void)pthread_join(last->loader, NULL);
+        (void)sem_destroy(&last->loaded);
+        last->loading = false;
+    }
+}
+
+bool muster_pslast_prepare(muster_pslast *last, const char *folder)
+{
+    if (!last->tried && strlen(folder) < sizeof(last->folder)) {
+        (void)snprintf(last->folder, sizeof(last->folder), "%s", folder);
+        (void)sem_init(&last->loaded, 0, 0);
+        last->loading =
+            pthread_create(&last->loader, NULL, load_apart, last) == 0;
+        last->tried = last->loading;
+    }
+    if (!last->loading) {
+        return true; // or it is loaded where a row is asked for
+    }
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += MOMENT_NS;
+    until.tv_sec += until.tv_nsec / MUSTER_NS_PER_S;
+    until.tv_nsec %= MUSTER_NS_PER_S;
+    if (sem_timedwait(&last->loaded, &until) != 0) {
+        return false;
+    }
+    end_loader(last);
+    return true;
+}
+
 bool muster_pslast_row(muster_pslast *last, const char *folder,
                        const muster_pstable *table, uint32_t number,
                        uint32_t key, float *row)
 {
+    end_loader(last);
     if (!last->tried) {
         last->tried = true;
         last->open = folder != NULL && load(folder, &last->from);
@@ -181,6 +227,7 @@ bool muster_pslast_row(muster_pslast *last, const char *folder,
 
 void muster_pslast_close(muster_pslast *last)
 {
+    end_loader(last);
     if (last->open) {
         muster_checkpoint_fini(&last->from);
     }

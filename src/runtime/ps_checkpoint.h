@@ -9,6 +9,8 @@
 #ifndef MUSTER_RUNTIME_PS_CHECKPOINT_H
 #define MUSTER_RUNTIME_PS_CHECKPOINT_H
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 
 #include "muster/ps.h"
@@ -37,9 +39,17 @@ MUSTER_CHECKED muster_status muster_ps_restore(muster_ps *ps, uint32_t tables,
 /* The newest checkpoint, to take single rows from; zeroed at first. */
 typedef struct muster_pslast {
     muster_checkpoint from;
-    bool tried;
+    bool tried; // `open` says how it went, once `loader` has ended
     bool open;
+    bool loading; // `loader` is to be joined
+    pthread_t loader;
+    sem_t loaded;
+    char folder[MUSTER_RECORD_PATH_MAX];
 } muster_pslast;
+
+/* Load the checkpoint in `folder` on a thread of its own, whose end is waited
+ * for a moment at each call. True: it has been tried, rows come at once. */
+bool muster_pslast_prepare(muster_pslast *last, const char *folder);
 
 /* A row as the checkpoint in `folder` (NULL: there is none) has it; loads it
  * when it is not open yet. False: it has no such row. */

@@ -21,8 +21,9 @@
 
 typedef struct muster_psloss {
     bool survive;
-    bool joins;           // takes the place of a node that was lost
-    int64_t heartbeat_ns; // silence that counts as loss; 0: 2 s
+    bool joins;                      // takes the place of a node that was lost
+    int64_t heartbeat_ns;            // silence that counts as loss; 0: 2 s
+    bool (*prepared)(void *context); // see role/psnode.h
     bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
     uint64_t (*updates)(void *context);
     void (*news)(void *context, const muster_psnews *news);

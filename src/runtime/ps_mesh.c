@@ -422,6 +422,7 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
         .heartbeat_ns =
             loss->heartbeat_ns > 0 ? loss->heartbeat_ns : HEARTBEAT_NS,
         .joins = loss->joins,
+        .prepared = loss->prepared,
         .restore = loss->restore,
         .updates = loss->updates,
         .host = loss->context};

@@ -18,12 +18,30 @@
 
 #define RESPAWNS_MAX 16u
 
+/* Where checkpoints are; false: nowhere. MUSTER_RECORD_PATH_MAX bytes. */
+static bool find_folder(const muster_task_run *run, char *folder)
+{
+    const char *dir = muster_config_string(run->config, MUSTER_OPT_RUN);
+    if (dir != NULL) {
+        (void)snprintf(folder, MUSTER_RECORD_PATH_MAX, "%s/%s", dir,
+                       MUSTER_RUN_CHECKPOINT);
+    }
+    return dir != NULL;
+}
+
+static bool prepared(void *context)
+{
+    muster_task_run *run = context;
+    char folder[MUSTER_RECORD_PATH_MAX];
+    return !find_folder(run, folder) ||
+           muster_pslast_prepare(&run->saved, folder);
+}
+
 static bool restore(void *context, uint32_t table, uint32_t key, float *row)
 {
     muster_task_run *run = context;
-    const char *dir = muster_config_string(run->config, MUSTER_OPT_RUN);
     char folder[MUSTER_RECORD_PATH_MAX];
-    if (dir == NULL) {
+    if (!find_folder(run, folder)) {
         return false;
     }
     if (table >= run->tables) {
@@ -32,7 +50,6 @@ static bool restore(void *context, uint32_t table, uint32_t key, float *row)
         memset(row, 0, run->ps->tables[table]->floats * sizeof(float));
         return true;
     }
-    (void)snprintf(folder, sizeof(folder), "%s/%s", dir, MUSTER_RUN_CHECKPOINT);
     return muster_pslast_row(&run->saved, folder, run->ps->tables[table], table,
                              key, row);
 }
@@ -84,6 +101,7 @@ void muster_task_on_loss(muster_task_run *run)
                           .joins = run->joins,
                           .heartbeat_ns = muster_config_duration_ns(
                               run->config, MUSTER_OPT_HEARTBEAT),
+                          .prepared = prepared,
                           .restore = restore,
                           .updates = updates,
                           .news = hear,

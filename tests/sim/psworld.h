@@ -83,7 +83,7 @@ struct world {
     uint64_t slack; // done by lost nodes after their last heartbeat
     bool losing;    // the lead has lost somebody, not yet resumed
     asked *all;
-    uint64_t losses, expelled, joins, copied, rescued;
+    uint64_t losses, expelled, joins, copied, rescued, postponed;
 };
 
 #define MUST(w, condition)                                            \
@@ -106,6 +106,14 @@ static muster_blob *make_payload(void *context, size_t bytes)
 {
     (void)context;
     return muster_blob_create(bytes);
+}
+
+/* A host that takes its time for the first row it is asked for. */
+static bool prepared(void *context)
+{
+    const process *p = context;
+    p->in->postponed++;
+    return below(p->in, 8) == 0;
 }
 
 static bool restore(void *context, uint32_t table, uint32_t key, float *row)
@@ -153,6 +161,7 @@ static void start(world *w, uint16_t number, bool joins)
                                .make = make_payload,
                                .heartbeat_ns = WINDOW,
                                .joins = joins,
+                               .prepared = prepared,
                                .restore = restore,
                                .updates = updates,
                                .host = p};
