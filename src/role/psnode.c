@@ -360,7 +360,7 @@ static void handle(muster_psnode *node, const muster_rowmsg *message)
         muster_psnode_on_intent(node, message);
         return;
     case MUSTER_ROWMSG_BEAT:
-        node->links[message->from].updates = message->value;
+        muster_pslife_heard_updates(node, message);
         return;
     case MUSTER_ROWMSG_HELLO:
     case MUSTER_ROWMSG_LEAVE:

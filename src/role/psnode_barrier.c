@@ -61,6 +61,7 @@ void muster_psnode_barrier_step(muster_psnode *node)
         muster_rowmsg here = {.kind = MUSTER_ROWMSG_BARRIER,
                               .origin = node->opts.node,
                               .request = node->barriers};
+        muster_pslife_add_updates(node, &here);
         node->barrier_state = BARRIER_WAITING;
         muster_psdraft_plain(node, 0, &here);
     }
@@ -102,6 +103,7 @@ void muster_psnode_on_barrier(muster_psnode *node, const muster_rowmsg *message)
         return;
     }
     node->arrived[message->origin]++;
+    muster_pslife_heard_updates(node, message);
     if (!muster_psnode_paused(node)) {
         check(node);
     }

@@ -76,6 +76,7 @@ typedef struct muster_pslink {
     uint64_t heard;
     int64_t heard_ns; // last sign of life
     uint64_t updates; // it said that it made
+    uint64_t told;    // and which of its tellings that was
 } muster_pslink;
 
 /* A worker's request under way. Bits are positions in its operation. */
@@ -141,6 +142,7 @@ struct muster_psnode {
     muster_psmap copied_at; // during a change: age << 10 | holder
     muster_vec held;        // muster_psreq *: wait for the change's end
     uint32_t note;          // from the lead, when we joined
+    uint64_t told;          // how often updates were told
     int64_t beat_ns;        // when the next heartbeat is due
     int64_t looked_ns;      // when silence was last looked for
     muster_vec index;       // uint32_t: keys and extra of the message
@@ -307,6 +309,11 @@ void muster_psnode_on_return(muster_psnode *node, const muster_rowmsg *message);
 void muster_pslife_init(muster_psnode *node);
 uint64_t muster_pslife_everybody(const muster_psnode *node); // one bit each
 void muster_pslife_tick(muster_psnode *node);
+/* BEAT and BARRIER tell how many updates were made; `mask` numbers them, since
+ * they may overtake each other. */
+void muster_pslife_add_updates(muster_psnode *node, muster_rowmsg *word);
+void muster_pslife_heard_updates(muster_psnode *node,
+                                 const muster_rowmsg *word);
 int64_t muster_pslife_due_ns(const muster_psnode *node);
 void muster_psnode_on_suspect(muster_psnode *node,
                               const muster_rowmsg *message);

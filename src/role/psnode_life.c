@@ -65,13 +65,28 @@ void muster_psnode_on_suspect(muster_psnode *node, const muster_rowmsg *message)
     }
 }
 
+void muster_pslife_add_updates(muster_psnode *node, muster_rowmsg *word)
+{
+    word->mask = ++node->told;
+    if (node->opts.updates != NULL) {
+        word->value = node->opts.updates(node->opts.host);
+    }
+}
+
+void muster_pslife_heard_updates(muster_psnode *node, const muster_rowmsg *word)
+{
+    muster_pslink *link = &node->links[word->origin];
+    if (word->mask > link->told) {
+        link->told = word->mask;
+        link->updates = word->value;
+    }
+}
+
 static void beat(muster_psnode *node)
 {
     muster_rowmsg word = {.kind = MUSTER_ROWMSG_BEAT,
                           .origin = node->opts.node};
-    if (node->opts.updates != NULL) {
-        word.value = node->opts.updates(node->opts.host);
-    }
+    muster_pslife_add_updates(node, &word);
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (i != node->opts.node && muster_psnode_lives(node, i)) {
             muster_psdraft_plain(node, i, &word);

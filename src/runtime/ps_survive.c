@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "record/run_folder.h"
@@ -60,24 +61,28 @@ static uint64_t updates(void *context)
     return atomic_load(&run->since) + atomic_load(&run->done);
 }
 
-/* Node 0: what it cost. The lost node may have done more since its last
- * heartbeat, but not more than its share of an epoch. */
+/* Node 0: what it cost. A lost node told at its last barrier or heartbeat what
+ * it had done. Since then it may have done its parts of one round: those of its
+ * own threads, and as many for each node that was not there (ps_phase.c). */
 static void tell_cost(muster_task_run *run, const muster_psnews *news)
 {
-    uint64_t units = run->ops->units(run->task);
-    uint64_t most = news->updates + run->lost * (units / run->nodes + 1);
+    uint32_t left = (uint32_t)__builtin_popcountll(news->members);
+    uint64_t share = run->ops->units(run->task) / run->nodes + run->threads;
+    MUSTER_ASSERT(left > 0); // this node is a member
+    uint64_t shares = (run->nodes + left - 1) / left;
+    uint64_t most = news->updates + run->lost * shares * share;
     bool kept = muster_config_string(run->config, MUSTER_OPT_RUN) != NULL;
-    muster_log(
-        MUSTER_LOG_WARN,
-        "going on with %d of %" PRIu32 " nodes: %" PRIu64
-        " rows came from copies, %" PRIu64 " from the checkpoint, %" PRIu64
-        " began anew; lost are at most the updates of %" PRIu64
-        " %s, and %" PRIu64 " that were under way%s",
-        __builtin_popcountll(news->members), run->nodes, news->copied,
-        news->restored, news->fresh, most, run->ops->unit, news->unanswered,
-        kept && news->fresh > 0
-            ? ", and all that the rows that began anew had learnt"
-            : "");
+    muster_log(MUSTER_LOG_WARN,
+               "going on with %" PRIu32 " of %" PRIu32 " nodes: %" PRIu64
+               " rows came from copies, %" PRIu64
+               " from the checkpoint, %" PRIu64
+               " began anew; lost are at most the updates of %" PRIu64
+               " %s, and %" PRIu64 " that were under way%s",
+               left, run->nodes, news->copied, news->restored, news->fresh,
+               most, run->ops->unit, news->unanswered,
+               kept && news->fresh > 0
+                   ? ", and all that the rows that began anew had learnt"
+                   : "");
 }
 
 static void hear(void *context, const muster_psnews *news)

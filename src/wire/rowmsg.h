@@ -48,12 +48,14 @@ typedef enum muster_rowmsg_kind {
     MUSTER_ROWMSG_REPLICA = 7,   // here is a copy, I own them
     MUSTER_ROWMSG_SYNC = 8,      // what my copies have gained; op 0: nothing
     MUSTER_ROWMSG_SYNCED = 9,    // the owner's rows after that
-    MUSTER_ROWMSG_BARRIER = 10,  // to the lead: all my workers are here
+    MUSTER_ROWMSG_BARRIER = 10,  // to the lead: all my workers are here;
+                                 // value and mask as BEAT
     MUSTER_ROWMSG_RELEASE = 11,  // from the lead: so are everybody's
     MUSTER_ROWMSG_HELLO = 12,    // first on a connection: who I am
     MUSTER_ROWMSG_LEAVE = 13,    // I am going; nothing of mine is missing
     MUSTER_ROWMSG_QUIT = 14,     // I am going in the middle of the work
-    MUSTER_ROWMSG_BEAT = 15,     // I live; `value`: updates done here
+    MUSTER_ROWMSG_BEAT = 15,     // I live; `value`: updates done here, as told
+                                 // for the mask-th time
     MUSTER_ROWMSG_SUSPECT = 16,  // to the lead: `origin` is silent or gone
     MUSTER_ROWMSG_ASK = 17,      // from the lead: the members are `mask` from
                                  // `epoch` on; do phase request >> 32

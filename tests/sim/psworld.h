@@ -58,6 +58,7 @@ typedef struct process {
     muster_psnode_out out;
     uint64_t updates; // since the checkpoint
     uint64_t told;    // of these, as the lead last heard
+    uint64_t telling; // and which of its tellings that was
     uint64_t barriers;
     uint32_t intended[INTENTS_MAX]; // keys
     uint32_t intents;
@@ -147,6 +148,7 @@ static void start(world *w, uint16_t number, bool joins)
     p->life++;
     p->updates = 0;
     p->told = 0;
+    p->telling = 0;
     p->intents = 0;
     p->stopped_ns = 0;
     assert_int_equal(muster_pstable_create(&shape, &share, &p->table),
@@ -296,8 +298,13 @@ static void deliver(world *w, size_t index)
         w->flights[index] = w->flights[--w->flying];
     }
     if (to->up && to->life == f.to_life && to->deaf[f.from] < f.from_life) {
-        if (f.send.message.kind == MUSTER_ROWMSG_BEAT && to->number == 0) {
-            w->at[f.from].told = f.send.message.value;
+        bool tells = f.send.message.kind == MUSTER_ROWMSG_BEAT ||
+                     f.send.message.kind == MUSTER_ROWMSG_BARRIER;
+        process *from = &w->at[f.from];
+        if (tells && to->number == 0 && from->life == f.from_life &&
+            f.send.message.mask > from->telling) {
+            from->telling = f.send.message.mask;
+            from->told = f.send.message.value;
         }
         MUST(w, muster_psnode_message(to->node, w->now_ns, &f.send.message,
                                       &to->out) == MUSTER_OK);
