@@ -112,29 +112,33 @@ muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
     return MUSTER_OK;
 }
 
-/* Let those who wait pass, or meet the other nodes, if all have come. */
-static void pass_if_complete(muster_ps *ps)
+/* Let those who wait pass, if all have come. True: this node's are complete and
+ * must meet the other nodes; to be told once the lock is released, since the
+ * network thread takes the two locks the other way round. */
+static bool pass_if_complete(muster_ps *ps)
 {
     if (ps->barrier_waiting == 0 || ps->barrier_cancelled ||
         ps->barrier_status != MUSTER_OK ||
         ps->barrier_waiting != atomic_load(&ps->workers_alive)) {
-        return;
+        return false;
     }
     ps->barrier_waiting = 0;
-    if (ps->mesh != NULL) {
-        muster_psmesh_barrier(ps->mesh);
-    } else {
+    if (ps->mesh == NULL) {
         ps->barrier_passed++;
         (void)pthread_cond_broadcast(&ps->barrier_cond);
     }
+    return ps->mesh != NULL;
 }
 
 void muster_ps_worker_gone(muster_ps *ps)
 {
     (void)pthread_mutex_lock(&ps->barrier_lock);
     atomic_fetch_sub(&ps->workers_alive, 1);
-    pass_if_complete(ps);
+    bool complete = pass_if_complete(ps);
     (void)pthread_mutex_unlock(&ps->barrier_lock);
+    if (complete) {
+        muster_psmesh_barrier(ps->mesh);
+    }
 }
 
 muster_status muster_ps_barrier(muster_ps_worker *worker)
@@ -155,7 +159,11 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
     }
     uint64_t mine = ps->barrier_passed;
     ps->barrier_waiting++;
-    pass_if_complete(ps);
+    if (pass_if_complete(ps)) {
+        (void)pthread_mutex_unlock(&ps->barrier_lock);
+        muster_psmesh_barrier(ps->mesh);
+        (void)pthread_mutex_lock(&ps->barrier_lock);
+    }
     // A loss is for good: whoever comes after it waits for nobody.
     while (ps->barrier_passed == mine && !ps->barrier_cancelled &&
            ps->barrier_status == MUSTER_OK) {
