@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -433,9 +432,7 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
     }
     atomic_store(&mesh->members, muster_psnode_members(mesh->node));
     muster_pspeers_address(mesh, mesh->self, address);
-    if (loss->joins && strncmp(address, "unix:", 5) == 0) {
-        (void)unlink(address + 5); // the lost node may have left it behind
-    }
+    // Refused while another lives there; what a lost one left is removed.
     return muster_net_listen(mesh->net, address, error_out, heard);
 }
 

@@ -33,6 +33,7 @@ typedef struct place {
 typedef struct member {
     const place *at;
     uint32_t node;
+    bool joins;
     muster_ps *ps;
     muster_status status;
     muster_ps_counters counted;
@@ -54,10 +55,10 @@ static void remove_folder(const place *p)
     assert_int_equal(rmdir(p->folder), 0);
 }
 
-static void survive(muster_ps *ps)
+static void survive(const member *m)
 {
-    muster_psloss loss = {.survive = true};
-    muster_ps_on_loss(ps, &loss);
+    muster_psloss loss = {.survive = true, .joins = m->joins};
+    muster_ps_on_loss(m->ps, &loss);
 }
 
 static muster_status open_node(member *m)
@@ -73,7 +74,7 @@ static muster_status open_node(member *m)
         m->at->patience_ms > 0 ? m->at->patience_ms : opts.patience_ms;
     muster_status status = muster_ps_create(&opts, &error, &m->ps);
     if (status == MUSTER_OK && m->at->survive) {
-        survive(m->ps);
+        survive(m);
     }
     for (uint32_t t = 0; t < 2 && status == MUSTER_OK; t++) {
         muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
@@ -391,6 +392,24 @@ static void calls_wait_through_the_loss_of_a_node(void **state)
     remove_folder(&p);
 }
 
+static void the_place_of_a_node_that_lives_cannot_be_taken(void **state)
+{
+    (void)state;
+    place p = {.nodes = 2, .survive = true};
+    make_folder(&p);
+    member members[2] = {{.at = &p, .node = 0}, {.at = &p, .node = 1}};
+    in_all(members, 2, just_open);
+    member another = {.at = &p, .node = 1, .joins = true};
+    assert_int_equal(open_node(&another), MUSTER_ERR_SYSTEM);
+    muster_ps_free(another.ps);
+    char path[64];
+    (void)snprintf(path, sizeof(path), "%s/node-1", p.folder);
+    assert_int_equal(access(path, F_OK), 0);
+    in_all(members, 2, push_all_and_meet);
+    in_all(members, 2, just_free);
+    remove_folder(&p);
+}
+
 static void nodes_meet_over_tcp_as_well(void **state)
 {
     (void)state;
@@ -476,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_lost_node_ends_calls_instead_of_hanging_them),
         cmocka_unit_test(a_barrier_after_a_loss_waits_for_nobody),
         cmocka_unit_test(calls_wait_through_the_loss_of_a_node),
+        cmocka_unit_test(the_place_of_a_node_that_lives_cannot_be_taken),
         cmocka_unit_test(nodes_meet_over_tcp_as_well),
         cmocka_unit_test(a_node_that_does_not_come_is_named),
         cmocka_unit_test(a_node_does_not_wait_on_without_its_lead),
