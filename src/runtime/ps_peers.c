@@ -165,6 +165,7 @@ static void on_down(void *context, muster_peer peer, muster_status status,
         mesh->peers[i] = 0;
         muster_pspeers_forget(mesh, i, false);
         atomic_fetch_and(&mesh->ready, ~(1ull << i));
+        mesh->greeted &= ~(1ull << i);
         if (mesh->left[i]) {
             muster_psmesh_lose(mesh, i, NULL);
         } else if (i == 0 && mesh->lost == 0) {
