@@ -421,7 +421,9 @@ muster_status muster_psnode_message(muster_psnode *node, int64_t now_ns,
         return muster_psnode_end(node);
     }
     node->links[mine.from].heard_ns = now_ns;
-    if (mine.kind == MUSTER_ROWMSG_EXPEL) {
+    if (mine.kind == MUSTER_ROWMSG_EXPEL && mine.from != 0) {
+        node->counters.violations++; // only the lead gives nodes up
+    } else if (mine.kind == MUSTER_ROWMSG_EXPEL) {
         muster_psnode_tell(node,
                            &(muster_psnews){.kind = MUSTER_PSNEWS_EXPELLED,
                                             .node = mine.from});

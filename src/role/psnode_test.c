@@ -372,6 +372,17 @@ static void hostile_messages_are_dropped(void **state)
                      MUSTER_OK);
     assert_int_equal(muster_psnode_count(w->node[0]).violations, 4);
     assert_int_equal(out->sends.count, 0);
+    // Only the lead gives nodes up.
+    muster_rowmsg expel = {.kind = MUSTER_ROWMSG_EXPEL, .from = 1};
+    assert_int_equal(muster_psnode_message(w->node[0], 0, &expel, out),
+                     MUSTER_OK);
+    assert_int_equal(muster_psnode_count(w->node[0]).violations, 5);
+    assert_int_equal(out->news.count, 0);
+    expel.from = 0;
+    out = &w->out[1];
+    assert_int_equal(muster_psnode_message(w->node[1], 0, &expel, out),
+                     MUSTER_OK);
+    assert_int_equal(out->news.count, 1);
     muster_blob_unref(blob);
     destroy(w);
     free(w);
