@@ -12,6 +12,7 @@
 #include "runtime/ps_train.h"
 
 #define HEAD_MAX 256u
+#define BATCH    512u
 
 typedef struct saving {
     const muster_task_ops *ops;
@@ -22,6 +23,29 @@ typedef struct saving {
     float *values[MUSTER_TASK_OUTPUTS_MAX];
     uint32_t count;
 } saving;
+
+/* Many rows at a time: those of other nodes then share their way. */
+static muster_status pull_output(saving *s, muster_ps_worker *worker,
+                                 uint32_t index)
+{
+    const muster_task_output *out = &s->outputs[index];
+    uint32_t keys[BATCH];
+    for (uint32_t row = 0; row < out->rows; row += BATCH) {
+        uint32_t count = out->rows - row < BATCH ? out->rows - row : BATCH;
+        for (uint32_t i = 0; i < count; i++) {
+            keys[i] = out->first + row + i;
+        }
+        muster_status status =
+            muster_ps_pull(worker, out->table, keys, count,
+                           s->values[index] + (size_t)row * out->width);
+        if (status != MUSTER_OK) {
+            return muster_error_set(
+                s->error, status, "rows %u to %u of table %u: %s", keys[0],
+                keys[count - 1], out->table, muster_status_text(status));
+        }
+    }
+    return MUSTER_OK;
+}
 
 static muster_status pull_all(saving *s, muster_ps_worker *worker)
 {
@@ -34,16 +58,9 @@ static muster_status pull_all(saving *s, muster_ps_worker *worker)
             return muster_error_set(s->error, MUSTER_ERR_NO_MEMORY,
                                     "no memory for the tables' copy");
         }
-        for (uint32_t row = 0; row < out->rows; row++) {
-            uint32_t key = out->first + row;
-            muster_status status =
-                muster_ps_pull(worker, out->table, &key, 1,
-                               s->values[i] + (size_t)row * out->width);
-            if (status != MUSTER_OK) {
-                return muster_error_set(s->error, status,
-                                        "row %u of table %u: %s", key,
-                                        out->table, muster_status_text(status));
-            }
+        muster_status status = pull_output(s, worker, i);
+        if (status != MUSTER_OK) {
+            return status;
         }
     }
     return MUSTER_OK;
