@@ -478,6 +478,9 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
         muster_task_sums none;
         muster_task_seat pattern = {.leave = true, .evaluate = true};
         status = muster_task_phase(run, &pattern, error_out, &none);
+    } else if (run->next_epoch == 0) {
+        // A run that ends in its first epoch can be resumed as well.
+        status = rest(run, 0, error_out);
     }
     for (; run->next_epoch < run->epochs && status == MUSTER_OK;
          run->next_epoch += status == MUSTER_OK) {

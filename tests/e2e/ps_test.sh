@@ -73,6 +73,16 @@ done
 expect 3 neighbors "$work/words" dog
 expect 2 neighbors "$work/words"
 
+# A run that ends in its first epoch, which is long, can be resumed.
+muster_in_background train --model mf:rank=8 --data zipf:rows=3000,cols=1000,cells=600000,rank=2 \
+    --epochs 100000 --nodes 2 --run "$work/early"
+wait_until 30 test -e "$work/early/checkpoint/step-000000000000.safetensors" ||
+    fail "no checkpoint before the first epoch"
+kill -INT "$pid"
+wait_for "$pid"
+[ "$code" -eq 130 ] || fail "interrupted in the first epoch: exit code $code"
+expect 0 train --resume "$work/early" --epochs 1 --nodes 1 --json --quiet
+
 # A rate that blows up is an error, not a result.
 expect 2 train --model mf:rank=8 --data zipf:rows=300,cols=60,cells=3000,rank=4 --lr 50 --epochs 3
 grep -q "diverged" "$work/err" || fail "divergence is not said: $(tail -n 1 "$work/err")"
