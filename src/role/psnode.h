@@ -114,7 +114,6 @@ void muster_psnode_out_fini(muster_psnode_out *out);
 typedef struct muster_psnode_opts {
     uint16_t node;
     uint16_t nodes; // 1..MUSTER_PS_NODES_MAX
-    uint32_t incarnation;
     muster_pstable *const *tables;
     uint32_t table_count;
     muster_psmanage manage;

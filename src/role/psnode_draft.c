@@ -35,7 +35,6 @@ static muster_psdraft *new_draft(muster_psnode *node, uint16_t to,
     draft->to = to;
     draft->head = *head;
     draft->head.from = node->opts.node;
-    draft->head.incarnation = node->opts.incarnation;
     draft->head.payload = NULL;
     draft->head.index = NULL;
     muster_vec_clear(&draft->keys);

@@ -72,7 +72,7 @@ void muster_rowmsg_write(const muster_rowmsg *message, uint8_t *bytes)
     muster_bytes_put(bytes + 12, message->origin, 2);
     muster_bytes_put(bytes + 14, 0, 2);
     muster_bytes_put(bytes + 16, message->count, 4);
-    muster_bytes_put(bytes + 20, message->incarnation, 4);
+    muster_bytes_put(bytes + 20, 0, 4);
     muster_bytes_put(bytes + 24, message->link, 8);
     muster_bytes_put(bytes + 32, message->request, 8);
     muster_bytes_put(bytes + 40, message->epoch, 4);
@@ -85,7 +85,8 @@ muster_status muster_rowmsg_read(const uint8_t *bytes, size_t size,
 {
     if (size != MUSTER_ROWMSG_BYTES ||
         (uint32_t)muster_bytes_get(bytes, 4) != MUSTER_ROWMSG_MAGIC ||
-        (uint16_t)muster_bytes_get(bytes + 14, 2) != 0) {
+        (uint16_t)muster_bytes_get(bytes + 14, 2) != 0 ||
+        (uint32_t)muster_bytes_get(bytes + 20, 4) != 0) {
         return MUSTER_ERR_PROTOCOL;
     }
     uint16_t kind = (uint16_t)muster_bytes_get(bytes + 4, 2);
@@ -96,8 +97,6 @@ muster_status muster_rowmsg_read(const uint8_t *bytes, size_t size,
                           .from = (uint16_t)muster_bytes_get(bytes + 10, 2),
                           .origin = (uint16_t)muster_bytes_get(bytes + 12, 2),
                           .count = (uint32_t)muster_bytes_get(bytes + 16, 4),
-                          .incarnation =
-                              (uint32_t)muster_bytes_get(bytes + 20, 4),
                           .link = (uint64_t)muster_bytes_get(bytes + 24, 8),
                           .request = (uint64_t)muster_bytes_get(bytes + 32, 8),
                           .epoch = (uint32_t)muster_bytes_get(bytes + 40, 4),

@@ -58,7 +58,8 @@ typedef enum muster_rowmsg_kind {
                                  // for the mask-th time
     MUSTER_ROWMSG_SUSPECT = 16,  // to the lead: `origin` is silent or gone
     MUSTER_ROWMSG_ASK = 17,      // from the lead: the members are `mask` from
-                                 // `epoch` on; do phase request >> 32
+                                 // `epoch` on; do phase (uint32_t)request >>
+                                 // 24; request >> 32 is the last epoch resumed
     MUSTER_ROWMSG_COUNT = 18,    // to the lead: done; mask rows' messages sent
                                  // to members so far, value received
     MUSTER_ROWMSG_RESUME = 19,   // from the lead: go on
@@ -94,7 +95,6 @@ typedef struct muster_rowmsg {
     uint16_t from;   // who sent it
     uint16_t origin; // who asked
     uint32_t count;
-    uint32_t incarnation; // of `from`
     uint64_t link;        // number of this message from `from` to its receiver
     uint64_t request;     // of `origin`; BARRIER, RELEASE: its number
     uint32_t epoch;       // of the membership
