@@ -254,6 +254,7 @@ bool muster_psrestore_needs_host(muster_psnode *node)
     return false;
 }
 
+/* A SET does not: done again it has the same effect, as if it had come late. */
 static bool changes_rows(muster_rowmsg_op op)
 {
     return op == MUSTER_ROWOP_PUSH || op == MUSTER_ROWOP_GRADIENT ||
