@@ -11,31 +11,33 @@
 #include "base/perm.h"
 #include "data/triples.h"
 #include "muster/ps.h"
+#include "ps/slab.h"
 #include "ps/target.h"
 #include "task/kernel.h"
 #include "task/kge.h"
 
 #include "bench_ps.h"
 
-enum { KGE_DIM = 64, KGE_NEGATIVES = 4 };
+enum { KGE_DIM = 64, KGE_NEGATIVES = 4, AHEAD = 2 };
 
 /* The plain loop: the task's algorithm on rows in two arrays, row and sums of
- * squares side by side as in the server's tables. */
+ * squares side by side as in the server's tables, in the same kind of pages. */
 typedef struct plain_kge {
     muster_triples triples;
     float *entities;
     float *relations;
+    size_t mapped[2];
     muster_target *target;
     muster_draws draws;
     uint64_t epoch;
     double loss;
 } plain_kge;
 
-static float *copy_table(bench_team *t, uint32_t table, uint32_t keys)
+static float *copy_table(bench_team *t, uint32_t table, uint32_t keys,
+                         size_t *mapped_out)
 {
     float *values =
-        bench_must(aligned_alloc(64, (size_t)keys * 2 * KGE_DIM * 4));
-    memset(values, 0, (size_t)keys * 2 * KGE_DIM * 4);
+        bench_must(muster_slab_map((size_t)keys * 2 * KGE_DIM * 4, mapped_out));
     for (uint32_t k = 0; k < keys; k++) {
         bench_check(muster_ps_pull(t->workers[0], table, &k, 1,
                                    values + (size_t)k * 2 * KGE_DIM));
@@ -48,8 +50,10 @@ static plain_kge make_plain_kge(bench_team *t, const char *data)
     plain_kge p = {0};
     muster_error error;
     bench_check(muster_triples_load(data, &error, &p.triples));
-    p.entities = copy_table(t, MUSTER_KGE_ENTITIES, p.triples.entities);
-    p.relations = copy_table(t, MUSTER_KGE_RELATIONS, p.triples.relations);
+    p.entities =
+        copy_table(t, MUSTER_KGE_ENTITIES, p.triples.entities, &p.mapped[0]);
+    p.relations =
+        copy_table(t, MUSTER_KGE_RELATIONS, p.triples.relations, &p.mapped[1]);
     bench_check(muster_target_create(MUSTER_PS_TARGET_UNIFORM, 0,
                                      p.triples.entities, NULL, &p.target));
     p.draws = muster_draws_make(1, 0);
@@ -60,8 +64,8 @@ static void free_plain_kge(plain_kge *p)
 {
     muster_triples_fini(&p->triples);
     muster_target_free(p->target);
-    free(p->entities);
-    free(p->relations);
+    muster_slab_unmap(p->entities, p->mapped[0]);
+    muster_slab_unmap(p->relations, p->mapped[1]);
 }
 
 static float *row_of(float *values, uint32_t key)
@@ -83,6 +87,11 @@ static void plain_answer(plain_kge *p, muster_kge_question question,
                      KGE_DIM, query);
     for (int i = question.backwards ? 1 : 0; i <= KGE_NEGATIVES; i++) {
         float *row = row_of(p->entities, i == 0 ? truth : negatives[i - 1]);
+        if (i + AHEAD <= KGE_NEGATIVES) { // the task's hints
+            const float *next = row_of(p->entities, negatives[i + AHEAD - 1]);
+            __builtin_prefetch(next, 1);
+            __builtin_prefetch(next + 16, 1);
+        }
         float right =
             muster_kernel_sigmoid(muster_kernel_dot(query, row, KGE_DIM));
         if (i == 0) {

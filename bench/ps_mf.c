@@ -9,16 +9,19 @@
 #include "base/clock.h"
 #include "data/ratings.h"
 #include "muster/ps.h"
+#include "ps/slab.h"
 #include "task/kernel.h"
 
 #include "bench_ps.h"
 
-enum { MF_RANK = 32 };
+enum { MF_RANK = 32, AHEAD = 4 };
 
 typedef struct plain_mf {
     muster_ratings ratings;
-    float *cols;
+    float *cols; // in the same kind of pages as the server's
     float *rows;
+    size_t cols_mapped;
+    size_t rows_mapped;
 } plain_mf;
 
 static int by_column(const void *a, const void *b)
@@ -38,10 +41,10 @@ static plain_mf make_plain_mf(bench_team *t)
     muster_ratings_zipf zipf = MUSTER_RATINGS_ZIPF_INIT;
     bench_check(muster_ratings_make_zipf(&zipf, &p.ratings));
     qsort(p.ratings.cells, p.ratings.count, sizeof(muster_cell), by_column);
-    p.cols =
-        bench_must(aligned_alloc(64, (size_t)p.ratings.cols * MF_RANK * 4));
-    p.rows =
-        bench_must(aligned_alloc(64, (size_t)p.ratings.rows * MF_RANK * 4));
+    p.cols = bench_must(
+        muster_slab_map((size_t)p.ratings.cols * MF_RANK * 4, &p.cols_mapped));
+    p.rows = bench_must(
+        muster_slab_map((size_t)p.ratings.rows * MF_RANK * 4, &p.rows_mapped));
     for (uint32_t k = 0; k < p.ratings.cols; k++) {
         bench_check(muster_ps_pull(t->workers[0], 0, &k, 1,
                                    p.cols + (size_t)k * MF_RANK));
@@ -58,6 +61,12 @@ static double plain_mf_epoch(plain_mf *p, float rate)
     double sum = 0;
     const muster_cell *cells = p->ratings.cells;
     for (uint64_t i = 0; i < p->ratings.count; i++) {
+        if (p->ratings.count - i > AHEAD) { // the task's hints
+            const float *next =
+                p->rows + (size_t)cells[i + AHEAD].row * MF_RANK;
+            __builtin_prefetch(next, 1);
+            __builtin_prefetch(next + 16, 1);
+        }
         float error = muster_kernel_mf(p->rows + (size_t)cells[i].row * MF_RANK,
                                        p->cols + (size_t)cells[i].col * MF_RANK,
                                        MF_RANK, cells[i].value, rate, 0.02f);
@@ -114,8 +123,8 @@ void bench_mf(const bench_ps *b)
     bench_report(b, "mf_2x1_loss", nodes.quality, "loss", "mf_1x1 loss",
                  bench_team_metric(&one, "loss"));
     muster_ratings_fini(&plain.ratings);
-    free(plain.cols);
-    free(plain.rows);
+    muster_slab_unmap(plain.cols, plain.cols_mapped);
+    muster_slab_unmap(plain.rows, plain.rows_mapped);
     bench_team_fini(&one);
     bench_team_fini(&two);
 }

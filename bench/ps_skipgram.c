@@ -3,7 +3,9 @@
  * length, window, negatives, epochs, threshold and rate, one thread each.
  *
  * fasttext's speed is what it prints itself: words that it has in its
- * vocabulary a second while it trains, without reading and writing. Its vectors
+ * vocabulary a second while it trains, without counting words before and writing
+ * vectors after. It reads and splits the text anew in every epoch; the task has
+ * done so once, before its clock starts. Its vectors
  * are put into a task's table, so that both are judged by the same code.
  */
 #define _GNU_SOURCE

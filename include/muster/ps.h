@@ -114,7 +114,7 @@ typedef struct muster_ps_table_opts {
     uint32_t width;     // 1..MUSTER_PS_WIDTH_MAX; no default
     uint32_t optimizer; // a muster_ps_optimizer; default none
     float rate;         // learning rate of gradients; default 0.01
-    float epsilon;      // adagrad, adam; default 1e-8
+    float epsilon;      // adagrad, adam; > 0; default 1e-8
     float beta1;        // adam; default 0.9
     float beta2;        // adam; default 0.999
     uint32_t init;      // a muster_ps_init; default zero

@@ -17,11 +17,12 @@ typedef struct parse {
     muster_source *source;
     muster_error *error;
     muster_vec cells;
-    uint32_t base;  // index of the first row: 1 in MatrixMarket
-    bool market;    // sizes are known
-    bool pattern;   // no values: all 1
-    bool symmetric; // cells off the diagonal count twice
-    uint64_t promised;
+    uint32_t base;     // index of the first row: 1 in MatrixMarket
+    bool market;       // sizes are known
+    bool pattern;      // no values: all 1
+    bool symmetric;    // cells off the diagonal count twice
+    uint64_t promised; // entries, as the head says
+    uint64_t entries;  // met so far
     muster_ratings *into;
 } parse;
 
@@ -104,6 +105,7 @@ static muster_status parse_cell(parse *p, const char *line)
     uint32_t r = (uint32_t)row - p->base;
     uint32_t c = (uint32_t)col - p->base;
     muster_status status = add_cell(p, r, c, value);
+    p->entries++;
     if (status == MUSTER_OK && p->symmetric && r != c) {
         status = add_cell(p, c, r, value);
     }
@@ -176,7 +178,7 @@ static muster_status parse_all(parse *p)
     if (p->cells.count == 0) {
         return fail(p, "there is no cell in the file");
     }
-    if (p->market && !p->symmetric && p->cells.count != p->promised) {
+    if (p->market && p->entries != p->promised) {
         return fail(p, "the file ends before, or goes beyond, the number of "
                        "cells in its head");
     }

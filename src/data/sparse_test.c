@@ -89,6 +89,8 @@ static void bad_ratings_are_refused_with_their_line(void **state)
         {"%%MatrixMarket matrix coordinate real general\n2 2 1\n0 1 1\n",
          "m:3"},
         {"%%MatrixMarket matrix coordinate real general\n2 2 5\n1 1 1\n", "m"},
+        {"%%MatrixMarket matrix coordinate real symmetric\n2 2 5\n2 1 1\n",
+         "m"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         muster_ratings r = {0};

@@ -69,8 +69,10 @@ static muster_status add_line(muster_wordtest *test, muster_source *source,
     muster_analogy analogy;
     const char *end;
     bool kept;
-    if (count == 3 && muster_number_parse(fields[2], &pair.score, &end) ==
-                          MUSTER_NUMBER_FINITE) {
+    if (count == 3 &&
+        muster_number_parse(fields[2], &pair.score, &end) ==
+            MUSTER_NUMBER_FINITE &&
+        *end == '\0') {
         kept = number_words(test, fields, 2, pair.word) &&
                muster_vec_append(&test->pairs, &pair, 1);
     } else if (count == 4) {

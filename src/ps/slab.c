@@ -7,6 +7,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -43,6 +44,13 @@ void muster_slab_unmap(void *base, size_t mapped_bytes)
     if (base != NULL) {
         (void)munmap(base, mapped_bytes);
     }
+}
+
+bool muster_slab_fits(uint64_t bytes)
+{
+    struct sysinfo machine;
+    return sysinfo(&machine) != 0 ||
+           bytes / machine.mem_unit <= machine.totalram + machine.totalswap;
 }
 
 size_t muster_slab_stride(uint32_t floats)

@@ -34,6 +34,10 @@ typedef struct muster_slab {
 void *muster_slab_map(size_t bytes, size_t *mapped_out);
 void muster_slab_unmap(void *base, size_t mapped_bytes);
 
+/* Could the machine hold so much, if nothing else were there? A mapping alone
+ * does not tell: its pages are counted when they are written. */
+bool muster_slab_fits(uint64_t bytes);
+
 /* How far apart rows of `floats` floats lie. Rows below a cache line are
  * spaced so that they never straddle one, larger ones so that they start on
  * one, unless that would waste more than an eighth. */

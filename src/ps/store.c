@@ -15,6 +15,19 @@
 #include "base/rng.h"
 #include "ps/simd.h"
 
+/* Words are written for the rows of the share, and the rows themselves unless
+ * they are 0: more than there is would not fail, but end the process. */
+static bool share_fits(const muster_pstable *table,
+                       const muster_pstable_share *share)
+{
+    uint64_t rows = share->node < table->keys
+                        ? (table->keys - 1 - share->node) / share->nodes + 1
+                        : 0;
+    uint64_t row =
+        table->init == MUSTER_PS_ZERO ? 0 : muster_slab_stride(table->floats);
+    return muster_slab_fits(rows * (row + sizeof(muster_word)));
+}
+
 static muster_status fill_share(muster_pstable *table,
                                 const muster_pstable_share *share)
 {
@@ -55,6 +68,10 @@ muster_status muster_pstable_create(const muster_ps_table_opts *opts,
     table->scale = opts->scale;
     table->seed = share->seed;
     table->in_order = share->nodes == 1;
+    if (!share_fits(table, share)) {
+        muster_pstable_free(table);
+        return MUSTER_ERR_NO_MEMORY;
+    }
     table->words_base = muster_slab_map(
         (size_t)table->keys * sizeof(muster_word), &table->words_mapped);
     table->words = table->words_base;

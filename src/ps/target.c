@@ -134,7 +134,11 @@ uint32_t muster_target_draw(const muster_target *target, muster_draws *draws)
     uint64_t bits = muster_draws_next(draws);
     uint32_t high = (uint32_t)(bits >> 32);
     uint32_t at = (uint32_t)(((uint64_t)high * target->count) >> 32);
-    if (target->kind == MUSTER_PS_TARGET_WEIGHTS) {
+    if (target->kind == MUSTER_PS_TARGET_UNIFORM) {
+        // All 64 bits: 32 are too few for even shares of a billion keys.
+        uint64_t low = (uint64_t)(uint32_t)bits * target->count >> 32;
+        at = (uint32_t)(((uint64_t)high * target->count + low) >> 32);
+    } else if (target->kind == MUSTER_PS_TARGET_WEIGHTS) {
         const column *chosen = &target->columns[at];
         at = (uint32_t)bits < chosen->keep ? at : chosen->alias;
     } else if (target->kind == MUSTER_PS_TARGET_LOG_UNIFORM) {

@@ -60,6 +60,25 @@ static void uniform_draws_are_uniform(void **state)
     check_draws(MUSTER_PS_TARGET_UNIFORM, NULL, p);
 }
 
+static void uniform_draws_of_very_many_keys_are_uniform(void **state)
+{
+    (void)state;
+    // 2^32 divided by this is 8/3: shares of 2^-32 cannot be even.
+    enum { MANY = 3 << 29 };
+    const double p[3] = {1.0 / 3, 1.0 / 3, 1.0 / 3};
+    muster_target *target = NULL;
+    assert_int_equal(
+        muster_target_create(MUSTER_PS_TARGET_UNIFORM, 0, MANY, NULL, &target),
+        MUSTER_OK);
+    uint64_t counts[3] = {0};
+    muster_draws draws = muster_draws_make(3, 1);
+    for (int i = 0; i < DRAWS; i++) {
+        counts[muster_target_draw(target, &draws) % 3]++;
+    }
+    muster_target_free(target);
+    assert_true(chi_square(p, counts, 3, DRAWS) < 28); // 2 d.o.f.
+}
+
 static void alias_draws_follow_their_weights(void **state)
 {
     (void)state;
@@ -145,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uniform_draws_are_uniform),
+        cmocka_unit_test(uniform_draws_of_very_many_keys_are_uniform),
         cmocka_unit_test(alias_draws_follow_their_weights),
         cmocka_unit_test(log_uniform_draws_follow_the_formula),
         cmocka_unit_test(one_key_is_always_drawn),

@@ -95,6 +95,7 @@ typedef struct muster_pschange {
     uint32_t leading; // the newest epoch
     uint32_t resumed; // the last that came to its end
     uint64_t members; // of it
+    uint64_t settled; // of the last that came to its end
     uint64_t begun_value;
     uint64_t lost_updates; // of nodes lost, as they last told
     uint32_t asked;        // phase

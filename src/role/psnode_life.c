@@ -22,6 +22,7 @@ void muster_pslife_init(muster_psnode *node)
     node->alive = node->opts.joins ? 1ull << node->opts.node
                                    : muster_pslife_everybody(node);
     node->change.members = node->alive;
+    node->change.settled = node->alive;
     node->looked_ns = NEVER;
     node->beat_ns = 0;
 }
@@ -40,8 +41,11 @@ static void miss(muster_psnode *node, uint16_t peer, muster_pscause cause)
             node,
             &(muster_psnews){.kind = MUSTER_PSNEWS_LEADLESS, .cause = cause});
     } else if (node->opts.node == 0) {
-        muster_pschange_begin(node, node->change.members & ~(1ull << peer),
-                              (uint64_t)cause);
+        // A joiner not yet settled goes as well. It has homes that others do
+        // not know to be moved should it be lost next, and it may hear of this
+        // change before the one that tells it where the others are.
+        uint64_t stay = node->change.members & node->change.settled;
+        muster_pschange_begin(node, stay & ~(1ull << peer), (uint64_t)cause);
     } else {
         muster_rowmsg missing = {.kind = MUSTER_ROWMSG_SUSPECT,
                                  .origin = peer,

@@ -170,6 +170,7 @@ static void resume_all(muster_psnode *node)
                            .epoch = node->change.leading};
     node->change.asked = 0;
     node->change.resumed = node->change.leading;
+    node->change.settled = node->change.members;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (muster_psnode_lives(node, i)) {
             muster_psdraft_plain(node, i, &order);

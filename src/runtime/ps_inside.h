@@ -190,6 +190,9 @@ uint64_t muster_ps_call_handle(const muster_ps_worker *worker,
 MUSTER_CHECKED muster_status muster_ps_calls_init(muster_ps_worker *worker);
 void muster_ps_calls_fini(muster_ps_worker *worker);
 
+/* A worker is there no more: those who waited for it alone pass. */
+void muster_ps_worker_gone(muster_ps *ps);
+
 /* Let nobody wait at a barrier from now on: those who do, and those who come,
  * get MUSTER_ERR_CANCELLED. For a node that ends before its time. */
 void muster_ps_barrier_cancel(muster_ps *ps);

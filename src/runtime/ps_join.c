@@ -112,6 +112,31 @@ muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
     return MUSTER_OK;
 }
 
+/* Let those who wait pass, or meet the other nodes, if all have come. */
+static void pass_if_complete(muster_ps *ps)
+{
+    if (ps->barrier_waiting == 0 || ps->barrier_cancelled ||
+        ps->barrier_status != MUSTER_OK ||
+        ps->barrier_waiting != atomic_load(&ps->workers_alive)) {
+        return;
+    }
+    ps->barrier_waiting = 0;
+    if (ps->mesh != NULL) {
+        muster_psmesh_barrier(ps->mesh);
+    } else {
+        ps->barrier_passed++;
+        (void)pthread_cond_broadcast(&ps->barrier_cond);
+    }
+}
+
+void muster_ps_worker_gone(muster_ps *ps)
+{
+    (void)pthread_mutex_lock(&ps->barrier_lock);
+    atomic_fetch_sub(&ps->workers_alive, 1);
+    pass_if_complete(ps);
+    (void)pthread_mutex_unlock(&ps->barrier_lock);
+}
+
 muster_status muster_ps_barrier(muster_ps_worker *worker)
 {
     if (worker == NULL || worker->open_count > 0) {
@@ -123,18 +148,17 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
     worker->accesses = 0;
     worker->remote = 0;
     (void)pthread_mutex_lock(&ps->barrier_lock);
+    if (ps->mesh != NULL && muster_psmesh_is_over(ps->mesh)) {
+        // Those who wait were sent off and others may be gone: nobody comes.
+        (void)pthread_mutex_unlock(&ps->barrier_lock);
+        return MUSTER_ERR_PEER_LOST;
+    }
     uint64_t mine = ps->barrier_passed;
     ps->barrier_waiting++;
-    if (ps->barrier_waiting == atomic_load(&ps->workers_alive)) {
-        ps->barrier_waiting = 0;
-        if (ps->mesh != NULL) {
-            muster_psmesh_barrier(ps->mesh);
-        } else {
-            ps->barrier_passed++;
-            (void)pthread_cond_broadcast(&ps->barrier_cond);
-        }
-    }
-    while (ps->barrier_passed == mine && !ps->barrier_cancelled) {
+    pass_if_complete(ps);
+    // A loss is for good: whoever comes after it waits for nobody.
+    while (ps->barrier_passed == mine && !ps->barrier_cancelled &&
+           ps->barrier_status == MUSTER_OK) {
         (void)pthread_cond_wait(&ps->barrier_cond, &ps->barrier_lock);
     }
     muster_status status =

@@ -7,7 +7,8 @@
  * have owners again, and then go on; only the loss of the lead (node 0), or
  * being given up oneself, still ends them.
  *
- *   Threads      restore, updates and news are called by the network thread.
+ *   Threads      restore, updates and news are called by the network thread,
+ *                stopped by the one that connects.
  */
 #ifndef MUSTER_RUNTIME_PS_LOSS_H
 #define MUSTER_RUNTIME_PS_LOSS_H
@@ -25,6 +26,7 @@ typedef struct muster_psloss {
     bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
     uint64_t (*updates)(void *context);
     void (*news)(void *context, const muster_psnews *news);
+    bool (*stopped)(void); // wait no longer for other nodes; NULL: never
     void *context;
 } muster_psloss;
 

@@ -264,7 +264,8 @@ static void turn(muster_psmesh *mesh)
     // is seen here or finds the announcement and wakes us.
     atomic_store(&mesh->asleep, true);
     int64_t due = muster_psnode_due_ns(mesh->node);
-    int64_t wait = due - now < POLL_MAX_NS ? due - now : POLL_MAX_NS;
+    int64_t wait = due > now ? due - now : 0; // it may be INT64_MIN
+    wait = wait < POLL_MAX_NS ? wait : POLL_MAX_NS;
     bool restless = !met_all(mesh) || atomic_load(&mesh->stop) ||
                     (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0);
     wait = restless && wait > RETRY_NS ? RETRY_NS : wait;
@@ -328,6 +329,11 @@ void muster_psmesh_barrier(muster_psmesh *mesh)
     mesh->barrier_asked = true;
     (void)pthread_mutex_unlock(&mesh->lock);
     muster_psmesh_wake(mesh);
+}
+
+bool muster_psmesh_is_over(const muster_psmesh *mesh)
+{
+    return atomic_load(&mesh->over);
 }
 
 muster_status muster_psmesh_join(muster_psmesh *mesh, muster_ps_worker *worker)
@@ -431,12 +437,23 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
     return muster_net_listen(mesh->net, address, error_out, heard);
 }
 
+static bool stopped(const muster_psmesh *mesh)
+{
+    return mesh->ps->loss.stopped != NULL && mesh->ps->loss.stopped();
+}
+
 static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
 {
     int64_t end =
         muster_clock_ns() + mesh->ps->opts.patience_ms * MUSTER_NS_PER_MS;
     const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
-    while (!met_all(mesh)) {
+    while (!met_all(mesh) && !stopped(mesh)) {
+        if (atomic_load(&mesh->over)) {
+            return muster_error_set(error_out, MUSTER_ERR_PEER_LOST,
+                                    "parameter server: a node ended before "
+                                    "node %u had met all others",
+                                    mesh->self);
+        }
         if (muster_clock_ns() > end) {
             return muster_error_set(
                 error_out, MUSTER_ERR_TIMED_OUT,
@@ -447,7 +464,8 @@ static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
         (void)nanosleep(&nap, NULL);
     }
     // A node that joins is taken in between two epochs, whenever that is.
-    while (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0) {
+    while (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0 &&
+           !stopped(mesh)) {
         if (atomic_load(&mesh->over) ||
             (atomic_load(&mesh->connected) == 0 && muster_clock_ns() > end)) {
             return muster_error_set(
@@ -456,7 +474,10 @@ static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
         }
         (void)nanosleep(&nap, NULL);
     }
-    return MUSTER_OK;
+    return !stopped(mesh) ? MUSTER_OK
+                          : muster_error_set(error_out, MUSTER_ERR_INTERRUPTED,
+                                             "interrupted before all nodes "
+                                             "had met");
 }
 
 muster_status muster_psmesh_create(muster_ps *ps, muster_error *error_out,

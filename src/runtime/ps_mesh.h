@@ -31,6 +31,9 @@ void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call);
  * its condition is signalled when it is passed, or can never be. */
 void muster_psmesh_barrier(muster_psmesh *mesh);
 
+/* Can no barrier be passed any more? Before its condition is signalled. */
+bool muster_psmesh_is_over(const muster_psmesh *mesh);
+
 /* A worker's wishes are read from now on, or no more; then its intents end. */
 MUSTER_CHECKED muster_status muster_psmesh_join(muster_psmesh *mesh,
                                                 muster_ps_worker *worker);

@@ -137,6 +137,12 @@ static muster_status read_binary(muster_source *source, vectors *v,
             status = muster_source_read(source, v->rows + (size_t)row * v->dim,
                                         v->dim * sizeof(float), error_out);
         }
+        for (uint32_t i = 0; i < v->dim && status == MUSTER_OK; i++) {
+            if (!isfinite(v->rows[(size_t)row * v->dim + i])) {
+                status = muster_source_fail_byte(
+                    source, error_out, "expected %u finite numbers", v->dim);
+            }
+        }
         if (status != MUSTER_OK) {
             return status;
         }
@@ -197,7 +203,7 @@ static uint32_t search(const vectors *v, uint32_t wanted, near_row *best,
     for (uint32_t row = 0; row < v->count; row++) {
         const float *other = v->rows + (size_t)row * v->dim;
         float length = sqrtf(muster_kernel_square(other, v->dim)) * own;
-        if (row == wanted || !(length > 0)) {
+        if (row == wanted || !(length > 0) || !isfinite(length)) {
             continue;
         }
         near_row one = {muster_kernel_dot(middle, other, v->dim) / length, row};

@@ -101,11 +101,12 @@ static const char *table_fault(const muster_ps_table_opts *opts)
     if (opts->optimizer > MUSTER_PS_ADAM || opts->init > MUSTER_PS_NORMAL) {
         return "no such optimizer or init";
     }
+    // With an epsilon of 0 a gradient of 0 would be divided by 0.
     if (!isfinite(opts->rate) || !isfinite(opts->scale) ||
-        !isfinite(opts->epsilon) || opts->epsilon < 0 ||
+        !isfinite(opts->epsilon) || !(opts->epsilon > 0) ||
         !(opts->beta1 >= 0 && opts->beta1 < 1) ||
         !(opts->beta2 >= 0 && opts->beta2 < 1)) {
-        return "rate, scale and epsilon must be finite, epsilon >= 0, betas in "
+        return "rate, scale and epsilon must be finite, epsilon > 0, betas in "
                "[0, 1)";
     }
     return NULL;
@@ -218,7 +219,7 @@ muster_status muster_ps_worker_create(muster_ps *ps,
                           : others > 0 ? muster_ps_alone_end(&ps->alone)
                                        : MUSTER_OK;
     if (first != MUSTER_OK) {
-        atomic_fetch_sub(&ps->workers_alive, 1);
+        muster_ps_worker_gone(ps);
         muster_mem_free(worker);
         return first;
     }
@@ -260,6 +261,6 @@ void muster_ps_worker_free(muster_ps_worker *worker)
     muster_ps_samplers_fini(worker);
     atomic_fetch_add(&worker->ps->accesses, worker->accesses);
     atomic_fetch_add(&worker->ps->remote, worker->remote);
-    atomic_fetch_sub(&worker->ps->workers_alive, 1);
+    muster_ps_worker_gone(worker->ps);
     muster_mem_free(worker);
 }

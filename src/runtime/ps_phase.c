@@ -18,7 +18,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -132,12 +131,18 @@ static void stop_phase(muster_task_run *run)
     muster_ps_barrier_cancel(run->ps);
 }
 
+static void stand_up(muster_task_run *run)
+{
+    atomic_fetch_sub(&run->running, 1);
+    muster_net_wake(run->net);
+}
+
 static void *sit(void *argument)
 {
     muster_task_seat *s = argument;
     if (s->leave) {
         s->status = muster_ps_barrier(s->worker);
-        atomic_fetch_sub(&s->run->running, 1);
+        stand_up(s->run);
         return NULL;
     }
     s->status = do_parts(s);
@@ -147,7 +152,7 @@ static void *sit(void *argument)
     if (s->status < 0) {
         stop_phase(s->run);
     }
-    atomic_fetch_sub(&s->run->running, 1);
+    stand_up(s->run);
     return NULL;
 }
 
@@ -166,14 +171,13 @@ static void tell(const muster_task_run *run, uint32_t epoch, int64_t since_ns)
                eta);
 }
 
-/* Wait for the threads of a phase; a signal makes them stop. */
+/* Wait for the threads of a phase; a signal makes them stop. Both wake it. */
 static void watch(muster_task_run *run, uint32_t epoch, bool telling)
 {
     int64_t since = muster_clock_ns();
-    const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
     int64_t told = since;
     while (atomic_load(&run->running) > 0) {
-        (void)nanosleep(&nap, NULL);
+        (void)!muster_net_poll(run->net, WATCH_NS);
         if (muster_signals_stop_asked()) {
             stop_phase(run);
         }

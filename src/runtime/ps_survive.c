@@ -14,6 +14,7 @@
 #include "record/run_folder.h"
 #include "runtime/ps_inside.h"
 #include "runtime/ps_run.h"
+#include "runtime/signals.h"
 
 #define RESPAWNS_MAX 16u
 
@@ -81,6 +82,7 @@ void muster_task_on_loss(muster_task_run *run)
                           .restore = restore,
                           .updates = updates,
                           .news = hear,
+                          .stopped = muster_signals_stop_asked,
                           .context = run};
     muster_ps_on_loss(run->ps, &loss);
 }

@@ -246,6 +246,7 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     }
     if (status == MUSTER_OK && run->nodes > 1) {
         status = muster_ps_connect(run->ps, error_out);
+        status = status == MUSTER_ERR_PEER_LOST ? MUSTER_ERR_QUORUM : status;
     }
     if (status == MUSTER_OK && run->joins) {
         muster_task_catch_up(run);

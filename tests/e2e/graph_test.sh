@@ -37,6 +37,10 @@ printf '2 1\na 1\na 2\n' > "$work/twice.txt"
 expect 3 neighbors "$work/twice.txt" a
 says "$work/err" 'twice.txt:3: a word that was there before' || fail "no line: $(cat "$work/err")"
 
+printf '2 1\na \000\000\200\077\nb \000\000\200\177\n' > "$work/endless.bin"
+expect 3 neighbors "$work/endless.bin" a
+says "$work/err" 'expected 1 finite numbers' || fail "infinite: $(cat "$work/err")"
+
 # refused FILE TEXT MESSAGE ARGS: training on a file with this text.
 refused() {
     local file=$1 text=$2 message=$3
@@ -54,5 +58,6 @@ refused "$work/m.csv" '0,0,1\n0,1,nan\n' 'm.csv:2: the value' --model mf --data 
 refused "$work/m.mtx" '%%MatrixMarket matrix coordinate real general\n1 1 1\n2 1 1\n' \
     'm.mtx:3: an index' --model mf --data "$work/m.mtx"
 refused "$work/pairs" 'a b\n' 'pairs:1: expected' --model skipgram:min_count=1 --data "$ring/train.tsv" --test "$work/pairs"
+refused "$work/pairs" 'a b 1x\n' 'pairs:1: expected' --model skipgram:min_count=1 --data "$ring/train.tsv" --test "$work/pairs"
 refused "$work/text" 'once\n' 'no word occurs' --model skipgram --data "$work/text"
 finish

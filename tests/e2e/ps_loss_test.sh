@@ -109,10 +109,11 @@ port=$((20000 + $$ % 20000))
 by_hand() {
     # shellcheck disable=SC2086
     E2E_MARK=$mark "$MUSTER_BIN" train $mf --epochs 100000 --nodes 3 --mesh "tcp:127.0.0.1:$port" \
-        --run "$work/hand" --heartbeat 500ms "$@" > /dev/null 2> "$work/err.hand$hands" &
+        --run "$folder" --heartbeat 500ms "$@" > /dev/null 2> "$work/err.hand$hands" &
     hands=$((hands + 1))
 }
 hands=0
+folder=$work/hand
 by_hand --node 0
 lead=$!
 by_hand --node 1
@@ -134,6 +135,28 @@ done
 says "$work/err.hand1" 'node 0 is lost' || fail "the lost lead was not named"
 last=$(wc -l < "$work/hand/metrics.jsonl")
 expect 0 train --resume "$work/hand" --epochs $((last + 3)) --nodes 2 --json --quiet
+
+# Nobody has to wait for nodes that do not come: not who is told to end, and not
+# who has lost the lead.
+port=$((port + 10))
+folder=$work/first
+hands=4
+by_hand --node 1
+second=$!
+sleep 1
+kill -INT "$second"
+wait_until 5 gone "$second" || fail "a node that waits for others cannot be interrupted"
+wait "$second"
+[ $? -eq 130 ] || fail "interrupted while it waits: wrong exit code: $(cat "$work/err.hand4")"
+by_hand --node 0
+lead=$!
+by_hand --node 1
+second=$!
+sleep 2
+kill -KILL "$lead"
+wait_until 5 gone "$second" || fail "a node waits for others without its lead"
+wait "$second"
+[ $? -eq 4 ] || fail "without a lead at the start: wrong exit code: $(cat "$work/err.hand6")"
 
 expect 2 train --model mf --data zipf: --replace
 expect 2 train --model mf --data zipf: --on-loss perhaps

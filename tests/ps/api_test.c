@@ -176,8 +176,8 @@ static void options_are_checked(void **state)
     muster_ps *ps = make_node(MUSTER_PS_NONE, 1);
     muster_error error;
     uint32_t number = 77;
-    muster_ps_table_opts bad[7];
-    for (int i = 0; i < 7; i++) {
+    muster_ps_table_opts bad[8];
+    for (int i = 0; i < 8; i++) {
         bad[i] = (muster_ps_table_opts)MUSTER_PS_TABLE_OPTS_INIT;
         bad[i].keys = 1;
         bad[i].width = 1;
@@ -189,7 +189,8 @@ static void options_are_checked(void **state)
     bad[4].struct_size = 1;
     bad[5].epsilon = INFINITY;
     bad[6].keys = MUSTER_PS_KEYS_MAX + 1;
-    for (int i = 0; i < 7; i++) {
+    bad[7].epsilon = 0;
+    for (int i = 0; i < 8; i++) {
         assert_int_equal(muster_ps_table_add(ps, &bad[i], &error, &number),
                          MUSTER_ERR_INVALID);
     }
@@ -198,6 +199,13 @@ static void options_are_checked(void **state)
     assert_int_equal(muster_ps_nodes(NULL), 0);
     assert_int_equal(muster_ps_clock(NULL), 0);
     assert_int_equal(muster_ps_row_floats(NULL, 0), 0);
+    // Beyond any machine, though its addresses might be had.
+    muster_ps_table_opts vast = MUSTER_PS_TABLE_OPTS_INIT;
+    vast.keys = MUSTER_PS_KEYS_MAX;
+    vast.width = 4096;
+    vast.init = MUSTER_PS_NORMAL;
+    assert_int_equal(muster_ps_table_add(ps, &vast, &error, &number),
+                     MUSTER_ERR_NO_MEMORY);
     muster_ps_distribution_opts odd = MUSTER_PS_DISTRIBUTION_OPTS_INIT;
     odd.first = KEYS;
     assert_int_equal(muster_ps_distribution_add(ps, &odd, &error, &number),

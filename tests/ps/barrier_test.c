@@ -116,11 +116,41 @@ static void a_cancelled_barrier_lets_everybody_go(void **state)
     free_crew(&c);
 }
 
+static void those_who_leave_are_not_waited_for(void **state)
+{
+    (void)state;
+    crew c;
+    seat seats[WORKERS];
+    make_crew(&c);
+    run_crew(&c, WORKERS - 1, seats);
+    while (atomic_load(&c.arrivals) < WORKERS - 1) { // ends: they arrive
+    }
+    muster_ps_worker_free(c.workers[WORKERS - 1]);
+    c.workers[WORKERS - 1] = NULL;
+    join_crew(&c, WORKERS - 1);
+    for (int i = 0; i < WORKERS - 1; i++) {
+        assert_int_equal(seats[i].status, MUSTER_OK);
+    }
+    free_crew(&c);
+}
+
+static void after_a_loss_nobody_waits(void **state)
+{
+    (void)state;
+    crew c;
+    make_crew(&c);
+    c.ps->barrier_status = MUSTER_ERR_PEER_LOST; // as the mesh leaves it
+    assert_int_equal(muster_ps_barrier(c.workers[0]), MUSTER_ERR_PEER_LOST);
+    free_crew(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_passes_before_all_have_come),
         cmocka_unit_test(a_cancelled_barrier_lets_everybody_go),
+        cmocka_unit_test(those_who_leave_are_not_waited_for),
+        cmocka_unit_test(after_a_loss_nobody_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

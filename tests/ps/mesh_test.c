@@ -284,6 +284,46 @@ static void a_lost_node_ends_calls_instead_of_hanging_them(void **state)
     remove_folder(&p);
 }
 
+static void *just_meet(void *argument)
+{
+    seat *s = argument;
+    s->status = muster_ps_barrier(s->worker);
+    return NULL;
+}
+
+/* One worker is sent off from the barrier and goes; the other comes later. */
+static void a_barrier_after_a_loss_waits_for_nobody(void **state)
+{
+    (void)state;
+    place p = {.nodes = 2, .manage = MUSTER_PS_CLASSIC};
+    make_folder(&p);
+    member members[2];
+    seat seats[2] = {{0}};
+    pthread_t threads[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        members[i] = (member){.at = &p, .node = i};
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, just_open, &members[i]), 0);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(
+            muster_ps_worker_create(members[0].ps, &seats[i].worker),
+            MUSTER_OK);
+    }
+    assert_int_equal(pthread_create(&threads[0], NULL, just_meet, &seats[0]),
+                     0);
+    (void)usleep(50000); // it waits, or it comes too late: both must end
+    muster_ps_free(members[1].ps);
+    assert_int_equal(pthread_join(threads[0], NULL), 0);
+    assert_int_equal(seats[0].status, MUSTER_ERR_PEER_LOST);
+    muster_ps_worker_free(seats[0].worker);
+    assert_int_equal(muster_ps_barrier(seats[1].worker), MUSTER_ERR_PEER_LOST);
+    muster_ps_worker_free(seats[1].worker);
+    muster_ps_free(members[0].ps);
+    remove_folder(&p);
+}
+
 static void *push_all_and_meet(void *argument)
 {
     member *m = argument;
@@ -405,14 +445,40 @@ static void a_node_that_does_not_come_is_named(void **state)
     remove_folder(&p);
 }
 
+/* Node 2 of 3 never comes; node 1 would wait for it for long, the lead not. */
+static void a_node_does_not_wait_on_without_its_lead(void **state)
+{
+    (void)state;
+    place hasty = {.nodes = 3, .patience_ms = 2000};
+    make_folder(&hasty);
+    place patient = hasty;
+    patient.patience_ms = 60000;
+    member members[2] = {{.at = &hasty, .node = 0},
+                         {.at = &patient, .node = 1}};
+    pthread_t threads[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, just_open, &members[i]), 0);
+    }
+    assert_int_equal(pthread_join(threads[0], NULL), 0);
+    assert_int_equal(members[0].status, MUSTER_ERR_TIMED_OUT);
+    muster_ps_free(members[0].ps);
+    assert_int_equal(pthread_join(threads[1], NULL), 0);
+    assert_int_equal(members[1].status, MUSTER_ERR_PEER_LOST);
+    muster_ps_free(members[1].ps);
+    remove_folder(&hasty);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_push_counts_once_however_rows_are_managed),
         cmocka_unit_test(a_lost_node_ends_calls_instead_of_hanging_them),
+        cmocka_unit_test(a_barrier_after_a_loss_waits_for_nobody),
         cmocka_unit_test(calls_wait_through_the_loss_of_a_node),
         cmocka_unit_test(nodes_meet_over_tcp_as_well),
         cmocka_unit_test(a_node_that_does_not_come_is_named),
+        cmocka_unit_test(a_node_does_not_wait_on_without_its_lead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "task/kge.h"
 #include "task/skipgram.h"
 #include "task/task.h"
 
@@ -272,6 +273,143 @@ static double metric_of(const muster_task_ops *ops, const void *task,
     return NAN;
 }
 
+/* Two relations with several answers each, spread over the three sets. */
+static void write_fans(const char *folder)
+{
+    static const char *const names[3] = {"train", "valid", "test"};
+    for (int set = 0; set < 3; set++) {
+        char path[256];
+        (void)snprintf(path, sizeof(path), "%s/%s2id.txt", folder, names[set]);
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fprintf(file, "20\n");
+        for (int i = set; i < 60; i += 3) {
+            fprintf(file, "%d %d %d\n", i % 4, 4 + i / 4 % 8, i % 2);
+        }
+        assert_int_equal(fclose(file), 0);
+    }
+}
+
+static double twin_score(const muster_kge *k, const float *h, const float *r,
+                         const float *t)
+{
+    uint32_t half = k->options.dim / 2;
+    double sum = 0;
+    for (uint32_t i = 0; i < half; i++) {
+        uint32_t j = half + i;
+        if (k->model == MUSTER_KGE_COMPLEX) {
+            sum += (double)((h[i] * r[i] - h[j] * r[j]) * t[i] +
+                            (h[i] * r[j] + h[j] * r[i]) * t[j]);
+        } else if (k->model == MUSTER_KGE_DISTMULT) {
+            sum += (double)(h[i] * r[i] * t[i] + h[j] * r[j] * t[j]);
+        } else {
+            sum -=
+                (double)(fabsf(h[i] + r[i] - t[i]) + fabsf(h[j] + r[j] - t[j]));
+        }
+    }
+    return sum;
+}
+
+static bool twin_knows(const muster_kge *k, muster_triple asked)
+{
+    for (int set = 0; set < 3; set++) {
+        for (uint64_t i = 0; i < k->triples.count[set]; i++) {
+            muster_triple t = k->triples.set[set][i];
+            if (t.head == asked.head && t.relation == asked.relation &&
+                t.tail == asked.tail) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static double twin_ask(const muster_kge *k, float rows[2][16][4],
+                       muster_triple t, int side, uint32_t answer)
+{
+    const float *anchor = rows[0][side == 0 ? t.head : t.tail];
+    const float *other = rows[0][answer];
+    uint32_t own = t.relation + k->triples.relations;
+    if (side == 1 && !k->options.reciprocal) {
+        return twin_score(k, other, rows[1][t.relation], anchor);
+    }
+    return twin_score(k, anchor, rows[1][side == 0 ? t.relation : own], other);
+}
+
+/* Mean reciprocal rank of the test set, every triple looked up in all sets. */
+static double twin_mrr(const muster_kge *k, muster_ps_worker *worker)
+{
+    float rows[2][16][4];
+    double sum = 0;
+    uint32_t keys[2] = {k->triples.entities,
+                        k->triples.relations * (k->options.reciprocal ? 2 : 1)};
+    for (uint32_t table = 0; table < 2; table++) {
+        for (uint32_t key = 0; key < keys[table]; key++) {
+            assert_int_equal(
+                muster_ps_pull(worker, table, &key, 1, rows[table][key]),
+                MUSTER_OK);
+        }
+    }
+    for (uint64_t i = 0; i < k->triples.count[MUSTER_TRIPLES_TEST]; i++) {
+        for (int side = 0; side < 2; side++) {
+            muster_triple t = k->triples.set[MUSTER_TRIPLES_TEST][i];
+            double mark =
+                twin_ask(k, rows, t, side, side == 0 ? t.tail : t.head);
+            double rank = 1;
+            for (uint32_t e = 0; e < k->triples.entities; e++) {
+                muster_triple other = t;
+                *(side == 0 ? &other.tail : &other.head) = e;
+                rank += !twin_knows(k, other) &&
+                        twin_ask(k, rows, t, side, e) > mark;
+            }
+            sum += 1 / rank / 2;
+        }
+    }
+    return sum / (double)k->triples.count[MUSTER_TRIPLES_TEST];
+}
+
+static void ranks_leave_out_every_other_right_answer(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/muster-fans-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    write_fans(folder);
+    static const char *const models[] = {
+        "complex:dim=4,scale=1",  "complex:dim=4,scale=1,reciprocal=0",
+        "distmult:dim=4,scale=1", "transe:dim=4,scale=1,reciprocal=0",
+        "transe:dim=4,scale=1",
+    };
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        muster_task_opts opts = {.model = models[i],
+                                 .data = folder,
+                                 .l2 = -1,
+                                 .epochs = 1,
+                                 .parts_max = 1,
+                                 .seed = 1};
+        team t = {.ops = muster_task_find(opts.model), .threads = 1};
+        muster_error error = {.text = ""};
+        muster_ps_opts ps_opts = MUSTER_PS_OPTS_INIT;
+        assert_int_equal(t.ops->create(&opts, &error, &t.task), MUSTER_OK);
+        assert_int_equal(muster_ps_create(&ps_opts, &error, &t.ps), MUSTER_OK);
+        assert_int_equal(t.ops->tables(t.task, t.ps, &error), MUSTER_OK);
+        assert_int_equal(muster_ps_worker_create(t.ps, &t.workers[0]),
+                         MUSTER_OK);
+        muster_task_sums sums = run(&t, 0, true);
+        double mrr = metric_of(t.ops, t.task, &sums, "test_mrr");
+        assert_true(fabs(mrr - twin_mrr(t.task, t.workers[0])) < 1e-9);
+        muster_ps_worker_free(t.workers[0]);
+        muster_ps_free(t.ps);
+        t.ops->free(t.task);
+    }
+    static const char *const names[3] = {"train", "valid", "test"};
+    for (int set = 0; set < 3; set++) {
+        char path[256];
+        (void)snprintf(path, sizeof(path), "%s/%s2id.txt", folder, names[set]);
+        (void)unlink(path);
+    }
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void analogies_count_the_nearest_word_but_the_three(void **state)
 {
     (void)state;
@@ -380,6 +518,7 @@ int main(void)
         cmocka_unit_test(factorisation_recovers_a_low_rank_matrix),
         cmocka_unit_test(every_model_and_loss_learns_a_ring),
         cmocka_unit_test(an_untrained_model_ranks_by_chance),
+        cmocka_unit_test(ranks_leave_out_every_other_right_answer),
         cmocka_unit_test(words_of_one_topic_come_to_lie_together),
         cmocka_unit_test(analogies_count_the_nearest_word_but_the_three),
         cmocka_unit_test(rank_correlation_takes_ties_at_their_mean),
