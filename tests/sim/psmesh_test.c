@@ -42,17 +42,21 @@ static void push_some(world *w, process *p)
     w->all = a;
     a->at = p->number;
     a->life = p->life;
-    a->request.op = below(w, 4) == 0 ? MUSTER_ROWOP_PULL : MUSTER_ROWOP_PUSH;
+    static const muster_rowmsg_op ops[4] = {
+        MUSTER_ROWOP_PULL, MUSTER_ROWOP_PUSH, MUSTER_ROWOP_PUSH,
+        MUSTER_ROWOP_GRADIENT};
+    a->request.op = ops[below(w, 4)];
     bool pull = a->request.op == MUSTER_ROWOP_PULL;
+    // One step against a gradient, at rate 1, adds as much as a push.
+    float one = a->request.op == MUSTER_ROWOP_GRADIENT ? -1 : 1;
     for (uint32_t i = 0; i < REQUEST_KEYS; i++) {
         a->keys[i] = (uint32_t)below(w, KEYS);
-        a->values[2 * i] = 1;
-        a->values[2 * i + 1] = 2;
+        a->values[2 * i] = one;
+        a->values[2 * i + 1] = 2 * one;
         w->made[a->keys[i]] += !pull;
         p->updates += !pull;
-        float copy[WIDTH] = {1, 2};
-        if (!muster_pstable_try(p->table,
-                                pull ? MUSTER_ROW_PULL : MUSTER_ROW_PUSH,
+        float copy[WIDTH] = {one, 2 * one};
+        if (!muster_pstable_try(p->table, (muster_row_op)a->request.op,
                                 a->keys[i], copy)) {
             a->positions[a->request.count++] = i;
         }
@@ -229,7 +233,8 @@ static void check_rows(world *w)
     uint64_t missing = 0;
     uint64_t kept_missing = 0;
     bool copies = w->manage == MUSTER_PSMANAGE_AUTO ||
-                  w->manage == MUSTER_PSMANAGE_REPLICATE;
+                  w->manage == MUSTER_PSMANAGE_REPLICATE ||
+                  w->manage == MUSTER_PSMANAGE_STATIC;
     for (uint32_t key = 0; key < KEYS; key++) {
         float row[WIDTH] = {0};
         see_row(w, key, row);

@@ -69,6 +69,7 @@ struct world {
     uint64_t seed;
     uint16_t nodes;
     muster_psmanage manage;
+    muster_keyset replicated; // STATIC
     muster_rng rng;
     int64_t now_ns;
     process at[NODES_MAX];
@@ -139,6 +140,8 @@ static void start(world *w, uint16_t number, bool joins)
     muster_ps_table_opts shape = MUSTER_PS_TABLE_OPTS_INIT;
     shape.keys = KEYS;
     shape.width = WIDTH;
+    shape.optimizer = MUSTER_PS_SGD;
+    shape.rate = 1;
     // A node that joins begins without rows.
     muster_pstable_share share = {
         .node = joins ? UINT32_MAX : number, .nodes = w->nodes, .seed = 1};
@@ -158,6 +161,7 @@ static void start(world *w, uint16_t number, bool joins)
                                .tables = &p->table,
                                .table_count = 1,
                                .manage = w->manage,
+                               .replicated = &w->replicated,
                                .sync_ns = 20 * MS,
                                .contest_ns = 50 * MS,
                                .make = make_payload,
@@ -176,7 +180,7 @@ static void end(process *p)
     for (const asked *a = p->in->all; a != NULL; a = a->next) {
         bool open = a->at == p->number && a->life == p->life && a->ended == 0;
         p->in->orphans +=
-            open && a->request.op == MUSTER_ROWOP_PUSH ? a->request.count : 0;
+            open && a->request.op != MUSTER_ROWOP_PULL ? a->request.count : 0;
     }
     muster_psnode_free(p->node);
     muster_psnode_out_fini(&p->out);
@@ -191,7 +195,12 @@ static void build(world *w, uint64_t seed)
     w->seed = seed;
     w->rng = muster_rng_make(seed, 11);
     w->nodes = (uint16_t)(2 + below(w, NODES_MAX - 1));
-    w->manage = (muster_psmanage)below(w, 4);
+    w->manage = (muster_psmanage)below(w, MUSTER_PSMANAGE_STATIC + 1);
+    w->replicated = muster_keyset_make();
+    assert_int_equal(
+        muster_keyset_add(&w->replicated, (muster_keyrange){.last = KEYS / 3}),
+        MUSTER_OK);
+    muster_keyset_seal(&w->replicated);
     w->now_ns = MS;
     for (uint16_t i = 0; i < w->nodes; i++) {
         start(w, i, false);
@@ -208,6 +217,7 @@ static void destroy(world *w)
             end(&w->at[i]);
         }
     }
+    muster_keyset_fini(&w->replicated);
     while (w->all != NULL) {
         asked *next = w->all->next;
         free(w->all);
