@@ -94,7 +94,7 @@ static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
         const muster_ps_distribution *from =
             &worker->ps->distributions[distribution];
         muster_sampler_opts opts = from->sampler;
-        opts.stream = (uint64_t)worker->number << STREAM_SHIFT | distribution;
+        opts.stream = worker->number << STREAM_SHIFT | distribution;
         muster_ps_bringer *bringer = &worker->bringers[distribution];
         *bringer = (muster_ps_bringer){worker, from->table};
         muster_nearby nearby = {
