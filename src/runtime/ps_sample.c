@@ -27,6 +27,9 @@ static const char *distribution_fault(const muster_ps *ps,
     if (atomic_load(&ps->workers_alive) > 0) {
         return "distributions must be added before workers are created";
     }
+    if (opts->target > MUSTER_PS_TARGET_LOG_UNIFORM) {
+        return "no such target";
+    }
     if (opts->scheme < MUSTER_PS_INDEPENDENT ||
         opts->scheme > MUSTER_PS_REPURPOSE || opts->reuse < 1 ||
         opts->reuse > 1024 || opts->group < 1 || opts->group > 16384) {
@@ -57,8 +60,11 @@ muster_ps_distribution_add(muster_ps *ps,
         opts->target, opts->first, count, opts->weights, &added->target);
     if (status != MUSTER_OK) {
         return muster_error_set(error_out, status,
-                                "parameter server: distribution: weights must "
-                                "be finite, not negative, with a sum above 0");
+                                "parameter server: distribution: %s",
+                                status == MUSTER_ERR_NO_MEMORY
+                                    ? "no memory for the weights"
+                                    : "weights must be finite, not negative, "
+                                      "with a sum above 0");
     }
     added->table = opts->table;
     added->sampler = (muster_sampler_opts){.scheme = opts->scheme,
