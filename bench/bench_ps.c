@@ -80,8 +80,10 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--json") == 0) {
             b.json = true;
         } else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc) {
-            b.repeats = (int)strtol(argv[++i], NULL, 10);
-            b.repeats = b.repeats < 1 ? 1 : b.repeats;
+            long repeats = strtol(argv[++i], NULL, 10);
+            b.repeats = repeats < 1                   ? 1
+                        : repeats > BENCH_REPEATS_MAX ? BENCH_REPEATS_MAX
+                                                      : (int)repeats;
         } else if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc) {
             long seeds = strtol(argv[++i], NULL, 10);
             b.seeds = seeds < 1 ? 1 : seeds > 100 ? 100 : (uint32_t)seeds;

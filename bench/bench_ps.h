@@ -27,7 +27,8 @@ enum {
     BENCH_ROW_KEYS = 200000,
     BENCH_ROW_WIDTH = 32,
     BENCH_THREADS_MAX = 8,
-    BENCH_NODES = 2
+    BENCH_NODES = 2,
+    BENCH_REPEATS_MAX = 100
 };
 
 typedef struct bench_ps {
@@ -92,7 +93,10 @@ typedef struct bench_node {
     muster_ps_worker *worker;
     const char *metric; // of the evaluation, or NULL
     double best_s;      // of an epoch, as this node sees it
-    double best_cpu_s;  // of an epoch, the node's threads together
+    // Of each epoch, the node's threads together; what the run gives back has
+    // the sums over all nodes.
+    double cpu_s[BENCH_REPEATS_MAX];
+    double best_cpu_s; // of them: the epoch with the least sum
     double quality;
     double figures[4]; // of the plain table
 } bench_node;
