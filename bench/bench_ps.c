@@ -4,7 +4,8 @@
  * Every row has a figure, the baseline of the same run and their ratio. Nodes
  * of a mesh are processes. Plain loops use the same kernels, compiler flags,
  * precision and order, on rows in one array. Times are the best of several
- * repeats, baseline and subject in turn.
+ * repeats, baseline and subject in turn. All parts run but `memory`, which takes
+ * 4 GB and must be named.
  *
  *   muster-bench-ps [--json] [--repeats N] [--seeds N] [--only NAME]
  */
@@ -90,7 +91,8 @@ int main(int argc, char **argv)
         } else {
             fprintf(stderr,
                     "usage: muster-bench-ps [--json] [--repeats N] [--seeds N] "
-                    "[--only in_place|pull_push|remote|mf|complex|skipgram]\n");
+                    "[--only "
+                    "in_place|pull_push|remote|mf|complex|skipgram|memory]\n");
             return 2;
         }
     }
@@ -106,6 +108,10 @@ int main(int argc, char **argv)
     }
     if (bench_wanted(&b, "skipgram")) {
         bench_skipgram(&b);
+    }
+    // Too large to come along when everything is measured.
+    if (b.only != NULL && bench_wanted(&b, "memory")) {
+        bench_memory(&b);
     }
     return 0;
 }

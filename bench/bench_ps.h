@@ -3,7 +3,8 @@
  *
  * bench_ps.c has the options and decides which parts run; ps_micro.c measures
  * single operations, ps_mf.c, ps_kge.c and ps_skipgram.c whole tasks on the
- * teams and meshes of ps_team.c. Whatever goes wrong ends the program with a line on stderr.
+ * teams and meshes of ps_team.c, ps_memory.c the room that rows take. Whatever
+ * goes wrong ends the program with a line on stderr.
  *
  *   Ownership    A team owns its task, server and workers until
  *                bench_team_fini; names and options are lent for the run.
@@ -118,5 +119,6 @@ void bench_remote(const bench_ps *b);
 void bench_mf(const bench_ps *b);
 void bench_kge(const bench_ps *b);
 void bench_skipgram(const bench_ps *b);
+void bench_memory(const bench_ps *b);
 
 #endif // MUSTER_BENCH_BENCH_PS_H
