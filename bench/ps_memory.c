@@ -20,14 +20,16 @@ enum { ROWS = 100000000, WIDTH = 8, BATCH = 1000 };
 
 static double resident_bytes(void)
 {
-    unsigned long pages[2] = {0};
+    char line[256];
+    char *at;
     FILE *file = bench_must(fopen("/proc/self/statm", "r"));
-    if (fscanf(file, "%lu %lu", &pages[0], &pages[1]) != 2) {
-        fprintf(stderr, "muster-bench-ps: /proc/self/statm: no numbers\n");
+    if (fgets(line, sizeof(line), file) == NULL) {
+        perror("muster-bench-ps: /proc/self/statm");
         exit(1);
     }
     (void)fclose(file);
-    return (double)pages[1] * (double)sysconf(_SC_PAGESIZE);
+    (void)strtoul(line, &at, 10); // mapped
+    return (double)strtoul(at, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
 }
 
 /* Every row is written once: memory that nobody touched would not count. */

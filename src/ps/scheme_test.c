@@ -318,7 +318,7 @@ static void a_local_sample_looks_at_few_keys(void **state)
     muster_sampler *sampler = make_sampler(target, MUSTER_PS_LOCAL, &p, 12);
     uint32_t keys[HANDLE];
     take(sampler, keys, HANDLE);
-    assert_true(p.asked <= HANDLE * (16 + 4096));
+    assert_true(p.asked <= (size_t)HANDLE * (16 + 4096));
     for (int i = 1; i < HANDLE; i++) {
         assert_true(keys[i] < MANY && keys[i] != keys[i - 1]);
     }
