@@ -24,4 +24,9 @@ typedef float muster_f8 __attribute__((vector_size(32)));
 #define MUSTER_F8_LOAD(to, from)  memcpy(&(to), (from), sizeof(muster_f8))
 #define MUSTER_F8_STORE(to, from) memcpy((to), &(from), sizeof(muster_f8))
 
+/* The lanes in a fixed order: pairs, then pairs of pairs. */
+#define MUSTER_F8_SUM(v)                       \
+    ((((v)[0] + (v)[4]) + ((v)[2] + (v)[6])) + \
+     (((v)[1] + (v)[5]) + ((v)[3] + (v)[7])))
+
 #endif // MUSTER_PS_SIMD_H

@@ -3,9 +3,10 @@
  *
  * A node goes through: FLUSHING (its copies send what they gained), WAITING
  * (BARRIER sent to the lead, node 0), DRAINING (released, but answers asked for
- * before that may be old: they are waited for), REFRESHING (its copies fetch
- * the owners' rows), and is then through. Since every node has flushed before
- * it says BARRIER, what is asked for after RELEASE has everything from before.
+ * before that, and copies on their way, may be old: they are waited for),
+ * REFRESHING (its copies fetch the owners' rows), and is then through. Since
+ * every node has flushed before it says BARRIER, what is asked for after
+ * RELEASE has everything from before.
  * Only members are waited for; RELEASE names them, so that all nodes know alike
  * who was there. During a change of membership a barrier stands still.
  */
@@ -64,7 +65,10 @@ void muster_psnode_barrier_step(muster_psnode *node)
         node->barrier_state = BARRIER_WAITING;
         muster_psdraft_plain(node, 0, &here);
     }
-    if (node->barrier_state == BARRIER_DRAINING && settled(node)) {
+    // A copy that is still on its way may have been taken before the others
+    // had flushed: it must be here to be refreshed.
+    if (node->barrier_state == BARRIER_DRAINING && settled(node) &&
+        node->coming_at.count == 0) {
         node->barrier_state = BARRIER_REFRESHING;
         muster_pscopy_sync(node, true);
     }

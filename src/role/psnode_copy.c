@@ -18,17 +18,18 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "ps/gain.h"
 #include "role/psnode_inside.h"
 
 #define IDLE_NS (3000 * 1000000ll) // without a change, then a copy is dropped
 
-/* Few copies are synchronised more often than they must be: a copy costs both
- * ends less than a microsecond, so this takes a few percent of a core. */
 #define BUDGET_FIRST 64u
 #define BUDGET_MIN   8u
 #define BUDGET_MAX   (1u << 20)
 #define FAR          0.0625f // of the row's norm
 
+/* Few copies are synchronised more often than they must be: a copy costs both
+ * ends less than a microsecond, so this takes a few percent of a core. */
 #define PERIOD_MIN_NS      1000000ll
 #define PERIOD_PER_COPY_NS 10000ll
 
@@ -39,33 +40,11 @@ int64_t muster_pscopy_period_ns(const muster_psnode *node)
     return period < node->opts.sync_ns ? period : node->opts.sync_ns;
 }
 
-static void difference(const float *row, const float *base, uint32_t floats,
-                       float *out)
-{
-    for (uint32_t i = 0; i < floats; i++) {
-        out[i] = row[i] - base[i];
-    }
-}
-
-static float square(const float *values, uint32_t count)
-{
-    float sum = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        sum += values[i] * values[i];
-    }
-    return sum;
-}
-
 /* How often the copy may be written until the owner's row comes again. */
-static void set_budget(muster_pscopy *copy, const float *owner,
-                       const float *base, uint32_t width)
+static void set_budget(muster_pscopy *copy, muster_gain_norms norms)
 {
-    float others = 0;
-    for (uint32_t i = 0; i < width; i++) {
-        others += (owner[i] - base[i]) * (owner[i] - base[i]);
-    }
-    float both = others < copy->sent ? others : copy->sent;
-    if (both > FAR * FAR * square(owner, width)) {
+    float both = norms.others < copy->sent ? norms.others : copy->sent;
+    if (both > FAR * FAR * norms.owner) {
         uint32_t half = copy->budget / 2;
         copy->budget = half > BUDGET_MIN ? half : BUDGET_MIN;
         copy->most = copy->budget;
@@ -152,9 +131,8 @@ static bool sync_one(muster_psnode *node, muster_pscopy *copy, bool all)
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
     float *base = muster_slab_row(&rows->slab, copy->base);
     // base becomes the difference for a moment, which saves a buffer.
-    difference(row, base, rows->floats, base);
+    copy->sent = muster_gain_take(row, base, rows->width, rows->floats);
     muster_psdraft_add(node, to, &sync, key, 0, base);
-    copy->sent = square(base, rows->width);
     memcpy(base, row, rows->floats * sizeof(float));
     muster_latch_publish(word, seen & ~MUSTER_WORD_DIRTY);
     return true;
@@ -298,11 +276,8 @@ void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)
         float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
         float *base = muster_slab_row(&rows->slab, copy->base);
         const float *owner = values + (size_t)i * rows->floats;
-        set_budget(copy, owner, base, rows->width);
-        for (uint32_t j = 0; j < rows->floats; j++) {
-            row[j] = owner[j] + (row[j] - base[j]);
-            base[j] = owner[j];
-        }
+        set_budget(copy, muster_gain_merge(row, base, owner, rows->width,
+                                           rows->floats));
         muster_latch_publish(
             &rows->words[key],
             muster_word_replica(muster_word_slot(seen), copy->budget) |

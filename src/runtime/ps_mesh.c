@@ -414,7 +414,8 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
         .table_count = mesh->ps->table_count,
         .manage = (muster_psmanage)opts->manage,
         .replicated = &mesh->ps->replicated,
-        .sync_ns = opts->staleness_ms * MUSTER_NS_PER_MS / 2,
+        // The way to the owner and back takes the rest.
+        .sync_ns = opts->staleness_ms * MUSTER_NS_PER_MS * 3 / 4,
         .contest_ns = CONTEST_NS,
         .make = make_payload,
         .make_context = mesh->net,

@@ -1,0 +1,30 @@
+/*
+ * ps/gain.h -- the arithmetic of copies: what a copy has gained, and the owner's
+ * row put under it.
+ *
+ * A row is `width` weights followed by state, `floats` in all; norms are of the
+ * weights alone. Sums have one fixed order (ps/simd.h).
+ *
+ *   Allocation   None.
+ *   Not here     When copies are synchronised: role/psnode_copy.c.
+ */
+#ifndef MUSTER_PS_GAIN_H
+#define MUSTER_PS_GAIN_H
+
+#include <stdint.h>
+
+/* base = row - base; returns the square of its norm. */
+float muster_gain_take(const float *row, float *base, uint32_t width,
+                       uint32_t floats);
+
+typedef struct muster_gain_norms {
+    float others; // square of the norm of owner - base
+    float owner;  // and of owner
+} muster_gain_norms;
+
+/* row = owner + (row - base), base = owner. The three do not overlap. */
+muster_gain_norms muster_gain_merge(float *restrict row, float *restrict base,
+                                    const float *restrict owner, uint32_t width,
+                                    uint32_t floats);
+
+#endif // MUSTER_PS_GAIN_H
