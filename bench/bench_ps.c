@@ -4,7 +4,8 @@
  * Every row has a figure, the baseline of the same run and their ratio. Nodes
  * of a mesh are processes. Plain loops use the same kernels, compiler flags,
  * precision and order, on rows in one array. Times are the best of several
- * repeats, baseline and subject in turn.
+ * repeats, baseline and subject in turn. All parts run but `memory`, which takes
+ * 4 GB and must be named.
  *
  *   muster-bench-ps [--json] [--repeats N] [--seeds N] [--only NAME]
  */
@@ -80,15 +81,18 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--json") == 0) {
             b.json = true;
         } else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc) {
-            b.repeats = (int)strtol(argv[++i], NULL, 10);
-            b.repeats = b.repeats < 1 ? 1 : b.repeats;
+            long repeats = strtol(argv[++i], NULL, 10);
+            b.repeats = repeats < 1                   ? 1
+                        : repeats > BENCH_REPEATS_MAX ? BENCH_REPEATS_MAX
+                                                      : (int)repeats;
         } else if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc) {
             long seeds = strtol(argv[++i], NULL, 10);
             b.seeds = seeds < 1 ? 1 : seeds > 100 ? 100 : (uint32_t)seeds;
         } else {
             fprintf(stderr,
                     "usage: muster-bench-ps [--json] [--repeats N] [--seeds N] "
-                    "[--only in_place|pull_push|remote|mf|complex|skipgram]\n");
+                    "[--only "
+                    "in_place|pull_push|remote|mf|complex|skipgram|memory]\n");
             return 2;
         }
     }
@@ -104,6 +108,10 @@ int main(int argc, char **argv)
     }
     if (bench_wanted(&b, "skipgram")) {
         bench_skipgram(&b);
+    }
+    // Too large to come along when everything is measured.
+    if (b.only != NULL && bench_wanted(&b, "memory")) {
+        bench_memory(&b);
     }
     return 0;
 }

@@ -3,7 +3,8 @@
  *
  * bench_ps.c has the options and decides which parts run; ps_micro.c measures
  * single operations, ps_mf.c, ps_kge.c and ps_skipgram.c whole tasks on the
- * teams and meshes of ps_team.c. Whatever goes wrong ends the program with a line on stderr.
+ * teams and meshes of ps_team.c, ps_memory.c the room that rows take. Whatever
+ * goes wrong ends the program with a line on stderr.
  *
  *   Ownership    A team owns its task, server and workers until
  *                bench_team_fini; names and options are lent for the run.
@@ -27,7 +28,8 @@ enum {
     BENCH_ROW_KEYS = 200000,
     BENCH_ROW_WIDTH = 32,
     BENCH_THREADS_MAX = 8,
-    BENCH_NODES = 2
+    BENCH_NODES = 2,
+    BENCH_REPEATS_MAX = 100
 };
 
 typedef struct bench_ps {
@@ -92,7 +94,10 @@ typedef struct bench_node {
     muster_ps_worker *worker;
     const char *metric; // of the evaluation, or NULL
     double best_s;      // of an epoch, as this node sees it
-    double best_cpu_s;  // of an epoch, the node's threads together
+    // Of each epoch, the node's threads together; what the run gives back has
+    // the sums over all nodes.
+    double cpu_s[BENCH_REPEATS_MAX];
+    double best_cpu_s; // of them: the epoch with the least sum
     double quality;
     double figures[4]; // of the plain table
 } bench_node;
@@ -114,5 +119,6 @@ void bench_remote(const bench_ps *b);
 void bench_mf(const bench_ps *b);
 void bench_kge(const bench_ps *b);
 void bench_skipgram(const bench_ps *b);
+void bench_memory(const bench_ps *b);
 
 #endif // MUSTER_BENCH_BENCH_PS_H

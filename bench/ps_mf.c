@@ -118,8 +118,8 @@ void bench_mf(const bench_ps *b)
     bench_node nodes = bench_mesh_run(b, &opts, "loss", bench_mesh_task);
     bench_report(b, "mf_2x1", cells / nodes.best_s, "updates/s", "mf_1x1",
                  cells / best.s);
-    bench_report(b, "mf_2x1_cpu", nodes.best_cpu_s * BENCH_NODES / cells * 1e9,
-                 "ns/update", "mf_1x1", best.cpu_s / cells * 1e9);
+    bench_report(b, "mf_2x1_cpu", nodes.best_cpu_s / cells * 1e9, "ns/update",
+                 "mf_1x1", best.cpu_s / cells * 1e9);
     bench_report(b, "mf_2x1_loss", nodes.quality, "loss", "mf_1x1 loss",
                  bench_team_metric(&one, "loss"));
     muster_ratings_fini(&plain.ratings);

@@ -5,8 +5,12 @@
  * fasttext's speed is what it prints itself: words that it has in its
  * vocabulary a second while it trains, without counting words before and writing
  * vectors after. It reads and splits the text anew in every epoch; the task has
- * done so once, before its clock starts. Its vectors
- * are put into a task's table, so that both are judged by the same code.
+ * done so once, before its epochs. So there are two rows of speed: skipgram_1x1
+ * is of the epochs alone, and skipgram_1x1_read counts the task's whole
+ * preparation in: reading, counting words and making tables.
+ *
+ * fasttext's vectors are put into a task's table, so that both are judged by the
+ * same code.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -35,6 +39,8 @@ enum { DIM = 100, EPOCHS = 5, LINE_BYTES = 1 << 16 };
 /* One side's figures: the best speed and the mean correlation. */
 typedef struct side {
     double words_s;
+    double
+        read_words_s; // with the preparation's time; fasttext's own: as above
     double similarity;
 } side;
 
@@ -81,13 +87,16 @@ static muster_task_opts task_opts(const scene *s, uint32_t seed)
 static side train_ours(const scene *s, uint32_t seed)
 {
     muster_task_opts opts = task_opts(s, seed);
+    int64_t begun = muster_clock_ns();
     bench_team t = bench_team_make(&opts, 1);
     int64_t start = muster_clock_ns();
     for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) {
         (void)bench_team_run(&t, epoch, false);
     }
-    double seconds = (double)(muster_clock_ns() - start) / 1e9;
-    side found = {.words_s = (double)t.ops->units(t.task) * EPOCHS / seconds,
+    int64_t ended = muster_clock_ns();
+    double words = (double)t.ops->units(t.task) * EPOCHS;
+    side found = {.words_s = words / ((double)(ended - start) / 1e9),
+                  .read_words_s = words / ((double)(ended - begun) / 1e9),
                   .similarity = bench_team_metric(&t, "similarity")};
     bench_team_fini(&t);
     return found;
@@ -151,6 +160,7 @@ static side train_theirs(const scene *s, uint32_t seed)
         exit(1);
     }
     side found = {.words_s = read_speed(printed)};
+    found.read_words_s = found.words_s;
     if (pclose(printed) != 0) {
         fprintf(stderr, "muster-bench-ps: fasttext failed: %s\n", command);
         exit(1);
@@ -167,6 +177,9 @@ static side train_theirs(const scene *s, uint32_t seed)
 static void add(side *all, side one, uint32_t seeds)
 {
     all->words_s = one.words_s > all->words_s ? one.words_s : all->words_s;
+    all->read_words_s = one.read_words_s > all->read_words_s
+                            ? one.read_words_s
+                            : all->read_words_s;
     all->similarity += one.similarity / seeds;
 }
 
@@ -193,6 +206,7 @@ void bench_skipgram(const bench_ps *b)
     if (!here) {
         bench_progress("skipgram: fasttext is not installed: no baseline");
         theirs.words_s = NAN;
+        theirs.read_words_s = NAN;
         theirs.similarity = NAN;
     }
     if (mkdtemp(s.folder) == NULL) {
@@ -210,12 +224,16 @@ void bench_skipgram(const bench_ps *b)
         if (here) {
             add(&theirs, train_theirs(&s, seed), b->seeds);
         }
-        bench_progress("skipgram, seed %u of %u: %.0f words/s, fasttext %.0f",
-                       seed, b->seeds, ours.words_s, theirs.words_s);
+        bench_progress("skipgram, seed %u of %u: %.0f words/s, %.0f with "
+                       "reading; fasttext %.0f",
+                       seed, b->seeds, ours.words_s, ours.read_words_s,
+                       theirs.words_s);
     }
     clean(&s);
     bench_report(b, "skipgram_1x1", ours.words_s, "words/s", "fasttext",
                  theirs.words_s);
+    bench_report(b, "skipgram_1x1_read", ours.read_words_s, "words/s",
+                 "fasttext", theirs.read_words_s);
     bench_report(b, "skipgram_ws353", ours.similarity, "spearman", "fasttext",
                  theirs.similarity);
 }

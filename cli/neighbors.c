@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "muster/log.h"
 #include "muster/run.h"
 
 static const char help[] =
@@ -70,6 +71,13 @@ static int print_lines(const char *json)
     return code;
 }
 
+static void tell(void *context, muster_log_level level, const char *line)
+{
+    (void)context;
+    (void)level;
+    (void)fprintf(stderr, "warning: %s\n", line);
+}
+
 int cli_neighbors(int argc, char **argv)
 {
     arguments args = {.count = 10};
@@ -84,6 +92,7 @@ int cli_neighbors(int argc, char **argv)
                        "--help`");
         return cli_fail(MUSTER_ERR_INVALID, &error);
     }
+    muster_log_to(tell, NULL, MUSTER_LOG_WARN);
     muster_status status = muster_neighbors(args.place[0], args.place[1],
                                             args.count, &error, &json);
     if (status < 0) {

@@ -187,8 +187,8 @@ MUSTER_API uint64_t muster_ps_bytes(const muster_ps *ps);
  */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_worker_create(muster_ps *ps, muster_ps_worker **worker_out);
-/* Closes rows left open, waits for calls under way and gives back samples. NULL
- * does nothing. */
+/* Closes rows left open as muster_ps_end() does, waits for calls under way and
+ * gives back samples. NULL does nothing. */
 MUSTER_API void muster_ps_worker_free(muster_ps_worker *worker);
 
 /*

@@ -11,7 +11,9 @@
  *   POSTPONE     (L3) as REUSE, but a sample whose row is not here is put off
  *                once to the end of its handle: long-run frequencies tend to
  *                the target.
- *   LOCAL        (L4) only rows that are here; no promise on frequencies.
+ *   LOCAL        (L4) only rows that are here; no promise on frequencies. If
+ *                16 draws are elsewhere, and so is what lies up to 4096 keys
+ *                after the last, that one is given all the same.
  *   REPURPOSE    (L4) rows that this worker itself has lately accessed.
  *
  *   Promise      Each scheme keeps what its level says, whatever the nodes do.

@@ -21,6 +21,7 @@
 #define RING          MUSTER_PS_SAMPLES_MAX
 #define HANDLES       MUSTER_PS_SAMPLE_HANDLES_MAX
 #define LOCAL_REDRAWS 16u
+#define LOCAL_WALK    4096u
 #define NOTED         256u
 #define GROUP_MAX     16384u
 #define REUSE_MAX     1024u
@@ -221,13 +222,15 @@ static uint32_t local_next(muster_sampler *sampler)
             return key;
         }
     }
-    // Little is here: the next one upwards, around the range once.
+    // Little is here: the next one upwards that could have been drawn. Looking
+    // through a large range would cost more than a row from elsewhere.
     uint32_t first = muster_target_first(sampler->target);
     uint32_t count = muster_target_count(sampler->target);
-    for (uint32_t i = 1; i < count; i++) {
+    for (uint32_t i = 1; i < count && i <= LOCAL_WALK; i++) {
         uint32_t next =
             first + (uint32_t)(((uint64_t)(key - first) + i) % count);
-        if (here(sampler, next)) {
+        if (muster_target_possible(sampler->target, next) &&
+            here(sampler, next)) {
             return next;
         }
     }

@@ -26,11 +26,13 @@ enum { KEYS = 20, HANDLE = 100 };
 typedef struct place {
     uint32_t here_below; // rows 0..here_below-1 are here
     size_t brought;
+    size_t asked;
 } place;
 
 static bool is_here(void *context, uint32_t key)
 {
-    const place *p = context;
+    place *p = context;
+    p->asked++;
     return key < p->here_below;
 }
 
@@ -281,6 +283,49 @@ static void local_samples_are_always_here(void **state)
     muster_target_free(target);
 }
 
+static void local_samples_never_have_weight_0(void **state)
+{
+    (void)state;
+    double weights[KEYS];
+    muster_target *target = NULL;
+    for (int k = 0; k < KEYS; k++) {
+        weights[k] = k < 3 ? 0 : 1;
+    }
+    weights[1] = 1e-12; // drawn hardly ever, but possible
+    assert_int_equal(muster_target_create(MUSTER_PS_TARGET_WEIGHTS, 0, KEYS,
+                                          weights, &target),
+                     MUSTER_OK);
+    place p = {.here_below = 3};
+    muster_sampler *sampler = make_sampler(target, MUSTER_PS_LOCAL, &p, 11);
+    uint32_t keys[HANDLE];
+    take(sampler, keys, HANDLE);
+    for (int i = 0; i < HANDLE; i++) {
+        assert_int_equal(keys[i], 1);
+    }
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
+static void a_local_sample_looks_at_few_keys(void **state)
+{
+    (void)state;
+    enum { MANY = 1000000 };
+    muster_target *target = NULL;
+    place p = {.here_below = 0};
+    assert_int_equal(
+        muster_target_create(MUSTER_PS_TARGET_UNIFORM, 0, MANY, NULL, &target),
+        MUSTER_OK);
+    muster_sampler *sampler = make_sampler(target, MUSTER_PS_LOCAL, &p, 12);
+    uint32_t keys[HANDLE];
+    take(sampler, keys, HANDLE);
+    assert_true(p.asked <= (size_t)HANDLE * (16 + 4096));
+    for (int i = 1; i < HANDLE; i++) {
+        assert_true(keys[i] < MANY && keys[i] != keys[i - 1]);
+    }
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
 static void local_samples_have_the_target_among_what_is_here(void **state)
 {
     (void)state;
@@ -416,6 +461,8 @@ int main(void)
         cmocka_unit_test(reuse_windows_are_independent_of_each_other),
         cmocka_unit_test(postponing_permutes_a_handle_and_puts_off_once),
         cmocka_unit_test(local_samples_are_always_here),
+        cmocka_unit_test(local_samples_never_have_weight_0),
+        cmocka_unit_test(a_local_sample_looks_at_few_keys),
         cmocka_unit_test(local_samples_have_the_target_among_what_is_here),
         cmocka_unit_test(repurposed_samples_have_the_frequencies_of_accesses),
         cmocka_unit_test(repurposed_samples_are_keys_lately_accessed),

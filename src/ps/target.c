@@ -1,12 +1,16 @@
 /*
- * target.c -- Vose's alias table in fixed point: column c keeps itself when the
- * draw's lower 32 bits are below keep[c], else it gives alias[c]. A column that
- * always keeps itself is its own alias, so that no threshold of 2^32 is needed.
+ * target.c -- Vose's alias table in fixed point: 64 random bits times the number
+ * of columns have the column above, and below it 32 bits that are compared with
+ * keep[c]: column c keeps itself when they are less, else it gives alias[c].
+ *
+ * Invariants
+ *  1. A column that always keeps itself is its own alias, so that no threshold
+ *     of 2^32 is needed.
+ *  2. keep is 0 exactly where the weight is 0, and then nobody's alias either.
  */
 #include "ps/target.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -48,6 +52,24 @@ static void settle_column(column *at, double share, uint32_t alias)
     at->alias = alias;
 }
 
+/* What rounding has left unpaired keeps itself; nothing of weight 0 does. */
+static void settle_rest(muster_target *target, const double *weights,
+                        uint32_t rest, uint32_t heaviest)
+{
+    bool possible = weights[rest] > 0;
+    settle_column(&target->columns[rest], possible, possible ? rest : heaviest);
+}
+
+/* However small a weight above 0 is, its column keeps itself now and then. */
+static void keep_possible(muster_target *target, const double *weights)
+{
+    for (uint32_t i = 0; i < target->count; i++) {
+        if (weights[i] > 0 && target->columns[i].keep == 0) {
+            target->columns[i].keep = 1;
+        }
+    }
+}
+
 /* Vose: pair each column below the mean with one above it. */
 static muster_status fill_alias(muster_target *target, const double *weights,
                                 double sum)
@@ -63,8 +85,10 @@ static muster_status fill_alias(muster_target *target, const double *weights,
     // Small columns stack up from the left, large ones from the right.
     uint32_t small = 0;
     uint32_t large = count;
+    uint32_t heaviest = 0;
     for (uint32_t i = 0; i < count; i++) {
         share[i] = weights[i] / sum * count;
+        heaviest = weights[i] > weights[heaviest] ? i : heaviest;
         if (share[i] < 1) {
             order[small++] = i;
         } else {
@@ -82,12 +106,12 @@ static muster_status fill_alias(muster_target *target, const double *weights,
         }
     }
     while (small > 0) {
-        uint32_t rest = order[--small];
-        settle_column(&target->columns[rest], 1, rest);
+        settle_rest(target, weights, order[--small], heaviest);
     }
     for (; large < count; large++) {
-        settle_column(&target->columns[order[large]], 1, order[large]);
+        settle_rest(target, weights, order[large], heaviest);
     }
+    keep_possible(target, weights);
     muster_mem_free(share);
     muster_mem_free(order);
     return MUSTER_OK;
@@ -132,21 +156,25 @@ void muster_target_free(muster_target *target)
 uint32_t muster_target_draw(const muster_target *target, muster_draws *draws)
 {
     uint64_t bits = muster_draws_next(draws);
-    uint32_t high = (uint32_t)(bits >> 32);
-    uint32_t at = (uint32_t)(((uint64_t)high * target->count) >> 32);
-    if (target->kind == MUSTER_PS_TARGET_UNIFORM) {
-        // All 64 bits: 32 are too few for even shares of a billion keys.
-        uint64_t low = (uint64_t)(uint32_t)bits * target->count >> 32;
-        at = (uint32_t)(((uint64_t)high * target->count + low) >> 32);
-    } else if (target->kind == MUSTER_PS_TARGET_WEIGHTS) {
+    // All 64 bits: 32 are too few for even shares of a billion keys.
+    uint64_t low = (uint64_t)(uint32_t)bits * target->count >> 32;
+    uint64_t scaled = (bits >> 32) * target->count + low;
+    uint32_t at = (uint32_t)(scaled >> 32);
+    if (target->kind == MUSTER_PS_TARGET_WEIGHTS) {
         const column *chosen = &target->columns[at];
-        at = (uint32_t)bits < chosen->keep ? at : chosen->alias;
+        at = (uint32_t)scaled < chosen->keep ? at : chosen->alias;
     } else if (target->kind == MUSTER_PS_TARGET_LOG_UNIFORM) {
         double unit = (double)(bits >> 11) * 0x1p-53;
         double real = exp(unit * target->log_span) - 1;
         at = real < target->count - 1 ? (uint32_t)real : target->count - 1;
     }
     return target->first + at;
+}
+
+bool muster_target_possible(const muster_target *target, uint32_t key)
+{
+    return target->kind != MUSTER_PS_TARGET_WEIGHTS ||
+           target->columns[key - target->first].keep > 0;
 }
 
 uint32_t muster_target_first(const muster_target *target)

@@ -13,6 +13,7 @@
 #ifndef MUSTER_PS_TARGET_H
 #define MUSTER_PS_TARGET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "muster/sample.h"
@@ -51,6 +52,9 @@ MUSTER_CHECKED muster_status muster_target_create(uint32_t kind, uint32_t first,
 void muster_target_free(muster_target *target);
 
 uint32_t muster_target_draw(const muster_target *target, muster_draws *draws);
+
+/* Can this key of the range be drawn? Not if its weight is 0. */
+bool muster_target_possible(const muster_target *target, uint32_t key);
 
 /* The range that draws come from. */
 uint32_t muster_target_first(const muster_target *target);

@@ -16,7 +16,7 @@ muster_status muster_ps_calls_init(muster_ps_worker *worker)
     for (uint32_t i = 0; i <= MUSTER_PS_CALLS_MAX; i++) {
         muster_ps_call *call = &worker->calls[i];
         // Generations of different workers start apart.
-        call->generation = worker->number << 16;
+        call->generation = (uint32_t)worker->number << 16;
         call->positions = muster_vec_make(sizeof(uint32_t));
         if (sem_init(&call->finished, 0, 0) != 0) {
             return MUSTER_ERR_SYSTEM;

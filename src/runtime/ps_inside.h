@@ -104,8 +104,8 @@ typedef struct muster_ps_bringer {
 struct muster_ps_worker {
     muster_ps *ps;
     muster_pstable *const *tables;
+    uint64_t number; // of no other worker of any node: the node is above bit 32
     uint32_t table_count;
-    uint32_t number;
     uint32_t open_count;
     muster_ps_open open[MUSTER_PS_OPEN_MAX]; // copy is NULL in unused ones
     bool lone; // the only one when it last looked: its open rows have no latch

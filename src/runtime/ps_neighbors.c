@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "data/names.h"
 #include "data/number.h"
@@ -59,37 +60,38 @@ static muster_status read_head(muster_source *source, vectors *v,
                                   "no memory for %llu vectors", count);
 }
 
-/* MUSTER_ERR_INPUT, without words: the row's word was there before. */
+/* Name the row after those kept so far. A word that was there before keeps its
+ * first row: *fresh_out is false, and the next row is read over this one. Names
+ * with blanks or '_' in the same place are one word in these formats. */
 static muster_status keep_word(vectors *v, const char *word, size_t length,
-                               uint32_t row, muster_error *error_out)
+                               muster_error *error_out, bool *fresh_out)
 {
+    uint32_t kept = muster_names_count(&v->words);
     uint32_t number = muster_names_add(&v->words, word, length);
-    if (number == MUSTER_NAMES_NONE) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for the words");
-    }
-    return number == row ? MUSTER_OK : MUSTER_ERR_INPUT;
+    *fresh_out = number == kept;
+    return number != MUSTER_NAMES_NONE
+               ? MUSTER_OK
+               : muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                  "no memory for the words");
 }
 
 static muster_status read_text(muster_source *source, vectors *v,
                                muster_error *error_out)
 {
-    for (uint32_t row = 0; row < v->count; row++) {
+    uint32_t row = 0;
+    for (uint32_t seen = 0; seen < v->count; seen++) {
         const char *line;
+        bool fresh;
         muster_status status = muster_source_line(source, error_out, &line);
         if (status != MUSTER_OK) {
             return status;
         }
         size_t length = line == NULL ? 0 : strcspn(line, " ");
         if (length == 0) {
-            return muster_source_fail_line(source, error_out,
-                                           "%u vectors, not %u", row, v->count);
+            return muster_source_fail_line(
+                source, error_out, "%u vectors, not %u", seen, v->count);
         }
-        status = keep_word(v, line, length, row, error_out);
-        if (status == MUSTER_ERR_INPUT) {
-            return muster_source_fail_line(source, error_out,
-                                           "a word that was there before");
-        }
+        status = keep_word(v, line, length, error_out, &fresh);
         const char *at = line + length;
         for (uint32_t i = 0; i < v->dim && status == MUSTER_OK; i++) {
             at += strspn(at, " ");
@@ -102,6 +104,7 @@ static muster_status read_text(muster_source *source, vectors *v,
         if (status != MUSTER_OK) {
             return status;
         }
+        row += fresh;
     }
     return MUSTER_OK;
 }
@@ -109,8 +112,10 @@ static muster_status read_text(muster_source *source, vectors *v,
 static muster_status read_binary(muster_source *source, vectors *v,
                                  muster_error *error_out)
 {
-    for (uint32_t row = 0; row < v->count; row++) {
+    uint32_t row = 0;
+    for (uint32_t seen = 0; seen < v->count; seen++) {
         char word[WORD_BYTES];
+        bool fresh = false;
         size_t length = 0;
         muster_status status = MUSTER_OK;
         while (status == MUSTER_OK && length < sizeof(word)) {
@@ -127,11 +132,7 @@ static muster_status read_binary(muster_source *source, vectors *v,
                                              "bytes and a blank");
         }
         if (status == MUSTER_OK) {
-            status = keep_word(v, word, length, row, error_out);
-            if (status == MUSTER_ERR_INPUT) {
-                return muster_source_fail_byte(source, error_out,
-                                               "a word that was there before");
-            }
+            status = keep_word(v, word, length, error_out, &fresh);
         }
         if (status == MUSTER_OK) {
             status = muster_source_read(source, v->rows + (size_t)row * v->dim,
@@ -146,6 +147,7 @@ static muster_status read_binary(muster_source *source, vectors *v,
         if (status != MUSTER_OK) {
             return status;
         }
+        row += fresh;
     }
     return MUSTER_OK;
 }
@@ -168,6 +170,13 @@ static muster_status load(const char *path, vectors *v, muster_error *error_out)
     status = read_head(source, v, error_out);
     if (status == MUSTER_OK) {
         status = (binary ? read_binary : read_text)(source, v, error_out);
+    }
+    if (status == MUSTER_OK && muster_names_count(&v->words) < v->count) {
+        uint32_t kept = muster_names_count(&v->words);
+        muster_log(MUSTER_LOG_WARN,
+                   "%s: left out %u rows whose word was there before", path,
+                   v->count - kept);
+        v->count = kept;
     }
     muster_source_close(source);
     return status;

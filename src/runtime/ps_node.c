@@ -227,8 +227,8 @@ muster_status muster_ps_worker_create(muster_ps *ps,
     worker->lone = others == 0;
     worker->tables = ps->tables;
     worker->table_count = ps->table_count;
-    worker->number = atomic_fetch_add(&ps->workers_made, 1) +
-                     ps->opts.node * MUSTER_PS_WORKERS_MAX;
+    worker->number =
+        (uint64_t)ps->opts.node << 32 | atomic_fetch_add(&ps->workers_made, 1);
     if (ps->mesh != NULL) {
         muster_status status = muster_ps_worker_join(worker);
         if (status != MUSTER_OK) {
@@ -245,15 +245,10 @@ void muster_ps_worker_free(muster_ps_worker *worker)
     if (worker == NULL) {
         return;
     }
-    if (worker->lone && worker->open_count > 0) {
-        worker->open_count = 0;
-        muster_ps_leave(worker);
-    }
-    for (uint32_t i = 0; i < worker->open_count; i++) {
-        if (worker->open[i].copy == NULL) {
-            muster_pstable_end(worker->tables[worker->open[i].place >> 32],
-                               (uint32_t)worker->open[i].place);
-        }
+    // Last first: rows held come after copies, which may have to wait.
+    while (worker->open_count > 0) {
+        uint64_t place = worker->open[worker->open_count - 1].place;
+        (void)!muster_ps_end(worker, (uint32_t)(place >> 32), (uint32_t)place);
     }
     if (worker->ps->mesh != NULL) {
         muster_ps_worker_leave(worker);

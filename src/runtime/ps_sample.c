@@ -27,6 +27,9 @@ static const char *distribution_fault(const muster_ps *ps,
     if (atomic_load(&ps->workers_alive) > 0) {
         return "distributions must be added before workers are created";
     }
+    if (opts->target > MUSTER_PS_TARGET_LOG_UNIFORM) {
+        return "no such target";
+    }
     if (opts->scheme < MUSTER_PS_INDEPENDENT ||
         opts->scheme > MUSTER_PS_REPURPOSE || opts->reuse < 1 ||
         opts->reuse > 1024 || opts->group < 1 || opts->group > 16384) {
@@ -57,8 +60,11 @@ muster_ps_distribution_add(muster_ps *ps,
         opts->target, opts->first, count, opts->weights, &added->target);
     if (status != MUSTER_OK) {
         return muster_error_set(error_out, status,
-                                "parameter server: distribution: weights must "
-                                "be finite, not negative, with a sum above 0");
+                                "parameter server: distribution: %s",
+                                status == MUSTER_ERR_NO_MEMORY
+                                    ? "no memory for the weights"
+                                    : "weights must be finite, not negative, "
+                                      "with a sum above 0");
     }
     added->table = opts->table;
     added->sampler = (muster_sampler_opts){.scheme = opts->scheme,
@@ -94,7 +100,7 @@ static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
         const muster_ps_distribution *from =
             &worker->ps->distributions[distribution];
         muster_sampler_opts opts = from->sampler;
-        opts.stream = (uint64_t)worker->number << STREAM_SHIFT | distribution;
+        opts.stream = worker->number << STREAM_SHIFT | distribution;
         muster_ps_bringer *bringer = &worker->bringers[distribution];
         *bringer = (muster_ps_bringer){worker, from->table};
         muster_nearby nearby = {

@@ -2,7 +2,8 @@
  * kge_alone.c -- questions with negatives of their own.
  *
  * Each triple asks two questions, one for its tail and one for its head (the
- * plain logistic loss scores the true triple once, with the first). The rows
+ * plain logistic loss scores and penalises the true triple once, with the first,
+ * unless relations are reciprocal). The rows
  * of the anchor and the relation are copied, the query made once, and each
  * candidate then scored and moved in place, one latch at a time.
  */
@@ -192,14 +193,16 @@ static muster_status answer(muster_kge_alone *a, muster_kge_question question,
     if (status != MUSTER_OK) {
         return status;
     }
+    // The penalty goes with the truth: of each row once where it is scored once.
+    float n3 = first == 0 ? a->rate_n3[1] : 0;
     const float *both[2] = {a->anchor, a->relation};
     muster_kge_query_back(k->model, question.backwards, both, a->query_gradient,
                           dim, a->gradients);
     status = muster_kge_move(a->p, MUSTER_KGE_ENTITIES, question.anchor,
-                             a->gradients[0], a->rate_n3[1]);
+                             a->gradients[0], n3);
     return status == MUSTER_OK
                ? muster_kge_move(a->p, MUSTER_KGE_RELATIONS, question.relation,
-                                 a->gradients[1], a->rate_n3[1])
+                                 a->gradients[1], n3)
                : status;
 }
 

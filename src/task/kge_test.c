@@ -3,7 +3,8 @@
  * taken by differences: every model, loss and way of sharing negatives.
  *
  * AdaGrad's sums start at 0, so after one step a row's sums are the squares of
- * its gradients. Every row occurs once.
+ * its gradients; where a row moves twice, a twin in double steps along. Every
+ * entity occurs once.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -25,6 +26,8 @@ enum {
     NEGATIVES = 4,
     FLOATS = (ENTITIES + 2 * RELATIONS) * DIM
 };
+
+#define RATE 0.1
 
 static const muster_triple triples[TRIPLES] = {{0, 0, 1}, {2, 1, 3}, {4, 2, 5}};
 
@@ -221,6 +224,98 @@ static void check_row(world *w, uint32_t r, const double *slope, int named)
     assert_int_equal(muster_ps_end(w->worker, table, key), MUSTER_OK);
 }
 
+/* The rows of both tables and their sums of squares, in double. */
+typedef struct twin {
+    double rows[FLOATS];
+    double sums[FLOATS];
+    double loss;
+} twin;
+
+/* Without reciprocal relations, the plain logistic loss has the truth once. */
+static bool has_truth(const world *w, uint32_t q)
+{
+    return w->k.options.loss != MUSTER_KGE_LOGISTIC ||
+           w->k.options.reciprocal || w->k.options.share > 1 || q % 2 == 0;
+}
+
+/* Slope of a question's loss by number i of `rows`. */
+static double question_slope(const world *w, const double *rows, uint32_t q,
+                             const uint32_t *own, int i)
+{
+    double moved[FLOATS];
+    double s[3][NEGATIVES + 1];
+    double loss[2];
+    memcpy(moved, rows, sizeof(moved));
+    score_question(w, rows, q, own, s[2]);
+    for (int side = 0; side < 2; side++) {
+        moved[i] = rows[i] + (side == 0 ? 1e-6 : -1e-6);
+        score_question(w, moved, q, own, s[side]);
+        loss[side] = question_loss(w, s[side], s[2]) -
+                     (has_truth(w, q) ? 0 : logistic(s[side][0]));
+    }
+    return (loss[0] - loss[1]) / 2e-6;
+}
+
+static void twin_move(twin *t, uint32_t i, double slope, double n3)
+{
+    double g = slope + 3 * n3 * fabs(t->rows[i]) * t->rows[i];
+    t->sums[i] += g * g;
+    t->rows[i] -= g != 0 ? RATE * g / sqrt(t->sums[i]) : 0;
+}
+
+/* One question's step: all of its rows at once. The rows that the triple names
+ * are penalised wherever its truth is scored. */
+static void twin_question(const world *w, twin *t, uint32_t q,
+                          const uint32_t *own)
+{
+    double before[FLOATS];
+    double s[NEGATIVES + 1];
+    muster_triple triple = triples[q / 2];
+    muster_kge_question ask = muster_kge_ask(&w->k, triple, (int)(q % 2));
+    memcpy(before, t->rows, sizeof(before));
+    score_question(w, before, q, own, s);
+    t->loss += question_loss(w, s, s);
+    for (uint32_t i = 0; i < FLOATS; i++) {
+        uint32_t row = i / DIM;
+        bool named = row == triple.head || row == triple.tail ||
+                     row == key_row(MUSTER_KGE_RELATIONS, ask.relation);
+        twin_move(t, i, question_slope(w, before, q, own, (int)i),
+                  named && has_truth(w, q) ? w->k.options.n3 : 0);
+    }
+}
+
+static void check_twin(world *w, const twin *t, uint32_t r)
+{
+    float *row;
+    uint32_t table = r < ENTITIES ? 0 : 1;
+    uint32_t key = table == 0 ? r : r - ENTITIES;
+    assert_int_equal(muster_ps_begin(w->worker, table, key, &row), MUSTER_OK);
+    for (uint32_t i = 0; i < DIM; i++) {
+        double root = sqrt(t->sums[r * DIM + i]);
+        double off = (double)row[i] - t->rows[r * DIM + i];
+        assert_true(fabs(sqrt((double)row[DIM + i]) - root) <
+                    1e-4 * (1 + root));
+        assert_true(root < 1e-3 || fabs(off) < 1e-3);
+    }
+    assert_int_equal(muster_ps_end(w->worker, table, key), MUSTER_OK);
+}
+
+/* A relation asked about forwards and backwards moves twice, by slopes of the
+ * rows as they were. */
+static void check_shared_relation(world *w, const uint32_t *samples, uint32_t r)
+{
+    twin t = {.loss = 0};
+    memcpy(t.rows, w->rows, sizeof(t.rows));
+    for (uint32_t q = 2 * r; q < 2 * r + 2; q++) {
+        for (uint32_t i = 0; i < DIM; i++) {
+            uint32_t at = (ENTITIES + r) * DIM + i;
+            twin_move(&t, at, question_slope(w, w->rows, q, samples, (int)at),
+                      w->k.options.n3);
+        }
+    }
+    check_twin(w, &t, ENTITIES + r);
+}
+
 static void a_shared_step_follows_the_slope_of_the_loss(void **state)
 {
     (void)state;
@@ -229,7 +324,7 @@ static void a_shared_step_follows_the_slope_of_the_loss(void **state)
     for (uint32_t round = 0; round < 12; round++) {
         world w = make(round % 2 ? MUSTER_KGE_COMPLEX : MUSTER_KGE_DISTMULT,
                        (muster_kge_loss)(round / 2 % 3), round / 6, TRIPLES);
-        muster_kge_pass p = {&w.k, w.worker, 0.1f};
+        muster_kge_pass p = {&w.k, w.worker, (float)RATE};
         muster_kge_shared *shared;
         double slope[FLOATS];
         double loss = 0;
@@ -245,6 +340,9 @@ static void a_shared_step_follows_the_slope_of_the_loss(void **state)
         for (uint32_t r = 0; w.k.options.reciprocal && r < 2 * RELATIONS; r++) {
             check_row(&w, ENTITIES + r, slope, 1);
         }
+        for (uint32_t r = 0; !w.k.options.reciprocal && r < RELATIONS; r++) {
+            check_shared_relation(&w, samples, r);
+        }
         if (w.k.options.loss == MUSTER_KGE_SOFTMAX) {
             assert_true(fabs(loss - total_loss(&w, w.rows, samples)) < 1e-4);
         }
@@ -259,7 +357,7 @@ static void an_answer_among_the_negatives_is_left_out(void **state)
     // Entity 1 is the answer of question 0 and a wrong one of the others.
     static const uint32_t samples[NEGATIVES] = {1, 1, 1, 1};
     world w = make(MUSTER_KGE_DISTMULT, MUSTER_KGE_SOFTMAX, 1, 2);
-    muster_kge_pass p = {&w.k, w.worker, 0.1f};
+    muster_kge_pass p = {&w.k, w.worker, (float)RATE};
     muster_kge_shared *shared;
     double loss = 0;
     double expected = 0;
@@ -278,38 +376,29 @@ static void an_answer_among_the_negatives_is_left_out(void **state)
 static void a_step_alone_follows_the_slope_of_the_loss(void **state)
 {
     (void)state;
-    // One triple at a time: of the second question the rows have moved.
     static const uint32_t samples[2 * NEGATIVES] = {7, 8, 9, 10, 12, 13, 14, 6};
-    for (uint32_t round = 0; round < 9; round++) {
+    for (uint32_t round = 0; round < 18; round++) {
         world w = make((muster_kge_model)(round % 3),
-                       (muster_kge_loss)(round / 3), 1, 1);
-        muster_kge_pass p = {&w.k, w.worker, 0.1f};
+                       (muster_kge_loss)(round / 3 % 3), round / 9, 1);
+        muster_kge_pass p = {&w.k, w.worker, (float)RATE};
         muster_kge_alone *alone;
+        twin t = {.loss = 0};
         double loss = 0;
-        double slope[FLOATS];
-        double rows[FLOATS];
-        memcpy(rows, w.rows, sizeof(rows));
-        // The first question's negatives: only its loss has a slope there.
-        for (uint32_t i = 0; i < FLOATS; i++) {
-            double s[3][NEGATIVES + 1];
-            rows[i] = w.rows[i] + 1e-6;
-            score_question(&w, rows, 0, samples, s[0]);
-            rows[i] = w.rows[i] - 1e-6;
-            score_question(&w, rows, 0, samples, s[1]);
-            rows[i] = w.rows[i];
-            score_question(&w, rows, 0, samples, s[2]);
-            slope[i] = (question_loss(&w, s[0], s[2]) -
-                        question_loss(&w, s[1], s[2])) /
-                       2e-6;
+        memcpy(t.rows, w.rows, sizeof(t.rows));
+        for (uint32_t q = 0; q < 2; q++) {
+            const uint32_t *own = samples_of(&w, samples, q);
+            twin_question(&w, &t, q, own);
         }
         assert_int_equal(muster_kge_alone_create(&p, &alone), MUSTER_OK);
         assert_int_equal(
             muster_kge_alone_train(alone, triples, 1, samples, &loss),
             MUSTER_OK);
-        for (uint32_t i = 0; i < NEGATIVES; i++) {
-            check_row(&w, samples[i], slope, 0);
+        for (uint32_t r = 0; r < ENTITIES + 2 * RELATIONS; r++) {
+            check_twin(&w, &t, r);
         }
-        check_row(&w, ENTITIES, slope, 1); // the first question's relation
+        if (w.k.options.loss == MUSTER_KGE_SOFTMAX) {
+            assert_true(fabs(loss - t.loss) < 1e-4);
+        }
         muster_kge_alone_free(alone);
         end(&w);
     }

@@ -23,45 +23,83 @@ static int compare_placed(const void *a, const void *b)
     return (x->cell.row > y->cell.row) - (x->cell.row < y->cell.row);
 }
 
-/* Replace the number of cells of each row (or column) by the part it falls
- * to, so that parts follow each other and have about as many cells each. */
-static void divide(const muster_mf *m, uint32_t *cells_to_part, uint32_t count)
+/* Sort numbers, one byte at a time; `spare` is as long as they are. */
+static void sort_numbers(uint32_t *numbers, uint32_t *spare, uint64_t count)
 {
-    uint64_t seen = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t part = seen * m->parts / m->train.count;
-        seen += cells_to_part[i];
-        cells_to_part[i] = (uint32_t)(part < m->parts ? part : m->parts - 1);
+    uint32_t *from = numbers;
+    uint32_t *to = spare;
+    for (uint32_t shift = 0; shift < 32; shift += 8) {
+        uint64_t starts[257] = {0};
+        for (uint64_t i = 0; i < count; i++) {
+            starts[(from[i] >> shift & 255) + 1]++;
+        }
+        for (uint32_t byte = 0; byte < 256; byte++) {
+            starts[byte + 1] += starts[byte];
+        }
+        for (uint64_t i = 0; i < count; i++) {
+            to[starts[from[i] >> shift & 255]++] = from[i];
+        }
+        uint32_t *read = from;
+        from = to;
+        to = read;
     }
 }
 
-/* The first index whose part is `part` or above. */
-static uint32_t first_of(const uint32_t *parts, uint32_t count, uint32_t part)
+/* The first row (or column) of `part`, so that parts follow each other and have
+ * about as many cells each: the first one that has at least the cells of the
+ * parts before it behind it. `sorted` are those of all cells, in order. */
+static uint32_t first_of(const muster_mf *m, const uint32_t *sorted,
+                         uint32_t end, uint32_t part)
+{
+    uint64_t before = (part * m->train.count + m->parts - 1) / m->parts;
+    if (part == m->parts) {
+        return end;
+    }
+    return before == 0 ? 0 : sorted[before - 1] + 1;
+}
+
+/* The last part that begins at `row` or below it: those before are empty. */
+static uint32_t part_of(const muster_mf *m, uint32_t row)
 {
     uint32_t low = 0;
-    uint32_t high = count;
+    uint32_t high = m->parts - 1;
     while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (parts[middle] < part) {
-            low = middle + 1;
+        uint32_t middle = low + (high - low + 1) / 2;
+        if (m->parts_at[middle].row <= row) {
+            low = middle;
         } else {
-            high = middle;
+            high = middle - 1;
         }
     }
     return low;
 }
 
-/* Sort, with what part each row and each column falls to. */
-static void place(muster_mf *m, const uint32_t *part_of_row,
-                  const uint32_t *part_of_col, placed *all)
+/* Where the parts of the rows and the blocks of the columns begin. */
+static void divide(muster_mf *m, uint32_t *numbers, uint32_t *spare)
 {
-    for (uint32_t part = 0; part <= m->parts; part++) {
-        m->parts_at[part].row = first_of(part_of_row, m->train.rows, part);
-        m->parts_at[part].block = first_of(part_of_col, m->train.cols, part);
+    uint64_t count = m->train.count;
+    for (uint64_t i = 0; i < count; i++) {
+        numbers[i] = m->train.cells[i].row;
     }
+    sort_numbers(numbers, spare, count);
+    for (uint32_t part = 0; part <= m->parts; part++) {
+        m->parts_at[part].row = first_of(m, numbers, m->train.rows, part);
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        numbers[i] = m->train.cells[i].col;
+    }
+    sort_numbers(numbers, spare, count);
+    for (uint32_t part = 0; part <= m->parts; part++) {
+        m->parts_at[part].block = first_of(m, numbers, m->train.cols, part);
+    }
+}
+
+/* Sort the cells by part, column and row. */
+static void place(muster_mf *m, placed *all)
+{
     for (uint64_t i = 0; i < m->train.count; i++) {
         muster_cell cell = m->train.cells[i];
-        uint64_t part = part_of_row[cell.row];
+        uint64_t part = part_of(m, cell.row);
         all[i].major = part << 32 | cell.col;
         all[i].cell = cell;
         m->parts_at[part + 1].cell++;
@@ -113,24 +151,20 @@ static muster_status find_runs(muster_mf *m)
 muster_status muster_mf_arrange(muster_mf *m)
 {
     MUSTER_ASSERT(m->parts > 0 && m->train.count > 0 && m->train.cols > 0);
-    uint32_t *rows = muster_mem_array(m->train.rows, sizeof(*rows));
-    uint32_t *cols = muster_mem_array(m->train.cols, sizeof(*cols));
+    // By cells: the file's head may promise any number of rows and columns.
+    uint32_t *numbers = muster_mem_array(m->train.count, sizeof(*numbers));
+    uint32_t *spare = muster_mem_array(m->train.count, sizeof(*spare));
     placed *all = muster_mem_array(m->train.count, sizeof(*all));
     m->parts_at = muster_mem_array((size_t)m->parts + 1, sizeof(*m->parts_at));
     m->settled = muster_mem_array(m->parts, sizeof(*m->settled));
-    bool built = rows != NULL && cols != NULL && all != NULL &&
+    bool built = numbers != NULL && spare != NULL && all != NULL &&
                  m->parts_at != NULL && m->settled != NULL;
     if (built) {
-        for (uint64_t i = 0; i < m->train.count; i++) {
-            rows[m->train.cells[i].row]++;
-            cols[m->train.cells[i].col]++;
-        }
-        divide(m, rows, m->train.rows);
-        divide(m, cols, m->train.cols);
-        place(m, rows, cols, all);
+        divide(m, numbers, spare);
+        place(m, all);
     }
-    muster_mem_free(rows);
-    muster_mem_free(cols);
+    muster_mem_free(numbers);
+    muster_mem_free(spare);
     muster_mem_free(all);
     return built ? find_runs(m) : MUSTER_ERR_NO_MEMORY;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -63,6 +64,62 @@ static void parts_and_runs_cover_every_cell_once(void **state)
     }
 }
 
+/* The rule in words: a row falls to the part that the cells before it fill. */
+static void parts_are_cut_where_their_cells_are(void **state)
+{
+    (void)state;
+    for (uint32_t parts = 1; parts <= 70; parts += 3) {
+        muster_mf m = make(parts);
+        uint64_t before[2] = {0};
+        uint32_t ends[2] = {m.train.rows, m.train.cols};
+        for (uint32_t i = 0; i < ends[0] || i < ends[1]; i++) {
+            uint64_t found[2] = {0};
+            for (uint32_t p = 1; p < parts; p++) {
+                found[0] += m.parts_at[p].row <= i;
+                found[1] += m.parts_at[p].block <= i;
+            }
+            for (int side = 0; side < 2 && i < ends[side]; side++) {
+                uint64_t part = before[side] * parts / m.train.count;
+                assert_true(found[side] == (part < parts ? part : parts - 1));
+            }
+            for (uint64_t c = 0; c < m.train.count; c++) {
+                before[0] += m.train.cells[c].row == i;
+                before[1] += m.train.cells[c].col == i;
+            }
+        }
+        assert_int_equal(m.parts_at[parts].row, m.train.rows);
+        assert_int_equal(m.parts_at[parts].block, m.train.cols);
+        end(&m);
+    }
+}
+
+static void memory_goes_by_cells_and_not_by_the_size_of_the_matrix(void **state)
+{
+    (void)state;
+    muster_cell cells[3] = {
+        {199999999, 7, 1}, {5, 199999998, 1}, {100000000, 7, 1}};
+    muster_mf m = {
+        .parts = 3,
+        .train = {
+            .cells = cells, .count = 3, .rows = 200000000, .cols = 200000000}};
+    struct rusage before;
+    struct rusage after;
+    assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+    assert_int_equal(muster_mf_arrange(&m), MUSTER_OK);
+    assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+    // KiB at most; a word for each row and column would be 1.6 GB.
+    assert_true(after.ru_maxrss - before.ru_maxrss < 65536);
+    assert_int_equal(m.parts_at[1].row, 6);
+    assert_int_equal(m.parts_at[2].row, 100000001);
+    assert_int_equal(m.parts_at[3].row, 200000000);
+    assert_int_equal(cells[0].row, 5);
+    assert_int_equal(cells[1].row, 100000000);
+    assert_int_equal(cells[2].row, 199999999);
+    muster_mem_free(m.parts_at);
+    muster_mem_free(m.runs);
+    muster_mem_free(m.settled);
+}
+
 static void tours_start_apart_and_where_the_last_one_ended(void **state)
 {
     (void)state;
@@ -94,6 +151,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_and_runs_cover_every_cell_once),
+        cmocka_unit_test(parts_are_cut_where_their_cells_are),
+        cmocka_unit_test(
+            memory_goes_by_cells_and_not_by_the_size_of_the_matrix),
         cmocka_unit_test(tours_start_apart_and_where_the_last_one_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,6 +266,34 @@ static void samples_come_with_their_rows(void **state)
     muster_ps_free(ps);
 }
 
+static void refused_distributions_are_told_apart(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node(MUSTER_PS_NONE, 1);
+    muster_ps_distribution_opts opts = MUSTER_PS_DISTRIBUTION_OPTS_INIT;
+    double weights[2] = {1, -1};
+    muster_error error = {.text = ""};
+    uint32_t number;
+    opts.count = 2;
+    opts.weights = weights;
+    opts.target = MUSTER_PS_TARGET_LOG_UNIFORM + 1;
+    assert_int_equal(muster_ps_distribution_add(ps, &opts, &error, &number),
+                     MUSTER_ERR_INVALID);
+    assert_non_null(strstr(error.text, "no such target"));
+    opts.target = MUSTER_PS_TARGET_WEIGHTS;
+    assert_int_equal(muster_ps_distribution_add(ps, &opts, &error, &number),
+                     MUSTER_ERR_INVALID);
+    assert_non_null(strstr(error.text, "weights must be finite"));
+    weights[1] = 1;
+    muster_mem_fail_after(0);
+    muster_status status =
+        muster_ps_distribution_add(ps, &opts, &error, &number);
+    muster_mem_fail_after(UINT64_MAX);
+    assert_int_equal(status, MUSTER_ERR_NO_MEMORY);
+    assert_non_null(strstr(error.text, "no memory"));
+    muster_ps_free(ps);
+}
+
 enum { THREADS = 4, ROUNDS = 3000 };
 
 static void *push_and_update(void *argument)
@@ -451,6 +479,7 @@ int main(void)
         cmocka_unit_test(callbacks_see_the_row_and_its_state),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(samples_come_with_their_rows),
+        cmocka_unit_test(refused_distributions_are_told_apart),
         cmocka_unit_test(every_push_of_every_thread_counts_once),
         cmocka_unit_test(nothing_is_lost_when_a_second_worker_comes),
         cmocka_unit_test(a_second_worker_does_not_come_while_a_row_is_open),

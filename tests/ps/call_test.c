@@ -1,6 +1,7 @@
 /*
  * call_test.c -- calls that are started and waited for later: each counts once,
- * handles are checked, buffers come back, barriers show what was under way.
+ * handles are checked, buffers come back, barriers show what was under way; and
+ * workers that end and are followed by others.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -8,6 +9,8 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+
+#include "muster/sample.h"
 
 #include "nodes.h"
 
@@ -204,6 +207,78 @@ static void every_operation_can_be_started(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
+/* Another worker in place of the node's. */
+static void replace_worker(test_node *n)
+{
+    muster_ps_worker_free(n->worker);
+    n->worker = NULL;
+    TEST_NODE_CHECK(n, muster_ps_worker_create(n->ps, &n->worker) == MUSTER_OK);
+}
+
+static void sample_late(test_node *n)
+{
+    uint32_t(*drawn)[KEYS] = n->of->argument;
+    muster_ps_distribution_opts opts = MUSTER_PS_DISTRIBUTION_OPTS_INIT;
+    muster_error error;
+    uint32_t number;
+    uint64_t handle;
+    muster_ps_worker_free(n->worker);
+    n->worker = NULL;
+    TEST_NODE_CHECK(n, muster_ps_distribution_add(n->ps, &opts, &error,
+                                                  &number) == MUSTER_OK);
+    // As many on node 0 as can be there at once, before the one that samples.
+    for (uint32_t i = 0; i < (n->node == 0 ? MUSTER_PS_WORKERS_MAX + 1u : 1u);
+         i++) {
+        replace_worker(n);
+    }
+    TEST_NODE_CHECK(n, muster_ps_sample_prepare(n->worker, 0, KEYS, &handle) ==
+                           MUSTER_OK);
+    TEST_NODE_CHECK(n,
+                    muster_ps_sample_pull(n->worker, handle, KEYS,
+                                          drawn[n->node], NULL) == MUSTER_OK);
+}
+
+static void samples_of_late_workers_are_no_other_nodes(void **state)
+{
+    (void)state;
+    uint32_t drawn[2][KEYS] = {{0}};
+    test_mesh mesh = {.nodes = 2,
+                      .keys = KEYS,
+                      .width = WIDTH,
+                      .argument = drawn,
+                      .life = sample_late};
+    assert_int_equal(test_mesh_run(&mesh), 0);
+    assert_memory_not_equal(drawn[0], drawn[1], sizeof(drawn[0]));
+}
+
+static void leave_rows_open(test_node *n)
+{
+    float *row;
+    float seen[WIDTH] = {0};
+    uint32_t key = 1 - n->node; // at home on the other node
+    TEST_NODE_CHECK(n, muster_ps_begin(n->worker, 0, key, &row) == MUSTER_OK);
+    row[0] += 5;
+    // Behind the copy, a row of this node: its latch must be free again.
+    key = n->node + 2;
+    TEST_NODE_CHECK(n, muster_ps_begin(n->worker, 0, key, &row) == MUSTER_OK);
+    row[0] += 7;
+    replace_worker(n);
+    TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
+    for (key = 0; key < 4; key++) {
+        TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &key, 1, seen) ==
+                               MUSTER_OK);
+        TEST_NODE_CHECK(n, seen[0] == (key < 2 ? 5.0f : 7.0f));
+    }
+}
+
+static void rows_left_open_keep_what_changed(void **state)
+{
+    (void)state;
+    test_mesh mesh = {
+        .nodes = 2, .keys = KEYS, .width = WIDTH, .life = leave_rows_open};
+    assert_int_equal(test_mesh_run(&mesh), 0);
+}
+
 static void wrong_handles_and_arguments_are_refused(void **state)
 {
     (void)state;
@@ -260,6 +335,8 @@ int main(void)
         cmocka_unit_test(a_barrier_shows_calls_that_nobody_waited_for),
         cmocka_unit_test(handles_are_bounded_and_used_once),
         cmocka_unit_test(every_operation_can_be_started),
+        cmocka_unit_test(samples_of_late_workers_are_no_other_nodes),
+        cmocka_unit_test(rows_left_open_keep_what_changed),
         cmocka_unit_test(wrong_handles_and_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
