@@ -20,6 +20,10 @@
 
 enum { KGE_DIM = 64, KGE_NEGATIVES = 4, AHEAD = 2 };
 
+/* Ranks are compared where they have levelled off: after 15 epochs, with five
+ * repeats. In the first ones any two orders of the same work differ. */
+enum { EPOCHS_PER_REPEAT = 3 };
+
 /* The plain loop: the task's algorithm on rows in two arrays, row and sums of
  * squares side by side as in the server's tables, in the same kind of pages. */
 typedef struct plain_kge {
@@ -199,9 +203,14 @@ static double count_triples(const char *data)
     return count;
 }
 
-void bench_kge(const bench_ps *b)
+void bench_kge(const bench_ps *asked)
 {
     char data[4096];
+    bench_ps longer = *asked;
+    const bench_ps *b = &longer;
+    longer.repeats *= EPOCHS_PER_REPEAT;
+    longer.repeats =
+        longer.repeats < BENCH_REPEATS_MAX ? longer.repeats : BENCH_REPEATS_MAX;
     bench_data_path("fb15k237", data, sizeof(data));
     double steps = count_triples(data) * (1 + 2 * KGE_NEGATIVES);
     kge_sums sums = {0};

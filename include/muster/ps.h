@@ -161,6 +161,7 @@ muster_ps_connect(muster_ps *ps, muster_error *error_out);
 typedef struct muster_ps_counters {
     uint64_t accesses;    // rows asked for
     uint64_t remote;      // of these, not here: went to another node
+    uint64_t copied;      // of these, found in a copy of another node's row
     uint64_t relocations; // rows that moved here
     uint64_t replicas;    // copies that came here
     uint64_t syncs;       // times that a copy was synchronised

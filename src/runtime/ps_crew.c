@@ -24,6 +24,8 @@
 
 enum { ARGUMENTS_MAX = 40 };
 
+#define NODE_ROOM "0000000000" // the last argument is written over it
+
 typedef struct arguments {
     char *text[ARGUMENTS_MAX + 1];
     size_t count;
@@ -97,7 +99,7 @@ static muster_status spawn(const arguments *args, const char *program,
                            muster_nodes *nodes, uint32_t node,
                            muster_error *error_out)
 {
-    (void)snprintf(args->text[args->count - 1], 4, "%u", node);
+    (void)snprintf(args->text[args->count - 1], sizeof(NODE_ROOM), "%u", node);
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
@@ -134,7 +136,7 @@ static muster_status prepare(arguments *args, const muster_config *config,
         add(args, "--replace");
     }
     add_pair(args, "--mesh", nodes->folder);
-    add_pair(args, "--node", "000");
+    add_pair(args, "--node", NODE_ROOM);
     return args->full ? muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                          "no memory to start nodes")
                       : MUSTER_OK;

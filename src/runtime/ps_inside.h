@@ -42,6 +42,7 @@ struct muster_ps {
     _Atomic uint32_t workers_made;
     _Atomic uint64_t accesses; // of workers that are gone
     _Atomic uint64_t remote;
+    _Atomic uint64_t copied;
     muster_psmesh *mesh; // NULL: a single node
     muster_psloss loss;
     // Barriers of this node's workers.
@@ -114,6 +115,7 @@ struct muster_ps_worker {
     bool notes; // some sampler repurposes direct accesses
     uint64_t accesses;
     uint64_t remote;
+    uint64_t copied;
     // Only in a mesh:
     muster_ps_wishes *wishes;
     muster_intents *intents; // the network thread's, while the worker is there
@@ -148,6 +150,9 @@ static inline void muster_ps_leave(muster_ps_worker *worker)
 
 /* True while the worker has the latch of some row. */
 bool muster_ps_holds(const muster_ps_worker *worker);
+
+/* Add what a worker has counted to its node's counters. */
+void muster_ps_count_up(muster_ps_worker *worker);
 
 /* Tell the repurposing samplers of a table about a direct access. */
 void muster_ps_note(muster_ps_worker *worker, uint32_t table, uint32_t key);

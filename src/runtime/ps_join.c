@@ -147,10 +147,7 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
         return MUSTER_ERR_INVALID;
     }
     muster_ps *ps = worker->ps;
-    atomic_fetch_add(&ps->accesses, worker->accesses);
-    atomic_fetch_add(&ps->remote, worker->remote);
-    worker->accesses = 0;
-    worker->remote = 0;
+    muster_ps_count_up(worker);
     (void)pthread_mutex_lock(&ps->barrier_lock);
     if (ps->mesh != NULL && muster_psmesh_is_over(ps->mesh)) {
         // Those who wait were sent off and others may be gone: nobody comes.

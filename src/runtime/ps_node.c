@@ -162,13 +162,25 @@ muster_status muster_ps_connect(muster_ps *ps, muster_error *error_out)
     return muster_psmesh_create(ps, error_out, &ps->mesh);
 }
 
+void muster_ps_count_up(muster_ps_worker *worker)
+{
+    muster_ps *ps = worker->ps;
+    atomic_fetch_add(&ps->accesses, worker->accesses);
+    atomic_fetch_add(&ps->remote, worker->remote);
+    atomic_fetch_add(&ps->copied, worker->copied);
+    worker->accesses = 0;
+    worker->remote = 0;
+    worker->copied = 0;
+}
+
 muster_ps_counters muster_ps_count(muster_ps *ps)
 {
     if (ps == NULL) {
         return (muster_ps_counters){0};
     }
     muster_ps_counters all = {.accesses = atomic_load(&ps->accesses),
-                              .remote = atomic_load(&ps->remote)};
+                              .remote = atomic_load(&ps->remote),
+                              .copied = atomic_load(&ps->copied)};
     if (ps->mesh != NULL) {
         muster_psnode_counters node = muster_psmesh_count(ps->mesh);
         all.relocations = node.relocations;
@@ -254,8 +266,7 @@ void muster_ps_worker_free(muster_ps_worker *worker)
         muster_ps_worker_leave(worker);
     }
     muster_ps_samplers_fini(worker);
-    atomic_fetch_add(&worker->ps->accesses, worker->accesses);
-    atomic_fetch_add(&worker->ps->remote, worker->remote);
+    muster_ps_count_up(worker);
     muster_ps_worker_gone(worker->ps);
     muster_mem_free(worker);
 }

@@ -89,6 +89,15 @@ static inline void serve_alone(muster_ps_worker *worker,
     worker->accesses += count;
 }
 
+/* Count a row that was found here in a copy. */
+static inline void count_copy(muster_ps_worker *worker,
+                              const muster_pstable *rows, uint32_t key)
+{
+    uint64_t word =
+        atomic_load_explicit(&rows->words[key], memory_order_relaxed);
+    worker->copied += muster_word_state_of(word) == MUSTER_ROW_REPLICA;
+}
+
 /* Do what can be done here; the positions of the other rows go to `call`. */
 static void serve_here(muster_ps_worker *worker, const muster_ps_job *job,
                        muster_pstable *rows, muster_ps_call *call)
@@ -107,6 +116,8 @@ static void serve_here(muster_ps_worker *worker, const muster_ps_job *job,
                                 job->values + (size_t)i * rows->width)) {
             uint32_t *positions = call->positions.data;
             positions[call->positions.count++] = i;
+        } else if (worker->ps->mesh != NULL) {
+            count_copy(worker, rows, keys[i]);
         }
         if (worker->notes) {
             muster_ps_note(worker, job->table, keys[i]);
@@ -324,6 +335,8 @@ APART static muster_status begin_shared(muster_ps_worker *worker,
             return status;
         }
         row = copy;
+    } else if (worker->ps->mesh != NULL) {
+        count_copy(worker, rows, key);
     }
     worker->accesses++;
     worker->open[worker->open_count++] = (muster_ps_open){place, copy};

@@ -52,11 +52,13 @@ static void describe_rows(muster_task_run *run, json_t *into, char *text,
     const muster_ps_counters *then = &run->counted[0];
     double accesses = (double)(now.accesses - then->accesses);
     double remote = (double)(now.remote - then->remote);
+    double copied = (double)(now.copied - then->copied);
     const struct {
         const char *name;
         double value;
     } all[] = {
-        {"local_share", 1 - remote / accesses},
+        {"local_share", 1 - (remote + copied) / accesses},
+        {"replica_share", copied / accesses},
         {"remote_share", remote / accesses},
         {"relocated", (double)(now.relocations - then->relocations)},
         {"replicated", (double)(now.replicas - then->replicas)},
