@@ -77,7 +77,11 @@ bool muster_pspeers_parted(const muster_psmesh *mesh);
 /* The lead: nodes that wait to be taken in hear who the members are. */
 void muster_pspeers_tell_members(muster_psmesh *mesh);
 
-/* ps_mesh.c: a step of the node was made: do what it asks. */
+/* ps_mesh.c: the thread's body, with the mesh as its argument. */
+void *muster_psmesh_serve(void *argument);
+/* Has this node met all others that are alive? */
+bool muster_psmesh_met_all(const muster_psmesh *mesh);
+/* A step of the node was made: do what it asks. */
 void muster_psmesh_stepped(muster_psmesh *mesh, muster_status status);
 /* Nothing that needs another node can be promised any more. `reason` NULL:
  * nobody needs to be told. */

@@ -1,0 +1,195 @@
+/*
+ * ps_mesh_open.c -- a mesh's beginning and end: the node opens its ear, starts
+ * the thread of ps_mesh.c and waits until it has met all others.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "runtime/ps_mesh.h"
+#include "runtime/ps_mesh_inside.h"
+
+/* A row that two nodes ask for within this time would travel to and fro. */
+#define CONTEST_NS (5 * MUSTER_NS_PER_MS)
+
+#define HEARTBEAT_NS (2 * MUSTER_NS_PER_S)
+
+static muster_blob *make_payload(void *context, size_t bytes)
+{
+    return muster_net_blob(context, bytes);
+}
+
+/* "tcp:PORT" or "tcp:HOST:PORT", with room for all nodes above PORT? */
+static bool has_port(const char *mesh, uint32_t nodes)
+{
+    char *end = NULL;
+    const char *digits = strrchr(mesh, ':') + 1;
+    unsigned long port = strtoul(digits, &end, 10);
+    return *digits >= '0' && *digits <= '9' && *end == '\0' && port > 0 &&
+           port + nodes <= 65536;
+}
+
+static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
+{
+    const muster_net_opts net_opts = MUSTER_NET_OPTS_INIT;
+    char address[MUSTER_NET_ADDRESS_MAX];
+    char heard[MUSTER_NET_ADDRESS_MAX];
+    const muster_ps_opts *opts = &mesh->ps->opts;
+    const muster_psloss *loss = &mesh->ps->loss;
+    if (strncmp(mesh->ps->folder, "tcp:", 4) == 0 &&
+        !has_port(mesh->ps->folder, mesh->nodes)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "mesh %s: expected tcp:HOST:PORT or tcp:PORT, "
+                                "with a port for each of %u nodes",
+                                mesh->ps->folder, mesh->nodes);
+    }
+    muster_status status = muster_net_open(&net_opts, &muster_pspeers_callbacks,
+                                           mesh, error_out, &mesh->net);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    muster_psnode_opts node_opts = {
+        .node = mesh->self,
+        .nodes = mesh->nodes,
+        .tables = mesh->ps->tables,
+        .table_count = mesh->ps->table_count,
+        .manage = (muster_psmanage)opts->manage,
+        .replicated = &mesh->ps->replicated,
+        // The way to the owner and back takes the rest.
+        .sync_ns = opts->staleness_ms * MUSTER_NS_PER_MS * 3 / 4,
+        .contest_ns = CONTEST_NS,
+        .make = make_payload,
+        .make_context = mesh->net,
+        .heartbeat_ns =
+            loss->heartbeat_ns > 0 ? loss->heartbeat_ns : HEARTBEAT_NS,
+        .joins = loss->joins,
+        .prepared = loss->prepared,
+        .restore = loss->restore,
+        .updates = loss->updates,
+        .host = loss->context};
+    status = muster_psnode_create(&node_opts, &mesh->node);
+    if (status != MUSTER_OK) {
+        return muster_error_set(error_out, status,
+                                "parameter server: out of memory");
+    }
+    atomic_store(&mesh->members, muster_psnode_members(mesh->node));
+    muster_pspeers_address(mesh, mesh->self, address);
+    // Refused while another lives there; what a lost one left is removed.
+    return muster_net_listen(mesh->net, address, error_out, heard);
+}
+
+static bool stopped(const muster_psmesh *mesh)
+{
+    return mesh->ps->loss.stopped != NULL && mesh->ps->loss.stopped();
+}
+
+static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
+{
+    int64_t end =
+        muster_clock_ns() + mesh->ps->opts.patience_ms * MUSTER_NS_PER_MS;
+    const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
+    while (!muster_psmesh_met_all(mesh) && !stopped(mesh)) {
+        if (atomic_load(&mesh->over)) {
+            return muster_error_set(error_out, MUSTER_ERR_PEER_LOST,
+                                    "parameter server: a node ended before "
+                                    "node %u had met all others",
+                                    mesh->self);
+        }
+        if (muster_clock_ns() > end) {
+            return muster_error_set(
+                error_out, MUSTER_ERR_TIMED_OUT,
+                "parameter server: node %u met %u of %u others within %u ms",
+                mesh->self, atomic_load(&mesh->connected), mesh->nodes - 1u,
+                mesh->ps->opts.patience_ms);
+        }
+        (void)nanosleep(&nap, NULL);
+    }
+    // A node that joins is taken in between two epochs, whenever that is.
+    while (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0 &&
+           !stopped(mesh)) {
+        if (atomic_load(&mesh->over) ||
+            (atomic_load(&mesh->connected) == 0 && muster_clock_ns() > end)) {
+            return muster_error_set(
+                error_out, MUSTER_ERR_PEER_LOST,
+                "parameter server: node %u was not taken in", mesh->self);
+        }
+        (void)nanosleep(&nap, NULL);
+    }
+    return !stopped(mesh) ? MUSTER_OK
+                          : muster_error_set(error_out, MUSTER_ERR_INTERRUPTED,
+                                             "interrupted before all nodes "
+                                             "had met");
+}
+
+muster_status muster_psmesh_create(muster_ps *ps, muster_error *error_out,
+                                   muster_psmesh **mesh_out)
+{
+    muster_psmesh *mesh = muster_mem_array(1, sizeof(*mesh));
+    if (mesh == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "parameter server: out of memory");
+    }
+    mesh->ps = ps;
+    mesh->self = (uint16_t)ps->opts.node;
+    mesh->nodes = (uint16_t)ps->opts.nodes;
+    mesh->out = muster_psnode_out_make();
+    mesh->unsent = muster_vec_make(sizeof(muster_psnode_send));
+    mesh->requests = muster_vec_make(sizeof(muster_ps_call *));
+    mesh->workers = muster_vec_make(sizeof(muster_ps_worker *));
+    mesh->orphans = muster_vec_make(sizeof(muster_intents *));
+    mesh->round_ns = INT64_MAX;
+    mesh->taken = muster_vec_make(sizeof(muster_ps_call *));
+    mesh->open = muster_vec_make(sizeof(muster_ps_call *));
+    (void)pthread_mutex_init(&mesh->lock, NULL);
+    muster_status status = open_node(mesh, error_out);
+    if (status == MUSTER_OK) {
+        int failed =
+            pthread_create(&mesh->thread, NULL, muster_psmesh_serve, mesh);
+        mesh->started = failed == 0;
+        status = failed == 0 ? wait_for_all(mesh, error_out)
+                             : muster_error_set(error_out, MUSTER_ERR_SYSTEM,
+                                                "cannot start a thread: %s",
+                                                strerror(failed));
+    }
+    if (status != MUSTER_OK) {
+        muster_psmesh_free(mesh);
+        return status;
+    }
+    *mesh_out = mesh;
+    return MUSTER_OK;
+}
+
+void muster_psmesh_free(muster_psmesh *mesh)
+{
+    if (mesh == NULL) {
+        return;
+    }
+    atomic_store(&mesh->stop, true);
+    if (mesh->started) {
+        muster_net_wake(mesh->net);
+        (void)pthread_join(mesh->thread, NULL);
+    }
+    const muster_psnode_send *sends = mesh->unsent.data;
+    for (size_t i = 0; i < mesh->unsent.count; i++) {
+        muster_blob_unref(sends[i].message.payload);
+    }
+    muster_psnode_free(mesh->node);
+    muster_psnode_out_fini(&mesh->out);
+    muster_net_close(mesh->net);
+    muster_vec_fini(&mesh->unsent);
+    muster_vec_fini(&mesh->requests);
+    muster_vec_fini(&mesh->workers);
+    muster_intents **orphans = mesh->orphans.data;
+    for (size_t i = 0; i < mesh->orphans.count; i++) {
+        muster_intents_free(orphans[i]);
+    }
+    muster_vec_fini(&mesh->orphans);
+    muster_vec_fini(&mesh->taken);
+    muster_vec_fini(&mesh->open);
+    (void)pthread_mutex_destroy(&mesh->lock);
+    muster_mem_free(mesh);
+}
