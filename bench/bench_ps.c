@@ -92,11 +92,15 @@ int main(int argc, char **argv)
             fprintf(stderr,
                     "usage: muster-bench-ps [--json] [--repeats N] [--seeds N] "
                     "[--only "
-                    "in_place|pull_push|remote|mf|complex|skipgram|memory]\n");
+                    "in_place|pull_push|sample|remote|mf|complex|skipgram|"
+                    "memory]\n");
             return 2;
         }
     }
     bench_rows(&b);
+    if (bench_wanted(&b, "sample")) {
+        bench_sample(&b);
+    }
     if (bench_wanted(&b, "remote")) {
         bench_remote(&b);
     }
