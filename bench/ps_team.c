@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,24 +42,34 @@ static void *sit(void *argument)
     return NULL;
 }
 
+/* A processor for each thread: an epoch is over before the system would have
+ * moved one of two that it had started on the same. */
+static void keep_apart(pthread_t thread, uint32_t number)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(number % (processors > 0 ? (uint32_t)processors : 1), &set);
+    (void)pthread_setaffinity_np(thread, sizeof(set), &set);
+}
+
 muster_task_sums bench_team_run(bench_team *t, uint32_t epoch, bool evaluate)
 {
     pthread_t threads[BENCH_THREADS_MAX];
     seat seats[BENCH_THREADS_MAX];
     muster_task_sums all = {{0}};
-    seats[0] = (seat){.of = t, .epoch = epoch, .evaluate = evaluate};
-    for (uint32_t i = 1; i < t->threads; i++) {
-        seats[i] = seats[0];
-        seats[i].part = i;
+    for (uint32_t i = 0; i < t->threads; i++) {
+        seats[i] =
+            (seat){.of = t, .part = i, .epoch = epoch, .evaluate = evaluate};
         if (pthread_create(&threads[i], NULL, sit, &seats[i]) != 0) {
             exit(1);
         }
-    }
-    sit(&seats[0]);
-    for (uint32_t i = 0; i < t->threads; i++) {
-        if (i > 0) {
-            (void)pthread_join(threads[i], NULL);
+        if (t->threads > 1) {
+            keep_apart(threads[i], i);
         }
+    }
+    for (uint32_t i = 0; i < t->threads; i++) {
+        (void)pthread_join(threads[i], NULL);
         for (uint32_t k = 0; k < MUSTER_TASK_METRICS_MAX; k++) {
             all.value[k] += seats[i].sums.value[k];
         }
