@@ -13,7 +13,7 @@
  *  3. Two rows at a time share one load and store of the sums.
  * Left out after measuring: tiles that fit the first cache with explicit
  * prefetching (two thirds of the speed from 16 rows on), AVX-512 (slower here
- * than AVX2), stores past the cache (no gain).
+ * than AVX2).
  *
  * The compiler vectorises the plain loops; they are compiled twice on x86-64,
  * for the baseline and for AVX2, because the wider conversion float -> double
