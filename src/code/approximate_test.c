@@ -147,6 +147,29 @@ static void large_problems_are_solved_alike(void **state)
     muster_code_free(code);
 }
 
+static void a_settled_solve_is_shorter_and_nearly_the_best(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    muster_code *code = build_code("bgc:d=3,draws=1", N, 0, 0);
+    static muster_code_decode_term terms[N];
+    static uint32_t heard[N];
+    muster_code_sets sets = muster_code_sets_make(N, N - 1, 3, 9);
+    while (muster_code_sets_next(&sets, heard)) {
+        muster_code_query best = {
+            .responders = heard, .count = N - 1, .terms = terms};
+        muster_code_query rough = best;
+        rough.settle = 1e-4;
+        assert_int_equal(muster_code_answer(code, &best), MUSTER_INEXACT);
+        assert_int_equal(muster_code_answer(code, &rough), MUSTER_INEXACT);
+        assert_true(rough.multiplied > 0);
+        assert_true(rough.multiplied < best.multiplied / 4);
+        assert_true(rough.fit.residual >= best.fit.residual);
+        assert_true(rough.fit.residual < 1.02 * best.fit.residual);
+    }
+    muster_code_free(code);
+}
+
 /* ---- published tables ------------------------------------------------------ */
 
 /* Sum of residual^2 over random sets of n - lost responders. */
@@ -358,6 +381,7 @@ int main(void)
         cmocka_unit_test(errors_are_what_the_fit_says),
         cmocka_unit_test(graph_decoding_equals_least_squares),
         cmocka_unit_test(large_problems_are_solved_alike),
+        cmocka_unit_test(a_settled_solve_is_shorter_and_nearly_the_best),
         cmocka_unit_test(bgc_and_frc_have_the_published_errors),
         cmocka_unit_test(graph_codes_have_the_published_errors),
         cmocka_unit_test(the_sum_of_sgc_is_unbiased),

@@ -372,8 +372,8 @@ static void unequal_groups_serve_any_number(void **state)
         for (uint32_t n = 19; n <= 23; n++) {
             muster_code *code = build_code(names[c], n, 0, 0);
             muster_code_survey survey;
-            assert_int_equal(muster_code_survey_run(code, 2000, 5, &survey),
-                             MUSTER_OK);
+            assert_int_equal(
+                muster_code_survey_run(code, 2000, 5, 0.0, &survey), MUSTER_OK);
             assert_true(survey.residual_worst < 1e-10);
             assert_true(survey.error_worst < 2e-5);
             muster_code_free(code);
