@@ -97,7 +97,9 @@ static muster_status solve_dense(const lsq_problem *p, muster_code_query *query)
     if (status != MUSTER_OK) {
         goto out;
     }
-    query->fit.condition = shape.condition;
+    // What rounding leaves of a zero singular value is no condition.
+    bool full = shape.rank == (p->rows < p->equations ? p->rows : p->equations);
+    query->fit.condition = full ? shape.condition : INFINITY;
     for (uint32_t output = 0; output < outputs; output++) {
         memset(x, 0, p->rows * sizeof(double));
         for (uint32_t e = output; e < p->equations; e += outputs) {
@@ -189,6 +191,7 @@ static muster_status solve_sparse(const lsq_problem *p,
     }
     cgls v = {memory, memory + rows, memory + 2 * rows, memory + 3 * rows,
               memory + 3 * rows + p->equations};
+    query->fit.condition = NAN;
     uint64_t terms = 0;
     for (uint32_t r = 0; r < query->count; r++) {
         terms += p->code->term_spans[query->responders[r]].count;

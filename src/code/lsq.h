@@ -13,7 +13,7 @@
 
 #include "code/family.h"
 
-/* Fills terms and the fit (condition: of B_F when solved densely, else 1). */
+/* Fills terms and the fit (condition: of B_F when solved densely, else NAN). */
 muster_status muster_code_least_squares(const muster_code *code,
                                         muster_code_query *query);
 

@@ -419,6 +419,31 @@ static void reports_say_what_was_built(void **state)
     muster_mem_free(matrix);
 }
 
+/* At d = 2 some workers hold the same parts, or none. */
+static void a_condition_is_a_number_only_where_there_is_one(void **state)
+{
+    (void)state;
+    muster_code_report r = report_of("bgc:d=2,draws=1", 40, 4);
+    assert_true(isinf(r.cond_worst));
+    char *json = muster_code_report_json(&r);
+    assert_non_null(strstr(json, "\"cond_worst\": null"));
+    muster_mem_free(json);
+    char *text = muster_code_report_text(&r);
+    assert_non_null(strstr(text, "inf worst"));
+    assert_non_null(strstr(text, "depend on each other"));
+    muster_mem_free(text);
+
+    r = report_of("bgc:d=2,draws=1", 300, 4);
+    assert_true(isnan(r.cond_worst) && isnan(r.cond_median));
+    json = muster_code_report_json(&r);
+    assert_non_null(strstr(json, "\"cond_worst\": null"));
+    assert_non_null(strstr(json, "\"cond_median\": null"));
+    muster_mem_free(json);
+    text = muster_code_report_text(&r);
+    assert_non_null(strstr(text, "not measured"));
+    muster_mem_free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +457,7 @@ int main(void)
         cmocka_unit_test(the_cache_remembers_and_forgets_the_oldest),
         cmocka_unit_test(the_cache_survives_lost_memory),
         cmocka_unit_test(reports_say_what_was_built),
+        cmocka_unit_test(a_condition_is_a_number_only_where_there_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
