@@ -479,11 +479,7 @@ static void *use_code(void *argument)
         uint32_t encoded;
         size_t count;
         muster_code_fit fit;
-        muster_code_progress_reset(progress);
-        for (uint32_t i = 0; i < heard; i++) {
-            muster_code_progress_add(progress, responders[i]);
-        }
-        self->failed = !muster_code_progress_ready(progress) ||
+        self->failed = !ready_after(progress, responders, heard) ||
                        muster_code_weights(self->code, responders, heard, terms,
                                            &count, &fit) != MUSTER_OK ||
                        muster_code_encode_terms(self->code, gone, &encoding,

@@ -29,11 +29,7 @@ static void check_all_sets(muster_code *code, double allowed)
         muster_status status;
         muster_code_fit fit;
         double error = bench_decode(&bench, responders, count, &status, &fit);
-        muster_code_progress_reset(progress);
-        for (uint32_t i = 0; i < count; i++) {
-            muster_code_progress_add(progress, responders[i]);
-        }
-        bool ready = muster_code_progress_ready(progress);
+        bool ready = ready_after(progress, responders, count);
         assert_int_equal(status, ready ? MUSTER_OK : MUSTER_INEXACT);
         assert_true(ready || count + bench.info.stragglers < n);
         if (ready) {

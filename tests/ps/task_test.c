@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/folder_test.h"
 #include "task/kge.h"
 #include "task/skipgram.h"
 #include "task/task.h"
@@ -180,12 +181,7 @@ static void every_model_and_loss_learns_a_ring(void **state)
         // By chance it would be 0.29; distmult cannot tell directions.
         assert_true(mrr > 0.6);
     }
-    char path[256];
-    (void)snprintf(path, sizeof(path), "%s/train.txt", folder);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof(path), "%s/test.txt", folder);
-    (void)unlink(path);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(folder_drop(folder), 0);
 }
 
 static void an_untrained_model_ranks_by_chance(void **state)
@@ -202,12 +198,7 @@ static void an_untrained_model_ranks_by_chance(void **state)
     // All scores are 0: one of ten is right, so the rank is 1 + 9/2.
     double mrr = train(&opts, 1, "test_mrr");
     assert_true(fabs(mrr - 1 / 5.5) < 1e-9);
-    char path[256];
-    (void)snprintf(path, sizeof(path), "%s/train.txt", folder);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof(path), "%s/test.txt", folder);
-    (void)unlink(path);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(folder_drop(folder), 0);
 }
 
 static void words_of_one_topic_come_to_lie_together(void **state)
@@ -401,13 +392,7 @@ static void ranks_leave_out_every_other_right_answer(void **state)
         muster_ps_free(t.ps);
         t.ops->free(t.task);
     }
-    static const char *const names[3] = {"train", "valid", "test"};
-    for (int set = 0; set < 3; set++) {
-        char path[256];
-        (void)snprintf(path, sizeof(path), "%s/%s2id.txt", folder, names[set]);
-        (void)unlink(path);
-    }
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(folder_drop(folder), 0);
 }
 
 static void analogies_count_the_nearest_word_but_the_three(void **state)
