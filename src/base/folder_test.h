@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "base/mem.h"
 
 /* Removes the folder with all that is in it; 0 when that went well. */
 static inline int folder_drop(const char *folder)
@@ -21,7 +22,7 @@ static inline int folder_drop(const char *folder)
 /* Of cmocka: the folder's path is the test's *state. */
 static inline int folder_setup(void **state)
 {
-    char *folder = strdup("/tmp/muster-test-XXXXXX");
+    char *folder = muster_mem_string("/tmp/muster-test-XXXXXX");
     *state = folder;
     return folder == NULL || mkdtemp(folder) == NULL ? -1 : 0;
 }
@@ -29,7 +30,7 @@ static inline int folder_setup(void **state)
 static inline int folder_teardown(void **state)
 {
     int failed = folder_drop(*state);
-    free(*state);
+    muster_mem_free(*state);
     return failed;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -53,6 +54,7 @@ void muster_code_layout_lists(muster_code_layout *layout, const uint32_t *loads,
     uint32_t k = layout->parts;
     size_t *first = layout->first;
     size_t entries = 0;
+    MUSTER_ASSERT(k > 0);
     for (uint32_t i = 0; i < workers; i++) {
         entries += loads[i];
     }
