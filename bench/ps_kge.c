@@ -18,7 +18,7 @@
 
 #include "bench_ps.h"
 
-enum { KGE_DIM = 64, KGE_NEGATIVES = 4, AHEAD = 2 };
+enum { KGE_DIM = 64, KGE_NEGATIVES = 4, AHEAD = 2, GROUP = 32 };
 
 /* Ranks are compared where they have levelled off: after 15 epochs, with five
  * repeats. In the first ones any two orders of the same work differ. */
@@ -34,6 +34,7 @@ typedef struct plain_kge {
     muster_target *target;
     muster_draws draws;
     uint64_t epoch;
+    float rate;
     double loss;
 } plain_kge;
 
@@ -86,7 +87,7 @@ static void plain_answer(plain_kge *p, muster_kge_question question,
     float by_relation[KGE_DIM];
     float *anchor = row_of(p->entities, question.anchor);
     float *relation = row_of(p->relations, question.relation);
-    const float rate[2] = {0.1f, 0};
+    const float rate[2] = {p->rate, 0};
     muster_kge_query(MUSTER_KGE_COMPLEX, question.backwards, anchor, relation,
                      KGE_DIM, query);
     for (int i = question.backwards ? 1 : 0; i <= KGE_NEGATIVES; i++) {
@@ -109,19 +110,24 @@ static void plain_answer(plain_kge *p, muster_kge_question question,
     float *gradients[2] = {by_anchor, by_relation};
     muster_kge_query_back(MUSTER_KGE_COMPLEX, question.backwards, both,
                           by_query, KGE_DIM, gradients);
-    muster_kernel_adagrad(anchor, by_anchor, KGE_DIM, 0.1f, 0);
-    muster_kernel_adagrad(relation, by_relation, KGE_DIM, 0.1f, 0);
+    muster_kernel_adagrad(anchor, by_anchor, KGE_DIM, p->rate, 0);
+    muster_kernel_adagrad(relation, by_relation, KGE_DIM, p->rate, 0);
 }
 
 static void plain_kge_epoch(plain_kge *p)
 {
     uint64_t count = p->triples.count[MUSTER_TRIPLES_TRAIN];
-    muster_perm order = muster_perm_make(1, p->epoch++, count);
+    const muster_kge_options rates = {.decay = 1, .warmup = 1};
+    muster_perm order = muster_perm_make(1, p->epoch, count);
     p->loss = 0;
     for (uint64_t i = 0; i < count; i++) {
         muster_triple t =
             p->triples.set[MUSTER_TRIPLES_TRAIN][muster_perm_at(&order, i)];
         uint32_t negatives[2 * KGE_NEGATIVES];
+        if (i % GROUP == 0) {
+            double epochs = (double)p->epoch + (double)i / (double)count;
+            p->rate = (float)muster_kge_rate(&rates, 0.1, epochs);
+        }
         for (int j = 0; j < 2 * KGE_NEGATIVES; j++) {
             negatives[j] = muster_target_draw(p->target, &p->draws);
         }
@@ -130,6 +136,7 @@ static void plain_kge_epoch(plain_kge *p)
         plain_answer(p, (muster_kge_question){t.tail, t.relation, true}, t.head,
                      negatives + KGE_NEGATIVES);
     }
+    p->epoch++;
 }
 
 /* What the seeds gave, added up. */

@@ -51,6 +51,7 @@ typedef struct muster_kge_options {
     double margin;      // transe
     double scale;       // of initial rows
     double decay;       // of the rate, per epoch
+    double warmup;      // epochs in which the rate rises from 0
 } muster_kge_options;
 
 /* Known answers: for (anchor, relation) the entities that must not count as
@@ -102,6 +103,13 @@ typedef struct muster_kge_pass {
     muster_ps_worker *worker;
     float rate;
 } muster_kge_pass;
+
+/* The rate after so many epochs, full where neither decay nor warmup is felt. A
+ * first AdaGrad step is as long as the rate, whatever the gradient: nodes that
+ * begin at full rate go far apart before they first hear of each other, and one
+ * node does not begin well with it either. */
+double muster_kge_rate(const muster_kge_options *options, double full,
+                       double epochs);
 
 /* Move a row along its gradient, with 1/3 of `n3` as weight of the cubic
  * penalty. */

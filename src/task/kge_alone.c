@@ -56,9 +56,7 @@ muster_status muster_kge_alone_create(const muster_kge_pass *p,
     a->gradients[1] = a->block + 5 * dim;
     a->scores = a->block + 6 * dim;
     a->scratch = a->scores + candidates;
-    a->rate_n3[0] = p->rate;
     a->rate_n3[1] = (float)(3 * p->k->options.n3);
-    a->rate_0[0] = p->rate;
     *alone_out = a;
     return MUSTER_OK;
 }
@@ -227,6 +225,8 @@ muster_status muster_kge_alone_train(muster_kge_alone *a,
     size_t each = (size_t)2 * a->p->k->options.negatives;
     muster_status status = MUSTER_OK;
     a->loss = 0;
+    a->rate_n3[0] = a->p->rate;
+    a->rate_0[0] = a->p->rate;
     for (uint32_t i = 0; i < count && status == MUSTER_OK; i++) {
         status = train_triple(a, triples[i], samples + i * each);
     }

@@ -404,12 +404,26 @@ static void a_step_alone_follows_the_slope_of_the_loss(void **state)
     }
 }
 
+static void the_rate_rises_then_decays(void **state)
+{
+    const muster_kge_options options = {.decay = 0.5, .warmup = 2};
+    (void)state;
+    assert_float_equal(muster_kge_rate(&options, 8, 0), 0, 0);
+    assert_float_equal(muster_kge_rate(&options, 8, 0.5), 2, 1e-12);
+    assert_float_equal(muster_kge_rate(&options, 8, 1.5), 3, 1e-12);
+    assert_float_equal(muster_kge_rate(&options, 8, 2), 2, 1e-12);
+    assert_float_equal(muster_kge_rate(&options, 8, 3.9), 1, 1e-12);
+    const muster_kge_options at_once = {.decay = 1};
+    assert_float_equal(muster_kge_rate(&at_once, 8, 0), 8, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_shared_step_follows_the_slope_of_the_loss),
         cmocka_unit_test(an_answer_among_the_negatives_is_left_out),
         cmocka_unit_test(a_step_alone_follows_the_slope_of_the_loss),
+        cmocka_unit_test(the_rate_rises_then_decays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

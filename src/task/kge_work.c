@@ -14,6 +14,13 @@
 #define GROUP 32u
 #define LOOK  8u // groups are prepared so far ahead
 
+double muster_kge_rate(const muster_kge_options *options, double full,
+                       double epochs)
+{
+    double rate = full * pow(options->decay, floor(epochs));
+    return epochs < options->warmup ? rate * epochs / options->warmup : rate;
+}
+
 muster_status muster_kge_move(const muster_kge_pass *p, uint32_t table,
                               uint32_t key, const float *gradient, float n3)
 {
@@ -34,6 +41,7 @@ typedef struct tour {
     muster_perm order;
     uint64_t start;
     uint64_t count;
+    double epoch;
     uint32_t group;         // triples of a group
     uint32_t look;          // groups
     muster_triple *triples; // of a group
@@ -111,6 +119,9 @@ static muster_status train_group(tour *t, uint64_t at, uint64_t handle)
     for (uint32_t i = 0; i < size; i++) {
         t->triples[i] = triple_at(t, at + i);
     }
+    double epochs = t->epoch + ((double)at + size / 2.0) / (double)t->count;
+    t->pass.rate =
+        (float)muster_kge_rate(&t->pass.k->options, t->pass.k->rate, epochs);
     return t->shared != NULL
                ? muster_kge_shared_train(t->shared, t->triples, size,
                                          t->samples, &t->loss)
@@ -193,7 +204,7 @@ muster_status muster_kge_work(void *task, muster_ps_worker *worker,
     }
     t.pass.k = k;
     t.pass.worker = worker;
-    t.pass.rate = (float)(k->rate * pow(k->options.decay, share->epoch));
+    t.epoch = share->epoch;
     t.order = muster_perm_make(k->seed + share->part, share->epoch, t.count);
     muster_status status = tour_init(&t);
     if (status == MUSTER_OK) {
