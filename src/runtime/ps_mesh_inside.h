@@ -1,6 +1,6 @@
 /*
- * runtime/ps_mesh_inside.h -- a mesh as ps_mesh.c (thread and workers) and
- * ps_peers.c (connections) share it.
+ * runtime/ps_mesh_inside.h -- a mesh as ps_mesh.c (workers and protocol),
+ * ps_turn.c (who drives it) and ps_peers.c (connections) share it.
  */
 #ifndef MUSTER_RUNTIME_PS_MESH_INSIDE_H
 #define MUSTER_RUNTIME_PS_MESH_INSIDE_H
@@ -77,10 +77,14 @@ bool muster_pspeers_parted(const muster_psmesh *mesh);
 /* The lead: nodes that wait to be taken in hear who the members are. */
 void muster_pspeers_tell_members(muster_psmesh *mesh);
 
-/* ps_mesh.c: the thread's body, with the mesh as its argument. */
+/* ps_turn.c: the thread's body, with the mesh as its argument. */
 void *muster_psmesh_serve(void *argument);
 /* Has this node met all others that are alive? */
 bool muster_psmesh_met_all(const muster_psmesh *mesh);
+
+/* ps_mesh.c: a call has ended; a barrier is passed, or can never be. */
+void muster_psmesh_finish(muster_ps_call *call, muster_status status);
+void muster_psmesh_pass(muster_psmesh *mesh, muster_status status);
 /* A step of the node was made: do what it asks. */
 void muster_psmesh_stepped(muster_psmesh *mesh, muster_status status);
 /* Nothing that needs another node can be promised any more. `reason` NULL:
