@@ -238,6 +238,10 @@ static int64_t sleep_time(muster_net *net, int64_t timeout_ns)
             timeout_ns = left;
         }
     }
+    // Those that nobody is to hear of need no poll.
+    while (net->finished.first != NULL && net->finished.first->done == NULL) {
+        muster_store_give(&net->store, muster_queue_pop(&net->finished));
+    }
     bool due =
         net->finished.first != NULL || net->downs != NULL || net->dirty != NULL;
     if (due || timeout_ns == 0) {

@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "runtime/ps_mesh.h"
 
-#include <string.h>
+#include <errno.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -144,16 +144,42 @@ void muster_psmesh_wake(muster_psmesh *mesh)
     }
 }
 
-void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call)
+static void leave_request(muster_psmesh *mesh, muster_ps_call *call)
 {
     (void)pthread_mutex_lock(&mesh->lock);
     bool kept = muster_vec_append(&mesh->requests, &call, 1);
     (void)pthread_mutex_unlock(&mesh->lock);
     if (!kept) {
         muster_psmesh_finish(call, MUSTER_ERR_NO_MEMORY);
-        return;
     }
+}
+
+static void wait_asleep(muster_ps_call *call)
+{
+    while (sem_wait(&call->finished) != 0 && errno == EINTR) {
+    }
+}
+
+void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call)
+{
+    leave_request(mesh, call);
     muster_psmesh_wake(mesh);
+}
+
+void muster_psmesh_wait(muster_psmesh *mesh, muster_ps_call *call, bool leads)
+{
+    if (!leads || !muster_psmesh_lead(mesh, call)) {
+        wait_asleep(call);
+    }
+}
+
+void muster_psmesh_do(muster_psmesh *mesh, muster_ps_call *call, bool leads)
+{
+    leave_request(mesh, call);
+    if (!leads || !muster_psmesh_lead(mesh, call)) {
+        muster_psmesh_wake(mesh);
+        wait_asleep(call);
+    }
 }
 
 void muster_psmesh_barrier(muster_psmesh *mesh)

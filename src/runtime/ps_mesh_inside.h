@@ -33,7 +33,7 @@ struct muster_psmesh {
     uint64_t clogged;                      // nodes for which too many wait
     _Atomic uint32_t connected;
     _Atomic bool stop;
-    _Atomic bool asleep;
+    _Atomic bool asleep;      // whoever leaves something must wake
     _Atomic bool quits;       // ends in the middle of the work
     _Atomic uint64_t met;     // at the last barrier
     _Atomic uint64_t members; // now
@@ -49,9 +49,13 @@ struct muster_psmesh {
     muster_vec orphans;  // muster_intents *: of workers that are gone
     bool barrier_asked;
     muster_psnode_counters counters;
-    // The thread's own.
-    muster_vec taken; // muster_ps_call *
-    muster_vec open;  // muster_ps_call *: requests under way
+    _Atomic uint64_t led; // times that a worker drove the mesh
+    // Who holds this lock drives the mesh; what follows, and all above that is
+    // neither atomic nor under the other lock, is theirs (ps_turn.c).
+    pthread_mutex_t turn;
+    int64_t sleeps_until_ns; // the thread, unless it waits for the lock
+    muster_vec taken;        // muster_ps_call *
+    muster_vec open;         // muster_ps_call *: requests under way
     int64_t round_ns; // when clocks are looked at next; INT64_MAX: need not be
     uint64_t released;
     uint16_t lost; // node + 1, or 0
@@ -79,6 +83,8 @@ void muster_pspeers_tell_members(muster_psmesh *mesh);
 
 /* ps_turn.c: the thread's body, with the mesh as its argument. */
 void *muster_psmesh_serve(void *argument);
+/* Drive the mesh until the call has ended, if nobody else drives it. */
+bool muster_psmesh_lead(muster_psmesh *mesh, muster_ps_call *call);
 /* Has this node met all others that are alive? */
 bool muster_psmesh_met_all(const muster_psmesh *mesh);
 

@@ -1,8 +1,26 @@
 /*
  * ps_turn.c -- the turns of a mesh: what workers left, what is due, what arrived;
- * and the thread that takes them.
+ * and who takes them.
+ *
+ * Whoever holds `turn` drives the mesh: net, protocol and all that is not for
+ * any thread are theirs. That is the network thread, which opens the lock only
+ * while it sleeps, or a worker that has to wait for a call of its own and finds
+ * the lock open: so neither its request nor the answer passes through another
+ * thread. A worker that finds it locked leaves its call to who drives.
+ *
+ * Invariants
+ *  1. Somebody sleeps on the net at all times, or holds the lock, or waits for
+ *     it: a worker that drives sleeps in muster_net_poll(), and what comes then
+ *     wakes it alone; before it opens the lock, muster_net_settle() turns what
+ *     comes to the network thread again, which sleeps in muster_net_wait() or
+ *     waits for the lock because its time was up.
+ *  2. `asleep` is announced before the last look at what workers left, by
+ *     whoever goes to sleep or lets go. So something left is seen by that look,
+ *     or its writer finds the announcement and wakes who sleeps.
+ *  3. The network thread never sleeps beyond what is due: `sleeps_until_ns` is
+ *     for how long it does, and a worker that lets go wakes it if that is late.
+ *  4. A worker that drives holds no latch, since the protocol waits for those.
  */
-#define _GNU_SOURCE
 #include "base/clock.h"
 #include "runtime/ps_mesh_inside.h"
 #include "runtime/ps_wishes.h"
@@ -110,8 +128,9 @@ static void take_in(muster_psmesh *mesh)
     }
 }
 
-/* One turn of the thread: what workers left, what is due, what arrived. */
-static void turn(muster_psmesh *mesh)
+/* A turn's first half: what workers left and what is due. Returns for how long
+ * there will be nothing else, and has announced a sleep by then. */
+static int64_t prepare(muster_psmesh *mesh)
 {
     muster_pspeers_connect(mesh);
     if (mesh->unsent.count > 0 || mesh->clogged != 0) {
@@ -135,12 +154,37 @@ static void turn(muster_psmesh *mesh)
     wait = restless && wait > RETRY_NS ? RETRY_NS : wait;
     bool busy = take_wishes(mesh);
     wait = mesh->round_ns - now < wait ? mesh->round_ns - now : wait;
-    wait = busy || wait < 0 ? 0 : wait;
-    muster_status status = muster_net_poll(mesh->net, wait);
+    return busy || wait < 0 ? 0 : wait;
+}
+
+/* The second half: what arrived, or arrives within `wait_ns`. */
+static void receive(muster_psmesh *mesh, int64_t wait_ns)
+{
+    muster_status status = muster_net_poll(mesh->net, wait_ns);
     atomic_store(&mesh->asleep, false);
     if (status < 0) {
         muster_psmesh_stepped(mesh, status);
     }
+}
+
+/* ---- the network thread --------------------------------------------------- */
+
+/* One turn; the lock is open while there is nothing to do. */
+static void turn(muster_psmesh *mesh)
+{
+    int64_t wait = prepare(mesh);
+    wait = wait > 0 ? muster_net_settle(mesh->net, wait) : 0;
+    if (wait > 0) {
+        mesh->sleeps_until_ns = muster_clock_ns() + wait;
+        (void)pthread_mutex_unlock(&mesh->turn);
+        muster_status status = muster_net_wait(mesh->net, wait);
+        (void)pthread_mutex_lock(&mesh->turn);
+        atomic_store(&mesh->asleep, false);
+        if (status < 0) {
+            muster_psmesh_stepped(mesh, status);
+        }
+    }
+    receive(mesh, 0);
 }
 
 /* Let the others know that our end is no loss, and serve them until they go as
@@ -159,9 +203,44 @@ static void take_leave(muster_psmesh *mesh)
 void *muster_psmesh_serve(void *argument)
 {
     muster_psmesh *mesh = argument;
+    (void)pthread_mutex_lock(&mesh->turn);
     while (!atomic_load(&mesh->stop)) {
         turn(mesh);
     }
     take_leave(mesh);
+    (void)pthread_mutex_unlock(&mesh->turn);
     return NULL;
+}
+
+/* ---- a worker that waits --------------------------------------------------- */
+
+/* Take turns until the call has ended; how long nothing else is due then. */
+static int64_t drive(muster_psmesh *mesh, muster_ps_call *call)
+{
+    for (;;) {
+        int64_t wait = prepare(mesh);
+        if (sem_trywait(&call->finished) == 0) {
+            return wait;
+        }
+        receive(mesh, wait);
+    }
+}
+
+bool muster_psmesh_lead(muster_psmesh *mesh, muster_ps_call *call)
+{
+    if (pthread_mutex_trylock(&mesh->turn) != 0) {
+        return false;
+    }
+    // Nobody needs to be woken any more by those who leave us something.
+    atomic_store(&mesh->asleep, false);
+    atomic_fetch_add_explicit(&mesh->led, 1, memory_order_relaxed);
+    int64_t wait = drive(mesh, call);
+    // From here on what comes wakes the thread, and the announcement stands
+    // for its sleep; but for what is due earlier it must be woken now.
+    wait = muster_net_settle(mesh->net, wait);
+    if (wait == 0 || muster_clock_ns() + wait < mesh->sleeps_until_ns) {
+        muster_net_wake(mesh->net);
+    }
+    (void)pthread_mutex_unlock(&mesh->turn);
+    return true;
 }
