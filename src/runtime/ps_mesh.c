@@ -100,8 +100,16 @@ static void take_out(muster_psmesh *mesh)
         muster_pspeers_send(mesh, &sends[i]);
     }
     muster_vec_clear(&mesh->out.sends);
+    // News before ends: where a loss is not to be survived, what the protocol
+    // made of it is no answer any more.
+    for (size_t i = 0; i < mesh->out.news.count; i++) {
+        muster_psnews news = ((muster_psnews *)mesh->out.news.data)[i];
+        hear(mesh, &news);
+    }
+    muster_vec_clear(&mesh->out.news);
     muster_psreq **done = mesh->out.done.data;
-    for (size_t i = 0; i < mesh->out.done.count; i++) {
+    // After a loss every call has ended, and its worker may be gone.
+    for (size_t i = 0; i < mesh->out.done.count && mesh->lost == 0; i++) {
         muster_ps_call *call = done[i]->context;
         muster_ps_call **open = mesh->open.data;
         for (size_t j = 0; j < mesh->open.count; j++) {
@@ -113,15 +121,11 @@ static void take_out(muster_psmesh *mesh)
         }
     }
     muster_vec_clear(&mesh->out.done);
-    for (; mesh->released < mesh->out.released; mesh->released++) {
+    for (; mesh->released < mesh->out.released && mesh->lost == 0;
+         mesh->released++) {
         atomic_store(&mesh->met, mesh->out.met);
         muster_psmesh_pass(mesh, MUSTER_OK);
     }
-    for (size_t i = 0; i < mesh->out.news.count; i++) {
-        muster_psnews news = ((muster_psnews *)mesh->out.news.data)[i];
-        hear(mesh, &news);
-    }
-    muster_vec_clear(&mesh->out.news);
     atomic_store(&mesh->changing, muster_psnode_changing(mesh->node));
 }
 
