@@ -49,7 +49,8 @@ struct muster_psmesh {
     muster_vec orphans;  // muster_intents *: of workers that are gone
     bool barrier_asked;
     muster_psnode_counters counters;
-    _Atomic uint64_t led; // times that a worker drove the mesh
+    _Atomic uint64_t led;   // times that a worker drove the mesh
+    _Atomic int64_t nap_ns; // the longest sleep; tests have longer ones
     // Who holds this lock drives the mesh; what follows, and all above that is
     // neither atomic nor under the other lock, is theirs (ps_turn.c).
     pthread_mutex_t turn;

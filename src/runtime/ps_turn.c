@@ -25,7 +25,6 @@
 #include "runtime/ps_mesh_inside.h"
 #include "runtime/ps_wishes.h"
 
-#define POLL_MAX_NS (200 * MUSTER_NS_PER_MS)
 #define RETRY_NS    (20 * MUSTER_NS_PER_MS)
 #define FAREWELL_NS (2 * MUSTER_NS_PER_S)
 #define ROUND_NS    MUSTER_NS_PER_MS // between looks at workers' clocks
@@ -148,7 +147,8 @@ static int64_t prepare(muster_psmesh *mesh)
     atomic_store(&mesh->asleep, true);
     int64_t due = muster_psnode_due_ns(mesh->node);
     int64_t wait = due > now ? due - now : 0; // it may be INT64_MIN
-    wait = wait < POLL_MAX_NS ? wait : POLL_MAX_NS;
+    int64_t nap = atomic_load_explicit(&mesh->nap_ns, memory_order_relaxed);
+    wait = wait < nap ? wait : nap;
     bool restless = !muster_psmesh_met_all(mesh) || atomic_load(&mesh->stop) ||
                     (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0);
     wait = restless && wait > RETRY_NS ? RETRY_NS : wait;
