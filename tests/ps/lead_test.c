@@ -23,6 +23,7 @@
 #include "nodes.h"
 
 enum { KEYS = 60, WIDTH = 4, ROUNDS = 300, BATCH = 5, CREW = 3, PULLS = 500 };
+enum { MEETINGS = 8000, MEETING_NS = 120000 };
 
 #define HOUR_NS   (3600 * MUSTER_NS_PER_S)
 #define ALARM_S   240
@@ -247,6 +248,37 @@ static void a_worker_leads_unless_it_holds_a_row(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
+/* Calls that come while the network thread, woken for nothing, is about to go
+ * to sleep again: no other traffic would wake it for them. */
+static void ask_the_drowsy(test_node *n)
+{
+    uint32_t far = 1 - n->node;
+    uint32_t state = 1;
+    float seen[WIDTH];
+    sleep_long(n->ps);
+    TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
+    for (int i = 0; i < MEETINGS && n->node == 1; i++) {
+        int64_t end = muster_clock_ns() + draw(&state) % MEETING_NS;
+        muster_net_wake(n->ps->mesh->net);
+        while (muster_clock_ns() < end) {
+        }
+        TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &far, 1, seen) ==
+                               MUSTER_OK);
+    }
+}
+
+static void calls_that_meet_the_thread_at_work_are_seen(void **state)
+{
+    (void)state;
+    test_mesh mesh = {.nodes = 2,
+                      .manage = MUSTER_PS_CLASSIC,
+                      .keys = KEYS,
+                      .width = WIDTH,
+                      .heartbeat_ns = HOUR_NS,
+                      .life = ask_the_drowsy};
+    assert_int_equal(test_mesh_run(&mesh), 0);
+}
+
 /* ---- what a leader leaves behind ------------------------------------------- */
 
 /* Node 1 gets a copy while its worker leads, changes it, and does nothing more;
@@ -445,6 +477,7 @@ int main(void)
         cmocka_unit_test(a_leader_hears_of_a_loss),
         cmocka_unit_test(a_leader_waits_through_a_loss),
         cmocka_unit_test(a_worker_leads_unless_it_holds_a_row),
+        cmocka_unit_test(calls_that_meet_the_thread_at_work_are_seen),
         cmocka_unit_test(many_workers_wait_at_once_and_none_for_ever),
         cmocka_unit_test(what_falls_due_after_a_lead_is_done),
         cmocka_unit_test(a_node_is_heard_while_its_worker_computes),
