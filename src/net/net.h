@@ -169,10 +169,12 @@ int64_t muster_net_settle(muster_net *net, int64_t timeout_ns);
 
 /* From any one thread, without owning the net: return when there is something
  * for a poll, or after timeout_ns (-1: never). Nothing is taken: the next poll
- * finds it. Only between a settle and the next poll that sleeps: what comes
- * before or after is for the owner, and ends no wait. MUSTER_ERR_SYSTEM. */
+ * finds it. Only after a settle. While an owner sleeps in a poll, what comes may
+ * end this wait as well, though it is there no more; not when waiting `aside`,
+ * which is a little slower to end: then it is for the owner alone until the next
+ * settle. MUSTER_ERR_SYSTEM. */
 MUSTER_CHECKED muster_status muster_net_wait(muster_net *net,
-                                             int64_t timeout_ns);
+                                             int64_t timeout_ns, int aside);
 
 /* From any thread: make the current or next poll or wait return. */
 void muster_net_wake(muster_net *net);

@@ -6,9 +6,10 @@
  * turn; epoll is level-triggered, so what is left comes back next time, after
  * the others.
  *
- * Who waits without owning the net sleeps on a second epoll, of which the first
- * is the only member. It is not the first one itself: there, every event that
- * the owner takes would have the kernel wake the other sleeper as well.
+ * Who waits without owning the net sleeps on the same epoll; or aside, on a
+ * second one of which the first is the only member: as events are
+ * level-triggered, each that a sleeping owner takes has the kernel wake the
+ * next sleeper of the first.
  *
  * Invariants
  *  1. The user is called back only inside poll (close: `done` only).
@@ -215,7 +216,7 @@ static int wait_events(int epoll_fd, struct epoll_event *events, int most,
     return epoll_wait(epoll_fd, events, most, timeout_ns < 0 ? -1 : clamped);
 }
 
-/* Have what comes end a muster_net_wait(), or not: it is the owner's, who sleeps
+/* Have what comes end a wait aside, or not: it is the owner's, who sleeps
  * in a poll itself. Changing it looks at once at what is there. */
 static void herald(muster_net *net, bool on)
 {
@@ -260,11 +261,11 @@ int64_t muster_net_settle(muster_net *net, int64_t timeout_ns)
     return sleep_ns;
 }
 
-muster_status muster_net_wait(muster_net *net, int64_t timeout_ns)
+muster_status muster_net_wait(muster_net *net, int64_t timeout_ns, int aside)
 {
-    struct epoll_event event;
-    int count =
-        wait_events(net->idle_fd, &event, 1, timeout_ns, &net->waiting_coarse);
+    struct epoll_event event; // level-triggered: it comes again
+    int count = wait_events(aside ? net->idle_fd : net->epoll_fd, &event, 1,
+                            timeout_ns, &net->waiting_coarse);
     return count >= 0 || errno == EINTR ? MUSTER_OK : MUSTER_ERR_SYSTEM;
 }
 

@@ -55,6 +55,7 @@ struct muster_psmesh {
     // neither atomic nor under the other lock, is theirs (ps_turn.c).
     pthread_mutex_t turn;
     int64_t sleeps_until_ns; // the thread, unless it waits for the lock
+    uint64_t led_before;     // `led` when the thread went to sleep last
     muster_vec taken;        // muster_ps_call *
     muster_vec open;         // muster_ps_call *: requests under way
     int64_t round_ns; // when clocks are looked at next; INT64_MAX: need not be

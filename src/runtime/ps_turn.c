@@ -175,9 +175,13 @@ static void turn(muster_psmesh *mesh)
     int64_t wait = prepare(mesh);
     wait = wait > 0 ? muster_net_settle(mesh->net, wait) : 0;
     if (wait > 0) {
+        // Where workers drove of late, let them: what they take wakes us not.
+        uint64_t led = atomic_load(&mesh->led);
+        bool aside = led != mesh->led_before;
+        mesh->led_before = led;
         mesh->sleeps_until_ns = muster_clock_ns() + wait;
         (void)pthread_mutex_unlock(&mesh->turn);
-        muster_status status = muster_net_wait(mesh->net, wait);
+        muster_status status = muster_net_wait(mesh->net, wait, aside);
         (void)pthread_mutex_lock(&mesh->turn);
         atomic_store(&mesh->asleep, false);
         if (status < 0) {
