@@ -83,8 +83,10 @@ typedef struct muster_ps_call {
     muster_vec positions; // uint32_t: the rows that are not here
     sem_t finished;
     muster_status outcome;
-    uint32_t generation; // of its handles
-    bool started;        // by a _start call, and not yet waited for
+    bool ended;                  // only who drives the mesh may look
+    struct muster_ps_call *next; // of those that ended and are to be told
+    uint32_t generation;         // of its handles
+    bool started;                // by a _start call, and not yet waited for
 } muster_ps_call;
 
 /* Rows of a table that an operation is about. */

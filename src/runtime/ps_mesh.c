@@ -19,10 +19,13 @@
 #include "base/mem.h"
 #include "runtime/ps_mesh_inside.h"
 
-void muster_psmesh_finish(muster_ps_call *call, muster_status status)
+void muster_psmesh_finish(muster_psmesh *mesh, muster_ps_call *call,
+                          muster_status status)
 {
     call->outcome = status;
-    (void)sem_post(&call->finished);
+    call->ended = true;
+    call->next = mesh->ended;
+    mesh->ended = call;
 }
 
 void muster_psmesh_pass(muster_psmesh *mesh, muster_status status)
@@ -47,7 +50,7 @@ void muster_psmesh_lose(muster_psmesh *mesh, uint16_t node, const char *reason)
     }
     muster_ps_call **open = mesh->open.data;
     for (size_t i = 0; i < mesh->open.count; i++) {
-        muster_psmesh_finish(open[i], MUSTER_ERR_PEER_LOST);
+        muster_psmesh_finish(mesh, open[i], MUSTER_ERR_PEER_LOST);
     }
     muster_vec_clear(&mesh->open);
     muster_psmesh_pass(mesh, MUSTER_ERR_PEER_LOST);
@@ -115,7 +118,7 @@ static void take_out(muster_psmesh *mesh)
         for (size_t j = 0; j < mesh->open.count; j++) {
             if (open[j] == call) {
                 open[j] = open[--mesh->open.count];
-                muster_psmesh_finish(call, MUSTER_OK);
+                muster_psmesh_finish(mesh, call, MUSTER_OK);
                 break;
             }
         }
@@ -150,11 +153,14 @@ void muster_psmesh_wake(muster_psmesh *mesh)
 
 static void leave_request(muster_psmesh *mesh, muster_ps_call *call)
 {
+    call->ended = false;
     (void)pthread_mutex_lock(&mesh->lock);
     bool kept = muster_vec_append(&mesh->requests, &call, 1);
     (void)pthread_mutex_unlock(&mesh->lock);
     if (!kept) {
-        muster_psmesh_finish(call, MUSTER_ERR_NO_MEMORY);
+        call->outcome = MUSTER_ERR_NO_MEMORY;
+        call->ended = true;
+        (void)sem_post(&call->finished);
     }
 }
 
@@ -172,9 +178,10 @@ void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call)
 
 void muster_psmesh_wait(muster_psmesh *mesh, muster_ps_call *call, bool leads)
 {
-    if (!leads || !muster_psmesh_lead(mesh, call)) {
-        wait_asleep(call);
+    if (leads) {
+        (void)muster_psmesh_lead(mesh, call);
     }
+    wait_asleep(call);
 }
 
 void muster_psmesh_do(muster_psmesh *mesh, muster_ps_call *call, bool leads)
@@ -182,8 +189,8 @@ void muster_psmesh_do(muster_psmesh *mesh, muster_ps_call *call, bool leads)
     leave_request(mesh, call);
     if (!leads || !muster_psmesh_lead(mesh, call)) {
         muster_psmesh_wake(mesh);
-        wait_asleep(call);
     }
+    wait_asleep(call);
 }
 
 void muster_psmesh_barrier(muster_psmesh *mesh)

@@ -58,6 +58,7 @@ struct muster_psmesh {
     uint64_t led_before;     // `led` when the thread went to sleep last
     muster_vec taken;        // muster_ps_call *
     muster_vec open;         // muster_ps_call *: requests under way
+    muster_ps_call *ended;   // to be told
     int64_t round_ns; // when clocks are looked at next; INT64_MAX: need not be
     uint64_t released;
     uint16_t lost; // node + 1, or 0
@@ -85,13 +86,16 @@ void muster_pspeers_tell_members(muster_psmesh *mesh);
 
 /* ps_turn.c: the thread's body, with the mesh as its argument. */
 void *muster_psmesh_serve(void *argument);
-/* Drive the mesh until the call has ended, if nobody else drives it. */
+/* Drive the mesh until the call has ended, if nobody else drives it; the call's
+ * semaphore is posted, or will be at once. */
 bool muster_psmesh_lead(muster_psmesh *mesh, muster_ps_call *call);
 /* Has this node met all others that are alive? */
 bool muster_psmesh_met_all(const muster_psmesh *mesh);
 
-/* ps_mesh.c: a call has ended; a barrier is passed, or can never be. */
-void muster_psmesh_finish(muster_ps_call *call, muster_status status);
+/* ps_mesh.c: a call has ended, and is on the list of those to be told; a barrier
+ * is passed, or can never be. */
+void muster_psmesh_finish(muster_psmesh *mesh, muster_ps_call *call,
+                          muster_status status);
 void muster_psmesh_pass(muster_psmesh *mesh, muster_status status);
 /* A step of the node was made: do what it asks. */
 void muster_psmesh_stepped(muster_psmesh *mesh, muster_status status);

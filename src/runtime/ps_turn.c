@@ -19,7 +19,10 @@
  *     or its writer finds the announcement and wakes who sleeps.
  *  3. The network thread never sleeps beyond what is due: `sleeps_until_ns` is
  *     for how long it does, and a worker that lets go wakes it if that is late.
- *  4. A worker that drives holds no latch, since the protocol waits for those.
+ *  4. Calls that ended are told before a sleep, and by who opens the lock after
+ *     that: a worker told before would find the lock closed for its next call,
+ *     and so on for ever.
+ *  5. A worker that drives holds no latch, since the protocol waits for those.
  */
 #include "base/clock.h"
 #include "runtime/ps_mesh_inside.h"
@@ -43,7 +46,7 @@ static void take_requests(muster_psmesh *mesh)
     muster_ps_call **taken = mesh->taken.data;
     for (size_t i = 0; i < mesh->taken.count; i++) {
         if (mesh->lost != 0 || !muster_vec_append(&mesh->open, &taken[i], 1)) {
-            muster_psmesh_finish(taken[i], MUSTER_ERR_PEER_LOST);
+            muster_psmesh_finish(mesh, taken[i], MUSTER_ERR_PEER_LOST);
             continue;
         }
         muster_psmesh_stepped(
@@ -167,6 +170,23 @@ static void receive(muster_psmesh *mesh, int64_t wait_ns)
     }
 }
 
+/* The calls that have ended, to be told once the lock is open. */
+static muster_ps_call *take_ended(muster_psmesh *mesh)
+{
+    muster_ps_call *ended = mesh->ended;
+    mesh->ended = NULL;
+    return ended;
+}
+
+static void tell(muster_ps_call *ended)
+{
+    while (ended != NULL) {
+        muster_ps_call *call = ended;
+        ended = call->next; // told, it is its worker's again
+        (void)sem_post(&call->finished);
+    }
+}
+
 /* ---- the network thread --------------------------------------------------- */
 
 /* One turn; the lock is open while there is nothing to do. */
@@ -174,6 +194,7 @@ static void turn(muster_psmesh *mesh)
 {
     int64_t wait = prepare(mesh);
     wait = wait > 0 ? muster_net_settle(mesh->net, wait) : 0;
+    muster_ps_call *ended = take_ended(mesh);
     if (wait > 0) {
         // Where workers drove of late, let them: what they take wakes us not.
         uint64_t led = atomic_load(&mesh->led);
@@ -181,12 +202,15 @@ static void turn(muster_psmesh *mesh)
         mesh->led_before = led;
         mesh->sleeps_until_ns = muster_clock_ns() + wait;
         (void)pthread_mutex_unlock(&mesh->turn);
+        tell(ended);
         muster_status status = muster_net_wait(mesh->net, wait, aside);
         (void)pthread_mutex_lock(&mesh->turn);
         atomic_store(&mesh->asleep, false);
         if (status < 0) {
             muster_psmesh_stepped(mesh, status);
         }
+    } else {
+        tell(ended);
     }
     receive(mesh, 0);
 }
@@ -212,7 +236,9 @@ void *muster_psmesh_serve(void *argument)
         turn(mesh);
     }
     take_leave(mesh);
+    muster_ps_call *ended = take_ended(mesh);
     (void)pthread_mutex_unlock(&mesh->turn);
+    tell(ended);
     return NULL;
 }
 
@@ -223,9 +249,10 @@ static int64_t drive(muster_psmesh *mesh, muster_ps_call *call)
 {
     for (;;) {
         int64_t wait = prepare(mesh);
-        if (sem_trywait(&call->finished) == 0) {
+        if (call->ended) {
             return wait;
         }
+        tell(take_ended(mesh));
         receive(mesh, wait);
     }
 }
@@ -245,6 +272,8 @@ bool muster_psmesh_lead(muster_psmesh *mesh, muster_ps_call *call)
     if (wait == 0 || muster_clock_ns() + wait < mesh->sleeps_until_ns) {
         muster_net_wake(mesh->net);
     }
+    muster_ps_call *ended = take_ended(mesh);
     (void)pthread_mutex_unlock(&mesh->turn);
+    tell(ended);
     return true;
 }
