@@ -101,7 +101,8 @@ typedef struct muster_code_decode_term {
 typedef struct muster_code_fit {
     double residual;    // ||aB - 1||_2 / sqrt(k): the missing share, 0 if exact
     double weight_norm; // ||a||_2
-    double condition;   // 2-norm condition of what was solved; 1 if nothing was
+    double condition;   // 2-norm condition of what was solved: 1 if nothing
+                        // was, INFINITY without full rank, NAN if not measured
     double error_f32;   // predicted relative error with float32 messages
     uint32_t parts_missing; // parts that no used responder holds
 } muster_code_fit;

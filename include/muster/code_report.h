@@ -31,7 +31,7 @@ typedef struct muster_code_report {
     double load;             // d / k, the share of the data on one worker
     double message_fraction; // floats of a message / floats of the gradient
     uint64_t sets_checked;
-    double cond_worst; // INFINITY when a set was singular
+    double cond_worst; // INFINITY: a set without full rank; NAN: not measured
     double cond_median;
     double rel_err_f32_worst; // ||decoded - sum|| / ||sum||
     double rel_err_f64_worst;

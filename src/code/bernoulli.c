@@ -49,75 +49,156 @@ static placement placement_of(const muster_code *code)
     return code->ops == &muster_code_rbgc ? PLACE_TRIMMED : PLACE_BERNOULLI;
 }
 
-/* Take away random ones of a worker's `count` parts until d are left. */
-static void trim_row(muster_rng *rng, uint8_t *row, uint32_t count, uint32_t d)
+/* What a placement draws from, and with. */
+typedef struct draw_memory {
+    muster_rng rng;
+    uint32_t n;      // workers, and as many parts
+    uint32_t d;      // parts a worker, or workers a part
+    uint8_t *taken;  // n zeros
+    double *most;    // n + 1: the chance of at most so many parts
+    uint32_t *loads; // n
+    uint32_t *parts; // of worker 0, of worker 1, ..
+} draw_memory;
+
+static muster_status memory_init(draw_memory *m, const muster_code_spec *spec,
+                                 uint32_t draw)
 {
-    for (; count > d; count--) {
-        uint64_t pick = muster_rng_below(rng, count);
-        uint32_t j = 0;
-        while (!row[j] || pick-- > 0) {
-            j++;
-        }
-        row[j] = 0;
+    size_t n = spec->workers;
+    *m = (draw_memory){.rng =
+                           muster_rng_make(spec->seed, STREAM_BERNOULLI + draw),
+                       .n = spec->workers,
+                       .d = spec->load,
+                       .taken = muster_mem_array(n, sizeof(uint8_t)),
+                       .most = muster_mem_array(n + 1, sizeof(double)),
+                       .loads = muster_mem_array(n, sizeof(uint32_t))};
+    return m->taken != NULL && m->most != NULL && m->loads != NULL
+               ? MUSTER_OK
+               : MUSTER_ERR_NO_MEMORY;
+}
+
+static void memory_fini(draw_memory *m)
+{
+    muster_mem_free(m->taken);
+    muster_mem_free(m->most);
+    muster_mem_free(m->loads);
+    muster_mem_free(m->parts);
+}
+
+/* Floyd's draw of `count` different numbers below n. */
+static void draw_different(draw_memory *m, uint32_t count, uint32_t *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t last = m->n - count + i;
+        uint32_t pick = (uint32_t)muster_rng_below(&m->rng, (uint64_t)last + 1);
+        out[i] = m->taken[pick] ? last : pick;
+        m->taken[out[i]] = 1;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        m->taken[out[i]] = 0;
     }
 }
 
-/* held[worker * k + part] */
-static void place_bernoulli(muster_rng *rng, uint32_t n, uint32_t d, bool trim,
-                            uint8_t *held)
+/* The binomial distribution of n parts with chance d / n, from its mode d
+ * outwards, so that only what is never drawn underflows. */
+static void sum_chances(draw_memory *m)
 {
-    double chance = (double)d / (double)n;
-    for (uint32_t w = 0; w < n; w++) {
-        uint8_t *row = held + (size_t)w * n;
-        uint32_t count = 0;
-        for (uint32_t j = 0; j < n; j++) {
-            row[j] = muster_rng_uniform(rng) < chance;
-            count += row[j];
-        }
-        if (trim && count > 2 * d) {
-            trim_row(rng, row, count, d);
-        }
+    double n = m->n;
+    double odds = m->d / (n - m->d); // infinite: all hold all
+    m->most[m->d] = 1.0;
+    for (uint32_t c = m->d; c > 0; c--) {
+        m->most[c - 1] = m->most[c] * c / (n - c + 1) / odds;
+    }
+    for (uint32_t c = m->d; c < m->n; c++) {
+        m->most[c + 1] = m->most[c] * (n - c) / (c + 1) * odds;
+    }
+    for (uint32_t c = 0; c < m->n; c++) {
+        m->most[c + 1] += m->most[c];
+    }
+    for (uint32_t c = 0; c <= m->n; c++) {
+        m->most[c] /= m->most[m->n];
     }
 }
 
-/* Floyd's draw of d workers for each part. */
-static void place_even(muster_rng *rng, uint32_t n, uint32_t d, uint8_t *held)
+static uint32_t draw_load(draw_memory *m)
 {
-    for (uint32_t part = 0; part < n; part++) {
-        for (uint32_t j = n - d; j < n; j++) {
-            uint32_t pick = (uint32_t)muster_rng_below(rng, (uint64_t)j + 1);
-            if (held[(size_t)pick * n + part]) {
-                pick = j;
-            }
-            held[(size_t)pick * n + part] = 1;
+    double chance = muster_rng_uniform(&m->rng);
+    uint32_t low = 0;
+    uint32_t high = m->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (chance < m->most[middle]) {
+            high = middle;
+        } else {
+            low = middle + 1;
         }
     }
+    return low;
 }
 
-static muster_status fill(muster_code *code, const uint8_t *held, double coef,
-                          muster_error *error)
+/* Each worker holds each part with chance d / n by itself. That is a binomial
+ * number of parts, any as likely as another, for n d draws and not n^2; and a
+ * worker that is cut down to d random ones of its parts might as well draw d
+ * at once. */
+static muster_status place_bernoulli(draw_memory *m, bool trim,
+                                     muster_code_layout *layout)
 {
-    uint32_t n = code->info.workers;
-    size_t count = 0;
-    for (size_t i = 0; i < (size_t)n * n; i++) {
-        count += held[i];
+    size_t total = 0;
+    sum_chances(m);
+    for (uint32_t w = 0; w < m->n; w++) {
+        uint32_t load = draw_load(m);
+        m->loads[w] = trim && load > 2 * m->d ? m->d : load;
+        total += m->loads[w];
     }
-    muster_code_layout layout;
-    muster_status status = muster_code_layout_init(&layout, n, count, 1);
+    m->parts = muster_mem_array(total, sizeof(uint32_t));
+    if (m->parts == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    size_t at = 0;
+    for (uint32_t w = 0; w < m->n; w++) {
+        draw_different(m, m->loads[w], m->parts + at);
+        at += m->loads[w];
+    }
+    muster_status status = muster_code_layout_init(layout, m->n, total, 1);
+    if (status == MUSTER_OK) {
+        muster_code_layout_lists(layout, m->loads, m->parts, m->n);
+    }
+    return status;
+}
+
+/* Each part on d workers. */
+static muster_status place_even(draw_memory *m, muster_code_layout *layout)
+{
+    size_t d = m->d;
+    muster_status status = muster_code_layout_init(layout, m->n, m->n * d, 1);
+    for (uint32_t part = 0; status == MUSTER_OK && part < m->n; part++) {
+        layout->first[part + 1] = (part + 1) * d;
+        draw_different(m, m->d, layout->holders + part * d);
+    }
+    return status;
+}
+
+/* Parts on workers at random, all with the same coefficient. */
+static muster_status place(muster_code *code, const muster_code_spec *spec,
+                           uint32_t draw, muster_error *error)
+{
+    placement kind = placement_of(code);
+    double stay = 1.0 - (double)spec->stragglers / spec->workers;
+    double coef = kind == PLACE_EVEN ? 1.0 / (spec->load * stay) : 1.0;
+    muster_code_layout layout = {0};
+    draw_memory memory;
+    muster_status status = memory_init(&memory, spec, draw);
+    if (status == MUSTER_OK) {
+        status = kind == PLACE_EVEN
+                     ? place_even(&memory, &layout)
+                     : place_bernoulli(&memory, kind == PLACE_TRIMMED, &layout);
+    }
+    memory_fini(&memory);
     if (status != MUSTER_OK) {
         return status;
     }
-    size_t at = 0;
-    for (uint32_t part = 0; part < n; part++) {
-        layout.first[part] = at;
-        for (uint32_t w = 0; w < n; w++) {
-            if (held[(size_t)w * n + part]) {
-                layout.holders[at] = w;
-                layout.cells[at++] = coef;
-            }
-        }
+    for (size_t e = 0; e < layout.first[layout.parts]; e++) {
+        layout.cells[e] = coef;
     }
-    layout.first[n] = at;
     status = muster_code_layout_fill(&layout, code, error);
     muster_code_layout_fini(&layout);
     return status;
@@ -150,35 +231,19 @@ static muster_status read_decode(const muster_code *code,
 static muster_status build_draw(muster_code *code, const muster_code_spec *spec,
                                 uint32_t draw, muster_error *error)
 {
-    uint32_t n = spec->workers;
     bernoulli_state *state = muster_mem_array(1, sizeof(*state));
-    uint8_t *held = muster_mem_array((size_t)n * n, sizeof(uint8_t));
     code->state = state;
-    muster_status status = MUSTER_ERR_NO_MEMORY;
-    if (state == NULL || held == NULL) {
-        goto out;
+    if (state == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
     }
-    status = read_decode(code, spec, error, &state->decode);
+    muster_status status = read_decode(code, spec, error, &state->decode);
     if (status != MUSTER_OK) {
-        goto out;
+        return status;
     }
-    muster_rng rng = muster_rng_make(spec->seed, STREAM_BERNOULLI + draw);
-    placement place = placement_of(code);
-    double coef = 1.0;
-    if (place == PLACE_EVEN) {
-        double stay = 1.0 - (double)spec->stragglers / (double)n;
-        coef = 1.0 / (spec->load * stay);
-        place_even(&rng, n, spec->load, held);
-    } else {
-        place_bernoulli(&rng, n, spec->load, place == PLACE_TRIMMED, held);
-    }
-    state->one_step = (double)n / spec->load;
-    code->info.parts = n;
+    state->one_step = (double)spec->workers / spec->load;
+    code->info.parts = spec->workers;
     code->info.exact = false;
-    status = fill(code, held, coef, error);
-out:
-    muster_mem_free(held);
-    return status;
+    return place(code, spec, draw, error);
 }
 
 static muster_status build(muster_code *code, const muster_code_spec *given,

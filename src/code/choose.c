@@ -22,12 +22,16 @@ static uint64_t sets_worth_trying(const muster_code *code, double most)
     return (uint64_t)(afford > least ? afford : least);
 }
 
+/* Draws of a large approximate code differ by percents of their residual, and
+ * one set is a sample of it: to choose, a rough solve does. */
+#define SETTLE 1e-4
+
 /* Larger is worse. */
 static muster_status demerit(const muster_code *code, double *demerit_out)
 {
     muster_code_survey survey;
-    muster_status status =
-        muster_code_survey_run(code, sets_worth_trying(code, 200), 1, &survey);
+    muster_status status = muster_code_survey_run(
+        code, sets_worth_trying(code, 200), 1, SETTLE, &survey);
     *demerit_out = survey.error_worst + survey.residual_worst;
     return status;
 }
@@ -82,8 +86,8 @@ muster_status muster_code_judge(muster_code *code, const muster_code_spec *spec,
                                 muster_error *error)
 {
     muster_code_survey survey;
-    muster_status status =
-        muster_code_survey_run(code, sets_worth_trying(code, 400), 2, &survey);
+    muster_status status = muster_code_survey_run(
+        code, sets_worth_trying(code, 400), 2, 0.0, &survey);
     if (status != MUSTER_OK) {
         return status;
     }

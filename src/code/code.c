@@ -226,30 +226,40 @@ size_t muster_code_decode_terms_max(const muster_code *code)
            code->info.gradient_blocks;
 }
 
+muster_status muster_code_answer(const muster_code *code,
+                                 muster_code_query *query)
+{
+    const uint32_t *responders = query->responders;
+    for (uint32_t i = 0; i < query->count; i++) {
+        if (responders[i] >= code->info.workers ||
+            (i > 0 && responders[i] <= responders[i - 1])) {
+            return MUSTER_ERR_INVALID;
+        }
+    }
+    query->fit.condition = 1.0;
+    muster_status status = code->ops->weights(code, query);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    // Written so that a NaN is not exact either.
+    bool exact = query->fit.residual <= MUSTER_CODE_EXACT;
+    return exact ? MUSTER_OK : MUSTER_INEXACT;
+}
+
 muster_status muster_code_weights(const muster_code *code,
                                   const uint32_t *responders, uint32_t count,
                                   muster_code_decode_term *terms_out,
                                   size_t *term_count_out,
                                   muster_code_fit *fit_out)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (responders[i] >= code->info.workers ||
-            (i > 0 && responders[i] <= responders[i - 1])) {
-            return MUSTER_ERR_INVALID;
-        }
-    }
     muster_code_query query = {
         .responders = responders, .count = count, .terms = terms_out};
-    query.fit.condition = 1.0;
-    muster_status status = code->ops->weights(code, &query);
-    if (status != MUSTER_OK) {
-        return status;
+    muster_status status = muster_code_answer(code, &query);
+    if (status >= 0) {
+        *term_count_out = query.term_count;
+        *fit_out = query.fit;
     }
-    *term_count_out = query.term_count;
-    *fit_out = query.fit;
-    // Written so that a NaN is not exact either.
-    bool exact = query.fit.residual <= MUSTER_CODE_EXACT;
-    return exact ? MUSTER_OK : MUSTER_INEXACT;
+    return status;
 }
 
 size_t muster_code_block_length(const muster_code *code, size_t dim)

@@ -53,6 +53,17 @@ static inline muster_code *build_code(const char *name, uint32_t n, uint32_t s,
     return code;
 }
 
+/* Is the code ready once these have answered? */
+static inline bool ready_after(muster_code_progress *progress,
+                               const uint32_t *responders, uint32_t count)
+{
+    muster_code_progress_reset(progress);
+    for (uint32_t i = 0; i < count; i++) {
+        muster_code_progress_add(progress, responders[i]);
+    }
+    return muster_code_progress_ready(progress);
+}
+
 /* Encode the slow way: one term at a time, in double, rounded once. */
 static inline void slow_encode(const code_bench *bench, uint32_t worker,
                                float *out)

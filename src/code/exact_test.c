@@ -55,11 +55,7 @@ static double check_code(muster_code *code, double allowed)
         if (n > 7 && count + bench.info.stragglers + 1 < n) {
             continue;
         }
-        muster_code_progress_reset(progress);
-        for (uint32_t i = 0; i < count; i++) {
-            muster_code_progress_add(progress, responders[i]);
-        }
-        bool ready = muster_code_progress_ready(progress);
+        bool ready = ready_after(progress, responders, count);
         worst =
             fmax(worst, check_set(&bench, ready, responders, count, allowed));
     }

@@ -57,8 +57,11 @@ typedef struct muster_code_query {
     const uint32_t *responders; // ascending
     uint32_t count;
     muster_code_decode_term *terms; // room for decode_terms_max
-    size_t term_count;              // out
-    muster_code_fit fit;            // out; zeroed before
+    double settle;       // a solve that iterates may end when a round takes
+                         // less than this share off the squared residual
+    size_t term_count;   // out
+    uint64_t multiplied; // out: terms that an iterated solve went through
+    muster_code_fit fit; // out; zeroed before
 } muster_code_query;
 
 struct muster_code_ops {
@@ -92,6 +95,10 @@ bool muster_code_add_term(muster_code *code, muster_code_encode_term term);
 bool muster_code_close_worker(muster_code *code, uint32_t worker);
 void muster_code_share_worker(muster_code *code, uint32_t worker,
                               uint32_t earlier);
+
+/* muster_code_weights() with a query, whose outputs are zero before. */
+MUSTER_CHECKED muster_status muster_code_answer(const muster_code *code,
+                                                muster_code_query *query);
 
 /* Fill query->fit.residual, .error_f32, .weight_norm and .parts_missing from
  * its terms, by applying them to the encoding. O(terms * load) time. */

@@ -92,7 +92,7 @@ static muster_status fill(muster_code *code, const muster_code_spec *spec,
             muster_code_layout_init(&layout, parts, (size_t)parts * copies, 1);
     }
     if (status == MUSTER_OK) {
-        muster_code_layout_arcs(&layout, loads, spec->workers);
+        muster_code_layout_lists(&layout, loads, NULL, spec->workers);
         status = muster_heter_cells(dual, NULL, &layout);
         if (status == MUSTER_OK) {
             status = muster_code_layout_fill(&layout, code, error);

@@ -147,7 +147,7 @@ static muster_status code_rest(heter_groups *state, const uint32_t *loads,
     for (uint32_t i = 0; i < state->rest; i++) {
         own[i] = loads[state->names[i]];
     }
-    muster_code_layout_arcs(rest, own, state->rest);
+    muster_code_layout_lists(rest, own, NULL, state->rest);
     muster_mem_free(own);
     return muster_heter_cells(state->dual, state->names, rest);
 }

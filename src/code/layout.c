@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -47,19 +48,20 @@ void muster_code_layout_cyclic(muster_code_layout *layout, uint32_t n,
     layout->first[n] = (size_t)n * d;
 }
 
-void muster_code_layout_arcs(muster_code_layout *layout, const uint32_t *loads,
-                             uint32_t workers)
+void muster_code_layout_lists(muster_code_layout *layout, const uint32_t *loads,
+                              const uint32_t *parts, uint32_t workers)
 {
     uint32_t k = layout->parts;
     size_t *first = layout->first;
-    // Count, then sum, then place; `at` walks the ring arc after arc.
-    memset(first, 0, ((size_t)k + 1) * sizeof(size_t));
-    uint32_t at = 0;
+    size_t entries = 0;
+    MUSTER_ASSERT(k > 0);
     for (uint32_t i = 0; i < workers; i++) {
-        for (uint32_t j = 0; j < loads[i]; j++) {
-            first[(at + j) % k]++;
-        }
-        at = (uint32_t)(((uint64_t)at + loads[i]) % k);
+        entries += loads[i];
+    }
+    // Count, then sum, then place.
+    memset(first, 0, ((size_t)k + 1) * sizeof(size_t));
+    for (size_t e = 0; e < entries; e++) {
+        first[parts != NULL ? parts[e] : e % k]++;
     }
     size_t total = 0;
     for (uint32_t part = 0; part <= k; part++) {
@@ -67,12 +69,11 @@ void muster_code_layout_arcs(muster_code_layout *layout, const uint32_t *loads,
         first[part] = total;
         total += count;
     }
-    at = 0;
+    size_t e = 0;
     for (uint32_t i = 0; i < workers; i++) {
-        for (uint32_t j = 0; j < loads[i]; j++) {
-            layout->holders[first[(at + j) % k]++] = i;
+        for (uint32_t j = 0; j < loads[i]; j++, e++) {
+            layout->holders[first[parts != NULL ? parts[e] : e % k]++] = i;
         }
-        at = (uint32_t)(((uint64_t)at + loads[i]) % k);
     }
     // Placing has moved every start to its end: move them back.
     memmove(first + 1, first, k * sizeof(size_t));

@@ -35,11 +35,11 @@ void muster_code_layout_fini(muster_code_layout *layout);
 void muster_code_layout_cyclic(muster_code_layout *layout, uint32_t n,
                                uint32_t d);
 
-/* Part j on the workers whose arcs on the ring of `parts` cover it: arcs of
- * loads[i] parts, one after another. Fills first and holders (sum of loads),
- * holders ascending. Loads must not exceed parts. */
-void muster_code_layout_arcs(muster_code_layout *layout, const uint32_t *loads,
-                             uint32_t workers);
+/* Worker i holds the next loads[i] of `parts`, all different. NULL: of the ring
+ * 0, 1, .. k - 1, 0, ..; then each worker holds an arc, of at most k parts.
+ * Fills first and holders (sum of loads), holders ascending. */
+void muster_code_layout_lists(muster_code_layout *layout, const uint32_t *loads,
+                              const uint32_t *parts, uint32_t workers);
 
 /* Set the code's terms from the layout; code->info must be complete.
  * MUSTER_ERR_UNSUPPORTED when they are too many. */

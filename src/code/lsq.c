@@ -97,7 +97,9 @@ static muster_status solve_dense(const lsq_problem *p, muster_code_query *query)
     if (status != MUSTER_OK) {
         goto out;
     }
-    query->fit.condition = shape.condition;
+    // What rounding leaves of a zero singular value is no condition.
+    bool full = shape.rank == (p->rows < p->equations ? p->rows : p->equations);
+    query->fit.condition = full ? shape.condition : INFINITY;
     for (uint32_t output = 0; output < outputs; output++) {
         memset(x, 0, p->rows * sizeof(double));
         for (uint32_t e = output; e < p->equations; e += outputs) {
@@ -133,7 +135,8 @@ typedef struct cgls {
     double *step;      // equations: B' direction
 } cgls;
 
-static void cgls_solve(const lsq_problem *p, const cgls *v, uint32_t output)
+/* Returns the rounds it took. */
+static uint32_t cgls_solve(const lsq_problem *p, const cgls *v, uint32_t output)
 {
     uint32_t outputs = p->code->info.gradient_blocks;
     memset(v->x, 0, p->rows * sizeof(double));
@@ -145,7 +148,9 @@ static void cgls_solve(const lsq_problem *p, const cgls *v, uint32_t output)
     memcpy(v->direction, v->gradient, p->rows * sizeof(double));
     double now = dot(v->gradient, v->gradient, p->rows);
     double stop = 1e-24 * now;
-    for (uint32_t round = 0; round < ROUNDS_MAX && now > stop; round++) {
+    double left = dot(v->left, v->left, p->equations);
+    uint32_t round = 0;
+    for (; round < ROUNDS_MAX && now > stop; round++) {
         memset(v->step, 0, p->equations * sizeof(double));
         multiply_transposed(p, v->direction, v->step);
         double curve = dot(v->step, v->step, p->equations);
@@ -165,8 +170,14 @@ static void cgls_solve(const lsq_problem *p, const cgls *v, uint32_t output)
         for (uint32_t i = 0; i < p->rows; i++) {
             v->direction[i] = v->gradient[i] + next / now * v->direction[i];
         }
+        // What a round takes off the squared residual is known beforehand.
+        left -= alpha * now;
+        if (alpha * now < p->query->settle * left) {
+            break;
+        }
         now = next;
     }
+    return round;
 }
 
 static muster_status solve_sparse(const lsq_problem *p,
@@ -180,8 +191,13 @@ static muster_status solve_sparse(const lsq_problem *p,
     }
     cgls v = {memory, memory + rows, memory + 2 * rows, memory + 3 * rows,
               memory + 3 * rows + p->equations};
+    query->fit.condition = NAN;
+    uint64_t terms = 0;
+    for (uint32_t r = 0; r < query->count; r++) {
+        terms += p->code->term_spans[query->responders[r]].count;
+    }
     for (uint32_t u = 0; u < p->code->info.gradient_blocks; u++) {
-        cgls_solve(p, &v, u);
+        query->multiplied += 2 * terms * (cgls_solve(p, &v, u) + UINT64_C(1));
         put_terms(p, query, u, v.x);
     }
     muster_mem_free(memory);

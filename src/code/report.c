@@ -19,6 +19,7 @@
 
 #define SETS_DEFAULT  2000u
 #define ENTRIES       (1u << 21) // products of one encoding, about
+#define MULTIPLIED    400000000u // terms of iterated solves, in all
 #define DECODE_DIM    100000u
 #define DECODE_FLOATS (16u << 20) // of all messages together, for times
 #define STREAM_REPORT 0x4e90
@@ -36,7 +37,8 @@ typedef struct trial {
     uint32_t *missing;
     uint32_t *responders;
     muster_code_decode_term *terms;
-    double *times;
+    double *times;      // a set
+    double *conditions; // a set
 } trial;
 
 static void trial_fini(trial *t)
@@ -48,6 +50,7 @@ static void trial_fini(trial *t)
     muster_mem_free(t->responders);
     muster_mem_free(t->terms);
     muster_mem_free(t->times);
+    muster_mem_free(t->conditions);
 }
 
 /* Coordinate t of part j: a function of both, so nothing is stored. */
@@ -102,9 +105,10 @@ static muster_status trial_init(trial *t, const muster_code *code,
     t->terms = muster_mem_array(muster_code_decode_terms_max(code),
                                 sizeof(muster_code_decode_term));
     t->times = muster_mem_array(sets, sizeof(double));
+    t->conditions = muster_mem_array(sets, sizeof(double));
     if (t->sum == NULL || t->messages == NULL || t->out == NULL ||
         t->missing == NULL || t->responders == NULL || t->terms == NULL ||
-        t->times == NULL) {
+        t->times == NULL || t->conditions == NULL) {
         trial_fini(t);
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -150,30 +154,37 @@ static double median(double *values, size_t count)
     return count > 0 ? values[count / 2] : 0.0;
 }
 
+/* Tries sets until there are no more, or iterated solves took long enough. */
 static muster_status try_sets(const trial *t, muster_code_sets *sets,
                               muster_code_report *report)
 {
     size_t count = 0;
-    while (muster_code_sets_next(sets, t->missing)) {
-        uint32_t heard = muster_code_sets_responders(
+    uint64_t multiplied = 0;
+    while (multiplied < MULTIPLIED && muster_code_sets_next(sets, t->missing)) {
+        muster_code_query query = {.responders = t->responders,
+                                   .terms = t->terms};
+        query.count = muster_code_sets_responders(
             t->info.workers, t->missing, t->info.stragglers, t->responders);
-        size_t terms;
-        muster_code_fit fit;
         int64_t before = muster_clock_ns();
-        muster_status status = muster_code_weights(
-            t->code, t->responders, heard, t->terms, &terms, &fit);
-        t->times[count++] = (double)(muster_clock_ns() - before) / 1000.0;
+        muster_status status = muster_code_answer(t->code, &query);
+        t->times[count] = (double)(muster_clock_ns() - before) / 1000.0;
         if (status < 0) {
             return status;
         }
-        report->rel_err_f32_worst =
-            fmax(report->rel_err_f32_worst, error_of(t, terms, true));
-        report->rel_err_f64_worst =
-            fmax(report->rel_err_f64_worst, error_of(t, terms, false));
-        report->rel_err_f32_predicted = fmax(
-            report->rel_err_f32_predicted, hypot(fit.error_f32, fit.residual));
+        t->conditions[count++] = query.fit.condition;
+        multiplied += query.multiplied;
+        report->rel_err_f32_worst = fmax(report->rel_err_f32_worst,
+                                         error_of(t, query.term_count, true));
+        report->rel_err_f64_worst = fmax(report->rel_err_f64_worst,
+                                         error_of(t, query.term_count, false));
+        report->rel_err_f32_predicted =
+            fmax(report->rel_err_f32_predicted,
+                 hypot(query.fit.error_f32, query.fit.residual));
     }
+    report->sets_checked = count;
     report->weights_us = median(t->times, count);
+    report->cond_median = median(t->conditions, count);
+    report->cond_worst = t->conditions[count - 1]; // sorted by now
     return MUSTER_OK;
 }
 
@@ -246,20 +257,11 @@ static muster_status fill(const muster_code *code, const muster_code_opts *opts,
                               ((uint64_t)info.workers * (info.stragglers + 8));
     uint64_t limit = sets_max > 0 ? sets_max : SETS_DEFAULT;
     limit = limit < afford ? limit : afford;
-    muster_code_survey survey;
-    muster_status status =
-        muster_code_survey_run(code, limit, opts->seed, &survey);
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    report->sets_checked = survey.sets_checked;
-    report->cond_worst = survey.cond_worst;
-    report->cond_median = survey.cond_median;
+    muster_code_sets sets =
+        muster_code_sets_make(info.workers, info.stragglers, limit, opts->seed);
     trial t;
-    status = trial_init(&t, code, survey.sets_checked);
+    muster_status status = trial_init(&t, code, sets.total);
     if (status == MUSTER_OK) {
-        muster_code_sets sets = muster_code_sets_make(
-            info.workers, info.stragglers, limit, opts->seed);
         status = try_sets(&t, &sets, report);
         if (status == MUSTER_OK) {
             status = time_decoding(&t, info.workers - info.stragglers, report);

@@ -38,6 +38,21 @@ char *muster_code_report_json(const muster_code_report *r)
     return muster_code_text_finish(&text);
 }
 
+static void add_condition(muster_code_text *text, const muster_code_report *r)
+{
+    if (isnan(r->cond_worst)) {
+        muster_code_text_add(text,
+                             "  condition    not measured: weights are found "
+                             "by iteration\n");
+        return;
+    }
+    muster_code_text_add(text, "  condition    %.3g worst, %.3g median%s\n",
+                         r->cond_worst, r->cond_median,
+                         isinf(r->cond_worst)
+                             ? " (inf: messages that depend on each other)"
+                             : "");
+}
+
 char *muster_code_report_text(const muster_code_report *r)
 {
     muster_code_text text = muster_code_text_make();
@@ -56,11 +71,10 @@ char *muster_code_report_text(const muster_code_report *r)
                          "the data\n"
                          "  message      %.4g of the gradient\n",
                          r->info.load, r->load, r->message_fraction);
-    muster_code_text_add(&text,
-                         "  tried        %llu straggler sets of %u\n"
-                         "  condition    %.3g worst, %.3g median\n",
+    muster_code_text_add(&text, "  tried        %llu straggler sets of %u\n",
                          (unsigned long long)r->sets_checked,
-                         r->info.stragglers, r->cond_worst, r->cond_median);
+                         r->info.stragglers);
+    add_condition(&text, r);
     muster_code_text_add(&text,
                          "  error        %.2g in float32, %.2g in double "
                          "(worst)\n"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "code/family.h"
 
 /* C(n, s), or UINT64_MAX when it is more than 2^62. */
 static uint64_t choices(uint32_t n, uint32_t s)
@@ -138,42 +139,34 @@ uint32_t muster_code_sets_responders(uint32_t workers, const uint32_t *missing,
     return count;
 }
 
-static int compare_doubles(const void *one, const void *two)
-{
-    double a = *(const double *)one;
-    double b = *(const double *)two;
-    return (a > b) - (a < b);
-}
-
 typedef struct survey_memory {
     uint32_t *missing;
     uint32_t *responders;
     muster_code_decode_term *terms;
-    double *conditions;
 } survey_memory;
 
 static muster_status survey_sets(const muster_code *code,
-                                 muster_code_sets *sets,
+                                 muster_code_sets *sets, double settle,
                                  const survey_memory *memory,
                                  muster_code_survey *out)
 {
     while (muster_code_sets_next(sets, memory->missing)) {
-        uint32_t count =
+        muster_code_query query = {.responders = memory->responders,
+                                   .terms = memory->terms,
+                                   .settle = settle};
+        query.count =
             muster_code_sets_responders(sets->workers, memory->missing,
                                         sets->stragglers, memory->responders);
-        size_t terms;
-        muster_code_fit fit;
-        muster_status status = muster_code_weights(
-            code, memory->responders, count, memory->terms, &terms, &fit);
+        muster_status status = muster_code_answer(code, &query);
         if (status < 0) {
             return status;
         }
-        memory->conditions[out->sets_checked++] = fit.condition;
+        out->sets_checked++;
         out->sets_inexact += status == MUSTER_INEXACT;
-        out->cond_worst = fmax(out->cond_worst, fit.condition);
         // A NaN is the worst there is.
-        double error = isfinite(fit.error_f32) ? fit.error_f32 : INFINITY;
-        double residual = isfinite(fit.residual) ? fit.residual : INFINITY;
+        const muster_code_fit *fit = &query.fit;
+        double error = isfinite(fit->error_f32) ? fit->error_f32 : INFINITY;
+        double residual = isfinite(fit->residual) ? fit->residual : INFINITY;
         out->error_worst = fmax(out->error_worst, error);
         out->residual_worst = fmax(out->residual_worst, residual);
     }
@@ -181,7 +174,8 @@ static muster_status survey_sets(const muster_code *code,
 }
 
 muster_status muster_code_survey_run(const muster_code *code, uint64_t limit,
-                                     uint64_t seed, muster_code_survey *out)
+                                     uint64_t seed, double settle,
+                                     muster_code_survey *out)
 {
     muster_code_info info = muster_code_describe(code);
     muster_code_sets sets = muster_code_sets_make(info.workers, info.stragglers,
@@ -190,20 +184,13 @@ muster_status muster_code_survey_run(const muster_code *code, uint64_t limit,
         muster_mem_array((size_t)info.stragglers + 1, sizeof(uint32_t)),
         muster_mem_array(info.workers, sizeof(uint32_t)),
         muster_mem_array(muster_code_decode_terms_max(code),
-                         sizeof(muster_code_decode_term)),
-        muster_mem_array(sets.total, sizeof(double))};
+                         sizeof(muster_code_decode_term))};
     muster_status status = MUSTER_ERR_NO_MEMORY;
     memset(out, 0, sizeof(*out));
     if (memory.missing != NULL && memory.responders != NULL &&
-        memory.terms != NULL && memory.conditions != NULL) {
-        status = survey_sets(code, &sets, &memory, out);
+        memory.terms != NULL) {
+        status = survey_sets(code, &sets, settle, &memory, out);
     }
-    if (status == MUSTER_OK && out->sets_checked > 0) {
-        qsort(memory.conditions, out->sets_checked, sizeof(double),
-              compare_doubles);
-        out->cond_median = memory.conditions[out->sets_checked / 2];
-    }
-    muster_mem_free(memory.conditions);
     muster_mem_free(memory.terms);
     muster_mem_free(memory.responders);
     muster_mem_free(memory.missing);

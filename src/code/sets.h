@@ -40,17 +40,17 @@ uint32_t muster_code_sets_responders(uint32_t workers, const uint32_t *missing,
 /* What a code does over such sets. */
 typedef struct muster_code_survey {
     uint64_t sets_checked;
-    double cond_worst;
-    double cond_median;
     double error_worst;    // predicted float32 error
     double residual_worst; // of aB - 1, in double
     uint64_t sets_inexact; // above MUSTER_CODE_EXACT
 } muster_code_survey;
 
-/* Sets of exactly the code's stragglers. MUSTER_ERR_NO_MEMORY. */
+/* Up to `limit` sets of exactly the code's stragglers, solved as far as
+ * `settle` of a query says. MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_code_survey_run(const muster_code *code,
                                                     uint64_t limit,
                                                     uint64_t seed,
+                                                    double settle,
                                                     muster_code_survey *out);
 
 #endif // MUSTER_CODE_SETS_H

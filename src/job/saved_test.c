@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/folder_test.h"
 #include "job/job_test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -179,9 +180,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    char command[160];
-    (void)snprintf(command, sizeof(command), "rm -r '%s'", folder);
-    return system(command); // NOLINT(cert-env33-c): a folder of our own
+    return folder_drop(folder);
 }
 
 int main(void)

@@ -19,26 +19,11 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "base/folder_test.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "record/histogram.h"
 #include "record/run_folder.h"
-
-static int make_folder(void **state)
-{
-    char *folder = strdup("/tmp/muster-record-test-XXXXXX");
-    *state = folder;
-    return folder == NULL || mkdtemp(folder) == NULL ? -1 : 0;
-}
-
-static int drop_folder(void **state)
-{
-    char command[128];
-    snprintf(command, sizeof(command), "rm -r '%s'", (char *)*state);
-    int failed = system(command);
-    free(*state);
-    return failed;
-}
 
 static muster_run_folder *open_new(const char *dir)
 {
@@ -480,7 +465,7 @@ static void without_a_test_set_there_is_no_test(void **state)
 int main(void)
 {
 #define TEST_IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, drop_folder)
+    cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
     const struct CMUnitTest tests[] = {
         TEST_IN_FOLDER(a_folder_holds_one_run),
         TEST_IN_FOLDER(a_folder_that_cannot_be_made_is_named),

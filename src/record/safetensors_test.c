@@ -19,26 +19,11 @@
 
 #include <cmocka.h>
 
+#include "base/folder_test.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "record/checkpoint.h"
 #include "record/hash.h"
-
-static int make_folder(void **state)
-{
-    char *folder = strdup("/tmp/muster-record-test-XXXXXX");
-    *state = folder;
-    return folder == NULL || mkdtemp(folder) == NULL ? -1 : 0;
-}
-
-static int drop_folder(void **state)
-{
-    char command[128];
-    snprintf(command, sizeof(command), "rm -r '%s'", (char *)*state);
-    int failed = system(command);
-    free(*state);
-    return failed;
-}
 
 static const char *path_of(void **state, const char *name)
 {
@@ -412,7 +397,7 @@ static void reserved_notes_are_refused(void **state)
 int main(void)
 {
 #define TEST_IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, drop_folder)
+    cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
     const struct CMUnitTest tests[] = {
         TEST_IN_FOLDER(what_was_saved_comes_back),
         cmocka_unit_test(files_that_lie_are_refused),

@@ -1,17 +1,11 @@
 /*
- * member.c -- connections, heartbeats and mail of role/member.h.
- *
- * Invariants:
- *   1. A link in state MEMBER is the `peer` of its place (or of the leader's
- *      target in a star); no other link claims that number.
- *   2. JOINED is told when a link enters MEMBER, LOST when it leaves: they
- *      alternate per number.
- *   3. One timer, set to the earliest thing due: heartbeat, retry, patience.
+ * member.c -- the step function of role/member.h: heartbeats, who is lost, and
+ * who gets a message. One timer is set to the earliest thing due: heartbeat,
+ * retry, patience.
  */
 #include "role/member.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -22,205 +16,6 @@
 #define BEATS_PER_WINDOW     4
 /* Strangers that may knock at the same time, beyond two per number. */
 #define STRANGERS_MAX 64u
-/* How long one that misbehaved is kept away, from first to most. */
-#define BAR_FIRST_NS MUSTER_NS_PER_S
-#define BAR_MOST_NS  (60 * MUSTER_NS_PER_S)
-#define BARS_MAX     6u
-/* News of one event beyond one of each link: joined, alone, refused. */
-#define NEWS_MORE 4u
-
-static size_t link_index(const muster_member *member, muster_role_peer peer)
-{
-    const muster_link *links = member->links.data;
-    size_t low = 0;
-    for (size_t high = member->links.count; low < high;) {
-        size_t middle = low + (high - low) / 2;
-        if (links[middle].peer < peer) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-muster_link *muster_member_find(muster_member *member, muster_role_peer peer)
-{
-    size_t index = link_index(member, peer);
-    muster_link *links = member->links.data;
-    bool found = index < member->links.count && links[index].peer == peer;
-    return found ? &links[index] : NULL;
-}
-
-muster_link *muster_member_add(muster_member *member, muster_role_peer peer,
-                               int64_t now_ns)
-{
-    size_t index = link_index(member, peer);
-    // One event may be news of every link, and a little more.
-    if (!muster_vec_reserve(&member->news,
-                            member->links.count + 1 + NEWS_MORE) ||
-        muster_vec_push(&member->links) == NULL) {
-        return NULL;
-    }
-    muster_link *link = (muster_link *)member->links.data + index;
-    memmove(link + 1, link, (member->links.count - 1 - index) * sizeof(*link));
-    *link = (muster_link){.peer = peer,
-                          .id = MUSTER_ID_ANY,
-                          .heard_ns = now_ns,
-                          .progress_ns = now_ns};
-    return link;
-}
-
-static void remove_link(muster_member *member, muster_link *link)
-{
-    muster_link *links = member->links.data;
-    size_t index = (size_t)(link - links);
-    memmove(link, link + 1, (--member->links.count - index) * sizeof(*link));
-}
-
-muster_news *muster_member_tell(muster_member *member, muster_news_kind kind,
-                                uint32_t id, const char *reason)
-{
-    muster_news *news = muster_vec_push(&member->news);
-    MUSTER_ASSERT(news != NULL);
-    news->kind = kind;
-    news->id = id;
-    snprintf(news->reason, sizeof(news->reason), "%s", reason);
-    return news;
-}
-
-void muster_member_settle(muster_member *member, muster_link *link,
-                          int64_t now_ns)
-{
-    link->state = MUSTER_LINK_MEMBER;
-    link->heard_ns = now_ns;
-    link->progress_ns = now_ns;
-    if (link->id < member->size && member->places != NULL) {
-        member->places[link->id].peer = link->peer;
-    }
-    muster_member_tell(member, MUSTER_NEWS_JOINED, link->id, "");
-}
-
-void muster_member_forget(muster_member *member, muster_link *link,
-                          const char *reason, bool drop,
-                          const muster_event *event, muster_actions *actions)
-{
-    muster_link gone = *link;
-    remove_link(member, link);
-    if (drop) {
-        muster_act_drop(actions, gone.peer);
-    }
-    if (gone.outgoing) {
-        muster_target *target = muster_member_target(member, gone.id);
-        if (target != NULL && target->peer == gone.peer) {
-            target->peer = 0;
-            muster_member_retry_later(target, event->now_ns);
-        }
-    }
-    if (gone.state != MUSTER_LINK_MEMBER) {
-        return;
-    }
-    if (member->places != NULL && gone.id < member->size) {
-        member->places[gone.id].peer = 0;
-    }
-    muster_member_tell(member, MUSTER_NEWS_LOST, gone.id, reason);
-}
-
-void muster_member_refuse(muster_member *member, muster_link *link,
-                          muster_status status, const char *text,
-                          muster_actions *actions)
-{
-    muster_action *action = muster_act(actions, MUSTER_ACTION_SEND);
-    action->as.send.peer = link->peer;
-    muster_message *message = &action->as.send.message;
-    message->kind = MUSTER_MSG_REFUSE;
-    message->run = member->run;
-    message->as.refuse.status = status;
-    snprintf(message->as.refuse.text, sizeof(message->as.refuse.text), "%s",
-             text);
-    link->state = MUSTER_LINK_REFUSED;
-    link->outgoing = false;
-}
-
-bool muster_member_is_here(const muster_member *member, uint32_t id)
-{
-    return member->places != NULL && id < member->size &&
-           member->places[id].peer != 0;
-}
-
-muster_link *muster_member_link(muster_member *member, uint32_t id)
-{
-    muster_role_peer peer = 0;
-    if (muster_member_is_here(member, id)) {
-        peer = member->places[id].peer;
-    } else if (id == MUSTER_ID_LEADER) {
-        muster_target *target = muster_member_target(member, id);
-        peer = target != NULL ? target->peer : 0;
-    }
-    muster_link *link = peer != 0 ? muster_member_find(member, peer) : NULL;
-    return link != NULL && link->state == MUSTER_LINK_MEMBER ? link : NULL;
-}
-
-bool muster_member_send(muster_member *member, uint32_t id,
-                        muster_member_mail *mail, muster_actions *actions)
-{
-    const muster_link *link = muster_member_link(member, id);
-    if (link == NULL) {
-        muster_blob_unref(mail->payload);
-        return false;
-    }
-    muster_action *action = muster_act(actions, MUSTER_ACTION_SEND);
-    action->as.send.peer = link->peer;
-    action->as.send.message = mail->message;
-    action->as.send.message.run = member->run;
-    action->as.send.message.incarnation = link->incarnation;
-    action->as.send.payload = mail->payload;
-    action->as.send.replace_slot = mail->replace_slot;
-    action->as.send.token = mail->token;
-    return true;
-}
-
-/* Keep a process away for a while, twice as long as the last time. */
-static void bar(muster_place *place, int64_t now_ns)
-{
-    if (now_ns - place->barred_ns > BAR_MOST_NS) {
-        place->bars = 0; // it has been good for long
-    }
-    int64_t bar_ns = BAR_FIRST_NS
-                     << (place->bars < BARS_MAX ? place->bars : BARS_MAX);
-    place->bars++;
-    place->barred_ns = now_ns + (bar_ns < BAR_MOST_NS ? bar_ns : BAR_MOST_NS);
-}
-
-void muster_member_drop(muster_member *member, uint32_t id,
-                        const muster_event *event, muster_actions *actions)
-{
-    muster_link *link = muster_member_link(member, id);
-    if (link != NULL && member->opts.leads && id < member->size) {
-        bar(&member->places[id], event->now_ns);
-    }
-    if (link != NULL) {
-        muster_member_forget(member, link, "", true, event, actions);
-        member->news.count--; // the caller knows already
-    }
-}
-
-void muster_member_owes(muster_member *member, muster_role_peer peer,
-                        int64_t now_ns)
-{
-    muster_link *link = muster_member_find(member, peer);
-    if (link != NULL && link->owed_ns == 0) {
-        link->owed_ns = now_ns;
-    }
-}
-
-void muster_member_paid(muster_member *member, uint32_t id)
-{
-    muster_link *link = muster_member_link(member, id);
-    if (link != NULL) {
-        link->owed_ns = 0;
-    }
-}
 
 void muster_member_close(muster_member *member, const char *why)
 {
@@ -541,7 +336,7 @@ muster_status muster_member_init(muster_member *member,
         }
     }
     // Lists that every member needs at once; growing later is rare.
-    if (!muster_vec_reserve(&member->news, NEWS_MORE) ||
+    if (!muster_vec_reserve(&member->news, MUSTER_NEWS_MORE) ||
         !muster_vec_reserve(&member->targets, 1) ||
         !muster_vec_reserve(&member->links, opts->size + 4u)) {
         muster_member_fini(member);

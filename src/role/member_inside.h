@@ -1,6 +1,7 @@
 /*
  * role/member_inside.h -- what the files of member share with each other:
- *   member.c         connections, heartbeats, mail
+ *   member.c         the step: heartbeats, losses, whose message it is
+ *   member_links.c   connections, mail
  *   member_admit.c   those who come to us: HELLO, numbers, refusals
  *   member_follow.c  those we go to: connect, retry, WELCOME
  *   member_mesh.c    the directory
@@ -13,7 +14,10 @@
 
 /* How long a new connection may take to say who it is. */
 #define MUSTER_GREETING_NS 5000000000ll
+/* News of one event beyond one of each link: joined, alone, refused. */
+#define MUSTER_NEWS_MORE 4u
 
+/* member_links.c */
 muster_link *muster_member_find(muster_member *member, muster_role_peer peer);
 /* A new link, with room for the news of it; NULL when out of memory. */
 muster_link *muster_member_add(muster_member *member, muster_role_peer peer,
@@ -32,9 +36,11 @@ muster_news *muster_member_tell(muster_member *member, muster_news_kind kind,
 void muster_member_refuse(muster_member *member, muster_link *link,
                           muster_status status, const char *text,
                           muster_actions *actions);
+bool muster_member_is_here(const muster_member *member, uint32_t id);
+
+/* member.c */
 void muster_member_beat(const muster_member *member, const muster_link *link,
                         const muster_event *event, muster_actions *actions);
-bool muster_member_is_here(const muster_member *member, uint32_t id);
 
 /* member_admit.c */
 void muster_member_admit(muster_member *member, muster_link *link,

@@ -8,21 +8,9 @@
  * which was acknowledged once; every copy equals its owner's row. A failing
  * seed is printed; MUSTER_SEED=n runs that one alone.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "role/psnode_test.h"
 
-#include <cmocka.h>
-
-#include "base/mem.h"
-#include "base/rng.h"
-#include "role/psnode.h"
-
-enum { NODES_MAX = 4, KEYS = 11, WIDTH = 2, FLIGHT_MAX = 4096, STEPS = 500 };
+enum { KEYS = 11, WIDTH = 2, STEPS = 500 };
 enum { REQUEST_KEYS = 3, SEEDS = 3000 };
 
 typedef struct asked {
@@ -35,66 +23,26 @@ typedef struct asked {
 } asked;
 
 typedef struct world {
-    uint16_t nodes;
-    muster_rng rng;
-    int64_t now_ns;
-    muster_pstable *tables[NODES_MAX];
-    muster_psnode *node[NODES_MAX];
-    muster_psnode_out out[NODES_MAX];
-    muster_psnode_send flight[FLIGHT_MAX];
-    size_t flying;
+    mesh mesh;
     uint64_t pushes[KEYS];
     asked *all;
     uint64_t barriers[NODES_MAX];
 } world;
 
-static uint64_t below(world *w, uint64_t bound)
-{
-    return muster_rng_below(&w->rng, bound);
-}
-
-static muster_blob *make_payload(void *context, size_t bytes)
-{
-    (void)context;
-    return muster_blob_create(bytes);
-}
-
 static void build(world *w, uint64_t seed)
 {
     memset(w, 0, sizeof(*w));
-    w->rng = muster_rng_make(seed, 7);
-    w->nodes = (uint16_t)(2 + below(w, NODES_MAX - 1));
-    muster_psmanage manage = (muster_psmanage)below(w, 4);
-    for (uint16_t i = 0; i < w->nodes; i++) {
-        muster_ps_table_opts shape = MUSTER_PS_TABLE_OPTS_INIT;
-        shape.keys = KEYS;
-        shape.width = WIDTH;
-        muster_pstable_share share = {.node = i, .nodes = w->nodes, .seed = 1};
-        assert_int_equal(muster_pstable_create(&shape, &share, &w->tables[i]),
-                         MUSTER_OK);
-        muster_psnode_opts opts = {.node = i,
-                                   .nodes = w->nodes,
-                                   .tables = &w->tables[i],
-                                   .table_count = 1,
-                                   .manage = manage,
-                                   .sync_ns = 20000000,
-                                   .contest_ns = 50000000,
-                                   .make = make_payload};
-        assert_int_equal(muster_psnode_create(&opts, &w->node[i]), MUSTER_OK);
-        w->out[i] = muster_psnode_out_make();
-    }
+    mesh *m = &w->mesh;
+    m->rng = muster_rng_make(seed, 7);
+    m->nodes = (uint16_t)(2 + below(m, NODES_MAX - 1));
+    mesh_start(m, KEYS, WIDTH,
+               (muster_psnode_opts){.manage = (muster_psmanage)below(m, 4),
+                                    .contest_ns = 50000000});
 }
 
 static void destroy(world *w)
 {
-    for (size_t i = 0; i < w->flying; i++) {
-        muster_blob_unref(w->flight[i].message.payload);
-    }
-    for (uint16_t i = 0; i < w->nodes; i++) {
-        muster_psnode_free(w->node[i]);
-        muster_psnode_out_fini(&w->out[i]);
-        muster_pstable_free(w->tables[i]);
-    }
+    mesh_end(&w->mesh);
     while (w->all != NULL) {
         asked *next = w->all->next;
         free(w->all);
@@ -102,61 +50,23 @@ static void destroy(world *w)
     }
 }
 
-/* Take over what a step asked for. */
-static void collect(world *w, uint16_t from)
-{
-    muster_psnode_out *out = &w->out[from];
-    const muster_psnode_send *sends = out->sends.data;
-    for (size_t i = 0; i < out->sends.count; i++) {
-        assert_true(w->flying < FLIGHT_MAX);
-        assert_true(sends[i].to != from && sends[i].to < w->nodes);
-        w->flight[w->flying++] = sends[i];
-    }
-    muster_vec_clear(&out->sends);
-    muster_psreq **done = out->done.data;
-    for (size_t i = 0; i < out->done.count; i++) {
-        asked *a = done[i]->context;
-        a->ended++;
-        assert_int_equal(a->ended, 1);
-    }
-    muster_vec_clear(&out->done);
-}
-
-static void deliver(world *w, bool twice)
-{
-    if (w->flying == 0) {
-        return;
-    }
-    size_t at = below(w, w->flying);
-    muster_psnode_send send = w->flight[at];
-    if (twice) {
-        (void)muster_blob_ref(send.message.payload);
-    } else {
-        w->flight[at] = w->flight[--w->flying];
-    }
-    assert_int_equal(muster_psnode_message(w->node[send.to], w->now_ns,
-                                           &send.message, &w->out[send.to]),
-                     MUSTER_OK);
-    muster_blob_unref(send.message.payload);
-    collect(w, send.to);
-}
-
 /* A worker pushes ones to some keys, in place where it can. */
 static void push_some(world *w, uint16_t at)
 {
+    mesh *m = &w->mesh;
     asked *a = calloc(1, sizeof(*a));
     assert_non_null(a);
     a->next = w->all;
     w->all = a;
-    a->request.op = below(w, 4) == 0 ? MUSTER_ROWOP_PULL : MUSTER_ROWOP_PUSH;
+    a->request.op = below(m, 4) == 0 ? MUSTER_ROWOP_PULL : MUSTER_ROWOP_PUSH;
     for (uint32_t i = 0; i < REQUEST_KEYS; i++) {
-        a->keys[i] = (uint32_t)below(w, KEYS);
+        a->keys[i] = (uint32_t)below(m, KEYS);
         a->values[2 * i] = 1;
         a->values[2 * i + 1] = 2;
         bool pull = a->request.op == MUSTER_ROWOP_PULL;
         w->pushes[a->keys[i]] += !pull;
         float copy[WIDTH] = {1, 2};
-        if (!muster_pstable_try(w->tables[at],
+        if (!muster_pstable_try(m->tables[at],
                                 pull ? MUSTER_ROW_PULL : MUSTER_ROW_PUSH,
                                 a->keys[i], copy)) {
             a->positions[a->request.count++] = i;
@@ -169,92 +79,60 @@ static void push_some(world *w, uint16_t at)
     a->request.keys = a->keys;
     a->request.values = a->values;
     a->request.positions = a->positions;
-    a->request.context = a;
+    a->request.context = &a->ended;
     assert_int_equal(
-        muster_psnode_request(w->node[at], w->now_ns, &a->request, &w->out[at]),
+        muster_psnode_request(m->node[at], m->now_ns, &a->request, &m->out[at]),
         MUSTER_OK);
-    collect(w, at);
+    collect(m, at);
 }
 
-static void localize_some(world *w, uint16_t at)
+static void localize_some(mesh *m, uint16_t at)
 {
     uint32_t keys[REQUEST_KEYS];
     for (uint32_t i = 0; i < REQUEST_KEYS; i++) {
-        keys[i] = (uint32_t)below(w, KEYS);
+        keys[i] = (uint32_t)below(m, KEYS);
     }
     muster_pswish wish = {
-        .keys = keys, .count = REQUEST_KEYS, .copy = below(w, 4) == 0};
-    assert_int_equal(
-        muster_psnode_localize(w->node[at], w->now_ns, &wish, &w->out[at]),
-        MUSTER_OK);
-    collect(w, at);
-}
-
-static void tick_all(world *w)
-{
-    for (uint16_t i = 0; i < w->nodes; i++) {
-        assert_int_equal(muster_psnode_tick(w->node[i], w->now_ns, &w->out[i]),
-                         MUSTER_OK);
-        collect(w, i);
-    }
-}
-
-static bool at_rest(const world *w)
-{
-    bool idle = w->flying == 0;
-    for (uint16_t i = 0; i < w->nodes; i++) {
-        idle = idle && muster_psnode_idle(w->node[i]);
-    }
-    return idle;
-}
-
-static void come_to_rest(world *w)
-{
-    for (int rounds = 0; !at_rest(w); rounds++) {
-        assert_true(rounds < 20000);
-        if (w->flying > 0) {
-            deliver(w, false);
-        } else {
-            w->now_ns += 10000000;
-            tick_all(w);
-        }
-    }
+        .keys = keys, .count = REQUEST_KEYS, .copy = below(m, 4) == 0};
+    localize(m, at, &wish);
 }
 
 static void meet(world *w)
 {
-    for (uint16_t i = 0; i < w->nodes; i++) {
+    mesh *m = &w->mesh;
+    for (uint16_t i = 0; i < m->nodes; i++) {
         assert_int_equal(
-            muster_psnode_barrier(w->node[i], w->now_ns, &w->out[i]),
+            muster_psnode_barrier(m->node[i], m->now_ns, &m->out[i]),
             MUSTER_OK);
-        collect(w, i);
+        collect(m, i);
         for (int j = 0; j < 3; j++) {
-            deliver(w, below(w, 8) == 0);
+            deliver(m, below(m, 8) == 0);
         }
     }
-    come_to_rest(w);
-    for (uint16_t i = 0; i < w->nodes; i++) {
-        assert_int_equal(w->out[i].released, ++w->barriers[i]);
+    come_to_rest(m);
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        assert_int_equal(m->out[i].released, ++w->barriers[i]);
     }
 }
 
 static void check_row(world *w, uint32_t key)
 {
+    mesh *m = &w->mesh;
     int owners = 0;
     float expected[WIDTH] = {(float)w->pushes[key],
                              (float)(2 * w->pushes[key])};
-    for (uint16_t i = 0; i < w->nodes; i++) {
-        uint64_t word = atomic_load(&w->tables[i]->words[key]);
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        uint64_t word = atomic_load(&m->tables[i]->words[key]);
         assert_true((word & MUSTER_WORD_LATCHED) == 0);
         if (muster_word_state_of(word) == MUSTER_ROW_OWNED) {
             owners++;
             assert_int_equal(
-                muster_psnode_owner(w->node[key % w->nodes], 0, key), i);
+                muster_psnode_owner(m->node[key % m->nodes], 0, key), i);
         }
         if (muster_word_here(word)) {
             float seen[WIDTH];
             assert_true(
-                muster_pstable_try(w->tables[i], MUSTER_ROW_PULL, key, seen));
+                muster_pstable_try(m->tables[i], MUSTER_ROW_PULL, key, seen));
             assert_memory_equal(seen, expected, sizeof(seen));
         } else {
             assert_int_equal(muster_word_state_of(word), MUSTER_ROW_ABSENT);
@@ -265,39 +143,41 @@ static void check_row(world *w, uint32_t key)
 
 static void check_all(world *w)
 {
+    mesh *m = &w->mesh;
     for (uint32_t key = 0; key < KEYS; key++) {
         check_row(w, key);
     }
     for (const asked *a = w->all; a != NULL; a = a->next) {
         assert_int_equal(a->ended, 1);
     }
-    for (uint16_t i = 0; i < w->nodes; i++) {
-        assert_int_equal(muster_psnode_count(w->node[i]).violations, 0);
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        assert_int_equal(muster_psnode_count(m->node[i]).violations, 0);
     }
 }
 
 /* One history; what happens next is drawn with the seed's own leanings. */
 static void live(world *w)
 {
-    uint64_t eager = 1 + below(w, 8); // how fast messages are delivered
+    mesh *m = &w->mesh;
+    uint64_t eager = 1 + below(m, 8); // how fast messages are delivered
     for (int step = 0; step < STEPS; step++) {
-        uint16_t at = (uint16_t)below(w, w->nodes);
-        w->now_ns += (int64_t)below(w, 5000000);
-        switch (below(w, 5 + eager)) {
+        uint16_t at = (uint16_t)below(m, m->nodes);
+        m->now_ns += (int64_t)below(m, 5000000);
+        switch (below(m, 5 + eager)) {
         case 0:
             push_some(w, at);
             break;
         case 1:
-            localize_some(w, at);
+            localize_some(m, at);
             break;
         case 2:
-            tick_all(w);
+            tick_all(m, 0);
             break;
         case 3:
-            deliver(w, true);
+            deliver(m, true);
             break;
         default:
-            deliver(w, false);
+            deliver(m, false);
             break;
         }
     }
@@ -320,14 +200,14 @@ static void every_push_counts_once_in_every_history(void **state)
                        (unsigned long long)seed);
         build(w, seed);
         live(w);
-        come_to_rest(w);
+        come_to_rest(&w->mesh);
         meet(w);
         check_all(w);
         live(w);
         meet(w);
         check_all(w);
-        for (uint16_t i = 0; i < w->nodes; i++) {
-            muster_psnode_counters c = muster_psnode_count(w->node[i]);
+        for (uint16_t i = 0; i < w->mesh.nodes; i++) {
+            muster_psnode_counters c = muster_psnode_count(w->mesh.node[i]);
             moved += c.relocations;
             copied += c.replicas;
             twice += c.duplicates;
@@ -356,31 +236,31 @@ static void hostile_messages_are_dropped(void **state)
                          .count = 1,
                          .payload = blob};
     // A key beyond the table; then a row nobody asked for; then a short one.
-    muster_psnode_out *out = &w->out[0];
-    assert_int_equal(muster_psnode_message(w->node[0], 0, &bad, out),
+    muster_psnode_out *out = &w->mesh.out[0];
+    assert_int_equal(muster_psnode_message(w->mesh.node[0], 0, &bad, out),
                      MUSTER_OK);
     *(uint32_t *)blob->data = 0;
-    assert_int_equal(muster_psnode_message(w->node[0], 0, &bad, out),
+    assert_int_equal(muster_psnode_message(w->mesh.node[0], 0, &bad, out),
                      MUSTER_OK);
     bad.count = 2;
     bad.link = 1;
-    assert_int_equal(muster_psnode_message(w->node[0], 0, &bad, out),
+    assert_int_equal(muster_psnode_message(w->mesh.node[0], 0, &bad, out),
                      MUSTER_OK);
     bad.count = 1;
     bad.from = NODES_MAX + 1;
-    assert_int_equal(muster_psnode_message(w->node[0], 0, &bad, out),
+    assert_int_equal(muster_psnode_message(w->mesh.node[0], 0, &bad, out),
                      MUSTER_OK);
-    assert_int_equal(muster_psnode_count(w->node[0]).violations, 4);
+    assert_int_equal(muster_psnode_count(w->mesh.node[0]).violations, 4);
     assert_int_equal(out->sends.count, 0);
     // Only the lead gives nodes up.
     muster_rowmsg expel = {.kind = MUSTER_ROWMSG_EXPEL, .from = 1};
-    assert_int_equal(muster_psnode_message(w->node[0], 0, &expel, out),
+    assert_int_equal(muster_psnode_message(w->mesh.node[0], 0, &expel, out),
                      MUSTER_OK);
-    assert_int_equal(muster_psnode_count(w->node[0]).violations, 5);
+    assert_int_equal(muster_psnode_count(w->mesh.node[0]).violations, 5);
     assert_int_equal(out->news.count, 0);
     expel.from = 0;
-    out = &w->out[1];
-    assert_int_equal(muster_psnode_message(w->node[1], 0, &expel, out),
+    out = &w->mesh.out[1];
+    assert_int_equal(muster_psnode_message(w->mesh.node[1], 0, &expel, out),
                      MUSTER_OK);
     assert_int_equal(out->news.count, 1);
     muster_blob_unref(blob);

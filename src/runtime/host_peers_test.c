@@ -31,39 +31,18 @@ static void hear_long(script *self, const muster_event *event,
     }
 }
 
-typedef struct server_run {
-    muster_host *host;
-    script *script;
-} server_run;
-
-static void *run_server(void *argument)
-{
-    server_run *run = argument;
-    assert_int_equal(run_script(run->host, run->script, 4, NULL), MUSTER_OK);
-    return NULL;
-}
-
 static void a_long_message_is_heard_of_before_it_is_whole(void **state)
 {
     (void)state;
-    char address[MUSTER_NET_ADDRESS_MAX], bound[MUSTER_NET_ADDRESS_MAX];
-    own_address(address);
-    muster_host *server = open_host(NULL);
-    assert_int_equal(
-        muster_net_listen(muster_host_net(server), address, NULL, bound),
-        MUSTER_OK);
-    pthread_t thread;
-    script hearer = {.step = hear_long};
-    server_run run = {server, &hearer};
-    assert_int_equal(pthread_create(&thread, NULL, run_server, &run), 0);
-    script self = {.step = send_long, .address = bound};
+    server hearer = {.script = {.step = hear_long}};
+    server_start(&hearer);
+    script self = {.step = send_long, .address = hearer.bound};
     muster_host *client = open_host(NULL);
     assert_int_equal(run_script(client, &self, 4, NULL), MUSTER_OK);
-    pthread_join(thread, NULL);
-    assert_int_equal(hearer.messages, 1);
-    assert_in_range(hearer.heard, 1, 10000);
+    server_join(&hearer);
+    assert_int_equal(hearer.script.messages, 1);
+    assert_in_range(hearer.script.heard, 1, 10000);
     muster_host_close(client);
-    muster_host_close(server);
 }
 
 /* A bare net that connects and sends bytes that are no message. */
@@ -129,12 +108,8 @@ static void stop_when_down(script *self, const muster_event *event,
 static void a_peer_that_sends_rubbish_is_dropped_and_told_of(void **state)
 {
     (void)state;
-    char address[MUSTER_NET_ADDRESS_MAX], bound[MUSTER_NET_ADDRESS_MAX];
-    own_address(address);
-    muster_host *host = open_host(NULL);
-    assert_int_equal(
-        muster_net_listen(muster_host_net(host), address, NULL, bound),
-        MUSTER_OK);
+    char bound[MUSTER_NET_ADDRESS_MAX];
+    muster_host *host = open_listener(bound);
     vandal peer = {.address = bound};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, run_vandal, &peer), 0);
@@ -173,30 +148,21 @@ static void send_too_much(script *self, const muster_event *event,
 static void a_full_queue_leaves_out_slots_and_ends_the_rest(void **state)
 {
     (void)state;
-    char address[MUSTER_NET_ADDRESS_MAX], bound[MUSTER_NET_ADDRESS_MAX];
-    own_address(address);
-    muster_host *server = open_host(NULL);
-    assert_int_equal(
-        muster_net_listen(muster_host_net(server), address, NULL, bound),
-        MUSTER_OK);
-    pthread_t thread;
-    script silent = {.step = stop_when_down};
-    server_run run = {server, &silent};
-    assert_int_equal(pthread_create(&thread, NULL, run_server, &run), 0);
+    server silent = {.script = {.step = stop_when_down}};
+    server_start(&silent);
 
     muster_host_opts opts = {.net = MUSTER_NET_OPTS_INIT};
     opts.net.queue_messages_max = 3;
     muster_host *client = NULL;
     assert_int_equal(muster_host_open(&opts, NULL, &client), MUSTER_OK);
-    script self = {.step = send_too_much, .address = bound};
+    script self = {.step = send_too_much, .address = silent.bound};
     assert_int_equal(run_script(client, &self, 4, NULL), MUSTER_OK);
     assert_int_equal(self.sent, 2);
     assert_int_equal(self.sent_status, MUSTER_ERR_AGAIN);
     assert_int_equal(self.downs, 1);
     assert_int_equal(self.down_status, MUSTER_ERR_AGAIN);
     muster_host_close(client);
-    pthread_join(thread, NULL);
-    muster_host_close(server);
+    server_join(&silent);
 }
 
 int main(void)

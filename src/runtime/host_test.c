@@ -18,14 +18,6 @@ static void echo(script *self, const muster_event *event,
     (void)self;
 }
 
-static void *run_echo(void *argument)
-{
-    script self = {.step = echo};
-    assert_int_equal(run_script(argument, &self, 4, NULL), MUSTER_OK);
-    assert_int_equal(self.messages, 1);
-    return NULL;
-}
-
 /* Connects, sends a model and waits for it to come back. */
 static void ask(script *self, const muster_event *event,
                 muster_actions *actions)
@@ -48,16 +40,9 @@ static void ask(script *self, const muster_event *event,
 static void messages_and_their_payloads_go_there_and_back(void **state)
 {
     (void)state;
-    char address[MUSTER_NET_ADDRESS_MAX], bound[MUSTER_NET_ADDRESS_MAX];
-    own_address(address);
-    muster_host *server = open_host(NULL);
-    assert_int_equal(
-        muster_net_listen(muster_host_net(server), address, NULL, bound),
-        MUSTER_OK);
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, run_echo, server), 0);
-
-    script self = {.step = ask, .address = bound};
+    server echoing = {.script = {.step = echo}};
+    server_start(&echoing);
+    script self = {.step = ask, .address = echoing.bound};
     muster_host *client = open_host(NULL);
     muster_error error;
     assert_int_equal(run_script(client, &self, 4, &error), MUSTER_ERR_QUORUM);
@@ -66,8 +51,8 @@ static void messages_and_their_payloads_go_there_and_back(void **state)
     assert_int_equal(self.sent, 1);
     assert_int_equal(self.sent_status, MUSTER_OK);
     muster_host_close(client);
-    pthread_join(thread, NULL);
-    muster_host_close(server);
+    server_join(&echoing);
+    assert_int_equal(echoing.script.messages, 1);
 }
 
 static void fail_to_connect(script *self, const muster_event *event,

@@ -193,4 +193,44 @@ static inline void own_address(char *address)
                    atomic_fetch_add(&number, 1));
 }
 
+/* A host that listens; `bound` is where. */
+static inline muster_host *open_listener(char *bound)
+{
+    char address[MUSTER_NET_ADDRESS_MAX];
+    own_address(address);
+    muster_host *host = open_host(NULL);
+    assert_int_equal(
+        muster_net_listen(muster_host_net(host), address, NULL, bound),
+        MUSTER_OK);
+    return host;
+}
+
+/* A listener that runs its script on a thread of its own, to its good end. */
+typedef struct server {
+    muster_host *host;
+    script script;
+    pthread_t thread;
+    char bound[MUSTER_NET_ADDRESS_MAX];
+} server;
+
+static inline void *server_run(void *argument)
+{
+    server *self = argument;
+    assert_int_equal(run_script(self->host, &self->script, 4, NULL), MUSTER_OK);
+    return NULL;
+}
+
+/* Set self->script first. */
+static inline void server_start(server *self)
+{
+    self->host = open_listener(self->bound);
+    assert_int_equal(pthread_create(&self->thread, NULL, server_run, self), 0);
+}
+
+static inline void server_join(server *self)
+{
+    pthread_join(self->thread, NULL);
+    muster_host_close(self->host);
+}
+
 #endif // MUSTER_RUNTIME_HOST_TEST_H

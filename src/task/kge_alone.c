@@ -98,9 +98,34 @@ static void move_candidate(muster_kge_alone *a, uint32_t index, float g,
     }
 }
 
-/* Each candidate by itself: scored and moved under one latch. */
-static muster_status logistic(muster_kge_alone *a, uint32_t first,
-                              uint32_t count)
+/* What a visit does with a candidate's row. */
+typedef enum visit_kind {
+    VISIT_SCORE,
+    VISIT_MOVE,     // by scores[], which are gradients by then
+    VISIT_LOGISTIC, // score and move: no other candidate matters
+} visit_kind;
+
+static inline void visit_row(muster_kge_alone *a, visit_kind kind, uint32_t i,
+                             float *row)
+{
+    if (kind == VISIT_SCORE) {
+        a->scores[i] = score(a, row);
+        return;
+    }
+    float gradient = a->scores[i];
+    if (kind == VISIT_LOGISTIC) {
+        gradient = muster_kernel_sigmoid(score(a, row));
+        if (i == 0) {
+            a->loss -= (double)logf(gradient > 1e-7f ? gradient : 1e-7f);
+            gradient -= 1;
+        }
+    }
+    move_candidate(a, i, gradient, row);
+}
+
+/* Candidates first..count-1, each under its own latch. */
+static muster_status visit(muster_kge_alone *a, visit_kind kind, uint32_t first,
+                           uint32_t count)
 {
     muster_ps_worker *worker = a->p->worker;
     for (uint32_t i = first; i < count; i++) {
@@ -115,12 +140,7 @@ static muster_status logistic(muster_kge_alone *a, uint32_t first,
         if (status != MUSTER_OK) {
             return status;
         }
-        float right = muster_kernel_sigmoid(score(a, row));
-        if (i == 0) {
-            a->loss -= (double)logf(right > 1e-7f ? right : 1e-7f);
-            right -= 1;
-        }
-        move_candidate(a, i, right, row);
+        visit_row(a, kind, i, row);
         status = muster_ps_end(worker, MUSTER_KGE_ENTITIES, key);
         if (status != MUSTER_OK) {
             return status;
@@ -129,45 +149,16 @@ static muster_status logistic(muster_kge_alone *a, uint32_t first,
     return MUSTER_OK;
 }
 
-/* Score every candidate, or move it. */
-static muster_status visit(muster_kge_alone *a, uint32_t count, bool moving)
-{
-    muster_ps_worker *worker = a->p->worker;
-    for (uint32_t i = 0; i < count; i++) {
-        float *row;
-        uint32_t key = a->candidates[i];
-        if (i + AHEAD < count) {
-            muster_ps_prefetch(worker, MUSTER_KGE_ENTITIES,
-                               a->candidates[i + AHEAD]);
-        }
-        muster_status status =
-            muster_ps_begin(worker, MUSTER_KGE_ENTITIES, key, &row);
-        if (status != MUSTER_OK) {
-            return status;
-        }
-        if (moving) {
-            move_candidate(a, i, a->scores[i], row);
-        } else {
-            a->scores[i] = score(a, row);
-        }
-        status = muster_ps_end(worker, MUSTER_KGE_ENTITIES, key);
-        if (status != MUSTER_OK) {
-            return status;
-        }
-    }
-    return MUSTER_OK;
-}
-
-/* All candidates scored, weighed together, then moved. */
+/* The other losses: all candidates scored, weighed together, then moved. */
 static muster_status together(muster_kge_alone *a, uint32_t count)
 {
-    muster_status status = visit(a, count, false);
+    muster_status status = visit(a, VISIT_SCORE, 0, count);
     if (status != MUSTER_OK) {
         return status;
     }
     a->loss += muster_kge_weigh(a->p->k, &a->scores[0], &a->scores[1],
                                 a->scratch, count - 1);
-    return visit(a, count, true);
+    return visit(a, VISIT_MOVE, 0, count);
 }
 
 static muster_status answer(muster_kge_alone *a, muster_kge_question question,
@@ -188,8 +179,9 @@ static muster_status answer(muster_kge_alone *a, muster_kge_question question,
     muster_kge_query(k->model, question.backwards, a->anchor, a->relation, dim,
                      a->query);
     memset(a->query_gradient, 0, dim * sizeof(float));
-    status = k->options.loss == MUSTER_KGE_LOGISTIC ? logistic(a, first, count)
-                                                    : together(a, count);
+    status = k->options.loss == MUSTER_KGE_LOGISTIC
+                 ? visit(a, VISIT_LOGISTIC, first, count)
+                 : together(a, count);
     if (status != MUSTER_OK) {
         return status;
     }

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/folder_test.h"
 #include "task/kge.h"
 #include "task/skipgram.h"
 #include "task/task.h"
@@ -71,9 +72,8 @@ static muster_task_sums run(team *t, uint32_t epoch, bool evaluate)
     return all;
 }
 
-/* Train for some epochs and give the named metric of the final evaluation. */
-static double train(const muster_task_opts *opts, uint32_t threads,
-                    const char *name)
+/* A task, its store and a worker a thread. */
+static team team_open(const muster_task_opts *opts, uint32_t threads)
 {
     team t = {.ops = muster_task_find(opts->model), .threads = threads};
     muster_error error = {.text = ""};
@@ -87,6 +87,23 @@ static double train(const muster_task_opts *opts, uint32_t threads,
         assert_int_equal(muster_ps_worker_create(t.ps, &t.workers[i]),
                          MUSTER_OK);
     }
+    return t;
+}
+
+static void team_close(team *t)
+{
+    for (uint32_t i = 0; i < t->threads; i++) {
+        muster_ps_worker_free(t->workers[i]);
+    }
+    muster_ps_free(t->ps);
+    t->ops->free(t->task);
+}
+
+/* Train for some epochs and give the named metric of the final evaluation. */
+static double train(const muster_task_opts *opts, uint32_t threads,
+                    const char *name)
+{
+    team t = team_open(opts, threads);
     muster_task_sums work = {{0}};
     for (uint32_t e = 0; e < opts->epochs; e++) {
         work = run(&t, e, false);
@@ -99,11 +116,7 @@ static double train(const muster_task_opts *opts, uint32_t threads,
     for (uint32_t i = 0; i < count; i++) {
         found = strcmp(names[i], name) == 0 ? values[i] : found;
     }
-    for (uint32_t i = 0; i < threads; i++) {
-        muster_ps_worker_free(t.workers[i]);
-    }
-    muster_ps_free(t.ps);
-    t.ops->free(t.task);
+    team_close(&t);
     return found;
 }
 
@@ -180,12 +193,7 @@ static void every_model_and_loss_learns_a_ring(void **state)
         // By chance it would be 0.29; distmult cannot tell directions.
         assert_true(mrr > 0.6);
     }
-    char path[256];
-    (void)snprintf(path, sizeof(path), "%s/train.txt", folder);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof(path), "%s/test.txt", folder);
-    (void)unlink(path);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(folder_drop(folder), 0);
 }
 
 static void an_untrained_model_ranks_by_chance(void **state)
@@ -202,12 +210,7 @@ static void an_untrained_model_ranks_by_chance(void **state)
     // All scores are 0: one of ten is right, so the rank is 1 + 9/2.
     double mrr = train(&opts, 1, "test_mrr");
     assert_true(fabs(mrr - 1 / 5.5) < 1e-9);
-    char path[256];
-    (void)snprintf(path, sizeof(path), "%s/train.txt", folder);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof(path), "%s/test.txt", folder);
-    (void)unlink(path);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(folder_drop(folder), 0);
 }
 
 static void words_of_one_topic_come_to_lie_together(void **state)
@@ -384,30 +387,14 @@ static void ranks_leave_out_every_other_right_answer(void **state)
                                  .data = folder,
                                  .l2 = -1,
                                  .epochs = 1,
-                                 .parts_max = 1,
                                  .seed = 1};
-        team t = {.ops = muster_task_find(opts.model), .threads = 1};
-        muster_error error = {.text = ""};
-        muster_ps_opts ps_opts = MUSTER_PS_OPTS_INIT;
-        assert_int_equal(t.ops->create(&opts, &error, &t.task), MUSTER_OK);
-        assert_int_equal(muster_ps_create(&ps_opts, &error, &t.ps), MUSTER_OK);
-        assert_int_equal(t.ops->tables(t.task, t.ps, &error), MUSTER_OK);
-        assert_int_equal(muster_ps_worker_create(t.ps, &t.workers[0]),
-                         MUSTER_OK);
+        team t = team_open(&opts, 1);
         muster_task_sums sums = run(&t, 0, true);
         double mrr = metric_of(t.ops, t.task, &sums, "test_mrr");
         assert_true(fabs(mrr - twin_mrr(t.task, t.workers[0])) < 1e-9);
-        muster_ps_worker_free(t.workers[0]);
-        muster_ps_free(t.ps);
-        t.ops->free(t.task);
+        team_close(&t);
     }
-    static const char *const names[3] = {"train", "valid", "test"};
-    for (int set = 0; set < 3; set++) {
-        char path[256];
-        (void)snprintf(path, sizeof(path), "%s/%s2id.txt", folder, names[set]);
-        (void)unlink(path);
-    }
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(folder_drop(folder), 0);
 }
 
 static void analogies_count_the_nearest_word_but_the_three(void **state)
@@ -432,15 +419,8 @@ static void analogies_count_the_nearest_word_but_the_three(void **state)
                              .test = test,
                              .l2 = -1,
                              .epochs = 1,
-                             .parts_max = 1,
                              .seed = 1};
-    team t = {.ops = muster_task_find(opts.model), .threads = 1};
-    muster_error error = {.text = ""};
-    muster_ps_opts ps_opts = MUSTER_PS_OPTS_INIT;
-    assert_int_equal(t.ops->create(&opts, &error, &t.task), MUSTER_OK);
-    assert_int_equal(muster_ps_create(&ps_opts, &error, &t.ps), MUSTER_OK);
-    assert_int_equal(t.ops->tables(t.task, t.ps, &error), MUSTER_OK);
-    assert_int_equal(muster_ps_worker_create(t.ps, &t.workers[0]), MUSTER_OK);
+    team t = team_open(&opts, 1);
     const muster_skipgram *g = t.task;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         uint32_t word = muster_names_find(&g->corpus.words, rows[i].word,
@@ -453,9 +433,7 @@ static void analogies_count_the_nearest_word_but_the_three(void **state)
     muster_task_sums sums = run(&t, 0, true);
     assert_true(metric_of(t.ops, t.task, &sums, "analogy_questions") == 2);
     assert_true(metric_of(t.ops, t.task, &sums, "analogy") == 0.5);
-    muster_ps_worker_free(t.workers[0]);
-    muster_ps_free(t.ps);
-    t.ops->free(t.task);
+    team_close(&t);
     (void)unlink(path);
     (void)unlink(test);
 }
@@ -498,7 +476,6 @@ static void options_behind_the_name_are_checked(void **state)
         muster_task_opts opts = {.model = bad[i].model,
                                  .data = "zipf:rows=2,cols=2,cells=4",
                                  .epochs = 1,
-                                 .parts_max = 1,
                                  .l2 = -1};
         muster_error error = {.text = ""};
         void *task = NULL;

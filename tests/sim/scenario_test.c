@@ -221,13 +221,6 @@ static void an_interrupted_worker_says_that_it_leaves(void **state)
     toy_fini(&t);
 }
 
-static void start_coordinator(muster_sim *sim, void *context, uint64_t value)
-{
-    (void)sim;
-    (void)value;
-    toy_start_coordinator(context);
-}
-
 static void a_restarted_coordinator_finds_its_workers_and_their_parts(void **st)
 {
     (void)st;
@@ -236,7 +229,7 @@ static void a_restarted_coordinator_finds_its_workers_and_their_parts(void **st)
     toy_init(&t, &opts);
     t.kill_at_step = 11;
     t.kill_host = 0;
-    muster_sim_at(t.sim, SECONDS(3), start_coordinator, &t, 0);
+    start_coordinator_at(&t, SECONDS(3));
     muster_sim_run(t.sim, SECONDS(2));
     assert_int_equal(t.disk.step, 8);
     uint64_t made = t.parts_made;

@@ -30,4 +30,17 @@ static void assert_right(const toy *t)
     assert_int_equal(t->results, 1);
 }
 
+static inline void start_coordinator(muster_sim *sim, void *context,
+                                     uint64_t value)
+{
+    (void)sim;
+    (void)value;
+    toy_start_coordinator(context);
+}
+
+static inline void start_coordinator_at(toy *t, int64_t at_ns)
+{
+    muster_sim_at(t->sim, at_ns, start_coordinator, t, 0);
+}
+
 #endif // MUSTER_TESTS_SIM_SCENE_H

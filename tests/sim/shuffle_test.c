@@ -180,13 +180,6 @@ static void one_on_its_way_at_an_adoption_gets_the_new_plan(void **state)
     toy_fini(&t);
 }
 
-static void start_coordinator(muster_sim *sim, void *context, uint64_t value)
-{
-    (void)sim;
-    (void)value;
-    toy_start_coordinator(context);
-}
-
 static void a_restarted_coordinator_goes_on_with_its_map(void **state)
 {
     (void)state;
@@ -211,7 +204,7 @@ static void a_restarted_coordinator_goes_on_with_its_map(void **state)
     toy_init(&t, &opts);
     t.kill_at_step = 21;
     t.kill_host = 0;
-    muster_sim_at(t.sim, SECONDS(3), start_coordinator, &t, 0);
+    start_coordinator_at(&t, SECONDS(3));
     run_to_end(&t);
     assert_right(&t);
     assert_int_equal(t.plan, 3);

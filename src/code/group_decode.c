@@ -1,0 +1,204 @@
+/*
+ * group_decode.c -- decodes group codes group by group, and adds up how good
+ * that is.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "code/group_inside.h"
+#include "linalg/dense.h"
+
+muster_status muster_group_solve(const muster_group_shape *shape,
+                                 uint32_t blocks, const uint32_t *present,
+                                 uint32_t count, double *weights,
+                                 double *condition_out)
+{
+    double *columns = muster_mem_array((size_t)count * blocks, sizeof(double));
+    if (columns == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t u = 0; u < blocks; u++) {
+            columns[(size_t)i * blocks + u] =
+                shape->generator[(size_t)u * shape->workers + present[i]];
+        }
+    }
+    muster_dense_shape solved;
+    muster_status status =
+        muster_dense_pinv(columns, count, blocks, weights, &solved);
+    *condition_out = solved.condition;
+    muster_mem_free(columns);
+    return status;
+}
+
+typedef struct group_sums {
+    double residual; // squared, over the group's part blocks
+    double norm;
+    double noise;
+    double condition;
+} group_sums;
+
+/* Add what one group's weights contribute to the fit. */
+static void add_fit(const muster_group_state *state,
+                    const muster_group_shape *shape, const uint32_t *present,
+                    uint32_t count, const double *weights, group_sums *sums)
+{
+    uint32_t m = state->blocks;
+    for (uint32_t i = 0; i < count; i++) {
+        double column = 0.0;
+        double square = 0.0;
+        for (uint32_t u = 0; u < m; u++) {
+            double g =
+                shape->generator[(size_t)u * shape->workers + present[i]];
+            double w = weights[(size_t)u * count + i];
+            column += g * g;
+            square += w * w;
+        }
+        sums->norm += square;
+        sums->noise += square * column * state->length;
+    }
+    for (uint32_t u = 0; u < m; u++) {
+        for (uint32_t v = 0; v < m; v++) {
+            double off = u == v ? -1.0 : 0.0;
+            for (uint32_t i = 0; i < count; i++) {
+                off +=
+                    weights[(size_t)u * count + i] *
+                    shape->generator[(size_t)v * shape->workers + present[i]];
+            }
+            sums->residual += off * off * state->length;
+        }
+    }
+}
+
+/* Weights of one group for its present members, into scratch->weights. */
+typedef struct group_scratch {
+    uint32_t *present;
+    double *weights;
+} group_scratch;
+
+static muster_status decode_group(const muster_group_state *state,
+                                  const muster_group_shape *shape,
+                                  const group_scratch *scratch, uint32_t count,
+                                  double *condition_out)
+{
+    if (count == shape->workers) {
+        memcpy(scratch->weights, shape->full,
+               sizeof(double) * state->blocks * count);
+        *condition_out = shape->full_condition;
+        return MUSTER_OK;
+    }
+    *condition_out = 1.0;
+    if (state->shortcut != NULL &&
+        state->shortcut(state->shortcut_context, shape, scratch->present, count,
+                        scratch->weights)) {
+        return MUSTER_OK;
+    }
+    return muster_group_solve(shape, state->blocks, scratch->present, count,
+                              scratch->weights, condition_out);
+}
+
+/* Write the group's weights as terms at their dense place: output block u of
+ * the responder at position p is term u * count + p. */
+static void place_terms(const muster_group_state *state,
+                        muster_code_query *query, uint32_t position,
+                        uint32_t members, const double *weights)
+{
+    for (uint32_t u = 0; u < state->blocks; u++) {
+        for (uint32_t i = 0; i < members; i++) {
+            muster_code_decode_term *term =
+                &query->terms[(size_t)u * query->count + position + i];
+            term->output_block = u;
+            term->worker = query->responders[position + i];
+            term->message_block = 0;
+            term->weight = weights[(size_t)u * members + i];
+        }
+    }
+}
+
+static void finish_query(const muster_code *code,
+                         const muster_group_state *state,
+                         muster_code_query *query, const group_sums *sums)
+{
+    double entries = (double)code->info.parts * state->blocks;
+    size_t kept = 0;
+    for (size_t i = 0; i < (size_t)query->count * state->blocks; i++) {
+        if (query->terms[i].weight != 0.0) {
+            query->terms[kept++] = query->terms[i];
+        }
+    }
+    query->term_count = kept;
+    query->fit.residual = sqrt(sums->residual / entries);
+    query->fit.weight_norm = sqrt(sums->norm);
+    query->fit.condition = sums->condition;
+    query->fit.error_f32 = MUSTER_CODE_ROUNDING * sqrt(sums->noise / entries);
+}
+
+static muster_status decode_groups(const muster_group_state *state,
+                                   muster_code_query *query,
+                                   const group_scratch *scratch,
+                                   group_sums *sums)
+{
+    uint32_t heard = 0;
+    for (uint32_t at = 0; at < query->count;) {
+        muster_group_ref ref = muster_group_of(state, query->responders[at]);
+        uint32_t members = 0;
+        while (at + members < query->count &&
+               query->responders[at + members] - ref.first <
+                   ref.shape->workers) {
+            scratch->present[members] =
+                query->responders[at + members] - ref.first;
+            members++;
+        }
+        double condition;
+        muster_status status =
+            decode_group(state, ref.shape, scratch, members, &condition);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        sums->condition = fmax(sums->condition, condition);
+        add_fit(state, ref.shape, scratch->present, members, scratch->weights,
+                sums);
+        place_terms(state, query, at, members, scratch->weights);
+        at += members;
+        heard++;
+    }
+    uint32_t silent = state->groups - heard;
+    sums->residual += (double)silent * state->length * state->blocks;
+    query->fit.parts_missing = silent * state->length;
+    return MUSTER_OK;
+}
+
+muster_status muster_group_weights(const muster_code *code,
+                                   muster_code_query *query)
+{
+    const muster_group_state *state = code->state;
+    uint32_t most = state->shapes[0].workers;
+    group_scratch scratch = {
+        muster_mem_array(most, sizeof(uint32_t)),
+        muster_mem_array((size_t)most * state->blocks, sizeof(double))};
+    muster_status status = MUSTER_ERR_NO_MEMORY;
+    if (scratch.present != NULL && scratch.weights != NULL) {
+        group_sums sums = {0.0, 0.0, 0.0, 1.0};
+        status = decode_groups(state, query, &scratch, &sums);
+        if (status == MUSTER_OK) {
+            finish_query(code, state, query, &sums);
+        }
+    }
+    muster_mem_free(scratch.weights);
+    muster_mem_free(scratch.present);
+    return status;
+}
+
+bool muster_group_first(const void *context, const muster_group_shape *shape,
+                        const uint32_t *present, uint32_t count,
+                        double *weights)
+{
+    (void)context;
+    (void)shape;
+    (void)present;
+    for (uint32_t i = 0; i < count; i++) {
+        weights[i] = i == 0 ? 1.0 : 0.0;
+    }
+    return true;
+}

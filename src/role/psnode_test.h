@@ -1,0 +1,159 @@
+/*
+ * role/psnode_test.h -- a few parameter-server nodes with real tables, and the
+ * messages between them, which a seed delivers in any order.
+ */
+#ifndef MUSTER_ROLE_PSNODE_TEST_H
+#define MUSTER_ROLE_PSNODE_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "role/psnode.h"
+
+enum { NODES_MAX = 4, FLIGHT_MAX = 4096 };
+
+typedef struct mesh {
+    uint16_t nodes;
+    muster_rng rng;
+    int64_t now_ns;
+    muster_pstable *tables[NODES_MAX];
+    muster_psnode *node[NODES_MAX];
+    muster_psnode_out out[NODES_MAX];
+    muster_psnode_send flight[FLIGHT_MAX];
+    size_t flying;
+} mesh;
+
+static inline uint64_t below(mesh *m, uint64_t bound)
+{
+    return muster_rng_below(&m->rng, bound);
+}
+
+static inline muster_blob *make_payload(void *context, size_t bytes)
+{
+    (void)context;
+    return muster_blob_create(bytes);
+}
+
+/* Start m->nodes nodes with a table each; `like` says what else they are. */
+static inline void mesh_start(mesh *m, uint32_t keys, uint32_t width,
+                              muster_psnode_opts like)
+{
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        muster_ps_table_opts shape = MUSTER_PS_TABLE_OPTS_INIT;
+        shape.keys = keys;
+        shape.width = width;
+        muster_pstable_share share = {.node = i, .nodes = m->nodes, .seed = 1};
+        assert_int_equal(muster_pstable_create(&shape, &share, &m->tables[i]),
+                         MUSTER_OK);
+        like.node = i;
+        like.nodes = m->nodes;
+        like.tables = &m->tables[i];
+        like.table_count = 1;
+        like.sync_ns = 20000000;
+        like.make = make_payload;
+        assert_int_equal(muster_psnode_create(&like, &m->node[i]), MUSTER_OK);
+        m->out[i] = muster_psnode_out_make();
+    }
+}
+
+static inline void mesh_end(mesh *m)
+{
+    for (size_t i = 0; i < m->flying; i++) {
+        muster_blob_unref(m->flight[i].message.payload);
+    }
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        muster_psnode_free(m->node[i]);
+        muster_psnode_out_fini(&m->out[i]);
+        muster_pstable_free(m->tables[i]);
+    }
+}
+
+/* Take over what a step asked for. The context of a request is an int, which
+ * counts that it has ended. */
+static inline void collect(mesh *m, uint16_t from)
+{
+    muster_psnode_out *out = &m->out[from];
+    const muster_psnode_send *sends = out->sends.data;
+    for (size_t i = 0; i < out->sends.count; i++) {
+        assert_true(m->flying < FLIGHT_MAX);
+        assert_true(sends[i].to != from && sends[i].to < m->nodes);
+        m->flight[m->flying++] = sends[i];
+    }
+    muster_vec_clear(&out->sends);
+    muster_psreq **done = out->done.data;
+    for (size_t i = 0; i < out->done.count; i++) {
+        int *ended = done[i]->context;
+        ++*ended;
+        assert_int_equal(*ended, 1);
+    }
+    muster_vec_clear(&out->done);
+}
+
+/* Any message that is under way; `twice`: it stays so. */
+static inline void deliver(mesh *m, bool twice)
+{
+    if (m->flying == 0) {
+        return;
+    }
+    size_t at = below(m, m->flying);
+    muster_psnode_send send = m->flight[at];
+    if (twice) {
+        (void)muster_blob_ref(send.message.payload);
+    } else {
+        m->flight[at] = m->flight[--m->flying];
+    }
+    assert_int_equal(muster_psnode_message(m->node[send.to], m->now_ns,
+                                           &send.message, &m->out[send.to]),
+                     MUSTER_OK);
+    muster_blob_unref(send.message.payload);
+    collect(m, send.to);
+}
+
+static inline void tick_all(mesh *m, int64_t ns)
+{
+    m->now_ns += ns;
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        assert_int_equal(muster_psnode_tick(m->node[i], m->now_ns, &m->out[i]),
+                         MUSTER_OK);
+        collect(m, i);
+    }
+}
+
+static inline bool at_rest(const mesh *m)
+{
+    bool idle = m->flying == 0;
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        idle = idle && muster_psnode_idle(m->node[i]);
+    }
+    return idle;
+}
+
+static inline void come_to_rest(mesh *m)
+{
+    for (int rounds = 0; !at_rest(m); rounds++) {
+        assert_true(rounds < 20000);
+        if (m->flying > 0) {
+            deliver(m, false);
+        } else {
+            tick_all(m, 10000000);
+        }
+    }
+}
+
+static inline void localize(mesh *m, uint16_t at, const muster_pswish *wish)
+{
+    assert_int_equal(
+        muster_psnode_localize(m->node[at], m->now_ns, wish, &m->out[at]),
+        MUSTER_OK);
+    collect(m, at);
+}
+
+#endif // MUSTER_ROLE_PSNODE_TEST_H
