@@ -128,6 +128,7 @@ struct muster_net {
     muster_source source; // of the wake descriptor
     int epoll_fd;
     int wake_fd;
+    int idle_fd; // an epoll of epoll_fd alone: for waits aside
     muster_net_callbacks callbacks;
     void *context;
     muster_net_opts opts;
@@ -146,7 +147,10 @@ struct muster_net {
     muster_mailbox *mailbox;
     muster_net_counters counters;
     bool polling;
-    bool coarse; // the kernel waits in milliseconds only
+    bool heralded;       // idle_fd watches: what comes ends a wait aside
+    bool drowsy;         // the mailbox was told that nobody polls
+    bool coarse;         // the kernel waits in milliseconds only
+    bool waiting_coarse; // the same, for who waits without owning the net
     struct iovec iov[MUSTER_NET_IOV];
 };
 

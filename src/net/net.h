@@ -1,8 +1,8 @@
 /*
  * net/net.h -- active messages between processes: the only door to the wire.
  *
- * A muster_net belongs to one thread, the network thread of its process. It
- * listens, connects, sends and calls back; it never blocks except in
+ * A muster_net belongs to one thread at a time, mostly the network thread of its
+ * process. It listens, connects, sends and calls back; it never blocks except in
  * muster_net_poll(). Any process may connect to any address: a star is a usage,
  * not a limit. A message is a short header (at most MUSTER_NET_HEADER_MAX
  * bytes, copied) and an optional payload, a blob sent by reference.
@@ -13,8 +13,8 @@
  *                is called for a peer after its on_down. A full queue answers
  *                MUSTER_ERR_AGAIN and takes nothing. A slow reader delays
  *                nobody else. No CPU is used when nothing happens.
- *   Lifecycle    open; listen and connect as wanted; poll from one thread;
- *                close (calls every outstanding `done`, no other callback).
+ *   Lifecycle    open; listen and connect as wanted; poll in a loop; close
+ *                (calls every outstanding `done`, no other callback).
  *   Ownership    send takes its own reference to the payload until `done`. A
  *                received payload is lent for the callback; keep it with
  *                muster_blob_ref(), and only read it: its pages may belong to
@@ -22,9 +22,11 @@
  *                copy before you check. What is kept pins a buffer of the
  *                peer. Blobs may outlive the connection and the net, and be
  *                unref'd on any thread.
- *   Threads      All functions: the owning thread, except muster_net_wake()
- *                (also from signal handlers), muster_net_blob() and
- *                muster_blob_unref() of its blobs, which any thread may call.
+ *   Threads      All functions: the thread that owns the net, except
+ *                muster_net_wake() (also from signal handlers),
+ *                muster_net_wait(), muster_net_blob() and muster_blob_unref()
+ *                of its blobs, which any thread may call. A net may change
+ *                hands under a lock of the caller's.
  *   Allocation   Buffers come from pools; steady traffic allocates nothing.
  *   Not here     What messages mean (wire), who is alive (role/member).
  *
@@ -160,7 +162,21 @@ muster_blob *muster_net_blob(muster_net *net, size_t bytes);
 MUSTER_CHECKED muster_status muster_net_poll(muster_net *net,
                                              int64_t timeout_ns);
 
-/* From any thread: make the current or next poll return. */
+/* Before a net is let go, by its owner: write what waits, and say for how long,
+ * up to timeout_ns (-1: for ever), a poll would have nothing to do unless
+ * something comes. 0: poll now. Calls nobody back. */
+int64_t muster_net_settle(muster_net *net, int64_t timeout_ns);
+
+/* From any one thread, without owning the net: return when there is something
+ * for a poll, or after timeout_ns (-1: never). Nothing is taken: the next poll
+ * finds it. Only after a settle. While an owner sleeps in a poll, what comes may
+ * end this wait as well, though it is there no more; not when waiting `aside`,
+ * which is a little slower to end: then it is for the owner alone until the next
+ * settle. MUSTER_ERR_SYSTEM. */
+MUSTER_CHECKED muster_status muster_net_wait(muster_net *net,
+                                             int64_t timeout_ns, int aside);
+
+/* From any thread: make the current or next poll or wait return. */
 void muster_net_wake(muster_net *net);
 
 /* The connection's address as a person knows it, "unix", "tcp:1.2.3.4:567". */

@@ -1,10 +1,15 @@
 /*
- * poll.c -- the loop: one epoll, one thread.
+ * poll.c -- the loop: one epoll, one thread at a time.
  *
  * A poll is: tell what is over, write what waits, sleep, read what came, write
  * what the callbacks queued, tell what is over. Every connection gets a bounded
  * turn; epoll is level-triggered, so what is left comes back next time, after
  * the others.
+ *
+ * Who waits without owning the net sleeps on the same epoll; or aside, on a
+ * second one of which the first is the only member: as events are
+ * level-triggered, each that a sleeping owner takes has the kernel wake the
+ * next sleeper of the first.
  *
  * Invariants
  *  1. The user is called back only inside poll (close: `done` only).
@@ -192,24 +197,35 @@ static int64_t check_deadlines(muster_net *net, int64_t now)
     return next;
 }
 
-static int wait_events(muster_net *net, struct epoll_event *events,
-                       int64_t timeout_ns)
+/* Sleep on an epoll; `coarse` is noted where the kernel has no finer wait. */
+static int wait_events(int epoll_fd, struct epoll_event *events, int most,
+                       int64_t timeout_ns, bool *coarse)
 {
-    net->counters.syscalls++;
-    if (!net->coarse) {
+    if (!*coarse) {
         struct timespec wait = {timeout_ns / MUSTER_NS_PER_S,
                                 timeout_ns % MUSTER_NS_PER_S};
-        int count = epoll_pwait2(net->epoll_fd, events, EVENTS_MAX,
+        int count = epoll_pwait2(epoll_fd, events, most,
                                  timeout_ns < 0 ? NULL : &wait, NULL);
         if (count >= 0 || (errno != ENOSYS && errno != EPERM)) {
             return count;
         }
-        net->coarse = true;
+        *coarse = true;
     }
     int64_t ms = (timeout_ns + MUSTER_NS_PER_MS - 1) / MUSTER_NS_PER_MS;
     int clamped = ms > INT32_MAX ? INT32_MAX : (int)ms;
-    return epoll_wait(net->epoll_fd, events, EVENTS_MAX,
-                      timeout_ns < 0 ? -1 : clamped);
+    return epoll_wait(epoll_fd, events, most, timeout_ns < 0 ? -1 : clamped);
+}
+
+/* Have what comes end a wait aside, or not: it is the owner's, who sleeps
+ * in a poll itself. Changing it looks at once at what is there. */
+static void herald(muster_net *net, bool on)
+{
+    struct epoll_event event = {.events = on ? EPOLLIN : 0};
+    if (net->heralded != on &&
+        epoll_ctl(net->idle_fd, EPOLL_CTL_MOD, net->epoll_fd, &event) == 0) {
+        net->heralded = on;
+        net->counters.syscalls++;
+    }
 }
 
 /* How long epoll may sleep. */
@@ -223,12 +239,34 @@ static int64_t sleep_time(muster_net *net, int64_t timeout_ns)
             timeout_ns = left;
         }
     }
+    // Those that nobody is to hear of need no poll.
+    while (net->finished.first != NULL && net->finished.first->done == NULL) {
+        muster_store_give(&net->store, muster_queue_pop(&net->finished));
+    }
     bool due =
         net->finished.first != NULL || net->downs != NULL || net->dirty != NULL;
-    if (due || (timeout_ns != 0 && !muster_mailbox_sleep(net->mailbox))) {
-        timeout_ns = 0;
+    if (due || timeout_ns == 0) {
+        return 0;
     }
-    return timeout_ns;
+    net->drowsy = true;
+    return muster_mailbox_sleep(net->mailbox) ? timeout_ns : 0;
+}
+
+int64_t muster_net_settle(muster_net *net, int64_t timeout_ns)
+{
+    MUSTER_ASSERT(!net->polling);
+    flush(net);
+    int64_t sleep_ns = sleep_time(net, timeout_ns);
+    herald(net, true);
+    return sleep_ns;
+}
+
+muster_status muster_net_wait(muster_net *net, int64_t timeout_ns, int aside)
+{
+    struct epoll_event event; // level-triggered: it comes again
+    int count = wait_events(aside ? net->idle_fd : net->epoll_fd, &event, 1,
+                            timeout_ns, &net->waiting_coarse);
+    return count >= 0 || errno == EINTR ? MUSTER_OK : MUSTER_ERR_SYSTEM;
 }
 
 static void handle_events(muster_net *net, const struct epoll_event *events,
@@ -260,10 +298,16 @@ muster_status muster_net_poll(muster_net *net, int64_t timeout_ns)
     tell_downs(net);
     flush(net);
     int64_t sleep_ns = sleep_time(net, telling ? 0 : timeout_ns);
-    int count = wait_events(net, events, sleep_ns);
-    int failed = count < 0 && errno != EINTR ? errno : 0;
     if (sleep_ns != 0) {
+        herald(net, false);
+    }
+    net->counters.syscalls++;
+    int count =
+        wait_events(net->epoll_fd, events, EVENTS_MAX, sleep_ns, &net->coarse);
+    int failed = count < 0 && errno != EINTR ? errno : 0;
+    if (net->drowsy) {
         muster_mailbox_awake(net->mailbox);
+        net->drowsy = false;
     }
     handle_events(net, events, count);
     if (net->waiting > 0) {

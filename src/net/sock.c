@@ -68,9 +68,12 @@ static bool open_descriptors(muster_net *net)
 {
     net->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     net->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    net->idle_fd = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = net};
-    return net->epoll_fd >= 0 && net->wake_fd >= 0 &&
-           epoll_ctl(net->epoll_fd, EPOLL_CTL_ADD, net->wake_fd, &event) == 0;
+    struct epoll_event none = {.events = 0};
+    return net->epoll_fd >= 0 && net->wake_fd >= 0 && net->idle_fd >= 0 &&
+           epoll_ctl(net->epoll_fd, EPOLL_CTL_ADD, net->wake_fd, &event) == 0 &&
+           epoll_ctl(net->idle_fd, EPOLL_CTL_ADD, net->epoll_fd, &none) == 0;
 }
 
 muster_status muster_net_open(const muster_net_opts *opts,
@@ -95,7 +98,7 @@ muster_status muster_net_open(const muster_net_opts *opts,
     net->conns = muster_vec_make(sizeof(muster_conn *));
     net->listeners = muster_vec_make(sizeof(muster_listener *));
     net->downs_end = &net->downs;
-    net->epoll_fd = net->wake_fd = -1;
+    net->epoll_fd = net->wake_fd = net->idle_fd = -1;
     if (!open_descriptors(net)) {
         status = muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                   "cannot open an epoll: %s", strerror(errno));
@@ -144,6 +147,9 @@ void muster_net_close(muster_net *net)
     muster_store_fini(&net->store);
     muster_vec_fini(&net->conns);
     muster_vec_fini(&net->listeners);
+    if (net->idle_fd >= 0) {
+        close(net->idle_fd);
+    }
     if (net->wake_fd >= 0) {
         close(net->wake_fd);
     }

@@ -29,8 +29,8 @@
  *   Ownership    A request belongs to the caller, who keeps it and its buffers
  *                until it is in `done`. Messages lend their payload. Sends carry
  *                a reference that the host takes over.
- *   Threads      One (the node's network thread); it meets the workers in the
- *                words of the tables alone.
+ *   Threads      One at a time (who drives the node's mesh); it meets the
+ *                workers in the words of the tables alone.
  *   Not here     Sockets, clocks, threads.
  *
  * Proof obligations and their tests: docs/design/ps.md.

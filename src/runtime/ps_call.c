@@ -7,8 +7,6 @@
  * that was waited for, or belongs to another worker, is told from a live one
  * (unless its generation came round again, after 2^32 calls).
  */
-#include <errno.h>
-
 #include "runtime/ps_inside.h"
 
 muster_status muster_ps_calls_init(muster_ps_worker *worker)
@@ -30,15 +28,15 @@ void muster_ps_calls_fini(muster_ps_worker *worker)
     for (uint32_t i = 0; i <= MUSTER_PS_CALLS_MAX; i++) {
         muster_ps_call *call = &worker->calls[i];
         if (call->started) {
-            (void)!muster_ps_finish(call); // its buffers are given back
+            (void)!muster_ps_finish(worker, call); // its buffers are given back
         }
         (void)sem_destroy(&call->finished);
         muster_vec_fini(&call->positions);
     }
 }
 
-void muster_ps_submit(muster_ps_worker *worker, const muster_ps_job *job,
-                      muster_ps_call *call)
+static void ready(muster_ps_worker *worker, const muster_ps_job *job,
+                  muster_ps_call *call)
 {
     call->request = (muster_psreq){.op = job->op,
                                    .table = job->table,
@@ -48,12 +46,27 @@ void muster_ps_submit(muster_ps_worker *worker, const muster_ps_job *job,
                                    .count = (uint32_t)call->positions.count,
                                    .context = call};
     worker->remote += call->positions.count;
+}
+
+void muster_ps_submit(muster_ps_worker *worker, const muster_ps_job *job,
+                      muster_ps_call *call)
+{
+    ready(worker, job, call);
     muster_psmesh_submit(worker->ps->mesh, call);
 }
 
-muster_status muster_ps_finish(muster_ps_call *call)
+muster_status muster_ps_do(muster_ps_worker *worker, const muster_ps_job *job,
+                           muster_ps_call *call)
 {
-    while (sem_wait(&call->finished) != 0 && errno == EINTR) {
+    ready(worker, job, call);
+    muster_psmesh_do(worker->ps->mesh, call, !muster_ps_holds(worker));
+    return call->outcome;
+}
+
+muster_status muster_ps_finish(muster_ps_worker *worker, muster_ps_call *call)
+{
+    if (sem_trywait(&call->finished) != 0) {
+        muster_psmesh_wait(worker->ps->mesh, call, !muster_ps_holds(worker));
     }
     return call->outcome;
 }
@@ -67,8 +80,7 @@ muster_status muster_ps_remote(muster_ps_worker *worker,
     if (!muster_vec_append(&call->positions, &zero, 1)) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    muster_ps_submit(worker, job, call);
-    return muster_ps_finish(call);
+    return muster_ps_do(worker, job, call);
 }
 
 /* The call of a live handle, or NULL. */
@@ -106,11 +118,11 @@ muster_status muster_ps_wait(muster_ps_worker *worker, uint64_t handle)
         return MUSTER_OK;
     }
     muster_ps_call *call = call_of(worker, handle);
-    // With a latch held, the network thread might wait for us.
+    // With a latch held, who drives the mesh might wait for us.
     if (call == NULL || muster_ps_holds(worker)) {
         return MUSTER_ERR_INVALID;
     }
-    muster_status status = muster_ps_finish(call);
+    muster_status status = muster_ps_finish(worker, call);
     call->started = false;
     call->generation++;
     return status;

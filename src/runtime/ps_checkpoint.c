@@ -42,8 +42,7 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
         return MUSTER_OK;
     }
     muster_ps_job job = {MUSTER_ROWOP_PULL_ROW, table, keys, count, rows};
-    muster_ps_submit(worker, &job, call);
-    return muster_ps_finish(call);
+    return muster_ps_do(worker, &job, call);
 }
 
 muster_status muster_ps_gather(muster_ps_worker *worker, uint32_t tables,

@@ -60,8 +60,8 @@ typedef struct muster_ps_open {
     float *copy; // of a row that is elsewhere, followed by how it was; or NULL
 } muster_ps_open;
 
-/* Wishes of a worker on their way to the network thread: one writer, one
- * reader. A wish is a table, a count and that many keys; an intent has its
+/* Wishes of a worker on their way to who drives the mesh: one writer, one
+ * reader at a time. A wish is a table, a count and that many keys; an intent has its
  * start and end before them, two words each, the lower first. */
 enum { MUSTER_PS_WISHES = 65536 };
 #define MUSTER_PS_WISH_COPY   0x80000000u // beside the table: a copy will do
@@ -83,8 +83,10 @@ typedef struct muster_ps_call {
     muster_vec positions; // uint32_t: the rows that are not here
     sem_t finished;
     muster_status outcome;
-    uint32_t generation; // of its handles
-    bool started;        // by a _start call, and not yet waited for
+    bool ended;                  // only who drives the mesh may look
+    struct muster_ps_call *next; // of those that ended and are to be told
+    uint32_t generation;         // of its handles
+    bool started;                // by a _start call, and not yet waited for
 } muster_ps_call;
 
 /* Rows of a table that an operation is about. */
@@ -118,7 +120,8 @@ struct muster_ps_worker {
     uint64_t copied;
     // Only in a mesh:
     muster_ps_wishes *wishes;
-    muster_intents *intents; // the network thread's, while the worker is there
+    muster_intents
+        *intents; // of who drives the mesh, while the worker is there
     uint64_t clock;
     float *copies;      // OPEN_MAX x 2 rows of the widest table
     size_t copy_floats; // of one of them
@@ -181,7 +184,12 @@ static inline muster_ps_call *muster_ps_own_call(muster_ps_worker *worker)
 void muster_ps_submit(muster_ps_worker *worker, const muster_ps_job *job,
                       muster_ps_call *call);
 /* Wait for a call that was submitted. */
-MUSTER_CHECKED muster_status muster_ps_finish(muster_ps_call *call);
+MUSTER_CHECKED muster_status muster_ps_finish(muster_ps_worker *worker,
+                                              muster_ps_call *call);
+/* Both. */
+MUSTER_CHECKED muster_status muster_ps_do(muster_ps_worker *worker,
+                                          const muster_ps_job *job,
+                                          muster_ps_call *call);
 /* Do a job on one row that is elsewhere, and wait. */
 MUSTER_CHECKED muster_status muster_ps_remote(muster_ps_worker *worker,
                                               const muster_ps_job *job);

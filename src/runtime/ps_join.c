@@ -114,7 +114,7 @@ muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
 
 /* Let those who wait pass, if all have come. True: this node's are complete and
  * must meet the other nodes; to be told once the lock is released, since the
- * network thread takes the two locks the other way round. */
+ * mesh's driver takes the two locks the other way round. */
 static bool pass_if_complete(muster_ps *ps)
 {
     if (ps->barrier_waiting == 0 || ps->barrier_cancelled ||

@@ -7,8 +7,9 @@
  * have owners again, and then go on; only the loss of the lead (node 0), or
  * being given up oneself, still ends them.
  *
- *   Threads      restore, updates and news are called by the network thread,
- *                stopped by the one that connects.
+ *   Threads      prepared, restore, updates and news are called by whoever
+ *                drives the mesh, the network thread or a worker that waits:
+ *                one at a time. stopped is, by the one that connects.
  */
 #ifndef MUSTER_RUNTIME_PS_LOSS_H
 #define MUSTER_RUNTIME_PS_LOSS_H

@@ -1,7 +1,7 @@
 /*
- * ps_mesh.c -- see ps_mesh.h: the thread, what workers leave for it, and what
- * the protocol tells it. It is made and ended in ps_mesh_open.c, connections are
- * in ps_peers.c.
+ * ps_mesh.c -- see ps_mesh.h: what workers leave for the mesh, and what the
+ * protocol tells it. It is made and ended in ps_mesh_open.c, its turns are in
+ * ps_turn.c, connections in ps_peers.c.
  *
  * Requests wait through the loss of other nodes when the run is to survive it
  * (ps_loss.h); otherwise, and when the lead is lost, every request under way or
@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "runtime/ps_mesh.h"
 
-#include <string.h>
+#include <errno.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -18,20 +18,17 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "runtime/ps_mesh_inside.h"
-#include "runtime/ps_wishes.h"
 
-#define POLL_MAX_NS (200 * MUSTER_NS_PER_MS)
-#define RETRY_NS    (20 * MUSTER_NS_PER_MS)
-#define FAREWELL_NS (2 * MUSTER_NS_PER_S)
-#define ROUND_NS    MUSTER_NS_PER_MS // between looks at workers' clocks
-
-static void finish(muster_ps_call *call, muster_status status)
+void muster_psmesh_finish(muster_psmesh *mesh, muster_ps_call *call,
+                          muster_status status)
 {
     call->outcome = status;
-    (void)sem_post(&call->finished);
+    call->ended = true;
+    call->next = mesh->ended;
+    mesh->ended = call;
 }
 
-static void pass_barrier(muster_psmesh *mesh, muster_status status)
+void muster_psmesh_pass(muster_psmesh *mesh, muster_status status)
 {
     muster_ps *ps = mesh->ps;
     (void)pthread_mutex_lock(&ps->barrier_lock);
@@ -53,10 +50,10 @@ void muster_psmesh_lose(muster_psmesh *mesh, uint16_t node, const char *reason)
     }
     muster_ps_call **open = mesh->open.data;
     for (size_t i = 0; i < mesh->open.count; i++) {
-        finish(open[i], MUSTER_ERR_PEER_LOST);
+        muster_psmesh_finish(mesh, open[i], MUSTER_ERR_PEER_LOST);
     }
     muster_vec_clear(&mesh->open);
-    pass_barrier(mesh, MUSTER_ERR_PEER_LOST);
+    muster_psmesh_pass(mesh, MUSTER_ERR_PEER_LOST);
 }
 
 /* News of the members: tell, act. */
@@ -106,28 +103,32 @@ static void take_out(muster_psmesh *mesh)
         muster_pspeers_send(mesh, &sends[i]);
     }
     muster_vec_clear(&mesh->out.sends);
-    muster_psreq **done = mesh->out.done.data;
-    for (size_t i = 0; i < mesh->out.done.count; i++) {
-        muster_ps_call *call = done[i]->context;
-        muster_ps_call **open = mesh->open.data;
-        for (size_t j = 0; j < mesh->open.count; j++) {
-            if (open[j] == call) {
-                open[j] = open[--mesh->open.count];
-                finish(call, MUSTER_OK);
-                break;
-            }
-        }
-    }
-    muster_vec_clear(&mesh->out.done);
-    for (; mesh->released < mesh->out.released; mesh->released++) {
-        atomic_store(&mesh->met, mesh->out.met);
-        pass_barrier(mesh, MUSTER_OK);
-    }
+    // News before ends: where a loss is not to be survived, what the protocol
+    // made of it is no answer any more.
     for (size_t i = 0; i < mesh->out.news.count; i++) {
         muster_psnews news = ((muster_psnews *)mesh->out.news.data)[i];
         hear(mesh, &news);
     }
     muster_vec_clear(&mesh->out.news);
+    muster_psreq **done = mesh->out.done.data;
+    // After a loss every call has ended, and its worker may be gone.
+    for (size_t i = 0; i < mesh->out.done.count && mesh->lost == 0; i++) {
+        muster_ps_call *call = done[i]->context;
+        muster_ps_call **open = mesh->open.data;
+        for (size_t j = 0; j < mesh->open.count; j++) {
+            if (open[j] == call) {
+                open[j] = open[--mesh->open.count];
+                muster_psmesh_finish(mesh, call, MUSTER_OK);
+                break;
+            }
+        }
+    }
+    muster_vec_clear(&mesh->out.done);
+    for (; mesh->released < mesh->out.released && mesh->lost == 0;
+         mesh->released++) {
+        atomic_store(&mesh->met, mesh->out.met);
+        muster_psmesh_pass(mesh, MUSTER_OK);
+    }
     atomic_store(&mesh->changing, muster_psnode_changing(mesh->node));
 }
 
@@ -141,162 +142,6 @@ void muster_psmesh_stepped(muster_psmesh *mesh, muster_status status)
     take_out(mesh);
 }
 
-/* ---- workers ------------------------------------------------------------- */
-
-static void take_requests(muster_psmesh *mesh)
-{
-    bool barrier;
-    (void)pthread_mutex_lock(&mesh->lock);
-    muster_vec swap = mesh->requests;
-    mesh->requests = mesh->taken;
-    mesh->taken = swap;
-    barrier = mesh->barrier_asked;
-    mesh->barrier_asked = false;
-    mesh->counters = muster_psnode_count(mesh->node);
-    (void)pthread_mutex_unlock(&mesh->lock);
-    muster_ps_call **taken = mesh->taken.data;
-    for (size_t i = 0; i < mesh->taken.count; i++) {
-        if (mesh->lost != 0 || !muster_vec_append(&mesh->open, &taken[i], 1)) {
-            finish(taken[i], MUSTER_ERR_PEER_LOST);
-            continue;
-        }
-        muster_psmesh_stepped(
-            mesh, muster_psnode_request(mesh->node, muster_clock_ns(),
-                                        &taken[i]->request, &mesh->out));
-    }
-    muster_vec_clear(&mesh->taken);
-    if (barrier && mesh->lost != 0) {
-        pass_barrier(mesh, MUSTER_ERR_PEER_LOST);
-    } else if (barrier) {
-        muster_psmesh_stepped(
-            mesh,
-            muster_psnode_barrier(mesh->node, muster_clock_ns(), &mesh->out));
-    }
-}
-
-static void stepped(void *context, muster_status status)
-{
-    muster_psmesh_stepped(context, status);
-}
-
-/* Have all met who were to meet? Before, nobody's silence means anything. */
-bool muster_psmesh_met_all(const muster_psmesh *mesh)
-{
-    return mesh->ps->loss.joins ||
-           atomic_load(&mesh->connected) + 1u >= mesh->nodes;
-}
-
-/* Wishes, and intents that are due; true when there was something. */
-static bool take_wishes(muster_psmesh *mesh)
-{
-    muster_ps_reader_host host = {.node = mesh->lost == 0 ? mesh->node : NULL,
-                                  .out = &mesh->out,
-                                  .stepped = stepped,
-                                  .context = mesh};
-    if (!mesh->wished && mesh->lost == 0 && muster_psmesh_met_all(mesh) &&
-        (!mesh->ps->loss.joins || atomic_load(&mesh->entered) != 0)) {
-        mesh->wished = true;
-        muster_ps_wish_all(&host, &mesh->ps->replicated);
-    }
-    bool any = false;
-    bool intents = false;
-    int64_t now = muster_clock_ns();
-    bool round = now >= mesh->round_ns;
-    (void)pthread_mutex_lock(&mesh->lock);
-    muster_ps_worker **workers = mesh->workers.data;
-    for (size_t i = 0; i < mesh->workers.count; i++) {
-        any = muster_ps_wishes_read(&host, workers[i]) || any;
-        intents = muster_ps_intents_act(&host, workers[i], round) || intents;
-    }
-    muster_intents **orphans = mesh->orphans.data;
-    for (size_t i = 0; i < mesh->orphans.count; i++) {
-        muster_ps_intents_end(&host, orphans[i]);
-    }
-    muster_vec_clear(&mesh->orphans);
-    any = any || mesh->requests.count > 0 || mesh->barrier_asked;
-    (void)pthread_mutex_unlock(&mesh->lock);
-    if (!intents) {
-        mesh->round_ns = INT64_MAX;
-    } else if (round || mesh->round_ns == INT64_MAX) {
-        mesh->round_ns = now + ROUND_NS;
-    }
-    return any;
-}
-
-/* The lead's host asks to take a node in. */
-static void take_in(muster_psmesh *mesh)
-{
-    uint64_t asked = atomic_load(&mesh->admit);
-    if (asked == 0 || mesh->lost != 0) {
-        return;
-    }
-    uint16_t node = (uint16_t)((asked & UINT16_MAX) - 1);
-    muster_status status =
-        muster_psnode_admit(mesh->node, muster_clock_ns(), node,
-                            (uint32_t)(asked >> 32), &mesh->out);
-    if (status != MUSTER_ERR_AGAIN) {
-        atomic_fetch_and(&mesh->ready, ~(1ull << node));
-        muster_psmesh_stepped(mesh, status);
-        atomic_store(&mesh->admit, 0);
-    }
-}
-
-/* One turn of the thread: what workers left, what is due, what arrived. */
-static void turn(muster_psmesh *mesh)
-{
-    muster_pspeers_connect(mesh);
-    if (mesh->unsent.count > 0 || mesh->clogged != 0) {
-        muster_pspeers_send_unsent(mesh);
-    }
-    take_requests(mesh);
-    take_in(mesh);
-    int64_t now = muster_clock_ns();
-    if (mesh->lost == 0 && muster_psmesh_met_all(mesh)) {
-        muster_psmesh_stepped(mesh,
-                              muster_psnode_tick(mesh->node, now, &mesh->out));
-    }
-    // Announce the sleep, then look once more: a wish made in between either
-    // is seen here or finds the announcement and wakes us.
-    atomic_store(&mesh->asleep, true);
-    int64_t due = muster_psnode_due_ns(mesh->node);
-    int64_t wait = due > now ? due - now : 0; // it may be INT64_MIN
-    wait = wait < POLL_MAX_NS ? wait : POLL_MAX_NS;
-    bool restless = !muster_psmesh_met_all(mesh) || atomic_load(&mesh->stop) ||
-                    (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0);
-    wait = restless && wait > RETRY_NS ? RETRY_NS : wait;
-    bool busy = take_wishes(mesh);
-    wait = mesh->round_ns - now < wait ? mesh->round_ns - now : wait;
-    wait = busy || wait < 0 ? 0 : wait;
-    muster_status status = muster_net_poll(mesh->net, wait);
-    atomic_store(&mesh->asleep, false);
-    if (status < 0) {
-        muster_psmesh_stepped(mesh, status);
-    }
-}
-
-/* Let the others know that our end is no loss, and serve them until they go as
- * well: one that is still between barrier and farewell may need our rows. In
- * the middle of the work nobody is waited for. */
-static void take_leave(muster_psmesh *mesh)
-{
-    int64_t end = muster_clock_ns() + FAREWELL_NS;
-    muster_pspeers_part(mesh);
-    do {
-        turn(mesh);
-    } while (mesh->lost == 0 && !atomic_load(&mesh->quits) &&
-             !muster_pspeers_parted(mesh) && muster_clock_ns() < end);
-}
-
-void *muster_psmesh_serve(void *argument)
-{
-    muster_psmesh *mesh = argument;
-    while (!atomic_load(&mesh->stop)) {
-        turn(mesh);
-    }
-    take_leave(mesh);
-    return NULL;
-}
-
 /* ---- for workers --------------------------------------------------------- */
 
 void muster_psmesh_wake(muster_psmesh *mesh)
@@ -306,16 +151,46 @@ void muster_psmesh_wake(muster_psmesh *mesh)
     }
 }
 
-void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call)
+static void leave_request(muster_psmesh *mesh, muster_ps_call *call)
 {
+    call->ended = false;
     (void)pthread_mutex_lock(&mesh->lock);
     bool kept = muster_vec_append(&mesh->requests, &call, 1);
     (void)pthread_mutex_unlock(&mesh->lock);
     if (!kept) {
-        finish(call, MUSTER_ERR_NO_MEMORY);
-        return;
+        call->outcome = MUSTER_ERR_NO_MEMORY;
+        call->ended = true;
+        (void)sem_post(&call->finished);
     }
+}
+
+static void wait_asleep(muster_ps_call *call)
+{
+    while (sem_wait(&call->finished) != 0 && errno == EINTR) {
+    }
+}
+
+void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call)
+{
+    leave_request(mesh, call);
     muster_psmesh_wake(mesh);
+}
+
+void muster_psmesh_wait(muster_psmesh *mesh, muster_ps_call *call, bool leads)
+{
+    if (leads) {
+        (void)muster_psmesh_lead(mesh, call);
+    }
+    wait_asleep(call);
+}
+
+void muster_psmesh_do(muster_psmesh *mesh, muster_ps_call *call, bool leads)
+{
+    leave_request(mesh, call);
+    if (!leads || !muster_psmesh_lead(mesh, call)) {
+        muster_psmesh_wake(mesh);
+    }
+    wait_asleep(call);
 }
 
 void muster_psmesh_barrier(muster_psmesh *mesh)

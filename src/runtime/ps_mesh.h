@@ -1,13 +1,14 @@
 /*
- * runtime/ps_mesh.h -- the network thread of a parameter server's node.
+ * runtime/ps_mesh.h -- a parameter server's node among the others.
  *
- * One thread owns the sockets and the protocol (role/psnode). Workers leave
- * requests in a queue and wishes in rings of their own, and are woken when
- * their request has ended. The thread sleeps when there is nothing to do.
+ * One thread at a time drives the sockets and the protocol (role/psnode): the
+ * network thread of the node, or a worker while it waits for a call of its own.
+ * Workers leave requests in a queue and wishes in rings of their own, and are
+ * woken when their request has ended. Nobody runs when there is nothing to do.
  *
  *   Lifecycle    create (connects to all); any number of submits; free (after
  *                the workers).
- *   Threads      submit, join, leave, wake: any. The rest: the caller's.
+ *   Threads      create and free: the caller's. The rest: any.
  */
 #ifndef MUSTER_RUNTIME_PS_MESH_H
 #define MUSTER_RUNTIME_PS_MESH_H
@@ -26,6 +27,13 @@ void muster_psmesh_free(muster_psmesh *mesh);
 
 /* Take a worker's call; call->finished is posted when it has ended. */
 void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call);
+
+/* Wait for a call that was submitted. `leads`: drive the mesh meanwhile when
+ * nobody else does; only for a worker that holds no latch. */
+void muster_psmesh_wait(muster_psmesh *mesh, muster_ps_call *call, bool leads);
+
+/* Submit and wait: nobody is woken by a worker that can lead. */
+void muster_psmesh_do(muster_psmesh *mesh, muster_ps_call *call, bool leads);
 
 /* All workers of the node stand at a barrier; ps->barrier_passed counts up and
  * its condition is signalled when it is passed, or can never be. */

@@ -1,6 +1,6 @@
 /*
- * runtime/ps_mesh_inside.h -- a mesh as ps_mesh.c (thread and workers) and
- * ps_peers.c (connections) share it.
+ * runtime/ps_mesh_inside.h -- a mesh as ps_mesh.c (workers and protocol),
+ * ps_turn.c (who drives it) and ps_peers.c (connections) share it.
  */
 #ifndef MUSTER_RUNTIME_PS_MESH_INSIDE_H
 #define MUSTER_RUNTIME_PS_MESH_INSIDE_H
@@ -33,7 +33,7 @@ struct muster_psmesh {
     uint64_t clogged;                      // nodes for which too many wait
     _Atomic uint32_t connected;
     _Atomic bool stop;
-    _Atomic bool asleep;
+    _Atomic bool asleep;      // whoever leaves something must wake
     _Atomic bool quits;       // ends in the middle of the work
     _Atomic uint64_t met;     // at the last barrier
     _Atomic uint64_t members; // now
@@ -49,9 +49,16 @@ struct muster_psmesh {
     muster_vec orphans;  // muster_intents *: of workers that are gone
     bool barrier_asked;
     muster_psnode_counters counters;
-    // The thread's own.
-    muster_vec taken; // muster_ps_call *
-    muster_vec open;  // muster_ps_call *: requests under way
+    _Atomic uint64_t led;   // times that a worker drove the mesh
+    _Atomic int64_t nap_ns; // the longest sleep; tests have longer ones
+    // Who holds this lock drives the mesh; what follows, and all above that is
+    // neither atomic nor under the other lock, is theirs (ps_turn.c).
+    pthread_mutex_t turn;
+    int64_t sleeps_until_ns; // the thread, unless it waits for the lock
+    uint64_t led_before;     // `led` when the thread went to sleep last
+    muster_vec taken;        // muster_ps_call *
+    muster_vec open;         // muster_ps_call *: requests under way
+    muster_ps_call *ended;   // to be told
     int64_t round_ns; // when clocks are looked at next; INT64_MAX: need not be
     uint64_t released;
     uint16_t lost; // node + 1, or 0
@@ -77,10 +84,19 @@ bool muster_pspeers_parted(const muster_psmesh *mesh);
 /* The lead: nodes that wait to be taken in hear who the members are. */
 void muster_pspeers_tell_members(muster_psmesh *mesh);
 
-/* ps_mesh.c: the thread's body, with the mesh as its argument. */
+/* ps_turn.c: the thread's body, with the mesh as its argument. */
 void *muster_psmesh_serve(void *argument);
+/* Drive the mesh until the call has ended, if nobody else drives it; the call's
+ * semaphore is posted, or will be at once. */
+bool muster_psmesh_lead(muster_psmesh *mesh, muster_ps_call *call);
 /* Has this node met all others that are alive? */
 bool muster_psmesh_met_all(const muster_psmesh *mesh);
+
+/* ps_mesh.c: a call has ended, and is on the list of those to be told; a barrier
+ * is passed, or can never be. */
+void muster_psmesh_finish(muster_psmesh *mesh, muster_ps_call *call,
+                          muster_status status);
+void muster_psmesh_pass(muster_psmesh *mesh, muster_status status);
 /* A step of the node was made: do what it asks. */
 void muster_psmesh_stepped(muster_psmesh *mesh, muster_status status);
 /* Nothing that needs another node can be promised any more. `reason` NULL:

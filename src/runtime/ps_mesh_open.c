@@ -17,6 +17,7 @@
 #define CONTEST_NS (5 * MUSTER_NS_PER_MS)
 
 #define HEARTBEAT_NS (2 * MUSTER_NS_PER_S)
+#define NAP_NS       (200 * MUSTER_NS_PER_MS)
 
 static muster_blob *make_payload(void *context, size_t bytes)
 {
@@ -142,9 +143,11 @@ muster_status muster_psmesh_create(muster_ps *ps, muster_error *error_out,
     mesh->workers = muster_vec_make(sizeof(muster_ps_worker *));
     mesh->orphans = muster_vec_make(sizeof(muster_intents *));
     mesh->round_ns = INT64_MAX;
+    atomic_init(&mesh->nap_ns, NAP_NS);
     mesh->taken = muster_vec_make(sizeof(muster_ps_call *));
     mesh->open = muster_vec_make(sizeof(muster_ps_call *));
     (void)pthread_mutex_init(&mesh->lock, NULL);
+    (void)pthread_mutex_init(&mesh->turn, NULL);
     muster_status status = open_node(mesh, error_out);
     if (status == MUSTER_OK) {
         int failed =
@@ -191,5 +194,6 @@ void muster_psmesh_free(muster_psmesh *mesh)
     muster_vec_fini(&mesh->taken);
     muster_vec_fini(&mesh->open);
     (void)pthread_mutex_destroy(&mesh->lock);
+    (void)pthread_mutex_destroy(&mesh->turn);
     muster_mem_free(mesh);
 }

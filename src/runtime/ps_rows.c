@@ -147,8 +147,7 @@ APART static muster_status apply_shared(muster_ps_worker *worker,
     if (call->positions.count == 0) {
         return MUSTER_OK;
     }
-    muster_ps_submit(worker, &job, call);
-    return muster_ps_finish(call);
+    return muster_ps_do(worker, &job, call);
 }
 
 static inline muster_status apply_rows(muster_ps_worker *worker,
@@ -291,7 +290,7 @@ static muster_status begin_copy(muster_ps_worker *worker, uint32_t table,
 {
     muster_pstable *rows = worker->tables[table];
     if (muster_ps_holds(worker)) {
-        // Waiting with a latch held could make the network thread, and with
+        // Waiting with a latch held could make who drives the mesh, and with
         // it the row that we wait for, wait for us.
         return MUSTER_ERR_AGAIN;
     }

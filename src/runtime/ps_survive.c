@@ -2,7 +2,7 @@
  * ps_survive.c -- what a training run does about lost nodes: rows from its last
  * checkpoint, a word about what was lost, new processes in their place.
  *
- * The network thread asks for rows and brings news; the thread of the run
+ * Who drives the mesh asks for rows and brings news; the thread of the run
  * starts processes, because they are to end with it.
  */
 #include <inttypes.h>

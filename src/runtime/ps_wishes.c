@@ -29,7 +29,7 @@ bool muster_ps_wish_put(muster_ps_wishes *wishes, const uint32_t *head_words,
     for (uint32_t i = 0; i < count; i++) {
         wishes->words[head++ % MUSTER_PS_WISHES] = keys[i];
     }
-    // Sequentially consistent with the network thread's announced sleep.
+    // Sequentially consistent with the announced sleep of who drives the mesh.
     atomic_store(&wishes->head, head);
     return true;
 }
@@ -84,7 +84,7 @@ uint64_t muster_ps_clock(const muster_ps_worker *worker)
     return worker != NULL ? worker->clock : 0;
 }
 
-/* ---- the network thread's end --------------------------------------------- */
+/* ---- the mesh's end ------------------------------------------------------- */
 
 static void step(const muster_ps_reader_host *host, muster_status status)
 {

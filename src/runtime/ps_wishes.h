@@ -1,12 +1,13 @@
 /*
- * runtime/ps_wishes.h -- the network thread's end of what workers wish for and
- * intend to use.
+ * runtime/ps_wishes.h -- the mesh's end of what workers wish for and intend
+ * to use.
  *
- * A worker writes wishes into a ring of its own; the network thread reads them
- * and steps the node. Intents are kept until they are due by the worker's
+ * A worker writes wishes into a ring of its own; whoever drives the mesh reads
+ * them and steps the node. Intents are kept until they are due by the worker's
  * clock, which is looked at once a round.
  *
- *   Threads      The network thread, while the worker is held in place.
+ *   Threads      The one that drives the mesh, while the worker is held in
+ *                place.
  */
 #ifndef MUSTER_RUNTIME_PS_WISHES_H
 #define MUSTER_RUNTIME_PS_WISHES_H
@@ -32,7 +33,7 @@ bool muster_ps_wishes_read(const muster_ps_reader_host *host,
                            muster_ps_worker *worker);
 
 /* Begin and end what is due of a worker's intents; `round`: another round of
- * the network thread has passed. True: some have not ended. */
+ * the mesh has passed. True: some have not ended. */
 bool muster_ps_intents_act(const muster_ps_reader_host *host,
                            muster_ps_worker *worker, bool round);
 

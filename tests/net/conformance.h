@@ -28,6 +28,8 @@ typedef struct muster_net_backend {
     void (*drop)(muster_net *net, muster_peer peer);
     muster_blob *(*blob)(muster_net *net, size_t bytes);
     muster_status (*poll)(muster_net *net, int64_t timeout_ns);
+    int64_t (*settle)(muster_net *net, int64_t timeout_ns);
+    muster_status (*wait)(muster_net *net, int64_t timeout_ns, int aside);
     void (*wake)(muster_net *net);
     const char *(*peer_name)(const muster_net *net, muster_peer peer);
     muster_net_counters (*count)(const muster_net *net);

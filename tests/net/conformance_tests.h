@@ -430,6 +430,7 @@ static void sends_before_up_are_kept(void **state)
 }
 
 #include "conformance_ends.h"
+#include "conformance_wait.h"
 
 int muster_conformance_run(const muster_net_backend *backend,
                            const char *address)
@@ -463,6 +464,12 @@ int muster_conformance_run(const muster_net_backend *backend,
         CONFORMANCE_TEST(a_stopped_process_delays_nobody),
         CONFORMANCE_TEST(idle_nets_sleep),
         CONFORMANCE_TEST(wake_ends_a_poll),
+        CONFORMANCE_TEST(a_wait_ends_for_what_comes_and_takes_nothing),
+        CONFORMANCE_TEST(wake_ends_a_wait),
+        CONFORMANCE_TEST(what_comes_to_a_sleeping_owner_ends_no_wait_aside),
+        CONFORMANCE_TEST(settling_writes_and_calls_nobody_back),
+        CONFORMANCE_TEST(settling_tells_of_deadlines),
+        CONFORMANCE_TEST(a_payload_let_go_elsewhere_ends_a_wait),
         CONFORMANCE_TEST(running_out_of_memory_breaks_nothing),
     };
 #undef CONFORMANCE_TEST

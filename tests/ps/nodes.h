@@ -7,6 +7,7 @@
 #define MUSTER_TESTS_PS_NODES_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "muster/ps.h"
+#include "runtime/ps_loss.h"
 
 enum { TEST_NODES_MAX = 4 };
 
@@ -34,6 +36,8 @@ typedef struct test_mesh {
     uint32_t width;
     uint32_t optimizer;
     uint32_t staleness_ms;
+    int64_t heartbeat_ns;   // 0: the default
+    bool survive;           // losses of nodes
     const char *replicated; // the file of MUSTER_PS_STATIC
     void (*life)(test_node *);
     void *argument;
@@ -72,6 +76,9 @@ static inline muster_status test_node_open(test_node *n)
     table.optimizer = of->optimizer;
     muster_status status = muster_ps_create(&opts, &error, &n->ps);
     if (status == MUSTER_OK) {
+        const muster_psloss loss = {.survive = of->survive,
+                                    .heartbeat_ns = of->heartbeat_ns};
+        muster_ps_on_loss(n->ps, &loss);
         status = muster_ps_table_add(n->ps, &table, &error, &number);
     }
     if (status == MUSTER_OK) {
