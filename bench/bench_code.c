@@ -2,15 +2,17 @@
  * bench_code.c -- codes and kernels against their limits: `muster bench code`.
  *
  *   combine_N     weighted sum of N messages of 1e6 floats, beside the memory
- *                 bandwidth measured in the same run: the better of reading the
- *                 same bytes from front to back and in eight streams at once
+ *                 bandwidth measured in the same run: reading 64 such messages,
+ *                 more than any cache holds, from front to back or in eight
+ *                 streams at once, whichever is faster
  *   decode_group  decoding frc, beside a plain sum of as many vectors
  *   weights_..    weights of a responder set for n = 1000, beside the limit
  *                 that is asked for
  *
  * Rates and decode times are the best of 31 turns, as STREAM counts, in CPU time
  * of the thread, so that other processes matter less; weights are medians. Before
- * each turn other memory is read, so that nobody finds the messages in a cache.
+ * each turn other memory is read, and no turn takes the messages of the one
+ * before, so that nobody finds them in a cache.
  * --json prints a row a line.
  */
 #include <math.h>
@@ -165,21 +167,25 @@ static void bench_combine(work *w, uint32_t count, const char *name)
     double combine[ROUNDS];
     double forward[ROUNDS];
     double streams[ROUNDS];
-    double bytes = 4.0 * DIM * count;
-    double moved = bytes + 4.0 * DIM; // the sum is written, too
-    const muster_combine_rows input = {w->rows, w->weights, NULL, count};
+    double bytes = 4.0 * DIM * MESSAGES;
+    double moved = 4.0 * DIM * (count + 1); // the sum is written, too
     for (uint32_t r = 0; r < ROUNDS; r++) {
+        const float *rows[MESSAGES];
+        for (uint32_t i = 0; i < count; i++) {
+            rows[i] = w->rows[(r * count + i) % MESSAGES];
+        }
+        const muster_combine_rows input = {rows, w->weights, NULL, count};
         sweep_caches(w);
         int64_t start = muster_clock_thread_cpu_ns();
         muster_combine(&input, 0, DIM, w->scratch, w->out);
         combine[r] = used_s(start);
         sweep_caches(w);
         start = muster_clock_thread_cpu_ns();
-        w->sink += read_forward(w->rows, count);
+        w->sink += read_forward(w->rows, MESSAGES);
         forward[r] = used_s(start);
         sweep_caches(w);
         start = muster_clock_thread_cpu_ns();
-        w->sink += read_streams(w->rows, count);
+        w->sink += read_streams(w->rows, MESSAGES);
         streams[r] = used_s(start);
     }
     double reading = fmin(least(forward, ROUNDS), least(streams, ROUNDS));

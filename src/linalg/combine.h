@@ -27,7 +27,7 @@
 #define MUSTER_COMBINE_TOGETHER 7u
 
 /* Doubles of scratch, aligned as muster_mem_raw_aligned() does. */
-#define MUSTER_COMBINE_RUN 65536u
+#define MUSTER_COMBINE_RUN 98304u
 
 typedef struct muster_combine_rows {
     const float *const *rows;
