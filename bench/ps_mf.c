@@ -14,7 +14,7 @@
 
 #include "bench_ps.h"
 
-enum { MF_RANK = 32, AHEAD = 4 };
+enum { MF_RANK = 32, AHEAD = 12 };
 
 typedef struct plain_mf {
     muster_ratings ratings;
@@ -66,6 +66,11 @@ static double plain_mf_epoch(plain_mf *p, float rate)
                 p->rows + (size_t)cells[i + AHEAD].row * MF_RANK;
             __builtin_prefetch(next, 1);
             __builtin_prefetch(next + 16, 1);
+            if (cells[i + AHEAD].col != cells[i].col) {
+                next = p->cols + (size_t)cells[i + AHEAD].col * MF_RANK;
+                __builtin_prefetch(next, 1);
+                __builtin_prefetch(next + 16, 1);
+            }
         }
         float error = muster_kernel_mf(p->rows + (size_t)cells[i].row * MF_RANK,
                                        p->cols + (size_t)cells[i].col * MF_RANK,

@@ -60,6 +60,15 @@ void *muster_mem_raw_aligned(size_t count, size_t size)
     return aligned_alloc(MEM_ALIGNMENT, bytes);
 }
 
+void *muster_mem_lines(size_t count, size_t size)
+{
+    void *block = muster_mem_raw_aligned(count, size);
+    if (block != NULL) {
+        memset(block, 0, count * size);
+    }
+    return block;
+}
+
 void *muster_mem_resize(void *block, size_t count, size_t size)
 {
     size_t bytes;

@@ -23,6 +23,10 @@ void *muster_mem_array(size_t count, size_t size);
 /* The same, aligned to 64 bytes (a cache line) and not zeroed. */
 void *muster_mem_raw_aligned(size_t count, size_t size);
 
+/* Zeroed as well, and in cache lines of its own: for what one thread writes
+ * while others read what lies beside it. */
+void *muster_mem_lines(size_t count, size_t size);
+
 /* Resize to count * size; new bytes are not zeroed. On NULL the old block
  * still stands. Not for aligned blocks. */
 void *muster_mem_resize(void *block, size_t count, size_t size);

@@ -8,12 +8,47 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define LINE_BYTES      64u
+
+static void *map_anonymous(size_t bytes)
+{
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return base == MAP_FAILED ? NULL : base;
+}
+
+static void *map_small(size_t bytes, size_t *mapped_out)
+{
+    *mapped_out = bytes;
+    return map_anonymous(bytes);
+}
+
+/* It begins with a huge page, and the rest that fills none is in small ones:
+ * memory is promised to the size of the rows. */
+static void *map_huge(size_t bytes, size_t *mapped_out)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t whole = (bytes + page - 1) / page * page;
+    char *base = map_anonymous(whole + HUGE_PAGE_BYTES);
+    if (base == NULL) {
+        return NULL;
+    }
+    size_t before = -(uintptr_t)base & (HUGE_PAGE_BYTES - 1);
+    if (before > 0) {
+        (void)munmap(base, before);
+    }
+    (void)munmap(base + before + whole, HUGE_PAGE_BYTES - before);
+    // Only a wish: the rows are as right in small pages.
+    (void)madvise(base + before, bytes & ~(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
+    *mapped_out = whole;
+    return base + before;
+}
 
 void *muster_slab_map(size_t bytes, size_t *mapped_out)
 {
@@ -23,20 +58,11 @@ void *muster_slab_map(size_t bytes, size_t *mapped_out)
         return NULL;
     }
     muster_mem_free(permit);
-    if (bytes == 0 || bytes > SIZE_MAX - HUGE_PAGE_BYTES) {
+    if (bytes == 0 || bytes > SIZE_MAX - 2 * HUGE_PAGE_BYTES) {
         return NULL;
     }
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) {
-        return NULL;
-    }
-    if (bytes >= 2 * HUGE_PAGE_BYTES) {
-        // Only a wish: the rows are as right in small pages.
-        (void)madvise(base, bytes, MADV_HUGEPAGE);
-    }
-    *mapped_out = bytes;
-    return base;
+    return bytes < HUGE_PAGE_BYTES ? map_small(bytes, mapped_out)
+                                   : map_huge(bytes, mapped_out);
 }
 
 void muster_slab_unmap(void *base, size_t mapped_bytes)

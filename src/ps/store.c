@@ -50,7 +50,7 @@ muster_status muster_pstable_create(const muster_ps_table_opts *opts,
                                     const muster_pstable_share *share,
                                     muster_pstable **table_out)
 {
-    muster_pstable *table = muster_mem_array(1, sizeof(*table));
+    muster_pstable *table = muster_mem_lines(1, sizeof(*table));
     if (table == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }

@@ -49,7 +49,7 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
             return status;
         }
     }
-    muster_ps *ps = muster_mem_array(1, sizeof(*ps));
+    muster_ps *ps = muster_mem_lines(1, sizeof(*ps));
     if (ps == NULL) {
         muster_keyset_fini(&replicated);
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
@@ -222,7 +222,7 @@ muster_status muster_ps_worker_create(muster_ps *ps,
         (ps->opts.nodes > 1 && ps->mesh == NULL)) {
         return MUSTER_ERR_INVALID;
     }
-    muster_ps_worker *worker = muster_mem_array(1, sizeof(*worker));
+    muster_ps_worker *worker = muster_mem_lines(1, sizeof(*worker));
     if (worker == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }

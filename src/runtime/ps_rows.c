@@ -315,6 +315,21 @@ static muster_status end_copy(muster_ps_worker *worker, uint32_t table,
     return muster_ps_remote(worker, &job);
 }
 
+/* Latch and lend a row of several workers or nodes, or NULL: not here. */
+static inline float *begin_here(muster_ps_worker *worker, muster_pstable *rows,
+                                uint32_t key)
+{
+    uint64_t seen;
+    if (rows->in_order) {
+        return muster_pstable_begin(rows, key);
+    }
+    if (!muster_latch(&rows->words[key], &seen)) {
+        return NULL;
+    }
+    worker->copied += muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
+    return muster_slab_row(&rows->slab, muster_word_slot(seen));
+}
+
 /* begin in every case but the commonest. */
 APART static muster_status begin_shared(muster_ps_worker *worker,
                                         uint32_t table, uint32_t key,
@@ -327,15 +342,13 @@ APART static muster_status begin_shared(muster_ps_worker *worker,
     }
     float *copy = NULL;
     float *row = muster_ps_enter(worker) ? muster_pstable_row(rows, key)
-                                         : muster_pstable_begin(rows, key);
+                                         : begin_here(worker, rows, key);
     if (row == NULL) {
         muster_status status = begin_copy(worker, table, key, &copy);
         if (status != MUSTER_OK) {
             return status;
         }
         row = copy;
-    } else if (worker->ps->mesh != NULL) {
-        count_copy(worker, rows, key);
     }
     worker->accesses++;
     worker->open[worker->open_count++] = (muster_ps_open){place, copy};

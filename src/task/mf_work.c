@@ -13,7 +13,8 @@
 #include "task/mf.h"
 
 #define HOLD_CELLS 64u // a column is let go after so many cells
-#define AHEAD      4u
+#define AHEAD      12u // cells whose rows are asked for before
+#define RUNS_AHEAD 2u  // and columns
 // Columns are wished for at most so many cells before, and at most this part of
 // a part's: the next one to use them must be done with them.
 #define LOOK_MAX   262144u
@@ -237,6 +238,10 @@ static muster_status work_columns(pass *p, const muster_task_share *share)
     p->end = m->train.cells + part[1].cell;
     for (uint64_t i = 0; i < t.runs; i++) {
         muster_status status = p->many ? wish_columns(&t) : MUSTER_OK;
+        if (i + RUNS_AHEAD < t.runs) { // another thread may have had it last
+            muster_ps_prefetch(p->worker, MUSTER_MF_TABLE_COLS,
+                               run_at(&t, i + RUNS_AHEAD)->col);
+        }
         if (status == MUSTER_OK) {
             status = work_run(&t, run_at(&t, i));
         }
