@@ -34,8 +34,9 @@ same() {
 
 same --local 6 --code frc:s=2
 still=$moved
-same --local 6 --code frc:s=2 --shuffle rotate:10
-at_least "$moved" "$((2 * still))" || fail "a rotation moved $moved bytes, the start $still"
+# How much more depends on who is fast enough to get a part before the next turn.
+same --local 6 --code frc:s=2 --shuffle rotate:1
+at_least "$moved" "$((still + 1))" || fail "rotations moved $moved bytes, the start $still"
 same --local 6 --code cyclic-mds:s=2 --shuffle rotate:1
 same --local 6 --code crc:s=1 --shuffle rotate:2 --slow 1:5ms
 same --local 6 --code heter-group:s=1 --shuffle rotate:5
