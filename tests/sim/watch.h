@@ -27,6 +27,18 @@ static bool watch_is_settled(const watch *w, const toy *t, uint32_t host)
            muster_sim_now(t->sim) - since_ns > w->settle_ns;
 }
 
+/* One whose number another process has just taken is on its way out, and will
+ * know when the word has reached it. */
+static bool watch_is_ousted(const toy *t, uint32_t host)
+{
+    for (uint32_t id = 0; id < t->workers; id++) {
+        if (t->here[id] && t->host_of[id] == host) {
+            return false;
+        }
+    }
+    return t->lost > 0 && muster_sim_now(t->sim) - t->lost_ns < 1000000000;
+}
+
 /* Settled workers, up to the number of places that others do not hold, must be
  * ready. Where spares wait for a place, it must have been free for a while. */
 static bool watch_all_are_back(const watch *w, const toy *t)
@@ -35,7 +47,7 @@ static bool watch_all_are_back(const watch *w, const toy *t)
     uint32_t ready = 0;
     uint32_t places = t->workers;
     for (uint32_t host = 1; host <= w->hosts; host++) {
-        settled += watch_is_settled(w, t, host);
+        settled += watch_is_settled(w, t, host) && !watch_is_ousted(t, host);
     }
     for (uint32_t id = 0; id < t->workers; id++) {
         bool is_settled = t->here[id] && watch_is_settled(w, t, t->host_of[id]);
