@@ -230,7 +230,8 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_set(muster_ps_worker *worker,
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_begin(
     muster_ps_worker *worker, uint32_t table, uint32_t key, float **row_out);
-/* MUSTER_ERR_INVALID: this worker does not hold that row. */
+/* MUSTER_ERR_INVALID: this worker does not hold that row. MUSTER_ERR_AGAIN: it
+ * is a copy, and others are held in place; end those first. */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_end(muster_ps_worker *worker,
                                                       uint32_t table,
                                                       uint32_t key);

@@ -9,7 +9,9 @@
  *     bit   33     DIRTY     a replica was written since its last synchronisation
  *     bits 34..35  state     ABSENT 0, ARRIVING 1, OWNED 2, REPLICA 3
  *     bits 36..62  moves     how often the row has changed its owner; of a
- *                            replica: how often it may be written, counted up
+ *                            replica: how often it may be written, counted up;
+ *                            on a single node: the worker that it belongs to,
+ *                            above 0 (ps/visitor.h)
  *     bit   63     SPENT     a replica was written as often as it may be
  *
  * The row is here exactly when the upper state bit is set. A replica is written
@@ -27,6 +29,10 @@
  *   protocol     depart     OWNED or REPLICA, latched by the protocol -> ABSENT
  *   protocol     convert    OWNED <-> REPLICA, latched by the protocol, then
  *                           unlatched; DIRTY is cleared
+ *
+ * On a single node any thread may also put the first owner into a word. Rows are
+ * used without latches where nobody else can be at them (ps/visitor.h); what
+ * follows is about the others.
  *
  * "Protocol" is one thread per node. So of two threads that may write a word at
  * the same moment one at least is latching, and latching is a compare-and-swap

@@ -5,12 +5,13 @@
  *  1. A word names a slot only while its row is here; no two words name the
  *     same slot.
  *  2. A row's bytes are touched only under its latch (see latch.h), or by the
- *     only worker there is.
+ *     a worker that may open it bare (see visitor.h).
  */
 #include "ps/store.h"
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "ps/simd.h"
@@ -68,6 +69,7 @@ muster_status muster_pstable_create(const muster_ps_table_opts *opts,
     table->scale = opts->scale;
     table->seed = share->seed;
     table->in_order = share->nodes == 1;
+    atomic_init(&table->bar, MUSTER_BAR_ALWAYS);
     if (!share_fits(table, share)) {
         muster_pstable_free(table);
         return MUSTER_ERR_NO_MEMORY;
@@ -95,6 +97,106 @@ void muster_pstable_free(muster_pstable *table)
     muster_slab_fini(&table->slab);
     muster_slab_unmap(table->words_base, table->words_mapped);
     muster_mem_free(table);
+}
+
+void muster_pstable_admit(muster_pstable *table,
+                          const muster_visitors *visitors)
+{
+    table->visitors = visitors;
+    atomic_store(&table->bar, table->in_order ? 0 : MUSTER_BAR_MESH);
+    atomic_store(&table->division,
+                 table->in_order ? MUSTER_DIVIDED : MUSTER_SHARED);
+}
+
+bool muster_pstable_bar_alone(muster_pstable *table, int64_t patience_ns)
+{
+    if (table->visitors == NULL) {
+        return true;
+    }
+    // Barred already, it may still be waited for; so we wait as well.
+    atomic_fetch_or(&table->bar, MUSTER_BAR_WORKERS);
+    muster_visitor_fence();
+    return muster_visitors_leave(table->visitors, patience_ns);
+}
+
+void muster_pstable_bar(muster_pstable *table)
+{
+    atomic_fetch_or(&table->bar, MUSTER_BAR_MESH);
+    muster_visitor_fence();
+    // Rows are held for moments.
+    bool left = muster_visitors_leave(table->visitors, INT64_MAX);
+    MUSTER_ASSERT(left);
+}
+
+void muster_pstable_rest(muster_pstable *table)
+{
+    uint32_t mesh = MUSTER_BAR_MESH;
+    if (!table->used) {
+        (void)atomic_compare_exchange_strong_explicit(
+            &table->bar, &mesh, 0, memory_order_release, memory_order_relaxed);
+    }
+    table->used = false;
+}
+
+bool muster_pstable_claim(muster_pstable *table, uint32_t key, uint32_t owner)
+{
+    muster_word *word = &table->words[key];
+    uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+    while (muster_word_moves(seen) == 0) {
+        if (atomic_compare_exchange_weak_explicit(
+                word, &seen, seen | (uint64_t)owner << MUSTER_WORD_MOVES_SHIFT,
+                memory_order_relaxed, memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return muster_word_moves(seen) == owner;
+}
+
+/* Rows belong to nobody any more; returns when they can be latched. */
+static void unite(muster_pstable *table)
+{
+    uint32_t divided = MUSTER_DIVIDED;
+    uint32_t tries = 0;
+    if (atomic_compare_exchange_strong(&table->division, &divided,
+                                       MUSTER_ENDING)) {
+        muster_visitor_fence();
+        atomic_store(&table->division, MUSTER_ENDED);
+    }
+    while (atomic_load(&table->division) == MUSTER_ENDING) {
+        muster_latch_pause(&tries);
+    }
+}
+
+/* The row is latched; wait for who may have it open bare since before. */
+static void wait_for_visitors(muster_pstable *table,
+                              const muster_visitor *visitor, uint64_t place)
+{
+    uint32_t tries = 0;
+    uint32_t ended = MUSTER_ENDED;
+    while (muster_visitors_at(table->visitors, visitor, place)) {
+        muster_latch_pause(&tries);
+    }
+    if (!muster_visitors_at_table(table->visitors, muster_place_table(place))) {
+        (void)atomic_compare_exchange_strong(&table->division, &ended,
+                                             MUSTER_SHARED);
+    }
+}
+
+bool muster_pstable_latch(muster_pstable *table, const muster_visitor *visitor,
+                          uint64_t place, uint64_t *seen_out)
+{
+    muster_word *word = &table->words[muster_place_key(place)];
+    uint32_t division = atomic_load(&table->division);
+    if (division == MUSTER_DIVIDED || division == MUSTER_ENDING) {
+        unite(table);
+    }
+    if (!muster_latch(word, seen_out)) {
+        return false;
+    }
+    if (atomic_load(&table->division) == MUSTER_ENDED) {
+        wait_for_visitors(table, visitor, place);
+    }
+    return true;
 }
 
 void muster_pstable_fresh(const muster_pstable *table, uint32_t key, float *row)

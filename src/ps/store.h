@@ -23,6 +23,7 @@
 #include "ps/latch.h"
 #include "ps/rule.h"
 #include "ps/slab.h"
+#include "ps/visitor.h"
 
 typedef struct muster_pstable {
     muster_word *words; // one per key
@@ -34,9 +35,13 @@ typedef struct muster_pstable {
     _Atomic float rate;
     uint32_t init;
     float scale;
-    uint64_t seed;    // of this table's rows
-    bool in_order;    // one node: the slot of a row is its key
-    void *words_base; // of the mapping that `words` is
+    uint64_t seed;  // of this table's rows
+    bool in_order;  // one node: the slot of a row is its key
+    bool used;      // by the protocol, since muster_pstable_rest() looked
+    muster_bar bar; // why rows are not open to an only worker
+    _Atomic uint32_t division;       // muster_division
+    const muster_visitors *visitors; // NULL: rows are always latched
+    void *words_base;                // of the mapping that `words` is
     size_t words_mapped;
 } muster_pstable;
 
@@ -52,6 +57,31 @@ MUSTER_CHECKED muster_status muster_pstable_create(
     const muster_ps_table_opts *opts, const muster_pstable_share *share,
     muster_pstable **table_out);
 void muster_pstable_free(muster_pstable *table);
+
+/* From now on workers may open rows bare (ps/visitor.h): on a single node at
+ * once, in a mesh when the protocol has given the table up. `visitors` outlive
+ * the table. */
+void muster_pstable_admit(muster_pstable *table,
+                          const muster_visitors *visitors);
+
+/* Another worker comes. False: a row was open bare for longer than
+ * `patience_ns`. */
+bool muster_pstable_bar_alone(muster_pstable *table, int64_t patience_ns);
+
+/* The protocol works on the table from now on: no row of it is open bare. */
+void muster_pstable_bar(muster_pstable *table);
+static inline void muster_pstable_use(muster_pstable *table)
+{
+    table->used = true;
+    if ((atomic_load_explicit(&table->bar, memory_order_relaxed) &
+         MUSTER_BAR_MESH) == 0) {
+        muster_pstable_bar(table);
+    }
+}
+
+/* Called by the protocol's thread now and then: a table that it has not used
+ * since the last call is left to the node's only worker. */
+void muster_pstable_rest(muster_pstable *table);
 
 /* Write the initial row of `key`: weights and a zero state. */
 void muster_pstable_fresh(const muster_pstable *table, uint32_t key,
@@ -75,6 +105,12 @@ void muster_pstable_apply(const muster_pstable *table, muster_row_op op,
 bool muster_pstable_try(muster_pstable *table, muster_row_op op, uint32_t key,
                         float *values);
 
+/* Do rows have to be latched? If not, a visit will look again. */
+static inline bool muster_pstable_barred(const muster_pstable *table)
+{
+    return atomic_load_explicit(&table->bar, memory_order_relaxed) != 0;
+}
+
 /* Where a row lies in a table that is in order, whoever holds it. */
 static inline float *muster_pstable_row(const muster_pstable *table,
                                         uint32_t key)
@@ -92,7 +128,74 @@ static inline void muster_pstable_prefetch_row(const muster_pstable *table,
     }
 }
 
-/* Latch and lend the row, or NULL: not here. */
+/* Lend a row to the node's only worker, without its latch; `state` is its
+ * visitor's. False: it has to be latched. */
+static inline bool muster_pstable_visit(const muster_pstable *table,
+                                        muster_visitor *visitor, uint64_t state,
+                                        uint32_t key, float **row_out)
+{
+    muster_visitor_go(visitor, state);
+    if (atomic_load_explicit(&table->bar, memory_order_acquire) != 0) {
+        muster_visitor_turn_back(visitor, state);
+        return false;
+    }
+    uint32_t slot = key;
+    if (!table->in_order) {
+        uint64_t word =
+            atomic_load_explicit(&table->words[key], memory_order_relaxed);
+        if (muster_word_state_of(word) != MUSTER_ROW_OWNED) {
+            muster_visitor_turn_back(visitor, state);
+            return false;
+        }
+        slot = muster_word_slot(word);
+    }
+    *row_out = muster_slab_row(&table->slab, slot);
+    return true;
+}
+
+static inline bool muster_pstable_divided(const muster_pstable *table)
+{
+    return atomic_load_explicit(&table->division, memory_order_relaxed) ==
+           MUSTER_DIVIDED;
+}
+
+/* A row that belongs to nobody is `owner`'s from now on. False: it is somebody
+ * else's. */
+bool muster_pstable_claim(muster_pstable *table, uint32_t key, uint32_t owner);
+
+/* Lend a row of a divided table to the worker that it belongs to, without its
+ * latch; `owner` is the worker's number above 0, the row is the open-th of those
+ * that it has open. False: it has to be latched. */
+static inline bool muster_pstable_visit_own(muster_pstable *table,
+                                            muster_visitor *visitor,
+                                            uint64_t state, uint32_t owner,
+                                            uint64_t place, float **row_out)
+{
+    uint32_t key = muster_place_key(place);
+    uint64_t word =
+        atomic_load_explicit(&table->words[key], memory_order_relaxed);
+    if (muster_word_moves(word) != owner &&
+        !muster_pstable_claim(table, key, owner)) {
+        return false;
+    }
+    muster_visitor_list(visitor, muster_visitor_open(state),
+                        place | MUSTER_PLACE_BARE);
+    muster_visitor_go(visitor, state);
+    if (atomic_load_explicit(&table->division, memory_order_acquire) !=
+        MUSTER_DIVIDED) {
+        muster_visitor_turn_back(visitor, state);
+        return false;
+    }
+    *row_out = muster_pstable_row(table, key);
+    return true;
+}
+
+/* Latch a row for a worker, whatever stands in the way of it: false when it is
+ * not here. Ends the table's division. */
+bool muster_pstable_latch(muster_pstable *table, const muster_visitor *visitor,
+                          uint64_t place, uint64_t *seen_out);
+
+/* Latch and lend the row, or NULL: not here. For the protocol. */
 static inline float *muster_pstable_begin(muster_pstable *table, uint32_t key)
 {
     uint64_t seen;
@@ -124,8 +227,10 @@ static inline void muster_pstable_prefetch(const muster_pstable *table,
                                            uint32_t key)
 {
     if (table->in_order) {
-        __builtin_prefetch(
-            (const char *)table->words_base + sizeof(muster_word) * key, 1);
+        if (muster_pstable_barred(table)) {
+            __builtin_prefetch(
+                (const char *)table->words_base + sizeof(muster_word) * key, 1);
+        }
         muster_pstable_prefetch_row(table, key);
         return;
     }

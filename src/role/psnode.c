@@ -248,7 +248,7 @@ static void route(muster_psnode *node, const muster_rowmsg *message, uint32_t i,
 {
     uint32_t key = muster_rowmsg_keys(message)[i];
     uint32_t position = muster_rowmsg_extra(message)[i];
-    muster_pstable *table = node->opts.tables[message->table];
+    muster_pstable *table = muster_psnode_rows(node, message->table);
     // Only this thread changes states, so a row seen here stays until we go on.
     uint64_t word =
         atomic_load_explicit(&table->words[key], memory_order_relaxed);

@@ -59,7 +59,7 @@ static void set_budget(muster_pscopy *copy, muster_gain_norms norms)
 
 void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
 {
-    muster_pstable *rows = node->opts.tables[message->table];
+    muster_pstable *rows = muster_psnode_rows(node, message->table);
     const float *values = muster_rowmsg_values(message);
     size_t bytes = rows->floats * sizeof(float);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
@@ -106,7 +106,7 @@ static bool sync_one(muster_psnode *node, muster_pscopy *copy, bool all)
 {
     uint32_t table = (uint32_t)(copy->place >> 32);
     uint32_t key = (uint32_t)copy->place;
-    muster_pstable *rows = node->opts.tables[table];
+    muster_pstable *rows = muster_psnode_rows(node, table);
     muster_word *word = &rows->words[key];
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
     bool dirty = (seen & MUSTER_WORD_DIRTY) != 0;
@@ -160,7 +160,8 @@ static bool drop_one(muster_psnode *node, uint32_t index)
 {
     const muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;
     uint32_t key = (uint32_t)copy->place;
-    muster_pstable *rows = node->opts.tables[copy->place >> 32];
+    muster_pstable *rows =
+        muster_psnode_rows(node, (uint32_t)(copy->place >> 32));
     uint64_t seen;
     bool held = muster_latch_own(&rows->words[key], &seen);
     MUSTER_ASSERT(held);
@@ -183,7 +184,7 @@ void muster_pscopy_adopt(muster_psnode *node, uint32_t table, uint32_t key)
         node->counters.violations++;
         return;
     }
-    muster_word *word = &node->opts.tables[table]->words[key];
+    muster_word *word = &muster_psnode_rows(node, table)->words[key];
     uint64_t seen;
     bool held = muster_latch_own(word, &seen);
     MUSTER_ASSERT(held);
@@ -254,7 +255,7 @@ void muster_pscopy_sync(muster_psnode *node, bool all)
 
 void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)
 {
-    muster_pstable *rows = node->opts.tables[message->table];
+    muster_pstable *rows = muster_psnode_rows(node, message->table);
     const float *values = muster_rowmsg_values(message);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];

@@ -173,6 +173,15 @@ struct muster_psnode {
     bool failed;            // out of memory
 };
 
+/* A table whose rows or words are about to be used; see ps/visitor.h. */
+static inline muster_pstable *muster_psnode_rows(muster_psnode *node,
+                                                 uint32_t table)
+{
+    muster_pstable *rows = node->opts.tables[table];
+    muster_pstable_use(rows);
+    return rows;
+}
+
 static inline uint64_t muster_psplace(uint32_t table, uint32_t key)
 {
     return (uint64_t)table << 32 | key;

@@ -43,7 +43,7 @@ void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key,
     all[index] = (muster_pscoming){.first = UINT32_MAX,
                                    .last = UINT32_MAX,
                                    .next_owner = MUSTER_PSNODE_NOBODY};
-    muster_word *word = &node->opts.tables[table]->words[key];
+    muster_word *word = &muster_psnode_rows(node, table)->words[key];
     uint64_t before = atomic_load_explicit(word, memory_order_relaxed);
     muster_latch_publish(word, muster_word_make(MUSTER_ROW_ARRIVING, 0,
                                                 muster_word_moves(before)));
@@ -200,7 +200,7 @@ void muster_psnode_on_localize(muster_psnode *node,
 static void depart(muster_psnode *node, uint32_t table, uint32_t key,
                    uint16_t to, uint32_t moves, uint32_t slot)
 {
-    muster_pstable *rows = node->opts.tables[table];
+    muster_pstable *rows = muster_psnode_rows(node, table);
     muster_rowmsg transfer = {
         .kind = MUSTER_ROWMSG_TRANSFER, .table = (uint16_t)table, .origin = to};
     muster_psdraft_add(node, to, &transfer, key, moves,
@@ -213,7 +213,7 @@ static void depart(muster_psnode *node, uint32_t table, uint32_t key,
 void muster_psnode_on_hand_over(muster_psnode *node,
                                 const muster_rowmsg *message)
 {
-    muster_pstable *rows = node->opts.tables[message->table];
+    muster_pstable *rows = muster_psnode_rows(node, message->table);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint32_t moves = muster_rowmsg_extra(message)[i];
@@ -247,7 +247,7 @@ void muster_psnode_on_hand_over(muster_psnode *node,
 void muster_psnode_on_transfer(muster_psnode *node,
                                const muster_rowmsg *message)
 {
-    muster_pstable *rows = node->opts.tables[message->table];
+    muster_pstable *rows = muster_psnode_rows(node, message->table);
     const float *values = muster_rowmsg_values(message);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];

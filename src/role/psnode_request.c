@@ -80,7 +80,7 @@ void muster_psrequest_send(muster_psnode *node, uint64_t id, uint32_t position)
                           .from = node->opts.node,
                           .origin = node->opts.node,
                           .request = id};
-    muster_pstable *table = node->opts.tables[request->table];
+    muster_pstable *table = muster_psnode_rows(node, request->table);
     uint32_t in = muster_rowmsg_floats(MUSTER_ROWMSG_OP, request->op,
                                        &node->shapes[request->table]);
     uint32_t key = request->keys[position];

@@ -78,7 +78,7 @@ static void give_up_arrivals(muster_psnode *node)
         uint32_t table = (uint32_t)(place >> 32);
         uint32_t key = (uint32_t)place;
         give_back(node, table, key, coming[node->coming_at.values[i]].first);
-        muster_latch_publish(&node->opts.tables[table]->words[key],
+        muster_latch_publish(&muster_psnode_rows(node, table)->words[key],
                              muster_word_make(MUSTER_ROW_ABSENT, 0, 0));
         absent.table = (uint16_t)table;
         muster_psdraft_add(node, muster_pshome_of(node, key), &absent, key, 0,
@@ -181,7 +181,7 @@ void muster_psnode_on_report(muster_psnode *node, const muster_rowmsg *message)
 static bool restore_row(muster_psnode *node, uint32_t table, uint32_t key,
                         uint32_t moves)
 {
-    muster_pstable *rows = node->opts.tables[table];
+    muster_pstable *rows = muster_psnode_rows(node, table);
     uint64_t word =
         atomic_load_explicit(&rows->words[key], memory_order_relaxed);
     if (muster_word_state_of(word) != MUSTER_ROW_ABSENT) {

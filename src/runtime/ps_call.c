@@ -59,14 +59,14 @@ muster_status muster_ps_do(muster_ps_worker *worker, const muster_ps_job *job,
                            muster_ps_call *call)
 {
     ready(worker, job, call);
-    muster_psmesh_do(worker->ps->mesh, call, !muster_ps_holds(worker));
+    muster_psmesh_do(worker->ps->mesh, call);
     return call->outcome;
 }
 
 muster_status muster_ps_finish(muster_ps_worker *worker, muster_ps_call *call)
 {
     if (sem_trywait(&call->finished) != 0) {
-        muster_psmesh_wait(worker->ps->mesh, call, !muster_ps_holds(worker));
+        muster_psmesh_wait(worker->ps->mesh, call);
     }
     return call->outcome;
 }

@@ -29,11 +29,12 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
     call->positions.count = 0;
     for (uint32_t i = 0; i < count; i++) {
         keys[i] = first + i;
-        const float *row = muster_pstable_begin(from, keys[i]);
-        if (row != NULL) {
+        float *row;
+        muster_ps_taken taken = muster_ps_take(worker, table, keys[i], &row);
+        if (taken != MUSTER_PS_ELSEWHERE) {
             memcpy(rows + (size_t)i * from->floats, row,
                    from->floats * sizeof(float));
-            muster_latch_release(&from->words[keys[i]], false);
+            muster_ps_give(worker, taken, &from->words[keys[i]], false);
         } else if (!muster_vec_append(&call->positions, &i, 1)) {
             return MUSTER_ERR_NO_MEMORY;
         }

@@ -18,8 +18,8 @@
 #include "ps/scheme.h"
 #include "ps/store.h"
 #include "ps/target.h"
+#include "ps/visitor.h"
 #include "role/psnode.h"
-#include "runtime/ps_alone.h"
 #include "runtime/ps_loss.h"
 #include "runtime/ps_mesh.h"
 
@@ -37,7 +37,10 @@ struct muster_ps {
     muster_ps_distribution distributions[MUSTER_PS_DISTRIBUTIONS_MAX];
     uint32_t distribution_count;
     muster_keyset replicated; // MUSTER_PS_STATIC
-    muster_ps_alone alone;
+    bool bare;                // rows can be open without latches on this system
+    muster_visitors visitors;
+    uint64_t
+        seats[MUSTER_PS_WORKERS_MAX / 64]; // taken, under the barrier's lock
     _Atomic uint32_t workers_alive;
     _Atomic uint32_t workers_made;
     _Atomic uint64_t accesses; // of workers that are gone
@@ -53,12 +56,6 @@ struct muster_ps {
     muster_status barrier_status;
     bool barrier_cancelled;
 };
-
-/* An open row: its place in the order of (table, key), and where it is. */
-typedef struct muster_ps_open {
-    uint64_t place;
-    float *copy; // of a row that is elsewhere, followed by how it was; or NULL
-} muster_ps_open;
 
 /* Wishes of a worker on their way to who drives the mesh: one writer, one
  * reader at a time. A wish is a table, a count and that many keys; an intent has its
@@ -106,15 +103,15 @@ typedef struct muster_ps_bringer {
 
 struct muster_ps_worker {
     muster_ps *ps;
-    muster_pstable *const *tables;
+    muster_pstable *tables[MUSTER_PS_TABLES_MAX]; // the node's
     uint64_t number; // of no other worker of any node: the node is above bit 32
     uint32_t table_count;
-    uint32_t open_count;
-    muster_ps_open open[MUSTER_PS_OPEN_MAX]; // copy is NULL in unused ones
-    bool lone; // the only one when it last looked: its open rows have no latch
+    uint32_t seat;           // its number among the workers of the node
+    muster_visitor *visitor; // what it is at
+    // Of open rows that are elsewhere: the row, followed by how it was; else NULL.
+    float *open_copies[MUSTER_PS_OPEN_MAX];
     muster_sampler *samplers[MUSTER_PS_DISTRIBUTIONS_MAX]; // NULL until used
     muster_ps_bringer bringers[MUSTER_PS_DISTRIBUTIONS_MAX];
-    bool notes; // some sampler repurposes direct accesses
     uint64_t accesses;
     uint64_t remote;
     uint64_t copied;
@@ -132,26 +129,49 @@ struct muster_ps_worker {
 muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
                                 const uint32_t *keys, size_t count);
 
-/* May the worker go to rows without their latches? If so, muster_ps_leave()
- * follows when none is open any more. While one is, nobody else can come. */
-static inline bool muster_ps_enter(muster_ps_worker *worker)
+/* Rows that the worker has open. */
+static inline uint32_t muster_ps_open_rows(const muster_ps_worker *worker)
 {
-    if (!worker->lone || worker->open_count > 0) {
-        return worker->lone;
-    }
-    if (!muster_ps_alone_enter(&worker->ps->alone)) {
-        worker->lone = false;
-        return false;
-    }
-    return true;
+    return muster_visitor_open(muster_visitor_state(worker->visitor));
 }
 
-static inline void muster_ps_leave(muster_ps_worker *worker)
+/* Is the table right and the key in it? */
+static inline bool muster_ps_known(const muster_ps_worker *worker,
+                                   uint32_t table, uint32_t key)
 {
-    muster_ps_alone_leave(&worker->ps->alone);
+    return worker != NULL && table < worker->table_count &&
+           key < worker->tables[table]->keys;
 }
 
-/* True while the worker has the latch of some row. */
+/* How a row was taken. */
+typedef enum muster_ps_taken {
+    MUSTER_PS_ELSEWHERE, // it was not
+    MUSTER_PS_BARE,
+    MUSTER_PS_LATCHED,
+} muster_ps_taken;
+
+/* Take a row for a moment, while none is open, and give it back. */
+muster_ps_taken muster_ps_take(muster_ps_worker *worker, uint32_t table,
+                               uint32_t key, float **row_out);
+static inline void muster_ps_give(muster_ps_worker *worker,
+                                  muster_ps_taken taken, muster_word *word,
+                                  bool written)
+{
+    if (taken == MUSTER_PS_BARE) {
+        muster_visitor_leave(worker->visitor,
+                             muster_visitor_state(worker->visitor));
+    } else {
+        muster_latch_release(word, written);
+    }
+}
+
+/* Is the worker to tell samplers of its accesses? */
+static inline bool muster_ps_notes(const muster_ps_worker *worker)
+{
+    return (muster_visitor_state(worker->visitor) & MUSTER_VISITOR_NOTES) != 0;
+}
+
+/* True while the worker has some row that is not a copy. */
 bool muster_ps_holds(const muster_ps_worker *worker);
 
 /* Add what a worker has counted to its node's counters. */

@@ -84,7 +84,7 @@ muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
 muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
                               const uint32_t *keys, size_t count)
 {
-    if (worker == NULL || worker->open_count > 0) {
+    if (worker == NULL || muster_ps_open_rows(worker) > 0) {
         return MUSTER_ERR_INVALID;
     }
     muster_status status = muster_ps_localize(worker, table, keys, count);
@@ -143,7 +143,7 @@ void muster_ps_worker_gone(muster_ps *ps)
 
 muster_status muster_ps_barrier(muster_ps_worker *worker)
 {
-    if (worker == NULL || worker->open_count > 0) {
+    if (worker == NULL || muster_ps_open_rows(worker) > 0) {
         return MUSTER_ERR_INVALID;
     }
     muster_ps *ps = worker->ps;

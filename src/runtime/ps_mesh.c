@@ -176,18 +176,16 @@ void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call)
     muster_psmesh_wake(mesh);
 }
 
-void muster_psmesh_wait(muster_psmesh *mesh, muster_ps_call *call, bool leads)
+void muster_psmesh_wait(muster_psmesh *mesh, muster_ps_call *call)
 {
-    if (leads) {
-        (void)muster_psmesh_lead(mesh, call);
-    }
+    (void)muster_psmesh_lead(mesh, call);
     wait_asleep(call);
 }
 
-void muster_psmesh_do(muster_psmesh *mesh, muster_ps_call *call, bool leads)
+void muster_psmesh_do(muster_psmesh *mesh, muster_ps_call *call)
 {
     leave_request(mesh, call);
-    if (!leads || !muster_psmesh_lead(mesh, call)) {
+    if (!muster_psmesh_lead(mesh, call)) {
         muster_psmesh_wake(mesh);
     }
     wait_asleep(call);

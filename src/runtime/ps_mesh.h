@@ -28,12 +28,12 @@ void muster_psmesh_free(muster_psmesh *mesh);
 /* Take a worker's call; call->finished is posted when it has ended. */
 void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call);
 
-/* Wait for a call that was submitted. `leads`: drive the mesh meanwhile when
- * nobody else does; only for a worker that holds no latch. */
-void muster_psmesh_wait(muster_psmesh *mesh, muster_ps_call *call, bool leads);
+/* Wait for a call that was submitted, and drive the mesh meanwhile when nobody
+ * else does. The worker holds no row in place. */
+void muster_psmesh_wait(muster_psmesh *mesh, muster_ps_call *call);
 
 /* Submit and wait: nobody is woken by a worker that can lead. */
-void muster_psmesh_do(muster_psmesh *mesh, muster_ps_call *call, bool leads);
+void muster_psmesh_do(muster_psmesh *mesh, muster_ps_call *call);
 
 /* All workers of the node stand at a barrier; ps->barrier_passed counts up and
  * its condition is signalled when it is passed, or can never be. */

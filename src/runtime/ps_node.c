@@ -5,11 +5,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "runtime/ps_inside.h"
 #include "runtime/ps_static.h"
+
+#define PATIENCE_NS (500 * MUSTER_NS_PER_MS) // with rows kept open
 
 static const char *opts_fault(const muster_ps_opts *opts)
 {
@@ -62,7 +65,7 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
         memcpy(ps->folder, opts->mesh, strlen(opts->mesh) + 1);
     }
     ps->opts.mesh = ps->folder;
-    muster_ps_alone_init(&ps->alone, opts->nodes == 1);
+    ps->bare = muster_visitor_possible();
     (void)pthread_mutex_init(&ps->barrier_lock, NULL);
     (void)pthread_cond_init(&ps->barrier_cond, NULL);
     *ps_out = ps;
@@ -142,6 +145,9 @@ muster_status muster_ps_table_add(muster_ps *ps,
                                 "rows of %u floats",
                                 opts->keys, opts->width);
     }
+    if (ps->bare) {
+        muster_pstable_admit(ps->tables[ps->table_count], &ps->visitors);
+    }
     *table_out = ps->table_count++;
     return MUSTER_OK;
 }
@@ -165,7 +171,8 @@ muster_status muster_ps_connect(muster_ps *ps, muster_error *error_out)
 void muster_ps_count_up(muster_ps_worker *worker)
 {
     muster_ps *ps = worker->ps;
-    atomic_fetch_add(&ps->accesses, worker->accesses);
+    atomic_fetch_add(&ps->accesses,
+                     worker->accesses + muster_visitor_count(worker->visitor));
     atomic_fetch_add(&ps->remote, worker->remote);
     atomic_fetch_add(&ps->copied, worker->copied);
     worker->accesses = 0;
@@ -215,6 +222,37 @@ uint64_t muster_ps_bytes(const muster_ps *ps)
     return bytes;
 }
 
+/* Another worker comes: nobody is alone any more. */
+static muster_status bar_all(muster_ps *ps)
+{
+    bool left = true;
+    for (uint32_t i = 0; i < ps->table_count; i++) {
+        left = muster_pstable_bar_alone(ps->tables[i], PATIENCE_NS) && left;
+    }
+    return left ? MUSTER_OK : MUSTER_ERR_AGAIN;
+}
+
+/* The lowest number that no worker has. */
+static uint32_t take_seat(muster_ps *ps)
+{
+    uint32_t seat = 0;
+    (void)pthread_mutex_lock(&ps->barrier_lock);
+    while (ps->seats[seat / 64] >> seat % 64 & 1) {
+        seat++;
+    }
+    ps->seats[seat / 64] |= 1ull << seat % 64;
+    (void)pthread_mutex_unlock(&ps->barrier_lock);
+    atomic_store(&ps->visitors.all[seat].state, 0);
+    return seat;
+}
+
+static void give_seat(muster_ps *ps, uint32_t seat)
+{
+    (void)pthread_mutex_lock(&ps->barrier_lock);
+    ps->seats[seat / 64] &= ~(1ull << seat % 64);
+    (void)pthread_mutex_unlock(&ps->barrier_lock);
+}
+
 muster_status muster_ps_worker_create(muster_ps *ps,
                                       muster_ps_worker **worker_out)
 {
@@ -228,16 +266,17 @@ muster_status muster_ps_worker_create(muster_ps *ps,
     }
     uint32_t others = atomic_fetch_add(&ps->workers_alive, 1);
     muster_status first = others >= MUSTER_PS_WORKERS_MAX ? MUSTER_ERR_INVALID
-                          : others > 0 ? muster_ps_alone_end(&ps->alone)
-                                       : MUSTER_OK;
+                          : others > 0                    ? bar_all(ps)
+                                                          : MUSTER_OK;
     if (first != MUSTER_OK) {
         muster_ps_worker_gone(ps);
         muster_mem_free(worker);
         return first;
     }
     worker->ps = ps;
-    worker->lone = others == 0;
-    worker->tables = ps->tables;
+    worker->seat = take_seat(ps);
+    worker->visitor = &ps->visitors.all[worker->seat];
+    memcpy(worker->tables, ps->tables, sizeof(worker->tables));
     worker->table_count = ps->table_count;
     worker->number =
         (uint64_t)ps->opts.node << 32 | atomic_fetch_add(&ps->workers_made, 1);
@@ -252,21 +291,30 @@ muster_status muster_ps_worker_create(muster_ps *ps,
     return MUSTER_OK;
 }
 
+static void close_rows(muster_ps_worker *worker, bool copies)
+{
+    for (uint32_t i = muster_ps_open_rows(worker); i > 0; i--) {
+        uint64_t place = muster_visitor_place(worker->visitor, i - 1);
+        if ((worker->open_copies[i - 1] != NULL) == copies) {
+            (void)!muster_ps_end(worker, muster_place_table(place),
+                                 muster_place_key(place));
+        }
+    }
+}
+
 void muster_ps_worker_free(muster_ps_worker *worker)
 {
     if (worker == NULL) {
         return;
     }
-    // Last first: rows held come after copies, which may have to wait.
-    while (worker->open_count > 0) {
-        uint64_t place = worker->open[worker->open_count - 1].place;
-        (void)!muster_ps_end(worker, (uint32_t)(place >> 32), (uint32_t)place);
-    }
+    close_rows(worker, false);
+    close_rows(worker, true); // these may have to wait, so nothing is held then
     if (worker->ps->mesh != NULL) {
         muster_ps_worker_leave(worker);
     }
     muster_ps_samplers_fini(worker);
     muster_ps_count_up(worker);
+    give_seat(worker->ps, worker->seat);
     muster_ps_worker_gone(worker->ps);
     muster_mem_free(worker);
 }

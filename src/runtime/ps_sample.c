@@ -110,7 +110,9 @@ static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
         if (status != MUSTER_OK) {
             return status;
         }
-        worker->notes = worker->notes || opts.scheme == MUSTER_PS_REPURPOSE;
+        if (opts.scheme == MUSTER_PS_REPURPOSE && !muster_ps_notes(worker)) {
+            muster_visitor_add(worker->visitor, MUSTER_VISITOR_NOTES);
+        }
     }
     *sampler_out = *kept;
     return MUSTER_OK;
@@ -150,7 +152,8 @@ muster_status muster_ps_sample_pull(muster_ps_worker *worker, uint64_t handle,
                                     float *values_out)
 {
     muster_sampler *sampler = handle_sampler(worker, handle);
-    if (sampler == NULL || keys_out == NULL || worker->open_count > 0) {
+    if (sampler == NULL || keys_out == NULL ||
+        muster_ps_open_rows(worker) > 0) {
         return MUSTER_ERR_INVALID;
     }
     muster_status status =

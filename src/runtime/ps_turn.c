@@ -22,7 +22,8 @@
  *  4. Calls that ended are told before a sleep, and by who opens the lock after
  *     that: a worker told before would find the lock closed for its next call,
  *     and so on for ever.
- *  5. A worker that drives holds no latch, since the protocol waits for those.
+ *  5. A worker that waits, and so one that drives, holds no row in place: the
+ *     protocol may wait for those.
  */
 #include "base/clock.h"
 #include "runtime/ps_mesh_inside.h"
@@ -30,7 +31,8 @@
 
 #define RETRY_NS    (20 * MUSTER_NS_PER_MS)
 #define FAREWELL_NS (2 * MUSTER_NS_PER_S)
-#define ROUND_NS    MUSTER_NS_PER_MS // between looks at workers' clocks
+#define ROUND_NS    MUSTER_NS_PER_MS        // between looks at workers' clocks
+#define REST_NS     (10 * MUSTER_NS_PER_MS) // a table not used for so long rests
 
 static void take_requests(muster_psmesh *mesh)
 {
@@ -130,6 +132,18 @@ static void take_in(muster_psmesh *mesh)
     }
 }
 
+/* Tables that nobody else asks about are left to the only worker. */
+static void let_tables_rest(muster_psmesh *mesh, int64_t now)
+{
+    if (now < mesh->rest_ns) {
+        return;
+    }
+    mesh->rest_ns = now + REST_NS;
+    for (uint32_t i = 0; i < mesh->ps->table_count; i++) {
+        muster_pstable_rest(mesh->ps->tables[i]);
+    }
+}
+
 /* A turn's first half: what workers left and what is due. Returns for how long
  * there will be nothing else, and has announced a sleep by then. */
 static int64_t prepare(muster_psmesh *mesh)
@@ -145,6 +159,7 @@ static int64_t prepare(muster_psmesh *mesh)
         muster_psmesh_stepped(mesh,
                               muster_psnode_tick(mesh->node, now, &mesh->out));
     }
+    let_tables_rest(mesh, now);
     // Announce the sleep, then look once more: a wish made in between either
     // is seen here or finds the announcement and wakes us.
     atomic_store(&mesh->asleep, true);

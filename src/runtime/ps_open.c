@@ -1,0 +1,320 @@
+/*
+ * ps_open.c -- rows of muster/ps.h in place: begin and end.
+ *
+ * The open rows of a worker are listed in the order in which they were opened;
+ * entries beyond them have no copy. Rows of the only worker of a node are open
+ * bare where they may be (ps/visitor.h): begin and end are a few stores then.
+ */
+#include <string.h>
+
+#include "runtime/ps_inside.h"
+
+/* Kept out of the shorter paths, which would save registers for it. */
+#define APART __attribute__((noinline))
+
+bool muster_ps_holds(const muster_ps_worker *worker)
+{
+    uint32_t open = muster_ps_open_rows(worker);
+    for (uint32_t i = 0; i < open; i++) {
+        if (worker->open_copies[i] == NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True when the worker may take a row now: it must come after every row that it
+ * holds in place. Copies hold nobody up. */
+static inline bool in_order(const muster_ps_worker *worker, uint32_t open_rows,
+                            uint64_t place)
+{
+    for (uint32_t i = 0; i < open_rows; i++) {
+        uint64_t taken =
+            muster_visitor_place(worker->visitor, i) & ~MUSTER_PLACE_BARE;
+        if (taken >= place &&
+            (taken == place || worker->open_copies[i] == NULL)) {
+            return false;
+        }
+    }
+    return open_rows < MUSTER_PS_OPEN_MAX;
+}
+
+/* Room for a copy: one that no open row uses. */
+static float *free_copy(const muster_ps_worker *worker)
+{
+    for (size_t slot = 0;; slot++) {
+        float *copy = worker->copies + slot * 2 * worker->copy_floats;
+        bool used = false;
+        for (uint32_t i = 0; i < MUSTER_PS_OPEN_MAX; i++) {
+            used = used || worker->open_copies[i] == copy;
+        }
+        if (!used) {
+            return copy;
+        }
+    }
+}
+
+/* A row that is elsewhere, as a copy; end will push what changed. */
+static muster_status begin_copy(muster_ps_worker *worker, uint32_t table,
+                                uint32_t key, float **row_out)
+{
+    muster_pstable *rows = worker->tables[table];
+    if (muster_ps_holds(worker)) {
+        // Waiting with a latch held could make who drives the mesh, and with
+        // it the row that we wait for, wait for us.
+        return MUSTER_ERR_AGAIN;
+    }
+    float *copy = free_copy(worker);
+    muster_ps_job job = {MUSTER_ROWOP_PULL_ROW, table, &key, 1, copy};
+    muster_status status = muster_ps_remote(worker, &job);
+    if (status == MUSTER_OK) {
+        memcpy(copy + worker->copy_floats, copy, rows->floats * sizeof(float));
+        *row_out = copy;
+    }
+    return status;
+}
+
+static muster_status end_copy(muster_ps_worker *worker, uint32_t table,
+                              uint32_t key, float *copy)
+{
+    uint32_t floats = worker->tables[table]->floats;
+    for (uint32_t i = 0; i < floats; i++) {
+        copy[i] -= copy[worker->copy_floats + i];
+    }
+    muster_ps_job job = {MUSTER_ROWOP_PUSH_ROW, table, &key, 1, copy};
+    return muster_ps_remote(worker, &job);
+}
+
+/* begin for a row that somebody holds, or that is not here, or of a table that
+ * has just ceased to be divided. */
+APART static muster_status begin_contended(muster_ps_worker *worker,
+                                           uint64_t place, float **row_out)
+{
+    uint32_t table = muster_place_table(place);
+    uint32_t key = muster_place_key(place);
+    muster_pstable *rows = worker->tables[table];
+    uint32_t open = muster_ps_open_rows(worker);
+    float *copy = NULL;
+    uint64_t seen;
+    if (muster_pstable_latch(rows, worker->visitor, place, &seen)) {
+        *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
+        worker->copied += muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
+    } else {
+        muster_status status = begin_copy(worker, table, key, &copy);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        *row_out = copy;
+    }
+    worker->open_copies[open] = copy;
+    muster_visitor_list(worker->visitor, open, place);
+    muster_visitor_add(worker->visitor,
+                       MUSTER_VISITOR_HELD + MUSTER_VISITOR_VISIT);
+    return MUSTER_OK;
+}
+
+/* begin for a row that several workers or nodes may use. */
+APART static muster_status begin_latched(muster_ps_worker *worker,
+                                         uint64_t place, float **row_out)
+{
+    muster_pstable *rows = worker->tables[muster_place_table(place)];
+    muster_word *word = &rows->words[muster_place_key(place)];
+    muster_visitor *visitor = worker->visitor;
+    uint64_t state = muster_visitor_state(visitor);
+    uint32_t open = muster_visitor_open(state);
+    if (open > 0 && !in_order(worker, open, place)) {
+        return MUSTER_ERR_INVALID;
+    }
+    if (rows->in_order) { // the row's miss need not wait for the word's
+        muster_pstable_prefetch_row(rows, muster_place_key(place));
+    }
+    uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+    if (atomic_load_explicit(&rows->division, memory_order_acquire) !=
+            MUSTER_SHARED ||
+        !muster_latch_try(word, &seen)) {
+        return begin_contended(worker, place, row_out);
+    }
+    if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {
+        worker->copied++;
+    }
+    muster_visitor_list(visitor, open, place);
+    muster_visitor_add(visitor, MUSTER_VISITOR_HELD + MUSTER_VISITOR_VISIT);
+    *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
+    return MUSTER_OK;
+}
+
+/* begin in a table whose rows belong to workers. */
+APART static muster_status begin_own(muster_ps_worker *worker, uint64_t place,
+                                     float **row_out)
+{
+    muster_visitor *visitor = worker->visitor;
+    uint64_t state = muster_visitor_state(visitor);
+    uint32_t open = muster_visitor_open(state);
+    if (open > 0 && !in_order(worker, open, place)) {
+        return MUSTER_ERR_INVALID;
+    }
+    if (!muster_pstable_visit_own(worker->tables[muster_place_table(place)],
+                                  visitor, state, worker->seat + 1, place,
+                                  row_out)) {
+        return begin_contended(worker, place, row_out);
+    }
+    return MUSTER_OK;
+}
+
+/* begin where samplers are told of accesses. */
+APART static muster_status begin_noted(muster_ps_worker *worker, uint64_t place,
+                                       float **row_out)
+{
+    muster_status status = begin_latched(worker, place, row_out);
+    if (status == MUSTER_OK) {
+        muster_ps_note(worker, muster_place_table(place),
+                       muster_place_key(place));
+    }
+    return status;
+}
+
+/* begin for the only worker, with other rows open, or where samplers are told of
+ * accesses. */
+APART static muster_status begin_alone(muster_ps_worker *worker, uint64_t place,
+                                       float **row_out)
+{
+    muster_visitor *visitor = worker->visitor;
+    uint64_t state = muster_visitor_state(visitor);
+    uint32_t open = muster_visitor_open(state);
+    if (open > 0 && !in_order(worker, open, place)) {
+        return MUSTER_ERR_INVALID;
+    }
+    if ((state & MUSTER_VISITOR_NOTES) != 0) {
+        return begin_noted(worker, place, row_out);
+    }
+    muster_visitor_list(visitor, open, place | MUSTER_PLACE_BARE);
+    if (!muster_pstable_visit(worker->tables[muster_place_table(place)],
+                              visitor, state, muster_place_key(place),
+                              row_out)) {
+        return begin_latched(worker, place, row_out);
+    }
+    return MUSTER_OK;
+}
+
+/* Apart from each other, none of the common ways has to save registers. */
+muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
+                              uint32_t key, float **row_out)
+{
+    if (row_out == NULL || !muster_ps_known(worker, table, key)) {
+        return MUSTER_ERR_INVALID;
+    }
+    const muster_pstable *rows = worker->tables[table];
+    uint64_t state = muster_visitor_state(worker->visitor);
+    uint64_t place = muster_place(table, key);
+    if (!muster_pstable_barred(rows)) {
+        if ((state & MUSTER_VISITOR_BUSY) != 0) {
+            return begin_alone(worker, place, row_out);
+        }
+        muster_visitor_list(worker->visitor, 0, place | MUSTER_PLACE_BARE);
+        return muster_pstable_visit(rows, worker->visitor, state, key, row_out)
+                   ? MUSTER_OK
+                   : begin_latched(worker, place, row_out);
+    }
+    if ((state & MUSTER_VISITOR_NOTES) != 0) {
+        return begin_noted(worker, place, row_out);
+    }
+    return muster_pstable_divided(rows) ? begin_own(worker, place, row_out)
+                                        : begin_latched(worker, place, row_out);
+}
+
+/* Let a row go that is open and not bare. */
+static muster_status end_held(muster_ps_worker *worker, uint64_t place,
+                              float *copy)
+{
+    uint32_t table = muster_place_table(place);
+    uint32_t key = muster_place_key(place);
+    muster_visitor_add(worker->visitor, 0 - MUSTER_VISITOR_HELD);
+    if (copy != NULL) {
+        return end_copy(worker, table, key, copy);
+    }
+    muster_pstable_end(worker->tables[table], key);
+    return MUSTER_OK;
+}
+
+/* end for a row that was not the last to be opened, or is a copy. */
+APART static muster_status end_among(muster_ps_worker *worker, uint64_t place)
+{
+    muster_visitor *visitor = worker->visitor;
+    uint32_t open = muster_ps_open_rows(worker);
+    uint32_t i = 0;
+    while (i < open &&
+           (muster_visitor_place(visitor, i) & ~MUSTER_PLACE_BARE) != place) {
+        i++;
+    }
+    if (i == open) {
+        return MUSTER_ERR_INVALID;
+    }
+    uint64_t listed = muster_visitor_place(visitor, i);
+    float *copy = worker->open_copies[i];
+    if (copy != NULL && muster_ps_holds(worker)) {
+        return MUSTER_ERR_AGAIN; // as in begin_copy
+    }
+    // The last one takes its place, and is never missing from the list.
+    worker->open_copies[i] = worker->open_copies[open - 1];
+    worker->open_copies[open - 1] = NULL;
+    muster_visitor_list(visitor, i, muster_visitor_place(visitor, open - 1));
+    if (listed & MUSTER_PLACE_BARE) {
+        muster_visitor_leave(visitor, muster_visitor_state(visitor));
+        return MUSTER_OK;
+    }
+    return end_held(worker, place, copy);
+}
+
+muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
+                            uint32_t key)
+{
+    if (worker == NULL || table >= worker->table_count) {
+        return MUSTER_ERR_INVALID;
+    }
+    uint64_t state = muster_visitor_state(worker->visitor);
+    uint64_t place = muster_place(table, key);
+    uint32_t open = muster_visitor_open(state);
+    if (open > 0) { // the row opened last is mostly the one closed first
+        uint64_t last = muster_visitor_place(worker->visitor, open - 1);
+        if (last == (place | MUSTER_PLACE_BARE)) {
+            muster_visitor_leave(worker->visitor, state);
+            return MUSTER_OK;
+        }
+        if (last == place && worker->open_copies[open - 1] == NULL) {
+            return end_held(worker, place, NULL);
+        }
+    }
+    return end_among(worker, place);
+}
+
+muster_status muster_ps_read(muster_ps_worker *worker, uint32_t table,
+                             uint32_t key, muster_ps_reader reader,
+                             void *context)
+{
+    float *row;
+    if (reader == NULL) {
+        return MUSTER_ERR_INVALID;
+    }
+    muster_status status = muster_ps_begin(worker, table, key, &row);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    reader(context, row, worker->tables[table]->floats);
+    return muster_ps_end(worker, table, key);
+}
+
+muster_status muster_ps_update(muster_ps_worker *worker, uint32_t table,
+                               uint32_t key, muster_ps_updater updater,
+                               void *context)
+{
+    float *row;
+    if (updater == NULL) {
+        return MUSTER_ERR_INVALID;
+    }
+    muster_status status = muster_ps_begin(worker, table, key, &row);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    updater(context, row, worker->tables[table]->floats);
+    return muster_ps_end(worker, table, key);
+}

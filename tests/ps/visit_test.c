@@ -1,0 +1,353 @@
+/*
+ * visit_test.c -- rows without latches (ps/visitor.h): that they are used where
+ * they may be, and that nothing is lost when others come.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "runtime/ps_inside.h"
+
+#include "nodes.h"
+
+enum { KEYS = 64, WIDTH = 4, CREW = 3, REPEATS = 300, STEPS = 400 };
+
+#define PATIENCE_NS (60 * MUSTER_NS_PER_S)
+
+static muster_ps *make_node(void)
+{
+    muster_ps *ps = NULL;
+    muster_error error;
+    uint32_t number;
+    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
+    muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
+    table.keys = KEYS;
+    table.width = WIDTH;
+    assert_int_equal(muster_ps_create(&opts, &error, &ps), MUSTER_OK);
+    assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
+                     MUSTER_OK);
+    return ps;
+}
+
+static muster_ps_worker *make_worker(muster_ps *ps)
+{
+    muster_ps_worker *worker = NULL;
+    assert_int_equal(muster_ps_worker_create(ps, &worker), MUSTER_OK);
+    return worker;
+}
+
+/* Add 1 to a row in place; -1: that failed. */
+static int add_one(muster_ps_worker *worker, uint32_t key)
+{
+    float *row;
+    if (muster_ps_begin(worker, 0, key, &row) != MUSTER_OK) {
+        return -1;
+    }
+    row[0] += 1;
+    return muster_ps_end(worker, 0, key) == MUSTER_OK ? 0 : -1;
+}
+
+static float value_of(muster_ps_worker *worker, uint32_t key)
+{
+    float seen[WIDTH] = {-1};
+    assert_int_equal(muster_ps_pull(worker, 0, &key, 1, seen), MUSTER_OK);
+    return seen[0];
+}
+
+static uint32_t division(const muster_ps *ps)
+{
+    return atomic_load(&ps->tables[0]->division);
+}
+
+static bool is_bare(const muster_ps_worker *worker)
+{
+    return (muster_visitor_state(worker->visitor) & MUSTER_VISITOR_BARE) != 0;
+}
+
+static void rows_belong_to_who_used_them_first(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node();
+    if (!ps->bare) {
+        print_message("skipped: this system has no membarrier\n");
+        muster_ps_free(ps);
+        skip();
+    }
+    muster_ps_worker *first = make_worker(ps);
+    muster_ps_worker *second = make_worker(ps);
+    float *row;
+    assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
+    assert_true(is_bare(first));
+    assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
+    assert_int_equal(add_one(second, 2), 0);
+    assert_int_equal(add_one(first, 1), 0);
+    assert_true(value_of(second, 2) == 1);
+    assert_int_equal(division(ps), MUSTER_DIVIDED);
+    assert_int_equal(add_one(second, 1), 0); // they meet
+    assert_int_equal(division(ps), MUSTER_SHARED);
+    assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
+    assert_false(is_bare(first));
+    assert_true(row[0] == 2);
+    assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
+    muster_ps_worker_free(first);
+    muster_ps_worker_free(second);
+    muster_ps_free(ps);
+}
+
+/* Rows of a worker that is gone are taken like any other's. */
+static void rows_of_the_gone_are_found(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node();
+    muster_ps_worker *first = make_worker(ps);
+    muster_ps_worker *second = make_worker(ps);
+    assert_int_equal(add_one(first, 1), 0);
+    assert_int_equal(add_one(second, 2), 0);
+    muster_ps_worker_free(second);
+    assert_int_equal(add_one(first, 2), 0);
+    second = make_worker(ps);
+    assert_int_equal(add_one(second, 2), 0);
+    assert_true(value_of(first, 2) == 3);
+    muster_ps_worker_free(first);
+    muster_ps_worker_free(second);
+    muster_ps_free(ps);
+}
+
+/* ---- workers that meet ------------------------------------------------------ */
+
+typedef struct hand {
+    muster_ps *ps;
+    muster_ps_worker *worker;
+    uint32_t number;
+    uint32_t meets_at; // from which step on it uses the others' rows too
+    uint32_t draws;
+    int faults;
+} hand;
+
+static uint32_t draw(hand *h, uint32_t below)
+{
+    h->draws = h->draws * 1664525u + 1013904223u;
+    return (h->draws >> 8) % below;
+}
+
+/* Rows of one's own are those of the same remainder; key 0 counts steps. */
+static uint32_t some_key(hand *h, uint32_t step)
+{
+    uint32_t key = 1 + h->number + CREW * draw(h, (KEYS - 1) / CREW);
+    return step < h->meets_at ? key : 1 + draw(h, KEYS - 1);
+}
+
+/* Two rows at once, closed in either order; each gains 1. */
+static int add_to_two(hand *h, uint32_t low, uint32_t high)
+{
+    float *a;
+    float *b;
+    if (low == high) {
+        return add_one(h->worker, low) + add_one(h->worker, high);
+    }
+    uint32_t first = low < high ? low : high;
+    uint32_t second = low < high ? high : low;
+    if (muster_ps_begin(h->worker, 0, first, &a) != MUSTER_OK) {
+        return -1;
+    }
+    if (muster_ps_begin(h->worker, 0, second, &b) != MUSTER_OK) {
+        return -1;
+    }
+    a[0] += 1;
+    b[0] += 1;
+    bool turned = draw(h, 2) == 0;
+    return muster_ps_end(h->worker, 0, turned ? first : second) == MUSTER_OK &&
+                   muster_ps_end(h->worker, 0, turned ? second : first) ==
+                       MUSTER_OK
+               ? 0
+               : -1;
+}
+
+static void *work_and_meet(void *argument)
+{
+    hand *h = argument;
+    for (uint32_t step = 0; step < STEPS; step++) {
+        uint32_t keys[2] = {some_key(h, step), some_key(h, step)};
+        const float ones[2 * WIDTH] = {[0] = 1, [WIDTH] = 1};
+        if (draw(h, 3) == 0) {
+            h->faults +=
+                muster_ps_push(h->worker, 0, keys, 2, ones) != MUSTER_OK;
+        } else {
+            h->faults += add_to_two(h, keys[0], keys[1]) != 0;
+        }
+    }
+    return NULL;
+}
+
+/* A crew whose members begin with rows of their own and go over to those of all,
+ * each at another moment. Every change counts once. */
+static void nothing_is_lost_when_workers_meet(void **state)
+{
+    (void)state;
+    for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
+        muster_ps *ps = make_node();
+        hand crew[CREW];
+        pthread_t threads[CREW];
+        for (uint32_t i = 0; i < CREW; i++) {
+            crew[i] = (hand){.ps = ps,
+                             .worker = make_worker(ps),
+                             .number = i,
+                             .draws = 1000 * repeat + i};
+            crew[i].meets_at = draw(&crew[i], STEPS);
+        }
+        for (uint32_t i = 0; i < CREW; i++) {
+            assert_int_equal(
+                pthread_create(&threads[i], NULL, work_and_meet, &crew[i]), 0);
+        }
+        for (uint32_t i = 0; i < CREW; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+            assert_int_equal(crew[i].faults, 0);
+        }
+        double sum = 0;
+        for (uint32_t key = 0; key < KEYS; key++) {
+            sum += (double)value_of(crew[0].worker, key);
+        }
+        assert_true(sum == 2.0 * CREW * STEPS);
+        for (uint32_t i = 0; i < CREW; i++) {
+            muster_ps_worker_free(crew[i].worker);
+        }
+        muster_ps_free(ps);
+    }
+}
+
+static void *add_one_there(void *argument)
+{
+    hand *h = argument;
+    h->faults += add_one(h->worker, 1) != 0;
+    return NULL;
+}
+
+/* Who meets a row that is open bare has to wait for it. */
+static void a_row_that_is_open_is_waited_for(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node();
+    muster_ps_worker *first = make_worker(ps);
+    hand other = {.ps = ps, .worker = make_worker(ps)};
+    pthread_t thread;
+    float *row;
+    assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
+    row[0] = 5;
+    assert_int_equal(pthread_create(&thread, NULL, add_one_there, &other), 0);
+    int64_t end = muster_clock_ns() + PATIENCE_NS;
+    while (division(ps) == MUSTER_DIVIDED && muster_clock_ns() < end) {
+        (void)sched_yield();
+    }
+    assert_int_not_equal(division(ps), MUSTER_DIVIDED);
+    for (int i = 0; i < 1000; i++) {
+        row[0] += 1;
+        (void)sched_yield();
+    }
+    assert_true(row[0] == 1005);
+    assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(other.faults, 0);
+    assert_true(value_of(first, 1) == 1006);
+    muster_ps_worker_free(first);
+    muster_ps_worker_free(other.worker);
+    muster_ps_free(ps);
+}
+
+/* ---- nodes that ask ---------------------------------------------------------- */
+
+enum { RESTS = 5 };
+
+/* Node 1 works on rows of its own; whenever its table is at rest, node 0 is told
+ * to push to one of them, and does. */
+typedef struct errand {
+    _Atomic uint32_t asked; // of node 0
+    _Atomic uint32_t done;
+} errand;
+
+/* Odd ones are node 1's; many, since a float counts to 2^24 only. */
+static uint32_t own_key(uint64_t i)
+{
+    return (uint32_t)(2 * i + 1) % KEYS;
+}
+
+static void work_until_rested(test_node *n, errand *e)
+{
+    uint64_t added = 0;
+    const muster_pstable *rows = n->ps->tables[0];
+    int64_t end = muster_clock_ns() + PATIENCE_NS;
+    for (uint32_t rest = 1; rest <= RESTS; rest++) {
+        while (muster_pstable_barred(rows) && muster_clock_ns() < end) {
+            TEST_NODE_CHECK(n, add_one(n->worker, own_key(added++)) == 0);
+        }
+        TEST_NODE_CHECK(n, !muster_pstable_barred(rows));
+        atomic_store(&e->asked, rest);
+        while (atomic_load(&e->done) < rest && muster_clock_ns() < end) {
+            TEST_NODE_CHECK(n, add_one(n->worker, own_key(added++)) == 0);
+        }
+        TEST_NODE_CHECK(n, atomic_load(&e->done) == rest);
+    }
+    double sum = 0;
+    for (uint32_t key = 1; key < KEYS; key += 2) {
+        float seen[WIDTH];
+        TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &key, 1, seen) ==
+                               MUSTER_OK);
+        sum += (double)seen[0];
+    }
+    TEST_NODE_CHECK(n, sum == (double)(added + RESTS));
+}
+
+static void disturb(test_node *n, errand *e)
+{
+    const uint32_t key = 1;
+    const float one[WIDTH] = {1};
+    int64_t end = muster_clock_ns() + PATIENCE_NS;
+    for (uint32_t rest = 1; rest <= RESTS; rest++) {
+        while (atomic_load(&e->asked) < rest && muster_clock_ns() < end) {
+            (void)sched_yield();
+        }
+        TEST_NODE_CHECK(n, muster_ps_push(n->worker, 0, &key, 1, one) ==
+                               MUSTER_OK);
+        atomic_store(&e->done, rest);
+    }
+}
+
+static void rest_and_disturb(test_node *n)
+{
+    errand *e = n->of->argument;
+    if (n->node == 0) {
+        disturb(n, e);
+    } else {
+        work_until_rested(n, e);
+    }
+}
+
+static void a_table_at_rest_is_the_workers_until_a_node_asks(void **state)
+{
+    (void)state;
+    errand e = {0};
+    test_mesh mesh = {.nodes = 2,
+                      .manage = MUSTER_PS_CLASSIC,
+                      .keys = KEYS,
+                      .width = WIDTH,
+                      .argument = &e,
+                      .life = rest_and_disturb};
+    assert_int_equal(test_mesh_run(&mesh), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_belong_to_who_used_them_first),
+        cmocka_unit_test(rows_of_the_gone_are_found),
+        cmocka_unit_test(nothing_is_lost_when_workers_meet),
+        cmocka_unit_test(a_row_that_is_open_is_waited_for),
+        cmocka_unit_test(a_table_at_rest_is_the_workers_until_a_node_asks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
