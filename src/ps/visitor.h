@@ -33,7 +33,8 @@
  *   Memory order  The worker's look is an acquire, which reads what was released
  *                 when the permission was given. It leaves a row by a release
  *                 store, which those who wait read with an acquire: what was done
- *                 bare happens before all that they do.
+ *                 bare happens before all that they do. All that it says of
+ *                 itself is released, so that others see it in the order said.
  */
 #ifndef MUSTER_PS_VISITOR_H
 #define MUSTER_PS_VISITOR_H
@@ -140,17 +141,20 @@ static inline uint64_t muster_visitor_place(const muster_visitor *visitor,
     return atomic_load_explicit(&visitor->places[i], memory_order_relaxed);
 }
 
+/* Released, so that who sees it sees the states before it: where an entry was
+ * reused, its row has left or moved, and the state tells that. */
 static inline void muster_visitor_list(muster_visitor *visitor, uint32_t i,
                                        uint64_t place)
 {
-    atomic_store_explicit(&visitor->places[i], place, memory_order_relaxed);
+    atomic_store_explicit(&visitor->places[i], place, memory_order_release);
 }
 
-/* The worker counts something that concerns nobody else. */
+/* The worker counts something that concerns nobody else. Released, so that who
+ * counts by it finds the rows that are open where they are listed now. */
 static inline void muster_visitor_add(muster_visitor *visitor, uint64_t what)
 {
     atomic_store_explicit(&visitor->state, muster_visitor_state(visitor) + what,
-                          memory_order_relaxed);
+                          memory_order_release);
 }
 
 /* It goes to a row, bare, and looks whether it may only after that; `state` is
