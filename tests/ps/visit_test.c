@@ -340,6 +340,43 @@ static void a_table_at_rest_is_the_workers_until_a_node_asks(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
+/* Node 1's worker keeps a row open, bare, while its wish makes who drives the
+ * mesh wait for it. */
+static void count_with_a_row_open(test_node *n)
+{
+    if (n->node == 0 || !n->ps->bare) {
+        return;
+    }
+    const uint32_t far = 0;
+    const muster_pstable *rows = n->ps->tables[0];
+    float *row;
+    int64_t end = muster_clock_ns() + PATIENCE_NS;
+    while (muster_pstable_barred(rows) && muster_clock_ns() < end) {
+        (void)sched_yield();
+    }
+    TEST_NODE_CHECK(n, muster_ps_begin(n->worker, 0, 1, &row) == MUSTER_OK);
+    TEST_NODE_CHECK(n, is_bare(n->worker));
+    TEST_NODE_CHECK(n, muster_ps_localize(n->worker, 0, &far, 1) == MUSTER_OK);
+    while (!muster_pstable_barred(rows) && muster_clock_ns() < end) {
+        (void)sched_yield();
+    }
+    TEST_NODE_CHECK(n, muster_pstable_barred(rows));
+    TEST_NODE_CHECK(n, muster_ps_count(n->ps).relocations == 0);
+    TEST_NODE_CHECK(n, muster_ps_end(n->worker, 0, 1) == MUSTER_OK);
+    TEST_NODE_CHECK(n, muster_ps_fetch(n->worker, 0, &far, 1) == MUSTER_OK);
+}
+
+static void one_may_count_while_the_mesh_waits_for_a_row(void **state)
+{
+    (void)state;
+    test_mesh mesh = {.nodes = 2,
+                      .manage = MUSTER_PS_RELOCATE,
+                      .keys = KEYS,
+                      .width = WIDTH,
+                      .life = count_with_a_row_open};
+    assert_int_equal(test_mesh_run(&mesh), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +385,7 @@ int main(void)
         cmocka_unit_test(nothing_is_lost_when_workers_meet),
         cmocka_unit_test(a_row_that_is_open_is_waited_for),
         cmocka_unit_test(a_table_at_rest_is_the_workers_until_a_node_asks),
+        cmocka_unit_test(one_may_count_while_the_mesh_waits_for_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
