@@ -4,8 +4,8 @@
  * Invariants
  *  1. A word names a slot only while its row is here; no two words name the
  *     same slot.
- *  2. A row's bytes are touched only under its latch (see latch.h), or by the
- *     a worker that may open it bare (see visitor.h).
+ *  2. A row's bytes are touched only under its latch (see latch.h), or by a
+ *     worker that may open it bare (see visitor.h).
  */
 #include "ps/store.h"
 
@@ -108,15 +108,9 @@ void muster_pstable_admit(muster_pstable *table,
                  table->in_order ? MUSTER_DIVIDED : MUSTER_SHARED);
 }
 
-bool muster_pstable_bar_alone(muster_pstable *table, int64_t patience_ns)
+void muster_pstable_bar_alone(muster_pstable *table)
 {
-    if (table->visitors == NULL) {
-        return true;
-    }
-    // Barred already, it may still be waited for; so we wait as well.
     atomic_fetch_or(&table->bar, MUSTER_BAR_WORKERS);
-    muster_visitor_fence();
-    return muster_visitors_leave(table->visitors, patience_ns);
 }
 
 void muster_pstable_bar(muster_pstable *table)

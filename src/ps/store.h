@@ -64,9 +64,8 @@ void muster_pstable_free(muster_pstable *table);
 void muster_pstable_admit(muster_pstable *table,
                           const muster_visitors *visitors);
 
-/* Another worker comes. False: a row was open bare for longer than
- * `patience_ns`. */
-bool muster_pstable_bar_alone(muster_pstable *table, int64_t patience_ns);
+/* Another worker comes; the caller has to wait until no row is open bare. */
+void muster_pstable_bar_alone(muster_pstable *table);
 
 /* The protocol works on the table from now on: no row of it is open bare. */
 void muster_pstable_bar(muster_pstable *table);

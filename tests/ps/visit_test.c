@@ -119,6 +119,38 @@ static void rows_of_the_gone_are_found(void **state)
     muster_ps_free(ps);
 }
 
+/* Rows that belong to somebody are no newcomer's, and may stay open. */
+static void a_third_worker_waits_for_nobody(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node();
+    muster_ps_worker *first = make_worker(ps);
+    muster_ps_worker *second = make_worker(ps);
+    float *row;
+    assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
+    muster_ps_worker *third = make_worker(ps);
+    assert_int_equal(add_one(third, 2), 0);
+    assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
+    muster_ps_worker_free(first);
+    muster_ps_worker_free(second);
+    muster_ps_worker_free(third);
+    // A table that came later has an only worker again, for a while.
+    muster_error error;
+    uint32_t number;
+    muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
+    table.keys = KEYS;
+    table.width = WIDTH;
+    assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
+                     MUSTER_OK);
+    first = make_worker(ps);
+    assert_int_equal(muster_pstable_barred(ps->tables[number]), !ps->bare);
+    second = make_worker(ps);
+    assert_true(muster_pstable_barred(ps->tables[number]));
+    muster_ps_worker_free(first);
+    muster_ps_worker_free(second);
+    muster_ps_free(ps);
+}
+
 /* ---- workers that meet ------------------------------------------------------ */
 
 typedef struct hand {
@@ -382,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_belong_to_who_used_them_first),
         cmocka_unit_test(rows_of_the_gone_are_found),
+        cmocka_unit_test(a_third_worker_waits_for_nobody),
         cmocka_unit_test(nothing_is_lost_when_workers_meet),
         cmocka_unit_test(a_row_that_is_open_is_waited_for),
         cmocka_unit_test(a_table_at_rest_is_the_workers_until_a_node_asks),
