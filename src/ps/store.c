@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "ps/simd.h"
@@ -99,9 +98,10 @@ void muster_pstable_free(muster_pstable *table)
     muster_mem_free(table);
 }
 
-void muster_pstable_admit(muster_pstable *table,
+void muster_pstable_admit(muster_pstable *table, uint32_t number,
                           const muster_visitors *visitors)
 {
+    table->number = number;
     table->visitors = visitors;
     atomic_store(&table->bar, table->in_order ? 0 : MUSTER_BAR_MESH);
     atomic_store(&table->division,
@@ -117,9 +117,7 @@ void muster_pstable_bar(muster_pstable *table)
 {
     atomic_fetch_or(&table->bar, MUSTER_BAR_MESH);
     muster_visitor_fence();
-    // Rows are held for moments.
-    bool left = muster_visitors_leave(table->visitors, INT64_MAX);
-    MUSTER_ASSERT(left);
+    muster_visitors_leave_table(table->visitors, table->number);
 }
 
 void muster_pstable_rest(muster_pstable *table)

@@ -24,7 +24,7 @@
  * each load that came before it saw everything older, and each store before it
  * is seen. Where the system has no membarrier, rows are never open bare.
  *
- * Who bars a table waits until no row at all is open bare: it holds none, so
+ * Who bars a table waits until none of its rows is open bare: it holds none, so
  * there is no circle. Who ends a division may hold rows; it waits for nobody,
  * but from then on whoever has latched a row of that table waits until no other
  * worker has this very row open bare. That is as if the other held the latch,
@@ -66,11 +66,12 @@ typedef enum muster_division {
  *
  *     bits 0..7   rows open bare
  *     bits 8..15  other rows open
- *     bit  16     visits are to be noted, so that none are made bare
+ *     bit  16     visits are to be noted, so that begin makes none bare
  *     bits 17..   visits so far
  *
- * The places are those of the open rows, in the order of (table, key). Only the
- * worker writes its record, all the time, so it has a cache line of its own.
+ * The places are those of the open rows. A visit that ends before the call that
+ * made it may be missing there, if it is the only worker's. Only the worker
+ * writes its record, all the time, so it has a cache line of its own.
  */
 typedef struct muster_visitor {
     _Alignas(64) _Atomic uint64_t state;
@@ -113,9 +114,14 @@ bool muster_visitor_possible(void);
 void muster_visitor_fence(void);
 
 /* Wait until no row at all is open bare. False: some was for longer than
- * `patience_ns`. */
+ * `patience_ns`. After the fence. */
 bool muster_visitors_leave(const muster_visitors *visitors,
                            int64_t patience_ns);
+
+/* Wait until no row of a table that was barred is open bare; those of others
+ * may be, all the time. After the fence. */
+void muster_visitors_leave_table(const muster_visitors *visitors,
+                                 uint32_t table);
 
 /* Has anybody but `self` this row open bare; any row of this table? After the
  * fence. */

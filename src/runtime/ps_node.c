@@ -146,7 +146,8 @@ muster_status muster_ps_table_add(muster_ps *ps,
                                 opts->keys, opts->width);
     }
     if (ps->bare) {
-        muster_pstable_admit(ps->tables[ps->table_count], &ps->visitors);
+        muster_pstable_admit(ps->tables[ps->table_count], ps->table_count,
+                             &ps->visitors);
     }
     *table_out = ps->table_count++;
     return MUSTER_OK;
