@@ -159,6 +159,7 @@ typedef struct hand {
     uint32_t number;
     uint32_t meets_at; // from which step on it uses the others' rows too
     uint32_t draws;
+    _Atomic bool *stop;
     int faults;
 } hand;
 
@@ -249,6 +250,44 @@ static void nothing_is_lost_when_workers_meet(void **state)
         for (uint32_t i = 0; i < CREW; i++) {
             muster_ps_worker_free(crew[i].worker);
         }
+        muster_ps_free(ps);
+    }
+}
+
+static void *work_apart(void *argument)
+{
+    hand *h = argument;
+    const float one[WIDTH] = {1};
+    for (uint32_t step = 0; !atomic_load(h->stop); step++) {
+        uint32_t key = 1 + step % (KEYS / 2 - 1);
+        h->faults += step % 2 == 0 ? add_one(h->worker, key) != 0
+                                   : muster_ps_push(h->worker, 0, &key, 1,
+                                                    one) != MUSTER_OK;
+    }
+    return NULL;
+}
+
+/* Whoever comes while the only worker works takes nothing from it. */
+static void a_newcomer_ends_no_division(void **state)
+{
+    (void)state;
+    for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
+        muster_ps *ps = make_node();
+        _Atomic bool stop = false;
+        hand first = {.ps = ps, .worker = make_worker(ps), .stop = &stop};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, work_apart, &first), 0);
+        for (uint32_t i = 0; i < repeat; i++) {
+            (void)sched_yield();
+        }
+        muster_ps_worker *second = make_worker(ps);
+        assert_int_equal(add_one(second, KEYS - 1), 0);
+        atomic_store(&stop, true);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(first.faults, 0);
+        assert_true(division(ps) == MUSTER_DIVIDED || !ps->bare);
+        muster_ps_worker_free(first.worker);
+        muster_ps_worker_free(second);
         muster_ps_free(ps);
     }
 }
@@ -416,6 +455,7 @@ int main(void)
         cmocka_unit_test(rows_of_the_gone_are_found),
         cmocka_unit_test(a_third_worker_waits_for_nobody),
         cmocka_unit_test(nothing_is_lost_when_workers_meet),
+        cmocka_unit_test(a_newcomer_ends_no_division),
         cmocka_unit_test(a_row_that_is_open_is_waited_for),
         cmocka_unit_test(a_table_at_rest_is_the_workers_until_a_node_asks),
         cmocka_unit_test(one_may_count_while_the_mesh_waits_for_a_row),
