@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
+#include "runtime/ps_checkpoint.h"
 #include "runtime/ps_inside.h"
 
 #include "nodes.h"
@@ -148,6 +150,23 @@ static void a_third_worker_waits_for_nobody(void **state)
     assert_true(muster_pstable_barred(ps->tables[number]));
     muster_ps_worker_free(first);
     muster_ps_worker_free(second);
+    muster_ps_free(ps);
+}
+
+/* An epoch's counts are those of its work, however the rows were gathered. */
+static void to_gather_rows_is_no_access(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node();
+    muster_ps_worker *worker = make_worker(ps);
+    float *rows[1];
+    assert_int_equal(add_one(worker, 1), 0);
+    assert_int_equal(muster_ps_gather(worker, 1, rows), MUSTER_OK);
+    assert_true(rows[0][WIDTH] == 1);
+    assert_int_equal(add_one(worker, 2), 0);
+    muster_mem_free(rows[0]);
+    muster_ps_worker_free(worker);
+    assert_int_equal(muster_ps_count(ps).accesses, 2);
     muster_ps_free(ps);
 }
 
@@ -454,6 +473,7 @@ int main(void)
         cmocka_unit_test(rows_belong_to_who_used_them_first),
         cmocka_unit_test(rows_of_the_gone_are_found),
         cmocka_unit_test(a_third_worker_waits_for_nobody),
+        cmocka_unit_test(to_gather_rows_is_no_access),
         cmocka_unit_test(nothing_is_lost_when_workers_meet),
         cmocka_unit_test(a_newcomer_ends_no_division),
         cmocka_unit_test(a_row_that_is_open_is_waited_for),
