@@ -35,6 +35,9 @@
  *                 store, which those who wait read with an acquire: what was done
  *                 bare happens before all that they do. All that it says of
  *                 itself is released, so that others see it in the order said.
+ *
+ * All interleavings of both bargains, with stores that others see late, are
+ * explored in tests/ps/bargain_test.c.
  */
 #ifndef MUSTER_PS_VISITOR_H
 #define MUSTER_PS_VISITOR_H

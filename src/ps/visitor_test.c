@@ -1,5 +1,6 @@
 /*
- * visitor_test.c -- who is at which row, over records made by hand.
+ * visitor_test.c -- who is at which row, over records made by hand. What records
+ * are good for is in tests/ps/bargain_test.c.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -12,8 +13,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "ps/visitor.h"
-
-/* ---- records ---------------------------------------------------------------- */
 
 static muster_visitors *make_visitors(void)
 {
