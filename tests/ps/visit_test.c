@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -18,11 +19,12 @@
 
 #include "nodes.h"
 
-enum { KEYS = 64, WIDTH = 4, CREW = 3, REPEATS = 300, STEPS = 400 };
+enum { KEYS = 64, WIDTH = 4, CREW = 3, REPEATS = 300, STEPS = 800 };
+enum { TABLES = 8 };
 
 #define PATIENCE_NS (60 * MUSTER_NS_PER_S)
 
-static muster_ps *make_node(void)
+static muster_ps *make_node_of(uint32_t tables)
 {
     muster_ps *ps = NULL;
     muster_error error;
@@ -32,9 +34,16 @@ static muster_ps *make_node(void)
     table.keys = KEYS;
     table.width = WIDTH;
     assert_int_equal(muster_ps_create(&opts, &error, &ps), MUSTER_OK);
-    assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
-                     MUSTER_OK);
+    for (uint32_t i = 0; i < tables; i++) {
+        assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
+                         MUSTER_OK);
+    }
     return ps;
+}
+
+static muster_ps *make_node(void)
+{
+    return make_node_of(1);
 }
 
 static muster_ps_worker *make_worker(muster_ps *ps)
@@ -179,6 +188,7 @@ typedef struct hand {
     uint32_t meets_at; // from which step on it uses the others' rows too
     uint32_t draws;
     _Atomic bool *stop;
+    sem_t begun; // posted at step meets_at
     int faults;
 } hand;
 
@@ -188,53 +198,83 @@ static uint32_t draw(hand *h, uint32_t below)
     return (h->draws >> 8) % below;
 }
 
-/* Rows of one's own are those of the same remainder; key 0 counts steps. */
-static uint32_t some_key(hand *h, uint32_t step)
+/* Rows of one's own are those of the same remainder; tables are met in one after
+ * the other. */
+static uint32_t some_key(hand *h, uint32_t step, uint32_t table)
 {
-    uint32_t key = 1 + h->number + CREW * draw(h, (KEYS - 1) / CREW);
-    return step < h->meets_at ? key : 1 + draw(h, KEYS - 1);
+    uint32_t own = h->number + CREW * draw(h, KEYS / CREW);
+    uint32_t meets_at = h->meets_at * (table + 1) / TABLES;
+    return step < meets_at ? own : draw(h, KEYS);
 }
 
-/* Two rows at once, closed in either order; each gains 1. */
-static int add_to_two(hand *h, uint32_t low, uint32_t high)
+static bool begin_at(hand *h, uint64_t place, float **row_out)
 {
+    return muster_ps_begin(h->worker, muster_place_table(place),
+                           muster_place_key(place), row_out) == MUSTER_OK;
+}
+
+static bool end_at(hand *h, uint64_t place)
+{
+    return muster_ps_end(h->worker, muster_place_table(place),
+                         muster_place_key(place)) == MUSTER_OK;
+}
+
+/* Two rows at once, if they are two, closed in either order; 2 are added. */
+static bool add_to_two(hand *h, uint64_t one, uint64_t other)
+{
+    uint64_t first = one < other ? one : other;
+    uint64_t second = one < other ? other : one;
     float *a;
     float *b;
-    if (low == high) {
-        return add_one(h->worker, low) + add_one(h->worker, high);
-    }
-    uint32_t first = low < high ? low : high;
-    uint32_t second = low < high ? high : low;
-    if (muster_ps_begin(h->worker, 0, first, &a) != MUSTER_OK) {
-        return -1;
-    }
-    if (muster_ps_begin(h->worker, 0, second, &b) != MUSTER_OK) {
-        return -1;
+    if (!begin_at(h, first, &a)) {
+        return false;
     }
     a[0] += 1;
+    if (first == second) {
+        a[0] += 1;
+        return end_at(h, first);
+    }
+    if (!begin_at(h, second, &b)) {
+        return false;
+    }
     b[0] += 1;
     bool turned = draw(h, 2) == 0;
-    return muster_ps_end(h->worker, 0, turned ? first : second) == MUSTER_OK &&
-                   muster_ps_end(h->worker, 0, turned ? second : first) ==
-                       MUSTER_OK
-               ? 0
-               : -1;
+    return end_at(h, turned ? first : second) &&
+           end_at(h, turned ? second : first);
 }
 
 static void *work_and_meet(void *argument)
 {
     hand *h = argument;
+    const float ones[2 * WIDTH] = {[0] = 1, [WIDTH] = 1};
     for (uint32_t step = 0; step < STEPS; step++) {
-        uint32_t keys[2] = {some_key(h, step), some_key(h, step)};
-        const float ones[2 * WIDTH] = {[0] = 1, [WIDTH] = 1};
+        uint32_t table = draw(h, TABLES);
+        uint32_t keys[2] = {some_key(h, step, table), some_key(h, step, table)};
         if (draw(h, 3) == 0) {
             h->faults +=
-                muster_ps_push(h->worker, 0, keys, 2, ones) != MUSTER_OK;
+                muster_ps_push(h->worker, table, keys, 2, ones) != MUSTER_OK;
         } else {
-            h->faults += add_to_two(h, keys[0], keys[1]) != 0;
+            uint32_t another = draw(h, TABLES);
+            h->faults +=
+                !add_to_two(h, muster_place(table, keys[0]),
+                            muster_place(another, some_key(h, step, another)));
         }
     }
     return NULL;
+}
+
+static double sum_of_all(muster_ps_worker *worker)
+{
+    double sum = 0;
+    for (uint32_t table = 0; table < TABLES; table++) {
+        for (uint32_t key = 0; key < KEYS; key++) {
+            float seen[WIDTH];
+            assert_int_equal(muster_ps_pull(worker, table, &key, 1, seen),
+                             MUSTER_OK);
+            sum += (double)seen[0];
+        }
+    }
+    return sum;
 }
 
 /* A crew whose members begin with rows of their own and go over to those of all,
@@ -243,7 +283,7 @@ static void nothing_is_lost_when_workers_meet(void **state)
 {
     (void)state;
     for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
-        muster_ps *ps = make_node();
+        muster_ps *ps = make_node_of(TABLES);
         hand crew[CREW];
         pthread_t threads[CREW];
         for (uint32_t i = 0; i < CREW; i++) {
@@ -261,11 +301,7 @@ static void nothing_is_lost_when_workers_meet(void **state)
             assert_int_equal(pthread_join(threads[i], NULL), 0);
             assert_int_equal(crew[i].faults, 0);
         }
-        double sum = 0;
-        for (uint32_t key = 0; key < KEYS; key++) {
-            sum += (double)value_of(crew[0].worker, key);
-        }
-        assert_true(sum == 2.0 * CREW * STEPS);
+        assert_true(sum_of_all(crew[0].worker) == 2.0 * CREW * STEPS);
         for (uint32_t i = 0; i < CREW; i++) {
             muster_ps_worker_free(crew[i].worker);
         }
@@ -279,6 +315,9 @@ static void *work_apart(void *argument)
     const float one[WIDTH] = {1};
     for (uint32_t step = 0; !atomic_load(h->stop); step++) {
         uint32_t key = 1 + step % (KEYS / 2 - 1);
+        if (step == h->meets_at) {
+            (void)sem_post(&h->begun);
+        }
         h->faults += step % 2 == 0 ? add_one(h->worker, key) != 0
                                    : muster_ps_push(h->worker, 0, &key, 1,
                                                     one) != MUSTER_OK;
@@ -293,18 +332,21 @@ static void a_newcomer_ends_no_division(void **state)
     for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
         muster_ps *ps = make_node();
         _Atomic bool stop = false;
-        hand first = {.ps = ps, .worker = make_worker(ps), .stop = &stop};
+        hand first = {.ps = ps,
+                      .worker = make_worker(ps),
+                      .meets_at = repeat,
+                      .stop = &stop};
         pthread_t thread;
+        assert_int_equal(sem_init(&first.begun, 0, 0), 0);
         assert_int_equal(pthread_create(&thread, NULL, work_apart, &first), 0);
-        for (uint32_t i = 0; i < repeat; i++) {
-            (void)sched_yield();
-        }
+        (void)sem_wait(&first.begun);
         muster_ps_worker *second = make_worker(ps);
         assert_int_equal(add_one(second, KEYS - 1), 0);
         atomic_store(&stop, true);
         assert_int_equal(pthread_join(thread, NULL), 0);
         assert_int_equal(first.faults, 0);
         assert_true(division(ps) == MUSTER_DIVIDED || !ps->bare);
+        (void)sem_destroy(&first.begun);
         muster_ps_worker_free(first.worker);
         muster_ps_worker_free(second);
         muster_ps_free(ps);
