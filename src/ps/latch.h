@@ -30,9 +30,10 @@
  *   protocol     convert    OWNED <-> REPLICA, latched by the protocol, then
  *                           unlatched; DIRTY is cleared
  *
- * On a single node any thread may also put the first owner into a word. Rows are
- * used without latches where nobody else can be at them (ps/visitor.h); what
- * follows is about the others.
+ * On a single node any thread may also put the first owner into a word, by a
+ * swap; a holder's release may undo that, but rows are latched only once owners
+ * mean nothing any more. Rows are used without latches where nobody else can be
+ * at them (ps/visitor.h); what follows is about the others.
  *
  * "Protocol" is one thread per node. So of two threads that may write a word at
  * the same moment one at least is latching, and latching is a compare-and-swap

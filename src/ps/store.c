@@ -4,14 +4,13 @@
  * Invariants
  *  1. A word names a slot only while its row is here; no two words name the
  *     same slot.
- *  2. A row's bytes are touched only under its latch (see latch.h), or by the
- *     a worker that may open it bare (see visitor.h).
+ *  2. A row's bytes are touched only under its latch (see latch.h), or by a
+ *     worker that may open it bare (see visitor.h).
  */
 #include "ps/store.h"
 
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "ps/simd.h"
@@ -99,33 +98,26 @@ void muster_pstable_free(muster_pstable *table)
     muster_mem_free(table);
 }
 
-void muster_pstable_admit(muster_pstable *table,
+void muster_pstable_admit(muster_pstable *table, uint32_t number,
                           const muster_visitors *visitors)
 {
+    table->number = number;
     table->visitors = visitors;
     atomic_store(&table->bar, table->in_order ? 0 : MUSTER_BAR_MESH);
     atomic_store(&table->division,
                  table->in_order ? MUSTER_DIVIDED : MUSTER_SHARED);
 }
 
-bool muster_pstable_bar_alone(muster_pstable *table, int64_t patience_ns)
+void muster_pstable_bar_alone(muster_pstable *table)
 {
-    if (table->visitors == NULL) {
-        return true;
-    }
-    // Barred already, it may still be waited for; so we wait as well.
     atomic_fetch_or(&table->bar, MUSTER_BAR_WORKERS);
-    muster_visitor_fence();
-    return muster_visitors_leave(table->visitors, patience_ns);
 }
 
 void muster_pstable_bar(muster_pstable *table)
 {
     atomic_fetch_or(&table->bar, MUSTER_BAR_MESH);
     muster_visitor_fence();
-    // Rows are held for moments.
-    bool left = muster_visitors_leave(table->visitors, INT64_MAX);
-    MUSTER_ASSERT(left);
+    muster_visitors_leave_table(table->visitors, table->number);
 }
 
 void muster_pstable_rest(muster_pstable *table)

@@ -35,10 +35,11 @@ typedef struct muster_pstable {
     _Atomic float rate;
     uint32_t init;
     float scale;
-    uint64_t seed;  // of this table's rows
-    bool in_order;  // one node: the slot of a row is its key
-    bool used;      // by the protocol, since muster_pstable_rest() looked
-    muster_bar bar; // why rows are not open to an only worker
+    uint64_t seed; // of this table's rows
+    bool in_order; // one node: the slot of a row is its key
+    bool used;     // by the protocol, since muster_pstable_rest() looked
+    uint32_t number;
+    muster_bar bar;                  // why rows are not open to an only worker
     _Atomic uint32_t division;       // muster_division
     const muster_visitors *visitors; // NULL: rows are always latched
     void *words_base;                // of the mapping that `words` is
@@ -59,14 +60,13 @@ MUSTER_CHECKED muster_status muster_pstable_create(
 void muster_pstable_free(muster_pstable *table);
 
 /* From now on workers may open rows bare (ps/visitor.h): on a single node at
- * once, in a mesh when the protocol has given the table up. `visitors` outlive
- * the table. */
-void muster_pstable_admit(muster_pstable *table,
+ * once, in a mesh when the protocol has given the table up. `number` is what
+ * places call it; `visitors` outlive the table. */
+void muster_pstable_admit(muster_pstable *table, uint32_t number,
                           const muster_visitors *visitors);
 
-/* Another worker comes. False: a row was open bare for longer than
- * `patience_ns`. */
-bool muster_pstable_bar_alone(muster_pstable *table, int64_t patience_ns);
+/* Another worker comes; the caller has to wait until no row is open bare. */
+void muster_pstable_bar_alone(muster_pstable *table);
 
 /* The protocol works on the table from now on: no row of it is open bare. */
 void muster_pstable_bar(muster_pstable *table);

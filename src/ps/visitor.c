@@ -6,11 +6,11 @@
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "ps/latch.h"
 
 static bool membarrier(int command)
 {
@@ -29,18 +29,22 @@ void muster_visitor_fence(void)
     MUSTER_ASSERT(fenced);
 }
 
+static uint64_t look(const muster_visitor *visitor)
+{
+    return atomic_load_explicit(&visitor->state, memory_order_acquire);
+}
+
 bool muster_visitors_leave(const muster_visitors *visitors, int64_t patience_ns)
 {
-    const struct timespec nap = {.tv_nsec = 20000};
+    // No nap: a worker may be away from its rows for nanoseconds only.
     int64_t start = muster_clock_ns();
+    uint32_t tries = 0;
     for (uint32_t i = 0; i < MUSTER_PS_WORKERS_MAX; i++) {
-        while ((atomic_load_explicit(&visitors->all[i].state,
-                                     memory_order_acquire) &
-                MUSTER_VISITOR_BARE) != 0) {
+        while ((look(&visitors->all[i]) & MUSTER_VISITOR_BARE) != 0) {
             if (muster_clock_ns() - start > patience_ns) {
                 return false;
             }
-            (void)nanosleep(&nap, NULL);
+            muster_latch_pause(&tries);
         }
     }
     return true;
@@ -50,8 +54,7 @@ bool muster_visitors_leave(const muster_visitors *visitors, int64_t patience_ns)
  * is moved in the list of places is in both for a moment. */
 static bool is_at(const muster_visitor *visitor, uint64_t place, uint64_t mask)
 {
-    uint64_t state =
-        atomic_load_explicit(&visitor->state, memory_order_acquire);
+    uint64_t state = look(visitor);
     for (;;) {
         uint32_t open = muster_visitor_open(state);
         for (uint32_t i = 0; i < open && (state & MUSTER_VISITOR_BARE) != 0;
@@ -61,8 +64,7 @@ static bool is_at(const muster_visitor *visitor, uint64_t place, uint64_t mask)
             }
         }
         atomic_thread_fence(memory_order_acquire);
-        uint64_t after =
-            atomic_load_explicit(&visitor->state, memory_order_acquire);
+        uint64_t after = look(visitor);
         if (after == state) {
             return false;
         }
@@ -83,14 +85,41 @@ bool muster_visitors_at(const muster_visitors *visitors,
     return false;
 }
 
+static bool is_at_table(const muster_visitor *visitor, uint32_t table)
+{
+    return is_at(visitor, muster_place(table, 0) | MUSTER_PLACE_BARE,
+                 UINT64_MAX << 33 | MUSTER_PLACE_BARE);
+}
+
 bool muster_visitors_at_table(const muster_visitors *visitors, uint32_t table)
 {
-    uint64_t mask = UINT64_MAX << 33 | MUSTER_PLACE_BARE;
-    uint64_t some = muster_place(table, 0) | MUSTER_PLACE_BARE;
     for (uint32_t i = 0; i < MUSTER_PS_WORKERS_MAX; i++) {
-        if (is_at(&visitors->all[i], some, mask)) {
+        if (is_at_table(&visitors->all[i], table)) {
             return true;
         }
     }
     return false;
+}
+
+/* A visit that is not listed has ended when the count of visits is another. */
+static bool has_left(const muster_visitor *visitor, uint64_t first,
+                     uint32_t table)
+{
+    uint64_t state = look(visitor);
+    return (state & MUSTER_VISITOR_BARE) == 0 ||
+           (state >> MUSTER_VISITOR_VISIT_SHIFT !=
+                first >> MUSTER_VISITOR_VISIT_SHIFT &&
+            !is_at_table(visitor, table));
+}
+
+void muster_visitors_leave_table(const muster_visitors *visitors,
+                                 uint32_t table)
+{
+    uint32_t tries = 0;
+    for (uint32_t i = 0; i < MUSTER_PS_WORKERS_MAX; i++) {
+        uint64_t first = look(&visitors->all[i]);
+        while (!has_left(&visitors->all[i], first, table)) {
+            muster_latch_pause(&tries);
+        }
+    }
 }

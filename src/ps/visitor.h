@@ -24,7 +24,7 @@
  * each load that came before it saw everything older, and each store before it
  * is seen. Where the system has no membarrier, rows are never open bare.
  *
- * Who bars a table waits until no row at all is open bare: it holds none, so
+ * Who bars a table waits until none of its rows is open bare: it holds none, so
  * there is no circle. Who ends a division may hold rows; it waits for nobody,
  * but from then on whoever has latched a row of that table waits until no other
  * worker has this very row open bare. That is as if the other held the latch,
@@ -33,7 +33,11 @@
  *   Memory order  The worker's look is an acquire, which reads what was released
  *                 when the permission was given. It leaves a row by a release
  *                 store, which those who wait read with an acquire: what was done
- *                 bare happens before all that they do.
+ *                 bare happens before all that they do. All that it says of
+ *                 itself is released, so that others see it in the order said.
+ *
+ * All interleavings of both bargains, with stores that others see late, are
+ * explored in tests/ps/bargain_test.c.
  */
 #ifndef MUSTER_PS_VISITOR_H
 #define MUSTER_PS_VISITOR_H
@@ -65,11 +69,12 @@ typedef enum muster_division {
  *
  *     bits 0..7   rows open bare
  *     bits 8..15  other rows open
- *     bit  16     visits are to be noted, so that none are made bare
+ *     bit  16     visits are to be noted, so that begin makes none bare
  *     bits 17..   visits so far
  *
- * The places are those of the open rows, in the order of (table, key). Only the
- * worker writes its record, all the time, so it has a cache line of its own.
+ * The places are those of the open rows. A visit that ends before the call that
+ * made it may be missing there, if it is the only worker's. Only the worker
+ * writes its record, all the time, so it has a cache line of its own.
  */
 typedef struct muster_visitor {
     _Alignas(64) _Atomic uint64_t state;
@@ -112,9 +117,14 @@ bool muster_visitor_possible(void);
 void muster_visitor_fence(void);
 
 /* Wait until no row at all is open bare. False: some was for longer than
- * `patience_ns`. */
+ * `patience_ns`. After the fence. */
 bool muster_visitors_leave(const muster_visitors *visitors,
                            int64_t patience_ns);
+
+/* Wait until no row of a table that was barred is open bare; those of others
+ * may be, all the time. After the fence. */
+void muster_visitors_leave_table(const muster_visitors *visitors,
+                                 uint32_t table);
 
 /* Has anybody but `self` this row open bare; any row of this table? After the
  * fence. */
@@ -140,17 +150,20 @@ static inline uint64_t muster_visitor_place(const muster_visitor *visitor,
     return atomic_load_explicit(&visitor->places[i], memory_order_relaxed);
 }
 
+/* Released, so that who sees it sees the states before it: where an entry was
+ * reused, its row has left or moved, and the state tells that. */
 static inline void muster_visitor_list(muster_visitor *visitor, uint32_t i,
                                        uint64_t place)
 {
-    atomic_store_explicit(&visitor->places[i], place, memory_order_relaxed);
+    atomic_store_explicit(&visitor->places[i], place, memory_order_release);
 }
 
-/* The worker counts something that concerns nobody else. */
+/* The worker counts something that concerns nobody else. Released, so that who
+ * counts by it finds the rows that are open where they are listed now. */
 static inline void muster_visitor_add(muster_visitor *visitor, uint64_t what)
 {
     atomic_store_explicit(&visitor->state, muster_visitor_state(visitor) + what,
-                          memory_order_relaxed);
+                          memory_order_release);
 }
 
 /* It goes to a row, bare, and looks whether it may only after that; `state` is

@@ -35,6 +35,9 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
             memcpy(rows + (size_t)i * from->floats, row,
                    from->floats * sizeof(float));
             muster_ps_give(worker, taken, &from->words[keys[i]], false);
+            if (taken == MUSTER_PS_BARE) { // that was no access of the work
+                muster_visitor_add(worker->visitor, 0 - MUSTER_VISITOR_VISIT);
+            }
         } else if (!muster_vec_append(&call->positions, &i, 1)) {
             return MUSTER_ERR_NO_MEMORY;
         }

@@ -38,6 +38,7 @@ struct muster_ps {
     uint32_t distribution_count;
     muster_keyset replicated; // MUSTER_PS_STATIC
     bool bare;                // rows can be open without latches on this system
+    _Atomic uint32_t tables_left; // by their only worker: so many, the first
     muster_visitors visitors;
     uint64_t
         seats[MUSTER_PS_WORKERS_MAX / 64]; // taken, under the barrier's lock

@@ -234,9 +234,9 @@ void muster_psmesh_leave(muster_psmesh *mesh, muster_ps_worker *worker)
 
 muster_psnode_counters muster_psmesh_count(muster_psmesh *mesh)
 {
-    (void)pthread_mutex_lock(&mesh->lock);
+    (void)pthread_mutex_lock(&mesh->count_lock);
     muster_psnode_counters counters = mesh->counters;
-    (void)pthread_mutex_unlock(&mesh->lock);
+    (void)pthread_mutex_unlock(&mesh->count_lock);
     return counters;
 }
 

@@ -48,6 +48,9 @@ struct muster_psmesh {
     muster_vec workers;  // muster_ps_worker *: whose wishes are read
     muster_vec orphans;  // muster_intents *: of workers that are gone
     bool barrier_asked;
+    // Under a lock of its own: one may count with rows open, for which who
+    // drives the mesh may wait with the other lock held.
+    pthread_mutex_t count_lock;
     muster_psnode_counters counters;
     _Atomic uint64_t led;   // times that a worker drove the mesh
     _Atomic int64_t nap_ns; // the longest sleep; tests have longer ones

@@ -147,6 +147,7 @@ muster_status muster_psmesh_create(muster_ps *ps, muster_error *error_out,
     mesh->taken = muster_vec_make(sizeof(muster_ps_call *));
     mesh->open = muster_vec_make(sizeof(muster_ps_call *));
     (void)pthread_mutex_init(&mesh->lock, NULL);
+    (void)pthread_mutex_init(&mesh->count_lock, NULL);
     (void)pthread_mutex_init(&mesh->turn, NULL);
     muster_status status = open_node(mesh, error_out);
     if (status == MUSTER_OK) {
@@ -194,6 +195,7 @@ void muster_psmesh_free(muster_psmesh *mesh)
     muster_vec_fini(&mesh->taken);
     muster_vec_fini(&mesh->open);
     (void)pthread_mutex_destroy(&mesh->lock);
+    (void)pthread_mutex_destroy(&mesh->count_lock);
     (void)pthread_mutex_destroy(&mesh->turn);
     muster_mem_free(mesh);
 }

@@ -12,7 +12,7 @@
 #include "runtime/ps_inside.h"
 #include "runtime/ps_static.h"
 
-#define PATIENCE_NS (500 * MUSTER_NS_PER_MS) // with rows kept open
+#define PATIENCE_NS MUSTER_NS_PER_S // with rows kept open
 
 static const char *opts_fault(const muster_ps_opts *opts)
 {
@@ -146,7 +146,8 @@ muster_status muster_ps_table_add(muster_ps *ps,
                                 opts->keys, opts->width);
     }
     if (ps->bare) {
-        muster_pstable_admit(ps->tables[ps->table_count], &ps->visitors);
+        muster_pstable_admit(ps->tables[ps->table_count], ps->table_count,
+                             &ps->visitors);
     }
     *table_out = ps->table_count++;
     return MUSTER_OK;
@@ -222,14 +223,23 @@ uint64_t muster_ps_bytes(const muster_ps *ps)
     return bytes;
 }
 
-/* Another worker comes: nobody is alone any more. */
+/* Another worker comes: nobody is alone any more. Once the tables are left,
+ * workers may have rows of their own open, which concern no newcomer. */
 static muster_status bar_all(muster_ps *ps)
 {
-    bool left = true;
-    for (uint32_t i = 0; i < ps->table_count; i++) {
-        left = muster_pstable_bar_alone(ps->tables[i], PATIENCE_NS) && left;
+    uint32_t tables = ps->table_count;
+    if (!ps->bare || atomic_load(&ps->tables_left) == tables) {
+        return MUSTER_OK;
     }
-    return left ? MUSTER_OK : MUSTER_ERR_AGAIN;
+    for (uint32_t i = 0; i < tables; i++) {
+        muster_pstable_bar_alone(ps->tables[i]);
+    }
+    muster_visitor_fence();
+    if (!muster_visitors_leave(&ps->visitors, PATIENCE_NS)) {
+        return MUSTER_ERR_AGAIN;
+    }
+    atomic_store(&ps->tables_left, tables);
+    return MUSTER_OK;
 }
 
 /* The lowest number that no worker has. */

@@ -187,13 +187,14 @@ APART static muster_status begin_alone(muster_ps_worker *worker, uint64_t place,
     if ((state & MUSTER_VISITOR_NOTES) != 0) {
         return begin_noted(worker, place, row_out);
     }
+    muster_pstable *rows = worker->tables[muster_place_table(place)];
     muster_visitor_list(visitor, open, place | MUSTER_PLACE_BARE);
-    if (!muster_pstable_visit(worker->tables[muster_place_table(place)],
-                              visitor, state, muster_place_key(place),
-                              row_out)) {
-        return begin_latched(worker, place, row_out);
+    if (muster_pstable_visit(rows, visitor, state, muster_place_key(place),
+                             row_out)) {
+        return MUSTER_OK;
     }
-    return MUSTER_OK;
+    return muster_pstable_divided(rows) ? begin_own(worker, place, row_out)
+                                        : begin_latched(worker, place, row_out);
 }
 
 /* Apart from each other, none of the common ways has to save registers. */
@@ -211,9 +212,9 @@ muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
             return begin_alone(worker, place, row_out);
         }
         muster_visitor_list(worker->visitor, 0, place | MUSTER_PLACE_BARE);
-        return muster_pstable_visit(rows, worker->visitor, state, key, row_out)
-                   ? MUSTER_OK
-                   : begin_latched(worker, place, row_out);
+        if (muster_pstable_visit(rows, worker->visitor, state, key, row_out)) {
+            return MUSTER_OK;
+        } // another worker has just come, or the row is no row of ours
     }
     if ((state & MUSTER_VISITOR_NOTES) != 0) {
         return begin_noted(worker, place, row_out);

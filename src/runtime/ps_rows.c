@@ -85,15 +85,14 @@ muster_ps_taken muster_ps_take(muster_ps_worker *worker, uint32_t table,
     muster_visitor *visitor = worker->visitor;
     uint64_t state = muster_visitor_state(visitor);
     uint64_t place = muster_place(table, key);
-    if (!muster_pstable_barred(rows)) {
-        if (muster_pstable_visit(rows, visitor, state, key, row_out)) {
-            return MUSTER_PS_BARE;
-        }
-    } else if (muster_pstable_divided(rows)) {
-        if (muster_pstable_visit_own(rows, visitor, state, worker->seat + 1,
-                                     place, row_out)) {
-            return MUSTER_PS_BARE;
-        }
+    if (!muster_pstable_barred(rows) &&
+        muster_pstable_visit(rows, visitor, state, key, row_out)) {
+        return MUSTER_PS_BARE;
+    }
+    if (muster_pstable_divided(rows) &&
+        muster_pstable_visit_own(rows, visitor, state, worker->seat + 1, place,
+                                 row_out)) {
+        return MUSTER_PS_BARE;
     }
     if (rows->in_order) { // the row's miss need not wait for the word's
         muster_pstable_prefetch_row(rows, key);

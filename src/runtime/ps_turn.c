@@ -45,9 +45,11 @@ static void take_requests(muster_psmesh *mesh)
     mesh->taken = swap;
     barrier = mesh->barrier_asked;
     mesh->barrier_asked = false;
-    mesh->at_barrier = mesh->at_barrier || barrier;
-    mesh->counters = muster_psnode_count(mesh->node);
     (void)pthread_mutex_unlock(&mesh->lock);
+    mesh->at_barrier = mesh->at_barrier || barrier;
+    (void)pthread_mutex_lock(&mesh->count_lock);
+    mesh->counters = muster_psnode_count(mesh->node);
+    (void)pthread_mutex_unlock(&mesh->count_lock);
     muster_ps_call **taken = mesh->taken.data;
     for (size_t i = 0; i < mesh->taken.count; i++) {
         if (mesh->lost != 0 || !muster_vec_append(&mesh->open, &taken[i], 1)) {

@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
+#include "runtime/ps_checkpoint.h"
 #include "runtime/ps_inside.h"
 
 #include "nodes.h"
@@ -119,6 +121,55 @@ static void rows_of_the_gone_are_found(void **state)
     muster_ps_free(ps);
 }
 
+/* Rows that belong to somebody are no newcomer's, and may stay open. */
+static void a_third_worker_waits_for_nobody(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node();
+    muster_ps_worker *first = make_worker(ps);
+    muster_ps_worker *second = make_worker(ps);
+    float *row;
+    assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
+    muster_ps_worker *third = make_worker(ps);
+    assert_int_equal(add_one(third, 2), 0);
+    assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
+    muster_ps_worker_free(first);
+    muster_ps_worker_free(second);
+    muster_ps_worker_free(third);
+    // A table that came later has an only worker again, for a while.
+    muster_error error;
+    uint32_t number;
+    muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
+    table.keys = KEYS;
+    table.width = WIDTH;
+    assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
+                     MUSTER_OK);
+    first = make_worker(ps);
+    assert_int_equal(muster_pstable_barred(ps->tables[number]), !ps->bare);
+    second = make_worker(ps);
+    assert_true(muster_pstable_barred(ps->tables[number]));
+    muster_ps_worker_free(first);
+    muster_ps_worker_free(second);
+    muster_ps_free(ps);
+}
+
+/* An epoch's counts are those of its work, however the rows were gathered. */
+static void to_gather_rows_is_no_access(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node();
+    muster_ps_worker *worker = make_worker(ps);
+    float *rows[1];
+    assert_int_equal(add_one(worker, 1), 0);
+    assert_int_equal(muster_ps_gather(worker, 1, rows), MUSTER_OK);
+    assert_true(rows[0][WIDTH] == 1);
+    assert_int_equal(add_one(worker, 2), 0);
+    muster_mem_free(rows[0]);
+    muster_ps_worker_free(worker);
+    assert_int_equal(muster_ps_count(ps).accesses, 2);
+    muster_ps_free(ps);
+}
+
 /* ---- workers that meet ------------------------------------------------------ */
 
 typedef struct hand {
@@ -127,6 +178,7 @@ typedef struct hand {
     uint32_t number;
     uint32_t meets_at; // from which step on it uses the others' rows too
     uint32_t draws;
+    _Atomic bool *stop;
     int faults;
 } hand;
 
@@ -217,6 +269,44 @@ static void nothing_is_lost_when_workers_meet(void **state)
         for (uint32_t i = 0; i < CREW; i++) {
             muster_ps_worker_free(crew[i].worker);
         }
+        muster_ps_free(ps);
+    }
+}
+
+static void *work_apart(void *argument)
+{
+    hand *h = argument;
+    const float one[WIDTH] = {1};
+    for (uint32_t step = 0; !atomic_load(h->stop); step++) {
+        uint32_t key = 1 + step % (KEYS / 2 - 1);
+        h->faults += step % 2 == 0 ? add_one(h->worker, key) != 0
+                                   : muster_ps_push(h->worker, 0, &key, 1,
+                                                    one) != MUSTER_OK;
+    }
+    return NULL;
+}
+
+/* Whoever comes while the only worker works takes nothing from it. */
+static void a_newcomer_ends_no_division(void **state)
+{
+    (void)state;
+    for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
+        muster_ps *ps = make_node();
+        _Atomic bool stop = false;
+        hand first = {.ps = ps, .worker = make_worker(ps), .stop = &stop};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, work_apart, &first), 0);
+        for (uint32_t i = 0; i < repeat; i++) {
+            (void)sched_yield();
+        }
+        muster_ps_worker *second = make_worker(ps);
+        assert_int_equal(add_one(second, KEYS - 1), 0);
+        atomic_store(&stop, true);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(first.faults, 0);
+        assert_true(division(ps) == MUSTER_DIVIDED || !ps->bare);
+        muster_ps_worker_free(first.worker);
+        muster_ps_worker_free(second);
         muster_ps_free(ps);
     }
 }
@@ -340,14 +430,55 @@ static void a_table_at_rest_is_the_workers_until_a_node_asks(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
+/* Node 1's worker keeps a row open, bare, while its wish makes who drives the
+ * mesh wait for it. */
+static void count_with_a_row_open(test_node *n)
+{
+    if (n->node == 0 || !n->ps->bare) {
+        return;
+    }
+    const uint32_t far = 0;
+    const muster_pstable *rows = n->ps->tables[0];
+    float *row;
+    int64_t end = muster_clock_ns() + PATIENCE_NS;
+    while (muster_pstable_barred(rows) && muster_clock_ns() < end) {
+        (void)sched_yield();
+    }
+    TEST_NODE_CHECK(n, muster_ps_begin(n->worker, 0, 1, &row) == MUSTER_OK);
+    TEST_NODE_CHECK(n, is_bare(n->worker));
+    TEST_NODE_CHECK(n, muster_ps_localize(n->worker, 0, &far, 1) == MUSTER_OK);
+    while (!muster_pstable_barred(rows) && muster_clock_ns() < end) {
+        (void)sched_yield();
+    }
+    TEST_NODE_CHECK(n, muster_pstable_barred(rows));
+    TEST_NODE_CHECK(n, muster_ps_count(n->ps).relocations == 0);
+    TEST_NODE_CHECK(n, muster_ps_end(n->worker, 0, 1) == MUSTER_OK);
+    TEST_NODE_CHECK(n, muster_ps_fetch(n->worker, 0, &far, 1) == MUSTER_OK);
+}
+
+static void one_may_count_while_the_mesh_waits_for_a_row(void **state)
+{
+    (void)state;
+    test_mesh mesh = {.nodes = 2,
+                      .manage = MUSTER_PS_RELOCATE,
+                      .keys = KEYS,
+                      .width = WIDTH,
+                      .life = count_with_a_row_open};
+    assert_int_equal(test_mesh_run(&mesh), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_belong_to_who_used_them_first),
         cmocka_unit_test(rows_of_the_gone_are_found),
+        cmocka_unit_test(a_third_worker_waits_for_nobody),
+        cmocka_unit_test(to_gather_rows_is_no_access),
         cmocka_unit_test(nothing_is_lost_when_workers_meet),
+        cmocka_unit_test(a_newcomer_ends_no_division),
         cmocka_unit_test(a_row_that_is_open_is_waited_for),
         cmocka_unit_test(a_table_at_rest_is_the_workers_until_a_node_asks),
+        cmocka_unit_test(one_may_count_while_the_mesh_waits_for_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
