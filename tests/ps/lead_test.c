@@ -261,6 +261,61 @@ static void calls_that_meet_the_thread_at_work_are_seen(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
+/* ---- that nobody looks in vain for long ------------------------------------- */
+
+enum { IDLE_MS = 300, IDLE_CALLS = 200 };
+
+typedef struct resting {
+    muster_ps *_Atomic waiting;
+} resting;
+
+/* System calls that the mesh of a node has made. */
+static uint64_t calls_of(muster_ps *ps)
+{
+    (void)pthread_mutex_lock(&ps->mesh->turn);
+    uint64_t calls = muster_net_count(ps->mesh->net).syscalls;
+    (void)pthread_mutex_unlock(&ps->mesh->turn);
+    return calls;
+}
+
+/* Node 0 waits at the barrier: first it is asked for rows all the time, then for
+ * nothing. */
+static void ask_then_rest(test_node *n)
+{
+    resting *r = n->of->argument;
+    uint32_t far = 0;
+    float seen[WIDTH];
+    sleep_long(n->ps);
+    if (n->node == 0) {
+        atomic_store(&r->waiting, n->ps);
+        return; // to the barrier that all meet at last
+    }
+    for (int i = 0; i < PULLS || atomic_load(&r->waiting) == NULL; i++) {
+        TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &far, 1, seen) ==
+                               MUSTER_OK);
+    }
+    uint64_t before = calls_of(atomic_load(&r->waiting));
+    for (int i = 0; i < IDLE_MS; i++) {
+        nap();
+    }
+    TEST_NODE_CHECK(n,
+                    calls_of(atomic_load(&r->waiting)) - before < IDLE_CALLS);
+}
+
+static void who_waits_for_nothing_sleeps(void **state)
+{
+    (void)state;
+    resting r = {NULL};
+    test_mesh mesh = {.nodes = 2,
+                      .manage = MUSTER_PS_CLASSIC,
+                      .keys = KEYS,
+                      .width = WIDTH,
+                      .heartbeat_ns = HOUR_NS,
+                      .argument = &r,
+                      .life = ask_then_rest};
+    assert_int_equal(test_mesh_run(&mesh), 0);
+}
+
 /* ---- what a leader leaves behind ------------------------------------------- */
 
 /* Node 1 gets a copy while its worker leads, changes it, and does nothing more;
@@ -451,6 +506,7 @@ int main(void)
         cmocka_unit_test(a_leader_waits_through_a_loss),
         cmocka_unit_test(a_worker_leads_when_it_waits),
         cmocka_unit_test(calls_that_meet_the_thread_at_work_are_seen),
+        cmocka_unit_test(who_waits_for_nothing_sleeps),
         cmocka_unit_test(many_workers_wait_at_once_and_none_for_ever),
         cmocka_unit_test(what_falls_due_after_a_lead_is_done),
         cmocka_unit_test(a_node_is_heard_while_its_worker_computes),
