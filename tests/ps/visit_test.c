@@ -16,6 +16,7 @@
 #include "runtime/ps_checkpoint.h"
 #include "runtime/ps_inside.h"
 
+#include "alone.h"
 #include "nodes.h"
 
 enum { KEYS = 64, WIDTH = 4, CREW = 3, REPEATS = 300, STEPS = 400 };
@@ -24,24 +25,8 @@ enum { KEYS = 64, WIDTH = 4, CREW = 3, REPEATS = 300, STEPS = 400 };
 
 static muster_ps *make_node(void)
 {
-    muster_ps *ps = NULL;
-    muster_error error;
-    uint32_t number;
-    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
-    muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
-    table.keys = KEYS;
-    table.width = WIDTH;
-    assert_int_equal(muster_ps_create(&opts, &error, &ps), MUSTER_OK);
-    assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
-                     MUSTER_OK);
-    return ps;
-}
-
-static muster_ps_worker *make_worker(muster_ps *ps)
-{
-    muster_ps_worker *worker = NULL;
-    assert_int_equal(muster_ps_worker_create(ps, &worker), MUSTER_OK);
-    return worker;
+    const test_tables tables = {.count = 1, .keys = KEYS, .width = WIDTH};
+    return test_alone_open(&tables);
 }
 
 /* Add 1 to a row in place; -1: that failed. */
@@ -81,8 +66,8 @@ static void rows_belong_to_who_used_them_first(void **state)
         muster_ps_free(ps);
         skip();
     }
-    muster_ps_worker *first = make_worker(ps);
-    muster_ps_worker *second = make_worker(ps);
+    muster_ps_worker *first = test_alone_worker(ps);
+    muster_ps_worker *second = test_alone_worker(ps);
     float *row;
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
     assert_true(is_bare(first));
@@ -107,13 +92,13 @@ static void rows_of_the_gone_are_found(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *first = make_worker(ps);
-    muster_ps_worker *second = make_worker(ps);
+    muster_ps_worker *first = test_alone_worker(ps);
+    muster_ps_worker *second = test_alone_worker(ps);
     assert_int_equal(add_one(first, 1), 0);
     assert_int_equal(add_one(second, 2), 0);
     muster_ps_worker_free(second);
     assert_int_equal(add_one(first, 2), 0);
-    second = make_worker(ps);
+    second = test_alone_worker(ps);
     assert_int_equal(add_one(second, 2), 0);
     assert_true(value_of(first, 2) == 3);
     muster_ps_worker_free(first);
@@ -184,8 +169,7 @@ typedef struct hand {
 
 static uint32_t draw(hand *h, uint32_t below)
 {
-    h->draws = h->draws * 1664525u + 1013904223u;
-    return (h->draws >> 8) % below;
+    return test_draw(&h->draws) % below;
 }
 
 /* Rows of one's own are those of the same remainder; key 0 counts steps. */
@@ -248,7 +232,7 @@ static void nothing_is_lost_when_workers_meet(void **state)
         pthread_t threads[CREW];
         for (uint32_t i = 0; i < CREW; i++) {
             crew[i] = (hand){.ps = ps,
-                             .worker = make_worker(ps),
+                             .worker = test_alone_worker(ps),
                              .number = i,
                              .draws = 1000 * repeat + i};
             crew[i].meets_at = draw(&crew[i], STEPS);
@@ -323,8 +307,8 @@ static void a_row_that_is_open_is_waited_for(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *first = make_worker(ps);
-    hand other = {.ps = ps, .worker = make_worker(ps)};
+    muster_ps_worker *first = test_alone_worker(ps);
+    hand other = {.ps = ps, .worker = test_alone_worker(ps)};
     pthread_t thread;
     float *row;
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
