@@ -111,11 +111,11 @@ static void a_third_worker_waits_for_nobody(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *first = make_worker(ps);
-    muster_ps_worker *second = make_worker(ps);
+    muster_ps_worker *first = test_alone_worker(ps);
+    muster_ps_worker *second = test_alone_worker(ps);
     float *row;
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
-    muster_ps_worker *third = make_worker(ps);
+    muster_ps_worker *third = test_alone_worker(ps);
     assert_int_equal(add_one(third, 2), 0);
     assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
     muster_ps_worker_free(first);
@@ -129,9 +129,9 @@ static void a_third_worker_waits_for_nobody(void **state)
     table.width = WIDTH;
     assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
                      MUSTER_OK);
-    first = make_worker(ps);
+    first = test_alone_worker(ps);
     assert_int_equal(muster_pstable_barred(ps->tables[number]), !ps->bare);
-    second = make_worker(ps);
+    second = test_alone_worker(ps);
     assert_true(muster_pstable_barred(ps->tables[number]));
     muster_ps_worker_free(first);
     muster_ps_worker_free(second);
@@ -143,7 +143,7 @@ static void to_gather_rows_is_no_access(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *worker = test_alone_worker(ps);
     float *rows[1];
     assert_int_equal(add_one(worker, 1), 0);
     assert_int_equal(muster_ps_gather(worker, 1, rows), MUSTER_OK);
@@ -152,6 +152,32 @@ static void to_gather_rows_is_no_access(void **state)
     muster_mem_free(rows[0]);
     muster_ps_worker_free(worker);
     assert_int_equal(muster_ps_count(ps).accesses, 2);
+    muster_ps_free(ps);
+}
+
+/* Nor does it make rows shared that others have to themselves. */
+static void to_gather_rows_ends_no_division(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node();
+    muster_ps_worker *first = test_alone_worker(ps);
+    muster_ps_worker *second = test_alone_worker(ps);
+    float *rows[1];
+    float *row;
+    assert_int_equal(add_one(first, 1), 0);
+    assert_int_equal(add_one(second, 2), 0);
+    uint32_t before = division(ps);
+    assert_int_equal(muster_ps_gather(first, 1, rows), MUSTER_OK);
+    assert_true(rows[0][WIDTH] == 1 && rows[0][(size_t)2 * WIDTH] == 1);
+    assert_int_equal(division(ps), before);
+    muster_mem_free(rows[0]);
+    // While one is open, a division does not pause.
+    assert_int_equal(muster_ps_begin(second, 0, 2, &row), MUSTER_OK);
+    assert_false(muster_pstable_pause(ps->tables[0]));
+    assert_int_equal(division(ps), before);
+    assert_int_equal(muster_ps_end(second, 0, 2), MUSTER_OK);
+    muster_ps_worker_free(first);
+    muster_ps_worker_free(second);
     muster_ps_free(ps);
 }
 
@@ -277,13 +303,13 @@ static void a_newcomer_ends_no_division(void **state)
     for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
         muster_ps *ps = make_node();
         _Atomic bool stop = false;
-        hand first = {.ps = ps, .worker = make_worker(ps), .stop = &stop};
+        hand first = {.ps = ps, .worker = test_alone_worker(ps), .stop = &stop};
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, work_apart, &first), 0);
         for (uint32_t i = 0; i < repeat; i++) {
             (void)sched_yield();
         }
-        muster_ps_worker *second = make_worker(ps);
+        muster_ps_worker *second = test_alone_worker(ps);
         assert_int_equal(add_one(second, KEYS - 1), 0);
         atomic_store(&stop, true);
         assert_int_equal(pthread_join(thread, NULL), 0);
@@ -458,6 +484,7 @@ int main(void)
         cmocka_unit_test(rows_of_the_gone_are_found),
         cmocka_unit_test(a_third_worker_waits_for_nobody),
         cmocka_unit_test(to_gather_rows_is_no_access),
+        cmocka_unit_test(to_gather_rows_ends_no_division),
         cmocka_unit_test(nothing_is_lost_when_workers_meet),
         cmocka_unit_test(a_newcomer_ends_no_division),
         cmocka_unit_test(a_row_that_is_open_is_waited_for),
