@@ -35,6 +35,7 @@ enum {
 typedef struct bench_ps {
     const char *only; // the part to run; NULL: all
     int repeats;
+    int more;       // epochs that are timed after the quality was measured
     uint32_t seeds; // of figures that are means over seeds
     bool json;
 } bench_ps;
@@ -66,12 +67,15 @@ void bench_team_fini(bench_team *t);
 /* All threads through one epoch, or one evaluation; the sums together. */
 muster_task_sums bench_team_run(bench_team *t, uint32_t epoch, bool evaluate);
 
-/* Seconds of the fastest epoch, by the clock and of the processors. */
+/* Seconds of the fastest epoch, by the clock and of the processors; and a metric
+ * after b->repeats epochs, unless `metric` is NULL. */
 typedef struct bench_times {
     double s;
     double cpu_s;
+    double quality;
 } bench_times;
-bench_times bench_team_best(const bench_ps *b, bench_team *t);
+bench_times bench_team_best(const bench_ps *b, bench_team *t,
+                            const char *metric);
 
 /* Run an epoch and note its times where they are less than the best. */
 muster_task_sums bench_time(bench_team *t, uint32_t epoch, bench_times *best);
@@ -106,7 +110,8 @@ typedef struct bench_node {
  * a plain table of BENCH_ROW_KEYS rows. */
 void bench_mesh_open(bench_node *n, bench_team *t);
 
-/* The life of a node that runs `opts`' task: epochs, then node 0 evaluates. */
+/* The life of a node that runs `opts`' task: epochs, after b->repeats of which
+ * node 0 evaluates. */
 void *bench_mesh_task(void *node);
 
 /* Run BENCH_NODES lives at once, each in a process of its own; node 0's

@@ -156,7 +156,7 @@ static void one_node(const bench_ps *b, const muster_task_opts *opts,
     bench_team one = bench_team_make(opts, 1);
     plain_kge plain = make_plain_kge(&one, opts->data);
     double plain_s = 1e300;
-    bench_times best = {1e300, 1e300};
+    bench_times best = {1e300, 1e300, NAN};
     double loss[2] = {0};
     for (int i = 0; i < b->repeats; i++) {
         int64_t start = muster_clock_ns();
@@ -172,7 +172,7 @@ static void one_node(const bench_ps *b, const muster_task_opts *opts,
                  "plain loop, in place", steps / plain_s);
     bench_report(b, "complex_1x1_loss", loss[1], "loss", "plain loop", loss[0]);
     bench_team two = bench_team_make(opts, 2);
-    bench_times pair = bench_team_best(b, &two);
+    bench_times pair = bench_team_best(b, &two, NULL);
     bench_report(b, "complex_1x2", steps / pair.s, "steps/s", "complex_1x1",
                  steps / best.s);
     bench_report(b, "complex_1x2_mrr", bench_team_metric(&two, "valid_mrr"),
@@ -190,7 +190,7 @@ static void one_thread(const bench_ps *b, const muster_task_opts *opts,
                        kge_sums *sums)
 {
     bench_team one = bench_team_make(opts, 1);
-    bench_times best = bench_team_best(b, &one);
+    bench_times best = bench_team_best(b, &one, NULL);
     sums->one_s += best.s;
     sums->one_cpu_s += best.cpu_s;
     sums->one_mrr += bench_team_metric(&one, "valid_mrr");

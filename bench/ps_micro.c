@@ -204,9 +204,11 @@ void bench_rows(const bench_ps *b)
     }
     rows r = make_rows();
     report_rows(b, &r, "");
-    // Beside a second worker, though idle, every row is latched.
+    // Once two workers have used the same row, every row is latched.
     muster_ps_worker *second;
     bench_check(muster_ps_worker_create(r.ps, &second));
+    bench_check(muster_ps_pull(r.worker, 0, r.keys, 1, r.copy));
+    bench_check(muster_ps_pull(second, 0, r.keys, 1, r.copy));
     report_rows(b, &r, "_latched");
     muster_ps_worker_free(second);
     free_rows(&r);

@@ -1,5 +1,6 @@
 /*
- * psnode_barrier.c -- all workers of all nodes meet, and see each other's work.
+ * psnode_barrier.c -- all workers of all nodes meet, and see each other's work;
+ * whether a node has anything under way.
  *
  * A node goes through: FLUSHING (its copies send what they gained), WAITING
  * (BARRIER sent to the lead, node 0), DRAINING (released, but answers asked for
@@ -135,4 +136,11 @@ void muster_psnode_barrier_resume(muster_psnode *node)
     if (node->opts.node == 0) {
         check(node);
     }
+}
+
+bool muster_psnode_idle(const muster_psnode *node)
+{
+    return settled(node) && node->coming_at.count == 0 &&
+           node->barrier_state == BARRIER_NONE && !muster_psnode_paused(node) &&
+           !dirty(node);
 }

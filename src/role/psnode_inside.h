@@ -1,5 +1,17 @@
 /*
- * role/psnode_inside.h -- a node's state, shared by the files psnode*.c.
+ * role/psnode_inside.h -- a node's state, for its files:
+ *   psnode.c          steps: what each message, wish and moment is for
+ *   psnode_make.c     create, free, the tables of homes
+ *   psnode_op.c       operations on rows wherever they are
+ *   psnode_request.c  workers' requests
+ *   psnode_draft.c    entries gathered into messages, doubles told apart
+ *   psnode_move.c     rows that change their owner
+ *   psnode_copy.c     copies and what they gain
+ *   psnode_intent.c   who intends to use which row
+ *   psnode_barrier.c  all meet
+ *   psnode_life.c     who is there
+ *   psnode_loss.c     changes of membership: the lead's orders
+ *   psnode_restore.c  what a node does in them
  */
 #ifndef MUSTER_ROLE_PSNODE_INSIDE_H
 #define MUSTER_ROLE_PSNODE_INSIDE_H
@@ -243,6 +255,9 @@ static inline bool muster_pslink_counts(muster_rowmsg_kind kind)
 /* True when the message is new; it counts as seen from now on. */
 bool muster_pslink_accept(muster_psnode *node, const muster_rowmsg *message);
 
+/* psnode_op.c: operations. */
+void muster_psnode_on_rows(muster_psnode *node, const muster_rowmsg *message);
+void muster_psnode_on_reply(muster_psnode *node, const muster_rowmsg *message);
 /* An operation done: tell who asked. `row` is read for pulls. */
 void muster_psnode_answer(muster_psnode *node, const muster_rowmsg *head,
                           uint32_t key, uint32_t position, const float *row);
@@ -299,11 +314,11 @@ void muster_pscopy_forget_asked(muster_psnode *node);
 uint32_t muster_pscopy_age_ms(const muster_psnode *node,
                               const muster_pscopy *copy);
 
-/* psnode.c: requests. Begin and end a step of one's own. */
+/* psnode.c: begin and end a step of one's own. */
 void muster_psnode_begin(muster_psnode *node, int64_t now_ns,
                          muster_psnode_out *out);
 MUSTER_CHECKED muster_status muster_psnode_end(muster_psnode *node);
-/* Start a request; send entry `position` of one where its row is; an entry is
+/* psnode_request.c: start a request; send entry `position` of one where its row is; an entry is
  * done, `row` holds what was pulled. */
 void muster_psrequest_start(muster_psnode *node, muster_psreq *request);
 void muster_psrequest_send(muster_psnode *node, uint64_t id, uint32_t position);

@@ -31,6 +31,7 @@ void muster_psmesh_finish(muster_psmesh *mesh, muster_ps_call *call,
 void muster_psmesh_pass(muster_psmesh *mesh, muster_status status)
 {
     muster_ps *ps = mesh->ps;
+    mesh->at_barrier = false;
     (void)pthread_mutex_lock(&ps->barrier_lock);
     ps->barrier_passed++;
     ps->barrier_status = status;

@@ -63,7 +63,10 @@ struct muster_psmesh {
     muster_vec open;         // muster_ps_call *: requests under way
     muster_ps_call *ended;   // to be told
     int64_t round_ns; // when clocks are looked at next; INT64_MAX: need not be
-    int64_t rest_ns;  // when tables are let rest next
+    bool at_barrier;  // all workers of this node wait there
+    uint32_t short_sleeps; // in a row; and lingering in vain, in a row
+    uint32_t vain;
+    int64_t rest_ns; // when tables are let rest next
     uint64_t released;
     uint16_t lost; // node + 1, or 0
 };

@@ -1,6 +1,10 @@
 /*
- * runtime/ps_run.h -- a training run of a sparse task, as ps_train.c and
- * ps_phase.c share it.
+ * runtime/ps_run.h -- a training run of a sparse task, for its files:
+ *   ps_train.c    its course, epoch by epoch
+ *   ps_prepare.c  what it is made of, and its end
+ *   ps_phase.c    all threads of all nodes do one thing
+ *   ps_survive.c  what it does about lost nodes
+ *   ps_metrics.c  what is told of it
  */
 #ifndef MUSTER_RUNTIME_PS_RUN_H
 #define MUSTER_RUNTIME_PS_RUN_H
@@ -78,6 +82,13 @@ struct muster_task_run {
     muster_ps_counters counted[2]; // before and after an epoch's work
 };
 
+/* ps_prepare.c: all that a run needs, from its options (config, program, nodes,
+ * node, threads, parts and joins are set): the nodes have met, and the seats
+ * have workers. Also after a failure, finish ends what there is. */
+MUSTER_CHECKED muster_status muster_task_prepare(muster_task_run *run,
+                                                 muster_error *error_out);
+void muster_task_finish(muster_task_run *run);
+
 /* One epoch, evaluation or farewell by all threads; their sums, over all nodes,
  * at node 0. MUSTER_ERR_INTERRUPTED after a signal, MUSTER_ERR_QUORUM when a
  * node was lost without which the others cannot or shall not go on. */
@@ -95,5 +106,22 @@ void muster_task_replace(muster_task_run *run);
 void muster_task_admit(muster_task_run *run, uint32_t epochs);
 /* A node that was taken in: where the others are. */
 void muster_task_catch_up(muster_task_run *run);
+
+/* What an epoch brought. */
+typedef struct muster_task_told {
+    uint32_t epoch; // from 1
+    double s;       // in work
+    uint64_t units;
+    const muster_task_sums *work;
+    const muster_task_sums *evaluation;
+} muster_task_told;
+
+/* ps_metrics.c: write and log an epoch. MUSTER_ERR_INVALID when its loss is not
+ * finite: the training diverged. */
+MUSTER_CHECKED muster_status muster_task_tell(muster_task_run *run,
+                                              const muster_task_told *told,
+                                              muster_error *error_out);
+/* The summary as JSON, the caller's to free; NULL: no memory. */
+char *muster_task_summary(const muster_task_run *run);
 
 #endif // MUSTER_RUNTIME_PS_RUN_H

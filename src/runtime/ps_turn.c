@@ -31,7 +31,9 @@
 
 #define RETRY_NS    (20 * MUSTER_NS_PER_MS)
 #define FAREWELL_NS (2 * MUSTER_NS_PER_S)
-#define ROUND_NS    MUSTER_NS_PER_MS        // between looks at workers' clocks
+#define ROUND_NS    MUSTER_NS_PER_MS // between looks at workers' clocks
+#define LINGER_NS   (50 * 1000)      // about what a sleep and a wake-up cost
+#define VAIN_MAX    10u
 #define REST_NS     (10 * MUSTER_NS_PER_MS) // a table not used for so long rests
 
 static void take_requests(muster_psmesh *mesh)
@@ -44,6 +46,7 @@ static void take_requests(muster_psmesh *mesh)
     barrier = mesh->barrier_asked;
     mesh->barrier_asked = false;
     (void)pthread_mutex_unlock(&mesh->lock);
+    mesh->at_barrier = mesh->at_barrier || barrier;
     (void)pthread_mutex_lock(&mesh->count_lock);
     mesh->counters = muster_psnode_count(mesh->node);
     (void)pthread_mutex_unlock(&mesh->count_lock);
@@ -187,6 +190,39 @@ static void receive(muster_psmesh *mesh, int64_t wait_ns)
     }
 }
 
+/* Where nobody of this node computes and sleeps were short of late, so that the
+ * next may be: look for what comes without sleeping, for no longer than a sleep
+ * would cost. True: something is there. Each time that this was in vain, twice
+ * as many short sleeps have to come before the next try. */
+static bool linger(muster_psmesh *mesh, int64_t wait_ns)
+{
+    uint64_t before = muster_net_count(mesh->net).messages_received;
+    int64_t end = muster_clock_ns() + LINGER_NS;
+    if (mesh->short_sleeps < 1u << mesh->vain || wait_ns < LINGER_NS) {
+        return false;
+    }
+    do {
+        muster_status status = muster_net_poll(mesh->net, 0);
+        if (status < 0) {
+            muster_psmesh_stepped(mesh, status);
+        }
+        if (status < 0 || !atomic_load(&mesh->asleep) ||
+            muster_net_count(mesh->net).messages_received != before) {
+            atomic_store(&mesh->asleep, false);
+            mesh->vain = 0;
+            return true;
+        }
+    } while (muster_clock_ns() < end);
+    mesh->short_sleeps = 0;
+    mesh->vain += mesh->vain < VAIN_MAX;
+    return false;
+}
+
+static void note_sleep(muster_psmesh *mesh, int64_t slept_ns)
+{
+    mesh->short_sleeps = slept_ns < LINGER_NS ? mesh->short_sleeps + 1 : 0;
+}
+
 /* The calls that have ended, to be told once the lock is open. */
 static muster_ps_call *take_ended(muster_psmesh *mesh)
 {
@@ -210,6 +246,9 @@ static void tell(muster_ps_call *ended)
 static void turn(muster_psmesh *mesh)
 {
     int64_t wait = prepare(mesh);
+    if (mesh->at_barrier && linger(mesh, wait)) {
+        return;
+    }
     wait = wait > 0 ? muster_net_settle(mesh->net, wait) : 0;
     muster_ps_call *ended = take_ended(mesh);
     if (wait > 0) {
@@ -220,8 +259,10 @@ static void turn(muster_psmesh *mesh)
         mesh->sleeps_until_ns = muster_clock_ns() + wait;
         (void)pthread_mutex_unlock(&mesh->turn);
         tell(ended);
+        int64_t start = muster_clock_ns();
         muster_status status = muster_net_wait(mesh->net, wait, aside);
         (void)pthread_mutex_lock(&mesh->turn);
+        note_sleep(mesh, muster_clock_ns() - start);
         atomic_store(&mesh->asleep, false);
         if (status < 0) {
             muster_psmesh_stepped(mesh, status);
@@ -270,7 +311,11 @@ static int64_t drive(muster_psmesh *mesh, muster_ps_call *call)
             return wait;
         }
         tell(take_ended(mesh));
-        receive(mesh, wait);
+        if (!linger(mesh, wait)) {
+            int64_t start = muster_clock_ns();
+            receive(mesh, wait);
+            note_sleep(mesh, muster_clock_ns() - start);
+        }
     }
 }
 

@@ -92,21 +92,17 @@ static muster_status measure(const muster_mf *m, muster_ps_worker *worker,
     return status;
 }
 
-/* Squared norms of a share of a table's rows. */
+/* Squared norms of rows at..end-1 of a table. */
 static muster_status norms_of(const muster_mf *m, muster_ps_worker *worker,
-                              const muster_task_share *share, uint32_t table,
+                              uint32_t table, uint64_t at, uint64_t end,
                               double *norm)
 {
-    uint64_t keys =
-        table == MUSTER_MF_TABLE_COLS ? m->train.cols : m->train.rows;
-    uint64_t end = keys * (share->part + 1) / share->parts;
     chunk *c;
     muster_status status = chunk_create(m->options.rank, &c);
     if (status != MUSTER_OK) {
         return status;
     }
-    for (uint64_t at = keys * share->part / share->parts;
-         at < end && status == MUSTER_OK;) {
+    while (at < end && status == MUSTER_OK) {
         uint32_t count = 0;
         while (count < CHUNK && at < end) {
             c->rows[count++] = (uint32_t)at++;
@@ -121,15 +117,44 @@ static muster_status norms_of(const muster_mf *m, muster_ps_worker *worker,
     return status;
 }
 
+/* The parts that a share has to measure: one as a rule, or all of them. Rows are
+ * measured where they are worked on. */
+static const muster_mf_part *part_at(const muster_mf *m, uint64_t share,
+                                     uint32_t shares)
+{
+    return &m->parts_at[m->parts * share / shares];
+}
+
 static muster_status norms(const muster_mf *m, muster_ps_worker *worker,
                            const muster_task_share *share, double *norm_out)
 {
+    uint64_t cols = m->train.cols;
     *norm_out = 0;
-    muster_status status =
-        norms_of(m, worker, share, MUSTER_MF_TABLE_COLS, norm_out);
+    muster_status status = norms_of(
+        m, worker, MUSTER_MF_TABLE_COLS, cols * share->part / share->parts,
+        cols * (share->part + 1) / share->parts, norm_out);
     return status == MUSTER_OK
-               ? norms_of(m, worker, share, MUSTER_MF_TABLE_ROWS, norm_out)
+               ? norms_of(m, worker, MUSTER_MF_TABLE_ROWS,
+                          part_at(m, share->part, share->parts)->row,
+                          part_at(m, share->part + 1ull, share->parts)->row,
+                          norm_out)
                : status;
+}
+
+/* The first test cell of `row` or beyond; they are in the order of rows. */
+static uint64_t test_from(const muster_mf *m, uint32_t row)
+{
+    uint64_t low = 0;
+    uint64_t high = m->test.count;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (m->test.cells[middle].row < row) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
 }
 
 muster_status muster_mf_evaluate(void *task, muster_ps_worker *worker,
@@ -139,10 +164,11 @@ muster_status muster_mf_evaluate(void *task, muster_ps_worker *worker,
     const muster_mf *m = task;
     double error = 0;
     double norm = 0;
-    uint64_t from = m->parts_at[share->part].cell;
-    uint64_t cells = m->parts_at[share->part + 1].cell - from;
+    const muster_mf_part *from = part_at(m, share->part, share->parts);
+    const muster_mf_part *to = part_at(m, share->part + 1ull, share->parts);
+    uint64_t cells = to->cell - from->cell;
     muster_status status =
-        measure(m, worker, m->train.cells + from, cells, &error);
+        measure(m, worker, m->train.cells + from->cell, cells, &error);
     sums->value[MUSTER_MF_SUM_ERROR] += error;
     sums->value[MUSTER_MF_SUM_CELLS] += (double)cells;
     if (status == MUSTER_OK) {
@@ -150,8 +176,8 @@ muster_status muster_mf_evaluate(void *task, muster_ps_worker *worker,
         sums->value[MUSTER_MF_SUM_NORM] += norm;
     }
     if (status == MUSTER_OK && m->test.count > 0) {
-        uint64_t start = m->test.count * share->part / share->parts;
-        uint64_t end = m->test.count * (share->part + 1) / share->parts;
+        uint64_t start = test_from(m, from->row);
+        uint64_t end = test_from(m, to->row);
         status = measure(m, worker, m->test.cells + start, end - start, &error);
         sums->value[MUSTER_MF_SUM_TEST_ERROR] += error;
         sums->value[MUSTER_MF_SUM_TEST_CELLS] += (double)(end - start);

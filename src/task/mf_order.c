@@ -23,6 +23,16 @@ static int compare_placed(const void *a, const void *b)
     return (x->cell.row > y->cell.row) - (x->cell.row < y->cell.row);
 }
 
+static int compare_rows(const void *a, const void *b)
+{
+    const muster_cell *x = a;
+    const muster_cell *y = b;
+    if (x->row != y->row) {
+        return x->row < y->row ? -1 : 1;
+    }
+    return (x->col > y->col) - (x->col < y->col);
+}
+
 /* Sort numbers, one byte at a time; `spare` is as long as they are. */
 static void sort_numbers(uint32_t *numbers, uint32_t *spare, uint64_t count)
 {
@@ -166,6 +176,9 @@ muster_status muster_mf_arrange(muster_mf *m)
     muster_mem_free(numbers);
     muster_mem_free(spare);
     muster_mem_free(all);
+    if (m->test.count > 0) {
+        qsort(m->test.cells, m->test.count, sizeof(muster_cell), compare_rows);
+    }
     return built ? find_runs(m) : MUSTER_ERR_NO_MEMORY;
 }
 

@@ -117,7 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     memcpy(name, data + 4, size - 4);
     name[size - 4] = '\0';
-    // Files are fuzz_matrix.c's; thousands of draws only take time.
+    // Files are fuzz_code_matrix.c's; thousands of draws only take time.
     if (strstr(name, "file") != NULL || strstr(name, "draws") != NULL) {
         return 0;
     }

@@ -17,39 +17,22 @@
 #include "muster/ps.h"
 #include "muster/sample.h"
 
+#include "alone.h"
+
 enum { KEYS = 100, WIDTH = 4 };
 
 static muster_ps *make_node(uint32_t optimizer, uint32_t tables)
 {
-    muster_ps *ps = NULL;
-    muster_error error;
-    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
-    assert_int_equal(muster_ps_create(&opts, &error, &ps), MUSTER_OK);
-    for (uint32_t i = 0; i < tables; i++) {
-        muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
-        table.keys = KEYS;
-        table.width = WIDTH;
-        table.optimizer = optimizer;
-        uint32_t number = 99;
-        assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
-                         MUSTER_OK);
-        assert_int_equal(number, i);
-    }
-    return ps;
-}
-
-static muster_ps_worker *make_worker(muster_ps *ps)
-{
-    muster_ps_worker *worker = NULL;
-    assert_int_equal(muster_ps_worker_create(ps, &worker), MUSTER_OK);
-    return worker;
+    const test_tables all = {
+        .count = tables, .keys = KEYS, .width = WIDTH, .optimizer = optimizer};
+    return test_alone_open(&all);
 }
 
 static void batches_are_pulled_as_they_were_pushed(void **state)
 {
     (void)state;
     muster_ps *ps = make_node(MUSTER_PS_SGD, 1);
-    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *worker = test_alone_worker(ps);
     uint32_t keys[12];
     float values[12 * WIDTH];
     for (int i = 0; i < 12; i++) {
@@ -80,7 +63,7 @@ static void wrong_keys_and_tables_change_nothing(void **state)
 {
     (void)state;
     muster_ps *ps = make_node(MUSTER_PS_NONE, 1);
-    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *worker = test_alone_worker(ps);
     uint32_t keys[2] = {0, KEYS};
     float values[2 * WIDTH] = {1, 1, 1, 1};
     float *row = NULL;
@@ -110,7 +93,7 @@ static void rows_are_opened_in_order_only(void **state)
 {
     (void)state;
     muster_ps *ps = make_node(MUSTER_PS_NONE, 2);
-    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *worker = test_alone_worker(ps);
     float *row = NULL;
     assert_int_equal(muster_ps_begin(worker, 0, 5, &row), MUSTER_OK);
     assert_int_equal(muster_ps_begin(worker, 0, 5, &row), MUSTER_ERR_INVALID);
@@ -130,7 +113,7 @@ static void rows_are_opened_in_order_only(void **state)
     assert_int_equal(muster_ps_begin(worker, 1, 3, &row), MUSTER_OK);
     // The rest is closed with the worker, so another can have the rows.
     muster_ps_worker_free(worker);
-    worker = make_worker(ps);
+    worker = test_alone_worker(ps);
     assert_int_equal(muster_ps_begin(worker, 1, 1, &row), MUSTER_OK);
     muster_ps_worker_free(worker);
     muster_ps_free(ps);
@@ -153,7 +136,7 @@ static void callbacks_see_the_row_and_its_state(void **state)
 {
     (void)state;
     muster_ps *ps = make_node(MUSTER_PS_ADAGRAD, 1);
-    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *worker = test_alone_worker(ps);
     uint32_t floats = 0;
     float first = 0;
     assert_int_equal(muster_ps_row_floats(ps, 0), 2 * WIDTH);
@@ -214,7 +197,7 @@ static void options_are_checked(void **state)
     odd.target = MUSTER_PS_TARGET_WEIGHTS;
     assert_int_equal(muster_ps_distribution_add(ps, &odd, &error, &number),
                      MUSTER_ERR_INVALID);
-    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *worker = test_alone_worker(ps);
     muster_ps_table_opts good = MUSTER_PS_TABLE_OPTS_INIT;
     good.keys = 1;
     good.width = 1;
@@ -237,7 +220,7 @@ static void samples_come_with_their_rows(void **state)
     assert_int_equal(
         muster_ps_distribution_add(ps, &opts, &error, &distribution),
         MUSTER_OK);
-    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *worker = test_alone_worker(ps);
     for (uint32_t key = 0; key < KEYS; key++) {
         float value[WIDTH] = {(float)key};
         assert_int_equal(muster_ps_set(worker, 0, &key, 1, value), MUSTER_OK);
@@ -298,7 +281,7 @@ enum { THREADS = 4, ROUNDS = 3000 };
 
 static void *push_and_update(void *argument)
 {
-    muster_ps_worker *worker = make_worker(argument);
+    muster_ps_worker *worker = test_alone_worker(argument);
     uint32_t keys[3] = {1, 2, 1};
     float ones[3 * WIDTH];
     for (int i = 0; i < 3 * WIDTH; i++) {
@@ -331,7 +314,7 @@ static void every_push_of_every_thread_counts_once(void **state)
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     }
-    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *worker = test_alone_worker(ps);
     uint32_t keys[2] = {1, 2};
     float seen[2 * WIDTH];
     assert_int_equal(muster_ps_pull(worker, 0, keys, 2, seen), MUSTER_OK);
@@ -379,12 +362,12 @@ static void nothing_is_lost_when_a_second_worker_comes(void **state)
     (void)state;
     for (int repeat = 0; repeat < 20; repeat++) {
         muster_ps *ps = make_node(MUSTER_PS_NONE, 1);
-        lone l = {.worker = make_worker(ps)};
+        lone l = {.worker = test_alone_worker(ps)};
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, work_alone, &l), 0);
         while (!l.begun) { // ends: the thread's first round is short
         }
-        muster_ps_worker *second = make_worker(ps);
+        muster_ps_worker *second = test_alone_worker(ps);
         uint32_t keys[3] = {1, 2, 3};
         float ones[3 * WIDTH];
         for (int i = 0; i < 3 * WIDTH; i++) {
@@ -410,7 +393,7 @@ static void a_second_worker_does_not_come_while_a_row_is_open(void **state)
 {
     (void)state;
     muster_ps *ps = make_node(MUSTER_PS_NONE, 1);
-    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *worker = test_alone_worker(ps);
     muster_ps_worker *second = NULL;
     float *row = NULL;
     assert_int_equal(muster_ps_begin(worker, 0, 1, &row), MUSTER_OK);

@@ -13,6 +13,8 @@
 #include "muster/ps.h"
 #include "runtime/ps_inside.h"
 
+#include "alone.h"
+
 enum { WORKERS = 4, ROUNDS = 200 };
 
 typedef struct crew {
@@ -31,13 +33,9 @@ typedef struct seat {
 
 static void make_crew(crew *c)
 {
-    muster_error error;
-    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
-    *c = (crew){0};
-    assert_int_equal(muster_ps_create(&opts, &error, &c->ps), MUSTER_OK);
+    *c = (crew){.ps = test_alone_open(&(test_tables){0})};
     for (int i = 0; i < WORKERS; i++) {
-        assert_int_equal(muster_ps_worker_create(c->ps, &c->workers[i]),
-                         MUSTER_OK);
+        c->workers[i] = test_alone_worker(c->ps);
     }
 }
 

@@ -12,6 +12,7 @@
 
 #include "muster/sample.h"
 
+#include "alone.h"
 #include "nodes.h"
 
 enum { KEYS = 64, WIDTH = 4, ROUNDS = 200, FLIGHTS = 8, BATCH = 6 };
@@ -22,16 +23,10 @@ typedef struct flight {
     float values[BATCH * WIDTH];
 } flight;
 
-static uint32_t draw(uint32_t *state)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
-}
-
 static void start_push(test_node *n, flight *f, uint32_t *state)
 {
     for (int i = 0; i < BATCH; i++) {
-        f->keys[i] = draw(state) % KEYS;
+        f->keys[i] = test_draw(state) % KEYS;
     }
     for (int i = 0; i < BATCH * WIDTH; i++) {
         f->values[i] = 1;
@@ -47,7 +42,7 @@ static void push_and_sum(test_node *n)
     flight flights[FLIGHTS] = {{0}};
     uint32_t state = n->node + 1;
     for (int round = 0; round < ROUNDS; round++) {
-        flight *f = &flights[draw(&state) % FLIGHTS];
+        flight *f = &flights[test_draw(&state) % FLIGHTS];
         TEST_NODE_CHECK(n, muster_ps_wait(n->worker, f->handle) == MUSTER_OK);
         if (round % 3 == 0) {
             muster_status wished =
@@ -282,17 +277,9 @@ static void rows_left_open_keep_what_changed(void **state)
 static void wrong_handles_and_arguments_are_refused(void **state)
 {
     (void)state;
-    muster_error error;
-    muster_ps *ps = NULL;
-    muster_ps_worker *worker = NULL;
-    uint32_t table;
-    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
-    muster_ps_table_opts rows = MUSTER_PS_TABLE_OPTS_INIT;
-    rows.keys = KEYS;
-    rows.width = WIDTH;
-    assert_int_equal(muster_ps_create(&opts, &error, &ps), MUSTER_OK);
-    assert_int_equal(muster_ps_table_add(ps, &rows, &error, &table), MUSTER_OK);
-    assert_int_equal(muster_ps_worker_create(ps, &worker), MUSTER_OK);
+    const test_tables tables = {.count = 1, .keys = KEYS, .width = WIDTH};
+    muster_ps *ps = test_alone_open(&tables);
+    muster_ps_worker *worker = test_alone_worker(ps);
     uint32_t key = 0;
     uint32_t beyond = KEYS;
     uint64_t handle = 9;

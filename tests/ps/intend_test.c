@@ -120,14 +120,8 @@ static void work_ahead(test_node *n)
     }
     TEST_NODE_CHECK(n, comes(n, has_no_copy));
     TEST_NODE_CHECK(n, barrier(n));
-    double sum = 0;
-    for (uint32_t key = 0; key < KEYS; key++) {
-        float seen[WIDTH];
-        TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &key, 1, seen) ==
-                               MUSTER_OK);
-        sum += (double)seen[1];
-    }
-    TEST_NODE_CHECK(n, sum == (double)n->of->nodes * BATCHES * BATCH);
+    double sum = test_node_sum(n);
+    TEST_NODE_CHECK(n, sum == (double)n->of->nodes * BATCHES * BATCH * WIDTH);
 }
 
 static void every_push_counts_while_rows_come_and_go(void **state)

@@ -46,12 +46,6 @@ static void sleep_long(const muster_ps *ps)
     atomic_store(&ps->mesh->nap_ns, HOUR_NS);
 }
 
-static uint32_t draw(uint32_t *state)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
-}
-
 /* ---- all at once ----------------------------------------------------------- */
 
 typedef struct hand {
@@ -123,33 +117,19 @@ static void *toil(void *argument)
         flights[i / (BATCH * WIDTH)].ones[i % (BATCH * WIDTH)] = 1;
     }
     for (int round = 0; round < ROUNDS; round++) {
-        flight *f = &flights[draw(&state) % FLIGHTS];
+        flight *f = &flights[test_draw(&state) % FLIGHTS];
         HAND_CHECK(h, muster_ps_wait(h->worker, f->handle) == MUSTER_OK);
         f->handle = MUSTER_PS_DONE;
         for (int i = 0; i < BATCH; i++) {
-            f->keys[i] = draw(&state) % KEYS;
+            f->keys[i] = test_draw(&state) % KEYS;
         }
-        touch(h, f, draw(&state) % 6);
+        touch(h, f, test_draw(&state) % 6);
     }
     for (int i = 0; i < FLIGHTS; i++) {
         HAND_CHECK(h,
                    muster_ps_wait(h->worker, flights[i].handle) == MUSTER_OK);
     }
     return NULL;
-}
-
-static double sum_rows(test_node *n)
-{
-    double sum = 0;
-    for (uint32_t key = 0; key < KEYS; key++) {
-        float seen[WIDTH] = {0};
-        TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &key, 1, seen) ==
-                               MUSTER_OK);
-        for (int i = 0; i < WIDTH; i++) {
-            sum += (double)seen[i];
-        }
-    }
-    return sum;
 }
 
 /* Hands beside the node's own worker, which waits at no barrier meanwhile. */
@@ -178,7 +158,7 @@ static void work_together(test_node *n)
     for (uint32_t i = 0; i < n->of->nodes; i++) {
         all += pushed[i];
     }
-    double sum = sum_rows(n);
+    double sum = test_node_sum(n);
     TEST_NODE_CHECK(n, sum == all);
     TEST_NODE_CHECK(n, led(n->ps) > 0);
 }
@@ -260,7 +240,7 @@ static void ask_the_drowsy(test_node *n)
     sleep_long(n->ps);
     TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
     for (int i = 0; i < MEETINGS && n->node == 1; i++) {
-        int64_t end = muster_clock_ns() + draw(&state) % MEETING_NS;
+        int64_t end = muster_clock_ns() + test_draw(&state) % MEETING_NS;
         muster_net_wake(n->ps->mesh->net);
         while (muster_clock_ns() < end) {
         }
@@ -278,6 +258,61 @@ static void calls_that_meet_the_thread_at_work_are_seen(void **state)
                       .width = WIDTH,
                       .heartbeat_ns = HOUR_NS,
                       .life = ask_the_drowsy};
+    assert_int_equal(test_mesh_run(&mesh), 0);
+}
+
+/* ---- that nobody looks in vain for long ------------------------------------- */
+
+enum { IDLE_MS = 300, IDLE_CALLS = 200 };
+
+typedef struct resting {
+    muster_ps *_Atomic waiting;
+} resting;
+
+/* System calls that the mesh of a node has made. */
+static uint64_t calls_of(muster_ps *ps)
+{
+    (void)pthread_mutex_lock(&ps->mesh->turn);
+    uint64_t calls = muster_net_count(ps->mesh->net).syscalls;
+    (void)pthread_mutex_unlock(&ps->mesh->turn);
+    return calls;
+}
+
+/* Node 0 waits at the barrier: first it is asked for rows all the time, then for
+ * nothing. */
+static void ask_then_rest(test_node *n)
+{
+    resting *r = n->of->argument;
+    uint32_t far = 0;
+    float seen[WIDTH];
+    sleep_long(n->ps);
+    if (n->node == 0) {
+        atomic_store(&r->waiting, n->ps);
+        return; // to the barrier that all meet at last
+    }
+    for (int i = 0; i < PULLS || atomic_load(&r->waiting) == NULL; i++) {
+        TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &far, 1, seen) ==
+                               MUSTER_OK);
+    }
+    uint64_t before = calls_of(atomic_load(&r->waiting));
+    for (int i = 0; i < IDLE_MS; i++) {
+        nap();
+    }
+    TEST_NODE_CHECK(n,
+                    calls_of(atomic_load(&r->waiting)) - before < IDLE_CALLS);
+}
+
+static void who_waits_for_nothing_sleeps(void **state)
+{
+    (void)state;
+    resting r = {NULL};
+    test_mesh mesh = {.nodes = 2,
+                      .manage = MUSTER_PS_CLASSIC,
+                      .keys = KEYS,
+                      .width = WIDTH,
+                      .heartbeat_ns = HOUR_NS,
+                      .argument = &r,
+                      .life = ask_then_rest};
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
@@ -373,14 +408,12 @@ static pid_t fork_node(test_mesh *mesh, uint32_t node, const int *lifeline)
     (void)alarm(ALARM_S);
     (void)close(lifeline[1]);
     test_node *n = &mesh->all[node];
-    *n = (test_node){.of = mesh, .node = node};
-    if (test_node_open(n) != MUSTER_OK ||
-        muster_ps_barrier(n->worker) != MUSTER_OK) {
+    test_node_meet(n);
+    if (n->faults > 0 || muster_ps_barrier(n->worker) != MUSTER_OK) {
         _exit(1);
     }
     ssize_t got = read(lifeline[0], &byte, 1);
-    muster_ps_worker_free(n->worker);
-    muster_ps_free(n->ps);
+    test_node_close(n);
     _exit(got == 0 ? 0 : 1);
 }
 
@@ -410,14 +443,11 @@ static muster_status ask_the_dying(test_mesh *mesh, float *seen)
     uint32_t last = mesh->nodes - 1;
     test_node *n = &mesh->all[0];
     pthread_t killer;
-    (void)snprintf(mesh->folder, sizeof(mesh->folder),
-                   "/tmp/muster-lead-XXXXXX");
-    assert_non_null(mkdtemp(mesh->folder));
+    assert_int_equal(test_mesh_place(mesh), 0);
     assert_int_equal(pipe(lifeline), 0);
     for (uint32_t i = 1; i < mesh->nodes; i++) {
         others[i] = fork_node(mesh, i, lifeline);
     }
-    *n = (test_node){.of = mesh, .node = 0};
     assert_int_equal(test_node_open(n), MUSTER_OK);
     assert_int_equal(muster_ps_barrier(n->worker), MUSTER_OK); // all have met
     for (int i = 0; i < PULLS; i++) {
@@ -432,18 +462,14 @@ static muster_status ask_the_dying(test_mesh *mesh, float *seen)
     muster_status status = muster_ps_pull(n->worker, 0, &last, 1, seen);
     assert_int_equal(pthread_join(killer, NULL), 0);
     (void)close(lifeline[1]);
-    muster_ps_worker_free(n->worker);
-    muster_ps_free(n->ps);
+    test_node_close(n);
     for (uint32_t i = 1; i < mesh->nodes; i++) {
-        char path[64];
         int how = 0;
         assert_int_equal(waitpid(others[i], &how, 0), others[i]);
         assert_true(i == last ? WIFSIGNALED(how) : how == 0);
-        (void)snprintf(path, sizeof(path), "%s/node-%u", mesh->folder, i);
-        (void)unlink(path);
     }
     (void)close(lifeline[0]);
-    assert_int_equal(rmdir(mesh->folder), 0);
+    assert_int_equal(test_mesh_clear(mesh), 0);
     return status;
 }
 
@@ -480,6 +506,7 @@ int main(void)
         cmocka_unit_test(a_leader_waits_through_a_loss),
         cmocka_unit_test(a_worker_leads_when_it_waits),
         cmocka_unit_test(calls_that_meet_the_thread_at_work_are_seen),
+        cmocka_unit_test(who_waits_for_nothing_sleeps),
         cmocka_unit_test(many_workers_wait_at_once_and_none_for_ever),
         cmocka_unit_test(what_falls_due_after_a_lead_is_done),
         cmocka_unit_test(a_node_is_heard_while_its_worker_computes),

@@ -40,14 +40,8 @@ static void use_rows(test_node *n)
     TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
     // At most the cold half was ever elsewhere.
     TEST_NODE_CHECK(n, muster_ps_count(n->ps).remote - before <= ROUNDS);
-    double sum = 0;
-    for (uint32_t key = 0; key < KEYS; key++) {
-        float seen[WIDTH];
-        TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &key, 1, seen) ==
-                               MUSTER_OK);
-        sum += (double)seen[0];
-    }
-    TEST_NODE_CHECK(n, sum == (double)n->of->nodes * 2 * ROUNDS);
+    double sum = test_node_sum(n);
+    TEST_NODE_CHECK(n, sum == (double)n->of->nodes * 2 * ROUNDS * WIDTH);
 }
 
 static void rows_of_the_file_are_copied_and_the_others_move(void **state)
@@ -71,22 +65,11 @@ static void rows_of_the_file_are_copied_and_the_others_move(void **state)
         assert_true(mesh.all[i].counted.relocations > 0);
     }
     // A row that no table has is refused when the tables are known.
-    muster_ps *ps = NULL;
-    muster_error error = {.text = ""};
-    uint32_t table;
-    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
-    muster_ps_table_opts rows = MUSTER_PS_TABLE_OPTS_INIT;
-    opts.nodes = 2;
-    opts.mesh = "/tmp";
-    opts.manage = MUSTER_PS_STATIC;
-    opts.replicated = path;
-    rows.keys = 7;
-    rows.width = 1;
-    assert_int_equal(muster_ps_create(&opts, &error, &ps), MUSTER_OK);
-    assert_int_equal(muster_ps_table_add(ps, &rows, &error, &table), MUSTER_OK);
-    assert_int_equal(muster_ps_connect(ps, &error), MUSTER_ERR_INPUT);
-    assert_non_null(strstr(error.text, "table 0 has no key 7"));
-    muster_ps_free(ps);
+    mesh.keys = 7;
+    test_node n = {.of = &mesh};
+    assert_int_equal(test_node_open(&n), MUSTER_ERR_INPUT);
+    assert_non_null(strstr(n.error.text, "table 0 has no key 7"));
+    test_node_close(&n);
     (void)unlink(path);
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/ps_checkpoint.h"
 #include "runtime/ps_inside.h"
 
+#include "alone.h"
 #include "nodes.h"
 
 enum { KEYS = 64, WIDTH = 4, CREW = 3, REPEATS = 300, STEPS = 800 };
@@ -26,31 +27,13 @@ enum { TABLES = 8 };
 
 static muster_ps *make_node_of(uint32_t tables)
 {
-    muster_ps *ps = NULL;
-    muster_error error;
-    uint32_t number;
-    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
-    muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
-    table.keys = KEYS;
-    table.width = WIDTH;
-    assert_int_equal(muster_ps_create(&opts, &error, &ps), MUSTER_OK);
-    for (uint32_t i = 0; i < tables; i++) {
-        assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
-                         MUSTER_OK);
-    }
-    return ps;
+    const test_tables all = {.count = tables, .keys = KEYS, .width = WIDTH};
+    return test_alone_open(&all);
 }
 
 static muster_ps *make_node(void)
 {
     return make_node_of(1);
-}
-
-static muster_ps_worker *make_worker(muster_ps *ps)
-{
-    muster_ps_worker *worker = NULL;
-    assert_int_equal(muster_ps_worker_create(ps, &worker), MUSTER_OK);
-    return worker;
 }
 
 /* Add 1 to a row in place; -1: that failed. */
@@ -90,8 +73,8 @@ static void rows_belong_to_who_used_them_first(void **state)
         muster_ps_free(ps);
         skip();
     }
-    muster_ps_worker *first = make_worker(ps);
-    muster_ps_worker *second = make_worker(ps);
+    muster_ps_worker *first = test_alone_worker(ps);
+    muster_ps_worker *second = test_alone_worker(ps);
     float *row;
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
     assert_true(is_bare(first));
@@ -116,13 +99,13 @@ static void rows_of_the_gone_are_found(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *first = make_worker(ps);
-    muster_ps_worker *second = make_worker(ps);
+    muster_ps_worker *first = test_alone_worker(ps);
+    muster_ps_worker *second = test_alone_worker(ps);
     assert_int_equal(add_one(first, 1), 0);
     assert_int_equal(add_one(second, 2), 0);
     muster_ps_worker_free(second);
     assert_int_equal(add_one(first, 2), 0);
-    second = make_worker(ps);
+    second = test_alone_worker(ps);
     assert_int_equal(add_one(second, 2), 0);
     assert_true(value_of(first, 2) == 3);
     muster_ps_worker_free(first);
@@ -135,11 +118,11 @@ static void a_third_worker_waits_for_nobody(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *first = make_worker(ps);
-    muster_ps_worker *second = make_worker(ps);
+    muster_ps_worker *first = test_alone_worker(ps);
+    muster_ps_worker *second = test_alone_worker(ps);
     float *row;
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
-    muster_ps_worker *third = make_worker(ps);
+    muster_ps_worker *third = test_alone_worker(ps);
     assert_int_equal(add_one(third, 2), 0);
     assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
     muster_ps_worker_free(first);
@@ -153,9 +136,9 @@ static void a_third_worker_waits_for_nobody(void **state)
     table.width = WIDTH;
     assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
                      MUSTER_OK);
-    first = make_worker(ps);
+    first = test_alone_worker(ps);
     assert_int_equal(muster_pstable_barred(ps->tables[number]), !ps->bare);
-    second = make_worker(ps);
+    second = test_alone_worker(ps);
     assert_true(muster_pstable_barred(ps->tables[number]));
     muster_ps_worker_free(first);
     muster_ps_worker_free(second);
@@ -167,7 +150,7 @@ static void to_gather_rows_is_no_access(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *worker = test_alone_worker(ps);
     float *rows[1];
     assert_int_equal(add_one(worker, 1), 0);
     assert_int_equal(muster_ps_gather(worker, 1, rows), MUSTER_OK);
@@ -176,6 +159,32 @@ static void to_gather_rows_is_no_access(void **state)
     muster_mem_free(rows[0]);
     muster_ps_worker_free(worker);
     assert_int_equal(muster_ps_count(ps).accesses, 2);
+    muster_ps_free(ps);
+}
+
+/* Nor does it make rows shared that others have to themselves. */
+static void to_gather_rows_ends_no_division(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node();
+    muster_ps_worker *first = test_alone_worker(ps);
+    muster_ps_worker *second = test_alone_worker(ps);
+    float *rows[1];
+    float *row;
+    assert_int_equal(add_one(first, 1), 0);
+    assert_int_equal(add_one(second, 2), 0);
+    uint32_t before = division(ps);
+    assert_int_equal(muster_ps_gather(first, 1, rows), MUSTER_OK);
+    assert_true(rows[0][WIDTH] == 1 && rows[0][(size_t)2 * WIDTH] == 1);
+    assert_int_equal(division(ps), before);
+    muster_mem_free(rows[0]);
+    // While one is open, a division does not pause.
+    assert_int_equal(muster_ps_begin(second, 0, 2, &row), MUSTER_OK);
+    assert_false(muster_pstable_pause(ps->tables[0]));
+    assert_int_equal(division(ps), before);
+    assert_int_equal(muster_ps_end(second, 0, 2), MUSTER_OK);
+    muster_ps_worker_free(first);
+    muster_ps_worker_free(second);
     muster_ps_free(ps);
 }
 
@@ -194,8 +203,7 @@ typedef struct hand {
 
 static uint32_t draw(hand *h, uint32_t below)
 {
-    h->draws = h->draws * 1664525u + 1013904223u;
-    return (h->draws >> 8) % below;
+    return test_draw(&h->draws) % below;
 }
 
 /* Rows of one's own are those of the same remainder; tables are met in one after
@@ -288,7 +296,7 @@ static void nothing_is_lost_when_workers_meet(void **state)
         pthread_t threads[CREW];
         for (uint32_t i = 0; i < CREW; i++) {
             crew[i] = (hand){.ps = ps,
-                             .worker = make_worker(ps),
+                             .worker = test_alone_worker(ps),
                              .number = i,
                              .draws = 1000 * repeat + i};
             crew[i].meets_at = draw(&crew[i], STEPS);
@@ -333,14 +341,14 @@ static void a_newcomer_ends_no_division(void **state)
         muster_ps *ps = make_node();
         _Atomic bool stop = false;
         hand first = {.ps = ps,
-                      .worker = make_worker(ps),
+                      .worker = test_alone_worker(ps),
                       .meets_at = repeat,
                       .stop = &stop};
         pthread_t thread;
         assert_int_equal(sem_init(&first.begun, 0, 0), 0);
         assert_int_equal(pthread_create(&thread, NULL, work_apart, &first), 0);
         (void)sem_wait(&first.begun);
-        muster_ps_worker *second = make_worker(ps);
+        muster_ps_worker *second = test_alone_worker(ps);
         assert_int_equal(add_one(second, KEYS - 1), 0);
         atomic_store(&stop, true);
         assert_int_equal(pthread_join(thread, NULL), 0);
@@ -365,8 +373,8 @@ static void a_row_that_is_open_is_waited_for(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *first = make_worker(ps);
-    hand other = {.ps = ps, .worker = make_worker(ps)};
+    muster_ps_worker *first = test_alone_worker(ps);
+    hand other = {.ps = ps, .worker = test_alone_worker(ps)};
     pthread_t thread;
     float *row;
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
@@ -516,6 +524,7 @@ int main(void)
         cmocka_unit_test(rows_of_the_gone_are_found),
         cmocka_unit_test(a_third_worker_waits_for_nobody),
         cmocka_unit_test(to_gather_rows_is_no_access),
+        cmocka_unit_test(to_gather_rows_ends_no_division),
         cmocka_unit_test(nothing_is_lost_when_workers_meet),
         cmocka_unit_test(a_newcomer_ends_no_division),
         cmocka_unit_test(a_row_that_is_open_is_waited_for),

@@ -1,0 +1,131 @@
+/*
+ * psnode_op.c -- operations on rows wherever they are: done here, kept until a
+ * row on its way has come, or sent on towards the owner; and their answers.
+ *
+ * Invariants
+ *  1. An entry is done once, by the node that has the row OWNED, or goes on.
+ *  2. A home that waits for a copy only keeps nothing: it knows the owner.
+ */
+#include "base/assert.h"
+#include "role/psnode_inside.h"
+
+void muster_psnode_answer(muster_psnode *node, const muster_rowmsg *head,
+                          uint32_t key, uint32_t position, const float *row)
+{
+    if (head->origin == node->opts.node) {
+        muster_psrequest_finish(node, head, position, row);
+        return;
+    }
+    muster_rowmsg reply = {.kind = MUSTER_ROWMSG_REPLY,
+                           .op = head->op,
+                           .table = head->table,
+                           .origin = head->origin,
+                           .request = head->request};
+    muster_psdraft_add(node, head->origin, &reply, key, position, row);
+}
+
+static void add_row(float *row, const float *values, uint32_t floats)
+{
+    for (uint32_t i = 0; i < floats; i++) {
+        row[i] += values[i];
+    }
+}
+
+static void apply_op(const muster_pstable *table, muster_rowmsg_op op,
+                     float *row, float *values)
+{
+    switch (op) {
+    case MUSTER_ROWOP_PUSH:
+    case MUSTER_ROWOP_GRADIENT:
+    case MUSTER_ROWOP_SET:
+        muster_pstable_apply(table, (muster_row_op)op, row, values);
+        return;
+    case MUSTER_ROWOP_PUSH_ROW:
+        add_row(row, values, table->floats);
+        return;
+    case MUSTER_ROWOP_NONE:
+    case MUSTER_ROWOP_PULL:
+    case MUSTER_ROWOP_PULL_ROW:
+        return;
+    }
+}
+
+void muster_psnode_apply(muster_psnode *node, const muster_rowmsg *head,
+                         uint32_t key, uint32_t position, float *values,
+                         float *row)
+{
+    const muster_pstable *table = node->opts.tables[head->table];
+    if (head->kind == MUSTER_ROWMSG_OP) {
+        apply_op(table, head->op, row, values);
+        muster_psnode_answer(node, head, key, position, row);
+        return;
+    }
+    muster_rowmsg back = {.kind = MUSTER_ROWMSG_REPLICA,
+                          .table = head->table,
+                          .origin = head->origin};
+    if (head->kind == MUSTER_ROWMSG_SYNC) {
+        back.kind = MUSTER_ROWMSG_SYNCED;
+        if (head->op != MUSTER_ROWOP_NONE) {
+            add_row(row, values, table->floats);
+        }
+    } else {
+        MUSTER_ASSERT(head->kind == MUSTER_ROWMSG_REPLICATE);
+    }
+    muster_psdraft_add(node, head->origin, &back, key, 0, row);
+}
+
+/* Entry i of a message that acts on a row, wherever the row is. */
+static void route(muster_psnode *node, const muster_rowmsg *message, uint32_t i,
+                  float *values)
+{
+    uint32_t key = muster_rowmsg_keys(message)[i];
+    uint32_t position = muster_rowmsg_extra(message)[i];
+    muster_pstable *table = muster_psnode_rows(node, message->table);
+    // Only this thread changes states, so a row seen here stays until we go on.
+    uint64_t word =
+        atomic_load_explicit(&table->words[key], memory_order_relaxed);
+    if (muster_word_state_of(word) == MUSTER_ROW_OWNED) {
+        float *row = muster_pstable_begin(table, key);
+        MUSTER_ASSERT(row != NULL);
+        muster_psnode_apply(node, message, key, position, values, row);
+        muster_pstable_end(table, key);
+        return;
+    }
+    uint16_t to = muster_psnode_towards(node, message->table, key);
+    uint32_t coming = muster_pscoming_find(node, message->table, key);
+    // A home that only waits for a copy knows the owner, and must not keep
+    // messages from it: one may be the order to send that very copy.
+    bool elsewhere =
+        muster_pshome_of(node, key) == node->opts.node && to != node->opts.node;
+    if (coming != MUSTER_PSMAP_NONE && !elsewhere) {
+        muster_pscoming_wait(node, coming, message, position, values);
+        return;
+    }
+    if (to == node->opts.node) {
+        node->counters.violations++;
+        return;
+    }
+    node->counters.forwards++;
+    muster_psdraft_add(node, to, message, key, position, values);
+}
+
+void muster_psnode_on_rows(muster_psnode *node, const muster_rowmsg *message)
+{
+    uint32_t floats = muster_rowmsg_floats(message->kind, message->op,
+                                           &node->shapes[message->table]);
+    float *values = muster_rowmsg_values(message);
+    for (uint32_t i = 0; i < message->count && !node->failed; i++) {
+        route(node, message, i, values + (size_t)i * floats);
+    }
+}
+
+void muster_psnode_on_reply(muster_psnode *node, const muster_rowmsg *message)
+{
+    uint32_t floats = muster_rowmsg_floats(message->kind, message->op,
+                                           &node->shapes[message->table]);
+    const float *values = muster_rowmsg_values(message);
+    for (uint32_t i = 0; i < message->count; i++) {
+        muster_psrequest_finish(node, message, muster_rowmsg_extra(message)[i],
+                                values + (size_t)i * floats);
+    }
+}

@@ -1,0 +1,245 @@
+/*
+ * ps_prepare.c -- what a sparse task's run is made of, from the options: run
+ * folder, task, signals, the other nodes, the tables, a seat a thread; and its
+ * end.
+ *
+ * Invariants
+ *  1. What was made is in the run at once, so that muster_task_finish() ends a
+ *     run whose preparation failed anywhere.
+ *  2. The task's tables come first and are restored before the nodes meet; the
+ *     table of sums is the last one and is never in a checkpoint.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "config/table.h"
+#include "runtime/ps_checkpoint.h"
+#include "runtime/ps_run.h"
+#include "runtime/signals.h"
+
+static void set_manage(const char *name, muster_ps_opts *opts)
+{
+    static const char *const ways[] = {"auto", "relocate", "replicate",
+                                       "classic"};
+    for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        opts->manage = strcmp(ways[i], name) == 0 ? i : opts->manage;
+    }
+    if (strncmp(name, "static:", 7) == 0) {
+        opts->manage = MUSTER_PS_STATIC;
+        opts->replicated = name + 7;
+    }
+}
+
+/* Go on from the checkpoint, when the run goes on. */
+static muster_status restore(muster_task_run *run, muster_error *error_out)
+{
+    const char *dir = muster_config_string(run->config, MUSTER_OPT_RUN);
+    bool resumed = muster_config_string(run->config, MUSTER_OPT_RESUME) != NULL;
+    run->tables = 0;
+    while (muster_ps_row_floats(run->ps, run->tables) > 0) {
+        run->tables++;
+    }
+    if (!resumed || run->joins) {
+        return MUSTER_OK;
+    }
+    char folder[MUSTER_RECORD_PATH_MAX];
+    uint64_t epochs = 0;
+    (void)snprintf(folder, sizeof(folder), "%s/%s", dir, MUSTER_RUN_CHECKPOINT);
+    muster_status status =
+        muster_ps_restore(run->ps, run->tables, folder, error_out, &epochs);
+    run->next_epoch = (uint32_t)epochs;
+    return status;
+}
+
+static muster_status make_tables(muster_task_run *run, uint64_t seed,
+                                 muster_error *error_out)
+{
+    const char *mesh = muster_config_string(run->config, MUSTER_OPT_MESH);
+    muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
+    opts.seed = seed;
+    opts.nodes = run->nodes;
+    opts.node = run->node;
+    opts.mesh = mesh != NULL ? mesh : run->others.folder;
+    opts.patience_ms = 60000;
+    set_manage(muster_config_string(run->config, MUSTER_OPT_MANAGE), &opts);
+    muster_status status = muster_ps_create(&opts, error_out, &run->ps);
+    if (status == MUSTER_OK) {
+        muster_task_on_loss(run);
+        status = run->ops->tables(run->task, run->ps, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = restore(run, error_out);
+    }
+    if (status == MUSTER_OK) {
+        muster_ps_table_opts sums = MUSTER_PS_TABLE_OPTS_INIT;
+        sums.keys = 2 * run->parts * run->nodes;
+        sums.width = MUSTER_TASK_SUM_FLOATS;
+        status =
+            muster_ps_table_add(run->ps, &sums, error_out, &run->sums_table);
+    }
+    if (status == MUSTER_OK && run->nodes > 1) {
+        status = muster_ps_connect(run->ps, error_out);
+        status = status == MUSTER_ERR_PEER_LOST ? MUSTER_ERR_QUORUM : status;
+    }
+    if (status == MUSTER_OK && run->joins) {
+        muster_task_catch_up(run);
+    }
+    return status;
+}
+
+static muster_status make_task(muster_task_run *run, muster_error *error_out)
+{
+    const muster_config *config = run->config;
+    muster_task_opts opts = {
+        .model = muster_config_string(config, MUSTER_OPT_MODEL),
+        .data = muster_config_string(config, MUSTER_OPT_DATA),
+        .test = muster_config_string(config, MUSTER_OPT_TEST),
+        .optimizer = muster_config_is_set(config, MUSTER_OPT_OPTIMIZER)
+                         ? muster_config_string(config, MUSTER_OPT_OPTIMIZER)
+                         : NULL,
+        .rate = muster_config_double(config, MUSTER_OPT_LR),
+        .l2 = muster_config_is_set(config, MUSTER_OPT_L2)
+                  ? muster_config_double(config, MUSTER_OPT_L2)
+                  : -1,
+        .epochs = (uint32_t)muster_config_uint(config, MUSTER_OPT_EPOCHS),
+        .parts_max = run->parts,
+        .seed = muster_config_uint(config, MUSTER_OPT_SEED),
+    };
+    run->ops = muster_task_find(opts.model);
+    run->epochs = opts.epochs > 0 ? opts.epochs : run->ops->epochs();
+    opts.epochs = run->epochs;
+    return run->ops->create(&opts, error_out, &run->task);
+}
+
+static muster_status make_seats(muster_task_run *run, muster_error *error_out)
+{
+    run->seats = muster_mem_array(run->threads, sizeof(*run->seats));
+    run->todo = muster_mem_array(run->parts, sizeof(*run->todo));
+    run->doer = muster_mem_array(run->parts, sizeof(*run->doer));
+    run->members = UINT64_MAX;
+    muster_status status =
+        run->seats == NULL || run->todo == NULL || run->doer == NULL
+            ? MUSTER_ERR_NO_MEMORY
+            : MUSTER_OK;
+    for (uint32_t i = 0; i < run->threads && status == MUSTER_OK; i++) {
+        run->seats[i].run = run;
+        run->seats[i].part = run->node * run->threads + i;
+        status = muster_ps_worker_create(run->ps, &run->seats[i].worker);
+    }
+    return status == MUSTER_OK
+               ? MUSTER_OK
+               : muster_error_set(error_out, status,
+                                  "no memory for %" PRIu32 " worker threads",
+                                  run->threads);
+}
+
+/* What this run was told, without the defaults: a resumed run must not take a
+ * default for a wish. */
+static char *told_options(const muster_task_run *run)
+{
+    char *all = muster_config_to_json(run->config);
+    json_t *object = all == NULL ? NULL : json_loads(all, 0, NULL);
+    muster_config_text_free(all);
+    for (int i = 0; object != NULL && i < MUSTER_OPT_COUNT; i++) {
+        if (!muster_config_is_set(run->config, (muster_option)i)) {
+            (void)json_object_del(object,
+                                  muster_option_get((muster_option)i)->name);
+        }
+    }
+    char *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(2));
+    char *copy = text == NULL ? NULL : muster_mem_string(text);
+    free(text); // heap: jansson's
+    json_decref(object);
+    return copy;
+}
+
+static muster_status open_folder(muster_task_run *run, muster_error *error_out)
+{
+    const char *dir = muster_config_string(run->config, MUSTER_OPT_RUN);
+    bool resumed = muster_config_string(run->config, MUSTER_OPT_RESUME) != NULL;
+    if (dir == NULL || run->node > 0) {
+        return MUSTER_OK;
+    }
+    muster_status status =
+        muster_run_folder_open(dir, resumed, error_out, &run->folder);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    char *text = told_options(run);
+    if (text == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the options");
+    }
+    status = muster_run_folder_write(run->folder, MUSTER_RUN_CONFIG, text,
+                                     error_out);
+    muster_mem_free(text);
+    return status;
+}
+
+/* The other nodes, the tables, the workers. */
+static muster_status meet(muster_task_run *run, muster_error *error_out)
+{
+    bool alone = muster_config_string(run->config, MUSTER_OPT_MESH) == NULL;
+    muster_status status = MUSTER_OK;
+    atomic_store(&run->stop, 0);
+    run->phases = 0;
+    if (run->nodes > 1 && alone) {
+        status = muster_nodes_start(run->config, run->program, error_out,
+                                    &run->others);
+    }
+    if (status == MUSTER_OK) {
+        status = make_tables(
+            run, muster_config_uint(run->config, MUSTER_OPT_SEED), error_out);
+    }
+    return status == MUSTER_OK ? make_seats(run, error_out) : status;
+}
+
+muster_status muster_task_prepare(muster_task_run *run, muster_error *error_out)
+{
+    static const muster_net_callbacks deaf = {0};
+    const muster_net_opts opts = MUSTER_NET_OPTS_INIT;
+    muster_status status = open_folder(run, error_out);
+    if (status == MUSTER_OK) {
+        status = make_task(run, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_net_open(&opts, &deaf, NULL, error_out, &run->net);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_signals_start(run->net, error_out);
+        run->signals = status == MUSTER_OK;
+    }
+    return status == MUSTER_OK ? meet(run, error_out) : status;
+}
+
+static void part(muster_task_run *run)
+{
+    for (uint32_t i = 0; run->seats != NULL && i < run->threads; i++) {
+        muster_ps_worker_free(run->seats[i].worker);
+    }
+    uint64_t lost = run->ps == NULL ? 0 : muster_ps_lost(run->ps);
+    muster_mem_free(run->seats);
+    muster_mem_free(run->todo);
+    muster_mem_free(run->doer);
+    muster_ps_free(run->ps);
+    muster_pslast_close(&run->saved);
+    muster_nodes_stop(&run->others, lost);
+}
+
+void muster_task_finish(muster_task_run *run)
+{
+    part(run);
+    if (run->signals) {
+        muster_signals_stop();
+    }
+    if (run->task != NULL) {
+        run->ops->free(run->task);
+    }
+    muster_run_folder_close(run->folder);
+    muster_net_close(run->net);
+    json_decref(run->last);
+}
