@@ -227,16 +227,23 @@ static inline uint32_t count_endless(const walk *k, bool *ends)
     return endless;
 }
 
+static inline void *must_have(size_t count, size_t size)
+{
+    void *block = calloc(count, size);
+    if (block == NULL) {
+        abort();
+    }
+    return block;
+}
+
 static inline found explore(const rules *r, const world *first)
 {
     found f = {0};
     walk k = {.r = r,
-              .all = calloc(STATES_MAX, sizeof(*k.all)),
-              .at = calloc(2 * (size_t)STATES_MAX, sizeof(*k.at)),
-              .edges = calloc(2 * (size_t)EDGES_MAX, sizeof(*k.edges))};
-    bool *ends = calloc(STATES_MAX, sizeof(*ends));
-    assert_true(k.all != NULL && k.at != NULL && k.edges != NULL &&
-                ends != NULL);
+              .all = must_have(STATES_MAX, sizeof(*k.all)),
+              .at = must_have(2 * (size_t)STATES_MAX, sizeof(*k.at)),
+              .edges = must_have(2 * (size_t)EDGES_MAX, sizeof(*k.edges))};
+    bool *ends = must_have(STATES_MAX, sizeof(*ends));
     (void)number_of(&k, first);
     for (uint32_t i = 0; i < k.count; i++) {
         uint32_t at_row = 0;
