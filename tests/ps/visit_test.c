@@ -111,11 +111,11 @@ static void a_third_worker_waits_for_nobody(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *first = make_worker(ps);
-    muster_ps_worker *second = make_worker(ps);
+    muster_ps_worker *first = test_alone_worker(ps);
+    muster_ps_worker *second = test_alone_worker(ps);
     float *row;
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
-    muster_ps_worker *third = make_worker(ps);
+    muster_ps_worker *third = test_alone_worker(ps);
     assert_int_equal(add_one(third, 2), 0);
     assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
     muster_ps_worker_free(first);
@@ -129,9 +129,9 @@ static void a_third_worker_waits_for_nobody(void **state)
     table.width = WIDTH;
     assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
                      MUSTER_OK);
-    first = make_worker(ps);
+    first = test_alone_worker(ps);
     assert_int_equal(muster_pstable_barred(ps->tables[number]), !ps->bare);
-    second = make_worker(ps);
+    second = test_alone_worker(ps);
     assert_true(muster_pstable_barred(ps->tables[number]));
     muster_ps_worker_free(first);
     muster_ps_worker_free(second);
@@ -143,7 +143,7 @@ static void to_gather_rows_is_no_access(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *worker = make_worker(ps);
+    muster_ps_worker *worker = test_alone_worker(ps);
     float *rows[1];
     assert_int_equal(add_one(worker, 1), 0);
     assert_int_equal(muster_ps_gather(worker, 1, rows), MUSTER_OK);
@@ -277,13 +277,13 @@ static void a_newcomer_ends_no_division(void **state)
     for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
         muster_ps *ps = make_node();
         _Atomic bool stop = false;
-        hand first = {.ps = ps, .worker = make_worker(ps), .stop = &stop};
+        hand first = {.ps = ps, .worker = test_alone_worker(ps), .stop = &stop};
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, work_apart, &first), 0);
         for (uint32_t i = 0; i < repeat; i++) {
             (void)sched_yield();
         }
-        muster_ps_worker *second = make_worker(ps);
+        muster_ps_worker *second = test_alone_worker(ps);
         assert_int_equal(add_one(second, KEYS - 1), 0);
         atomic_store(&stop, true);
         assert_int_equal(pthread_join(thread, NULL), 0);
