@@ -159,6 +159,27 @@ static void unite(muster_pstable *table)
     }
 }
 
+bool muster_pstable_pause(muster_pstable *table)
+{
+    uint32_t divided = MUSTER_DIVIDED;
+    if (!atomic_compare_exchange_strong(&table->division, &divided,
+                                        MUSTER_ENDING)) {
+        return false;
+    }
+    muster_visitor_fence();
+    if (muster_visitors_at_table(table->visitors, table->number)) {
+        // No waiting: who is there may wait for us with a row open.
+        muster_pstable_resume(table);
+        return false;
+    }
+    return true;
+}
+
+void muster_pstable_resume(muster_pstable *table)
+{
+    atomic_store(&table->division, MUSTER_DIVIDED);
+}
+
 /* The row is latched; wait for who may have it open bare since before. */
 static void wait_for_visitors(muster_pstable *table,
                               const muster_visitor *visitor, uint64_t place)
@@ -179,8 +200,9 @@ bool muster_pstable_latch(muster_pstable *table, const muster_visitor *visitor,
 {
     muster_word *word = &table->words[muster_place_key(place)];
     uint32_t division = atomic_load(&table->division);
-    if (division == MUSTER_DIVIDED || division == MUSTER_ENDING) {
+    while (division == MUSTER_DIVIDED || division == MUSTER_ENDING) {
         unite(table);
+        division = atomic_load(&table->division); // it may only have paused
     }
     if (!muster_latch(word, seen_out)) {
         return false;

@@ -190,6 +190,11 @@ static inline bool muster_pstable_visit_own(muster_pstable *table,
     return true;
 }
 
+/* Keep all workers from the rows of a divided table while the caller, who has
+ * none open, looks at them. False: it is not divided, or somebody is there. */
+bool muster_pstable_pause(muster_pstable *table);
+void muster_pstable_resume(muster_pstable *table);
+
 /* Latch a row for a worker, whatever stands in the way of it: false when it is
  * not here. Ends the table's division. */
 bool muster_pstable_latch(muster_pstable *table, const muster_visitor *visitor,

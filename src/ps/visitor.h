@@ -59,7 +59,7 @@ typedef _Atomic uint32_t muster_bar;
 typedef enum muster_division {
     MUSTER_SHARED = 0,  // not any more, or never
     MUSTER_DIVIDED = 1, // yes
-    MUSTER_ENDING = 2,  // nothing may be opened just now
+    MUSTER_ENDING = 2,  // nothing may be opened just now: it ends, or pauses
     MUSTER_ENDED = 3,   // no, but rows may still be open bare
 } muster_division;
 

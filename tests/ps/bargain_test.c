@@ -92,12 +92,14 @@ static void end_round(const rules *r, thread *t, int8_t start)
 enum { LATCH = 40, LATCH_SWAP, HELD, HELD_STORE, RELEASE, RELEASE_STORE };
 enum { BARE = 60, BARE_STORE, LEAVE };
 enum { MOVE = 70, MOVE_END = 75 };
+enum { PAUSED = DONE + 10, PAUSED_STORE, RESUME };
 
 static bool is_at_row(const thread *t)
 {
     return (t->at >= HELD && t->at <= RELEASE_STORE) ||
            (t->at >= BARE && t->at <= LEAVE) ||
-           (t->at >= MOVE && t->at <= MOVE_END);
+           (t->at >= MOVE && t->at <= MOVE_END) ||
+           (t->at >= PAUSED && t->at <= RESUME);
 }
 
 /* Latch the row; then it is at `next`. */
@@ -232,7 +234,9 @@ static void step_end(const rules *r, world *w, uint32_t who)
         }
         return;
     default:
-        t->at = division == MUSTER_ENDING && !r->hasty ? WAIT : LATCH;
+        t->at = division == MUSTER_ENDING && !r->hasty ? WAIT
+                : division == MUSTER_DIVIDED           ? END
+                                                       : LATCH;
         return;
     }
 }
@@ -289,6 +293,45 @@ static void step_worker(const rules *r, world *w, uint32_t who)
         t->other = t->at == HELD || t->at == ASK ? 0 : t->other;
     } else {
         step_row(r, w, who, BEGIN);
+    }
+}
+
+enum { PAUSE = DONE + 1, PAUSE_FENCE, PAUSE_SEEK, GIVE_UP = PAUSE_SEEK + 3 };
+
+/* A worker that has the division pause to look at the row; where it does not, it
+ * is like the others. */
+static void step_gather(const rules *r, world *w, uint32_t who)
+{
+    thread *t = &w->threads[who];
+    if (t->at < PAUSE) {
+        step_worker(r, w, who);
+    } else if (t->at == PAUSE) {
+        if (is_ready(r, t, DIVISION, true)) {
+            t->at = swap(w, DIVISION, MUSTER_DIVIDED, MUSTER_ENDING)
+                        ? PAUSE_FENCE
+                        : BEGIN;
+        }
+    } else if (t->at == PAUSE_FENCE) {
+        fence(r, w, who);
+        t->other = next_other(r, who, 0);
+        t->at++;
+    } else if (t->at >= PAUSE_SEEK && t->at < GIVE_UP) {
+        seek(w, who, PAUSE_SEEK, GIVE_UP, PAUSED);
+        uint8_t next = next_other(r, who, t->other + 1u);
+        if (t->at == PAUSED && next != UINT8_MAX) {
+            t->other = next;
+            t->at = PAUSE_SEEK;
+        }
+    } else if (t->at == PAUSED || t->at == PAUSED_STORE) {
+        change_row(w, who, PAUSED);
+    } else if (is_ready(r, t, DIVISION, true)) {
+        w->cells[DIVISION] = MUSTER_DIVIDED;
+        t->other = 0;
+        if (t->at == RESUME) {
+            end_round(r, t, PAUSE);
+        } else {
+            t->at = BEGIN;
+        }
     }
 }
 
@@ -511,6 +554,21 @@ static void workers_of_a_divided_table_never_meet(void **state)
     assert_true(explore(&r, &first).meetings > 0);
 }
 
+static void a_division_that_pauses_goes_on(void **state)
+{
+    (void)state;
+    world first = make_world(MUSTER_DIVIDED);
+    first.threads[0].at = PAUSE;
+    rules r = make_rules(2, 2);
+    r.step[0] = step_gather;
+    r.step[1] = r.step[2] = step_worker;
+    check_bargain(&r, &first);
+    r = make_rules(3, 1);
+    r.step[0] = step_gather;
+    r.step[1] = r.step[2] = step_worker;
+    check_bargain(&r, &first);
+}
+
 static void the_only_worker_and_the_mesh_never_meet(void **state)
 {
     (void)state;
@@ -561,6 +619,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_of_a_divided_table_never_meet),
+        cmocka_unit_test(a_division_that_pauses_goes_on),
         cmocka_unit_test(the_only_worker_and_the_mesh_never_meet),
         cmocka_unit_test(the_only_worker_and_a_newcomer_never_meet),
         cmocka_unit_test(a_row_that_moves_in_the_list_is_found),

@@ -155,6 +155,32 @@ static void to_gather_rows_is_no_access(void **state)
     muster_ps_free(ps);
 }
 
+/* Nor does it make rows shared that others have to themselves. */
+static void to_gather_rows_ends_no_division(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node();
+    muster_ps_worker *first = test_alone_worker(ps);
+    muster_ps_worker *second = test_alone_worker(ps);
+    float *rows[1];
+    float *row;
+    assert_int_equal(add_one(first, 1), 0);
+    assert_int_equal(add_one(second, 2), 0);
+    uint32_t before = division(ps);
+    assert_int_equal(muster_ps_gather(first, 1, rows), MUSTER_OK);
+    assert_true(rows[0][WIDTH] == 1 && rows[0][(size_t)2 * WIDTH] == 1);
+    assert_int_equal(division(ps), before);
+    muster_mem_free(rows[0]);
+    // While one is open, a division does not pause.
+    assert_int_equal(muster_ps_begin(second, 0, 2, &row), MUSTER_OK);
+    assert_false(muster_pstable_pause(ps->tables[0]));
+    assert_int_equal(division(ps), before);
+    assert_int_equal(muster_ps_end(second, 0, 2), MUSTER_OK);
+    muster_ps_worker_free(first);
+    muster_ps_worker_free(second);
+    muster_ps_free(ps);
+}
+
 /* ---- workers that meet ------------------------------------------------------ */
 
 typedef struct hand {
@@ -458,6 +484,7 @@ int main(void)
         cmocka_unit_test(rows_of_the_gone_are_found),
         cmocka_unit_test(a_third_worker_waits_for_nobody),
         cmocka_unit_test(to_gather_rows_is_no_access),
+        cmocka_unit_test(to_gather_rows_ends_no_division),
         cmocka_unit_test(nothing_is_lost_when_workers_meet),
         cmocka_unit_test(a_newcomer_ends_no_division),
         cmocka_unit_test(a_row_that_is_open_is_waited_for),
