@@ -31,8 +31,8 @@
 
 #define RETRY_NS    (20 * MUSTER_NS_PER_MS)
 #define FAREWELL_NS (2 * MUSTER_NS_PER_S)
-#define ROUND_NS    MUSTER_NS_PER_MS // between looks at workers' clocks
-#define LINGER_NS   (50 * 1000)      // about what a sleep and a wake-up cost
+#define ROUND_NS    MUSTER_NS_PER_MS     // between looks at workers' clocks
+#define LINGER_NS   (50 * INT64_C(1000)) // about what a sleep and a wake-up cost
 #define VAIN_MAX    10u
 #define REST_NS     (10 * MUSTER_NS_PER_MS) // a table not used for so long rests
 
