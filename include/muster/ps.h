@@ -181,8 +181,8 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_set_rate(muster_ps *ps,
 MUSTER_API uint64_t muster_ps_bytes(const muster_ps *ps);
 
 /*
- * A worker, numbered from 0. The only worker of a single node works without
- * latches; creating a second one waits until the first has no row open.
+ * A worker, numbered from 0. The only worker of a node works without latches;
+ * creating a second one waits until the first has no row open.
  * MUSTER_ERR_INVALID  beyond WORKERS_MAX, or before connect
  * MUSTER_ERR_AGAIN    the only worker so far kept a row open for a second
  */

@@ -72,7 +72,9 @@ void muster_pstable_bar_alone(muster_pstable *table);
 void muster_pstable_bar(muster_pstable *table);
 static inline void muster_pstable_use(muster_pstable *table)
 {
-    table->used = true;
+    if (!table->used) { // workers read this line all the time
+        table->used = true;
+    }
     if ((atomic_load_explicit(&table->bar, memory_order_relaxed) &
          MUSTER_BAR_MESH) == 0) {
         muster_pstable_bar(table);
