@@ -49,20 +49,26 @@ void *muster_mem_array(size_t count, size_t size)
     return calloc(1, bytes);
 }
 
-void *muster_mem_raw_aligned(size_t count, size_t size)
+/* Room of whole multiples of `alignment`, not zeroed. */
+static void *aligned(size_t count, size_t size, size_t alignment)
 {
     size_t bytes;
     if (!product(count, size, &bytes) || !permitted() ||
-        bytes > SIZE_MAX - MEM_ALIGNMENT) {
+        bytes > SIZE_MAX - alignment) {
         return NULL;
     }
-    bytes = (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
-    return aligned_alloc(MEM_ALIGNMENT, bytes);
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    return aligned_alloc(alignment, bytes);
+}
+
+void *muster_mem_raw_aligned(size_t count, size_t size)
+{
+    return aligned(count, size, MEM_ALIGNMENT);
 }
 
 void *muster_mem_lines(size_t count, size_t size)
 {
-    void *block = muster_mem_raw_aligned(count, size);
+    void *block = aligned(count, size, MUSTER_MEM_APART);
     if (block != NULL) {
         memset(block, 0, count * size);
     }

@@ -46,6 +46,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/mem.h"
 #include "muster/ps.h"
 
 /* Why rows of a table are not open to the only worker. */
@@ -74,10 +75,10 @@ typedef enum muster_division {
  *
  * The places are those of the open rows. A visit that ends before the call that
  * made it may be missing there, if it is the only worker's. Only the worker
- * writes its record, all the time, so it has a cache line of its own.
+ * writes its record, all the time, so it lies apart from the others.
  */
 typedef struct muster_visitor {
-    _Alignas(64) _Atomic uint64_t state;
+    _Alignas(MUSTER_MEM_APART) _Atomic uint64_t state;
     _Atomic uint64_t places[MUSTER_PS_OPEN_MAX];
 } muster_visitor;
 
