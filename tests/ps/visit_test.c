@@ -496,6 +496,9 @@ static void disturb(test_node *n, errand *e)
 static void rest_and_disturb(test_node *n)
 {
     errand *e = n->of->argument;
+    if (!n->ps->bare) {
+        return; // no table is ever at rest
+    }
     if (n->node == 0) {
         disturb(n, e);
     } else {
