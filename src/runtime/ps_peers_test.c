@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "runtime/ps_mesh_inside.h"
 
 enum { HELLO_MEET = 0, HELLO_JOIN = 1, HELLO_KNOWN = 2 };
@@ -43,7 +43,8 @@ static muster_blob *make_payload(void *context, size_t bytes)
 
 static lead *open_lead(void)
 {
-    lead *l = calloc(1, sizeof(*l));
+    lead *l =
+        muster_mem_lines(1, sizeof(*l)); // records have lines of their own
     assert_non_null(l);
     muster_psmesh *mesh = &l->mesh;
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
@@ -85,7 +86,7 @@ static void close_lead(lead *l)
     muster_vec_fini(&l->mesh.open);
     (void)pthread_mutex_destroy(&l->ps.barrier_lock);
     (void)pthread_cond_destroy(&l->ps.barrier_cond);
-    free(l);
+    muster_mem_free(l);
 }
 
 static void see_up(void *context, muster_peer peer, int incoming)

@@ -188,6 +188,42 @@ static void to_gather_rows_ends_no_division(void **state)
     muster_ps_free(ps);
 }
 
+/* A system without membarrier: all rows are latched, for one worker and for
+ * several, and nobody asks for a fence. */
+static void rows_are_latched_where_there_is_no_fence(void **state)
+{
+    (void)state;
+    muster_error error;
+    muster_ps *ps = make_node_of(0);
+    muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
+    uint32_t number;
+    float *row;
+    float *rows[1];
+    table.keys = KEYS;
+    table.width = WIDTH;
+    ps->bare = false;
+    assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
+                     MUSTER_OK);
+    assert_null(ps->tables[0]->visitors);
+    muster_ps_worker *first = test_alone_worker(ps);
+    assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
+    assert_false(is_bare(first));
+    muster_ps_worker *second = test_alone_worker(ps); // waits for nobody
+    assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
+    assert_int_equal(add_one(first, 1), 0);
+    assert_int_equal(add_one(second, 1), 0);
+    muster_pstable_use(ps->tables[0]);
+    muster_pstable_rest(ps->tables[0]);
+    muster_pstable_rest(ps->tables[0]);
+    assert_true(muster_pstable_barred(ps->tables[0]));
+    assert_int_equal(muster_ps_gather(second, 1, rows), MUSTER_OK);
+    assert_true(rows[0][WIDTH] == 2);
+    muster_mem_free(rows[0]);
+    muster_ps_worker_free(first);
+    muster_ps_worker_free(second);
+    muster_ps_free(ps);
+}
+
 /* ---- workers that meet ------------------------------------------------------ */
 
 typedef struct hand {
@@ -460,6 +496,9 @@ static void disturb(test_node *n, errand *e)
 static void rest_and_disturb(test_node *n)
 {
     errand *e = n->of->argument;
+    if (!n->ps->bare) {
+        return; // no table is ever at rest
+    }
     if (n->node == 0) {
         disturb(n, e);
     } else {
@@ -525,6 +564,7 @@ int main(void)
         cmocka_unit_test(a_third_worker_waits_for_nobody),
         cmocka_unit_test(to_gather_rows_is_no_access),
         cmocka_unit_test(to_gather_rows_ends_no_division),
+        cmocka_unit_test(rows_are_latched_where_there_is_no_fence),
         cmocka_unit_test(nothing_is_lost_when_workers_meet),
         cmocka_unit_test(a_newcomer_ends_no_division),
         cmocka_unit_test(a_row_that_is_open_is_waited_for),
