@@ -4,7 +4,8 @@
  * Every key of a table has one 64-bit word at every node. It says whether the
  * row is here, in which slot of the slab, and who may touch it:
  *
- *     bits  0..31  slot      where the row lies, when it is here
+ *     bits  0..31  slot      where the row lies, when it is here; of one that is
+ *                            arriving: what the protocol knows of it
  *     bit   32     LATCHED   somebody holds the row
  *     bit   33     DIRTY     a replica was written since its last synchronisation
  *     bits 34..35  state     ABSENT 0, ARRIVING 1, OWNED 2, REPLICA 3

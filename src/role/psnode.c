@@ -6,8 +6,8 @@
  *  1. Of all nodes exactly one has a row OWNED, or it is in one TRANSFER.
  *  2. The home's owner of a row is the node that has it, or the one that will
  *     have it when all HAND_OVERs sent have been obeyed.
- *  3. A node has a row ARRIVING exactly while coming_at knows it; it has asked
- *     the home once, and will be answered by one TRANSFER or one REPLICA.
+ *  3. A node has a row ARRIVING exactly while it has a record of it; it has
+ *     asked the home once, and will be answered by one TRANSFER or one REPLICA.
  *  4. A node is sent one HAND_OVER for each time it was made owner.
  *  5. A step leaves no draft and no message to itself behind.
  */

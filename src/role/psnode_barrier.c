@@ -70,7 +70,7 @@ void muster_psnode_barrier_step(muster_psnode *node)
     // A copy that is still on its way may have been taken before the others
     // had flushed: it must be here to be refreshed.
     if (node->barrier_state == BARRIER_DRAINING && settled(node) &&
-        node->coming_at.count == 0) {
+        node->coming_count == 0) {
         node->barrier_state = BARRIER_REFRESHING;
         muster_pscopy_sync(node, true);
     }
@@ -140,7 +140,7 @@ void muster_psnode_barrier_resume(muster_psnode *node)
 
 bool muster_psnode_idle(const muster_psnode *node)
 {
-    return settled(node) && node->coming_at.count == 0 &&
+    return settled(node) && node->coming_count == 0 &&
            node->barrier_state == BARRIER_NONE && !muster_psnode_paused(node) &&
            !dirty(node);
 }

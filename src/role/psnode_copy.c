@@ -65,7 +65,8 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint64_t place = muster_psplace(message->table, key);
-        if (muster_psmap_find(&node->coming_at, place) == MUSTER_PSMAP_NONE) {
+        if (muster_pscoming_find(node, message->table, key) ==
+            MUSTER_PSCOMING_NONE) {
             node->counters.violations++;
             continue;
         }

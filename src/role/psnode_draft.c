@@ -56,6 +56,16 @@ static muster_psdraft *find_draft(muster_psnode *node, uint16_t to,
     return new_draft(node, to, head);
 }
 
+/* As muster_vec_append(), for what every entry has. */
+static inline bool append_word(muster_vec *vec, uint32_t word)
+{
+    if (vec->count == vec->capacity) {
+        return muster_vec_append(vec, &word, 1);
+    }
+    ((uint32_t *)vec->data)[vec->count++] = word;
+    return true;
+}
+
 void muster_psdraft_add(muster_psnode *node, uint16_t to,
                         const muster_rowmsg *head, uint32_t key, uint32_t extra,
                         const float *values)
@@ -70,8 +80,8 @@ void muster_psdraft_add(muster_psnode *node, uint16_t to,
     muster_psdraft *draft = find_draft(node, to, head);
     uint32_t floats =
         muster_rowmsg_floats(head->kind, head->op, &node->shapes[head->table]);
-    if (draft == NULL || !muster_vec_append(&draft->keys, &key, 1) ||
-        !muster_vec_append(&draft->extra, &extra, 1) ||
+    if (draft == NULL || !append_word(&draft->keys, key) ||
+        !append_word(&draft->extra, extra) ||
         (floats > 0 && !muster_vec_append(&draft->values, values, floats))) {
         node->failed = true;
     }

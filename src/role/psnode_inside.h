@@ -47,8 +47,10 @@ typedef struct muster_pswait {
     float *values;
 } muster_pswait;
 
-/* A row on its way here. */
+/* A row on its way here; the row's word has the number of this record where the
+ * slot will be. */
 typedef struct muster_pscoming {
+    uint64_t place; // NOWHERE: the record is free
     uint32_t first; // of the waiting operations
     uint32_t last;
     uint16_t next_owner; // hand it on at once, or NOBODY
@@ -160,10 +162,10 @@ struct muster_psnode {
     muster_vec index;       // uint32_t: keys and extra of the message
     muster_heavy *asked_for[MUSTER_PS_TABLES_MAX]; // how often, at this home
     muster_pslink *links;
-    muster_psmap coming_at;
     muster_vec coming; // muster_pscoming
     uint32_t coming_free;
-    muster_vec waits; // muster_pswait
+    uint32_t coming_count; // that are not free
+    muster_vec waits;      // muster_pswait
     uint32_t wait_free;
     muster_psmap copy_at;
     muster_vec copies;   // muster_pscopy
@@ -193,6 +195,9 @@ static inline muster_pstable *muster_psnode_rows(muster_psnode *node,
     muster_pstable_use(rows);
     return rows;
 }
+
+#define MUSTER_PSPLACE_NOWHERE UINT64_MAX
+#define MUSTER_PSCOMING_NONE   UINT32_MAX
 
 static inline uint64_t muster_psplace(uint32_t table, uint32_t key)
 {
@@ -276,8 +281,16 @@ void muster_pscoming_wait(muster_psnode *node, uint32_t index,
  * Returns what is to happen next with the row. */
 muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
                                     uint32_t key, float *row, bool copy);
-uint32_t muster_pscoming_find(const muster_psnode *node, uint32_t table,
-                              uint32_t key);
+/* The record of a row that is on its way here, or MUSTER_PSCOMING_NONE. */
+static inline uint32_t muster_pscoming_find(const muster_psnode *node,
+                                            uint32_t table, uint32_t key)
+{
+    uint64_t word = atomic_load_explicit(&node->opts.tables[table]->words[key],
+                                         memory_order_relaxed);
+    return muster_word_state_of(word) == MUSTER_ROW_ARRIVING
+               ? muster_word_slot(word)
+               : MUSTER_PSCOMING_NONE;
+}
 /* Ask for a row; it is on its way from now on. */
 void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key,
                          bool copy);

@@ -139,7 +139,6 @@ void muster_psnode_free(muster_psnode *node)
         }
         muster_heavy_free(node->asked_for[t]);
     }
-    muster_psmap_fini(&node->coming_at);
     muster_psmap_fini(&node->copy_at);
     muster_psmap_fini(&node->copied_at);
     muster_psintents_fini(node);

@@ -11,12 +11,6 @@
 #include "base/assert.h"
 #include "role/psnode_inside.h"
 
-uint32_t muster_pscoming_find(const muster_psnode *node, uint32_t table,
-                              uint32_t key)
-{
-    return muster_psmap_find(&node->coming_at, muster_psplace(table, key));
-}
-
 static uint32_t take_coming(muster_psnode *node)
 {
     uint32_t index = node->coming_free;
@@ -33,19 +27,19 @@ void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key,
                          bool copy)
 {
     uint32_t index = take_coming(node);
-    if (index == UINT32_MAX ||
-        !muster_psmap_add(&node->coming_at, muster_psplace(table, key),
-                          index)) {
+    if (index == UINT32_MAX) {
         node->failed = true;
         return;
     }
+    node->coming_count++;
     muster_pscoming *all = node->coming.data;
-    all[index] = (muster_pscoming){.first = UINT32_MAX,
+    all[index] = (muster_pscoming){.place = muster_psplace(table, key),
+                                   .first = UINT32_MAX,
                                    .last = UINT32_MAX,
                                    .next_owner = MUSTER_PSNODE_NOBODY};
     muster_word *word = &muster_psnode_rows(node, table)->words[key];
     uint64_t before = atomic_load_explicit(word, memory_order_relaxed);
-    muster_latch_publish(word, muster_word_make(MUSTER_ROW_ARRIVING, 0,
+    muster_latch_publish(word, muster_word_make(MUSTER_ROW_ARRIVING, index,
                                                 muster_word_moves(before)));
     muster_rowmsg ask = {.kind = MUSTER_ROWMSG_LOCALIZE,
                          .op = copy ? MUSTER_ROWOP_PULL_ROW : MUSTER_ROWOP_NONE,
@@ -90,8 +84,7 @@ void muster_pscoming_wait(muster_psnode *node, uint32_t index,
 muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
                                     uint32_t key, float *row, bool copy)
 {
-    uint64_t place = muster_psplace(table, key);
-    uint32_t index = muster_psmap_find(&node->coming_at, place);
+    uint32_t index = muster_pscoming_find(node, table, key);
     muster_pscoming *all = node->coming.data;
     muster_pscoming ended = all[index];
     for (uint32_t at = ended.first; at != UINT32_MAX;) {
@@ -119,9 +112,10 @@ muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
         node->wait_free = at;
         at = wait.next;
     }
+    all[index].place = MUSTER_PSPLACE_NOWHERE;
     all[index].free_next = node->coming_free;
     node->coming_free = index;
-    muster_psmap_remove(&node->coming_at, place);
+    node->coming_count--;
     return ended;
 }
 
@@ -218,7 +212,7 @@ void muster_psnode_on_hand_over(muster_psnode *node,
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint32_t moves = muster_rowmsg_extra(message)[i];
         uint32_t coming = muster_pscoming_find(node, message->table, key);
-        if (coming != MUSTER_PSMAP_NONE) {
+        if (coming != MUSTER_PSCOMING_NONE) {
             muster_pscoming *all = node->coming.data;
             if (all[coming].next_owner != MUSTER_PSNODE_NOBODY) {
                 node->counters.violations++;
@@ -253,7 +247,7 @@ void muster_psnode_on_transfer(muster_psnode *node,
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint32_t moves = muster_rowmsg_extra(message)[i];
         if (muster_pscoming_find(node, message->table, key) ==
-            MUSTER_PSMAP_NONE) {
+            MUSTER_PSCOMING_NONE) {
             node->counters.violations++;
             continue;
         }

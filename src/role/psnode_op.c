@@ -97,7 +97,7 @@ static void route(muster_psnode *node, const muster_rowmsg *message, uint32_t i,
     // messages from it: one may be the order to send that very copy.
     bool elsewhere =
         muster_pshome_of(node, key) == node->opts.node && to != node->opts.node;
-    if (coming != MUSTER_PSMAP_NONE && !elsewhere) {
+    if (coming != MUSTER_PSCOMING_NONE && !elsewhere) {
         muster_pscoming_wait(node, coming, message, position, values);
         return;
     }

@@ -93,7 +93,7 @@ void muster_psrequest_send(muster_psnode *node, uint64_t id, uint32_t position)
         return;
     }
     uint32_t coming = muster_pscoming_find(node, request->table, key);
-    if (coming != MUSTER_PSMAP_NONE) {
+    if (coming != MUSTER_PSCOMING_NONE) {
         muster_pscoming_wait(node, coming, &head, position, values);
         return;
     }

@@ -70,22 +70,21 @@ static void give_up_arrivals(muster_psnode *node)
     muster_rowmsg absent = {.kind = MUSTER_ROWMSG_ABSENT,
                             .origin = node->opts.node};
     const muster_pscoming *coming = node->coming.data;
-    for (uint32_t i = 0; i < node->coming_at.size; i++) {
-        if (node->coming_at.places[i] == 0) {
+    for (size_t i = 0; i < node->coming.count; i++) {
+        if (coming[i].place == MUSTER_PSPLACE_NOWHERE) {
             continue;
         }
-        uint64_t place = node->coming_at.places[i] - 1;
-        uint32_t table = (uint32_t)(place >> 32);
-        uint32_t key = (uint32_t)place;
-        give_back(node, table, key, coming[node->coming_at.values[i]].first);
+        uint32_t table = (uint32_t)(coming[i].place >> 32);
+        uint32_t key = (uint32_t)coming[i].place;
+        give_back(node, table, key, coming[i].first);
         muster_latch_publish(&muster_psnode_rows(node, table)->words[key],
                              muster_word_make(MUSTER_ROW_ABSENT, 0, 0));
         absent.table = (uint16_t)table;
         muster_psdraft_add(node, muster_pshome_of(node, key), &absent, key, 0,
                            NULL);
     }
-    muster_psmap_fini(&node->coming_at);
     muster_vec_clear(&node->coming);
+    node->coming_count = 0;
     muster_vec_clear(&node->waits);
     node->coming_free = UINT32_MAX;
     node->wait_free = UINT32_MAX;
