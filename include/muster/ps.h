@@ -236,6 +236,24 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_end(muster_ps_worker *worker,
                                                       uint32_t table,
                                                       uint32_t key);
 
+/*
+ * The same with a callback, for one row after the other: each is begun, handed
+ * over and ended before the next, and those that follow are brought closer
+ * meanwhile. `i` is the key's place among `keys`, `floats` is
+ * muster_ps_row_floats(). Ends at the first row that cannot be begun, as begin
+ * says; those before it are done.
+ */
+typedef void (*muster_ps_reader)(void *context, size_t i, const float *row,
+                                 uint32_t floats);
+typedef void (*muster_ps_updater)(void *context, size_t i, float *row,
+                                  uint32_t floats);
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_read(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
+               size_t count, muster_ps_reader reader, void *context);
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_update(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
+                 size_t count, muster_ps_updater updater, void *context);
+
 /* Nodes of the mesh: with one, wishes are not worth making. */
 MUSTER_API uint32_t muster_ps_nodes(const muster_ps_worker *worker);
 
@@ -261,19 +279,6 @@ muster_ps_fetch(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
  */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_barrier(muster_ps_worker *worker);
-
-/* The same with a callback; `floats` is muster_ps_row_floats(). */
-typedef void (*muster_ps_reader)(void *context, const float *row,
-                                 uint32_t floats);
-typedef void (*muster_ps_updater)(void *context, float *row, uint32_t floats);
-MUSTER_API MUSTER_CHECKED muster_status muster_ps_read(muster_ps_worker *worker,
-                                                       uint32_t table,
-                                                       uint32_t key,
-                                                       muster_ps_reader reader,
-                                                       void *context);
-MUSTER_API MUSTER_CHECKED muster_status
-muster_ps_update(muster_ps_worker *worker, uint32_t table, uint32_t key,
-                 muster_ps_updater updater, void *context);
 
 /* Hint that a row will be begun soon: brings its word and bytes closer. Keys
  * out of range are ignored. */

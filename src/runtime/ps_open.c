@@ -287,35 +287,3 @@ muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
     }
     return end_among(worker, place);
 }
-
-muster_status muster_ps_read(muster_ps_worker *worker, uint32_t table,
-                             uint32_t key, muster_ps_reader reader,
-                             void *context)
-{
-    float *row;
-    if (reader == NULL) {
-        return MUSTER_ERR_INVALID;
-    }
-    muster_status status = muster_ps_begin(worker, table, key, &row);
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    reader(context, row, worker->tables[table]->floats);
-    return muster_ps_end(worker, table, key);
-}
-
-muster_status muster_ps_update(muster_ps_worker *worker, uint32_t table,
-                               uint32_t key, muster_ps_updater updater,
-                               void *context)
-{
-    float *row;
-    if (updater == NULL) {
-        return MUSTER_ERR_INVALID;
-    }
-    muster_status status = muster_ps_begin(worker, table, key, &row);
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    updater(context, row, worker->tables[table]->floats);
-    return muster_ps_end(worker, table, key);
-}

@@ -176,6 +176,20 @@ APART static muster_status apply_rows(muster_ps_worker *worker,
     return muster_ps_do(worker, &job, call);
 }
 
+/* One row of a table that others use too, or that is elsewhere. They take what
+ * pull_one and push_one take, so that these need not keep anything for them. */
+APART static muster_status pull_shared(muster_ps_worker *worker, uint32_t table,
+                                       const uint32_t *keys, float *values_out)
+{
+    return apply_rows(worker, MUSTER_ROWOP_PULL, table, keys, 1, values_out);
+}
+
+APART static muster_status push_shared(muster_ps_worker *worker, uint32_t table,
+                                       const uint32_t *keys, float *deltas)
+{
+    return apply_rows(worker, MUSTER_ROWOP_PUSH, table, keys, 1, deltas);
+}
+
 /* One row, mostly of the only worker. */
 MUSTER_SIMD static muster_status pull_one(muster_ps_worker *worker,
                                           uint32_t table, const uint32_t *keys,
@@ -186,12 +200,12 @@ MUSTER_SIMD static muster_status pull_one(muster_ps_worker *worker,
         return MUSTER_ERR_INVALID;
     }
     const muster_pstable *rows = worker->tables[table];
-    uint64_t state = muster_visitor_state(worker->visitor);
+    muster_visitor *visitor = worker->visitor;
+    uint64_t state = muster_visitor_state(visitor);
     float *row;
     if ((state & MUSTER_VISITOR_BUSY) != 0 || muster_pstable_barred(rows) ||
-        !muster_pstable_visit(rows, worker->visitor, state, keys[0], &row)) {
-        return apply_rows(worker, MUSTER_ROWOP_PULL, table, keys, 1,
-                          values_out);
+        !muster_pstable_visit(rows, visitor, state, keys[0], &row)) {
+        return pull_shared(worker, table, keys, values_out);
     }
     size_t width = rows->width;
     size_t i = 0;
@@ -203,7 +217,7 @@ MUSTER_SIMD static muster_status pull_one(muster_ps_worker *worker,
     for (; i < width; i++) {
         values_out[i] = row[i];
     }
-    muster_visitor_leave(worker->visitor, state + MUSTER_VISITOR_VISIT + 1);
+    muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
     return MUSTER_OK;
 }
 
@@ -216,11 +230,12 @@ MUSTER_SIMD static muster_status push_one(muster_ps_worker *worker,
         return MUSTER_ERR_INVALID;
     }
     const muster_pstable *rows = worker->tables[table];
-    uint64_t state = muster_visitor_state(worker->visitor);
+    muster_visitor *visitor = worker->visitor;
+    uint64_t state = muster_visitor_state(visitor);
     float *row;
     if ((state & MUSTER_VISITOR_BUSY) != 0 || muster_pstable_barred(rows) ||
-        !muster_pstable_visit(rows, worker->visitor, state, keys[0], &row)) {
-        return apply_rows(worker, MUSTER_ROWOP_PUSH, table, keys, 1, deltas);
+        !muster_pstable_visit(rows, visitor, state, keys[0], &row)) {
+        return push_shared(worker, table, keys, deltas);
     }
     size_t width = rows->width;
     size_t i = 0;
@@ -235,7 +250,7 @@ MUSTER_SIMD static muster_status push_one(muster_ps_worker *worker,
     for (; i < width; i++) {
         row[i] += deltas[i];
     }
-    muster_visitor_leave(worker->visitor, state + MUSTER_VISITOR_VISIT + 1);
+    muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
     return MUSTER_OK;
 }
 

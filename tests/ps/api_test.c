@@ -120,36 +120,81 @@ static void rows_are_opened_in_order_only(void **state)
     muster_ps_free(ps);
 }
 
-static void double_row(void *context, float *row, uint32_t floats)
+/* What callbacks were told. */
+typedef struct told {
+    size_t calls;
+    size_t last;
+    float firsts[4];
+} told;
+
+static void double_row(void *context, size_t i, float *row, uint32_t floats)
 {
-    uint32_t *seen = context;
-    *seen = floats;
+    told *t = context;
+    assert_int_equal(floats, 2 * WIDTH);
+    assert_int_equal(i, t->calls++);
     row[0] = 2 * row[0] + 1;
 }
 
-static void copy_first(void *context, const float *row, uint32_t floats)
+static void copy_first(void *context, size_t i, const float *row,
+                       uint32_t floats)
 {
+    told *t = context;
     assert_int_equal(floats, 2 * WIDTH);
-    memcpy(context, row, sizeof(float));
+    t->firsts[i] = row[0];
+    t->last = i;
 }
 
-static void callbacks_see_the_row_and_its_state(void **state)
+static void callbacks_see_the_rows_and_their_state(void **state)
 {
     (void)state;
     muster_ps *ps = make_node(MUSTER_PS_ADAGRAD, 1);
     muster_ps_worker *worker = test_alone_worker(ps);
-    uint32_t floats = 0;
-    float first = 0;
+    const uint32_t keys[4] = {3, 0, 3, 2};
+    told t = {0};
     assert_int_equal(muster_ps_row_floats(ps, 0), 2 * WIDTH);
     assert_int_equal(muster_ps_row_floats(ps, 1), 0);
-    assert_int_equal(muster_ps_update(worker, 0, 3, double_row, &floats),
+    assert_int_equal(muster_ps_update(worker, 0, keys, 4, double_row, &t),
                      MUSTER_OK);
-    assert_int_equal(floats, 2 * WIDTH);
-    assert_int_equal(muster_ps_read(worker, 0, 3, copy_first, &first),
+    assert_int_equal(t.calls, 4);
+    assert_int_equal(muster_ps_read(worker, 0, keys, 4, copy_first, &t),
                      MUSTER_OK);
-    assert_true(first == 1);
-    assert_int_equal(muster_ps_update(worker, 0, 3, NULL, NULL),
+    assert_int_equal(t.last, 3);
+    assert_true(t.firsts[0] == 3 && t.firsts[1] == 1 && t.firsts[2] == 3 &&
+                t.firsts[3] == 1);
+    assert_int_equal(muster_ps_update(worker, 0, NULL, 0, double_row, &t),
+                     MUSTER_OK);
+    muster_ps_worker_free(worker);
+    muster_ps_free(ps);
+}
+
+static void callbacks_are_not_called_for_what_is_wrong(void **state)
+{
+    (void)state;
+    muster_ps *ps = make_node(MUSTER_PS_ADAGRAD, 1);
+    muster_ps_worker *worker = test_alone_worker(ps);
+    const uint32_t keys[2] = {3, 2};
+    const uint32_t beyond[2] = {3, KEYS};
+    told t = {0};
+    float *row;
+    assert_int_equal(muster_ps_update(worker, 0, keys, 2, NULL, NULL),
                      MUSTER_ERR_INVALID);
+    assert_int_equal(muster_ps_read(worker, 0, keys, 2, NULL, NULL),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(muster_ps_update(worker, 1, keys, 2, double_row, &t),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(muster_ps_update(worker, 0, NULL, 2, double_row, &t),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(muster_ps_update(worker, 0, beyond, 2, double_row, &t),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(muster_ps_update(NULL, 0, keys, 2, double_row, &t),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(t.calls, 0);
+    // With a row open, those that come after it may be worked on.
+    assert_int_equal(muster_ps_begin(worker, 0, 2, &row), MUSTER_OK);
+    assert_int_equal(muster_ps_update(worker, 0, keys, 2, double_row, &t),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(t.calls, 1);
+    assert_int_equal(muster_ps_end(worker, 0, 2), MUSTER_OK);
     muster_ps_worker_free(worker);
     muster_ps_free(ps);
 }
@@ -463,7 +508,8 @@ int main(void)
         cmocka_unit_test(batches_are_pulled_as_they_were_pushed),
         cmocka_unit_test(wrong_keys_and_tables_change_nothing),
         cmocka_unit_test(rows_are_opened_in_order_only),
-        cmocka_unit_test(callbacks_see_the_row_and_its_state),
+        cmocka_unit_test(callbacks_see_the_rows_and_their_state),
+        cmocka_unit_test(callbacks_are_not_called_for_what_is_wrong),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(samples_come_with_their_rows),
         cmocka_unit_test(refused_distributions_are_told_apart),

@@ -24,6 +24,20 @@ static test_mesh make_mesh(uint32_t nodes, uint32_t manage)
                        .second = true};
 }
 
+static void move_row(float *row)
+{
+    row[0] += 1;
+    row[WIDTH] += 2; // the optimiser's state travels too
+}
+
+static void move_each(void *context, size_t i, float *row, uint32_t floats)
+{
+    (void)context;
+    (void)i;
+    (void)floats;
+    move_row(row);
+}
+
 static muster_status one_round(muster_ps_worker *worker, uint32_t *draw)
 {
     uint32_t keys[4];
@@ -47,9 +61,11 @@ static muster_status one_round(muster_ps_worker *worker, uint32_t *draw)
         status = muster_ps_begin(worker, 1, keys[0], &row);
     }
     if (status == MUSTER_OK) {
-        row[0] += 1;
-        row[WIDTH] += 2; // the optimiser's state travels too
+        move_row(row);
         status = muster_ps_end(worker, 1, keys[0]);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_ps_update(worker, 1, keys + 1, 2, move_each, NULL);
     }
     return status;
 }
@@ -119,8 +135,8 @@ static void work_together(test_node *n)
         (void)pthread_join(threads[i], NULL);
         TEST_NODE_CHECK(n, seats[i].status == MUSTER_OK);
         TEST_NODE_CHECK(n, seats[i].sums[0] == 4 * expected);
-        TEST_NODE_CHECK(n, seats[i].sums[1] == expected);
-        TEST_NODE_CHECK(n, seats[i].sums[2] == 2 * expected);
+        TEST_NODE_CHECK(n, seats[i].sums[1] == 3 * expected);
+        TEST_NODE_CHECK(n, seats[i].sums[2] == 6 * expected);
     }
     for (uint32_t i = 1; i < WORKERS; i++) {
         muster_ps_worker_free(seats[i].worker);
