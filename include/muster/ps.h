@@ -119,12 +119,14 @@ typedef struct muster_ps_table_opts {
     float beta2;        // adam; default 0.999
     uint32_t init;      // a muster_ps_init; default zero
     float scale;        // of init; default 0
+    uint32_t in_turns;  // 1: nodes use a row one after the other, so that AUTO
+                        // lets rows move and makes no copies; default 0
 } muster_ps_table_opts;
 
 #define MUSTER_PS_TABLE_OPTS_INIT                                         \
     {                                                                     \
         (uint32_t)sizeof(muster_ps_table_opts), 0u, 0u, 0u, 0.01f, 1e-8f, \
-            0.9f, 0.999f, 0u, 0.0f                                        \
+            0.9f, 0.999f, 0u, 0.0f, 0u                                    \
     }
 
 /*

@@ -67,6 +67,7 @@ muster_status muster_pstable_create(const muster_ps_table_opts *opts,
     table->init = opts->init;
     table->scale = opts->scale;
     table->seed = share->seed;
+    table->in_turns = opts->in_turns != 0;
     table->in_order = share->nodes == 1;
     atomic_init(&table->bar, MUSTER_BAR_ALWAYS);
     if (!share_fits(table, share)) {

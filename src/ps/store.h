@@ -36,6 +36,7 @@ typedef struct muster_pstable {
     uint32_t init;
     float scale;
     uint64_t seed; // of this table's rows
+    bool in_turns; // nodes use its rows one after the other
     bool in_order; // one node: the slot of a row is its key
     bool used;     // by the protocol, since muster_pstable_rest() looked
     uint32_t number;

@@ -180,10 +180,7 @@ muster_status muster_psnode_tick(muster_psnode *node, int64_t now_ns,
     muster_pslife_tick(node);
     muster_pschange_tick(node);
     if (now_ns >= node->due_ns && !muster_psnode_paused(node)) {
-        muster_pscopy_sync(node, true);
-        node->due_ns = node->copies.count > 0
-                           ? now_ns + muster_pscopy_period_ns(node)
-                           : INT64_MAX;
+        muster_pscopy_due(node);
     }
     return muster_psnode_end(node);
 }

@@ -57,7 +57,7 @@ void muster_psnode_barrier_step(muster_psnode *node)
     }
     if (node->barrier_state == BARRIER_FLUSHING && settled(node)) {
         if (dirty(node)) {
-            muster_pscopy_sync(node, false);
+            (void)muster_pscopy_sync(node, false);
             return;
         }
         muster_rowmsg here = {.kind = MUSTER_ROWMSG_BARRIER,
@@ -72,7 +72,7 @@ void muster_psnode_barrier_step(muster_psnode *node)
     if (node->barrier_state == BARRIER_DRAINING && settled(node) &&
         node->coming_count == 0) {
         node->barrier_state = BARRIER_REFRESHING;
-        muster_pscopy_sync(node, true);
+        (void)muster_pscopy_sync(node, true);
     }
     if (node->barrier_state == BARRIER_REFRESHING && settled(node)) {
         node->barrier_state = BARRIER_NONE;

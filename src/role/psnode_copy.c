@@ -29,14 +29,17 @@
 #define FAR          0.0625f // of the row's norm
 
 /* Few copies are synchronised more often than they must be: a copy costs both
- * ends less than a microsecond, so this takes a few percent of a core. */
+ * ends less than a microsecond, so this takes a few percent of a core. It is
+ * done half as often after each time that none had been changed here. */
 #define PERIOD_MIN_NS      1000000ll
 #define PERIOD_PER_COPY_NS 10000ll
+#define QUIET_MAX          10u
 
 int64_t muster_pscopy_period_ns(const muster_psnode *node)
 {
     int64_t period = (int64_t)node->copies.count * PERIOD_PER_COPY_NS;
     period = period < PERIOD_MIN_NS ? PERIOD_MIN_NS : period;
+    period <<= node->quiet;
     return period < node->opts.sync_ns ? period : node->opts.sync_ns;
 }
 
@@ -239,8 +242,9 @@ static bool is_unwanted(const muster_psnode *node, const muster_pscopy *copy)
            (copy->ending || node->now_ns - copy->changed_ns > IDLE_NS);
 }
 
-void muster_pscopy_sync(muster_psnode *node, bool all)
+bool muster_pscopy_sync(muster_psnode *node, bool all)
 {
+    bool changed = false;
     for (uint32_t i = 0; i < node->copies.count && !node->failed;) {
         muster_pscopy *copy = (muster_pscopy *)node->copies.data + i;
         if (!copy->asked && is_unwanted(node, copy) && drop_one(node, i)) {
@@ -250,8 +254,20 @@ void muster_pscopy_sync(muster_psnode *node, bool all)
             copy->asked = true;
             node->asked++;
         }
+        changed |= copy->changed_ns == node->now_ns;
         i++;
     }
+    return changed;
+}
+
+void muster_pscopy_due(muster_psnode *node)
+{
+    bool changed = muster_pscopy_sync(node, true);
+    uint32_t quieter = node->quiet < QUIET_MAX ? node->quiet + 1 : QUIET_MAX;
+    node->quiet = changed ? 0 : quieter;
+    node->due_ns = node->copies.count > 0
+                       ? node->now_ns + muster_pscopy_period_ns(node)
+                       : INT64_MAX;
 }
 
 void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)

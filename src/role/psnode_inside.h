@@ -170,6 +170,7 @@ struct muster_psnode {
     muster_psmap copy_at;
     muster_vec copies;   // muster_pscopy
     uint32_t asked;      // copies with SYNC under way
+    uint32_t quiet;      // times that none was found changed, one after another
     muster_vec requests; // muster_pstally
     uint32_t requests_open;
     muster_vec drafts; // muster_psdraft; the first draft_count are in use
@@ -194,6 +195,16 @@ static inline muster_pstable *muster_psnode_rows(muster_psnode *node,
     muster_pstable *rows = node->opts.tables[table];
     muster_pstable_use(rows);
     return rows;
+}
+
+/* How the rows of a table come to who asks for them. */
+static inline muster_psmanage muster_psnode_manage(const muster_psnode *node,
+                                                   uint32_t table)
+{
+    return node->opts.manage == MUSTER_PSMANAGE_AUTO &&
+                   node->opts.tables[table]->in_turns
+               ? MUSTER_PSMANAGE_RELOCATE
+               : node->opts.manage;
 }
 
 #define MUSTER_PSPLACE_NOWHERE UINT64_MAX
@@ -306,8 +317,10 @@ void muster_psnode_on_replica(muster_psnode *node,
 void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message);
 
 /* Send what copies have gained; `all`: also ask for those without a change.
- */
-void muster_pscopy_sync(muster_psnode *node, bool all);
+ * True: some had been changed here. */
+bool muster_pscopy_sync(muster_psnode *node, bool all);
+/* The time has come to do so, and says when it comes again. */
+void muster_pscopy_due(muster_psnode *node);
 /* How long to wait between synchronisations. */
 int64_t muster_pscopy_period_ns(const muster_psnode *node);
 

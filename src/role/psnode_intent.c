@@ -204,7 +204,7 @@ void muster_psintent_departed(muster_psnode *node, uint32_t table, uint32_t key)
 {
     // Only where sharing is an answer: else two nodes would take a row from
     // each other for as long as both intend to use it.
-    if (node->opts.manage == MUSTER_PSMANAGE_AUTO &&
+    if (muster_psnode_manage(node, table) == MUSTER_PSMANAGE_AUTO &&
         !muster_psnode_paused(node) && muster_psintent_here(node, table, key)) {
         ask_if_absent(node, table, key);
     }

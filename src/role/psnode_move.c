@@ -139,7 +139,7 @@ static bool shares(const muster_psnode *node, const muster_pshome *home,
         muster_psintent_wanted(node, message->table, key, asker);
     uint32_t now_ms = (uint32_t)(node->now_ns / 1000000);
     uint32_t window_ms = (uint32_t)(node->opts.contest_ns / 1000000);
-    switch (node->opts.manage) {
+    switch (muster_psnode_manage(node, message->table)) {
     case MUSTER_PSMANAGE_REPLICATE:
         return true;
     case MUSTER_PSMANAGE_STATIC:

@@ -89,7 +89,8 @@ muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
     }
     muster_status status = muster_ps_localize(worker, table, keys, count);
     if ((status != MUSTER_OK && status != MUSTER_ERR_AGAIN) ||
-        worker->ps->mesh == NULL) {
+        worker->ps->mesh == NULL ||
+        worker->ps->opts.manage == MUSTER_PS_CLASSIC) { // nothing comes
         return status;
     }
     // A pull waits for the row it meets on its way; its value is not needed.

@@ -104,6 +104,9 @@ static const char *table_fault(const muster_ps_table_opts *opts)
     if (opts->optimizer > MUSTER_PS_ADAM || opts->init > MUSTER_PS_NORMAL) {
         return "no such optimizer or init";
     }
+    if (opts->in_turns > 1) {
+        return "in_turns must be 0 or 1";
+    }
     // With an epsilon of 0 a gradient of 0 would be divided by 0.
     if (!isfinite(opts->rate) || !isfinite(opts->scale) ||
         !isfinite(opts->epsilon) || !(opts->epsilon > 0) ||

@@ -109,6 +109,8 @@ static muster_status mf_tables(void *task, muster_ps *ps,
         (float)(m->options.scale > 0 ? m->options.scale
                                      : pow(m->options.rank, -0.25) / 2);
     uint32_t number;
+    // Parts go through the columns one behind the other, and keep their rows.
+    opts.in_turns = m->options.order == MUSTER_MF_ORDER_COLUMN;
     opts.keys = m->train.cols;
     muster_status status = muster_ps_table_add(ps, &opts, error_out, &number);
     if (status == MUSTER_OK) {

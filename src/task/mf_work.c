@@ -15,12 +15,14 @@
 #define HOLD_CELLS 64u // a column is let go after so many cells
 #define AHEAD      12u // cells whose rows are asked for before
 #define RUNS_AHEAD 2u  // and columns
-// Columns are wished for at most so many cells before, and at most this part of
-// a part's: the next one to use them must be done with them.
-#define LOOK_MAX   262144u
-#define LOOK_PART  8u
-#define WISHES     512u
-#define STRAYS     64u // rows that are fetched together when one is missing
+// Columns are wished for at most so many cells before, and at most a quarter of
+// what a part does in one block of columns: the part before it must be done.
+#define LOOK_MAX 262144u
+#define WISHES   2048u // at once: each time threads of two nodes wake up
+// Columns of so many cells are made sure of together before they are used, and
+// rows are fetched together when one is missing.
+#define SURE_CELLS 8192u
+#define STRAYS     64u
 #define COUNT_EACH 4096u
 
 typedef float (*cell_kernel)(float *w, float *h, uint32_t n, float x,
@@ -46,6 +48,7 @@ typedef struct tour {
     uint64_t seen;   // cells worked on
     uint64_t wished; // runs wished for, and their cells
     uint64_t wished_cells;
+    uint64_t sure; // runs that were here when last looked at
 } tour;
 
 static const muster_mf_run *run_at(const tour *t, uint64_t index)
@@ -158,8 +161,7 @@ static muster_status work_column(pass *p, const muster_cell *cells,
     return MUSTER_OK;
 }
 
-/* Wish for the columns of the tour up to `look` cells on. Many at once: each
- * wish wakes threads on several nodes. */
+/* Wish for the columns of the tour up to `look` cells on. */
 static muster_status wish_columns(tour *t)
 {
     uint32_t wishes[WISHES];
@@ -181,6 +183,28 @@ static muster_status wish_columns(tour *t)
         }
     }
     return MUSTER_OK;
+}
+
+/* Wait for the next columns if they are not here: a part that goes ahead may
+ * have taken some before this one was done with them. They are taken back
+ * together, which costs less than to go to each. */
+static muster_status make_sure(tour *t, uint64_t next)
+{
+    uint32_t cols[STRAYS];
+    uint32_t count = 0;
+    uint64_t cells = 0;
+    if (next < t->sure) {
+        return MUSTER_OK;
+    }
+    while (count < STRAYS && cells < SURE_CELLS && next + count < t->runs) {
+        const muster_mf_run *run = run_at(t, next + count);
+        cols[count++] = run->col;
+        cells += run[1].cell - run->cell;
+    }
+    t->sure = next + count;
+    muster_status status =
+        muster_ps_fetch(t->pass->worker, MUSTER_MF_TABLE_COLS, cols, count);
+    return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
 }
 
 /* The rows of a part are nobody else's: they come once and stay. */
@@ -232,12 +256,16 @@ static muster_status work_columns(pass *p, const muster_task_share *share)
               .first = m->runs + part->run,
               .runs = part[1].run - part->run,
               .start = muster_mf_start(m, share->part, share->epoch),
-              .look = (part[1].cell - part->cell) / LOOK_PART};
+              .look = (part[1].cell - part->cell) / (4ull * m->parts)};
     t.look = t.look < LOOK_MAX ? t.look : LOOK_MAX;
     uint64_t counted = 0;
     p->end = m->train.cells + part[1].cell;
     for (uint64_t i = 0; i < t.runs; i++) {
-        muster_status status = p->many ? wish_columns(&t) : MUSTER_OK;
+        muster_status status = MUSTER_OK;
+        if (p->many) {
+            status = wish_columns(&t);
+            status = status == MUSTER_OK ? make_sure(&t, i) : status;
+        }
         if (i + RUNS_AHEAD < t.runs) { // another thread may have had it last
             muster_ps_prefetch(p->worker, MUSTER_MF_TABLE_COLS,
                                run_at(&t, i + RUNS_AHEAD)->col);

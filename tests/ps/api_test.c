@@ -205,8 +205,8 @@ static void options_are_checked(void **state)
     muster_ps *ps = make_node(MUSTER_PS_NONE, 1);
     muster_error error;
     uint32_t number = 77;
-    muster_ps_table_opts bad[8];
-    for (int i = 0; i < 8; i++) {
+    muster_ps_table_opts bad[9];
+    for (int i = 0; i < 9; i++) {
         bad[i] = (muster_ps_table_opts)MUSTER_PS_TABLE_OPTS_INIT;
         bad[i].keys = 1;
         bad[i].width = 1;
@@ -219,7 +219,8 @@ static void options_are_checked(void **state)
     bad[5].epsilon = INFINITY;
     bad[6].keys = MUSTER_PS_KEYS_MAX + 1;
     bad[7].epsilon = 0;
-    for (int i = 0; i < 8; i++) {
+    bad[8].in_turns = 2;
+    for (int i = 0; i < 9; i++) {
         assert_int_equal(muster_ps_table_add(ps, &bad[i], &error, &number),
                          MUSTER_ERR_INVALID);
     }
