@@ -29,13 +29,13 @@ enum {
     BENCH_ROW_WIDTH = 32,
     BENCH_THREADS_MAX = 8,
     BENCH_NODES = 2,
-    BENCH_REPEATS_MAX = 100
+    BENCH_REPEATS_MAX = 100,
+    BENCH_FIGURES_MAX = 8
 };
 
 typedef struct bench_ps {
     const char *only; // the part to run; NULL: all
     int repeats;
-    int more;       // epochs that are timed after the quality was measured
     uint32_t seeds; // of figures that are means over seeds
     bool json;
 } bench_ps;
@@ -68,14 +68,12 @@ void bench_team_fini(bench_team *t);
 muster_task_sums bench_team_run(bench_team *t, uint32_t epoch, bool evaluate);
 
 /* Seconds of the fastest epoch, by the clock and of the processors; and a metric
- * after b->repeats epochs, unless `metric` is NULL. */
+ * after some epochs. */
 typedef struct bench_times {
     double s;
     double cpu_s;
     double quality;
 } bench_times;
-bench_times bench_team_best(const bench_ps *b, bench_team *t,
-                            const char *metric);
 
 /* Run an epoch and note its times where they are less than the best. */
 muster_task_sums bench_time(bench_team *t, uint32_t epoch, bench_times *best);
@@ -98,21 +96,27 @@ typedef struct bench_node {
     muster_ps_worker *worker;
     const char *metric; // of the evaluation, or NULL
     double best_s;      // of an epoch, as this node sees it
-    // Of each epoch, the node's threads together; what the run gives back has
+    uint32_t epochs;    // so far
+    // Of each of them, the node's threads together; what the run gives back has
     // the sums over all nodes.
     double cpu_s[BENCH_REPEATS_MAX];
     double best_cpu_s; // of them: the epoch with the least sum
     double quality;
-    double figures[4]; // of the plain table
+    double figures[BENCH_FIGURES_MAX]; // what else its life found
 } bench_node;
 
 /* Open, declare and connect `n`; with a team the task's tables, without one
  * a plain table of BENCH_ROW_KEYS rows. */
 void bench_mesh_open(bench_node *n, bench_team *t);
 
-/* The life of a node that runs `opts`' task: epochs, after b->repeats of which
- * node 0 evaluates. */
-void *bench_mesh_task(void *node);
+/* One epoch of all nodes, from barrier to barrier, and its times. */
+void bench_mesh_epoch(bench_node *n, const bench_team *t, uint32_t epoch);
+
+/* n->metric, when no node works; one of them measures all of it. */
+double bench_mesh_quality(bench_node *n, const bench_team *t);
+
+/* Leave the mesh when all others do. */
+void bench_mesh_close(bench_node *n, bench_team *t);
 
 /* Run BENCH_NODES lives at once, each in a process of its own; node 0's
  * findings. */

@@ -1,6 +1,6 @@
 /*
  * ps_kge.c -- ComplEx on fb15k237: the task against a plain loop with the same
- * kernels, then two threads and two nodes.
+ * kernels, two threads and two nodes, epoch by epoch in turns.
  */
 #include <math.h>
 #include <stdio.h>
@@ -143,58 +143,156 @@ static void plain_kge_epoch(plain_kge *p)
 typedef struct kge_sums {
     double one_s;
     double one_cpu_s;
-    double one_mrr;
+    double one_mrr[2]; // and the squares
     double mesh_s;
     double mesh_cpu_s;
-    double mesh_mrr;
+    double mesh_mrr[2];
 } kge_sums;
 
-/* The plain loop against the server's, epoch by epoch; then two threads. */
-static void one_node(const bench_ps *b, const muster_task_opts *opts,
-                     double steps, kge_sums *sums)
+static void add_mrr(double *sums, double mrr)
 {
-    bench_team one = bench_team_make(opts, 1);
-    plain_kge plain = make_plain_kge(&one, opts->data);
-    double plain_s = 1e300;
-    bench_times best = {1e300, 1e300, NAN};
-    double loss[2] = {0};
-    for (int i = 0; i < b->repeats; i++) {
-        int64_t start = muster_clock_ns();
-        plain_kge_epoch(&plain);
-        double s = (double)(muster_clock_ns() - start) / 1e9;
-        plain_s = s < plain_s ? s : plain_s;
-        loss[0] = plain.loss;
-        muster_task_sums work = bench_time(&one, (uint32_t)i, &best);
-        loss[1] = work.value[MUSTER_KGE_SUM_LOSS];
-    }
-    double mrr = bench_team_metric(&one, "valid_mrr");
-    bench_report(b, "complex_1x1", steps / best.s, "steps/s",
-                 "plain loop, in place", steps / plain_s);
-    bench_report(b, "complex_1x1_loss", loss[1], "loss", "plain loop", loss[0]);
-    bench_team two = bench_team_make(opts, 2);
-    bench_times pair = bench_team_best(b, &two, NULL);
-    bench_report(b, "complex_1x2", steps / pair.s, "steps/s", "complex_1x1",
-                 steps / best.s);
-    bench_report(b, "complex_1x2_mrr", bench_team_metric(&two, "valid_mrr"),
-                 "valid mrr", "complex_1x1", mrr);
-    sums->one_s += best.s;
-    sums->one_cpu_s += best.cpu_s;
-    sums->one_mrr += mrr;
-    free_plain_kge(&plain);
-    bench_team_fini(&one);
-    bench_team_fini(&two);
+    sums[0] += mrr;
+    sums[1] += mrr * mrr;
 }
 
-/* One thread of one node, with another seed. */
-static void one_thread(const bench_ps *b, const muster_task_opts *opts,
-                       kge_sums *sums)
+/* Variance of the mean over `count` seeds. */
+static double mean_variance(const double *sums, double count)
 {
-    bench_team one = bench_team_make(opts, 1);
-    bench_times best = bench_team_best(b, &one, NULL);
-    sums->one_s += best.s;
-    sums->one_cpu_s += best.cpu_s;
-    sums->one_mrr += bench_team_metric(&one, "valid_mrr");
-    bench_team_fini(&one);
+    double mean = sums[0] / count;
+    double variance = (sums[1] - count * mean * mean) / (count - 1);
+    return (variance > 0 ? variance : 0) / count;
+}
+
+/* Ranks of single runs differ by some percent from seed to seed, so equal means
+ * means: not further apart than the seeds explain. */
+static void report_mrr(const bench_ps *b, const kge_sums *sums)
+{
+    double seeds = b->seeds;
+    double one = sums->one_mrr[0] / seeds;
+    double mesh = sums->mesh_mrr[0] / seeds;
+    bench_report(b, "complex_2x1_mrr", mesh, "valid mrr",
+                 "complex_1x1, same seeds", one);
+    if (b->seeds > 1) {
+        double error = sqrt(mean_variance(sums->one_mrr, seeds) +
+                            mean_variance(sums->mesh_mrr, seeds));
+        bench_report(b, "complex_2x1_mrr_apart", fabs(mesh - one), "valid mrr",
+                     "standard error by the seeds", error);
+    }
+}
+
+/* What node 0 found beside the mesh's own figures; those of the plain loop and
+ * of two threads are 0 with other seeds than the first. */
+enum {
+    FIGURE_PLAIN_S,
+    FIGURE_PLAIN_LOSS,
+    FIGURE_ONE_S,
+    FIGURE_ONE_CPU_S,
+    FIGURE_ONE_LOSS,
+    FIGURE_ONE_MRR,
+    FIGURE_TWO_S,
+    FIGURE_TWO_MRR
+};
+
+/* What takes turns with the mesh. */
+typedef struct others {
+    bool all; // the plain loop and two threads too
+    plain_kge plain;
+    bench_team one;
+    bench_team two;
+    double plain_s; // fastest epochs
+    bench_times best_one;
+    bench_times best_two;
+    double loss; // of one thread's last epoch
+} others;
+
+static others make_others(const muster_task_opts *opts)
+{
+    others o = {.all = opts->seed == 1,
+                .one = bench_team_make(opts, 1),
+                .plain_s = 1e300,
+                .best_one = {1e300, 1e300, NAN},
+                .best_two = {1e300, 1e300, NAN}};
+    if (o.all) {
+        o.two = bench_team_make(opts, 2);
+        o.plain = make_plain_kge(&o.one, opts->data);
+    }
+    return o;
+}
+
+static void free_others(others *o)
+{
+    bench_team_fini(&o->one);
+    if (o->all) {
+        bench_team_fini(&o->two);
+        free_plain_kge(&o->plain);
+    }
+}
+
+static void take_turn(others *o, uint32_t epoch)
+{
+    muster_task_sums work = bench_time(&o->one, epoch, &o->best_one);
+    o->loss = work.value[MUSTER_KGE_SUM_LOSS];
+    if (o->all) {
+        int64_t start = muster_clock_ns();
+        plain_kge_epoch(&o->plain);
+        double s = (double)(muster_clock_ns() - start) / 1e9;
+        o->plain_s = s < o->plain_s ? s : o->plain_s;
+        (void)bench_time(&o->two, epoch, &o->best_two);
+    }
+}
+
+static void note_others(others *o, const char *metric, double *figures)
+{
+    figures[FIGURE_ONE_S] = o->best_one.s;
+    figures[FIGURE_ONE_CPU_S] = o->best_one.cpu_s;
+    figures[FIGURE_ONE_LOSS] = o->loss;
+    figures[FIGURE_ONE_MRR] = bench_team_metric(&o->one, metric);
+    if (o->all) {
+        figures[FIGURE_PLAIN_S] = o->plain_s;
+        figures[FIGURE_PLAIN_LOSS] = o->plain.loss;
+        figures[FIGURE_TWO_S] = o->best_two.s;
+        figures[FIGURE_TWO_MRR] = bench_team_metric(&o->two, metric);
+    }
+}
+
+/* A node's life: an epoch of the mesh, at node 0 one of the others, and so on:
+ * all see the same moods of the machine. */
+static void *take_turns(void *argument)
+{
+    bench_node *n = argument;
+    bench_team t = {0};
+    others o = {0};
+    bench_mesh_open(n, &t);
+    if (n->node == 0) {
+        o = make_others(n->opts);
+    }
+    for (uint32_t i = 0; i < (uint32_t)n->b->repeats; i++) {
+        bench_mesh_epoch(n, &t, i);
+        if (n->node == 0) {
+            take_turn(&o, i);
+        }
+    }
+    if (n->node == 0) {
+        n->quality = bench_mesh_quality(n, &t);
+        note_others(&o, n->metric, n->figures);
+        free_others(&o);
+    }
+    bench_mesh_close(n, &t);
+    return NULL;
+}
+
+/* What only the first seed finds. */
+static void report_one_node(const bench_ps *b, const double *found,
+                            double steps)
+{
+    bench_report(b, "complex_1x1", steps / found[FIGURE_ONE_S], "steps/s",
+                 "plain loop, in place", steps / found[FIGURE_PLAIN_S]);
+    bench_report(b, "complex_1x1_loss", found[FIGURE_ONE_LOSS], "loss",
+                 "plain loop", found[FIGURE_PLAIN_LOSS]);
+    bench_report(b, "complex_1x2", steps / found[FIGURE_TWO_S], "steps/s",
+                 "complex_1x1", steps / found[FIGURE_ONE_S]);
+    bench_report(b, "complex_1x2_mrr", found[FIGURE_TWO_MRR], "valid mrr",
+                 "complex_1x1", found[FIGURE_ONE_MRR]);
 }
 
 static double count_triples(const char *data)
@@ -229,20 +327,20 @@ void bench_kge(const bench_ps *asked)
             .rate = 0.1,
             .epochs = 1,
             .seed = seed};
+        bench_node nodes = bench_mesh_run(b, &opts, "valid_mrr", take_turns);
         if (seed == 1) {
-            one_node(b, &opts, steps, &sums);
-        } else {
-            one_thread(b, &opts, &sums);
+            report_one_node(b, nodes.figures, steps);
         }
-        bench_node nodes =
-            bench_mesh_run(b, &opts, "valid_mrr", bench_mesh_task);
+        sums.one_s += nodes.figures[FIGURE_ONE_S];
+        sums.one_cpu_s += nodes.figures[FIGURE_ONE_CPU_S];
+        add_mrr(sums.one_mrr, nodes.figures[FIGURE_ONE_MRR]);
         sums.mesh_s += nodes.best_s;
         sums.mesh_cpu_s += nodes.best_cpu_s;
-        sums.mesh_mrr += nodes.quality;
+        add_mrr(sums.mesh_mrr, nodes.quality);
         bench_progress("complex, seed %u of %u: 1x1 %.3f s, mrr %.4f; 2x1 %.3f "
                        "s, mrr %.4f (seconds and mrr of all seeds so far)",
-                       seed, b->seeds, sums.one_s, sums.one_mrr, sums.mesh_s,
-                       sums.mesh_mrr);
+                       seed, b->seeds, sums.one_s, sums.one_mrr[0], sums.mesh_s,
+                       sums.mesh_mrr[0]);
     }
     double seeds = b->seeds;
     bench_report(b, "complex_2x1", steps * seeds / sums.mesh_s, "steps/s",
@@ -250,6 +348,5 @@ void bench_kge(const bench_ps *asked)
     bench_report(b, "complex_2x1_cpu", sums.mesh_cpu_s / seeds / steps * 1e9,
                  "ns/step", "complex_1x1, same seeds",
                  sums.one_cpu_s / seeds / steps * 1e9);
-    bench_report(b, "complex_2x1_mrr", sums.mesh_mrr / seeds, "valid mrr",
-                 "complex_1x1, same seeds", sums.one_mrr / seeds);
+    report_mrr(b, &sums);
 }

@@ -1,6 +1,16 @@
 /*
  * ps_mf.c -- matrix factorisation of the zipf matrix: the task against a plain
- * loop over the same cells in the same order, then two threads and two nodes.
+ * loop over the same cells in the same order, two threads and two nodes.
+ *
+ * An epoch takes some 20 ms, and on a machine with neighbours all of them are
+ * slow for seconds together. So the four take turns of a few epochs each, in
+ * the process of the first node, while the other node waits; the best epoch of
+ * each counts. Losses are compared after the first turn.
+ *
+ * With two parts, epochs end in turns with the columns that most cells have and
+ * with the others, and what was worked on last fits best: after an even number
+ * of epochs the loss is lower than that of one part, whose order is always the
+ * same. After an odd number, such as the 5 of the default, all end alike.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +24,7 @@
 
 #include "bench_ps.h"
 
-enum { MF_RANK = 32, AHEAD = 12, TIMED_PER_REPEAT = 5 };
+enum { MF_RANK = 32, AHEAD = 12, TURNS = 20 };
 
 typedef struct plain_mf {
     muster_ratings ratings;
@@ -80,33 +90,124 @@ static double plain_mf_epoch(plain_mf *p, float rate)
     return sqrt(sum / (double)p->ratings.count);
 }
 
-/* Seconds of the plain loop's fastest epoch, and the team's times, in turns;
- * both must go the same way. */
-static double time_both(const bench_ps *b, plain_mf *plain, bench_team *one,
-                        bench_times *best)
+/* What node 0 found beside the mesh's own figures. */
+enum {
+    FIGURE_CELLS,
+    FIGURE_PLAIN_S,
+    FIGURE_ONE_S,
+    FIGURE_ONE_CPU_S,
+    FIGURE_ONE_LOSS,
+    FIGURE_TWO_S,
+    FIGURE_TWO_LOSS
+};
+
+/* What takes turns with the mesh. */
+typedef struct others {
+    plain_mf plain;
+    bench_team one;
+    bench_team two;
+    double plain_s; // fastest epochs
+    bench_times best_one;
+    bench_times best_two;
+} others;
+
+static others make_others(const muster_task_opts *opts)
 {
-    double plain_s = 1e300;
-    for (int i = 0; i < b->repeats + b->more; i++) {
-        // The order of a task's decaying rate, so that the work is the same.
-        float rate = (float)(0.01 * pow(0.95, i));
-        if (i == b->repeats) {
-            best->quality = bench_team_metric(one, "loss");
+    others o = {.one = bench_team_make(opts, 1),
+                .two = bench_team_make(opts, 2),
+                .plain_s = 1e300,
+                .best_one = {1e300, 1e300, NAN},
+                .best_two = {1e300, 1e300, NAN}};
+    o.plain = make_plain_mf(&o.one);
+    return o;
+}
+
+static void free_others(others *o)
+{
+    muster_ratings_fini(&o->plain.ratings);
+    muster_slab_unmap(o->plain.cols, o->plain.cols_mapped);
+    muster_slab_unmap(o->plain.rows, o->plain.rows_mapped);
+    bench_team_fini(&o->one);
+    bench_team_fini(&o->two);
+}
+
+/* An epoch of the plain loop, then the same by one worker: both must go the
+ * same way. */
+static void time_both(others *o, uint32_t epoch)
+{
+    // The order of a task's decaying rate, so that the work is the same.
+    float rate = (float)(0.01 * pow(0.95, epoch));
+    int64_t start = muster_clock_ns();
+    double rmse = plain_mf_epoch(&o->plain, rate);
+    double s = (double)(muster_clock_ns() - start) / 1e9;
+    o->plain_s = s < o->plain_s ? s : o->plain_s;
+    muster_task_sums sums = bench_time(&o->one, epoch, &o->best_one);
+    double mine = sqrt(sums.value[0] / sums.value[1]);
+    if (fabs(mine - rmse) > 1e-9 * rmse) {
+        fprintf(stderr,
+                "muster-bench-ps: mf: the loops differ: %.12g and %.12g\n",
+                mine, rmse);
+        exit(1);
+    }
+}
+
+static void take_turn(others *o, uint32_t first, uint32_t epochs)
+{
+    for (uint32_t i = first; i < first + epochs; i++) {
+        time_both(o, i);
+    }
+    for (uint32_t i = first; i < first + epochs; i++) {
+        (void)bench_time(&o->two, i, &o->best_two);
+    }
+}
+
+static void note_others(others *o, double *figures)
+{
+    figures[FIGURE_CELLS] = (double)o->plain.ratings.count;
+    figures[FIGURE_PLAIN_S] = o->plain_s;
+    figures[FIGURE_ONE_S] = o->best_one.s;
+    figures[FIGURE_ONE_CPU_S] = o->best_one.cpu_s;
+    figures[FIGURE_ONE_LOSS] = o->best_one.quality;
+    figures[FIGURE_TWO_S] = o->best_two.s;
+    figures[FIGURE_TWO_LOSS] = o->best_two.quality;
+}
+
+static uint32_t turns_of(const bench_ps *b)
+{
+    uint32_t most = BENCH_REPEATS_MAX / (uint32_t)b->repeats;
+    return most < TURNS ? most : TURNS;
+}
+
+/* A node's life: turns of the mesh; at node 0 those of the others between. */
+static void *take_turns(void *argument)
+{
+    bench_node *n = argument;
+    bench_team t = {0};
+    others o = {0};
+    uint32_t epochs = (uint32_t)n->b->repeats;
+    bench_mesh_open(n, &t);
+    if (n->node == 0) {
+        o = make_others(n->opts);
+    }
+    for (uint32_t turn = 0; turn < turns_of(n->b); turn++) {
+        if (n->node == 0) {
+            take_turn(&o, turn * epochs, epochs);
         }
-        int64_t start = muster_clock_ns();
-        double rmse = plain_mf_epoch(plain, rate);
-        double s = (double)(muster_clock_ns() - start) / 1e9;
-        plain_s = s < plain_s ? s : plain_s;
-        muster_task_sums sums = bench_time(one, (uint32_t)i, best);
-        double mine = sqrt(sums.value[0] / sums.value[1]);
-        if (fabs(mine - rmse) > 1e-9 * rmse) {
-            fprintf(stderr,
-                    "muster-bench-ps: mf: the loops differ: %.12g and "
-                    "%.12g\n",
-                    mine, rmse);
-            exit(1);
+        for (uint32_t i = 0; i < epochs; i++) {
+            bench_mesh_epoch(n, &t, turn * epochs + i);
+        }
+        if (turn == 0 && n->node == 0) {
+            o.best_one.quality = bench_team_metric(&o.one, n->metric);
+            o.best_two.quality = bench_team_metric(&o.two, n->metric);
+            n->quality = bench_mesh_quality(n, &t);
         }
     }
-    return plain_s;
+    if (n->node == 0) {
+        note_others(&o, n->figures);
+        free_others(&o);
+    }
+    bench_mesh_close(n, &t);
+    return NULL;
 }
 
 static void report_mf(const bench_ps *b, const char *name, double rate,
@@ -118,7 +219,7 @@ static void report_mf(const bench_ps *b, const char *name, double rate,
     bench_report(b, line, loss, "loss", "mf_1x1 loss", one[1]);
 }
 
-void bench_mf(const bench_ps *given)
+void bench_mf(const bench_ps *b)
 {
     muster_task_opts opts = {.model = "mf:rank=32,order=column",
                              .data = "zipf:",
@@ -126,34 +227,17 @@ void bench_mf(const bench_ps *given)
                              .rate = 0.01,
                              .epochs = 1,
                              .seed = 1};
-    // Losses are compared after few epochs; but one takes some 20 ms, and on a
-    // machine with neighbours the best of few is not much of a figure.
-    bench_ps longer = *given;
-    longer.more = TIMED_PER_REPEAT * longer.repeats;
-    longer.more = longer.repeats + longer.more > BENCH_REPEATS_MAX
-                      ? BENCH_REPEATS_MAX - longer.repeats
-                      : longer.more;
-    const bench_ps *b = &longer;
-    bench_team one = bench_team_make(&opts, 1);
-    plain_mf plain = make_plain_mf(&one);
-    double cells = (double)plain.ratings.count;
-    bench_times best = {1e300, 1e300, NAN};
-    double plain_s = time_both(b, &plain, &one, &best);
-    bench_report(b, "mf_1x1", cells / best.s, "updates/s",
-                 "plain loop, in place", cells / plain_s);
-    bench_report(b, "mf_1x1_ns", best.s / cells * 1e9, "ns/update",
-                 "plain loop, in place", plain_s / cells * 1e9);
-    double single[2] = {cells / best.s, best.quality};
-    bench_team two = bench_team_make(&opts, 2);
-    bench_times pair = bench_team_best(b, &two, "loss");
-    report_mf(b, "mf_1x2", cells / pair.s, pair.quality, single);
-    bench_node nodes = bench_mesh_run(b, &opts, "loss", bench_mesh_task);
+    bench_node nodes = bench_mesh_run(b, &opts, "loss", take_turns);
+    const double *found = nodes.figures;
+    double cells = found[FIGURE_CELLS];
+    double single[2] = {cells / found[FIGURE_ONE_S], found[FIGURE_ONE_LOSS]};
+    bench_report(b, "mf_1x1", single[0], "updates/s", "plain loop, in place",
+                 cells / found[FIGURE_PLAIN_S]);
+    bench_report(b, "mf_1x1_ns", 1e9 / single[0], "ns/update",
+                 "plain loop, in place", found[FIGURE_PLAIN_S] / cells * 1e9);
+    report_mf(b, "mf_1x2", cells / found[FIGURE_TWO_S], found[FIGURE_TWO_LOSS],
+              single);
     report_mf(b, "mf_2x1", cells / nodes.best_s, nodes.quality, single);
     bench_report(b, "mf_2x1_cpu", nodes.best_cpu_s / cells * 1e9, "ns/update",
-                 "mf_1x1", best.cpu_s / cells * 1e9);
-    muster_ratings_fini(&plain.ratings);
-    muster_slab_unmap(plain.cols, plain.cols_mapped);
-    muster_slab_unmap(plain.rows, plain.rows_mapped);
-    bench_team_fini(&one);
-    bench_team_fini(&two);
+                 "mf_1x1", found[FIGURE_ONE_CPU_S] / cells * 1e9);
 }

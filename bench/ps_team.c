@@ -106,22 +106,6 @@ void bench_team_fini(bench_team *t)
     t->ops->free(t->task);
 }
 
-bench_times bench_team_best(const bench_ps *b, bench_team *t,
-                            const char *metric)
-{
-    bench_times best = {1e300, 1e300, NAN};
-    for (int i = 0; i < b->repeats + b->more; i++) {
-        if (i == b->repeats && metric != NULL) {
-            best.quality = bench_team_metric(t, metric);
-        }
-        bench_time(t, (uint32_t)i, &best);
-    }
-    if (b->more == 0 && metric != NULL) {
-        best.quality = bench_team_metric(t, metric);
-    }
-    return best;
-}
-
 muster_task_sums bench_time(bench_team *t, uint32_t epoch, bench_times *best)
 {
     int64_t start = muster_clock_ns();
@@ -174,10 +158,12 @@ void bench_mesh_open(bench_node *n, bench_team *t)
     }
     bench_check(muster_ps_connect(n->ps, &error));
     bench_check(muster_ps_worker_create(n->ps, &n->worker));
+    if (t != NULL) { // as the threads of a team
+        keep_apart(pthread_self(), n->node);
+    }
 }
 
-/* One node measures all of it: its share is the whole. */
-static double mesh_quality(bench_node *n, const bench_team *t)
+double bench_mesh_quality(bench_node *n, const bench_team *t)
 {
     muster_task_share whole = {.part = 0, .parts = 1};
     muster_task_sums none = {{0}};
@@ -193,45 +179,34 @@ static double mesh_quality(bench_node *n, const bench_team *t)
     return found;
 }
 
-void *bench_mesh_task(void *argument)
+void bench_mesh_epoch(bench_node *n, const bench_team *t, uint32_t epoch)
 {
-    bench_node *n = argument;
-    bench_team t = {0};
+    muster_task_share share = {
+        .part = n->node, .parts = BENCH_NODES, .epoch = epoch};
     muster_task_sums sums = {{0}};
-    bench_mesh_open(n, &t);
-    keep_apart(pthread_self(), n->node); // as the threads of a team
-    n->best_s = 1e300;
-    for (int i = 0; i < n->b->repeats + n->b->more; i++) {
-        muster_task_share share = {
-            .part = n->node, .parts = BENCH_NODES, .epoch = (uint32_t)i};
-        if (i == n->b->repeats && n->node == 0) {
-            n->quality = mesh_quality(n, &t);
-        }
-        bench_check(muster_ps_barrier(n->worker));
-        int64_t start = muster_clock_ns();
-        double cpu = bench_cpu_s();
-        bench_check(t.ops->work(t.task, n->worker, &share, &sums));
-        bench_check(muster_ps_barrier(n->worker));
-        double s = (double)(muster_clock_ns() - start) / 1e9;
-        n->best_s = s < n->best_s ? s : n->best_s;
-        n->cpu_s[i] = bench_cpu_s() - cpu;
-    }
-    if (n->b->more == 0 && n->node == 0) {
-        n->quality = mesh_quality(n, &t);
-    }
+    bench_check(muster_ps_barrier(n->worker));
+    int64_t start = muster_clock_ns();
+    double cpu = bench_cpu_s();
+    bench_check(t->ops->work(t->task, n->worker, &share, &sums));
+    bench_check(muster_ps_barrier(n->worker));
+    double s = (double)(muster_clock_ns() - start) / 1e9;
+    n->best_s = n->best_s == 0 || s < n->best_s ? s : n->best_s;
+    n->cpu_s[n->epochs++] = bench_cpu_s() - cpu;
+}
+
+void bench_mesh_close(bench_node *n, bench_team *t)
+{
     bench_check(muster_ps_barrier(n->worker));
     muster_ps_worker_free(n->worker);
     muster_ps_free(n->ps);
-    t.ops->free(t.task);
-    return NULL;
+    t->ops->free(t->task);
 }
 
 /* Add the other nodes' times of the processors to the first one's. */
-static void add_cpu(const bench_ps *b, const bench_node *nodes,
-                    bench_node *first)
+static void add_cpu(const bench_node *nodes, bench_node *first)
 {
     first->best_cpu_s = 1e300;
-    for (int i = 0; i < b->repeats + b->more; i++) {
+    for (uint32_t i = 0; i < first->epochs; i++) {
         for (uint32_t k = 1; k < BENCH_NODES; k++) {
             first->cpu_s[i] += nodes[k].cpu_s[i];
         }
@@ -291,7 +266,7 @@ bench_node bench_mesh_run(const bench_ps *b, const muster_task_opts *opts,
     }
     (void)rmdir(folder);
     bench_node first = nodes[0];
-    add_cpu(b, nodes, &first);
+    add_cpu(nodes, &first);
     (void)munmap(nodes, bytes);
     return first;
 }
