@@ -59,6 +59,7 @@ typedef struct bench_team {
     muster_ps *ps;
     uint32_t threads;
     muster_ps_worker *workers[BENCH_THREADS_MAX];
+    double cpu_s; // of its threads, in the last run
 } bench_team;
 
 bench_team bench_team_make(const muster_task_opts *opts, uint32_t threads);

@@ -1,6 +1,6 @@
 /*
  * ps_kge.c -- ComplEx on fb15k237: the task against a plain loop with the same
- * kernels, two threads and two nodes, epoch by epoch in turns.
+ * kernels, two threads and two nodes.
  */
 #include <math.h>
 #include <stdio.h>
@@ -180,20 +180,7 @@ static void report_mrr(const bench_ps *b, const kge_sums *sums)
     }
 }
 
-/* What node 0 found beside the mesh's own figures; those of the plain loop and
- * of two threads are 0 with other seeds than the first. */
-enum {
-    FIGURE_PLAIN_S,
-    FIGURE_PLAIN_LOSS,
-    FIGURE_ONE_S,
-    FIGURE_ONE_CPU_S,
-    FIGURE_ONE_LOSS,
-    FIGURE_ONE_MRR,
-    FIGURE_TWO_S,
-    FIGURE_TWO_MRR
-};
-
-/* What takes turns with the mesh. */
+/* What the mesh is compared to. */
 typedef struct others {
     bool all; // the plain loop and two threads too
     plain_kge plain;
@@ -228,71 +215,72 @@ static void free_others(others *o)
     }
 }
 
-static void take_turn(others *o, uint32_t epoch)
+static void take_turns(others *o, uint32_t from, uint32_t to)
 {
-    muster_task_sums work = bench_time(&o->one, epoch, &o->best_one);
-    o->loss = work.value[MUSTER_KGE_SUM_LOSS];
-    if (o->all) {
-        int64_t start = muster_clock_ns();
-        plain_kge_epoch(&o->plain);
-        double s = (double)(muster_clock_ns() - start) / 1e9;
-        o->plain_s = s < o->plain_s ? s : o->plain_s;
-        (void)bench_time(&o->two, epoch, &o->best_two);
+    for (uint32_t epoch = from; epoch < to; epoch++) {
+        muster_task_sums work = bench_time(&o->one, epoch, &o->best_one);
+        o->loss = work.value[MUSTER_KGE_SUM_LOSS];
+        if (o->all) {
+            int64_t start = muster_clock_ns();
+            plain_kge_epoch(&o->plain);
+            double s = (double)(muster_clock_ns() - start) / 1e9;
+            o->plain_s = s < o->plain_s ? s : o->plain_s;
+            (void)bench_time(&o->two, epoch, &o->best_two);
+        }
     }
 }
 
-static void note_others(others *o, const char *metric, double *figures)
-{
-    figures[FIGURE_ONE_S] = o->best_one.s;
-    figures[FIGURE_ONE_CPU_S] = o->best_one.cpu_s;
-    figures[FIGURE_ONE_LOSS] = o->loss;
-    figures[FIGURE_ONE_MRR] = bench_team_metric(&o->one, metric);
-    if (o->all) {
-        figures[FIGURE_PLAIN_S] = o->plain_s;
-        figures[FIGURE_PLAIN_LOSS] = o->plain.loss;
-        figures[FIGURE_TWO_S] = o->best_two.s;
-        figures[FIGURE_TWO_MRR] = bench_team_metric(&o->two, metric);
-    }
-}
-
-/* A node's life: an epoch of the mesh, at node 0 one of the others, and so on:
- * all see the same moods of the machine. */
-static void *take_turns(void *argument)
+static void *mesh_life(void *argument)
 {
     bench_node *n = argument;
     bench_team t = {0};
-    others o = {0};
     bench_mesh_open(n, &t);
-    if (n->node == 0) {
-        o = make_others(n->opts);
-    }
     for (uint32_t i = 0; i < (uint32_t)n->b->repeats; i++) {
         bench_mesh_epoch(n, &t, i);
-        if (n->node == 0) {
-            take_turn(&o, i);
-        }
     }
     if (n->node == 0) {
         n->quality = bench_mesh_quality(n, &t);
-        note_others(&o, n->metric, n->figures);
-        free_others(&o);
     }
     bench_mesh_close(n, &t);
     return NULL;
 }
 
 /* What only the first seed finds. */
-static void report_one_node(const bench_ps *b, const double *found,
-                            double steps)
+static void report_one_node(const bench_ps *b, others *o, double steps,
+                            double mrr)
 {
-    bench_report(b, "complex_1x1", steps / found[FIGURE_ONE_S], "steps/s",
-                 "plain loop, in place", steps / found[FIGURE_PLAIN_S]);
-    bench_report(b, "complex_1x1_loss", found[FIGURE_ONE_LOSS], "loss",
-                 "plain loop", found[FIGURE_PLAIN_LOSS]);
-    bench_report(b, "complex_1x2", steps / found[FIGURE_TWO_S], "steps/s",
-                 "complex_1x1", steps / found[FIGURE_ONE_S]);
-    bench_report(b, "complex_1x2_mrr", found[FIGURE_TWO_MRR], "valid mrr",
-                 "complex_1x1", found[FIGURE_ONE_MRR]);
+    bench_report(b, "complex_1x1", steps / o->best_one.s, "steps/s",
+                 "plain loop, in place", steps / o->plain_s);
+    bench_report(b, "complex_1x1_loss", o->loss, "loss", "plain loop",
+                 o->plain.loss);
+    bench_report(b, "complex_1x2", steps / o->best_two.s, "steps/s",
+                 "complex_1x1", steps / o->best_one.s);
+    bench_report(b, "complex_1x2_mrr", bench_team_metric(&o->two, "valid_mrr"),
+                 "valid mrr", "complex_1x1", mrr);
+}
+
+/* One seed: half of the others' epochs, the mesh, the other half. The mesh's
+ * copies are synchronised as long as there are nodes, so it does not live
+ * beside the others; and all see the same moods of the machine. */
+static void run_seed(const bench_ps *b, const muster_task_opts *opts,
+                     double steps, kge_sums *sums)
+{
+    uint32_t epochs = (uint32_t)b->repeats;
+    others o = make_others(opts);
+    take_turns(&o, 0, epochs / 2);
+    bench_node nodes = bench_mesh_run(b, opts, "valid_mrr", mesh_life);
+    take_turns(&o, epochs / 2, epochs);
+    double mrr = bench_team_metric(&o.one, "valid_mrr");
+    if (o.all) {
+        report_one_node(b, &o, steps, mrr);
+    }
+    free_others(&o);
+    sums->one_s += o.best_one.s;
+    sums->one_cpu_s += o.best_one.cpu_s;
+    add_mrr(sums->one_mrr, mrr);
+    sums->mesh_s += nodes.best_s;
+    sums->mesh_cpu_s += nodes.best_cpu_s;
+    add_mrr(sums->mesh_mrr, nodes.quality);
 }
 
 static double count_triples(const char *data)
@@ -327,16 +315,7 @@ void bench_kge(const bench_ps *asked)
             .rate = 0.1,
             .epochs = 1,
             .seed = seed};
-        bench_node nodes = bench_mesh_run(b, &opts, "valid_mrr", take_turns);
-        if (seed == 1) {
-            report_one_node(b, nodes.figures, steps);
-        }
-        sums.one_s += nodes.figures[FIGURE_ONE_S];
-        sums.one_cpu_s += nodes.figures[FIGURE_ONE_CPU_S];
-        add_mrr(sums.one_mrr, nodes.figures[FIGURE_ONE_MRR]);
-        sums.mesh_s += nodes.best_s;
-        sums.mesh_cpu_s += nodes.best_cpu_s;
-        add_mrr(sums.mesh_mrr, nodes.quality);
+        run_seed(b, &opts, steps, &sums);
         bench_progress("complex, seed %u of %u: 1x1 %.3f s, mrr %.4f; 2x1 %.3f "
                        "s, mrr %.4f (seconds and mrr of all seeds so far)",
                        seed, b->seeds, sums.one_s, sums.one_mrr[0], sums.mesh_s,

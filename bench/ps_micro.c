@@ -204,6 +204,8 @@ static void report_rows(const bench_ps *b, rows *r, const char *suffix)
         best_ns(b, loops, 5, r, ns);
         bench_report(b, name[UPDATE], ns[1], "ns/key",
                      "bare loop over the same rows", ns[0]);
+        bench_report(b, name[UPDATE], ns[1], "ns/key",
+                     "bare loop with the same hints", ns[3]);
         bench_report(b, name[PAIR], ns[2], "ns/key",
                      "bare loop over the same rows", ns[0]);
         bench_report(b, name[HINTED], ns[4], "ns/key",

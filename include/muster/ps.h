@@ -242,8 +242,10 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_end(muster_ps_worker *worker,
  * The same with a callback, for one row after the other: each is begun, handed
  * over and ended before the next, and those that follow are brought closer
  * meanwhile. `i` is the key's place among `keys`, `floats` is
- * muster_ps_row_floats(). Ends at the first row that cannot be begun, as begin
- * says; those before it are done.
+ * muster_ps_row_floats(). Wrong keys are found before the first row is begun.
+ * Else it ends at the first row that cannot be begun or ended, as those say;
+ * those before it are done, and a row that was handed over and could not be
+ * ended perhaps.
  */
 typedef void (*muster_ps_reader)(void *context, size_t i, const float *row,
                                  uint32_t floats);
@@ -264,8 +266,8 @@ MUSTER_API uint32_t muster_ps_nodes(const muster_ps_worker *worker);
  * meanwhile operations on them wait for their arrival. A hint: a row may be
  * taken elsewhere before it is used, and every call works without it, only
  * slower. MUSTER_ERR_AGAIN: too many wishes at once; some were not taken.
- * Nothing happens on a single node. fetch is the same, and waits; no row may be
- * open.
+ * Nothing happens on a single node, or where rows neither move nor are copied.
+ * fetch is the same, and waits for what comes; no row may be open.
  */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_localize(muster_ps_worker *worker, uint32_t table,

@@ -5,7 +5,8 @@
  * row is here, in which slot of the slab, and who may touch it:
  *
  *     bits  0..31  slot      where the row lies, when it is here; of one that is
- *                            arriving: what the protocol knows of it
+ *                            arriving: the number of its record, which only
+ *                            the protocol may use
  *     bit   32     LATCHED   somebody holds the row
  *     bit   33     DIRTY     a replica was written since its last synchronisation
  *     bits 34..35  state     ABSENT 0, ARRIVING 1, OWNED 2, REPLICA 3

@@ -244,7 +244,9 @@ static inline void muster_pstable_prefetch(const muster_pstable *table,
     }
     uint64_t word =
         atomic_load_explicit(&table->words[key], memory_order_relaxed);
-    muster_pstable_prefetch_row(table, muster_word_slot(word));
+    if (muster_word_here(word)) {
+        muster_pstable_prefetch_row(table, muster_word_slot(word));
+    }
 }
 
 #endif // MUSTER_PS_STORE_H

@@ -33,14 +33,22 @@
  * done half as often after each time that none had been changed here. */
 #define PERIOD_MIN_NS      1000000ll
 #define PERIOD_PER_COPY_NS 10000ll
-#define QUIET_MAX          10u
+#define QUIET_MAX          20u
 
 int64_t muster_pscopy_period_ns(const muster_psnode *node)
 {
     int64_t period = (int64_t)node->copies.count * PERIOD_PER_COPY_NS;
     period = period < PERIOD_MIN_NS ? PERIOD_MIN_NS : period;
-    period <<= node->quiet;
-    return period < node->opts.sync_ns ? period : node->opts.sync_ns;
+    return period < node->opts.sync_ns >> node->quiet ? period << node->quiet
+                                                      : node->opts.sync_ns;
+}
+
+/* Synchronise soon, however long none was changed. */
+static void look_soon(muster_psnode *node)
+{
+    node->quiet = 0;
+    int64_t due = node->now_ns + muster_pscopy_period_ns(node);
+    node->due_ns = due < node->due_ns ? due : node->due_ns;
 }
 
 /* How often the copy may be written until the owner's row comes again. */
@@ -101,8 +109,7 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
                              muster_word_replica(slot, copy.budget) | dirty);
         node->counters.replicas++;
     }
-    int64_t due = node->now_ns + muster_pscopy_period_ns(node);
-    node->due_ns = due < node->due_ns ? due : node->due_ns;
+    look_soon(node);
 }
 
 /* Send what a copy has gained. True: a SYNC is under way for it. */
@@ -232,6 +239,7 @@ void muster_pscopy_keep(muster_psnode *node, uint64_t place, bool wanted)
     uint32_t index = muster_psmap_find(&node->copy_at, place);
     if (index != MUSTER_PSMAP_NONE) {
         ((muster_pscopy *)node->copies.data)[index].ending = !wanted;
+        look_soon(node);
     }
 }
 
@@ -242,11 +250,22 @@ static bool is_unwanted(const muster_psnode *node, const muster_pscopy *copy)
            (copy->ending || node->now_ns - copy->changed_ns > IDLE_NS);
 }
 
+/* Has a copy been changed here since all were last looked at? */
+static bool has_changed(const muster_psnode *node, const muster_pscopy *copy)
+{
+    const muster_pstable *rows = node->opts.tables[copy->place >> 32];
+    uint64_t word = atomic_load_explicit(&rows->words[(uint32_t)copy->place],
+                                         memory_order_relaxed);
+    return (word & MUSTER_WORD_DIRTY) != 0 ||
+           copy->changed_ns > node->synced_ns;
+}
+
 bool muster_pscopy_sync(muster_psnode *node, bool all)
 {
     bool changed = false;
     for (uint32_t i = 0; i < node->copies.count && !node->failed;) {
         muster_pscopy *copy = (muster_pscopy *)node->copies.data + i;
+        changed = changed || has_changed(node, copy);
         if (!copy->asked && is_unwanted(node, copy) && drop_one(node, i)) {
             continue;
         }
@@ -254,7 +273,6 @@ bool muster_pscopy_sync(muster_psnode *node, bool all)
             copy->asked = true;
             node->asked++;
         }
-        changed |= copy->changed_ns == node->now_ns;
         i++;
     }
     return changed;
@@ -262,9 +280,14 @@ bool muster_pscopy_sync(muster_psnode *node, bool all)
 
 void muster_pscopy_due(muster_psnode *node)
 {
-    bool changed = muster_pscopy_sync(node, true);
-    uint32_t quieter = node->quiet < QUIET_MAX ? node->quiet + 1 : QUIET_MAX;
-    node->quiet = changed ? 0 : quieter;
+    int64_t waited_ns = node->now_ns - node->synced_ns;
+    if (muster_pscopy_sync(node, true) || node->copies.count == 0) {
+        node->quiet = 0;
+    } else if (waited_ns >= muster_pscopy_period_ns(node) &&
+               node->quiet < QUIET_MAX) { // and it was not a barrier's time
+        node->quiet++;
+    }
+    node->synced_ns = node->now_ns;
     node->due_ns = node->copies.count > 0
                        ? node->now_ns + muster_pscopy_period_ns(node)
                        : INT64_MAX;

@@ -171,6 +171,7 @@ struct muster_psnode {
     muster_vec copies;   // muster_pscopy
     uint32_t asked;      // copies with SYNC under way
     uint32_t quiet;      // times that none was found changed, one after another
+    int64_t synced_ns;   // when all were last looked at
     muster_vec requests; // muster_pstally
     uint32_t requests_open;
     muster_vec drafts; // muster_psdraft; the first draft_count are in use

@@ -71,6 +71,7 @@ void muster_pscoming_wait(muster_psnode *node, uint32_t index,
                                 .request = message->request,
                                 .blob = muster_blob_ref(message->payload),
                                 .values = values};
+    MUSTER_ASSERT(index < node->coming.count);
     muster_pscoming *coming = node->coming.data;
     coming += index;
     if (coming->last == UINT32_MAX) {
@@ -86,6 +87,8 @@ muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
 {
     uint32_t index = muster_pscoming_find(node, table, key);
     muster_pscoming *all = node->coming.data;
+    MUSTER_ASSERT(index < node->coming.count &&
+                  all[index].place == muster_psplace(table, key));
     muster_pscoming ended = all[index];
     for (uint32_t at = ended.first; at != UINT32_MAX;) {
         muster_pswait *waits = node->waits.data;

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "role/psnode.h"
+#include "role/psnode_inside.h"
 
 enum { NODES_MAX = 4, FLIGHT_MAX = 4096 };
 
@@ -76,10 +76,31 @@ static inline void mesh_end(mesh *m)
     }
 }
 
+/* A row is arriving exactly while the node has a record of it, which its word
+ * names. */
+static inline void check_arrivals(const mesh *m, uint16_t at)
+{
+    const muster_psnode *node = m->node[at];
+    const muster_pstable *rows = m->tables[at];
+    uint32_t arriving = 0;
+    for (uint32_t key = 0; key < rows->keys; key++) {
+        uint64_t word = atomic_load(&rows->words[key]);
+        if (muster_word_state_of(word) == MUSTER_ROW_ARRIVING) {
+            const muster_pscoming *all = node->coming.data;
+            uint32_t index = muster_word_slot(word);
+            arriving++;
+            assert_true(index < node->coming.count);
+            assert_true(all[index].place == muster_psplace(0, key));
+        }
+    }
+    assert_int_equal(arriving, node->coming_count);
+}
+
 /* Take over what a step asked for. The context of a request is an int, which
  * counts that it has ended. */
 static inline void collect(mesh *m, uint16_t from)
 {
+    check_arrivals(m, from);
     muster_psnode_out *out = &m->out[from];
     const muster_psnode_send *sends = out->sends.data;
     for (size_t i = 0; i < out->sends.count; i++) {

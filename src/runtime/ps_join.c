@@ -47,6 +47,13 @@ muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
     return muster_ps_wish(worker, table, keys, count, 0);
 }
 
+/* Could rows come here at all? */
+static bool wishes_matter(const muster_ps_worker *worker)
+{
+    return worker->ps->mesh != NULL &&
+           worker->ps->opts.manage != MUSTER_PS_CLASSIC;
+}
+
 muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
                              const uint32_t *keys, size_t count, uint32_t copy)
 {
@@ -55,7 +62,7 @@ muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
     if (rows == NULL) {
         return MUSTER_ERR_INVALID;
     }
-    if (worker->ps->mesh == NULL) {
+    if (!wishes_matter(worker)) {
         return MUSTER_OK;
     }
     uint32_t wanted[WISH_MAX - 2];
@@ -89,8 +96,7 @@ muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
     }
     muster_status status = muster_ps_localize(worker, table, keys, count);
     if ((status != MUSTER_OK && status != MUSTER_ERR_AGAIN) ||
-        worker->ps->mesh == NULL ||
-        worker->ps->opts.manage == MUSTER_PS_CLASSIC) { // nothing comes
+        !wishes_matter(worker)) {
         return status;
     }
     // A pull waits for the row it meets on its way; its value is not needed.

@@ -19,8 +19,8 @@
 // what a part does in one block of columns: the part before it must be done.
 #define LOOK_MAX 262144u
 #define WISHES   2048u // at once: each time threads of two nodes wake up
-// Columns of so many cells are made sure of together before they are used, and
-// rows are fetched together when one is missing.
+// Columns of at most so many cells are made sure of together before they are
+// used, and rows are fetched together when one is missing.
 #define SURE_CELLS 8192u
 #define STRAYS     64u
 #define COUNT_EACH 4096u
@@ -196,7 +196,9 @@ static muster_status make_sure(tour *t, uint64_t next)
     if (next < t->sure) {
         return MUSTER_OK;
     }
-    while (count < STRAYS && cells < SURE_CELLS && next + count < t->runs) {
+    // Not further than columns are wished for: others may not be done.
+    uint64_t most = t->look < SURE_CELLS ? t->look : SURE_CELLS;
+    while (count < STRAYS && cells < most && next + count < t->runs) {
         const muster_mf_run *run = run_at(t, next + count);
         cols[count++] = run->col;
         cells += run[1].cell - run->cell;
@@ -257,7 +259,7 @@ static muster_status work_columns(pass *p, const muster_task_share *share)
               .runs = part[1].run - part->run,
               .start = muster_mf_start(m, share->part, share->epoch),
               .look = (part[1].cell - part->cell) / (4ull * m->parts)};
-    t.look = t.look < LOOK_MAX ? t.look : LOOK_MAX;
+    t.look = t.look < 1 ? 1 : t.look < LOOK_MAX ? t.look : LOOK_MAX;
     uint64_t counted = 0;
     p->end = m->train.cells + part[1].cell;
     for (uint64_t i = 0; i < t.runs; i++) {

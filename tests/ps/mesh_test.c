@@ -256,6 +256,37 @@ static void calls_wait_through_the_loss_of_a_node(void **state)
     assert_int_equal(test_mesh_clear(&mesh), 0);
 }
 
+/* More rows than a worker may wish for at once; nothing ever comes. */
+static void wish_for_all(test_node *n)
+{
+    enum { FAR = 100000 };
+    uint32_t *keys = calloc(FAR, sizeof(*keys));
+    if (keys == NULL) {
+        abort();
+    }
+    for (uint32_t i = 0; i < FAR; i++) {
+        keys[i] = 2 * i + 1 - n->node;
+    }
+    TEST_NODE_CHECK(n,
+                    muster_ps_localize(n->worker, 0, keys, FAR) == MUSTER_OK);
+    TEST_NODE_CHECK(n, muster_ps_fetch(n->worker, 0, keys, FAR) == MUSTER_OK);
+    TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
+    TEST_NODE_CHECK(n, muster_ps_count(n->ps).relocations == 0);
+    TEST_NODE_CHECK(n, muster_ps_count(n->ps).remote == 0);
+    free(keys);
+}
+
+static void wishes_cost_nothing_where_rows_stay_at_home(void **state)
+{
+    (void)state;
+    test_mesh mesh = make_mesh(2, MUSTER_PS_CLASSIC);
+    mesh.keys = 200000;
+    open_mesh(&mesh);
+    assert_int_equal(test_mesh_do(&mesh, 2, wish_for_all), 0);
+    assert_int_equal(test_mesh_do(&mesh, 2, test_node_close), 0);
+    assert_int_equal(test_mesh_clear(&mesh), 0);
+}
+
 static void the_place_of_a_node_that_lives_cannot_be_taken(void **state)
 {
     (void)state;
@@ -347,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_lost_node_ends_calls_instead_of_hanging_them),
         cmocka_unit_test(a_barrier_after_a_loss_waits_for_nobody),
         cmocka_unit_test(calls_wait_through_the_loss_of_a_node),
+        cmocka_unit_test(wishes_cost_nothing_where_rows_stay_at_home),
         cmocka_unit_test(the_place_of_a_node_that_lives_cannot_be_taken),
         cmocka_unit_test(nodes_meet_over_tcp_as_well),
         cmocka_unit_test(a_node_that_does_not_come_is_named),
