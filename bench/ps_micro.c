@@ -153,9 +153,12 @@ static void server_hinted(rows *r)
 
 static void server_single(rows *r)
 {
+    muster_ps_worker *worker = r->worker;
+    const uint32_t *keys = r->keys;
+    float *copy = r->copy;
     for (size_t i = 0; i < ACCESSES; i++) {
-        must_be_ok(muster_ps_pull(r->worker, 0, &r->keys[i], 1, r->copy));
-        must_be_ok(muster_ps_push(r->worker, 0, &r->keys[i], 1, r->copy));
+        must_be_ok(muster_ps_pull(worker, 0, &keys[i], 1, copy));
+        must_be_ok(muster_ps_push(worker, 0, &keys[i], 1, copy));
     }
 }
 
