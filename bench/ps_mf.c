@@ -7,10 +7,10 @@
  * the process of the first node, while the other node waits; the best epoch of
  * each counts. Losses are compared after the first turn.
  *
- * With two parts, epochs end in turns with the columns that most cells have and
- * with the others, and what was worked on last fits best: after an even number
- * of epochs the loss is lower than that of one part, whose order is always the
- * same. After an odd number, such as the 5 of the default, all end alike.
+ * With one part every epoch begins with the columns that most cells have. With
+ * two, each begins with those that it ended with, and half of the cells are of
+ * either kind at any time: what was worked on last fits best, and the loss of
+ * two is some percent below that of one.
  */
 #include <math.h>
 #include <stdio.h>

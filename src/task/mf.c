@@ -1,6 +1,6 @@
 /*
  * mf.c -- matrix factorisation as a task: options, data, tables, outputs. The
- * order of the cells is made in mf_order.c, the loop over them is mf_work.c,
+ * order of the cells is made in mf_order.c, rows are dealt in mf_deal.c, the loop over them is mf_work.c,
  * what is measured mf_eval.c.
  */
 #include <math.h>
@@ -30,9 +30,7 @@ static void mf_free(void *task)
     }
     muster_ratings_fini(&m->train);
     muster_ratings_fini(&m->test);
-    muster_mem_free(m->parts_at);
-    muster_mem_free(m->runs);
-    muster_mem_free(m->settled);
+    muster_mf_arranged_free(m);
     muster_mem_free(m);
 }
 

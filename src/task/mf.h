@@ -1,8 +1,8 @@
 /*
  * task/mf.h -- matrix factorisation, x_ij ~ w_i . h_j: what its parts share.
  *
- * Rows of the matrix are divided among the workers (by cells, so that shares
- * are even), so a row's factor is used by one worker only; columns are shared.
+ * Rows of the matrix are dealt to the workers (by cells, so that shares are
+ * even), so a row's factor is used by one worker only; columns are shared.
  * In column order a worker goes through all columns, each worker starting
  * elsewhere, and holds a column's factor for a stretch of its cells. The table
  * of columns comes first, so that a column may be held while rows are opened.
@@ -43,11 +43,20 @@ typedef struct muster_mf_run {
     uint32_t col;
 } muster_mf_run;
 
+/* Neighbouring rows of one part. */
+typedef struct muster_mf_group {
+    uint64_t cells;
+    uint32_t row; // the first
+    uint32_t end; // above the last
+    uint32_t part;
+} muster_mf_group;
+
 /* Where a part begins. */
 typedef struct muster_mf_part {
     uint64_t cell;  // its first
     uint64_t run;   // its first
-    uint32_t row;   // the lowest of its rows; the next part's is above them
+    uint64_t group; // of rows: its first
+    uint64_t test;  // its first test cell
     uint32_t block; // the first column of the part's block of the columns
 } muster_mf_part;
 
@@ -57,6 +66,8 @@ typedef struct muster_mf {
     muster_ratings test;      // count 0: none
     muster_mf_part *parts_at; // parts + 1
     muster_mf_run *runs;      // one more than there are
+    muster_mf_group *groups;  // by part and row; each row is in one
+    uint64_t group_count;
     uint32_t parts;
     double rate;
     double l2;
@@ -67,6 +78,29 @@ typedef struct muster_mf {
 
 /* Sort the cells into parts and runs. MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_mf_arrange(muster_mf *m);
+void muster_mf_arranged_free(muster_mf *m);
+
+/*
+ * The steps of it that are about rows, in mf_deal.c: deal them, given those of
+ * all cells in order (MUSTER_ERR_NO_MEMORY); say whose one is; and when that is
+ * no longer asked for, put each part's together.
+ */
+MUSTER_CHECKED muster_status muster_mf_deal(muster_mf *m,
+                                            const uint32_t *sorted);
+uint32_t muster_mf_part_of(const muster_mf *m, uint32_t row);
+void muster_mf_dealt(muster_mf *m);
+
+/* The rows of the parts up to `end`, some at a time; 0: there are no more. */
+typedef struct muster_mf_cursor {
+    const muster_mf_group *group;
+    const muster_mf_group *end;
+    uint32_t row;
+} muster_mf_cursor;
+
+muster_mf_cursor muster_mf_rows_of(const muster_mf *m, uint32_t part,
+                                   uint32_t end);
+uint32_t muster_mf_next_rows(muster_mf_cursor *at, uint32_t *rows_out,
+                             uint32_t most);
 
 /*
  * The run, counted from the part's first, at which `part` begins its tour of

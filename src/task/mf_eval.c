@@ -92,21 +92,18 @@ static muster_status measure(const muster_mf *m, muster_ps_worker *worker,
     return status;
 }
 
-/* Squared norms of rows at..end-1 of a table. */
+/* Squared norms of rows of a table. */
 static muster_status norms_of(const muster_mf *m, muster_ps_worker *worker,
-                              uint32_t table, uint64_t at, uint64_t end,
-                              double *norm)
+                              uint32_t table, muster_mf_cursor at, double *norm)
 {
     chunk *c;
+    uint32_t count;
     muster_status status = chunk_create(m->options.rank, &c);
     if (status != MUSTER_OK) {
         return status;
     }
-    while (at < end && status == MUSTER_OK) {
-        uint32_t count = 0;
-        while (count < CHUNK && at < end) {
-            c->rows[count++] = (uint32_t)at++;
-        }
+    while (status == MUSTER_OK &&
+           (count = muster_mf_next_rows(&at, c->rows, CHUNK)) > 0) {
         status = muster_ps_pull(worker, table, c->rows, count, c->row_values);
         *norm += status == MUSTER_OK
                      ? (double)muster_kernel_square(c->row_values,
@@ -117,44 +114,29 @@ static muster_status norms_of(const muster_mf *m, muster_ps_worker *worker,
     return status;
 }
 
-/* The parts that a share has to measure: one as a rule, or all of them. Rows are
- * measured where they are worked on. */
-static const muster_mf_part *part_at(const muster_mf *m, uint64_t share,
-                                     uint32_t shares)
+/* The first part that a share has to measure: it has one as a rule, or all of
+ * them. Rows are measured where they are worked on. */
+static uint32_t part_at(const muster_mf *m, uint64_t share, uint32_t shares)
 {
-    return &m->parts_at[m->parts * share / shares];
+    return (uint32_t)(m->parts * share / shares);
 }
 
 static muster_status norms(const muster_mf *m, muster_ps_worker *worker,
                            const muster_task_share *share, double *norm_out)
 {
     uint64_t cols = m->train.cols;
+    muster_mf_group mine = {
+        .row = (uint32_t)(cols * share->part / share->parts),
+        .end = (uint32_t)(cols * (share->part + 1ull) / share->parts)};
+    muster_mf_cursor at = {&mine, &mine + (mine.row < mine.end), mine.row};
     *norm_out = 0;
-    muster_status status = norms_of(
-        m, worker, MUSTER_MF_TABLE_COLS, cols * share->part / share->parts,
-        cols * (share->part + 1) / share->parts, norm_out);
+    muster_status status =
+        norms_of(m, worker, MUSTER_MF_TABLE_COLS, at, norm_out);
+    at = muster_mf_rows_of(m, part_at(m, share->part, share->parts),
+                           part_at(m, share->part + 1ull, share->parts));
     return status == MUSTER_OK
-               ? norms_of(m, worker, MUSTER_MF_TABLE_ROWS,
-                          part_at(m, share->part, share->parts)->row,
-                          part_at(m, share->part + 1ull, share->parts)->row,
-                          norm_out)
+               ? norms_of(m, worker, MUSTER_MF_TABLE_ROWS, at, norm_out)
                : status;
-}
-
-/* The first test cell of `row` or beyond; they are in the order of rows. */
-static uint64_t test_from(const muster_mf *m, uint32_t row)
-{
-    uint64_t low = 0;
-    uint64_t high = m->test.count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (m->test.cells[middle].row < row) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
 }
 
 muster_status muster_mf_evaluate(void *task, muster_ps_worker *worker,
@@ -164,8 +146,10 @@ muster_status muster_mf_evaluate(void *task, muster_ps_worker *worker,
     const muster_mf *m = task;
     double error = 0;
     double norm = 0;
-    const muster_mf_part *from = part_at(m, share->part, share->parts);
-    const muster_mf_part *to = part_at(m, share->part + 1ull, share->parts);
+    const muster_mf_part *from =
+        m->parts_at + part_at(m, share->part, share->parts);
+    const muster_mf_part *to =
+        m->parts_at + part_at(m, share->part + 1ull, share->parts);
     uint64_t cells = to->cell - from->cell;
     muster_status status =
         measure(m, worker, m->train.cells + from->cell, cells, &error);
@@ -176,11 +160,10 @@ muster_status muster_mf_evaluate(void *task, muster_ps_worker *worker,
         sums->value[MUSTER_MF_SUM_NORM] += norm;
     }
     if (status == MUSTER_OK && m->test.count > 0) {
-        uint64_t start = test_from(m, from->row);
-        uint64_t end = test_from(m, to->row);
-        status = measure(m, worker, m->test.cells + start, end - start, &error);
+        cells = to->test - from->test;
+        status = measure(m, worker, m->test.cells + from->test, cells, &error);
         sums->value[MUSTER_MF_SUM_TEST_ERROR] += error;
-        sums->value[MUSTER_MF_SUM_TEST_CELLS] += (double)(end - start);
+        sums->value[MUSTER_MF_SUM_TEST_CELLS] += (double)cells;
     }
     return status;
 }

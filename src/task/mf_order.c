@@ -9,7 +9,7 @@
 
 /* A cell with the part of its row, for sorting. */
 typedef struct placed {
-    uint64_t major; // part and column
+    uint64_t major; // part, and what comes first in it
     muster_cell cell;
 } placed;
 
@@ -20,17 +20,10 @@ static int compare_placed(const void *a, const void *b)
     if (x->major != y->major) {
         return x->major < y->major ? -1 : 1;
     }
-    return (x->cell.row > y->cell.row) - (x->cell.row < y->cell.row);
-}
-
-static int compare_rows(const void *a, const void *b)
-{
-    const muster_cell *x = a;
-    const muster_cell *y = b;
-    if (x->row != y->row) {
-        return x->row < y->row ? -1 : 1;
+    if (x->cell.row != y->cell.row) {
+        return x->cell.row < y->cell.row ? -1 : 1;
     }
-    return (x->col > y->col) - (x->col < y->col);
+    return (x->cell.col > y->cell.col) - (x->cell.col < y->cell.col);
 }
 
 /* Sort numbers, one byte at a time; `spare` is as long as they are. */
@@ -55,72 +48,80 @@ static void sort_numbers(uint32_t *numbers, uint32_t *spare, uint64_t count)
     }
 }
 
-/* The first row (or column) of `part`, so that parts follow each other and have
- * about as many cells each: the first one that has at least the cells of the
- * parts before it behind it. `sorted` are those of all cells, in order. */
+/* The first column of a block, so that blocks follow each other and have about
+ * as many cells each: the first one that has at least the cells of the blocks
+ * before it behind it. `sorted` are those of all cells, in order. */
 static uint32_t first_of(const muster_mf *m, const uint32_t *sorted,
-                         uint32_t end, uint32_t part)
+                         uint32_t block)
 {
-    uint64_t before = (part * m->train.count + m->parts - 1) / m->parts;
-    if (part == m->parts) {
-        return end;
+    uint64_t before = (block * m->train.count + m->parts - 1) / m->parts;
+    if (block == m->parts) {
+        return m->train.cols;
     }
     return before == 0 ? 0 : sorted[before - 1] + 1;
 }
 
-/* The last part that begins at `row` or below it: those before are empty. */
-static uint32_t part_of(const muster_mf *m, uint32_t row)
-{
-    uint32_t low = 0;
-    uint32_t high = m->parts - 1;
-    while (low < high) {
-        uint32_t middle = low + (high - low + 1) / 2;
-        if (m->parts_at[middle].row <= row) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    return low;
-}
-
-/* Where the parts of the rows and the blocks of the columns begin. */
-static void divide(muster_mf *m, uint32_t *numbers, uint32_t *spare)
+/* Divide the rows among the parts, and the columns into blocks. */
+static muster_status divide(muster_mf *m, uint32_t *numbers, uint32_t *spare)
 {
     uint64_t count = m->train.count;
-    for (uint64_t i = 0; i < count; i++) {
-        numbers[i] = m->train.cells[i].row;
-    }
-    sort_numbers(numbers, spare, count);
-    for (uint32_t part = 0; part <= m->parts; part++) {
-        m->parts_at[part].row = first_of(m, numbers, m->train.rows, part);
-    }
     for (uint64_t i = 0; i < count; i++) {
         numbers[i] = m->train.cells[i].col;
     }
     sort_numbers(numbers, spare, count);
     for (uint32_t part = 0; part <= m->parts; part++) {
-        m->parts_at[part].block = first_of(m, numbers, m->train.cols, part);
+        m->parts_at[part].block = first_of(m, numbers, part);
     }
+    for (uint64_t i = 0; i < count; i++) {
+        numbers[i] = m->train.cells[i].row;
+    }
+    sort_numbers(numbers, spare, count);
+    return muster_mf_deal(m, numbers);
 }
 
-/* Sort the cells by part, column and row. */
-static void place(muster_mf *m, placed *all)
+/* Sort cells by part, then by column or not, and row; parts count them in
+ * `counts_out`. MUSTER_ERR_NO_MEMORY. */
+static muster_status place(const muster_mf *m, muster_ratings *cells,
+                           bool by_column, uint64_t *counts_out)
 {
-    for (uint64_t i = 0; i < m->train.count; i++) {
-        muster_cell cell = m->train.cells[i];
-        uint64_t part = part_of(m, cell.row);
-        all[i].major = part << 32 | cell.col;
+    placed *all = muster_mem_array(cells->count, sizeof(*all));
+    if (all == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    for (uint64_t i = 0; i < cells->count; i++) {
+        muster_cell cell = cells->cells[i];
+        uint64_t part = muster_mf_part_of(m, cell.row);
+        all[i].major = part << 32 | (by_column ? cell.col : cell.row);
         all[i].cell = cell;
-        m->parts_at[part + 1].cell++;
+        counts_out[part]++;
+    }
+    qsort(all, cells->count, sizeof(*all), compare_placed);
+    for (uint64_t i = 0; i < cells->count; i++) {
+        cells->cells[i] = all[i].cell;
+    }
+    muster_mem_free(all);
+    return MUSTER_OK;
+}
+
+/* Sort the cells by part, column and row, those of the test by part and row. */
+static muster_status place_all(muster_mf *m)
+{
+    uint64_t *counts = muster_mem_array(2 * (size_t)m->parts, sizeof(*counts));
+    if (counts == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    uint64_t *tests = counts + m->parts;
+    muster_status status = place(m, &m->train, true, counts);
+    if (status == MUSTER_OK && m->test.count > 0) {
+        status = place(m, &m->test, false, tests);
     }
     for (uint32_t part = 0; part < m->parts; part++) {
-        m->parts_at[part + 1].cell += m->parts_at[part].cell;
+        const muster_mf_part *at = &m->parts_at[part];
+        m->parts_at[part + 1].cell = at->cell + counts[part];
+        m->parts_at[part + 1].test = at->test + tests[part];
     }
-    qsort(all, m->train.count, sizeof(*all), compare_placed);
-    for (uint64_t i = 0; i < m->train.count; i++) {
-        m->train.cells[i] = all[i].cell;
-    }
+    muster_mem_free(counts);
+    return status;
 }
 
 /* Whether cell `i` is the first of its part and column. */
@@ -164,22 +165,31 @@ muster_status muster_mf_arrange(muster_mf *m)
     // By cells: the file's head may promise any number of rows and columns.
     uint32_t *numbers = muster_mem_array(m->train.count, sizeof(*numbers));
     uint32_t *spare = muster_mem_array(m->train.count, sizeof(*spare));
-    placed *all = muster_mem_array(m->train.count, sizeof(*all));
     m->parts_at = muster_mem_array((size_t)m->parts + 1, sizeof(*m->parts_at));
     m->settled = muster_mem_array(m->parts, sizeof(*m->settled));
-    bool built = numbers != NULL && spare != NULL && all != NULL &&
-                 m->parts_at != NULL && m->settled != NULL;
-    if (built) {
-        divide(m, numbers, spare);
-        place(m, all);
+    muster_status status = MUSTER_ERR_NO_MEMORY;
+    if (numbers != NULL && spare != NULL && m->parts_at != NULL &&
+        m->settled != NULL) {
+        status = divide(m, numbers, spare);
     }
     muster_mem_free(numbers);
     muster_mem_free(spare);
-    muster_mem_free(all);
-    if (m->test.count > 0) {
-        qsort(m->test.cells, m->test.count, sizeof(muster_cell), compare_rows);
+    if (status == MUSTER_OK) {
+        status = place_all(m);
     }
-    return built ? find_runs(m) : MUSTER_ERR_NO_MEMORY;
+    if (status == MUSTER_OK) {
+        muster_mf_dealt(m);
+        status = find_runs(m);
+    }
+    return status;
+}
+
+void muster_mf_arranged_free(muster_mf *m)
+{
+    muster_mem_free(m->parts_at);
+    muster_mem_free(m->runs);
+    muster_mem_free(m->groups);
+    muster_mem_free(m->settled);
 }
 
 uint64_t muster_mf_start(const muster_mf *m, uint32_t part, uint32_t epoch)

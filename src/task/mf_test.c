@@ -1,6 +1,7 @@
 /*
- * mf_test.c -- the order of the cells: parts and runs cover them all, and the
- * tours of an epoch start apart and where the one before ended.
+ * mf_test.c -- the order of the cells: parts and runs cover them all, rows are
+ * dealt evenly, and the tours of an epoch start apart and where the one before
+ * ended.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,9 +30,25 @@ static muster_mf make(uint32_t parts)
 static void end(muster_mf *m)
 {
     muster_ratings_fini(&m->train);
-    muster_mem_free(m->parts_at);
-    muster_mem_free(m->runs);
-    muster_mem_free(m->settled);
+    muster_ratings_fini(&m->test);
+    muster_mf_arranged_free(m);
+}
+
+/* The part that has `row`, by looking at every group. */
+static uint32_t part_of(const muster_mf *m, uint32_t row)
+{
+    uint32_t found = UINT32_MAX;
+    for (uint32_t p = 0; p < m->parts; p++) {
+        for (uint64_t g = m->parts_at[p].group; g < m->parts_at[p + 1].group;
+             g++) {
+            if (m->groups[g].row <= row && row < m->groups[g].end) {
+                assert_int_equal(found, UINT32_MAX);
+                assert_int_equal(m->groups[g].part, p);
+                found = p;
+            }
+        }
+    }
+    return found;
 }
 
 static void check_part(const muster_mf *m, uint32_t p)
@@ -44,7 +61,7 @@ static void check_part(const muster_mf *m, uint32_t p)
         for (uint64_t i = m->runs[r].cell; i < m->runs[r + 1].cell; i++) {
             muster_cell cell = m->train.cells[i];
             assert_int_equal(cell.col, m->runs[r].col);
-            assert_true(cell.row >= part->row && cell.row < part[1].row);
+            assert_int_equal(part_of(m, cell.row), p);
         }
     }
 }
@@ -64,33 +81,130 @@ static void parts_and_runs_cover_every_cell_once(void **state)
     }
 }
 
-/* The rule in words: a row falls to the part that the cells before it fill. */
-static void parts_are_cut_where_their_cells_are(void **state)
+/* The rule in words: a column falls to the block that the cells before it
+ * fill. */
+static void blocks_are_cut_where_their_cells_are(void **state)
 {
     (void)state;
     for (uint32_t parts = 1; parts <= 70; parts += 3) {
         muster_mf m = make(parts);
-        uint64_t before[2] = {0};
-        uint32_t ends[2] = {m.train.rows, m.train.cols};
-        for (uint32_t i = 0; i < ends[0] || i < ends[1]; i++) {
-            uint64_t found[2] = {0};
+        uint64_t before = 0;
+        for (uint32_t i = 0; i < m.train.cols; i++) {
+            uint64_t found = 0;
             for (uint32_t p = 1; p < parts; p++) {
-                found[0] += m.parts_at[p].row <= i;
-                found[1] += m.parts_at[p].block <= i;
+                found += m.parts_at[p].block <= i;
             }
-            for (int side = 0; side < 2 && i < ends[side]; side++) {
-                uint64_t part = before[side] * parts / m.train.count;
-                assert_true(found[side] == (part < parts ? part : parts - 1));
-            }
+            uint64_t block = before * parts / m.train.count;
+            assert_true(found == (block < parts ? block : parts - 1));
             for (uint64_t c = 0; c < m.train.count; c++) {
-                before[0] += m.train.cells[c].row == i;
-                before[1] += m.train.cells[c].col == i;
+                before += m.train.cells[c].col == i;
             }
         }
-        assert_int_equal(m.parts_at[parts].row, m.train.rows);
         assert_int_equal(m.parts_at[parts].block, m.train.cols);
         end(&m);
     }
+}
+
+/* The heaviest group that is left; of equal ones the first. */
+static const muster_mf_group *heaviest(const muster_mf *m, const bool *dealt)
+{
+    const muster_mf_group *found = NULL;
+    for (uint64_t g = 0; g < m->group_count; g++) {
+        const muster_mf_group *group = &m->groups[g];
+        if (!dealt[g] &&
+            (found == NULL || group->cells > found->cells ||
+             (group->cells == found->cells && group->row < found->row))) {
+            found = group;
+        }
+    }
+    return found;
+}
+
+/* The rule in words: the heaviest goes to the part with the fewest cells. */
+static void rows_are_dealt_evenly(void **state)
+{
+    (void)state;
+    for (uint32_t parts = 1; parts <= 70; parts += 3) {
+        muster_mf m = make(parts);
+        bool dealt[60] = {false};
+        uint64_t cells[70] = {0};
+        assert_true(m.group_count > 20 && m.group_count <= 60);
+        for (uint64_t i = 0; i < m.group_count; i++) {
+            const muster_mf_group *group = heaviest(&m, dealt);
+            uint32_t fewest = 0;
+            for (uint32_t p = 1; p < parts; p++) {
+                fewest = cells[p] < cells[fewest] ? p : fewest;
+            }
+            assert_int_equal(group->part, fewest);
+            cells[fewest] += group->cells;
+            dealt[group - m.groups] = true;
+        }
+        for (uint32_t p = 0; p < parts; p++) {
+            assert_true(cells[p] ==
+                        m.parts_at[p + 1].cell - m.parts_at[p].cell);
+        }
+        assert_true(m.parts_at[parts].group == m.group_count);
+        end(&m);
+    }
+}
+
+static void count_rows(const muster_mf *m, uint32_t part, uint32_t *seen)
+{
+    muster_mf_cursor at = muster_mf_rows_of(m, part, part + 1);
+    uint32_t rows[7];
+    uint32_t count;
+    while ((count = muster_mf_next_rows(&at, rows, 7)) > 0) {
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(part_of(m, rows[i]), part);
+            seen[rows[i]]++;
+        }
+    }
+}
+
+static void a_cursor_finds_every_row_of_its_parts_once(void **state)
+{
+    (void)state;
+    for (uint32_t parts = 1; parts <= 70; parts += 3) {
+        muster_mf m = make(parts);
+        uint32_t seen[60] = {0};
+        assert_int_equal(m.train.rows, 60);
+        for (uint32_t p = 0; p < parts; p++) {
+            count_rows(&m, p, seen);
+        }
+        for (uint32_t i = 0; i < m.train.rows; i++) {
+            assert_int_equal(seen[i], 1);
+        }
+        muster_mf_cursor none = muster_mf_rows_of(&m, parts, parts);
+        assert_int_equal(muster_mf_next_rows(&none, seen, 60), 0);
+        end(&m);
+    }
+}
+
+/* Test cells go to the part of their row, also one that has no other cells. */
+static void test_cells_are_measured_where_their_rows_are(void **state)
+{
+    (void)state;
+    muster_mf m = {.parts = 3};
+    muster_ratings_zipf zipf = MUSTER_RATINGS_ZIPF_INIT;
+    zipf.rows = 50;
+    zipf.cols = 40;
+    zipf.cells = 300;
+    assert_int_equal(muster_ratings_make_zipf(&zipf, &m.train), MUSTER_OK);
+    zipf.rows = 60;
+    zipf.seed++;
+    assert_int_equal(muster_ratings_make_zipf(&zipf, &m.test), MUSTER_OK);
+    m.train.rows = m.test.rows;
+    assert_int_equal(muster_mf_arrange(&m), MUSTER_OK);
+    assert_true(m.parts_at[0].test == 0);
+    assert_true(m.parts_at[3].test == m.test.count);
+    for (uint32_t p = 0; p < 3; p++) {
+        for (uint64_t i = m.parts_at[p].test; i < m.parts_at[p + 1].test; i++) {
+            assert_int_equal(part_of(&m, m.test.cells[i].row), p);
+            assert_true(i == m.parts_at[p].test ||
+                        m.test.cells[i - 1].row <= m.test.cells[i].row);
+        }
+    }
+    end(&m);
 }
 
 static void memory_goes_by_cells_and_not_by_the_size_of_the_matrix(void **state)
@@ -109,15 +223,15 @@ static void memory_goes_by_cells_and_not_by_the_size_of_the_matrix(void **state)
     assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
     // KiB at most; a word for each row and column would be 1.6 GB.
     assert_true(after.ru_maxrss - before.ru_maxrss < 65536);
-    assert_int_equal(m.parts_at[1].row, 6);
-    assert_int_equal(m.parts_at[2].row, 100000001);
-    assert_int_equal(m.parts_at[3].row, 200000000);
+    assert_int_equal(m.group_count, 3);
+    assert_int_equal(m.groups[0].row, 0);
+    assert_int_equal(m.groups[1].row, 100000000);
+    assert_int_equal(m.groups[2].row, 199999999);
+    assert_int_equal(m.groups[2].end, 200000000);
     assert_int_equal(cells[0].row, 5);
     assert_int_equal(cells[1].row, 100000000);
     assert_int_equal(cells[2].row, 199999999);
-    muster_mem_free(m.parts_at);
-    muster_mem_free(m.runs);
-    muster_mem_free(m.settled);
+    muster_mf_arranged_free(&m);
 }
 
 static void tours_start_apart_and_where_the_last_one_ended(void **state)
@@ -151,7 +265,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_and_runs_cover_every_cell_once),
-        cmocka_unit_test(parts_are_cut_where_their_cells_are),
+        cmocka_unit_test(blocks_are_cut_where_their_cells_are),
+        cmocka_unit_test(rows_are_dealt_evenly),
+        cmocka_unit_test(a_cursor_finds_every_row_of_its_parts_once),
+        cmocka_unit_test(test_cells_are_measured_where_their_rows_are),
         cmocka_unit_test(
             memory_goes_by_cells_and_not_by_the_size_of_the_matrix),
         cmocka_unit_test(tours_start_apart_and_where_the_last_one_ended),

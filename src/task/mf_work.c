@@ -15,10 +15,10 @@
 #define HOLD_CELLS 64u // a column is let go after so many cells
 #define AHEAD      12u // cells whose rows are asked for before
 #define RUNS_AHEAD 2u  // and columns
-// Columns are wished for at most so many cells before, and at most a quarter of
-// what a part does in one block of columns: the part before it must be done.
+// Columns are wished for at most so many cells before, and at most three eighths
+// of what a part does in one block of columns: the part before it must be done.
 #define LOOK_MAX 262144u
-#define WISHES   2048u // at once: each time threads of two nodes wake up
+#define WISHES   2048u // at once
 // Columns of at most so many cells are made sure of together before they are
 // used, and rows are fetched together when one is missing.
 #define SURE_CELLS 8192u
@@ -161,11 +161,12 @@ static muster_status work_column(pass *p, const muster_cell *cells,
     return MUSTER_OK;
 }
 
-/* Wish for the columns of the tour up to `look` cells on. */
+/* Wish for the columns of the tour up to `look` cells on, when a third of that
+ * is left: the fewer the wishes, the less often threads of two nodes wake up. */
 static muster_status wish_columns(tour *t)
 {
     uint32_t wishes[WISHES];
-    if (t->wished == t->runs || t->wished_cells > t->seen + t->look / 2) {
+    if (t->wished == t->runs || t->wished_cells > t->seen + t->look / 3) {
         return MUSTER_OK;
     }
     while (t->wished < t->runs && t->wished_cells < t->seen + t->look) {
@@ -212,13 +213,10 @@ static muster_status make_sure(tour *t, uint64_t next)
 /* The rows of a part are nobody else's: they come once and stay. */
 static muster_status settle_rows(pass *p, uint32_t part)
 {
-    uint32_t end = p->m->parts_at[part + 1].row;
-    for (uint32_t first = p->m->parts_at[part].row; first < end;) {
-        uint32_t wishes[WISHES];
-        uint32_t count = 0;
-        while (count < WISHES && first < end) {
-            wishes[count++] = first++;
-        }
+    muster_mf_cursor rows = muster_mf_rows_of(p->m, part, part + 1);
+    uint32_t wishes[WISHES];
+    uint32_t count;
+    while ((count = muster_mf_next_rows(&rows, wishes, WISHES)) > 0) {
         muster_status status =
             muster_ps_localize(p->worker, MUSTER_MF_TABLE_ROWS, wishes, count);
         if (status == MUSTER_ERR_AGAIN) {
@@ -258,7 +256,7 @@ static muster_status work_columns(pass *p, const muster_task_share *share)
               .first = m->runs + part->run,
               .runs = part[1].run - part->run,
               .start = muster_mf_start(m, share->part, share->epoch),
-              .look = (part[1].cell - part->cell) / (4ull * m->parts)};
+              .look = 3 * (part[1].cell - part->cell) / (8ull * m->parts)};
     t.look = t.look < 1 ? 1 : t.look < LOOK_MAX ? t.look : LOOK_MAX;
     uint64_t counted = 0;
     p->end = m->train.cells + part[1].cell;
