@@ -53,7 +53,9 @@ static rows make_rows(void)
     for (uint32_t key = 0; key < BENCH_ROW_KEYS; key++) {
         bench_check(muster_ps_set(r.worker, 0, &key, 1, r.plain));
     }
-    r.copy = bench_must(calloc((size_t)BATCH * BENCH_ROW_WIDTH, sizeof(float)));
+    bytes = (size_t)BATCH * BENCH_ROW_WIDTH * sizeof(float);
+    r.copy = bench_must(aligned_alloc(64, bytes)); // as rows are
+    memset(r.copy, 0, bytes);
     return r;
 }
 

@@ -67,6 +67,7 @@ muster_status muster_pstable_create(const muster_ps_table_opts *opts,
     table->init = opts->init;
     table->scale = opts->scale;
     table->seed = share->seed;
+    table->number = share->number;
     table->in_turns = opts->in_turns != 0;
     table->in_order = share->nodes == 1;
     atomic_init(&table->bar, MUSTER_BAR_ALWAYS);
@@ -99,12 +100,12 @@ void muster_pstable_free(muster_pstable *table)
     muster_mem_free(table);
 }
 
-void muster_pstable_admit(muster_pstable *table, uint32_t number,
+void muster_pstable_admit(muster_pstable *table,
                           const muster_visitors *visitors)
 {
-    table->number = number;
     table->visitors = visitors;
     atomic_store(&table->bar, table->in_order ? 0 : MUSTER_BAR_MESH);
+    atomic_store(&table->bare_keys, table->in_order ? table->keys : 0);
     atomic_store(&table->division,
                  table->in_order ? MUSTER_DIVIDED : MUSTER_SHARED);
 }
@@ -112,6 +113,7 @@ void muster_pstable_admit(muster_pstable *table, uint32_t number,
 void muster_pstable_bar_alone(muster_pstable *table)
 {
     atomic_fetch_or(&table->bar, MUSTER_BAR_WORKERS);
+    atomic_store(&table->bare_keys, 0);
 }
 
 void muster_pstable_bar(muster_pstable *table)

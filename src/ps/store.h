@@ -29,8 +29,9 @@ typedef struct muster_pstable {
     muster_word *words; // one per key
     muster_slab slab;
     uint32_t keys;
-    uint32_t width;  // weights of a row
-    uint32_t floats; // with state
+    uint32_t width;             // weights of a row
+    uint32_t floats;            // with state
+    _Atomic uint32_t bare_keys; // all, or 0: see muster_pstable_lend()
     muster_rule rule;
     _Atomic float rate;
     uint32_t init;
@@ -51,6 +52,7 @@ typedef struct muster_pstable {
 typedef struct muster_pstable_share {
     uint32_t node;
     uint32_t nodes;
+    uint32_t number; // of the table, in places
     uint64_t seed;
 } muster_pstable_share;
 
@@ -61,9 +63,9 @@ MUSTER_CHECKED muster_status muster_pstable_create(
 void muster_pstable_free(muster_pstable *table);
 
 /* From now on workers may open rows bare (ps/visitor.h): on a single node at
- * once, in a mesh when the protocol has given the table up. `number` is what
- * places call it; `visitors` outlive the table. */
-void muster_pstable_admit(muster_pstable *table, uint32_t number,
+ * once, in a mesh when the protocol has given the table up. `visitors` outlive
+ * the table. */
+void muster_pstable_admit(muster_pstable *table,
                           const muster_visitors *visitors);
 
 /* Another worker comes; the caller has to wait until no row is open bare. */
@@ -153,6 +155,31 @@ static inline bool muster_pstable_visit(const muster_pstable *table,
         slot = muster_word_slot(word);
     }
     *row_out = muster_slab_row(&table->slab, slot);
+    return true;
+}
+
+/*
+ * The same in fewer steps for a worker that has no row open, in a table that is
+ * in order: `bare_keys` is 0 where rows have to be latched. First whether it
+ * looks as if it might, then, with the row listed where that is wanted, whether
+ * it may. Where the answer is no, nothing was done and nothing is known of the
+ * key.
+ */
+static inline bool muster_pstable_lendable(const muster_pstable *table,
+                                           uint64_t state, uint32_t key)
+{
+    return (state & MUSTER_VISITOR_BUSY) == 0 &&
+           key < atomic_load_explicit(&table->bare_keys, memory_order_relaxed);
+}
+
+static inline bool muster_pstable_lend(const muster_pstable *table,
+                                       muster_visitor *visitor, uint64_t state)
+{
+    muster_visitor_go(visitor, state);
+    if (atomic_load_explicit(&table->bare_keys, memory_order_acquire) == 0) {
+        muster_visitor_turn_back(visitor, state);
+        return false;
+    }
     return true;
 }
 

@@ -145,6 +145,12 @@ static inline uint32_t muster_visitor_open(uint64_t state)
                       (state >> MUSTER_VISITOR_HELD_SHIFT & 0xff));
 }
 
+/* Is one row open, and that bare? */
+static inline bool muster_visitor_only_bare(uint64_t state)
+{
+    return (uint16_t)state == 1;
+}
+
 static inline uint64_t muster_visitor_place(const muster_visitor *visitor,
                                             uint32_t i)
 {

@@ -139,6 +139,7 @@ muster_status muster_ps_table_add(muster_ps *ps,
         // Who takes the place of a lost node begins without rows.
         .node = ps->loss.joins ? UINT32_MAX : ps->opts.node,
         .nodes = ps->opts.nodes,
+        .number = ps->table_count,
         .seed = muster_rng_at(ps->opts.seed, ps->table_count, 0)};
     muster_status status =
         muster_pstable_create(opts, &share, &ps->tables[ps->table_count]);
@@ -149,8 +150,7 @@ muster_status muster_ps_table_add(muster_ps *ps,
                                 opts->keys, opts->width);
     }
     if (ps->bare) {
-        muster_pstable_admit(ps->tables[ps->table_count], ps->table_count,
-                             &ps->visitors);
+        muster_pstable_admit(ps->tables[ps->table_count], &ps->visitors);
     }
     *table_out = ps->table_count++;
     return MUSTER_OK;

@@ -173,8 +173,8 @@ APART static muster_status begin_noted(muster_ps_worker *worker, uint64_t place,
     return status;
 }
 
-/* begin for the only worker, with other rows open, or where samplers are told of
- * accesses. */
+/* begin for the only worker, with other rows open, in a mesh, or where samplers
+ * are told of accesses. */
 APART static muster_status begin_alone(muster_ps_worker *worker, uint64_t place,
                                        float **row_out)
 {
@@ -201,20 +201,25 @@ APART static muster_status begin_alone(muster_ps_worker *worker, uint64_t place,
 muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
                               uint32_t key, float **row_out)
 {
-    if (row_out == NULL || !muster_ps_known(worker, table, key)) {
+    if (worker == NULL || table >= worker->table_count || row_out == NULL) {
         return MUSTER_ERR_INVALID;
     }
     const muster_pstable *rows = worker->tables[table];
-    uint64_t state = muster_visitor_state(worker->visitor);
+    muster_visitor *visitor = worker->visitor;
+    uint64_t state = muster_visitor_state(visitor);
     uint64_t place = muster_place(table, key);
-    if (!muster_pstable_barred(rows)) {
-        if ((state & MUSTER_VISITOR_BUSY) != 0) {
-            return begin_alone(worker, place, row_out);
-        }
-        muster_visitor_list(worker->visitor, 0, place | MUSTER_PLACE_BARE);
-        if (muster_pstable_visit(rows, worker->visitor, state, key, row_out)) {
+    if (muster_pstable_lendable(rows, state, key)) {
+        muster_visitor_list(visitor, 0, place | MUSTER_PLACE_BARE);
+        if (muster_pstable_lend(rows, visitor, state)) {
+            *row_out = muster_pstable_row(rows, key);
             return MUSTER_OK;
-        } // another worker has just come, or the row is no row of ours
+        } // another worker has just come
+    }
+    if (key >= rows->keys) {
+        return MUSTER_ERR_INVALID;
+    }
+    if (!muster_pstable_barred(rows)) {
+        return begin_alone(worker, place, row_out);
     }
     if ((state & MUSTER_VISITOR_NOTES) != 0) {
         return begin_noted(worker, place, row_out);
@@ -274,6 +279,12 @@ muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
     }
     uint64_t state = muster_visitor_state(worker->visitor);
     uint64_t place = muster_place(table, key);
+    if (muster_visitor_only_bare(state) &&
+        muster_visitor_place(worker->visitor, 0) ==
+            (place | MUSTER_PLACE_BARE)) {
+        muster_visitor_leave(worker->visitor, state);
+        return MUSTER_OK;
+    }
     uint32_t open = muster_visitor_open(state);
     if (open > 0) { // the row opened last is mostly the one closed first
         uint64_t last = muster_visitor_place(worker->visitor, open - 1);

@@ -4,9 +4,9 @@
  *
  * Keys are checked before the first row is touched. Batches look a few keys
  * ahead and prefetch, so that a cache miss is under way while another row is
- * worked on. Single rows of the only worker (ps/visitor.h) take a short path with
- * few stores: those that follow a miss have to wait for it in a queue that is
- * soon full.
+ * worked on. Single rows of the only worker (ps/visitor.h) take a short path: a
+ * miss is as long as some hundred instructions, and the fewer there are of a
+ * row, the more rows' misses the processor has under way at once.
  */
 #include "ps/simd.h"
 #include "runtime/ps_inside.h"
@@ -43,8 +43,9 @@ static inline muster_pstable *check_job(const muster_ps_worker *worker,
 {
     muster_pstable *rows =
         muster_ps_check(worker, job->table, job->keys, job->count);
-    if (rows == NULL || (job->values == NULL && job->count > 0) ||
-        job->count > UINT32_MAX || muster_ps_open_rows(worker) > 0 ||
+    if (worker == NULL || rows == NULL ||
+        (job->values == NULL && job->count > 0) || job->count > UINT32_MAX ||
+        muster_ps_open_rows(worker) > 0 ||
         (job->op == MUSTER_ROWOP_GRADIENT &&
          rows->rule.kind == MUSTER_PS_NONE)) {
         return NULL;
@@ -176,82 +177,33 @@ APART static muster_status apply_rows(muster_ps_worker *worker,
     return muster_ps_do(worker, &job, call);
 }
 
+/* Row operations other than a pull only read the values they are given. */
+static inline float *input(const float *values)
+{
+    union {
+        const float *given;
+        float *taken;
+    } same = {.given = values};
+    return same.taken;
+}
+
 /* One row of a table that others use too, or that is elsewhere. They take what
- * pull_one and push_one take, so that these need not keep anything for them. */
-APART static muster_status pull_shared(muster_ps_worker *worker, uint32_t table,
+ * pull and push still have, so that these need not keep anything for them. */
+APART static muster_status pull_shared(muster_ps_worker *worker,
+                                       const muster_pstable *rows,
                                        const uint32_t *keys, float *values_out)
 {
-    return apply_rows(worker, MUSTER_ROWOP_PULL, table, keys, 1, values_out);
+    return apply_rows(worker, MUSTER_ROWOP_PULL, rows->number, keys, 1,
+                      values_out);
 }
 
-APART static muster_status push_shared(muster_ps_worker *worker, uint32_t table,
-                                       const uint32_t *keys, float *deltas)
+APART static muster_status push_shared(muster_ps_worker *worker,
+                                       const muster_pstable *rows,
+                                       const uint32_t *keys,
+                                       const float *deltas)
 {
-    return apply_rows(worker, MUSTER_ROWOP_PUSH, table, keys, 1, deltas);
-}
-
-/* One row, mostly of the only worker. */
-MUSTER_SIMD static muster_status pull_one(muster_ps_worker *worker,
-                                          uint32_t table, const uint32_t *keys,
-                                          float *values_out)
-{
-    if (keys == NULL || values_out == NULL ||
-        !muster_ps_known(worker, table, keys[0])) {
-        return MUSTER_ERR_INVALID;
-    }
-    const muster_pstable *rows = worker->tables[table];
-    muster_visitor *visitor = worker->visitor;
-    uint64_t state = muster_visitor_state(visitor);
-    float *row;
-    if ((state & MUSTER_VISITOR_BUSY) != 0 || muster_pstable_barred(rows) ||
-        !muster_pstable_visit(rows, visitor, state, keys[0], &row)) {
-        return pull_shared(worker, table, keys, values_out);
-    }
-    size_t width = rows->width;
-    size_t i = 0;
-    for (; i < width / 8 * 8; i += 8) {
-        muster_f8 eight;
-        MUSTER_F8_LOAD(eight, row + i);
-        MUSTER_F8_STORE(values_out + i, eight);
-    }
-    for (; i < width; i++) {
-        values_out[i] = row[i];
-    }
-    muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
-    return MUSTER_OK;
-}
-
-MUSTER_SIMD static muster_status push_one(muster_ps_worker *worker,
-                                          uint32_t table, const uint32_t *keys,
-                                          float *deltas)
-{
-    if (keys == NULL || deltas == NULL ||
-        !muster_ps_known(worker, table, keys[0])) {
-        return MUSTER_ERR_INVALID;
-    }
-    const muster_pstable *rows = worker->tables[table];
-    muster_visitor *visitor = worker->visitor;
-    uint64_t state = muster_visitor_state(visitor);
-    float *row;
-    if ((state & MUSTER_VISITOR_BUSY) != 0 || muster_pstable_barred(rows) ||
-        !muster_pstable_visit(rows, visitor, state, keys[0], &row)) {
-        return push_shared(worker, table, keys, deltas);
-    }
-    size_t width = rows->width;
-    size_t i = 0;
-    for (; i < width / 8 * 8; i += 8) {
-        muster_f8 sum;
-        muster_f8 delta;
-        MUSTER_F8_LOAD(sum, row + i);
-        MUSTER_F8_LOAD(delta, deltas + i);
-        sum += delta;
-        MUSTER_F8_STORE(row + i, sum);
-    }
-    for (; i < width; i++) {
-        row[i] += deltas[i];
-    }
-    muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
-    return MUSTER_OK;
+    return apply_rows(worker, MUSTER_ROWOP_PUSH, rows->number, keys, 1,
+                      input(deltas));
 }
 
 static muster_status start_rows(muster_ps_worker *worker,
@@ -278,36 +230,90 @@ static muster_status start_rows(muster_ps_worker *worker,
     return MUSTER_OK;
 }
 
-/* Row operations other than a pull only read the values they are given. */
-static inline float *input(const float *values)
+enum { LINE = 16, HALF = 8 }; // floats
+
+/* to = from, a line of the cache at a time. */
+static inline void copy_row(float *to, const float *from, size_t count)
 {
-    union {
-        const float *given;
-        float *taken;
-    } same = {.given = values};
-    return same.taken;
+    size_t i = 0;
+    for (size_t lines = count / LINE * LINE; i != lines; i += LINE) {
+        muster_f8 left;
+        muster_f8 right;
+        MUSTER_F8_LOAD(left, from + i);
+        MUSTER_F8_LOAD(right, from + i + HALF);
+        MUSTER_F8_STORE(to + i, left);
+        MUSTER_F8_STORE(to + i + HALF, right);
+    }
+    for (; i != count; i++) {
+        to[i] = from[i];
+    }
 }
 
-muster_status muster_ps_pull(muster_ps_worker *worker, uint32_t table,
-                             const uint32_t *keys, size_t count,
-                             float *values_out)
+static inline void add_half(float *to, const float *from)
 {
-    if (count == 1) {
-        return pull_one(worker, table, keys, values_out);
-    }
-    return apply_rows(worker, MUSTER_ROWOP_PULL, table, keys, count,
-                      values_out);
+    muster_f8 sum;
+    muster_f8 more;
+    MUSTER_F8_LOAD(sum, to);
+    MUSTER_F8_LOAD(more, from);
+    sum += more;
+    MUSTER_F8_STORE(to, sum);
 }
 
-muster_status muster_ps_push(muster_ps_worker *worker, uint32_t table,
-                             const uint32_t *keys, size_t count,
-                             const float *deltas)
+/* to += from. */
+static inline void add_row(float *to, const float *from, size_t count)
 {
-    if (count == 1) {
-        return push_one(worker, table, keys, input(deltas));
+    size_t i = 0;
+    for (size_t lines = count / LINE * LINE; i != lines; i += LINE) {
+        add_half(to + i, from + i);
+        add_half(to + i + HALF, from + i + HALF);
     }
-    return apply_rows(worker, MUSTER_ROWOP_PUSH, table, keys, count,
-                      input(deltas));
+    for (; i != count; i++) {
+        to[i] += from[i];
+    }
+}
+
+MUSTER_SIMD muster_status muster_ps_pull(muster_ps_worker *worker,
+                                         uint32_t table, const uint32_t *keys,
+                                         size_t count, float *values_out)
+{
+    if (count != 1 || worker == NULL || table >= worker->table_count ||
+        keys == NULL || values_out == NULL) {
+        return apply_rows(worker, MUSTER_ROWOP_PULL, table, keys, count,
+                          values_out);
+    }
+    const muster_pstable *rows = worker->tables[table];
+    muster_visitor *visitor = worker->visitor;
+    uint64_t state = muster_visitor_state(visitor);
+    uint32_t key = keys[0];
+    if (!muster_pstable_lendable(rows, state, key) ||
+        !muster_pstable_lend(rows, visitor, state)) {
+        return pull_shared(worker, rows, keys, values_out);
+    }
+    copy_row(values_out, muster_pstable_row(rows, key), rows->width);
+    muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
+    return MUSTER_OK;
+}
+
+MUSTER_SIMD muster_status muster_ps_push(muster_ps_worker *worker,
+                                         uint32_t table, const uint32_t *keys,
+                                         size_t count, const float *deltas)
+{
+    if (count != 1 || worker == NULL || table >= worker->table_count ||
+        keys == NULL || deltas == NULL) {
+        return apply_rows(worker, MUSTER_ROWOP_PUSH, table, keys, count,
+                          input(deltas));
+    }
+    const muster_pstable *rows = worker->tables[table];
+    muster_visitor *visitor = worker->visitor;
+    uint64_t state = muster_visitor_state(visitor);
+    uint32_t key = keys[0];
+    if (!muster_pstable_lendable(rows, state, key) ||
+        !muster_pstable_lend(rows, visitor, state)) {
+        return push_shared(worker, rows, keys, deltas);
+    }
+    add_row(muster_pstable_row(rows, key), deltas, rows->width);
+    muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
+    return MUSTER_OK;
 }
 
 muster_status muster_ps_push_gradient(muster_ps_worker *worker, uint32_t table,
