@@ -118,6 +118,12 @@ static inline uint64_t muster_word_replica(uint32_t slot, uint32_t budget)
            ((1ull << 27) - budget) << MUSTER_WORD_MOVES_SHIFT;
 }
 
+/* How often a replica may still be written. */
+static inline uint32_t muster_word_budget(uint64_t word)
+{
+    return word & MUSTER_WORD_SPENT ? 0 : (1u << 27) - muster_word_moves(word);
+}
+
 /* Here, and not spent: a worker may use it. */
 static inline bool muster_word_usable(uint64_t word)
 {

@@ -11,9 +11,9 @@
  * far on its own the sum overshoots. So a copy may be written a limited number
  * of times until the owner's row has come back; then operations go to the owner
  * like those on a row that is not here, and the first of them sends for it. The
- * limit is halved whenever both what was sent and what others have done
- * meanwhile are large beside the row, else it grows: a copy that one node works
- * on at a time is hardly ever held up.
+ * limit becomes half of the writes that there were whenever both what was sent
+ * and what others have done meanwhile are large beside the row, else it grows: a
+ * copy that one node works on at a time is hardly ever held up.
  */
 #include <string.h>
 
@@ -51,12 +51,15 @@ static void look_soon(muster_psnode *node)
     node->due_ns = due < node->due_ns ? due : node->due_ns;
 }
 
-/* How often the copy may be written until the owner's row comes again. */
-static void set_budget(muster_pscopy *copy, muster_gain_norms norms)
+/* How often the copy may be written until the owner's row comes again; so far
+ * it was `writes` times. */
+static void set_budget(muster_pscopy *copy, muster_gain_norms norms,
+                       uint32_t writes)
 {
     float both = norms.others < copy->sent ? norms.others : copy->sent;
     if (both > FAR * FAR * norms.owner) {
-        uint32_t half = copy->budget / 2;
+        // What it could have been is no measure: it may have grown for long.
+        uint32_t half = writes / 2;
         copy->budget = half > BUDGET_MIN ? half : BUDGET_MIN;
         copy->most = copy->budget;
     } else if (copy->sent > 0) {
@@ -317,8 +320,11 @@ void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)
         float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
         float *base = muster_slab_row(&rows->slab, copy->base);
         const float *owner = values + (size_t)i * rows->floats;
-        set_budget(copy, muster_gain_merge(row, base, owner, rows->width,
-                                           rows->floats));
+        uint32_t left = muster_word_budget(seen);
+        set_budget(
+            copy,
+            muster_gain_merge(row, base, owner, rows->width, rows->floats),
+            left < copy->budget ? copy->budget - left : 0);
         muster_latch_publish(
             &rows->words[key],
             muster_word_replica(muster_word_slot(seen), copy->budget) |

@@ -1,6 +1,6 @@
 /*
- * psnode_copy_test.c -- when copies are made, and how often they are
- * synchronised.
+ * psnode_copy_test.c -- when copies are made, how often they are synchronised
+ * and how often they may be written.
  */
 #include "role/psnode_test.h"
 
@@ -82,18 +82,59 @@ static void copies_that_do_not_change_are_synchronised_less_often(void **state)
         assert_true(muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, 0, &one));
         int64_t least = synchronise(m);
         int64_t wait = least;
-        assert_true(4 * least <= SYNC_MS * 1000000);
+        assert_true(4 * least <= SYNC_MS * 1000000ll);
         for (int i = 0; i < 8; i++) {
             int64_t next = synchronise(m);
-            int64_t most = SYNC_MS * 1000000;
+            int64_t most = SYNC_MS * 1000000ll;
             assert_int_equal(next, 2 * wait < most ? 2 * wait : most);
             wait = next;
         }
-        assert_int_equal(wait, SYNC_MS * 1000000);
+        assert_int_equal(wait, SYNC_MS * 1000000ll);
     }
     float seen = 0;
     assert_true(muster_pstable_try(m->tables[0], MUSTER_ROW_PULL, 0, &seen));
     assert_true(seen == 2);
+    destroy(m);
+}
+
+static void push(mesh *m, uint16_t at, float what, uint32_t times)
+{
+    for (uint32_t i = 0; i < times; i++) {
+        assert_true(
+            muster_pstable_try(m->tables[at], MUSTER_ROW_PUSH, 0, &what));
+    }
+}
+
+static uint32_t budget_at(const mesh *m, uint16_t at)
+{
+    return muster_word_budget(atomic_load(&m->tables[at]->words[0]));
+}
+
+/* The limit has grown far beyond what there is of writes: half of it would be no
+ * limit when copies begin to go apart. */
+static void a_copy_that_went_far_may_be_written_half_as_often(void **state)
+{
+    (void)state;
+    enum { WRITES = 40 };
+    mesh *m = build(false);
+    wish(m, 1, 0, true);
+    push(m, 0, 1000, 1);
+    for (int i = 0; i < 60; i++) { // to and fro, hardly anything
+        push(m, 1, i % 2 == 0 ? 1e-3f : -1e-3f, 1);
+        (void)synchronise(m);
+    }
+    assert_true(budget_at(m, 1) > 1000u * WRITES);
+    for (uint32_t writes = WRITES; writes >= 10; writes /= 2) {
+        push(m, 0, 500, 1);
+        push(m, 1, 1000.0f / (float)writes, writes);
+        (void)synchronise(m);
+        assert_int_equal(budget_at(m, 1), writes / 2 > 8 ? writes / 2 : 8);
+    }
+    // Only one of the two goes far: it may, and more often with time.
+    uint32_t before = budget_at(m, 1);
+    push(m, 1, 500, 5);
+    (void)synchronise(m);
+    assert_true(budget_at(m, 1) > before);
     destroy(m);
 }
 
@@ -102,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_contested_row_is_copied_unless_it_is_used_in_turns),
         cmocka_unit_test(copies_that_do_not_change_are_synchronised_less_often),
+        cmocka_unit_test(a_copy_that_went_far_may_be_written_half_as_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
