@@ -41,7 +41,10 @@ static int by_column(const void *a, const void *b)
     if (x->col != y->col) {
         return x->col < y->col ? -1 : 1;
     }
-    return (x->row > y->row) - (x->row < y->row);
+    if (x->row != y->row) {
+        return x->row < y->row ? -1 : 1;
+    }
+    return (x->value > y->value) - (x->value < y->value);
 }
 
 /* The same cells in the same order, from the same initial factors. */

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "ps/simd.h"
@@ -71,6 +72,7 @@ muster_status muster_pstable_create(const muster_ps_table_opts *opts,
     table->in_turns = opts->in_turns != 0;
     table->in_order = share->nodes == 1;
     atomic_init(&table->bar, MUSTER_BAR_ALWAYS);
+    atomic_init(&table->bare_keys, 0);
     if (!share_fits(table, share)) {
         muster_pstable_free(table);
         return MUSTER_ERR_NO_MEMORY;
@@ -118,6 +120,7 @@ void muster_pstable_bar_alone(muster_pstable *table)
 
 void muster_pstable_bar(muster_pstable *table)
 {
+    MUSTER_ASSERT(atomic_load(&table->bare_keys) == 0); // in a mesh
     atomic_fetch_or(&table->bar, MUSTER_BAR_MESH);
     muster_visitor_fence();
     muster_visitors_leave_table(table->visitors, table->number);

@@ -163,7 +163,8 @@ static inline bool muster_pstable_visit(const muster_pstable *table,
  * in order: `bare_keys` is 0 where rows have to be latched. First whether it
  * looks as if it might, then, with the row listed where that is wanted, whether
  * it may. Where the answer is no, nothing was done and nothing is known of the
- * key.
+ * key. Who takes the permission away does so in both words, `bar` first, before
+ * the fence.
  */
 static inline bool muster_pstable_lendable(const muster_pstable *table,
                                            uint64_t state, uint32_t key)

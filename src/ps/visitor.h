@@ -10,7 +10,7 @@
  *          worker bars all tables for ever; the protocol of a mesh bars one
  *          that it works on, and gives it back when it has not used it for a
  *          while. So tables that nodes share are latched, and those whose rows
- *          have settled at their nodes are as fast as on a single node.
+ *          have settled at their nodes are not.
  *   own    one of several workers of a single node, in a table that is divided:
  *          a row belongs to the worker that used it first (its word says so).
  *          When a worker meets a row of another's, the table is divided no more.

@@ -51,15 +51,20 @@ static void look_soon(muster_psnode *node)
     node->due_ns = due < node->due_ns ? due : node->due_ns;
 }
 
-/* How often the copy may be written until the owner's row comes again; so far
- * it was `writes` times. */
-static void set_budget(muster_pscopy *copy, muster_gain_norms norms,
-                       uint32_t writes)
+/* Writes since the owner's row came. */
+static uint32_t used(const muster_pscopy *copy, uint64_t word)
+{
+    uint32_t left = muster_word_budget(word);
+    return left < copy->budget ? copy->budget - left : 0;
+}
+
+/* How often the copy may be written until the owner's row comes again. */
+static void set_budget(muster_pscopy *copy, muster_gain_norms norms)
 {
     float both = norms.others < copy->sent ? norms.others : copy->sent;
     if (both > FAR * FAR * norms.owner) {
         // What it could have been is no measure: it may have grown for long.
-        uint32_t half = writes / 2;
+        uint32_t half = copy->writes / 2;
         copy->budget = half > BUDGET_MIN ? half : BUDGET_MIN;
         copy->most = copy->budget;
     } else if (copy->sent > 0) {
@@ -108,6 +113,9 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
         // Nobody is told to hand over a row that it was not made owner of.
         node->counters.violations += ended.next_owner != MUSTER_PSNODE_NOBODY;
         uint64_t dirty = memcmp(row, base, bytes) != 0 ? MUSTER_WORD_DIRTY : 0;
+        // What waited for it was done: some writes, nobody counted how many.
+        muster_pscopy *all = node->copies.data;
+        all[node->copies.count - 1].carried = dirty != 0 ? BUDGET_FIRST : 0;
         muster_latch_publish(&rows->words[key],
                              muster_word_replica(slot, copy.budget) | dirty);
         node->counters.replicas++;
@@ -135,6 +143,8 @@ static bool sync_one(muster_psnode *node, muster_pscopy *copy, bool all)
     uint16_t to = muster_psnode_towards(node, table, key);
     copy->changed_ns = dirty ? node->now_ns : copy->changed_ns;
     copy->sent = 0;
+    copy->writes = 0;
+    copy->counted = used(copy, seen);
     node->counters.syncs++;
     if (!dirty) {
         muster_psdraft_add(node, to, &sync, key, 0, NULL);
@@ -144,6 +154,8 @@ static bool sync_one(muster_psnode *node, muster_pscopy *copy, bool all)
     MUSTER_ASSERT(held);
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
     float *base = muster_slab_row(&rows->slab, copy->base);
+    copy->counted = used(copy, seen); // nobody writes now
+    copy->writes = copy->carried + copy->counted;
     // base becomes the difference for a moment, which saves a buffer.
     copy->sent = muster_gain_take(row, base, rows->width, rows->floats);
     muster_psdraft_add(node, to, &sync, key, 0, base);
@@ -320,11 +332,10 @@ void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)
         float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
         float *base = muster_slab_row(&rows->slab, copy->base);
         const float *owner = values + (size_t)i * rows->floats;
-        uint32_t left = muster_word_budget(seen);
-        set_budget(
-            copy,
-            muster_gain_merge(row, base, owner, rows->width, rows->floats),
-            left < copy->budget ? copy->budget - left : 0);
+        muster_gain_norms norms =
+            muster_gain_merge(row, base, owner, rows->width, rows->floats);
+        copy->carried = used(copy, seen) - copy->counted;
+        set_budget(copy, norms);
         muster_latch_publish(
             &rows->words[key],
             muster_word_replica(muster_word_slot(seen), copy->budget) |

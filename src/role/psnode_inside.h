@@ -67,7 +67,10 @@ typedef struct muster_pscopy {
     int64_t heard_ns;   // when the owner's row last came
     uint32_t budget;    // writes between two rows of the owner
     uint32_t most;      // that it grows to
-    float sent;         // squared norm of what the last SYNC had
+    uint32_t carried;   // writes that the budget before counted, not yet sent
+    uint32_t writes;    // that the last SYNC had
+    uint32_t counted;   // of the budget when it was sent
+    float sent;         // squared norm of what it had
     bool ending;        // what wanted it has ended: drop it when it can be
 } muster_pscopy;
 

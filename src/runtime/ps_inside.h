@@ -136,14 +136,6 @@ static inline uint32_t muster_ps_open_rows(const muster_ps_worker *worker)
     return muster_visitor_open(muster_visitor_state(worker->visitor));
 }
 
-/* Is the table right and the key in it? */
-static inline bool muster_ps_known(const muster_ps_worker *worker,
-                                   uint32_t table, uint32_t key)
-{
-    return worker != NULL && table < worker->table_count &&
-           key < worker->tables[table]->keys;
-}
-
 /* How a row was taken. */
 typedef enum muster_ps_taken {
     MUSTER_PS_ELSEWHERE, // it was not

@@ -12,7 +12,7 @@
 #include "runtime/ps_inside.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
-// Loops are over blocks of eight; what remains is not worth a call or a frame.
+// Loops are over blocks; what remains is not worth a call or a frame.
 #pragma GCC optimize("no-tree-vectorize", "no-tree-loop-distribute-patterns")
 #endif
 
@@ -43,7 +43,7 @@ static inline muster_pstable *check_job(const muster_ps_worker *worker,
 {
     muster_pstable *rows =
         muster_ps_check(worker, job->table, job->keys, job->count);
-    if (worker == NULL || rows == NULL ||
+    if (rows == NULL || worker == NULL || // the second for analysers
         (job->values == NULL && job->count > 0) || job->count > UINT32_MAX ||
         muster_ps_open_rows(worker) > 0 ||
         (job->op == MUSTER_ROWOP_GRADIENT &&
@@ -187,23 +187,45 @@ static inline float *input(const float *values)
     return same.taken;
 }
 
-/* One row of a table that others use too, or that is elsewhere. They take what
- * pull and push still have, so that these need not keep anything for them. */
-APART static muster_status pull_shared(muster_ps_worker *worker,
-                                       const muster_pstable *rows,
-                                       const uint32_t *keys, float *values_out)
+/* One row that was not lent: in a mesh the only worker may visit it, and leaves
+ * it then. False: nothing was done. */
+static bool visit_one(const muster_ps_worker *worker,
+                      const muster_pstable *rows, uint32_t key,
+                      muster_row_op op, float *values)
 {
-    return apply_rows(worker, MUSTER_ROWOP_PULL, rows->number, keys, 1,
-                      values_out);
+    muster_visitor *visitor = worker->visitor;
+    uint64_t state = muster_visitor_state(visitor);
+    float *row;
+    if ((state & MUSTER_VISITOR_BUSY) != 0 || muster_pstable_barred(rows) ||
+        key >= rows->keys ||
+        !muster_pstable_visit(rows, visitor, state, key, &row)) {
+        return false;
+    }
+    muster_pstable_apply(rows, op, row, values);
+    muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
+    return true;
 }
 
-APART static muster_status push_shared(muster_ps_worker *worker,
-                                       const muster_pstable *rows,
-                                       const uint32_t *keys,
-                                       const float *deltas)
+/* They take what pull and push still have, so that these need not keep anything
+ * for them. */
+APART static muster_status pull_one(muster_ps_worker *worker,
+                                    const muster_pstable *rows,
+                                    const uint32_t *keys, float *values_out)
 {
-    return apply_rows(worker, MUSTER_ROWOP_PUSH, rows->number, keys, 1,
-                      input(deltas));
+    return visit_one(worker, rows, keys[0], MUSTER_ROW_PULL, values_out)
+               ? MUSTER_OK
+               : apply_rows(worker, MUSTER_ROWOP_PULL, rows->number, keys, 1,
+                            values_out);
+}
+
+APART static muster_status push_one(muster_ps_worker *worker,
+                                    const muster_pstable *rows,
+                                    const uint32_t *keys, const float *deltas)
+{
+    return visit_one(worker, rows, keys[0], MUSTER_ROW_PUSH, input(deltas))
+               ? MUSTER_OK
+               : apply_rows(worker, MUSTER_ROWOP_PUSH, rows->number, keys, 1,
+                            input(deltas));
 }
 
 static muster_status start_rows(muster_ps_worker *worker,
@@ -244,6 +266,15 @@ static inline void copy_row(float *to, const float *from, size_t count)
         MUSTER_F8_STORE(to + i, left);
         MUSTER_F8_STORE(to + i + HALF, right);
     }
+    if (i == count) { // mostly
+        return;
+    }
+    if (count - i >= HALF) {
+        muster_f8 rest;
+        MUSTER_F8_LOAD(rest, from + i);
+        MUSTER_F8_STORE(to + i, rest);
+        i += HALF;
+    }
     for (; i != count; i++) {
         to[i] = from[i];
     }
@@ -267,6 +298,13 @@ static inline void add_row(float *to, const float *from, size_t count)
         add_half(to + i, from + i);
         add_half(to + i + HALF, from + i + HALF);
     }
+    if (i == count) {
+        return;
+    }
+    if (count - i >= HALF) {
+        add_half(to + i, from + i);
+        i += HALF;
+    }
     for (; i != count; i++) {
         to[i] += from[i];
     }
@@ -287,7 +325,7 @@ MUSTER_SIMD muster_status muster_ps_pull(muster_ps_worker *worker,
     uint32_t key = keys[0];
     if (!muster_pstable_lendable(rows, state, key) ||
         !muster_pstable_lend(rows, visitor, state)) {
-        return pull_shared(worker, rows, keys, values_out);
+        return pull_one(worker, rows, keys, values_out);
     }
     copy_row(values_out, muster_pstable_row(rows, key), rows->width);
     muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
@@ -309,7 +347,7 @@ MUSTER_SIMD muster_status muster_ps_push(muster_ps_worker *worker,
     uint32_t key = keys[0];
     if (!muster_pstable_lendable(rows, state, key) ||
         !muster_pstable_lend(rows, visitor, state)) {
-        return push_shared(worker, rows, keys, deltas);
+        return push_one(worker, rows, keys, deltas);
     }
     add_row(muster_pstable_row(rows, key), deltas, rows->width);
     muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);

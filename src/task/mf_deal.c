@@ -66,6 +66,9 @@ static void gather(muster_mf *m, const uint32_t *sorted)
     }
     group->end = m->train.rows;
     m->group_count = (uint64_t)(group - m->groups) + 1;
+    muster_mf_group *fewer =
+        muster_mem_resize(m->groups, m->group_count, sizeof(*fewer));
+    m->groups = fewer != NULL ? fewer : m->groups;
 }
 
 /* A part and the cells it has; a heap of them has the least at its top. */
@@ -124,6 +127,7 @@ muster_status muster_mf_deal(muster_mf *m, const uint32_t *sorted)
 
 uint32_t muster_mf_part_of(const muster_mf *m, uint32_t row)
 {
+    MUSTER_ASSERT(m->parts_at[m->parts].group == 0); // still in order
     uint64_t low = 0;
     uint64_t high = m->group_count - 1;
     while (low < high) {

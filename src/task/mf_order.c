@@ -23,7 +23,11 @@ static int compare_placed(const void *a, const void *b)
     if (x->cell.row != y->cell.row) {
         return x->cell.row < y->cell.row ? -1 : 1;
     }
-    return (x->cell.col > y->cell.col) - (x->cell.col < y->cell.col);
+    if (x->cell.col != y->cell.col) {
+        return x->cell.col < y->cell.col ? -1 : 1;
+    }
+    // The same cell twice: all nodes must have the same order.
+    return (x->cell.value > y->cell.value) - (x->cell.value < y->cell.value);
 }
 
 /* Sort numbers, one byte at a time; `spare` is as long as they are. */

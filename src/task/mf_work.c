@@ -18,7 +18,7 @@
 // Columns are wished for at most so many cells before, and at most three eighths
 // of what a part does in one block of columns: the part before it must be done.
 #define LOOK_MAX 262144u
-#define WISHES   2048u // at once
+#define WISHES   2048u // at once: threads of two nodes wake up for each call
 // Columns of at most so many cells are made sure of together before they are
 // used, and rows are fetched together when one is missing.
 #define SURE_CELLS 8192u

@@ -10,7 +10,7 @@
 #include "ps/latch.h"
 #include "ps/visitor.h"
 
-enum { DIVISION, BAR, WORD, ROW, STATE, LIST = STATE + THREADS };
+enum { DIVISION, BAR, LIMIT, WORD, ROW, STATE, LIST = STATE + THREADS };
 enum { NOTHING, HERE, ELSEWHERE }; // what is listed, bare
 _Static_assert(LIST + 2 * THREADS <= CELLS, "a cell for each");
 

@@ -317,7 +317,36 @@ static void step_mover(const rules *r, world *w, uint32_t who)
 /* ---- a worker that comes -------------------------------------------------------- */
 
 enum { ALONE_BEGIN = 80, ALONE_GO, ALONE_LOOK, ALONE_BACK };
-enum { COME = 90, COME_FENCE, COME_WAIT };
+enum { ELSE_BEGIN = 84, ELSE_GO, ELSE_LOOK, ELSE_BACK };
+enum { COME = 90, COME_LIMIT, COME_FENCE, COME_WAIT };
+
+/* The only worker: by the limit of the keys, and where that refuses, by the bar;
+ * both are 0 as long as it is alone. */
+static void step_only(world *w, uint32_t who)
+{
+    thread *t = &w->threads[who];
+    uint32_t permit = t->at < ELSE_BEGIN ? LIMIT : BAR;
+    int8_t refused = t->at < ELSE_BEGIN ? ELSE_BEGIN : BEGIN;
+    switch (t->at) {
+    case ALONE_BEGIN:
+    case ELSE_BEGIN:
+        t->at = get(w, who, permit) == 0 ? (int8_t)(t->at + 1) : refused;
+        return;
+    case ALONE_GO:
+    case ELSE_GO:
+        add_to_state(w, who, MUSTER_VISITOR_VISIT + 1);
+        t->at++;
+        return;
+    case ALONE_LOOK:
+    case ELSE_LOOK:
+        t->at = get(w, who, permit) == 0 ? BARE : (int8_t)(t->at + 1);
+        return;
+    default:
+        add_to_state(w, who, 0 - MUSTER_VISITOR_VISIT - 1);
+        t->at = refused;
+        return;
+    }
+}
 
 /* The first worker is alone until the second has barred the table; from then on
  * rows belong to who uses them first. */
@@ -325,22 +354,12 @@ static void step_crew(const rules *r, world *w, uint32_t who)
 {
     thread *t = &w->threads[who];
     switch (t->at) {
-    case ALONE_BEGIN:
-        t->at = get(w, who, BAR) == 0 ? ALONE_GO : BEGIN;
-        return;
-    case ALONE_GO:
-        add_to_state(w, who, MUSTER_VISITOR_VISIT + 1);
-        t->at++;
-        return;
-    case ALONE_LOOK:
-        t->at = get(w, who, BAR) == 0 ? BARE : ALONE_BACK;
-        return;
-    case ALONE_BACK:
-        add_to_state(w, who, 0 - MUSTER_VISITOR_VISIT - 1);
-        t->at = BEGIN;
-        return;
     case COME:
         w->cells[BAR] = MUSTER_BAR_WORKERS; // it has stored nothing yet
+        t->at++;
+        return;
+    case COME_LIMIT:
+        w->cells[LIMIT] = 1;
         t->at++;
         return;
     case COME_FENCE:
@@ -351,6 +370,10 @@ static void step_crew(const rules *r, world *w, uint32_t who)
         t->at = get(w, who, STATE) & MUSTER_VISITOR_BARE ? COME_WAIT : BEGIN;
         return;
     default:
+        if (t->at >= ALONE_BEGIN && t->at <= ELSE_BACK) {
+            step_only(w, who);
+            return;
+        }
         step_worker(r, w, who);
         t->at = t->at == BEGIN ? ALONE_BEGIN : t->at;
         return;
