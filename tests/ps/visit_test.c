@@ -145,51 +145,6 @@ static void a_third_worker_waits_for_nobody(void **state)
     muster_ps_free(ps);
 }
 
-/* Single rows take a way of their own, a line at a time and then what is left. */
-static void single_rows_of_every_width_are_whole(void **state)
-{
-    (void)state;
-    enum { WIDEST = 70, GUARD = 4 };
-    for (uint32_t width = 1; width <= WIDEST; width++) {
-        muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
-        muster_ps_table_opts shape = MUSTER_PS_TABLE_OPTS_INIT;
-        muster_ps *ps;
-        muster_error error;
-        uint32_t table;
-        uint32_t keys[3] = {0, 1, 2};
-        float all[3 * WIDEST];
-        float seen[WIDEST + GUARD];
-        shape.keys = 3;
-        shape.width = width;
-        assert_int_equal(muster_ps_create(&opts, &error, &ps), MUSTER_OK);
-        assert_int_equal(muster_ps_table_add(ps, &shape, &error, &table),
-                         MUSTER_OK);
-        muster_ps_worker *worker = test_alone_worker(ps);
-        for (uint32_t i = 0; i < 3 * width; i++) {
-            all[i] = (float)i + 1;
-        }
-        assert_int_equal(muster_ps_set(worker, table, keys, 3, all), MUSTER_OK);
-        for (uint32_t i = 0; i < WIDEST + GUARD; i++) {
-            seen[i] = -1;
-        }
-        assert_int_equal(muster_ps_pull(worker, table, &keys[1], 1, seen),
-                         MUSTER_OK);
-        for (uint32_t i = 0; i < WIDEST + GUARD; i++) {
-            assert_true(seen[i] == (i < width ? all[width + i] : -1));
-        }
-        assert_int_equal(muster_ps_push(worker, table, &keys[1], 1, seen),
-                         MUSTER_OK);
-        assert_int_equal(muster_ps_pull(worker, table, keys, 3, all),
-                         MUSTER_OK);
-        for (uint32_t i = 0; i < 3 * width; i++) {
-            bool pushed = i >= width && i < 2 * width;
-            assert_true(all[i] == (float)(i + 1) * (pushed ? 2 : 1));
-        }
-        muster_ps_worker_free(worker);
-        muster_ps_free(ps);
-    }
-}
-
 /* An epoch's counts are those of its work, however the rows were gathered. */
 static void to_gather_rows_is_no_access(void **state)
 {
@@ -607,7 +562,6 @@ int main(void)
         cmocka_unit_test(rows_belong_to_who_used_them_first),
         cmocka_unit_test(rows_of_the_gone_are_found),
         cmocka_unit_test(a_third_worker_waits_for_nobody),
-        cmocka_unit_test(single_rows_of_every_width_are_whole),
         cmocka_unit_test(to_gather_rows_is_no_access),
         cmocka_unit_test(to_gather_rows_ends_no_division),
         cmocka_unit_test(rows_are_latched_where_there_is_no_fence),
