@@ -21,8 +21,10 @@
  *                samples are prepared, then pulled.
  *   Threads      As muster/ps.h: a worker belongs to one thread at a time.
  *   Allocation   At add, and at a worker's first use of a distribution.
- *   Determinism  Samples are a function of (seed, worker number, draw) for
- *                the first two schemes.
+ *   Determinism  Samples of the first two schemes are a function of (seed,
+ *                worker number, draw). After a seek INDEPENDENT ones are a
+ *                function of (seed, distribution, position, draw): the same
+ *                whichever worker draws them, and after a resume.
  */
 #ifndef MUSTER_SAMPLE_H
 #define MUSTER_SAMPLE_H
@@ -80,6 +82,13 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_distribution_add(
     muster_ps *ps, const muster_ps_distribution_opts *opts,
     muster_error *error_out, uint32_t *distribution_out);
 
+/*
+ * Draw from here on what belongs to `position`: any number that names a piece
+ * of the work, such as epoch and batch. Samples that were already prepared
+ * stay; a group of REUSE or POSTPONE that is under way is used up first.
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_sample_seek(
+    muster_ps_worker *worker, uint32_t distribution, uint64_t position);
 /*
  * Announce that `count` samples will be wanted, so that their rows can be
  * brought here meanwhile. MUSTER_ERR_AGAIN: SAMPLES_MAX or SAMPLE_HANDLES_MAX

@@ -97,6 +97,11 @@ void muster_sampler_free(muster_sampler *sampler)
     muster_mem_free(sampler);
 }
 
+void muster_sampler_seek(muster_sampler *sampler, muster_draws draws)
+{
+    sampler->draws = draws;
+}
+
 static run *find_run(muster_sampler *sampler, uint32_t id)
 {
     for (uint32_t i = 0; id != 0 && i < HANDLES; i++) {

@@ -52,6 +52,9 @@ MUSTER_CHECKED muster_status muster_sampler_create(
     const muster_nearby *nearby, muster_sampler **sampler_out);
 void muster_sampler_free(muster_sampler *sampler);
 
+/* What is drawn from now on comes from these draws. */
+void muster_sampler_seek(muster_sampler *sampler, muster_draws draws);
+
 /* MUSTER_ERR_AGAIN: MUSTER_PS_SAMPLES_MAX or _SAMPLE_HANDLES_MAX passed.
  * Handles are never 0. */
 MUSTER_CHECKED muster_status muster_sampler_prepare(muster_sampler *sampler,

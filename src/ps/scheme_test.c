@@ -108,6 +108,20 @@ static double chi_square_of(const uint64_t *counts, const double *expected)
     return sum;
 }
 
+/* Pairs whose two are independent: 399 degrees of freedom. */
+static void check_pairs(uint64_t (*pairs)[KEYS], double total)
+{
+    double sum = 0;
+    for (uint32_t a = 0; a < KEYS; a++) {
+        for (uint32_t b = 0; b < KEYS; b++) {
+            double expected = target_p(a) * target_p(b) * total;
+            double off = (double)pairs[a][b] - expected;
+            sum += off * off / expected;
+        }
+    }
+    assert_true(sum < 550);
+}
+
 static void independent_samples_and_their_pairs_fit_the_target(void **state)
 {
     (void)state;
@@ -117,7 +131,7 @@ static void independent_samples_and_their_pairs_fit_the_target(void **state)
         make_sampler(target, MUSTER_PS_INDEPENDENT, &p, 1);
     enum { ROUNDS = 2000 };
     uint64_t counts[KEYS] = {0};
-    static uint64_t pairs[KEYS][KEYS];
+    uint64_t pairs[KEYS][KEYS] = {0};
     uint32_t keys[HANDLE];
     for (int r = 0; r < ROUNDS; r++) {
         take(sampler, keys, HANDLE);
@@ -130,15 +144,33 @@ static void independent_samples_and_their_pairs_fit_the_target(void **state)
     }
     assert_int_equal(p.brought, ROUNDS * HANDLE);
     assert_true(chi_square(counts, ROUNDS * HANDLE) < 65); // 19 d.o.f.
-    double sum = 0;
-    for (uint32_t a = 0; a < KEYS; a++) {
-        for (uint32_t b = 0; b < KEYS; b++) {
-            double expected = target_p(a) * target_p(b) * ROUNDS * HANDLE / 2;
-            double off = (double)pairs[a][b] - expected;
-            sum += off * off / expected;
-        }
+    check_pairs(pairs, ROUNDS * HANDLE / 2.0);
+    muster_sampler_free(sampler);
+    muster_target_free(target);
+}
+
+/* The last sample of a position and the first of the next one. */
+static void samples_of_positions_are_independent(void **state)
+{
+    (void)state;
+    place p = {0};
+    muster_target *target = make_target();
+    muster_sampler *sampler =
+        make_sampler(target, MUSTER_PS_INDEPENDENT, &p, 1);
+    enum { POSITIONS = 100000 };
+    uint64_t counts[KEYS] = {0};
+    uint64_t pairs[KEYS][KEYS] = {0};
+    uint32_t last = 0;
+    for (uint64_t at = 0; at < POSITIONS; at++) {
+        uint32_t keys[2];
+        muster_sampler_seek(sampler, muster_draws_at(1, 0, at));
+        take(sampler, keys, 2);
+        counts[keys[0]]++;
+        pairs[last][keys[0]] += at > 0;
+        last = keys[1];
     }
-    assert_true(sum < 550); // 399 d.o.f.
+    assert_true(chi_square(counts, POSITIONS) < 65); // 19 d.o.f.
+    check_pairs(pairs, POSITIONS - 1);
     muster_sampler_free(sampler);
     muster_target_free(target);
 }
@@ -456,6 +488,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(independent_samples_and_their_pairs_fit_the_target),
+        cmocka_unit_test(samples_of_positions_are_independent),
         cmocka_unit_test(reused_draws_occur_exactly_u_times_in_their_window),
         cmocka_unit_test(every_position_of_a_reuse_window_has_the_target),
         cmocka_unit_test(reuse_windows_are_independent_of_each_other),

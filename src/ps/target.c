@@ -15,6 +15,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
+#define EVERY_WORKER (UINT64_MAX << 32) // no worker has this number
+
 typedef struct column {
     uint32_t keep;
     uint32_t alias;
@@ -31,6 +33,13 @@ struct muster_target {
 muster_draws muster_draws_make(uint64_t seed, uint64_t stream)
 {
     return (muster_draws){.state = muster_rng_at(seed, stream, 0)};
+}
+
+muster_draws muster_draws_at(uint64_t seed, uint32_t distribution,
+                             uint64_t position)
+{
+    uint64_t stream = EVERY_WORKER | distribution;
+    return (muster_draws){.state = muster_rng_at(seed, stream, position)};
 }
 
 static double weight_sum(const double *weights, uint32_t count)

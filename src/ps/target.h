@@ -27,6 +27,10 @@ typedef struct muster_draws {
 
 muster_draws muster_draws_make(uint64_t seed, uint64_t stream);
 
+/* Draws that belong to a piece of the work rather than to a worker. */
+muster_draws muster_draws_at(uint64_t seed, uint32_t distribution,
+                             uint64_t position);
+
 static inline uint64_t muster_draws_next(muster_draws *draws)
 {
     uint64_t z = draws->state += 0x9e3779b97f4a7c15ull;

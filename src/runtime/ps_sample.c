@@ -118,6 +118,18 @@ static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
     return MUSTER_OK;
 }
 
+muster_status muster_ps_sample_seek(muster_ps_worker *worker,
+                                    uint32_t distribution, uint64_t position)
+{
+    muster_sampler *sampler;
+    muster_status status = sampler_of(worker, distribution, &sampler);
+    if (status == MUSTER_OK) {
+        muster_sampler_seek(sampler, muster_draws_at(worker->ps->opts.seed,
+                                                     distribution, position));
+    }
+    return status;
+}
+
 muster_status muster_ps_sample_prepare(muster_ps_worker *worker,
                                        uint32_t distribution, size_t count,
                                        uint64_t *handle_out)

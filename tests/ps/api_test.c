@@ -296,6 +296,45 @@ static void samples_come_with_their_rows(void **state)
     muster_ps_free(ps);
 }
 
+/* Two workers draw the same at a position, and something else elsewhere. */
+static void samples_of_a_position_are_the_same_for_all(void **state)
+{
+    (void)state;
+    enum { COUNT = 32 };
+    static const uint64_t places[4] = {7, 7, 8, 7};
+    muster_ps *ps = make_node(MUSTER_PS_NONE, 1);
+    muster_ps_distribution_opts opts = MUSTER_PS_DISTRIBUTION_OPTS_INIT;
+    muster_error error;
+    uint32_t number;
+    uint64_t handle;
+    uint32_t keys[4][COUNT];
+    assert_int_equal(muster_ps_distribution_add(ps, &opts, &error, &number),
+                     MUSTER_OK);
+    muster_ps_worker *workers[2] = {test_alone_worker(ps),
+                                    test_alone_worker(ps)};
+    for (size_t i = 0; i < 4; i++) {
+        muster_ps_worker *worker = workers[i % 2];
+        assert_int_equal(muster_ps_sample_seek(worker, number, places[i]),
+                         MUSTER_OK);
+        assert_int_equal(
+            muster_ps_sample_prepare(worker, number, COUNT, &handle),
+            MUSTER_OK);
+        assert_int_equal(
+            muster_ps_sample_pull(worker, handle, COUNT, keys[i], NULL),
+            MUSTER_OK);
+    }
+    assert_memory_equal(keys[0], keys[1], sizeof(keys[0]));
+    assert_memory_equal(keys[0], keys[3], sizeof(keys[0]));
+    assert_memory_not_equal(keys[0], keys[2], sizeof(keys[0]));
+    assert_int_equal(muster_ps_sample_seek(workers[0], number + 1, 0),
+                     MUSTER_ERR_INVALID);
+    assert_int_equal(muster_ps_sample_seek(NULL, number, 0),
+                     MUSTER_ERR_INVALID);
+    muster_ps_worker_free(workers[0]);
+    muster_ps_worker_free(workers[1]);
+    muster_ps_free(ps);
+}
+
 static void refused_distributions_are_told_apart(void **state)
 {
     (void)state;
@@ -513,6 +552,7 @@ int main(void)
         cmocka_unit_test(callbacks_are_not_called_for_what_is_wrong),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(samples_come_with_their_rows),
+        cmocka_unit_test(samples_of_a_position_are_the_same_for_all),
         cmocka_unit_test(refused_distributions_are_told_apart),
         cmocka_unit_test(every_push_of_every_thread_counts_once),
         cmocka_unit_test(nothing_is_lost_when_a_second_worker_comes),
