@@ -1,7 +1,11 @@
 /*
- * kge_work.c -- an epoch of knowledge graph embeddings: a share's triples in a
- * random order, in groups; the rows and samples of a group are prepared some
- * groups ahead.
+ * kge_work.c -- an epoch of knowledge graph embeddings: all triples in one
+ * random order, cut into groups of which the workers take one each in turns.
+ * The rows and samples of a group are prepared some groups ahead.
+ *
+ * Order and samples belong to the epoch, not to a worker: many workers do what
+ * one would have done, only side by side, and a resumed run what would have
+ * come next.
  */
 #include <math.h>
 
@@ -33,15 +37,14 @@ muster_status muster_kge_move(const muster_kge_pass *p, uint32_t table,
     return muster_ps_end(p->worker, table, key);
 }
 
-/* The share's triples in the epoch's order, group by group. */
+/* A share's groups, one after the other. `at` counts its triples. */
 typedef struct tour {
     muster_kge_pass pass;
     muster_kge_alone *alone;   // one of the two
     muster_kge_shared *shared; // is in use
-    muster_perm order;
-    uint64_t start;
-    uint64_t count;
-    double epoch;
+    const muster_task_share *share;
+    muster_perm order;      // of all triples
+    uint64_t count;         // the share's triples
     uint32_t group;         // triples of a group
     uint32_t look;          // groups
     muster_triple *triples; // of a group
@@ -62,11 +65,17 @@ static size_t group_samples(const tour *t, uint32_t triples)
     return t->shared != NULL ? negatives : 2 * negatives * triples;
 }
 
+/* The group's number among those of all shares. */
+static uint64_t group_number(const tour *t, uint64_t at)
+{
+    return at / t->group * t->share->parts + t->share->part;
+}
+
 static muster_triple triple_at(const tour *t, uint64_t at)
 {
     const muster_triples *all = &t->pass.k->triples;
-    uint64_t index = t->start + muster_perm_at(&t->order, at);
-    return all->set[MUSTER_TRIPLES_TRAIN][index];
+    uint64_t place = group_number(t, at) * t->group + at % t->group;
+    return all->set[MUSTER_TRIPLES_TRAIN][muster_perm_at(&t->order, place)];
 }
 
 /* Wish for the rows that a group's triples name. */
@@ -92,20 +101,29 @@ static muster_status wish_group(tour *t, uint64_t at)
     return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
 }
 
+static muster_status draw_group(tour *t, uint64_t at, uint64_t *handle_out)
+{
+    uint32_t distribution = t->pass.k->distribution;
+    uint64_t groups = (t->order.count + t->group - 1) / t->group;
+    muster_status status =
+        muster_ps_sample_seek(t->pass.worker, distribution,
+                              t->share->epoch * groups + group_number(t, at));
+    return status == MUSTER_OK
+               ? muster_ps_sample_prepare(t->pass.worker, distribution,
+                                          group_samples(t, group_size(t, at)),
+                                          handle_out)
+               : status;
+}
+
 static muster_status prepare(tour *t, uint64_t at, uint64_t *handle_out)
 {
-    uint32_t size = group_size(t, at);
     *handle_out = 0;
-    if (size == 0) {
+    if (group_size(t, at) == 0) {
         return MUSTER_OK;
     }
     muster_status status =
         muster_ps_nodes(t->pass.worker) > 1 ? wish_group(t, at) : MUSTER_OK;
-    return status == MUSTER_OK
-               ? muster_ps_sample_prepare(t->pass.worker,
-                                          t->pass.k->distribution,
-                                          group_samples(t, size), handle_out)
-               : status;
+    return status == MUSTER_OK ? draw_group(t, at, handle_out) : status;
 }
 
 static muster_status train_group(tour *t, uint64_t at, uint64_t handle)
@@ -119,7 +137,8 @@ static muster_status train_group(tour *t, uint64_t at, uint64_t handle)
     for (uint32_t i = 0; i < size; i++) {
         t->triples[i] = triple_at(t, at + i);
     }
-    double epochs = t->epoch + ((double)at + size / 2.0) / (double)t->count;
+    double epochs =
+        t->share->epoch + ((double)at + size / 2.0) / (double)t->count;
     t->pass.rate =
         (float)muster_kge_rate(&t->pass.k->options, t->pass.k->rate, epochs);
     return t->shared != NULL
@@ -129,7 +148,7 @@ static muster_status train_group(tour *t, uint64_t at, uint64_t handle)
                                         &t->loss);
 }
 
-static muster_status tour_all(tour *t, const muster_task_share *share)
+static muster_status tour_all(tour *t)
 {
     uint64_t handles[LOOK];
     muster_status status = MUSTER_OK;
@@ -144,8 +163,8 @@ static muster_status tour_all(tour *t, const muster_task_share *share)
         if (status == MUSTER_OK) {
             status = prepare(t, at + (uint64_t)t->look * t->group, slot);
         }
-        muster_task_count(share, group_size(t, at));
-        if (muster_task_stopped(share) && status == MUSTER_OK) {
+        muster_task_count(t->share, group_size(t, at));
+        if (muster_task_stopped(t->share) && status == MUSTER_OK) {
             status = MUSTER_ERR_CANCELLED;
         }
     }
@@ -165,10 +184,22 @@ static void measure_groups(tour *t)
     t->look = (uint32_t)(look < LOOK ? look : LOOK);
 }
 
+/* Triples of the share: those of its whole groups, and the rest after the last
+ * whole group if that is the share's turn. */
+static uint64_t count_share(const tour *t)
+{
+    uint64_t part = t->share->part;
+    uint64_t parts = t->share->parts;
+    uint64_t whole = t->order.count / t->group;
+    uint64_t rest = whole % parts == part ? t->order.count % t->group : 0;
+    return (whole + parts - 1 - part) / parts * t->group + rest;
+}
+
 static muster_status tour_init(tour *t)
 {
     const muster_kge_options *options = &t->pass.k->options;
     measure_groups(t);
+    t->count = count_share(t);
     size_t samples = options->share > 1
                          ? options->negatives
                          : (size_t)2 * options->negatives * t->group;
@@ -196,19 +227,12 @@ muster_status muster_kge_work(void *task, muster_ps_worker *worker,
                               muster_task_sums *sums)
 {
     const muster_kge *k = task;
-    uint64_t all = k->triples.count[MUSTER_TRIPLES_TRAIN];
-    tour t = {.start = all * share->part / share->parts};
-    t.count = all * (share->part + 1) / share->parts - t.start;
-    if (t.count == 0) {
-        return MUSTER_OK;
-    }
-    t.pass.k = k;
-    t.pass.worker = worker;
-    t.epoch = share->epoch;
-    t.order = muster_perm_make(k->seed + share->part, share->epoch, t.count);
+    tour t = {.pass = {.k = k, .worker = worker}, .share = share};
+    t.order = muster_perm_make(k->seed, share->epoch,
+                               k->triples.count[MUSTER_TRIPLES_TRAIN]);
     muster_status status = tour_init(&t);
     if (status == MUSTER_OK) {
-        status = tour_all(&t, share);
+        status = tour_all(&t);
     }
     sums->value[MUSTER_KGE_SUM_LOSS] += t.loss;
     sums->value[MUSTER_KGE_SUM_QUESTIONS] += 2 * (double)t.count;

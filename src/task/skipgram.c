@@ -235,7 +235,11 @@ static muster_status pass_init(pass *p, const muster_skipgram *g,
     p->total = p->in + dim;
     p->change = p->in + 2 * dim;
     muster_status status =
-        muster_ps_sample_prepare(worker, g->distribution, CHUNK, &p->handle);
+        muster_ps_sample_seek(worker, g->distribution, stream);
+    if (status == MUSTER_OK) {
+        status = muster_ps_sample_prepare(worker, g->distribution, CHUNK,
+                                          &p->handle);
+    }
     return status == MUSTER_OK ? next_chunk(p) : status;
 }
 

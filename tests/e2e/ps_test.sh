@@ -73,6 +73,22 @@ done
 expect 3 neighbors "$work/words" dog
 expect 2 neighbors "$work/words"
 
+# One worker's resumed run is, byte for byte, the one that was not interrupted.
+mkdir "$work/graph"
+awk 'BEGIN { srand(5); for (i = 0; i < 900; i++)
+    printf "e%d r%d e%d\n", int(rand() * 60), int(rand() * 5), int(rand() * 60) }' > "$work/graph/train.txt"
+for task in "complex:dim=8,negatives=4,share=1 --data $work/graph" \
+    "complex:dim=8,negatives=16,share=16 --data $work/graph" \
+    "mf:rank=4 --data zipf:rows=300,cols=60,cells=10000,rank=4"; do
+    rm -rf "$work/whole" "$work/halves"
+    # shellcheck disable=SC2086
+    expect 0 train --model $task --epochs 4 --run "$work/whole" --quiet
+    # shellcheck disable=SC2086
+    expect 0 train --model $task --epochs 2 --run "$work/halves" --quiet
+    expect 0 train --resume "$work/halves" --epochs 4 --quiet
+    cmp "$work/whole/model.safetensors" "$work/halves/model.safetensors" || fail "$task: resumed, it is another run"
+done
+
 # A run that ends in its first epoch, which is long, can be resumed.
 muster_in_background train --model mf:rank=8 --data zipf:rows=3000,cols=1000,cells=600000,rank=2 \
     --epochs 100000 --nodes 2 --run "$work/early"
