@@ -96,8 +96,10 @@ typedef struct muster_ps_opts {
     uint32_t manage;        // a muster_ps_manage; default auto
     uint32_t staleness_ms;  // copies are at most about so old; default 100
     uint32_t patience_ms;   // for the others to come; default 10000
-    const char *mesh;       // folder of the nodes' sockets, the same for all;
-                            // read during create; only with nodes > 1
+    const char *mesh;       // where they meet, the same for all: a folder,
+                            // tcp:HOST:PORT (node i at PORT + i) or one place
+                            // a node, tcp:HOST:PORT,HOST:PORT,..; read during
+                            // create; only with nodes > 1
     const char *replicated; // STATIC: file of the rows to copy, one a line:
                             // TABLE KEY or TABLE FIRST-LAST; read during create
 } muster_ps_opts;

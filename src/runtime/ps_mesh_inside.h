@@ -31,7 +31,7 @@ struct muster_psmesh {
     muster_vec unsent;              // muster_psnode_send: a queue was full
     uint32_t waiting[MUSTER_PS_NODES_MAX]; // of these, to each node
     uint64_t clogged;                      // nodes for which too many wait
-    _Atomic uint32_t connected;
+    _Atomic uint64_t come; // nodes that were met, whether or not they went
     _Atomic bool stop;
     _Atomic bool asleep;      // whoever leaves something must wake
     _Atomic bool quits;       // ends in the middle of the work
@@ -73,9 +73,8 @@ struct muster_psmesh {
 
 extern const muster_net_callbacks muster_pspeers_callbacks;
 
-/* Where a node listens. MUSTER_NET_ADDRESS_MAX bytes. */
-void muster_pspeers_address(const muster_psmesh *mesh, uint16_t node,
-                            char *out);
+/* Nodes that this one never met. */
+uint64_t muster_pspeers_missing(const muster_psmesh *mesh);
 /* Send, or keep for later; the reference to the payload is taken over. */
 void muster_pspeers_send(muster_psmesh *mesh, const muster_psnode_send *send);
 /* Try again what was kept; a node for which too much is kept is lost. */

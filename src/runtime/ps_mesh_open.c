@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "runtime/ps_mesh.h"
 #include "runtime/ps_mesh_inside.h"
+#include "runtime/ps_places.h"
 
 /* A row that two nodes ask for within this time would travel to and fro. */
 #define CONTEST_NS (5 * MUSTER_NS_PER_MS)
@@ -24,16 +25,6 @@ static muster_blob *make_payload(void *context, size_t bytes)
     return muster_net_blob(context, bytes);
 }
 
-/* "tcp:PORT" or "tcp:HOST:PORT", with room for all nodes above PORT? */
-static bool has_port(const char *mesh, uint32_t nodes)
-{
-    char *end = NULL;
-    const char *digits = strrchr(mesh, ':') + 1;
-    unsigned long port = strtoul(digits, &end, 10);
-    return *digits >= '0' && *digits <= '9' && *end == '\0' && port > 0 &&
-           port + nodes <= 65536;
-}
-
 static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
 {
     const muster_net_opts net_opts = MUSTER_NET_OPTS_INIT;
@@ -41,13 +32,6 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
     char heard[MUSTER_NET_ADDRESS_MAX];
     const muster_ps_opts *opts = &mesh->ps->opts;
     const muster_psloss *loss = &mesh->ps->loss;
-    if (strncmp(mesh->ps->folder, "tcp:", 4) == 0 &&
-        !has_port(mesh->ps->folder, mesh->nodes)) {
-        return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                "mesh %s: expected tcp:HOST:PORT or tcp:PORT, "
-                                "with a port for each of %u nodes",
-                                mesh->ps->folder, mesh->nodes);
-    }
     muster_status status = muster_net_open(&net_opts, &muster_pspeers_callbacks,
                                            mesh, error_out, &mesh->net);
     if (status != MUSTER_OK) {
@@ -78,9 +62,25 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
                                 "parameter server: out of memory");
     }
     atomic_store(&mesh->members, muster_psnode_members(mesh->node));
-    muster_pspeers_address(mesh, mesh->self, address);
+    muster_ps_places_at(mesh->ps->places, mesh->self, address);
     // Refused while another lives there; what a lost one left is removed.
     return muster_net_listen(mesh->net, address, error_out, heard);
+}
+
+/* Who is awaited in vain: one of them, by name and place. */
+static muster_status tell_missing(const muster_psmesh *mesh,
+                                  muster_error *error_out)
+{
+    char address[MUSTER_NET_ADDRESS_MAX];
+    uint64_t missing = muster_pspeers_missing(mesh);
+    uint32_t first = (uint32_t)__builtin_ctzll(missing);
+    muster_ps_places_at(mesh->ps->places, first, address);
+    return muster_error_set(
+        error_out, MUSTER_ERR_TIMED_OUT,
+        "parameter server: node %u met %u of %u others within %u ms; node %u, "
+        "at %s, is missing",
+        mesh->self, mesh->nodes - 1u - (uint32_t)__builtin_popcountll(missing),
+        mesh->nodes - 1u, mesh->ps->opts.patience_ms, first, address);
 }
 
 static bool stopped(const muster_psmesh *mesh)
@@ -101,11 +101,7 @@ static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
                                     mesh->self);
         }
         if (muster_clock_ns() > end) {
-            return muster_error_set(
-                error_out, MUSTER_ERR_TIMED_OUT,
-                "parameter server: node %u met %u of %u others within %u ms",
-                mesh->self, atomic_load(&mesh->connected), mesh->nodes - 1u,
-                mesh->ps->opts.patience_ms);
+            return tell_missing(mesh, error_out);
         }
         (void)nanosleep(&nap, NULL);
     }
@@ -113,7 +109,7 @@ static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
     while (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0 &&
            !stopped(mesh)) {
         if (atomic_load(&mesh->over) ||
-            (atomic_load(&mesh->connected) == 0 && muster_clock_ns() > end)) {
+            (atomic_load(&mesh->come) == 0 && muster_clock_ns() > end)) {
             return muster_error_set(
                 error_out, MUSTER_ERR_PEER_LOST,
                 "parameter server: node %u was not taken in", mesh->self);

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "runtime/ps_inside.h"
+#include "runtime/ps_places.h"
 #include "runtime/ps_static.h"
 
 #define PATIENCE_NS MUSTER_NS_PER_S // with rows kept open
@@ -29,10 +30,11 @@ static const char *opts_fault(const muster_ps_opts *opts)
     if ((opts->manage == MUSTER_PS_STATIC) != (opts->replicated != NULL)) {
         return "a file of rows to copy belongs to MUSTER_PS_STATIC";
     }
-    if (opts->nodes > 1 && (opts->mesh == NULL || strlen(opts->mesh) > 80)) {
-        return "several nodes need a mesh: a folder of at most 80 characters";
+    if (opts->nodes > 1 && opts->mesh == NULL) {
+        return "several nodes need a mesh: the place where they meet";
     }
-    return NULL;
+    return opts->nodes > 1 ? muster_ps_places_fault(opts->mesh, opts->nodes)
+                           : NULL;
 }
 
 muster_status muster_ps_create(const muster_ps_opts *opts,
@@ -53,7 +55,10 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
         }
     }
     muster_ps *ps = muster_mem_lines(1, sizeof(*ps));
-    if (ps == NULL) {
+    char *places = muster_mem_string(opts->nodes > 1 ? opts->mesh : "");
+    if (ps == NULL || places == NULL) {
+        muster_mem_free(ps);
+        muster_mem_free(places);
         muster_keyset_fini(&replicated);
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "parameter server: out of memory");
@@ -61,10 +66,8 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
     ps->opts = *opts;
     ps->opts.replicated = NULL; // was read
     ps->replicated = replicated;
-    if (opts->nodes > 1) {
-        memcpy(ps->folder, opts->mesh, strlen(opts->mesh) + 1);
-    }
-    ps->opts.mesh = ps->folder;
+    ps->places = places;
+    ps->opts.mesh = places;
     ps->bare = muster_visitor_possible();
     (void)pthread_mutex_init(&ps->barrier_lock, NULL);
     (void)pthread_cond_init(&ps->barrier_cond, NULL);
@@ -87,6 +90,7 @@ void muster_ps_free(muster_ps *ps)
     for (uint32_t i = 0; i < ps->table_count; i++) {
         muster_pstable_free(ps->tables[i]);
     }
+    muster_mem_free(ps->places);
     muster_mem_free(ps);
 }
 

@@ -2,11 +2,11 @@
  * ps_peers.c -- the connections of a mesh: who connects to whom, first words
  * and last ones.
  *
- * Node i listens at FOLDER/node-i, or at port P + i of tcp:HOST:P, and connects
- * to every lower one, trying again until patience ends. The first message of a
- * connection, HELLO, says who is there. A node that replaces a lost one
- * connects to all others; each answers with a HELLO, and when all members have,
- * it tells the lead that it stands ready.
+ * A node listens at its place (ps_places.h) and connects to every lower one,
+ * trying again until patience ends. The first message of a connection, HELLO,
+ * says who is there. A node that replaces a lost one connects to all others;
+ * each answers with a HELLO, and when all members have, it tells the lead that
+ * it stands ready.
  *
  * A connection that breaks is the protocol's affair (role/psnode); LEAVE and
  * QUIT tell an end that is meant from one that is not.
@@ -20,29 +20,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "runtime/ps_mesh_inside.h"
+#include "runtime/ps_places.h"
 
 #define RETRY_NS   (20 * MUSTER_NS_PER_MS)
 #define UNSENT_MAX 65536u // messages to one node; with more it does not read
 
 /* What a HELLO is about: its value. */
 enum { HELLO_MEET = 0, HELLO_JOIN = 1, HELLO_KNOWN = 2, HELLO_READY = 3 };
-
-void muster_pspeers_address(const muster_psmesh *mesh, uint16_t node, char *out)
-{
-    const char *at = mesh->ps->folder;
-    const char *colon = strrchr(at, ':');
-    if (strncmp(at, "tcp:", 4) == 0) {
-        unsigned long port = strtoul(colon + 1, NULL, 10);
-        // "tcp:PORT" is this machine; another host must be named.
-        int host = colon > at + 4 ? (int)(colon - at - 4) : 0;
-        (void)snprintf(out, MUSTER_NET_ADDRESS_MAX, "tcp:%.*s:%lu",
-                       host > 0 ? host : 9, host > 0 ? at + 4 : "127.0.0.1",
-                       port + node);
-    } else {
-        (void)snprintf(out, MUSTER_NET_ADDRESS_MAX, "unix:%s/node-%u", at,
-                       node);
-    }
-}
 
 /* A queue was full. What waits stays in order: the numbers of messages must
  * not run ahead by more than a node remembers. A heartbeat need not wait: what
@@ -112,7 +96,13 @@ static void say(muster_psmesh *mesh, muster_rowmsg_kind kind, uint16_t to,
 static void meet(muster_psmesh *mesh, uint16_t node, muster_peer peer)
 {
     mesh->peers[node] = peer;
-    atomic_fetch_add(&mesh->connected, 1);
+    atomic_fetch_or(&mesh->come, 1ull << node);
+}
+
+uint64_t muster_pspeers_missing(const muster_psmesh *mesh)
+{
+    uint64_t all = UINT64_MAX >> (64 - mesh->nodes);
+    return all & ~(atomic_load(&mesh->come) | 1ull << mesh->self);
 }
 
 void muster_pspeers_connect(muster_psmesh *mesh)
@@ -121,14 +111,14 @@ void muster_pspeers_connect(muster_psmesh *mesh)
     bool joins = mesh->ps->loss.joins;
     uint16_t end = joins ? mesh->nodes : mesh->self;
     bool complete = joins ? atomic_load(&mesh->entered) != 0
-                          : atomic_load(&mesh->connected) + 1u >= mesh->nodes;
+                          : muster_pspeers_missing(mesh) == 0;
     for (uint16_t i = 0; i < end && !complete; i++) {
         char address[MUSTER_NET_ADDRESS_MAX];
         if (i == mesh->self || mesh->peers[i] != 0 || mesh->trying[i] != 0 ||
             now < mesh->retry_ns[i] || mesh->lost != 0) {
             continue;
         }
-        muster_pspeers_address(mesh, i, address);
+        muster_ps_places_at(mesh->ps->places, i, address);
         mesh->retry_ns[i] = now + RETRY_NS;
         if (muster_net_connect(mesh->net, address, NULL, &mesh->trying[i]) !=
             MUSTER_OK) {

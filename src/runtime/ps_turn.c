@@ -78,8 +78,7 @@ static void stepped(void *context, muster_status status)
 /* Have all met who were to meet? Before, nobody's silence means anything. */
 bool muster_psmesh_met_all(const muster_psmesh *mesh)
 {
-    return mesh->ps->loss.joins ||
-           atomic_load(&mesh->connected) + 1u >= mesh->nodes;
+    return mesh->ps->loss.joins || muster_pspeers_missing(mesh) == 0;
 }
 
 /* Wishes, and intents that are due; true when there was something. */

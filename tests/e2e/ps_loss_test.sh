@@ -106,9 +106,10 @@ says "$work/err.bg" 'node 1 is lost' || fail "the lost node was not named"
 
 # Nodes started by hand, over TCP; one is replaced by hand, then the lead dies.
 port=$((20000 + $$ % 20000))
+places=tcp:127.0.0.1:$port
 by_hand() {
     # shellcheck disable=SC2086
-    E2E_MARK=$mark "$MUSTER_BIN" train $mf --epochs 100000 --nodes 3 --mesh "tcp:127.0.0.1:$port" \
+    E2E_MARK=$mark "$MUSTER_BIN" train $mf --epochs 100000 --nodes 3 --mesh "$places" \
         --run "$folder" --heartbeat 500ms "$@" > /dev/null 2> "$work/err.hand$hands" &
     hands=$((hands + 1))
 }
@@ -137,8 +138,10 @@ last=$(wc -l < "$work/hand/metrics.jsonl")
 expect 0 train --resume "$work/hand" --epochs $((last + 3)) --nodes 2 --json --quiet
 
 # Rows that no checkpoint has begin anew, and that is said: node 2, which takes
-# over the home of node 1, does not see the run folder.
+# over the home of node 1, does not see the run folder. Each has a place of its
+# own, as on several machines.
 port=$((port + 10))
+places=tcp:127.0.0.1:$port,127.0.0.2:$port,127.0.0.3:$port
 hands=10
 folder=$work/seen
 by_hand --node 0
@@ -158,6 +161,7 @@ wait_until 5 none_left || fail "nodes outlive an interrupted run"
 # Nobody has to wait for nodes that do not come: not who is told to end, and not
 # who has lost the lead.
 port=$((port + 10))
+places=tcp:127.0.0.1:$port
 folder=$work/first
 hands=4
 by_hand --node 1

@@ -296,7 +296,7 @@ static void the_place_of_a_node_that_lives_cannot_be_taken(void **state)
     test_node another = {.of = &mesh, .node = 1, .joins = true};
     assert_int_equal(test_node_open(&another), MUSTER_ERR_SYSTEM);
     test_node_close(&another);
-    char path[64];
+    char path[128];
     (void)snprintf(path, sizeof(path), "%s/node-1", mesh.folder);
     assert_int_equal(access(path, F_OK), 0);
     assert_int_equal(test_mesh_do(&mesh, 2, push_all_and_meet), 0);
@@ -304,22 +304,34 @@ static void the_place_of_a_node_that_lives_cannot_be_taken(void **state)
     assert_int_equal(test_mesh_clear(&mesh), 0);
 }
 
+/* Ports of one address, or one port of several addresses. */
+static int meet_over_tcp(unsigned port, bool list)
+{
+    test_mesh mesh = make_mesh(3, MUSTER_PS_AUTO);
+    mesh.patience_ms = 5000;
+    mesh.life = work_together;
+    (void)snprintf(mesh.folder, sizeof(mesh.folder), "tcp:127.0.0.1:%u", port);
+    if (list) {
+        (void)snprintf(mesh.folder, sizeof(mesh.folder),
+                       "tcp:127.0.0.1:%u,127.0.0.2:%u,127.0.0.3:%u", port, port,
+                       port);
+    }
+    assert_int_equal(test_mesh_place(&mesh), 0);
+    return test_mesh_do(&mesh, 3, test_node_live);
+}
+
 static void nodes_meet_over_tcp_as_well(void **state)
 {
     (void)state;
-    // A range of ports that nobody uses is found by trying.
-    int faults = 1;
-    unsigned port = 21000 + (unsigned)getpid() % 20000;
-    for (unsigned tries = 0; tries < 6 && faults > 0; tries++) {
-        test_mesh mesh = make_mesh(3, MUSTER_PS_AUTO);
-        mesh.patience_ms = 5000;
-        mesh.life = work_together;
-        (void)snprintf(mesh.folder, sizeof(mesh.folder), "tcp:127.0.0.1:%u",
-                       port + 7 * tries);
-        assert_int_equal(test_mesh_place(&mesh), 0);
-        faults = test_mesh_do(&mesh, 3, test_node_live);
+    for (unsigned form = 0; form < 2; form++) {
+        // A range of ports that nobody uses is found by trying.
+        int faults = 1;
+        unsigned port = 21000 + 100 * form + (unsigned)getpid() % 20000;
+        for (unsigned tries = 0; tries < 6 && faults > 0; tries++) {
+            faults = meet_over_tcp(port + 7 * tries, form == 1);
+        }
+        assert_int_equal(faults, 0);
     }
-    assert_int_equal(faults, 0);
 }
 
 static void a_node_that_does_not_come_is_named(void **state)
@@ -345,6 +357,7 @@ static void a_node_that_does_not_come_is_named(void **state)
     assert_int_equal(muster_ps_worker_create(ps, &worker), MUSTER_ERR_INVALID);
     assert_int_equal(muster_ps_connect(ps, &error), MUSTER_ERR_TIMED_OUT);
     assert_non_null(strstr(error.text, "0 of 1"));
+    assert_non_null(strstr(error.text, "node-1, is missing"));
     muster_ps_free(ps);
     assert_int_equal(test_mesh_clear(&mesh), 0);
 }

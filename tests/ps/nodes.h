@@ -51,7 +51,7 @@ typedef struct test_mesh {
     const char *replicated; // the file of MUSTER_PS_STATIC
     void (*life)(test_node *);
     void *argument;
-    char folder[32];
+    char folder[80];
     test_node all[TEST_NODES_MAX];
 } test_mesh;
 
@@ -212,7 +212,7 @@ static inline int test_mesh_place(test_mesh *mesh)
 static inline int test_mesh_clear(const test_mesh *mesh)
 {
     for (uint32_t i = 0; i < mesh->nodes; i++) {
-        char path[64];
+        char path[128];
         (void)snprintf(path, sizeof(path), "%s/node-%u", mesh->folder, i);
         (void)unlink(path);
     }
