@@ -45,13 +45,13 @@ extern "C" {
 #define MUSTER_PS_INTENT_KEYS_MAX 1048576u
 
 /*
- * The calls of muster/ps.h without waiting: rows that are here are served before the call
- * returns, the others while the worker goes on. *handle_out is MUSTER_PS_DONE
- * when nothing is under way; any other handle must be waited for, once, and
- * until then keys and values belong to the call. Calls under way are not
- * ordered among each other, nor against what the worker does meanwhile: wait
- * for a push before you pull what it wrote. A barrier waits for them all, but
- * does not end their handles.
+ * The calls of muster/ps.h without waiting: rows that are here are served
+ * before the call returns, the others while the worker goes on. *handle_out is
+ * MUSTER_PS_DONE when nothing is under way; any other handle must be waited
+ * for, once, and until then keys and values belong to the call. Calls under way
+ * are not ordered among each other, nor against what the worker does meanwhile:
+ * wait for a push before you pull what it wrote. A barrier waits for them all,
+ * but does not end their handles.
  * MUSTER_ERR_AGAIN  CALLS_MAX are under way; nothing was done, wait for one
  * else as the calls above.
  */

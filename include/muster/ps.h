@@ -35,8 +35,9 @@
  *   Allocation   Pulls, pushes, in-place access and sampling allocate nothing
  *                for rows that are here.
  *   Determinism  Rows start as a function of (seed, table, key) alone.
- *   Not here     Calls waited for later, and intents (muster/ahead.h, part of
- *                this); random rows (muster/sample.h); what the rows mean:
+ *   Not here     Several nodes, and rows that come here (muster/mesh.h); calls
+ *                waited for later, and intents (muster/ahead.h): both are part
+ *                of this. Random rows (muster/sample.h). What the rows mean:
  *                tasks are loops over these calls.
  *
  * For users: docs/parameter-server.md. Inside: docs/design/ps.md.
@@ -44,6 +45,7 @@
 #ifndef MUSTER_PS_H
 #define MUSTER_PS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -102,12 +104,19 @@ typedef struct muster_ps_opts {
                             // create; only with nodes > 1
     const char *replicated; // STATIC: file of the rows to copy, one a line:
                             // TABLE KEY or TABLE FIRST-LAST; read during create
+    uint32_t survive;       // 1: go on when other nodes are lost; default 0
+    uint32_t heartbeat_ms;  // silence that counts as loss; default 2000
+    /* survive: a row of a lost node of which no copy is left, muster_ps_row_
+     * floats() floats. False, or NULL: it begins anew. Called by one thread at
+     * a time; may not call the node. */
+    bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
+    void *context; // of restore
 } muster_ps_opts;
 
 #define MUSTER_PS_OPTS_INIT                                                   \
     {                                                                         \
         (uint32_t)sizeof(muster_ps_opts), 1u, 1u, 0u, 0u, 100u, 10000u, NULL, \
-            NULL                                                              \
+            NULL, 0u, 2000u, NULL, NULL                                       \
     }
 
 typedef struct muster_ps_table_opts {
@@ -148,30 +157,6 @@ MUSTER_API void muster_ps_free(muster_ps *ps);
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_table_add(muster_ps *ps, const muster_ps_table_opts *opts,
                     muster_error *error_out, uint32_t *table_out);
-
-/*
- * Meet the other nodes: with nodes > 1, after the tables and distributions (the
- * same on every node) and before the workers. Waits for all of them.
- * MUSTER_ERR_INVALID    one node only, or called twice
- * MUSTER_ERR_INPUT      STATIC: a row to be copied is in no table
- * MUSTER_ERR_TIMED_OUT  a node did not come; the error names it
- * MUSTER_ERR_SYSTEM     sockets or threads were refused
- */
-MUSTER_API MUSTER_CHECKED muster_status
-muster_ps_connect(muster_ps *ps, muster_error *error_out);
-
-/* Where rows were found, over all workers of this node, up to each one's last
- * barrier or end. */
-typedef struct muster_ps_counters {
-    uint64_t accesses;    // rows asked for
-    uint64_t remote;      // of these, not here: went to another node
-    uint64_t copied;      // of these, found in a copy of another node's row
-    uint64_t relocations; // rows that moved here
-    uint64_t replicas;    // copies that came here
-    uint64_t syncs;       // times that a copy was synchronised
-    uint64_t copies;      // held now
-} muster_ps_counters;
-MUSTER_API muster_ps_counters muster_ps_count(muster_ps *ps); // NULL: zeros
 
 /* Floats of a row as begin lends it: weights and state. 0: no such table. */
 MUSTER_API uint32_t muster_ps_row_floats(const muster_ps *ps, uint32_t table);
@@ -260,32 +245,6 @@ MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_update(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
                  size_t count, muster_ps_updater updater, void *context);
 
-/* Nodes of the mesh: with one, wishes are not worth making. */
-MUSTER_API uint32_t muster_ps_nodes(const muster_ps_worker *worker);
-
-/*
- * Wish that rows come here: they are on their way when the call returns, and
- * meanwhile operations on them wait for their arrival. A hint: a row may be
- * taken elsewhere before it is used, and every call works without it, only
- * slower. MUSTER_ERR_AGAIN: too many wishes at once; some were not taken.
- * Nothing happens on a single node, or where rows neither move nor are copied.
- * fetch is the same, and waits for what comes; no row may be open.
- */
-MUSTER_API MUSTER_CHECKED muster_status
-muster_ps_localize(muster_ps_worker *worker, uint32_t table,
-                   const uint32_t *keys, size_t count);
-MUSTER_API MUSTER_CHECKED muster_status
-muster_ps_fetch(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
-                size_t count);
-
-/*
- * Wait until every worker of every node has called it; what any of them did
- * before is seen by all after. MUSTER_ERR_INVALID: rows are open.
- * MUSTER_ERR_PEER_LOST: a node is gone, and the others will not come.
- */
-MUSTER_API MUSTER_CHECKED muster_status
-muster_ps_barrier(muster_ps_worker *worker);
-
 /* Hint that a row will be begun soon: brings its word and bytes closer. Keys
  * out of range are ignored. */
 MUSTER_API void muster_ps_prefetch(const muster_ps_worker *worker,
@@ -296,5 +255,6 @@ MUSTER_API void muster_ps_prefetch(const muster_ps_worker *worker,
 #endif
 
 #include "muster/ahead.h"
+#include "muster/mesh.h"
 
 #endif // MUSTER_PS_H

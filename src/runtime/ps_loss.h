@@ -1,11 +1,7 @@
 /*
- * runtime/ps_loss.h -- what a run does when nodes of its mesh are lost, and how
- * it takes in others in their place.
- *
- * Without it a lost node ends every call with MUSTER_ERR_PEER_LOST. With
- * `survive` calls wait until the others have agreed on who is left and rows
- * have owners again, and then go on; only the loss of the lead (node 0), or
- * being given up oneself, still ends them.
+ * runtime/ps_loss.h -- what a run adds to muster_ps_opts.survive: a checkpoint
+ * that is opened first, news, a count of updates, and others in the place of
+ * lost nodes.
  *
  *   Threads      prepared, restore, updates and news are called by whoever
  *                drives the mesh, the network thread or a worker that waits:
@@ -21,9 +17,7 @@
 #include "role/psnode.h"
 
 typedef struct muster_psloss {
-    bool survive;
     bool joins;                      // takes the place of a node that was lost
-    int64_t heartbeat_ns;            // silence that counts as loss; 0: 2 s
     bool (*prepared)(void *context); // see role/psnode.h
     bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
     uint64_t (*updates)(void *context);
@@ -32,14 +26,11 @@ typedef struct muster_psloss {
     void *context;
 } muster_psloss;
 
-/* Before the tables are added. */
+/* Before the tables are added; its `restore` is in place of the options'. */
 void muster_ps_on_loss(muster_ps *ps, const muster_psloss *loss);
 
 /* Nodes that met at the last barrier, one bit each. */
 uint64_t muster_ps_met(const muster_ps *ps);
-
-/* Nodes that are lost, as known here now; 0 with a single node. */
-uint64_t muster_ps_lost(const muster_ps *ps);
 
 /* The lead: take in a node that stands ready to replace a lost one; `note` is
  * for it. False: none is ready, or it was lost on its way in. */

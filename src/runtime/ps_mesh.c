@@ -4,7 +4,7 @@
  * ps_turn.c, connections in ps_peers.c.
  *
  * Requests wait through the loss of other nodes when the run is to survive it
- * (ps_loss.h); otherwise, and when the lead is lost, every request under way or
+ * (muster_ps_opts.survive); otherwise, and when the lead is lost, every request under way or
  * yet to come ends with MUSTER_ERR_PEER_LOST.
  */
 #define _GNU_SOURCE
@@ -61,6 +61,7 @@ void muster_psmesh_lose(muster_psmesh *mesh, uint16_t node, const char *reason)
 static void hear(muster_psmesh *mesh, const muster_psnews *news)
 {
     const muster_psloss *loss = &mesh->ps->loss;
+    bool survive = mesh->ps->opts.survive != 0;
     const char *why = news->cause == MUSTER_PSCAUSE_SILENT
                           ? "nothing was heard of it for too long"
                           : "its connection ended";
@@ -68,7 +69,7 @@ static void hear(muster_psmesh *mesh, const muster_psnews *news)
     switch (news->kind) {
     case MUSTER_PSNEWS_LOST:
         muster_pspeers_forget(mesh, news->node, true);
-        if (!loss->survive) {
+        if (!survive) {
             muster_psmesh_lose(mesh, news->node, why);
             return;
         }
@@ -254,9 +255,10 @@ uint64_t muster_ps_met(const muster_ps *ps)
 
 uint64_t muster_ps_lost(const muster_ps *ps)
 {
-    uint64_t all =
-        ps->opts.nodes == 64 ? UINT64_MAX : (1ull << ps->opts.nodes) - 1;
-    return ps->mesh == NULL ? 0 : all & ~atomic_load(&ps->mesh->members);
+    return ps == NULL || ps->mesh == NULL
+               ? 0
+               : UINT64_MAX >> (64 - ps->opts.nodes) &
+                     ~atomic_load(&ps->mesh->members);
 }
 
 bool muster_ps_admit(muster_ps *ps, uint32_t note)

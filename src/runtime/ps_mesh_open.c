@@ -17,8 +17,7 @@
 /* A row that two nodes ask for within this time would travel to and fro. */
 #define CONTEST_NS (5 * MUSTER_NS_PER_MS)
 
-#define HEARTBEAT_NS (2 * MUSTER_NS_PER_S)
-#define NAP_NS       (200 * MUSTER_NS_PER_MS)
+#define NAP_NS (200 * MUSTER_NS_PER_MS)
 
 static muster_blob *make_payload(void *context, size_t bytes)
 {
@@ -49,8 +48,7 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
         .contest_ns = CONTEST_NS,
         .make = make_payload,
         .make_context = mesh->net,
-        .heartbeat_ns =
-            loss->heartbeat_ns > 0 ? loss->heartbeat_ns : HEARTBEAT_NS,
+        .heartbeat_ns = opts->heartbeat_ms * MUSTER_NS_PER_MS,
         .joins = loss->joins,
         .prepared = loss->prepared,
         .restore = loss->restore,

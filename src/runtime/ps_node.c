@@ -13,7 +13,8 @@
 #include "runtime/ps_places.h"
 #include "runtime/ps_static.h"
 
-#define PATIENCE_NS MUSTER_NS_PER_S // with rows kept open
+#define PATIENCE_NS      MUSTER_NS_PER_S // with rows kept open
+#define HEARTBEAT_MS_MIN 10u
 
 static const char *opts_fault(const muster_ps_opts *opts)
 {
@@ -26,6 +27,9 @@ static const char *opts_fault(const muster_ps_opts *opts)
     }
     if (opts->manage > MUSTER_PS_STATIC || opts->staleness_ms < 2) {
         return "no such manage, or staleness_ms below 2";
+    }
+    if (opts->survive > 1 || opts->heartbeat_ms < HEARTBEAT_MS_MIN) {
+        return "survive must be 0 or 1, and heartbeat_ms at least 10";
     }
     if ((opts->manage == MUSTER_PS_STATIC) != (opts->replicated != NULL)) {
         return "a file of rows to copy belongs to MUSTER_PS_STATIC";
@@ -66,6 +70,8 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
     ps->opts = *opts;
     ps->opts.replicated = NULL; // was read
     ps->replicated = replicated;
+    ps->loss.restore = opts->restore;
+    ps->loss.context = opts->context;
     ps->places = places;
     ps->opts.mesh = places;
     ps->bare = muster_visitor_possible();

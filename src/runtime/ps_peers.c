@@ -219,7 +219,7 @@ static void on_hello(muster_psmesh *mesh, muster_peer peer,
         }
         return;
     }
-    if (hello->value == HELLO_JOIN && mesh->ps->loss.survive &&
+    if (hello->value == HELLO_JOIN && mesh->ps->opts.survive != 0 &&
         (atomic_load(&mesh->members) & bit) == 0) {
         // What remains of the node it replaces is not listened to any more.
         muster_net_drop(mesh->net, mesh->peers[from]);

@@ -52,7 +52,7 @@ static lead *open_lead(void)
     opts.queue_messages_max = QUEUE;
     (void)snprintf(address, sizeof(address), "unix:@muster-peers-%d",
                    (int)getpid());
-    l->ps.loss.survive = true;
+    l->ps.opts.survive = 1;
     l->ps.opts.nodes = 2;
     (void)pthread_mutex_init(&l->ps.barrier_lock, NULL);
     (void)pthread_cond_init(&l->ps.barrier_cond, NULL);

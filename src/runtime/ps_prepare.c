@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "config/table.h"
@@ -65,6 +66,11 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     opts.node = run->node;
     opts.mesh = mesh != NULL ? mesh : run->others.folder;
     opts.patience_ms = 60000;
+    opts.survive = strcmp(muster_config_string(run->config, MUSTER_OPT_ON_LOSS),
+                          "stop") != 0;
+    opts.heartbeat_ms = (uint32_t)(muster_config_duration_ns(
+                                       run->config, MUSTER_OPT_HEARTBEAT) /
+                                   MUSTER_NS_PER_MS);
     set_manage(muster_config_string(run->config, MUSTER_OPT_MANAGE), &opts);
     muster_status status = muster_ps_create(&opts, error_out, &run->ps);
     if (status == MUSTER_OK) {

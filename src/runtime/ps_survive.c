@@ -101,11 +101,7 @@ static void hear(void *context, const muster_psnews *news)
 
 void muster_task_on_loss(muster_task_run *run)
 {
-    const char *what = muster_config_string(run->config, MUSTER_OPT_ON_LOSS);
-    muster_psloss loss = {.survive = strcmp(what, "stop") != 0,
-                          .joins = run->joins,
-                          .heartbeat_ns = muster_config_duration_ns(
-                              run->config, MUSTER_OPT_HEARTBEAT),
+    muster_psloss loss = {.joins = run->joins,
                           .prepared = prepared,
                           .restore = restore,
                           .updates = updates,

@@ -26,6 +26,7 @@ enum { KEYS = 60, WIDTH = 4, ROUNDS = 300, BATCH = 5, CREW = 3, PULLS = 500 };
 enum { MEETINGS = 8000, MEETING_NS = 120000 };
 
 #define HOUR_NS   (3600 * MUSTER_NS_PER_S)
+#define HOUR_MS   3600000u
 #define ALARM_S   240
 #define FLIGHTS   3
 #define TELLING_S 3 // of silence that must not come, in windows of 1 s
@@ -172,7 +173,7 @@ static void many_workers_wait_at_once_and_none_for_ever(void **state)
                           .manage = manage,
                           .keys = KEYS,
                           .width = WIDTH,
-                          .heartbeat_ns = HOUR_NS,
+                          .heartbeat_ms = HOUR_MS,
                           .argument = pushed,
                           .life = work_together};
         assert_int_equal(test_mesh_run(&mesh), 0);
@@ -256,7 +257,7 @@ static void calls_that_meet_the_thread_at_work_are_seen(void **state)
                       .manage = MUSTER_PS_CLASSIC,
                       .keys = KEYS,
                       .width = WIDTH,
-                      .heartbeat_ns = HOUR_NS,
+                      .heartbeat_ms = HOUR_MS,
                       .life = ask_the_drowsy};
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
@@ -310,7 +311,7 @@ static void who_waits_for_nothing_sleeps(void **state)
                       .manage = MUSTER_PS_CLASSIC,
                       .keys = KEYS,
                       .width = WIDTH,
-                      .heartbeat_ns = HOUR_NS,
+                      .heartbeat_ms = HOUR_MS,
                       .argument = &r,
                       .life = ask_then_rest};
     assert_int_equal(test_mesh_run(&mesh), 0);
@@ -353,7 +354,7 @@ static void what_falls_due_after_a_lead_is_done(void **state)
                           .manage = MUSTER_PS_REPLICATE,
                           .keys = KEYS,
                           .width = WIDTH,
-                          .heartbeat_ns = HOUR_NS,
+                          .heartbeat_ms = HOUR_MS,
                           .argument = &seen_by_owner,
                           .life = change_a_copy};
         assert_int_equal(test_mesh_run(&mesh), 0);
@@ -386,7 +387,7 @@ static void a_node_is_heard_while_its_worker_computes(void **state)
                       .manage = MUSTER_PS_CLASSIC,
                       .keys = KEYS,
                       .width = WIDTH,
-                      .heartbeat_ns = MUSTER_NS_PER_S,
+                      .heartbeat_ms = 1000,
                       .survive = true,
                       .life = lead_and_compute};
     assert_int_equal(test_mesh_run(&mesh), 0);
@@ -480,7 +481,7 @@ static void a_leader_hears_of_a_loss(void **state)
                       .manage = MUSTER_PS_CLASSIC,
                       .keys = KEYS,
                       .width = WIDTH,
-                      .heartbeat_ns = HOUR_NS};
+                      .heartbeat_ms = HOUR_MS};
     float seen[WIDTH];
     assert_int_equal(ask_the_dying(&mesh, seen), MUSTER_ERR_PEER_LOST);
 }

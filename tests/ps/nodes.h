@@ -45,9 +45,10 @@ typedef struct test_mesh {
     uint32_t optimizer;
     bool second; // table, like the first but with MUSTER_PS_ADAGRAD
     uint32_t staleness_ms;
-    uint32_t patience_ms;   // 0: the default
-    int64_t heartbeat_ns;   // 0: the default
-    bool survive;           // losses of nodes
+    uint32_t patience_ms;  // 0: the default
+    uint32_t heartbeat_ms; // 0: the default
+    bool survive;          // losses of nodes
+    bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
     const char *replicated; // the file of MUSTER_PS_STATIC
     void (*life)(test_node *);
     void *argument;
@@ -103,12 +104,16 @@ static inline muster_status test_node_open(test_node *n)
     opts.replicated = of->replicated;
     opts.staleness_ms = of->staleness_ms > 0 ? of->staleness_ms : 10;
     opts.patience_ms = of->patience_ms > 0 ? of->patience_ms : opts.patience_ms;
+    opts.survive = of->survive;
+    opts.heartbeat_ms =
+        of->heartbeat_ms > 0 ? of->heartbeat_ms : opts.heartbeat_ms;
+    opts.restore = of->restore;
     n->status = muster_ps_create(&opts, &n->error, &n->ps);
     if (n->status == MUSTER_OK) {
-        const muster_psloss loss = {.survive = of->survive,
-                                    .joins = n->joins,
-                                    .heartbeat_ns = of->heartbeat_ns};
-        muster_ps_on_loss(n->ps, &loss);
+        if (n->joins) {
+            const muster_psloss loss = {.joins = true};
+            muster_ps_on_loss(n->ps, &loss);
+        }
         n->status = test_node_add_tables(n);
     }
     if (n->status == MUSTER_OK) {
