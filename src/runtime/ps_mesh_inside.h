@@ -26,6 +26,7 @@ struct muster_psmesh {
     int64_t retry_ns[MUSTER_PS_NODES_MAX];
     muster_peer trying[MUSTER_PS_NODES_MAX];
     bool left[MUSTER_PS_NODES_MAX]; // it said that it goes
+    uint64_t told;                  // nodes whose address is no good
     uint64_t greeted;               // joining: nodes that know us
     uint64_t wanted;                // joining: the members
     muster_vec unsent;              // muster_psnode_send: a queue was full

@@ -66,11 +66,10 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
 }
 
 /* Who is awaited in vain: one of them, by name and place. */
-static muster_status tell_missing(const muster_psmesh *mesh,
+static muster_status tell_missing(const muster_psmesh *mesh, uint64_t missing,
                                   muster_error *error_out)
 {
     char address[MUSTER_NET_ADDRESS_MAX];
-    uint64_t missing = muster_pspeers_missing(mesh);
     uint32_t first = (uint32_t)__builtin_ctzll(missing);
     muster_ps_places_at(mesh->ps->places, first, address);
     return muster_error_set(
@@ -99,7 +98,11 @@ static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
                                     mesh->self);
         }
         if (muster_clock_ns() > end) {
-            return tell_missing(mesh, error_out);
+            // The last one may have come just now.
+            uint64_t missing = muster_pspeers_missing(mesh);
+            if (missing != 0) {
+                return tell_missing(mesh, missing, error_out);
+            }
         }
         (void)nanosleep(&nap, NULL);
     }

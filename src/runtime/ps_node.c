@@ -34,11 +34,24 @@ static const char *opts_fault(const muster_ps_opts *opts)
     if ((opts->manage == MUSTER_PS_STATIC) != (opts->replicated != NULL)) {
         return "a file of rows to copy belongs to MUSTER_PS_STATIC";
     }
-    if (opts->nodes > 1 && opts->mesh == NULL) {
-        return "several nodes need a mesh: the place where they meet";
-    }
-    return opts->nodes > 1 ? muster_ps_places_fault(opts->mesh, opts->nodes)
-                           : NULL;
+    return opts->nodes > 1 && opts->mesh == NULL
+               ? "several nodes need a mesh: the place where they meet"
+               : NULL;
+}
+
+/* What is read once: the text of the mesh, and the file of STATIC. */
+static muster_status read_opts(const muster_ps_opts *opts,
+                               muster_error *error_out,
+                               muster_keyset *replicated_out)
+{
+    muster_status status =
+        opts->nodes > 1
+            ? muster_ps_places_check(opts->mesh, opts->nodes, error_out)
+            : MUSTER_OK;
+    return status == MUSTER_OK && opts->replicated != NULL
+               ? muster_ps_static_load(opts->replicated, error_out,
+                                       replicated_out)
+               : status;
 }
 
 muster_status muster_ps_create(const muster_ps_opts *opts,
@@ -51,12 +64,9 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
                                 fault != NULL ? fault : "NULL argument");
     }
     muster_keyset replicated = {{0}};
-    if (opts->replicated != NULL) {
-        muster_status status =
-            muster_ps_static_load(opts->replicated, error_out, &replicated);
-        if (status != MUSTER_OK) {
-            return status;
-        }
+    muster_status status = read_opts(opts, error_out, &replicated);
+    if (status != MUSTER_OK) {
+        return status;
     }
     muster_ps *ps = muster_mem_lines(1, sizeof(*ps));
     char *places = muster_mem_string(opts->nodes > 1 ? opts->mesh : "");

@@ -86,6 +86,7 @@ static void say(muster_psmesh *mesh, muster_rowmsg_kind kind, uint16_t to,
         .to = to,
         .message = {.kind = kind,
                     .from = mesh->self,
+                    .origin = to,
                     .value = value,
                     .mask = atomic_load(&mesh->members)}};
     muster_pspeers_send(mesh, &word);
@@ -105,6 +106,19 @@ uint64_t muster_pspeers_missing(const muster_psmesh *mesh)
     return all & ~(atomic_load(&mesh->come) | 1ull << mesh->self);
 }
 
+/* Once for each node. A socket that is not there yet is nothing to tell of, a
+ * host that nobody knows is. */
+static void tell_no_address(muster_psmesh *mesh, uint16_t node,
+                            const char *address, const muster_error *error)
+{
+    uint64_t bit = 1ull << node;
+    if (strncmp(address, "tcp:", 4) == 0 && (mesh->told & bit) == 0) {
+        mesh->told |= bit;
+        muster_log(MUSTER_LOG_WARN, "node %u: %s; trying on", node,
+                   error->text);
+    }
+}
+
 void muster_pspeers_connect(muster_psmesh *mesh)
 {
     int64_t now = muster_clock_ns();
@@ -114,15 +128,17 @@ void muster_pspeers_connect(muster_psmesh *mesh)
                           : muster_pspeers_missing(mesh) == 0;
     for (uint16_t i = 0; i < end && !complete; i++) {
         char address[MUSTER_NET_ADDRESS_MAX];
+        muster_error error = {.text = ""};
         if (i == mesh->self || mesh->peers[i] != 0 || mesh->trying[i] != 0 ||
             now < mesh->retry_ns[i] || mesh->lost != 0) {
             continue;
         }
         muster_ps_places_at(mesh->ps->places, i, address);
         mesh->retry_ns[i] = now + RETRY_NS;
-        if (muster_net_connect(mesh->net, address, NULL, &mesh->trying[i]) !=
+        if (muster_net_connect(mesh->net, address, &error, &mesh->trying[i]) !=
             MUSTER_OK) {
             mesh->trying[i] = 0;
+            tell_no_address(mesh, i, address, &error);
         }
     }
 }
@@ -213,6 +229,14 @@ static void on_hello(muster_psmesh *mesh, muster_peer peer,
 {
     uint16_t from = hello->from;
     uint64_t bit = 1ull << from;
+    if (hello->origin != mesh->self) {
+        muster_log(MUSTER_LOG_WARN,
+                   "node %u takes this one, node %u, for node %u: do all nodes "
+                   "have the same mesh, each with a place of its own?",
+                   from, mesh->self, hello->origin);
+        muster_net_drop(mesh->net, peer);
+        return;
+    }
     if (from == mesh->self || from == 0) {
         if (hello->value == HELLO_KNOWN && from == 0 && mesh->ps->loss.joins) {
             on_known(mesh, hello);

@@ -128,8 +128,8 @@ static void turn_both(lead *l, stranger *s)
     assert_true(muster_net_poll(s->net, 0) >= 0);
 }
 
-/* Connect, and say HELLO as node 1. */
-static void come(lead *l, stranger *s, uint64_t value)
+/* Connect, and say HELLO as node 1 to the node that it takes the lead for. */
+static void call(lead *l, stranger *s, uint64_t value, uint16_t whom)
 {
     const muster_net_opts opts = MUSTER_NET_OPTS_INIT;
     *s = (stranger){.greeting = UINT64_MAX};
@@ -137,14 +137,19 @@ static void come(lead *l, stranger *s, uint64_t value)
                      MUSTER_OK);
     assert_int_equal(muster_net_connect(s->net, l->address, NULL, &s->peer),
                      MUSTER_OK);
-    muster_peer before = l->mesh.peers[1];
     muster_rowmsg hello = {
-        .kind = MUSTER_ROWMSG_HELLO, .from = 1, .value = value};
+        .kind = MUSTER_ROWMSG_HELLO, .from = 1, .origin = whom, .value = value};
     uint8_t header[MUSTER_ROWMSG_BYTES];
     muster_rowmsg_write(&hello, header);
     muster_net_send_opts send = {.header = header,
                                  .header_bytes = sizeof(header)};
     assert_int_equal(muster_net_send(s->net, s->peer, &send), MUSTER_OK);
+}
+
+static void come(lead *l, stranger *s, uint64_t value)
+{
+    muster_peer before = l->mesh.peers[1];
+    call(l, s, value, 0);
     // What waits is not tried meanwhile, as if the old queue stayed full.
     for (int i = 0; i < TURNS && l->mesh.peers[1] == before; i++) {
         assert_true(muster_net_poll(l->mesh.net, 0) >= 0);
@@ -237,6 +242,43 @@ static void a_node_that_never_reads_is_lost_before_memory_is(void **state)
     close_lead(l);
 }
 
+/* A count would take the two lives of one node for two nodes. */
+static void a_node_that_comes_twice_is_one(void **state)
+{
+    (void)state;
+    lead *l = open_lead();
+    stranger s;
+    l->mesh.nodes = 3;
+    assert_int_equal(muster_pspeers_missing(&l->mesh), 6);
+    for (int life = 0; life < 2; life++) {
+        l->mesh.peers[1] = 0;
+        come(l, &s, HELLO_MEET);
+        assert_int_equal(muster_pspeers_missing(&l->mesh), 4);
+        muster_net_close(s.net);
+    }
+    l->mesh.nodes = 64;
+    assert_true(muster_pspeers_missing(&l->mesh) == (UINT64_MAX & ~3ull));
+    l->mesh.nodes = 2;
+    close_lead(l);
+}
+
+/* Whoever has other places than this node is not met. */
+static void a_hello_for_another_node_is_refused(void **state)
+{
+    (void)state;
+    lead *l = open_lead();
+    stranger s;
+    call(l, &s, HELLO_MEET, 1);
+    for (int i = 0; i < TURNS && !s.down; i++) {
+        turn_both(l, &s);
+    }
+    assert_true(s.down);
+    assert_int_equal(l->mesh.peers[1], 0);
+    assert_int_equal(muster_pspeers_missing(&l->mesh), 2);
+    muster_net_close(s.net);
+    close_lead(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +287,8 @@ int main(void)
         cmocka_unit_test(
             what_waits_for_a_slow_node_arrives_without_old_heartbeats),
         cmocka_unit_test(a_node_that_never_reads_is_lost_before_memory_is),
+        cmocka_unit_test(a_node_that_comes_twice_is_one),
+        cmocka_unit_test(a_hello_for_another_node_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "net/net.h"
 
 #define TCP        "tcp:"
@@ -15,6 +16,7 @@
 #define PORTS      65536u
 #define FOLDER_MAX 80u // with "/node-63" it fits a socket's name
 #define HOST_MAX   100u
+#define SHOWN      60 // characters of a text in an error
 
 /* One HOST:PORT, or a PORT of this machine. */
 typedef struct place {
@@ -31,6 +33,22 @@ static bool is_tcp(const char *places)
 static bool is_list(const char *places)
 {
     return strchr(places, ',') != NULL;
+}
+
+/* A name or number without colons, or an IPv6 address in brackets. */
+static bool is_host(const place *at)
+{
+    const char *first = at->host;
+    size_t length = at->host_length;
+    bool brackets = length > 2 && first[0] == '[' && first[length - 1] == ']';
+    first += brackets ? 1 : 0;
+    length -= brackets ? 2 : 0;
+    for (size_t i = 0; i < length; i++) {
+        if (strchr(brackets ? " \t[]" : " \t[]:", first[i]) != NULL) {
+            return false;
+        }
+    }
+    return length > 0 && at->host_length <= HOST_MAX;
 }
 
 /* The place that begins at `text` and ends before a comma or the end. */
@@ -50,10 +68,11 @@ static bool read_place(const char *text, place *out)
     if (digits < length) {
         out->host = text;
         out->host_length = length - digits - 1;
+        if (text[out->host_length] != ':') {
+            return false;
+        }
     }
-    return out->port > 0 && out->port < PORTS && out->host_length > 0 &&
-           out->host_length <= HOST_MAX &&
-           (digits == length || text[length - digits - 1] == ':');
+    return out->port > 0 && out->port < PORTS && is_host(out);
 }
 
 /* The text of the place after `skip` others, or NULL. */
@@ -66,37 +85,94 @@ static const char *skip_places(const char *text, uint32_t skip)
     return text;
 }
 
-static const char *list_fault(const char *list, uint32_t nodes)
+static uint32_t count_places(const char *list)
 {
-    if (skip_places(list, nodes - 1) == NULL ||
-        skip_places(list, nodes) != NULL) {
-        return "a list of places has one HOST:PORT for each node";
+    uint32_t count = 1;
+    for (; *list != '\0'; list++) {
+        count += *list == ',';
     }
-    for (uint32_t i = 0; i < nodes; i++) {
-        place at;
-        if (!read_place(skip_places(list, i), &at)) {
-            return "a list of places is tcp:HOST:PORT,HOST:PORT,..";
-        }
-    }
-    return NULL;
+    return count;
 }
 
-const char *muster_ps_places_fault(const char *places, uint32_t nodes)
+static int shown_length(const char *text)
+{
+    size_t length = strcspn(text, ",");
+    return (int)(length < SHOWN ? length : SHOWN);
+}
+
+static bool same_place(const place *a, const place *b)
+{
+    return a->port == b->port && a->host_length == b->host_length &&
+           memcmp(a->host, b->host, a->host_length) == 0;
+}
+
+/* Place `node` of a list, against itself and those before it. */
+static muster_status check_place(const char *list, uint32_t node,
+                                 muster_error *error_out)
+{
+    const char *text = skip_places(list, node);
+    place at;
+    if (!read_place(text, &at)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "mesh: the place of node %u, '%.*s': expected "
+                                "HOST:PORT, with a port in 1..65535 and an "
+                                "IPv6 host in brackets",
+                                node, shown_length(text), text);
+    }
+    for (uint32_t i = 0; i < node; i++) {
+        place other;
+        if (read_place(skip_places(list, i), &other) &&
+            same_place(&at, &other)) {
+            return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                    "mesh: nodes %u and %u have one place, "
+                                    "'%.*s'",
+                                    i, node, shown_length(text), text);
+        }
+    }
+    return MUSTER_OK;
+}
+
+static muster_status check_list(const char *list, uint32_t nodes,
+                                muster_error *error_out)
+{
+    uint32_t count = count_places(list);
+    muster_status status = MUSTER_OK;
+    if (count != nodes) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "mesh: %u places for %u nodes: a list has one "
+                                "HOST:PORT for each",
+                                count, nodes);
+    }
+    for (uint32_t i = 0; i < nodes && status == MUSTER_OK; i++) {
+        status = check_place(list, i, error_out);
+    }
+    return status;
+}
+
+muster_status muster_ps_places_check(const char *places, uint32_t nodes,
+                                     muster_error *error_out)
 {
     place at;
     if (!is_tcp(places)) {
-        return places[0] == '\0' || strlen(places) > FOLDER_MAX
-                   ? "nodes meet in a folder, whose name has at most 80 "
-                     "characters, or at tcp:HOST:PORT"
-                   : NULL;
+        return places[0] != '\0' && strlen(places) <= FOLDER_MAX
+                   ? MUSTER_OK
+                   : muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                      "mesh '%.*s': expected a folder, of at "
+                                      "most %u characters, or tcp:HOST:PORT",
+                                      SHOWN, places, FOLDER_MAX);
     }
     if (is_list(places)) {
-        return list_fault(places + strlen(TCP), nodes);
+        return check_list(places + strlen(TCP), nodes, error_out);
     }
     return read_place(places + strlen(TCP), &at) && at.port + nodes <= PORTS
-               ? NULL
-               : "expected tcp:HOST:PORT or tcp:PORT, with a port for each "
-                 "node, or tcp:HOST:PORT,HOST:PORT,..";
+               ? MUSTER_OK
+               : muster_error_set(
+                     error_out, MUSTER_ERR_INVALID,
+                     "mesh '%.*s': expected tcp:HOST:PORT or "
+                     "tcp:PORT, with a port up to 65535 for each "
+                     "of %u nodes and an IPv6 host in brackets, or "
+                     "tcp:HOST:PORT,HOST:PORT,.. for all",
+                     SHOWN, places, nodes);
 }
 
 void muster_ps_places_at(const char *places, uint32_t node, char *address_out)

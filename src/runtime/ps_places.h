@@ -6,16 +6,23 @@
  *   tcp:PORT                    node i at port PORT + i of 127.0.0.1
  *   tcp:HOST:PORT               node i at port PORT + i of HOST
  *   tcp:HOST:PORT,HOST:PORT,..  node i at the i-th of them: one a node
+ *
+ * An IPv6 HOST stands in brackets.
  */
 #ifndef MUSTER_RUNTIME_PS_PLACES_H
 #define MUSTER_RUNTIME_PS_PLACES_H
 
 #include <stdint.h>
 
-/* What keeps `nodes` nodes from meeting there, or NULL. */
-const char *muster_ps_places_fault(const char *places, uint32_t nodes);
+#include "muster/status.h"
 
-/* The address of a node (MUSTER_NET_ADDRESS_MAX bytes). The text has no fault
+/* Can `nodes` nodes meet there, as far as the text tells? MUSTER_ERR_INVALID:
+ * the error names what is wrong, and the place. */
+MUSTER_CHECKED muster_status muster_ps_places_check(const char *places,
+                                                    uint32_t nodes,
+                                                    muster_error *error_out);
+
+/* The address of a node (MUSTER_NET_ADDRESS_MAX bytes). The text was found good
  * for more than `node` nodes. */
 void muster_ps_places_at(const char *places, uint32_t node, char *address_out);
 

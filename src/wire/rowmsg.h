@@ -51,7 +51,8 @@ typedef enum muster_rowmsg_kind {
     MUSTER_ROWMSG_BARRIER = 10,  // to the lead: all my workers are here;
                                  // value and mask as BEAT
     MUSTER_ROWMSG_RELEASE = 11,  // from the lead: so are everybody's
-    MUSTER_ROWMSG_HELLO = 12,    // first on a connection: who I am
+    MUSTER_ROWMSG_HELLO = 12,    // first on a connection: who I am, and whom I
+                                 // take you for (`origin`)
     MUSTER_ROWMSG_LEAVE = 13,    // I am going; nothing of mine is missing
     MUSTER_ROWMSG_QUIT = 14,     // I am going in the middle of the work
     MUSTER_ROWMSG_BEAT = 15,     // I live; `value`: updates done here, as told
@@ -93,7 +94,7 @@ typedef struct muster_rowmsg {
     muster_rowmsg_op op;
     uint16_t table;
     uint16_t from;   // who sent it
-    uint16_t origin; // who asked
+    uint16_t origin; // who asked; or see the kinds
     uint32_t count;
     uint64_t link;        // number of this message from `from` to its receiver
     uint64_t request;     // of `origin`; BARRIER, RELEASE: its number
