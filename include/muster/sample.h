@@ -22,9 +22,10 @@
  *   Threads      As muster/ps.h: a worker belongs to one thread at a time.
  *   Allocation   At add, and at a worker's first use of a distribution.
  *   Determinism  Samples of the first two schemes are a function of (seed,
- *                worker number, draw). After a seek INDEPENDENT ones are a
- *                function of (seed, distribution, position, draw): the same
- *                whichever worker draws them, and after a resume.
+ *                worker number, draw), and of where the worker has sought to.
+ *                After a seek INDEPENDENT ones are a function of (seed,
+ *                distribution, position, draw): the same whichever worker
+ *                draws them, and after a resume.
  */
 #ifndef MUSTER_SAMPLE_H
 #define MUSTER_SAMPLE_H
@@ -84,8 +85,9 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_distribution_add(
 
 /*
  * Draw from here on what belongs to `position`: any number that names a piece
- * of the work, such as epoch and batch. Samples that were already prepared
- * stay; a group of REUSE or POSTPONE that is under way is used up first.
+ * of the work, such as epoch and batch. What the first three schemes have
+ * prepared stays, and a group of REUSE or POSTPONE is used up first; the others
+ * draw when they are pulled.
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_sample_seek(
     muster_ps_worker *worker, uint32_t distribution, uint64_t position);

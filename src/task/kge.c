@@ -41,6 +41,8 @@ static const muster_spec_field fields[] = {
      1000, NULL},
     {"valid", MUSTER_SPEC_UINT, offsetof(muster_kge_options, valid), 0, 1e9,
      NULL},
+    {"order", MUSTER_SPEC_WORD, offsetof(muster_kge_options, order), 0, 0,
+     "shared|file"},
     {"scheme", MUSTER_SPEC_WORD, offsetof(muster_kge_options, scheme), 0, 0,
      "independent|reuse|postpone|local|repurpose"},
     {"reuse", MUSTER_SPEC_UINT, offsetof(muster_kge_options, reuse), 1, 1024,

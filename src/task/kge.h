@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/perm.h"
 #include "data/triples.h"
 #include "task/task.h"
 
@@ -36,6 +37,11 @@ typedef enum muster_kge_loss {
     MUSTER_KGE_ADVERSARIAL = 2, // logistic, negatives weighted by their score
 } muster_kge_loss;
 
+typedef enum muster_kge_share_order {
+    MUSTER_KGE_SHARED = 0, // all workers have one
+    MUSTER_KGE_FILE = 1,   // each has one of its piece of the file
+} muster_kge_share_order;
+
 typedef struct muster_kge_options {
     uint32_t dim; // floats of a row
     uint32_t negatives;
@@ -43,6 +49,7 @@ typedef struct muster_kge_options {
     uint32_t corrected; // softmax: negatives stand for all entities
     uint32_t loss;
     uint32_t reciprocal;
+    uint32_t order;  // a muster_kge_share_order
     uint32_t scheme; // muster_ps_scheme - 1
     uint32_t reuse;
     uint32_t valid; // triples evaluated between epochs
@@ -94,6 +101,39 @@ void muster_kge_query_back(muster_kge_model model, bool backwards,
                            const float *const *anchor_relation,
                            const float *query_gradient, uint32_t dim,
                            float *const *gradients);
+
+/* ---- an epoch's order ---------------------------------------------------- */
+
+/* A share of an epoch, in groups; `at` counts the share's triples, and a group
+ * begins at every multiple of `group`. */
+typedef struct muster_kge_order {
+    muster_perm perm;
+    uint64_t all;   // triples
+    uint64_t start; // FILE: of the piece
+    uint64_t count; // the share's
+    uint32_t part;
+    uint32_t parts;
+    uint32_t epoch;
+    uint32_t group;
+    bool pieces; // FILE
+} muster_kge_order;
+
+muster_kge_order muster_kge_order_make(const muster_kge *k,
+                                       const muster_task_share *share,
+                                       uint32_t group);
+
+/* Triples of the group at `at`; 0 after the last. */
+uint32_t muster_kge_order_size(const muster_kge_order *o, uint64_t at);
+
+/* The number of the triple at `at`. */
+uint64_t muster_kge_order_triple(const muster_kge_order *o, uint64_t at);
+
+/* The place in the work of the group at `at`, which no other group of any epoch
+ * has; SHARED: whatever the number of parts. */
+uint64_t muster_kge_order_place(const muster_kge_order *o, uint64_t at);
+
+/* Epochs that are over in the middle of the group at `at`. */
+double muster_kge_order_epochs(const muster_kge_order *o, uint64_t at);
 
 /* ---- training ------------------------------------------------------------ */
 

@@ -11,7 +11,8 @@
  *                as wanted; free.
  *   Threads      After tables, a task does not change: work and evaluate of
  *                different parts may run at the same time.
- *   Determinism  With one part, an epoch is a function of the seed.
+ *   Determinism  With one part and independent samples an epoch is a function
+ *                of the seed and the rows it begins with.
  *   Not here     Threads, clocks, files that are written.
  */
 #ifndef MUSTER_TASK_TASK_H
