@@ -124,6 +124,57 @@ static bool comes_from_member(muster_psnode *node, const muster_rowmsg *message)
     return false;
 }
 
+/* Could a correct node have named this origin? Most kinds speak for who sends
+ * them; those of operations and copies travel on, and answers that nobody waits
+ * for are told by their records. */
+static bool names_rightly(const muster_psnode *node,
+                          const muster_rowmsg *message)
+{
+    switch (message->kind) {
+    case MUSTER_ROWMSG_LOCALIZE:
+    case MUSTER_ROWMSG_INTENT:
+    case MUSTER_ROWMSG_BARRIER:
+    case MUSTER_ROWMSG_BEAT:
+    case MUSTER_ROWMSG_COUNT:
+    case MUSTER_ROWMSG_STATS:
+    case MUSTER_ROWMSG_OWNED:
+    case MUSTER_ROWMSG_ABSENT:
+    case MUSTER_ROWMSG_COPIED:
+        return message->origin == message->from;
+    case MUSTER_ROWMSG_HAND_OVER:
+        return message->origin != node->opts.node;
+    case MUSTER_ROWMSG_OP:
+    case MUSTER_ROWMSG_REPLY:
+    case MUSTER_ROWMSG_TRANSFER:
+    case MUSTER_ROWMSG_REPLICATE:
+    case MUSTER_ROWMSG_REPLICA:
+    case MUSTER_ROWMSG_SYNC:
+    case MUSTER_ROWMSG_SYNCED:
+    case MUSTER_ROWMSG_RELEASE:
+    case MUSTER_ROWMSG_HELLO:
+    case MUSTER_ROWMSG_LEAVE:
+    case MUSTER_ROWMSG_QUIT:
+    case MUSTER_ROWMSG_SUSPECT:
+    case MUSTER_ROWMSG_ASK:
+    case MUSTER_ROWMSG_RESUME:
+    case MUSTER_ROWMSG_EXPEL:
+    case MUSTER_ROWMSG_ADOPT:
+    case MUSTER_ROWMSG_RETURN:
+        break;
+    }
+    return true;
+}
+
+/* A message that came once and fits the tables. */
+static void take(muster_psnode *node, const muster_rowmsg *message)
+{
+    if (names_rightly(node, message)) {
+        handle(node, message);
+    } else {
+        node->counters.violations++;
+    }
+}
+
 muster_status muster_psnode_message(muster_psnode *node, int64_t now_ns,
                                     const muster_rowmsg *message,
                                     muster_psnode_out *out)
@@ -150,7 +201,7 @@ muster_status muster_psnode_message(muster_psnode *node, int64_t now_ns,
         node->counters.violations++;
     } else if (mine.kind == MUSTER_ROWMSG_BEAT ||
                muster_pslink_accept(node, &mine)) {
-        handle(node, &mine);
+        take(node, &mine);
     }
     return muster_psnode_end(node);
 }

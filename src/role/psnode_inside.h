@@ -235,6 +235,14 @@ static inline uint16_t muster_pshome_of(const muster_psnode *node, uint32_t key)
     return node->home_at[key % node->opts.nodes];
 }
 
+/* Does the message come from who decides about the row? */
+static inline bool muster_psnode_is_order(const muster_psnode *node,
+                                          const muster_rowmsg *message,
+                                          uint32_t key)
+{
+    return message->from == muster_pshome_of(node, key);
+}
+
 static inline muster_pshome *muster_pshome_at(muster_psnode *node,
                                               uint32_t table, uint32_t key)
 {

@@ -76,6 +76,10 @@ static void count_want(muster_psnode *node, uint64_t place, uint16_t from,
     while (at != UINT32_MAX) {
         muster_pswant *want = (muster_pswant *)intents->wants.data + at;
         if (want->node == from) {
+            if (want->count == (change > 0 ? INT32_MAX : INT32_MIN)) {
+                node->counters.violations++;
+                return;
+            }
             want->count += change;
             if (want->count == 0) {
                 drop_want(node, place, at, before);

@@ -215,6 +215,10 @@ void muster_psnode_on_hand_over(muster_psnode *node,
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint32_t moves = muster_rowmsg_extra(message)[i];
         uint32_t coming = muster_pscoming_find(node, message->table, key);
+        if (!muster_psnode_is_order(node, message, key)) {
+            node->counters.violations++;
+            continue;
+        }
         if (coming != MUSTER_PSCOMING_NONE) {
             muster_pscoming *all = node->coming.data;
             if (all[coming].next_owner != MUSTER_PSNODE_NOBODY) {
@@ -227,8 +231,7 @@ void muster_psnode_on_hand_over(muster_psnode *node,
         }
         uint64_t word;
         if (!muster_latch_own(&rows->words[key], &word) ||
-            muster_word_state_of(word) != MUSTER_ROW_OWNED ||
-            message->origin == node->opts.node) {
+            muster_word_state_of(word) != MUSTER_ROW_OWNED) {
             if (muster_word_here(word)) {
                 muster_latch_release(&rows->words[key], false);
             }

@@ -305,12 +305,13 @@ void muster_psrestore_settle(muster_psnode *node)
 void muster_psnode_on_adopt(muster_psnode *node, const muster_rowmsg *message)
 {
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
-        if (!muster_psnode_paused(node)) {
+        uint32_t key = muster_rowmsg_keys(message)[i];
+        if (!muster_psnode_paused(node) ||
+            !muster_psnode_is_order(node, message, key)) {
             node->counters.violations++;
-            return;
+            continue;
         }
-        muster_pscopy_adopt(node, message->table,
-                            muster_rowmsg_keys(message)[i]);
+        muster_pscopy_adopt(node, message->table, key);
     }
 }
 

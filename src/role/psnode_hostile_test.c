@@ -1,0 +1,296 @@
+/*
+ * psnode_hostile_test.c -- messages that are well made and cannot be true: they
+ * name somebody whom no correct node would name, or order what only a row's
+ * home may order. Each is dropped and counted, and what it was about goes on as
+ * if it had not come.
+ *
+ * Node 2 is the one that lies; keys are at home at key % 3.
+ */
+#include "role/psnode_test.h"
+
+enum { NODES = 3, KEYS = 9, LIAR = 2 };
+
+static mesh *build(bool in_turns)
+{
+    mesh *m = calloc(1, sizeof(*m));
+    assert_non_null(m);
+    m->rng = muster_rng_make(1, 1);
+    m->nodes = NODES;
+    mesh_start(m, KEYS, 1,
+               (muster_psnode_opts){.manage = MUSTER_PSMANAGE_AUTO,
+                                    .contest_ns = 50000000});
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        m->tables[i]->in_turns = in_turns;
+    }
+    return m;
+}
+
+static void destroy(mesh *m)
+{
+    mesh_end(m);
+    free(m);
+}
+
+static muster_word_state state_at(const mesh *m, uint16_t at, uint32_t key)
+{
+    return muster_word_state_of(atomic_load(&m->tables[at]->words[key]));
+}
+
+static void wish(mesh *m, uint16_t at, uint32_t key, bool copy)
+{
+    localize(m, at, &(muster_pswish){.keys = &key, .count = 1, .copy = copy});
+}
+
+/* A lie reaches node `to`, numbered as its sender's next message. Returns how
+ * many it was refused for. */
+static uint64_t tell(mesh *m, uint16_t to, muster_rowmsg lie)
+{
+    uint64_t before = muster_psnode_count(m->node[to]).violations;
+    lie.link = m->node[lie.from]->links[to].sent++;
+    m->node[lie.from]->links[to].said += muster_pslink_counts(lie.kind);
+    assert_int_equal(
+        muster_psnode_message(m->node[to], m->now_ns, &lie, &m->out[to]),
+        MUSTER_OK);
+    collect(m, to);
+    return muster_psnode_count(m->node[to]).violations - before;
+}
+
+/* The same about a row. */
+static uint64_t tell_of(mesh *m, uint16_t to, uint32_t key, muster_rowmsg lie)
+{
+    lie.count = 1;
+    lie.payload = muster_blob_create(muster_rowmsg_payload_bytes(1, 0));
+    assert_non_null(lie.payload);
+    uint32_t *words = lie.payload->data;
+    words[0] = key;
+    words[1] = 1;
+    uint64_t refused = tell(m, to, lie);
+    muster_blob_unref(lie.payload);
+    return refused;
+}
+
+/* One node has the row, the home knows it, and a push from elsewhere ends. */
+static void is_well(mesh *m, uint32_t key, uint16_t owner)
+{
+    float one = 1;
+    uint32_t position = 0;
+    int ended = 0;
+    muster_psreq request = {.op = MUSTER_ROWOP_PUSH,
+                            .keys = &key,
+                            .values = &one,
+                            .positions = &position,
+                            .count = 1,
+                            .context = &ended};
+    uint16_t from = owner == 0 ? 1 : 0;
+    come_to_rest(m);
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        assert_int_equal(state_at(m, i, key) == MUSTER_ROW_OWNED, i == owner);
+    }
+    assert_int_equal(muster_psnode_owner(m->node[key % NODES], 0, key), owner);
+    assert_int_equal(muster_psnode_request(m->node[from], m->now_ns, &request,
+                                           &m->out[from]),
+                     MUSTER_OK);
+    collect(m, from);
+    come_to_rest(m);
+    assert_int_equal(ended, 1);
+}
+
+/* Believed, the row would be sent on to where it is and be nobody's: what is
+ * asked of it would go to and fro between owner and home for ever. */
+static void nobody_hands_a_row_over_to_itself(void **state)
+{
+    (void)state;
+    for (uint16_t home = 0; home < NODES; home += LIAR) {
+        mesh *m = build(true);
+        wish(m, 1, home, false);
+        assert_int_equal(state_at(m, 1, home), MUSTER_ROW_ARRIVING);
+        assert_int_equal(
+            tell_of(m, 1, home,
+                    (muster_rowmsg){.kind = MUSTER_ROWMSG_HAND_OVER,
+                                    .from = home,
+                                    .origin = 1}),
+            1);
+        is_well(m, home, 1);
+        // Nor is a row that has come.
+        assert_int_equal(
+            tell_of(m, 1, home,
+                    (muster_rowmsg){.kind = MUSTER_ROWMSG_HAND_OVER,
+                                    .from = home,
+                                    .origin = 1}),
+            1);
+        is_well(m, home, 1);
+        destroy(m);
+    }
+}
+
+/* Believed, the row would go where nobody waits for it. */
+static void only_its_home_orders_a_row_away(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    muster_rowmsg order = {
+        .kind = MUSTER_ROWMSG_HAND_OVER, .from = LIAR, .origin = 0};
+    assert_int_equal(tell_of(m, 1, 1, order), 1);
+    is_well(m, 1, 1);
+    wish(m, 1, 0, false); // and not one that is still coming
+    assert_int_equal(tell_of(m, 1, 0, order), 1);
+    is_well(m, 0, 1);
+    destroy(m);
+}
+
+/* Believed, the home would give the row to a node that has not asked. */
+static void nobody_asks_for_another(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    assert_int_equal(tell_of(m, 0, 0,
+                             (muster_rowmsg){.kind = MUSTER_ROWMSG_LOCALIZE,
+                                             .from = LIAR,
+                                             .origin = 1}),
+                     1);
+    is_well(m, 0, 0);
+    // Believed, rows of this node alone would be shared for ever.
+    assert_int_equal(tell_of(m, 0, 0,
+                             (muster_rowmsg){.kind = MUSTER_ROWMSG_INTENT,
+                                             .from = LIAR,
+                                             .origin = 1}),
+                     1);
+    assert_true(!muster_psintent_wanted(m->node[0], 0, 0, 0).by_others);
+    destroy(m);
+}
+
+/* Believed, the others would go on before node 1 has come. */
+static void nobody_meets_for_another(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    for (uint16_t i = 0; i < NODES; i++) {
+        if (i == 1) {
+            assert_int_equal(tell(m, 0,
+                                  (muster_rowmsg){.kind = MUSTER_ROWMSG_BARRIER,
+                                                  .from = LIAR,
+                                                  .origin = 1,
+                                                  .request = 1}),
+                             1);
+        } else {
+            assert_int_equal(
+                muster_psnode_barrier(m->node[i], m->now_ns, &m->out[i]),
+                MUSTER_OK);
+            collect(m, i);
+        }
+    }
+    while (m->flying > 0) {
+        deliver(m, false);
+    }
+    assert_int_equal(m->out[0].released, 0);
+    assert_int_equal(muster_psnode_barrier(m->node[1], m->now_ns, &m->out[1]),
+                     MUSTER_OK);
+    collect(m, 1);
+    come_to_rest(m);
+    assert_int_equal(m->out[0].released, 1);
+    // Nor does anybody tell how much another has done.
+    assert_int_equal(tell(m, 0,
+                          (muster_rowmsg){.kind = MUSTER_ROWMSG_BEAT,
+                                          .from = LIAR,
+                                          .origin = 1,
+                                          .mask = UINT64_MAX,
+                                          .value = UINT64_MAX}),
+                     1);
+    destroy(m);
+}
+
+/* Node 1 is lost: the lead asks those that are left. */
+static void lose_one(mesh *m)
+{
+    assert_int_equal(muster_psnode_down(m->node[0], m->now_ns, 1, &m->out[0]),
+                     MUSTER_OK);
+    collect(m, 0);
+}
+
+static void deliver_to_members(mesh *m)
+{
+    for (size_t i = 0; i < m->flying;) {
+        if (m->flight[i].to == 1) {
+            muster_blob_unref(m->flight[i].message.payload);
+            m->flight[i] = m->flight[--m->flying];
+        } else {
+            i++;
+        }
+    }
+    deliver(m, false);
+}
+
+/* Believed, the lead would wait for ever for an answer of the lost one that
+ * agrees with the members', of whom it is none. */
+static void the_lost_are_not_counted(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    lose_one(m);
+    const muster_pschange *change = &m->node[0]->change;
+    muster_rowmsg lie = {.kind = MUSTER_ROWMSG_COUNT,
+                         .from = LIAR,
+                         .origin = 1,
+                         .epoch = change->leading};
+    for (size_t i = 0; i < m->flying; i++) {
+        if (m->flight[i].message.kind == MUSTER_ROWMSG_ASK) {
+            lie.request = m->flight[i].message.request;
+        }
+    }
+    assert_int_equal(tell(m, 0, lie), 1);
+    for (int i = 0; i < 1000 && m->flying > 0; i++) {
+        deliver_to_members(m);
+    }
+    assert_true(!muster_psnode_changing(m->node[0]));
+    assert_int_equal(muster_psnode_members(m->node[LIAR]), 1u | 1u << LIAR);
+    destroy(m);
+}
+
+/* Believed, the row would have two owners. */
+static void only_its_home_makes_a_copy_the_row(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    wish(m, 0, 2, false);
+    come_to_rest(m);
+    wish(m, 2, 2, true); // its home has a copy
+    come_to_rest(m);
+    assert_int_equal(state_at(m, 2, 2), MUSTER_ROW_REPLICA);
+    lose_one(m);
+    while (!muster_psnode_changing(m->node[2])) {
+        deliver_to_members(m);
+    }
+    assert_int_equal(
+        tell_of(m, 2, 2, (muster_rowmsg){.kind = MUSTER_ROWMSG_ADOPT}), 1);
+    assert_int_equal(state_at(m, 2, 2), MUSTER_ROW_REPLICA);
+    destroy(m);
+}
+
+/* No node has so many; one more would be none at all. */
+static void intents_are_counted_only_so_far(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    muster_rowmsg begins = {
+        .kind = MUSTER_ROWMSG_INTENT, .from = LIAR, .origin = LIAR};
+    assert_int_equal(tell_of(m, 0, 0, begins), 0);
+    muster_pswant *want = m->node[0]->intents.wants.data;
+    want->count = INT32_MAX;
+    assert_int_equal(tell_of(m, 0, 0, begins), 1);
+    assert_true(muster_psintent_wanted(m->node[0], 0, 0, 0).by_others);
+    destroy(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_hands_a_row_over_to_itself),
+        cmocka_unit_test(only_its_home_orders_a_row_away),
+        cmocka_unit_test(nobody_asks_for_another),
+        cmocka_unit_test(nobody_meets_for_another),
+        cmocka_unit_test(the_lost_are_not_counted),
+        cmocka_unit_test(only_its_home_makes_a_copy_the_row),
+        cmocka_unit_test(intents_are_counted_only_so_far),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
