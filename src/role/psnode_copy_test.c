@@ -97,6 +97,100 @@ static void copies_that_do_not_change_are_synchronised_less_often(void **state)
     destroy(m);
 }
 
+static void intend(mesh *m, uint16_t at, uint32_t key, bool begins)
+{
+    muster_pswish of = {.keys = &key, .count = 1};
+    assert_int_equal(
+        muster_psnode_intend(m->node[at], m->now_ns, &of, begins, &m->out[at]),
+        MUSTER_OK);
+    collect(m, at);
+}
+
+/* Some time after node 1 has synchronised, nobody having changed anything for a
+ * while; returns how long it waits between two times. */
+static int64_t slow_down(mesh *m)
+{
+    int64_t wait = 0;
+    for (int i = 0; i < 8 && 4 * wait < SYNC_MS * 1000000ll; i++) {
+        wait = synchronise(m);
+    }
+    assert_true(wait > 4000000 && 2 * wait < SYNC_MS * 1000000ll);
+    m->now_ns += 1000000;
+    return wait;
+}
+
+/* Node 1 synchronises when it would have, and then half as often. */
+static void goes_on(mesh *m, int64_t wait)
+{
+    assert_int_equal(muster_psnode_due_ns(m->node[1]) - m->now_ns,
+                     wait - 1000000);
+    assert_int_equal(synchronise(m), 2 * wait);
+}
+
+/* Of a row that is no copy, or that is intended to be used still. */
+static void an_ended_intent_leaves_the_pace_alone(void **state)
+{
+    (void)state;
+    enum { OWN = 1, COPIED = 0 };
+    static const uint32_t keys[2] = {OWN, COPIED};
+    for (int i = 0; i < 2; i++) {
+        mesh *m = build(false);
+        intend(m, 0, COPIED, true);
+        intend(m, 1, COPIED, true);
+        intend(m, 1, COPIED, true);
+        intend(m, 1, OWN, true);
+        come_to_rest(m);
+        assert_int_equal(state_at(m, 1, COPIED), MUSTER_ROW_REPLICA);
+        assert_int_equal(state_at(m, 1, OWN), MUSTER_ROW_OWNED);
+        int64_t wait = slow_down(m);
+        intend(m, 1, keys[i], false);
+        come_to_rest(m);
+        goes_on(m, wait);
+        destroy(m);
+    }
+}
+
+/* However long nobody has changed any: nobody here wants it any longer. */
+static void a_copy_goes_soon_after_its_last_intent(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    intend(m, 0, 2, true);
+    intend(m, 1, 2, true);
+    come_to_rest(m);
+    assert_int_equal(state_at(m, 1, 2), MUSTER_ROW_REPLICA);
+    int64_t wait = slow_down(m);
+    intend(m, 1, 2, false);
+    come_to_rest(m);
+    int64_t soon = muster_psnode_due_ns(m->node[1]) - m->now_ns;
+    assert_true(4 * soon <= wait);
+    tick_all(m, soon);
+    assert_int_equal(state_at(m, 1, 2), MUSTER_ROW_ABSENT);
+    destroy(m);
+}
+
+/* What a barrier fetches is fetched besides: it is neither a change nor one
+ * more time that there was none. */
+static void a_barrier_leaves_the_pace_alone(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    wish(m, 1, 0, true);
+    int64_t wait = slow_down(m);
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        assert_int_equal(
+            muster_psnode_barrier(m->node[i], m->now_ns, &m->out[i]),
+            MUSTER_OK);
+        collect(m, i);
+    }
+    come_to_rest(m);
+    assert_int_equal(m->out[1].released, 1);
+    // It was synchronised just now: from here on as long as before.
+    assert_int_equal(muster_psnode_due_ns(m->node[1]) - m->now_ns, wait);
+    assert_int_equal(synchronise(m), 2 * wait);
+    destroy(m);
+}
+
 static void push(mesh *m, uint16_t at, float what, uint32_t times)
 {
     for (uint32_t i = 0; i < times; i++) {
@@ -170,6 +264,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_contested_row_is_copied_unless_it_is_used_in_turns),
         cmocka_unit_test(copies_that_do_not_change_are_synchronised_less_often),
+        cmocka_unit_test(an_ended_intent_leaves_the_pace_alone),
+        cmocka_unit_test(a_copy_goes_soon_after_its_last_intent),
+        cmocka_unit_test(a_barrier_leaves_the_pace_alone),
         cmocka_unit_test(a_copy_that_went_far_may_be_written_half_as_often),
         cmocka_unit_test(writes_under_way_count_with_the_next_ones),
     };
