@@ -33,6 +33,11 @@ static int has_row(muster_ps_counters c)
     return c.relocations == 1;
 }
 
+static int has_moved(muster_ps_counters c)
+{
+    return c.relocations > 0;
+}
+
 static int has_copy(muster_ps_counters c)
 {
     return c.copies == 1;
@@ -152,6 +157,47 @@ static void every_push_counts_while_rows_come_and_go(void **state)
     }
 }
 
+/* Node 1 intends to use key 0 all the time, node 0, where it lies, in the second
+ * half: each gets the row, and pushes wherever it is. */
+static void use_in_turns(test_node *n)
+{
+    enum { HALF = 100 };
+    uint32_t key = 0;
+    const float ones[WIDTH] = {1, 1};
+    for (uint32_t clock = 0; clock < 2 * HALF; clock++) {
+        uint32_t begin = n->node == 1 ? 0 : HALF;
+        if (clock == begin) {
+            TEST_NODE_CHECK(n, muster_ps_intent(n->worker, 0, &key, 1, begin,
+                                                2 * HALF) == MUSTER_OK);
+            TEST_NODE_CHECK(n, comes(n, has_moved));
+        }
+        TEST_NODE_CHECK(n, muster_ps_push(n->worker, 0, &key, 1, ones) ==
+                               MUSTER_OK);
+        muster_ps_clock_advance(n->worker);
+        if (clock == HALF - 1) {
+            TEST_NODE_CHECK(n, barrier(n));
+        }
+    }
+    TEST_NODE_CHECK(n, barrier(n));
+    TEST_NODE_CHECK(n, test_node_sum(n) == 2.0 * 2 * HALF * WIDTH);
+}
+
+static void rows_used_in_turns_move_for_intents_and_are_not_copied(void **state)
+{
+    (void)state;
+    test_mesh mesh = {.nodes = 2,
+                      .manage = MUSTER_PS_AUTO,
+                      .keys = KEYS,
+                      .width = WIDTH,
+                      .in_turns = true,
+                      .life = use_in_turns};
+    assert_int_equal(test_mesh_run(&mesh), 0);
+    for (uint32_t i = 0; i < mesh.nodes; i++) {
+        assert_int_equal(mesh.all[i].counted.relocations, 1);
+        assert_int_equal(mesh.all[i].counted.replicas, 0);
+    }
+}
+
 static void overdo(test_node *n)
 {
     uint32_t keys[32] = {0};
@@ -180,6 +226,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(intents_bring_rows_and_copies_and_give_them_back),
         cmocka_unit_test(every_push_counts_while_rows_come_and_go),
+        cmocka_unit_test(
+            rows_used_in_turns_move_for_intents_and_are_not_copied),
         cmocka_unit_test(intents_are_bounded_and_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

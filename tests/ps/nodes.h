@@ -43,7 +43,8 @@ typedef struct test_mesh {
     uint32_t keys;
     uint32_t width;
     uint32_t optimizer;
-    bool second; // table, like the first but with MUSTER_PS_ADAGRAD
+    bool in_turns; // nodes use rows one after the other
+    bool second;   // table, like the first but with MUSTER_PS_ADAGRAD
     uint32_t staleness_ms;
     uint32_t patience_ms;  // 0: the default
     uint32_t heartbeat_ms; // 0: the default
@@ -83,6 +84,7 @@ static inline muster_status test_node_add_tables(test_node *n)
     table.keys = of->keys;
     table.width = of->width;
     table.optimizer = of->optimizer;
+    table.in_turns = of->in_turns;
     muster_status status =
         muster_ps_table_add(n->ps, &table, &n->error, &number);
     if (status == MUSTER_OK && of->second) {
