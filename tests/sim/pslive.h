@@ -20,7 +20,7 @@ static process *somebody(world *w)
     return p;
 }
 
-static void push_some(world *w, process *p)
+static asked *new_asked(world *w, const process *p, muster_rowmsg_op op)
 {
     asked *a = calloc(1, sizeof(*a));
     assert_non_null(a);
@@ -28,36 +28,80 @@ static void push_some(world *w, process *p)
     w->all = a;
     a->at = p->number;
     a->life = p->life;
+    a->request = (muster_psreq){.op = op,
+                                .keys = a->keys,
+                                .values = a->values,
+                                .positions = a->positions,
+                                .context = a};
+    a->begun = ++w->moment;
+    a->orphan = p->given_up;
+    return a;
+}
+
+/* Entry i, in place where that can be. */
+static void try_here(process *p, asked *a, uint32_t i)
+{
+    float copy[WIDTH];
+    memcpy(copy, &a->values[WIDTH * i], sizeof(copy));
+    if (!muster_pstable_try(p->table, (muster_row_op)a->request.op, a->keys[i],
+                            copy)) {
+        a->positions[a->request.count++] = i;
+    }
+}
+
+/* What could not be done here is asked for. */
+static void submit(world *w, process *p, asked *a)
+{
+    if (a->request.count == 0) {
+        finish(w, a);
+        return;
+    }
+    MUST(w, muster_psnode_request(p->node, w->now_ns, &a->request, &p->out) ==
+                MUSTER_OK);
+    collect(w, p);
+}
+
+static void push_some(world *w, process *p)
+{
     static const muster_rowmsg_op ops[4] = {
         MUSTER_ROWOP_PULL, MUSTER_ROWOP_PUSH, MUSTER_ROWOP_PUSH,
         MUSTER_ROWOP_GRADIENT};
-    a->request.op = ops[below(w, 4)];
+    asked *a = new_asked(w, p, ops[below(w, 4)]);
     bool pull = a->request.op == MUSTER_ROWOP_PULL;
     // One step against a gradient, at rate 1, adds as much as a push.
     float one = a->request.op == MUSTER_ROWOP_GRADIENT ? -1 : 1;
     for (uint32_t i = 0; i < REQUEST_KEYS; i++) {
-        a->keys[i] = (uint32_t)below(w, KEYS);
+        do {
+            a->keys[i] = (uint32_t)below(w, KEYS);
+        } while (!pull && is_set(a->keys[i]));
         a->values[2 * i] = one;
         a->values[2 * i + 1] = 2 * one;
         w->made[a->keys[i]] += !pull;
         p->updates += !pull;
-        float copy[WIDTH] = {one, 2 * one};
-        if (!muster_pstable_try(p->table, (muster_row_op)a->request.op,
-                                a->keys[i], copy)) {
-            a->positions[a->request.count++] = i;
-        }
+        try_here(p, a, i);
     }
-    if (a->request.count == 0) {
-        a->ended = 1;
-        return;
-    }
-    a->request.keys = a->keys;
-    a->request.values = a->values;
-    a->request.positions = a->positions;
-    a->request.context = a;
-    MUST(w, muster_psnode_request(p->node, w->now_ns, &a->request, &p->out) ==
-                MUSTER_OK);
-    collect(w, p);
+    submit(w, p, a);
+}
+
+/* One row, to a value that nobody else sets. */
+static asked *set_row(world *w, process *p, uint32_t key)
+{
+    asked *a = new_asked(w, p, MUSTER_ROWOP_SET);
+    a->keys[0] = key;
+    a->values[0] = (float)++w->sets;
+    a->values[1] = 2 * a->values[0];
+    try_here(p, a, 0);
+    submit(w, p, a);
+    return a;
+}
+
+static void set_some(world *w, process *p)
+{
+    uint32_t key;
+    do {
+        key = (uint32_t)below(w, KEYS);
+    } while (!is_set(key));
+    (void)set_row(w, p, key);
 }
 
 static void localize_some(world *w, process *p)

@@ -33,6 +33,9 @@ typedef struct asked {
     uint16_t at;
     uint32_t life;
     int ended;
+    uint64_t begun; // SET: moments
+    uint64_t over;  // 0: not yet
+    bool orphan;    // not over when its node was given up
     struct asked *next;
 } asked;
 
@@ -51,6 +54,7 @@ typedef struct process {
     world *in;
     uint16_t number;
     bool up;
+    bool given_up; // by the others; it may not know yet
     uint32_t life;
     int64_t stopped_ns; // until then nothing happens in it
     muster_pstable *table;
@@ -75,9 +79,13 @@ struct world {
     process at[NODES_MAX];
     flight flights[FLIGHT_MAX];
     size_t flying;
-    uint64_t made[KEYS];         // pushes, from the beginning
-    float checkpoint[KEYS];      // first float of the row
-    bool restored[KEYS];         // since the checkpoint
+    uint64_t made[KEYS];    // pushes, from the beginning
+    float checkpoint[KEYS]; // first float of the row
+    uint64_t moment;        // numbers what matters for SETs
+    uint64_t based[KEYS];   // moment at which the row was its checkpoint's last
+    uint64_t resumed;       // moment at which the lead went on after a loss
+    uint64_t sets;          // made; each sets another value
+    bool restored[KEYS];    // since the checkpoint
     uint64_t base_missing[KEYS]; // of the rows as they are in the checkpoint
     uint64_t allowed;            // missing updates that were reported
     uint64_t unanswered;         // of these, since the checkpoint
@@ -104,6 +112,12 @@ static uint64_t below(world *w, uint64_t bound)
     return muster_rng_below(&w->rng, bound);
 }
 
+/* Some rows are only SET and pulled, the others are pushed to and pulled. */
+static bool is_set(uint32_t key)
+{
+    return key % 6 < 2;
+}
+
 static muster_blob *make_payload(void *context, size_t bytes)
 {
     (void)context;
@@ -122,7 +136,10 @@ static bool restore(void *context, uint32_t table, uint32_t key, float *row)
 {
     const process *p = context;
     (void)table;
-    p->in->restored[key] = true;
+    if (!p->given_up) { // else the row is not the one that the others have
+        p->in->restored[key] = true;
+        p->in->based[key] = ++p->in->moment;
+    }
     row[0] = p->in->checkpoint[key];
     row[1] = 2 * p->in->checkpoint[key];
     return true;
@@ -148,6 +165,7 @@ static void start(world *w, uint16_t number, bool joins)
     p->in = w;
     p->number = number;
     p->up = true;
+    p->given_up = false;
     p->life++;
     p->updates = 0;
     p->told = 0;
@@ -175,12 +193,16 @@ static void start(world *w, uint16_t number, bool joins)
     p->out = muster_psnode_out_make();
 }
 
+static bool counts(muster_rowmsg_op op)
+{
+    return op == MUSTER_ROWOP_PUSH || op == MUSTER_ROWOP_GRADIENT;
+}
+
 static void end(process *p)
 {
     for (const asked *a = p->in->all; a != NULL; a = a->next) {
         bool open = a->at == p->number && a->life == p->life && a->ended == 0;
-        p->in->orphans +=
-            open && a->request.op != MUSTER_ROWOP_PULL ? a->request.count : 0;
+        p->in->orphans += open && counts(a->request.op) ? a->request.count : 0;
     }
     muster_psnode_free(p->node);
     muster_psnode_out_fini(&p->out);
@@ -244,6 +266,18 @@ static void send_later(world *w, uint16_t from, const muster_psnode_send *send)
     w->flights[w->flying - 1].send.message.from = from;
 }
 
+/* Whatever such a node is told, or does with rows that it had, is not known to
+ * the others. */
+static void give_up(world *w, process *lost)
+{
+    lost->given_up = true;
+    for (asked *a = w->all; a != NULL; a = a->next) {
+        bool open =
+            a->at == lost->number && a->life == lost->life && a->over == 0;
+        a->orphan = a->orphan || open;
+    }
+}
+
 static void hear_news(world *w, process *p, const muster_psnews *news)
 {
     MUST(w, news->kind != MUSTER_PSNEWS_LEADLESS);
@@ -253,14 +287,28 @@ static void hear_news(world *w, process *p, const muster_psnews *news)
     if (news->kind == MUSTER_PSNEWS_LOST) {
         process *lost = &w->at[news->node];
         w->losing = true;
+        give_up(w, lost);
         w->slack += lost->updates > lost->told ? lost->updates - lost->told : 0;
         w->losses++;
     } else if (news->kind == MUSTER_PSNEWS_RESUMED && w->losing) {
         w->losing = false;
+        w->resumed = ++w->moment;
         w->allowed += news->updates;
         w->unanswered += news->unanswered;
         w->copied += news->copied;
         w->rescued += news->restored;
+    }
+}
+
+/* A request has ended; no pull has seen halves of two rows. */
+static void finish(world *w, asked *a)
+{
+    a->ended++;
+    a->over = ++w->moment;
+    MUST(w, a->ended == 1);
+    for (uint32_t i = 0; i < a->request.count; i++) {
+        const float *seen = a->values + (size_t)a->positions[i] * WIDTH;
+        MUST(w, a->request.op != MUSTER_ROWOP_PULL || seen[1] == 2 * seen[0]);
     }
 }
 
@@ -272,13 +320,7 @@ static void collect(world *w, process *p)
         send_later(w, p->number, &sends[i]);
     }
     muster_vec_clear(&p->out.sends);
-    muster_psreq **done = p->out.done.data;
-    for (size_t i = 0; i < p->out.done.count; i++) {
-        asked *a = done[i]->context;
-        a->ended++;
-        MUST(w, a->ended == 1);
-    }
-    muster_vec_clear(&p->out.done);
+    // News first: what is asked again may be done in the same step.
     bool over = false;
     const muster_psnews *news = p->out.news.data;
     for (size_t i = 0; i < p->out.news.count; i++) {
@@ -286,6 +328,11 @@ static void collect(world *w, process *p)
         over = over || news[i].kind == MUSTER_PSNEWS_EXPELLED;
     }
     muster_vec_clear(&p->out.news);
+    muster_psreq **done = p->out.done.data;
+    for (size_t i = 0; i < p->out.done.count; i++) {
+        finish(w, done[i]->context);
+    }
+    muster_vec_clear(&p->out.done);
     if (over) {
         w->expelled++;
         end(p);
