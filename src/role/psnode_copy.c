@@ -258,11 +258,15 @@ void muster_pscopy_keep(muster_psnode *node, uint64_t place, bool wanted)
     }
 }
 
-/* Nobody has changed it for long, or what it was wanted for has ended. */
+/* What it was wanted for has ended, or nobody has changed it for long and
+ * nobody here intends to use it. */
 static bool is_unwanted(const muster_psnode *node, const muster_pscopy *copy)
 {
+    bool idle = node->now_ns - copy->changed_ns > IDLE_NS;
     return node->opts.manage != MUSTER_PSMANAGE_STATIC &&
-           (copy->ending || node->now_ns - copy->changed_ns > IDLE_NS);
+           (copy->ending ||
+            (idle && !muster_psintent_here(node, (uint32_t)(copy->place >> 32),
+                                           (uint32_t)copy->place)));
 }
 
 /* Has a copy been changed here since all were last looked at? */

@@ -169,6 +169,26 @@ static void a_copy_goes_soon_after_its_last_intent(void **state)
     destroy(m);
 }
 
+/* Ten seconds without a change: a copy that was only wished for goes. */
+static void a_copy_stays_as_long_as_it_is_intended(void **state)
+{
+    (void)state;
+    enum { INTENDED = 0, WISHED = 2 };
+    mesh *m = build(false);
+    wish(m, 1, WISHED, true);
+    intend(m, 0, INTENDED, true);
+    intend(m, 1, INTENDED, true);
+    come_to_rest(m);
+    int64_t end = m->now_ns + 10000000000ll;
+    while (m->now_ns < end) {
+        tick_all(m, muster_psnode_due_ns(m->node[1]) - m->now_ns);
+        come_to_rest(m);
+    }
+    assert_int_equal(state_at(m, 1, INTENDED), MUSTER_ROW_REPLICA);
+    assert_int_equal(state_at(m, 1, WISHED), MUSTER_ROW_ABSENT);
+    destroy(m);
+}
+
 /* What a barrier fetches is fetched besides: it is neither a change nor one
  * more time that there was none. */
 static void a_barrier_leaves_the_pace_alone(void **state)
@@ -266,6 +286,7 @@ int main(void)
         cmocka_unit_test(copies_that_do_not_change_are_synchronised_less_often),
         cmocka_unit_test(an_ended_intent_leaves_the_pace_alone),
         cmocka_unit_test(a_copy_goes_soon_after_its_last_intent),
+        cmocka_unit_test(a_copy_stays_as_long_as_it_is_intended),
         cmocka_unit_test(a_barrier_leaves_the_pace_alone),
         cmocka_unit_test(a_copy_that_went_far_may_be_written_half_as_often),
         cmocka_unit_test(writes_under_way_count_with_the_next_ones),
