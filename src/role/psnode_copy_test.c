@@ -8,34 +8,13 @@ enum { KEYS = 4, SYNC_MS = 20 };
 
 static mesh *build(bool in_turns)
 {
-    mesh *m = calloc(1, sizeof(*m));
-    assert_non_null(m);
-    m->rng = muster_rng_make(1, 1);
-    m->nodes = 2;
-    mesh_start(m, KEYS, 1,
-               (muster_psnode_opts){.manage = MUSTER_PSMANAGE_AUTO,
-                                    .contest_ns = 50000000});
-    for (uint16_t i = 0; i < m->nodes; i++) {
-        m->tables[i]->in_turns = in_turns;
-    }
-    return m;
-}
-
-static void destroy(mesh *m)
-{
-    mesh_end(m);
-    free(m);
+    return mesh_make(2, KEYS, in_turns);
 }
 
 static void wish(mesh *m, uint16_t at, uint32_t key, bool copy)
 {
     localize(m, at, &(muster_pswish){.keys = &key, .count = 1, .copy = copy});
     come_to_rest(m);
-}
-
-static muster_word_state state_at(const mesh *m, uint16_t at, uint32_t key)
-{
-    return muster_word_state_of(atomic_load(&m->tables[at]->words[key]));
 }
 
 /* Key 0 is node 0's at first; both want it at once. */
@@ -55,7 +34,7 @@ static void a_contested_row_is_copied_unless_it_is_used_in_turns(void **state)
         wish(m, 1, 2, true);
         assert_int_equal(state_at(m, 1, 2),
                          in_turns ? MUSTER_ROW_OWNED : MUSTER_ROW_REPLICA);
-        destroy(m);
+        mesh_free(m);
     }
 }
 
@@ -94,16 +73,7 @@ static void copies_that_do_not_change_are_synchronised_less_often(void **state)
     float seen = 0;
     assert_true(muster_pstable_try(m->tables[0], MUSTER_ROW_PULL, 0, &seen));
     assert_true(seen == 2);
-    destroy(m);
-}
-
-static void intend(mesh *m, uint16_t at, uint32_t key, bool begins)
-{
-    muster_pswish of = {.keys = &key, .count = 1};
-    assert_int_equal(
-        muster_psnode_intend(m->node[at], m->now_ns, &of, begins, &m->out[at]),
-        MUSTER_OK);
-    collect(m, at);
+    mesh_free(m);
 }
 
 /* Some time after node 1 has synchronised, nobody having changed anything for a
@@ -146,7 +116,7 @@ static void an_ended_intent_leaves_the_pace_alone(void **state)
         intend(m, 1, keys[i], false);
         come_to_rest(m);
         goes_on(m, wait);
-        destroy(m);
+        mesh_free(m);
     }
 }
 
@@ -166,7 +136,7 @@ static void a_copy_goes_soon_after_its_last_intent(void **state)
     assert_true(4 * soon <= wait);
     tick_all(m, soon);
     assert_int_equal(state_at(m, 1, 2), MUSTER_ROW_ABSENT);
-    destroy(m);
+    mesh_free(m);
 }
 
 /* Ten seconds without a change: a copy that was only wished for goes. */
@@ -186,7 +156,7 @@ static void a_copy_stays_as_long_as_it_is_intended(void **state)
     }
     assert_int_equal(state_at(m, 1, INTENDED), MUSTER_ROW_REPLICA);
     assert_int_equal(state_at(m, 1, WISHED), MUSTER_ROW_ABSENT);
-    destroy(m);
+    mesh_free(m);
 }
 
 /* What a barrier fetches is fetched besides: it is neither a change nor one
@@ -208,7 +178,7 @@ static void a_barrier_leaves_the_pace_alone(void **state)
     // It was synchronised just now: from here on as long as before.
     assert_int_equal(muster_psnode_due_ns(m->node[1]) - m->now_ns, wait);
     assert_int_equal(synchronise(m), 2 * wait);
-    destroy(m);
+    mesh_free(m);
 }
 
 static void push(mesh *m, uint16_t at, float what, uint32_t times)
@@ -256,7 +226,7 @@ static void a_copy_that_went_far_may_be_written_half_as_often(void **state)
     push(m, 1, 500, 5);
     (void)synchronise(m);
     assert_true(budget_at(m, 1) > before);
-    destroy(m);
+    mesh_free(m);
 }
 
 /* A write counts with the SYNC that takes it along. */
@@ -276,7 +246,7 @@ static void writes_under_way_count_with_the_next_ones(void **state)
     push(m, 0, 500, 1);
     (void)synchronise(m);
     assert_int_equal(budget_at(m, 1), MEANWHILE / 2);
-    destroy(m);
+    mesh_free(m);
 }
 
 int main(void)

@@ -12,28 +12,7 @@ enum { NODES = 3, KEYS = 9, LIAR = 2 };
 
 static mesh *build(bool in_turns)
 {
-    mesh *m = calloc(1, sizeof(*m));
-    assert_non_null(m);
-    m->rng = muster_rng_make(1, 1);
-    m->nodes = NODES;
-    mesh_start(m, KEYS, 1,
-               (muster_psnode_opts){.manage = MUSTER_PSMANAGE_AUTO,
-                                    .contest_ns = 50000000});
-    for (uint16_t i = 0; i < m->nodes; i++) {
-        m->tables[i]->in_turns = in_turns;
-    }
-    return m;
-}
-
-static void destroy(mesh *m)
-{
-    mesh_end(m);
-    free(m);
-}
-
-static muster_word_state state_at(const mesh *m, uint16_t at, uint32_t key)
-{
-    return muster_word_state_of(atomic_load(&m->tables[at]->words[key]));
+    return mesh_make(NODES, KEYS, in_turns);
 }
 
 static void wish(mesh *m, uint16_t at, uint32_t key, bool copy)
@@ -119,7 +98,7 @@ static void nobody_hands_a_row_over_to_itself(void **state)
                                     .origin = 1}),
             1);
         is_well(m, home, 1);
-        destroy(m);
+        mesh_free(m);
     }
 }
 
@@ -135,7 +114,7 @@ static void only_its_home_orders_a_row_away(void **state)
     wish(m, 1, 0, false); // and not one that is still coming
     assert_int_equal(tell_of(m, 1, 0, order), 1);
     is_well(m, 0, 1);
-    destroy(m);
+    mesh_free(m);
 }
 
 /* Believed, the home would give the row to a node that has not asked. */
@@ -156,7 +135,7 @@ static void nobody_asks_for_another(void **state)
                                              .origin = 1}),
                      1);
     assert_true(!muster_psintent_wanted(m->node[0], 0, 0, 0).by_others);
-    destroy(m);
+    mesh_free(m);
 }
 
 /* Believed, the others would go on before node 1 has come. */
@@ -196,7 +175,7 @@ static void nobody_meets_for_another(void **state)
                                           .mask = UINT64_MAX,
                                           .value = UINT64_MAX}),
                      1);
-    destroy(m);
+    mesh_free(m);
 }
 
 /* Node 1 is lost: the lead asks those that are left. */
@@ -243,7 +222,7 @@ static void the_lost_are_not_counted(void **state)
     }
     assert_true(!muster_psnode_changing(m->node[0]));
     assert_int_equal(muster_psnode_members(m->node[LIAR]), 1u | 1u << LIAR);
-    destroy(m);
+    mesh_free(m);
 }
 
 /* Believed, the row would have two owners. */
@@ -263,7 +242,7 @@ static void only_its_home_makes_a_copy_the_row(void **state)
     assert_int_equal(
         tell_of(m, 2, 2, (muster_rowmsg){.kind = MUSTER_ROWMSG_ADOPT}), 1);
     assert_int_equal(state_at(m, 2, 2), MUSTER_ROW_REPLICA);
-    destroy(m);
+    mesh_free(m);
 }
 
 /* No node has so many; one more would be none at all. */
@@ -278,7 +257,7 @@ static void intents_are_counted_only_so_far(void **state)
     want->count = INT32_MAX;
     assert_int_equal(tell_of(m, 0, 0, begins), 1);
     assert_true(muster_psintent_wanted(m->node[0], 0, 0, 0).by_others);
-    destroy(m);
+    mesh_free(m);
 }
 
 int main(void)

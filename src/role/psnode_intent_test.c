@@ -40,20 +40,6 @@ static void destroy(world *w)
     free(w);
 }
 
-static void intend(mesh *m, uint16_t at, uint32_t key, bool begins)
-{
-    muster_pswish wish = {.keys = &key, .count = 1};
-    assert_int_equal(muster_psnode_intend(m->node[at], m->now_ns, &wish, begins,
-                                          &m->out[at]),
-                     MUSTER_OK);
-    collect(m, at);
-}
-
-static muster_word_state state_at(const mesh *m, uint16_t at, uint32_t key)
-{
-    return muster_word_state_of(atomic_load(&m->tables[at]->words[key]));
-}
-
 static void one_nodes_intent_moves_the_row(void **state)
 {
     (void)state;

@@ -76,6 +76,34 @@ static inline void mesh_end(mesh *m)
     }
 }
 
+/* Rows of one float, managed by themselves. */
+static inline mesh *mesh_make(uint16_t nodes, uint32_t keys, bool in_turns)
+{
+    mesh *m = calloc(1, sizeof(*m));
+    assert_non_null(m);
+    m->rng = muster_rng_make(1, 1);
+    m->nodes = nodes;
+    mesh_start(m, keys, 1,
+               (muster_psnode_opts){.manage = MUSTER_PSMANAGE_AUTO,
+                                    .contest_ns = 50000000});
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        m->tables[i]->in_turns = in_turns;
+    }
+    return m;
+}
+
+static inline void mesh_free(mesh *m)
+{
+    mesh_end(m);
+    free(m);
+}
+
+static inline muster_word_state state_at(const mesh *m, uint16_t at,
+                                         uint32_t key)
+{
+    return muster_word_state_of(atomic_load(&m->tables[at]->words[key]));
+}
+
 /* A row is arriving exactly while the node has a record of it, which its word
  * names. */
 static inline void check_arrivals(const mesh *m, uint16_t at)
@@ -174,6 +202,15 @@ static inline void localize(mesh *m, uint16_t at, const muster_pswish *wish)
     assert_int_equal(
         muster_psnode_localize(m->node[at], m->now_ns, wish, &m->out[at]),
         MUSTER_OK);
+    collect(m, at);
+}
+
+static inline void intend(mesh *m, uint16_t at, uint32_t key, bool begins)
+{
+    muster_pswish wish = {.keys = &key, .count = 1};
+    assert_int_equal(muster_psnode_intend(m->node[at], m->now_ns, &wish, begins,
+                                          &m->out[at]),
+                     MUSTER_OK);
     collect(m, at);
 }
 
