@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "base/rng.h"
 #include "role/psnode_inside.h"
 
@@ -79,7 +80,7 @@ static inline void mesh_end(mesh *m)
 /* Rows of one float, managed by themselves. */
 static inline mesh *mesh_make(uint16_t nodes, uint32_t keys, bool in_turns)
 {
-    mesh *m = calloc(1, sizeof(*m));
+    mesh *m = muster_mem_array(1, sizeof(*m));
     assert_non_null(m);
     m->rng = muster_rng_make(1, 1);
     m->nodes = nodes;
@@ -95,7 +96,7 @@ static inline mesh *mesh_make(uint16_t nodes, uint32_t keys, bool in_turns)
 static inline void mesh_free(mesh *m)
 {
     mesh_end(m);
-    free(m);
+    muster_mem_free(m);
 }
 
 static inline muster_word_state state_at(const mesh *m, uint16_t at,
