@@ -118,6 +118,8 @@ static void plain_kge_epoch(plain_kge *p)
     uint64_t count = p->triples.count[MUSTER_TRIPLES_TRAIN];
     const muster_kge_options rates = {.decay = 1, .warmup = 1};
     muster_perm order = muster_perm_make(SEED, p->epoch, count);
+    const muster_kge_order all = {
+        .all = count, .parts = 1, .epoch = (uint32_t)p->epoch, .group = GROUP};
     muster_draws draws = {0};
     p->loss = 0;
     for (uint64_t i = 0; i < count; i++) {
@@ -127,7 +129,7 @@ static void plain_kge_epoch(plain_kge *p)
         if (i % GROUP == 0) {
             double epochs = (double)p->epoch + (double)i / (double)count;
             p->rate = (float)muster_kge_rate(&rates, 0.1, epochs);
-            draws = muster_draws_at(SEED, 0, p->epoch << 48 | i / GROUP);
+            draws = muster_draws_at(SEED, 0, muster_kge_order_place(&all, i));
         }
         for (int j = 0; j < 2 * KGE_NEGATIVES; j++) {
             negatives[j] = muster_target_draw(p->target, &draws);

@@ -83,21 +83,16 @@ static void nobody_hands_a_row_over_to_itself(void **state)
         mesh *m = build(true);
         wish(m, 1, home, false);
         assert_int_equal(state_at(m, 1, home), MUSTER_ROW_ARRIVING);
-        assert_int_equal(
-            tell_of(m, 1, home,
-                    (muster_rowmsg){.kind = MUSTER_ROWMSG_HAND_OVER,
-                                    .from = home,
-                                    .origin = 1}),
-            1);
-        is_well(m, home, 1);
-        // Nor is a row that has come.
-        assert_int_equal(
-            tell_of(m, 1, home,
-                    (muster_rowmsg){.kind = MUSTER_ROWMSG_HAND_OVER,
-                                    .from = home,
-                                    .origin = 1}),
-            1);
-        is_well(m, home, 1);
+        // While the row is on its way, and when it has come.
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(
+                tell_of(m, 1, home,
+                        (muster_rowmsg){.kind = MUSTER_ROWMSG_HAND_OVER,
+                                        .from = home,
+                                        .origin = 1}),
+                1);
+            is_well(m, home, 1);
+        }
         mesh_free(m);
     }
 }

@@ -4,8 +4,8 @@
  * ps_turn.c, connections in ps_peers.c.
  *
  * Requests wait through the loss of other nodes when the run is to survive it
- * (muster_ps_opts.survive); otherwise, and when the lead is lost, every request under way or
- * yet to come ends with MUSTER_ERR_PEER_LOST.
+ * (muster_ps_opts.survive); otherwise, and when the lead is lost, every request
+ * under way or yet to come ends with MUSTER_ERR_PEER_LOST.
  */
 #define _GNU_SOURCE
 #include "runtime/ps_mesh.h"
