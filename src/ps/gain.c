@@ -7,29 +7,62 @@
 
 enum { LANES = sizeof(muster_f8) / sizeof(float) };
 
-MUSTER_SIMD float muster_gain_take(const float *row, float *base,
+MUSTER_SIMD float muster_gain_take(const float *row, float *base, float *gained,
                                    uint32_t width, uint32_t floats)
 {
     muster_f8 sums = {0};
     uint32_t i = 0;
     for (; i + LANES <= width; i += LANES) {
-        muster_f8 a;
+        muster_f8 r;
         muster_f8 b;
-        MUSTER_F8_LOAD(a, row + i);
+        MUSTER_F8_LOAD(r, row + i);
         MUSTER_F8_LOAD(b, base + i);
-        a -= b;
-        sums += a * a;
-        MUSTER_F8_STORE(base + i, a);
+        b = r - b;
+        sums += b * b;
+        MUSTER_F8_STORE(gained + i, b);
+        MUSTER_F8_STORE(base + i, r);
     }
     float square = MUSTER_F8_SUM(sums);
     for (; i < width; i++) {
-        base[i] = row[i] - base[i];
-        square += base[i] * base[i];
+        float gain = row[i] - base[i];
+        square += gain * gain;
+        gained[i] = gain;
+        base[i] = row[i];
+    }
+    for (; i + LANES <= floats; i += LANES) {
+        muster_f8 r;
+        muster_f8 b;
+        MUSTER_F8_LOAD(r, row + i);
+        MUSTER_F8_LOAD(b, base + i);
+        b = r - b;
+        MUSTER_F8_STORE(gained + i, b);
+        MUSTER_F8_STORE(base + i, r);
     }
     for (; i < floats; i++) {
-        base[i] = row[i] - base[i];
+        float gain = row[i] - base[i];
+        gained[i] = gain;
+        base[i] = row[i];
     }
     return square;
+}
+
+MUSTER_SIMD void muster_gain_put(float *row, const float *gained, float *told,
+                                 uint32_t floats)
+{
+    uint32_t i = 0;
+    for (; i + LANES <= floats; i += LANES) {
+        muster_f8 r;
+        muster_f8 g;
+        MUSTER_F8_LOAD(r, row + i);
+        MUSTER_F8_LOAD(g, gained + i);
+        r += g;
+        MUSTER_F8_STORE(row + i, r);
+        MUSTER_F8_STORE(told + i, r);
+    }
+    for (; i < floats; i++) {
+        row[i] += gained[i];
+        told[i] = row[i];
+    }
 }
 
 MUSTER_SIMD muster_gain_norms muster_gain_merge(float *restrict row,

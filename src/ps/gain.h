@@ -13,9 +13,14 @@
 
 #include <stdint.h>
 
-/* base = row - base; returns the square of its norm. */
-float muster_gain_take(const float *row, float *base, uint32_t width,
-                       uint32_t floats);
+/* gained = row - base, base = row; returns the square of the gain's norm. `gained`
+ * may be `base`: then it is not kept. */
+float muster_gain_take(const float *row, float *base, float *gained,
+                       uint32_t width, uint32_t floats);
+
+/* row += gained, and told = row; they may be the same. */
+void muster_gain_put(float *row, const float *gained, float *told,
+                     uint32_t floats);
 
 typedef struct muster_gain_norms {
     float others; // square of the norm of owner - base

@@ -35,6 +35,7 @@ static void a_gain_is_the_difference_and_its_norm(void **state)
             float row[FLOATS_MAX];
             float base[FLOATS_MAX];
             float before[FLOATS_MAX];
+            float gained[FLOATS_MAX];
             double square = 0;
             fill(row, floats, floats);
             fill(base, floats, 1000 + width);
@@ -43,11 +44,45 @@ static void a_gain_is_the_difference_and_its_norm(void **state)
                 double gain = (double)row[i] - (double)base[i];
                 square += i < width ? gain * gain : 0;
             }
-            assert_near((double)muster_gain_take(row, base, width, floats),
-                        square);
+            assert_near(
+                (double)muster_gain_take(row, base, gained, width, floats),
+                square);
             for (uint32_t i = 0; i < floats; i++) {
-                assert_true(base[i] == row[i] - before[i]);
+                assert_true(gained[i] == row[i] - before[i]);
+                assert_true(base[i] == row[i]);
+                base[i] = before[i];
             }
+            // Nobody wants to know it.
+            assert_near(
+                (double)muster_gain_take(row, base, base, width, floats),
+                square);
+            for (uint32_t i = 0; i < floats; i++) {
+                assert_true(base[i] == row[i]);
+            }
+        }
+    }
+}
+
+static void a_gain_is_put_on_the_row_that_is_told(void **state)
+{
+    (void)state;
+    for (uint32_t floats = 1; floats <= FLOATS_MAX; floats++) {
+        float row[FLOATS_MAX];
+        float before[FLOATS_MAX];
+        float gained[FLOATS_MAX];
+        float told[FLOATS_MAX];
+        fill(row, floats, floats);
+        fill(gained, floats, 1000 + floats);
+        for (uint32_t i = 0; i < floats; i++) {
+            before[i] = row[i];
+        }
+        muster_gain_put(row, gained, told, floats);
+        for (uint32_t i = 0; i < floats; i++) {
+            assert_true(row[i] == before[i] + gained[i] && told[i] == row[i]);
+        }
+        muster_gain_put(row, gained, row, floats); // nobody is told
+        for (uint32_t i = 0; i < floats; i++) {
+            assert_true(row[i] == told[i] + gained[i]);
         }
     }
 }
@@ -87,6 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gain_is_the_difference_and_its_norm),
+        cmocka_unit_test(a_gain_is_put_on_the_row_that_is_told),
         cmocka_unit_test(a_merge_keeps_what_was_gained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

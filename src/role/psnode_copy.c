@@ -20,6 +20,7 @@
 #include "base/assert.h"
 #include "ps/gain.h"
 #include "role/psnode_inside.h"
+#include "role/psnode_near.h"
 
 #define IDLE_NS (3000 * 1000000ll) // without a change, then a copy is dropped
 
@@ -123,9 +124,11 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
     look_soon(node);
 }
 
-/* Send what a copy has gained. True: a SYNC is under way for it. */
-static bool sync_one(muster_psnode *node, muster_pscopy *copy, bool all)
+/* Send what a copy has gained, and where it stands in the list, which the answer
+ * has again. True: a SYNC is under way for it. */
+static bool sync_one(muster_psnode *node, uint32_t index, bool all)
 {
+    muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;
     uint32_t table = (uint32_t)(copy->place >> 32);
     uint32_t key = (uint32_t)copy->place;
     muster_pstable *rows = muster_psnode_rows(node, table);
@@ -147,7 +150,7 @@ static bool sync_one(muster_psnode *node, muster_pscopy *copy, bool all)
     copy->counted = used(copy, seen);
     node->counters.syncs++;
     if (!dirty) {
-        muster_psdraft_add(node, to, &sync, key, 0, NULL);
+        muster_psdraft_add(node, to, &sync, key, index, NULL);
         return true;
     }
     bool held = muster_latch_own(word, &seen);
@@ -156,10 +159,9 @@ static bool sync_one(muster_psnode *node, muster_pscopy *copy, bool all)
     float *base = muster_slab_row(&rows->slab, copy->base);
     copy->counted = used(copy, seen); // nobody writes now
     copy->writes = copy->carried + copy->counted;
-    // base becomes the difference for a moment, which saves a buffer.
-    copy->sent = muster_gain_take(row, base, rows->width, rows->floats);
-    muster_psdraft_add(node, to, &sync, key, 0, base);
-    memcpy(base, row, rows->floats * sizeof(float));
+    float *gained = muster_psdraft_room(node, to, &sync, key, index);
+    copy->sent = muster_gain_take(row, base, gained != NULL ? gained : base,
+                                  rows->width, rows->floats);
     muster_latch_publish(word, seen & ~MUSTER_WORD_DIRTY);
     return true;
 }
@@ -243,7 +245,7 @@ void muster_pscopy_spent(muster_psnode *node, uint32_t table, uint32_t key)
         return;
     }
     muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;
-    if (!copy->asked && sync_one(node, copy, true)) {
+    if (!copy->asked && sync_one(node, index, true)) {
         copy->asked = true;
         node->asked++;
     }
@@ -279,16 +281,34 @@ static bool has_changed(const muster_psnode *node, const muster_pscopy *copy)
            copy->changed_ns > node->synced_ns;
 }
 
+/* Bring the rows of copies closer that come some after the i-th. */
+static void near_copies(const muster_psnode *node, uint32_t i)
+{
+    const muster_pscopy *copies = node->copies.data;
+    size_t left = node->copies.count - i;
+    if (left > MUSTER_PSNODE_WORDS_AHEAD) {
+        muster_psnode_near_word(node,
+                                copies[i + MUSTER_PSNODE_WORDS_AHEAD].place);
+    }
+    if (left > MUSTER_PSNODE_ROWS_AHEAD) {
+        const muster_pscopy *next = &copies[i + MUSTER_PSNODE_ROWS_AHEAD];
+        muster_psnode_near_row(node, next->place);
+        muster_pstable_prefetch_row(node->opts.tables[next->place >> 32],
+                                    next->base);
+    }
+}
+
 bool muster_pscopy_sync(muster_psnode *node, bool all)
 {
     bool changed = false;
     for (uint32_t i = 0; i < node->copies.count && !node->failed;) {
         muster_pscopy *copy = (muster_pscopy *)node->copies.data + i;
+        near_copies(node, i);
         changed = changed || has_changed(node, copy);
         if (!copy->asked && is_unwanted(node, copy) && drop_one(node, i)) {
             continue;
         }
-        if (!copy->asked && sync_one(node, copy, all)) {
+        if (!copy->asked && sync_one(node, i, all)) {
             copy->asked = true;
             node->asked++;
         }
@@ -312,17 +332,44 @@ void muster_pscopy_due(muster_psnode *node)
                        : INT64_MAX;
 }
 
+/* The copy of a row, or NULL. It mostly is where it was when it was sent. */
+static muster_pscopy *find_copy(const muster_psnode *node, uint64_t place,
+                                uint32_t index)
+{
+    muster_pscopy *copies = node->copies.data;
+    if (copies == NULL) {
+        return NULL;
+    }
+    if (index >= node->copies.count || copies[index].place != place) {
+        index = muster_psmap_find(&node->copy_at, place);
+    }
+    return index != MUSTER_PSMAP_NONE ? &copies[index] : NULL;
+}
+
+/* Bring the base of the i-th entry's copy closer, if it is where it was. */
+static void near_base(const muster_psnode *node, const muster_rowmsg *message,
+                      uint32_t i)
+{
+    const muster_pscopy *copies = node->copies.data;
+    uint32_t index =
+        i < message->count ? muster_rowmsg_extra(message)[i] : UINT32_MAX;
+    if (copies != NULL && index < node->copies.count) {
+        muster_pstable_prefetch_row(
+            node->opts.tables[copies[index].place >> 32], copies[index].base);
+    }
+}
+
 void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)
 {
     muster_pstable *rows = muster_psnode_rows(node, message->table);
     const float *values = muster_rowmsg_values(message);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
-        uint32_t index = muster_psmap_find(&node->copy_at,
-                                           muster_psplace(message->table, key));
-        muster_pscopy *copy = index != MUSTER_PSMAP_NONE
-                                  ? (muster_pscopy *)node->copies.data + index
-                                  : NULL;
+        muster_psnode_near(node, message, i);
+        near_base(node, message, i + MUSTER_PSNODE_ROWS_AHEAD);
+        muster_pscopy *copy =
+            find_copy(node, muster_psplace(message->table, key),
+                      muster_rowmsg_extra(message)[i]);
         if (copy == NULL || !copy->asked) {
             node->counters.violations++;
             continue;

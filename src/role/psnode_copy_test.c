@@ -249,6 +249,99 @@ static void writes_under_way_count_with_the_next_ones(void **state)
     mesh_free(m);
 }
 
+/* Its place in the list is told with a SYNC; it has another when the answer
+ * comes. */
+static void a_copy_is_found_though_the_list_has_changed(void **state)
+{
+    (void)state;
+    enum { GOES = 0, STAYS = 2 };
+    mesh *m = build(false);
+    intend(m, 0, GOES, true);
+    intend(m, 1, GOES, true);
+    come_to_rest(m);
+    wish(m, 1, STAYS, true);
+    assert_int_equal(state_at(m, 1, GOES), MUSTER_ROW_REPLICA);
+    assert_int_equal(state_at(m, 1, STAYS), MUSTER_ROW_REPLICA);
+    const muster_pscopy *first = m->node[1]->copies.data;
+    assert_true(first->place == muster_psplace(0, GOES));
+    float one = 1;
+    assert_true(muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, STAYS, &one));
+    muster_psnode_begin(m->node[1], m->now_ns, &m->out[1]);
+    muster_pscopy_spent(m->node[1], 0, STAYS);
+    assert_int_equal(muster_psnode_end(m->node[1]), MUSTER_OK);
+    collect(m, 1);
+    assert_int_equal(m->flying, 1);
+    muster_psnode_send sync = m->flight[--m->flying];
+    intend(m, 1, GOES, false);
+    for (int i = 0; state_at(m, 1, GOES) == MUSTER_ROW_REPLICA; i++) {
+        assert_true(i < 100);
+        tick_all(m, 1000000);
+        while (m->flying > 0) {
+            deliver(m, false);
+        }
+    }
+    first = m->node[1]->copies.data;
+    assert_true(first->place == muster_psplace(0, STAYS) && first->asked);
+    m->flight[m->flying++] = sync;
+    while (m->flying > 0) {
+        deliver(m, false);
+    }
+    assert_false(first->asked);
+    float seen = 0;
+    assert_true(
+        muster_pstable_try(m->tables[0], MUSTER_ROW_PULL, STAYS, &seen));
+    assert_true(seen == 1);
+    assert_int_equal(muster_psnode_count(m->node[1]).violations, 0);
+    mesh_free(m);
+}
+
+/* More rows than one message should have, to and fro. */
+static void many_wide_copies_go_in_several_messages(void **state)
+{
+    (void)state;
+    enum { ROWS = 200, FLOATS = 1000, MOST = 40 }; // of them in a message
+    mesh *m = muster_mem_array(1, sizeof(*m));
+    assert_non_null(m);
+    m->rng = muster_rng_make(1, 1);
+    m->nodes = 2;
+    mesh_start(m, 2 * ROWS, FLOATS,
+               (muster_psnode_opts){.manage = MUSTER_PSMANAGE_AUTO});
+    uint32_t theirs[ROWS];
+    for (uint32_t i = 0; i < ROWS; i++) {
+        theirs[i] = 2 * i; // node 0's
+    }
+    localize(m, 1,
+             &(muster_pswish){.keys = theirs, .count = ROWS, .copy = true});
+    come_to_rest(m);
+    float values[FLOATS];
+    for (uint32_t i = 0; i < ROWS; i++) {
+        assert_int_equal(state_at(m, 1, theirs[i]), MUSTER_ROW_REPLICA);
+        for (uint32_t j = 0; j < FLOATS; j++) {
+            values[j] = (float)(i + j);
+        }
+        assert_true(muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, theirs[i],
+                                       values));
+    }
+    tick_all(m, muster_psnode_due_ns(m->node[1]) - m->now_ns);
+    uint32_t sent = 0;
+    for (size_t i = 0; i < m->flying; i++) {
+        const muster_rowmsg *message = &m->flight[i].message;
+        bool sync = message->kind == MUSTER_ROWMSG_SYNC;
+        assert_true(!sync || message->count <= MOST);
+        sent += sync ? message->count : 0;
+    }
+    assert_int_equal(sent, ROWS);
+    come_to_rest(m);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        assert_true(muster_pstable_try(m->tables[0], MUSTER_ROW_PULL, theirs[i],
+                                       values));
+        for (uint32_t j = 0; j < FLOATS; j++) {
+            assert_true(values[j] == (float)(i + j));
+        }
+    }
+    mesh_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +353,8 @@ int main(void)
         cmocka_unit_test(a_barrier_leaves_the_pace_alone),
         cmocka_unit_test(a_copy_that_went_far_may_be_written_half_as_often),
         cmocka_unit_test(writes_under_way_count_with_the_next_ones),
+        cmocka_unit_test(a_copy_is_found_though_the_list_has_changed),
+        cmocka_unit_test(many_wide_copies_go_in_several_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,10 @@
 
 #include "role/psnode_inside.h"
 
+/* A message is sent on its way when it has so many entries, or so much to say
+ * that more would leave the cache before it is copied out of the draft. */
 #define DRAFT_ENTRIES 4096u
+#define DRAFT_FLOATS  (32u << 10)
 
 static bool same_head(const muster_psdraft *draft, uint16_t to,
                       const muster_rowmsg *head)
@@ -15,6 +18,13 @@ static bool same_head(const muster_psdraft *draft, uint16_t to,
            draft->head.op == head->op && draft->head.table == head->table &&
            draft->head.origin == head->origin &&
            draft->head.request == head->request;
+}
+
+static void empty_draft(muster_psdraft *draft)
+{
+    muster_vec_clear(&draft->keys);
+    muster_vec_clear(&draft->extra);
+    muster_vec_clear(&draft->values);
 }
 
 static muster_psdraft *new_draft(muster_psnode *node, uint16_t to,
@@ -37,9 +47,7 @@ static muster_psdraft *new_draft(muster_psnode *node, uint16_t to,
     draft->head.from = node->opts.node;
     draft->head.payload = NULL;
     draft->head.index = NULL;
-    muster_vec_clear(&draft->keys);
-    muster_vec_clear(&draft->extra);
-    muster_vec_clear(&draft->values);
+    empty_draft(draft);
     return draft;
 }
 
@@ -48,49 +56,11 @@ static muster_psdraft *find_draft(muster_psnode *node, uint16_t to,
 {
     muster_psdraft *drafts = node->drafts.data;
     for (uint32_t i = node->draft_count; i > 0; i--) {
-        if (drafts[i - 1].keys.count < DRAFT_ENTRIES &&
-            same_head(&drafts[i - 1], to, head)) {
+        if (same_head(&drafts[i - 1], to, head)) {
             return &drafts[i - 1];
         }
     }
     return new_draft(node, to, head);
-}
-
-/* As muster_vec_append(), for what every entry has. */
-static inline bool append_word(muster_vec *vec, uint32_t word)
-{
-    if (vec->count == vec->capacity) {
-        return muster_vec_append(vec, &word, 1);
-    }
-    ((uint32_t *)vec->data)[vec->count++] = word;
-    return true;
-}
-
-void muster_psdraft_add(muster_psnode *node, uint16_t to,
-                        const muster_rowmsg *head, uint32_t key, uint32_t extra,
-                        const float *values)
-{
-    if (to != node->opts.node && !muster_psnode_lives(node, to)) {
-        // Only operations have somebody who waits for them to be done.
-        if (head->kind == MUSTER_ROWMSG_OP) {
-            muster_psrequest_return(node, head, key, extra);
-        }
-        return;
-    }
-    muster_psdraft *draft = find_draft(node, to, head);
-    uint32_t floats =
-        muster_rowmsg_floats(head->kind, head->op, &node->shapes[head->table]);
-    if (draft == NULL || !append_word(&draft->keys, key) ||
-        !append_word(&draft->extra, extra) ||
-        (floats > 0 && !muster_vec_append(&draft->values, values, floats))) {
-        node->failed = true;
-    }
-}
-
-void muster_psdraft_plain(muster_psnode *node, uint16_t to,
-                          const muster_rowmsg *head)
-{
-    (void)new_draft(node, to, head);
 }
 
 static muster_blob *payload_of(muster_psnode *node, const muster_psdraft *draft)
@@ -139,6 +109,71 @@ static void send_draft(muster_psnode *node, const muster_psdraft *draft)
         muster_blob_unref(send.message.payload);
         node->failed = true;
     }
+}
+
+/* As muster_vec_append(), for what every entry has. */
+static inline bool append_word(muster_vec *vec, uint32_t word)
+{
+    if (vec->count == vec->capacity) {
+        return muster_vec_append(vec, &word, 1);
+    }
+    ((uint32_t *)vec->data)[vec->count++] = word;
+    return true;
+}
+
+/* Room for an entry, which begins a new message where the draft is full. */
+static bool append_entry(muster_psnode *node, muster_psdraft *draft,
+                         uint32_t key, uint32_t extra, uint32_t floats)
+{
+    if (draft->keys.count >= DRAFT_ENTRIES ||
+        draft->values.count >= DRAFT_FLOATS) {
+        send_draft(node, draft);
+        empty_draft(draft);
+    }
+    return append_word(&draft->keys, key) &&
+           append_word(&draft->extra, extra) &&
+           muster_vec_reserve(&draft->values, draft->values.count + floats);
+}
+
+float *muster_psdraft_room(muster_psnode *node, uint16_t to,
+                           const muster_rowmsg *head, uint32_t key,
+                           uint32_t extra)
+{
+    if (to != node->opts.node && !muster_psnode_lives(node, to)) {
+        // Only operations have somebody who waits for them to be done.
+        if (head->kind == MUSTER_ROWMSG_OP) {
+            muster_psrequest_return(node, head, key, extra);
+        }
+        return NULL;
+    }
+    muster_psdraft *draft = find_draft(node, to, head);
+    uint32_t floats =
+        muster_rowmsg_floats(head->kind, head->op, &node->shapes[head->table]);
+    if (draft == NULL || !append_entry(node, draft, key, extra, floats)) {
+        node->failed = true;
+        return NULL;
+    }
+    float *room = (float *)draft->values.data + draft->values.count;
+    draft->values.count += floats;
+    return floats > 0 ? room : NULL;
+}
+
+void muster_psdraft_add(muster_psnode *node, uint16_t to,
+                        const muster_rowmsg *head, uint32_t key, uint32_t extra,
+                        const float *values)
+{
+    float *room = muster_psdraft_room(node, to, head, key, extra);
+    if (room != NULL) {
+        uint32_t floats = muster_rowmsg_floats(head->kind, head->op,
+                                               &node->shapes[head->table]);
+        memcpy(room, values, floats * sizeof(float));
+    }
+}
+
+void muster_psdraft_plain(muster_psnode *node, uint16_t to,
+                          const muster_rowmsg *head)
+{
+    (void)new_draft(node, to, head);
 }
 
 void muster_psdraft_flush(muster_psnode *node)

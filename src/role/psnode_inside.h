@@ -5,6 +5,7 @@
  *   psnode_op.c       operations on rows wherever they are
  *   psnode_request.c  workers' requests
  *   psnode_draft.c    entries gathered into messages, doubles told apart
+ *   psnode_near.h     rows asked for before they are worked on
  *   psnode_move.c     rows that change their owner
  *   psnode_copy.c     copies and what they gain
  *   psnode_intent.c   who intends to use which row
@@ -270,6 +271,11 @@ void muster_pshome_reset(muster_psnode *node, uint16_t which);
 void muster_psdraft_add(muster_psnode *node, uint16_t to,
                         const muster_rowmsg *head, uint32_t key, uint32_t extra,
                         const float *values);
+/* The same for who writes the values itself: where they go, to be written before
+ * anything else is drafted. NULL when there are none, or nobody to tell. */
+float *muster_psdraft_room(muster_psnode *node, uint16_t to,
+                           const muster_rowmsg *head, uint32_t key,
+                           uint32_t extra);
 /* A message without entries. */
 void muster_psdraft_plain(muster_psnode *node, uint16_t to,
                           const muster_rowmsg *head);

@@ -6,8 +6,12 @@
  *  1. An entry is done once, by the node that has the row OWNED, or goes on.
  *  2. A home that waits for a copy only keeps nothing: it knows the owner.
  */
+#include <string.h>
+
 #include "base/assert.h"
+#include "ps/gain.h"
 #include "role/psnode_inside.h"
+#include "role/psnode_near.h"
 
 void muster_psnode_answer(muster_psnode *node, const muster_rowmsg *head,
                           uint32_t key, uint32_t position, const float *row)
@@ -24,13 +28,6 @@ void muster_psnode_answer(muster_psnode *node, const muster_rowmsg *head,
     muster_psdraft_add(node, head->origin, &reply, key, position, row);
 }
 
-static void add_row(float *row, const float *values, uint32_t floats)
-{
-    for (uint32_t i = 0; i < floats; i++) {
-        row[i] += values[i];
-    }
-}
-
 static void apply_op(const muster_pstable *table, muster_rowmsg_op op,
                      float *row, float *values)
 {
@@ -41,7 +38,7 @@ static void apply_op(const muster_pstable *table, muster_rowmsg_op op,
         muster_pstable_apply(table, (muster_row_op)op, row, values);
         return;
     case MUSTER_ROWOP_PUSH_ROW:
-        add_row(row, values, table->floats);
+        muster_gain_put(row, values, row, table->floats);
         return;
     case MUSTER_ROWOP_NONE:
     case MUSTER_ROWOP_PULL:
@@ -60,18 +57,18 @@ void muster_psnode_apply(muster_psnode *node, const muster_rowmsg *head,
         muster_psnode_answer(node, head, key, position, row);
         return;
     }
-    muster_rowmsg back = {.kind = MUSTER_ROWMSG_REPLICA,
+    bool sync = head->kind == MUSTER_ROWMSG_SYNC;
+    MUSTER_ASSERT(sync || head->kind == MUSTER_ROWMSG_REPLICATE);
+    muster_rowmsg back = {.kind = sync ? MUSTER_ROWMSG_SYNCED
+                                       : MUSTER_ROWMSG_REPLICA,
                           .table = head->table,
                           .origin = head->origin};
-    if (head->kind == MUSTER_ROWMSG_SYNC) {
-        back.kind = MUSTER_ROWMSG_SYNCED;
-        if (head->op != MUSTER_ROWOP_NONE) {
-            add_row(row, values, table->floats);
-        }
-    } else {
-        MUSTER_ASSERT(head->kind == MUSTER_ROWMSG_REPLICATE);
+    float *told = muster_psdraft_room(node, head->origin, &back, key, position);
+    if (sync && head->op != MUSTER_ROWOP_NONE) {
+        muster_gain_put(row, values, told != NULL ? told : row, table->floats);
+    } else if (told != NULL) {
+        memcpy(told, row, table->floats * sizeof(float));
     }
-    muster_psdraft_add(node, head->origin, &back, key, 0, row);
 }
 
 /* Entry i of a message that acts on a row, wherever the row is. */
@@ -115,6 +112,7 @@ void muster_psnode_on_rows(muster_psnode *node, const muster_rowmsg *message)
                                            &node->shapes[message->table]);
     float *values = muster_rowmsg_values(message);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
+        muster_psnode_near(node, message, i);
         route(node, message, i, values + (size_t)i * floats);
     }
 }
