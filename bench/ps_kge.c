@@ -77,6 +77,15 @@ static float *row_of(float *values, uint32_t key)
     return values + (size_t)key * 2 * KGE_DIM;
 }
 
+static void hint(const plain_kge *p, uint32_t key)
+{
+    const float *row = p->entities + (size_t)key * 2 * KGE_DIM;
+    for (int i = 0; i < 2 * KGE_DIM; i += 16) {
+        __builtin_prefetch(row + i, 1);
+    }
+}
+
+/* With the task's hints. */
 static void plain_answer(plain_kge *p, muster_kge_question question,
                          uint32_t truth, const uint32_t *negatives)
 {
@@ -87,14 +96,16 @@ static void plain_answer(plain_kge *p, muster_kge_question question,
     float *anchor = row_of(p->entities, question.anchor);
     float *relation = row_of(p->relations, question.relation);
     const float rate[2] = {p->rate, 0};
+    int first = question.backwards ? 1 : 0;
+    for (int i = first; i < first + AHEAD; i++) {
+        hint(p, i == 0 ? truth : negatives[i - 1]);
+    }
     muster_kge_query(MUSTER_KGE_COMPLEX, question.backwards, anchor, relation,
                      KGE_DIM, query);
-    for (int i = question.backwards ? 1 : 0; i <= KGE_NEGATIVES; i++) {
+    for (int i = first; i <= KGE_NEGATIVES; i++) {
         float *row = row_of(p->entities, i == 0 ? truth : negatives[i - 1]);
-        if (i + AHEAD <= KGE_NEGATIVES) { // the task's hints
-            const float *next = row_of(p->entities, negatives[i + AHEAD - 1]);
-            __builtin_prefetch(next, 1);
-            __builtin_prefetch(next + 16, 1);
+        if (i + AHEAD <= KGE_NEGATIVES) {
+            hint(p, negatives[i + AHEAD - 1]);
         }
         float right =
             muster_kernel_sigmoid(muster_kernel_dot(query, row, KGE_DIM));
@@ -113,6 +124,30 @@ static void plain_answer(plain_kge *p, muster_kge_question question,
     muster_kernel_adagrad(relation, by_relation, KGE_DIM, p->rate, 0);
 }
 
+static void plain_triple(plain_kge *p, muster_triple t, muster_draws *draws)
+{
+    uint32_t negatives[2 * KGE_NEGATIVES];
+    for (int j = 0; j < 2 * KGE_NEGATIVES; j++) {
+        negatives[j] = muster_target_draw(p->target, draws);
+    }
+    plain_answer(p, (muster_kge_question){t.head, t.relation, false}, t.tail,
+                 negatives);
+    plain_answer(p, (muster_kge_question){t.tail, t.relation, true}, t.head,
+                 negatives + KGE_NEGATIVES);
+}
+
+static void plain_group(plain_kge *p, const muster_triple *const *triples,
+                        uint64_t size, muster_draws draws)
+{
+    for (uint64_t i = 0; i < size; i++) {
+        if (i + 1 < size) {
+            hint(p, triples[i + 1]->head);
+            hint(p, triples[i + 1]->tail);
+        }
+        plain_triple(p, *triples[i], &draws);
+    }
+}
+
 static void plain_kge_epoch(plain_kge *p)
 {
     uint64_t count = p->triples.count[MUSTER_TRIPLES_TRAIN];
@@ -120,24 +155,20 @@ static void plain_kge_epoch(plain_kge *p)
     muster_perm order = muster_perm_make(SEED, p->epoch, count);
     const muster_kge_order all = {
         .all = count, .parts = 1, .epoch = (uint32_t)p->epoch, .group = GROUP};
-    muster_draws draws = {0};
     p->loss = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        muster_triple t =
-            p->triples.set[MUSTER_TRIPLES_TRAIN][muster_perm_at(&order, i)];
-        uint32_t negatives[2 * KGE_NEGATIVES];
-        if (i % GROUP == 0) {
-            double epochs = (double)p->epoch + (double)i / (double)count;
-            p->rate = (float)muster_kge_rate(&rates, 0.1, epochs);
-            draws = muster_draws_at(SEED, 0, muster_kge_order_place(&all, i));
+    for (uint64_t at = 0; at < count; at += GROUP) {
+        const muster_triple *triples[GROUP];
+        uint64_t size = count - at < GROUP ? count - at : GROUP;
+        double epochs = (double)p->epoch + (double)at / (double)count;
+        p->rate = (float)muster_kge_rate(&rates, 0.1, epochs);
+        for (uint64_t i = 0; i < size; i++) {
+            triples[i] =
+                &p->triples
+                     .set[MUSTER_TRIPLES_TRAIN][muster_perm_at(&order, at + i)];
+            __builtin_prefetch(triples[i]);
         }
-        for (int j = 0; j < 2 * KGE_NEGATIVES; j++) {
-            negatives[j] = muster_target_draw(p->target, &draws);
-        }
-        plain_answer(p, (muster_kge_question){t.head, t.relation, false},
-                     t.tail, negatives);
-        plain_answer(p, (muster_kge_question){t.tail, t.relation, true}, t.head,
-                     negatives + KGE_NEGATIVES);
+        plain_group(p, triples, size,
+                    muster_draws_at(SEED, 0, muster_kge_order_place(&all, at)));
     }
     p->epoch++;
 }

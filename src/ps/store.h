@@ -123,13 +123,21 @@ static inline float *muster_pstable_row(const muster_pstable *table,
     return muster_slab_row(&table->slab, key);
 }
 
+/* The processor goes on by itself in rows that are longer than this. */
+#define MUSTER_PSTABLE_NEAR_BYTES 512u
+#define MUSTER_PSTABLE_LINE_BYTES 64u
+
 static inline void muster_pstable_prefetch_row(const muster_pstable *table,
                                                uint32_t slot)
 {
     const char *row = (const char *)muster_slab_row(&table->slab, slot);
+    size_t bytes = table->slab.stride_bytes;
+    bytes =
+        bytes < MUSTER_PSTABLE_NEAR_BYTES ? bytes : MUSTER_PSTABLE_NEAR_BYTES;
     __builtin_prefetch(row, 1);
-    if (table->slab.stride_bytes > 64) {
-        __builtin_prefetch(row + 64, 1);
+    for (size_t at = MUSTER_PSTABLE_LINE_BYTES; at < bytes;
+         at += MUSTER_PSTABLE_LINE_BYTES) {
+        __builtin_prefetch(row + at, 1);
     }
 }
 

@@ -165,6 +165,9 @@ static muster_status answer(muster_kge_alone *a, muster_kge_question question,
     const muster_kge *k = a->p->k;
     muster_ps_worker *worker = a->p->worker;
     uint32_t dim = k->options.dim;
+    for (uint32_t i = first; i < count && i < first + AHEAD; i++) {
+        muster_ps_prefetch(worker, MUSTER_KGE_ENTITIES, a->candidates[i]);
+    }
     muster_status status = muster_ps_pull(worker, MUSTER_KGE_ENTITIES,
                                           &question.anchor, 1, a->anchor);
     if (status == MUSTER_OK) {
@@ -194,6 +197,12 @@ static muster_status answer(muster_kge_alone *a, muster_kge_question question,
                ? muster_kge_move(a->p, MUSTER_KGE_RELATIONS, question.relation,
                                  a->gradients[1], n3)
                : status;
+}
+
+static void bring_closer(const muster_kge_alone *a, muster_triple triple)
+{
+    muster_ps_prefetch(a->p->worker, MUSTER_KGE_ENTITIES, triple.head);
+    muster_ps_prefetch(a->p->worker, MUSTER_KGE_ENTITIES, triple.tail);
 }
 
 static muster_status train_triple(muster_kge_alone *a, muster_triple triple,
@@ -228,6 +237,9 @@ muster_status muster_kge_alone_train(muster_kge_alone *a,
     a->rate_n3[0] = a->p->rate;
     a->rate_0[0] = a->p->rate;
     for (uint32_t i = 0; i < count && status == MUSTER_OK; i++) {
+        if (i + 1 < count) {
+            bring_closer(a, triples[i + 1]);
+        }
         status = train_triple(a, triples[i], samples + i * each);
     }
     *loss += a->loss;

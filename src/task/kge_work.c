@@ -1,7 +1,8 @@
 /*
  * kge_work.c -- an epoch of knowledge graph embeddings: a share's triples, group
- * by group (kge_order.c). The rows and samples of a group are prepared some
- * groups ahead; samples are drawn by the group's place in the work.
+ * by group (kge_order.c). A group is prepared some groups before it is trained:
+ * its triples are read, their rows wished for and its samples drawn, by its
+ * place in the work.
  */
 #include <math.h>
 
@@ -11,7 +12,8 @@
 #include "task/kge.h"
 
 #define GROUP 32u
-#define LOOK  8u // groups are prepared so far ahead
+#define LOOK  8u  // groups are prepared so far ahead
+#define READ  32u // triples whose misses are under way at once
 
 double muster_kge_rate(const muster_kge_options *options, double full,
                        double epochs)
@@ -32,6 +34,12 @@ muster_status muster_kge_move(const muster_kge_pass *p, uint32_t table,
     return muster_ps_end(p->worker, table, key);
 }
 
+/* A group that was prepared. */
+typedef struct prepared {
+    muster_triple *triples;
+    uint64_t samples; // their handle
+} prepared;
+
 /* A share's groups, one after the other. */
 typedef struct tour {
     muster_kge_pass pass;
@@ -39,9 +47,10 @@ typedef struct tour {
     muster_kge_shared *shared; // is in use
     const muster_task_share *share;
     muster_kge_order order;
-    uint32_t group;         // triples of a group
-    uint32_t look;          // groups
-    muster_triple *triples; // of a group
+    uint32_t group; // triples of a group
+    uint32_t look;  // groups
+    prepared ahead[LOOK];
+    muster_triple *triples; // of the groups ahead
     uint32_t *samples;      // of a group
     uint32_t *wishes;       // of a group: entities, then relations
     double loss;
@@ -53,22 +62,35 @@ static size_t group_samples(const tour *t, uint32_t triples)
     return t->shared != NULL ? negatives : 2 * negatives * triples;
 }
 
-static muster_triple triple_at(const tour *t, uint64_t at)
+/* The order is random: a triple is not in the cache, so its miss must not wait
+ * for those before it. */
+static void read_group(const tour *t, uint64_t at, muster_triple *triples_out)
 {
     const muster_triple *all = t->pass.k->triples.set[MUSTER_TRIPLES_TRAIN];
-    return all[muster_kge_order_triple(&t->order, at)];
+    const muster_triple *from[READ];
+    uint32_t size = muster_kge_order_size(&t->order, at);
+    for (uint32_t done = 0; done < size; done += READ) {
+        uint32_t some = size - done < READ ? size - done : READ;
+        for (uint32_t i = 0; i < some; i++) {
+            from[i] = all + muster_kge_order_triple(&t->order, at + done + i);
+            __builtin_prefetch(from[i]);
+        }
+        for (uint32_t i = 0; i < some; i++) {
+            triples_out[done + i] = *from[i];
+        }
+    }
 }
 
 /* Wish for the rows that a group's triples name. */
-static muster_status wish_group(tour *t, uint64_t at)
+static muster_status wish_group(tour *t, const muster_triple *triples,
+                                uint32_t size)
 {
     const muster_kge *k = t->pass.k;
-    uint32_t size = muster_kge_order_size(&t->order, at);
     uint32_t *relations = t->wishes + (size_t)2 * t->group;
     for (uint32_t i = 0; i < size; i++) {
-        muster_triple triple = triple_at(t, at + i);
         for (uint32_t side = 0; side < 2; side++) {
-            muster_kge_question question = muster_kge_ask(k, triple, (int)side);
+            muster_kge_question question =
+                muster_kge_ask(k, triples[i], (int)side);
             t->wishes[2 * i + side] = question.anchor;
             relations[2 * i + side] = question.relation;
         }
@@ -94,52 +116,51 @@ static muster_status draw_group(tour *t, uint64_t at, uint64_t *handle_out)
                : status;
 }
 
-static muster_status prepare(tour *t, uint64_t at, uint64_t *handle_out)
+static muster_status prepare(tour *t, uint64_t at)
 {
-    *handle_out = 0;
-    if (muster_kge_order_size(&t->order, at) == 0) {
+    prepared *next = &t->ahead[at / t->group % t->look];
+    uint32_t size = muster_kge_order_size(&t->order, at);
+    if (size == 0) {
         return MUSTER_OK;
     }
-    muster_status status =
-        muster_ps_nodes(t->pass.worker) > 1 ? wish_group(t, at) : MUSTER_OK;
-    return status == MUSTER_OK ? draw_group(t, at, handle_out) : status;
+    read_group(t, at, next->triples);
+    muster_status status = muster_ps_nodes(t->pass.worker) > 1
+                               ? wish_group(t, next->triples, size)
+                               : MUSTER_OK;
+    return status == MUSTER_OK ? draw_group(t, at, &next->samples) : status;
 }
 
-static muster_status train_group(tour *t, uint64_t at, uint64_t handle)
+static muster_status train_group(tour *t, uint64_t at)
 {
+    const prepared *now = &t->ahead[at / t->group % t->look];
     uint32_t size = muster_kge_order_size(&t->order, at);
     muster_status status = muster_ps_sample_pull(
-        t->pass.worker, handle, group_samples(t, size), t->samples, NULL);
+        t->pass.worker, now->samples, group_samples(t, size), t->samples, NULL);
     if (status != MUSTER_OK) {
         return status;
-    }
-    for (uint32_t i = 0; i < size; i++) {
-        t->triples[i] = triple_at(t, at + i);
     }
     t->pass.rate =
         (float)muster_kge_rate(&t->pass.k->options, t->pass.k->rate,
                                muster_kge_order_epochs(&t->order, at));
     return t->shared != NULL
-               ? muster_kge_shared_train(t->shared, t->triples, size,
+               ? muster_kge_shared_train(t->shared, now->triples, size,
                                          t->samples, &t->loss)
-               : muster_kge_alone_train(t->alone, t->triples, size, t->samples,
-                                        &t->loss);
+               : muster_kge_alone_train(t->alone, now->triples, size,
+                                        t->samples, &t->loss);
 }
 
 static muster_status tour_all(tour *t)
 {
-    uint64_t handles[LOOK];
     muster_status status = MUSTER_OK;
     MUSTER_ASSERT(t->look > 0 && t->group > 0);
     for (uint32_t i = 0; i < t->look && status == MUSTER_OK; i++) {
-        status = prepare(t, (uint64_t)i * t->group, &handles[i]);
+        status = prepare(t, (uint64_t)i * t->group);
     }
     for (uint64_t at = 0; at < t->order.count && status == MUSTER_OK;
          at += t->group) {
-        uint64_t *slot = &handles[at / t->group % t->look];
-        status = train_group(t, at, *slot);
+        status = train_group(t, at);
         if (status == MUSTER_OK) {
-            status = prepare(t, at + (uint64_t)t->look * t->group, slot);
+            status = prepare(t, at + (uint64_t)t->look * t->group);
         }
         muster_task_count(t->share, muster_kge_order_size(&t->order, at));
         if (muster_task_stopped(t->share) && status == MUSTER_OK) {
@@ -170,11 +191,15 @@ static muster_status tour_init(tour *t)
     size_t samples = options->share > 1
                          ? options->negatives
                          : (size_t)2 * options->negatives * t->group;
-    t->triples = muster_mem_array(t->group, sizeof(*t->triples));
+    t->triples =
+        muster_mem_array((size_t)t->look * t->group, sizeof(*t->triples));
     t->samples = muster_mem_array(samples, sizeof(*t->samples));
     t->wishes = muster_mem_array((size_t)4 * t->group, sizeof(*t->wishes));
     if (t->triples == NULL || t->samples == NULL || t->wishes == NULL) {
         return MUSTER_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < t->look; i++) {
+        t->ahead[i].triples = t->triples + (size_t)i * t->group;
     }
     return options->share > 1 ? muster_kge_shared_create(&t->pass, &t->shared)
                               : muster_kge_alone_create(&t->pass, &t->alone);
