@@ -88,6 +88,13 @@ static inline void muster_pstable_use(muster_pstable *table)
  * since the last call is left to the node's only worker. */
 void muster_pstable_rest(muster_pstable *table);
 
+/* Would an only worker have it but for the protocol? */
+static inline bool muster_pstable_restless(const muster_pstable *table)
+{
+    return atomic_load_explicit(&table->bar, memory_order_relaxed) ==
+           MUSTER_BAR_MESH;
+}
+
 /* Write the initial row of `key`: weights and a zero state. */
 void muster_pstable_fresh(const muster_pstable *table, uint32_t key,
                           float *row);
@@ -156,7 +163,7 @@ static inline bool muster_pstable_visit(const muster_pstable *table,
     if (!table->in_order) {
         uint64_t word =
             atomic_load_explicit(&table->words[key], memory_order_relaxed);
-        if (muster_word_state_of(word) != MUSTER_ROW_OWNED) {
+        if (!muster_word_usable(word)) {
             muster_visitor_turn_back(visitor, state);
             return false;
         }
@@ -164,6 +171,24 @@ static inline bool muster_pstable_visit(const muster_pstable *table,
     }
     *row_out = muster_slab_row(&table->slab, slot);
     return true;
+}
+
+/* A row that is lent bare: whether it is a copy. One that is written is marked so
+ * at any time before it is left, since nobody looks at its word till then. */
+static inline bool muster_pstable_mark(const muster_pstable *table,
+                                       uint32_t key, bool written)
+{
+    if (table->in_order) {
+        return false;
+    }
+    muster_word *word = &table->words[key];
+    uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+    bool copy = muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
+    if (copy && written) {
+        atomic_store_explicit(word, muster_word_released(seen, true),
+                              memory_order_relaxed);
+    }
+    return copy;
 }
 
 /*

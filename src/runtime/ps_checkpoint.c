@@ -42,6 +42,7 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
 {
     muster_pstable *from = worker->tables[table];
     uint32_t keys[BATCH];
+    uint64_t copied = worker->copied; // this is no access of the work
     muster_ps_call *call = muster_ps_own_call(worker);
     call->positions.count = 0;
     if (read_divided(from, first, count, rows)) {
@@ -54,14 +55,15 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
         if (taken != MUSTER_PS_ELSEWHERE) {
             memcpy(rows + (size_t)i * from->floats, row,
                    from->floats * sizeof(float));
-            muster_ps_give(worker, taken, &from->words[keys[i]], false);
-            if (taken == MUSTER_PS_BARE) { // that was no access of the work
+            muster_ps_give(worker, taken, from, keys[i], false);
+            if (taken == MUSTER_PS_BARE) {
                 muster_visitor_add(worker->visitor, 0 - MUSTER_VISITOR_VISIT);
             }
         } else if (!muster_vec_append(&call->positions, &i, 1)) {
             return MUSTER_ERR_NO_MEMORY;
         }
     }
+    worker->copied = copied;
     if (call->positions.count == 0) {
         return MUSTER_OK;
     }

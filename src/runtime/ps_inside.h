@@ -147,14 +147,15 @@ typedef enum muster_ps_taken {
 muster_ps_taken muster_ps_take(muster_ps_worker *worker, uint32_t table,
                                uint32_t key, float **row_out);
 static inline void muster_ps_give(muster_ps_worker *worker,
-                                  muster_ps_taken taken, muster_word *word,
-                                  bool written)
+                                  muster_ps_taken taken, muster_pstable *rows,
+                                  uint32_t key, bool written)
 {
     if (taken == MUSTER_PS_BARE) {
+        worker->copied += muster_pstable_mark(rows, key, written);
         muster_visitor_leave(worker->visitor,
                              muster_visitor_state(worker->visitor));
     } else {
-        muster_latch_release(word, written);
+        muster_latch_release(&rows->words[key], written);
     }
 }
 

@@ -133,7 +133,7 @@ static void serve_here(muster_ps_worker *worker, const muster_ps_job *job,
         } else {
             muster_pstable_apply(rows, (muster_row_op)job->op, row,
                                  job->values + (size_t)i * rows->width);
-            muster_ps_give(worker, taken, &rows->words[keys[i]],
+            muster_ps_give(worker, taken, rows, keys[i],
                            job->op != MUSTER_ROWOP_PULL);
         }
         worker->accesses += taken != MUSTER_PS_BARE; // visits count themselves
@@ -189,40 +189,71 @@ static inline float *input(const float *values)
 
 /* One row that was not lent: in a mesh the only worker may visit it, and leaves
  * it then. False: nothing was done. */
-static bool visit_one(const muster_ps_worker *worker,
-                      const muster_pstable *rows, uint32_t key,
-                      muster_row_op op, float *values)
+static inline bool visit_one(muster_ps_worker *worker, muster_pstable *rows,
+                             uint32_t key, muster_row_op op, float *values)
 {
     muster_visitor *visitor = worker->visitor;
     uint64_t state = muster_visitor_state(visitor);
     float *row;
-    if ((state & MUSTER_VISITOR_BUSY) != 0 || muster_pstable_barred(rows) ||
-        key >= rows->keys ||
+    if (muster_pstable_barred(rows) ||
         !muster_pstable_visit(rows, visitor, state, key, &row)) {
         return false;
     }
     muster_pstable_apply(rows, op, row, values);
+    worker->copied += muster_pstable_mark(rows, key, op != MUSTER_ROW_PULL);
     muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
     return true;
+}
+
+/* The same under its latch, where nobody else has it. */
+static inline bool latch_one(muster_ps_worker *worker, muster_pstable *rows,
+                             uint32_t key, muster_row_op op, float *values)
+{
+    muster_word *word = &rows->words[key];
+    if (rows->in_order) { // the row's miss need not wait for the word's
+        muster_pstable_prefetch_row(rows, key);
+    }
+    uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+    if (atomic_load_explicit(&rows->division, memory_order_acquire) !=
+            MUSTER_SHARED ||
+        !muster_latch_try(word, &seen)) {
+        return false;
+    }
+    float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
+    muster_pstable_apply(rows, op, row, values);
+    muster_latch_release(word, op != MUSTER_ROW_PULL);
+    worker->copied += muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
+    worker->accesses++;
+    return true;
+}
+
+/* One of the two, where nothing else is to be thought of. */
+static bool have_one(muster_ps_worker *worker, muster_pstable *rows,
+                     uint32_t key, muster_row_op op, float *values)
+{
+    uint64_t state = muster_visitor_state(worker->visitor);
+    return (state & MUSTER_VISITOR_BUSY) == 0 && key < rows->keys &&
+           (visit_one(worker, rows, key, op, values) ||
+            latch_one(worker, rows, key, op, values));
 }
 
 /* They take what pull and push still have, so that these need not keep anything
  * for them. */
 APART static muster_status pull_one(muster_ps_worker *worker,
-                                    const muster_pstable *rows,
-                                    const uint32_t *keys, float *values_out)
+                                    muster_pstable *rows, const uint32_t *keys,
+                                    float *values_out)
 {
-    return visit_one(worker, rows, keys[0], MUSTER_ROW_PULL, values_out)
+    return have_one(worker, rows, keys[0], MUSTER_ROW_PULL, values_out)
                ? MUSTER_OK
                : apply_rows(worker, MUSTER_ROWOP_PULL, rows->number, keys, 1,
                             values_out);
 }
 
 APART static muster_status push_one(muster_ps_worker *worker,
-                                    const muster_pstable *rows,
-                                    const uint32_t *keys, const float *deltas)
+                                    muster_pstable *rows, const uint32_t *keys,
+                                    const float *deltas)
 {
-    return visit_one(worker, rows, keys[0], MUSTER_ROW_PUSH, input(deltas))
+    return have_one(worker, rows, keys[0], MUSTER_ROW_PUSH, input(deltas))
                ? MUSTER_OK
                : apply_rows(worker, MUSTER_ROWOP_PUSH, rows->number, keys, 1,
                             input(deltas));
@@ -319,7 +350,7 @@ MUSTER_SIMD muster_status muster_ps_pull(muster_ps_worker *worker,
         return apply_rows(worker, MUSTER_ROWOP_PULL, table, keys, count,
                           values_out);
     }
-    const muster_pstable *rows = worker->tables[table];
+    muster_pstable *rows = worker->tables[table];
     muster_visitor *visitor = worker->visitor;
     uint64_t state = muster_visitor_state(visitor);
     uint32_t key = keys[0];
@@ -341,7 +372,7 @@ MUSTER_SIMD muster_status muster_ps_push(muster_ps_worker *worker,
         return apply_rows(worker, MUSTER_ROWOP_PUSH, table, keys, count,
                           input(deltas));
     }
-    const muster_pstable *rows = worker->tables[table];
+    muster_pstable *rows = worker->tables[table];
     muster_visitor *visitor = worker->visitor;
     uint64_t state = muster_visitor_state(visitor);
     uint32_t key = keys[0];

@@ -34,7 +34,7 @@
 #define ROUND_NS    MUSTER_NS_PER_MS     // between looks at workers' clocks
 #define LINGER_NS   (50 * INT64_C(1000)) // about what a sleep and a wake-up cost
 #define VAIN_MAX    10u
-#define REST_NS     (10 * MUSTER_NS_PER_MS) // a table not used for so long rests
+#define REST_NS     (4 * MUSTER_NS_PER_MS) // a table not used for so long rests
 
 static void take_requests(muster_psmesh *mesh)
 {
@@ -136,16 +136,21 @@ static void take_in(muster_psmesh *mesh)
     }
 }
 
-/* Tables that nobody else asks about are left to the only worker. */
-static void let_tables_rest(muster_psmesh *mesh, int64_t now)
+/* Tables that nobody else asks about are left to the only worker. Returns when
+ * there is to be another look. */
+static int64_t let_tables_rest(muster_psmesh *mesh, int64_t now)
 {
-    if (now < mesh->rest_ns) {
-        return;
-    }
-    mesh->rest_ns = now + REST_NS;
+    bool look = now >= mesh->rest_ns;
+    bool restless = false;
     for (uint32_t i = 0; i < mesh->ps->table_count; i++) {
-        muster_pstable_rest(mesh->ps->tables[i]);
+        muster_pstable *table = mesh->ps->tables[i];
+        if (look) {
+            muster_pstable_rest(table);
+        }
+        restless = restless || muster_pstable_restless(table);
     }
+    mesh->rest_ns = look ? now + REST_NS : mesh->rest_ns;
+    return restless ? mesh->rest_ns : INT64_MAX;
 }
 
 /* A turn's first half: what workers left and what is due. Returns for how long
@@ -163,7 +168,6 @@ static int64_t prepare(muster_psmesh *mesh)
         muster_psmesh_stepped(mesh,
                               muster_psnode_tick(mesh->node, now, &mesh->out));
     }
-    let_tables_rest(mesh, now);
     // Announce the sleep, then look once more: a wish made in between either
     // is seen here or finds the announcement and wakes us.
     atomic_store(&mesh->asleep, true);
@@ -175,7 +179,9 @@ static int64_t prepare(muster_psmesh *mesh)
                     (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0);
     wait = restless && wait > RETRY_NS ? RETRY_NS : wait;
     bool busy = take_wishes(mesh);
+    int64_t rest = let_tables_rest(mesh, now);
     wait = mesh->round_ns - now < wait ? mesh->round_ns - now : wait;
+    wait = rest - now < wait ? rest - now : wait;
     return busy || wait < 0 ? 0 : wait;
 }
 
