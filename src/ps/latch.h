@@ -35,7 +35,8 @@
  * On a single node any thread may also put the first owner into a word, by a
  * swap; a holder's release may undo that, but rows are latched only once owners
  * mean nothing any more. Rows are used without latches where nobody else can be
- * at them (ps/visitor.h); what follows is about the others.
+ * at them (ps/visitor.h); a replica used so becomes DIRTY and counts up by a plain
+ * store. What follows is about the others.
  *
  * "Protocol" is one thread per node. So of two threads that may write a word at
  * the same moment one at least is latching, and latching is a compare-and-swap

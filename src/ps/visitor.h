@@ -9,8 +9,9 @@
  *   alone  the only worker of a node, in a table that is not barred. A second
  *          worker bars all tables for ever; the protocol of a mesh bars one
  *          that it works on, and gives it back when it has not used it for a
- *          while. So tables that nodes share are latched, and those whose rows
- *          have settled at their nodes are not.
+ *          while. So rows are latched while others ask for them or copies are
+ *          synchronised, and not between: neither those that are owned nor the
+ *          copies, whose words say then that they were written.
  *   own    one of several workers of a single node, in a table that is divided:
  *          a row belongs to the worker that used it first (its word says so).
  *          When a worker meets a row of another's, the table is divided no more.
