@@ -34,7 +34,8 @@
 #define ROUND_NS    MUSTER_NS_PER_MS     // between looks at workers' clocks
 #define LINGER_NS   (50 * INT64_C(1000)) // about what a sleep and a wake-up cost
 #define VAIN_MAX    10u
-#define REST_NS     (4 * MUSTER_NS_PER_MS) // a table not used for so long rests
+#define REST_NS \
+    (4 * MUSTER_NS_PER_MS) // between looks for tables not used since the last
 
 static void take_requests(muster_psmesh *mesh)
 {
@@ -164,14 +165,15 @@ static int64_t prepare(muster_psmesh *mesh)
     take_requests(mesh);
     take_in(mesh);
     int64_t now = muster_clock_ns();
-    if (mesh->lost == 0 && muster_psmesh_met_all(mesh)) {
+    bool ticks = mesh->lost == 0 && muster_psmesh_met_all(mesh);
+    if (ticks) {
         muster_psmesh_stepped(mesh,
                               muster_psnode_tick(mesh->node, now, &mesh->out));
     }
     // Announce the sleep, then look once more: a wish made in between either
     // is seen here or finds the announcement and wakes us.
     atomic_store(&mesh->asleep, true);
-    int64_t due = muster_psnode_due_ns(mesh->node);
+    int64_t due = ticks ? muster_psnode_due_ns(mesh->node) : INT64_MAX;
     int64_t wait = due > now ? due - now : 0; // it may be INT64_MIN
     int64_t nap = atomic_load_explicit(&mesh->nap_ns, memory_order_relaxed);
     wait = wait < nap ? wait : nap;
