@@ -120,6 +120,7 @@ typedef struct muster_psnode_opts {
     const muster_keyset *replicated; // STATIC; lent
     int64_t sync_ns;    // copies are synchronised at least so often
     int64_t contest_ns; // AUTO: two nodes that ask within this share the row
+    uint32_t message_entries; // at most in a message; 0: 4096
     muster_blob *(*make)(void *context, size_t bytes); // payloads
     void *make_context;
     int64_t heartbeat_ns; // silence that counts as loss; 0: none does

@@ -27,6 +27,8 @@ static bool settled(const muster_psnode *node)
     return node->asked == 0 && node->requests_open == 0;
 }
 
+/* Called when all workers have come to the barrier, so that what they last said
+ * of their copies is seen, also of those that they wrote without latches. */
 static bool dirty(const muster_psnode *node)
 {
     const muster_pscopy *copies = node->copies.data;

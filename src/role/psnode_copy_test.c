@@ -342,6 +342,47 @@ static void many_wide_copies_go_in_several_messages(void **state)
     mesh_free(m);
 }
 
+/* What a copy gained goes before the first operation that finds it spent, also
+ * where there are more operations than fit in a message. */
+static void operations_do_not_overtake_the_gain_of_a_copy(void **state)
+{
+    (void)state;
+    enum { COPIED = 0, ENTRIES = 2, SET = 4 };
+    mesh *m = muster_mem_array(1, sizeof(*m));
+    assert_non_null(m);
+    m->rng = muster_rng_make(1, 1);
+    m->nodes = 2;
+    mesh_start(m, 2 * SET, 1,
+               (muster_psnode_opts){.manage = MUSTER_PSMANAGE_AUTO,
+                                    .message_entries = ENTRIES});
+    wish(m, 1, COPIED, true);
+    float one = 1;
+    while (muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, COPIED, &one)) {
+    }
+    assert_int_equal(state_at(m, 1, COPIED), MUSTER_ROW_REPLICA); // but spent
+    static const uint32_t keys[SET] = {COPIED, 2, 4, 6};          // node 0's
+    static const uint32_t positions[SET] = {0, 1, 2, 3};
+    float values[SET] = {10, 11, 12, 13};
+    int ended = 0;
+    muster_psreq request = {.op = MUSTER_ROWOP_SET,
+                            .keys = keys,
+                            .values = values,
+                            .positions = positions,
+                            .count = SET,
+                            .context = &ended};
+    assert_int_equal(
+        muster_psnode_request(m->node[1], m->now_ns, &request, &m->out[1]),
+        MUSTER_OK);
+    collect(m, 1);
+    assert_int_equal(m->flying, 3);
+    assert_int_equal(m->flight[0].message.kind, MUSTER_ROWMSG_SYNC);
+    assert_int_equal(m->flight[1].message.count, ENTRIES);
+    assert_int_equal(m->flight[2].message.count, SET - ENTRIES);
+    come_to_rest(m);
+    assert_int_equal(ended, 1);
+    mesh_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +396,7 @@ int main(void)
         cmocka_unit_test(writes_under_way_count_with_the_next_ones),
         cmocka_unit_test(a_copy_is_found_though_the_list_has_changed),
         cmocka_unit_test(many_wide_copies_go_in_several_messages),
+        cmocka_unit_test(operations_do_not_overtake_the_gain_of_a_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

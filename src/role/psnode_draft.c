@@ -6,10 +6,9 @@
 
 #include "role/psnode_inside.h"
 
-/* A message is sent on its way when it has so many entries, or so much to say
- * that more would leave the cache before it is copied out of the draft. */
-#define DRAFT_ENTRIES 4096u
-#define DRAFT_FLOATS  (32u << 10)
+/* A message goes when it has so much to say that more would leave the cache
+ * before it is copied out of the draft. */
+#define DRAFT_FLOATS (32u << 10)
 
 static bool same_head(const muster_psdraft *draft, uint16_t to,
                       const muster_rowmsg *head)
@@ -18,13 +17,6 @@ static bool same_head(const muster_psdraft *draft, uint16_t to,
            draft->head.op == head->op && draft->head.table == head->table &&
            draft->head.origin == head->origin &&
            draft->head.request == head->request;
-}
-
-static void empty_draft(muster_psdraft *draft)
-{
-    muster_vec_clear(&draft->keys);
-    muster_vec_clear(&draft->extra);
-    muster_vec_clear(&draft->values);
 }
 
 static muster_psdraft *new_draft(muster_psnode *node, uint16_t to,
@@ -47,20 +39,10 @@ static muster_psdraft *new_draft(muster_psnode *node, uint16_t to,
     draft->head.from = node->opts.node;
     draft->head.payload = NULL;
     draft->head.index = NULL;
-    empty_draft(draft);
+    muster_vec_clear(&draft->keys);
+    muster_vec_clear(&draft->extra);
+    muster_vec_clear(&draft->values);
     return draft;
-}
-
-static muster_psdraft *find_draft(muster_psnode *node, uint16_t to,
-                                  const muster_rowmsg *head)
-{
-    muster_psdraft *drafts = node->drafts.data;
-    for (uint32_t i = node->draft_count; i > 0; i--) {
-        if (same_head(&drafts[i - 1], to, head)) {
-            return &drafts[i - 1];
-        }
-    }
-    return new_draft(node, to, head);
 }
 
 static muster_blob *payload_of(muster_psnode *node, const muster_psdraft *draft)
@@ -121,18 +103,30 @@ static inline bool append_word(muster_vec *vec, uint32_t word)
     return true;
 }
 
-/* Room for an entry, which begins a new message where the draft is full. */
-static bool append_entry(muster_psnode *node, muster_psdraft *draft,
-                         uint32_t key, uint32_t extra, uint32_t floats)
+static bool is_full(const muster_psnode *node, const muster_psdraft *draft)
 {
-    if (draft->keys.count >= DRAFT_ENTRIES ||
-        draft->values.count >= DRAFT_FLOATS) {
-        send_draft(node, draft);
-        empty_draft(draft);
+    return draft->keys.count >= node->opts.message_entries ||
+           draft->values.count >= DRAFT_FLOATS;
+}
+
+/* The draft that an entry belongs to. Where that is full, all go, in the order
+ * in which they were begun: what a copy gained must not be overtaken by the
+ * operations that it was sent before. */
+static muster_psdraft *find_draft(muster_psnode *node, uint16_t to,
+                                  const muster_rowmsg *head)
+{
+    muster_psdraft *drafts = node->drafts.data;
+    for (uint32_t i = node->draft_count; i > 0; i--) {
+        muster_psdraft *draft = &drafts[i - 1];
+        if (same_head(draft, to, head)) {
+            if (!is_full(node, draft)) {
+                return draft;
+            }
+            muster_psdraft_flush(node);
+            break;
+        }
     }
-    return append_word(&draft->keys, key) &&
-           append_word(&draft->extra, extra) &&
-           muster_vec_reserve(&draft->values, draft->values.count + floats);
+    return new_draft(node, to, head);
 }
 
 float *muster_psdraft_room(muster_psnode *node, uint16_t to,
@@ -149,13 +143,18 @@ float *muster_psdraft_room(muster_psnode *node, uint16_t to,
     muster_psdraft *draft = find_draft(node, to, head);
     uint32_t floats =
         muster_rowmsg_floats(head->kind, head->op, &node->shapes[head->table]);
-    if (draft == NULL || !append_entry(node, draft, key, extra, floats)) {
+    if (draft == NULL || !append_word(&draft->keys, key) ||
+        !append_word(&draft->extra, extra) ||
+        !muster_vec_reserve(&draft->values, draft->values.count + floats)) {
         node->failed = true;
+        return NULL;
+    }
+    if (floats == 0) {
         return NULL;
     }
     float *room = (float *)draft->values.data + draft->values.count;
     draft->values.count += floats;
-    return floats > 0 ? room : NULL;
+    return room;
 }
 
 void muster_psdraft_add(muster_psnode *node, uint16_t to,
@@ -179,7 +178,8 @@ void muster_psdraft_plain(muster_psnode *node, uint16_t to,
 void muster_psdraft_flush(muster_psnode *node)
 {
     const muster_psdraft *drafts = node->drafts.data;
-    for (uint32_t i = 0; i < node->draft_count; i++) {
+    // Out of memory, a draft may lack a part of its last entry.
+    for (uint32_t i = 0; i < node->draft_count && !node->failed; i++) {
         send_draft(node, &drafts[i]);
     }
     node->draft_count = 0;

@@ -265,8 +265,8 @@ static inline uint16_t muster_psnode_towards(muster_psnode *node,
  * empty it: no owner is known. */
 void muster_pshome_reset(muster_psnode *node, uint16_t which);
 
-/* One more entry of the message described by `head`, to be sent at the end of
- * the step. values may be NULL when the kind has none. What is meant for a node
+/* One more entry of the message described by `head`, to be sent when that is full,
+ * at the end of the step at the latest. values may be NULL when the kind has none. What is meant for a node
  * that is lost goes back to who asked. */
 void muster_psdraft_add(muster_psnode *node, uint16_t to,
                         const muster_rowmsg *head, uint32_t key, uint32_t extra,

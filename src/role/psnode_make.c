@@ -8,6 +8,8 @@
 #include "role/psnode.h"
 #include "role/psnode_inside.h"
 
+#define MESSAGE_ENTRIES 4096u
+
 muster_psnode_out muster_psnode_out_make(void)
 {
     return (muster_psnode_out){.sends =
@@ -83,6 +85,9 @@ muster_status muster_psnode_create(const muster_psnode_opts *opts,
         return MUSTER_ERR_NO_MEMORY;
     }
     node->opts = *opts;
+    if (opts->message_entries == 0) {
+        node->opts.message_entries = MESSAGE_ENTRIES;
+    }
     node->coming = muster_vec_make(sizeof(muster_pscoming));
     node->waits = muster_vec_make(sizeof(muster_pswait));
     node->copies = muster_vec_make(sizeof(muster_pscopy));

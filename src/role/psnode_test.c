@@ -37,6 +37,7 @@ static void build(world *w, uint64_t seed)
     m->nodes = (uint16_t)(2 + below(m, NODES_MAX - 1));
     mesh_start(m, KEYS, WIDTH,
                (muster_psnode_opts){.manage = (muster_psmanage)below(m, 4),
+                                    .message_entries = (uint32_t)below(m, 4),
                                     .contest_ns = 50000000});
 }
 

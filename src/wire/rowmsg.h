@@ -5,8 +5,8 @@
  *
  *     keys[count]  extra[count]  values[count x floats]     (4 bytes each)
  *
- * `extra` is the entry's position in its request, or the number of moves of a
- * relocation. How many floats an entry has follows from kind, operation and
+ * `extra` is the entry's position in its request, the number of moves of a
+ * relocation, or where the sender of a SYNC finds its copy again. How many floats an entry has follows from kind, operation and
  * table: none, the weights, or the whole row with its optimiser's state.
  *
  *   Promise      read() accepts exactly what write() makes. check() refuses a

@@ -73,6 +73,7 @@ struct world {
     uint64_t seed;
     uint16_t nodes;
     muster_psmanage manage;
+    uint32_t entries;         // at most in a message; 0: many
     muster_keyset replicated; // STATIC
     muster_rng rng;
     int64_t now_ns;
@@ -182,6 +183,7 @@ static void start(world *w, uint16_t number, bool joins)
                                .replicated = &w->replicated,
                                .sync_ns = 20 * MS,
                                .contest_ns = 50 * MS,
+                               .message_entries = w->entries,
                                .make = make_payload,
                                .heartbeat_ns = WINDOW,
                                .joins = joins,
@@ -218,6 +220,9 @@ static void build(world *w, uint64_t seed)
     w->rng = muster_rng_make(seed, 11);
     w->nodes = (uint16_t)(2 + below(w, NODES_MAX - 1));
     w->manage = (muster_psmanage)below(w, MUSTER_PSMANAGE_STATIC + 1);
+    // Copies that always are synchronised, each by itself, would not come to rest.
+    w->entries =
+        w->manage == MUSTER_PSMANAGE_STATIC ? 0 : (uint32_t)below(w, 4);
     w->replicated = muster_keyset_make();
     assert_int_equal(
         muster_keyset_add(&w->replicated, (muster_keyrange){.last = KEYS / 3}),
