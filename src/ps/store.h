@@ -148,11 +148,18 @@ static inline void muster_pstable_prefetch_row(const muster_pstable *table,
     }
 }
 
-/* Lend a row to the node's only worker, without its latch; `state` is its
- * visitor's. False: it has to be latched. */
+/* A row that is lent without its latch; `word` is 0 in a table that is in
+ * order. */
+typedef struct muster_lent {
+    float *row;
+    uint64_t word;
+} muster_lent;
+
+/* Lend a row to the node's only worker; `state` is its visitor's. False: it has
+ * to be latched. */
 static inline bool muster_pstable_visit(const muster_pstable *table,
                                         muster_visitor *visitor, uint64_t state,
-                                        uint32_t key, float **row_out)
+                                        uint32_t key, muster_lent *lent_out)
 {
     muster_visitor_go(visitor, state);
     if (atomic_load_explicit(&table->bar, memory_order_acquire) != 0) {
@@ -160,35 +167,31 @@ static inline bool muster_pstable_visit(const muster_pstable *table,
         return false;
     }
     uint32_t slot = key;
+    uint64_t word = 0;
     if (!table->in_order) {
-        uint64_t word =
-            atomic_load_explicit(&table->words[key], memory_order_relaxed);
+        word = atomic_load_explicit(&table->words[key], memory_order_relaxed);
         if (!muster_word_usable(word)) {
             muster_visitor_turn_back(visitor, state);
             return false;
         }
         slot = muster_word_slot(word);
     }
-    *row_out = muster_slab_row(&table->slab, slot);
+    *lent_out = (muster_lent){muster_slab_row(&table->slab, slot), word};
     return true;
 }
 
-/* A row that is lent bare: whether it is a copy. One that is written is marked so
- * at any time before it is left, since nobody looks at its word till then. */
-static inline bool muster_pstable_mark(const muster_pstable *table,
-                                       uint32_t key, bool written)
+/* A copy that is lent bare to be written is marked so at any time before it is
+ * left: the protocol decides nothing by its word till then. */
+static inline bool muster_lent_copy(const muster_lent *lent)
 {
-    if (table->in_order) {
-        return false;
-    }
-    muster_word *word = &table->words[key];
-    uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
-    bool copy = muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
-    if (copy && written) {
-        atomic_store_explicit(word, muster_word_released(seen, true),
-                              memory_order_relaxed);
-    }
-    return copy;
+    return muster_word_state_of(lent->word) == MUSTER_ROW_REPLICA;
+}
+static inline void muster_pstable_mark(const muster_pstable *table,
+                                       uint32_t key, const muster_lent *lent)
+{
+    atomic_store_explicit(&table->words[key],
+                          muster_word_released(lent->word, true),
+                          memory_order_relaxed);
 }
 
 /*

@@ -51,11 +51,12 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
     for (uint32_t i = 0; i < count; i++) {
         keys[i] = first + i;
         float *row;
-        muster_ps_taken taken = muster_ps_take(worker, table, keys[i], &row);
+        muster_ps_taken taken =
+            muster_ps_take(worker, muster_place(table, keys[i]), false, &row);
         if (taken != MUSTER_PS_ELSEWHERE) {
             memcpy(rows + (size_t)i * from->floats, row,
                    from->floats * sizeof(float));
-            muster_ps_give(worker, taken, from, keys[i], false);
+            muster_ps_give(worker, taken, &from->words[keys[i]], false);
             if (taken == MUSTER_PS_BARE) {
                 muster_visitor_add(worker->visitor, 0 - MUSTER_VISITOR_VISIT);
             }

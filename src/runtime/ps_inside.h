@@ -143,19 +143,32 @@ typedef enum muster_ps_taken {
     MUSTER_PS_LATCHED,
 } muster_ps_taken;
 
-/* Take a row for a moment, while none is open, and give it back. */
-muster_ps_taken muster_ps_take(muster_ps_worker *worker, uint32_t table,
-                               uint32_t key, float **row_out);
+/* Count a row that was lent bare, and mark it if it is a copy to be written. */
+static inline void muster_ps_lent(muster_ps_worker *worker,
+                                  const muster_pstable *rows, uint32_t key,
+                                  const muster_lent *lent, bool written)
+{
+    if (muster_lent_copy(lent)) {
+        worker->copied++;
+        if (written) {
+            muster_pstable_mark(rows, key, lent);
+        }
+    }
+}
+
+/* Take a row for a moment, while none is open, and give it back. Whether it will
+ * be written is known from the start. */
+muster_ps_taken muster_ps_take(muster_ps_worker *worker, uint64_t place,
+                               bool written, float **row_out);
 static inline void muster_ps_give(muster_ps_worker *worker,
-                                  muster_ps_taken taken, muster_pstable *rows,
-                                  uint32_t key, bool written)
+                                  muster_ps_taken taken, muster_word *word,
+                                  bool written)
 {
     if (taken == MUSTER_PS_BARE) {
-        worker->copied += muster_pstable_mark(rows, key, written);
         muster_visitor_leave(worker->visitor,
                              muster_visitor_state(worker->visitor));
     } else {
-        muster_latch_release(&rows->words[key], written);
+        muster_latch_release(word, written);
     }
 }
 

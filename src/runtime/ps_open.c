@@ -189,10 +189,11 @@ APART static muster_status begin_alone(muster_ps_worker *worker, uint64_t place,
     }
     muster_pstable *rows = worker->tables[muster_place_table(place)];
     muster_visitor_list(visitor, open, place | MUSTER_PLACE_BARE);
+    muster_lent lent;
     if (muster_pstable_visit(rows, visitor, state, muster_place_key(place),
-                             row_out)) {
-        worker->copied +=
-            muster_pstable_mark(rows, muster_place_key(place), true);
+                             &lent)) {
+        muster_ps_lent(worker, rows, muster_place_key(place), &lent, true);
+        *row_out = lent.row;
         return MUSTER_OK;
     }
     return muster_pstable_divided(rows) ? begin_own(worker, place, row_out)

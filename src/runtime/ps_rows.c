@@ -4,8 +4,8 @@
  *
  * Keys are checked before the first row is touched. Batches look a few keys
  * ahead and prefetch, so that a cache miss is under way while another row is
- * worked on. Single rows of the only worker (ps/visitor.h) take a short path: a
- * miss is as long as some hundred instructions, and the fewer there are of a
+ * worked on. Single rows take a short path where they are lent to the only worker
+ * (ps/visitor.h), or where nobody holds their latch: a miss is as long as some hundred instructions, and the fewer there are of a
  * row, the more rows' misses the processor has under way at once.
  */
 #include "ps/simd.h"
@@ -61,7 +61,7 @@ static bool serve_alone(const muster_ps_worker *worker,
     muster_visitor *visitor = worker->visitor;
     uint64_t state = muster_visitor_state(visitor);
     uint32_t count = (uint32_t)job->count;
-    float *first;
+    muster_lent first;
     if (!rows->in_order || count == 0 || muster_pstable_barred(rows) ||
         (state & MUSTER_VISITOR_BUSY) != 0 ||
         !muster_pstable_visit(rows, visitor, state, job->keys[0], &first)) {
@@ -79,15 +79,18 @@ static bool serve_alone(const muster_ps_worker *worker,
     return true;
 }
 
-muster_ps_taken muster_ps_take(muster_ps_worker *worker, uint32_t table,
-                               uint32_t key, float **row_out)
+muster_ps_taken muster_ps_take(muster_ps_worker *worker, uint64_t place,
+                               bool written, float **row_out)
 {
-    muster_pstable *rows = worker->tables[table];
+    muster_pstable *rows = worker->tables[muster_place_table(place)];
     muster_visitor *visitor = worker->visitor;
     uint64_t state = muster_visitor_state(visitor);
-    uint64_t place = muster_place(table, key);
+    uint32_t key = muster_place_key(place);
+    muster_lent lent;
     if (!muster_pstable_barred(rows) &&
-        muster_pstable_visit(rows, visitor, state, key, row_out)) {
+        muster_pstable_visit(rows, visitor, state, key, &lent)) {
+        muster_ps_lent(worker, rows, key, &lent, written);
+        *row_out = lent.row;
         return MUSTER_PS_BARE;
     }
     if (muster_pstable_divided(rows) &&
@@ -117,6 +120,7 @@ static void serve_here(muster_ps_worker *worker, const muster_ps_job *job,
     uint32_t count = (uint32_t)job->count;
     uint32_t ahead = count < LOOK_AHEAD ? count : LOOK_AHEAD;
     bool notes = muster_ps_notes(worker);
+    bool written = job->op != MUSTER_ROWOP_PULL;
     for (uint32_t i = 1; i < ahead; i++) {
         muster_pstable_prefetch(rows, keys[i]);
     }
@@ -125,16 +129,15 @@ static void serve_here(muster_ps_worker *worker, const muster_ps_job *job,
         if (count - i > LOOK_AHEAD) {
             muster_pstable_prefetch(rows, keys[i + LOOK_AHEAD]);
         }
-        muster_ps_taken taken =
-            muster_ps_take(worker, job->table, keys[i], &row);
+        muster_ps_taken taken = muster_ps_take(
+            worker, muster_place(job->table, keys[i]), written, &row);
         if (taken == MUSTER_PS_ELSEWHERE) {
             uint32_t *positions = call->positions.data;
             positions[call->positions.count++] = i;
         } else {
             muster_pstable_apply(rows, (muster_row_op)job->op, row,
                                  job->values + (size_t)i * rows->width);
-            muster_ps_give(worker, taken, rows, keys[i],
-                           job->op != MUSTER_ROWOP_PULL);
+            muster_ps_give(worker, taken, &rows->words[keys[i]], written);
         }
         worker->accesses += taken != MUSTER_PS_BARE; // visits count themselves
         if (notes) {
@@ -194,13 +197,13 @@ static inline bool visit_one(muster_ps_worker *worker, muster_pstable *rows,
 {
     muster_visitor *visitor = worker->visitor;
     uint64_t state = muster_visitor_state(visitor);
-    float *row;
+    muster_lent lent;
     if (muster_pstable_barred(rows) ||
-        !muster_pstable_visit(rows, visitor, state, key, &row)) {
+        !muster_pstable_visit(rows, visitor, state, key, &lent)) {
         return false;
     }
-    muster_pstable_apply(rows, op, row, values);
-    worker->copied += muster_pstable_mark(rows, key, op != MUSTER_ROW_PULL);
+    muster_pstable_apply(rows, op, lent.row, values);
+    muster_ps_lent(worker, rows, key, &lent, op != MUSTER_ROW_PULL);
     muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
     return true;
 }
