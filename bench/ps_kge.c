@@ -153,14 +153,17 @@ static void plain_kge_epoch(plain_kge *p)
     uint64_t count = p->triples.count[MUSTER_TRIPLES_TRAIN];
     const muster_kge_options rates = {.decay = 1, .warmup = 1};
     muster_perm order = muster_perm_make(SEED, p->epoch, count);
-    const muster_kge_order all = {
-        .all = count, .parts = 1, .epoch = (uint32_t)p->epoch, .group = GROUP};
+    const muster_kge_order all = {.all = count,
+                                  .count = count,
+                                  .parts = 1,
+                                  .epoch = (uint32_t)p->epoch,
+                                  .group = GROUP};
     p->loss = 0;
     for (uint64_t at = 0; at < count; at += GROUP) {
         const muster_triple *triples[GROUP];
         uint64_t size = count - at < GROUP ? count - at : GROUP;
-        double epochs = (double)p->epoch + (double)at / (double)count;
-        p->rate = (float)muster_kge_rate(&rates, 0.1, epochs);
+        p->rate = (float)muster_kge_rate(&rates, 0.1,
+                                         muster_kge_order_epochs(&all, at));
         for (uint64_t i = 0; i < size; i++) {
             triples[i] =
                 &p->triples
