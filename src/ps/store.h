@@ -132,18 +132,19 @@ static inline float *muster_pstable_row(const muster_pstable *table,
 
 /* The processor goes on by itself in rows that are longer than this. */
 #define MUSTER_PSTABLE_NEAR_BYTES 512u
-#define MUSTER_PSTABLE_LINE_BYTES 64u
 
 static inline void muster_pstable_prefetch_row(const muster_pstable *table,
                                                uint32_t slot)
 {
+    enum { LINE = 64 };
     const char *row = (const char *)muster_slab_row(&table->slab, slot);
     size_t bytes = table->slab.stride_bytes;
-    bytes =
-        bytes < MUSTER_PSTABLE_NEAR_BYTES ? bytes : MUSTER_PSTABLE_NEAR_BYTES;
     __builtin_prefetch(row, 1);
-    for (size_t at = MUSTER_PSTABLE_LINE_BYTES; at < bytes;
-         at += MUSTER_PSTABLE_LINE_BYTES) {
+    if (bytes > LINE) {
+        __builtin_prefetch(row + LINE, 1);
+    }
+    for (size_t at = (size_t)2 * LINE;
+         at < bytes && at < MUSTER_PSTABLE_NEAR_BYTES; at += LINE) {
         __builtin_prefetch(row + at, 1);
     }
 }
@@ -170,7 +171,8 @@ static inline bool muster_pstable_visit(const muster_pstable *table,
     uint64_t word = 0;
     if (!table->in_order) {
         word = atomic_load_explicit(&table->words[key], memory_order_relaxed);
-        if (!muster_word_usable(word)) {
+        if (muster_word_state_of(word) != MUSTER_ROW_OWNED &&
+            !muster_word_usable(word)) {
             muster_visitor_turn_back(visitor, state);
             return false;
         }
