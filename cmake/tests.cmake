@@ -1,5 +1,5 @@
-# One ctest per test file; names are ROOM_file, so a failing name says where
-# to look.
+# One ctest per test file; names are ROOM_file or ROOM_SUB_file, so a failing
+# name says where to look.
 enable_testing()
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 
@@ -17,12 +17,17 @@ function(muster_finish_test name)
         ENVIRONMENT "${MUSTER_TEST_ENV}" TIMEOUT 900 SKIP_RETURN_CODE 77)
 endfunction()
 
+# src/ps/store/latch_test.c is ps_store_latch, tests/e2e/join_test.sh e2e_join.
+function(muster_test_name source name_out)
+    file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR} ${source})
+    string(REGEX REPLACE "^(src|tests)/" "" name ${name})
+    string(REGEX REPLACE "_test\\.(c|sh)$" "" name ${name})
+    string(REPLACE "/" "_" name ${name})
+    set(${name_out} ${name} PARENT_SCOPE)
+endfunction()
+
 function(muster_add_c_test source)
-    get_filename_component(file ${source} NAME_WE)
-    get_filename_component(room ${source} DIRECTORY)
-    get_filename_component(room ${room} NAME)
-    string(REGEX REPLACE "_test$" "" file ${file})
-    set(name ${room}_${file})
+    muster_test_name(${source} name)
     add_executable(test_${name} ${source})
     target_link_libraries(test_${name} PRIVATE
         muster_inside PkgConfig::CMOCKA muster_flags)
@@ -38,14 +43,11 @@ endforeach()
 
 file(GLOB SHELL_TESTS CONFIGURE_DEPENDS tests/*/*_test.sh)
 foreach(source ${SHELL_TESTS})
-    get_filename_component(file ${source} NAME_WE)
-    get_filename_component(room ${source} DIRECTORY)
-    get_filename_component(room ${room} NAME)
-    string(REGEX REPLACE "_test$" "" file ${file})
-    add_test(NAME ${room}_${file} COMMAND bash ${source}
+    muster_test_name(${source} name)
+    add_test(NAME ${name} COMMAND bash ${source}
         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    muster_finish_test(${room}_${file})
-    set_tests_properties(${room}_${file} PROPERTIES RUN_SERIAL TRUE)
+    muster_finish_test(${name})
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
 endforeach()
 
 # The fuzz targets' corpora are replayed as plain tests.
