@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "data/ratings.h"
 #include "muster/ps.h"
-#include "ps/slab.h"
+#include "ps/store/slab.h"
 #include "task/kernel.h"
 
 #include "bench_ps.h"

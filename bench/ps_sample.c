@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "muster/ps.h"
 #include "muster/sample.h"
-#include "ps/slab.h"
-#include "ps/target.h"
+#include "ps/store/slab.h"
+#include "ps/store/target.h"
 
 #include "bench_ps.h"
 

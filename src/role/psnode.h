@@ -43,8 +43,8 @@
 
 #include "base/vec.h"
 #include "muster/status.h"
-#include "ps/keyset.h"
-#include "ps/store.h"
+#include "ps/store/keyset.h"
+#include "ps/store/store.h"
 #include "wire/rowmsg.h"
 
 typedef enum muster_psmanage {

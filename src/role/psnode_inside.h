@@ -17,7 +17,7 @@
 #ifndef MUSTER_ROLE_PSNODE_INSIDE_H
 #define MUSTER_ROLE_PSNODE_INSIDE_H
 
-#include "ps/heavy.h"
+#include "ps/store/heavy.h"
 #include "role/psmap.h"
 #include "role/psnode.h"
 

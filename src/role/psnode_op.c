@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "ps/gain.h"
+#include "ps/store/gain.h"
 #include "role/psnode_inside.h"
 #include "role/psnode_near.h"
 

@@ -15,7 +15,7 @@
 
 #include "muster/ps.h"
 #include "muster/status.h"
-#include "ps/store.h"
+#include "ps/store/store.h"
 #include "record/checkpoint.h"
 
 /* Gather the first `tables` tables. *rows_out: one array each, the caller's

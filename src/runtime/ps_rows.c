@@ -8,7 +8,7 @@
  * (ps/visitor.h), or where nobody holds their latch: a miss is as long as some hundred instructions, and the fewer there are of a
  * row, the more rows' misses the processor has under way at once.
  */
-#include "ps/simd.h"
+#include "ps/store/simd.h"
 #include "runtime/ps_inside.h"
 
 #if defined(__GNUC__) && !defined(__clang__)

@@ -9,7 +9,7 @@
 
 #include "data/source.h"
 #include "muster/ps.h"
-#include "ps/keyset.h"
+#include "ps/store/keyset.h"
 
 /* At most so many lines with rows; a longer file is refused. */
 #define MUSTER_PS_STATIC_LINES_MAX 67108864u

@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "muster/ps.h"
-#include "ps/intent.h"
-#include "ps/keyset.h"
+#include "ps/store/intent.h"
+#include "ps/store/keyset.h"
 #include "role/psnode.h"
 
 /* Whom wishes are read for. */

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "muster/ps.h"
 #include "muster/sample.h"
-#include "ps/visitor.h"
+#include "ps/store/visitor.h"
 
 #include "alone.h"
 

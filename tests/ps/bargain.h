@@ -7,8 +7,8 @@
 
 #include "interleave.h"
 
-#include "ps/latch.h"
-#include "ps/visitor.h"
+#include "ps/store/latch.h"
+#include "ps/store/visitor.h"
 
 enum { DIVISION, BAR, LIMIT, WORD, ROW, STATE, LIST = STATE + THREADS };
 enum { NOTHING, HERE, ELSEWHERE }; // what is listed, bare
