@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "muster/ps.h"
-#include "role/psnode.h"
+#include "ps/protocol/protocol.h"
 
 typedef struct muster_psloss {
     bool joins;                      // takes the place of a node that was lost

@@ -14,7 +14,7 @@
 #define MUSTER_RUNTIME_PS_MESH_H
 
 #include "muster/ps.h"
-#include "role/psnode.h"
+#include "ps/protocol/protocol.h"
 
 typedef struct muster_psmesh muster_psmesh;
 typedef struct muster_ps_call muster_ps_call;

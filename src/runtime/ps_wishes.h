@@ -16,9 +16,9 @@
 #include <stdint.h>
 
 #include "muster/ps.h"
+#include "ps/protocol/protocol.h"
 #include "ps/store/intent.h"
 #include "ps/store/keyset.h"
-#include "role/psnode.h"
 
 /* Whom wishes are read for. */
 typedef struct muster_ps_reader_host {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "role/psnode.h"
+#include "ps/protocol/protocol.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,7 +17,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "role/psnode.h"
+#include "ps/protocol/protocol.h"
 
 enum { NODES_MAX = 5, KEYS = 17, WIDTH = 2, FLIGHT_MAX = 8192 };
 enum { REQUEST_KEYS = 3 };

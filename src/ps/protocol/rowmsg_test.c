@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "wire/rowmsg.h"
+#include "ps/protocol/rowmsg.h"
 
 static const muster_rowshape shapes[2] = {{10, 3, 6}, {5, 1, 1}};
 

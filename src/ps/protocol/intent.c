@@ -1,5 +1,5 @@
 /*
- * psnode_intent.c -- which nodes intend to use a row, and what that decides.
+ * intent.c -- which nodes intend to use a row, and what that decides.
  *
  * A node counts the intents of its workers that have begun and not ended. When
  * the first of a row begins and when the last ends, it tells the row's home
@@ -12,7 +12,7 @@
  * for a moment costs a message, not an update. When the membership changes,
  * homes forget what they were told and all nodes tell it again.
  */
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
 
 void muster_psintents_fini(muster_psnode *node)
 {

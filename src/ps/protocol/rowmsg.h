@@ -1,5 +1,5 @@
 /*
- * wire/rowmsg.h -- what the nodes of a parameter server say to each other.
+ * ps/protocol/rowmsg.h -- what the nodes of a parameter server say to each other.
  *
  * A fixed header and a payload of arrays, `count` entries each:
  *
@@ -20,8 +20,8 @@
  *
  * Byte by byte: docs/design/ps.md.
  */
-#ifndef MUSTER_WIRE_ROWMSG_H
-#define MUSTER_WIRE_ROWMSG_H
+#ifndef MUSTER_PS_PROTOCOL_ROWMSG_H
+#define MUSTER_PS_PROTOCOL_ROWMSG_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -153,4 +153,4 @@ bool muster_rowmsg_take_index(muster_rowmsg *message, muster_vec *room);
 bool muster_rowmsg_check(const muster_rowmsg *message,
                          const muster_rowshape *shapes, uint32_t tables);
 
-#endif // MUSTER_WIRE_ROWMSG_H
+#endif // MUSTER_PS_PROTOCOL_ROWMSG_H

@@ -1,12 +1,12 @@
 /*
- * psnode_life.c -- who is there: heartbeats, and who is given up.
+ * life.c -- who is there: heartbeats, and who is given up.
  *
  * Every node tells every other that it lives; any message does. Only the lead
  * gives a node up: the others tell it whom they miss. A lead that falls silent
  * ends the mesh. A node that stood still itself cannot tell who was silent, so
  * it begins to listen anew; if it was given up meanwhile, it will hear so.
  */
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
 
 #define BEATS_PER_WINDOW 4
 #define LOOKS_PER_WINDOW 10

@@ -1,5 +1,5 @@
 /*
- * role/psnode_inside.h -- a node's state, for its files:
+ * ps/protocol/inside.h -- a node's state, for its files:
  *   psnode.c          steps: what each message, wish and moment is for
  *   psnode_make.c     create, free, the tables of homes
  *   psnode_op.c       operations on rows wherever they are
@@ -14,12 +14,12 @@
  *   psnode_loss.c     changes of membership: the lead's orders
  *   psnode_restore.c  what a node does in them
  */
-#ifndef MUSTER_ROLE_PSNODE_INSIDE_H
-#define MUSTER_ROLE_PSNODE_INSIDE_H
+#ifndef MUSTER_PS_PROTOCOL_INSIDE_H
+#define MUSTER_PS_PROTOCOL_INSIDE_H
 
+#include "ps/protocol/map.h"
+#include "ps/protocol/protocol.h"
 #include "ps/store/heavy.h"
-#include "role/psmap.h"
-#include "role/psnode.h"
 
 #define MUSTER_PSNODE_NOBODY UINT16_MAX
 #define MUSTER_PSNODE_WINDOW 4096u // links remembered to tell duplicates
@@ -427,4 +427,4 @@ void muster_pscopy_spent(muster_psnode *node, uint32_t table, uint32_t key);
 /* Is a copy, if there is one, wanted any longer? */
 void muster_pscopy_keep(muster_psnode *node, uint64_t place, bool wanted);
 
-#endif // MUSTER_ROLE_PSNODE_INSIDE_H
+#endif // MUSTER_PS_PROTOCOL_INSIDE_H

@@ -1,5 +1,5 @@
 /*
- * psnode.c -- a node's steps: what each message, wish and moment is for.
+ * protocol.c -- a node's steps: what each message, wish and moment is for.
  * psnode_inside.h says which file deals with what.
  *
  * Invariants
@@ -11,9 +11,9 @@
  *  4. A node is sent one HAND_OVER for each time it was made owner.
  *  5. A step leaves no draft and no message to itself behind.
  */
-#include "role/psnode.h"
+#include "ps/protocol/protocol.h"
 
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
 
 static void handle(muster_psnode *node, const muster_rowmsg *message)
 {

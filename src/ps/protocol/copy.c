@@ -1,5 +1,5 @@
 /*
- * psnode_copy.c -- copies of rows that others own.
+ * copy.c -- copies of rows that others own.
  *
  * A copy has two slots: the row that workers use, and `base`, the owner's row
  * as last heard plus what was sent since. What a copy has gained is row - base;
@@ -18,9 +18,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "ps/protocol/inside.h"
+#include "ps/protocol/near.h"
 #include "ps/store/gain.h"
-#include "role/psnode_inside.h"
-#include "role/psnode_near.h"
 
 #define IDLE_NS (3000 * 1000000ll) // without a change, then a copy is dropped
 

@@ -1,5 +1,5 @@
 /*
- * psnode_request.c -- workers' requests: which of their entries are done, which
+ * request.c -- workers' requests: which of their entries are done, which
  * are under way, and which came back undone.
  *
  * Every entry has a bit that is set from the start until its answer, so that an
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
 
 static bool bit_of(const uint64_t *bits, uint32_t position)
 {

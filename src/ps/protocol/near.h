@@ -1,14 +1,14 @@
 /*
- * role/psnode_near.h -- rows brought closer before they are worked on.
+ * ps/protocol/near.h -- rows brought closer before they are worked on.
  *
  * Messages and lists name rows in an order that only the protocol knows, and few
  * of them are in the cache. A row's word is asked for some rows before its turn,
  * its bytes when the word should have come. Only hints: nothing is promised.
  */
-#ifndef MUSTER_ROLE_PSNODE_NEAR_H
-#define MUSTER_ROLE_PSNODE_NEAR_H
+#ifndef MUSTER_PS_PROTOCOL_NEAR_H
+#define MUSTER_PS_PROTOCOL_NEAR_H
 
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
 
 #define MUSTER_PSNODE_WORDS_AHEAD 16u
 #define MUSTER_PSNODE_ROWS_AHEAD  4u
@@ -51,4 +51,4 @@ static inline void muster_psnode_near(const muster_psnode *node,
     }
 }
 
-#endif // MUSTER_ROLE_PSNODE_NEAR_H
+#endif // MUSTER_PS_PROTOCOL_NEAR_H

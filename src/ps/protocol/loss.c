@@ -1,5 +1,5 @@
 /*
- * psnode_loss.c -- a change of membership: from one set of nodes to another.
+ * loss.c -- a change of membership: from one set of nodes to another.
  *
  * The lead numbers every change (epoch) and leads the members through phases:
  *
@@ -17,7 +17,7 @@
  * ends the change. A node lost meanwhile begins the next change, which starts
  * over from QUIET; phases may be done twice.
  */
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
 
 enum { PHASE_QUIET = 1, PHASE_REPORT = 2, PHASE_SETTLE = 3 };
 

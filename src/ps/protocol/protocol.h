@@ -1,5 +1,5 @@
 /*
- * role/psnode.h -- a node of the parameter server as a step function: who owns
+ * ps/protocol/protocol.h -- a node of the parameter server as a step function: who owns
  * a row, how it moves, who has copies.
  *
  * Every key has a home, node key % nodes, that knows its owner. A node that
@@ -35,17 +35,17 @@
  *
  * Proof obligations and their tests: docs/design/ps.md.
  */
-#ifndef MUSTER_ROLE_PSNODE_H
-#define MUSTER_ROLE_PSNODE_H
+#ifndef MUSTER_PS_PROTOCOL_PROTOCOL_H
+#define MUSTER_PS_PROTOCOL_PROTOCOL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/vec.h"
 #include "muster/status.h"
+#include "ps/protocol/rowmsg.h"
 #include "ps/store/keyset.h"
 #include "ps/store/store.h"
-#include "wire/rowmsg.h"
 
 typedef enum muster_psmanage {
     MUSTER_PSMANAGE_AUTO = 0,      // move; copy where several want a row
@@ -233,4 +233,4 @@ uint16_t muster_psnode_home(const muster_psnode *node, uint32_t key);
 uint16_t muster_psnode_owner(const muster_psnode *node, uint32_t table,
                              uint32_t key);
 
-#endif // MUSTER_ROLE_PSNODE_H
+#endif // MUSTER_PS_PROTOCOL_PROTOCOL_H

@@ -1,5 +1,5 @@
 /*
- * psnode_restore.c -- what a node does when the membership changes.
+ * restore.c -- what a node does when the membership changes.
  *
  * Once nothing is under way between members, the words of their tables are the
  * truth: a row is OWNED by one of them, or it is lost. A home that lives knows
@@ -12,7 +12,7 @@
  * nothing counts twice.
  */
 #include "base/assert.h"
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
 
 #define HOLDER_BITS 10u
 #define AGE_MAX_MS  ((1u << (32 - HOLDER_BITS)) - 2)

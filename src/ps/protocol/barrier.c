@@ -1,5 +1,5 @@
 /*
- * psnode_barrier.c -- all workers of all nodes meet, and see each other's work;
+ * barrier.c -- all workers of all nodes meet, and see each other's work;
  * whether a node has anything under way.
  *
  * A node goes through: FLUSHING (its copies send what they gained), WAITING
@@ -11,7 +11,7 @@
  * Only members are waited for; RELEASE names them, so that all nodes know alike
  * who was there. During a change of membership a barrier stands still.
  */
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
 
 enum {
     BARRIER_NONE = 0,

@@ -1,12 +1,12 @@
 /*
- * psnode_make.c -- a node's beginning and end, and the tables of homes.
+ * make.c -- a node's beginning and end, and the tables of homes.
  *
  * At the beginning every row is owned by its home, key % nodes. A node that
  * takes a lost one's place owns nothing, and knows no owner, until it is told.
  */
 #include "base/mem.h"
-#include "role/psnode.h"
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
+#include "ps/protocol/protocol.h"
 
 #define MESSAGE_ENTRIES 4096u
 

@@ -1,5 +1,5 @@
 /*
- * psnode_op.c -- operations on rows wherever they are: done here, kept until a
+ * op.c -- operations on rows wherever they are: done here, kept until a
  * row on its way has come, or sent on towards the owner; and their answers.
  *
  * Invariants
@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "ps/protocol/inside.h"
+#include "ps/protocol/near.h"
 #include "ps/store/gain.h"
-#include "role/psnode_inside.h"
-#include "role/psnode_near.h"
 
 void muster_psnode_answer(muster_psnode *node, const muster_rowmsg *head,
                           uint32_t key, uint32_t position, const float *row)

@@ -1,8 +1,8 @@
 /*
- * psnode_copy_test.c -- when copies are made, how often they are synchronised
+ * copy_test.c -- when copies are made, how often they are synchronised
  * and how often they may be written.
  */
-#include "role/psnode_test.h"
+#include "ps/protocol/protocol_test.h"
 
 enum { KEYS = 4, SYNC_MS = 20 };
 

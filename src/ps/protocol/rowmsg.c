@@ -3,7 +3,7 @@
  * hosts that Muster runs on are little-endian, which the header's magic, read
  * as bytes, makes sure of.
  */
-#include "wire/rowmsg.h"
+#include "ps/protocol/rowmsg.h"
 
 #include "wire/bytes.h"
 

@@ -1,10 +1,10 @@
 /*
- * psnode_intent_test.c -- intents through the protocol: one node's brings the
+ * intent_test.c -- intents through the protocol: one node's brings the
  * row, several nodes' bring copies, the end gives copies back; and in every
  * order of messages no push is lost. Rows that nodes use in turns are never
  * copied: at rest such a row is with one of those that asked for it.
  */
-#include "role/psnode_test.h"
+#include "ps/protocol/protocol_test.h"
 
 enum { KEYS = 8, INTENTS_MAX = 6, SEEDS = 1500, STEPS = 300 };
 

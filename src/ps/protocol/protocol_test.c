@@ -1,5 +1,5 @@
 /*
- * psnode_test.c -- the protocol under thousands of histories.
+ * protocol_test.c -- the protocol under thousands of histories.
  *
  * Two to four nodes with real tables; messages are delivered in any order, some
  * twice; workers push, pull, localize and meet at barriers whenever the seed
@@ -8,7 +8,7 @@
  * which was acknowledged once; every copy equals its owner's row. A failing
  * seed is printed; MUSTER_SEED=n runs that one alone.
  */
-#include "role/psnode_test.h"
+#include "ps/protocol/protocol_test.h"
 
 enum { KEYS = 11, WIDTH = 2, STEPS = 500 };
 enum { REQUEST_KEYS = 3, SEEDS = 3000 };

@@ -1,9 +1,9 @@
 /*
- * role/psnode_test.h -- a few parameter-server nodes with real tables, and the
+ * ps/protocol/protocol_test.h -- a few parameter-server nodes with real tables, and the
  * messages between them, which a seed delivers in any order.
  */
-#ifndef MUSTER_ROLE_PSNODE_TEST_H
-#define MUSTER_ROLE_PSNODE_TEST_H
+#ifndef MUSTER_PS_PROTOCOL_PROTOCOL_TEST_H
+#define MUSTER_PS_PROTOCOL_PROTOCOL_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
 
 enum { NODES_MAX = 4, FLIGHT_MAX = 4096 };
 
@@ -215,4 +215,4 @@ static inline void intend(mesh *m, uint16_t at, uint32_t key, bool begins)
     collect(m, at);
 }
 
-#endif // MUSTER_ROLE_PSNODE_TEST_H
+#endif // MUSTER_PS_PROTOCOL_PROTOCOL_TEST_H

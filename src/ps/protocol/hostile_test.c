@@ -1,12 +1,12 @@
 /*
- * psnode_hostile_test.c -- messages that are well made and cannot be true: they
+ * hostile_test.c -- messages that are well made and cannot be true: they
  * name somebody whom no correct node would name, or order what only a row's
  * home may order. Each is dropped and counted, and what it was about goes on as
  * if it had not come.
  *
  * Node 2 is the one that lies; keys are at home at key % 3.
  */
-#include "role/psnode_test.h"
+#include "ps/protocol/protocol_test.h"
 
 enum { NODES = 3, KEYS = 9, LIAR = 2 };
 

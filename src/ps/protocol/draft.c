@@ -1,10 +1,10 @@
 /*
- * psnode_draft.c -- gathers entries into messages, and tells new messages from
+ * draft.c -- gathers entries into messages, and tells new messages from
  * duplicates.
  */
 #include <string.h>
 
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
 
 /* A message goes when it has so much to say that more would leave the cache
  * before it is copied out of the draft. */

@@ -1,5 +1,5 @@
 /*
- * psnode_move.c -- rows that change their owner.
+ * move.c -- rows that change their owner.
  *
  * A row on its way has a record with the operations that wait for it, in the
  * order they came, and the node it must be handed on to when its home has
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "role/psnode_inside.h"
+#include "ps/protocol/inside.h"
 
 static uint32_t take_coming(muster_psnode *node)
 {

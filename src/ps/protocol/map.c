@@ -1,7 +1,7 @@
 /*
- * psmap.c -- linear probing; removal shifts back what a gap would hide.
+ * map.c -- linear probing; removal shifts back what a gap would hide.
  */
-#include "role/psmap.h"
+#include "ps/protocol/map.h"
 
 #include <stddef.h>
 

@@ -1,12 +1,12 @@
 /*
- * role/psmap.h -- a small map from (table, key) to a number, for rows that are
+ * ps/protocol/map.h -- a small map from (table, key) to a number, for rows that are
  * on their way or replicated: few beside the rows of a table.
  *
  *   Threads      One.
  *   Allocation   When it grows; half full at most.
  */
-#ifndef MUSTER_ROLE_PSMAP_H
-#define MUSTER_ROLE_PSMAP_H
+#ifndef MUSTER_PS_PROTOCOL_MAP_H
+#define MUSTER_PS_PROTOCOL_MAP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,4 +30,4 @@ bool muster_psmap_add(muster_psmap *map, uint64_t place, uint32_t value);
 
 void muster_psmap_remove(muster_psmap *map, uint64_t place);
 
-#endif // MUSTER_ROLE_PSMAP_H
+#endif // MUSTER_PS_PROTOCOL_MAP_H
