@@ -14,10 +14,10 @@
 #include "job/executor.h"
 #include "model/model.h"
 #include "muster/run.h"
+#include "proc/address.h"
+#include "proc/host.h"
+#include "proc/signals.h"
 #include "role/worker.h"
-#include "runtime/address.h"
-#include "runtime/host.h"
-#include "runtime/signals.h"
 
 /* A worker computes one step at a time, and loads its parts. */
 #define JOBS_MAX 4096u

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "config/fault.h"
-#include "runtime/signals.h"
+#include "proc/signals.h"
 #include "runtime/train.h"
 
 /* Faults of the steps up to `step` that were not done yet. */

@@ -23,10 +23,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "proc/signals.h"
 #include "runtime/progress.h"
 #include "runtime/ps_inside.h"
 #include "runtime/ps_run.h"
-#include "runtime/signals.h"
 
 #define WATCH_NS (200 * MUSTER_NS_PER_MS)
 

@@ -18,9 +18,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "config/table.h"
+#include "proc/signals.h"
 #include "runtime/ps_checkpoint.h"
 #include "runtime/ps_run.h"
-#include "runtime/signals.h"
 
 static void set_manage(const char *name, muster_ps_opts *opts)
 {

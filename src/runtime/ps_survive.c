@@ -12,10 +12,10 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "proc/signals.h"
 #include "record/run_folder.h"
 #include "runtime/ps_inside.h"
 #include "runtime/ps_run.h"
-#include "runtime/signals.h"
 
 #define RESPAWNS_MAX 16u
 

@@ -20,9 +20,9 @@
 #include "config/fault.h"
 #include "model/model.h"
 #include "muster/run.h"
+#include "proc/signals.h"
 #include "role/coordinator.h"
 #include "runtime/ps_train.h"
-#include "runtime/signals.h"
 
 static muster_status make_code(muster_train_state *train,
                                muster_error *error_out)

@@ -1,5 +1,5 @@
 /*
- * runtime/host.h -- a role in a real process: sockets, threads and clocks.
+ * proc/host.h -- a role in a real process: sockets, threads and clocks.
  *
  * The host feeds one role with events and carries out its actions, over one
  * muster_net on the calling thread and one compute thread. Messages become
@@ -20,8 +20,8 @@
  *   Threads      The caller's is the network thread.
  *   Allocation   A steady step allocates nothing.
  */
-#ifndef MUSTER_RUNTIME_HOST_H
-#define MUSTER_RUNTIME_HOST_H
+#ifndef MUSTER_PROC_HOST_H
+#define MUSTER_PROC_HOST_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,8 +29,8 @@
 #include "job/executor.h"
 #include "muster/status.h"
 #include "net/net.h"
+#include "proc/compute.h"
 #include "role/role.h"
-#include "runtime/compute.h"
 
 typedef struct muster_host muster_host;
 
@@ -73,4 +73,4 @@ MUSTER_CHECKED muster_status muster_host_run(muster_host *host,
  * STOP event, and run returns `status` with `text`. The first failure wins. */
 void muster_host_fail(muster_host *host, const muster_error *error);
 
-#endif // MUSTER_RUNTIME_HOST_H
+#endif // MUSTER_PROC_HOST_H

@@ -1,7 +1,7 @@
 /*
  * timers_test.c -- deadlines come out in order, once, and only when due.
  */
-#include "runtime/timers.h"
+#include "proc/timers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

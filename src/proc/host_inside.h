@@ -1,19 +1,19 @@
 /*
- * runtime/host_inside.h -- what the files of the host share.
+ * proc/host_inside.h -- what the files of the host share.
  *
  *   host.c      events in: the net's, the timers', the compute thread's; the loop
  *   host_act.c  actions out
  */
-#ifndef MUSTER_RUNTIME_HOST_INSIDE_H
-#define MUSTER_RUNTIME_HOST_INSIDE_H
+#ifndef MUSTER_PROC_HOST_INSIDE_H
+#define MUSTER_PROC_HOST_INSIDE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/vec.h"
-#include "runtime/host.h"
-#include "runtime/timers.h"
+#include "proc/host.h"
+#include "proc/timers.h"
 
 /* A connection being made, until it is up or down. */
 typedef struct muster_host_dial {
@@ -67,4 +67,4 @@ void muster_host_expel(muster_host *host, muster_peer peer,
  * is no such one. */
 uint64_t muster_host_take_dial(muster_host *host, muster_peer peer);
 
-#endif // MUSTER_RUNTIME_HOST_INSIDE_H
+#endif // MUSTER_PROC_HOST_INSIDE_H

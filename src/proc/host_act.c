@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "runtime/host_inside.h"
+#include "proc/host_inside.h"
 #include "wire/message.h"
 
 static void out_of_memory(muster_host *host)

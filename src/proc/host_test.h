@@ -1,9 +1,9 @@
 /*
- * host_test.h -- what the tests of the host share: a role that is a script, and
+ * proc/host_test.h -- what the tests of the host share: a role that is a script, and
  * an engine that is a toy.
  */
-#ifndef MUSTER_RUNTIME_HOST_TEST_H
-#define MUSTER_RUNTIME_HOST_TEST_H
+#ifndef MUSTER_PROC_HOST_TEST_H
+#define MUSTER_PROC_HOST_TEST_H
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "runtime/host.h"
+#include "proc/host.h"
 
 /* A role that is a C function with a few counters. */
 typedef struct script script;
@@ -233,4 +233,4 @@ static inline void server_join(server *self)
     muster_host_close(self->host);
 }
 
-#endif // MUSTER_RUNTIME_HOST_TEST_H
+#endif // MUSTER_PROC_HOST_TEST_H

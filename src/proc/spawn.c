@@ -5,7 +5,7 @@
  * child of a process with threads may only make async-signal-safe calls.
  */
 #define _GNU_SOURCE
-#include "runtime/spawn.h"
+#include "proc/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * runtime/compute.h -- the compute thread of a process.
+ * proc/compute.h -- the compute thread of a process.
  *
  * Jobs go in from the network thread, are carried out one after another by an
  * engine (the executor) in pieces of a few milliseconds, and their results come back in
@@ -23,8 +23,8 @@
  * counts as busy time, counts as progress every 100 ms, and ends at once when
  * the job is cancelled: a slow machine also stops when told so.
  */
-#ifndef MUSTER_RUNTIME_COMPUTE_H
-#define MUSTER_RUNTIME_COMPUTE_H
+#ifndef MUSTER_PROC_COMPUTE_H
+#define MUSTER_PROC_COMPUTE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -88,4 +88,4 @@ bool muster_compute_take(muster_compute *compute,
 uint64_t muster_compute_progress(const muster_compute *compute);
 bool muster_compute_busy(const muster_compute *compute);
 
-#endif // MUSTER_RUNTIME_COMPUTE_H
+#endif // MUSTER_PROC_COMPUTE_H

@@ -3,7 +3,7 @@
  * host on another thread, or a bare net that sends rubbish or does not read.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "runtime/host_test.h"
+#include "proc/host_test.h"
 
 /* Connects and sends more than is read in one turn. */
 static void send_long(script *self, const muster_event *event,

@@ -5,7 +5,7 @@
  * async-signal-safe (write inside muster_net_wake, unlink, rmdir, _exit).
  */
 #define _POSIX_C_SOURCE 200809L
-#include "runtime/signals.h"
+#include "proc/signals.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /*
- * runtime/signals.h -- the signals of the process, as flags.
+ * proc/signals.h -- the signals of the process, as flags.
  *
  * SIGINT, SIGTERM and SIGHUP (unless it was ignored, as nohup does) ask for the
  * end, SIGCHLD says that a child may be reaped, SIGPIPE is ignored. Handlers
@@ -11,8 +11,8 @@
  *   Threads      One verb at a time per process: signals are process-wide, so
  *                this room's one static variable is here.
  */
-#ifndef MUSTER_RUNTIME_SIGNALS_H
-#define MUSTER_RUNTIME_SIGNALS_H
+#ifndef MUSTER_PROC_SIGNALS_H
+#define MUSTER_PROC_SIGNALS_H
 
 #include <stdbool.h>
 
@@ -34,4 +34,4 @@ bool muster_signals_child_ended(void);
  * copied. */
 void muster_signals_remove_at_exit(const char *file, const char *folder);
 
-#endif // MUSTER_RUNTIME_SIGNALS_H
+#endif // MUSTER_PROC_SIGNALS_H

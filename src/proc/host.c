@@ -7,13 +7,13 @@
  *      `done`) waits in `pending`.
  *   2. After `stopped`, the role is not stepped again.
  */
-#include "runtime/host.h"
+#include "proc/host.h"
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "runtime/host_inside.h"
+#include "proc/host_inside.h"
 #include "wire/message.h"
 
 #define FLUSH_NS (250 * MUSTER_NS_PER_MS)

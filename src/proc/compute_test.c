@@ -4,7 +4,7 @@
  * and stopping in the middle. Threads meet on conditions, never on time.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "runtime/compute.h"
+#include "proc/compute.h"
 
 #include <pthread.h>
 #include <setjmp.h>

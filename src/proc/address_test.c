@@ -3,7 +3,7 @@
  * killed processes leave of theirs.
  */
 #define _GNU_SOURCE
-#include "runtime/address.h"
+#include "proc/address.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /*
- * runtime/timers.h -- a role's timers: one deadline per id.
+ * proc/timers.h -- a role's timers: one deadline per id.
  *
  * Roles use a handful of ids, so a plain list scanned from end to end beats a
  * heap; the earliest deadline is kept, so that asking for it costs nothing.
@@ -7,8 +7,8 @@
  *   Threads      The network thread's alone.
  *   Allocation   Only when more ids are armed at once than ever before.
  */
-#ifndef MUSTER_RUNTIME_TIMERS_H
-#define MUSTER_RUNTIME_TIMERS_H
+#ifndef MUSTER_PROC_TIMERS_H
+#define MUSTER_PROC_TIMERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,4 +33,4 @@ MUSTER_CHECKED muster_status muster_timers_set(muster_timers *timers,
 /* Disarm and return one timer that is due at now_ns, the earliest first. */
 bool muster_timers_pop(muster_timers *timers, int64_t now_ns, uint32_t *id_out);
 
-#endif // MUSTER_RUNTIME_TIMERS_H
+#endif // MUSTER_PROC_TIMERS_H

@@ -5,7 +5,7 @@
  *   1. An id is in the list at most once.
  *   2. earliest_ns is the least at_ns of the list.
  */
-#include "runtime/timers.h"
+#include "proc/timers.h"
 
 typedef struct timer {
     uint32_t id;

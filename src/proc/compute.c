@@ -13,7 +13,7 @@
  *      cleared when the next job begins.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "runtime/compute.h"
+#include "proc/compute.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
  * address.c -- see address.h.
  */
 #define _GNU_SOURCE
-#include "runtime/address.h"
+#include "proc/address.h"
 
 #include <dirent.h>
 #include <errno.h>

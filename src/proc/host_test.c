@@ -3,7 +3,7 @@
  * happens reaches it, one event at a time.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "runtime/host_test.h"
+#include "proc/host_test.h"
 
 /* Answers a model with a model and ends when the peer is gone. */
 static void echo(script *self, const muster_event *event,
