@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "ps/node/inside.h"
 #include "record/checkpoint.h"
-#include "runtime/ps_inside.h"
 
 #define BATCH     512u
 #define MOMENT_NS (20 * MUSTER_NS_PER_MS)

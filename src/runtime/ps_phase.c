@@ -24,8 +24,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "proc/signals.h"
+#include "ps/node/inside.h"
 #include "runtime/progress.h"
-#include "runtime/ps_inside.h"
 #include "runtime/ps_run.h"
 
 #define WATCH_NS (200 * MUSTER_NS_PER_MS)

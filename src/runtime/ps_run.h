@@ -17,10 +17,10 @@
 #include "config/config.h"
 #include "muster/ps.h"
 #include "net/net.h"
+#include "ps/node/loss.h"
 #include "record/run_folder.h"
 #include "runtime/ps_checkpoint.h"
 #include "runtime/ps_crew.h"
-#include "runtime/ps_loss.h"
 #include "task/task.h"
 
 /* A double as two floats, so that it keeps 48 bits in a row. */

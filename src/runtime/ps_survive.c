@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "proc/signals.h"
+#include "ps/node/inside.h"
 #include "record/run_folder.h"
-#include "runtime/ps_inside.h"
 #include "runtime/ps_run.h"
 
 #define RESPAWNS_MAX 16u

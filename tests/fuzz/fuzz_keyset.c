@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/assert.h"
-#include "runtime/ps_static.h"
+#include "ps/node/static.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "runtime/ps_inside.h"
+#include "ps/node/inside.h"
 
 #include "nodes.h"
 

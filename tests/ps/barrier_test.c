@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "muster/ps.h"
-#include "runtime/ps_inside.h"
+#include "ps/node/inside.h"
 
 #include "alone.h"
 

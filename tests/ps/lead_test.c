@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "runtime/ps_mesh_inside.h"
+#include "ps/node/mesh_inside.h"
 
 #include "nodes.h"
 

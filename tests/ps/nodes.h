@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "muster/ps.h"
-#include "runtime/ps_loss.h"
+#include "ps/node/loss.h"
 
 enum { TEST_NODES_MAX = 4, TEST_WIDTH_MAX = 8 };
 

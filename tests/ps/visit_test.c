@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "ps/node/inside.h"
 #include "runtime/ps_checkpoint.h"
-#include "runtime/ps_inside.h"
 
 #include "alone.h"
 #include "nodes.h"

@@ -1,10 +1,10 @@
 /*
- * ps_static.c -- see ps_static.h.
+ * static.c -- see ps_static.h.
  */
-#include "runtime/ps_static.h"
+#include "ps/node/static.h"
 
 #include "base/error.h"
-#include "runtime/ps_inside.h"
+#include "ps/node/inside.h"
 
 static const char *skip_blanks(const char *at)
 {

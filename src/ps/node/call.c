@@ -1,5 +1,5 @@
 /*
- * ps_call.c -- operations on rows that are elsewhere: handed to the mesh,
+ * call.c -- operations on rows that are elsewhere: handed to the mesh,
  * waited for now or later.
  *
  * A call is one of a worker's own; its handle is the call's number above 0 and
@@ -7,7 +7,7 @@
  * that was waited for, or belongs to another worker, is told from a live one
  * (unless its generation came round again, after 2^32 calls).
  */
-#include "runtime/ps_inside.h"
+#include "ps/node/inside.h"
 
 muster_status muster_ps_calls_init(muster_ps_worker *worker)
 {

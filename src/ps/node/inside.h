@@ -1,8 +1,8 @@
 /*
- * runtime/ps_inside.h -- what is behind the handles of muster/ps.h.
+ * ps/node/inside.h -- what is behind the handles of muster/ps.h.
  */
-#ifndef MUSTER_RUNTIME_PS_INSIDE_H
-#define MUSTER_RUNTIME_PS_INSIDE_H
+#ifndef MUSTER_PS_NODE_INSIDE_H
+#define MUSTER_PS_NODE_INSIDE_H
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -13,6 +13,8 @@
 #include "base/vec.h"
 #include "muster/ps.h"
 #include "muster/sample.h"
+#include "ps/node/loss.h"
+#include "ps/node/mesh.h"
 #include "ps/protocol/protocol.h"
 #include "ps/store/intent.h"
 #include "ps/store/keyset.h"
@@ -20,8 +22,6 @@
 #include "ps/store/store.h"
 #include "ps/store/target.h"
 #include "ps/store/visitor.h"
-#include "runtime/ps_loss.h"
-#include "runtime/ps_mesh.h"
 
 typedef struct muster_ps_distribution {
     muster_target *target;
@@ -241,4 +241,4 @@ void muster_ps_barrier_cancel(muster_ps *ps);
 MUSTER_CHECKED muster_status muster_ps_worker_join(muster_ps_worker *worker);
 void muster_ps_worker_leave(muster_ps_worker *worker);
 
-#endif // MUSTER_RUNTIME_PS_INSIDE_H
+#endif // MUSTER_PS_NODE_INSIDE_H

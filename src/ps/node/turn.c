@@ -1,5 +1,5 @@
 /*
- * ps_turn.c -- the turns of a mesh: what workers left, what is due, what arrived;
+ * turn.c -- the turns of a mesh: what workers left, what is due, what arrived;
  * and who takes them.
  *
  * Whoever holds `turn` drives the mesh: net, protocol and all that is not for
@@ -26,8 +26,8 @@
  *     protocol may wait for those.
  */
 #include "base/clock.h"
-#include "runtime/ps_mesh_inside.h"
-#include "runtime/ps_wishes.h"
+#include "ps/node/mesh_inside.h"
+#include "ps/node/wishes.h"
 
 #define RETRY_NS    (20 * MUSTER_NS_PER_MS)
 #define FAREWELL_NS (2 * MUSTER_NS_PER_S)

@@ -1,5 +1,5 @@
 /*
- * ps_node.c -- nodes, tables and workers of the parameter server: made and
+ * node.c -- nodes, tables and workers of the parameter server: made and
  * ended here, outside any hot path.
  */
 #include <math.h>
@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "runtime/ps_inside.h"
-#include "runtime/ps_places.h"
-#include "runtime/ps_static.h"
+#include "ps/node/inside.h"
+#include "ps/node/places.h"
+#include "ps/node/static.h"
 
 #define PATIENCE_NS      MUSTER_NS_PER_S // with rows kept open
 #define HEARTBEAT_MS_MIN 10u

@@ -1,5 +1,5 @@
 /*
- * runtime/ps_mesh.h -- a parameter server's node among the others.
+ * ps/node/mesh.h -- a parameter server's node among the others.
  *
  * One thread at a time drives the sockets and the protocol (role/psnode): the
  * network thread of the node, or a worker while it waits for a call of its own.
@@ -10,8 +10,8 @@
  *                the workers).
  *   Threads      create and free: the caller's. The rest: any.
  */
-#ifndef MUSTER_RUNTIME_PS_MESH_H
-#define MUSTER_RUNTIME_PS_MESH_H
+#ifndef MUSTER_PS_NODE_MESH_H
+#define MUSTER_PS_NODE_MESH_H
 
 #include "muster/ps.h"
 #include "ps/protocol/protocol.h"
@@ -53,4 +53,4 @@ void muster_psmesh_wake(muster_psmesh *mesh);
 /* What the protocol has counted; a moment old. */
 muster_psnode_counters muster_psmesh_count(muster_psmesh *mesh);
 
-#endif // MUSTER_RUNTIME_PS_MESH_H
+#endif // MUSTER_PS_NODE_MESH_H

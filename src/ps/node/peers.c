@@ -1,5 +1,5 @@
 /*
- * ps_peers.c -- the connections of a mesh: who connects to whom, first words
+ * peers.c -- the connections of a mesh: who connects to whom, first words
  * and last ones.
  *
  * A node listens at its place (ps_places.h) and connects to every lower one,
@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "runtime/ps_mesh_inside.h"
-#include "runtime/ps_places.h"
+#include "ps/node/mesh_inside.h"
+#include "ps/node/places.h"
 
 #define RETRY_NS   (20 * MUSTER_NS_PER_MS)
 #define UNSENT_MAX 65536u // messages to one node; with more it does not read

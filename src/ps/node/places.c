@@ -1,7 +1,7 @@
 /*
- * ps_places.c -- the places of a mesh's nodes.
+ * places.c -- the places of a mesh's nodes.
  */
-#include "runtime/ps_places.h"
+#include "ps/node/places.h"
 
 #include <stdbool.h>
 #include <stdio.h>

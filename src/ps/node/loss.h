@@ -1,5 +1,5 @@
 /*
- * runtime/ps_loss.h -- what a run adds to muster_ps_opts.survive: a checkpoint
+ * ps/node/loss.h -- what a run adds to muster_ps_opts.survive: a checkpoint
  * that is opened first, news, a count of updates, and others in the place of
  * lost nodes.
  *
@@ -7,8 +7,8 @@
  *                drives the mesh, the network thread or a worker that waits:
  *                one at a time. stopped is, by the one that connects.
  */
-#ifndef MUSTER_RUNTIME_PS_LOSS_H
-#define MUSTER_RUNTIME_PS_LOSS_H
+#ifndef MUSTER_PS_NODE_LOSS_H
+#define MUSTER_PS_NODE_LOSS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,4 +42,4 @@ uint32_t muster_ps_loss_note(const muster_ps *ps);
  * freed, and need not wait for it. */
 void muster_ps_abandon(muster_ps *ps);
 
-#endif // MUSTER_RUNTIME_PS_LOSS_H
+#endif // MUSTER_PS_NODE_LOSS_H

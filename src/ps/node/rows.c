@@ -1,5 +1,5 @@
 /*
- * ps_rows.c -- the data path of muster/ps.h: pull, push and set. Rows are opened
+ * rows.c -- the data path of muster/ps.h: pull, push and set. Rows are opened
  * in place in ps_open.c.
  *
  * Keys are checked before the first row is touched. Batches look a few keys
@@ -8,8 +8,8 @@
  * (ps/visitor.h), or where nobody holds their latch: a miss is as long as some hundred instructions, and the fewer there are of a
  * row, the more rows' misses the processor has under way at once.
  */
+#include "ps/node/inside.h"
 #include "ps/store/simd.h"
-#include "runtime/ps_inside.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
 // Loops are over blocks; what remains is not worth a call or a frame.

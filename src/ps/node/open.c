@@ -1,5 +1,5 @@
 /*
- * ps_open.c -- rows of muster/ps.h in place: begin and end.
+ * open.c -- rows of muster/ps.h in place: begin and end.
  *
  * The open rows of a worker are listed in the order in which they were opened;
  * entries beyond them have no copy. Rows of the only worker of a node are open
@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "runtime/ps_inside.h"
+#include "ps/node/inside.h"
 
 /* Kept out of the shorter paths, which would save registers for it. */
 #define APART __attribute__((noinline))

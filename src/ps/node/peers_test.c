@@ -1,5 +1,5 @@
 /*
- * ps_peers_test.c -- the connections of a mesh with a peer that does not read,
+ * peers_test.c -- the connections of a mesh with a peer that does not read,
  * is given up, or comes back as another: a bare net plays it.
  */
 #define _GNU_SOURCE
@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "runtime/ps_mesh_inside.h"
+#include "ps/node/mesh_inside.h"
 
 enum { HELLO_MEET = 0, HELLO_JOIN = 1, HELLO_KNOWN = 2 };
 enum { QUEUE = 4, MANY = 70000, TURNS = 2000 };

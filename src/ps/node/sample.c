@@ -1,10 +1,10 @@
 /*
- * ps_sample.c -- distributions and samples of muster/ps.h over ps/scheme.h. A
+ * sample.c -- distributions and samples of muster/ps.h over ps/scheme.h. A
  * worker's sampler of a distribution is made when it is first used. A handle is
  * the distribution's number above the sampler's own handle.
  */
 #include "base/error.h"
-#include "runtime/ps_inside.h"
+#include "ps/node/inside.h"
 
 #define STREAM_SHIFT 8
 

@@ -1,17 +1,17 @@
 /*
- * runtime/ps_mesh_inside.h -- a mesh as ps_mesh.c (workers and protocol),
+ * ps/node/mesh_inside.h -- a mesh as ps_mesh.c (workers and protocol),
  * ps_turn.c (who drives it) and ps_peers.c (connections) share it.
  */
-#ifndef MUSTER_RUNTIME_PS_MESH_INSIDE_H
-#define MUSTER_RUNTIME_PS_MESH_INSIDE_H
+#ifndef MUSTER_PS_NODE_MESH_INSIDE_H
+#define MUSTER_PS_NODE_MESH_INSIDE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "net/net.h"
-#include "runtime/ps_inside.h"
-#include "runtime/ps_mesh.h"
+#include "ps/node/inside.h"
+#include "ps/node/mesh.h"
 
 struct muster_psmesh {
     muster_ps *ps;
@@ -110,4 +110,4 @@ void muster_psmesh_stepped(muster_psmesh *mesh, muster_status status);
  * nobody needs to be told. */
 void muster_psmesh_lose(muster_psmesh *mesh, uint16_t node, const char *reason);
 
-#endif // MUSTER_RUNTIME_PS_MESH_INSIDE_H
+#endif // MUSTER_PS_NODE_MESH_INSIDE_H

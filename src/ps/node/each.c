@@ -1,8 +1,8 @@
 /*
- * ps_each.c -- rows of muster/ps.h in place, one after the other: read and
+ * each.c -- rows of muster/ps.h in place, one after the other: read and
  * update. The keys are known, so rows are brought closer before they are begun.
  */
-#include "runtime/ps_inside.h"
+#include "ps/node/inside.h"
 
 #define LOOK_AHEAD 8u
 

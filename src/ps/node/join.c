@@ -1,8 +1,8 @@
 /*
- * ps_join.c -- a worker's side of a mesh: wishes and barriers.
+ * join.c -- a worker's side of a mesh: wishes and barriers.
  */
 #include "base/mem.h"
-#include "runtime/ps_inside.h"
+#include "ps/node/inside.h"
 
 #define WISH_MAX 1024u // keys of one wish
 

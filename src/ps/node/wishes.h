@@ -1,5 +1,5 @@
 /*
- * runtime/ps_wishes.h -- the mesh's end of what workers wish for and intend
+ * ps/node/wishes.h -- the mesh's end of what workers wish for and intend
  * to use.
  *
  * A worker writes wishes into a ring of its own; whoever drives the mesh reads
@@ -9,8 +9,8 @@
  *   Threads      The one that drives the mesh, while the worker is held in
  *                place.
  */
-#ifndef MUSTER_RUNTIME_PS_WISHES_H
-#define MUSTER_RUNTIME_PS_WISHES_H
+#ifndef MUSTER_PS_NODE_WISHES_H
+#define MUSTER_PS_NODE_WISHES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,4 +45,4 @@ void muster_ps_intents_end(const muster_ps_reader_host *host,
 void muster_ps_wish_all(const muster_ps_reader_host *host,
                         const muster_keyset *set);
 
-#endif // MUSTER_RUNTIME_PS_WISHES_H
+#endif // MUSTER_PS_NODE_WISHES_H

@@ -1,5 +1,5 @@
 /*
- * ps_mesh.c -- see ps_mesh.h: what workers leave for the mesh, and what the
+ * mesh.c -- see ps_mesh.h: what workers leave for the mesh, and what the
  * protocol tells it. It is made and ended in ps_mesh_open.c, its turns are in
  * ps_turn.c, connections in ps_peers.c.
  *
@@ -8,7 +8,7 @@
  * under way or yet to come ends with MUSTER_ERR_PEER_LOST.
  */
 #define _GNU_SOURCE
-#include "runtime/ps_mesh.h"
+#include "ps/node/mesh.h"
 
 #include <errno.h>
 #include <time.h>
@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "runtime/ps_mesh_inside.h"
+#include "ps/node/mesh_inside.h"
 
 void muster_psmesh_finish(muster_psmesh *mesh, muster_ps_call *call,
                           muster_status status)

@@ -1,14 +1,14 @@
 /*
- * ps_wishes.c -- wishes and intents from a worker's ring into the protocol.
+ * wishes.c -- wishes and intents from a worker's ring into the protocol.
  *
  * The ring's words: table and flags, count, (intents: start and end, lower word
  * first,) keys. The worker's clock is read relaxed: it may be a little old, and
  * an intent that begins a little late costs a remote access.
  */
-#include "runtime/ps_wishes.h"
+#include "ps/node/wishes.h"
 
 #include "base/clock.h"
-#include "runtime/ps_inside.h"
+#include "ps/node/inside.h"
 
 enum { KEYS_MAX = 1024, INTENT_WORDS = 6 };
 

@@ -1,5 +1,5 @@
 /*
- * ps_mesh_open.c -- a mesh's beginning and end: the node opens its ear, starts
+ * mesh_open.c -- a mesh's beginning and end: the node opens its ear, starts
  * the thread of ps_mesh.c and waits until it has met all others.
  */
 #define _GNU_SOURCE
@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "runtime/ps_mesh.h"
-#include "runtime/ps_mesh_inside.h"
-#include "runtime/ps_places.h"
+#include "ps/node/mesh.h"
+#include "ps/node/mesh_inside.h"
+#include "ps/node/places.h"
 
 /* A row that two nodes ask for within this time would travel to and fro. */
 #define CONTEST_NS (5 * MUSTER_NS_PER_MS)
