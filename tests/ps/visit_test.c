@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "ps/node/inside.h"
-#include "runtime/ps_checkpoint.h"
+#include "run/sparse_checkpoint.h"
 
 #include "alone.h"
 #include "nodes.h"

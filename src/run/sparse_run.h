@@ -1,13 +1,13 @@
 /*
- * runtime/ps_run.h -- a training run of a sparse task, for its files:
+ * run/sparse_run.h -- a training run of a sparse task, for its files:
  *   ps_train.c    its course, epoch by epoch
  *   ps_prepare.c  what it is made of, and its end
  *   ps_phase.c    all threads of all nodes do one thing
  *   ps_survive.c  what it does about lost nodes
  *   ps_metrics.c  what is told of it
  */
-#ifndef MUSTER_RUNTIME_PS_RUN_H
-#define MUSTER_RUNTIME_PS_RUN_H
+#ifndef MUSTER_RUN_SPARSE_RUN_H
+#define MUSTER_RUN_SPARSE_RUN_H
 
 #include <jansson.h>
 #include <pthread.h>
@@ -19,8 +19,8 @@
 #include "net/net.h"
 #include "ps/node/loss.h"
 #include "record/run_folder.h"
-#include "runtime/ps_checkpoint.h"
-#include "runtime/ps_crew.h"
+#include "run/sparse_checkpoint.h"
+#include "run/sparse_nodes.h"
 #include "task/task.h"
 
 /* A double as two floats, so that it keeps 48 bits in a row. */
@@ -124,4 +124,4 @@ MUSTER_CHECKED muster_status muster_task_tell(muster_task_run *run,
 /* The summary as JSON, the caller's to free; NULL: no memory. */
 char *muster_task_summary(const muster_task_run *run);
 
-#endif // MUSTER_RUNTIME_PS_RUN_H
+#endif // MUSTER_RUN_SPARSE_RUN_H

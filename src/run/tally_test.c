@@ -1,7 +1,7 @@
 /*
  * tally_test.c -- counting reports, and the line made of the counts.
  */
-#include "runtime/tally.h"
+#include "run/tally.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "runtime/progress.h"
+#include "run/progress.h"
 
 #define STEPS   40u
 #define STEP_NS (100 * MUSTER_NS_PER_MS)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "runtime/train.h"
+#include "run/train.h"
 
 #define ROWS_MAX 16u
 

@@ -1,5 +1,5 @@
 /*
- * ps_save.c -- trained tables as files that other tools read: safetensors, npy
+ * sparse_save.c -- trained tables as files that other tools read: safetensors, npy
  * and, for word vectors, the two formats of word2vec.
  */
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "record/atomic.h"
 #include "record/safetensors.h"
-#include "runtime/ps_train.h"
+#include "run/sparse_train.h"
 
 #define HEAD_MAX 256u
 #define BATCH    512u

@@ -1,13 +1,13 @@
 /*
- * runtime/ps_checkpoint.h -- all tables of a parameter server in a file, and
+ * run/sparse_checkpoint.h -- all tables of a parameter server in a file, and
  * back, on any number of nodes.
  *
  * A checkpoint (record/checkpoint.h) holds a tensor `table-T` of keys x floats
  * for each table, optimiser state included, and the number of epochs done. It
  * is gathered by one node while all workers of all nodes stand still.
  */
-#ifndef MUSTER_RUNTIME_PS_CHECKPOINT_H
-#define MUSTER_RUNTIME_PS_CHECKPOINT_H
+#ifndef MUSTER_RUN_SPARSE_CHECKPOINT_H
+#define MUSTER_RUN_SPARSE_CHECKPOINT_H
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -58,4 +58,4 @@ bool muster_pslast_row(muster_pslast *last, const char *folder,
                        uint32_t key, float *row);
 void muster_pslast_close(muster_pslast *last);
 
-#endif // MUSTER_RUNTIME_PS_CHECKPOINT_H
+#endif // MUSTER_RUN_SPARSE_CHECKPOINT_H

@@ -1,5 +1,5 @@
 /*
- * ps_phase.c -- the threads of a run: one each for an epoch or an evaluation,
+ * sparse_phase.c -- the threads of a run: one each for an epoch or an evaluation,
  * gone when it ends.
  *
  * The calling thread only watches: it tells how it goes and asks the others to
@@ -25,8 +25,8 @@
 #include "base/log.h"
 #include "proc/signals.h"
 #include "ps/node/inside.h"
-#include "runtime/progress.h"
-#include "runtime/ps_run.h"
+#include "run/progress.h"
+#include "run/sparse_run.h"
 
 #define WATCH_NS (200 * MUSTER_NS_PER_MS)
 

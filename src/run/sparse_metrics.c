@@ -1,5 +1,5 @@
 /*
- * ps_metrics.c -- what is told of a sparse task's run: a line of metrics an
+ * sparse_metrics.c -- what is told of a sparse task's run: a line of metrics an
  * epoch, for the run folder and for people, and the summary at the end.
  *
  * Only node 0 tells. What the task measures is summed over all nodes; where
@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "record/json.h"
-#include "runtime/ps_run.h"
+#include "run/sparse_run.h"
 
 /* The task's own metrics into an object, and as text for people. */
 static void describe(const muster_task_run *run, const muster_task_sums *work,

@@ -1,5 +1,5 @@
 /*
- * ps_neighbors.c -- `muster neighbors`: which named rows lie nearest to one.
+ * neighbors.c -- `muster neighbors`: which named rows lie nearest to one.
  *
  * Reads vectors in word2vec's formats, text or binary (by the ending .bin), as
  * muster_task_save() writes them and other tools do.

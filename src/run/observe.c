@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "config/fault.h"
 #include "proc/signals.h"
-#include "runtime/train.h"
+#include "run/train.h"
 
 /* Faults of the steps up to `step` that were not done yet. */
 static void do_faults(muster_train_state *train, uint64_t step)

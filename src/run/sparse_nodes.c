@@ -1,8 +1,8 @@
 /*
- * ps_crew.c -- see ps_crew.h. Everything that exec needs is made before fork.
+ * sparse_nodes.c -- see ps_crew.h. Everything that exec needs is made before fork.
  */
 #define _GNU_SOURCE
-#include "runtime/ps_crew.h"
+#include "run/sparse_nodes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
  * tally.c -- see tally.h.
  */
-#include "runtime/tally.h"
+#include "run/tally.h"
 
 #include <math.h>
 #include <string.h>

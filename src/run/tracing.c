@@ -1,7 +1,7 @@
 /*
  * tracing.c -- see tracing.h.
  */
-#include "runtime/tracing.h"
+#include "run/tracing.h"
 
 #include <inttypes.h>
 #include <math.h>

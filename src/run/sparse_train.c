@@ -1,5 +1,5 @@
 /*
- * ps_train.c -- see ps_train.h.
+ * sparse_train.c -- see ps_train.h.
  *
  * Epochs are done one after the other; after each the tables are at rest, node
  * 0 gathers a checkpoint when there is a run folder, takes in nodes that replace
@@ -9,7 +9,7 @@
  * What the run is made of is in ps_prepare.c, what is told of it in
  * ps_metrics.c.
  */
-#include "runtime/ps_train.h"
+#include "run/sparse_train.h"
 
 #include <inttypes.h>
 
@@ -17,8 +17,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "runtime/ps_checkpoint.h"
-#include "runtime/ps_run.h"
+#include "run/sparse_checkpoint.h"
+#include "run/sparse_run.h"
 
 /* Between epochs: node 0 gathers the tables while all others stand still, and
  * writes them when they go on. */

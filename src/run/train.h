@@ -1,11 +1,11 @@
 /*
- * runtime/train.h -- a training run's state, shared by train.c (from options
+ * run/train.h -- a training run's state, shared by train.c (from options
  * to the end), observe.c (what happens on the way) and conclude.c (files).
  *
  *   Threads      The network thread's alone.
  */
-#ifndef MUSTER_RUNTIME_TRAIN_H
-#define MUSTER_RUNTIME_TRAIN_H
+#ifndef MUSTER_RUN_TRAIN_H
+#define MUSTER_RUN_TRAIN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,9 +20,9 @@
 #include "proc/spawn.h"
 #include "record/run_folder.h"
 #include "role/role.h"
-#include "runtime/progress.h"
-#include "runtime/tally.h"
-#include "runtime/tracing.h"
+#include "run/progress.h"
+#include "run/tally.h"
+#include "run/tracing.h"
 
 typedef struct muster_train_state {
     const muster_config *config;
@@ -74,4 +74,4 @@ void muster_train_on_report(void *context, const muster_report *report);
 bool muster_train_on_turn(void *context, int64_t now_ns,
                           int64_t *wait_until_ns);
 
-#endif // MUSTER_RUNTIME_TRAIN_H
+#endif // MUSTER_RUN_TRAIN_H

@@ -6,7 +6,7 @@
  * finish(), which leaves nothing running and nothing behind in /tmp.
  */
 #define _GNU_SOURCE
-#include "runtime/train.h"
+#include "run/train.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #include "muster/run.h"
 #include "proc/signals.h"
 #include "role/coordinator.h"
-#include "runtime/ps_train.h"
+#include "run/sparse_train.h"
 
 static muster_status make_code(muster_train_state *train,
                                muster_error *error_out)

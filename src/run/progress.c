@@ -1,7 +1,7 @@
 /*
  * progress.c -- see progress.h.
  */
-#include "runtime/progress.h"
+#include "run/progress.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /*
- * ps_checkpoint.c -- see ps_checkpoint.h.
+ * sparse_checkpoint.c -- see ps_checkpoint.h.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "runtime/ps_checkpoint.h"
+#include "run/sparse_checkpoint.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * ps_prepare.c -- what a sparse task's run is made of, from the options: run
+ * sparse_prepare.c -- what a sparse task's run is made of, from the options: run
  * folder, task, signals, the other nodes, the tables, a seat a thread; and its
  * end.
  *
@@ -19,8 +19,8 @@
 #include "base/mem.h"
 #include "config/table.h"
 #include "proc/signals.h"
-#include "runtime/ps_checkpoint.h"
-#include "runtime/ps_run.h"
+#include "run/sparse_checkpoint.h"
+#include "run/sparse_run.h"
 
 static void set_manage(const char *name, muster_ps_opts *opts)
 {

@@ -1,5 +1,5 @@
 /*
- * runtime/progress.h -- tells a person how a run goes, a few times a second:
+ * run/progress.h -- tells a person how a run goes, a few times a second:
  *
  *   step 120/1000  loss 0.3123  85.2 steps/s  ETA 0:10  6 heard, 2 not  slow: 3
  *
@@ -9,14 +9,14 @@
  *   Threads      The network thread's alone.
  *   Allocation   At init only.
  */
-#ifndef MUSTER_RUNTIME_PROGRESS_H
-#define MUSTER_RUNTIME_PROGRESS_H
+#ifndef MUSTER_RUN_PROGRESS_H
+#define MUSTER_RUN_PROGRESS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "muster/status.h"
-#include "runtime/tally.h"
+#include "run/tally.h"
 
 #define MUSTER_PROGRESS_TEXT_MAX 256u
 
@@ -53,4 +53,4 @@ void muster_progress_add_class(const muster_worker_class *classes,
                                uint32_t count, muster_worker_class wanted,
                                char *text);
 
-#endif // MUSTER_RUNTIME_PROGRESS_H
+#endif // MUSTER_RUN_PROGRESS_H

@@ -1,7 +1,7 @@
 /*
  * stragglers.c -- see stragglers.h.
  */
-#include "runtime/stragglers.h"
+#include "run/stragglers.h"
 
 #include <math.h>
 #include <stdbool.h>

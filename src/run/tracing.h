@@ -1,5 +1,5 @@
 /*
- * runtime/tracing.h -- the reports of a run as a trace (record/trace.h): the
+ * run/tracing.h -- the reports of a run as a trace (record/trace.h): the
  * coordinator on row 0, worker W on row W + 1.
  *
  *   coordinator   wait: from the beginning of a step to the last answer that it
@@ -12,8 +12,8 @@
  *   Threads      One at a time.
  *   Allocation   At open only.
  */
-#ifndef MUSTER_RUNTIME_TRACING_H
-#define MUSTER_RUNTIME_TRACING_H
+#ifndef MUSTER_RUN_TRACING_H
+#define MUSTER_RUN_TRACING_H
 
 #include <stdint.h>
 
@@ -35,4 +35,4 @@ MUSTER_CHECKED muster_status muster_tracing_report(muster_tracing *tracing,
 MUSTER_CHECKED muster_status muster_tracing_close(muster_tracing *tracing,
                                                   muster_error *error_out);
 
-#endif // MUSTER_RUNTIME_TRACING_H
+#endif // MUSTER_RUN_TRACING_H

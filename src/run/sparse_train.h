@@ -1,9 +1,9 @@
 /*
- * runtime/ps_train.h -- `muster train --model mf|complex|skipgram|..`: a sparse
+ * run/sparse_train.h -- `muster train --model mf|complex|skipgram|..`: a sparse
  * task on the parameter server, from options to files.
  */
-#ifndef MUSTER_RUNTIME_PS_TRAIN_H
-#define MUSTER_RUNTIME_PS_TRAIN_H
+#ifndef MUSTER_RUN_SPARSE_TRAIN_H
+#define MUSTER_RUN_SPARSE_TRAIN_H
 
 #include <jansson.h>
 
@@ -28,4 +28,4 @@ MUSTER_CHECKED muster_status muster_task_save(const muster_task_ops *ops,
                                               muster_run_folder *folder,
                                               muster_error *error_out);
 
-#endif // MUSTER_RUNTIME_PS_TRAIN_H
+#endif // MUSTER_RUN_SPARSE_TRAIN_H

@@ -1,5 +1,5 @@
 /*
- * runtime/ps_crew.h -- the other nodes of a local mesh: processes of our own.
+ * run/sparse_nodes.h -- the other nodes of a local mesh: processes of our own.
  *
  * Node 0 is the process that the user started; it starts the others by exec of
  * the same program with the same task and `--node I --mesh DIR`, in a folder
@@ -8,8 +8,8 @@
  *
  *   Threads      The one that started them: a child dies with that thread.
  */
-#ifndef MUSTER_RUNTIME_PS_CREW_H
-#define MUSTER_RUNTIME_PS_CREW_H
+#ifndef MUSTER_RUN_SPARSE_NODES_H
+#define MUSTER_RUN_SPARSE_NODES_H
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -45,4 +45,4 @@ MUSTER_CHECKED muster_status muster_nodes_replace(muster_nodes *nodes,
  * each) at once; remove the folder. */
 void muster_nodes_stop(muster_nodes *nodes, uint64_t lost);
 
-#endif // MUSTER_RUNTIME_PS_CREW_H
+#endif // MUSTER_RUN_SPARSE_NODES_H

@@ -1,5 +1,5 @@
 /*
- * ps_survive.c -- what a training run does about lost nodes: rows from its last
+ * sparse_survive.c -- what a training run does about lost nodes: rows from its last
  * checkpoint, a word about what was lost, new processes in their place.
  *
  * Who drives the mesh asks for rows and brings news; the thread of the run
@@ -15,7 +15,7 @@
 #include "proc/signals.h"
 #include "ps/node/inside.h"
 #include "record/run_folder.h"
-#include "runtime/ps_run.h"
+#include "run/sparse_run.h"
 
 #define RESPAWNS_MAX 16u
 

@@ -1,5 +1,5 @@
 /*
- * runtime/stragglers.h -- what slow workers cost, from the reports of a run.
+ * run/stragglers.h -- what slow workers cost, from the reports of a run.
  *
  * Every answer is compared with the median of those that came in time for its
  * step. Who is slow is the role's word (role/watch.h), which comes with each
@@ -8,8 +8,8 @@
  *   Threads      One at a time.
  *   Allocation   At create only.
  */
-#ifndef MUSTER_RUNTIME_STRAGGLERS_H
-#define MUSTER_RUNTIME_STRAGGLERS_H
+#ifndef MUSTER_RUN_STRAGGLERS_H
+#define MUSTER_RUN_STRAGGLERS_H
 
 #include <stdint.h>
 
@@ -40,4 +40,4 @@ muster_stragglers_cost(const muster_stragglers *stragglers, uint32_t worker);
  * used of an active one to the last of all. */
 double muster_stragglers_waited_ms(const muster_stragglers *stragglers);
 
-#endif // MUSTER_RUNTIME_STRAGGLERS_H
+#endif // MUSTER_RUN_STRAGGLERS_H

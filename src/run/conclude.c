@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "runtime/train.h"
+#include "run/train.h"
 
 /* Has the folder's config.json exactly this text? */
 static bool same_config(muster_train_state *train, const char *json)

@@ -1,5 +1,5 @@
 /*
- * runtime/tally.h -- what a run has shown so far, counted from its reports.
+ * run/tally.h -- what a run has shown so far, counted from its reports.
  *
  * Feeds the progress line and the end of a run. Times and totals go into a
  * record/summary; beside it stands what only reports of membership tell.
@@ -7,8 +7,8 @@
  *   Threads      The network thread's alone.
  *   Allocation   At init only.
  */
-#ifndef MUSTER_RUNTIME_TALLY_H
-#define MUSTER_RUNTIME_TALLY_H
+#ifndef MUSTER_RUN_TALLY_H
+#define MUSTER_RUN_TALLY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 #include "muster/status.h"
 #include "record/summary.h"
 #include "role/report.h"
-#include "runtime/stragglers.h"
+#include "run/stragglers.h"
 
 typedef struct muster_tally_worker {
     bool joined, ready;   // now
@@ -66,4 +66,4 @@ void muster_tally_classes(const muster_tally *tally,
                           muster_worker_class *classes_out);
 const char *muster_worker_class_name(muster_worker_class class_of);
 
-#endif // MUSTER_RUNTIME_TALLY_H
+#endif // MUSTER_RUN_TALLY_H
