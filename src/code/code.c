@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "code/choose.h"
-#include "code/families.h"
+#include "code/families/families.h"
 
 struct muster_code_progress {
     const muster_code *code;

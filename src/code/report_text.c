@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/text.h"
 #include "muster/code_report.h"
 

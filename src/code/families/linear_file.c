@@ -16,9 +16,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "code/families.h"
+#include "code/families/families.h"
+#include "code/families/linear.h"
 #include "code/generator.h"
-#include "code/linear.h"
 #include "code/matrix_text.h"
 
 #define FILE_BYTES_MAX (1u << 20)

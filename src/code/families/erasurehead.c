@@ -5,7 +5,7 @@
  * missing from the sum, which is not scaled.
  */
 #include "base/error.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/group.h"
 
 static muster_status build(muster_code *code, const muster_code_spec *spec,

@@ -9,11 +9,11 @@
  * paper's conditions by proof; the others replace it only where they measure
  * better, which they mostly do by a factor of 10 to 100.
  */
-#include "code/heter.h"
+#include "code/families/heter.h"
 #include "base/mem.h"
 #include "code/choose.h"
 #include "code/dual.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/layout.h"
 #include "code/speeds.h"
 #include "code/tuned.h"

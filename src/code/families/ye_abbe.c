@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "code/choose.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/layout.h"
 #include "code/lsq.h"
 #include "linalg/dense.h"

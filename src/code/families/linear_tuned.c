@@ -3,9 +3,9 @@
  * columns of which are independent by proof (frame.h), or the one that a search
  * found for this size, checked over all choices of columns by the tests.
  */
+#include "code/families/linear.h"
+#include "code/families/linear_table.h"
 #include "code/frame.h"
-#include "code/linear.h"
-#include "code/linear_table.h"
 
 /* The entry of [columns, rows], or NULL. */
 static const int16_t *find_entry(uint32_t rows, uint32_t columns)

@@ -1,8 +1,8 @@
 /*
- * code/families.h -- the tables of all families, each defined in its file.
+ * code/families/families.h -- the tables of all families, each defined in its file.
  */
-#ifndef MUSTER_CODE_FAMILIES_H
-#define MUSTER_CODE_FAMILIES_H
+#ifndef MUSTER_CODE_FAMILIES_FAMILIES_H
+#define MUSTER_CODE_FAMILIES_FAMILIES_H
 
 #include "code/family.h"
 
@@ -31,4 +31,4 @@ extern const muster_code_ops muster_code_linear_hamming;
 extern const muster_code_ops muster_code_linear_product;
 extern const muster_code_ops muster_code_linear_file;
 
-#endif // MUSTER_CODE_FAMILIES_H
+#endif // MUSTER_CODE_FAMILIES_FAMILIES_H

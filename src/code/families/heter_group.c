@@ -13,8 +13,8 @@
 
 #include "base/mem.h"
 #include "code/choose.h"
-#include "code/families.h"
-#include "code/heter.h"
+#include "code/families/families.h"
+#include "code/families/heter.h"
 #include "code/lsq.h"
 #include "code/speeds.h"
 #include "code/tuned.h"

@@ -2,7 +2,7 @@
  * uncoded.c -- every worker its own part, nobody may be missing.
  */
 #include "base/error.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/group.h"
 
 static muster_status build(muster_code *code, const muster_code_spec *spec,

@@ -3,7 +3,7 @@
  */
 #include "code/family.h"
 
-#include "code/families.h"
+#include "code/families/families.h"
 
 const muster_code_ops *const muster_code_families[] = {
     &muster_code_uncoded,

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "code/choose.h"
 #include "code/complex.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/layout.h"
 
 typedef struct cyclic_shape {

@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "code/choose.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/layout.h"
 
 #define STREAM_GRAPH 0x69a7

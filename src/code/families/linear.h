@@ -1,13 +1,13 @@
 /*
- * code/linear.h -- what the kinds of linear:KIND share.
+ * code/families/linear.h -- what the kinds of linear:KIND share.
  *
  * Communication-efficient gradient codes from any linear code (Kadhe,
  * Koyluoglu, Ramchandran, ISIT 2020): block length = load, dimension =
  * reduction m, minimum distance = tolerance + 1, one group of workers after
  * another (group.h).
  */
-#ifndef MUSTER_CODE_LINEAR_H
-#define MUSTER_CODE_LINEAR_H
+#ifndef MUSTER_CODE_FAMILIES_LINEAR_H
+#define MUSTER_CODE_FAMILIES_LINEAR_H
 
 #include "code/group.h"
 
@@ -32,4 +32,4 @@ void muster_linear_repeat(double *generator, uint32_t rows, uint32_t known,
 void muster_linear_tuned_generator(uint32_t rows, uint32_t columns,
                                    double *generator_out);
 
-#endif // MUSTER_CODE_LINEAR_H
+#endif // MUSTER_CODE_FAMILIES_LINEAR_H

@@ -10,7 +10,7 @@
  */
 #include "code/choose.h"
 #include "code/complex.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/layout.h"
 
 /* t_j at worker i, who holds part j: worker i = j - s + t (mod n). */

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "code/code_test.h"
+#include "code/families/linear.h"
 #include "code/family.h"
 #include "code/frame.h"
 #include "code/generator.h"
-#include "code/linear.h"
 #include "code/matrix_text.h"
 #include "code/sets.h"
 

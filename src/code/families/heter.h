@@ -1,8 +1,8 @@
 /*
- * code/heter.h -- the pieces that heter and heter-group share.
+ * code/families/heter.h -- the pieces that heter and heter-group share.
  */
-#ifndef MUSTER_CODE_HETER_H
-#define MUSTER_CODE_HETER_H
+#ifndef MUSTER_CODE_FAMILIES_HETER_H
+#define MUSTER_CODE_FAMILIES_HETER_H
 
 #include "code/choose.h"
 #include "code/dual.h"
@@ -28,4 +28,4 @@ MUSTER_CHECKED muster_status muster_heter_parts(const muster_code_spec *spec,
                                                 muster_error *error,
                                                 uint32_t *parts_out);
 
-#endif // MUSTER_CODE_HETER_H
+#endif // MUSTER_CODE_FAMILIES_HETER_H

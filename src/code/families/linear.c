@@ -2,7 +2,7 @@
  * linear.c -- the plain kinds of linear codes: repetition, single parity check,
  * hamming, and the MDS codes gaussian and vandermonde.
  */
-#include "code/linear.h"
+#include "code/families/linear.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "code/choose.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/generator.h"
 
 #define PI 3.14159265358979323846

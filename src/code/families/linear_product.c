@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "code/families.h"
-#include "code/linear.h"
+#include "code/families/families.h"
+#include "code/families/linear.h"
 
 typedef struct grid {
     uint32_t rows;    // a

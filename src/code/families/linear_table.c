@@ -6,7 +6,7 @@
  * Each entry is n', k', then n' columns of k' numbers, in units of 1/9999; a 0
  * ends the list.
  */
-#include "code/linear_table.h"
+#include "code/families/linear_table.h"
 
 // clang-format off
 const int16_t muster_linear_table[] = {

@@ -4,7 +4,7 @@
  * answer of each group is used.
  */
 #include "base/error.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/group.h"
 
 static muster_status build(muster_code *code, const muster_code_spec *given,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/layout.h"
 
 /* ignore:decode=sum leaves the sum as it is. */

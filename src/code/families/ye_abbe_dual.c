@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "code/choose.h"
 #include "code/dual.h"
-#include "code/families.h"
+#include "code/families/families.h"
 #include "code/layout.h"
 #include "code/tuned.h"
 
