@@ -1,11 +1,11 @@
 /*
- * bargain.h -- what the programs of bargain_test.c have in common: where things
+ * ps/store/bargain_test.h -- what the programs of bargain_test.c have in common: where things
  * are, how a visitor is read, and how a row is latched, changed and let go.
  */
-#ifndef MUSTER_TESTS_PS_BARGAIN_H
-#define MUSTER_TESTS_PS_BARGAIN_H
+#ifndef MUSTER_PS_STORE_BARGAIN_TEST_H
+#define MUSTER_PS_STORE_BARGAIN_TEST_H
 
-#include "interleave.h"
+#include "ps/store/interleave_test.h"
 
 #include "ps/store/latch.h"
 #include "ps/store/visitor.h"
@@ -148,4 +148,4 @@ static inline void step_row(const rules *r, world *w, uint32_t who,
     }
 }
 
-#endif // MUSTER_TESTS_PS_BARGAIN_H
+#endif // MUSTER_PS_STORE_BARGAIN_TEST_H

@@ -1,12 +1,12 @@
 /*
- * bargain_test.c -- every interleaving of those who use rows without latches and
+ * ps/store/bargain_test.c -- every interleaving of those who use rows without latches and
  * those who take the permission away (ps/visitor.h, store.c, ps_open.c).
  *
  * The programs follow the code access by access, with the word's own transition
  * functions and the state's own numbers. That the fence is needed, and the wait
  * for it, and that places are released, is shown by leaving them out.
  */
-#include "bargain.h"
+#include "ps/store/bargain_test.h"
 
 /* ---- a divided table --------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /*
- * psset.h -- what a row may hold that is only SET, when nodes are lost.
+ * sim/ps_set_test.h -- what a row may hold that is only SET, when nodes are lost.
  *
  * A SET takes effect at some moment between its beginning and its end; one that
  * had no answer when a node was lost is done again before it ends. A row that
@@ -15,10 +15,10 @@
  * adds up: there only rows that one SET at a time goes to have such values
  * (lose_one_after_sets); the others are at least not put together from parts.
  */
-#ifndef MUSTER_TESTS_SIM_PSSET_H
-#define MUSTER_TESTS_SIM_PSSET_H
+#ifndef MUSTER_SIM_PS_SET_TEST_H
+#define MUSTER_SIM_PS_SET_TEST_H
 
-#include "pslive.h"
+#include "sim/ps_live_test.h"
 
 /* ---- any number at once, without copies ------------------------------------ */
 
@@ -209,4 +209,4 @@ static void lose_one_after_sets(world *w, uint64_t *seen)
     }
 }
 
-#endif // MUSTER_TESTS_SIM_PSSET_H
+#endif // MUSTER_SIM_PS_SET_TEST_H

@@ -1,5 +1,5 @@
 /*
- * intend_test.c -- intents of workers over real sockets: rows come before they
+ * ps/node/intend_test.c -- intents of workers over real sockets: rows come before they
  * are used, copies go when nobody intends to use them, and every push counts.
  */
 #define _GNU_SOURCE
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "nodes.h"
+#include "ps/node/nodes_test.h"
 
 enum { KEYS = 512, WIDTH = 2, BATCH = 4, BATCHES = 400, AHEAD = 50 };
 

@@ -1,5 +1,5 @@
 /*
- * single_test.c -- single rows take a way of their own (runtime/ps_rows.c), a
+ * ps/node/single_test.c -- single rows take a way of their own (runtime/ps_rows.c), a
  * line at a time and then what is left: every width is whole, and no more.
  */
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "alone.h"
+#include "ps/node/alone_test.h"
 
 enum { KEYS = 3, WIDEST = 70, GUARD = 4 };
 

@@ -1,5 +1,5 @@
 /*
- * interleave.h -- every interleaving of a few threads over store buffers.
+ * ps/store/interleave_test.h -- every interleaving of a few threads over store buffers.
  *
  * Threads are small programs whose steps are single memory accesses. Stores go
  * into a buffer of their thread, which sees them at once; they reach the memory,
@@ -10,8 +10,8 @@
  * where a change to the row was lost, and those from which no final one can be
  * reached, where somebody waits for ever.
  */
-#ifndef MUSTER_TESTS_PS_INTERLEAVE_H
-#define MUSTER_TESTS_PS_INTERLEAVE_H
+#ifndef MUSTER_PS_STORE_INTERLEAVE_TEST_H
+#define MUSTER_PS_STORE_INTERLEAVE_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -264,4 +264,4 @@ static inline found explore(const rules *r, const world *first)
     return f;
 }
 
-#endif // MUSTER_TESTS_PS_INTERLEAVE_H
+#endif // MUSTER_PS_STORE_INTERLEAVE_TEST_H

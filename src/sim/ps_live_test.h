@@ -1,11 +1,11 @@
 /*
- * pslive.h -- what happens to the nodes of psworld.h: their workers' operations,
+ * sim/ps_live_test.h -- what happens to the nodes of psworld.h: their workers' operations,
  * faults, meetings; and waiting until all has come to rest.
  */
-#ifndef MUSTER_TESTS_SIM_PSLIVE_H
-#define MUSTER_TESTS_SIM_PSLIVE_H
+#ifndef MUSTER_SIM_PS_LIVE_TEST_H
+#define MUSTER_SIM_PS_LIVE_TEST_H
 
-#include "psworld.h"
+#include "sim/ps_world_test.h"
 
 #define DEADLINE (60000 * MS) // by then all has come to rest
 
@@ -258,4 +258,4 @@ static void see_row(world *w, uint32_t key, float *row)
     }
 }
 
-#endif // MUSTER_TESTS_SIM_PSLIVE_H
+#endif // MUSTER_SIM_PS_LIVE_TEST_H

@@ -1,5 +1,5 @@
 /*
- * bare_copy_test.c -- copies that a node's only worker writes without latches
+ * ps/node/bare_copy_test.c -- copies that a node's only worker writes without latches
  * (ps/visitor.h): what they gain is marked and sent like any other gain.
  */
 #define _GNU_SOURCE
@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "ps/node/inside.h"
 
-#include "nodes.h"
+#include "ps/node/nodes_test.h"
 
 enum { NODES = 2, KEYS = 16, WIDTH = 4, TIMES = 30 };
 

@@ -1,5 +1,5 @@
 /*
- * nodes.h -- several nodes of one mesh in one process, for tests: each is a
+ * ps/node/nodes_test.h -- several nodes of one mesh in one process, for tests: each is a
  * thread with a node, its tables and one worker, and lives the life it is
  * given. Failures are counted, since cmocka's checks belong to the main thread.
  *
@@ -7,8 +7,8 @@
  * the mesh, lets all nodes do one thing after the other, closes them and clears
  * the place.
  */
-#ifndef MUSTER_TESTS_PS_NODES_H
-#define MUSTER_TESTS_PS_NODES_H
+#ifndef MUSTER_PS_NODE_NODES_TEST_H
+#define MUSTER_PS_NODE_NODES_TEST_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -236,4 +236,4 @@ static inline int test_mesh_run(test_mesh *mesh)
     return faults + (test_mesh_clear(mesh) != 0);
 }
 
-#endif // MUSTER_TESTS_PS_NODES_H
+#endif // MUSTER_PS_NODE_NODES_TEST_H

@@ -1,5 +1,5 @@
 /*
- * call_test.c -- calls that are started and waited for later: each counts once,
+ * ps/node/call_test.c -- calls that are started and waited for later: each counts once,
  * handles are checked, buffers come back, barriers show what was under way; and
  * workers that end and are followed by others.
  */
@@ -12,8 +12,8 @@
 
 #include "muster/sample.h"
 
-#include "alone.h"
-#include "nodes.h"
+#include "ps/node/alone_test.h"
+#include "ps/node/nodes_test.h"
 
 enum { KEYS = 64, WIDTH = 4, ROUNDS = 200, FLIGHTS = 8, BATCH = 6 };
 

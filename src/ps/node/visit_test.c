@@ -1,5 +1,5 @@
 /*
- * visit_test.c -- rows without latches (ps/visitor.h): that they are used where
+ * ps/node/visit_test.c -- rows without latches (ps/visitor.h): that they are used where
  * they may be, and that nothing is lost when others come.
  */
 #define _GNU_SOURCE
@@ -17,8 +17,8 @@
 #include "ps/node/inside.h"
 #include "run/sparse_checkpoint.h"
 
-#include "alone.h"
-#include "nodes.h"
+#include "ps/node/alone_test.h"
+#include "ps/node/nodes_test.h"
 
 enum { KEYS = 64, WIDTH = 4, CREW = 3, REPEATS = 300, STEPS = 800 };
 enum { TABLES = 8 };

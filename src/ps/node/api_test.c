@@ -1,5 +1,5 @@
 /*
- * api_test.c -- muster/ps.h on one node: what it promises, what it refuses, and
+ * ps/node/api_test.c -- muster/ps.h on one node: what it promises, what it refuses, and
  * threads at work on the same rows.
  */
 #include <math.h>
@@ -18,7 +18,7 @@
 #include "muster/sample.h"
 #include "ps/store/visitor.h"
 
-#include "alone.h"
+#include "ps/node/alone_test.h"
 
 enum { KEYS = 100, WIDTH = 4 };
 

@@ -1,9 +1,9 @@
 /*
- * psworld.h -- nodes of a parameter server in virtual time: their processes, and
+ * sim/ps_world_test.h -- nodes of a parameter server in virtual time: their processes, and
  * a network in which messages overtake each other and come twice.
  */
-#ifndef MUSTER_TESTS_SIM_PSWORLD_H
-#define MUSTER_TESTS_SIM_PSWORLD_H
+#ifndef MUSTER_SIM_PS_WORLD_TEST_H
+#define MUSTER_SIM_PS_WORLD_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -411,4 +411,4 @@ static void pass(world *w, int64_t until_ns)
     }
 }
 
-#endif // MUSTER_TESTS_SIM_PSWORLD_H
+#endif // MUSTER_SIM_PS_WORLD_TEST_H

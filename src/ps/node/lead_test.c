@@ -1,5 +1,5 @@
 /*
- * lead_test.c -- workers that drive the mesh while they wait for calls of their
+ * ps/node/lead_test.c -- workers that drive the mesh while they wait for calls of their
  * own: that they do, that nothing is lost when they begin and cease, and that
  * the network thread serves when they do not.
  *
@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "ps/node/mesh_inside.h"
 
-#include "nodes.h"
+#include "ps/node/nodes_test.h"
 
 enum { KEYS = 60, WIDTH = 4, ROUNDS = 300, BATCH = 5, CREW = 3, PULLS = 500 };
 enum { MEETINGS = 8000, MEETING_NS = 120000 };

@@ -1,5 +1,5 @@
 /*
- * mesh_test.c -- several nodes over real sockets, in one process: every push
+ * ps/node/mesh_test.c -- several nodes over real sockets, in one process: every push
  * counts once however rows are managed, barriers show everybody's work, a lost
  * node ends calls instead of hanging them.
  */
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "nodes.h"
+#include "ps/node/nodes_test.h"
 
 enum { WORKERS = 2, KEYS = 37, WIDTH = 3, ROUNDS = 400 };
 

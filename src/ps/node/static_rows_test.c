@@ -1,5 +1,5 @@
 /*
- * static_test.c -- rows named in a file are copied to every node, the others
+ * ps/node/static_rows_test.c -- rows named in a file are copied to every node, the others
  * move; every push counts.
  */
 #define _GNU_SOURCE
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "nodes.h"
+#include "ps/node/nodes_test.h"
 
 enum { KEYS = 64, WIDTH = 2, HOT = 8, ROUNDS = 300 };
 

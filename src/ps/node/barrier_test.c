@@ -1,5 +1,5 @@
 /*
- * barrier_test.c -- the barrier of a single node's workers: nobody passes early,
+ * ps/node/barrier_test.c -- the barrier of a single node's workers: nobody passes early,
  * and nobody waits for those who will not come.
  */
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "muster/ps.h"
 #include "ps/node/inside.h"
 
-#include "alone.h"
+#include "ps/node/alone_test.h"
 
 enum { WORKERS = 4, ROUNDS = 200 };
 

@@ -1,9 +1,9 @@
 /*
- * alone.h -- a node alone, with tables, and workers of it, for tests that need
+ * ps/node/alone_test.h -- a node alone, with tables, and workers of it, for tests that need
  * no mesh. Used from the main thread: a failure fails the test.
  */
-#ifndef MUSTER_TESTS_PS_ALONE_H
-#define MUSTER_TESTS_PS_ALONE_H
+#ifndef MUSTER_PS_NODE_ALONE_TEST_H
+#define MUSTER_PS_NODE_ALONE_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,4 +47,4 @@ static inline muster_ps_worker *test_alone_worker(muster_ps *ps)
     return worker;
 }
 
-#endif // MUSTER_TESTS_PS_ALONE_H
+#endif // MUSTER_PS_NODE_ALONE_TEST_H

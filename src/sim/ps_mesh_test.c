@@ -1,5 +1,5 @@
 /*
- * psmesh_test.c -- the parameter server's protocol in virtual time, with nodes
+ * sim/ps_mesh_test.c -- the parameter server's protocol in virtual time, with nodes
  * that die, stand still and are replaced.
  *
  * Two to five nodes with real tables. Messages take a drawn time, so they
@@ -19,7 +19,7 @@
  *
  * A failing seed prints how to run it alone.
  */
-#include "psset.h"
+#include "sim/ps_set_test.h"
 
 enum { SEEDS = 2000, ACTIONS = 250 };
 
