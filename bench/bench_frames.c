@@ -6,7 +6,7 @@
  * choices of k' columns; a growing power makes that sum follow the worst. A row
  * compares the worst condition found with the harmonic frame's. With --table it
  * prints, instead, the frames that are at least 3 % better, in the form of
- * src/code/linear_table.c.
+ * src/code/families/linear_table.c.
  *
  *   muster bench frames [--json] [--table] [--seconds S] [--from N] [--to N]
  *                       [--rows K]

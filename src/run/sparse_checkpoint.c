@@ -1,5 +1,5 @@
 /*
- * sparse_checkpoint.c -- see ps_checkpoint.h.
+ * sparse_checkpoint.c -- see sparse_checkpoint.h.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "run/sparse_checkpoint.h"

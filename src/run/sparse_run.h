@@ -1,10 +1,10 @@
 /*
  * run/sparse_run.h -- a training run of a sparse task, for its files:
- *   ps_train.c    its course, epoch by epoch
- *   ps_prepare.c  what it is made of, and its end
- *   ps_phase.c    all threads of all nodes do one thing
- *   ps_survive.c  what it does about lost nodes
- *   ps_metrics.c  what is told of it
+ *   sparse_train.c    its course, epoch by epoch
+ *   sparse_prepare.c  what it is made of, and its end
+ *   sparse_phase.c    all threads of all nodes do one thing
+ *   sparse_survive.c  what it does about lost nodes
+ *   sparse_metrics.c  what is told of it
  */
 #ifndef MUSTER_RUN_SPARSE_RUN_H
 #define MUSTER_RUN_SPARSE_RUN_H
@@ -82,7 +82,7 @@ struct muster_task_run {
     muster_ps_counters counted[2]; // before and after an epoch's work
 };
 
-/* ps_prepare.c: all that a run needs, from its options (config, program, nodes,
+/* sparse_prepare.c: all that a run needs, from its options (config, program, nodes,
  * node, threads, parts and joins are set): the nodes have met, and the seats
  * have workers. Also after a failure, finish ends what there is. */
 MUSTER_CHECKED muster_status muster_task_prepare(muster_task_run *run,
@@ -97,7 +97,7 @@ MUSTER_CHECKED muster_status muster_task_phase(muster_task_run *run,
                                                muster_error *error_out,
                                                muster_task_sums *sums_out);
 
-/* ps_survive.c: what the run does about lost nodes; for its muster_ps. */
+/* sparse_survive.c: what the run does about lost nodes; for its muster_ps. */
 void muster_task_on_loss(muster_task_run *run);
 /* Start a process in the place of each local node that is lost. The thread
  * that started the others. */
@@ -116,7 +116,7 @@ typedef struct muster_task_told {
     const muster_task_sums *evaluation;
 } muster_task_told;
 
-/* ps_metrics.c: write and log an epoch. MUSTER_ERR_INVALID when its loss is not
+/* sparse_metrics.c: write and log an epoch. MUSTER_ERR_INVALID when its loss is not
  * finite: the training diverged. */
 MUSTER_CHECKED muster_status muster_task_tell(muster_task_run *run,
                                               const muster_task_told *told,

@@ -63,7 +63,7 @@ static uint64_t updates(void *context)
 
 /* Node 0: what it cost. A lost node told at its last barrier or heartbeat what
  * it had done. Since then it may have done its parts of one round: those of its
- * own threads, and as many for each node that was not there (ps_phase.c). */
+ * own threads, and as many for each node that was not there (sparse_phase.c). */
 static void tell_cost(muster_task_run *run, const muster_psnews *news)
 {
     uint32_t left = (uint32_t)__builtin_popcountll(news->members);

@@ -1,5 +1,5 @@
 /*
- * sim/ps_live_test.h -- what happens to the nodes of psworld.h: their workers' operations,
+ * sim/ps_live_test.h -- what happens to the nodes of sim/ps_world_test.h: their workers' operations,
  * faults, meetings; and waiting until all has come to rest.
  */
 #ifndef MUSTER_SIM_PS_LIVE_TEST_H

@@ -1,5 +1,5 @@
 /*
- * sim/ps_mesh_test.c -- the parameter server's protocol in virtual time, with nodes
+ * ps_mesh_test.c -- the parameter server's protocol in virtual time, with nodes
  * that die, stand still and are replaced.
  *
  * Two to five nodes with real tables. Messages take a drawn time, so they
@@ -13,7 +13,7 @@
  *   - no update counts twice, and those missing are at most as many as reported
  *   - without copies, rows that did not come from the checkpoint miss at most
  *     what was reported as unanswered or not acknowledged to the dead
- *   - rows that are SET have a value that psset.h allows
+ *   - rows that are SET have a value that ps_set_test.h allows
  *   - every copy equals its owner's row; every request of the living ended once
  *   - a node that was given up and comes back ends itself
  *

@@ -1,5 +1,5 @@
 /*
- * task/server_test.c -- the tasks learn: small problems with a known answer, one and
+ * server_test.c -- the tasks learn: small problems with a known answer, one and
  * two threads, every loss and model; and ranks against a slow twin.
  */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 /*
- * ps/node/api_test.c -- muster/ps.h on one node: what it promises, what it refuses, and
+ * api_test.c -- muster/ps.h on one node: what it promises, what it refuses, and
  * threads at work on the same rows.
  */
 #include <math.h>

@@ -1,6 +1,6 @@
 /*
- * ps/node/bare_copy_test.c -- copies that a node's only worker writes without latches
- * (ps/visitor.h): what they gain is marked and sent like any other gain.
+ * bare_copy_test.c -- copies that a node's only worker writes without latches
+ * (ps/store/visitor.h): what they gain is marked and sent like any other gain.
  */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -1,5 +1,5 @@
 /*
- * ps/node/barrier_test.c -- the barrier of a single node's workers: nobody passes early,
+ * barrier_test.c -- the barrier of a single node's workers: nobody passes early,
  * and nobody waits for those who will not come.
  */
 #include <pthread.h>

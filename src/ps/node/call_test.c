@@ -1,5 +1,5 @@
 /*
- * ps/node/call_test.c -- calls that are started and waited for later: each counts once,
+ * call_test.c -- calls that are started and waited for later: each counts once,
  * handles are checked, buffers come back, barriers show what was under way; and
  * workers that end and are followed by others.
  */

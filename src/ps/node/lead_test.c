@@ -1,5 +1,5 @@
 /*
- * ps/node/lead_test.c -- workers that drive the mesh while they wait for calls of their
+ * lead_test.c -- workers that drive the mesh while they wait for calls of their
  * own: that they do, that nothing is lost when they begin and cease, and that
  * the network thread serves when they do not.
  *

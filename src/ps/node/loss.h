@@ -18,7 +18,7 @@
 
 typedef struct muster_psloss {
     bool joins;                      // takes the place of a node that was lost
-    bool (*prepared)(void *context); // see role/psnode.h
+    bool (*prepared)(void *context); // see ps/protocol/protocol.h
     bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
     uint64_t (*updates)(void *context);
     void (*news)(void *context, const muster_psnews *news);

@@ -1,7 +1,7 @@
 /*
- * mesh.c -- see ps_mesh.h: what workers leave for the mesh, and what the
- * protocol tells it. It is made and ended in ps_mesh_open.c, its turns are in
- * ps_turn.c, connections in ps_peers.c.
+ * mesh.c -- see mesh.h: what workers leave for the mesh, and what the
+ * protocol tells it. It is made and ended in mesh_open.c, its turns are in
+ * turn.c, connections in peers.c.
  *
  * Requests wait through the loss of other nodes when the run is to survive it
  * (muster_ps_opts.survive); otherwise, and when the lead is lost, every request

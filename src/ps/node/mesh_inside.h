@@ -1,6 +1,6 @@
 /*
- * ps/node/mesh_inside.h -- a mesh as ps_mesh.c (workers and protocol),
- * ps_turn.c (who drives it) and ps_peers.c (connections) share it.
+ * ps/node/mesh_inside.h -- a mesh as ps/node/mesh.c (workers and protocol),
+ * turn.c (who drives it) and peers.c (connections) share it.
  */
 #ifndef MUSTER_PS_NODE_MESH_INSIDE_H
 #define MUSTER_PS_NODE_MESH_INSIDE_H
@@ -56,7 +56,7 @@ struct muster_psmesh {
     _Atomic uint64_t led;   // times that a worker drove the mesh
     _Atomic int64_t nap_ns; // the longest sleep; tests have longer ones
     // Who holds this lock drives the mesh; what follows, and all above that is
-    // neither atomic nor under the other lock, is theirs (ps_turn.c).
+    // neither atomic nor under the other lock, is theirs (turn.c).
     pthread_mutex_t turn;
     int64_t sleeps_until_ns; // the thread, unless it waits for the lock
     uint64_t led_before;     // `led` when the thread went to sleep last
@@ -91,7 +91,7 @@ bool muster_pspeers_parted(const muster_psmesh *mesh);
 /* The lead: nodes that wait to be taken in hear who the members are. */
 void muster_pspeers_tell_members(muster_psmesh *mesh);
 
-/* ps_turn.c: the thread's body, with the mesh as its argument. */
+/* turn.c: the thread's body, with the mesh as its argument. */
 void *muster_psmesh_serve(void *argument);
 /* Drive the mesh until the call has ended, if nobody else drives it; the call's
  * semaphore is posted, or will be at once. */
@@ -99,7 +99,7 @@ bool muster_psmesh_lead(muster_psmesh *mesh, muster_ps_call *call);
 /* Has this node met all others that are alive? */
 bool muster_psmesh_met_all(const muster_psmesh *mesh);
 
-/* ps_mesh.c: a call has ended, and is on the list of those to be told; a barrier
+/* mesh.c: a call has ended, and is on the list of those to be told; a barrier
  * is passed, or can never be. */
 void muster_psmesh_finish(muster_psmesh *mesh, muster_ps_call *call,
                           muster_status status);

@@ -1,6 +1,6 @@
 /*
  * mesh_open.c -- a mesh's beginning and end: the node opens its ear, starts
- * the thread of ps_mesh.c and waits until it has met all others.
+ * the thread of mesh.c and waits until it has met all others.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

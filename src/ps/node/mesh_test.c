@@ -1,5 +1,5 @@
 /*
- * ps/node/mesh_test.c -- several nodes over real sockets, in one process: every push
+ * mesh_test.c -- several nodes over real sockets, in one process: every push
  * counts once however rows are managed, barriers show everybody's work, a lost
  * node ends calls instead of hanging them.
  */

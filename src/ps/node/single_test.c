@@ -1,5 +1,5 @@
 /*
- * ps/node/single_test.c -- single rows take a way of their own (runtime/ps_rows.c), a
+ * single_test.c -- single rows take a way of their own (rows.c), a
  * line at a time and then what is left: every width is whole, and no more.
  */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /*
- * static.c -- see ps_static.h.
+ * static.c -- see static.h.
  */
 #include "ps/node/static.h"
 

@@ -1,5 +1,5 @@
 /*
- * ps/node/static_rows_test.c -- rows named in a file are copied to every node, the others
+ * static_rows_test.c -- rows named in a file are copied to every node, the others
  * move; every push counts.
  */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 /*
- * ps/node/visit_test.c -- rows without latches (ps/visitor.h): that they are used where
+ * visit_test.c -- rows without latches (ps/store/visitor.h): that they are used where
  * they may be, and that nothing is lost when others come.
  */
 #define _GNU_SOURCE

@@ -1,18 +1,18 @@
 /*
  * ps/protocol/inside.h -- a node's state, for its files:
- *   psnode.c          steps: what each message, wish and moment is for
- *   psnode_make.c     create, free, the tables of homes
- *   psnode_op.c       operations on rows wherever they are
- *   psnode_request.c  workers' requests
- *   psnode_draft.c    entries gathered into messages, doubles told apart
- *   psnode_near.h     rows asked for before they are worked on
- *   psnode_move.c     rows that change their owner
- *   psnode_copy.c     copies and what they gain
- *   psnode_intent.c   who intends to use which row
- *   psnode_barrier.c  all meet
- *   psnode_life.c     who is there
- *   psnode_loss.c     changes of membership: the lead's orders
- *   psnode_restore.c  what a node does in them
+ *   protocol.c          steps: what each message, wish and moment is for
+ *   make.c     create, free, the tables of homes
+ *   op.c       operations on rows wherever they are
+ *   request.c  workers' requests
+ *   draft.c    entries gathered into messages, doubles told apart
+ *   near.h     rows asked for before they are worked on
+ *   move.c     rows that change their owner
+ *   copy.c     copies and what they gain
+ *   intent.c   who intends to use which row
+ *   barrier.c  all meet
+ *   life.c     who is there
+ *   loss.c     changes of membership: the lead's orders
+ *   restore.c  what a node does in them
  */
 #ifndef MUSTER_PS_PROTOCOL_INSIDE_H
 #define MUSTER_PS_PROTOCOL_INSIDE_H
@@ -106,7 +106,7 @@ typedef struct muster_pstally {
     uint64_t *back; // of these: surely not done elsewhere
 } muster_pstally;
 
-/* A change of membership, as every node follows it; see psnode_loss.c. */
+/* A change of membership, as every node follows it; see loss.c. */
 typedef struct muster_pschange {
     uint32_t epoch;
     uint32_t phase; // done here; 0: none is under way
@@ -184,7 +184,7 @@ struct muster_psnode {
     muster_psintents intents;
     int64_t now_ns;
     int64_t due_ns;
-    uint32_t barrier_state; // see psnode_barrier.c
+    uint32_t barrier_state; // see barrier.c
     uint64_t barriers;      // this node has asked to pass
     uint64_t met;           // members at the last
     uint32_t *arrived;      // lead: barriers each node has reached
@@ -193,7 +193,7 @@ struct muster_psnode {
     bool failed;            // out of memory
 };
 
-/* A table whose rows or words are about to be used; see ps/visitor.h. */
+/* A table whose rows or words are about to be used; see ps/store/visitor.h. */
 static inline muster_pstable *muster_psnode_rows(muster_psnode *node,
                                                  uint32_t table)
 {
@@ -289,7 +289,7 @@ static inline bool muster_pslink_counts(muster_rowmsg_kind kind)
 /* True when the message is new; it counts as seen from now on. */
 bool muster_pslink_accept(muster_psnode *node, const muster_rowmsg *message);
 
-/* psnode_op.c: operations. */
+/* op.c: operations. */
 void muster_psnode_on_rows(muster_psnode *node, const muster_rowmsg *message);
 void muster_psnode_on_reply(muster_psnode *node, const muster_rowmsg *message);
 /* An operation done: tell who asked. `row` is read for pulls. */
@@ -358,11 +358,11 @@ void muster_pscopy_forget_asked(muster_psnode *node);
 uint32_t muster_pscopy_age_ms(const muster_psnode *node,
                               const muster_pscopy *copy);
 
-/* psnode.c: begin and end a step of one's own. */
+/* protocol.c: begin and end a step of one's own. */
 void muster_psnode_begin(muster_psnode *node, int64_t now_ns,
                          muster_psnode_out *out);
 MUSTER_CHECKED muster_status muster_psnode_end(muster_psnode *node);
-/* psnode_request.c: start a request; send entry `position` of one where its row is; an entry is
+/* request.c: start a request; send entry `position` of one where its row is; an entry is
  * done, `row` holds what was pulled. */
 void muster_psrequest_start(muster_psnode *node, muster_psreq *request);
 void muster_psrequest_send(muster_psnode *node, uint64_t id, uint32_t position);
@@ -373,7 +373,7 @@ void muster_psrequest_return(muster_psnode *node, const muster_rowmsg *head,
                              uint32_t key, uint32_t position);
 void muster_psnode_on_return(muster_psnode *node, const muster_rowmsg *message);
 
-/* psnode_life.c: who is there. */
+/* life.c: who is there. */
 void muster_pslife_init(muster_psnode *node);
 uint64_t muster_pslife_everybody(const muster_psnode *node); // one bit each
 void muster_pslife_tick(muster_psnode *node);
@@ -387,7 +387,7 @@ void muster_psnode_on_suspect(muster_psnode *node,
                               const muster_rowmsg *message);
 void muster_psnode_tell(muster_psnode *node, const muster_psnews *news);
 
-/* psnode_loss.c: changes of membership. The lead: begin one. */
+/* loss.c: changes of membership. The lead: begin one. */
 void muster_pschange_begin(muster_psnode *node, uint64_t members,
                            uint64_t value);
 void muster_psnode_on_ask(muster_psnode *node, const muster_rowmsg *message);
@@ -397,7 +397,7 @@ void muster_psnode_on_count(muster_psnode *node, const muster_rowmsg *message);
 void muster_psnode_on_resume(muster_psnode *node, const muster_rowmsg *message);
 void muster_psnode_on_stats(muster_psnode *node, const muster_rowmsg *message);
 
-/* psnode_restore.c: what a node does in them. */
+/* restore.c: what a node does in them. */
 void muster_psrestore_enter(muster_psnode *node);
 void muster_psrestore_report(muster_psnode *node);
 /* Will SETTLE ask the host for rows? */
@@ -408,7 +408,7 @@ void muster_psrestore_resume(muster_psnode *node);
 void muster_psnode_on_report(muster_psnode *node, const muster_rowmsg *message);
 void muster_psnode_on_adopt(muster_psnode *node, const muster_rowmsg *message);
 
-/* psnode_intent.c: what is known of intents. */
+/* intent.c: what is known of intents. */
 void muster_psintents_fini(muster_psnode *node);
 void muster_psnode_on_intent(muster_psnode *node, const muster_rowmsg *message);
 muster_pswanted muster_psintent_wanted(const muster_psnode *node,

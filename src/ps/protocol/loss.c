@@ -6,7 +6,7 @@
  *   QUIET    the members are known, lost nodes are no longer heard, homes are
  *            dealt out anew, nothing new is asked for
  *   REPORT   what can never arrive is given up; new homes hear who owns what,
- *            homes hear who has copies (psnode_restore.c)
+ *            homes hear who has copies (restore.c)
  *   SETTLE   homes give every row without an owner a new one
  *
  * A phase is over when no message about rows is under way between members. The

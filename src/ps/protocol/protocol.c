@@ -1,6 +1,6 @@
 /*
  * protocol.c -- a node's steps: what each message, wish and moment is for.
- * psnode_inside.h says which file deals with what.
+ * inside.h says which file deals with what.
  *
  * Invariants
  *  1. Of all nodes exactly one has a row OWNED, or it is in one TRANSFER.

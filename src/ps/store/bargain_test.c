@@ -1,6 +1,6 @@
 /*
- * ps/store/bargain_test.c -- every interleaving of those who use rows without latches and
- * those who take the permission away (ps/visitor.h, store.c, ps_open.c).
+ * bargain_test.c -- every interleaving of those who use rows without latches and
+ * those who take the permission away (visitor.h, store.c, ps/node/open.c).
  *
  * The programs follow the code access by access, with the word's own transition
  * functions and the state's own numbers. That the fence is needed, and the wait

@@ -3,10 +3,10 @@
  * row put under it.
  *
  * A row is `width` weights followed by state, `floats` in all; norms are of the
- * weights alone. Sums have one fixed order (ps/simd.h).
+ * weights alone. Sums have one fixed order (simd.h).
  *
  *   Allocation   None.
- *   Not here     When copies are synchronised: role/psnode_copy.c.
+ *   Not here     When copies are synchronised: ps/protocol/copy.c.
  */
 #ifndef MUSTER_PS_STORE_GAIN_H
 #define MUSTER_PS_STORE_GAIN_H

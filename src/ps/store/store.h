@@ -5,7 +5,7 @@
  * operations come in two kinds. Those named muster_pstable_try_* may be called by
  * any thread: they latch, and answer false when the row is not here. Those of
  * the protocol (settle, depart, ..) belong to one thread per node and make the
- * transitions that ps/latch.h lists.
+ * transitions that latch.h lists.
  *
  *   Promise      A try_ call that answers true took effect once, at one moment
  *                between its call and its return.
@@ -62,7 +62,7 @@ MUSTER_CHECKED muster_status muster_pstable_create(
     muster_pstable **table_out);
 void muster_pstable_free(muster_pstable *table);
 
-/* From now on workers may open rows bare (ps/visitor.h): on a single node at
+/* From now on workers may open rows bare (visitor.h): on a single node at
  * once, in a mesh when the protocol has given the table up. `visitors` outlive
  * the table. */
 void muster_pstable_admit(muster_pstable *table,

@@ -38,7 +38,7 @@
  *                 itself is released, so that others see it in the order said.
  *
  * All interleavings of both bargains, with stores that others see late, are
- * explored in tests/ps/bargain_test.c.
+ * explored in src/ps/store/bargain_test.c.
  */
 #ifndef MUSTER_PS_STORE_VISITOR_H
 #define MUSTER_PS_STORE_VISITOR_H
