@@ -9,11 +9,10 @@
  *   weights_..    weights of a responder set for n = 1000, beside the limit
  *                 that is asked for
  *
- * Rates and decode times are the best of 31 turns, as STREAM counts, in CPU time
- * of the thread, so that other processes matter less; weights are medians. Before
- * each turn other memory is read, and no turn takes the messages of the one
- * before, so that nobody finds them in a cache.
- * --json prints a row a line.
+ * Rates and decode times are the best of 31 turns, as STREAM counts, in CPU
+ * time of the thread, so that other processes matter less; weights are medians.
+ * Before each turn other memory is read, and no turn takes the messages of the
+ * one before, so that nobody finds them in a cache. --json prints a row a line.
  */
 #include <math.h>
 #include <stdbool.h>

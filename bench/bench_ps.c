@@ -4,8 +4,8 @@
  * Every row has a figure, the baseline of the same run and their ratio. Nodes
  * of a mesh are processes. Plain loops use the same kernels, compiler flags,
  * precision and order, on rows in one array. Times are the best of several
- * repeats, baseline and subject in turn. All parts run but `memory`, which takes
- * 4 GB and must be named.
+ * repeats, baseline and subject in turn. All parts run but `memory`, which
+ * takes 4 GB and must be named.
  *
  *   muster-bench-ps [--json] [--repeats N] [--seeds N] [--only NAME]
  */

@@ -68,8 +68,8 @@ void bench_team_fini(bench_team *t);
 /* All threads through one epoch, or one evaluation; the sums together. */
 muster_task_sums bench_team_run(bench_team *t, uint32_t epoch, bool evaluate);
 
-/* Seconds of the fastest epoch, by the clock and of the processors; and a metric
- * after some epochs. */
+/* Seconds of the fastest epoch, by the clock and of the processors; and a
+ * metric after some epochs. */
 typedef struct bench_times {
     double s;
     double cpu_s;

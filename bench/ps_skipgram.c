@@ -3,14 +3,14 @@
  * length, window, negatives, epochs, threshold and rate, one thread each.
  *
  * fasttext's speed is what it prints itself: words that it has in its
- * vocabulary a second while it trains, without counting words before and writing
- * vectors after. It reads and splits the text anew in every epoch; the task has
- * done so once, before its epochs. So there are two rows of speed: skipgram_1x1
- * is of the epochs alone, and skipgram_1x1_read counts the task's whole
- * preparation in: reading, counting words and making tables.
+ * vocabulary a second while it trains, without counting words before and
+ * writing vectors after. It reads and splits the text anew in every epoch; the
+ * task has done so once, before its epochs. So there are two rows of speed:
+ * skipgram_1x1 is of the epochs alone, and skipgram_1x1_read counts the task's
+ * whole preparation in: reading, counting words and making tables.
  *
- * fasttext's vectors are put into a task's table, so that both are judged by the
- * same code.
+ * fasttext's vectors are put into a task's table, so that both are judged by
+ * the same code.
  */
 #define _GNU_SOURCE
 #include <math.h>

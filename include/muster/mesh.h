@@ -10,9 +10,9 @@
  *     ..                                       // rows are on their way here
  *     muster_ps_barrier(worker);               // all have done their work
  *
- *   Promise      As muster/ps.h, wherever rows lie and however they move. Copies
- *                are at most about staleness_ms old. What a barrier ends is seen
- *                by all.
+ *   Promise      As muster/ps.h, wherever rows lie and however they move.
+ *                Copies are at most about staleness_ms old. What a barrier ends
+ *                is seen by all.
  *   Lifecycle    connect after the tables and distributions, before workers.
  *   Threads      connect, count, lost: any. The rest: the worker's.
  *   Failure      See muster_ps_lost().

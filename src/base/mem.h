@@ -23,8 +23,8 @@ void *muster_mem_array(size_t count, size_t size);
 /* The same, aligned to 64 bytes (a cache line) and not zeroed. */
 void *muster_mem_raw_aligned(size_t count, size_t size);
 
-/* Two cache lines: processors fetch them in pairs, so that what threads write must
- * be as far apart as that. */
+/* Two cache lines: processors fetch them in pairs, so that what threads
+ * write must be as far apart as that. */
 #define MUSTER_MEM_APART 128u
 
 /* Zeroed as well, and in cache lines of its own: for what one thread writes

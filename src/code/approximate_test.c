@@ -165,7 +165,7 @@ static void a_settled_solve_is_shorter_and_nearly_the_best(void **state)
     muster_code_free(code);
 }
 
-/* ---- published tables ------------------------------------------------------ */
+/* ---- published tables ---------------------------------------------------- */
 
 /* Sum of residual^2 over random sets of n - lost responders. */
 static double sum_errors(const muster_code *code, uint32_t lost, uint32_t sets,

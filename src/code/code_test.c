@@ -233,7 +233,7 @@ static void out_of_memory_is_reported_and_leaks_nothing(void **state)
     }
 }
 
-/* ---- sharing --------------------------------------------------------------- */
+/* ---- sharing ------------------------------------------------------------- */
 
 enum {
     SHARE_N = 12,

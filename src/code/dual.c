@@ -184,7 +184,7 @@ out:
     return status;
 }
 
-/* ---- decoding ---------------------------------------------------------- */
+/* ---- decoding ------------------------------------------------------------ */
 
 static uint32_t worker_at(const muster_dual_query *query, uint32_t place)
 {

@@ -1,5 +1,6 @@
 /*
- * code/frame.h -- real harmonic frames: vectors of which any `rows` are a basis.
+ * code/frame.h -- real harmonic frames: vectors of which any `rows` are a
+ * basis.
  *
  * Column t of the [period, rows] frame holds cos and sin of 2 pi f t / period
  * at consecutive frequencies f: 0 (as 1 / sqrt 2), 1, 2, .. for odd rows, 1/2,

@@ -1,6 +1,6 @@
 /*
- * code/generator.h -- generator matrices of linear codes: how well any `rows` of
- * the columns can be inverted, and the minimum distance over the reals.
+ * code/generator.h -- generator matrices of linear codes: how well any `rows`
+ * of the columns can be inverted, and the minimum distance over the reals.
  *
  * A generator is rows x columns (k' x n'), row-major.
  */

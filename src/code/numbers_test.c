@@ -25,7 +25,7 @@ static muster_code_report report_of(const char *name, uint32_t n,
     return report;
 }
 
-/* ---- the instability table ------------------------------------------------ */
+/* ---- the instability table ----------------------------------------------- */
 
 /* Errors in double over 200 sets, within a factor of the published ones: the
  * worst of some random sets is a draw, not a constant. */
@@ -66,7 +66,7 @@ static void vandermonde_falls_apart_as_published(void **state)
     }
 }
 
-/* ---- float32 --------------------------------------------------------------- */
+/* ---- float32 ------------------------------------------------------------- */
 
 static void group_codes_stay_below_2e_6(void **state)
 {
@@ -171,7 +171,7 @@ static void useless_codes_are_refused_unless_forced(void **state)
     }
 }
 
-/* ---- determinism, memory ---------------------------------------------------- */
+/* ---- determinism, memory ------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -265,7 +265,7 @@ static void every_allocation_may_fail(void **state)
     }
 }
 
-/* ---- reports ------------------------------------------------------------------ */
+/* ---- reports ------------------------------------------------------------- */
 
 static void reports_say_what_was_built(void **state)
 {

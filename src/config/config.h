@@ -43,8 +43,8 @@ typedef enum muster_option {
 /* "train", "join", ..; lent for ever. */
 const char *muster_config_verb(const muster_config *config);
 
-/* Did a flag, a file or muster_config_set() give it a value? A config.json lists
- * defaults, too; those do not count. */
+/* Did a flag, a file or muster_config_set() give it a value? A config.json
+ * lists defaults, too; those do not count. */
 bool muster_config_is_set(const muster_config *config, muster_option option);
 
 /* The value of an option of the type that the name says (else an assertion);

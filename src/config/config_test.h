@@ -1,8 +1,8 @@
 /*
  * config_test.h -- what the tests of the configuration share.
  *
- * A line of words is parsed as the command line would be, and compared with what
- * it should give.
+ * A line of words is parsed as the command line would be, and compared with
+ * what it should give.
  */
 #ifndef MUSTER_CONFIG_CONFIG_TEST_H
 #define MUSTER_CONFIG_CONFIG_TEST_H

@@ -16,8 +16,8 @@
  * so that with classes > 0 the class number is `label > 0 ? label : 0` in every
  * case, and the sign of a two-class label is the label itself. The file's own
  * values ("1, 2, 7") are kept: muster_dataset_class_value(). Labels are classes
- * when all of them are integers in -1000..1000, real targets otherwise, or after
- * muster_dataset_use_targets().
+ * when all of them are integers in -1000..1000, real targets otherwise, or
+ * after muster_dataset_use_targets().
  *
  *   Promise      Every value is finite, every column is below `features`,
  *                columns ascend; a data set has at least one sample and one

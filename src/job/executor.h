@@ -55,8 +55,8 @@ MUSTER_CHECKED muster_status muster_executor_create_worker(
 /*
  * A job whose model is a shared object makes a worker run code. It does so only
  * for a file that was allowed before SETUP: `spec` names it (what follows .so
- * is passed over), and where the job's model has the same file name, this one is
- * loaded, wherever the coordinator has its own. Without it SETUP fails with
+ * is passed over), and where the job's model has the same file name, this one
+ * is loaded, wherever the coordinator has its own. Without it SETUP fails with
  * MUSTER_ERR_INVALID and says what to do. MUSTER_ERR_NO_MEMORY.
  */
 MUSTER_CHECKED muster_status
@@ -88,7 +88,7 @@ muster_status muster_executor_piece(muster_executor *executor);
 void muster_executor_end(muster_executor *executor,
                          muster_job_result *result_out);
 
-/* --- the coordinator's executor only ------------------------------------- */
+/* --- the coordinator's executor only -------------------------------------- */
 
 typedef struct muster_executor_info {
     size_t dim;         // p, floats of theta

@@ -75,7 +75,7 @@ muster_blob *muster_job_setup_write(const muster_config *config,
 /* The batch rule that the options ask for. */
 muster_batch muster_job_batch(const muster_config *config, uint64_t samples);
 
-/* --- the worker ------------------------------------------------------------ */
+/* --- the worker ----------------------------------------------------------- */
 
 /* A part that this worker holds, and its longest row when sparse. */
 typedef struct held_part {

@@ -339,7 +339,7 @@ static void an_update_is_done_whole_or_not_at_all(void **state)
     bed_close(&bed);
 }
 
-/* --- what is refused ------------------------------------------------------- */
+/* --- what is refused ------------------------------------------------------ */
 
 static void refused(testbed *bed, muster_executor *executor, muster_job job,
                     const char *text)
@@ -422,7 +422,7 @@ static void a_gradient_that_is_not_finite_stops_the_run(void **state)
     bed_close(&bed);
 }
 
-/* --- plans that follow each other ------------------------------------------ */
+/* --- plans that follow each other ----------------------------------------- */
 
 static void the_last_plan_serves_until_the_next_is_used(void **state)
 {
@@ -447,7 +447,7 @@ static void the_last_plan_serves_until_the_next_is_used(void **state)
     bed_close(&bed);
 }
 
-/* --- memory ---------------------------------------------------------------- */
+/* --- memory --------------------------------------------------------------- */
 
 static void every_failed_allocation_is_reported(void **state)
 {

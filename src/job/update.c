@@ -32,8 +32,8 @@ static double squares_slow(const float *x, size_t count)
     return sum;
 }
 
-/* Sum of squares in float lanes that the compiler keeps in registers; good to about 1e-5.
- * What overflows a float is done again in double. */
+/* Sum of squares in float lanes that the compiler keeps in registers; good
+ * to about 1e-5. What overflows a float is done again in double. */
 static double squares_some(const float *x, size_t count)
 {
     float lanes[SQUARE_LANES] = {0};

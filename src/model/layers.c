@@ -20,7 +20,7 @@
 
 typedef muster_layers layers;
 
-/* --- building ----------------------------------------------------------- */
+/* --- building ------------------------------------------------------------- */
 
 static muster_status finish(layers *net, muster_error *error_out)
 {
@@ -186,7 +186,7 @@ static muster_status mlp_create(const muster_model_spec *spec,
     return status == MUSTER_OK ? keep(&net, error_out, model_out) : status;
 }
 
-/* --- what it is --------------------------------------------------------- */
+/* --- what it is ----------------------------------------------------------- */
 
 static void layers_free(void *model)
 {

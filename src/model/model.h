@@ -72,8 +72,8 @@ size_t muster_model_evaluate_bytes(const muster_model *model,
 /*
  * Scores (count x outputs) of some rows and, where they have labels, their
  * losses and hits added to *tally. MUSTER_ERR_INPUT: a label that is not one
- * of the model's classes. A user's model gives its loss with its gradient only, which is then thrown
- * away: three times the work of a built-in one.
+ * of the model's classes. A user's model gives its loss with its gradient only,
+ * which is then thrown away: three times the work of a built-in one.
  */
 MUSTER_CHECKED muster_status muster_model_evaluate(
     const muster_model *model, const float *theta, const muster_rows *rows,

@@ -25,7 +25,7 @@
 #define STRIDE   6u
 #define WIDE     40u
 
-/* --- some rows, dense and the same ones sparse --------------------------- */
+/* --- some rows, dense and the same ones sparse ---------------------------- */
 
 typedef struct fixture {
     float dense[ROWS * STRIDE];
@@ -82,7 +82,7 @@ static muster_rows sparse_rows(const fixture *fix)
                          .labels = fix->labels};
 }
 
-/* --- the slow twin ------------------------------------------------------- */
+/* --- the slow twin -------------------------------------------------------- */
 
 /* Scores of one row by the tensors alone: weight, bias, weight, bias, .. */
 static void twin_scores(const muster_model *model, const double *theta,
@@ -136,7 +136,7 @@ static double twin_loss(const muster_model *model, const double *theta,
     return loss;
 }
 
-/* --- gradients ----------------------------------------------------------- */
+/* --- gradients ------------------------------------------------------------ */
 
 static void check_gradient(const muster_model *model, const fixture *fix,
                            const muster_rows *rows)
@@ -338,7 +338,7 @@ static void the_l2_term_leaves_biases_out(void **state)
     muster_model_free(&model);
 }
 
-/* --- by name and from files ---------------------------------------------- */
+/* --- by name and from files ----------------------------------------------- */
 
 static void refused(const char *spec, uint32_t classes, muster_status status,
                     const char *text)

@@ -4,8 +4,8 @@
  * sock.c owns the net, endpoint.c makes its connections, poll.c is its loop.
  * conn.c begins and ends connections, conn_write.c and conn_read.c move their
  * bytes. The conn files call back to the user only to deliver messages, on_up
- * and on_bytes; ends are noted (`downs`, `finished`) and told by poll.c when no loop
- * stands on the connection any more.
+ * and on_bytes; ends are noted (`downs`, `finished`) and told by poll.c when no
+ * loop stands on the connection any more.
  *
  *   Invariants   1. A connection is on the list of `conns` until its on_down
  *                   was called or it was dropped; its memory lives until the

@@ -1,11 +1,12 @@
 /*
  * net/net.h -- active messages between processes: the only door to the wire.
  *
- * A muster_net belongs to one thread at a time, mostly the network thread of its
- * process. It listens, connects, sends and calls back; it never blocks except in
- * muster_net_poll(). Any process may connect to any address: a star is a usage,
- * not a limit. A message is a short header (at most MUSTER_NET_HEADER_MAX
- * bytes, copied) and an optional payload, a blob sent by reference.
+ * A muster_net belongs to one thread at a time, mostly the network thread of
+ * its process. It listens, connects, sends and calls back; it never blocks
+ * except in muster_net_poll(). Any process may connect to any address: a star
+ * is a usage, not a limit. A message is a short header (at most
+ * MUSTER_NET_HEADER_MAX bytes, copied) and an optional payload, a blob sent by
+ * reference.
  *
  *   Promise      Messages arrive whole, at most once per connection, in no
  *                promised order. `done` is called exactly once for every send
@@ -169,10 +170,10 @@ int64_t muster_net_settle(muster_net *net, int64_t timeout_ns);
 
 /* From any one thread, without owning the net: return when there is something
  * for a poll, or after timeout_ns (-1: never). Nothing is taken: the next poll
- * finds it. Only after a settle. While an owner sleeps in a poll, what comes may
- * end this wait as well, though it is there no more; not when waiting `aside`,
- * which is a little slower to end: then it is for the owner alone until the next
- * settle. MUSTER_ERR_SYSTEM. */
+ * finds it. Only after a settle. While an owner sleeps in a poll, what comes
+ * may end this wait as well, though it is there no more; not when waiting
+ * `aside`, which is a little slower to end: then it is for the owner alone
+ * until the next settle. MUSTER_ERR_SYSTEM. */
 MUSTER_CHECKED muster_status muster_net_wait(muster_net *net,
                                              int64_t timeout_ns, int aside);
 

@@ -2,9 +2,9 @@
  * proc/compute.h -- the compute thread of a process.
  *
  * Jobs go in from the network thread, are carried out one after another by an
- * engine (the executor) in pieces of a few milliseconds, and their results come back in
- * order. Between pieces the thread looks at a cancel flag. On every result
- * `wake` is called, so that the network thread comes to take it.
+ * engine (the executor) in pieces of a few milliseconds, and their results come
+ * back in order. Between pieces the thread looks at a cancel flag. On every
+ * result `wake` is called, so that the network thread comes to take it.
  *
  *   Promise      Every submitted job gives exactly one result, also when it
  *                was cancelled, before stop. A cancelled job that had not

@@ -15,7 +15,8 @@
  *                are carried out before the next. A peer whose bytes are not a
  *                message, or whose queue is full, is dropped and named. After
  *                the role's STOP, what it had sent is flushed, for at most a
- *                quarter of a second; then the compute thread is gone and run returns.
+ *                quarter of a second; then the compute thread is gone and run
+ *                returns.
  *   Ownership    Role and engine are lent for the run.
  *   Threads      The caller's is the network thread.
  *   Allocation   A steady step allocates nothing.

@@ -1,8 +1,8 @@
 /*
  * proc/host_inside.h -- what the files of the host share.
  *
- *   host.c      events in: the net's, the timers', the compute thread's; the loop
- *   host_act.c  actions out
+ *   host.c      events in: the net's, the timers', the compute thread's; the
+ *               loop host_act.c  actions out
  */
 #ifndef MUSTER_PROC_HOST_INSIDE_H
 #define MUSTER_PROC_HOST_INSIDE_H

@@ -1,6 +1,6 @@
 /*
- * proc/host_test.h -- what the tests of the host share: a role that is a script, and
- * an engine that is a toy.
+ * proc/host_test.h -- what the tests of the host share: a role that is a
+ * script, and an engine that is a toy.
  */
 #ifndef MUSTER_PROC_HOST_TEST_H
 #define MUSTER_PROC_HOST_TEST_H

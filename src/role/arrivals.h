@@ -1,5 +1,6 @@
 /*
- * role/arrivals.h -- how long a step should wait: a deadline from what was seen.
+ * role/arrivals.h -- how long a step should wait: a deadline from what was
+ * seen.
  *
  * The last answers' delays are kept, those that were not waited for as "never".
  * The deadline is median + 5 MAD (median distance from the median; at least a

@@ -1,6 +1,6 @@
 /*
- * coordinator_crew.c -- from JOINED to READY: setup, plan, parts; and, for those
- * that are ready, the parts of the next plan.
+ * coordinator_crew.c -- from JOINED to READY: setup, plan, parts; and, for
+ * those that are ready, the parts of the next plan.
  *
  * Each stage ends with a HAVE of the worker, so no message of a later stage can
  * overtake one of an earlier. A worker has at most one part under way, and the

@@ -12,12 +12,12 @@
  *                  turns a slow worker visits every part (Johri et al., 2021)
  *   targeted       two workers exchange slots when a part has only slow
  *                  holders, or one active holder and was missed or will be in
- *                  one of 1000 steps; nothing otherwise. An exchange that puts no other part in
- *                  that place is made at once. With too few active workers
- *                  some part is always uncovered: its place is handed on to a
- *                  part that was missed less often, once the difference
- *                  exceeds 1.5 sqrt(1 + misses). So the worst part's share of
- *                  misses tends to the mean, with ever fewer moves.
+ *                  one of 1000 steps; nothing otherwise. An exchange that puts
+ *                  no other part in that place is made at once. With too few
+ *                  active workers some part is always uncovered: its place is
+ *                  handed on to a part that was missed less often, once the
+ *                  difference exceeds 1.5 sqrt(1 + misses). So the worst part's
+ *                  share of misses tends to the mean, with ever fewer moves.
  *
  * Works from the parts of the slots alone, so for every code.
  *

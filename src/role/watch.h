@@ -11,10 +11,10 @@
  * A worker that does not answer is another matter: with a code it may have been
  * told to leave a step that others finished, again and again, without being
  * slow. The step counts against it when it had as long as that, or until an
- * approximate code's deadline, and did not come; when it has answered nothing at
- * all for twenty medians (and 20 ms); or when it leaves most of its steps
- * without even a late answer, where most workers leave hardly any. Otherwise the
- * step says nothing of it. One that is not there is not judged.
+ * approximate code's deadline, and did not come; when it has answered nothing
+ * at all for twenty medians (and 20 ms); or when it leaves most of its steps
+ * without even a late answer, where most workers leave hardly any. Otherwise
+ * the step says nothing of it. One that is not there is not judged.
  *
  *   Determinism  Equal calls give equal classes, also across save and load.
  *   Threads      One at a time.

@@ -19,8 +19,8 @@
 #define BATCH     512u
 #define MOMENT_NS (20 * MUSTER_NS_PER_MS)
 
-/* Rows of a table that is divided among workers, all of whom are away from it as
- * a rule: this does not make it shared. False: they were not read. */
+/* Rows of a table that is divided among workers, all of whom are away from
+ * it as a rule: this does not make it shared. False: they were not read. */
 static bool read_divided(muster_pstable *from, uint32_t first, uint32_t count,
                          float *rows)
 {

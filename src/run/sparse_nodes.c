@@ -1,5 +1,6 @@
 /*
- * sparse_nodes.c -- see sparse_nodes.h. Everything that exec needs is made before fork.
+ * sparse_nodes.c -- see sparse_nodes.h. Everything that exec needs is made
+ * before fork.
  */
 #define _GNU_SOURCE
 #include "run/sparse_nodes.h"

@@ -1,6 +1,6 @@
 /*
- * sparse_phase.c -- the threads of a run: one each for an epoch or an evaluation,
- * gone when it ends.
+ * sparse_phase.c -- the threads of a run: one each for an epoch or an
+ * evaluation, gone when it ends.
  *
  * The calling thread only watches: it tells how it goes and asks the others to
  * stop when a signal came. A thread ends its phase by putting its sums into a

@@ -1,7 +1,7 @@
 /*
- * sparse_prepare.c -- what a sparse task's run is made of, from the options: run
- * folder, task, signals, the other nodes, the tables, a seat a thread; and its
- * end.
+ * sparse_prepare.c -- what a sparse task's run is made of, from the options:
+ * run folder, task, signals, the other nodes, the tables, a seat a thread; and
+ * its end.
  *
  * Invariants
  *  1. What was made is in the run at once, so that muster_task_finish() ends a

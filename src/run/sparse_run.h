@@ -82,9 +82,9 @@ struct muster_task_run {
     muster_ps_counters counted[2]; // before and after an epoch's work
 };
 
-/* sparse_prepare.c: all that a run needs, from its options (config, program, nodes,
- * node, threads, parts and joins are set): the nodes have met, and the seats
- * have workers. Also after a failure, finish ends what there is. */
+/* sparse_prepare.c: all that a run needs, from its options (config, program,
+ * nodes, node, threads, parts and joins are set): the nodes have met, and
+ * the seats have workers. Also after a failure, finish ends what there is. */
 MUSTER_CHECKED muster_status muster_task_prepare(muster_task_run *run,
                                                  muster_error *error_out);
 void muster_task_finish(muster_task_run *run);
@@ -102,7 +102,8 @@ void muster_task_on_loss(muster_task_run *run);
 /* Start a process in the place of each local node that is lost. The thread
  * that started the others. */
 void muster_task_replace(muster_task_run *run);
-/* Between epochs, while the others stand still: take in those that are ready. */
+/* Between epochs, while the others stand still: take in those that are
+ * ready. */
 void muster_task_admit(muster_task_run *run, uint32_t epochs);
 /* A node that was taken in: where the others are. */
 void muster_task_catch_up(muster_task_run *run);
@@ -116,8 +117,8 @@ typedef struct muster_task_told {
     const muster_task_sums *evaluation;
 } muster_task_told;
 
-/* sparse_metrics.c: write and log an epoch. MUSTER_ERR_INVALID when its loss is not
- * finite: the training diverged. */
+/* sparse_metrics.c: write and log an epoch. MUSTER_ERR_INVALID when its loss
+ * is not finite: the training diverged. */
 MUSTER_CHECKED muster_status muster_task_tell(muster_task_run *run,
                                               const muster_task_told *told,
                                               muster_error *error_out);

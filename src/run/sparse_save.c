@@ -1,6 +1,6 @@
 /*
- * sparse_save.c -- trained tables as files that other tools read: safetensors, npy
- * and, for word vectors, the two formats of word2vec.
+ * sparse_save.c -- trained tables as files that other tools read: safetensors,
+ * npy and, for word vectors, the two formats of word2vec.
  */
 #include <stdio.h>
 #include <string.h>

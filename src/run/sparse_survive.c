@@ -1,6 +1,6 @@
 /*
- * sparse_survive.c -- what a training run does about lost nodes: rows from its last
- * checkpoint, a word about what was lost, new processes in their place.
+ * sparse_survive.c -- what a training run does about lost nodes: rows from its
+ * last checkpoint, a word about what was lost, new processes in their place.
  *
  * Who drives the mesh asks for rows and brings news; the thread of the run
  * starts processes, because they are to end with it.
@@ -63,7 +63,8 @@ static uint64_t updates(void *context)
 
 /* Node 0: what it cost. A lost node told at its last barrier or heartbeat what
  * it had done. Since then it may have done its parts of one round: those of its
- * own threads, and as many for each node that was not there (sparse_phase.c). */
+ * own threads, and as many for each node that was not there
+ * (sparse_phase.c). */
 static void tell_cost(muster_task_run *run, const muster_psnews *news)
 {
     uint32_t left = (uint32_t)__builtin_popcountll(news->members);

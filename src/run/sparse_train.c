@@ -2,9 +2,10 @@
  * sparse_train.c -- see sparse_train.h.
  *
  * Epochs are done one after the other; after each the tables are at rest, node
- * 0 gathers a checkpoint when there is a run folder, takes in nodes that replace
- * lost ones, and all nodes go on together. When a node is lost in the middle,
- * the others finish the epoch with its parts (sparse_phase.c, sparse_survive.c).
+ * 0 gathers a checkpoint when there is a run folder, takes in nodes that
+ * replace lost ones, and all nodes go on together. When a node is lost in the
+ * middle, the others finish the epoch with its parts (sparse_phase.c,
+ * sparse_survive.c).
  *
  * What the run is made of is in sparse_prepare.c, what is told of it in
  * sparse_metrics.c.

@@ -219,7 +219,8 @@ static void a_stopped_job_ends_later_by_the_time_it_stood(void **state)
     }
 }
 
-/* Everything that two histories may differ in, and when the difference shows. */
+/* Everything that two histories may differ in, and when the difference
+ * shows. */
 static void a_history_that_differs_in_anything_has_another_hash(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /*
- * sim/ps_live_test.h -- what happens to the nodes of sim/ps_world_test.h: their workers' operations,
- * faults, meetings; and waiting until all has come to rest.
+ * sim/ps_live_test.h -- what happens to the nodes of sim/ps_world_test.h: their
+ * workers' operations, faults, meetings; and waiting until all has come to
+ * rest.
  */
 #ifndef MUSTER_SIM_PS_LIVE_TEST_H
 #define MUSTER_SIM_PS_LIVE_TEST_H
@@ -9,7 +10,7 @@
 
 #define DEADLINE (60000 * MS) // by then all has come to rest
 
-/* ---- workers and faults --------------------------------------------------- */
+/* ---- workers and faults -------------------------------------------------- */
 
 static process *somebody(world *w)
 {
@@ -174,7 +175,7 @@ static void hurt(world *w)
     }
 }
 
-/* ---- rest ----------------------------------------------------------------- */
+/* ---- rest ---------------------------------------------------------------- */
 
 static bool at_rest(const world *w)
 {

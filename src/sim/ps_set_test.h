@@ -1,5 +1,6 @@
 /*
- * sim/ps_set_test.h -- what a row may hold that is only SET, when nodes are lost.
+ * sim/ps_set_test.h -- what a row may hold that is only SET, when nodes are
+ * lost.
  *
  * A SET takes effect at some moment between its beginning and its end; one that
  * had no answer when a node was lost is done again before it ends. A row that
@@ -20,7 +21,7 @@
 
 #include "sim/ps_live_test.h"
 
-/* ---- any number at once, without copies ------------------------------------ */
+/* ---- any number at once, without copies ---------------------------------- */
 
 static bool is_copied(const world *w, uint32_t key)
 {
@@ -80,7 +81,7 @@ static void check_set_row(world *w, uint32_t key, const float *row)
     MUST(w, may);
 }
 
-/* ---- one at a time, with copies --------------------------------------------- */
+/* ---- one at a time, with copies ------------------------------------------ */
 
 #define IDLE (3200 * MS) // copies that nobody changes are gone then
 

@@ -1,6 +1,7 @@
 /*
- * sim/ps_world_test.h -- nodes of a parameter server in virtual time: their processes, and
- * a network in which messages overtake each other and come twice.
+ * sim/ps_world_test.h -- nodes of a parameter server in virtual time: their
+ * processes, and a network in which messages overtake each other and come
+ * twice.
  */
 #ifndef MUSTER_SIM_PS_WORLD_TEST_H
 #define MUSTER_SIM_PS_WORLD_TEST_H
@@ -220,7 +221,8 @@ static void build(world *w, uint64_t seed)
     w->rng = muster_rng_make(seed, 11);
     w->nodes = (uint16_t)(2 + below(w, NODES_MAX - 1));
     w->manage = (muster_psmanage)below(w, MUSTER_PSMANAGE_STATIC + 1);
-    // Copies that always are synchronised, each by itself, would not come to rest.
+    // Copies that always are synchronised, each by itself, would not come to
+    // rest.
     w->entries =
         w->manage == MUSTER_PSMANAGE_STATIC ? 0 : (uint32_t)below(w, 4);
     w->replicated = muster_keyset_make();
@@ -252,7 +254,7 @@ static void destroy(world *w)
     }
 }
 
-/* ---- the network ---------------------------------------------------------- */
+/* ---- the network --------------------------------------------------------- */
 
 static int64_t travel(world *w)
 {

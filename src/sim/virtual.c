@@ -320,8 +320,8 @@ static int64_t hangs_after_ns(const muster_virtual *run)
                muster_config_duration_ns(run->config, MUSTER_OPT_PATIENCE);
 }
 
-/* Until the coordinator stops. Heartbeats go on for ever in a run that hangs, so
- * only the time without a step tells. */
+/* Until the coordinator stops. Heartbeats go on for ever in a run that
+ * hangs, so only the time without a step tells. */
 static muster_status run_watched(muster_virtual *run, muster_error *error)
 {
     int64_t until_ns = hangs_after_ns(run);

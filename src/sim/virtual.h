@@ -2,8 +2,8 @@
  * sim/virtual.h -- one training run in virtual time: the coordinator, its
  * workers, their machines, and the faults of the options.
  *
- * With data, every job is carried out exactly by job/executor; without, payloads
- * are lengths only. Either way a job takes virtual time by this model:
+ * With data, every job is carried out exactly by job/executor; without,
+ * payloads are lengths only. Either way a job takes virtual time by this model:
  *
  *   gradient   --compute for one n-th of the data, times the share of the data
  *              that the worker's plan names, over its speed, times its
@@ -11,8 +11,8 @@
  *   update     a quarter of a nanosecond per float and message
  *   others     a millisecond
  *
- * and messages pay a latency of 50 us and --bandwidth at either end. The clock of
- * the machine that runs the simulation is never looked at, so a seed has one
+ * and messages pay a latency of 50 us and --bandwidth at either end. The clock
+ * of the machine that runs the simulation is never looked at, so a seed has one
  * history.
  */
 #ifndef MUSTER_SIM_VIRTUAL_H

@@ -2,10 +2,10 @@
  * kge_alone.c -- questions with negatives of their own.
  *
  * Each triple asks two questions, one for its tail and one for its head (the
- * plain logistic loss scores and penalises the true triple once, with the first,
- * unless relations are reciprocal). The rows
- * of the anchor and the relation are copied, the query made once, and each
- * candidate then scored and moved in place, one latch at a time.
+ * plain logistic loss scores and penalises the true triple once, with the
+ * first, unless relations are reciprocal). The rows of the anchor and the
+ * relation are copied, the query made once, and each candidate then scored and
+ * moved in place, one latch at a time.
  */
 #include <math.h>
 #include <string.h>
@@ -186,7 +186,8 @@ static muster_status answer(muster_kge_alone *a, muster_kge_question question,
     if (status != MUSTER_OK) {
         return status;
     }
-    // The penalty goes with the truth: of each row once where it is scored once.
+    // The penalty goes with the truth: of each row once where it is scored
+    // once.
     float n3 = first == 0 ? a->rate_n3[1] : 0;
     const float *both[2] = {a->anchor, a->relation};
     muster_kge_query_back(k->model, question.backwards, both, a->query_gradient,

@@ -1,8 +1,8 @@
 /*
- * kge_work.c -- an epoch of knowledge graph embeddings: a share's triples, group
- * by group (kge_order.c). A group is prepared some groups before it is trained:
- * its triples are read, their rows wished for and its samples drawn, by its
- * place in the work.
+ * kge_work.c -- an epoch of knowledge graph embeddings: a share's triples,
+ * group by group (kge_order.c). A group is prepared some groups before it is
+ * trained: its triples are read, their rows wished for and its samples drawn,
+ * by its place in the work.
  */
 #include <math.h>
 

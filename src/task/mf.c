@@ -1,7 +1,7 @@
 /*
  * mf.c -- matrix factorisation as a task: options, data, tables, outputs. Rows
- * are dealt in mf_deal.c, the order of the cells is made in mf_order.c, the loop
- * over them is mf_work.c, what is measured mf_eval.c.
+ * are dealt in mf_deal.c, the order of the cells is made in mf_order.c, the
+ * loop over them is mf_work.c, what is measured mf_eval.c.
  */
 #include <math.h>
 #include <string.h>

@@ -83,7 +83,8 @@ void muster_mf_arranged_free(muster_mf *m);
 /*
  * The steps of it that are about rows, in mf_deal.c: deal them, given those of
  * all cells in order (MUSTER_ERR_NO_MEMORY); say whose one is, while groups are
- * in the order of rows; and when nobody asks any more, put each part's together.
+ * in the order of rows; and when nobody asks any more, put each part's
+ * together.
  */
 MUSTER_CHECKED muster_status muster_mf_deal(muster_mf *m,
                                             const uint32_t *sorted);

@@ -1,11 +1,11 @@
 /*
  * mf_deal.c -- which rows are whose.
  *
- * Parts are to have as many cells each, and to take as long: a worker whose rows
- * are few and heavy finds them in its cache, one with all the light ones does
- * not. So rows are dealt, the heaviest first, each to the part that has the
- * fewest cells yet. Light rows go in groups of neighbours, whose words in the
- * table share a line of the cache.
+ * Parts are to have as many cells each, and to take as long: a worker whose
+ * rows are few and heavy finds them in its cache, one with all the light ones
+ * does not. So rows are dealt, the heaviest first, each to the part that has
+ * the fewest cells yet. Light rows go in groups of neighbours, whose words in
+ * the table share a line of the cache.
  */
 #include <stdlib.h>
 

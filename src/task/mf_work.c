@@ -15,8 +15,9 @@
 #define HOLD_CELLS 64u // a column is let go after so many cells
 #define AHEAD      12u // cells whose rows are asked for before
 #define RUNS_AHEAD 2u  // and columns
-// Columns are wished for at most so many cells before, and at most three eighths
-// of what a part does in one block of columns: the part before it must be done.
+// Columns are wished for at most so many cells before, and at most three
+// eighths of what a part does in one block of columns: the part before it must
+// be done.
 #define LOOK_MAX 262144u
 #define WISHES   2048u // at once: threads of two nodes wake up for each call
 // Columns of at most so many cells are made sure of together before they are
@@ -162,7 +163,8 @@ static muster_status work_column(pass *p, const muster_cell *cells,
 }
 
 /* Wish for the columns of the tour up to `look` cells on, when a third of that
- * is left: the fewer the wishes, the less often threads of two nodes wake up. */
+ * is left: the fewer the wishes, the less often threads of two nodes wake
+ * up. */
 static muster_status wish_columns(tour *t)
 {
     uint32_t wishes[WISHES];

@@ -1,7 +1,7 @@
 /*
- * fuzz_code.c -- any name and any responder set: a code is built or refused with
- * a line, and what it decodes is legal and as good as it says; gradients of
- * ones then go through encoding and decoding.
+ * fuzz_code.c -- any name and any responder set: a code is built or refused
+ * with a line, and what it decodes is legal and as good as it says; gradients
+ * of ones then go through encoding and decoding.
  *
  * Input: workers (one byte), responders (a mask of three bytes), the name.
  */

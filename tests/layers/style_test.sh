@@ -18,6 +18,12 @@ for file in $sources; do
     esac
 done
 
+# Lines: 80 columns, in code and comments.
+# shellcheck disable=SC2086
+long=$(awk 'length($0) > 80 { print FILENAME ":" FNR ": " length($0) " columns" }' $sources)
+[ -z "$long" ] || complain "$long
+lines of more than 80 columns above"
+
 # Banned everywhere: unbounded or unchecked functions. The heap has one door;
 # what a library allocated is freed with the remark `heap: whose`.
 grep -nE '\b(sprintf|vsprintf|strcpy|strcat|strtok|gets|atoi|atol|atof)[[:space:]]*\(' $sources &&

@@ -2,8 +2,8 @@
  * conformance.h -- what every back end of net.h must do, as tests.
  *
  * A back end is a table of the functions of net.h. A back end's test program
- * includes conformance_tests.h, names its table and the addresses it can listen at,
- * and calls muster_conformance_run() for each. Two or more nets live in one
+ * includes conformance_tests.h, names its table and the addresses it can listen
+ * at, and calls muster_conformance_run() for each. Two or more nets live in one
  * process and are polled in turn; where a process must die or stop, it is
  * forked. No test waits for time to pass: each drives its nets until what it
  * expects has come, a bounded number of times.

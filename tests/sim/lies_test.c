@@ -1,6 +1,6 @@
 /*
- * lies_test.c -- workers that do not do right: whatever they send, the result is
- * the same, and they are named.
+ * lies_test.c -- workers that do not do right: whatever they send, the result
+ * is the same, and they are named.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * paper_b_loss_test.c -- what the lost parts cost: a label-sorted layout against
- * a random one, with and without shuffling.
+ * paper_b_loss_test.c -- what the lost parts cost: a label-sorted layout
+ * against a random one, with and without shuffling.
  */
 #include <math.h>
 #include <setjmp.h>

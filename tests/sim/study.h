@@ -1,6 +1,7 @@
 /*
- * study.h -- which parts are lost in a run of steps over a layout, with a shuffle
- * and the class estimates that the coordinator uses; cmocka.h comes before.
+ * study.h -- which parts are lost in a run of steps over a layout, with a
+ * shuffle and the class estimates that the coordinator uses; cmocka.h comes
+ * before.
  *
  * The paper is Johri, Yardi, Bodas, "Approximate gradient coding for
  * heterogeneous nodes", 2021. All policies see the same stragglers: those are a

@@ -1,6 +1,6 @@
 /*
- * toy.h -- runs of the toy job in the simulator: a coordinator, its workers, and
- * what their reports say of how it went.
+ * toy.h -- runs of the toy job in the simulator: a coordinator, its workers,
+ * and what their reports say of how it went.
  *
  * What echoes (opts.echo) is spoiled where a correct role never uses it: every
  * payload of an earlier connection, and an answer that was heard before.

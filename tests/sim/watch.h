@@ -4,8 +4,8 @@
  *
  * A worker is settled when neither it nor the coordinator has had any trouble
  * for as long as it takes to notice, to connect again and to be given a plan
- * and its parts. Then it must be ready; and as long as the settled ones suffice,
- * the coordinator must not give up.
+ * and its parts. Then it must be ready; and as long as the settled ones
+ * suffice, the coordinator must not give up.
  */
 #ifndef MUSTER_TESTS_SIM_WATCH_H
 #define MUSTER_TESTS_SIM_WATCH_H

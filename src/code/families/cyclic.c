@@ -2,9 +2,9 @@
  * cyclic.c -- cyclic MDS codes (Raviv, Tamo, Tandon, Dimakis, 2017).
  *
  * Row i of B is the shift by i of the coefficients of
- * g(x) = prod_r (x - w^r), w = exp(2 pi i / n), over s consecutive r around n/2,
- * never r = 0. Then 1 / g(1) on everyone decodes, and the characters w^(-r i)
- * decode nothing: both matrices of dual.h in closed form. The roots come in
+ * g(x) = prod_r (x - w^r), w = exp(2 pi i / n), over s consecutive r around
+ * n/2, never r = 0. Then 1 / g(1) on everyone decodes, and the characters w^(-r
+ * i) decode nothing: both matrices of dual.h in closed form. The roots come in
  * conjugate pairs, and g is real, when n - s is odd; else the code is complex.
  */
 #include <math.h>

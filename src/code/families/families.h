@@ -1,5 +1,6 @@
 /*
- * code/families/families.h -- the tables of all families, each defined in its file.
+ * code/families/families.h -- the tables of all families, each defined in its
+ * file.
  */
 #ifndef MUSTER_CODE_FAMILIES_FAMILIES_H
 #define MUSTER_CODE_FAMILIES_FAMILIES_H

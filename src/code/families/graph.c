@@ -330,7 +330,7 @@ out:
     return status;
 }
 
-/* ---- progress: components with the parity of paths ------------------------ */
+/* ---- progress: components with the parity of paths ----------------------- */
 
 /* A union-find node: parent, parity of the path to it, and at roots whether
  * the component has an odd cycle. */

@@ -1,7 +1,7 @@
 /*
- * heter.c -- heterogeneity-aware codes (Wang et al., ICDCS 2019): worker i holds
- * an arc of n_i parts in proportion to its speed, every part lies on s + 1
- * workers, and everybody finishes at the same time.
+ * heter.c -- heterogeneity-aware codes (Wang et al., ICDCS 2019): worker i
+ * holds an arc of n_i parts in proportion to its speed, every part lies on s +
+ * 1 workers, and everybody finishes at the same time.
  *
  * The paper draws C at random with C B = 1. Here it is the best of the harmonic
  * candidates of tuned.h. The first of them, n + 1 vectors in R^(s+1) with the

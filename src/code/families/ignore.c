@@ -1,6 +1,6 @@
 /*
- * ignore.c -- no code at all: every worker its own part, what came is summed and
- * scaled up for what did not (the usual "drop the slowest" baseline).
+ * ignore.c -- no code at all: every worker its own part, what came is summed
+ * and scaled up for what did not (the usual "drop the slowest" baseline).
  */
 #include <string.h>
 

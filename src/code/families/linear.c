@@ -32,7 +32,7 @@ void muster_linear_repeat(double *generator, uint32_t rows, uint32_t known,
     }
 }
 
-/* ---- repetition [s+1, 1]: frc without the divisibility -------------------- */
+/* ---- repetition [s+1, 1]: frc without the divisibility ------------------- */
 
 static muster_status repetition_build(muster_code *code,
                                       const muster_code_spec *given,
@@ -54,7 +54,7 @@ static muster_status repetition_build(muster_code *code,
 const muster_code_ops muster_code_linear_repetition = MUSTER_LINEAR_OPS(
     "repetition", repetition_build, "any s < n; m = 1", "always");
 
-/* ---- spc: single parity check [m+1, m, 2] ------------------------------- */
+/* ---- spc: single parity check [m+1, m, 2] -------------------------------- */
 
 /* Columns e_0..e_(m-1) and their sum. */
 static muster_status spc_generate(void *context, uint32_t workers,

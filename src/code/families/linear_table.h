@@ -1,5 +1,6 @@
 /*
- * code/families/linear_table.h -- the generators of linear:tuned that a search found.
+ * code/families/linear_table.h -- the generators of linear:tuned that a search
+ * found.
  */
 #ifndef MUSTER_CODE_FAMILIES_LINEAR_TABLE_H
 #define MUSTER_CODE_FAMILIES_LINEAR_TABLE_H

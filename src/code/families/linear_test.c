@@ -210,7 +210,7 @@ static void hadamard_rows_have_distance_two_over_the_reals(void **state)
     assert_int_equal(distance, 0);
 }
 
-/* ---- files ---------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------- */
 
 typedef struct temporary {
     char path[64];
@@ -285,7 +285,7 @@ static void bad_files_are_refused_with_their_place(void **state)
                      MUSTER_ERR_INVALID);
 }
 
-/* ---- peeling --------------------------------------------------------------- */
+/* ---- peeling ------------------------------------------------------------- */
 
 static void peeling_only_adds_and_subtracts(void **state)
 {
@@ -315,7 +315,7 @@ static void peeling_only_adds_and_subtracts(void **state)
     muster_code_free(code);
 }
 
-/* ---- groups against cyclic ------------------------------------------------ */
+/* ---- groups against cyclic ----------------------------------------------- */
 
 static void a_group_code_is_never_later_than_a_cyclic_one(void **state)
 {

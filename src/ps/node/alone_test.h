@@ -1,6 +1,6 @@
 /*
- * ps/node/alone_test.h -- a node alone, with tables, and workers of it, for tests that need
- * no mesh. Used from the main thread: a failure fails the test.
+ * ps/node/alone_test.h -- a node alone, with tables, and workers of it, for
+ * tests that need no mesh. Used from the main thread: a failure fails the test.
  */
 #ifndef MUSTER_PS_NODE_ALONE_TEST_H
 #define MUSTER_PS_NODE_ALONE_TEST_H

@@ -80,8 +80,8 @@ static void wait_for_rest(test_node *n, bool rests)
     TEST_NODE_CHECK(n, muster_clock_ns() < end);
 }
 
-/* Each node works on the other's rows, of which it has copies: on some in place,
- * others it only pushes to, at rest or never. */
+/* Each node works on the other's rows, of which it has copies: on some in
+ * place, others it only pushes to, at rest or never. */
 static void work_on_copies(test_node *n)
 {
     int64_t end = muster_clock_ns() + PATIENCE_NS;

@@ -1,6 +1,6 @@
 /*
- * barrier_test.c -- the barrier of a single node's workers: nobody passes early,
- * and nobody waits for those who will not come.
+ * barrier_test.c -- the barrier of a single node's workers: nobody passes
+ * early, and nobody waits for those who will not come.
  */
 #include <pthread.h>
 #include <setjmp.h>

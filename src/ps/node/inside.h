@@ -59,8 +59,8 @@ struct muster_ps {
 };
 
 /* Wishes of a worker on their way to who drives the mesh: one writer, one
- * reader at a time. A wish is a table, a count and that many keys; an intent has its
- * start and end before them, two words each, the lower first. */
+ * reader at a time. A wish is a table, a count and that many keys; an intent
+ * has its start and end before them, two words each, the lower first. */
 enum { MUSTER_PS_WISHES = 65536 };
 #define MUSTER_PS_WISH_COPY   0x80000000u // beside the table: a copy will do
 #define MUSTER_PS_WISH_INTENT 0x40000000u // start and end precede the keys
@@ -109,7 +109,8 @@ struct muster_ps_worker {
     uint32_t table_count;
     uint32_t seat;           // its number among the workers of the node
     muster_visitor *visitor; // what it is at
-    // Of open rows that are elsewhere: the row, followed by how it was; else NULL.
+    // Of open rows that are elsewhere: the row, followed by how it was; else
+    // NULL.
     float *open_copies[MUSTER_PS_OPEN_MAX];
     muster_sampler *samplers[MUSTER_PS_DISTRIBUTIONS_MAX]; // NULL until used
     muster_ps_bringer bringers[MUSTER_PS_DISTRIBUTIONS_MAX];
@@ -156,8 +157,8 @@ static inline void muster_ps_lent(muster_ps_worker *worker,
     }
 }
 
-/* Take a row for a moment, while none is open, and give it back. Whether it will
- * be written is known from the start. */
+/* Take a row for a moment, while none is open, and give it back. Whether it
+ * will be written is known from the start. */
 muster_ps_taken muster_ps_take(muster_ps_worker *worker, uint64_t place,
                                bool written, float **row_out);
 static inline void muster_ps_give(muster_ps_worker *worker,

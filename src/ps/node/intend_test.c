@@ -157,8 +157,8 @@ static void every_push_counts_while_rows_come_and_go(void **state)
     }
 }
 
-/* Node 1 intends to use key 0 all the time, node 0, where it lies, in the second
- * half: each gets the row, and pushes wherever it is. */
+/* Node 1 intends to use key 0 all the time, node 0, where it lies, in the
+ * second half: each gets the row, and pushes wherever it is. */
 static void use_in_turns(test_node *n)
 {
     enum { HALF = 100 };

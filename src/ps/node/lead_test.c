@@ -47,7 +47,7 @@ static void sleep_long(const muster_ps *ps)
     atomic_store(&ps->mesh->nap_ns, HOUR_NS);
 }
 
-/* ---- all at once ----------------------------------------------------------- */
+/* ---- all at once --------------------------------------------------------- */
 
 typedef struct hand {
     test_node *of;
@@ -180,7 +180,7 @@ static void many_workers_wait_at_once_and_none_for_ever(void **state)
     }
 }
 
-/* ---- that a worker leads --------------------------------------------------- */
+/* ---- that a worker leads ------------------------------------------------- */
 
 /* Synchronous calls, calls waited for later, and one that comes while a row is
  * held: nobody waits then. */
@@ -262,7 +262,7 @@ static void calls_that_meet_the_thread_at_work_are_seen(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
-/* ---- that nobody looks in vain for long ------------------------------------- */
+/* ---- that nobody looks in vain for long ---------------------------------- */
 
 enum { IDLE_MS = 300, IDLE_CALLS = 200 };
 
@@ -279,8 +279,8 @@ static uint64_t calls_of(muster_ps *ps)
     return calls;
 }
 
-/* Node 0 waits at the barrier: first it is asked for rows all the time, then for
- * nothing. */
+/* Node 0 waits at the barrier: first it is asked for rows all the time, then
+ * for nothing. */
 static void ask_then_rest(test_node *n)
 {
     resting *r = n->of->argument;
@@ -317,7 +317,7 @@ static void who_waits_for_nothing_sleeps(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
-/* ---- what a leader leaves behind ------------------------------------------- */
+/* ---- what a leader leaves behind ----------------------------------------- */
 
 /* Node 1 gets a copy while its worker leads, changes it, and does nothing more;
  * node 0, the owner, sees the change: the network thread sent it. */
@@ -393,7 +393,7 @@ static void a_node_is_heard_while_its_worker_computes(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
-/* ---- losses ---------------------------------------------------------------- */
+/* ---- losses -------------------------------------------------------------- */
 
 /* A process that is a node and nothing else, until the pipe's other end is
  * closed; made before this one has threads. */

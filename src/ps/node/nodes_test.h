@@ -1,7 +1,8 @@
 /*
- * ps/node/nodes_test.h -- several nodes of one mesh in one process, for tests: each is a
- * thread with a node, its tables and one worker, and lives the life it is
- * given. Failures are counted, since cmocka's checks belong to the main thread.
+ * ps/node/nodes_test.h -- several nodes of one mesh in one process, for tests:
+ * each is a thread with a node, its tables and one worker, and lives the life
+ * it is given. Failures are counted, since cmocka's checks belong to the main
+ * thread.
  *
  * A test whose nodes outlive their threads, or go one by one, makes a place for
  * the mesh, lets all nodes do one thing after the other, closes them and clears

@@ -3,7 +3,8 @@
  *
  * The open rows of a worker are listed in the order in which they were opened;
  * entries beyond them have no copy. Rows of the only worker of a node are open
- * bare where they may be (ps/store/visitor.h): begin and end are a few stores then.
+ * bare where they may be (ps/store/visitor.h): begin and end are a few stores
+ * then.
  */
 #include <string.h>
 

@@ -4,9 +4,10 @@
  *
  * Keys are checked before the first row is touched. Batches look a few keys
  * ahead and prefetch, so that a cache miss is under way while another row is
- * worked on. Single rows take a short path where they are lent to the only worker
- * (ps/store/visitor.h), or where nobody holds their latch: a miss is as long as some hundred instructions, and the fewer there are of a
- * row, the more rows' misses the processor has under way at once.
+ * worked on. Single rows take a short path where they are lent to the only
+ * worker (ps/store/visitor.h), or where nobody holds their latch: a miss is as
+ * long as some hundred instructions, and the fewer there are of a row, the more
+ * rows' misses the processor has under way at once.
  */
 #include "ps/node/inside.h"
 #include "ps/store/simd.h"

@@ -1,7 +1,7 @@
 /*
- * sample.c -- distributions and samples of muster/ps.h over ps/store/scheme.h. A
- * worker's sampler of a distribution is made when it is first used. A handle is
- * the distribution's number above the sampler's own handle.
+ * sample.c -- distributions and samples of muster/ps.h over ps/store/scheme.h.
+ * A worker's sampler of a distribution is made when it is first used. A handle
+ * is the distribution's number above the sampler's own handle.
  */
 #include "base/error.h"
 #include "ps/node/inside.h"

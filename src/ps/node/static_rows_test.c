@@ -1,6 +1,6 @@
 /*
- * static_rows_test.c -- rows named in a file are copied to every node, the others
- * move; every push counts.
+ * static_rows_test.c -- rows named in a file are copied to every node, the
+ * others move; every push counts.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -31,9 +31,10 @@
 
 #define RETRY_NS    (20 * MUSTER_NS_PER_MS)
 #define FAREWELL_NS (2 * MUSTER_NS_PER_S)
-#define ROUND_NS    MUSTER_NS_PER_MS     // between looks at workers' clocks
-#define LINGER_NS   (50 * INT64_C(1000)) // about what a sleep and a wake-up cost
-#define VAIN_MAX    10u
+#define ROUND_NS    MUSTER_NS_PER_MS // between looks at workers' clocks
+// about what a sleep and a wake-up cost
+#define LINGER_NS (50 * INT64_C(1000))
+#define VAIN_MAX  10u
 #define REST_NS \
     (4 * MUSTER_NS_PER_MS) // between looks for tables not used since the last
 
@@ -247,7 +248,7 @@ static void tell(muster_ps_call *ended)
     }
 }
 
-/* ---- the network thread --------------------------------------------------- */
+/* ---- the network thread -------------------------------------------------- */
 
 /* One turn; the lock is open while there is nothing to do. */
 static void turn(muster_psmesh *mesh)
@@ -307,7 +308,7 @@ void *muster_psmesh_serve(void *argument)
     return NULL;
 }
 
-/* ---- a worker that waits --------------------------------------------------- */
+/* ---- a worker that waits ------------------------------------------------- */
 
 /* Take turns until the call has ended; how long nothing else is due then. */
 static int64_t drive(muster_psmesh *mesh, muster_ps_call *call)

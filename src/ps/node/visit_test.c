@@ -1,6 +1,6 @@
 /*
- * visit_test.c -- rows without latches (ps/store/visitor.h): that they are used where
- * they may be, and that nothing is lost when others come.
+ * visit_test.c -- rows without latches (ps/store/visitor.h): that they are used
+ * where they may be, and that nothing is lost when others come.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -224,7 +224,7 @@ static void rows_are_latched_where_there_is_no_fence(void **state)
     muster_ps_free(ps);
 }
 
-/* ---- workers that meet ------------------------------------------------------ */
+/* ---- workers that meet --------------------------------------------------- */
 
 typedef struct hand {
     muster_ps *ps;
@@ -242,8 +242,8 @@ static uint32_t draw(hand *h, uint32_t below)
     return test_draw(&h->draws) % below;
 }
 
-/* Rows of one's own are those of the same remainder; tables are met in one after
- * the other. */
+/* Rows of one's own are those of the same remainder; tables are met in one
+ * after the other. */
 static uint32_t some_key(hand *h, uint32_t step, uint32_t table)
 {
     uint32_t own = h->number + CREW * draw(h, KEYS / CREW);
@@ -321,8 +321,8 @@ static double sum_of_all(muster_ps_worker *worker)
     return sum;
 }
 
-/* A crew whose members begin with rows of their own and go over to those of all,
- * each at another moment. Every change counts once. */
+/* A crew whose members begin with rows of their own and go over to those of
+ * all, each at another moment. Every change counts once. */
 static void nothing_is_lost_when_workers_meet(void **state)
 {
     (void)state;
@@ -435,12 +435,12 @@ static void a_row_that_is_open_is_waited_for(void **state)
     muster_ps_free(ps);
 }
 
-/* ---- nodes that ask ---------------------------------------------------------- */
+/* ---- nodes that ask ------------------------------------------------------ */
 
 enum { RESTS = 5 };
 
-/* Node 1 works on rows of its own; whenever its table is at rest, node 0 is told
- * to push to one of them, and does. */
+/* Node 1 works on rows of its own; whenever its table is at rest, node 0 is
+ * told to push to one of them, and does. */
 typedef struct errand {
     _Atomic uint32_t asked; // of node 0
     _Atomic uint32_t done;

@@ -12,7 +12,7 @@
 
 enum { KEYS_MAX = 1024, INTENT_WORDS = 6 };
 
-/* ---- the worker's end ----------------------------------------------------- */
+/* ---- the worker's end ---------------------------------------------------- */
 
 bool muster_ps_wish_put(muster_ps_wishes *wishes, const uint32_t *head_words,
                         uint32_t heads, const uint32_t *keys)
@@ -84,7 +84,7 @@ uint64_t muster_ps_clock(const muster_ps_worker *worker)
     return worker != NULL ? worker->clock : 0;
 }
 
-/* ---- the mesh's end ------------------------------------------------------- */
+/* ---- the mesh's end ------------------------------------------------------ */
 
 static void step(const muster_ps_reader_host *host, muster_status status)
 {

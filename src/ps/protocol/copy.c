@@ -12,8 +12,8 @@
  * of times until the owner's row has come back; then operations go to the owner
  * like those on a row that is not here, and the first of them sends for it. The
  * limit becomes half of the writes that there were whenever both what was sent
- * and what others have done meanwhile are large beside the row, else it grows: a
- * copy that one node works on at a time is hardly ever held up.
+ * and what others have done meanwhile are large beside the row, else it grows:
+ * a copy that one node works on at a time is hardly ever held up.
  */
 #include <string.h>
 
@@ -124,8 +124,8 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
     look_soon(node);
 }
 
-/* Send what a copy has gained, and where it stands in the list, which the answer
- * has again. True: a SYNC is under way for it. */
+/* Send what a copy has gained, and where it stands in the list, which the
+ * answer has again. True: a SYNC is under way for it. */
 static bool sync_one(muster_psnode *node, uint32_t index, bool all)
 {
     muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;

@@ -208,8 +208,8 @@ static mesh *build_grown(void)
     return m;
 }
 
-/* The limit has grown far beyond what there is of writes: half of it would be no
- * limit when copies begin to go apart. */
+/* The limit has grown far beyond what there is of writes: half of it would
+ * be no limit when copies begin to go apart. */
 static void a_copy_that_went_far_may_be_written_half_as_often(void **state)
 {
     (void)state;

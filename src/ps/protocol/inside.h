@@ -265,14 +265,16 @@ static inline uint16_t muster_psnode_towards(muster_psnode *node,
  * empty it: no owner is known. */
 void muster_pshome_reset(muster_psnode *node, uint16_t which);
 
-/* One more entry of the message described by `head`, to be sent when that is full,
- * at the end of the step at the latest. values may be NULL when the kind has none. What is meant for a node
- * that is lost goes back to who asked. */
+/* One more entry of the message described by `head`, to be sent when that is
+ * full, at the end of the step at the latest. values may be NULL when the
+ * kind has none. What is meant for a node that is lost goes back to who
+ * asked. */
 void muster_psdraft_add(muster_psnode *node, uint16_t to,
                         const muster_rowmsg *head, uint32_t key, uint32_t extra,
                         const float *values);
-/* The same for who writes the values itself: where they go, to be written before
- * anything else is drafted. NULL when there are none, or nobody to tell. */
+/* The same for who writes the values itself: where they go, to be written
+ * before anything else is drafted. NULL when there are none, or nobody to
+ * tell. */
 float *muster_psdraft_room(muster_psnode *node, uint16_t to,
                            const muster_rowmsg *head, uint32_t key,
                            uint32_t extra);
@@ -362,8 +364,8 @@ uint32_t muster_pscopy_age_ms(const muster_psnode *node,
 void muster_psnode_begin(muster_psnode *node, int64_t now_ns,
                          muster_psnode_out *out);
 MUSTER_CHECKED muster_status muster_psnode_end(muster_psnode *node);
-/* request.c: start a request; send entry `position` of one where its row is; an entry is
- * done, `row` holds what was pulled. */
+/* request.c: start a request; send entry `position` of one where its row is;
+ * an entry is done, `row` holds what was pulled. */
 void muster_psrequest_start(muster_psnode *node, muster_psreq *request);
 void muster_psrequest_send(muster_psnode *node, uint64_t id, uint32_t position);
 void muster_psrequest_finish(muster_psnode *node, const muster_rowmsg *head,

@@ -28,7 +28,7 @@ bool muster_psintent_here(const muster_psnode *node, uint32_t table,
            MUSTER_PSMAP_NONE;
 }
 
-/* ---- at the home ---------------------------------------------------------- */
+/* ---- at the home --------------------------------------------------------- */
 
 void muster_psintents_forget(muster_psnode *node)
 {
@@ -132,7 +132,7 @@ muster_pswanted muster_psintent_wanted(const muster_psnode *node,
     return wanted;
 }
 
-/* ---- at the node that intends --------------------------------------------- */
+/* ---- at the node that intends -------------------------------------------- */
 
 static void tell_home(muster_psnode *node, uint32_t table, uint32_t key,
                       bool begins)

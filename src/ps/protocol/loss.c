@@ -21,7 +21,8 @@
 
 enum { PHASE_QUIET = 1, PHASE_REPORT = 2, PHASE_SETTLE = 3 };
 
-/* ASK and COUNT: the last epoch that was resumed (32 bits), phase (8), round. */
+/* ASK and COUNT: the last epoch that was resumed (32 bits), phase (8),
+ * round. */
 #define ROUND_BITS 24u
 
 static uint64_t current(const muster_pschange *change)

@@ -1,6 +1,6 @@
 /*
- * ps/protocol/map.h -- a small map from (table, key) to a number, for rows that are
- * on their way or replicated: few beside the rows of a table.
+ * ps/protocol/map.h -- a small map from (table, key) to a number, for rows that
+ * are on their way or replicated: few beside the rows of a table.
  *
  *   Threads      One.
  *   Allocation   When it grows; half full at most.

@@ -1,9 +1,10 @@
 /*
  * ps/protocol/near.h -- rows brought closer before they are worked on.
  *
- * Messages and lists name rows in an order that only the protocol knows, and few
- * of them are in the cache. A row's word is asked for some rows before its turn,
- * its bytes when the word should have come. Only hints: nothing is promised.
+ * Messages and lists name rows in an order that only the protocol knows, and
+ * few of them are in the cache. A row's word is asked for some rows before its
+ * turn, its bytes when the word should have come. Only hints: nothing is
+ * promised.
  */
 #ifndef MUSTER_PS_PROTOCOL_NEAR_H
 #define MUSTER_PS_PROTOCOL_NEAR_H

@@ -1,6 +1,6 @@
 /*
- * ps/protocol/protocol.h -- a node of the parameter server as a step function: who owns
- * a row, how it moves, who has copies.
+ * ps/protocol/protocol.h -- a node of the parameter server as a step function:
+ * who owns a row, how it moves, who has copies.
  *
  * Every key has a home, node key % nodes, that knows its owner. A node that
  * wants a row tells the home (LOCALIZE); the home names it owner at once and
@@ -27,8 +27,8 @@
  *                all operations. After a loss none counts twice; what is
  *                missing was made since the last checkpoint.
  *   Ownership    A request belongs to the caller, who keeps it and its buffers
- *                until it is in `done`. Messages lend their payload. Sends carry
- *                a reference that the host takes over.
+ *                until it is in `done`. Messages lend their payload. Sends
+ *                carry a reference that the host takes over.
  *   Threads      One at a time (who drives the node's mesh); it meets the
  *                workers in the words of the tables alone.
  *   Not here     Sockets, clocks, threads.

@@ -1,6 +1,6 @@
 /*
- * ps/protocol/protocol_test.h -- a few parameter-server nodes with real tables, and the
- * messages between them, which a seed delivers in any order.
+ * ps/protocol/protocol_test.h -- a few parameter-server nodes with real tables,
+ * and the messages between them, which a seed delivers in any order.
  */
 #ifndef MUSTER_PS_PROTOCOL_PROTOCOL_TEST_H
 #define MUSTER_PS_PROTOCOL_PROTOCOL_TEST_H

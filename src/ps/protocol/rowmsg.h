@@ -1,13 +1,15 @@
 /*
- * ps/protocol/rowmsg.h -- what the nodes of a parameter server say to each other.
+ * ps/protocol/rowmsg.h -- what the nodes of a parameter server say to each
+ * other.
  *
  * A fixed header and a payload of arrays, `count` entries each:
  *
  *     keys[count]  extra[count]  values[count x floats]     (4 bytes each)
  *
  * `extra` is the entry's position in its request, the number of moves of a
- * relocation, or where the sender of a SYNC finds its copy again. How many floats an entry has follows from kind, operation and
- * table: none, the weights, or the whole row with its optimiser's state.
+ * relocation, or where the sender of a SYNC finds its copy again. How many
+ * floats an entry has follows from kind, operation and table: none, the
+ * weights, or the whole row with its optimiser's state.
  *
  *   Promise      read() accepts exactly what write() makes. check() refuses a
  *                payload whose size or keys do not fit the table.

@@ -1,6 +1,6 @@
 /*
- * bargain_test.c -- every interleaving of those who use rows without latches and
- * those who take the permission away (visitor.h, store.c, ps/node/open.c).
+ * bargain_test.c -- every interleaving of those who use rows without latches
+ * and those who take the permission away (visitor.h, store.c, ps/node/open.c).
  *
  * The programs follow the code access by access, with the word's own transition
  * functions and the state's own numbers. That the fence is needed, and the wait
@@ -8,7 +8,7 @@
  */
 #include "ps/store/bargain_test.h"
 
-/* ---- a divided table --------------------------------------------------------- */
+/* ---- a divided table ----------------------------------------------------- */
 
 enum {
     BEGIN,
@@ -159,8 +159,8 @@ static void step_worker(const rules *r, world *w, uint32_t who)
 
 enum { PAUSE = DONE + 1, PAUSE_FENCE, PAUSE_SEEK, GIVE_UP = PAUSE_SEEK + 3 };
 
-/* A worker that has the division pause to look at the row; where it does not, it
- * is like the others. */
+/* A worker that has the division pause to look at the row; where it does
+ * not, it is like the others. */
 static void step_gather(const rules *r, world *w, uint32_t who)
 {
     thread *t = &w->threads[who];
@@ -196,7 +196,7 @@ static void step_gather(const rules *r, world *w, uint32_t who)
     }
 }
 
-/* ---- a table that is barred and given back ----------------------------------- */
+/* ---- a table that is barred and given back ------------------------------- */
 
 enum { ALONE, MESH }; // the threads
 
@@ -274,7 +274,7 @@ static void step_mesh(const rules *r, world *w, uint32_t who)
     }
 }
 
-/* ---- a list that changes ------------------------------------------------------ */
+/* ---- a list that changes ------------------------------------------------- */
 
 /* A worker has a row open, in the second place of its list, and goes on: it
  * closes the first one, so that this one moves there, opens a third, and leaves
@@ -314,14 +314,14 @@ static void step_mover(const rules *r, world *w, uint32_t who)
     }
 }
 
-/* ---- a worker that comes -------------------------------------------------------- */
+/* ---- a worker that comes ------------------------------------------------- */
 
 enum { ALONE_BEGIN = 80, ALONE_GO, ALONE_LOOK, ALONE_BACK };
 enum { ELSE_BEGIN = 84, ELSE_GO, ELSE_LOOK, ELSE_BACK };
 enum { COME = 90, COME_LIMIT, COME_FENCE, COME_WAIT };
 
-/* The only worker: by the limit of the keys, and where that refuses, by the bar;
- * both are 0 as long as it is alone. */
+/* The only worker: by the limit of the keys, and where that refuses, by the
+ * bar; both are 0 as long as it is alone. */
 static void step_only(world *w, uint32_t who)
 {
     thread *t = &w->threads[who];
@@ -380,7 +380,7 @@ static void step_crew(const rules *r, world *w, uint32_t who)
     }
 }
 
-/* ---- tests ---------------------------------------------------------------------- */
+/* ---- tests --------------------------------------------------------------- */
 
 static rules make_rules(uint32_t threads, uint8_t rounds)
 {
@@ -409,7 +409,8 @@ static void check_right(const rules *r, const world *first)
     assert_int_equal(f.endless, 0);
 }
 
-/* In both orders of stores: nothing goes wrong, and without the fence it does. */
+/* In both orders of stores: nothing goes wrong, and without the fence it
+ * does. */
 static void check_bargain(const rules *given, const world *first)
 {
     rules r = *given;

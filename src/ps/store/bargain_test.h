@@ -1,6 +1,7 @@
 /*
- * ps/store/bargain_test.h -- what the programs of bargain_test.c have in common: where things
- * are, how a visitor is read, and how a row is latched, changed and let go.
+ * ps/store/bargain_test.h -- what the programs of bargain_test.c have in
+ * common: where things are, how a visitor is read, and how a row is latched,
+ * changed and let go.
  */
 #ifndef MUSTER_PS_STORE_BARGAIN_TEST_H
 #define MUSTER_PS_STORE_BARGAIN_TEST_H

@@ -1,6 +1,6 @@
 /*
- * ps/store/gain.h -- the arithmetic of copies: what a copy has gained, and the owner's
- * row put under it.
+ * ps/store/gain.h -- the arithmetic of copies: what a copy has gained, and the
+ * owner's row put under it.
  *
  * A row is `width` weights followed by state, `floats` in all; norms are of the
  * weights alone. Sums have one fixed order (simd.h).
@@ -13,8 +13,8 @@
 
 #include <stdint.h>
 
-/* gained = row - base, base = row; returns the square of the gain's norm. `gained`
- * may be `base`: then it is not kept. */
+/* gained = row - base, base = row; returns the square of the gain's norm.
+ * `gained` may be `base`: then it is not kept. */
 float muster_gain_take(const float *row, float *base, float *gained,
                        uint32_t width, uint32_t floats);
 

@@ -66,7 +66,7 @@ void muster_intents_free(muster_intents *intents)
     muster_mem_free(intents);
 }
 
-/* ---- heaps ---------------------------------------------------------------- */
+/* ---- heaps --------------------------------------------------------------- */
 
 static bool heap_add(muster_vec *heap, entry added)
 {
@@ -114,7 +114,7 @@ static bool heap_due(const muster_vec *heap, uint64_t until)
     return heap->count > 0 && entries[0].due <= until;
 }
 
-/* ---- intents -------------------------------------------------------------- */
+/* ---- intents ------------------------------------------------------------- */
 
 muster_status muster_intents_add(muster_intents *intents,
                                  const muster_intent *intent)

@@ -1,14 +1,15 @@
 /*
- * ps/store/interleave_test.h -- every interleaving of a few threads over store buffers.
+ * ps/store/interleave_test.h -- every interleaving of a few threads over store
+ * buffers.
  *
  * Threads are small programs whose steps are single memory accesses. Stores go
- * into a buffer of their thread, which sees them at once; they reach the memory,
- * and so the others, at any later moment: in their order (as on x86), or weakly,
- * where only a release waits for those before it and stores to one cell keep
- * their order. Loads are not delayed: they are acquires where that matters. A
- * walk over all states counts those with two threads at the row, the final ones
- * where a change to the row was lost, and those from which no final one can be
- * reached, where somebody waits for ever.
+ * into a buffer of their thread, which sees them at once; they reach the
+ * memory, and so the others, at any later moment: in their order (as on x86),
+ * or weakly, where only a release waits for those before it and stores to one
+ * cell keep their order. Loads are not delayed: they are acquires where that
+ * matters. A walk over all states counts those with two threads at the row, the
+ * final ones where a change to the row was lost, and those from which no final
+ * one can be reached, where somebody waits for ever.
  */
 #ifndef MUSTER_PS_STORE_INTERLEAVE_TEST_H
 #define MUSTER_PS_STORE_INTERLEAVE_TEST_H

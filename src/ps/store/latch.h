@@ -1,16 +1,19 @@
 /*
- * ps/store/latch.h -- the one word in which worker threads and the protocol meet.
+ * ps/store/latch.h -- the one word in which worker threads and the protocol
+ * meet.
  *
  * Every key of a table has one 64-bit word at every node. It says whether the
  * row is here, in which slot of the slab, and who may touch it:
  *
- *     bits  0..31  slot      where the row lies, when it is here; of one that is
+ *     bits  0..31  slot      where the row lies, when it is here; of one that
+ *           is
  *                            arriving: the number of its record, which only
  *                            the protocol may use
  *     bit   32     LATCHED   somebody holds the row
- *     bit   33     DIRTY     a replica was written since its last synchronisation
- *     bits 34..35  state     ABSENT 0, ARRIVING 1, OWNED 2, REPLICA 3
- *     bits 36..62  moves     how often the row has changed its owner; of a
+ *     bit   33     DIRTY     a replica was written since its last
+ *           synchronisation bits 34..35  state     ABSENT 0, ARRIVING 1, OWNED
+ *           2, REPLICA 3 bits 36..62  moves     how often the row has changed
+ *           its owner; of a
  *                            replica: how often it may be written, counted up;
  *                            on a single node: the worker that it belongs to,
  *                            above 0 (visitor.h)

@@ -1,6 +1,6 @@
 /*
- * ps/store/scheme.h -- how samples are chosen, from independent draws to whatever is
- * near.
+ * ps/store/scheme.h -- how samples are chosen, from independent draws to
+ * whatever is near.
  *
  * One muster_sampler per worker and distribution turns draws of a target into
  * samples by one of the schemes that muster/ps.h lists. It knows about rows

@@ -1,5 +1,6 @@
 /*
- * ps/store/simd.h -- kernels in every width the processor offers, from one source.
+ * ps/store/simd.h -- kernels in every width the processor offers, from one
+ * source.
  *
  * Loops are written over blocks of eight floats with the compiler's vector
  * type, so that sums have one fixed order whatever the instruction set, and

@@ -1,5 +1,6 @@
 /*
- * ps/store/slab.h -- rows of one size, side by side, at addresses that never move.
+ * ps/store/slab.h -- rows of one size, side by side, at addresses that never
+ * move.
  *
  * Address space for every row that could ever be here is reserved at once;
  * memory is taken page by page as slots are first used, in huge pages where the

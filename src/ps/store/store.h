@@ -2,10 +2,10 @@
  * ps/store/store.h -- the tables of one node: words, slabs, row operations.
  *
  * What is here and what happens to it; nothing about who else has rows. Row
- * operations come in two kinds. Those named muster_pstable_try_* may be called by
- * any thread: they latch, and answer false when the row is not here. Those of
- * the protocol (settle, depart, ..) belong to one thread per node and make the
- * transitions that latch.h lists.
+ * operations come in two kinds. Those named muster_pstable_try_* may be called
+ * by any thread: they latch, and answer false when the row is not here. Those
+ * of the protocol (settle, depart, ..) belong to one thread per node and make
+ * the transitions that latch.h lists.
  *
  *   Promise      A try_ call that answers true took effect once, at one moment
  *                between its call and its return.
@@ -233,8 +233,8 @@ static inline bool muster_pstable_divided(const muster_pstable *table)
 bool muster_pstable_claim(muster_pstable *table, uint32_t key, uint32_t owner);
 
 /* Lend a row of a divided table to the worker that it belongs to, without its
- * latch; `owner` is the worker's number above 0, the row is the open-th of those
- * that it has open. False: it has to be latched. */
+ * latch; `owner` is the worker's number above 0, the row is the open-th of
+ * those that it has open. False: it has to be latched. */
 static inline bool muster_pstable_visit_own(muster_pstable *table,
                                             muster_visitor *visitor,
                                             uint64_t state, uint32_t owner,

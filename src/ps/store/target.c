@@ -1,7 +1,8 @@
 /*
- * target.c -- Vose's alias table in fixed point: 64 random bits times the number
- * of columns have the column above, and below it 32 bits that are compared with
- * keep[c]: column c keeps itself when they are less, else it gives alias[c].
+ * target.c -- Vose's alias table in fixed point: 64 random bits times the
+ * number of columns have the column above, and below it 32 bits that are
+ * compared with keep[c]: column c keeps itself when they are less, else it
+ * gives alias[c].
  *
  * Invariants
  *  1. A column that always keeps itself is its own alias, so that no threshold

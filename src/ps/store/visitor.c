@@ -50,8 +50,8 @@ bool muster_visitors_leave(const muster_visitors *visitors, int64_t patience_ns)
     return true;
 }
 
-/* Rows may be opened and closed while we look, which the state tells; a row that
- * is moved in the list of places is in both for a moment. */
+/* Rows may be opened and closed while we look, which the state tells; a row
+ * that is moved in the list of places is in both for a moment. */
 static bool is_at(const muster_visitor *visitor, uint64_t place, uint64_t mask)
 {
     uint64_t state = look(visitor);

@@ -14,16 +14,18 @@
  *          copies, whose words say then that they were written.
  *   own    one of several workers of a single node, in a table that is divided:
  *          a row belongs to the worker that used it first (its word says so).
- *          When a worker meets a row of another's, the table is divided no more.
+ *          When a worker meets a row of another's, the table is divided no
+ *          more.
  *
  * Both are the same bargain. The worker says that it is at a row, then looks
  * whether it may be; who takes the permission away does so, then looks who is
- * at a row, and waits for those. Between a store and a following load of another
- * place both sides need a fence, or each might miss the other. The worker's would
- * cost as much as a latch, so the other pays for both with membarrier(2): it
- * returns after every thread of the process has passed a full fence, so that
- * each load that came before it saw everything older, and each store before it
- * is seen. Where the system has no membarrier, rows are never open bare.
+ * at a row, and waits for those. Between a store and a following load of
+ * another place both sides need a fence, or each might miss the other. The
+ * worker's would cost as much as a latch, so the other pays for both with
+ * membarrier(2): it returns after every thread of the process has passed a full
+ * fence, so that each load that came before it saw everything older, and each
+ * store before it is seen. Where the system has no membarrier, rows are never
+ * open bare.
  *
  * Who bars a table waits until none of its rows is open bare: it holds none, so
  * there is no circle. Who ends a division may hold rows; it waits for nobody,
@@ -31,11 +33,12 @@
  * worker has this very row open bare. That is as if the other held the latch,
  * and rows are taken in the order of their places (muster/ps.h).
  *
- *   Memory order  The worker's look is an acquire, which reads what was released
- *                 when the permission was given. It leaves a row by a release
- *                 store, which those who wait read with an acquire: what was done
- *                 bare happens before all that they do. All that it says of
- *                 itself is released, so that others see it in the order said.
+ *   Memory order  The worker's look is an acquire, which reads what was
+ *                 released when the permission was given. It leaves a row by a
+ *                 release store, which those who wait read with an acquire:
+ *                 what was done bare happens before all that they do. All that
+ *                 it says of itself is released, so that others see it in the
+ *                 order said.
  *
  * All interleavings of both bargains, with stores that others see late, are
  * explored in src/ps/store/bargain_test.c.
@@ -67,7 +70,8 @@ typedef enum muster_division {
 
 /*
  * A worker as others see it. Its state is one word, since one store is all that
- * a visit to a row should cost, and one look all that tells that nothing is open:
+ * a visit to a row should cost, and one look all that tells that nothing is
+ * open:
  *
  *     bits 0..7   rows open bare
  *     bits 8..15  other rows open

@@ -1,6 +1,6 @@
 /*
- * visitor_test.c -- who is at which row, over records made by hand. What records
- * are good for is in src/ps/store/bargain_test.c.
+ * visitor_test.c -- who is at which row, over records made by hand. What
+ * records are good for is in src/ps/store/bargain_test.c.
  */
 #include <pthread.h>
 #include <setjmp.h>
