@@ -11,8 +11,8 @@
 #include "base/perm.h"
 #include "data/triples.h"
 #include "muster/ps.h"
+#include "ps/store/distribution.h"
 #include "ps/store/slab.h"
-#include "ps/store/target.h"
 #include "task/kernel.h"
 #include "task/kge.h"
 

@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "muster/ps.h"
+#include "ps/store/distribution.h"
 #include "ps/store/slab.h"
-#include "ps/store/target.h"
 #include "task/kernel.h"
 
 #include "bench_ps.h"

@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "muster/ps.h"
-#include "muster/sample.h"
+#include "muster/ps_sample.h"
+#include "ps/store/distribution.h"
 #include "ps/store/slab.h"
-#include "ps/store/target.h"
 
 #include "bench_ps.h"
 

@@ -35,9 +35,9 @@
  *   Allocation   Pulls, pushes, in-place access and sampling allocate nothing
  *                for rows that are here.
  *   Determinism  Rows start as a function of (seed, table, key) alone.
- *   Not here     Several nodes, and rows that come here (muster/mesh.h); calls
- *                waited for later, and intents (muster/ahead.h): both are part
- *                of this. Random rows (muster/sample.h). What the rows mean:
+ *   Not here     Several nodes, and rows that come here (muster/ps_mesh.h); calls
+ *                waited for later, and intents (muster/ps_async.h): both are part
+ *                of this. Random rows (muster/ps_sample.h). What the rows mean:
  *                tasks are loops over these calls.
  *
  * For users: docs/parameter-server.md. Inside: docs/design/ps.md.
@@ -254,7 +254,7 @@ MUSTER_API void muster_ps_prefetch(const muster_ps_worker *worker,
 }
 #endif
 
-#include "muster/ahead.h"
-#include "muster/mesh.h"
+#include "muster/ps_async.h"
+#include "muster/ps_mesh.h"
 
 #endif // MUSTER_PS_H

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #include "muster/ps.h"
-#include "muster/sample.h"
+#include "muster/ps_sample.h"
 #include "muster/status.h"
 
 #define MUSTER_TASK_METRICS_MAX 16u

@@ -15,8 +15,8 @@
 
 #include "base/mem.h"
 #include "muster/ps.h"
-#include "muster/sample.h"
-#include "ps/store/visitor.h"
+#include "muster/ps_sample.h"
+#include "ps/store/bias.h"
 
 #include "ps/node/alone_test.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "muster/sample.h"
+#include "muster/ps_sample.h"
 
 #include "ps/node/alone_test.h"
 #include "ps/node/nodes_test.h"

@@ -12,16 +12,16 @@
 
 #include "base/vec.h"
 #include "muster/ps.h"
-#include "muster/sample.h"
+#include "muster/ps_sample.h"
 #include "ps/node/loss.h"
 #include "ps/node/mesh.h"
 #include "ps/protocol/protocol.h"
+#include "ps/store/bias.h"
+#include "ps/store/distribution.h"
 #include "ps/store/intent.h"
 #include "ps/store/keyset.h"
-#include "ps/store/scheme.h"
+#include "ps/store/sampler.h"
 #include "ps/store/store.h"
-#include "ps/store/target.h"
-#include "ps/store/visitor.h"
 
 typedef struct muster_ps_distribution {
     muster_target *target;

@@ -10,8 +10,8 @@
 
 #include "base/assert.h"
 #include "ps/protocol/inside.h"
-#include "ps/protocol/near.h"
-#include "ps/store/gain.h"
+#include "ps/protocol/prefetch.h"
+#include "ps/store/delta.h"
 
 void muster_psnode_answer(muster_psnode *node, const muster_rowmsg *head,
                           uint32_t key, uint32_t position, const float *row)

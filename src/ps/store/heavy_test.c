@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "ps/store/distribution.h"
 #include "ps/store/heavy.h"
-#include "ps/store/target.h"
 
 enum { KEYS = 100000, NOTES = 300000 };
 

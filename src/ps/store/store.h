@@ -20,10 +20,10 @@
 #include <stdint.h>
 
 #include "muster/ps.h"
+#include "ps/store/bias.h"
 #include "ps/store/latch.h"
-#include "ps/store/rule.h"
+#include "ps/store/optimizer.h"
 #include "ps/store/slab.h"
-#include "ps/store/visitor.h"
 
 typedef struct muster_pstable {
     muster_word *words; // one per key

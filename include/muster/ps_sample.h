@@ -1,0 +1,118 @@
+/*
+ * muster/ps_sample.h -- random rows of a parameter server, as near as you allow.
+ *
+ * A distribution over the keys of a table, with a scheme that says how far
+ * samples may stray from independent draws in exchange for speed:
+ *
+ *   INDEPENDENT  (L1) independent draws from the target.
+ *   REUSE        (L2) draws are made in groups and each is used `reuse` times,
+ *                shuffled within its group: every sample has the target as its
+ *                distribution, dependence is bounded by the group.
+ *   POSTPONE     (L3) as REUSE, but a sample whose row is not here is put off
+ *                once to the end of its handle: long-run frequencies tend to
+ *                the target.
+ *   LOCAL        (L4) only rows that are here; no promise on frequencies. If
+ *                16 draws are elsewhere, and so is what lies up to 4096 keys
+ *                after the last, that one is given all the same.
+ *   REPURPOSE    (L4) rows that this worker itself has lately accessed.
+ *
+ *   Promise      Each scheme keeps what its level says, whatever the nodes do.
+ *   Lifecycle    Distributions are added after their table and before workers;
+ *                samples are prepared, then pulled.
+ *   Threads      As muster/ps.h: a worker belongs to one thread at a time.
+ *   Allocation   At add, and at a worker's first use of a distribution.
+ *   Determinism  Samples of the first two schemes are a function of (seed,
+ *                worker number, draw), and of where the worker has sought to.
+ *                After a seek INDEPENDENT ones are a function of (seed,
+ *                distribution, position, draw): the same whichever worker
+ *                draws them, and after a resume.
+ */
+#ifndef MUSTER_PS_SAMPLE_H
+#define MUSTER_PS_SAMPLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster/export.h"
+#include "muster/ps.h"
+#include "muster/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MUSTER_PS_DISTRIBUTIONS_MAX 16u
+/* Samples that one worker may have prepared and not yet pulled, handles too. */
+#define MUSTER_PS_SAMPLES_MAX        65536u
+#define MUSTER_PS_SAMPLE_HANDLES_MAX 64u
+
+typedef enum muster_ps_target {
+    MUSTER_PS_TARGET_UNIFORM = 0,
+    MUSTER_PS_TARGET_WEIGHTS = 1,     // proportional to weights (alias table)
+    MUSTER_PS_TARGET_LOG_UNIFORM = 2, // P(k) ~ log((k + 2) / (k + 1))
+} muster_ps_target;
+
+typedef enum muster_ps_scheme {
+    MUSTER_PS_INDEPENDENT = 1,
+    MUSTER_PS_REUSE = 2,
+    MUSTER_PS_POSTPONE = 3,
+    MUSTER_PS_LOCAL = 4,
+    MUSTER_PS_REPURPOSE = 5,
+} muster_ps_scheme;
+
+typedef struct muster_ps_distribution_opts {
+    uint32_t struct_size;
+    uint32_t table;
+    uint32_t first;        // lowest key drawn; default 0
+    uint32_t count;        // keys first..first+count-1; 0: to the table's end
+    uint32_t target;       // a muster_ps_target; default uniform
+    uint32_t scheme;       // a muster_ps_scheme; default independent
+    uint32_t reuse;        // U of REUSE and POSTPONE, 1..1024; default 16
+    uint32_t group;        // draws per group, 1..16384; default 250
+    const double *weights; // count of them, >= 0, sum > 0; read during add
+} muster_ps_distribution_opts;
+
+#define MUSTER_PS_DISTRIBUTION_OPTS_INIT                               \
+    {                                                                  \
+        (uint32_t)sizeof(muster_ps_distribution_opts), 0u, 0u, 0u, 0u, \
+            (uint32_t)MUSTER_PS_INDEPENDENT, 16u, 250u, NULL           \
+    }
+
+/* MUSTER_ERR_INVALID as for tables, MUSTER_ERR_NO_MEMORY. O(count). */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_distribution_add(
+    muster_ps *ps, const muster_ps_distribution_opts *opts,
+    muster_error *error_out, uint32_t *distribution_out);
+
+/*
+ * Draw from here on what belongs to `position`: any number that names a piece
+ * of the work, such as epoch and batch. What the first three schemes have
+ * prepared stays, and a group of REUSE or POSTPONE is used up first; the others
+ * draw when they are pulled.
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_sample_seek(
+    muster_ps_worker *worker, uint32_t distribution, uint64_t position);
+/*
+ * Announce that `count` samples will be wanted, so that their rows can be
+ * brought here meanwhile. MUSTER_ERR_AGAIN: SAMPLES_MAX or SAMPLE_HANDLES_MAX
+ * would be passed.
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_sample_prepare(muster_ps_worker *worker, uint32_t distribution,
+                         size_t count, uint64_t *handle_out);
+/*
+ * The next `count` samples of a handle: keys, and their weights unless
+ * values_out is NULL (the caller may then begin the rows itself).
+ * MUSTER_ERR_INVALID: more than were prepared. The handle ends with its last
+ * sample.
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_sample_pull(muster_ps_worker *worker, uint64_t handle, size_t count,
+                      uint32_t *keys_out, float *values_out);
+/* Give back a handle before its last sample. */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_sample_finish(muster_ps_worker *worker, uint64_t handle);
+
+#ifdef __cplusplus
+}
+#endif
+#endif // MUSTER_PS_SAMPLE_H

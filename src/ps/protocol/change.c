@@ -1,0 +1,263 @@
+/*
+ * change.c -- a change of membership: from one set of nodes to another.
+ *
+ * The lead numbers every change (epoch) and leads the members through phases:
+ *
+ *   QUIET    the members are known, lost nodes are no longer heard, homes are
+ *            dealt out anew, nothing new is asked for
+ *   REPORT   what can never arrive is given up; new homes hear who owns what,
+ *            homes hear who has copies (restore.c)
+ *   SETTLE   homes give every row without an owner a new one
+ *
+ * A phase is over when no message about rows is under way between members. The
+ * lead finds out by counting: it asks all how many they have sent to and
+ * received from members, until two rounds in a row give the same sums and as
+ * many were received as sent. Since nobody sends without having received, what
+ * was true of the first round's end is true of the second's beginning. RESUME
+ * ends the change. A node lost meanwhile begins the next change, which starts
+ * over from QUIET; phases may be done twice.
+ */
+#include "ps/protocol/inside.h"
+
+enum { PHASE_QUIET = 1, PHASE_REPORT = 2, PHASE_SETTLE = 3 };
+
+/* ASK and COUNT: the last epoch that was resumed (32 bits), phase (8),
+ * round. */
+#define ROUND_BITS 24u
+
+static uint64_t current(const muster_pschange *change)
+{
+    return (uint64_t)change->resumed << 32 |
+           (uint64_t)change->asked << ROUND_BITS |
+           (change->round & ((1u << ROUND_BITS) - 1));
+}
+
+static void ask(muster_psnode *node, uint64_t value)
+{
+    muster_pschange *change = &node->change;
+    muster_rowmsg order = {.kind = MUSTER_ROWMSG_ASK,
+                           .epoch = change->leading,
+                           .request = current(change),
+                           .mask = change->members,
+                           .value = value};
+    change->answered = 0;
+    change->sums[0] = 0;
+    change->sums[1] = 0;
+    for (uint16_t i = 0; i < node->opts.nodes; i++) {
+        if (change->members >> i & 1) {
+            muster_psdraft_plain(node, i, &order);
+        }
+    }
+}
+
+void muster_pschange_begin(muster_psnode *node, uint64_t members,
+                           uint64_t value)
+{
+    muster_pschange *change = &node->change;
+    uint64_t lost = change->members & ~members;
+    muster_rowmsg farewell = {.kind = MUSTER_ROWMSG_EXPEL};
+    for (uint16_t i = 0; i < node->opts.nodes; i++) {
+        if (lost >> i & 1) {
+            change->lost_updates += node->links[i].updates;
+            muster_psdraft_plain(node, i, &farewell);
+        }
+    }
+    change->members = members;
+    change->leading++;
+    change->asked = PHASE_QUIET;
+    change->round = 1;
+    change->compared = false;
+    change->begun_value = value;
+    ask(node, value);
+}
+
+/* The members are known: who is new, who is gone. */
+static void enter(muster_psnode *node, const muster_rowmsg *order)
+{
+    uint64_t joined = order->mask & ~node->alive;
+    uint64_t lost = node->alive & ~order->mask;
+    if (muster_psnode_paused(node) &&
+        node->change.epoch == (uint32_t)(order->request >> 32)) {
+        muster_psrestore_agree(node); // RESUME was overtaken by this order
+    }
+    node->change.epoch = order->epoch;
+    node->change.phase = PHASE_QUIET;
+    node->alive = order->mask;
+    if (node->opts.joins) {
+        node->opts.joins = false;
+        node->note = (uint32_t)order->value;
+        node->barriers = order->value >> 32;
+        joined = 0;
+        for (uint16_t i = 0; i < node->opts.nodes; i++) {
+            node->links[i].heard_ns = node->now_ns;
+        }
+    }
+    for (uint16_t i = 0; i < node->opts.nodes; i++) {
+        muster_psnews news = {.node = i};
+        if (joined >> i & 1) {
+            news.kind = MUSTER_PSNEWS_JOINED;
+            if (node->opts.node != 0) {
+                node->links[i] = (muster_pslink){.heard_ns = node->now_ns};
+            }
+            muster_psnode_tell(node, &news);
+        } else if (lost >> i & 1) {
+            news.kind = MUSTER_PSNEWS_LOST;
+            news.cause = (muster_pscause)order->value;
+            node->arrived[i] = 0;
+            muster_psnode_tell(node, &news);
+        }
+    }
+    muster_psrestore_enter(node);
+}
+
+static void answer(muster_psnode *node, const muster_rowmsg *order)
+{
+    muster_rowmsg counted = {.kind = MUSTER_ROWMSG_COUNT,
+                             .origin = node->opts.node,
+                             .epoch = order->epoch,
+                             .request = order->request};
+    for (uint16_t i = 0; i < node->opts.nodes; i++) {
+        if (i != node->opts.node && muster_psnode_lives(node, i)) {
+            counted.mask += node->links[i].said;
+            counted.value += node->links[i].heard;
+        }
+    }
+    muster_psdraft_plain(node, 0, &counted);
+}
+
+/* The others wait for this node's answer meanwhile, and hear that it lives. */
+static bool prepared(muster_psnode *node)
+{
+    return node->opts.prepared == NULL || !muster_psrestore_needs_host(node) ||
+           node->opts.prepared(node->opts.host);
+}
+
+void muster_pschange_tick(muster_psnode *node)
+{
+    muster_rowmsg order = node->change.postponed;
+    if (order.kind == MUSTER_ROWMSG_ASK) {
+        node->change.postponed = (muster_rowmsg){.count = 0};
+        muster_psnode_on_ask(node, &order);
+    }
+}
+
+void muster_psnode_on_ask(muster_psnode *node, const muster_rowmsg *message)
+{
+    muster_pschange *change = &node->change;
+    uint32_t phase = (uint32_t)message->request >> ROUND_BITS;
+    if (message->from != 0 || phase < PHASE_QUIET || phase > PHASE_SETTLE ||
+        (message->mask & 1) == 0 ||
+        (message->mask & ~muster_pslife_everybody(node)) != 0) {
+        node->counters.violations++;
+        return;
+    }
+    if (message->epoch < change->epoch ||
+        (message->epoch == change->epoch && phase < change->phase)) {
+        node->counters.late++;
+        return;
+    }
+    if ((message->mask >> node->opts.node & 1) == 0) {
+        muster_psnode_tell(node,
+                           &(muster_psnews){.kind = MUSTER_PSNEWS_EXPELLED});
+        return;
+    }
+    if (message->epoch > change->epoch) {
+        enter(node, message);
+    }
+    if (change->phase == 0 || phase > change->phase + 1) {
+        node->counters.violations++;
+        return;
+    }
+    if (phase == PHASE_SETTLE && phase > change->phase && !prepared(node)) {
+        change->postponed = *message;
+        return;
+    }
+    if (phase > change->phase) {
+        change->phase = phase;
+        if (phase == PHASE_REPORT) {
+            muster_psrestore_report(node);
+        } else {
+            muster_psrestore_settle(node);
+        }
+        // What the phase sends must be counted.
+        muster_psdraft_flush(node);
+    }
+    answer(node, message);
+}
+
+static void resume_all(muster_psnode *node)
+{
+    muster_rowmsg order = {.kind = MUSTER_ROWMSG_RESUME,
+                           .epoch = node->change.leading};
+    node->change.asked = 0;
+    node->change.resumed = node->change.leading;
+    node->change.settled = node->change.members;
+    for (uint16_t i = 0; i < node->opts.nodes; i++) {
+        if (muster_psnode_lives(node, i)) {
+            muster_psdraft_plain(node, i, &order);
+        }
+    }
+}
+
+void muster_psnode_on_count(muster_psnode *node, const muster_rowmsg *message)
+{
+    muster_pschange *change = &node->change;
+    if (node->opts.node != 0 || message->epoch != change->leading ||
+        message->request != current(change) ||
+        (change->answered >> message->origin & 1) != 0) {
+        node->counters.late++;
+        return;
+    }
+    change->answered |= 1ull << message->origin;
+    change->sums[0] += message->mask;
+    change->sums[1] += message->value;
+    if (change->answered != change->members) {
+        return;
+    }
+    bool quiet = change->compared && change->sums[0] == change->sums[1] &&
+                 change->last[0] == change->sums[0] &&
+                 change->last[1] == change->sums[1];
+    change->compared = !quiet;
+    change->last[0] = change->sums[0];
+    change->last[1] = change->sums[1];
+    change->round++;
+    if (quiet && change->asked == PHASE_SETTLE) {
+        resume_all(node);
+        return;
+    }
+    change->asked += quiet;
+    ask(node, change->begun_value);
+}
+
+void muster_psnode_on_stats(muster_psnode *node, const muster_rowmsg *message)
+{
+    muster_psnews *cost = &node->change.cost;
+    cost->copied += message->mask >> 32;
+    cost->restored += message->mask & UINT32_MAX;
+    cost->unanswered += message->request >> 32;
+    cost->fresh += message->request & UINT32_MAX;
+    node->links[message->origin].updates = message->value;
+}
+
+void muster_psnode_on_resume(muster_psnode *node, const muster_rowmsg *message)
+{
+    muster_pschange *change = &node->change;
+    if (message->from != 0 || message->epoch != change->epoch ||
+        change->phase != PHASE_SETTLE) {
+        node->counters.late++;
+        return;
+    }
+    muster_psnews news = change->cost;
+    news.kind = MUSTER_PSNEWS_RESUMED;
+    news.members = node->alive;
+    news.updates = change->lost_updates;
+    for (uint16_t i = 0; i < node->opts.nodes; i++) {
+        news.updates +=
+            muster_psnode_lives(node, i) ? node->links[i].updates : 0;
+    }
+    change->cost = (muster_psnews){.node = 0};
+    change->lost_updates = 0;
+    change->phase = 0;
+    muster_psrestore_resume(node);
+    muster_psnode_tell(node, &news);
+}

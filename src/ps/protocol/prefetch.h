@@ -1,0 +1,55 @@
+/*
+ * ps/protocol/prefetch.h -- rows brought closer before they are worked on.
+ *
+ * Messages and lists name rows in an order that only the protocol knows, and
+ * few of them are in the cache. A row's word is asked for some rows before its
+ * turn, its bytes when the word should have come. Only hints: nothing is
+ * promised.
+ */
+#ifndef MUSTER_PS_PROTOCOL_PREFETCH_H
+#define MUSTER_PS_PROTOCOL_PREFETCH_H
+
+#include "ps/protocol/inside.h"
+
+#define MUSTER_PSNODE_WORDS_AHEAD 16u
+#define MUSTER_PSNODE_ROWS_AHEAD  4u
+
+static inline void muster_psnode_near_word(const muster_psnode *node,
+                                           uint64_t place)
+{
+    __builtin_prefetch(
+        (const char *)node->opts.tables[place >> 32]->words_base +
+            sizeof(muster_word) * (uint32_t)place,
+        1);
+}
+
+static inline void muster_psnode_near_row(const muster_psnode *node,
+                                          uint64_t place)
+{
+    const muster_pstable *rows = node->opts.tables[place >> 32];
+    uint64_t word = atomic_load_explicit(&rows->words[(uint32_t)place],
+                                         memory_order_relaxed);
+    if (muster_word_here(word)) {
+        muster_pstable_prefetch_row(rows, muster_word_slot(word));
+    }
+}
+
+/* Bring the rows closer that come some entries after the i-th. */
+static inline void muster_psnode_near(const muster_psnode *node,
+                                      const muster_rowmsg *message, uint32_t i)
+{
+    const uint32_t *keys = muster_rowmsg_keys(message);
+    uint32_t left = message->count - i;
+    if (left > MUSTER_PSNODE_WORDS_AHEAD) {
+        muster_psnode_near_word(
+            node, muster_psplace(message->table,
+                                 keys[i + MUSTER_PSNODE_WORDS_AHEAD]));
+    }
+    if (left > MUSTER_PSNODE_ROWS_AHEAD) {
+        muster_psnode_near_row(
+            node,
+            muster_psplace(message->table, keys[i + MUSTER_PSNODE_ROWS_AHEAD]));
+    }
+}
+
+#endif // MUSTER_PS_PROTOCOL_PREFETCH_H

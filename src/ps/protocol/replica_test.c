@@ -1,0 +1,402 @@
+/*
+ * replica_test.c -- when copies are made, how often they are synchronised
+ * and how often they may be written.
+ */
+#include "ps/protocol/protocol_test.h"
+
+enum { KEYS = 4, SYNC_MS = 20 };
+
+static mesh *build(bool in_turns)
+{
+    return mesh_make(2, KEYS, in_turns);
+}
+
+static void wish(mesh *m, uint16_t at, uint32_t key, bool copy)
+{
+    localize(m, at, &(muster_pswish){.keys = &key, .count = 1, .copy = copy});
+    come_to_rest(m);
+}
+
+/* Key 0 is node 0's at first; both want it at once. */
+static void a_contested_row_is_copied_unless_it_is_used_in_turns(void **state)
+{
+    (void)state;
+    for (int in_turns = 0; in_turns < 2; in_turns++) {
+        mesh *m = build(in_turns != 0);
+        wish(m, 1, 0, false);
+        assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_OWNED);
+        wish(m, 0, 0, false);
+        assert_int_equal(state_at(m, 0, 0),
+                         in_turns ? MUSTER_ROW_OWNED : MUSTER_ROW_REPLICA);
+        assert_int_equal(state_at(m, 1, 0),
+                         in_turns ? MUSTER_ROW_ABSENT : MUSTER_ROW_OWNED);
+        // Who would be content with a copy gets the row as well.
+        wish(m, 1, 2, true);
+        assert_int_equal(state_at(m, 1, 2),
+                         in_turns ? MUSTER_ROW_OWNED : MUSTER_ROW_REPLICA);
+        mesh_free(m);
+    }
+}
+
+/* Until node 1 synchronises its copies; returns how long it waits then. */
+static int64_t synchronise(mesh *m)
+{
+    uint64_t before = muster_psnode_count(m->node[1]).syncs;
+    tick_all(m, muster_psnode_due_ns(m->node[1]) - m->now_ns);
+    while (m->flying > 0) {
+        deliver(m, false);
+    }
+    assert_int_equal(muster_psnode_count(m->node[1]).syncs, before + 1);
+    return muster_psnode_due_ns(m->node[1]) - m->now_ns;
+}
+
+static void copies_that_do_not_change_are_synchronised_less_often(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    float one = 1;
+    wish(m, 1, 0, true);
+    assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_REPLICA);
+    for (int round = 0; round < 2; round++) {
+        assert_true(muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, 0, &one));
+        int64_t least = synchronise(m);
+        int64_t wait = least;
+        assert_true(4 * least <= SYNC_MS * 1000000ll);
+        for (int i = 0; i < 8; i++) {
+            int64_t next = synchronise(m);
+            int64_t most = SYNC_MS * 1000000ll;
+            assert_int_equal(next, 2 * wait < most ? 2 * wait : most);
+            wait = next;
+        }
+        assert_int_equal(wait, SYNC_MS * 1000000ll);
+    }
+    float seen = 0;
+    assert_true(muster_pstable_try(m->tables[0], MUSTER_ROW_PULL, 0, &seen));
+    assert_true(seen == 2);
+    mesh_free(m);
+}
+
+/* Some time after node 1 has synchronised, nobody having changed anything for a
+ * while; returns how long it waits between two times. */
+static int64_t slow_down(mesh *m)
+{
+    int64_t wait = 0;
+    for (int i = 0; i < 8 && 4 * wait < SYNC_MS * 1000000ll; i++) {
+        wait = synchronise(m);
+    }
+    assert_true(wait > 4000000 && 2 * wait < SYNC_MS * 1000000ll);
+    m->now_ns += 1000000;
+    return wait;
+}
+
+/* Node 1 synchronises when it would have, and then half as often. */
+static void goes_on(mesh *m, int64_t wait)
+{
+    assert_int_equal(muster_psnode_due_ns(m->node[1]) - m->now_ns,
+                     wait - 1000000);
+    assert_int_equal(synchronise(m), 2 * wait);
+}
+
+/* Of a row that is no copy, or that is intended to be used still. */
+static void an_ended_intent_leaves_the_pace_alone(void **state)
+{
+    (void)state;
+    enum { OWN = 1, COPIED = 0 };
+    static const uint32_t keys[2] = {OWN, COPIED};
+    for (int i = 0; i < 2; i++) {
+        mesh *m = build(false);
+        intend(m, 0, COPIED, true);
+        intend(m, 1, COPIED, true);
+        intend(m, 1, COPIED, true);
+        intend(m, 1, OWN, true);
+        come_to_rest(m);
+        assert_int_equal(state_at(m, 1, COPIED), MUSTER_ROW_REPLICA);
+        assert_int_equal(state_at(m, 1, OWN), MUSTER_ROW_OWNED);
+        int64_t wait = slow_down(m);
+        intend(m, 1, keys[i], false);
+        come_to_rest(m);
+        goes_on(m, wait);
+        mesh_free(m);
+    }
+}
+
+/* However long nobody has changed any: nobody here wants it any longer. */
+static void a_copy_goes_soon_after_its_last_intent(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    intend(m, 0, 2, true);
+    intend(m, 1, 2, true);
+    come_to_rest(m);
+    assert_int_equal(state_at(m, 1, 2), MUSTER_ROW_REPLICA);
+    int64_t wait = slow_down(m);
+    intend(m, 1, 2, false);
+    come_to_rest(m);
+    int64_t soon = muster_psnode_due_ns(m->node[1]) - m->now_ns;
+    assert_true(4 * soon <= wait);
+    tick_all(m, soon);
+    assert_int_equal(state_at(m, 1, 2), MUSTER_ROW_ABSENT);
+    mesh_free(m);
+}
+
+/* Ten seconds without a change: a copy that was only wished for goes. */
+static void a_copy_stays_as_long_as_it_is_intended(void **state)
+{
+    (void)state;
+    enum { INTENDED = 0, WISHED = 2 };
+    mesh *m = build(false);
+    wish(m, 1, WISHED, true);
+    intend(m, 0, INTENDED, true);
+    intend(m, 1, INTENDED, true);
+    come_to_rest(m);
+    int64_t end = m->now_ns + 10000000000ll;
+    while (m->now_ns < end) {
+        tick_all(m, muster_psnode_due_ns(m->node[1]) - m->now_ns);
+        come_to_rest(m);
+    }
+    assert_int_equal(state_at(m, 1, INTENDED), MUSTER_ROW_REPLICA);
+    assert_int_equal(state_at(m, 1, WISHED), MUSTER_ROW_ABSENT);
+    mesh_free(m);
+}
+
+/* What a barrier fetches is fetched besides: it is neither a change nor one
+ * more time that there was none. */
+static void a_barrier_leaves_the_pace_alone(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    wish(m, 1, 0, true);
+    int64_t wait = slow_down(m);
+    for (uint16_t i = 0; i < m->nodes; i++) {
+        assert_int_equal(
+            muster_psnode_barrier(m->node[i], m->now_ns, &m->out[i]),
+            MUSTER_OK);
+        collect(m, i);
+    }
+    come_to_rest(m);
+    assert_int_equal(m->out[1].released, 1);
+    // It was synchronised just now: from here on as long as before.
+    assert_int_equal(muster_psnode_due_ns(m->node[1]) - m->now_ns, wait);
+    assert_int_equal(synchronise(m), 2 * wait);
+    mesh_free(m);
+}
+
+static void push(mesh *m, uint16_t at, float what, uint32_t times)
+{
+    for (uint32_t i = 0; i < times; i++) {
+        assert_true(
+            muster_pstable_try(m->tables[at], MUSTER_ROW_PUSH, 0, &what));
+    }
+}
+
+static uint32_t budget_at(const mesh *m, uint16_t at)
+{
+    return muster_word_budget(atomic_load(&m->tables[at]->words[0]));
+}
+
+/* Node 1 has a copy of node 0's row, whose limit has grown for long. */
+static mesh *build_grown(void)
+{
+    mesh *m = build(false);
+    wish(m, 1, 0, true);
+    push(m, 0, 1000, 1);
+    for (int i = 0; i < 60; i++) { // to and fro, hardly anything
+        push(m, 1, i % 2 == 0 ? 1e-3f : -1e-3f, 1);
+        (void)synchronise(m);
+    }
+    assert_true(budget_at(m, 1) > 10000);
+    return m;
+}
+
+/* The limit has grown far beyond what there is of writes: half of it would
+ * be no limit when copies begin to go apart. */
+static void a_copy_that_went_far_may_be_written_half_as_often(void **state)
+{
+    (void)state;
+    enum { WRITES = 40 };
+    mesh *m = build_grown();
+    for (uint32_t writes = WRITES; writes >= 10; writes /= 2) {
+        push(m, 0, 500, 1);
+        push(m, 1, 1000.0f / (float)writes, writes);
+        (void)synchronise(m);
+        assert_int_equal(budget_at(m, 1), writes / 2 > 8 ? writes / 2 : 8);
+    }
+    // Only one of the two goes far: it may, and more often with time.
+    uint32_t before = budget_at(m, 1);
+    push(m, 1, 500, 5);
+    (void)synchronise(m);
+    assert_true(budget_at(m, 1) > before);
+    mesh_free(m);
+}
+
+/* A write counts with the SYNC that takes it along. */
+static void writes_under_way_count_with_the_next_ones(void **state)
+{
+    (void)state;
+    enum { BEFORE = 10, MEANWHILE = 30 };
+    mesh *m = build_grown();
+    push(m, 1, 1e-3f, BEFORE);
+    tick_all(m, muster_psnode_due_ns(m->node[1]) - m->now_ns);
+    assert_true(m->flying > 0);
+    push(m, 1, 50, MEANWHILE);
+    while (m->flying > 0) {
+        deliver(m, false);
+    }
+    assert_true(budget_at(m, 1) > 10000);
+    push(m, 0, 500, 1);
+    (void)synchronise(m);
+    assert_int_equal(budget_at(m, 1), MEANWHILE / 2);
+    mesh_free(m);
+}
+
+/* Its place in the list is told with a SYNC; it has another when the answer
+ * comes. */
+static void a_copy_is_found_though_the_list_has_changed(void **state)
+{
+    (void)state;
+    enum { GOES = 0, STAYS = 2 };
+    mesh *m = build(false);
+    intend(m, 0, GOES, true);
+    intend(m, 1, GOES, true);
+    come_to_rest(m);
+    wish(m, 1, STAYS, true);
+    assert_int_equal(state_at(m, 1, GOES), MUSTER_ROW_REPLICA);
+    assert_int_equal(state_at(m, 1, STAYS), MUSTER_ROW_REPLICA);
+    const muster_pscopy *first = m->node[1]->copies.data;
+    assert_true(first->place == muster_psplace(0, GOES));
+    float one = 1;
+    assert_true(muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, STAYS, &one));
+    muster_psnode_begin(m->node[1], m->now_ns, &m->out[1]);
+    muster_pscopy_spent(m->node[1], 0, STAYS);
+    assert_int_equal(muster_psnode_end(m->node[1]), MUSTER_OK);
+    collect(m, 1);
+    assert_int_equal(m->flying, 1);
+    muster_psnode_send sync = m->flight[--m->flying];
+    intend(m, 1, GOES, false);
+    for (int i = 0; state_at(m, 1, GOES) == MUSTER_ROW_REPLICA; i++) {
+        assert_true(i < 100);
+        tick_all(m, 1000000);
+        while (m->flying > 0) {
+            deliver(m, false);
+        }
+    }
+    first = m->node[1]->copies.data;
+    assert_true(first->place == muster_psplace(0, STAYS) && first->asked);
+    m->flight[m->flying++] = sync;
+    while (m->flying > 0) {
+        deliver(m, false);
+    }
+    assert_false(first->asked);
+    float seen = 0;
+    assert_true(
+        muster_pstable_try(m->tables[0], MUSTER_ROW_PULL, STAYS, &seen));
+    assert_true(seen == 1);
+    assert_int_equal(muster_psnode_count(m->node[1]).violations, 0);
+    mesh_free(m);
+}
+
+/* More rows than one message should have, to and fro. */
+static void many_wide_copies_go_in_several_messages(void **state)
+{
+    (void)state;
+    enum { ROWS = 200, FLOATS = 1000, MOST = 40 }; // of them in a message
+    mesh *m = muster_mem_array(1, sizeof(*m));
+    assert_non_null(m);
+    m->rng = muster_rng_make(1, 1);
+    m->nodes = 2;
+    mesh_start(m, 2 * ROWS, FLOATS,
+               (muster_psnode_opts){.manage = MUSTER_PSMANAGE_AUTO});
+    uint32_t theirs[ROWS];
+    for (uint32_t i = 0; i < ROWS; i++) {
+        theirs[i] = 2 * i; // node 0's
+    }
+    localize(m, 1,
+             &(muster_pswish){.keys = theirs, .count = ROWS, .copy = true});
+    come_to_rest(m);
+    float values[FLOATS];
+    for (uint32_t i = 0; i < ROWS; i++) {
+        assert_int_equal(state_at(m, 1, theirs[i]), MUSTER_ROW_REPLICA);
+        for (uint32_t j = 0; j < FLOATS; j++) {
+            values[j] = (float)(i + j);
+        }
+        assert_true(muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, theirs[i],
+                                       values));
+    }
+    tick_all(m, muster_psnode_due_ns(m->node[1]) - m->now_ns);
+    uint32_t sent = 0;
+    for (size_t i = 0; i < m->flying; i++) {
+        const muster_rowmsg *message = &m->flight[i].message;
+        bool sync = message->kind == MUSTER_ROWMSG_SYNC;
+        assert_true(!sync || message->count <= MOST);
+        sent += sync ? message->count : 0;
+    }
+    assert_int_equal(sent, ROWS);
+    come_to_rest(m);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        assert_true(muster_pstable_try(m->tables[0], MUSTER_ROW_PULL, theirs[i],
+                                       values));
+        for (uint32_t j = 0; j < FLOATS; j++) {
+            assert_true(values[j] == (float)(i + j));
+        }
+    }
+    mesh_free(m);
+}
+
+/* What a copy gained goes before the first operation that finds it spent, also
+ * where there are more operations than fit in a message. */
+static void operations_do_not_overtake_the_gain_of_a_copy(void **state)
+{
+    (void)state;
+    enum { COPIED = 0, ENTRIES = 2, SET = 4 };
+    mesh *m = muster_mem_array(1, sizeof(*m));
+    assert_non_null(m);
+    m->rng = muster_rng_make(1, 1);
+    m->nodes = 2;
+    mesh_start(m, 2 * SET, 1,
+               (muster_psnode_opts){.manage = MUSTER_PSMANAGE_AUTO,
+                                    .message_entries = ENTRIES});
+    wish(m, 1, COPIED, true);
+    float one = 1;
+    while (muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, COPIED, &one)) {
+    }
+    assert_int_equal(state_at(m, 1, COPIED), MUSTER_ROW_REPLICA); // but spent
+    static const uint32_t keys[SET] = {COPIED, 2, 4, 6};          // node 0's
+    static const uint32_t positions[SET] = {0, 1, 2, 3};
+    float values[SET] = {10, 11, 12, 13};
+    int ended = 0;
+    muster_psreq request = {.op = MUSTER_ROWOP_SET,
+                            .keys = keys,
+                            .values = values,
+                            .positions = positions,
+                            .count = SET,
+                            .context = &ended};
+    assert_int_equal(
+        muster_psnode_request(m->node[1], m->now_ns, &request, &m->out[1]),
+        MUSTER_OK);
+    collect(m, 1);
+    assert_int_equal(m->flying, 3);
+    assert_int_equal(m->flight[0].message.kind, MUSTER_ROWMSG_SYNC);
+    assert_int_equal(m->flight[1].message.count, ENTRIES);
+    assert_int_equal(m->flight[2].message.count, SET - ENTRIES);
+    come_to_rest(m);
+    assert_int_equal(ended, 1);
+    mesh_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_contested_row_is_copied_unless_it_is_used_in_turns),
+        cmocka_unit_test(copies_that_do_not_change_are_synchronised_less_often),
+        cmocka_unit_test(an_ended_intent_leaves_the_pace_alone),
+        cmocka_unit_test(a_copy_goes_soon_after_its_last_intent),
+        cmocka_unit_test(a_copy_stays_as_long_as_it_is_intended),
+        cmocka_unit_test(a_barrier_leaves_the_pace_alone),
+        cmocka_unit_test(a_copy_that_went_far_may_be_written_half_as_often),
+        cmocka_unit_test(writes_under_way_count_with_the_next_ones),
+        cmocka_unit_test(a_copy_is_found_though_the_list_has_changed),
+        cmocka_unit_test(many_wide_copies_go_in_several_messages),
+        cmocka_unit_test(operations_do_not_overtake_the_gain_of_a_copy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

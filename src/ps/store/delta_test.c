@@ -1,0 +1,129 @@
+/*
+ * delta_test.c -- the kernels of copies against loops that need no thought, for
+ * every width up to a few blocks.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "ps/store/delta.h"
+
+enum { FLOATS_MAX = 80 };
+
+static void fill(float *values, uint32_t count, uint64_t stream)
+{
+    muster_rng rng = muster_rng_make(5, stream);
+    for (uint32_t i = 0; i < count; i++) {
+        values[i] = (float)muster_rng_normal(&rng);
+    }
+}
+
+static void assert_near(double seen, double wanted)
+{
+    assert_true(fabs(seen - wanted) <= 1e-5 * (1 + fabs(wanted)));
+}
+
+static void a_gain_is_the_difference_and_its_norm(void **state)
+{
+    (void)state;
+    for (uint32_t floats = 1; floats <= FLOATS_MAX; floats++) {
+        for (uint32_t width = 1; width <= floats; width++) {
+            float row[FLOATS_MAX];
+            float base[FLOATS_MAX];
+            float before[FLOATS_MAX];
+            float gained[FLOATS_MAX];
+            double square = 0;
+            fill(row, floats, floats);
+            fill(base, floats, 1000 + width);
+            for (uint32_t i = 0; i < floats; i++) {
+                before[i] = base[i];
+                double gain = (double)row[i] - (double)base[i];
+                square += i < width ? gain * gain : 0;
+            }
+            assert_near(
+                (double)muster_gain_take(row, base, gained, width, floats),
+                square);
+            for (uint32_t i = 0; i < floats; i++) {
+                assert_true(gained[i] == row[i] - before[i]);
+                assert_true(base[i] == row[i]);
+                base[i] = before[i];
+            }
+            // Nobody wants to know it.
+            assert_near(
+                (double)muster_gain_take(row, base, base, width, floats),
+                square);
+            for (uint32_t i = 0; i < floats; i++) {
+                assert_true(base[i] == row[i]);
+            }
+        }
+    }
+}
+
+static void a_gain_is_put_on_the_row_that_is_told(void **state)
+{
+    (void)state;
+    for (uint32_t floats = 1; floats <= FLOATS_MAX; floats++) {
+        float row[FLOATS_MAX];
+        float before[FLOATS_MAX];
+        float gained[FLOATS_MAX];
+        float told[FLOATS_MAX];
+        fill(row, floats, floats);
+        fill(gained, floats, 1000 + floats);
+        for (uint32_t i = 0; i < floats; i++) {
+            before[i] = row[i];
+        }
+        muster_gain_put(row, gained, told, floats);
+        for (uint32_t i = 0; i < floats; i++) {
+            assert_true(row[i] == before[i] + gained[i] && told[i] == row[i]);
+        }
+        muster_gain_put(row, gained, row, floats); // nobody is told
+        for (uint32_t i = 0; i < floats; i++) {
+            assert_true(row[i] == told[i] + gained[i]);
+        }
+    }
+}
+
+static void a_merge_keeps_what_was_gained(void **state)
+{
+    (void)state;
+    for (uint32_t floats = 1; floats <= FLOATS_MAX; floats++) {
+        for (uint32_t width = 1; width <= floats; width++) {
+            float row[FLOATS_MAX];
+            float base[FLOATS_MAX];
+            float owner[FLOATS_MAX];
+            float wanted[FLOATS_MAX];
+            double others = 0;
+            double square = 0;
+            fill(row, floats, floats);
+            fill(base, floats, 1000 + width);
+            fill(owner, floats, 2000 + width);
+            for (uint32_t i = 0; i < floats; i++) {
+                double moved = (double)owner[i] - (double)base[i];
+                others += i < width ? moved * moved : 0;
+                square += i < width ? (double)owner[i] * (double)owner[i] : 0;
+                wanted[i] = owner[i] + (row[i] - base[i]);
+            }
+            muster_gain_norms norms =
+                muster_gain_merge(row, base, owner, width, floats);
+            assert_near((double)norms.others, others);
+            assert_near((double)norms.owner, square);
+            for (uint32_t i = 0; i < floats; i++) {
+                assert_true(row[i] == wanted[i] && base[i] == owner[i]);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gain_is_the_difference_and_its_norm),
+        cmocka_unit_test(a_gain_is_put_on_the_row_that_is_told),
+        cmocka_unit_test(a_merge_keeps_what_was_gained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,33 @@
+/*
+ * ps/store/optimizer.h -- what a gradient does to a row, with the state beside it.
+ *
+ * A row is `width` weights followed by its optimiser's state:
+ *   none, sgd   nothing
+ *   adagrad     width sums of squares:  s += g g;  w -= rate g / (sqrt s + eps)
+ *   adam        width first moments, width second moments, one count of steps
+ *
+ *   Threads      Pure functions over a row that the caller holds.
+ */
+#ifndef MUSTER_PS_STORE_OPTIMIZER_H
+#define MUSTER_PS_STORE_OPTIMIZER_H
+
+#include <stdint.h>
+
+#include "muster/ps.h"
+
+typedef struct muster_rule {
+    uint32_t kind; // a muster_ps_optimizer
+    uint32_t width;
+    float epsilon;
+    float beta1;
+    float beta2;
+} muster_rule;
+
+/* Floats of state beside a row of `width` weights. */
+uint32_t muster_rule_state_floats(uint32_t kind, uint32_t width);
+
+/* Apply `gradient` (width floats) to `row` at learning rate `rate`. */
+void muster_rule_apply(const muster_rule *rule, float rate,
+                       const float *gradient, float *row);
+
+#endif // MUSTER_PS_STORE_OPTIMIZER_H
