@@ -32,7 +32,7 @@ typedef struct plain_kge {
     float *entities;
     float *relations;
     size_t mapped[2];
-    muster_target *target;
+    muster_key_distribution *target;
     uint64_t epoch;
     float rate;
     double loss;
@@ -59,15 +59,15 @@ static plain_kge make_plain_kge(bench_team *t, const char *data)
         copy_table(t, MUSTER_KGE_ENTITIES, p.triples.entities, &p.mapped[0]);
     p.relations =
         copy_table(t, MUSTER_KGE_RELATIONS, p.triples.relations, &p.mapped[1]);
-    bench_check(muster_target_create(MUSTER_PS_TARGET_UNIFORM, 0,
-                                     p.triples.entities, NULL, &p.target));
+    bench_check(muster_key_distribution_create(
+        MUSTER_PS_TARGET_UNIFORM, 0, p.triples.entities, NULL, &p.target));
     return p;
 }
 
 static void free_plain_kge(plain_kge *p)
 {
     muster_triples_fini(&p->triples);
-    muster_target_free(p->target);
+    muster_key_distribution_free(p->target);
     muster_slab_unmap(p->entities, p->mapped[0]);
     muster_slab_unmap(p->relations, p->mapped[1]);
 }
@@ -128,7 +128,7 @@ static void plain_triple(plain_kge *p, muster_triple t, muster_draws *draws)
 {
     uint32_t negatives[2 * KGE_NEGATIVES];
     for (int j = 0; j < 2 * KGE_NEGATIVES; j++) {
-        negatives[j] = muster_target_draw(p->target, draws);
+        negatives[j] = muster_key_distribution_draw(p->target, draws);
     }
     plain_answer(p, (muster_kge_question){t.head, t.relation, false}, t.tail,
                  negatives);

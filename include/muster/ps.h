@@ -35,10 +35,10 @@
  *   Allocation   Pulls, pushes, in-place access and sampling allocate nothing
  *                for rows that are here.
  *   Determinism  Rows start as a function of (seed, table, key) alone.
- *   Not here     Several nodes, and rows that come here (muster/ps_mesh.h); calls
- *                waited for later, and intents (muster/ps_async.h): both are part
- *                of this. Random rows (muster/ps_sample.h). What the rows mean:
- *                tasks are loops over these calls.
+ *   Not here     Several nodes, and rows that come here (muster/ps_mesh.h);
+ *                calls waited for later, and intents (muster/ps_async.h): both
+ *                are part of this. Random rows (muster/ps_sample.h). What the
+ *                rows mean: tasks are loops over these calls.
  *
  * For users: docs/parameter-server.md. Inside: docs/design/ps.md.
  */

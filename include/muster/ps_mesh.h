@@ -1,6 +1,6 @@
 /*
- * muster/ps_mesh.h -- several nodes of a parameter server: how they meet, how rows
- * come to the node that uses them, what happens when a node is lost.
+ * muster/ps_mesh.h -- several nodes of a parameter server: how they meet, how
+ * rows come to the node that uses them, what happens when a node is lost.
  *
  * Each process makes one node with the same tables and its own number; then
  *

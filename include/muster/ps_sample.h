@@ -1,5 +1,6 @@
 /*
- * muster/ps_sample.h -- random rows of a parameter server, as near as you allow.
+ * muster/ps_sample.h -- random rows of a parameter server, as near as you
+ * allow.
  *
  * A distribution over the keys of a table, with a scheme that says how far
  * samples may stray from independent draws in exchange for speed:

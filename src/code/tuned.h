@@ -6,7 +6,8 @@
  *   Candidate 0 is regular by proof for every (n, s, m): a frame of n + m
  *     vectors in R^(s+m), m of them, evenly spread, as targets.
  *   Even m: the frame of n vectors in R^(s+m); its first s rows are the
- *     frame of R^s and decode nothing, the other m decode. Regular by proof as well.
+ *     frame of R^s and decode nothing, the other m decode. Regular by proof as
+ *     well.
  *   Odd m: the same in R^(s+m+1), of which m + 1 rows are mixed down to m by a
  *     random orthonormal matrix. Regular with probability 1 only, but far
  *     better than candidate 0.

@@ -21,18 +21,19 @@
 
 /* Rows of a table that is divided among workers, all of whom are away from
  * it as a rule: this does not make it shared. False: they were not read. */
-static bool read_divided(muster_pstable *from, uint32_t first, uint32_t count,
+static bool read_divided(muster_ps_table *from, uint32_t first, uint32_t count,
                          float *rows)
 {
-    if (!muster_pstable_barred(from) || !muster_pstable_pause(from)) {
+    if (!muster_ps_table_revoked(from) ||
+        !muster_ps_table_pause_row_bias(from)) {
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         memcpy(rows + (size_t)i * from->floats,
-               muster_pstable_row(from, first + i),
+               muster_ps_table_row(from, first + i),
                from->floats * sizeof(float));
     }
-    muster_pstable_resume(from);
+    muster_ps_table_resume_row_bias(from);
     return true;
 }
 
@@ -40,7 +41,7 @@ static bool read_divided(muster_pstable *from, uint32_t first, uint32_t count,
 static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
                                uint32_t first, uint32_t count, float *rows)
 {
-    muster_pstable *from = worker->tables[table];
+    muster_ps_table *from = worker->tables[table];
     uint32_t keys[BATCH];
     uint64_t copied = worker->copied; // this is no access of the work
     muster_ps_call *call = muster_ps_own_call(worker);
@@ -51,14 +52,14 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
     for (uint32_t i = 0; i < count; i++) {
         keys[i] = first + i;
         float *row;
-        muster_ps_taken taken =
-            muster_ps_take(worker, muster_place(table, keys[i]), false, &row);
+        muster_ps_access taken = muster_ps_take(
+            worker, muster_rowref_make(table, keys[i]), false, &row);
         if (taken != MUSTER_PS_ELSEWHERE) {
             memcpy(rows + (size_t)i * from->floats, row,
                    from->floats * sizeof(float));
             muster_ps_give(worker, taken, &from->words[keys[i]], false);
-            if (taken == MUSTER_PS_BARE) {
-                muster_visitor_add(worker->visitor, 0 - MUSTER_VISITOR_VISIT);
+            if (taken == MUSTER_PS_UNLATCHED) {
+                muster_bias_state_add(worker->holder, 0 - MUSTER_BIAS_ACCESS);
             }
         } else if (!muster_vec_append(&call->positions, &i, 1)) {
             return MUSTER_ERR_NO_MEMORY;
@@ -80,7 +81,7 @@ muster_status muster_ps_gather(muster_ps_worker *worker, uint32_t tables,
         rows_out[t] = NULL;
     }
     for (uint32_t t = 0; t < tables && status == MUSTER_OK; t++) {
-        const muster_pstable *table = worker->tables[t];
+        const muster_ps_table *table = worker->tables[t];
         rows_out[t] = muster_mem_raw_aligned(
             (size_t)table->keys * table->floats, sizeof(float));
         status = rows_out[t] == NULL ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
@@ -105,7 +106,7 @@ muster_status muster_ps_checkpoint(const muster_ps *ps, uint32_t tables,
     muster_tensor tensors[MUSTER_PS_TABLES_MAX];
     char names[MUSTER_PS_TABLES_MAX][16];
     for (uint32_t t = 0; t < tables; t++) {
-        const muster_pstable *table = ps->tables[t];
+        const muster_ps_table *table = ps->tables[t];
         (void)snprintf(names[t], sizeof(names[t]), "table-%u", t);
         tensors[t] = (muster_tensor){.name = names[t],
                                      .dtype = MUSTER_DTYPE_F32,
@@ -122,7 +123,7 @@ muster_status muster_ps_checkpoint(const muster_ps *ps, uint32_t tables,
 
 /* The tensor of a table, or NULL when it is not there or of another shape. */
 static const muster_tensor *tensor_of(const muster_checkpoint *from,
-                                      const muster_pstable *table,
+                                      const muster_ps_table *table,
                                       uint32_t number)
 {
     char name[16];
@@ -135,7 +136,7 @@ static const muster_tensor *tensor_of(const muster_checkpoint *from,
 }
 
 /* The rows of a table that are here. */
-static muster_status restore_table(muster_pstable *table, uint32_t number,
+static muster_status restore_table(muster_ps_table *table, uint32_t number,
                                    const muster_checkpoint *from,
                                    const char *folder, muster_error *error_out)
 {
@@ -149,11 +150,11 @@ static muster_status restore_table(muster_pstable *table, uint32_t number,
     }
     const float *rows = tensor->data;
     for (uint32_t key = 0; key < table->keys; key++) {
-        float *row = muster_pstable_begin(table, key);
+        float *row = muster_ps_table_begin(table, key);
         if (row != NULL) {
             memcpy(row, rows + (size_t)key * table->floats,
                    table->floats * sizeof(float));
-            muster_pstable_end(table, key);
+            muster_ps_table_end(table, key);
         }
     }
     return MUSTER_OK;
@@ -192,13 +193,13 @@ static bool load(const char *folder, muster_checkpoint *from)
 
 static void *load_apart(void *argument)
 {
-    muster_pslast *last = argument;
+    muster_last_checkpoint *last = argument;
     last->open = load(last->folder, &last->from);
     (void)sem_post(&last->loaded);
     return NULL;
 }
 
-static void end_loader(muster_pslast *last)
+static void end_loader(muster_last_checkpoint *last)
 {
     if (last->loading) {
         (void)pthread_join(last->loader, NULL);
@@ -207,7 +208,8 @@ static void end_loader(muster_pslast *last)
     }
 }
 
-bool muster_pslast_prepare(muster_pslast *last, const char *folder)
+bool muster_last_checkpoint_prepare(muster_last_checkpoint *last,
+                                    const char *folder)
 {
     if (!last->tried && strlen(folder) < sizeof(last->folder)) {
         (void)snprintf(last->folder, sizeof(last->folder), "%s", folder);
@@ -231,9 +233,10 @@ bool muster_pslast_prepare(muster_pslast *last, const char *folder)
     return true;
 }
 
-bool muster_pslast_row(muster_pslast *last, const char *folder,
-                       const muster_pstable *table, uint32_t number,
-                       uint32_t key, float *row)
+bool muster_last_checkpoint_row(muster_last_checkpoint *last,
+                                const char *folder,
+                                const muster_ps_table *table, uint32_t number,
+                                uint32_t key, float *row)
 {
     end_loader(last);
     if (!last->tried) {
@@ -251,11 +254,11 @@ bool muster_pslast_row(muster_pslast *last, const char *folder,
     return true;
 }
 
-void muster_pslast_close(muster_pslast *last)
+void muster_last_checkpoint_close(muster_last_checkpoint *last)
 {
     end_loader(last);
     if (last->open) {
         muster_checkpoint_fini(&last->from);
     }
-    *last = (muster_pslast){.tried = false};
+    *last = (muster_last_checkpoint){.tried = false};
 }

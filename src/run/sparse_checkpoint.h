@@ -37,7 +37,7 @@ MUSTER_CHECKED muster_status muster_ps_restore(muster_ps *ps, uint32_t tables,
                                                uint64_t *epochs_out);
 
 /* The newest checkpoint, to take single rows from; zeroed at first. */
-typedef struct muster_pslast {
+typedef struct muster_last_checkpoint {
     muster_checkpoint from;
     bool tried; // `open` says how it went, once `loader` has ended
     bool open;
@@ -45,17 +45,19 @@ typedef struct muster_pslast {
     pthread_t loader;
     sem_t loaded;
     char folder[MUSTER_RECORD_PATH_MAX];
-} muster_pslast;
+} muster_last_checkpoint;
 
 /* Load the checkpoint in `folder` on a thread of its own, whose end is waited
  * for a moment at each call. True: it has been tried, rows come at once. */
-bool muster_pslast_prepare(muster_pslast *last, const char *folder);
+bool muster_last_checkpoint_prepare(muster_last_checkpoint *last,
+                                    const char *folder);
 
 /* A row as the checkpoint in `folder` (NULL: there is none) has it; loads it
  * when it is not open yet. False: it has no such row. */
-bool muster_pslast_row(muster_pslast *last, const char *folder,
-                       const muster_pstable *table, uint32_t number,
-                       uint32_t key, float *row);
-void muster_pslast_close(muster_pslast *last);
+bool muster_last_checkpoint_row(muster_last_checkpoint *last,
+                                const char *folder,
+                                const muster_ps_table *table, uint32_t number,
+                                uint32_t key, float *row);
+void muster_last_checkpoint_close(muster_last_checkpoint *last);
 
 #endif // MUSTER_RUN_SPARSE_CHECKPOINT_H

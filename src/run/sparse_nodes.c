@@ -97,7 +97,7 @@ static void run_child(const arguments *args, const char *program, pid_t parent)
 }
 
 static muster_status spawn(const arguments *args, const char *program,
-                           muster_nodes *nodes, uint32_t node,
+                           muster_local_nodes *nodes, uint32_t node,
                            muster_error *error_out)
 {
     (void)snprintf(args->text[args->count - 1], sizeof(NODE_ROOM), "%u", node);
@@ -124,8 +124,9 @@ static void forget(arguments *args)
 
 /* Everything up to the node's number, which is the last. */
 static muster_status prepare(arguments *args, const muster_config *config,
-                             const char *program, const muster_nodes *nodes,
-                             bool replace, muster_error *error_out)
+                             const char *program,
+                             const muster_local_nodes *nodes, bool replace,
+                             muster_error *error_out)
 {
     const char *run = muster_config_string(config, MUSTER_OPT_RUN);
     bool resumed = muster_config_string(config, MUSTER_OPT_RESUME) != NULL;
@@ -143,13 +144,14 @@ static muster_status prepare(arguments *args, const muster_config *config,
                       : MUSTER_OK;
 }
 
-muster_status muster_nodes_start(const muster_config *config,
-                                 const char *program, muster_error *error_out,
-                                 muster_nodes *nodes_out)
+muster_status muster_local_nodes_start(const muster_config *config,
+                                       const char *program,
+                                       muster_error *error_out,
+                                       muster_local_nodes *nodes_out)
 {
     const char *base = getenv("XDG_RUNTIME_DIR");
-    muster_nodes *nodes = nodes_out;
-    *nodes = (muster_nodes){
+    muster_local_nodes *nodes = nodes_out;
+    *nodes = (muster_local_nodes){
         .count = (uint32_t)muster_config_uint(config, MUSTER_OPT_NODES)};
     if (base == NULL || base[0] != '/' || strlen(base) > 40) {
         base = "/tmp";
@@ -171,7 +173,7 @@ muster_status muster_nodes_start(const muster_config *config,
     }
     forget(&args);
     if (status != MUSTER_OK) {
-        muster_nodes_stop(nodes, 0);
+        muster_local_nodes_stop(nodes, 0);
     }
     return status;
 }
@@ -187,7 +189,7 @@ static void tell_end(uint32_t node, int how)
     }
 }
 
-bool muster_nodes_ended(muster_nodes *nodes, uint32_t node)
+bool muster_local_nodes_ended(muster_local_nodes *nodes, uint32_t node)
 {
     int how = 0;
     if (nodes->pids[node] != 0 &&
@@ -199,20 +201,20 @@ bool muster_nodes_ended(muster_nodes *nodes, uint32_t node)
 }
 
 /* A process that was given up: it may stand still, and would wake too late. */
-static void end_now(muster_nodes *nodes, uint32_t node)
+static void end_now(muster_local_nodes *nodes, uint32_t node)
 {
     int how = 0;
-    if (!muster_nodes_ended(nodes, node)) {
+    if (!muster_local_nodes_ended(nodes, node)) {
         (void)kill(nodes->pids[node], SIGKILL);
         (void)waitpid(nodes->pids[node], &how, 0);
         nodes->pids[node] = 0;
     }
 }
 
-muster_status muster_nodes_replace(muster_nodes *nodes,
-                                   const muster_config *config,
-                                   const char *program, uint32_t node,
-                                   muster_error *error_out)
+muster_status muster_local_nodes_replace(muster_local_nodes *nodes,
+                                         const muster_config *config,
+                                         const char *program, uint32_t node,
+                                         muster_error *error_out)
 {
     arguments args = {{NULL}, 0, false};
     end_now(nodes, node);
@@ -225,7 +227,7 @@ muster_status muster_nodes_replace(muster_nodes *nodes,
     return status;
 }
 
-void muster_nodes_stop(muster_nodes *nodes, uint64_t lost)
+void muster_local_nodes_stop(muster_local_nodes *nodes, uint64_t lost)
 {
     const struct timespec nap = {.tv_nsec = 5 * MUSTER_NS_PER_MS};
     int64_t end = muster_clock_ns() + GO_BY_ITSELF_NS;
@@ -236,7 +238,7 @@ void muster_nodes_stop(muster_nodes *nodes, uint64_t lost)
             if ((lost >> i & 1) != 0 || muster_clock_ns() > end) {
                 end_now(nodes, i);
             }
-            left += !muster_nodes_ended(nodes, i);
+            left += !muster_local_nodes_ended(nodes, i);
         }
         (void)(left == 0 || nanosleep(&nap, NULL) == 0);
     } while (left > 0);

@@ -4,7 +4,7 @@
  * Node 0 is the process that the user started; it starts the others by exec of
  * the same program with the same task and `--node I --mesh DIR`, in a folder
  * only this user can reach. They die when it dies, and none is left when
- * muster_nodes_stop() returns.
+ * muster_local_nodes_stop() returns.
  *
  *   Threads      The one that started them: a child dies with that thread.
  */
@@ -18,31 +18,28 @@
 #include "muster/ps.h"
 #include "muster/status.h"
 
-typedef struct muster_nodes {
+typedef struct muster_local_nodes {
     char folder[64]; // "" when there is none
     pid_t pids[MUSTER_PS_NODES_MAX];
     uint32_t count; // with node 0, which is not in pids
-} muster_nodes;
+} muster_local_nodes;
 
 /* When the run was resumed, they begin from the checkpoint in its folder.
  * MUSTER_ERR_SYSTEM, MUSTER_ERR_NO_MEMORY. */
-MUSTER_CHECKED muster_status muster_nodes_start(const muster_config *config,
-                                                const char *program,
-                                                muster_error *error_out,
-                                                muster_nodes *nodes_out);
+MUSTER_CHECKED muster_status muster_local_nodes_start(
+    const muster_config *config, const char *program, muster_error *error_out,
+    muster_local_nodes *nodes_out);
 
 /* Has the process of a node ended? */
-bool muster_nodes_ended(muster_nodes *nodes, uint32_t node);
+bool muster_local_nodes_ended(muster_local_nodes *nodes, uint32_t node);
 
 /* End what is left of a node and start another in its place. */
-MUSTER_CHECKED muster_status muster_nodes_replace(muster_nodes *nodes,
-                                                  const muster_config *config,
-                                                  const char *program,
-                                                  uint32_t node,
-                                                  muster_error *error_out);
+MUSTER_CHECKED muster_status muster_local_nodes_replace(
+    muster_local_nodes *nodes, const muster_config *config, const char *program,
+    uint32_t node, muster_error *error_out);
 
 /* Wait for those that are ending, end the rest, and those of `lost` (one bit
  * each) at once; remove the folder. */
-void muster_nodes_stop(muster_nodes *nodes, uint64_t lost);
+void muster_local_nodes_stop(muster_local_nodes *nodes, uint64_t lost);
 
 #endif // MUSTER_RUN_SPARSE_NODES_H

@@ -65,7 +65,7 @@ static uint32_t seat_of(const muster_task_run *run, uint32_t part)
 }
 
 /* Put a thread's sums where node 0 finds them, and wait for all others. */
-static muster_status share_sums(muster_task_seat *s)
+static muster_status share_sums(muster_task_thread *s)
 {
     float row[MUSTER_TASK_SUM_FLOATS];
     uint32_t key = sums_row(s->run, s->part);
@@ -103,7 +103,7 @@ static muster_status gather_sums(muster_task_run *run, uint64_t met,
 }
 
 /* The parts that are this thread's in this round. */
-static muster_status do_parts(muster_task_seat *s)
+static muster_status do_parts(muster_task_thread *s)
 {
     const muster_task_run *run = s->run;
     muster_status status = MUSTER_OK;
@@ -139,7 +139,7 @@ static void stand_up(muster_task_run *run)
 
 static void *sit(void *argument)
 {
-    muster_task_seat *s = argument;
+    muster_task_thread *s = argument;
     if (s->leave) {
         s->status = muster_ps_barrier(s->worker);
         stand_up(s->run);
@@ -191,11 +191,11 @@ static void watch(muster_task_run *run, uint32_t epoch, bool telling)
 }
 
 static muster_status start_seats(muster_task_run *run,
-                                 const muster_task_seat *pattern,
+                                 const muster_task_thread *pattern,
                                  muster_error *error_out)
 {
     for (uint32_t i = 0; i < run->threads; i++) {
-        muster_task_seat *s = &run->seats[i];
+        muster_task_thread *s = &run->seats[i];
         s->evaluate = pattern->evaluate;
         s->final = pattern->final;
         s->leave = pattern->leave;
@@ -237,7 +237,7 @@ static bool note_done(muster_task_run *run)
 
 /* All threads of this node do their parts and meet the others. */
 static muster_status one_round(muster_task_run *run,
-                               const muster_task_seat *pattern,
+                               const muster_task_thread *pattern,
                                muster_error *error_out, muster_task_sums *sums)
 {
     muster_status status = start_seats(run, pattern, error_out);
@@ -262,7 +262,7 @@ static muster_status one_round(muster_task_run *run,
 
 /* One epoch or evaluation by all threads; their sums together. */
 muster_status muster_task_phase(muster_task_run *run,
-                                const muster_task_seat *pattern,
+                                const muster_task_thread *pattern,
                                 muster_error *error_out,
                                 muster_task_sums *sums_out)
 {

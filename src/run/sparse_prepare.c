@@ -194,8 +194,8 @@ static muster_status meet(muster_task_run *run, muster_error *error_out)
     atomic_store(&run->stop, 0);
     run->phases = 0;
     if (run->nodes > 1 && alone) {
-        status = muster_nodes_start(run->config, run->program, error_out,
-                                    &run->others);
+        status = muster_local_nodes_start(run->config, run->program, error_out,
+                                          &run->others);
     }
     if (status == MUSTER_OK) {
         status = make_tables(
@@ -232,8 +232,8 @@ static void part(muster_task_run *run)
     muster_mem_free(run->todo);
     muster_mem_free(run->doer);
     muster_ps_free(run->ps);
-    muster_pslast_close(&run->saved);
-    muster_nodes_stop(&run->others, lost);
+    muster_last_checkpoint_close(&run->saved);
+    muster_local_nodes_stop(&run->others, lost);
 }
 
 void muster_task_finish(muster_task_run *run)

@@ -29,7 +29,7 @@ enum { MUSTER_TASK_SUM_FLOATS = 2 * MUSTER_TASK_METRICS_MAX };
 typedef struct muster_task_run muster_task_run;
 
 /* One worker thread. */
-typedef struct muster_task_seat {
+typedef struct muster_task_thread {
     muster_task_run *run;
     uint32_t part;
     pthread_t thread;
@@ -40,7 +40,7 @@ typedef struct muster_task_seat {
     uint32_t epoch;
     muster_status status;
     muster_task_sums sums;
-} muster_task_seat;
+} muster_task_thread;
 
 struct muster_task_run {
     const muster_config *config;
@@ -57,9 +57,9 @@ struct muster_task_run {
     uint32_t parts; // threads of all nodes
     uint32_t sums_table;
     uint32_t phases; // so far
-    muster_nodes others;
+    muster_local_nodes others;
     uint32_t epochs;
-    muster_task_seat *seats;
+    muster_task_thread *seats;
     _Atomic uint64_t done; // units of this phase
     _Atomic uint32_t stop;
     _Atomic uint32_t running;
@@ -73,7 +73,7 @@ struct muster_task_run {
     uint32_t *doer;                // [parts]: the seat that had it
     _Atomic uint64_t since;        // units done since the last checkpoint
     uint64_t unsure;               // of these, perhaps in a checkpoint by now
-    muster_pslast saved;           // the checkpoint, while rows come from it
+    muster_last_checkpoint saved;  // the checkpoint, while rows come from it
     uint32_t lost;                 // nodes, not yet told what it cost
     uint64_t replaced;             // nodes for which another was started
     uint32_t respawns;             // so far
@@ -92,10 +92,9 @@ void muster_task_finish(muster_task_run *run);
 /* One epoch, evaluation or farewell by all threads; their sums, over all nodes,
  * at node 0. MUSTER_ERR_INTERRUPTED after a signal, MUSTER_ERR_QUORUM when a
  * node was lost without which the others cannot or shall not go on. */
-MUSTER_CHECKED muster_status muster_task_phase(muster_task_run *run,
-                                               const muster_task_seat *pattern,
-                                               muster_error *error_out,
-                                               muster_task_sums *sums_out);
+MUSTER_CHECKED muster_status
+muster_task_phase(muster_task_run *run, const muster_task_thread *pattern,
+                  muster_error *error_out, muster_task_sums *sums_out);
 
 /* sparse_survive.c: what the run does about lost nodes; for its muster_ps. */
 void muster_task_on_loss(muster_task_run *run);

@@ -35,7 +35,7 @@ static bool prepared(void *context)
     muster_task_run *run = context;
     char folder[MUSTER_RECORD_PATH_MAX];
     return !find_folder(run, folder) ||
-           muster_pslast_prepare(&run->saved, folder);
+           muster_last_checkpoint_prepare(&run->saved, folder);
 }
 
 static bool restore(void *context, uint32_t table, uint32_t key, float *row)
@@ -51,8 +51,8 @@ static bool restore(void *context, uint32_t table, uint32_t key, float *row)
         memset(row, 0, run->ps->tables[table]->floats * sizeof(float));
         return true;
     }
-    return muster_pslast_row(&run->saved, folder, run->ps->tables[table], table,
-                             key, row);
+    return muster_last_checkpoint_row(&run->saved, folder,
+                                      run->ps->tables[table], table, key, row);
 }
 
 static uint64_t updates(void *context)
@@ -65,7 +65,7 @@ static uint64_t updates(void *context)
  * it had done. Since then it may have done its parts of one round: those of its
  * own threads, and as many for each node that was not there
  * (sparse_phase.c). */
-static void tell_cost(muster_task_run *run, const muster_psnews *news)
+static void tell_cost(muster_task_run *run, const muster_membership_news *news)
 {
     uint32_t left = (uint32_t)__builtin_popcountll(news->members);
     uint64_t share = run->ops->units(run->task) / run->nodes + run->threads;
@@ -86,29 +86,29 @@ static void tell_cost(muster_task_run *run, const muster_psnews *news)
                    : "");
 }
 
-static void hear(void *context, const muster_psnews *news)
+static void hear(void *context, const muster_membership_news *news)
 {
     muster_task_run *run = context;
-    if (news->kind == MUSTER_PSNEWS_LOST) {
+    if (news->kind == MUSTER_NEWS_LOST) {
         run->lost++;
-    } else if (news->kind == MUSTER_PSNEWS_RESUMED) {
+    } else if (news->kind == MUSTER_NEWS_RESUMED) {
         if (run->lost > 0 && run->node == 0) {
             tell_cost(run, news);
         }
         run->lost = 0;
-        muster_pslast_close(&run->saved);
+        muster_last_checkpoint_close(&run->saved);
     }
 }
 
 void muster_task_on_loss(muster_task_run *run)
 {
-    muster_psloss loss = {.joins = run->joins,
-                          .prepared = prepared,
-                          .restore = restore,
-                          .updates = updates,
-                          .news = hear,
-                          .stopped = muster_signals_stop_asked,
-                          .context = run};
+    muster_loss_hooks loss = {.joins = run->joins,
+                              .prepared = prepared,
+                              .restore = restore,
+                              .updates = updates,
+                              .news = hear,
+                              .stopped = muster_signals_stop_asked,
+                              .context = run};
     muster_ps_on_loss(run->ps, &loss);
 }
 
@@ -118,7 +118,7 @@ static void replace_one(muster_task_run *run, uint16_t node)
 {
     muster_error error = {.text = ""};
     uint64_t bit = 1ull << node;
-    bool ended = muster_nodes_ended(&run->others, node);
+    bool ended = muster_local_nodes_ended(&run->others, node);
     bool wanted = strcmp(muster_config_string(run->config, MUSTER_OPT_ON_LOSS),
                          "wait") == 0;
     if (!wanted || run->respawns >= RESPAWNS_MAX ||
@@ -127,8 +127,8 @@ static void replace_one(muster_task_run *run, uint16_t node)
     }
     run->respawns++;
     run->replaced |= bit;
-    if (muster_nodes_replace(&run->others, run->config, run->program, node,
-                             &error) != MUSTER_OK) {
+    if (muster_local_nodes_replace(&run->others, run->config, run->program,
+                                   node, &error) != MUSTER_OK) {
         muster_log(MUSTER_LOG_WARN, "node %u is not replaced: %s", node,
                    error.text);
     }

@@ -40,7 +40,7 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
     }
     if (run->nodes > 1) {
         muster_task_sums none;
-        muster_task_seat pattern = {
+        muster_task_thread pattern = {
             .leave = true, .evaluate = true, .epoch = epochs};
         if (run->node == 0) {
             muster_task_admit(run, epochs);
@@ -73,7 +73,7 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
 {
     muster_task_sums work;
     muster_task_sums evaluation;
-    muster_task_seat pattern = {.epoch = epoch};
+    muster_task_thread pattern = {.epoch = epoch};
     int64_t start = muster_clock_ns();
     run->counted[0] = muster_ps_count(run->ps);
     muster_status status = muster_task_phase(run, &pattern, error_out, &work);
@@ -142,7 +142,7 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
     if (run->joins) {
         // The others stand between two epochs and wait for us as well.
         muster_task_sums none;
-        muster_task_seat pattern = {.leave = true, .evaluate = true};
+        muster_task_thread pattern = {.leave = true, .evaluate = true};
         status = muster_task_phase(run, &pattern, error_out, &none);
     } else if (run->next_epoch == 0) {
         // A run that ends in its first epoch can be resumed as well.
@@ -158,7 +158,7 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
     // The rows of a node go with it: all stay until node 0 has read them.
     if (status == MUSTER_OK && run->nodes > 1) {
         muster_task_sums none;
-        muster_task_seat pattern = {.leave = true, .evaluate = true};
+        muster_task_thread pattern = {.leave = true, .evaluate = true};
         status = muster_task_phase(run, &pattern, error_out, &none);
     }
     return status;

@@ -29,11 +29,11 @@ static asked *new_asked(world *w, const process *p, muster_rowmsg_op op)
     w->all = a;
     a->at = p->number;
     a->life = p->life;
-    a->request = (muster_psreq){.op = op,
-                                .keys = a->keys,
-                                .values = a->values,
-                                .positions = a->positions,
-                                .context = a};
+    a->request = (muster_row_request){.op = op,
+                                      .keys = a->keys,
+                                      .values = a->values,
+                                      .positions = a->positions,
+                                      .context = a};
     a->begun = ++w->moment;
     a->orphan = p->given_up;
     return a;
@@ -44,8 +44,8 @@ static void try_here(process *p, asked *a, uint32_t i)
 {
     float copy[WIDTH];
     memcpy(copy, &a->values[WIDTH * i], sizeof(copy));
-    if (!muster_pstable_try(p->table, (muster_row_op)a->request.op, a->keys[i],
-                            copy)) {
+    if (!muster_ps_table_try(p->table, (muster_row_op)a->request.op, a->keys[i],
+                             copy)) {
         a->positions[a->request.count++] = i;
     }
 }
@@ -57,7 +57,7 @@ static void submit(world *w, process *p, asked *a)
         finish(w, a);
         return;
     }
-    MUST(w, muster_psnode_request(p->node, w->now_ns, &a->request, &p->out) ==
+    MUST(w, muster_protocol_request(p->node, w->now_ns, &a->request, &p->out) ==
                 MUSTER_OK);
     collect(w, p);
 }
@@ -111,9 +111,9 @@ static void localize_some(world *w, process *p)
     for (uint32_t i = 0; i < REQUEST_KEYS; i++) {
         keys[i] = (uint32_t)below(w, KEYS);
     }
-    muster_pswish wish = {
+    muster_localize_request wish = {
         .keys = keys, .count = REQUEST_KEYS, .copy = below(w, 4) == 0};
-    MUST(w, muster_psnode_localize(p->node, w->now_ns, &wish, &p->out) ==
+    MUST(w, muster_protocol_localize(p->node, w->now_ns, &wish, &p->out) ==
                 MUSTER_OK);
     collect(w, p);
 }
@@ -128,9 +128,9 @@ static void intend_some(world *w, process *p)
     if (begins) {
         p->intended[p->intents++] = key;
     }
-    muster_pswish wish = {.keys = &key, .count = 1};
-    MUST(w, muster_psnode_intend(p->node, w->now_ns, &wish, begins, &p->out) ==
-                MUSTER_OK);
+    muster_localize_request wish = {.keys = &key, .count = 1};
+    MUST(w, muster_protocol_intend(p->node, w->now_ns, &wish, begins,
+                                   &p->out) == MUSTER_OK);
     collect(w, p);
 }
 
@@ -154,8 +154,8 @@ static void kill_one(world *w, process *p)
         if (q->up && q->life > 0 && i != p->number &&
             q->stopped_ns <= w->now_ns) {
             q->deaf[p->number] = life;
-            MUST(w, muster_psnode_down(q->node, w->now_ns, p->number,
-                                       &q->out) == MUSTER_OK);
+            MUST(w, muster_protocol_down(q->node, w->now_ns, p->number,
+                                         &q->out) == MUSTER_OK);
             collect(w, q);
         }
     }
@@ -185,10 +185,10 @@ static bool at_rest(const world *w)
         const process *p = &w->at[i];
         up |= p->up ? 1ull << i : 0;
         rest = rest && (!p->up || (p->stopped_ns <= w->now_ns &&
-                                   muster_psnode_idle(p->node)));
+                                   muster_protocol_idle(p->node)));
     }
     for (uint16_t i = 0; i < w->nodes && rest; i++) {
-        rest = !w->at[i].up || muster_psnode_members(w->at[i].node) == up;
+        rest = !w->at[i].up || muster_protocol_members(w->at[i].node) == up;
     }
     for (size_t i = 0; i < w->flying && rest; i++) {
         rest = w->flights[i].send.message.kind == MUSTER_ROWMSG_BEAT;
@@ -214,7 +214,7 @@ static void meet(world *w, bool hurting)
             pass(w, w->now_ns + 5 * MS);
         }
         if (p->up) {
-            MUST(w, muster_psnode_barrier(p->node, w->now_ns, &p->out) ==
+            MUST(w, muster_protocol_barrier(p->node, w->now_ns, &p->out) ==
                         MUSTER_OK);
             p->barriers++;
             collect(w, p);
@@ -244,16 +244,16 @@ static void see_row(world *w, uint32_t key, float *row)
         uint64_t word = atomic_load(&p->table->words[key]);
         if (muster_word_state_of(word) == MUSTER_ROW_OWNED) {
             owners++;
-            uint16_t home = muster_psnode_home(p->node, key);
+            uint16_t home = muster_protocol_home(p->node, key);
             MUST(w, w->at[home].up);
-            MUST(w, muster_psnode_owner(w->at[home].node, 0, key) == i);
-            MUST(w, muster_pstable_try(p->table, MUSTER_ROW_PULL, key, row));
+            MUST(w, muster_protocol_owner(w->at[home].node, 0, key) == i);
+            MUST(w, muster_ps_table_try(p->table, MUSTER_ROW_PULL, key, row));
         }
     }
     MUST(w, owners == 1);
     for (uint16_t i = 0; i < w->nodes; i++) {
         if (w->at[i].up &&
-            muster_pstable_try(w->at[i].table, MUSTER_ROW_PULL, key, seen)) {
+            muster_ps_table_try(w->at[i].table, MUSTER_ROW_PULL, key, seen)) {
             MUST(w, memcmp(seen, row, sizeof(seen)) == 0);
         }
     }

@@ -28,9 +28,9 @@ static void check_rows(world *w)
 {
     uint64_t missing = 0;
     uint64_t kept_missing = 0;
-    bool copies = w->manage == MUSTER_PSMANAGE_AUTO ||
-                  w->manage == MUSTER_PSMANAGE_REPLICATE ||
-                  w->manage == MUSTER_PSMANAGE_STATIC;
+    bool copies = w->manage == MUSTER_PS_AUTO ||
+                  w->manage == MUSTER_PS_REPLICATE ||
+                  w->manage == MUSTER_PS_STATIC;
     for (uint32_t key = 0; key < KEYS; key++) {
         float row[WIDTH] = {0};
         see_row(w, key, row);
@@ -58,7 +58,7 @@ static void check_all(world *w)
     check_rows(w);
     for (uint16_t i = 0; i < w->nodes; i++) {
         MUST(w, !w->at[i].up ||
-                    muster_psnode_count(w->at[i].node).violations == 0);
+                    muster_protocol_count(w->at[i].node).violations == 0);
     }
 }
 
@@ -116,8 +116,8 @@ static void replace_some(world *w, bool disturbed)
             continue;
         }
         start(w, i, true);
-        MUST(w, muster_psnode_admit(lead->node, w->now_ns, i, 77, &lead->out) ==
-                    MUSTER_OK);
+        MUST(w, muster_protocol_admit(lead->node, w->now_ns, i, 77,
+                                      &lead->out) == MUSTER_OK);
         collect(w, lead);
         w->joins++;
         w->at[i].barriers = 0;
@@ -126,7 +126,7 @@ static void replace_some(world *w, bool disturbed)
         }
         come_to_rest(w);
         MUST(w, w->at[i].up || disturbed);
-        MUST(w, !w->at[i].up || muster_psnode_note(w->at[i].node) == 77);
+        MUST(w, !w->at[i].up || muster_protocol_note(w->at[i].node) == 77);
     }
 }
 

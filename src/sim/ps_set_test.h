@@ -25,9 +25,8 @@
 
 static bool is_copied(const world *w, uint32_t key)
 {
-    return w->manage == MUSTER_PSMANAGE_AUTO ||
-           w->manage == MUSTER_PSMANAGE_REPLICATE ||
-           (w->manage == MUSTER_PSMANAGE_STATIC &&
+    return w->manage == MUSTER_PS_AUTO || w->manage == MUSTER_PS_REPLICATE ||
+           (w->manage == MUSTER_PS_STATIC &&
             muster_keyset_has(&w->replicated, 0, key));
 }
 
@@ -100,7 +99,7 @@ typedef struct settled {
 static void note_holders(const world *w, uint32_t key, const process *victim,
                          settled *s)
 {
-    s->home_lives = muster_psnode_home(w->at[0].node, key) != victim->number;
+    s->home_lives = muster_protocol_home(w->at[0].node, key) != victim->number;
     for (uint16_t i = 0; i < w->nodes; i++) {
         const process *p = &w->at[i];
         if (!p->up || p == victim) {

@@ -27,7 +27,7 @@ enum { REQUEST_KEYS = 3 };
 #define TICK   (20 * MS)
 
 typedef struct asked {
-    muster_psreq request;
+    muster_row_request request;
     uint32_t keys[REQUEST_KEYS];
     uint32_t positions[REQUEST_KEYS];
     float values[REQUEST_KEYS * WIDTH];
@@ -42,7 +42,7 @@ typedef struct asked {
 
 typedef struct flight {
     int64_t at_ns;
-    muster_psnode_send send;
+    muster_protocol_send send;
     uint16_t from;
     uint32_t from_life, to_life;
 } flight;
@@ -58,9 +58,9 @@ typedef struct process {
     bool given_up; // by the others; it may not know yet
     uint32_t life;
     int64_t stopped_ns; // until then nothing happens in it
-    muster_pstable *table;
-    muster_psnode *node;
-    muster_psnode_out out;
+    muster_ps_table *table;
+    muster_protocol *node;
+    muster_protocol_out out;
     uint64_t updates; // since the checkpoint
     uint64_t told;    // of these, as the lead last heard
     uint64_t telling; // and which of its tellings that was
@@ -73,7 +73,7 @@ typedef struct process {
 struct world {
     uint64_t seed;
     uint16_t nodes;
-    muster_psmanage manage;
+    muster_ps_manage manage;
     uint32_t entries;         // at most in a message; 0: many
     muster_keyset replicated; // STATIC
     muster_rng rng;
@@ -162,7 +162,7 @@ static void start(world *w, uint16_t number, bool joins)
     shape.optimizer = MUSTER_PS_SGD;
     shape.rate = 1;
     // A node that joins begins without rows.
-    muster_pstable_share share = {
+    muster_ps_table_share share = {
         .node = joins ? UINT32_MAX : number, .nodes = w->nodes, .seed = 1};
     p->in = w;
     p->number = number;
@@ -174,26 +174,26 @@ static void start(world *w, uint16_t number, bool joins)
     p->telling = 0;
     p->intents = 0;
     p->stopped_ns = 0;
-    assert_int_equal(muster_pstable_create(&shape, &share, &p->table),
+    assert_int_equal(muster_ps_table_create(&shape, &share, &p->table),
                      MUSTER_OK);
-    muster_psnode_opts opts = {.node = number,
-                               .nodes = w->nodes,
-                               .tables = &p->table,
-                               .table_count = 1,
-                               .manage = w->manage,
-                               .replicated = &w->replicated,
-                               .sync_ns = 20 * MS,
-                               .contest_ns = 50 * MS,
-                               .message_entries = w->entries,
-                               .make = make_payload,
-                               .heartbeat_ns = WINDOW,
-                               .joins = joins,
-                               .prepared = prepared,
-                               .restore = restore,
-                               .updates = updates,
-                               .host = p};
-    assert_int_equal(muster_psnode_create(&opts, &p->node), MUSTER_OK);
-    p->out = muster_psnode_out_make();
+    muster_protocol_opts opts = {.node = number,
+                                 .nodes = w->nodes,
+                                 .tables = &p->table,
+                                 .table_count = 1,
+                                 .manage = w->manage,
+                                 .replicated = &w->replicated,
+                                 .sync_ns = 20 * MS,
+                                 .contest_ns = 50 * MS,
+                                 .message_entries = w->entries,
+                                 .make = make_payload,
+                                 .heartbeat_ns = WINDOW,
+                                 .joins = joins,
+                                 .prepared = prepared,
+                                 .restore = restore,
+                                 .updates = updates,
+                                 .host = p};
+    assert_int_equal(muster_protocol_create(&opts, &p->node), MUSTER_OK);
+    p->out = muster_protocol_out_make();
 }
 
 static bool counts(muster_rowmsg_op op)
@@ -207,9 +207,9 @@ static void end(process *p)
         bool open = a->at == p->number && a->life == p->life && a->ended == 0;
         p->in->orphans += open && counts(a->request.op) ? a->request.count : 0;
     }
-    muster_psnode_free(p->node);
-    muster_psnode_out_fini(&p->out);
-    muster_pstable_free(p->table);
+    muster_protocol_free(p->node);
+    muster_protocol_out_fini(&p->out);
+    muster_ps_table_free(p->table);
     p->node = NULL;
     p->up = false;
 }
@@ -220,11 +220,10 @@ static void build(world *w, uint64_t seed)
     w->seed = seed;
     w->rng = muster_rng_make(seed, 11);
     w->nodes = (uint16_t)(2 + below(w, NODES_MAX - 1));
-    w->manage = (muster_psmanage)below(w, MUSTER_PSMANAGE_STATIC + 1);
+    w->manage = (muster_ps_manage)below(w, MUSTER_PS_STATIC + 1);
     // Copies that always are synchronised, each by itself, would not come to
     // rest.
-    w->entries =
-        w->manage == MUSTER_PSMANAGE_STATIC ? 0 : (uint32_t)below(w, 4);
+    w->entries = w->manage == MUSTER_PS_STATIC ? 0 : (uint32_t)below(w, 4);
     w->replicated = muster_keyset_make();
     assert_int_equal(
         muster_keyset_add(&w->replicated, (muster_keyrange){.last = KEYS / 3}),
@@ -262,7 +261,8 @@ static int64_t travel(world *w)
     return (int64_t)below(w, below(w, 10) == 0 ? 60 * MS : 2 * MS) + 1;
 }
 
-static void send_later(world *w, uint16_t from, const muster_psnode_send *send)
+static void send_later(world *w, uint16_t from,
+                       const muster_protocol_send *send)
 {
     MUST(w, w->flying < FLIGHT_MAX && send->to < w->nodes && send->to != from);
     w->flights[w->flying++] = (flight){.at_ns = w->now_ns + travel(w),
@@ -285,19 +285,19 @@ static void give_up(world *w, process *lost)
     }
 }
 
-static void hear_news(world *w, process *p, const muster_psnews *news)
+static void hear_news(world *w, process *p, const muster_membership_news *news)
 {
-    MUST(w, news->kind != MUSTER_PSNEWS_LEADLESS);
+    MUST(w, news->kind != MUSTER_NEWS_LEADLESS);
     if (p->number != 0) {
         return;
     }
-    if (news->kind == MUSTER_PSNEWS_LOST) {
+    if (news->kind == MUSTER_NEWS_LOST) {
         process *lost = &w->at[news->node];
         w->losing = true;
         give_up(w, lost);
         w->slack += lost->updates > lost->told ? lost->updates - lost->told : 0;
         w->losses++;
-    } else if (news->kind == MUSTER_PSNEWS_RESUMED && w->losing) {
+    } else if (news->kind == MUSTER_NEWS_RESUMED && w->losing) {
         w->losing = false;
         w->resumed = ++w->moment;
         w->allowed += news->updates;
@@ -322,20 +322,20 @@ static void finish(world *w, asked *a)
 /* Take over what a step asked for; a node that was given up ends. */
 static void collect(world *w, process *p)
 {
-    const muster_psnode_send *sends = p->out.sends.data;
+    const muster_protocol_send *sends = p->out.sends.data;
     for (size_t i = 0; i < p->out.sends.count; i++) {
         send_later(w, p->number, &sends[i]);
     }
     muster_vec_clear(&p->out.sends);
     // News first: what is asked again may be done in the same step.
     bool over = false;
-    const muster_psnews *news = p->out.news.data;
+    const muster_membership_news *news = p->out.news.data;
     for (size_t i = 0; i < p->out.news.count; i++) {
         hear_news(w, p, &news[i]);
-        over = over || news[i].kind == MUSTER_PSNEWS_EXPELLED;
+        over = over || news[i].kind == MUSTER_NEWS_EXPELLED;
     }
     muster_vec_clear(&p->out.news);
-    muster_psreq **done = p->out.done.data;
+    muster_row_request **done = p->out.done.data;
     for (size_t i = 0; i < p->out.done.count; i++) {
         finish(w, done[i]->context);
     }
@@ -370,8 +370,8 @@ static void deliver(world *w, size_t index)
             from->telling = f.send.message.mask;
             from->told = f.send.message.value;
         }
-        MUST(w, muster_psnode_message(to->node, w->now_ns, &f.send.message,
-                                      &to->out) == MUSTER_OK);
+        MUST(w, muster_protocol_message(to->node, w->now_ns, &f.send.message,
+                                        &to->out) == MUSTER_OK);
         collect(w, to);
     }
     muster_blob_unref(f.send.message.payload);
@@ -382,8 +382,8 @@ static void tick_all(world *w)
     for (uint16_t i = 0; i < w->nodes; i++) {
         process *p = &w->at[i];
         if (p->up && p->stopped_ns <= w->now_ns) {
-            MUST(w,
-                 muster_psnode_tick(p->node, w->now_ns, &p->out) == MUSTER_OK);
+            MUST(w, muster_protocol_tick(p->node, w->now_ns, &p->out) ==
+                        MUSTER_OK);
             collect(w, p);
         }
     }

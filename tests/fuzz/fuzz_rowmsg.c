@@ -30,42 +30,43 @@ static void hand_over(const muster_rowmsg *message, situation when)
 {
     uint16_t self = when == FOLLOWING ? 1 : 0;
     muster_ps_table_opts shape = MUSTER_PS_TABLE_OPTS_INIT;
-    muster_pstable_share share = {.node = self, .nodes = 3, .seed = 1};
-    muster_pstable *table = NULL;
-    muster_psnode *node = NULL;
+    muster_ps_table_share share = {.node = self, .nodes = 3, .seed = 1};
+    muster_ps_table *table = NULL;
+    muster_protocol *node = NULL;
     shape.keys = 7;
     shape.width = 2;
-    MUSTER_ASSERT(muster_pstable_create(&shape, &share, &table) == MUSTER_OK);
-    muster_psnode_opts opts = {.node = self,
-                               .nodes = 3,
-                               .tables = &table,
-                               .table_count = 1,
-                               .sync_ns = 1000,
-                               .contest_ns = 1000,
-                               .make = make_payload,
-                               .heartbeat_ns = 1000000};
-    MUSTER_ASSERT(muster_psnode_create(&opts, &node) == MUSTER_OK);
-    muster_psnode_out out = muster_psnode_out_make();
+    MUSTER_ASSERT(muster_ps_table_create(&shape, &share, &table) == MUSTER_OK);
+    muster_protocol_opts opts = {.node = self,
+                                 .nodes = 3,
+                                 .tables = &table,
+                                 .table_count = 1,
+                                 .sync_ns = 1000,
+                                 .contest_ns = 1000,
+                                 .make = make_payload,
+                                 .heartbeat_ns = 1000000};
+    MUSTER_ASSERT(muster_protocol_create(&opts, &node) == MUSTER_OK);
+    muster_protocol_out out = muster_protocol_out_make();
     const uint32_t wanted[2] = {1, 2};
-    muster_pswish wish = {.keys = wanted, .count = 2};
-    MUSTER_ASSERT(muster_psnode_localize(node, 0, &wish, &out) == MUSTER_OK);
+    muster_localize_request wish = {.keys = wanted, .count = 2};
+    MUSTER_ASSERT(muster_protocol_localize(node, 0, &wish, &out) == MUSTER_OK);
     const uint32_t keys[2] = {5, 2};
     const uint32_t positions[2] = {0, 1};
     float values[4] = {0};
-    muster_psreq request = {.op = MUSTER_ROWOP_PULL,
-                            .keys = keys,
-                            .values = values,
-                            .positions = positions,
-                            .count = 2};
-    MUSTER_ASSERT(muster_psnode_request(node, 0, &request, &out) == MUSTER_OK);
+    muster_row_request request = {.op = MUSTER_ROWOP_PULL,
+                                  .keys = keys,
+                                  .values = values,
+                                  .positions = positions,
+                                  .count = 2};
+    MUSTER_ASSERT(muster_protocol_request(node, 0, &request, &out) ==
+                  MUSTER_OK);
     if (when == CHANGING) {
-        MUSTER_ASSERT(muster_psnode_down(node, 0, 2, &out) == MUSTER_OK);
+        MUSTER_ASSERT(muster_protocol_down(node, 0, 2, &out) == MUSTER_OK);
     }
-    MUSTER_ASSERT(muster_psnode_message(node, 0, message, &out) == MUSTER_OK);
-    MUSTER_ASSERT(muster_psnode_tick(node, 2000000, &out) == MUSTER_OK);
-    muster_psnode_out_fini(&out);
-    muster_psnode_free(node);
-    muster_pstable_free(table);
+    MUSTER_ASSERT(muster_protocol_message(node, 0, message, &out) == MUSTER_OK);
+    MUSTER_ASSERT(muster_protocol_tick(node, 2000000, &out) == MUSTER_OK);
+    muster_protocol_out_fini(&out);
+    muster_protocol_free(node);
+    muster_ps_table_free(table);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

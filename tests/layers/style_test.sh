@@ -28,7 +28,7 @@ lines of more than 80 columns above"
 # what a library allocated is freed with the remark `heap: whose`.
 grep -nE '\b(sprintf|vsprintf|strcpy|strcat|strtok|gets|atoi|atol|atof)[[:space:]]*\(' $sources &&
     complain "banned functions above: use the bounded, checked ones"
-outside=$(git ls-files -co --exclude-standard 'src/*.c' 'src/*.h' | grep -vE '^src/base/mem\.|_test\.c$')
+outside=$(git ls-files -co --exclude-standard 'src/*.c' 'src/*.h' | grep -vE '^src/base/mem\.|_test\.[ch]$')
 grep -nE '(^|[^_a-zA-Z>.])(malloc|calloc|realloc|free|strdup|aligned_alloc)[[:space:]]*\(' $outside |
     grep -vE ':\s*(\*|//|/\*)|// heap: ' && complain "heap use above: go through base/mem.h"
 

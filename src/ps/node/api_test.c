@@ -478,7 +478,7 @@ static void nothing_is_lost_when_a_second_worker_comes(void **state)
 static void a_second_worker_does_not_come_while_a_row_is_open(void **state)
 {
     (void)state;
-    if (!muster_visitor_possible()) {
+    if (!muster_bias_possible()) {
         skip(); // all rows are latched
     }
     muster_ps *ps = make_node(MUSTER_PS_NONE, 1);

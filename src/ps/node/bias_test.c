@@ -1,5 +1,5 @@
 /*
- * bias_test.c -- rows without latches (ps/store/visitor.h): that they are used
+ * bias_test.c -- rows without latches (ps/store/holder.h): that they are used
  * where they may be, and that nothing is lost when others come.
  */
 #define _GNU_SOURCE
@@ -54,21 +54,21 @@ static float value_of(muster_ps_worker *worker, uint32_t key)
     return seen[0];
 }
 
-static uint32_t division(const muster_ps *ps)
+static uint32_t row_bias(const muster_ps *ps)
 {
-    return atomic_load(&ps->tables[0]->division);
+    return atomic_load(&ps->tables[0]->row_bias);
 }
 
 static bool is_bare(const muster_ps_worker *worker)
 {
-    return (muster_visitor_state(worker->visitor) & MUSTER_VISITOR_BARE) != 0;
+    return (muster_bias_state(worker->holder) & MUSTER_BIAS_UNLATCHED) != 0;
 }
 
 static void rows_belong_to_who_used_them_first(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    if (!ps->bare) {
+    if (!ps->unlatched) {
         print_message("skipped: this system has no membarrier\n");
         muster_ps_free(ps);
         skip();
@@ -82,9 +82,9 @@ static void rows_belong_to_who_used_them_first(void **state)
     assert_int_equal(add_one(second, 2), 0);
     assert_int_equal(add_one(first, 1), 0);
     assert_true(value_of(second, 2) == 1);
-    assert_int_equal(division(ps), MUSTER_DIVIDED);
+    assert_int_equal(row_bias(ps), MUSTER_ROW_BIAS_ON);
     assert_int_equal(add_one(second, 1), 0); // they meet
-    assert_int_equal(division(ps), MUSTER_SHARED);
+    assert_int_equal(row_bias(ps), MUSTER_ROW_BIAS_NONE);
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
     assert_false(is_bare(first));
     assert_true(row[0] == 2);
@@ -137,9 +137,10 @@ static void a_third_worker_waits_for_nobody(void **state)
     assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
                      MUSTER_OK);
     first = test_alone_worker(ps);
-    assert_int_equal(muster_pstable_barred(ps->tables[number]), !ps->bare);
+    assert_int_equal(muster_ps_table_revoked(ps->tables[number]),
+                     !ps->unlatched);
     second = test_alone_worker(ps);
-    assert_true(muster_pstable_barred(ps->tables[number]));
+    assert_true(muster_ps_table_revoked(ps->tables[number]));
     muster_ps_worker_free(first);
     muster_ps_worker_free(second);
     muster_ps_free(ps);
@@ -173,15 +174,15 @@ static void to_gather_rows_ends_no_division(void **state)
     float *row;
     assert_int_equal(add_one(first, 1), 0);
     assert_int_equal(add_one(second, 2), 0);
-    uint32_t before = division(ps);
+    uint32_t before = row_bias(ps);
     assert_int_equal(muster_ps_gather(first, 1, rows), MUSTER_OK);
     assert_true(rows[0][WIDTH] == 1 && rows[0][(size_t)2 * WIDTH] == 1);
-    assert_int_equal(division(ps), before);
+    assert_int_equal(row_bias(ps), before);
     muster_mem_free(rows[0]);
-    // While one is open, a division does not pause.
+    // While one is open, a row_bias does not pause.
     assert_int_equal(muster_ps_begin(second, 0, 2, &row), MUSTER_OK);
-    assert_false(muster_pstable_pause(ps->tables[0]));
-    assert_int_equal(division(ps), before);
+    assert_false(muster_ps_table_pause_row_bias(ps->tables[0]));
+    assert_int_equal(row_bias(ps), before);
     assert_int_equal(muster_ps_end(second, 0, 2), MUSTER_OK);
     muster_ps_worker_free(first);
     muster_ps_worker_free(second);
@@ -201,10 +202,10 @@ static void rows_are_latched_where_there_is_no_fence(void **state)
     float *rows[1];
     table.keys = KEYS;
     table.width = WIDTH;
-    ps->bare = false;
+    ps->unlatched = false;
     assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
                      MUSTER_OK);
-    assert_null(ps->tables[0]->visitors);
+    assert_null(ps->tables[0]->holders);
     muster_ps_worker *first = test_alone_worker(ps);
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
     assert_false(is_bare(first));
@@ -212,10 +213,10 @@ static void rows_are_latched_where_there_is_no_fence(void **state)
     assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
     assert_int_equal(add_one(first, 1), 0);
     assert_int_equal(add_one(second, 1), 0);
-    muster_pstable_use(ps->tables[0]);
-    muster_pstable_rest(ps->tables[0]);
-    muster_pstable_rest(ps->tables[0]);
-    assert_true(muster_pstable_barred(ps->tables[0]));
+    muster_ps_table_use(ps->tables[0]);
+    muster_ps_table_return_bias(ps->tables[0]);
+    muster_ps_table_return_bias(ps->tables[0]);
+    assert_true(muster_ps_table_revoked(ps->tables[0]));
     assert_int_equal(muster_ps_gather(second, 1, rows), MUSTER_OK);
     assert_true(rows[0][WIDTH] == 2);
     muster_mem_free(rows[0]);
@@ -253,14 +254,14 @@ static uint32_t some_key(hand *h, uint32_t step, uint32_t table)
 
 static bool begin_at(hand *h, uint64_t place, float **row_out)
 {
-    return muster_ps_begin(h->worker, muster_place_table(place),
-                           muster_place_key(place), row_out) == MUSTER_OK;
+    return muster_ps_begin(h->worker, muster_rowref_table(place),
+                           muster_rowref_key(place), row_out) == MUSTER_OK;
 }
 
 static bool end_at(hand *h, uint64_t place)
 {
-    return muster_ps_end(h->worker, muster_place_table(place),
-                         muster_place_key(place)) == MUSTER_OK;
+    return muster_ps_end(h->worker, muster_rowref_table(place),
+                         muster_rowref_key(place)) == MUSTER_OK;
 }
 
 /* Two rows at once, if they are two, closed in either order; 2 are added. */
@@ -299,9 +300,9 @@ static void *work_and_meet(void *argument)
                 muster_ps_push(h->worker, table, keys, 2, ones) != MUSTER_OK;
         } else {
             uint32_t another = draw(h, TABLES);
-            h->faults +=
-                !add_to_two(h, muster_place(table, keys[0]),
-                            muster_place(another, some_key(h, step, another)));
+            h->faults += !add_to_two(
+                h, muster_rowref_make(table, keys[0]),
+                muster_rowref_make(another, some_key(h, step, another)));
         }
     }
     return NULL;
@@ -389,7 +390,7 @@ static void a_newcomer_ends_no_division(void **state)
         atomic_store(&stop, true);
         assert_int_equal(pthread_join(thread, NULL), 0);
         assert_int_equal(first.faults, 0);
-        assert_true(division(ps) == MUSTER_DIVIDED || !ps->bare);
+        assert_true(row_bias(ps) == MUSTER_ROW_BIAS_ON || !ps->unlatched);
         (void)sem_destroy(&first.begun);
         muster_ps_worker_free(first.worker);
         muster_ps_worker_free(second);
@@ -404,7 +405,7 @@ static void *add_one_there(void *argument)
     return NULL;
 }
 
-/* Who meets a row that is open bare has to wait for it. */
+/* Who meets a row that is open unlatched has to wait for it. */
 static void a_row_that_is_open_is_waited_for(void **state)
 {
     (void)state;
@@ -417,10 +418,10 @@ static void a_row_that_is_open_is_waited_for(void **state)
     row[0] = 5;
     assert_int_equal(pthread_create(&thread, NULL, add_one_there, &other), 0);
     int64_t end = muster_clock_ns() + PATIENCE_NS;
-    while (division(ps) == MUSTER_DIVIDED && muster_clock_ns() < end) {
+    while (row_bias(ps) == MUSTER_ROW_BIAS_ON && muster_clock_ns() < end) {
         (void)sched_yield();
     }
-    assert_int_not_equal(division(ps), MUSTER_DIVIDED);
+    assert_int_not_equal(row_bias(ps), MUSTER_ROW_BIAS_ON);
     for (int i = 0; i < 1000; i++) {
         row[0] += 1;
         (void)sched_yield();
@@ -455,13 +456,13 @@ static uint32_t own_key(uint64_t i)
 static void work_until_rested(test_node *n, errand *e)
 {
     uint64_t added = 0;
-    const muster_pstable *rows = n->ps->tables[0];
+    const muster_ps_table *rows = n->ps->tables[0];
     int64_t end = muster_clock_ns() + PATIENCE_NS;
     for (uint32_t rest = 1; rest <= RESTS; rest++) {
-        while (muster_pstable_barred(rows) && muster_clock_ns() < end) {
+        while (muster_ps_table_revoked(rows) && muster_clock_ns() < end) {
             TEST_NODE_CHECK(n, add_one(n->worker, own_key(added++)) == 0);
         }
-        TEST_NODE_CHECK(n, !muster_pstable_barred(rows));
+        TEST_NODE_CHECK(n, !muster_ps_table_revoked(rows));
         atomic_store(&e->asked, rest);
         while (atomic_load(&e->done) < rest && muster_clock_ns() < end) {
             TEST_NODE_CHECK(n, add_one(n->worker, own_key(added++)) == 0);
@@ -496,7 +497,7 @@ static void disturb(test_node *n, errand *e)
 static void rest_and_disturb(test_node *n)
 {
     errand *e = n->of->argument;
-    if (!n->ps->bare) {
+    if (!n->ps->unlatched) {
         return; // no table is ever at rest
     }
     if (n->node == 0) {
@@ -519,27 +520,27 @@ static void a_table_at_rest_is_the_workers_until_a_node_asks(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
-/* Node 1's worker keeps a row open, bare, while its wish makes who drives the
- * mesh wait for it. */
+/* Node 1's worker keeps a row open, unlatched, while its wish makes who
+ * drives the mesh wait for it. */
 static void count_with_a_row_open(test_node *n)
 {
-    if (n->node == 0 || !n->ps->bare) {
+    if (n->node == 0 || !n->ps->unlatched) {
         return;
     }
     const uint32_t far = 0;
-    const muster_pstable *rows = n->ps->tables[0];
+    const muster_ps_table *rows = n->ps->tables[0];
     float *row;
     int64_t end = muster_clock_ns() + PATIENCE_NS;
-    while (muster_pstable_barred(rows) && muster_clock_ns() < end) {
+    while (muster_ps_table_revoked(rows) && muster_clock_ns() < end) {
         (void)sched_yield();
     }
     TEST_NODE_CHECK(n, muster_ps_begin(n->worker, 0, 1, &row) == MUSTER_OK);
     TEST_NODE_CHECK(n, is_bare(n->worker));
     TEST_NODE_CHECK(n, muster_ps_localize(n->worker, 0, &far, 1) == MUSTER_OK);
-    while (!muster_pstable_barred(rows) && muster_clock_ns() < end) {
+    while (!muster_ps_table_revoked(rows) && muster_clock_ns() < end) {
         (void)sched_yield();
     }
-    TEST_NODE_CHECK(n, muster_pstable_barred(rows));
+    TEST_NODE_CHECK(n, muster_ps_table_revoked(rows));
     TEST_NODE_CHECK(n, muster_ps_count(n->ps).relocations == 0);
     TEST_NODE_CHECK(n, muster_ps_end(n->worker, 0, 1) == MUSTER_OK);
     TEST_NODE_CHECK(n, muster_ps_fetch(n->worker, 0, &far, 1) == MUSTER_OK);

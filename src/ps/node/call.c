@@ -38,13 +38,14 @@ void muster_ps_calls_fini(muster_ps_worker *worker)
 static void ready(muster_ps_worker *worker, const muster_ps_job *job,
                   muster_ps_call *call)
 {
-    call->request = (muster_psreq){.op = job->op,
-                                   .table = job->table,
-                                   .keys = job->keys,
-                                   .values = job->values,
-                                   .positions = call->positions.data,
-                                   .count = (uint32_t)call->positions.count,
-                                   .context = call};
+    call->request =
+        (muster_row_request){.op = job->op,
+                             .table = job->table,
+                             .keys = job->keys,
+                             .values = job->values,
+                             .positions = call->positions.data,
+                             .count = (uint32_t)call->positions.count,
+                             .context = call};
     worker->remote += call->positions.count;
 }
 
@@ -52,21 +53,21 @@ void muster_ps_submit(muster_ps_worker *worker, const muster_ps_job *job,
                       muster_ps_call *call)
 {
     ready(worker, job, call);
-    muster_psmesh_submit(worker->ps->mesh, call);
+    muster_mesh_submit(worker->ps->mesh, call);
 }
 
 muster_status muster_ps_do(muster_ps_worker *worker, const muster_ps_job *job,
                            muster_ps_call *call)
 {
     ready(worker, job, call);
-    muster_psmesh_do(worker->ps->mesh, call);
+    muster_mesh_do(worker->ps->mesh, call);
     return call->outcome;
 }
 
 muster_status muster_ps_finish(muster_ps_worker *worker, muster_ps_call *call)
 {
     if (sem_trywait(&call->finished) != 0) {
-        muster_psmesh_wait(worker->ps->mesh, call);
+        muster_mesh_wait(worker->ps->mesh, call);
     }
     return call->outcome;
 }

@@ -38,7 +38,7 @@
 #define REST_NS \
     (4 * MUSTER_NS_PER_MS) // between looks for tables not used since the last
 
-static void take_requests(muster_psmesh *mesh)
+static void take_requests(muster_mesh *mesh)
 {
     bool barrier;
     (void)pthread_mutex_lock(&mesh->lock);
@@ -50,50 +50,50 @@ static void take_requests(muster_psmesh *mesh)
     (void)pthread_mutex_unlock(&mesh->lock);
     mesh->at_barrier = mesh->at_barrier || barrier;
     (void)pthread_mutex_lock(&mesh->count_lock);
-    mesh->counters = muster_psnode_count(mesh->node);
+    mesh->counters = muster_protocol_count(mesh->node);
     (void)pthread_mutex_unlock(&mesh->count_lock);
     muster_ps_call **taken = mesh->taken.data;
     for (size_t i = 0; i < mesh->taken.count; i++) {
         if (mesh->lost != 0 || !muster_vec_append(&mesh->open, &taken[i], 1)) {
-            muster_psmesh_finish(mesh, taken[i], MUSTER_ERR_PEER_LOST);
+            muster_mesh_finish(mesh, taken[i], MUSTER_ERR_PEER_LOST);
             continue;
         }
-        muster_psmesh_stepped(
-            mesh, muster_psnode_request(mesh->node, muster_clock_ns(),
-                                        &taken[i]->request, &mesh->out));
+        muster_mesh_stepped(
+            mesh, muster_protocol_request(mesh->node, muster_clock_ns(),
+                                          &taken[i]->request, &mesh->out));
     }
     muster_vec_clear(&mesh->taken);
     if (barrier && mesh->lost != 0) {
-        muster_psmesh_pass(mesh, MUSTER_ERR_PEER_LOST);
+        muster_mesh_pass(mesh, MUSTER_ERR_PEER_LOST);
     } else if (barrier) {
-        muster_psmesh_stepped(
+        muster_mesh_stepped(
             mesh,
-            muster_psnode_barrier(mesh->node, muster_clock_ns(), &mesh->out));
+            muster_protocol_barrier(mesh->node, muster_clock_ns(), &mesh->out));
     }
 }
 
 static void stepped(void *context, muster_status status)
 {
-    muster_psmesh_stepped(context, status);
+    muster_mesh_stepped(context, status);
 }
 
 /* Have all met who were to meet? Before, nobody's silence means anything. */
-bool muster_psmesh_met_all(const muster_psmesh *mesh)
+bool muster_mesh_met_all(const muster_mesh *mesh)
 {
-    return mesh->ps->loss.joins || muster_pspeers_missing(mesh) == 0;
+    return mesh->ps->loss.joins || muster_mesh_peers_missing(mesh) == 0;
 }
 
 /* Wishes, and intents that are due; true when there was something. */
-static bool take_wishes(muster_psmesh *mesh)
+static bool take_wishes(muster_mesh *mesh)
 {
-    muster_ps_reader_host host = {.node = mesh->lost == 0 ? mesh->node : NULL,
-                                  .out = &mesh->out,
-                                  .stepped = stepped,
-                                  .context = mesh};
-    if (!mesh->wished && mesh->lost == 0 && muster_psmesh_met_all(mesh) &&
+    muster_localize_reader host = {.node = mesh->lost == 0 ? mesh->node : NULL,
+                                   .out = &mesh->out,
+                                   .stepped = stepped,
+                                   .context = mesh};
+    if (!mesh->wished && mesh->lost == 0 && muster_mesh_met_all(mesh) &&
         (!mesh->ps->loss.joins || atomic_load(&mesh->entered) != 0)) {
         mesh->wished = true;
-        muster_ps_wish_all(&host, &mesh->ps->replicated);
+        muster_ps_localize_all(&host, &mesh->ps->replicated);
     }
     bool any = false;
     bool intents = false;
@@ -102,7 +102,7 @@ static bool take_wishes(muster_psmesh *mesh)
     (void)pthread_mutex_lock(&mesh->lock);
     muster_ps_worker **workers = mesh->workers.data;
     for (size_t i = 0; i < mesh->workers.count; i++) {
-        any = muster_ps_wishes_read(&host, workers[i]) || any;
+        any = muster_localize_queue_read(&host, workers[i]) || any;
         intents = muster_ps_intents_act(&host, workers[i], round) || intents;
     }
     muster_intents **orphans = mesh->orphans.data;
@@ -121,7 +121,7 @@ static bool take_wishes(muster_psmesh *mesh)
 }
 
 /* The lead's host asks to take a node in. */
-static void take_in(muster_psmesh *mesh)
+static void take_in(muster_mesh *mesh)
 {
     uint64_t asked = atomic_load(&mesh->admit);
     if (asked == 0 || mesh->lost != 0) {
@@ -129,27 +129,27 @@ static void take_in(muster_psmesh *mesh)
     }
     uint16_t node = (uint16_t)((asked & UINT16_MAX) - 1);
     muster_status status =
-        muster_psnode_admit(mesh->node, muster_clock_ns(), node,
-                            (uint32_t)(asked >> 32), &mesh->out);
+        muster_protocol_admit(mesh->node, muster_clock_ns(), node,
+                              (uint32_t)(asked >> 32), &mesh->out);
     if (status != MUSTER_ERR_AGAIN) {
         atomic_fetch_and(&mesh->ready, ~(1ull << node));
-        muster_psmesh_stepped(mesh, status);
+        muster_mesh_stepped(mesh, status);
         atomic_store(&mesh->admit, 0);
     }
 }
 
 /* Tables that nobody else asks about are left to the only worker. Returns when
  * there is to be another look. */
-static int64_t let_tables_rest(muster_psmesh *mesh, int64_t now)
+static int64_t let_tables_rest(muster_mesh *mesh, int64_t now)
 {
     bool look = now >= mesh->rest_ns;
     bool restless = false;
     for (uint32_t i = 0; i < mesh->ps->table_count; i++) {
-        muster_pstable *table = mesh->ps->tables[i];
+        muster_ps_table *table = mesh->ps->tables[i];
         if (look) {
-            muster_pstable_rest(table);
+            muster_ps_table_return_bias(table);
         }
-        restless = restless || muster_pstable_restless(table);
+        restless = restless || muster_ps_table_revoked_by_mesh(table);
     }
     mesh->rest_ns = look ? now + REST_NS : mesh->rest_ns;
     return restless ? mesh->rest_ns : INT64_MAX;
@@ -157,28 +157,29 @@ static int64_t let_tables_rest(muster_psmesh *mesh, int64_t now)
 
 /* A turn's first half: what workers left and what is due. Returns for how long
  * there will be nothing else, and has announced a sleep by then. */
-static int64_t prepare(muster_psmesh *mesh)
+static int64_t prepare(muster_mesh *mesh)
 {
-    muster_pspeers_connect(mesh);
+    muster_mesh_peers_connect(mesh);
     if (mesh->unsent.count > 0 || mesh->clogged != 0) {
-        muster_pspeers_send_unsent(mesh);
+        muster_mesh_peers_send_unsent(mesh);
     }
     take_requests(mesh);
     take_in(mesh);
     int64_t now = muster_clock_ns();
-    bool ticks = mesh->lost == 0 && muster_psmesh_met_all(mesh);
+    bool ticks = mesh->lost == 0 && muster_mesh_met_all(mesh);
     if (ticks) {
-        muster_psmesh_stepped(mesh,
-                              muster_psnode_tick(mesh->node, now, &mesh->out));
+        muster_mesh_stepped(mesh,
+                            muster_protocol_tick(mesh->node, now, &mesh->out));
     }
     // Announce the sleep, then look once more: a wish made in between either
     // is seen here or finds the announcement and wakes us.
     atomic_store(&mesh->asleep, true);
-    int64_t due = ticks ? muster_psnode_due_ns(mesh->node) : INT64_MAX;
+    int64_t due = ticks ? muster_protocol_due_ns(mesh->node) : INT64_MAX;
     int64_t wait = due > now ? due - now : 0; // it may be INT64_MIN
-    int64_t nap = atomic_load_explicit(&mesh->nap_ns, memory_order_relaxed);
+    int64_t nap =
+        atomic_load_explicit(&mesh->sleep_max_ns, memory_order_relaxed);
     wait = wait < nap ? wait : nap;
-    bool restless = !muster_psmesh_met_all(mesh) || atomic_load(&mesh->stop) ||
+    bool restless = !muster_mesh_met_all(mesh) || atomic_load(&mesh->stop) ||
                     (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0);
     wait = restless && wait > RETRY_NS ? RETRY_NS : wait;
     bool busy = take_wishes(mesh);
@@ -189,50 +190,50 @@ static int64_t prepare(muster_psmesh *mesh)
 }
 
 /* The second half: what arrived, or arrives within `wait_ns`. */
-static void receive(muster_psmesh *mesh, int64_t wait_ns)
+static void receive(muster_mesh *mesh, int64_t wait_ns)
 {
     muster_status status = muster_net_poll(mesh->net, wait_ns);
     atomic_store(&mesh->asleep, false);
     if (status < 0) {
-        muster_psmesh_stepped(mesh, status);
+        muster_mesh_stepped(mesh, status);
     }
 }
 
 /* Where nobody of this node computes and sleeps were short of late, so that the
  * next may be: look for what comes without sleeping, for no longer than a sleep
- * would cost. True: something is there. Each time that this was in vain, twice
- * as many short sleeps have to come before the next try. */
-static bool linger(muster_psmesh *mesh, int64_t wait_ns)
+ * would cost. True: something is there. Each time that this was in
+ * failed_spins, twice as many short sleeps have to come before the next try. */
+static bool linger(muster_mesh *mesh, int64_t wait_ns)
 {
     uint64_t before = muster_net_count(mesh->net).messages_received;
     int64_t end = muster_clock_ns() + LINGER_NS;
-    if (mesh->short_sleeps < 1u << mesh->vain || wait_ns < LINGER_NS) {
+    if (mesh->short_sleeps < 1u << mesh->failed_spins || wait_ns < LINGER_NS) {
         return false;
     }
     do {
         muster_status status = muster_net_poll(mesh->net, 0);
         if (status < 0) {
-            muster_psmesh_stepped(mesh, status);
+            muster_mesh_stepped(mesh, status);
         }
         if (status < 0 || !atomic_load(&mesh->asleep) ||
             muster_net_count(mesh->net).messages_received != before) {
             atomic_store(&mesh->asleep, false);
-            mesh->vain = 0;
+            mesh->failed_spins = 0;
             return true;
         }
     } while (muster_clock_ns() < end);
     mesh->short_sleeps = 0;
-    mesh->vain += mesh->vain < VAIN_MAX;
+    mesh->failed_spins += mesh->failed_spins < VAIN_MAX;
     return false;
 }
 
-static void note_sleep(muster_psmesh *mesh, int64_t slept_ns)
+static void note_sleep(muster_mesh *mesh, int64_t slept_ns)
 {
     mesh->short_sleeps = slept_ns < LINGER_NS ? mesh->short_sleeps + 1 : 0;
 }
 
 /* The calls that have ended, to be told once the lock is open. */
-static muster_ps_call *take_ended(muster_psmesh *mesh)
+static muster_ps_call *take_ended(muster_mesh *mesh)
 {
     muster_ps_call *ended = mesh->ended;
     mesh->ended = NULL;
@@ -251,7 +252,7 @@ static void tell(muster_ps_call *ended)
 /* ---- the network thread -------------------------------------------------- */
 
 /* One turn; the lock is open while there is nothing to do. */
-static void turn(muster_psmesh *mesh)
+static void turn(muster_mesh *mesh)
 {
     int64_t wait = prepare(mesh);
     if (mesh->at_barrier && linger(mesh, wait)) {
@@ -261,9 +262,9 @@ static void turn(muster_psmesh *mesh)
     muster_ps_call *ended = take_ended(mesh);
     if (wait > 0) {
         // Where workers drove of late, let them: what they take wakes us not.
-        uint64_t led = atomic_load(&mesh->led);
-        bool aside = led != mesh->led_before;
-        mesh->led_before = led;
+        uint64_t driven = atomic_load(&mesh->driven);
+        bool aside = driven != mesh->driven_before;
+        mesh->driven_before = driven;
         mesh->sleeps_until_ns = muster_clock_ns() + wait;
         (void)pthread_mutex_unlock(&mesh->turn);
         tell(ended);
@@ -273,7 +274,7 @@ static void turn(muster_psmesh *mesh)
         note_sleep(mesh, muster_clock_ns() - start);
         atomic_store(&mesh->asleep, false);
         if (status < 0) {
-            muster_psmesh_stepped(mesh, status);
+            muster_mesh_stepped(mesh, status);
         }
     } else {
         tell(ended);
@@ -284,19 +285,19 @@ static void turn(muster_psmesh *mesh)
 /* Let the others know that our end is no loss, and serve them until they go as
  * well: one that is still between barrier and farewell may need our rows. In
  * the middle of the work nobody is waited for. */
-static void take_leave(muster_psmesh *mesh)
+static void take_leave(muster_mesh *mesh)
 {
     int64_t end = muster_clock_ns() + FAREWELL_NS;
-    muster_pspeers_part(mesh);
+    muster_mesh_peers_say_goodbye(mesh);
     do {
         turn(mesh);
     } while (mesh->lost == 0 && !atomic_load(&mesh->quits) &&
-             !muster_pspeers_parted(mesh) && muster_clock_ns() < end);
+             !muster_mesh_peers_said_goodbye(mesh) && muster_clock_ns() < end);
 }
 
-void *muster_psmesh_serve(void *argument)
+void *muster_mesh_serve(void *argument)
 {
-    muster_psmesh *mesh = argument;
+    muster_mesh *mesh = argument;
     (void)pthread_mutex_lock(&mesh->turn);
     while (!atomic_load(&mesh->stop)) {
         turn(mesh);
@@ -311,7 +312,7 @@ void *muster_psmesh_serve(void *argument)
 /* ---- a worker that waits ------------------------------------------------- */
 
 /* Take turns until the call has ended; how long nothing else is due then. */
-static int64_t drive(muster_psmesh *mesh, muster_ps_call *call)
+static int64_t drive(muster_mesh *mesh, muster_ps_call *call)
 {
     for (;;) {
         int64_t wait = prepare(mesh);
@@ -327,14 +328,14 @@ static int64_t drive(muster_psmesh *mesh, muster_ps_call *call)
     }
 }
 
-bool muster_psmesh_lead(muster_psmesh *mesh, muster_ps_call *call)
+bool muster_mesh_drive(muster_mesh *mesh, muster_ps_call *call)
 {
     if (pthread_mutex_trylock(&mesh->turn) != 0) {
         return false;
     }
     // Nobody needs to be woken any more by those who leave us something.
     atomic_store(&mesh->asleep, false);
-    atomic_fetch_add_explicit(&mesh->led, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&mesh->driven, 1, memory_order_relaxed);
     int64_t wait = drive(mesh, call);
     // From here on what comes wakes the thread, and the announcement stands
     // for its sleep; but for what is due earlier it must be woken now.

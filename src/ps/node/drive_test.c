@@ -1,7 +1,7 @@
 /*
- * drive_test.c -- workers that drive the mesh while they wait for calls of their
- * own: that they do, that nothing is lost when they begin and cease, and that
- * the network thread serves when they do not.
+ * drive_test.c -- workers that drive the mesh while they wait for calls of
+ * their own: that they do, that nothing is lost when they begin and cease, and
+ * that the network thread serves when they do not.
  *
  * Naps and heartbeats last an hour where nothing else says so: what nobody is
  * woken for then never happens, and the alarm ends the test.
@@ -37,14 +37,14 @@ static void nap(void)
     (void)nanosleep(&ms, NULL);
 }
 
-static uint64_t led(const muster_ps *ps)
+static uint64_t driven(const muster_ps *ps)
 {
-    return atomic_load(&ps->mesh->led);
+    return atomic_load(&ps->mesh->driven);
 }
 
 static void sleep_long(const muster_ps *ps)
 {
-    atomic_store(&ps->mesh->nap_ns, HOUR_NS);
+    atomic_store(&ps->mesh->sleep_max_ns, HOUR_NS);
 }
 
 /* ---- all at once --------------------------------------------------------- */
@@ -161,7 +161,7 @@ static void work_together(test_node *n)
     }
     double sum = test_node_sum(n);
     TEST_NODE_CHECK(n, sum == all);
-    TEST_NODE_CHECK(n, led(n->ps) > 0);
+    TEST_NODE_CHECK(n, driven(n->ps) > 0);
 }
 
 static void many_workers_wait_at_once_and_none_for_ever(void **state)
@@ -195,26 +195,27 @@ static void ask_alone(test_node *n)
         TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
         return; // serves by its network thread alone
     }
-    uint64_t before = led(n->ps);
+    uint64_t before = driven(n->ps);
     TEST_NODE_CHECK(n, before == 0);
     for (int i = 0; i < PULLS; i++) {
         TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &far, 1, seen) ==
                                MUSTER_OK);
     }
-    TEST_NODE_CHECK(n, led(n->ps) > before && led(n->ps) <= before + PULLS);
-    before = led(n->ps);
+    TEST_NODE_CHECK(n,
+                    driven(n->ps) > before && driven(n->ps) <= before + PULLS);
+    before = driven(n->ps);
     for (int i = 0; i < PULLS; i++) {
         TEST_NODE_CHECK(n, muster_ps_pull_start(n->worker, 0, &far, 1, seen,
                                                 &handle) == MUSTER_OK);
         TEST_NODE_CHECK(n, muster_ps_wait(n->worker, handle) == MUSTER_OK);
     }
-    TEST_NODE_CHECK(n, led(n->ps) > before);
+    TEST_NODE_CHECK(n, driven(n->ps) > before);
     TEST_NODE_CHECK(n, muster_ps_begin(n->worker, 0, far, &copy) == MUSTER_OK);
     TEST_NODE_CHECK(n, muster_ps_begin(n->worker, 0, n->node + 2, &row) ==
                            MUSTER_OK);
-    before = led(n->ps);
+    before = driven(n->ps);
     TEST_NODE_CHECK(n, muster_ps_end(n->worker, 0, far) == MUSTER_ERR_AGAIN);
-    TEST_NODE_CHECK(n, led(n->ps) == before); // it holds a row
+    TEST_NODE_CHECK(n, driven(n->ps) == before); // it holds a row
     TEST_NODE_CHECK(n, muster_ps_end(n->worker, 0, n->node + 2) == MUSTER_OK);
     TEST_NODE_CHECK(n, muster_ps_end(n->worker, 0, far) == MUSTER_OK);
     TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
@@ -262,7 +263,8 @@ static void calls_that_meet_the_thread_at_work_are_seen(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
-/* ---- that nobody looks in vain for long ---------------------------------- */
+/* ---- that nobody looks in failed_spins for long
+ * ---------------------------------- */
 
 enum { IDLE_MS = 300, IDLE_CALLS = 200 };
 
@@ -372,7 +374,7 @@ static void lead_and_compute(test_node *n)
         TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &far, 1, seen) ==
                                MUSTER_OK);
     }
-    TEST_NODE_CHECK(n, led(n->ps) > 0);
+    TEST_NODE_CHECK(n, driven(n->ps) > 0);
     int64_t end = muster_clock_ns() + TELLING_S * MUSTER_NS_PER_S;
     while (muster_clock_ns() < end) {
         nap();
@@ -420,7 +422,7 @@ static pid_t fork_node(test_mesh *mesh, uint32_t node, const int *lifeline)
 
 typedef struct killing {
     const muster_ps *ps;
-    uint64_t led;
+    uint64_t driven;
     pid_t victim;
 } killing;
 
@@ -428,7 +430,7 @@ typedef struct killing {
 static void *kill_it(void *argument)
 {
     const killing *k = argument;
-    for (int i = 0; i < 1000 && led(k->ps) == k->led; i++) {
+    for (int i = 0; i < 1000 && driven(k->ps) == k->driven; i++) {
         nap();
     }
     (void)kill(k->victim, SIGKILL);
@@ -457,8 +459,8 @@ static muster_status ask_the_dying(test_mesh *mesh, float *seen)
     }
     assert_int_equal(kill(others[last], SIGSTOP), 0);
     assert_int_equal(waitpid(others[last], NULL, WUNTRACED), others[last]);
-    killing k = {n->ps, led(n->ps), others[last]};
-    assert_true(k.led > 0);
+    killing k = {n->ps, driven(n->ps), others[last]};
+    assert_true(k.driven > 0);
     assert_int_equal(pthread_create(&killer, NULL, kill_it, &k), 0);
     muster_status status = muster_ps_pull(n->worker, 0, &last, 1, seen);
     assert_int_equal(pthread_join(killer, NULL), 0);

@@ -9,7 +9,7 @@
 /* The rows of a call, and how far they were asked for. */
 typedef struct each {
     muster_ps_worker *worker;
-    const muster_pstable *rows;
+    const muster_ps_table *rows;
     const uint32_t *keys;
     size_t count;
     size_t asked;
@@ -31,7 +31,7 @@ static inline muster_status each_begin(each *e, uint32_t table, size_t i,
 {
     size_t ahead = e->count - i > LOOK_AHEAD ? i + LOOK_AHEAD : e->count;
     while (e->asked < ahead) {
-        muster_pstable_prefetch(e->rows, e->keys[e->asked++]);
+        muster_ps_table_prefetch(e->rows, e->keys[e->asked++]);
     }
     return muster_ps_begin(e->worker, table, e->keys[i], row_out);
 }

@@ -24,7 +24,7 @@
 #include "ps/store/store.h"
 
 typedef struct muster_ps_distribution {
-    muster_target *target;
+    muster_key_distribution *target;
     uint32_t table;
     muster_sampler_opts sampler; // without the worker's stream
 } muster_ps_distribution;
@@ -32,14 +32,14 @@ typedef struct muster_ps_distribution {
 struct muster_ps {
     muster_ps_opts opts;
     char *places; // opts.mesh: where nodes meet (places.h)
-    muster_pstable *tables[MUSTER_PS_TABLES_MAX];
+    muster_ps_table *tables[MUSTER_PS_TABLES_MAX];
     uint32_t table_count;
     muster_ps_distribution distributions[MUSTER_PS_DISTRIBUTIONS_MAX];
     uint32_t distribution_count;
     muster_keyset replicated; // MUSTER_PS_STATIC
-    bool bare;                // rows can be open without latches on this system
+    bool unlatched;           // rows can be open without latches on this system
     _Atomic uint32_t tables_left; // by their only worker: so many, the first
-    muster_visitors visitors;
+    muster_bias_holders holders;
     uint64_t
         seats[MUSTER_PS_WORKERS_MAX / 64]; // taken, under the barrier's lock
     _Atomic uint32_t workers_alive;
@@ -47,8 +47,8 @@ struct muster_ps {
     _Atomic uint64_t accesses; // of workers that are gone
     _Atomic uint64_t remote;
     _Atomic uint64_t copied;
-    muster_psmesh *mesh; // NULL: a single node
-    muster_psloss loss;
+    muster_mesh *mesh; // NULL: a single node
+    muster_loss_hooks loss;
     // Barriers of this node's workers.
     pthread_mutex_t barrier_lock;
     pthread_cond_t barrier_cond;
@@ -61,24 +61,24 @@ struct muster_ps {
 /* Wishes of a worker on their way to who drives the mesh: one writer, one
  * reader at a time. A wish is a table, a count and that many keys; an intent
  * has its start and end before them, two words each, the lower first. */
-enum { MUSTER_PS_WISHES = 65536 };
-#define MUSTER_PS_WISH_COPY   0x80000000u // beside the table: a copy will do
-#define MUSTER_PS_WISH_INTENT 0x40000000u // start and end precede the keys
-typedef struct muster_ps_wishes {
+enum { MUSTER_LOCALIZE_QUEUE_WORDS = 65536 };
+#define MUSTER_LOCALIZE_REPLICA 0x80000000u // beside the table: a copy will do
+#define MUSTER_LOCALIZE_INTENT  0x40000000u // start and end precede the keys
+typedef struct muster_localize_queue {
     _Atomic uint64_t head; // written so far
     _Atomic uint64_t clock;
     char pad[64 - 2 * sizeof(uint64_t)];
     _Atomic uint64_t tail;     // read so far
     _Atomic uint64_t intended; // keys of intents taken and not ended
-    uint32_t words[MUSTER_PS_WISHES];
-} muster_ps_wishes;
+    uint32_t words[MUSTER_LOCALIZE_QUEUE_WORDS];
+} muster_localize_queue;
 
 /* An operation on rows that are elsewhere, from submit until it is waited for.
  * Beside the mesh, which has it until `finished` is posted, only its worker
  * touches it. */
 typedef struct muster_ps_call {
-    muster_psreq request; // its context is this call
-    muster_vec positions; // uint32_t: the rows that are not here
+    muster_row_request request; // its context is this call
+    muster_vec positions;       // uint32_t: the rows that are not here
     sem_t finished;
     muster_status outcome;
     bool ended;                  // only who drives the mesh may look
@@ -97,28 +97,28 @@ typedef struct muster_ps_job {
 } muster_ps_job;
 
 /* Whose rows a sampler asks about. */
-typedef struct muster_ps_bringer {
+typedef struct muster_ps_sampler_context {
     muster_ps_worker *worker;
     uint32_t table;
-} muster_ps_bringer;
+} muster_ps_sampler_context;
 
 struct muster_ps_worker {
     muster_ps *ps;
-    muster_pstable *tables[MUSTER_PS_TABLES_MAX]; // the node's
+    muster_ps_table *tables[MUSTER_PS_TABLES_MAX]; // the node's
     uint64_t number; // of no other worker of any node: the node is above bit 32
     uint32_t table_count;
-    uint32_t seat;           // its number among the workers of the node
-    muster_visitor *visitor; // what it is at
+    uint32_t seat;              // its number among the workers of the node
+    muster_bias_holder *holder; // what it is at
     // Of open rows that are elsewhere: the row, followed by how it was; else
     // NULL.
     float *open_copies[MUSTER_PS_OPEN_MAX];
     muster_sampler *samplers[MUSTER_PS_DISTRIBUTIONS_MAX]; // NULL until used
-    muster_ps_bringer bringers[MUSTER_PS_DISTRIBUTIONS_MAX];
+    muster_ps_sampler_context sampler_contexts[MUSTER_PS_DISTRIBUTIONS_MAX];
     uint64_t accesses;
     uint64_t remote;
     uint64_t copied;
     // Only in a mesh:
-    muster_ps_wishes *wishes;
+    muster_localize_queue *queue;
     muster_intents
         *intents; // of who drives the mesh, while the worker is there
     uint64_t clock;
@@ -128,46 +128,48 @@ struct muster_ps_worker {
 };
 
 /* The table, or NULL when the number or a key is wrong. */
-muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
-                                const uint32_t *keys, size_t count);
+muster_ps_table *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
+                                 const uint32_t *keys, size_t count);
 
 /* Rows that the worker has open. */
 static inline uint32_t muster_ps_open_rows(const muster_ps_worker *worker)
 {
-    return muster_visitor_open(muster_visitor_state(worker->visitor));
+    return muster_bias_open_rows(muster_bias_state(worker->holder));
 }
 
 /* How a row was taken. */
-typedef enum muster_ps_taken {
+typedef enum muster_ps_access {
     MUSTER_PS_ELSEWHERE, // it was not
-    MUSTER_PS_BARE,
+    MUSTER_PS_UNLATCHED,
     MUSTER_PS_LATCHED,
-} muster_ps_taken;
+} muster_ps_access;
 
-/* Count a row that was lent bare, and mark it if it is a copy to be written. */
-static inline void muster_ps_lent(muster_ps_worker *worker,
-                                  const muster_pstable *rows, uint32_t key,
-                                  const muster_lent *lent, bool written)
+/* Count a row that was lent unlatched, and mark it if it is a copy to be
+ * written. */
+static inline void muster_ps_note_unlatched(muster_ps_worker *worker,
+                                            const muster_ps_table *rows,
+                                            uint32_t key,
+                                            const muster_unlatched_row *lent,
+                                            bool written)
 {
-    if (muster_lent_copy(lent)) {
+    if (muster_unlatched_is_replica(lent)) {
         worker->copied++;
         if (written) {
-            muster_pstable_mark(rows, key, lent);
+            muster_ps_table_mark_written(rows, key, lent);
         }
     }
 }
 
 /* Take a row for a moment, while none is open, and give it back. Whether it
  * will be written is known from the start. */
-muster_ps_taken muster_ps_take(muster_ps_worker *worker, uint64_t place,
-                               bool written, float **row_out);
+muster_ps_access muster_ps_take(muster_ps_worker *worker, uint64_t place,
+                                bool written, float **row_out);
 static inline void muster_ps_give(muster_ps_worker *worker,
-                                  muster_ps_taken taken, muster_word *word,
+                                  muster_ps_access taken, muster_word *word,
                                   bool written)
 {
-    if (taken == MUSTER_PS_BARE) {
-        muster_visitor_leave(worker->visitor,
-                             muster_visitor_state(worker->visitor));
+    if (taken == MUSTER_PS_UNLATCHED) {
+        muster_bias_leave(worker->holder, muster_bias_state(worker->holder));
     } else {
         muster_latch_release(word, written);
     }
@@ -176,7 +178,7 @@ static inline void muster_ps_give(muster_ps_worker *worker,
 /* Is the worker to tell samplers of its accesses? */
 static inline bool muster_ps_notes(const muster_ps_worker *worker)
 {
-    return (muster_visitor_state(worker->visitor) & MUSTER_VISITOR_NOTES) != 0;
+    return (muster_bias_state(worker->holder) & MUSTER_BIAS_NOTES) != 0;
 }
 
 /* True while the worker has some row that is not a copy. */
@@ -193,14 +195,16 @@ void muster_ps_samplers_fini(muster_ps_worker *worker);
 
 /* Put one wish into the ring; `head` are the words before the keys, of which
  * the second is their count. False: there is no room. */
-bool muster_ps_wish_put(muster_ps_wishes *wishes, const uint32_t *head,
-                        uint32_t heads, const uint32_t *keys);
+bool muster_localize_queue_put(muster_localize_queue *queue,
+                               const uint32_t *head, uint32_t heads,
+                               const uint32_t *keys);
 
-/* muster_ps_localize(), with MUSTER_PS_WISH_COPY or 0. */
-MUSTER_CHECKED muster_status muster_ps_wish(muster_ps_worker *worker,
-                                            uint32_t table,
-                                            const uint32_t *keys, size_t count,
-                                            uint32_t copy);
+/* muster_ps_localize(), with MUSTER_LOCALIZE_REPLICA or 0. */
+MUSTER_CHECKED muster_status muster_ps_queue_localize(muster_ps_worker *worker,
+                                                      uint32_t table,
+                                                      const uint32_t *keys,
+                                                      size_t count,
+                                                      uint32_t copy);
 
 /* The call that synchronous operations use. */
 static inline muster_ps_call *muster_ps_own_call(muster_ps_worker *worker)

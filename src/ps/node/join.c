@@ -1,5 +1,5 @@
 /*
- * join.c -- a worker's side of a mesh: wishes and barriers.
+ * join.c -- a worker's side of a mesh: queue and barriers.
  */
 #include "base/mem.h"
 #include "ps/node/inside.h"
@@ -14,25 +14,25 @@ muster_status muster_ps_worker_join(muster_ps_worker *worker)
         most = floats > most ? floats : most;
     }
     worker->copy_floats = most;
-    worker->wishes = muster_mem_array(1, sizeof(*worker->wishes));
+    worker->queue = muster_mem_array(1, sizeof(*worker->queue));
     worker->copies =
         muster_mem_array((size_t)MUSTER_PS_OPEN_MAX * 2 * most, sizeof(float));
-    if (worker->wishes == NULL || worker->copies == NULL) {
+    if (worker->queue == NULL || worker->copies == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     muster_status status = muster_ps_calls_init(worker);
     if (status == MUSTER_OK) {
         status = muster_intents_create(&worker->intents);
     }
-    return status == MUSTER_OK ? muster_psmesh_join(worker->ps->mesh, worker)
+    return status == MUSTER_OK ? muster_mesh_join(worker->ps->mesh, worker)
                                : status;
 }
 
 void muster_ps_worker_leave(muster_ps_worker *worker)
 {
-    muster_psmesh_leave(worker->ps->mesh, worker);
+    muster_mesh_leave(worker->ps->mesh, worker);
     muster_ps_calls_fini(worker);
-    muster_mem_free(worker->wishes);
+    muster_mem_free(worker->queue);
     muster_mem_free(worker->copies);
 }
 
@@ -44,7 +44,7 @@ uint32_t muster_ps_nodes(const muster_ps_worker *worker)
 muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
                                  const uint32_t *keys, size_t count)
 {
-    return muster_ps_wish(worker, table, keys, count, 0);
+    return muster_ps_queue_localize(worker, table, keys, count, 0);
 }
 
 /* Could rows come here at all? */
@@ -54,10 +54,11 @@ static bool wishes_matter(const muster_ps_worker *worker)
            worker->ps->opts.manage != MUSTER_PS_CLASSIC;
 }
 
-muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
-                             const uint32_t *keys, size_t count, uint32_t copy)
+muster_status muster_ps_queue_localize(muster_ps_worker *worker, uint32_t table,
+                                       const uint32_t *keys, size_t count,
+                                       uint32_t copy)
 {
-    const muster_pstable *rows =
+    const muster_ps_table *rows =
         worker == NULL ? NULL : muster_ps_check(worker, table, keys, count);
     if (rows == NULL) {
         return MUSTER_ERR_INVALID;
@@ -77,13 +78,13 @@ muster_status muster_ps_wish(muster_ps_worker *worker, uint32_t table,
         }
         if (found == WISH_MAX - 2 || (i + 1 == count && found > 0)) {
             uint32_t head[2] = {table | copy, found};
-            kept = muster_ps_wish_put(worker->wishes, head, 2, wanted);
+            kept = muster_localize_queue_put(worker->queue, head, 2, wanted);
             any = any || kept;
             found = 0;
         }
     }
     if (any) {
-        muster_psmesh_wake(worker->ps->mesh);
+        muster_mesh_wake(worker->ps->mesh);
     }
     return kept ? MUSTER_OK : MUSTER_ERR_AGAIN;
 }
@@ -101,7 +102,7 @@ muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
     }
     // A pull waits for the row it meets on its way; its value is not needed.
     for (size_t i = 0; i < count; i++) {
-        if (muster_pstable_here(worker->tables[table], keys[i])) {
+        if (muster_ps_table_here(worker->tables[table], keys[i])) {
             continue;
         }
         float *unread = worker->copies + (size_t)(MUSTER_PS_OPEN_MAX - 1) * 2 *
@@ -144,7 +145,7 @@ void muster_ps_worker_gone(muster_ps *ps)
     bool complete = pass_if_complete(ps);
     (void)pthread_mutex_unlock(&ps->barrier_lock);
     if (complete) {
-        muster_psmesh_barrier(ps->mesh);
+        muster_mesh_barrier(ps->mesh);
     }
 }
 
@@ -156,7 +157,7 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
     muster_ps *ps = worker->ps;
     muster_ps_count_up(worker);
     (void)pthread_mutex_lock(&ps->barrier_lock);
-    if (ps->mesh != NULL && muster_psmesh_is_over(ps->mesh)) {
+    if (ps->mesh != NULL && muster_mesh_is_over(ps->mesh)) {
         // Those who wait were sent off and others may be gone: nobody comes.
         (void)pthread_mutex_unlock(&ps->barrier_lock);
         return MUSTER_ERR_PEER_LOST;
@@ -165,7 +166,7 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
     ps->barrier_waiting++;
     if (pass_if_complete(ps)) {
         (void)pthread_mutex_unlock(&ps->barrier_lock);
-        muster_psmesh_barrier(ps->mesh);
+        muster_mesh_barrier(ps->mesh);
         (void)pthread_mutex_lock(&ps->barrier_lock);
     }
     // A loss is for good: whoever comes after it waits for nobody.

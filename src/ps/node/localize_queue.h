@@ -1,8 +1,8 @@
 /*
- * ps/node/localize_queue.h -- the mesh's end of what workers wish for and intend
- * to use.
+ * ps/node/localize_queue.h -- the mesh's end of what workers wish for and
+ * intend to use.
  *
- * A worker writes wishes into a ring of its own; whoever drives the mesh reads
+ * A worker writes queue into a ring of its own; whoever drives the mesh reads
  * them and steps the node. Intents are kept until they are due by the worker's
  * clock, which is looked at once a round.
  *
@@ -20,29 +20,29 @@
 #include "ps/store/intent.h"
 #include "ps/store/keyset.h"
 
-/* Whom wishes are read for. */
-typedef struct muster_ps_reader_host {
-    muster_psnode *node; // NULL: wishes are only read away
-    muster_psnode_out *out;
+/* Whom queue are read for. */
+typedef struct muster_localize_reader {
+    muster_protocol *node; // NULL: queue are only read away
+    muster_protocol_out *out;
     void (*stepped)(void *context, muster_status status); // take `out`
     void *context;
-} muster_ps_reader_host;
+} muster_localize_reader;
 
-/* Read all wishes of a worker; true when there were some. */
-bool muster_ps_wishes_read(const muster_ps_reader_host *host,
-                           muster_ps_worker *worker);
+/* Read all queue of a worker; true when there were some. */
+bool muster_localize_queue_read(const muster_localize_reader *host,
+                                muster_ps_worker *worker);
 
 /* Begin and end what is due of a worker's intents; `round`: another round of
  * the mesh has passed. True: some have not ended. */
-bool muster_ps_intents_act(const muster_ps_reader_host *host,
+bool muster_ps_intents_act(const muster_localize_reader *host,
                            muster_ps_worker *worker, bool round);
 
 /* End all intents of a worker that is gone, and free them. */
-void muster_ps_intents_end(const muster_ps_reader_host *host,
+void muster_ps_intents_end(const muster_localize_reader *host,
                            muster_intents *intents);
 
 /* Wish for a copy of every row of a set. */
-void muster_ps_wish_all(const muster_ps_reader_host *host,
-                        const muster_keyset *set);
+void muster_ps_localize_all(const muster_localize_reader *host,
+                            const muster_keyset *set);
 
 #endif // MUSTER_PS_NODE_LOCALIZE_QUEUE_H

@@ -16,18 +16,18 @@
 #include "muster/ps.h"
 #include "ps/protocol/protocol.h"
 
-typedef struct muster_psloss {
+typedef struct muster_loss_hooks {
     bool joins;                      // takes the place of a node that was lost
     bool (*prepared)(void *context); // see ps/protocol/protocol.h
     bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
     uint64_t (*updates)(void *context);
-    void (*news)(void *context, const muster_psnews *news);
+    void (*news)(void *context, const muster_membership_news *news);
     bool (*stopped)(void); // wait no longer for other nodes; NULL: never
     void *context;
-} muster_psloss;
+} muster_loss_hooks;
 
 /* Before the tables are added; its `restore` is in place of the options'. */
-void muster_ps_on_loss(muster_ps *ps, const muster_psloss *loss);
+void muster_ps_on_loss(muster_ps *ps, const muster_loss_hooks *loss);
 
 /* Nodes that met at the last barrier, one bit each. */
 uint64_t muster_ps_met(const muster_ps *ps);

@@ -19,8 +19,8 @@
 #include "base/mem.h"
 #include "ps/node/mesh_inside.h"
 
-void muster_psmesh_finish(muster_psmesh *mesh, muster_ps_call *call,
-                          muster_status status)
+void muster_mesh_finish(muster_mesh *mesh, muster_ps_call *call,
+                        muster_status status)
 {
     call->outcome = status;
     call->ended = true;
@@ -28,7 +28,7 @@ void muster_psmesh_finish(muster_psmesh *mesh, muster_ps_call *call,
     mesh->ended = call;
 }
 
-void muster_psmesh_pass(muster_psmesh *mesh, muster_status status)
+void muster_mesh_pass(muster_mesh *mesh, muster_status status)
 {
     muster_ps *ps = mesh->ps;
     mesh->at_barrier = false;
@@ -39,7 +39,7 @@ void muster_psmesh_pass(muster_psmesh *mesh, muster_status status)
     (void)pthread_mutex_unlock(&ps->barrier_lock);
 }
 
-void muster_psmesh_lose(muster_psmesh *mesh, uint16_t node, const char *reason)
+void muster_mesh_lose(muster_mesh *mesh, uint16_t node, const char *reason)
 {
     if (mesh->lost != 0) {
         return;
@@ -51,46 +51,46 @@ void muster_psmesh_lose(muster_psmesh *mesh, uint16_t node, const char *reason)
     }
     muster_ps_call **open = mesh->open.data;
     for (size_t i = 0; i < mesh->open.count; i++) {
-        muster_psmesh_finish(mesh, open[i], MUSTER_ERR_PEER_LOST);
+        muster_mesh_finish(mesh, open[i], MUSTER_ERR_PEER_LOST);
     }
     muster_vec_clear(&mesh->open);
-    muster_psmesh_pass(mesh, MUSTER_ERR_PEER_LOST);
+    muster_mesh_pass(mesh, MUSTER_ERR_PEER_LOST);
 }
 
 /* News of the members: tell, act. */
-static void hear(muster_psmesh *mesh, const muster_psnews *news)
+static void hear(muster_mesh *mesh, const muster_membership_news *news)
 {
-    const muster_psloss *loss = &mesh->ps->loss;
+    const muster_loss_hooks *loss = &mesh->ps->loss;
     bool survive = mesh->ps->opts.survive != 0;
-    const char *why = news->cause == MUSTER_PSCAUSE_SILENT
+    const char *why = news->cause == MUSTER_LOSS_SILENT
                           ? "nothing was heard of it for too long"
                           : "its connection ended";
-    atomic_store(&mesh->members, muster_psnode_members(mesh->node));
+    atomic_store(&mesh->members, muster_protocol_members(mesh->node));
     switch (news->kind) {
-    case MUSTER_PSNEWS_LOST:
-        muster_pspeers_forget(mesh, news->node, true);
+    case MUSTER_NEWS_LOST:
+        muster_mesh_peers_forget(mesh, news->node, true);
         if (!survive) {
-            muster_psmesh_lose(mesh, news->node, why);
+            muster_mesh_lose(mesh, news->node, why);
             return;
         }
         if (!atomic_load(&mesh->stop)) {
             muster_log(MUSTER_LOG_WARN, "node %u is lost: %s", news->node, why);
         }
         break;
-    case MUSTER_PSNEWS_JOINED:
+    case MUSTER_NEWS_JOINED:
         muster_log(MUSTER_LOG_INFO, "node %u takes its place", news->node);
         break;
-    case MUSTER_PSNEWS_RESUMED:
-        muster_pspeers_tell_members(mesh);
+    case MUSTER_NEWS_RESUMED:
+        muster_mesh_peers_tell_members(mesh);
         atomic_store(&mesh->entered, 1);
         break;
-    case MUSTER_PSNEWS_LEADLESS:
-        muster_psmesh_lose(mesh, 0, why);
+    case MUSTER_NEWS_LEADLESS:
+        muster_mesh_lose(mesh, 0, why);
         return;
-    case MUSTER_PSNEWS_EXPELLED:
-        muster_psmesh_lose(mesh, mesh->self,
-                           "the others gave this node up after it stood "
-                           "still; it ends");
+    case MUSTER_NEWS_EXPELLED:
+        muster_mesh_lose(mesh, mesh->self,
+                         "the others gave this node up after it stood "
+                         "still; it ends");
         return;
     }
     if (loss->news != NULL && !atomic_load(&mesh->stop)) {
@@ -98,21 +98,22 @@ static void hear(muster_psmesh *mesh, const muster_psnews *news)
     }
 }
 
-static void take_out(muster_psmesh *mesh)
+static void take_out(muster_mesh *mesh)
 {
-    const muster_psnode_send *sends = mesh->out.sends.data;
+    const muster_protocol_send *sends = mesh->out.sends.data;
     for (size_t i = 0; i < mesh->out.sends.count; i++) {
-        muster_pspeers_send(mesh, &sends[i]);
+        muster_mesh_peers_send(mesh, &sends[i]);
     }
     muster_vec_clear(&mesh->out.sends);
     // News before ends: where a loss is not to be survived, what the protocol
     // made of it is no answer any more.
     for (size_t i = 0; i < mesh->out.news.count; i++) {
-        muster_psnews news = ((muster_psnews *)mesh->out.news.data)[i];
+        muster_membership_news news =
+            ((muster_membership_news *)mesh->out.news.data)[i];
         hear(mesh, &news);
     }
     muster_vec_clear(&mesh->out.news);
-    muster_psreq **done = mesh->out.done.data;
+    muster_row_request **done = mesh->out.done.data;
     // After a loss every call has ended, and its worker may be gone.
     for (size_t i = 0; i < mesh->out.done.count && mesh->lost == 0; i++) {
         muster_ps_call *call = done[i]->context;
@@ -120,7 +121,7 @@ static void take_out(muster_psmesh *mesh)
         for (size_t j = 0; j < mesh->open.count; j++) {
             if (open[j] == call) {
                 open[j] = open[--mesh->open.count];
-                muster_psmesh_finish(mesh, call, MUSTER_OK);
+                muster_mesh_finish(mesh, call, MUSTER_OK);
                 break;
             }
         }
@@ -129,31 +130,31 @@ static void take_out(muster_psmesh *mesh)
     for (; mesh->released < mesh->out.released && mesh->lost == 0;
          mesh->released++) {
         atomic_store(&mesh->met, mesh->out.met);
-        muster_psmesh_pass(mesh, MUSTER_OK);
+        muster_mesh_pass(mesh, MUSTER_OK);
     }
-    atomic_store(&mesh->changing, muster_psnode_changing(mesh->node));
+    atomic_store(&mesh->changing, muster_protocol_changing(mesh->node));
 }
 
-void muster_psmesh_stepped(muster_psmesh *mesh, muster_status status)
+void muster_mesh_stepped(muster_mesh *mesh, muster_status status)
 {
     if (status != MUSTER_OK) {
         muster_log(MUSTER_LOG_ERROR, "parameter server: %s",
                    muster_status_text(status));
-        muster_psmesh_lose(mesh, mesh->self, muster_status_text(status));
+        muster_mesh_lose(mesh, mesh->self, muster_status_text(status));
     }
     take_out(mesh);
 }
 
 /* ---- for workers --------------------------------------------------------- */
 
-void muster_psmesh_wake(muster_psmesh *mesh)
+void muster_mesh_wake(muster_mesh *mesh)
 {
     if (atomic_exchange(&mesh->asleep, false)) {
         muster_net_wake(mesh->net);
     }
 }
 
-static void leave_request(muster_psmesh *mesh, muster_ps_call *call)
+static void leave_request(muster_mesh *mesh, muster_ps_call *call)
 {
     call->ended = false;
     (void)pthread_mutex_lock(&mesh->lock);
@@ -172,41 +173,41 @@ static void wait_asleep(muster_ps_call *call)
     }
 }
 
-void muster_psmesh_submit(muster_psmesh *mesh, muster_ps_call *call)
+void muster_mesh_submit(muster_mesh *mesh, muster_ps_call *call)
 {
     leave_request(mesh, call);
-    muster_psmesh_wake(mesh);
+    muster_mesh_wake(mesh);
 }
 
-void muster_psmesh_wait(muster_psmesh *mesh, muster_ps_call *call)
+void muster_mesh_wait(muster_mesh *mesh, muster_ps_call *call)
 {
-    (void)muster_psmesh_lead(mesh, call);
+    (void)muster_mesh_drive(mesh, call);
     wait_asleep(call);
 }
 
-void muster_psmesh_do(muster_psmesh *mesh, muster_ps_call *call)
+void muster_mesh_do(muster_mesh *mesh, muster_ps_call *call)
 {
     leave_request(mesh, call);
-    if (!muster_psmesh_lead(mesh, call)) {
-        muster_psmesh_wake(mesh);
+    if (!muster_mesh_drive(mesh, call)) {
+        muster_mesh_wake(mesh);
     }
     wait_asleep(call);
 }
 
-void muster_psmesh_barrier(muster_psmesh *mesh)
+void muster_mesh_barrier(muster_mesh *mesh)
 {
     (void)pthread_mutex_lock(&mesh->lock);
     mesh->barrier_asked = true;
     (void)pthread_mutex_unlock(&mesh->lock);
-    muster_psmesh_wake(mesh);
+    muster_mesh_wake(mesh);
 }
 
-bool muster_psmesh_is_over(const muster_psmesh *mesh)
+bool muster_mesh_is_over(const muster_mesh *mesh)
 {
     return atomic_load(&mesh->over);
 }
 
-muster_status muster_psmesh_join(muster_psmesh *mesh, muster_ps_worker *worker)
+muster_status muster_mesh_join(muster_mesh *mesh, muster_ps_worker *worker)
 {
     (void)pthread_mutex_lock(&mesh->lock);
     bool kept = muster_vec_append(&mesh->workers, &worker, 1);
@@ -214,7 +215,7 @@ muster_status muster_psmesh_join(muster_psmesh *mesh, muster_ps_worker *worker)
     return kept ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
 }
 
-void muster_psmesh_leave(muster_psmesh *mesh, muster_ps_worker *worker)
+void muster_mesh_leave(muster_mesh *mesh, muster_ps_worker *worker)
 {
     (void)pthread_mutex_lock(&mesh->lock);
     muster_ps_worker **workers = mesh->workers.data;
@@ -230,20 +231,20 @@ void muster_psmesh_leave(muster_psmesh *mesh, muster_ps_worker *worker)
     }
     worker->intents = NULL;
     (void)pthread_mutex_unlock(&mesh->lock);
-    muster_psmesh_wake(mesh);
+    muster_mesh_wake(mesh);
 }
 
-muster_psnode_counters muster_psmesh_count(muster_psmesh *mesh)
+muster_protocol_counters muster_mesh_count(muster_mesh *mesh)
 {
     (void)pthread_mutex_lock(&mesh->count_lock);
-    muster_psnode_counters counters = mesh->counters;
+    muster_protocol_counters counters = mesh->counters;
     (void)pthread_mutex_unlock(&mesh->count_lock);
     return counters;
 }
 
 /* ---- losses -------------------------------------------------------------- */
 
-void muster_ps_on_loss(muster_ps *ps, const muster_psloss *loss)
+void muster_ps_on_loss(muster_ps *ps, const muster_loss_hooks *loss)
 {
     ps->loss = *loss;
 }
@@ -263,7 +264,7 @@ uint64_t muster_ps_lost(const muster_ps *ps)
 
 bool muster_ps_admit(muster_ps *ps, uint32_t note)
 {
-    muster_psmesh *mesh = ps->mesh;
+    muster_mesh *mesh = ps->mesh;
     uint64_t ready = mesh == NULL ? 0 : atomic_load(&mesh->ready);
     if (ready == 0) {
         return false;
@@ -284,7 +285,7 @@ bool muster_ps_admit(muster_ps *ps, uint32_t note)
 
 uint32_t muster_ps_loss_note(const muster_ps *ps)
 {
-    return muster_psnode_note(ps->mesh->node);
+    return muster_protocol_note(ps->mesh->node);
 }
 
 void muster_ps_abandon(muster_ps *ps)

@@ -13,11 +13,11 @@
 #include "ps/node/inside.h"
 #include "ps/node/mesh.h"
 
-struct muster_psmesh {
+struct muster_mesh {
     muster_ps *ps;
     muster_net *net;
-    muster_psnode *node;
-    muster_psnode_out out;
+    muster_protocol *node;
+    muster_protocol_out out;
     pthread_t thread;
     bool started;
     bool wished; // for the rows of MUSTER_PS_STATIC
@@ -29,7 +29,7 @@ struct muster_psmesh {
     uint64_t told;                  // nodes whose address is no good
     uint64_t greeted;               // joining: nodes that know us
     uint64_t wanted;                // joining: the members
-    muster_vec unsent;              // muster_psnode_send: a queue was full
+    muster_vec unsent;              // muster_protocol_send: a queue was full
     uint32_t waiting[MUSTER_PS_NODES_MAX]; // of these, to each node
     uint64_t clogged;                      // nodes for which too many wait
     _Atomic uint64_t come; // nodes that were met, whether or not they went
@@ -46,68 +46,69 @@ struct muster_psmesh {
     // Under the lock: what workers leave for the thread.
     pthread_mutex_t lock;
     muster_vec requests; // muster_ps_call *
-    muster_vec workers;  // muster_ps_worker *: whose wishes are read
+    muster_vec workers;  // muster_ps_worker *: whose queue are read
     muster_vec orphans;  // muster_intents *: of workers that are gone
     bool barrier_asked;
     // Under a lock of its own: one may count with rows open, for which who
     // drives the mesh may wait with the other lock held.
     pthread_mutex_t count_lock;
-    muster_psnode_counters counters;
-    _Atomic uint64_t led;   // times that a worker drove the mesh
-    _Atomic int64_t nap_ns; // the longest sleep; tests have longer ones
+    muster_protocol_counters counters;
+    _Atomic uint64_t driven;      // times that a worker drove the mesh
+    _Atomic int64_t sleep_max_ns; // the longest sleep; tests have longer ones
     // Who holds this lock drives the mesh; what follows, and all above that is
     // neither atomic nor under the other lock, is theirs (turn.c).
     pthread_mutex_t turn;
     int64_t sleeps_until_ns; // the thread, unless it waits for the lock
-    uint64_t led_before;     // `led` when the thread went to sleep last
+    uint64_t driven_before;  // `driven` when the thread went to sleep last
     muster_vec taken;        // muster_ps_call *
     muster_vec open;         // muster_ps_call *: requests under way
     muster_ps_call *ended;   // to be told
     int64_t round_ns; // when clocks are looked at next; INT64_MAX: need not be
     bool at_barrier;  // all workers of this node wait there
-    uint32_t short_sleeps; // in a row; and lingering in vain, in a row
-    uint32_t vain;
+    uint32_t short_sleeps; // in a row; and lingering in failed_spins, in a row
+    uint32_t failed_spins;
     int64_t rest_ns; // when tables are let rest next
     uint64_t released;
     uint16_t lost; // node + 1, or 0
 };
 
-extern const muster_net_callbacks muster_pspeers_callbacks;
+extern const muster_net_callbacks muster_mesh_callbacks;
 
 /* Nodes that this one never met. */
-uint64_t muster_pspeers_missing(const muster_psmesh *mesh);
+uint64_t muster_mesh_peers_missing(const muster_mesh *mesh);
 /* Send, or keep for later; the reference to the payload is taken over. */
-void muster_pspeers_send(muster_psmesh *mesh, const muster_psnode_send *send);
+void muster_mesh_peers_send(muster_mesh *mesh,
+                            const muster_protocol_send *send);
 /* Try again what was kept; a node for which too much is kept is lost. */
-void muster_pspeers_send_unsent(muster_psmesh *mesh);
+void muster_mesh_peers_send_unsent(muster_mesh *mesh);
 /* What is kept for a node will not be sent; `but_expel`: only that it was given
  * up. */
-void muster_pspeers_forget(muster_psmesh *mesh, uint16_t node, bool but_expel);
+void muster_mesh_peers_forget(muster_mesh *mesh, uint16_t node, bool but_expel);
 /* Connect to those that are to be connected to. */
-void muster_pspeers_connect(muster_psmesh *mesh);
+void muster_mesh_peers_connect(muster_mesh *mesh);
 /* Tell all others that this node goes; true when all have said the same. */
-void muster_pspeers_part(muster_psmesh *mesh);
-bool muster_pspeers_parted(const muster_psmesh *mesh);
+void muster_mesh_peers_say_goodbye(muster_mesh *mesh);
+bool muster_mesh_peers_said_goodbye(const muster_mesh *mesh);
 /* The lead: nodes that wait to be taken in hear who the members are. */
-void muster_pspeers_tell_members(muster_psmesh *mesh);
+void muster_mesh_peers_tell_members(muster_mesh *mesh);
 
 /* turn.c: the thread's body, with the mesh as its argument. */
-void *muster_psmesh_serve(void *argument);
+void *muster_mesh_serve(void *argument);
 /* Drive the mesh until the call has ended, if nobody else drives it; the call's
  * semaphore is posted, or will be at once. */
-bool muster_psmesh_lead(muster_psmesh *mesh, muster_ps_call *call);
+bool muster_mesh_drive(muster_mesh *mesh, muster_ps_call *call);
 /* Has this node met all others that are alive? */
-bool muster_psmesh_met_all(const muster_psmesh *mesh);
+bool muster_mesh_met_all(const muster_mesh *mesh);
 
 /* mesh.c: a call has ended, and is on the list of those to be told; a barrier
  * is passed, or can never be. */
-void muster_psmesh_finish(muster_psmesh *mesh, muster_ps_call *call,
-                          muster_status status);
-void muster_psmesh_pass(muster_psmesh *mesh, muster_status status);
+void muster_mesh_finish(muster_mesh *mesh, muster_ps_call *call,
+                        muster_status status);
+void muster_mesh_pass(muster_mesh *mesh, muster_status status);
 /* A step of the node was made: do what it asks. */
-void muster_psmesh_stepped(muster_psmesh *mesh, muster_status status);
+void muster_mesh_stepped(muster_mesh *mesh, muster_status status);
 /* Nothing that needs another node can be promised any more. `reason` NULL:
  * nobody needs to be told. */
-void muster_psmesh_lose(muster_psmesh *mesh, uint16_t node, const char *reason);
+void muster_mesh_lose(muster_mesh *mesh, uint16_t node, const char *reason);
 
 #endif // MUSTER_PS_NODE_MESH_INSIDE_H

@@ -24,24 +24,24 @@ static muster_blob *make_payload(void *context, size_t bytes)
     return muster_net_blob(context, bytes);
 }
 
-static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
+static muster_status open_node(muster_mesh *mesh, muster_error *error_out)
 {
     const muster_net_opts net_opts = MUSTER_NET_OPTS_INIT;
     char address[MUSTER_NET_ADDRESS_MAX];
     char heard[MUSTER_NET_ADDRESS_MAX];
     const muster_ps_opts *opts = &mesh->ps->opts;
-    const muster_psloss *loss = &mesh->ps->loss;
-    muster_status status = muster_net_open(&net_opts, &muster_pspeers_callbacks,
+    const muster_loss_hooks *loss = &mesh->ps->loss;
+    muster_status status = muster_net_open(&net_opts, &muster_mesh_callbacks,
                                            mesh, error_out, &mesh->net);
     if (status != MUSTER_OK) {
         return status;
     }
-    muster_psnode_opts node_opts = {
+    muster_protocol_opts node_opts = {
         .node = mesh->self,
         .nodes = mesh->nodes,
         .tables = mesh->ps->tables,
         .table_count = mesh->ps->table_count,
-        .manage = (muster_psmanage)opts->manage,
+        .manage = (muster_ps_manage)opts->manage,
         .replicated = &mesh->ps->replicated,
         // The way to the owner and back takes the rest.
         .sync_ns = opts->staleness_ms * MUSTER_NS_PER_MS * 3 / 4,
@@ -54,19 +54,19 @@ static muster_status open_node(muster_psmesh *mesh, muster_error *error_out)
         .restore = loss->restore,
         .updates = loss->updates,
         .host = loss->context};
-    status = muster_psnode_create(&node_opts, &mesh->node);
+    status = muster_protocol_create(&node_opts, &mesh->node);
     if (status != MUSTER_OK) {
         return muster_error_set(error_out, status,
                                 "parameter server: out of memory");
     }
-    atomic_store(&mesh->members, muster_psnode_members(mesh->node));
+    atomic_store(&mesh->members, muster_protocol_members(mesh->node));
     muster_ps_places_at(mesh->ps->places, mesh->self, address);
     // Refused while another lives there; what a lost one left is removed.
     return muster_net_listen(mesh->net, address, error_out, heard);
 }
 
-/* Who is awaited in vain: one of them, by name and place. */
-static muster_status tell_missing(const muster_psmesh *mesh, uint64_t missing,
+/* Who is awaited in failed_spins: one of them, by name and place. */
+static muster_status tell_missing(const muster_mesh *mesh, uint64_t missing,
                                   muster_error *error_out)
 {
     char address[MUSTER_NET_ADDRESS_MAX];
@@ -80,17 +80,17 @@ static muster_status tell_missing(const muster_psmesh *mesh, uint64_t missing,
         mesh->nodes - 1u, mesh->ps->opts.patience_ms, first, address);
 }
 
-static bool stopped(const muster_psmesh *mesh)
+static bool stopped(const muster_mesh *mesh)
 {
     return mesh->ps->loss.stopped != NULL && mesh->ps->loss.stopped();
 }
 
-static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
+static muster_status wait_for_all(muster_mesh *mesh, muster_error *error_out)
 {
     int64_t end =
         muster_clock_ns() + mesh->ps->opts.patience_ms * MUSTER_NS_PER_MS;
     const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
-    while (!muster_psmesh_met_all(mesh) && !stopped(mesh)) {
+    while (!muster_mesh_met_all(mesh) && !stopped(mesh)) {
         if (atomic_load(&mesh->over)) {
             return muster_error_set(error_out, MUSTER_ERR_PEER_LOST,
                                     "parameter server: a node ended before "
@@ -99,7 +99,7 @@ static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
         }
         if (muster_clock_ns() > end) {
             // The last one may have come just now.
-            uint64_t missing = muster_pspeers_missing(mesh);
+            uint64_t missing = muster_mesh_peers_missing(mesh);
             if (missing != 0) {
                 return tell_missing(mesh, missing, error_out);
             }
@@ -123,10 +123,10 @@ static muster_status wait_for_all(muster_psmesh *mesh, muster_error *error_out)
                                              "had met");
 }
 
-muster_status muster_psmesh_create(muster_ps *ps, muster_error *error_out,
-                                   muster_psmesh **mesh_out)
+muster_status muster_mesh_create(muster_ps *ps, muster_error *error_out,
+                                 muster_mesh **mesh_out)
 {
-    muster_psmesh *mesh = muster_mem_array(1, sizeof(*mesh));
+    muster_mesh *mesh = muster_mem_array(1, sizeof(*mesh));
     if (mesh == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "parameter server: out of memory");
@@ -134,13 +134,13 @@ muster_status muster_psmesh_create(muster_ps *ps, muster_error *error_out,
     mesh->ps = ps;
     mesh->self = (uint16_t)ps->opts.node;
     mesh->nodes = (uint16_t)ps->opts.nodes;
-    mesh->out = muster_psnode_out_make();
-    mesh->unsent = muster_vec_make(sizeof(muster_psnode_send));
+    mesh->out = muster_protocol_out_make();
+    mesh->unsent = muster_vec_make(sizeof(muster_protocol_send));
     mesh->requests = muster_vec_make(sizeof(muster_ps_call *));
     mesh->workers = muster_vec_make(sizeof(muster_ps_worker *));
     mesh->orphans = muster_vec_make(sizeof(muster_intents *));
     mesh->round_ns = INT64_MAX;
-    atomic_init(&mesh->nap_ns, NAP_NS);
+    atomic_init(&mesh->sleep_max_ns, NAP_NS);
     mesh->taken = muster_vec_make(sizeof(muster_ps_call *));
     mesh->open = muster_vec_make(sizeof(muster_ps_call *));
     (void)pthread_mutex_init(&mesh->lock, NULL);
@@ -149,7 +149,7 @@ muster_status muster_psmesh_create(muster_ps *ps, muster_error *error_out,
     muster_status status = open_node(mesh, error_out);
     if (status == MUSTER_OK) {
         int failed =
-            pthread_create(&mesh->thread, NULL, muster_psmesh_serve, mesh);
+            pthread_create(&mesh->thread, NULL, muster_mesh_serve, mesh);
         mesh->started = failed == 0;
         status = failed == 0 ? wait_for_all(mesh, error_out)
                              : muster_error_set(error_out, MUSTER_ERR_SYSTEM,
@@ -157,14 +157,14 @@ muster_status muster_psmesh_create(muster_ps *ps, muster_error *error_out,
                                                 strerror(failed));
     }
     if (status != MUSTER_OK) {
-        muster_psmesh_free(mesh);
+        muster_mesh_free(mesh);
         return status;
     }
     *mesh_out = mesh;
     return MUSTER_OK;
 }
 
-void muster_psmesh_free(muster_psmesh *mesh)
+void muster_mesh_free(muster_mesh *mesh)
 {
     if (mesh == NULL) {
         return;
@@ -174,12 +174,12 @@ void muster_psmesh_free(muster_psmesh *mesh)
         muster_net_wake(mesh->net);
         (void)pthread_join(mesh->thread, NULL);
     }
-    const muster_psnode_send *sends = mesh->unsent.data;
+    const muster_protocol_send *sends = mesh->unsent.data;
     for (size_t i = 0; i < mesh->unsent.count; i++) {
         muster_blob_unref(sends[i].message.payload);
     }
-    muster_psnode_free(mesh->node);
-    muster_psnode_out_fini(&mesh->out);
+    muster_protocol_free(mesh->node);
+    muster_protocol_out_fini(&mesh->out);
     muster_net_close(mesh->net);
     muster_vec_fini(&mesh->unsent);
     muster_vec_fini(&mesh->requests);

@@ -84,7 +84,7 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
     ps->loss.context = opts->context;
     ps->places = places;
     ps->opts.mesh = places;
-    ps->bare = muster_visitor_possible();
+    ps->unlatched = muster_bias_possible();
     (void)pthread_mutex_init(&ps->barrier_lock, NULL);
     (void)pthread_cond_init(&ps->barrier_cond, NULL);
     *ps_out = ps;
@@ -96,15 +96,15 @@ void muster_ps_free(muster_ps *ps)
     if (ps == NULL) {
         return;
     }
-    muster_psmesh_free(ps->mesh);
+    muster_mesh_free(ps->mesh);
     muster_keyset_fini(&ps->replicated);
     (void)pthread_mutex_destroy(&ps->barrier_lock);
     (void)pthread_cond_destroy(&ps->barrier_cond);
     for (uint32_t i = 0; i < ps->distribution_count; i++) {
-        muster_target_free(ps->distributions[i].target);
+        muster_key_distribution_free(ps->distributions[i].target);
     }
     for (uint32_t i = 0; i < ps->table_count; i++) {
-        muster_pstable_free(ps->tables[i]);
+        muster_ps_table_free(ps->tables[i]);
     }
     muster_mem_free(ps->places);
     muster_mem_free(ps);
@@ -155,22 +155,22 @@ muster_status muster_ps_table_add(muster_ps *ps,
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "parameter server: table: %s", fault);
     }
-    muster_pstable_share share = {
+    muster_ps_table_share share = {
         // Who takes the place of a lost node begins without rows.
         .node = ps->loss.joins ? UINT32_MAX : ps->opts.node,
         .nodes = ps->opts.nodes,
         .number = ps->table_count,
         .seed = muster_rng_at(ps->opts.seed, ps->table_count, 0)};
     muster_status status =
-        muster_pstable_create(opts, &share, &ps->tables[ps->table_count]);
+        muster_ps_table_create(opts, &share, &ps->tables[ps->table_count]);
     if (status != MUSTER_OK) {
         return muster_error_set(error_out, status,
                                 "parameter server: no memory for a table of %u "
                                 "rows of %u floats",
                                 opts->keys, opts->width);
     }
-    if (ps->bare) {
-        muster_pstable_admit(ps->tables[ps->table_count], &ps->visitors);
+    if (ps->unlatched) {
+        muster_ps_table_allow_bias(ps->tables[ps->table_count], &ps->holders);
     }
     *table_out = ps->table_count++;
     return MUSTER_OK;
@@ -189,14 +189,14 @@ muster_status muster_ps_connect(muster_ps *ps, muster_error *error_out)
     if (status != MUSTER_OK) {
         return status;
     }
-    return muster_psmesh_create(ps, error_out, &ps->mesh);
+    return muster_mesh_create(ps, error_out, &ps->mesh);
 }
 
 void muster_ps_count_up(muster_ps_worker *worker)
 {
     muster_ps *ps = worker->ps;
     atomic_fetch_add(&ps->accesses,
-                     worker->accesses + muster_visitor_count(worker->visitor));
+                     worker->accesses + muster_bias_take_count(worker->holder));
     atomic_fetch_add(&ps->remote, worker->remote);
     atomic_fetch_add(&ps->copied, worker->copied);
     worker->accesses = 0;
@@ -213,7 +213,7 @@ muster_ps_counters muster_ps_count(muster_ps *ps)
                               .remote = atomic_load(&ps->remote),
                               .copied = atomic_load(&ps->copied)};
     if (ps->mesh != NULL) {
-        muster_psnode_counters node = muster_psmesh_count(ps->mesh);
+        muster_protocol_counters node = muster_mesh_count(ps->mesh);
         all.relocations = node.relocations;
         all.replicas = node.replicas;
         all.syncs = node.syncs;
@@ -241,7 +241,7 @@ uint64_t muster_ps_bytes(const muster_ps *ps)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; ps != NULL && i < ps->table_count; i++) {
-        bytes += muster_pstable_bytes(ps->tables[i]);
+        bytes += muster_ps_table_bytes(ps->tables[i]);
     }
     return bytes;
 }
@@ -251,14 +251,14 @@ uint64_t muster_ps_bytes(const muster_ps *ps)
 static muster_status bar_all(muster_ps *ps)
 {
     uint32_t tables = ps->table_count;
-    if (!ps->bare || atomic_load(&ps->tables_left) == tables) {
+    if (!ps->unlatched || atomic_load(&ps->tables_left) == tables) {
         return MUSTER_OK;
     }
     for (uint32_t i = 0; i < tables; i++) {
-        muster_pstable_bar_alone(ps->tables[i]);
+        muster_ps_table_revoke_for_workers(ps->tables[i]);
     }
-    muster_visitor_fence();
-    if (!muster_visitors_leave(&ps->visitors, PATIENCE_NS)) {
+    muster_bias_fence();
+    if (!muster_bias_wait_all(&ps->holders, PATIENCE_NS)) {
         return MUSTER_ERR_AGAIN;
     }
     atomic_store(&ps->tables_left, tables);
@@ -275,7 +275,7 @@ static uint32_t take_seat(muster_ps *ps)
     }
     ps->seats[seat / 64] |= 1ull << seat % 64;
     (void)pthread_mutex_unlock(&ps->barrier_lock);
-    atomic_store(&ps->visitors.all[seat].state, 0);
+    atomic_store(&ps->holders.all[seat].state, 0);
     return seat;
 }
 
@@ -308,7 +308,7 @@ muster_status muster_ps_worker_create(muster_ps *ps,
     }
     worker->ps = ps;
     worker->seat = take_seat(ps);
-    worker->visitor = &ps->visitors.all[worker->seat];
+    worker->holder = &ps->holders.all[worker->seat];
     memcpy(worker->tables, ps->tables, sizeof(worker->tables));
     worker->table_count = ps->table_count;
     worker->number =
@@ -327,10 +327,10 @@ muster_status muster_ps_worker_create(muster_ps *ps,
 static void close_rows(muster_ps_worker *worker, bool copies)
 {
     for (uint32_t i = muster_ps_open_rows(worker); i > 0; i--) {
-        uint64_t place = muster_visitor_place(worker->visitor, i - 1);
+        uint64_t place = muster_bias_listed(worker->holder, i - 1);
         if ((worker->open_copies[i - 1] != NULL) == copies) {
-            (void)!muster_ps_end(worker, muster_place_table(place),
-                                 muster_place_key(place));
+            (void)!muster_ps_end(worker, muster_rowref_table(place),
+                                 muster_rowref_key(place));
         }
     }
 }

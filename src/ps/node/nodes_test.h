@@ -114,7 +114,7 @@ static inline muster_status test_node_open(test_node *n)
     n->status = muster_ps_create(&opts, &n->error, &n->ps);
     if (n->status == MUSTER_OK) {
         if (n->joins) {
-            const muster_psloss loss = {.joins = true};
+            const muster_loss_hooks loss = {.joins = true};
             muster_ps_on_loss(n->ps, &loss);
         }
         n->status = test_node_add_tables(n);

@@ -3,8 +3,8 @@
  *
  * The open rows of a worker are listed in the order in which they were opened;
  * entries beyond them have no copy. Rows of the only worker of a node are open
- * bare where they may be (ps/store/visitor.h): begin and end are a few stores
- * then.
+ * unlatched where they may be (ps/store/holder.h): begin and end are a few
+ * stores then.
  */
 #include <string.h>
 
@@ -31,7 +31,7 @@ static inline bool in_order(const muster_ps_worker *worker, uint32_t open_rows,
 {
     for (uint32_t i = 0; i < open_rows; i++) {
         uint64_t taken =
-            muster_visitor_place(worker->visitor, i) & ~MUSTER_PLACE_BARE;
+            muster_bias_listed(worker->holder, i) & ~MUSTER_ROWREF_UNLATCHED;
         if (taken >= place &&
             (taken == place || worker->open_copies[i] == NULL)) {
             return false;
@@ -59,7 +59,7 @@ static float *free_copy(const muster_ps_worker *worker)
 static muster_status begin_copy(muster_ps_worker *worker, uint32_t table,
                                 uint32_t key, float **row_out)
 {
-    muster_pstable *rows = worker->tables[table];
+    muster_ps_table *rows = worker->tables[table];
     if (muster_ps_holds(worker)) {
         // Waiting with a latch held could make who drives the mesh, and with
         // it the row that we wait for, wait for us.
@@ -91,13 +91,13 @@ static muster_status end_copy(muster_ps_worker *worker, uint32_t table,
 APART static muster_status begin_contended(muster_ps_worker *worker,
                                            uint64_t place, float **row_out)
 {
-    uint32_t table = muster_place_table(place);
-    uint32_t key = muster_place_key(place);
-    muster_pstable *rows = worker->tables[table];
+    uint32_t table = muster_rowref_table(place);
+    uint32_t key = muster_rowref_key(place);
+    muster_ps_table *rows = worker->tables[table];
     uint32_t open = muster_ps_open_rows(worker);
     float *copy = NULL;
     uint64_t seen;
-    if (muster_pstable_latch(rows, worker->visitor, place, &seen)) {
+    if (muster_ps_table_latch(rows, worker->holder, place, &seen)) {
         *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
         worker->copied += muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
     } else {
@@ -108,9 +108,9 @@ APART static muster_status begin_contended(muster_ps_worker *worker,
         *row_out = copy;
     }
     worker->open_copies[open] = copy;
-    muster_visitor_list(worker->visitor, open, place);
-    muster_visitor_add(worker->visitor,
-                       MUSTER_VISITOR_HELD + MUSTER_VISITOR_VISIT);
+    muster_bias_list(worker->holder, open, place);
+    muster_bias_state_add(worker->holder,
+                          MUSTER_BIAS_LATCHED + MUSTER_BIAS_ACCESS);
     return MUSTER_OK;
 }
 
@@ -118,28 +118,28 @@ APART static muster_status begin_contended(muster_ps_worker *worker,
 APART static muster_status begin_latched(muster_ps_worker *worker,
                                          uint64_t place, float **row_out)
 {
-    muster_pstable *rows = worker->tables[muster_place_table(place)];
-    muster_word *word = &rows->words[muster_place_key(place)];
-    muster_visitor *visitor = worker->visitor;
-    uint64_t state = muster_visitor_state(visitor);
-    uint32_t open = muster_visitor_open(state);
+    muster_ps_table *rows = worker->tables[muster_rowref_table(place)];
+    muster_word *word = &rows->words[muster_rowref_key(place)];
+    muster_bias_holder *holder = worker->holder;
+    uint64_t state = muster_bias_state(holder);
+    uint32_t open = muster_bias_open_rows(state);
     if (open > 0 && !in_order(worker, open, place)) {
         return MUSTER_ERR_INVALID;
     }
     if (rows->in_order) { // the row's miss need not wait for the word's
-        muster_pstable_prefetch_row(rows, muster_place_key(place));
+        muster_ps_table_prefetch_row(rows, muster_rowref_key(place));
     }
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
-    if (atomic_load_explicit(&rows->division, memory_order_acquire) !=
-            MUSTER_SHARED ||
+    if (atomic_load_explicit(&rows->row_bias, memory_order_acquire) !=
+            MUSTER_ROW_BIAS_NONE ||
         !muster_latch_try(word, &seen)) {
         return begin_contended(worker, place, row_out);
     }
     if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {
         worker->copied++;
     }
-    muster_visitor_list(visitor, open, place);
-    muster_visitor_add(visitor, MUSTER_VISITOR_HELD + MUSTER_VISITOR_VISIT);
+    muster_bias_list(holder, open, place);
+    muster_bias_state_add(holder, MUSTER_BIAS_LATCHED + MUSTER_BIAS_ACCESS);
     *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
     return MUSTER_OK;
 }
@@ -148,15 +148,15 @@ APART static muster_status begin_latched(muster_ps_worker *worker,
 APART static muster_status begin_own(muster_ps_worker *worker, uint64_t place,
                                      float **row_out)
 {
-    muster_visitor *visitor = worker->visitor;
-    uint64_t state = muster_visitor_state(visitor);
-    uint32_t open = muster_visitor_open(state);
+    muster_bias_holder *holder = worker->holder;
+    uint64_t state = muster_bias_state(holder);
+    uint32_t open = muster_bias_open_rows(state);
     if (open > 0 && !in_order(worker, open, place)) {
         return MUSTER_ERR_INVALID;
     }
-    if (!muster_pstable_visit_own(worker->tables[muster_place_table(place)],
-                                  visitor, state, worker->seat + 1, place,
-                                  row_out)) {
+    if (!muster_ps_table_enter_row(worker->tables[muster_rowref_table(place)],
+                                   holder, state, worker->seat + 1, place,
+                                   row_out)) {
         return begin_contended(worker, place, row_out);
     }
     return MUSTER_OK;
@@ -168,8 +168,8 @@ APART static muster_status begin_noted(muster_ps_worker *worker, uint64_t place,
 {
     muster_status status = begin_latched(worker, place, row_out);
     if (status == MUSTER_OK) {
-        muster_ps_note(worker, muster_place_table(place),
-                       muster_place_key(place));
+        muster_ps_note(worker, muster_rowref_table(place),
+                       muster_rowref_key(place));
     }
     return status;
 }
@@ -179,26 +179,28 @@ APART static muster_status begin_noted(muster_ps_worker *worker, uint64_t place,
 APART static muster_status begin_alone(muster_ps_worker *worker, uint64_t place,
                                        float **row_out)
 {
-    muster_visitor *visitor = worker->visitor;
-    uint64_t state = muster_visitor_state(visitor);
-    uint32_t open = muster_visitor_open(state);
+    muster_bias_holder *holder = worker->holder;
+    uint64_t state = muster_bias_state(holder);
+    uint32_t open = muster_bias_open_rows(state);
     if (open > 0 && !in_order(worker, open, place)) {
         return MUSTER_ERR_INVALID;
     }
-    if ((state & MUSTER_VISITOR_NOTES) != 0) {
+    if ((state & MUSTER_BIAS_NOTES) != 0) {
         return begin_noted(worker, place, row_out);
     }
-    muster_pstable *rows = worker->tables[muster_place_table(place)];
-    muster_visitor_list(visitor, open, place | MUSTER_PLACE_BARE);
-    muster_lent lent;
-    if (muster_pstable_visit(rows, visitor, state, muster_place_key(place),
-                             &lent)) {
-        muster_ps_lent(worker, rows, muster_place_key(place), &lent, true);
+    muster_ps_table *rows = worker->tables[muster_rowref_table(place)];
+    muster_bias_list(holder, open, place | MUSTER_ROWREF_UNLATCHED);
+    muster_unlatched_row lent;
+    if (muster_ps_table_enter(rows, holder, state, muster_rowref_key(place),
+                              &lent)) {
+        muster_ps_note_unlatched(worker, rows, muster_rowref_key(place), &lent,
+                                 true);
         *row_out = lent.row;
         return MUSTER_OK;
     }
-    return muster_pstable_divided(rows) ? begin_own(worker, place, row_out)
-                                        : begin_latched(worker, place, row_out);
+    return muster_ps_table_row_biased(rows)
+               ? begin_own(worker, place, row_out)
+               : begin_latched(worker, place, row_out);
 }
 
 /* Apart from each other, none of the common ways has to save registers. */
@@ -208,58 +210,59 @@ muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
     if (worker == NULL || table >= worker->table_count || row_out == NULL) {
         return MUSTER_ERR_INVALID;
     }
-    const muster_pstable *rows = worker->tables[table];
-    muster_visitor *visitor = worker->visitor;
-    uint64_t state = muster_visitor_state(visitor);
-    uint64_t place = muster_place(table, key);
-    if (muster_pstable_lendable(rows, state, key)) {
-        muster_visitor_list(visitor, 0, place | MUSTER_PLACE_BARE);
-        if (muster_pstable_lend(rows, visitor, state)) {
-            *row_out = muster_pstable_row(rows, key);
+    const muster_ps_table *rows = worker->tables[table];
+    muster_bias_holder *holder = worker->holder;
+    uint64_t state = muster_bias_state(holder);
+    uint64_t place = muster_rowref_make(table, key);
+    if (muster_ps_table_may_enter(rows, state, key)) {
+        muster_bias_list(holder, 0, place | MUSTER_ROWREF_UNLATCHED);
+        if (muster_ps_table_enter_ordered(rows, holder, state)) {
+            *row_out = muster_ps_table_row(rows, key);
             return MUSTER_OK;
         } // another worker has just come
     }
     if (key >= rows->keys) {
         return MUSTER_ERR_INVALID;
     }
-    if (!muster_pstable_barred(rows)) {
+    if (!muster_ps_table_revoked(rows)) {
         return begin_alone(worker, place, row_out);
     }
-    if ((state & MUSTER_VISITOR_NOTES) != 0) {
+    if ((state & MUSTER_BIAS_NOTES) != 0) {
         return begin_noted(worker, place, row_out);
     }
-    return muster_pstable_divided(rows) ? begin_own(worker, place, row_out)
-                                        : begin_latched(worker, place, row_out);
+    return muster_ps_table_row_biased(rows)
+               ? begin_own(worker, place, row_out)
+               : begin_latched(worker, place, row_out);
 }
 
-/* Let a row go that is open and not bare. */
+/* Let a row go that is open and not unlatched. */
 static muster_status end_held(muster_ps_worker *worker, uint64_t place,
                               float *copy)
 {
-    uint32_t table = muster_place_table(place);
-    uint32_t key = muster_place_key(place);
-    muster_visitor_add(worker->visitor, 0 - MUSTER_VISITOR_HELD);
+    uint32_t table = muster_rowref_table(place);
+    uint32_t key = muster_rowref_key(place);
+    muster_bias_state_add(worker->holder, 0 - MUSTER_BIAS_LATCHED);
     if (copy != NULL) {
         return end_copy(worker, table, key, copy);
     }
-    muster_pstable_end(worker->tables[table], key);
+    muster_ps_table_end(worker->tables[table], key);
     return MUSTER_OK;
 }
 
 /* end for a row that was not the last to be opened, or is a copy. */
 APART static muster_status end_among(muster_ps_worker *worker, uint64_t place)
 {
-    muster_visitor *visitor = worker->visitor;
+    muster_bias_holder *holder = worker->holder;
     uint32_t open = muster_ps_open_rows(worker);
     uint32_t i = 0;
-    while (i < open &&
-           (muster_visitor_place(visitor, i) & ~MUSTER_PLACE_BARE) != place) {
+    while (i < open && (muster_bias_listed(holder, i) &
+                        ~MUSTER_ROWREF_UNLATCHED) != place) {
         i++;
     }
     if (i == open) {
         return MUSTER_ERR_INVALID;
     }
-    uint64_t listed = muster_visitor_place(visitor, i);
+    uint64_t listed = muster_bias_listed(holder, i);
     float *copy = worker->open_copies[i];
     if (copy != NULL && muster_ps_holds(worker)) {
         return MUSTER_ERR_AGAIN; // as in begin_copy
@@ -267,9 +270,9 @@ APART static muster_status end_among(muster_ps_worker *worker, uint64_t place)
     // The last one takes its place, and is never missing from the list.
     worker->open_copies[i] = worker->open_copies[open - 1];
     worker->open_copies[open - 1] = NULL;
-    muster_visitor_list(visitor, i, muster_visitor_place(visitor, open - 1));
-    if (listed & MUSTER_PLACE_BARE) {
-        muster_visitor_leave(visitor, muster_visitor_state(visitor));
+    muster_bias_list(holder, i, muster_bias_listed(holder, open - 1));
+    if (listed & MUSTER_ROWREF_UNLATCHED) {
+        muster_bias_leave(holder, muster_bias_state(holder));
         return MUSTER_OK;
     }
     return end_held(worker, place, copy);
@@ -281,19 +284,19 @@ muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
     if (worker == NULL || table >= worker->table_count) {
         return MUSTER_ERR_INVALID;
     }
-    uint64_t state = muster_visitor_state(worker->visitor);
-    uint64_t place = muster_place(table, key);
-    if (muster_visitor_only_bare(state) &&
-        muster_visitor_place(worker->visitor, 0) ==
-            (place | MUSTER_PLACE_BARE)) {
-        muster_visitor_leave(worker->visitor, state);
+    uint64_t state = muster_bias_state(worker->holder);
+    uint64_t place = muster_rowref_make(table, key);
+    if (muster_bias_only_unlatched(state) &&
+        muster_bias_listed(worker->holder, 0) ==
+            (place | MUSTER_ROWREF_UNLATCHED)) {
+        muster_bias_leave(worker->holder, state);
         return MUSTER_OK;
     }
-    uint32_t open = muster_visitor_open(state);
+    uint32_t open = muster_bias_open_rows(state);
     if (open > 0) { // the row opened last is mostly the one closed first
-        uint64_t last = muster_visitor_place(worker->visitor, open - 1);
-        if (last == (place | MUSTER_PLACE_BARE)) {
-            muster_visitor_leave(worker->visitor, state);
+        uint64_t last = muster_bias_listed(worker->holder, open - 1);
+        if (last == (place | MUSTER_ROWREF_UNLATCHED)) {
+            muster_bias_leave(worker->holder, state);
             return MUSTER_OK;
         }
         if (last == place && worker->open_copies[open - 1] == NULL) {

@@ -31,7 +31,7 @@ enum { HELLO_MEET = 0, HELLO_JOIN = 1, HELLO_KNOWN = 2, HELLO_READY = 3 };
 /* A queue was full. What waits stays in order: the numbers of messages must
  * not run ahead by more than a node remembers. A heartbeat need not wait: what
  * is before it says as much. */
-static bool keep(muster_psmesh *mesh, const muster_psnode_send *send)
+static bool keep(muster_mesh *mesh, const muster_protocol_send *send)
 {
     if (send->message.kind == MUSTER_ROWMSG_BEAT) {
         return false;
@@ -45,7 +45,7 @@ static bool keep(muster_psmesh *mesh, const muster_psnode_send *send)
     return true;
 }
 
-void muster_pspeers_send(muster_psmesh *mesh, const muster_psnode_send *send)
+void muster_mesh_peers_send(muster_mesh *mesh, const muster_protocol_send *send)
 {
     uint8_t header[MUSTER_ROWMSG_BYTES];
     muster_rowmsg_write(&send->message, header);
@@ -62,9 +62,9 @@ void muster_pspeers_send(muster_psmesh *mesh, const muster_psnode_send *send)
     muster_blob_unref(send->message.payload);
 }
 
-void muster_pspeers_forget(muster_psmesh *mesh, uint16_t node, bool but_expel)
+void muster_mesh_peers_forget(muster_mesh *mesh, uint16_t node, bool but_expel)
 {
-    muster_psnode_send *sends = mesh->unsent.data;
+    muster_protocol_send *sends = mesh->unsent.data;
     size_t kept = 0;
     mesh->waiting[node] = 0;
     for (size_t i = 0; i < mesh->unsent.count; i++) {
@@ -79,28 +79,28 @@ void muster_pspeers_forget(muster_psmesh *mesh, uint16_t node, bool but_expel)
     mesh->unsent.count = kept;
 }
 
-static void say(muster_psmesh *mesh, muster_rowmsg_kind kind, uint16_t to,
+static void say(muster_mesh *mesh, muster_rowmsg_kind kind, uint16_t to,
                 uint64_t value)
 {
-    muster_psnode_send word = {
+    muster_protocol_send word = {
         .to = to,
         .message = {.kind = kind,
                     .from = mesh->self,
                     .origin = to,
                     .value = value,
                     .mask = atomic_load(&mesh->members)}};
-    muster_pspeers_send(mesh, &word);
+    muster_mesh_peers_send(mesh, &word);
 }
 
 /* ---- who connects to whom ------------------------------------------------ */
 
-static void meet(muster_psmesh *mesh, uint16_t node, muster_peer peer)
+static void meet(muster_mesh *mesh, uint16_t node, muster_peer peer)
 {
     mesh->peers[node] = peer;
     atomic_fetch_or(&mesh->come, 1ull << node);
 }
 
-uint64_t muster_pspeers_missing(const muster_psmesh *mesh)
+uint64_t muster_mesh_peers_missing(const muster_mesh *mesh)
 {
     uint64_t all = UINT64_MAX >> (64 - mesh->nodes);
     return all & ~(atomic_load(&mesh->come) | 1ull << mesh->self);
@@ -108,7 +108,7 @@ uint64_t muster_pspeers_missing(const muster_psmesh *mesh)
 
 /* Once for each node. A socket that is not there yet is nothing to tell of, a
  * host that nobody knows is. */
-static void tell_no_address(muster_psmesh *mesh, uint16_t node,
+static void tell_no_address(muster_mesh *mesh, uint16_t node,
                             const char *address, const muster_error *error)
 {
     uint64_t bit = 1ull << node;
@@ -119,13 +119,13 @@ static void tell_no_address(muster_psmesh *mesh, uint16_t node,
     }
 }
 
-void muster_pspeers_connect(muster_psmesh *mesh)
+void muster_mesh_peers_connect(muster_mesh *mesh)
 {
     int64_t now = muster_clock_ns();
     bool joins = mesh->ps->loss.joins;
     uint16_t end = joins ? mesh->nodes : mesh->self;
     bool complete = joins ? atomic_load(&mesh->entered) != 0
-                          : muster_pspeers_missing(mesh) == 0;
+                          : muster_mesh_peers_missing(mesh) == 0;
     for (uint16_t i = 0; i < end && !complete; i++) {
         char address[MUSTER_NET_ADDRESS_MAX];
         muster_error error = {.text = ""};
@@ -145,7 +145,7 @@ void muster_pspeers_connect(muster_psmesh *mesh)
 
 static void on_up(void *context, muster_peer peer, int incoming)
 {
-    muster_psmesh *mesh = context;
+    muster_mesh *mesh = context;
     for (uint16_t i = 0; !incoming && i < mesh->nodes; i++) {
         if (mesh->trying[i] == peer) {
             meet(mesh, i, peer);
@@ -158,7 +158,7 @@ static void on_up(void *context, muster_peer peer, int incoming)
 static void on_down(void *context, muster_peer peer, muster_status status,
                     const char *reason)
 {
-    muster_psmesh *mesh = context;
+    muster_mesh *mesh = context;
     (void)status;
     for (uint16_t i = 0; i < mesh->nodes; i++) {
         if (mesh->trying[i] == peer) {
@@ -169,29 +169,29 @@ static void on_down(void *context, muster_peer peer, muster_status status,
             continue;
         }
         mesh->peers[i] = 0;
-        muster_pspeers_forget(mesh, i, false);
+        muster_mesh_peers_forget(mesh, i, false);
         atomic_fetch_and(&mesh->ready, ~(1ull << i));
         mesh->greeted &= ~(1ull << i);
         if (mesh->left[i]) {
-            muster_psmesh_lose(mesh, i, NULL);
+            muster_mesh_lose(mesh, i, NULL);
         } else if (i == 0 && mesh->lost == 0) {
-            muster_psmesh_lose(mesh, i, reason);
+            muster_mesh_lose(mesh, i, reason);
         } else if (mesh->lost == 0) {
-            muster_psmesh_stepped(mesh, muster_psnode_down(mesh->node,
+            muster_mesh_stepped(mesh, muster_protocol_down(mesh->node,
                                                            muster_clock_ns(), i,
                                                            &mesh->out));
         }
     }
 }
 
-void muster_pspeers_send_unsent(muster_psmesh *mesh)
+void muster_mesh_peers_send_unsent(muster_mesh *mesh)
 {
     muster_vec old = mesh->unsent;
-    mesh->unsent = muster_vec_make(sizeof(muster_psnode_send));
+    mesh->unsent = muster_vec_make(sizeof(muster_protocol_send));
     memset(mesh->waiting, 0, sizeof(mesh->waiting));
-    const muster_psnode_send *sends = old.data;
+    const muster_protocol_send *sends = old.data;
     for (size_t i = 0; i < old.count; i++) {
-        muster_pspeers_send(mesh, &sends[i]);
+        muster_mesh_peers_send(mesh, &sends[i]);
     }
     muster_vec_fini(&old);
     for (; mesh->clogged != 0; mesh->clogged &= mesh->clogged - 1) {
@@ -204,7 +204,7 @@ void muster_pspeers_send_unsent(muster_psmesh *mesh)
     }
 }
 
-void muster_pspeers_tell_members(muster_psmesh *mesh)
+void muster_mesh_peers_tell_members(muster_mesh *mesh)
 {
     uint64_t members = atomic_load(&mesh->members);
     for (uint16_t i = 1; i < mesh->nodes && mesh->self == 0; i++) {
@@ -215,7 +215,7 @@ void muster_pspeers_tell_members(muster_psmesh *mesh)
 }
 
 /* A joiner heard who the members are, or one of them. */
-static void on_known(muster_psmesh *mesh, const muster_rowmsg *hello)
+static void on_known(muster_mesh *mesh, const muster_rowmsg *hello)
 {
     mesh->greeted |= 1ull << hello->from;
     mesh->wanted = hello->from == 0 ? hello->mask : mesh->wanted;
@@ -224,7 +224,7 @@ static void on_known(muster_psmesh *mesh, const muster_rowmsg *hello)
     }
 }
 
-static void on_hello(muster_psmesh *mesh, muster_peer peer,
+static void on_hello(muster_mesh *mesh, muster_peer peer,
                      const muster_rowmsg *hello)
 {
     uint16_t from = hello->from;
@@ -247,7 +247,7 @@ static void on_hello(muster_psmesh *mesh, muster_peer peer,
         (atomic_load(&mesh->members) & bit) == 0) {
         // What remains of the node it replaces is not listened to any more.
         muster_net_drop(mesh->net, mesh->peers[from]);
-        muster_pspeers_forget(mesh, from, false);
+        muster_mesh_peers_forget(mesh, from, false);
         mesh->peers[from] = peer;
         mesh->left[from] = false;
         say(mesh, MUSTER_ROWMSG_HELLO, from, HELLO_KNOWN);
@@ -266,16 +266,16 @@ static void on_hello(muster_psmesh *mesh, muster_peer peer,
 }
 
 /* A node goes: after the work is done, or in the middle of it. */
-static void on_farewell(muster_psmesh *mesh, const muster_rowmsg *word)
+static void on_farewell(muster_mesh *mesh, const muster_rowmsg *word)
 {
     uint16_t from = word->from;
     bool quits = word->kind == MUSTER_ROWMSG_QUIT;
     mesh->left[from] = mesh->left[from] || !quits || from == 0;
     if (quits && from == 0) {
-        muster_psmesh_lose(mesh, 0, NULL);
+        muster_mesh_lose(mesh, 0, NULL);
     } else if (quits && mesh->lost == 0) {
-        muster_psmesh_stepped(mesh,
-                              muster_psnode_down(mesh->node, muster_clock_ns(),
+        muster_mesh_stepped(mesh,
+                            muster_protocol_down(mesh->node, muster_clock_ns(),
                                                  from, &mesh->out));
     }
 }
@@ -283,7 +283,7 @@ static void on_farewell(muster_psmesh *mesh, const muster_rowmsg *word)
 static void on_message(void *context, muster_peer peer,
                        const muster_net_message *raw)
 {
-    muster_psmesh *mesh = context;
+    muster_mesh *mesh = context;
     muster_rowmsg message;
     if (muster_rowmsg_read(raw->header, raw->header_bytes, &message) !=
             MUSTER_OK ||
@@ -307,17 +307,17 @@ static void on_message(void *context, muster_peer peer,
         return; // the buffers of requests are no longer ours
     }
     message.payload = raw->payload;
-    muster_psmesh_stepped(mesh,
-                          muster_psnode_message(mesh->node, muster_clock_ns(),
+    muster_mesh_stepped(mesh,
+                        muster_protocol_message(mesh->node, muster_clock_ns(),
                                                 &message, &mesh->out));
 }
 
-const muster_net_callbacks muster_pspeers_callbacks = {
+const muster_net_callbacks muster_mesh_callbacks = {
     .on_up = on_up, .on_message = on_message, .on_down = on_down};
 
 /* ---- the end ------------------------------------------------------------- */
 
-void muster_pspeers_part(muster_psmesh *mesh)
+void muster_mesh_peers_say_goodbye(muster_mesh *mesh)
 {
     muster_rowmsg_kind last =
         atomic_load(&mesh->quits) ? MUSTER_ROWMSG_QUIT : MUSTER_ROWMSG_LEAVE;
@@ -328,7 +328,7 @@ void muster_pspeers_part(muster_psmesh *mesh)
     }
 }
 
-bool muster_pspeers_parted(const muster_psmesh *mesh)
+bool muster_mesh_peers_said_goodbye(const muster_mesh *mesh)
 {
     uint64_t members = atomic_load(&mesh->members);
     for (uint16_t i = 0; i < mesh->nodes; i++) {

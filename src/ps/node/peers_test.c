@@ -1,6 +1,6 @@
 /*
  * peers_test.c -- the connections of a mesh with a peer that does not read,
- * is given up, or comes back as another: a bare net plays it.
+ * is given up, or comes back as another: a unlatched net plays it.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -22,7 +22,7 @@ enum { QUEUE = 4, MANY = 70000, TURNS = 2000 };
 /* Node 0 of two, without its thread. */
 typedef struct lead {
     muster_ps ps;
-    muster_psmesh mesh;
+    muster_mesh mesh;
     char address[MUSTER_NET_ADDRESS_MAX];
 } lead;
 
@@ -46,7 +46,7 @@ static lead *open_lead(void)
     lead *l =
         muster_mem_lines(1, sizeof(*l)); // records have lines of their own
     assert_non_null(l);
-    muster_psmesh *mesh = &l->mesh;
+    muster_mesh *mesh = &l->mesh;
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
     char address[MUSTER_NET_ADDRESS_MAX];
     opts.queue_messages_max = QUEUE;
@@ -58,17 +58,17 @@ static lead *open_lead(void)
     (void)pthread_cond_init(&l->ps.barrier_cond, NULL);
     mesh->ps = &l->ps;
     mesh->nodes = 2;
-    mesh->out = muster_psnode_out_make();
-    mesh->unsent = muster_vec_make(sizeof(muster_psnode_send));
+    mesh->out = muster_protocol_out_make();
+    mesh->unsent = muster_vec_make(sizeof(muster_protocol_send));
     mesh->open = muster_vec_make(sizeof(muster_ps_call *));
-    assert_int_equal(muster_net_open(&opts, &muster_pspeers_callbacks, mesh,
-                                     NULL, &mesh->net),
-                     MUSTER_OK);
-    muster_psnode_opts node = {.nodes = 2,
-                               .make = make_payload,
-                               .make_context = mesh->net,
-                               .heartbeat_ns = 60 * MUSTER_NS_PER_S};
-    assert_int_equal(muster_psnode_create(&node, &mesh->node), MUSTER_OK);
+    assert_int_equal(
+        muster_net_open(&opts, &muster_mesh_callbacks, mesh, NULL, &mesh->net),
+        MUSTER_OK);
+    muster_protocol_opts node = {.nodes = 2,
+                                 .make = make_payload,
+                                 .make_context = mesh->net,
+                                 .heartbeat_ns = 60 * MUSTER_NS_PER_S};
+    assert_int_equal(muster_protocol_create(&node, &mesh->node), MUSTER_OK);
     atomic_store(&mesh->members, 3);
     assert_int_equal(muster_net_listen(mesh->net, address, NULL, l->address),
                      MUSTER_OK);
@@ -77,10 +77,10 @@ static lead *open_lead(void)
 
 static void close_lead(lead *l)
 {
-    muster_pspeers_forget(&l->mesh, 1, false);
+    muster_mesh_peers_forget(&l->mesh, 1, false);
     assert_int_equal(l->mesh.unsent.count, 0);
-    muster_psnode_free(l->mesh.node);
-    muster_psnode_out_fini(&l->mesh.out);
+    muster_protocol_free(l->mesh.node);
+    muster_protocol_out_fini(&l->mesh.out);
     muster_net_close(l->mesh.net);
     muster_vec_fini(&l->mesh.unsent);
     muster_vec_fini(&l->mesh.open);
@@ -124,7 +124,7 @@ static const muster_net_callbacks seeing = {
 static void turn_both(lead *l, stranger *s)
 {
     assert_true(muster_net_poll(l->mesh.net, 0) >= 0);
-    muster_pspeers_send_unsent(&l->mesh);
+    muster_mesh_peers_send_unsent(&l->mesh);
     assert_true(muster_net_poll(s->net, 0) >= 0);
 }
 
@@ -160,8 +160,8 @@ static void come(lead *l, stranger *s, uint64_t value)
 
 static void say(lead *l, muster_rowmsg_kind kind)
 {
-    muster_psnode_send word = {.to = 1, .message = {.kind = kind}};
-    muster_pspeers_send(&l->mesh, &word);
+    muster_protocol_send word = {.to = 1, .message = {.kind = kind}};
+    muster_mesh_peers_send(&l->mesh, &word);
 }
 
 /* Node 1 stops reading and is given up; another takes its place before the old
@@ -177,12 +177,12 @@ a_replacement_hears_nothing_meant_for_the_node_before_it(void **state)
     while (l->mesh.unsent.count < 3) {
         say(l, MUSTER_ROWMSG_STATS);
     }
-    muster_psmesh_stepped(
+    muster_mesh_stepped(
         &l->mesh,
-        muster_psnode_down(l->mesh.node, muster_clock_ns(), 1, &l->mesh.out));
+        muster_protocol_down(l->mesh.node, muster_clock_ns(), 1, &l->mesh.out));
     assert_int_equal(atomic_load(&l->mesh.members), 1);
     // That it was given up, and who the members are, still waits for it.
-    const muster_psnode_send *left = l->mesh.unsent.data;
+    const muster_protocol_send *left = l->mesh.unsent.data;
     assert_int_equal(l->mesh.unsent.count, 2);
     assert_int_equal(left[0].message.kind, MUSTER_ROWMSG_EXPEL);
     assert_int_equal(left[1].message.kind, MUSTER_ROWMSG_HELLO);
@@ -230,7 +230,7 @@ static void a_node_that_never_reads_is_lost_before_memory_is(void **state)
         say(l, MUSTER_ROWMSG_STATS);
     }
     assert_true(l->mesh.unsent.count < MANY - QUEUE);
-    muster_pspeers_send_unsent(&l->mesh);
+    muster_mesh_peers_send_unsent(&l->mesh);
     assert_int_equal(l->mesh.peers[1], 0);
     assert_int_equal(l->mesh.unsent.count, 0);
     assert_int_equal(atomic_load(&l->mesh.members), 1);
@@ -249,15 +249,15 @@ static void a_node_that_comes_twice_is_one(void **state)
     lead *l = open_lead();
     stranger s;
     l->mesh.nodes = 3;
-    assert_int_equal(muster_pspeers_missing(&l->mesh), 6);
+    assert_int_equal(muster_mesh_peers_missing(&l->mesh), 6);
     for (int life = 0; life < 2; life++) {
         l->mesh.peers[1] = 0;
         come(l, &s, HELLO_MEET);
-        assert_int_equal(muster_pspeers_missing(&l->mesh), 4);
+        assert_int_equal(muster_mesh_peers_missing(&l->mesh), 4);
         muster_net_close(s.net);
     }
     l->mesh.nodes = 64;
-    assert_true(muster_pspeers_missing(&l->mesh) == (UINT64_MAX & ~3ull));
+    assert_true(muster_mesh_peers_missing(&l->mesh) == (UINT64_MAX & ~3ull));
     l->mesh.nodes = 2;
     close_lead(l);
 }
@@ -274,7 +274,7 @@ static void a_hello_for_another_node_is_refused(void **state)
     }
     assert_true(s.down);
     assert_int_equal(l->mesh.peers[1], 0);
-    assert_int_equal(muster_pspeers_missing(&l->mesh), 2);
+    assert_int_equal(muster_mesh_peers_missing(&l->mesh), 2);
     muster_net_close(s.net);
     close_lead(l);
 }

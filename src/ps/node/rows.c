@@ -5,7 +5,7 @@
  * Keys are checked before the first row is touched. Batches look a few keys
  * ahead and prefetch, so that a cache miss is under way while another row is
  * worked on. Single rows take a short path where they are lent to the only
- * worker (ps/store/visitor.h), or where nobody holds their latch: a miss is as
+ * worker (ps/store/holder.h), or where nobody holds their latch: a miss is as
  * long as some hundred instructions, and the fewer there are of a row, the more
  * rows' misses the processor has under way at once.
  */
@@ -22,14 +22,14 @@
 /* Kept out of the short paths, which would save registers for it. */
 #define APART __attribute__((noinline))
 
-muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
-                                const uint32_t *keys, size_t count)
+muster_ps_table *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
+                                 const uint32_t *keys, size_t count)
 {
     if (worker == NULL || table >= worker->table_count ||
         (keys == NULL && count > 0)) {
         return NULL;
     }
-    muster_pstable *found = worker->tables[table];
+    muster_ps_table *found = worker->tables[table];
     for (size_t i = 0; i < count; i++) {
         if (keys[i] >= found->keys) {
             return NULL;
@@ -39,10 +39,10 @@ muster_pstable *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
 }
 
 /* Are table, keys, values and operation right, and is no row open? */
-static inline muster_pstable *check_job(const muster_ps_worker *worker,
-                                        const muster_ps_job *job)
+static inline muster_ps_table *check_job(const muster_ps_worker *worker,
+                                         const muster_ps_job *job)
 {
-    muster_pstable *rows =
+    muster_ps_table *rows =
         muster_ps_check(worker, job->table, job->keys, job->count);
     if (rows == NULL || worker == NULL || // the second for analysers
         (job->values == NULL && job->count > 0) || job->count > UINT32_MAX ||
@@ -57,53 +57,53 @@ static inline muster_pstable *check_job(const muster_ps_worker *worker,
 /* All of a job in one visit, by the only worker of a single node. False: rows
  * are to be taken one by one, and nothing was done. */
 static bool serve_alone(const muster_ps_worker *worker,
-                        const muster_ps_job *job, muster_pstable *rows)
+                        const muster_ps_job *job, muster_ps_table *rows)
 {
-    muster_visitor *visitor = worker->visitor;
-    uint64_t state = muster_visitor_state(visitor);
+    muster_bias_holder *holder = worker->holder;
+    uint64_t state = muster_bias_state(holder);
     uint32_t count = (uint32_t)job->count;
-    muster_lent first;
-    if (!rows->in_order || count == 0 || muster_pstable_barred(rows) ||
-        (state & MUSTER_VISITOR_BUSY) != 0 ||
-        !muster_pstable_visit(rows, visitor, state, job->keys[0], &first)) {
+    muster_unlatched_row first;
+    if (!rows->in_order || count == 0 || muster_ps_table_revoked(rows) ||
+        (state & MUSTER_BIAS_BUSY) != 0 ||
+        !muster_ps_table_enter(rows, holder, state, job->keys[0], &first)) {
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         if (count - i > LOOK_AHEAD) {
-            muster_pstable_prefetch_row(rows, job->keys[i + LOOK_AHEAD]);
+            muster_ps_table_prefetch_row(rows, job->keys[i + LOOK_AHEAD]);
         }
-        muster_pstable_apply(rows, (muster_row_op)job->op,
-                             muster_pstable_row(rows, job->keys[i]),
-                             job->values + (size_t)i * rows->width);
+        muster_ps_table_apply(rows, (muster_row_op)job->op,
+                              muster_ps_table_row(rows, job->keys[i]),
+                              job->values + (size_t)i * rows->width);
     }
-    muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT * count + 1);
+    muster_bias_leave(holder, state + MUSTER_BIAS_ACCESS * count + 1);
     return true;
 }
 
-muster_ps_taken muster_ps_take(muster_ps_worker *worker, uint64_t place,
-                               bool written, float **row_out)
+muster_ps_access muster_ps_take(muster_ps_worker *worker, uint64_t place,
+                                bool written, float **row_out)
 {
-    muster_pstable *rows = worker->tables[muster_place_table(place)];
-    muster_visitor *visitor = worker->visitor;
-    uint64_t state = muster_visitor_state(visitor);
-    uint32_t key = muster_place_key(place);
-    muster_lent lent;
-    if (!muster_pstable_barred(rows) &&
-        muster_pstable_visit(rows, visitor, state, key, &lent)) {
-        muster_ps_lent(worker, rows, key, &lent, written);
+    muster_ps_table *rows = worker->tables[muster_rowref_table(place)];
+    muster_bias_holder *holder = worker->holder;
+    uint64_t state = muster_bias_state(holder);
+    uint32_t key = muster_rowref_key(place);
+    muster_unlatched_row lent;
+    if (!muster_ps_table_revoked(rows) &&
+        muster_ps_table_enter(rows, holder, state, key, &lent)) {
+        muster_ps_note_unlatched(worker, rows, key, &lent, written);
         *row_out = lent.row;
-        return MUSTER_PS_BARE;
+        return MUSTER_PS_UNLATCHED;
     }
-    if (muster_pstable_divided(rows) &&
-        muster_pstable_visit_own(rows, visitor, state, worker->seat + 1, place,
-                                 row_out)) {
-        return MUSTER_PS_BARE;
+    if (muster_ps_table_row_biased(rows) &&
+        muster_ps_table_enter_row(rows, holder, state, worker->seat + 1, place,
+                                  row_out)) {
+        return MUSTER_PS_UNLATCHED;
     }
     if (rows->in_order) { // the row's miss need not wait for the word's
-        muster_pstable_prefetch_row(rows, key);
+        muster_ps_table_prefetch_row(rows, key);
     }
     uint64_t seen;
-    if (!muster_pstable_latch(rows, visitor, place, &seen)) {
+    if (!muster_ps_table_latch(rows, holder, place, &seen)) {
         return MUSTER_PS_ELSEWHERE;
     }
     if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {
@@ -115,7 +115,7 @@ muster_ps_taken muster_ps_take(muster_ps_worker *worker, uint64_t place,
 
 /* Do what can be done here; the positions of the other rows go to `call`. */
 static void serve_here(muster_ps_worker *worker, const muster_ps_job *job,
-                       muster_pstable *rows, muster_ps_call *call)
+                       muster_ps_table *rows, muster_ps_call *call)
 {
     const uint32_t *keys = job->keys;
     uint32_t count = (uint32_t)job->count;
@@ -123,24 +123,25 @@ static void serve_here(muster_ps_worker *worker, const muster_ps_job *job,
     bool notes = muster_ps_notes(worker);
     bool written = job->op != MUSTER_ROWOP_PULL;
     for (uint32_t i = 1; i < ahead; i++) {
-        muster_pstable_prefetch(rows, keys[i]);
+        muster_ps_table_prefetch(rows, keys[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
         float *row;
         if (count - i > LOOK_AHEAD) {
-            muster_pstable_prefetch(rows, keys[i + LOOK_AHEAD]);
+            muster_ps_table_prefetch(rows, keys[i + LOOK_AHEAD]);
         }
-        muster_ps_taken taken = muster_ps_take(
-            worker, muster_place(job->table, keys[i]), written, &row);
+        muster_ps_access taken = muster_ps_take(
+            worker, muster_rowref_make(job->table, keys[i]), written, &row);
         if (taken == MUSTER_PS_ELSEWHERE) {
             uint32_t *positions = call->positions.data;
             positions[call->positions.count++] = i;
         } else {
-            muster_pstable_apply(rows, (muster_row_op)job->op, row,
-                                 job->values + (size_t)i * rows->width);
+            muster_ps_table_apply(rows, (muster_row_op)job->op, row,
+                                  job->values + (size_t)i * rows->width);
             muster_ps_give(worker, taken, &rows->words[keys[i]], written);
         }
-        worker->accesses += taken != MUSTER_PS_BARE; // visits count themselves
+        worker->accesses +=
+            taken != MUSTER_PS_UNLATCHED; // visits count themselves
         if (notes) {
             muster_ps_note(worker, job->table, keys[i]);
         }
@@ -163,7 +164,7 @@ APART static muster_status apply_rows(muster_ps_worker *worker,
                                       float *values)
 {
     muster_ps_job job = {op, table, keys, count, values};
-    muster_pstable *rows = check_job(worker, &job);
+    muster_ps_table *rows = check_job(worker, &job);
     if (rows == NULL) {
         return MUSTER_ERR_INVALID;
     }
@@ -193,38 +194,38 @@ static inline float *input(const float *values)
 
 /* One row that was not lent: in a mesh the only worker may visit it, and leaves
  * it then. False: nothing was done. */
-static inline bool visit_one(muster_ps_worker *worker, muster_pstable *rows,
+static inline bool visit_one(muster_ps_worker *worker, muster_ps_table *rows,
                              uint32_t key, muster_row_op op, float *values)
 {
-    muster_visitor *visitor = worker->visitor;
-    uint64_t state = muster_visitor_state(visitor);
-    muster_lent lent;
-    if (muster_pstable_barred(rows) ||
-        !muster_pstable_visit(rows, visitor, state, key, &lent)) {
+    muster_bias_holder *holder = worker->holder;
+    uint64_t state = muster_bias_state(holder);
+    muster_unlatched_row lent;
+    if (muster_ps_table_revoked(rows) ||
+        !muster_ps_table_enter(rows, holder, state, key, &lent)) {
         return false;
     }
-    muster_pstable_apply(rows, op, lent.row, values);
-    muster_ps_lent(worker, rows, key, &lent, op != MUSTER_ROW_PULL);
-    muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
+    muster_ps_table_apply(rows, op, lent.row, values);
+    muster_ps_note_unlatched(worker, rows, key, &lent, op != MUSTER_ROW_PULL);
+    muster_bias_leave(holder, state + MUSTER_BIAS_ACCESS + 1);
     return true;
 }
 
 /* The same under its latch, where nobody else has it. */
-static inline bool latch_one(muster_ps_worker *worker, muster_pstable *rows,
+static inline bool latch_one(muster_ps_worker *worker, muster_ps_table *rows,
                              uint32_t key, muster_row_op op, float *values)
 {
     muster_word *word = &rows->words[key];
     if (rows->in_order) { // the row's miss need not wait for the word's
-        muster_pstable_prefetch_row(rows, key);
+        muster_ps_table_prefetch_row(rows, key);
     }
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
-    if (atomic_load_explicit(&rows->division, memory_order_acquire) !=
-            MUSTER_SHARED ||
+    if (atomic_load_explicit(&rows->row_bias, memory_order_acquire) !=
+            MUSTER_ROW_BIAS_NONE ||
         !muster_latch_try(word, &seen)) {
         return false;
     }
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
-    muster_pstable_apply(rows, op, row, values);
+    muster_ps_table_apply(rows, op, row, values);
     muster_latch_release(word, op != MUSTER_ROW_PULL);
     worker->copied += muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
     worker->accesses++;
@@ -232,11 +233,11 @@ static inline bool latch_one(muster_ps_worker *worker, muster_pstable *rows,
 }
 
 /* One of the two, where nothing else is to be thought of. */
-static bool have_one(muster_ps_worker *worker, muster_pstable *rows,
+static bool have_one(muster_ps_worker *worker, muster_ps_table *rows,
                      uint32_t key, muster_row_op op, float *values)
 {
-    uint64_t state = muster_visitor_state(worker->visitor);
-    return (state & MUSTER_VISITOR_BUSY) == 0 && key < rows->keys &&
+    uint64_t state = muster_bias_state(worker->holder);
+    return (state & MUSTER_BIAS_BUSY) == 0 && key < rows->keys &&
            (visit_one(worker, rows, key, op, values) ||
             latch_one(worker, rows, key, op, values));
 }
@@ -244,7 +245,7 @@ static bool have_one(muster_ps_worker *worker, muster_pstable *rows,
 /* They take what pull and push still have, so that these need not keep anything
  * for them. */
 APART static muster_status pull_one(muster_ps_worker *worker,
-                                    muster_pstable *rows, const uint32_t *keys,
+                                    muster_ps_table *rows, const uint32_t *keys,
                                     float *values_out)
 {
     return have_one(worker, rows, keys[0], MUSTER_ROW_PULL, values_out)
@@ -254,7 +255,7 @@ APART static muster_status pull_one(muster_ps_worker *worker,
 }
 
 APART static muster_status push_one(muster_ps_worker *worker,
-                                    muster_pstable *rows, const uint32_t *keys,
+                                    muster_ps_table *rows, const uint32_t *keys,
                                     const float *deltas)
 {
     return have_one(worker, rows, keys[0], MUSTER_ROW_PUSH, input(deltas))
@@ -266,7 +267,7 @@ APART static muster_status push_one(muster_ps_worker *worker,
 static muster_status start_rows(muster_ps_worker *worker,
                                 const muster_ps_job *job, uint64_t *handle_out)
 {
-    muster_pstable *rows = check_job(worker, job);
+    muster_ps_table *rows = check_job(worker, job);
     if (rows == NULL || handle_out == NULL) {
         return MUSTER_ERR_INVALID;
     }
@@ -354,16 +355,16 @@ MUSTER_SIMD muster_status muster_ps_pull(muster_ps_worker *worker,
         return apply_rows(worker, MUSTER_ROWOP_PULL, table, keys, count,
                           values_out);
     }
-    muster_pstable *rows = worker->tables[table];
-    muster_visitor *visitor = worker->visitor;
-    uint64_t state = muster_visitor_state(visitor);
+    muster_ps_table *rows = worker->tables[table];
+    muster_bias_holder *holder = worker->holder;
+    uint64_t state = muster_bias_state(holder);
     uint32_t key = keys[0];
-    if (!muster_pstable_lendable(rows, state, key) ||
-        !muster_pstable_lend(rows, visitor, state)) {
+    if (!muster_ps_table_may_enter(rows, state, key) ||
+        !muster_ps_table_enter_ordered(rows, holder, state)) {
         return pull_one(worker, rows, keys, values_out);
     }
-    copy_row(values_out, muster_pstable_row(rows, key), rows->width);
-    muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
+    copy_row(values_out, muster_ps_table_row(rows, key), rows->width);
+    muster_bias_leave(holder, state + MUSTER_BIAS_ACCESS + 1);
     return MUSTER_OK;
 }
 
@@ -376,16 +377,16 @@ MUSTER_SIMD muster_status muster_ps_push(muster_ps_worker *worker,
         return apply_rows(worker, MUSTER_ROWOP_PUSH, table, keys, count,
                           input(deltas));
     }
-    muster_pstable *rows = worker->tables[table];
-    muster_visitor *visitor = worker->visitor;
-    uint64_t state = muster_visitor_state(visitor);
+    muster_ps_table *rows = worker->tables[table];
+    muster_bias_holder *holder = worker->holder;
+    uint64_t state = muster_bias_state(holder);
     uint32_t key = keys[0];
-    if (!muster_pstable_lendable(rows, state, key) ||
-        !muster_pstable_lend(rows, visitor, state)) {
+    if (!muster_ps_table_may_enter(rows, state, key) ||
+        !muster_ps_table_enter_ordered(rows, holder, state)) {
         return push_one(worker, rows, keys, deltas);
     }
-    add_row(muster_pstable_row(rows, key), deltas, rows->width);
-    muster_visitor_leave(visitor, state + MUSTER_VISITOR_VISIT + 1);
+    add_row(muster_ps_table_row(rows, key), deltas, rows->width);
+    muster_bias_leave(holder, state + MUSTER_BIAS_ACCESS + 1);
     return MUSTER_OK;
 }
 
@@ -445,6 +446,6 @@ void muster_ps_prefetch(const muster_ps_worker *worker, uint32_t table,
 {
     if (worker != NULL && table < worker->table_count &&
         key < worker->tables[table]->keys) {
-        muster_pstable_prefetch(worker->tables[table], key);
+        muster_ps_table_prefetch(worker->tables[table], key);
     }
 }

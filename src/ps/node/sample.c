@@ -56,7 +56,7 @@ muster_ps_distribution_add(muster_ps *ps,
                          ? opts->count
                          : ps->tables[opts->table]->keys - opts->first;
     muster_ps_distribution *added = &ps->distributions[ps->distribution_count];
-    muster_status status = muster_target_create(
+    muster_status status = muster_key_distribution_create(
         opts->target, opts->first, count, opts->weights, &added->target);
     if (status != MUSTER_OK) {
         return muster_error_set(error_out, status,
@@ -77,16 +77,16 @@ muster_ps_distribution_add(muster_ps *ps,
 
 static bool row_here(void *context, uint32_t key)
 {
-    const muster_ps_bringer *b = context;
-    return muster_pstable_here(b->worker->tables[b->table], key);
+    const muster_ps_sampler_context *b = context;
+    return muster_ps_table_here(b->worker->tables[b->table], key);
 }
 
 static void bring_rows(void *context, const uint32_t *keys, size_t count)
 {
-    const muster_ps_bringer *b = context;
+    const muster_ps_sampler_context *b = context;
     // Only a wish: samples are right wherever their rows are.
-    (void)!muster_ps_wish(b->worker, b->table, keys, count,
-                          MUSTER_PS_WISH_COPY);
+    (void)!muster_ps_queue_localize(b->worker, b->table, keys, count,
+                                    MUSTER_LOCALIZE_REPLICA);
 }
 
 static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
@@ -101,17 +101,18 @@ static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
             &worker->ps->distributions[distribution];
         muster_sampler_opts opts = from->sampler;
         opts.stream = worker->number << STREAM_SHIFT | distribution;
-        muster_ps_bringer *bringer = &worker->bringers[distribution];
-        *bringer = (muster_ps_bringer){worker, from->table};
+        muster_ps_sampler_context *sampler_context =
+            &worker->sampler_contexts[distribution];
+        *sampler_context = (muster_ps_sampler_context){worker, from->table};
         muster_nearby nearby = {
-            .here = row_here, .bring = bring_rows, .context = bringer};
+            .here = row_here, .bring = bring_rows, .context = sampler_context};
         muster_status status =
             muster_sampler_create(from->target, &opts, &nearby, kept);
         if (status != MUSTER_OK) {
             return status;
         }
         if (opts.scheme == MUSTER_PS_REPURPOSE && !muster_ps_notes(worker)) {
-            muster_visitor_add(worker->visitor, MUSTER_VISITOR_NOTES);
+            muster_bias_state_add(worker->holder, MUSTER_BIAS_NOTES);
         }
     }
     *sampler_out = *kept;

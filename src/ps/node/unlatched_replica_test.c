@@ -1,6 +1,7 @@
 /*
- * unlatched_replica_test.c -- copies that a node's only worker writes without latches
- * (ps/store/visitor.h): what they gain is marked and sent like any other gain.
+ * unlatched_replica_test.c -- copies that a node's only worker writes without
+ * latches (ps/store/holder.h): what they gain is marked and sent like any other
+ * gain.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -32,8 +33,7 @@ static uint64_t word_of(const test_node *n, uint32_t key)
 
 static bool is_bare(const test_node *n)
 {
-    return (muster_visitor_state(n->worker->visitor) & MUSTER_VISITOR_BARE) !=
-           0;
+    return (muster_bias_state(n->worker->holder) & MUSTER_BIAS_UNLATCHED) != 0;
 }
 
 /* In place; true: it was a copy, and open without its latch. Copies are spent,
@@ -47,8 +47,8 @@ static bool add_in_place(test_node *n, uint32_t key)
     if (!done) {
         return false;
     }
-    bool bare = is_bare(n);
-    if (bare) {
+    bool unlatched = is_bare(n);
+    if (unlatched) {
         // Nobody else touches the word now, so it tells what was lent.
         uint64_t word = word_of(n, key);
         TEST_NODE_CHECK(n, muster_word_state_of(word) == MUSTER_ROW_REPLICA);
@@ -57,7 +57,7 @@ static bool add_in_place(test_node *n, uint32_t key)
     row[0] += 1;
     TEST_NODE_CHECK(n, muster_ps_end(n->worker, 0, key) == MUSTER_OK);
     l->added[n->node][key]++;
-    return bare;
+    return unlatched;
 }
 
 static void add_by_push(test_node *n, uint32_t key)
@@ -73,7 +73,7 @@ static void add_by_push(test_node *n, uint32_t key)
 static void wait_for_rest(test_node *n, bool rests)
 {
     int64_t end = muster_clock_ns() + PATIENCE_NS;
-    while (muster_pstable_barred(n->ps->tables[0]) == rests &&
+    while (muster_ps_table_revoked(n->ps->tables[0]) == rests &&
            muster_clock_ns() < end) {
         (void)sched_yield();
     }
@@ -86,15 +86,15 @@ static void work_on_copies(test_node *n)
 {
     int64_t end = muster_clock_ns() + PATIENCE_NS;
     uint32_t theirs[KEYS / 2];
-    uint32_t bare = 0;
+    uint32_t unlatched = 0;
     for (uint32_t i = 0; i < KEYS / 2; i++) {
         theirs[i] = 2 * i + 1 - n->node;
     }
     TEST_NODE_CHECK(n, muster_ps_fetch(n->worker, 0, theirs, KEYS / 2) ==
                            MUSTER_OK);
-    for (uint32_t i = 0; bare < TIMES && n->faults == 0; i++) {
+    for (uint32_t i = 0; unlatched < TIMES && n->faults == 0; i++) {
         wait_for_rest(n, true);
-        bare += add_in_place(n, theirs[i % 4]);
+        unlatched += add_in_place(n, theirs[i % 4]);
         add_by_push(n, theirs[4 + i % 2]);
         wait_for_rest(n, false);
         add_by_push(n, theirs[6 + i % 2]);
@@ -116,7 +116,7 @@ static void check_sums(test_node *n)
 
 static void add_up(test_node *n)
 {
-    if (!n->ps->bare) {
+    if (!n->ps->unlatched) {
         return; // no row is ever open without its latch
     }
     work_on_copies(n);

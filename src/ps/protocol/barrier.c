@@ -2,7 +2,7 @@
  * barrier.c -- all workers of all nodes meet, and see each other's work;
  * whether a node has anything under way.
  *
- * A node goes through: FLUSHING (its copies send what they gained), WAITING
+ * A node goes through: FLUSHING (its copies send what they delta), WAITING
  * (BARRIER sent to the lead, node 0), DRAINING (released, but answers asked for
  * before that, and copies on their way, may be old: they are waited for),
  * REFRESHING (its copies fetch the owners' rows), and is then through. Since
@@ -22,18 +22,18 @@ enum {
 };
 
 /* Nothing of this node is under way to an owner. */
-static bool settled(const muster_psnode *node)
+static bool settled(const muster_protocol *node)
 {
     return node->asked == 0 && node->requests_open == 0;
 }
 
 /* Called when all workers have come to the barrier, so that what they last said
  * of their copies is seen, also of those that they wrote without latches. */
-static bool dirty(const muster_psnode *node)
+static bool dirty(const muster_protocol *node)
 {
-    const muster_pscopy *copies = node->copies.data;
+    const muster_replica *copies = node->copies.data;
     for (size_t i = 0; i < node->copies.count; i++) {
-        const muster_pstable *table = node->opts.tables[copies[i].place >> 32];
+        const muster_ps_table *table = node->opts.tables[copies[i].place >> 32];
         uint64_t word = atomic_load_explicit(
             &table->words[(uint32_t)copies[i].place], memory_order_relaxed);
         if (word & MUSTER_WORD_DIRTY) {
@@ -43,38 +43,38 @@ static bool dirty(const muster_psnode *node)
     return false;
 }
 
-muster_status muster_psnode_barrier(muster_psnode *node, int64_t now_ns,
-                                    muster_psnode_out *out)
+muster_status muster_protocol_barrier(muster_protocol *node, int64_t now_ns,
+                                      muster_protocol_out *out)
 {
     node->barriers++;
     node->barrier_state = BARRIER_FLUSHING;
     node->due_ns = now_ns; // the step below does the work
-    return muster_psnode_tick(node, now_ns, out);
+    return muster_protocol_tick(node, now_ns, out);
 }
 
-void muster_psnode_barrier_step(muster_psnode *node)
+void muster_protocol_barrier_step(muster_protocol *node)
 {
-    if (muster_psnode_paused(node)) {
+    if (muster_protocol_paused(node)) {
         return;
     }
     if (node->barrier_state == BARRIER_FLUSHING && settled(node)) {
         if (dirty(node)) {
-            (void)muster_pscopy_sync(node, false);
+            (void)muster_replica_sync(node, false);
             return;
         }
         muster_rowmsg here = {.kind = MUSTER_ROWMSG_BARRIER,
                               .origin = node->opts.node,
                               .request = node->barriers};
-        muster_pslife_add_updates(node, &here);
+        muster_membership_add_updates(node, &here);
         node->barrier_state = BARRIER_WAITING;
-        muster_psdraft_plain(node, 0, &here);
+        muster_draft_plain(node, 0, &here);
     }
     // A copy that is still on its way may have been taken before the others
     // had flushed: it must be here to be refreshed.
     if (node->barrier_state == BARRIER_DRAINING && settled(node) &&
         node->coming_count == 0) {
         node->barrier_state = BARRIER_REFRESHING;
-        (void)muster_pscopy_sync(node, true);
+        (void)muster_replica_sync(node, true);
     }
     if (node->barrier_state == BARRIER_REFRESHING && settled(node)) {
         node->barrier_state = BARRIER_NONE;
@@ -84,10 +84,10 @@ void muster_psnode_barrier_step(muster_psnode *node)
 }
 
 /* The lead: let all go when every member is there. */
-static void check(muster_psnode *node)
+static void check(muster_protocol *node)
 {
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (muster_psnode_lives(node, i) && node->arrived[i] == 0) {
+        if (muster_protocol_lives(node, i) && node->arrived[i] == 0) {
             return;
         }
     }
@@ -96,32 +96,34 @@ static void check(muster_psnode *node)
                              .request = node->barriers,
                              .mask = node->alive};
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (muster_psnode_lives(node, i)) {
+        if (muster_protocol_lives(node, i)) {
             node->arrived[i]--;
-            muster_psdraft_plain(node, i, &release);
+            muster_draft_plain(node, i, &release);
         }
     }
 }
 
-void muster_psnode_on_barrier(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_barrier(muster_protocol *node,
+                                const muster_rowmsg *message)
 {
     if (node->opts.node != 0) {
         node->counters.violations++;
         return;
     }
     node->arrived[message->origin]++;
-    muster_pslife_heard_updates(node, message);
-    if (!muster_psnode_paused(node)) {
+    muster_membership_heard_updates(node, message);
+    if (!muster_protocol_paused(node)) {
         check(node);
     }
 }
 
-void muster_psnode_on_release(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_release(muster_protocol *node,
+                                const muster_rowmsg *message)
 {
     if (node->barrier_state != BARRIER_WAITING || message->from != 0 ||
         message->request != node->barriers ||
         (message->mask >> node->opts.node & 1) == 0 ||
-        (message->mask & ~muster_pslife_everybody(node)) != 0) {
+        (message->mask & ~muster_membership_everybody(node)) != 0) {
         node->counters.violations++;
         return;
     }
@@ -129,7 +131,7 @@ void muster_psnode_on_release(muster_psnode *node, const muster_rowmsg *message)
     node->met = message->mask;
 }
 
-void muster_psnode_barrier_resume(muster_psnode *node)
+void muster_protocol_barrier_resume(muster_protocol *node)
 {
     // Answers to the last refresh may have been lost: fetch once more.
     if (node->barrier_state == BARRIER_REFRESHING) {
@@ -140,9 +142,9 @@ void muster_psnode_barrier_resume(muster_psnode *node)
     }
 }
 
-bool muster_psnode_idle(const muster_psnode *node)
+bool muster_protocol_idle(const muster_protocol *node)
 {
     return settled(node) && node->coming_count == 0 &&
-           node->barrier_state == BARRIER_NONE && !muster_psnode_paused(node) &&
-           !dirty(node);
+           node->barrier_state == BARRIER_NONE &&
+           !muster_protocol_paused(node) && !dirty(node);
 }

@@ -25,16 +25,16 @@ enum { PHASE_QUIET = 1, PHASE_REPORT = 2, PHASE_SETTLE = 3 };
  * round. */
 #define ROUND_BITS 24u
 
-static uint64_t current(const muster_pschange *change)
+static uint64_t current(const muster_membership_change *change)
 {
     return (uint64_t)change->resumed << 32 |
            (uint64_t)change->asked << ROUND_BITS |
            (change->round & ((1u << ROUND_BITS) - 1));
 }
 
-static void ask(muster_psnode *node, uint64_t value)
+static void ask(muster_protocol *node, uint64_t value)
 {
-    muster_pschange *change = &node->change;
+    muster_membership_change *change = &node->change;
     muster_rowmsg order = {.kind = MUSTER_ROWMSG_ASK,
                            .epoch = change->leading,
                            .request = current(change),
@@ -45,21 +45,21 @@ static void ask(muster_psnode *node, uint64_t value)
     change->sums[1] = 0;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (change->members >> i & 1) {
-            muster_psdraft_plain(node, i, &order);
+            muster_draft_plain(node, i, &order);
         }
     }
 }
 
-void muster_pschange_begin(muster_psnode *node, uint64_t members,
-                           uint64_t value)
+void muster_membership_change_begin(muster_protocol *node, uint64_t members,
+                                    uint64_t value)
 {
-    muster_pschange *change = &node->change;
+    muster_membership_change *change = &node->change;
     uint64_t lost = change->members & ~members;
     muster_rowmsg farewell = {.kind = MUSTER_ROWMSG_EXPEL};
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (lost >> i & 1) {
             change->lost_updates += node->links[i].updates;
-            muster_psdraft_plain(node, i, &farewell);
+            muster_draft_plain(node, i, &farewell);
         }
     }
     change->members = members;
@@ -72,13 +72,13 @@ void muster_pschange_begin(muster_psnode *node, uint64_t members,
 }
 
 /* The members are known: who is new, who is gone. */
-static void enter(muster_psnode *node, const muster_rowmsg *order)
+static void enter(muster_protocol *node, const muster_rowmsg *order)
 {
     uint64_t joined = order->mask & ~node->alive;
     uint64_t lost = node->alive & ~order->mask;
-    if (muster_psnode_paused(node) &&
+    if (muster_protocol_paused(node) &&
         node->change.epoch == (uint32_t)(order->request >> 32)) {
-        muster_psrestore_agree(node); // RESUME was overtaken by this order
+        muster_recovery_agree(node); // RESUME was overtaken by this order
     }
     node->change.epoch = order->epoch;
     node->change.phase = PHASE_QUIET;
@@ -93,61 +93,61 @@ static void enter(muster_psnode *node, const muster_rowmsg *order)
         }
     }
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        muster_psnews news = {.node = i};
+        muster_membership_news news = {.node = i};
         if (joined >> i & 1) {
-            news.kind = MUSTER_PSNEWS_JOINED;
+            news.kind = MUSTER_NEWS_JOINED;
             if (node->opts.node != 0) {
-                node->links[i] = (muster_pslink){.heard_ns = node->now_ns};
+                node->links[i] = (muster_node_link){.heard_ns = node->now_ns};
             }
-            muster_psnode_tell(node, &news);
+            muster_protocol_tell(node, &news);
         } else if (lost >> i & 1) {
-            news.kind = MUSTER_PSNEWS_LOST;
-            news.cause = (muster_pscause)order->value;
+            news.kind = MUSTER_NEWS_LOST;
+            news.cause = (muster_loss_cause)order->value;
             node->arrived[i] = 0;
-            muster_psnode_tell(node, &news);
+            muster_protocol_tell(node, &news);
         }
     }
-    muster_psrestore_enter(node);
+    muster_recovery_enter(node);
 }
 
-static void answer(muster_psnode *node, const muster_rowmsg *order)
+static void answer(muster_protocol *node, const muster_rowmsg *order)
 {
     muster_rowmsg counted = {.kind = MUSTER_ROWMSG_COUNT,
                              .origin = node->opts.node,
                              .epoch = order->epoch,
                              .request = order->request};
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (i != node->opts.node && muster_psnode_lives(node, i)) {
+        if (i != node->opts.node && muster_protocol_lives(node, i)) {
             counted.mask += node->links[i].said;
             counted.value += node->links[i].heard;
         }
     }
-    muster_psdraft_plain(node, 0, &counted);
+    muster_draft_plain(node, 0, &counted);
 }
 
 /* The others wait for this node's answer meanwhile, and hear that it lives. */
-static bool prepared(muster_psnode *node)
+static bool prepared(muster_protocol *node)
 {
-    return node->opts.prepared == NULL || !muster_psrestore_needs_host(node) ||
+    return node->opts.prepared == NULL || !muster_recovery_needs_host(node) ||
            node->opts.prepared(node->opts.host);
 }
 
-void muster_pschange_tick(muster_psnode *node)
+void muster_membership_change_tick(muster_protocol *node)
 {
     muster_rowmsg order = node->change.postponed;
     if (order.kind == MUSTER_ROWMSG_ASK) {
         node->change.postponed = (muster_rowmsg){.count = 0};
-        muster_psnode_on_ask(node, &order);
+        muster_protocol_on_ask(node, &order);
     }
 }
 
-void muster_psnode_on_ask(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_ask(muster_protocol *node, const muster_rowmsg *message)
 {
-    muster_pschange *change = &node->change;
+    muster_membership_change *change = &node->change;
     uint32_t phase = (uint32_t)message->request >> ROUND_BITS;
     if (message->from != 0 || phase < PHASE_QUIET || phase > PHASE_SETTLE ||
         (message->mask & 1) == 0 ||
-        (message->mask & ~muster_pslife_everybody(node)) != 0) {
+        (message->mask & ~muster_membership_everybody(node)) != 0) {
         node->counters.violations++;
         return;
     }
@@ -157,8 +157,8 @@ void muster_psnode_on_ask(muster_psnode *node, const muster_rowmsg *message)
         return;
     }
     if ((message->mask >> node->opts.node & 1) == 0) {
-        muster_psnode_tell(node,
-                           &(muster_psnews){.kind = MUSTER_PSNEWS_EXPELLED});
+        muster_protocol_tell(
+            node, &(muster_membership_news){.kind = MUSTER_NEWS_EXPELLED});
         return;
     }
     if (message->epoch > change->epoch) {
@@ -175,17 +175,17 @@ void muster_psnode_on_ask(muster_psnode *node, const muster_rowmsg *message)
     if (phase > change->phase) {
         change->phase = phase;
         if (phase == PHASE_REPORT) {
-            muster_psrestore_report(node);
+            muster_recovery_report(node);
         } else {
-            muster_psrestore_settle(node);
+            muster_recovery_settle(node);
         }
         // What the phase sends must be counted.
-        muster_psdraft_flush(node);
+        muster_draft_flush(node);
     }
     answer(node, message);
 }
 
-static void resume_all(muster_psnode *node)
+static void resume_all(muster_protocol *node)
 {
     muster_rowmsg order = {.kind = MUSTER_ROWMSG_RESUME,
                            .epoch = node->change.leading};
@@ -193,15 +193,16 @@ static void resume_all(muster_psnode *node)
     node->change.resumed = node->change.leading;
     node->change.settled = node->change.members;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (muster_psnode_lives(node, i)) {
-            muster_psdraft_plain(node, i, &order);
+        if (muster_protocol_lives(node, i)) {
+            muster_draft_plain(node, i, &order);
         }
     }
 }
 
-void muster_psnode_on_count(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_count(muster_protocol *node,
+                              const muster_rowmsg *message)
 {
-    muster_pschange *change = &node->change;
+    muster_membership_change *change = &node->change;
     if (node->opts.node != 0 || message->epoch != change->leading ||
         message->request != current(change) ||
         (change->answered >> message->origin & 1) != 0) {
@@ -229,9 +230,10 @@ void muster_psnode_on_count(muster_psnode *node, const muster_rowmsg *message)
     ask(node, change->begun_value);
 }
 
-void muster_psnode_on_stats(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_stats(muster_protocol *node,
+                              const muster_rowmsg *message)
 {
-    muster_psnews *cost = &node->change.cost;
+    muster_membership_news *cost = &node->change.cost;
     cost->copied += message->mask >> 32;
     cost->restored += message->mask & UINT32_MAX;
     cost->unanswered += message->request >> 32;
@@ -239,25 +241,26 @@ void muster_psnode_on_stats(muster_psnode *node, const muster_rowmsg *message)
     node->links[message->origin].updates = message->value;
 }
 
-void muster_psnode_on_resume(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_resume(muster_protocol *node,
+                               const muster_rowmsg *message)
 {
-    muster_pschange *change = &node->change;
+    muster_membership_change *change = &node->change;
     if (message->from != 0 || message->epoch != change->epoch ||
         change->phase != PHASE_SETTLE) {
         node->counters.late++;
         return;
     }
-    muster_psnews news = change->cost;
-    news.kind = MUSTER_PSNEWS_RESUMED;
+    muster_membership_news news = change->cost;
+    news.kind = MUSTER_NEWS_RESUMED;
     news.members = node->alive;
     news.updates = change->lost_updates;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         news.updates +=
-            muster_psnode_lives(node, i) ? node->links[i].updates : 0;
+            muster_protocol_lives(node, i) ? node->links[i].updates : 0;
     }
-    change->cost = (muster_psnews){.node = 0};
+    change->cost = (muster_membership_news){.node = 0};
     change->lost_updates = 0;
     change->phase = 0;
-    muster_psrestore_resume(node);
-    muster_psnode_tell(node, &news);
+    muster_recovery_resume(node);
+    muster_protocol_tell(node, &news);
 }

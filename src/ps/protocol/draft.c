@@ -10,7 +10,7 @@
  * before it is copied out of the draft. */
 #define DRAFT_FLOATS (32u << 10)
 
-static bool same_head(const muster_psdraft *draft, uint16_t to,
+static bool same_head(const muster_draft *draft, uint16_t to,
                       const muster_rowmsg *head)
 {
     return draft->to == to && draft->head.kind == head->kind &&
@@ -19,11 +19,11 @@ static bool same_head(const muster_psdraft *draft, uint16_t to,
            draft->head.request == head->request;
 }
 
-static muster_psdraft *new_draft(muster_psnode *node, uint16_t to,
-                                 const muster_rowmsg *head)
+static muster_draft *new_draft(muster_protocol *node, uint16_t to,
+                               const muster_rowmsg *head)
 {
     if (node->draft_count == node->drafts.count) {
-        muster_psdraft *fresh = muster_vec_push(&node->drafts);
+        muster_draft *fresh = muster_vec_push(&node->drafts);
         if (fresh == NULL) {
             node->failed = true;
             return NULL;
@@ -32,8 +32,8 @@ static muster_psdraft *new_draft(muster_psnode *node, uint16_t to,
         fresh->extra = muster_vec_make(sizeof(uint32_t));
         fresh->values = muster_vec_make(sizeof(float));
     }
-    muster_psdraft *drafts = node->drafts.data;
-    muster_psdraft *draft = &drafts[node->draft_count++];
+    muster_draft *drafts = node->drafts.data;
+    muster_draft *draft = &drafts[node->draft_count++];
     draft->to = to;
     draft->head = *head;
     draft->head.from = node->opts.node;
@@ -45,7 +45,7 @@ static muster_psdraft *new_draft(muster_psnode *node, uint16_t to,
     return draft;
 }
 
-static muster_blob *payload_of(muster_psnode *node, const muster_psdraft *draft)
+static muster_blob *payload_of(muster_protocol *node, const muster_draft *draft)
 {
     size_t keys = draft->keys.count * sizeof(uint32_t);
     size_t values = draft->values.count * sizeof(float);
@@ -64,9 +64,9 @@ static muster_blob *payload_of(muster_psnode *node, const muster_psdraft *draft)
     return blob;
 }
 
-static void send_draft(muster_psnode *node, const muster_psdraft *draft)
+static void send_draft(muster_protocol *node, const muster_draft *draft)
 {
-    muster_psnode_send send = {.to = draft->to, .message = draft->head};
+    muster_protocol_send send = {.to = draft->to, .message = draft->head};
     send.message.count = (uint32_t)draft->keys.count;
     if (send.message.count > 0) {
         send.message.payload = payload_of(node, draft);
@@ -78,13 +78,13 @@ static void send_draft(muster_psnode *node, const muster_psdraft *draft)
     if (draft->to == node->opts.node) {
         kept = muster_vec_append(&node->inbox, &send.message, 1);
     } else {
-        muster_pslink *link = &node->links[draft->to];
+        muster_node_link *link = &node->links[draft->to];
         // Heartbeats are not numbered: they may come before both ends agree
         // that they are members, and doubles do no harm.
         if (draft->head.kind != MUSTER_ROWMSG_BEAT) {
             send.message.link = link->sent++;
         }
-        link->said += muster_pslink_counts(draft->head.kind);
+        link->said += muster_node_link_counts(draft->head.kind);
         kept = muster_vec_append(&node->out->sends, &send, 1);
     }
     if (!kept) {
@@ -103,44 +103,44 @@ static inline bool append_word(muster_vec *vec, uint32_t word)
     return true;
 }
 
-static bool is_full(const muster_psnode *node, const muster_psdraft *draft)
+static bool is_full(const muster_protocol *node, const muster_draft *draft)
 {
     return draft->keys.count >= node->opts.message_entries ||
            draft->values.count >= DRAFT_FLOATS;
 }
 
 /* The draft that an entry belongs to. Where that is full, all go, in the order
- * in which they were begun: what a copy gained must not be overtaken by the
+ * in which they were begun: what a copy delta must not be overtaken by the
  * operations that it was sent before. */
-static muster_psdraft *find_draft(muster_psnode *node, uint16_t to,
-                                  const muster_rowmsg *head)
+static muster_draft *find_draft(muster_protocol *node, uint16_t to,
+                                const muster_rowmsg *head)
 {
-    muster_psdraft *drafts = node->drafts.data;
+    muster_draft *drafts = node->drafts.data;
     for (uint32_t i = node->draft_count; i > 0; i--) {
-        muster_psdraft *draft = &drafts[i - 1];
+        muster_draft *draft = &drafts[i - 1];
         if (same_head(draft, to, head)) {
             if (!is_full(node, draft)) {
                 return draft;
             }
-            muster_psdraft_flush(node);
+            muster_draft_flush(node);
             break;
         }
     }
     return new_draft(node, to, head);
 }
 
-float *muster_psdraft_room(muster_psnode *node, uint16_t to,
-                           const muster_rowmsg *head, uint32_t key,
-                           uint32_t extra)
+float *muster_draft_room(muster_protocol *node, uint16_t to,
+                         const muster_rowmsg *head, uint32_t key,
+                         uint32_t extra)
 {
-    if (to != node->opts.node && !muster_psnode_lives(node, to)) {
+    if (to != node->opts.node && !muster_protocol_lives(node, to)) {
         // Only operations have somebody who waits for them to be done.
         if (head->kind == MUSTER_ROWMSG_OP) {
-            muster_psrequest_return(node, head, key, extra);
+            muster_request_return(node, head, key, extra);
         }
         return NULL;
     }
-    muster_psdraft *draft = find_draft(node, to, head);
+    muster_draft *draft = find_draft(node, to, head);
     uint32_t floats =
         muster_rowmsg_floats(head->kind, head->op, &node->shapes[head->table]);
     if (draft == NULL || !append_word(&draft->keys, key) ||
@@ -157,11 +157,11 @@ float *muster_psdraft_room(muster_psnode *node, uint16_t to,
     return room;
 }
 
-void muster_psdraft_add(muster_psnode *node, uint16_t to,
-                        const muster_rowmsg *head, uint32_t key, uint32_t extra,
-                        const float *values)
+void muster_draft_add(muster_protocol *node, uint16_t to,
+                      const muster_rowmsg *head, uint32_t key, uint32_t extra,
+                      const float *values)
 {
-    float *room = muster_psdraft_room(node, to, head, key, extra);
+    float *room = muster_draft_room(node, to, head, key, extra);
     if (room != NULL) {
         uint32_t floats = muster_rowmsg_floats(head->kind, head->op,
                                                &node->shapes[head->table]);
@@ -169,15 +169,15 @@ void muster_psdraft_add(muster_psnode *node, uint16_t to,
     }
 }
 
-void muster_psdraft_plain(muster_psnode *node, uint16_t to,
-                          const muster_rowmsg *head)
+void muster_draft_plain(muster_protocol *node, uint16_t to,
+                        const muster_rowmsg *head)
 {
     (void)new_draft(node, to, head);
 }
 
-void muster_psdraft_flush(muster_psnode *node)
+void muster_draft_flush(muster_protocol *node)
 {
-    const muster_psdraft *drafts = node->drafts.data;
+    const muster_draft *drafts = node->drafts.data;
     // Out of memory, a draft may lack a part of its last entry.
     for (uint32_t i = 0; i < node->draft_count && !node->failed; i++) {
         send_draft(node, &drafts[i]);
@@ -185,29 +185,30 @@ void muster_psdraft_flush(muster_psnode *node)
     node->draft_count = 0;
 }
 
-bool muster_pslink_accept(muster_psnode *node, const muster_rowmsg *message)
+bool muster_node_link_accept(muster_protocol *node,
+                             const muster_rowmsg *message)
 {
-    muster_pslink *link = &node->links[message->from];
+    muster_node_link *link = &node->links[message->from];
     uint64_t number = message->link;
     if (number < link->next) {
         node->counters.duplicates++;
         return false;
     }
-    if (number - link->next >= MUSTER_PSNODE_WINDOW) {
+    if (number - link->next >= MUSTER_LINK_WINDOW) {
         node->counters.violations++;
         return false;
     }
     uint64_t bit = 1ull << (number % 64);
-    uint64_t *word = &link->seen[number % MUSTER_PSNODE_WINDOW / 64];
+    uint64_t *word = &link->seen[number % MUSTER_LINK_WINDOW / 64];
     if (*word & bit) {
         node->counters.duplicates++;
         return false;
     }
     *word |= bit;
-    link->heard += muster_pslink_counts(message->kind);
+    link->heard += muster_node_link_counts(message->kind);
     for (;;) {
         bit = 1ull << (link->next % 64);
-        word = &link->seen[link->next % MUSTER_PSNODE_WINDOW / 64];
+        word = &link->seen[link->next % MUSTER_LINK_WINDOW / 64];
         if ((*word & bit) == 0) {
             return true;
         }

@@ -17,21 +17,23 @@ static mesh *build(bool in_turns)
 
 static void wish(mesh *m, uint16_t at, uint32_t key, bool copy)
 {
-    localize(m, at, &(muster_pswish){.keys = &key, .count = 1, .copy = copy});
+    localize(
+        m, at,
+        &(muster_localize_request){.keys = &key, .count = 1, .copy = copy});
 }
 
 /* A lie reaches node `to`, numbered as its sender's next message. Returns how
  * many it was refused for. */
 static uint64_t tell(mesh *m, uint16_t to, muster_rowmsg lie)
 {
-    uint64_t before = muster_psnode_count(m->node[to]).violations;
+    uint64_t before = muster_protocol_count(m->node[to]).violations;
     lie.link = m->node[lie.from]->links[to].sent++;
-    m->node[lie.from]->links[to].said += muster_pslink_counts(lie.kind);
+    m->node[lie.from]->links[to].said += muster_node_link_counts(lie.kind);
     assert_int_equal(
-        muster_psnode_message(m->node[to], m->now_ns, &lie, &m->out[to]),
+        muster_protocol_message(m->node[to], m->now_ns, &lie, &m->out[to]),
         MUSTER_OK);
     collect(m, to);
-    return muster_psnode_count(m->node[to]).violations - before;
+    return muster_protocol_count(m->node[to]).violations - before;
 }
 
 /* The same about a row. */
@@ -54,20 +56,21 @@ static void is_well(mesh *m, uint32_t key, uint16_t owner)
     float one = 1;
     uint32_t position = 0;
     int ended = 0;
-    muster_psreq request = {.op = MUSTER_ROWOP_PUSH,
-                            .keys = &key,
-                            .values = &one,
-                            .positions = &position,
-                            .count = 1,
-                            .context = &ended};
+    muster_row_request request = {.op = MUSTER_ROWOP_PUSH,
+                                  .keys = &key,
+                                  .values = &one,
+                                  .positions = &position,
+                                  .count = 1,
+                                  .context = &ended};
     uint16_t from = owner == 0 ? 1 : 0;
     come_to_rest(m);
     for (uint16_t i = 0; i < m->nodes; i++) {
         assert_int_equal(state_at(m, i, key) == MUSTER_ROW_OWNED, i == owner);
     }
-    assert_int_equal(muster_psnode_owner(m->node[key % NODES], 0, key), owner);
-    assert_int_equal(muster_psnode_request(m->node[from], m->now_ns, &request,
-                                           &m->out[from]),
+    assert_int_equal(muster_protocol_owner(m->node[key % NODES], 0, key),
+                     owner);
+    assert_int_equal(muster_protocol_request(m->node[from], m->now_ns, &request,
+                                             &m->out[from]),
                      MUSTER_OK);
     collect(m, from);
     come_to_rest(m);
@@ -129,7 +132,7 @@ static void nobody_asks_for_another(void **state)
                                              .from = LIAR,
                                              .origin = 1}),
                      1);
-    assert_true(!muster_psintent_wanted(m->node[0], 0, 0, 0).by_others);
+    assert_true(!muster_home_intent_of(m->node[0], 0, 0, 0).by_others);
     mesh_free(m);
 }
 
@@ -148,7 +151,7 @@ static void nobody_meets_for_another(void **state)
                              1);
         } else {
             assert_int_equal(
-                muster_psnode_barrier(m->node[i], m->now_ns, &m->out[i]),
+                muster_protocol_barrier(m->node[i], m->now_ns, &m->out[i]),
                 MUSTER_OK);
             collect(m, i);
         }
@@ -157,7 +160,7 @@ static void nobody_meets_for_another(void **state)
         deliver(m, false);
     }
     assert_int_equal(m->out[0].released, 0);
-    assert_int_equal(muster_psnode_barrier(m->node[1], m->now_ns, &m->out[1]),
+    assert_int_equal(muster_protocol_barrier(m->node[1], m->now_ns, &m->out[1]),
                      MUSTER_OK);
     collect(m, 1);
     come_to_rest(m);
@@ -176,7 +179,7 @@ static void nobody_meets_for_another(void **state)
 /* Node 1 is lost: the lead asks those that are left. */
 static void lose_one(mesh *m)
 {
-    assert_int_equal(muster_psnode_down(m->node[0], m->now_ns, 1, &m->out[0]),
+    assert_int_equal(muster_protocol_down(m->node[0], m->now_ns, 1, &m->out[0]),
                      MUSTER_OK);
     collect(m, 0);
 }
@@ -201,7 +204,7 @@ static void the_lost_are_not_counted(void **state)
     (void)state;
     mesh *m = build(false);
     lose_one(m);
-    const muster_pschange *change = &m->node[0]->change;
+    const muster_membership_change *change = &m->node[0]->change;
     muster_rowmsg lie = {.kind = MUSTER_ROWMSG_COUNT,
                          .from = LIAR,
                          .origin = 1,
@@ -215,8 +218,8 @@ static void the_lost_are_not_counted(void **state)
     for (int i = 0; i < 1000 && m->flying > 0; i++) {
         deliver_to_members(m);
     }
-    assert_true(!muster_psnode_changing(m->node[0]));
-    assert_int_equal(muster_psnode_members(m->node[LIAR]), 1u | 1u << LIAR);
+    assert_true(!muster_protocol_changing(m->node[0]));
+    assert_int_equal(muster_protocol_members(m->node[LIAR]), 1u | 1u << LIAR);
     mesh_free(m);
 }
 
@@ -231,7 +234,7 @@ static void only_its_home_makes_a_copy_the_row(void **state)
     come_to_rest(m);
     assert_int_equal(state_at(m, 2, 2), MUSTER_ROW_REPLICA);
     lose_one(m);
-    while (!muster_psnode_changing(m->node[2])) {
+    while (!muster_protocol_changing(m->node[2])) {
         deliver_to_members(m);
     }
     assert_int_equal(
@@ -248,10 +251,10 @@ static void intents_are_counted_only_so_far(void **state)
     muster_rowmsg begins = {
         .kind = MUSTER_ROWMSG_INTENT, .from = LIAR, .origin = LIAR};
     assert_int_equal(tell_of(m, 0, 0, begins), 0);
-    muster_pswant *want = m->node[0]->intents.wants.data;
+    muster_home_intent *want = m->node[0]->intents.wants.data;
     want->count = INT32_MAX;
     assert_int_equal(tell_of(m, 0, 0, begins), 1);
-    assert_true(muster_psintent_wanted(m->node[0], 0, 0, 0).by_others);
+    assert_true(muster_home_intent_of(m->node[0], 0, 0, 0).by_others);
     mesh_free(m);
 }
 

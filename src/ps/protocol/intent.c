@@ -6,7 +6,7 @@
  * (INTENT), and asks for the row if it is not here. The home counts by row and
  * node, so that it does not matter in which order messages come. A row that
  * other nodes intend to use is shared, one that only the asker wants moves. A
- * copy whose intents have ended is dropped as soon as what it gained was sent.
+ * copy whose intents have ended is dropped as soon as what it delta was sent.
  *
  * Intents decide where rows lie, never what they hold: a count that is wrong
  * for a moment costs a message, not an update. When the membership changes,
@@ -14,15 +14,15 @@
  */
 #include "ps/protocol/inside.h"
 
-void muster_psintents_fini(muster_psnode *node)
+void muster_home_intents_fini(muster_protocol *node)
 {
     muster_psmap_fini(&node->intents.here);
     muster_psmap_fini(&node->intents.wanted);
     muster_vec_fini(&node->intents.wants);
 }
 
-bool muster_psintent_here(const muster_psnode *node, uint32_t table,
-                          uint32_t key)
+bool muster_home_intent_here(const muster_protocol *node, uint32_t table,
+                             uint32_t key)
 {
     return muster_psmap_find(&node->intents.here, muster_psplace(table, key)) !=
            MUSTER_PSMAP_NONE;
@@ -30,18 +30,19 @@ bool muster_psintent_here(const muster_psnode *node, uint32_t table,
 
 /* ---- at the home --------------------------------------------------------- */
 
-void muster_psintents_forget(muster_psnode *node)
+void muster_home_intents_forget(muster_protocol *node)
 {
     muster_psmap_fini(&node->intents.wanted);
     muster_vec_clear(&node->intents.wants);
     node->intents.wants_free = UINT32_MAX;
 }
 
-static uint32_t take_want(muster_psintents *intents)
+static uint32_t take_want(muster_home_intents *intents)
 {
     uint32_t at = intents->wants_free;
     if (at != UINT32_MAX) {
-        intents->wants_free = ((muster_pswant *)intents->wants.data)[at].next;
+        intents->wants_free =
+            ((muster_home_intent *)intents->wants.data)[at].next;
         return at;
     }
     at = (uint32_t)intents->wants.count;
@@ -49,11 +50,11 @@ static uint32_t take_want(muster_psintents *intents)
 }
 
 /* Take a want out of its row's list, which may end with it. */
-static void drop_want(muster_psnode *node, uint64_t place, uint32_t at,
+static void drop_want(muster_protocol *node, uint64_t place, uint32_t at,
                       uint32_t before)
 {
-    muster_psintents *intents = &node->intents;
-    muster_pswant *wants = intents->wants.data;
+    muster_home_intents *intents = &node->intents;
+    muster_home_intent *wants = intents->wants.data;
     uint32_t next = wants[at].next;
     if (before != UINT32_MAX) {
         wants[before].next = next;
@@ -67,14 +68,15 @@ static void drop_want(muster_psnode *node, uint64_t place, uint32_t at,
 }
 
 /* One more or one less intent of a node for a row. */
-static void count_want(muster_psnode *node, uint64_t place, uint16_t from,
+static void count_want(muster_protocol *node, uint64_t place, uint16_t from,
                        int32_t change)
 {
-    muster_psintents *intents = &node->intents;
+    muster_home_intents *intents = &node->intents;
     uint32_t before = UINT32_MAX;
     uint32_t at = muster_psmap_find(&intents->wanted, place);
     while (at != UINT32_MAX) {
-        muster_pswant *want = (muster_pswant *)intents->wants.data + at;
+        muster_home_intent *want =
+            (muster_home_intent *)intents->wants.data + at;
         if (want->node == from) {
             if (want->count == (change > 0 ? INT32_MAX : INT32_MIN)) {
                 node->counters.violations++;
@@ -95,17 +97,18 @@ static void count_want(muster_psnode *node, uint64_t place, uint16_t from,
         return;
     }
     uint32_t first = muster_psmap_find(&intents->wanted, place);
-    muster_pswant *want = (muster_pswant *)intents->wants.data + at;
-    *want = (muster_pswant){.next = first, .node = from, .count = change};
+    muster_home_intent *want = (muster_home_intent *)intents->wants.data + at;
+    *want = (muster_home_intent){.next = first, .node = from, .count = change};
     node->failed |= !muster_psmap_add(&intents->wanted, place, at);
 }
 
-void muster_psnode_on_intent(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_intent(muster_protocol *node,
+                               const muster_rowmsg *message)
 {
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint32_t begins = muster_rowmsg_extra(message)[i];
-        if (begins > 1 || muster_pshome_of(node, key) != node->opts.node) {
+        if (begins > 1 || muster_home_of(node, key) != node->opts.node) {
             node->counters.violations++;
             continue;
         }
@@ -114,12 +117,12 @@ void muster_psnode_on_intent(muster_psnode *node, const muster_rowmsg *message)
     }
 }
 
-muster_pswanted muster_psintent_wanted(const muster_psnode *node,
-                                       uint32_t table, uint32_t key,
-                                       uint16_t asker)
+muster_intended_by muster_home_intent_of(const muster_protocol *node,
+                                         uint32_t table, uint32_t key,
+                                         uint16_t asker)
 {
-    const muster_pswant *wants = node->intents.wants.data;
-    muster_pswanted wanted = {0};
+    const muster_home_intent *wants = node->intents.wants.data;
+    muster_intended_by wanted = {0};
     uint32_t at =
         muster_psmap_find(&node->intents.wanted, muster_psplace(table, key));
     while (at != UINT32_MAX) {
@@ -134,26 +137,26 @@ muster_pswanted muster_psintent_wanted(const muster_psnode *node,
 
 /* ---- at the node that intends -------------------------------------------- */
 
-static void tell_home(muster_psnode *node, uint32_t table, uint32_t key,
+static void tell_home(muster_protocol *node, uint32_t table, uint32_t key,
                       bool begins)
 {
     muster_rowmsg intent = {.kind = MUSTER_ROWMSG_INTENT,
                             .table = (uint16_t)table,
                             .origin = node->opts.node};
-    muster_psdraft_add(node, muster_pshome_of(node, key), &intent, key, begins,
-                       NULL);
+    muster_draft_add(node, muster_home_of(node, key), &intent, key, begins,
+                     NULL);
 }
 
-static void ask_if_absent(muster_psnode *node, uint32_t table, uint32_t key)
+static void ask_if_absent(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint64_t word = atomic_load_explicit(&node->opts.tables[table]->words[key],
                                          memory_order_relaxed);
     if (muster_word_state_of(word) == MUSTER_ROW_ABSENT) {
-        muster_pscoming_ask(node, table, key, false);
+        muster_arriving_ask(node, table, key, false);
     }
 }
 
-static void begin_one(muster_psnode *node, uint32_t table, uint32_t key)
+static void begin_one(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint64_t place = muster_psplace(table, key);
     uint32_t begun = muster_psmap_find(&node->intents.here, place);
@@ -165,14 +168,14 @@ static void begin_one(muster_psnode *node, uint32_t table, uint32_t key)
     if (!first) {
         return;
     }
-    muster_pscopy_keep(node, place, true);
-    if (!muster_psnode_paused(node)) {
+    muster_replica_keep(node, place, true);
+    if (!muster_protocol_paused(node)) {
         tell_home(node, table, key, true);
         ask_if_absent(node, table, key);
     }
 }
 
-static void end_one(muster_psnode *node, uint32_t table, uint32_t key)
+static void end_one(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint64_t place = muster_psplace(table, key);
     uint32_t begun = muster_psmap_find(&node->intents.here, place);
@@ -185,36 +188,38 @@ static void end_one(muster_psnode *node, uint32_t table, uint32_t key)
         return;
     }
     muster_psmap_remove(&node->intents.here, place);
-    muster_pscopy_keep(node, place, false);
-    if (!muster_psnode_paused(node)) {
+    muster_replica_keep(node, place, false);
+    if (!muster_protocol_paused(node)) {
         tell_home(node, table, key, false);
     }
 }
 
-muster_status muster_psnode_intend(muster_psnode *node, int64_t now_ns,
-                                   const muster_pswish *wish, bool begins,
-                                   muster_psnode_out *out)
+muster_status muster_protocol_intend(muster_protocol *node, int64_t now_ns,
+                                     const muster_localize_request *wish,
+                                     bool begins, muster_protocol_out *out)
 {
-    muster_psnode_begin(node, now_ns, out);
+    muster_protocol_begin(node, now_ns, out);
     for (uint32_t i = 0; i < wish->count && !node->failed &&
-                         node->opts.manage != MUSTER_PSMANAGE_CLASSIC;
+                         node->opts.manage != MUSTER_PS_CLASSIC;
          i++) {
         (begins ? begin_one : end_one)(node, wish->table, wish->keys[i]);
     }
-    return muster_psnode_end(node);
+    return muster_protocol_end(node);
 }
 
-void muster_psintent_departed(muster_psnode *node, uint32_t table, uint32_t key)
+void muster_home_intent_departed(muster_protocol *node, uint32_t table,
+                                 uint32_t key)
 {
     // Only where sharing is an answer: else two nodes would take a row from
     // each other for as long as both intend to use it.
-    if (muster_psnode_manage(node, table) == MUSTER_PSMANAGE_AUTO &&
-        !muster_psnode_paused(node) && muster_psintent_here(node, table, key)) {
+    if (muster_protocol_manage(node, table) == MUSTER_PS_AUTO &&
+        !muster_protocol_paused(node) &&
+        muster_home_intent_here(node, table, key)) {
         ask_if_absent(node, table, key);
     }
 }
 
-void muster_psintents_retell(muster_psnode *node)
+void muster_home_intents_retell(muster_protocol *node)
 {
     for (uint32_t i = 0; i < node->intents.here.size && !node->failed; i++) {
         if (node->intents.here.places[i] != 0) {

@@ -16,7 +16,7 @@ typedef struct world {
     muster_keyset replicated; // key 0
 } world;
 
-static world *build(uint64_t seed, uint16_t nodes, muster_psmanage manage)
+static world *build(uint64_t seed, uint16_t nodes, muster_ps_manage manage)
 {
     world *w = calloc(1, sizeof(*w));
     assert_non_null(w);
@@ -29,7 +29,7 @@ static world *build(uint64_t seed, uint16_t nodes, muster_psmanage manage)
     muster_keyset_seal(&w->replicated);
     mesh_start(
         &w->mesh, KEYS, 1,
-        (muster_psnode_opts){.manage = manage, .replicated = &w->replicated});
+        (muster_protocol_opts){.manage = manage, .replicated = &w->replicated});
     return w;
 }
 
@@ -43,7 +43,7 @@ static void destroy(world *w)
 static void one_nodes_intent_moves_the_row(void **state)
 {
     (void)state;
-    world *w = build(1, 2, MUSTER_PSMANAGE_AUTO);
+    world *w = build(1, 2, MUSTER_PS_AUTO);
     mesh *m = &w->mesh;
     intend(m, 1, 0, true); // key 0 lives at node 0
     come_to_rest(m);
@@ -63,7 +63,7 @@ static void
 intents_of_several_nodes_make_copies_that_end_with_them(void **state)
 {
     (void)state;
-    world *w = build(2, 3, MUSTER_PSMANAGE_AUTO);
+    world *w = build(2, 3, MUSTER_PS_AUTO);
     mesh *m = &w->mesh;
     intend(m, 0, 0, true); // the owner's own intent counts
     come_to_rest(m);
@@ -74,14 +74,14 @@ intents_of_several_nodes_make_copies_that_end_with_them(void **state)
     assert_int_equal(state_at(m, 0, 0), MUSTER_ROW_OWNED);
     assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_REPLICA);
     assert_int_equal(state_at(m, 2, 0), MUSTER_ROW_REPLICA);
-    // What a copy has gained is sent before the copy goes.
+    // What a copy has delta is sent before the copy goes.
     float one = 1;
-    assert_true(muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, 0, &one));
+    assert_true(muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH, 0, &one));
     intend(m, 1, 0, false);
     tick_all(m, 25000000);
     come_to_rest(m);
     assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_REPLICA); // one intent left
-    assert_true(muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, 0, &one));
+    assert_true(muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH, 0, &one));
     intend(m, 1, 0, false);
     intend(m, 2, 0, false);
     for (int i = 0; i < 3; i++) {
@@ -91,7 +91,7 @@ intents_of_several_nodes_make_copies_that_end_with_them(void **state)
     assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_ABSENT);
     assert_int_equal(state_at(m, 2, 0), MUSTER_ROW_ABSENT);
     float seen = 0;
-    assert_true(muster_pstable_try(m->tables[0], MUSTER_ROW_PULL, 0, &seen));
+    assert_true(muster_ps_table_try(m->tables[0], MUSTER_ROW_PULL, 0, &seen));
     assert_true(seen == 2);
     // Only the owner intends to use it, and then nobody does: it moves.
     intend(m, 2, 0, true);
@@ -113,20 +113,20 @@ static void the_way_of_management_wins(void **state)
 {
     (void)state;
     static const muster_word_state expected[] = {
-        [MUSTER_PSMANAGE_AUTO] = MUSTER_ROW_OWNED,
-        [MUSTER_PSMANAGE_RELOCATE] = MUSTER_ROW_OWNED,
-        [MUSTER_PSMANAGE_REPLICATE] = MUSTER_ROW_REPLICA,
-        [MUSTER_PSMANAGE_CLASSIC] = MUSTER_ROW_ABSENT,
-        [MUSTER_PSMANAGE_STATIC] = MUSTER_ROW_REPLICA};
-    for (uint32_t manage = 0; manage <= MUSTER_PSMANAGE_STATIC; manage++) {
-        world *w = build(3, 2, (muster_psmanage)manage);
+        [MUSTER_PS_AUTO] = MUSTER_ROW_OWNED,
+        [MUSTER_PS_RELOCATE] = MUSTER_ROW_OWNED,
+        [MUSTER_PS_REPLICATE] = MUSTER_ROW_REPLICA,
+        [MUSTER_PS_CLASSIC] = MUSTER_ROW_ABSENT,
+        [MUSTER_PS_STATIC] = MUSTER_ROW_REPLICA};
+    for (uint32_t manage = 0; manage <= MUSTER_PS_STATIC; manage++) {
+        world *w = build(3, 2, (muster_ps_manage)manage);
         mesh *m = &w->mesh;
         intend(m, 1, 0, true);
         intend(m, 1, 2, true);
         come_to_rest(m);
         assert_int_equal(state_at(m, 1, 0), expected[manage]);
         // Of the set only key 0 is to be copied.
-        assert_int_equal(state_at(m, 1, 2), manage == MUSTER_PSMANAGE_STATIC
+        assert_int_equal(state_at(m, 1, 2), manage == MUSTER_PS_STATIC
                                                 ? MUSTER_ROW_OWNED
                                                 : expected[manage]);
         destroy(w);
@@ -140,7 +140,7 @@ static void push_here(world *w, uint16_t at)
     uint32_t key = (uint32_t)below(m, KEYS);
     float one = 1;
     w->pushes[key] +=
-        muster_pstable_try(m->tables[at], MUSTER_ROW_PUSH, key, &one);
+        muster_ps_table_try(m->tables[at], MUSTER_ROW_PUSH, key, &one);
 }
 
 static void change_intents(world *w, uint16_t at)
@@ -162,7 +162,8 @@ static void change_intents(world *w, uint16_t at)
 static void wish_some(mesh *m, uint16_t at)
 {
     uint32_t key = (uint32_t)below(m, KEYS);
-    muster_pswish wish = {.keys = &key, .count = 1, .copy = below(m, 2) == 0};
+    muster_localize_request wish = {
+        .keys = &key, .count = 1, .copy = below(m, 2) == 0};
     localize(m, at, &wish);
 }
 
@@ -204,21 +205,21 @@ static void check_rows(world *w, bool intents_over)
             }
             owners++;
             assert_int_equal(
-                muster_psnode_owner(m->node[key % m->nodes], 0, key), i);
+                muster_protocol_owner(m->node[key % m->nodes], 0, key), i);
             assert_true(
-                muster_pstable_try(m->tables[i], MUSTER_ROW_PULL, key, &seen));
+                muster_ps_table_try(m->tables[i], MUSTER_ROW_PULL, key, &seen));
             assert_true(seen == (float)w->pushes[key]);
         }
         assert_int_equal(owners, 1);
     }
     for (uint16_t i = 0; i < m->nodes; i++) {
-        assert_int_equal(muster_psnode_count(m->node[i]).violations, 0);
+        assert_int_equal(muster_protocol_count(m->node[i]).violations, 0);
         assert_true(!intents_over ||
-                    muster_psnode_count(m->node[i]).copies == 0);
+                    muster_protocol_count(m->node[i]).copies == 0);
         // What is intended is here, unless nodes take turns.
         for (uint32_t k = 0; k < w->intents[i] && !m->tables[i]->in_turns;
              k++) {
-            assert_true(muster_pstable_here(m->tables[i], w->intended[i][k]));
+            assert_true(muster_ps_table_here(m->tables[i], w->intended[i][k]));
         }
     }
 }
@@ -231,7 +232,7 @@ static void rows_are_here_while_intended_in_every_history(void **state)
     uint64_t copied = 0;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         uint16_t nodes = (uint16_t)(2 + seed % 2);
-        world *w = build(seed, nodes, MUSTER_PSMANAGE_AUTO);
+        world *w = build(seed, nodes, MUSTER_PS_AUTO);
         mesh *m = &w->mesh;
         live(w);
         come_to_rest(m);
@@ -240,10 +241,10 @@ static void rows_are_here_while_intended_in_every_history(void **state)
             while (w->intents[i] > 0) {
                 change_intents(w, i);
             }
-            moved += muster_psnode_count(m->node[i]).relocations;
-            copied += muster_psnode_count(m->node[i]).replicas;
+            moved += muster_protocol_count(m->node[i]).relocations;
+            copied += muster_protocol_count(m->node[i]).replicas;
         }
-        for (int i = 0; i < 4; i++) { // copies for wishes take 3 s
+        for (int i = 0; i < 4; i++) { // copies for queue take 3 s
             come_to_rest(m);
             tick_all(m, 1600000000);
         }
@@ -261,7 +262,7 @@ static void rows_used_in_turns_are_not_copied_in_any_history(void **state)
     (void)state;
     uint64_t moved = 0;
     for (uint64_t seed = 0; seed < SEEDS / 3; seed++) {
-        world *w = build(seed, (uint16_t)(2 + seed % 2), MUSTER_PSMANAGE_AUTO);
+        world *w = build(seed, (uint16_t)(2 + seed % 2), MUSTER_PS_AUTO);
         mesh *m = &w->mesh;
         for (uint16_t i = 0; i < m->nodes; i++) {
             m->tables[i]->in_turns = true;
@@ -270,8 +271,8 @@ static void rows_used_in_turns_are_not_copied_in_any_history(void **state)
         come_to_rest(m);
         check_rows(w, false);
         for (uint16_t i = 0; i < m->nodes; i++) {
-            assert_int_equal(muster_psnode_count(m->node[i]).replicas, 0);
-            moved += muster_psnode_count(m->node[i]).relocations;
+            assert_int_equal(muster_protocol_count(m->node[i]).replicas, 0);
+            moved += muster_protocol_count(m->node[i]).relocations;
         }
         uint32_t key = 0;
         for (uint16_t at = 0; at < m->nodes; at++) {
@@ -280,7 +281,7 @@ static void rows_used_in_turns_are_not_copied_in_any_history(void **state)
             // A second intent asks for nothing: the first has done so.
             bool first = muster_psmap_find(&m->node[at]->intents.here,
                                            muster_psplace(0, key)) == 1;
-            assert_true(!first || muster_pstable_here(m->tables[at], key));
+            assert_true(!first || muster_ps_table_here(m->tables[at], key));
         }
         check_rows(w, false);
         destroy(w);

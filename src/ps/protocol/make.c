@@ -10,17 +10,17 @@
 
 #define MESSAGE_ENTRIES 4096u
 
-muster_psnode_out muster_psnode_out_make(void)
+muster_protocol_out muster_protocol_out_make(void)
 {
-    return (muster_psnode_out){.sends =
-                                   muster_vec_make(sizeof(muster_psnode_send)),
-                               .done = muster_vec_make(sizeof(muster_psreq *)),
-                               .news = muster_vec_make(sizeof(muster_psnews))};
+    return (muster_protocol_out){
+        .sends = muster_vec_make(sizeof(muster_protocol_send)),
+        .done = muster_vec_make(sizeof(muster_row_request *)),
+        .news = muster_vec_make(sizeof(muster_membership_news))};
 }
 
-void muster_psnode_out_fini(muster_psnode_out *out)
+void muster_protocol_out_fini(muster_protocol_out *out)
 {
-    const muster_psnode_send *sends = out->sends.data;
+    const muster_protocol_send *sends = out->sends.data;
     for (size_t i = 0; i < out->sends.count; i++) {
         muster_blob_unref(sends[i].message.payload);
     }
@@ -29,11 +29,11 @@ void muster_psnode_out_fini(muster_psnode_out *out)
     muster_vec_fini(&out->news);
 }
 
-void muster_pshome_reset(muster_psnode *node, uint16_t which)
+void muster_home_reset(muster_protocol *node, uint16_t which)
 {
     uint32_t nodes = node->opts.nodes;
     for (uint32_t t = 0; t < node->opts.table_count; t++) {
-        muster_pshome **home = &node->homes[which].table[t];
+        muster_home_entry **home = &node->homes[which].table[t];
         uint32_t count = node->shapes[t].keys / nodes + 1;
         if (*home == NULL) {
             *home = muster_mem_array(count, sizeof(**home));
@@ -43,18 +43,18 @@ void muster_pshome_reset(muster_psnode *node, uint16_t which)
             return;
         }
         for (uint32_t i = 0; i < count; i++) {
-            (*home)[i] = (muster_pshome){.owner = MUSTER_PSNODE_NOBODY,
-                                         .asker = MUSTER_PSNODE_NOBODY};
+            (*home)[i] = (muster_home_entry){.owner = MUSTER_NODE_NONE,
+                                             .asker = MUSTER_NODE_NONE};
         }
     }
 }
 
-static muster_status make_homes(muster_psnode *node)
+static muster_status make_homes(muster_protocol *node)
 {
     uint16_t nodes = node->opts.nodes;
     uint16_t self = node->opts.node;
     for (uint32_t t = 0; t < node->opts.table_count; t++) {
-        const muster_pstable *table = node->opts.tables[t];
+        const muster_ps_table *table = node->opts.tables[t];
         node->shapes[t] = (muster_rowshape){.keys = table->keys,
                                             .width = table->width,
                                             .floats = table->floats};
@@ -67,20 +67,20 @@ static muster_status make_homes(muster_psnode *node)
         node->home_at[i] = i;
         node->settled_at[i] = i;
     }
-    muster_pshome_reset(node, self);
+    muster_home_reset(node, self);
     for (uint32_t t = 0; t < node->opts.table_count && !node->failed; t++) {
         for (uint32_t key = self; key < node->shapes[t].keys; key += nodes) {
-            muster_pshome_at(node, t, key)->owner =
-                node->opts.joins ? MUSTER_PSNODE_NOBODY : self;
+            muster_home_entry_at(node, t, key)->owner =
+                node->opts.joins ? MUSTER_NODE_NONE : self;
         }
     }
     return node->failed ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
 }
 
-muster_status muster_psnode_create(const muster_psnode_opts *opts,
-                                   muster_psnode **node_out)
+muster_status muster_protocol_create(const muster_protocol_opts *opts,
+                                     muster_protocol **node_out)
 {
-    muster_psnode *node = muster_mem_array(1, sizeof(*node));
+    muster_protocol *node = muster_mem_array(1, sizeof(*node));
     if (node == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -88,15 +88,15 @@ muster_status muster_psnode_create(const muster_psnode_opts *opts,
     if (opts->message_entries == 0) {
         node->opts.message_entries = MESSAGE_ENTRIES;
     }
-    node->coming = muster_vec_make(sizeof(muster_pscoming));
-    node->waits = muster_vec_make(sizeof(muster_pswait));
-    node->copies = muster_vec_make(sizeof(muster_pscopy));
-    node->requests = muster_vec_make(sizeof(muster_pstally));
-    node->drafts = muster_vec_make(sizeof(muster_psdraft));
+    node->coming = muster_vec_make(sizeof(muster_arriving_row));
+    node->waits = muster_vec_make(sizeof(muster_waiting_op));
+    node->copies = muster_vec_make(sizeof(muster_replica));
+    node->requests = muster_vec_make(sizeof(muster_request_record));
+    node->drafts = muster_vec_make(sizeof(muster_draft));
     node->inbox = muster_vec_make(sizeof(muster_rowmsg));
-    node->held = muster_vec_make(sizeof(muster_psreq *));
+    node->held = muster_vec_make(sizeof(muster_row_request *));
     node->index = muster_vec_make(sizeof(uint32_t));
-    node->intents.wants = muster_vec_make(sizeof(muster_pswant));
+    node->intents.wants = muster_vec_make(sizeof(muster_home_intent));
     node->intents.wants_free = UINT32_MAX;
     node->coming_free = UINT32_MAX;
     node->wait_free = UINT32_MAX;
@@ -110,30 +110,30 @@ muster_status muster_psnode_create(const muster_psnode_opts *opts,
     if (node->links == NULL || node->arrived == NULL || node->home_at == NULL ||
         node->settled_at == NULL || node->next_at == NULL ||
         node->homes == NULL || make_homes(node) != MUSTER_OK) {
-        muster_psnode_free(node);
+        muster_protocol_free(node);
         return MUSTER_ERR_NO_MEMORY;
     }
-    muster_pslife_init(node);
+    muster_membership_init(node);
     *node_out = node;
     return MUSTER_OK;
 }
 
-void muster_psnode_free(muster_psnode *node)
+void muster_protocol_free(muster_protocol *node)
 {
     if (node == NULL) {
         return;
     }
-    muster_pswait *waits = node->waits.data;
+    muster_waiting_op *waits = node->waits.data;
     for (size_t i = 0; i < node->waits.count; i++) {
         muster_blob_unref(waits[i].blob);
     }
-    muster_psdraft *drafts = node->drafts.data;
+    muster_draft *drafts = node->drafts.data;
     for (size_t i = 0; i < node->drafts.count; i++) {
         muster_vec_fini(&drafts[i].keys);
         muster_vec_fini(&drafts[i].extra);
         muster_vec_fini(&drafts[i].values);
     }
-    const muster_pstally *tallies = node->requests.data;
+    const muster_request_record *tallies = node->requests.data;
     for (size_t i = 0; i < node->requests.count; i++) {
         muster_mem_free(tallies[i].open);
         muster_mem_free(tallies[i].back);
@@ -146,7 +146,7 @@ void muster_psnode_free(muster_psnode *node)
     }
     muster_psmap_fini(&node->copy_at);
     muster_psmap_fini(&node->copied_at);
-    muster_psintents_fini(node);
+    muster_home_intents_fini(node);
     muster_vec_fini(&node->held);
     muster_vec_fini(&node->index);
     muster_vec_fini(&node->coming);

@@ -12,60 +12,63 @@
 #define LOOKS_PER_WINDOW 10
 #define NEVER            (-1)
 
-uint64_t muster_pslife_everybody(const muster_psnode *node)
+uint64_t muster_membership_everybody(const muster_protocol *node)
 {
     return UINT64_MAX >> (MUSTER_PS_NODES_MAX - node->opts.nodes);
 }
 
-void muster_pslife_init(muster_psnode *node)
+void muster_membership_init(muster_protocol *node)
 {
     node->alive = node->opts.joins ? 1ull << node->opts.node
-                                   : muster_pslife_everybody(node);
+                                   : muster_membership_everybody(node);
     node->change.members = node->alive;
     node->change.settled = node->alive;
     node->looked_ns = NEVER;
     node->beat_ns = 0;
 }
 
-void muster_psnode_tell(muster_psnode *node, const muster_psnews *news)
+void muster_protocol_tell(muster_protocol *node,
+                          const muster_membership_news *news)
 {
     if (!muster_vec_append(&node->out->news, news, 1)) {
         node->failed = true;
     }
 }
 
-static void miss(muster_psnode *node, uint16_t peer, muster_pscause cause)
+static void miss(muster_protocol *node, uint16_t peer, muster_loss_cause cause)
 {
     if (peer == 0) {
-        muster_psnode_tell(
-            node,
-            &(muster_psnews){.kind = MUSTER_PSNEWS_LEADLESS, .cause = cause});
+        muster_protocol_tell(
+            node, &(muster_membership_news){.kind = MUSTER_NEWS_LEADLESS,
+                                            .cause = cause});
     } else if (node->opts.node == 0) {
         // A joiner not yet settled goes as well. It has homes that others do
         // not know to be moved should it be lost next, and it may hear of this
         // change before the one that tells it where the others are.
         uint64_t stay = node->change.members & node->change.settled;
-        muster_pschange_begin(node, stay & ~(1ull << peer), (uint64_t)cause);
+        muster_membership_change_begin(node, stay & ~(1ull << peer),
+                                       (uint64_t)cause);
     } else {
         muster_rowmsg missing = {.kind = MUSTER_ROWMSG_SUSPECT,
                                  .origin = peer,
                                  .value = (uint64_t)cause};
-        muster_psdraft_plain(node, 0, &missing);
+        muster_draft_plain(node, 0, &missing);
     }
 }
 
-void muster_psnode_on_suspect(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_suspect(muster_protocol *node,
+                                const muster_rowmsg *message)
 {
     if (node->opts.node != 0 || message->origin == 0) {
         node->counters.violations++;
     } else if (node->change.members >> message->origin & 1) {
         miss(node, message->origin,
-             message->value == MUSTER_PSCAUSE_SILENT ? MUSTER_PSCAUSE_SILENT
-                                                     : MUSTER_PSCAUSE_CLOSED);
+             message->value == MUSTER_LOSS_SILENT ? MUSTER_LOSS_SILENT
+                                                  : MUSTER_LOSS_CLOSED);
     }
 }
 
-void muster_pslife_add_updates(muster_psnode *node, muster_rowmsg *word)
+void muster_membership_add_updates(muster_protocol *node, muster_rowmsg *word)
 {
     word->mask = ++node->told;
     if (node->opts.updates != NULL) {
@@ -73,47 +76,48 @@ void muster_pslife_add_updates(muster_psnode *node, muster_rowmsg *word)
     }
 }
 
-void muster_pslife_heard_updates(muster_psnode *node, const muster_rowmsg *word)
+void muster_membership_heard_updates(muster_protocol *node,
+                                     const muster_rowmsg *word)
 {
-    muster_pslink *link = &node->links[word->origin];
+    muster_node_link *link = &node->links[word->origin];
     if (word->mask > link->told) {
         link->told = word->mask;
         link->updates = word->value;
     }
 }
 
-static void beat(muster_psnode *node)
+static void beat(muster_protocol *node)
 {
     muster_rowmsg word = {.kind = MUSTER_ROWMSG_BEAT,
                           .origin = node->opts.node};
-    muster_pslife_add_updates(node, &word);
+    muster_membership_add_updates(node, &word);
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (i != node->opts.node && muster_psnode_lives(node, i)) {
-            muster_psdraft_plain(node, i, &word);
+        if (i != node->opts.node && muster_protocol_lives(node, i)) {
+            muster_draft_plain(node, i, &word);
         }
     }
 }
 
-static void look(muster_psnode *node)
+static void look(muster_protocol *node)
 {
     int64_t now = node->now_ns;
     bool slept = node->looked_ns == NEVER ||
                  now - node->looked_ns > node->opts.heartbeat_ns / 2;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        muster_pslink *link = &node->links[i];
-        if (i == node->opts.node || !muster_psnode_lives(node, i)) {
+        muster_node_link *link = &node->links[i];
+        if (i == node->opts.node || !muster_protocol_lives(node, i)) {
             continue;
         }
         if (slept) {
             link->heard_ns = now;
         } else if (now - link->heard_ns > node->opts.heartbeat_ns) {
-            miss(node, i, MUSTER_PSCAUSE_SILENT);
+            miss(node, i, MUSTER_LOSS_SILENT);
         }
     }
     node->looked_ns = now;
 }
 
-void muster_pslife_tick(muster_psnode *node)
+void muster_membership_tick(muster_protocol *node)
 {
     int64_t window = node->opts.heartbeat_ns;
     if (window == 0) {
@@ -129,7 +133,7 @@ void muster_pslife_tick(muster_psnode *node)
     }
 }
 
-int64_t muster_pslife_due_ns(const muster_psnode *node)
+int64_t muster_membership_due_ns(const muster_protocol *node)
 {
     int64_t window = node->opts.heartbeat_ns;
     if (window == 0) {
@@ -141,48 +145,49 @@ int64_t muster_pslife_due_ns(const muster_psnode *node)
     return looks < node->beat_ns ? looks : node->beat_ns;
 }
 
-muster_status muster_psnode_down(muster_psnode *node, int64_t now_ns,
-                                 uint16_t peer, muster_psnode_out *out)
+muster_status muster_protocol_down(muster_protocol *node, int64_t now_ns,
+                                   uint16_t peer, muster_protocol_out *out)
 {
-    muster_psnode_begin(node, now_ns, out);
-    if (peer != node->opts.node && muster_psnode_lives(node, peer) &&
+    muster_protocol_begin(node, now_ns, out);
+    if (peer != node->opts.node && muster_protocol_lives(node, peer) &&
         (node->opts.node != 0 || (node->change.members >> peer & 1) != 0)) {
-        miss(node, peer, MUSTER_PSCAUSE_CLOSED);
+        miss(node, peer, MUSTER_LOSS_CLOSED);
     }
-    return muster_psnode_end(node);
+    return muster_protocol_end(node);
 }
 
-muster_status muster_psnode_admit(muster_psnode *node, int64_t now_ns,
-                                  uint16_t peer, uint32_t note,
-                                  muster_psnode_out *out)
+muster_status muster_protocol_admit(muster_protocol *node, int64_t now_ns,
+                                    uint16_t peer, uint32_t note,
+                                    muster_protocol_out *out)
 {
     if (node->opts.node != 0 || peer >= node->opts.nodes) {
         return MUSTER_ERR_INVALID;
     }
-    if (muster_psnode_paused(node)) {
+    if (muster_protocol_paused(node)) {
         return MUSTER_ERR_AGAIN;
     }
-    if (muster_psnode_lives(node, peer)) {
+    if (muster_protocol_lives(node, peer)) {
         return MUSTER_OK;
     }
-    muster_psnode_begin(node, now_ns, out);
-    node->links[peer] = (muster_pslink){.heard_ns = now_ns};
-    muster_pschange_begin(node, node->change.members | 1ull << peer,
-                          (uint64_t)(uint32_t)node->barriers << 32 | note);
-    return muster_psnode_end(node);
+    muster_protocol_begin(node, now_ns, out);
+    node->links[peer] = (muster_node_link){.heard_ns = now_ns};
+    muster_membership_change_begin(node, node->change.members | 1ull << peer,
+                                   (uint64_t)(uint32_t)node->barriers << 32 |
+                                       note);
+    return muster_protocol_end(node);
 }
 
-uint32_t muster_psnode_note(const muster_psnode *node)
+uint32_t muster_protocol_note(const muster_protocol *node)
 {
     return node->note;
 }
 
-uint64_t muster_psnode_members(const muster_psnode *node)
+uint64_t muster_protocol_members(const muster_protocol *node)
 {
     return node->alive;
 }
 
-bool muster_psnode_changing(const muster_psnode *node)
+bool muster_protocol_changing(const muster_protocol *node)
 {
-    return muster_psnode_paused(node);
+    return muster_protocol_paused(node);
 }

@@ -13,11 +13,11 @@
 #include "ps/protocol/prefetch.h"
 #include "ps/store/delta.h"
 
-void muster_psnode_answer(muster_psnode *node, const muster_rowmsg *head,
-                          uint32_t key, uint32_t position, const float *row)
+void muster_protocol_answer(muster_protocol *node, const muster_rowmsg *head,
+                            uint32_t key, uint32_t position, const float *row)
 {
     if (head->origin == node->opts.node) {
-        muster_psrequest_finish(node, head, position, row);
+        muster_request_finish(node, head, position, row);
         return;
     }
     muster_rowmsg reply = {.kind = MUSTER_ROWMSG_REPLY,
@@ -25,20 +25,20 @@ void muster_psnode_answer(muster_psnode *node, const muster_rowmsg *head,
                            .table = head->table,
                            .origin = head->origin,
                            .request = head->request};
-    muster_psdraft_add(node, head->origin, &reply, key, position, row);
+    muster_draft_add(node, head->origin, &reply, key, position, row);
 }
 
-static void apply_op(const muster_pstable *table, muster_rowmsg_op op,
+static void apply_op(const muster_ps_table *table, muster_rowmsg_op op,
                      float *row, float *values)
 {
     switch (op) {
     case MUSTER_ROWOP_PUSH:
     case MUSTER_ROWOP_GRADIENT:
     case MUSTER_ROWOP_SET:
-        muster_pstable_apply(table, (muster_row_op)op, row, values);
+        muster_ps_table_apply(table, (muster_row_op)op, row, values);
         return;
     case MUSTER_ROWOP_PUSH_ROW:
-        muster_gain_put(row, values, row, table->floats);
+        muster_delta_apply(row, values, row, table->floats);
         return;
     case MUSTER_ROWOP_NONE:
     case MUSTER_ROWOP_PULL:
@@ -47,14 +47,14 @@ static void apply_op(const muster_pstable *table, muster_rowmsg_op op,
     }
 }
 
-void muster_psnode_apply(muster_psnode *node, const muster_rowmsg *head,
-                         uint32_t key, uint32_t position, float *values,
-                         float *row)
+void muster_protocol_apply(muster_protocol *node, const muster_rowmsg *head,
+                           uint32_t key, uint32_t position, float *values,
+                           float *row)
 {
-    const muster_pstable *table = node->opts.tables[head->table];
+    const muster_ps_table *table = node->opts.tables[head->table];
     if (head->kind == MUSTER_ROWMSG_OP) {
         apply_op(table, head->op, row, values);
-        muster_psnode_answer(node, head, key, position, row);
+        muster_protocol_answer(node, head, key, position, row);
         return;
     }
     bool sync = head->kind == MUSTER_ROWMSG_SYNC;
@@ -63,39 +63,40 @@ void muster_psnode_apply(muster_psnode *node, const muster_rowmsg *head,
                                        : MUSTER_ROWMSG_REPLICA,
                           .table = head->table,
                           .origin = head->origin};
-    float *told = muster_psdraft_room(node, head->origin, &back, key, position);
+    float *told = muster_draft_room(node, head->origin, &back, key, position);
     if (sync && head->op != MUSTER_ROWOP_NONE) {
-        muster_gain_put(row, values, told != NULL ? told : row, table->floats);
+        muster_delta_apply(row, values, told != NULL ? told : row,
+                           table->floats);
     } else if (told != NULL) {
         memcpy(told, row, table->floats * sizeof(float));
     }
 }
 
 /* Entry i of a message that acts on a row, wherever the row is. */
-static void route(muster_psnode *node, const muster_rowmsg *message, uint32_t i,
-                  float *values)
+static void route(muster_protocol *node, const muster_rowmsg *message,
+                  uint32_t i, float *values)
 {
     uint32_t key = muster_rowmsg_keys(message)[i];
     uint32_t position = muster_rowmsg_extra(message)[i];
-    muster_pstable *table = muster_psnode_rows(node, message->table);
+    muster_ps_table *table = muster_protocol_rows(node, message->table);
     // Only this thread changes states, so a row seen here stays until we go on.
     uint64_t word =
         atomic_load_explicit(&table->words[key], memory_order_relaxed);
     if (muster_word_state_of(word) == MUSTER_ROW_OWNED) {
-        float *row = muster_pstable_begin(table, key);
+        float *row = muster_ps_table_begin(table, key);
         MUSTER_ASSERT(row != NULL);
-        muster_psnode_apply(node, message, key, position, values, row);
-        muster_pstable_end(table, key);
+        muster_protocol_apply(node, message, key, position, values, row);
+        muster_ps_table_end(table, key);
         return;
     }
-    uint16_t to = muster_psnode_towards(node, message->table, key);
-    uint32_t coming = muster_pscoming_find(node, message->table, key);
+    uint16_t to = muster_protocol_towards(node, message->table, key);
+    uint32_t coming = muster_arriving_find(node, message->table, key);
     // A home that only waits for a copy knows the owner, and must not keep
     // messages from it: one may be the order to send that very copy.
     bool elsewhere =
-        muster_pshome_of(node, key) == node->opts.node && to != node->opts.node;
-    if (coming != MUSTER_PSCOMING_NONE && !elsewhere) {
-        muster_pscoming_wait(node, coming, message, position, values);
+        muster_home_of(node, key) == node->opts.node && to != node->opts.node;
+    if (coming != MUSTER_ARRIVING_NONE && !elsewhere) {
+        muster_arriving_wait(node, coming, message, position, values);
         return;
     }
     if (to == node->opts.node) {
@@ -103,27 +104,29 @@ static void route(muster_psnode *node, const muster_rowmsg *message, uint32_t i,
         return;
     }
     node->counters.forwards++;
-    muster_psdraft_add(node, to, message, key, position, values);
+    muster_draft_add(node, to, message, key, position, values);
 }
 
-void muster_psnode_on_rows(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_rows(muster_protocol *node,
+                             const muster_rowmsg *message)
 {
     uint32_t floats = muster_rowmsg_floats(message->kind, message->op,
                                            &node->shapes[message->table]);
     float *values = muster_rowmsg_values(message);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
-        muster_psnode_near(node, message, i);
+        muster_protocol_prefetch(node, message, i);
         route(node, message, i, values + (size_t)i * floats);
     }
 }
 
-void muster_psnode_on_reply(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_reply(muster_protocol *node,
+                              const muster_rowmsg *message)
 {
     uint32_t floats = muster_rowmsg_floats(message->kind, message->op,
                                            &node->shapes[message->table]);
     const float *values = muster_rowmsg_values(message);
     for (uint32_t i = 0; i < message->count; i++) {
-        muster_psrequest_finish(node, message, muster_rowmsg_extra(message)[i],
-                                values + (size_t)i * floats);
+        muster_request_finish(node, message, muster_rowmsg_extra(message)[i],
+                              values + (size_t)i * floats);
     }
 }

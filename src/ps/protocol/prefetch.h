@@ -11,11 +11,11 @@
 
 #include "ps/protocol/inside.h"
 
-#define MUSTER_PSNODE_WORDS_AHEAD 16u
-#define MUSTER_PSNODE_ROWS_AHEAD  4u
+#define MUSTER_PROTOCOL_WORDS_AHEAD 16u
+#define MUSTER_PROTOCOL_ROWS_AHEAD  4u
 
-static inline void muster_psnode_near_word(const muster_psnode *node,
-                                           uint64_t place)
+static inline void muster_protocol_prefetch_word(const muster_protocol *node,
+                                                 uint64_t place)
 {
     __builtin_prefetch(
         (const char *)node->opts.tables[place >> 32]->words_base +
@@ -23,32 +23,33 @@ static inline void muster_psnode_near_word(const muster_psnode *node,
         1);
 }
 
-static inline void muster_psnode_near_row(const muster_psnode *node,
-                                          uint64_t place)
+static inline void muster_protocol_prefetch_row(const muster_protocol *node,
+                                                uint64_t place)
 {
-    const muster_pstable *rows = node->opts.tables[place >> 32];
+    const muster_ps_table *rows = node->opts.tables[place >> 32];
     uint64_t word = atomic_load_explicit(&rows->words[(uint32_t)place],
                                          memory_order_relaxed);
     if (muster_word_here(word)) {
-        muster_pstable_prefetch_row(rows, muster_word_slot(word));
+        muster_ps_table_prefetch_row(rows, muster_word_slot(word));
     }
 }
 
 /* Bring the rows closer that come some entries after the i-th. */
-static inline void muster_psnode_near(const muster_psnode *node,
-                                      const muster_rowmsg *message, uint32_t i)
+static inline void muster_protocol_prefetch(const muster_protocol *node,
+                                            const muster_rowmsg *message,
+                                            uint32_t i)
 {
     const uint32_t *keys = muster_rowmsg_keys(message);
     uint32_t left = message->count - i;
-    if (left > MUSTER_PSNODE_WORDS_AHEAD) {
-        muster_psnode_near_word(
+    if (left > MUSTER_PROTOCOL_WORDS_AHEAD) {
+        muster_protocol_prefetch_word(
             node, muster_psplace(message->table,
-                                 keys[i + MUSTER_PSNODE_WORDS_AHEAD]));
+                                 keys[i + MUSTER_PROTOCOL_WORDS_AHEAD]));
     }
-    if (left > MUSTER_PSNODE_ROWS_AHEAD) {
-        muster_psnode_near_row(
-            node,
-            muster_psplace(message->table, keys[i + MUSTER_PSNODE_ROWS_AHEAD]));
+    if (left > MUSTER_PROTOCOL_ROWS_AHEAD) {
+        muster_protocol_prefetch_row(
+            node, muster_psplace(message->table,
+                                 keys[i + MUSTER_PROTOCOL_ROWS_AHEAD]));
     }
 }
 

@@ -15,69 +15,69 @@
 
 #include "ps/protocol/inside.h"
 
-static void handle(muster_psnode *node, const muster_rowmsg *message)
+static void handle(muster_protocol *node, const muster_rowmsg *message)
 {
     switch (message->kind) {
     case MUSTER_ROWMSG_OP:
     case MUSTER_ROWMSG_SYNC:
     case MUSTER_ROWMSG_REPLICATE:
-        muster_psnode_on_rows(node, message);
+        muster_protocol_on_rows(node, message);
         return;
     case MUSTER_ROWMSG_REPLY:
-        muster_psnode_on_reply(node, message);
+        muster_protocol_on_reply(node, message);
         return;
     case MUSTER_ROWMSG_LOCALIZE:
-        muster_psnode_on_localize(node, message);
+        muster_protocol_on_localize(node, message);
         return;
     case MUSTER_ROWMSG_HAND_OVER:
-        muster_psnode_on_hand_over(node, message);
+        muster_protocol_on_hand_over(node, message);
         return;
     case MUSTER_ROWMSG_TRANSFER:
-        muster_psnode_on_transfer(node, message);
+        muster_protocol_on_transfer(node, message);
         return;
     case MUSTER_ROWMSG_REPLICA:
-        muster_psnode_on_replica(node, message);
+        muster_protocol_on_replica(node, message);
         return;
     case MUSTER_ROWMSG_SYNCED:
-        muster_psnode_on_synced(node, message);
+        muster_protocol_on_synced(node, message);
         return;
     case MUSTER_ROWMSG_BARRIER:
-        muster_psnode_on_barrier(node, message);
+        muster_protocol_on_barrier(node, message);
         return;
     case MUSTER_ROWMSG_RELEASE:
-        muster_psnode_on_release(node, message);
+        muster_protocol_on_release(node, message);
         return;
     case MUSTER_ROWMSG_SUSPECT:
-        muster_psnode_on_suspect(node, message);
+        muster_protocol_on_suspect(node, message);
         return;
     case MUSTER_ROWMSG_ASK:
-        muster_psnode_on_ask(node, message);
+        muster_protocol_on_ask(node, message);
         return;
     case MUSTER_ROWMSG_COUNT:
-        muster_psnode_on_count(node, message);
+        muster_protocol_on_count(node, message);
         return;
     case MUSTER_ROWMSG_RESUME:
-        muster_psnode_on_resume(node, message);
+        muster_protocol_on_resume(node, message);
         return;
     case MUSTER_ROWMSG_STATS:
-        muster_psnode_on_stats(node, message);
+        muster_protocol_on_stats(node, message);
         return;
     case MUSTER_ROWMSG_OWNED:
     case MUSTER_ROWMSG_ABSENT:
     case MUSTER_ROWMSG_COPIED:
-        muster_psnode_on_report(node, message);
+        muster_protocol_on_report(node, message);
         return;
     case MUSTER_ROWMSG_ADOPT:
-        muster_psnode_on_adopt(node, message);
+        muster_protocol_on_adopt(node, message);
         return;
     case MUSTER_ROWMSG_RETURN:
-        muster_psnode_on_return(node, message);
+        muster_protocol_on_return(node, message);
         return;
     case MUSTER_ROWMSG_INTENT:
-        muster_psnode_on_intent(node, message);
+        muster_protocol_on_intent(node, message);
         return;
     case MUSTER_ROWMSG_BEAT:
-        muster_pslife_heard_updates(node, message);
+        muster_membership_heard_updates(node, message);
         return;
     case MUSTER_ROWMSG_HELLO:
     case MUSTER_ROWMSG_LEAVE:
@@ -87,18 +87,18 @@ static void handle(muster_psnode *node, const muster_rowmsg *message)
     }
 }
 
-void muster_psnode_begin(muster_psnode *node, int64_t now_ns,
-                         muster_psnode_out *out)
+void muster_protocol_begin(muster_protocol *node, int64_t now_ns,
+                           muster_protocol_out *out)
 {
     node->now_ns = now_ns;
     node->out = out;
 }
 
 /* Send what was drafted, and hear what the node told itself. */
-muster_status muster_psnode_end(muster_psnode *node)
+muster_status muster_protocol_end(muster_protocol *node)
 {
     do {
-        muster_psdraft_flush(node);
+        muster_draft_flush(node);
         for (size_t i = 0; i < node->inbox.count; i++) {
             muster_rowmsg message = ((muster_rowmsg *)node->inbox.data)[i];
             if (!node->failed) {
@@ -107,16 +107,17 @@ muster_status muster_psnode_end(muster_psnode *node)
             muster_blob_unref(message.payload);
         }
         muster_vec_clear(&node->inbox);
-        muster_psnode_barrier_step(node);
+        muster_protocol_barrier_step(node);
     } while (node->draft_count > 0 && !node->failed);
     node->out = NULL;
     return node->failed ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
 }
 
 /* A message of a node that is a member, or that makes us one. */
-static bool comes_from_member(muster_psnode *node, const muster_rowmsg *message)
+static bool comes_from_member(muster_protocol *node,
+                              const muster_rowmsg *message)
 {
-    if (muster_psnode_lives(node, message->from) ||
+    if (muster_protocol_lives(node, message->from) ||
         (message->kind == MUSTER_ROWMSG_ASK && node->opts.joins)) {
         return true;
     }
@@ -127,7 +128,7 @@ static bool comes_from_member(muster_psnode *node, const muster_rowmsg *message)
 /* Could a correct node have named this origin? Most kinds speak for who sends
  * them; those of operations and copies travel on, and answers that nobody waits
  * for are told by their records. */
-static bool names_rightly(const muster_psnode *node,
+static bool names_rightly(const muster_protocol *node,
                           const muster_rowmsg *message)
 {
     switch (message->kind) {
@@ -166,7 +167,7 @@ static bool names_rightly(const muster_psnode *node,
 }
 
 /* A message that came once and fits the tables. */
-static void take(muster_psnode *node, const muster_rowmsg *message)
+static void take(muster_protocol *node, const muster_rowmsg *message)
 {
     if (names_rightly(node, message)) {
         handle(node, message);
@@ -175,89 +176,89 @@ static void take(muster_psnode *node, const muster_rowmsg *message)
     }
 }
 
-muster_status muster_psnode_message(muster_psnode *node, int64_t now_ns,
-                                    const muster_rowmsg *message,
-                                    muster_psnode_out *out)
+muster_status muster_protocol_message(muster_protocol *node, int64_t now_ns,
+                                      const muster_rowmsg *message,
+                                      muster_protocol_out *out)
 {
-    muster_psnode_begin(node, now_ns, out);
+    muster_protocol_begin(node, now_ns, out);
     muster_rowmsg mine = *message;
     if (mine.from >= node->opts.nodes || mine.origin >= node->opts.nodes ||
         mine.from == node->opts.node) {
         node->counters.violations++;
-        return muster_psnode_end(node);
+        return muster_protocol_end(node);
     }
     node->links[mine.from].heard_ns = now_ns;
     if (mine.kind == MUSTER_ROWMSG_EXPEL && mine.from != 0) {
         node->counters.violations++; // only the lead gives nodes up
     } else if (mine.kind == MUSTER_ROWMSG_EXPEL) {
-        muster_psnode_tell(node,
-                           &(muster_psnews){.kind = MUSTER_PSNEWS_EXPELLED,
+        muster_protocol_tell(
+            node, &(muster_membership_news){.kind = MUSTER_NEWS_EXPELLED,
                                             .node = mine.from});
     } else if (!comes_from_member(node, &mine)) {
-        return muster_psnode_end(node);
+        return muster_protocol_end(node);
     } else if (!muster_rowmsg_take_index(&mine, &node->index) ||
                !muster_rowmsg_check(&mine, node->shapes,
                                     node->opts.table_count)) {
         node->counters.violations++;
     } else if (mine.kind == MUSTER_ROWMSG_BEAT ||
-               muster_pslink_accept(node, &mine)) {
+               muster_node_link_accept(node, &mine)) {
         take(node, &mine);
     }
-    return muster_psnode_end(node);
+    return muster_protocol_end(node);
 }
 
-muster_status muster_psnode_localize(muster_psnode *node, int64_t now_ns,
-                                     const muster_pswish *wish,
-                                     muster_psnode_out *out)
+muster_status muster_protocol_localize(muster_protocol *node, int64_t now_ns,
+                                       const muster_localize_request *wish,
+                                       muster_protocol_out *out)
 {
-    muster_psnode_begin(node, now_ns, out);
-    const muster_pstable *rows = node->opts.tables[wish->table];
+    muster_protocol_begin(node, now_ns, out);
+    const muster_ps_table *rows = node->opts.tables[wish->table];
     for (uint32_t i = 0; i < wish->count && !node->failed; i++) {
         uint64_t word = atomic_load_explicit(&rows->words[wish->keys[i]],
                                              memory_order_relaxed);
         if (muster_word_state_of(word) == MUSTER_ROW_ABSENT &&
-            node->opts.manage != MUSTER_PSMANAGE_CLASSIC &&
-            !muster_psnode_paused(node)) {
-            muster_pscoming_ask(node, wish->table, wish->keys[i], wish->copy);
+            node->opts.manage != MUSTER_PS_CLASSIC &&
+            !muster_protocol_paused(node)) {
+            muster_arriving_ask(node, wish->table, wish->keys[i], wish->copy);
         }
     }
-    return muster_psnode_end(node);
+    return muster_protocol_end(node);
 }
 
-muster_status muster_psnode_tick(muster_psnode *node, int64_t now_ns,
-                                 muster_psnode_out *out)
+muster_status muster_protocol_tick(muster_protocol *node, int64_t now_ns,
+                                   muster_protocol_out *out)
 {
-    muster_psnode_begin(node, now_ns, out);
-    muster_pslife_tick(node);
-    muster_pschange_tick(node);
-    if (now_ns >= node->due_ns && !muster_psnode_paused(node)) {
-        muster_pscopy_due(node);
+    muster_protocol_begin(node, now_ns, out);
+    muster_membership_tick(node);
+    muster_membership_change_tick(node);
+    if (now_ns >= node->due_ns && !muster_protocol_paused(node)) {
+        muster_replica_due(node);
     }
-    return muster_psnode_end(node);
+    return muster_protocol_end(node);
 }
 
-int64_t muster_psnode_due_ns(const muster_psnode *node)
+int64_t muster_protocol_due_ns(const muster_protocol *node)
 {
-    int64_t life = muster_pslife_due_ns(node);
-    int64_t work = muster_psnode_paused(node) ? INT64_MAX : node->due_ns;
+    int64_t life = muster_membership_due_ns(node);
+    int64_t work = muster_protocol_paused(node) ? INT64_MAX : node->due_ns;
     return life < work ? life : work;
 }
 
-muster_psnode_counters muster_psnode_count(const muster_psnode *node)
+muster_protocol_counters muster_protocol_count(const muster_protocol *node)
 {
-    muster_psnode_counters counters = node->counters;
+    muster_protocol_counters counters = node->counters;
     counters.copies = (uint32_t)node->copies.count;
     return counters;
 }
 
-uint16_t muster_psnode_owner(const muster_psnode *node, uint32_t table,
-                             uint32_t key)
+uint16_t muster_protocol_owner(const muster_protocol *node, uint32_t table,
+                               uint32_t key)
 {
     uint32_t nodes = node->opts.nodes;
     return node->homes[key % nodes].table[table][key / nodes].owner;
 }
 
-uint16_t muster_psnode_home(const muster_psnode *node, uint32_t key)
+uint16_t muster_protocol_home(const muster_protocol *node, uint32_t key)
 {
-    return muster_pshome_of(node, key);
+    return muster_home_of(node, key);
 }

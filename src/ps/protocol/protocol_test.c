@@ -14,7 +14,7 @@ enum { KEYS = 11, WIDTH = 2, STEPS = 500 };
 enum { REQUEST_KEYS = 3, SEEDS = 3000 };
 
 typedef struct asked {
-    muster_psreq request;
+    muster_row_request request;
     uint32_t keys[REQUEST_KEYS];
     uint32_t positions[REQUEST_KEYS];
     float values[REQUEST_KEYS * WIDTH];
@@ -36,9 +36,9 @@ static void build(world *w, uint64_t seed)
     m->rng = muster_rng_make(seed, 7);
     m->nodes = (uint16_t)(2 + below(m, NODES_MAX - 1));
     mesh_start(m, KEYS, WIDTH,
-               (muster_psnode_opts){.manage = (muster_psmanage)below(m, 4),
-                                    .message_entries = (uint32_t)below(m, 4),
-                                    .contest_ns = 50000000});
+               (muster_protocol_opts){.manage = (muster_ps_manage)below(m, 4),
+                                      .message_entries = (uint32_t)below(m, 4),
+                                      .contest_ns = 50000000});
 }
 
 static void destroy(world *w)
@@ -67,9 +67,9 @@ static void push_some(world *w, uint16_t at)
         bool pull = a->request.op == MUSTER_ROWOP_PULL;
         w->pushes[a->keys[i]] += !pull;
         float copy[WIDTH] = {1, 2};
-        if (!muster_pstable_try(m->tables[at],
-                                pull ? MUSTER_ROW_PULL : MUSTER_ROW_PUSH,
-                                a->keys[i], copy)) {
+        if (!muster_ps_table_try(m->tables[at],
+                                 pull ? MUSTER_ROW_PULL : MUSTER_ROW_PUSH,
+                                 a->keys[i], copy)) {
             a->positions[a->request.count++] = i;
         }
     }
@@ -81,9 +81,9 @@ static void push_some(world *w, uint16_t at)
     a->request.values = a->values;
     a->request.positions = a->positions;
     a->request.context = &a->ended;
-    assert_int_equal(
-        muster_psnode_request(m->node[at], m->now_ns, &a->request, &m->out[at]),
-        MUSTER_OK);
+    assert_int_equal(muster_protocol_request(m->node[at], m->now_ns,
+                                             &a->request, &m->out[at]),
+                     MUSTER_OK);
     collect(m, at);
 }
 
@@ -93,7 +93,7 @@ static void localize_some(mesh *m, uint16_t at)
     for (uint32_t i = 0; i < REQUEST_KEYS; i++) {
         keys[i] = (uint32_t)below(m, KEYS);
     }
-    muster_pswish wish = {
+    muster_localize_request wish = {
         .keys = keys, .count = REQUEST_KEYS, .copy = below(m, 4) == 0};
     localize(m, at, &wish);
 }
@@ -103,7 +103,7 @@ static void meet(world *w)
     mesh *m = &w->mesh;
     for (uint16_t i = 0; i < m->nodes; i++) {
         assert_int_equal(
-            muster_psnode_barrier(m->node[i], m->now_ns, &m->out[i]),
+            muster_protocol_barrier(m->node[i], m->now_ns, &m->out[i]),
             MUSTER_OK);
         collect(m, i);
         for (int j = 0; j < 3; j++) {
@@ -128,12 +128,12 @@ static void check_row(world *w, uint32_t key)
         if (muster_word_state_of(word) == MUSTER_ROW_OWNED) {
             owners++;
             assert_int_equal(
-                muster_psnode_owner(m->node[key % m->nodes], 0, key), i);
+                muster_protocol_owner(m->node[key % m->nodes], 0, key), i);
         }
         if (muster_word_here(word)) {
             float seen[WIDTH];
             assert_true(
-                muster_pstable_try(m->tables[i], MUSTER_ROW_PULL, key, seen));
+                muster_ps_table_try(m->tables[i], MUSTER_ROW_PULL, key, seen));
             assert_memory_equal(seen, expected, sizeof(seen));
         } else {
             assert_int_equal(muster_word_state_of(word), MUSTER_ROW_ABSENT);
@@ -152,7 +152,7 @@ static void check_all(world *w)
         assert_int_equal(a->ended, 1);
     }
     for (uint16_t i = 0; i < m->nodes; i++) {
-        assert_int_equal(muster_psnode_count(m->node[i]).violations, 0);
+        assert_int_equal(muster_protocol_count(m->node[i]).violations, 0);
     }
 }
 
@@ -208,7 +208,7 @@ static void every_push_counts_once_in_every_history(void **state)
         meet(w);
         check_all(w);
         for (uint16_t i = 0; i < w->mesh.nodes; i++) {
-            muster_psnode_counters c = muster_psnode_count(w->mesh.node[i]);
+            muster_protocol_counters c = muster_protocol_count(w->mesh.node[i]);
             moved += c.relocations;
             copied += c.replicas;
             twice += c.duplicates;
@@ -237,31 +237,31 @@ static void hostile_messages_are_dropped(void **state)
                          .count = 1,
                          .payload = blob};
     // A key beyond the table; then a row nobody asked for; then a short one.
-    muster_psnode_out *out = &w->mesh.out[0];
-    assert_int_equal(muster_psnode_message(w->mesh.node[0], 0, &bad, out),
+    muster_protocol_out *out = &w->mesh.out[0];
+    assert_int_equal(muster_protocol_message(w->mesh.node[0], 0, &bad, out),
                      MUSTER_OK);
     *(uint32_t *)blob->data = 0;
-    assert_int_equal(muster_psnode_message(w->mesh.node[0], 0, &bad, out),
+    assert_int_equal(muster_protocol_message(w->mesh.node[0], 0, &bad, out),
                      MUSTER_OK);
     bad.count = 2;
     bad.link = 1;
-    assert_int_equal(muster_psnode_message(w->mesh.node[0], 0, &bad, out),
+    assert_int_equal(muster_protocol_message(w->mesh.node[0], 0, &bad, out),
                      MUSTER_OK);
     bad.count = 1;
     bad.from = NODES_MAX + 1;
-    assert_int_equal(muster_psnode_message(w->mesh.node[0], 0, &bad, out),
+    assert_int_equal(muster_protocol_message(w->mesh.node[0], 0, &bad, out),
                      MUSTER_OK);
-    assert_int_equal(muster_psnode_count(w->mesh.node[0]).violations, 4);
+    assert_int_equal(muster_protocol_count(w->mesh.node[0]).violations, 4);
     assert_int_equal(out->sends.count, 0);
     // Only the lead gives nodes up.
     muster_rowmsg expel = {.kind = MUSTER_ROWMSG_EXPEL, .from = 1};
-    assert_int_equal(muster_psnode_message(w->mesh.node[0], 0, &expel, out),
+    assert_int_equal(muster_protocol_message(w->mesh.node[0], 0, &expel, out),
                      MUSTER_OK);
-    assert_int_equal(muster_psnode_count(w->mesh.node[0]).violations, 5);
+    assert_int_equal(muster_protocol_count(w->mesh.node[0]).violations, 5);
     assert_int_equal(out->news.count, 0);
     expel.from = 0;
     out = &w->mesh.out[1];
-    assert_int_equal(muster_psnode_message(w->mesh.node[1], 0, &expel, out),
+    assert_int_equal(muster_protocol_message(w->mesh.node[1], 0, &expel, out),
                      MUSTER_OK);
     assert_int_equal(out->news.count, 1);
     muster_blob_unref(blob);

@@ -25,10 +25,10 @@ typedef struct mesh {
     uint16_t nodes;
     muster_rng rng;
     int64_t now_ns;
-    muster_pstable *tables[NODES_MAX];
-    muster_psnode *node[NODES_MAX];
-    muster_psnode_out out[NODES_MAX];
-    muster_psnode_send flight[FLIGHT_MAX];
+    muster_ps_table *tables[NODES_MAX];
+    muster_protocol *node[NODES_MAX];
+    muster_protocol_out out[NODES_MAX];
+    muster_protocol_send flight[FLIGHT_MAX];
     size_t flying;
 } mesh;
 
@@ -45,14 +45,14 @@ static inline muster_blob *make_payload(void *context, size_t bytes)
 
 /* Start m->nodes nodes with a table each; `like` says what else they are. */
 static inline void mesh_start(mesh *m, uint32_t keys, uint32_t width,
-                              muster_psnode_opts like)
+                              muster_protocol_opts like)
 {
     for (uint16_t i = 0; i < m->nodes; i++) {
         muster_ps_table_opts shape = MUSTER_PS_TABLE_OPTS_INIT;
         shape.keys = keys;
         shape.width = width;
-        muster_pstable_share share = {.node = i, .nodes = m->nodes, .seed = 1};
-        assert_int_equal(muster_pstable_create(&shape, &share, &m->tables[i]),
+        muster_ps_table_share share = {.node = i, .nodes = m->nodes, .seed = 1};
+        assert_int_equal(muster_ps_table_create(&shape, &share, &m->tables[i]),
                          MUSTER_OK);
         like.node = i;
         like.nodes = m->nodes;
@@ -60,8 +60,8 @@ static inline void mesh_start(mesh *m, uint32_t keys, uint32_t width,
         like.table_count = 1;
         like.sync_ns = 20000000;
         like.make = make_payload;
-        assert_int_equal(muster_psnode_create(&like, &m->node[i]), MUSTER_OK);
-        m->out[i] = muster_psnode_out_make();
+        assert_int_equal(muster_protocol_create(&like, &m->node[i]), MUSTER_OK);
+        m->out[i] = muster_protocol_out_make();
     }
 }
 
@@ -71,9 +71,9 @@ static inline void mesh_end(mesh *m)
         muster_blob_unref(m->flight[i].message.payload);
     }
     for (uint16_t i = 0; i < m->nodes; i++) {
-        muster_psnode_free(m->node[i]);
-        muster_psnode_out_fini(&m->out[i]);
-        muster_pstable_free(m->tables[i]);
+        muster_protocol_free(m->node[i]);
+        muster_protocol_out_fini(&m->out[i]);
+        muster_ps_table_free(m->tables[i]);
     }
 }
 
@@ -85,8 +85,8 @@ static inline mesh *mesh_make(uint16_t nodes, uint32_t keys, bool in_turns)
     m->rng = muster_rng_make(1, 1);
     m->nodes = nodes;
     mesh_start(m, keys, 1,
-               (muster_psnode_opts){.manage = MUSTER_PSMANAGE_AUTO,
-                                    .contest_ns = 50000000});
+               (muster_protocol_opts){.manage = MUSTER_PS_AUTO,
+                                      .contest_ns = 50000000});
     for (uint16_t i = 0; i < m->nodes; i++) {
         m->tables[i]->in_turns = in_turns;
     }
@@ -109,13 +109,13 @@ static inline muster_word_state state_at(const mesh *m, uint16_t at,
  * names. */
 static inline void check_arrivals(const mesh *m, uint16_t at)
 {
-    const muster_psnode *node = m->node[at];
-    const muster_pstable *rows = m->tables[at];
+    const muster_protocol *node = m->node[at];
+    const muster_ps_table *rows = m->tables[at];
     uint32_t arriving = 0;
     for (uint32_t key = 0; key < rows->keys; key++) {
         uint64_t word = atomic_load(&rows->words[key]);
         if (muster_word_state_of(word) == MUSTER_ROW_ARRIVING) {
-            const muster_pscoming *all = node->coming.data;
+            const muster_arriving_row *all = node->coming.data;
             uint32_t index = muster_word_slot(word);
             arriving++;
             assert_true(index < node->coming.count);
@@ -130,15 +130,15 @@ static inline void check_arrivals(const mesh *m, uint16_t at)
 static inline void collect(mesh *m, uint16_t from)
 {
     check_arrivals(m, from);
-    muster_psnode_out *out = &m->out[from];
-    const muster_psnode_send *sends = out->sends.data;
+    muster_protocol_out *out = &m->out[from];
+    const muster_protocol_send *sends = out->sends.data;
     for (size_t i = 0; i < out->sends.count; i++) {
         assert_true(m->flying < FLIGHT_MAX);
         assert_true(sends[i].to != from && sends[i].to < m->nodes);
         m->flight[m->flying++] = sends[i];
     }
     muster_vec_clear(&out->sends);
-    muster_psreq **done = out->done.data;
+    muster_row_request **done = out->done.data;
     for (size_t i = 0; i < out->done.count; i++) {
         int *ended = done[i]->context;
         ++*ended;
@@ -154,14 +154,14 @@ static inline void deliver(mesh *m, bool twice)
         return;
     }
     size_t at = below(m, m->flying);
-    muster_psnode_send send = m->flight[at];
+    muster_protocol_send send = m->flight[at];
     if (twice) {
         (void)muster_blob_ref(send.message.payload);
     } else {
         m->flight[at] = m->flight[--m->flying];
     }
-    assert_int_equal(muster_psnode_message(m->node[send.to], m->now_ns,
-                                           &send.message, &m->out[send.to]),
+    assert_int_equal(muster_protocol_message(m->node[send.to], m->now_ns,
+                                             &send.message, &m->out[send.to]),
                      MUSTER_OK);
     muster_blob_unref(send.message.payload);
     collect(m, send.to);
@@ -171,8 +171,8 @@ static inline void tick_all(mesh *m, int64_t ns)
 {
     m->now_ns += ns;
     for (uint16_t i = 0; i < m->nodes; i++) {
-        assert_int_equal(muster_psnode_tick(m->node[i], m->now_ns, &m->out[i]),
-                         MUSTER_OK);
+        assert_int_equal(
+            muster_protocol_tick(m->node[i], m->now_ns, &m->out[i]), MUSTER_OK);
         collect(m, i);
     }
 }
@@ -181,7 +181,7 @@ static inline bool at_rest(const mesh *m)
 {
     bool idle = m->flying == 0;
     for (uint16_t i = 0; i < m->nodes; i++) {
-        idle = idle && muster_psnode_idle(m->node[i]);
+        idle = idle && muster_protocol_idle(m->node[i]);
     }
     return idle;
 }
@@ -198,19 +198,20 @@ static inline void come_to_rest(mesh *m)
     }
 }
 
-static inline void localize(mesh *m, uint16_t at, const muster_pswish *wish)
+static inline void localize(mesh *m, uint16_t at,
+                            const muster_localize_request *wish)
 {
     assert_int_equal(
-        muster_psnode_localize(m->node[at], m->now_ns, wish, &m->out[at]),
+        muster_protocol_localize(m->node[at], m->now_ns, wish, &m->out[at]),
         MUSTER_OK);
     collect(m, at);
 }
 
 static inline void intend(mesh *m, uint16_t at, uint32_t key, bool begins)
 {
-    muster_pswish wish = {.keys = &key, .count = 1};
-    assert_int_equal(muster_psnode_intend(m->node[at], m->now_ns, &wish, begins,
-                                          &m->out[at]),
+    muster_localize_request wish = {.keys = &key, .count = 1};
+    assert_int_equal(muster_protocol_intend(m->node[at], m->now_ns, &wish,
+                                            begins, &m->out[at]),
                      MUSTER_OK);
     collect(m, at);
 }

@@ -7,7 +7,7 @@
  * way (ABSENT). A home that takes over for a lost one hears it (OWNED).
  *
  * Of copies the one whose owner was heard last becomes the row; what other
- * copies gained since they last sent is put on top by their next SYNC. What was
+ * copies delta since they last sent is put on top by their next SYNC. What was
  * sent and not answered may or may not be in it: it is not sent again, so that
  * nothing counts twice.
  */
@@ -19,25 +19,25 @@
 
 /* Homes go to the next member; a node that is back gets its own back. As long
  * as messages of before are under way, homes that live stay where they are. */
-static void deal_homes(muster_psnode *node)
+static void deal_homes(muster_protocol *node)
 {
     uint16_t nodes = node->opts.nodes;
     for (uint16_t h = 0; h < nodes; h++) {
         uint16_t at = h;
-        while (!muster_psnode_lives(node, at)) {
+        while (!muster_protocol_lives(node, at)) {
             at = (uint16_t)((at + 1) % nodes);
         }
         node->next_at[h] = at;
-        node->home_at[h] = muster_psnode_lives(node, node->settled_at[h])
+        node->home_at[h] = muster_protocol_lives(node, node->settled_at[h])
                                ? node->settled_at[h]
                                : at;
         if (at == node->opts.node && node->settled_at[h] != at) {
-            muster_pshome_reset(node, h);
+            muster_home_reset(node, h);
         }
     }
 }
 
-void muster_psrestore_enter(muster_psnode *node)
+void muster_recovery_enter(muster_protocol *node)
 {
     deal_homes(node);
     muster_psmap_fini(&node->copied_at);
@@ -46,18 +46,18 @@ void muster_psrestore_enter(muster_psnode *node)
 /* ---- report -------------------------------------------------------------- */
 
 /* Operations that wait for a row that never comes were surely not done. */
-static void give_back(muster_psnode *node, uint32_t table, uint32_t key,
+static void give_back(muster_protocol *node, uint32_t table, uint32_t key,
                       uint32_t first)
 {
     for (uint32_t at = first; at != UINT32_MAX;) {
-        muster_pswait *wait = (muster_pswait *)node->waits.data + at;
+        muster_waiting_op *wait = (muster_waiting_op *)node->waits.data + at;
         muster_rowmsg head = {.kind = wait->kind,
                               .op = wait->op,
                               .table = (uint16_t)table,
                               .origin = wait->origin,
                               .request = wait->request};
         if (wait->kind == MUSTER_ROWMSG_OP) {
-            muster_psrequest_return(node, &head, key, wait->position);
+            muster_request_return(node, &head, key, wait->position);
         }
         muster_blob_unref(wait->blob);
         wait->blob = NULL;
@@ -65,11 +65,11 @@ static void give_back(muster_psnode *node, uint32_t table, uint32_t key,
     }
 }
 
-static void give_up_arrivals(muster_psnode *node)
+static void give_up_arrivals(muster_protocol *node)
 {
     muster_rowmsg absent = {.kind = MUSTER_ROWMSG_ABSENT,
                             .origin = node->opts.node};
-    const muster_pscoming *coming = node->coming.data;
+    const muster_arriving_row *coming = node->coming.data;
     for (size_t i = 0; i < node->coming.count; i++) {
         if (coming[i].place == MUSTER_PSPLACE_NOWHERE) {
             continue;
@@ -77,11 +77,11 @@ static void give_up_arrivals(muster_psnode *node)
         uint32_t table = (uint32_t)(coming[i].place >> 32);
         uint32_t key = (uint32_t)coming[i].place;
         give_back(node, table, key, coming[i].first);
-        muster_latch_publish(&muster_psnode_rows(node, table)->words[key],
+        muster_latch_publish(&muster_protocol_rows(node, table)->words[key],
                              muster_word_make(MUSTER_ROW_ABSENT, 0, 0));
         absent.table = (uint16_t)table;
-        muster_psdraft_add(node, muster_pshome_of(node, key), &absent, key, 0,
-                           NULL);
+        muster_draft_add(node, muster_home_of(node, key), &absent, key, 0,
+                         NULL);
     }
     muster_vec_clear(&node->coming);
     node->coming_count = 0;
@@ -91,40 +91,40 @@ static void give_up_arrivals(muster_psnode *node)
 }
 
 /* Tell a home that is new to these keys which of them are here. */
-static void report_owned(muster_psnode *node, uint16_t which)
+static void report_owned(muster_protocol *node, uint16_t which)
 {
     muster_rowmsg owned = {.kind = MUSTER_ROWMSG_OWNED,
                            .origin = node->opts.node};
     for (uint32_t t = 0; t < node->opts.table_count; t++) {
-        const muster_pstable *table = node->opts.tables[t];
+        const muster_ps_table *table = node->opts.tables[t];
         owned.table = (uint16_t)t;
         for (uint32_t key = which; key < table->keys && !node->failed;
              key += node->opts.nodes) {
             uint64_t word =
                 atomic_load_explicit(&table->words[key], memory_order_relaxed);
             if (muster_word_state_of(word) == MUSTER_ROW_OWNED) {
-                muster_psdraft_add(node, node->home_at[which], &owned, key,
-                                   muster_word_moves(word), NULL);
+                muster_draft_add(node, node->home_at[which], &owned, key,
+                                 muster_word_moves(word), NULL);
             }
         }
     }
 }
 
-static void report_copies(muster_psnode *node)
+static void report_copies(muster_protocol *node)
 {
     muster_rowmsg copied = {.kind = MUSTER_ROWMSG_COPIED,
                             .origin = node->opts.node};
-    const muster_pscopy *copies = node->copies.data;
+    const muster_replica *copies = node->copies.data;
     MUSTER_ASSERT(node->opts.nodes > 0);
     for (size_t i = 0; i < node->copies.count && !node->failed; i++) {
         uint32_t key = (uint32_t)copies[i].place;
         copied.table = (uint16_t)(copies[i].place >> 32);
-        muster_psdraft_add(node, muster_pshome_of(node, key), &copied, key,
-                           muster_pscopy_age_ms(node, &copies[i]), NULL);
+        muster_draft_add(node, muster_home_of(node, key), &copied, key,
+                         muster_replica_age_ms(node, &copies[i]), NULL);
     }
 }
 
-void muster_psrestore_report(muster_psnode *node)
+void muster_recovery_report(muster_protocol *node)
 {
     MUSTER_ASSERT(node->opts.nodes > 0);
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
@@ -139,7 +139,7 @@ void muster_psrestore_report(muster_psnode *node)
     report_copies(node);
 }
 
-static void note_copy(muster_psnode *node, uint64_t place, uint32_t age_ms,
+static void note_copy(muster_protocol *node, uint64_t place, uint32_t age_ms,
                       uint16_t holder)
 {
     uint32_t age = age_ms < AGE_MAX_MS ? age_ms : AGE_MAX_MS;
@@ -151,17 +151,19 @@ static void note_copy(muster_psnode *node, uint64_t place, uint32_t age_ms,
     }
 }
 
-void muster_psnode_on_report(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_report(muster_protocol *node,
+                               const muster_rowmsg *message)
 {
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint32_t extra = muster_rowmsg_extra(message)[i];
         if (node->next_at[key % node->opts.nodes] != node->opts.node ||
-            !muster_psnode_paused(node)) {
+            !muster_protocol_paused(node)) {
             node->counters.violations++;
             continue;
         }
-        muster_pshome *home = muster_pshome_at(node, message->table, key);
+        muster_home_entry *home =
+            muster_home_entry_at(node, message->table, key);
         if (message->kind == MUSTER_ROWMSG_OWNED) {
             home->owner = message->origin;
             home->moves = extra > home->moves ? extra : home->moves;
@@ -169,7 +171,7 @@ void muster_psnode_on_report(muster_psnode *node, const muster_rowmsg *message)
             note_copy(node, muster_psplace(message->table, key), extra,
                       message->origin);
         } else if (home->owner == message->origin) {
-            home->owner = MUSTER_PSNODE_NOBODY;
+            home->owner = MUSTER_NODE_NONE;
         }
     }
 }
@@ -177,10 +179,10 @@ void muster_psnode_on_report(muster_psnode *node, const muster_rowmsg *message)
 /* ---- settle -------------------------------------------------------------- */
 
 /* The row comes back here, from the host's memory or as it was at first. */
-static bool restore_row(muster_psnode *node, uint32_t table, uint32_t key,
+static bool restore_row(muster_protocol *node, uint32_t table, uint32_t key,
                         uint32_t moves)
 {
-    muster_pstable *rows = muster_psnode_rows(node, table);
+    muster_ps_table *rows = muster_protocol_rows(node, table);
     uint64_t word =
         atomic_load_explicit(&rows->words[key], memory_order_relaxed);
     if (muster_word_state_of(word) != MUSTER_ROW_ABSENT) {
@@ -193,7 +195,7 @@ static bool restore_row(muster_psnode *node, uint32_t table, uint32_t key,
     bool known = node->opts.restore != NULL &&
                  node->opts.restore(node->opts.host, table, key, row);
     if (!known) {
-        muster_pstable_fresh(rows, key, row);
+        muster_ps_table_fresh(rows, key, row);
     }
     muster_latch_publish(&rows->words[key],
                          muster_word_make(MUSTER_ROW_OWNED, slot, moves));
@@ -204,7 +206,7 @@ static bool restore_row(muster_psnode *node, uint32_t table, uint32_t key,
 
 /* Every row whose home is here gets an owner; adds to how many came from
  * copies. */
-static void settle_homes(muster_psnode *node, uint32_t table, uint16_t which,
+static void settle_homes(muster_protocol *node, uint32_t table, uint16_t which,
                          uint64_t *copied)
 {
     muster_rowmsg adopt = {.kind = MUSTER_ROWMSG_ADOPT,
@@ -212,9 +214,9 @@ static void settle_homes(muster_psnode *node, uint32_t table, uint16_t which,
                            .origin = node->opts.node};
     for (uint32_t key = which; key < node->shapes[table].keys && !node->failed;
          key += node->opts.nodes) {
-        muster_pshome *home = muster_pshome_at(node, table, key);
-        if (home->owner != MUSTER_PSNODE_NOBODY &&
-            muster_psnode_lives(node, home->owner)) {
+        muster_home_entry *home = muster_home_entry_at(node, table, key);
+        if (home->owner != MUSTER_NODE_NONE &&
+            muster_protocol_lives(node, home->owner)) {
             continue;
         }
         uint32_t offer =
@@ -222,8 +224,7 @@ static void settle_homes(muster_psnode *node, uint32_t table, uint16_t which,
         home->moves++;
         if (offer != MUSTER_PSMAP_NONE) {
             home->owner = (uint16_t)(offer & ((1u << HOLDER_BITS) - 1));
-            muster_psdraft_add(node, home->owner, &adopt, key, home->moves,
-                               NULL);
+            muster_draft_add(node, home->owner, &adopt, key, home->moves, NULL);
             (*copied)++;
         } else if (restore_row(node, table, key, home->moves)) {
             home->owner = node->opts.node;
@@ -231,7 +232,7 @@ static void settle_homes(muster_psnode *node, uint32_t table, uint16_t which,
     }
 }
 
-bool muster_psrestore_needs_host(muster_psnode *node)
+bool muster_recovery_needs_host(muster_protocol *node)
 {
     uint16_t nodes = node->opts.nodes;
     MUSTER_ASSERT(nodes > 0);
@@ -240,9 +241,9 @@ bool muster_psrestore_needs_host(muster_psnode *node)
             if (node->home_at[key % nodes] != node->opts.node) {
                 continue;
             }
-            uint16_t owner = muster_pshome_at(node, t, key)->owner;
-            bool lost = owner == MUSTER_PSNODE_NOBODY ||
-                        !muster_psnode_lives(node, owner);
+            uint16_t owner = muster_home_entry_at(node, t, key)->owner;
+            bool lost = owner == MUSTER_NODE_NONE ||
+                        !muster_protocol_lives(node, owner);
             if (lost &&
                 muster_psmap_find(&node->copied_at, muster_psplace(t, key)) ==
                     MUSTER_PSMAP_NONE) {
@@ -261,9 +262,9 @@ static bool changes_rows(muster_rowmsg_op op)
 }
 
 /* Updates sent out that nobody answers any more. */
-static uint64_t count_unanswered(const muster_psnode *node)
+static uint64_t count_unanswered(const muster_protocol *node)
 {
-    const muster_pstally *tally = node->requests.data;
+    const muster_request_record *tally = node->requests.data;
     uint64_t count = 0;
     for (size_t i = 0; i < node->requests.count; i++) {
         if (tally[i].request == NULL || !changes_rows(tally[i].request->op)) {
@@ -277,9 +278,9 @@ static uint64_t count_unanswered(const muster_psnode *node)
     return count;
 }
 
-void muster_psrestore_settle(muster_psnode *node)
+void muster_recovery_settle(muster_protocol *node)
 {
-    muster_psintents_forget(node);
+    muster_home_intents_forget(node);
     uint64_t copied = 0;
     uint64_t restored = node->counters.restored;
     uint64_t fresh = node->counters.fresh;
@@ -299,28 +300,30 @@ void muster_psrestore_settle(muster_psnode *node)
     if (node->opts.updates != NULL) {
         stats.value = node->opts.updates(node->opts.host);
     }
-    muster_psdraft_plain(node, 0, &stats);
+    muster_draft_plain(node, 0, &stats);
 }
 
-void muster_psnode_on_adopt(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_adopt(muster_protocol *node,
+                              const muster_rowmsg *message)
 {
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
-        if (!muster_psnode_paused(node) ||
-            !muster_psnode_is_order(node, message, key)) {
+        if (!muster_protocol_paused(node) ||
+            !muster_protocol_is_order(node, message, key)) {
             node->counters.violations++;
             continue;
         }
-        muster_pscopy_adopt(node, message->table, key);
+        muster_replica_adopt(node, message->table, key);
     }
 }
 
 /* ---- resume -------------------------------------------------------------- */
 
 /* An entry without an answer: ask again when that is safe, else let it be. */
-static void ask_again(muster_psnode *node, uint32_t index, uint32_t position)
+static void ask_again(muster_protocol *node, uint32_t index, uint32_t position)
 {
-    muster_pstally *tally = (muster_pstally *)node->requests.data + index;
+    muster_request_record *tally =
+        (muster_request_record *)node->requests.data + index;
     uint64_t bit = 1ull << position % 64;
     bool undone = (tally->back[position / 64] & bit) != 0;
     muster_rowmsg head = {.op = tally->request->op,
@@ -328,18 +331,18 @@ static void ask_again(muster_psnode *node, uint32_t index, uint32_t position)
                           .request = (uint64_t)tally->generation << 32 | index};
     tally->back[position / 64] &= ~bit;
     if (undone || !changes_rows(head.op)) {
-        muster_psrequest_send(node, head.request, position);
+        muster_request_send(node, head.request, position);
     } else {
         node->counters.unanswered++;
-        muster_psrequest_finish(node, &head, position, NULL);
+        muster_request_finish(node, &head, position, NULL);
     }
 }
 
-static void ask_all_again(muster_psnode *node, uint32_t index)
+static void ask_all_again(muster_protocol *node, uint32_t index)
 {
     for (uint32_t w = 0;; w++) {
-        const muster_pstally *tally =
-            (muster_pstally *)node->requests.data + index;
+        const muster_request_record *tally =
+            (muster_request_record *)node->requests.data + index;
         if (tally->request == NULL || w >= tally->words || node->failed) {
             return;
         }
@@ -350,27 +353,27 @@ static void ask_all_again(muster_psnode *node, uint32_t index)
 }
 
 /* All members have settled: what was new is how it is. */
-void muster_psrestore_agree(muster_psnode *node)
+void muster_recovery_agree(muster_protocol *node)
 {
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
         node->settled_at[h] = node->home_at[h];
     }
 }
 
-void muster_psrestore_resume(muster_psnode *node)
+void muster_recovery_resume(muster_protocol *node)
 {
-    muster_psrestore_agree(node);
+    muster_recovery_agree(node);
     muster_psmap_fini(&node->copied_at);
-    muster_pscopy_forget_asked(node);
+    muster_replica_forget_asked(node);
     for (uint32_t i = 0; i < node->requests.count; i++) {
         ask_all_again(node, i);
     }
-    muster_psreq **held = node->held.data;
+    muster_row_request **held = node->held.data;
     for (size_t i = 0; i < node->held.count && !node->failed; i++) {
-        muster_psrequest_start(node, held[i]);
+        muster_request_start(node, held[i]);
     }
     muster_vec_clear(&node->held);
-    muster_psintents_retell(node);
-    muster_psnode_barrier_resume(node);
+    muster_home_intents_retell(node);
+    muster_protocol_barrier_resume(node);
     node->due_ns = node->copies.count > 0 ? node->now_ns : node->due_ns;
 }

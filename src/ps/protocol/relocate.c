@@ -11,11 +11,11 @@
 #include "base/assert.h"
 #include "ps/protocol/inside.h"
 
-static uint32_t take_coming(muster_psnode *node)
+static uint32_t take_coming(muster_protocol *node)
 {
     uint32_t index = node->coming_free;
     if (index != UINT32_MAX) {
-        const muster_pscoming *all = node->coming.data;
+        const muster_arriving_row *all = node->coming.data;
         node->coming_free = all[index].free_next;
         return index;
     }
@@ -23,7 +23,7 @@ static uint32_t take_coming(muster_psnode *node)
     return muster_vec_push(&node->coming) == NULL ? UINT32_MAX : index;
 }
 
-void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key,
+void muster_arriving_ask(muster_protocol *node, uint32_t table, uint32_t key,
                          bool copy)
 {
     uint32_t index = take_coming(node);
@@ -32,12 +32,12 @@ void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key,
         return;
     }
     node->coming_count++;
-    muster_pscoming *all = node->coming.data;
-    all[index] = (muster_pscoming){.place = muster_psplace(table, key),
-                                   .first = UINT32_MAX,
-                                   .last = UINT32_MAX,
-                                   .next_owner = MUSTER_PSNODE_NOBODY};
-    muster_word *word = &muster_psnode_rows(node, table)->words[key];
+    muster_arriving_row *all = node->coming.data;
+    all[index] = (muster_arriving_row){.place = muster_psplace(table, key),
+                                       .first = UINT32_MAX,
+                                       .last = UINT32_MAX,
+                                       .next_owner = MUSTER_NODE_NONE};
+    muster_word *word = &muster_protocol_rows(node, table)->words[key];
     uint64_t before = atomic_load_explicit(word, memory_order_relaxed);
     muster_latch_publish(word, muster_word_make(MUSTER_ROW_ARRIVING, index,
                                                 muster_word_moves(before)));
@@ -45,10 +45,10 @@ void muster_pscoming_ask(muster_psnode *node, uint32_t table, uint32_t key,
                          .op = copy ? MUSTER_ROWOP_PULL_ROW : MUSTER_ROWOP_NONE,
                          .table = (uint16_t)table,
                          .origin = node->opts.node};
-    muster_psdraft_add(node, muster_pshome_of(node, key), &ask, key, 0, NULL);
+    muster_draft_add(node, muster_home_of(node, key), &ask, key, 0, NULL);
 }
 
-void muster_pscoming_wait(muster_psnode *node, uint32_t index,
+void muster_arriving_wait(muster_protocol *node, uint32_t index,
                           const muster_rowmsg *message, uint32_t position,
                           float *values)
 {
@@ -60,19 +60,19 @@ void muster_pscoming_wait(muster_psnode *node, uint32_t index,
             return;
         }
     } else {
-        node->wait_free = ((muster_pswait *)node->waits.data)[at].next;
+        node->wait_free = ((muster_waiting_op *)node->waits.data)[at].next;
     }
-    muster_pswait *waits = node->waits.data;
-    waits[at] = (muster_pswait){.next = UINT32_MAX,
-                                .kind = message->kind,
-                                .op = message->op,
-                                .origin = message->origin,
-                                .position = position,
-                                .request = message->request,
-                                .blob = muster_blob_ref(message->payload),
-                                .values = values};
+    muster_waiting_op *waits = node->waits.data;
+    waits[at] = (muster_waiting_op){.next = UINT32_MAX,
+                                    .kind = message->kind,
+                                    .op = message->op,
+                                    .origin = message->origin,
+                                    .position = position,
+                                    .request = message->request,
+                                    .blob = muster_blob_ref(message->payload),
+                                    .values = values};
     MUSTER_ASSERT(index < node->coming.count);
-    muster_pscoming *coming = node->coming.data;
+    muster_arriving_row *coming = node->coming.data;
     coming += index;
     if (coming->last == UINT32_MAX) {
         coming->first = at;
@@ -82,17 +82,17 @@ void muster_pscoming_wait(muster_psnode *node, uint32_t index,
     coming->last = at;
 }
 
-muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
-                                    uint32_t key, float *row, bool copy)
+muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
+                                        uint32_t key, float *row, bool copy)
 {
-    uint32_t index = muster_pscoming_find(node, table, key);
-    muster_pscoming *all = node->coming.data;
+    uint32_t index = muster_arriving_find(node, table, key);
+    muster_arriving_row *all = node->coming.data;
     MUSTER_ASSERT(index < node->coming.count &&
                   all[index].place == muster_psplace(table, key));
-    muster_pscoming ended = all[index];
+    muster_arriving_row ended = all[index];
     for (uint32_t at = ended.first; at != UINT32_MAX;) {
-        muster_pswait *waits = node->waits.data;
-        muster_pswait wait = waits[at];
+        muster_waiting_op *waits = node->waits.data;
+        muster_waiting_op wait = waits[at];
         muster_rowmsg head = {.kind = wait.kind,
                               .op = wait.op,
                               .table = (uint16_t)table,
@@ -103,11 +103,11 @@ muster_pscoming muster_pscoming_end(muster_psnode *node, uint32_t table,
         if (copy &&
             (wait.origin != node->opts.node || wait.kind != MUSTER_ROWMSG_OP)) {
             node->counters.forwards++;
-            muster_psdraft_add(node, muster_psnode_towards(node, table, key),
-                               &head, key, wait.position, wait.values);
+            muster_draft_add(node, muster_protocol_towards(node, table, key),
+                             &head, key, wait.position, wait.values);
         } else {
-            muster_psnode_apply(node, &head, key, wait.position, wait.values,
-                                row);
+            muster_protocol_apply(node, &head, key, wait.position, wait.values,
+                                  row);
         }
         muster_blob_unref(wait.blob);
         waits[at].blob = NULL;
@@ -134,46 +134,47 @@ static void note(muster_heavy *asked_for, uint32_t key)
 }
 
 /* Does the home let the row move, or does its owner keep it and give a copy? */
-static bool shares(const muster_psnode *node, const muster_pshome *home,
+static bool shares(const muster_protocol *node, const muster_home_entry *home,
                    const muster_rowmsg *message, uint32_t key)
 {
     uint16_t asker = message->origin;
-    muster_pswanted wanted =
-        muster_psintent_wanted(node, message->table, key, asker);
+    muster_intended_by wanted =
+        muster_home_intent_of(node, message->table, key, asker);
     uint32_t now_ms = (uint32_t)(node->now_ns / 1000000);
     uint32_t window_ms = (uint32_t)(node->opts.contest_ns / 1000000);
-    switch (muster_psnode_manage(node, message->table)) {
-    case MUSTER_PSMANAGE_REPLICATE:
+    switch (muster_protocol_manage(node, message->table)) {
+    case MUSTER_PS_REPLICATE:
         return true;
-    case MUSTER_PSMANAGE_STATIC:
+    case MUSTER_PS_STATIC:
         return muster_keyset_has(node->opts.replicated, message->table, key);
-    case MUSTER_PSMANAGE_AUTO:
+    case MUSTER_PS_AUTO:
         if (wanted.by_asker || wanted.by_others) {
             return wanted.by_others;
         }
         return message->op == MUSTER_ROWOP_PULL_ROW ||
                muster_heavy_is_hot(node->asked_for[message->table],
                                    MUSTER_HEAVY_FACTOR, key) ||
-               (home->asker != MUSTER_PSNODE_NOBODY && home->asker != asker &&
+               (home->asker != MUSTER_NODE_NONE && home->asker != asker &&
                 now_ms - home->asked_ms <= window_ms);
-    case MUSTER_PSMANAGE_RELOCATE:
-    case MUSTER_PSMANAGE_CLASSIC:
+    case MUSTER_PS_RELOCATE:
+    case MUSTER_PS_CLASSIC:
         break;
     }
     return false;
 }
 
-void muster_psnode_on_localize(muster_psnode *node,
-                               const muster_rowmsg *message)
+void muster_protocol_on_localize(muster_protocol *node,
+                                 const muster_rowmsg *message)
 {
     muster_rowmsg order = {.table = message->table, .origin = message->origin};
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
-        if (muster_pshome_of(node, key) != node->opts.node) {
+        if (muster_home_of(node, key) != node->opts.node) {
             node->counters.violations++;
             continue;
         }
-        muster_pshome *home = muster_pshome_at(node, message->table, key);
+        muster_home_entry *home =
+            muster_home_entry_at(node, message->table, key);
         if (home->owner == message->origin) {
             node->counters.violations++;
             continue;
@@ -189,39 +190,39 @@ void muster_psnode_on_localize(muster_psnode *node,
         }
         home->asker = message->origin;
         home->asked_ms = (uint32_t)(node->now_ns / 1000000);
-        muster_psdraft_add(node, owner, &order, key, home->moves, NULL);
+        muster_draft_add(node, owner, &order, key, home->moves, NULL);
     }
 }
 
 /* Send a row away and free its slot; nobody sees it here any more. */
-static void depart(muster_psnode *node, uint32_t table, uint32_t key,
+static void depart(muster_protocol *node, uint32_t table, uint32_t key,
                    uint16_t to, uint32_t moves, uint32_t slot)
 {
-    muster_pstable *rows = muster_psnode_rows(node, table);
+    muster_ps_table *rows = muster_protocol_rows(node, table);
     muster_rowmsg transfer = {
         .kind = MUSTER_ROWMSG_TRANSFER, .table = (uint16_t)table, .origin = to};
-    muster_psdraft_add(node, to, &transfer, key, moves,
-                       muster_slab_row(&rows->slab, slot));
+    muster_draft_add(node, to, &transfer, key, moves,
+                     muster_slab_row(&rows->slab, slot));
     muster_latch_publish(&rows->words[key],
                          muster_word_make(MUSTER_ROW_ABSENT, 0, moves));
     muster_slab_give(&rows->slab, slot);
 }
 
-void muster_psnode_on_hand_over(muster_psnode *node,
-                                const muster_rowmsg *message)
+void muster_protocol_on_hand_over(muster_protocol *node,
+                                  const muster_rowmsg *message)
 {
-    muster_pstable *rows = muster_psnode_rows(node, message->table);
+    muster_ps_table *rows = muster_protocol_rows(node, message->table);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint32_t moves = muster_rowmsg_extra(message)[i];
-        uint32_t coming = muster_pscoming_find(node, message->table, key);
-        if (!muster_psnode_is_order(node, message, key)) {
+        uint32_t coming = muster_arriving_find(node, message->table, key);
+        if (!muster_protocol_is_order(node, message, key)) {
             node->counters.violations++;
             continue;
         }
-        if (coming != MUSTER_PSCOMING_NONE) {
-            muster_pscoming *all = node->coming.data;
-            if (all[coming].next_owner != MUSTER_PSNODE_NOBODY) {
+        if (coming != MUSTER_ARRIVING_NONE) {
+            muster_arriving_row *all = node->coming.data;
+            if (all[coming].next_owner != MUSTER_NODE_NONE) {
                 node->counters.violations++;
                 continue;
             }
@@ -240,20 +241,20 @@ void muster_psnode_on_hand_over(muster_psnode *node,
         }
         depart(node, message->table, key, message->origin, moves,
                muster_word_slot(word));
-        muster_psintent_departed(node, message->table, key);
+        muster_home_intent_departed(node, message->table, key);
     }
 }
 
-void muster_psnode_on_transfer(muster_psnode *node,
-                               const muster_rowmsg *message)
+void muster_protocol_on_transfer(muster_protocol *node,
+                                 const muster_rowmsg *message)
 {
-    muster_pstable *rows = muster_psnode_rows(node, message->table);
+    muster_ps_table *rows = muster_protocol_rows(node, message->table);
     const float *values = muster_rowmsg_values(message);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint32_t moves = muster_rowmsg_extra(message)[i];
-        if (muster_pscoming_find(node, message->table, key) ==
-            MUSTER_PSCOMING_NONE) {
+        if (muster_arriving_find(node, message->table, key) ==
+            MUSTER_ARRIVING_NONE) {
             node->counters.violations++;
             continue;
         }
@@ -263,12 +264,12 @@ void muster_psnode_on_transfer(muster_psnode *node,
         memcpy(row, values + (size_t)i * rows->floats,
                rows->floats * sizeof(float));
         node->counters.relocations++;
-        muster_pscoming ended =
-            muster_pscoming_end(node, message->table, key, row, false);
-        if (ended.next_owner != MUSTER_PSNODE_NOBODY) {
+        muster_arriving_row ended =
+            muster_arriving_end(node, message->table, key, row, false);
+        if (ended.next_owner != MUSTER_NODE_NONE) {
             depart(node, message->table, key, ended.next_owner,
                    ended.next_moves, slot);
-            muster_psintent_departed(node, message->table, key);
+            muster_home_intent_departed(node, message->table, key);
         } else {
             muster_latch_publish(
                 &rows->words[key],

@@ -2,10 +2,10 @@
  * replica.c -- copies of rows that others own.
  *
  * A copy has two slots: the row that workers use, and `base`, the owner's row
- * as last heard plus what was sent since. What a copy has gained is row - base;
+ * as last heard plus what was sent since. What a copy has delta is row - base;
  * sending it makes base = row. When the owner's row comes back, it contains
- * everything sent; what was gained meanwhile is put on top. So the sum over all
- * copies and the owner of what each gained is never counted twice or lost.
+ * everything sent; what was delta meanwhile is put on top. So the sum over all
+ * copies and the owner of what each delta is never counted twice or lost.
  *
  * What several nodes gain from the same old row adds up, and when each has gone
  * far on its own the sum overshoots. So a copy may be written a limited number
@@ -36,7 +36,7 @@
 #define PERIOD_PER_COPY_NS 10000ll
 #define QUIET_MAX          20u
 
-int64_t muster_pscopy_period_ns(const muster_psnode *node)
+int64_t muster_replica_period_ns(const muster_protocol *node)
 {
     int64_t period = (int64_t)node->copies.count * PERIOD_PER_COPY_NS;
     period = period < PERIOD_MIN_NS ? PERIOD_MIN_NS : period;
@@ -45,22 +45,22 @@ int64_t muster_pscopy_period_ns(const muster_psnode *node)
 }
 
 /* Synchronise soon, however long none was changed. */
-static void look_soon(muster_psnode *node)
+static void look_soon(muster_protocol *node)
 {
     node->quiet = 0;
-    int64_t due = node->now_ns + muster_pscopy_period_ns(node);
+    int64_t due = node->now_ns + muster_replica_period_ns(node);
     node->due_ns = due < node->due_ns ? due : node->due_ns;
 }
 
 /* Writes since the owner's row came. */
-static uint32_t used(const muster_pscopy *copy, uint64_t word)
+static uint32_t used(const muster_replica *copy, uint64_t word)
 {
     uint32_t left = muster_word_budget(word);
     return left < copy->budget ? copy->budget - left : 0;
 }
 
 /* How often the copy may be written until the owner's row comes again. */
-static void set_budget(muster_pscopy *copy, muster_gain_norms norms)
+static void set_budget(muster_replica *copy, muster_delta_norms norms)
 {
     float both = norms.others < copy->sent ? norms.others : copy->sent;
     if (both > FAR * FAR * norms.owner) {
@@ -77,26 +77,27 @@ static void set_budget(muster_pscopy *copy, muster_gain_norms norms)
     }
 }
 
-void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_replica(muster_protocol *node,
+                                const muster_rowmsg *message)
 {
-    muster_pstable *rows = muster_psnode_rows(node, message->table);
+    muster_ps_table *rows = muster_protocol_rows(node, message->table);
     const float *values = muster_rowmsg_values(message);
     size_t bytes = rows->floats * sizeof(float);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint64_t place = muster_psplace(message->table, key);
-        if (muster_pscoming_find(node, message->table, key) ==
-            MUSTER_PSCOMING_NONE) {
+        if (muster_arriving_find(node, message->table, key) ==
+            MUSTER_ARRIVING_NONE) {
             node->counters.violations++;
             continue;
         }
         uint32_t slot = muster_slab_take(&rows->slab);
-        muster_pscopy copy = {.place = place,
-                              .changed_ns = node->now_ns,
-                              .heard_ns = node->now_ns,
-                              .budget = BUDGET_FIRST,
-                              .most = BUDGET_MAX,
-                              .base = muster_slab_take(&rows->slab)};
+        muster_replica copy = {.place = place,
+                               .changed_ns = node->now_ns,
+                               .heard_ns = node->now_ns,
+                               .budget = BUDGET_FIRST,
+                               .most = BUDGET_MAX,
+                               .base = muster_slab_take(&rows->slab)};
         MUSTER_ASSERT(slot != MUSTER_SLAB_NONE &&
                       copy.base != MUSTER_SLAB_NONE);
         float *row = muster_slab_row(&rows->slab, slot);
@@ -109,13 +110,13 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
             node->failed = true;
             return;
         }
-        muster_pscoming ended =
-            muster_pscoming_end(node, message->table, key, row, true);
+        muster_arriving_row ended =
+            muster_arriving_end(node, message->table, key, row, true);
         // Nobody is told to hand over a row that it was not made owner of.
-        node->counters.violations += ended.next_owner != MUSTER_PSNODE_NOBODY;
+        node->counters.violations += ended.next_owner != MUSTER_NODE_NONE;
         uint64_t dirty = memcmp(row, base, bytes) != 0 ? MUSTER_WORD_DIRTY : 0;
         // What waited for it was done: some writes, nobody counted how many.
-        muster_pscopy *all = node->copies.data;
+        muster_replica *all = node->copies.data;
         all[node->copies.count - 1].carried = dirty != 0 ? BUDGET_FIRST : 0;
         muster_latch_publish(&rows->words[key],
                              muster_word_replica(slot, copy.budget) | dirty);
@@ -124,14 +125,14 @@ void muster_psnode_on_replica(muster_psnode *node, const muster_rowmsg *message)
     look_soon(node);
 }
 
-/* Send what a copy has gained, and where it stands in the list, which the
+/* Send what a copy has delta, and where it stands in the list, which the
  * answer has again. True: a SYNC is under way for it. */
-static bool sync_one(muster_psnode *node, uint32_t index, bool all)
+static bool sync_one(muster_protocol *node, uint32_t index, bool all)
 {
-    muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;
+    muster_replica *copy = (muster_replica *)node->copies.data + index;
     uint32_t table = (uint32_t)(copy->place >> 32);
     uint32_t key = (uint32_t)copy->place;
-    muster_pstable *rows = muster_psnode_rows(node, table);
+    muster_ps_table *rows = muster_protocol_rows(node, table);
     muster_word *word = &rows->words[key];
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
     bool dirty = (seen & MUSTER_WORD_DIRTY) != 0;
@@ -143,14 +144,14 @@ static bool sync_one(muster_psnode *node, uint32_t index, bool all)
                               dirty ? MUSTER_ROWOP_PUSH_ROW : MUSTER_ROWOP_NONE,
                           .table = (uint16_t)table,
                           .origin = node->opts.node};
-    uint16_t to = muster_psnode_towards(node, table, key);
+    uint16_t to = muster_protocol_towards(node, table, key);
     copy->changed_ns = dirty ? node->now_ns : copy->changed_ns;
     copy->sent = 0;
     copy->writes = 0;
     copy->counted = used(copy, seen);
     node->counters.syncs++;
     if (!dirty) {
-        muster_psdraft_add(node, to, &sync, key, index, NULL);
+        muster_draft_add(node, to, &sync, key, index, NULL);
         return true;
     }
     bool held = muster_latch_own(word, &seen);
@@ -159,22 +160,22 @@ static bool sync_one(muster_psnode *node, uint32_t index, bool all)
     float *base = muster_slab_row(&rows->slab, copy->base);
     copy->counted = used(copy, seen); // nobody writes now
     copy->writes = copy->carried + copy->counted;
-    float *gained = muster_psdraft_room(node, to, &sync, key, index);
-    copy->sent = muster_gain_take(row, base, gained != NULL ? gained : base,
-                                  rows->width, rows->floats);
+    float *delta = muster_draft_room(node, to, &sync, key, index);
+    copy->sent = muster_delta_take(row, base, delta != NULL ? delta : base,
+                                   rows->width, rows->floats);
     muster_latch_publish(word, seen & ~MUSTER_WORD_DIRTY);
     return true;
 }
 
 /* Take a copy out of the list; its row and word are the caller's. */
-static void unlist(muster_psnode *node, uint32_t index)
+static void unlist(muster_protocol *node, uint32_t index)
 {
-    muster_pscopy *copies = node->copies.data;
-    muster_pscopy *copy = &copies[index];
+    muster_replica *copies = node->copies.data;
+    muster_replica *copy = &copies[index];
     muster_slab_give(&node->opts.tables[copy->place >> 32]->slab, copy->base);
     node->asked -= copy->asked;
     muster_psmap_remove(&node->copy_at, copy->place);
-    muster_pscopy last = copies[--node->copies.count];
+    muster_replica last = copies[--node->copies.count];
     if (index < node->copies.count) {
         *copy = last;
         muster_psmap_remove(&node->copy_at, last.place);
@@ -184,12 +185,12 @@ static void unlist(muster_psnode *node, uint32_t index)
 }
 
 /* Forget a copy that nobody has changed for long, if nobody does just now. */
-static bool drop_one(muster_psnode *node, uint32_t index)
+static bool drop_one(muster_protocol *node, uint32_t index)
 {
-    const muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;
+    const muster_replica *copy = (muster_replica *)node->copies.data + index;
     uint32_t key = (uint32_t)copy->place;
-    muster_pstable *rows =
-        muster_psnode_rows(node, (uint32_t)(copy->place >> 32));
+    muster_ps_table *rows =
+        muster_protocol_rows(node, (uint32_t)(copy->place >> 32));
     uint64_t seen;
     bool held = muster_latch_own(&rows->words[key], &seen);
     MUSTER_ASSERT(held);
@@ -204,7 +205,7 @@ static bool drop_one(muster_psnode *node, uint32_t index)
     return true;
 }
 
-void muster_pscopy_adopt(muster_psnode *node, uint32_t table, uint32_t key)
+void muster_replica_adopt(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint32_t index =
         muster_psmap_find(&node->copy_at, muster_psplace(table, key));
@@ -212,7 +213,7 @@ void muster_pscopy_adopt(muster_psnode *node, uint32_t table, uint32_t key)
         node->counters.violations++;
         return;
     }
-    muster_word *word = &muster_psnode_rows(node, table)->words[key];
+    muster_word *word = &muster_protocol_rows(node, table)->words[key];
     uint64_t seen;
     bool held = muster_latch_own(word, &seen);
     MUSTER_ASSERT(held);
@@ -222,59 +223,59 @@ void muster_pscopy_adopt(muster_psnode *node, uint32_t table, uint32_t key)
     node->counters.adopted++;
 }
 
-void muster_pscopy_forget_asked(muster_psnode *node)
+void muster_replica_forget_asked(muster_protocol *node)
 {
-    muster_pscopy *copies = node->copies.data;
+    muster_replica *copies = node->copies.data;
     for (size_t i = 0; i < node->copies.count; i++) {
         copies[i].asked = false;
     }
     node->asked = 0;
 }
 
-uint32_t muster_pscopy_age_ms(const muster_psnode *node,
-                              const muster_pscopy *copy)
+uint32_t muster_replica_age_ms(const muster_protocol *node,
+                               const muster_replica *copy)
 {
     return (uint32_t)((node->now_ns - copy->heard_ns) / 1000000);
 }
 
-void muster_pscopy_spent(muster_psnode *node, uint32_t table, uint32_t key)
+void muster_replica_spent(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint32_t index =
         muster_psmap_find(&node->copy_at, muster_psplace(table, key));
     if (index == MUSTER_PSMAP_NONE) {
         return;
     }
-    muster_pscopy *copy = (muster_pscopy *)node->copies.data + index;
+    muster_replica *copy = (muster_replica *)node->copies.data + index;
     if (!copy->asked && sync_one(node, index, true)) {
         copy->asked = true;
         node->asked++;
     }
 }
 
-void muster_pscopy_keep(muster_psnode *node, uint64_t place, bool wanted)
+void muster_replica_keep(muster_protocol *node, uint64_t place, bool wanted)
 {
     uint32_t index = muster_psmap_find(&node->copy_at, place);
     if (index != MUSTER_PSMAP_NONE) {
-        ((muster_pscopy *)node->copies.data)[index].ending = !wanted;
+        ((muster_replica *)node->copies.data)[index].ending = !wanted;
         look_soon(node);
     }
 }
 
 /* What it was wanted for has ended, or nobody has changed it for long and
  * nobody here intends to use it. */
-static bool is_unwanted(const muster_psnode *node, const muster_pscopy *copy)
+static bool is_unwanted(const muster_protocol *node, const muster_replica *copy)
 {
     bool idle = node->now_ns - copy->changed_ns > IDLE_NS;
-    return node->opts.manage != MUSTER_PSMANAGE_STATIC &&
-           (copy->ending ||
-            (idle && !muster_psintent_here(node, (uint32_t)(copy->place >> 32),
-                                           (uint32_t)copy->place)));
+    return node->opts.manage != MUSTER_PS_STATIC &&
+           (copy->ending || (idle && !muster_home_intent_here(
+                                         node, (uint32_t)(copy->place >> 32),
+                                         (uint32_t)copy->place)));
 }
 
 /* Has a copy been changed here since all were last looked at? */
-static bool has_changed(const muster_psnode *node, const muster_pscopy *copy)
+static bool has_changed(const muster_protocol *node, const muster_replica *copy)
 {
-    const muster_pstable *rows = node->opts.tables[copy->place >> 32];
+    const muster_ps_table *rows = node->opts.tables[copy->place >> 32];
     uint64_t word = atomic_load_explicit(&rows->words[(uint32_t)copy->place],
                                          memory_order_relaxed);
     return (word & MUSTER_WORD_DIRTY) != 0 ||
@@ -282,27 +283,27 @@ static bool has_changed(const muster_psnode *node, const muster_pscopy *copy)
 }
 
 /* Bring the rows of copies closer that come some after the i-th. */
-static void near_copies(const muster_psnode *node, uint32_t i)
+static void near_copies(const muster_protocol *node, uint32_t i)
 {
-    const muster_pscopy *copies = node->copies.data;
+    const muster_replica *copies = node->copies.data;
     size_t left = node->copies.count - i;
-    if (left > MUSTER_PSNODE_WORDS_AHEAD) {
-        muster_psnode_near_word(node,
-                                copies[i + MUSTER_PSNODE_WORDS_AHEAD].place);
+    if (left > MUSTER_PROTOCOL_WORDS_AHEAD) {
+        muster_protocol_prefetch_word(
+            node, copies[i + MUSTER_PROTOCOL_WORDS_AHEAD].place);
     }
-    if (left > MUSTER_PSNODE_ROWS_AHEAD) {
-        const muster_pscopy *next = &copies[i + MUSTER_PSNODE_ROWS_AHEAD];
-        muster_psnode_near_row(node, next->place);
-        muster_pstable_prefetch_row(node->opts.tables[next->place >> 32],
-                                    next->base);
+    if (left > MUSTER_PROTOCOL_ROWS_AHEAD) {
+        const muster_replica *next = &copies[i + MUSTER_PROTOCOL_ROWS_AHEAD];
+        muster_protocol_prefetch_row(node, next->place);
+        muster_ps_table_prefetch_row(node->opts.tables[next->place >> 32],
+                                     next->base);
     }
 }
 
-bool muster_pscopy_sync(muster_psnode *node, bool all)
+bool muster_replica_sync(muster_protocol *node, bool all)
 {
     bool changed = false;
     for (uint32_t i = 0; i < node->copies.count && !node->failed;) {
-        muster_pscopy *copy = (muster_pscopy *)node->copies.data + i;
+        muster_replica *copy = (muster_replica *)node->copies.data + i;
         near_copies(node, i);
         changed = changed || has_changed(node, copy);
         if (!copy->asked && is_unwanted(node, copy) && drop_one(node, i)) {
@@ -317,26 +318,26 @@ bool muster_pscopy_sync(muster_psnode *node, bool all)
     return changed;
 }
 
-void muster_pscopy_due(muster_psnode *node)
+void muster_replica_due(muster_protocol *node)
 {
     int64_t waited_ns = node->now_ns - node->synced_ns;
-    if (muster_pscopy_sync(node, true) || node->copies.count == 0) {
+    if (muster_replica_sync(node, true) || node->copies.count == 0) {
         node->quiet = 0;
-    } else if (waited_ns >= muster_pscopy_period_ns(node) &&
+    } else if (waited_ns >= muster_replica_period_ns(node) &&
                node->quiet < QUIET_MAX) { // and it was not a barrier's time
         node->quiet++;
     }
     node->synced_ns = node->now_ns;
     node->due_ns = node->copies.count > 0
-                       ? node->now_ns + muster_pscopy_period_ns(node)
+                       ? node->now_ns + muster_replica_period_ns(node)
                        : INT64_MAX;
 }
 
 /* The copy of a row, or NULL. It mostly is where it was when it was sent. */
-static muster_pscopy *find_copy(const muster_psnode *node, uint64_t place,
-                                uint32_t index)
+static muster_replica *find_copy(const muster_protocol *node, uint64_t place,
+                                 uint32_t index)
 {
-    muster_pscopy *copies = node->copies.data;
+    muster_replica *copies = node->copies.data;
     if (copies == NULL) {
         return NULL;
     }
@@ -347,27 +348,28 @@ static muster_pscopy *find_copy(const muster_psnode *node, uint64_t place,
 }
 
 /* Bring the base of the i-th entry's copy closer, if it is where it was. */
-static void near_base(const muster_psnode *node, const muster_rowmsg *message,
+static void near_base(const muster_protocol *node, const muster_rowmsg *message,
                       uint32_t i)
 {
-    const muster_pscopy *copies = node->copies.data;
+    const muster_replica *copies = node->copies.data;
     uint32_t index =
         i < message->count ? muster_rowmsg_extra(message)[i] : UINT32_MAX;
     if (copies != NULL && index < node->copies.count) {
-        muster_pstable_prefetch_row(
+        muster_ps_table_prefetch_row(
             node->opts.tables[copies[index].place >> 32], copies[index].base);
     }
 }
 
-void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_synced(muster_protocol *node,
+                               const muster_rowmsg *message)
 {
-    muster_pstable *rows = muster_psnode_rows(node, message->table);
+    muster_ps_table *rows = muster_protocol_rows(node, message->table);
     const float *values = muster_rowmsg_values(message);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
-        muster_psnode_near(node, message, i);
-        near_base(node, message, i + MUSTER_PSNODE_ROWS_AHEAD);
-        muster_pscopy *copy =
+        muster_protocol_prefetch(node, message, i);
+        near_base(node, message, i + MUSTER_PROTOCOL_ROWS_AHEAD);
+        muster_replica *copy =
             find_copy(node, muster_psplace(message->table, key),
                       muster_rowmsg_extra(message)[i]);
         if (copy == NULL || !copy->asked) {
@@ -383,8 +385,8 @@ void muster_psnode_on_synced(muster_psnode *node, const muster_rowmsg *message)
         float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
         float *base = muster_slab_row(&rows->slab, copy->base);
         const float *owner = values + (size_t)i * rows->floats;
-        muster_gain_norms norms =
-            muster_gain_merge(row, base, owner, rows->width, rows->floats);
+        muster_delta_norms norms =
+            muster_delta_merge(row, base, owner, rows->width, rows->floats);
         copy->carried = used(copy, seen) - copy->counted;
         set_budget(copy, norms);
         muster_latch_publish(

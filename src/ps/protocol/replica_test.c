@@ -13,7 +13,9 @@ static mesh *build(bool in_turns)
 
 static void wish(mesh *m, uint16_t at, uint32_t key, bool copy)
 {
-    localize(m, at, &(muster_pswish){.keys = &key, .count = 1, .copy = copy});
+    localize(
+        m, at,
+        &(muster_localize_request){.keys = &key, .count = 1, .copy = copy});
     come_to_rest(m);
 }
 
@@ -41,13 +43,13 @@ static void a_contested_row_is_copied_unless_it_is_used_in_turns(void **state)
 /* Until node 1 synchronises its copies; returns how long it waits then. */
 static int64_t synchronise(mesh *m)
 {
-    uint64_t before = muster_psnode_count(m->node[1]).syncs;
-    tick_all(m, muster_psnode_due_ns(m->node[1]) - m->now_ns);
+    uint64_t before = muster_protocol_count(m->node[1]).syncs;
+    tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
     while (m->flying > 0) {
         deliver(m, false);
     }
-    assert_int_equal(muster_psnode_count(m->node[1]).syncs, before + 1);
-    return muster_psnode_due_ns(m->node[1]) - m->now_ns;
+    assert_int_equal(muster_protocol_count(m->node[1]).syncs, before + 1);
+    return muster_protocol_due_ns(m->node[1]) - m->now_ns;
 }
 
 static void copies_that_do_not_change_are_synchronised_less_often(void **state)
@@ -58,7 +60,8 @@ static void copies_that_do_not_change_are_synchronised_less_often(void **state)
     wish(m, 1, 0, true);
     assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_REPLICA);
     for (int round = 0; round < 2; round++) {
-        assert_true(muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, 0, &one));
+        assert_true(
+            muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH, 0, &one));
         int64_t least = synchronise(m);
         int64_t wait = least;
         assert_true(4 * least <= SYNC_MS * 1000000ll);
@@ -71,7 +74,7 @@ static void copies_that_do_not_change_are_synchronised_less_often(void **state)
         assert_int_equal(wait, SYNC_MS * 1000000ll);
     }
     float seen = 0;
-    assert_true(muster_pstable_try(m->tables[0], MUSTER_ROW_PULL, 0, &seen));
+    assert_true(muster_ps_table_try(m->tables[0], MUSTER_ROW_PULL, 0, &seen));
     assert_true(seen == 2);
     mesh_free(m);
 }
@@ -92,7 +95,7 @@ static int64_t slow_down(mesh *m)
 /* Node 1 synchronises when it would have, and then half as often. */
 static void goes_on(mesh *m, int64_t wait)
 {
-    assert_int_equal(muster_psnode_due_ns(m->node[1]) - m->now_ns,
+    assert_int_equal(muster_protocol_due_ns(m->node[1]) - m->now_ns,
                      wait - 1000000);
     assert_int_equal(synchronise(m), 2 * wait);
 }
@@ -132,7 +135,7 @@ static void a_copy_goes_soon_after_its_last_intent(void **state)
     int64_t wait = slow_down(m);
     intend(m, 1, 2, false);
     come_to_rest(m);
-    int64_t soon = muster_psnode_due_ns(m->node[1]) - m->now_ns;
+    int64_t soon = muster_protocol_due_ns(m->node[1]) - m->now_ns;
     assert_true(4 * soon <= wait);
     tick_all(m, soon);
     assert_int_equal(state_at(m, 1, 2), MUSTER_ROW_ABSENT);
@@ -151,7 +154,7 @@ static void a_copy_stays_as_long_as_it_is_intended(void **state)
     come_to_rest(m);
     int64_t end = m->now_ns + 10000000000ll;
     while (m->now_ns < end) {
-        tick_all(m, muster_psnode_due_ns(m->node[1]) - m->now_ns);
+        tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
         come_to_rest(m);
     }
     assert_int_equal(state_at(m, 1, INTENDED), MUSTER_ROW_REPLICA);
@@ -169,14 +172,14 @@ static void a_barrier_leaves_the_pace_alone(void **state)
     int64_t wait = slow_down(m);
     for (uint16_t i = 0; i < m->nodes; i++) {
         assert_int_equal(
-            muster_psnode_barrier(m->node[i], m->now_ns, &m->out[i]),
+            muster_protocol_barrier(m->node[i], m->now_ns, &m->out[i]),
             MUSTER_OK);
         collect(m, i);
     }
     come_to_rest(m);
     assert_int_equal(m->out[1].released, 1);
     // It was synchronised just now: from here on as long as before.
-    assert_int_equal(muster_psnode_due_ns(m->node[1]) - m->now_ns, wait);
+    assert_int_equal(muster_protocol_due_ns(m->node[1]) - m->now_ns, wait);
     assert_int_equal(synchronise(m), 2 * wait);
     mesh_free(m);
 }
@@ -185,7 +188,7 @@ static void push(mesh *m, uint16_t at, float what, uint32_t times)
 {
     for (uint32_t i = 0; i < times; i++) {
         assert_true(
-            muster_pstable_try(m->tables[at], MUSTER_ROW_PUSH, 0, &what));
+            muster_ps_table_try(m->tables[at], MUSTER_ROW_PUSH, 0, &what));
     }
 }
 
@@ -236,7 +239,7 @@ static void writes_under_way_count_with_the_next_ones(void **state)
     enum { BEFORE = 10, MEANWHILE = 30 };
     mesh *m = build_grown();
     push(m, 1, 1e-3f, BEFORE);
-    tick_all(m, muster_psnode_due_ns(m->node[1]) - m->now_ns);
+    tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
     assert_true(m->flying > 0);
     push(m, 1, 50, MEANWHILE);
     while (m->flying > 0) {
@@ -262,16 +265,17 @@ static void a_copy_is_found_though_the_list_has_changed(void **state)
     wish(m, 1, STAYS, true);
     assert_int_equal(state_at(m, 1, GOES), MUSTER_ROW_REPLICA);
     assert_int_equal(state_at(m, 1, STAYS), MUSTER_ROW_REPLICA);
-    const muster_pscopy *first = m->node[1]->copies.data;
+    const muster_replica *first = m->node[1]->copies.data;
     assert_true(first->place == muster_psplace(0, GOES));
     float one = 1;
-    assert_true(muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, STAYS, &one));
-    muster_psnode_begin(m->node[1], m->now_ns, &m->out[1]);
-    muster_pscopy_spent(m->node[1], 0, STAYS);
-    assert_int_equal(muster_psnode_end(m->node[1]), MUSTER_OK);
+    assert_true(
+        muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH, STAYS, &one));
+    muster_protocol_begin(m->node[1], m->now_ns, &m->out[1]);
+    muster_replica_spent(m->node[1], 0, STAYS);
+    assert_int_equal(muster_protocol_end(m->node[1]), MUSTER_OK);
     collect(m, 1);
     assert_int_equal(m->flying, 1);
-    muster_psnode_send sync = m->flight[--m->flying];
+    muster_protocol_send sync = m->flight[--m->flying];
     intend(m, 1, GOES, false);
     for (int i = 0; state_at(m, 1, GOES) == MUSTER_ROW_REPLICA; i++) {
         assert_true(i < 100);
@@ -289,9 +293,9 @@ static void a_copy_is_found_though_the_list_has_changed(void **state)
     assert_false(first->asked);
     float seen = 0;
     assert_true(
-        muster_pstable_try(m->tables[0], MUSTER_ROW_PULL, STAYS, &seen));
+        muster_ps_table_try(m->tables[0], MUSTER_ROW_PULL, STAYS, &seen));
     assert_true(seen == 1);
-    assert_int_equal(muster_psnode_count(m->node[1]).violations, 0);
+    assert_int_equal(muster_protocol_count(m->node[1]).violations, 0);
     mesh_free(m);
 }
 
@@ -305,13 +309,14 @@ static void many_wide_copies_go_in_several_messages(void **state)
     m->rng = muster_rng_make(1, 1);
     m->nodes = 2;
     mesh_start(m, 2 * ROWS, FLOATS,
-               (muster_psnode_opts){.manage = MUSTER_PSMANAGE_AUTO});
+               (muster_protocol_opts){.manage = MUSTER_PS_AUTO});
     uint32_t theirs[ROWS];
     for (uint32_t i = 0; i < ROWS; i++) {
         theirs[i] = 2 * i; // node 0's
     }
     localize(m, 1,
-             &(muster_pswish){.keys = theirs, .count = ROWS, .copy = true});
+             &(muster_localize_request){
+                 .keys = theirs, .count = ROWS, .copy = true});
     come_to_rest(m);
     float values[FLOATS];
     for (uint32_t i = 0; i < ROWS; i++) {
@@ -319,10 +324,10 @@ static void many_wide_copies_go_in_several_messages(void **state)
         for (uint32_t j = 0; j < FLOATS; j++) {
             values[j] = (float)(i + j);
         }
-        assert_true(muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, theirs[i],
-                                       values));
+        assert_true(muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH,
+                                        theirs[i], values));
     }
-    tick_all(m, muster_psnode_due_ns(m->node[1]) - m->now_ns);
+    tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
     uint32_t sent = 0;
     for (size_t i = 0; i < m->flying; i++) {
         const muster_rowmsg *message = &m->flight[i].message;
@@ -333,8 +338,8 @@ static void many_wide_copies_go_in_several_messages(void **state)
     assert_int_equal(sent, ROWS);
     come_to_rest(m);
     for (uint32_t i = 0; i < ROWS; i++) {
-        assert_true(muster_pstable_try(m->tables[0], MUSTER_ROW_PULL, theirs[i],
-                                       values));
+        assert_true(muster_ps_table_try(m->tables[0], MUSTER_ROW_PULL,
+                                        theirs[i], values));
         for (uint32_t j = 0; j < FLOATS; j++) {
             assert_true(values[j] == (float)(i + j));
         }
@@ -342,7 +347,7 @@ static void many_wide_copies_go_in_several_messages(void **state)
     mesh_free(m);
 }
 
-/* What a copy gained goes before the first operation that finds it spent, also
+/* What a copy delta goes before the first operation that finds it spent, also
  * where there are more operations than fit in a message. */
 static void operations_do_not_overtake_the_gain_of_a_copy(void **state)
 {
@@ -353,25 +358,25 @@ static void operations_do_not_overtake_the_gain_of_a_copy(void **state)
     m->rng = muster_rng_make(1, 1);
     m->nodes = 2;
     mesh_start(m, 2 * SET, 1,
-               (muster_psnode_opts){.manage = MUSTER_PSMANAGE_AUTO,
-                                    .message_entries = ENTRIES});
+               (muster_protocol_opts){.manage = MUSTER_PS_AUTO,
+                                      .message_entries = ENTRIES});
     wish(m, 1, COPIED, true);
     float one = 1;
-    while (muster_pstable_try(m->tables[1], MUSTER_ROW_PUSH, COPIED, &one)) {
+    while (muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH, COPIED, &one)) {
     }
     assert_int_equal(state_at(m, 1, COPIED), MUSTER_ROW_REPLICA); // but spent
     static const uint32_t keys[SET] = {COPIED, 2, 4, 6};          // node 0's
     static const uint32_t positions[SET] = {0, 1, 2, 3};
     float values[SET] = {10, 11, 12, 13};
     int ended = 0;
-    muster_psreq request = {.op = MUSTER_ROWOP_SET,
-                            .keys = keys,
-                            .values = values,
-                            .positions = positions,
-                            .count = SET,
-                            .context = &ended};
+    muster_row_request request = {.op = MUSTER_ROWOP_SET,
+                                  .keys = keys,
+                                  .values = values,
+                                  .positions = positions,
+                                  .count = SET,
+                                  .context = &ended};
     assert_int_equal(
-        muster_psnode_request(m->node[1], m->now_ns, &request, &m->out[1]),
+        muster_protocol_request(m->node[1], m->now_ns, &request, &m->out[1]),
         MUSTER_OK);
     collect(m, 1);
     assert_int_equal(m->flying, 3);

@@ -16,10 +16,10 @@ static bool bit_of(const uint64_t *bits, uint32_t position)
 }
 
 /* The tally of a request that waits for this entry, or NULL. */
-static muster_pstally *tally_of(muster_psnode *node, const muster_rowmsg *head,
-                                uint32_t position)
+static muster_request_record *
+tally_of(muster_protocol *node, const muster_rowmsg *head, uint32_t position)
 {
-    muster_pstally *tally = node->requests.data;
+    muster_request_record *tally = node->requests.data;
     uint32_t index = (uint32_t)head->request;
     if (index >= node->requests.count) {
         return NULL;
@@ -32,7 +32,7 @@ static muster_pstally *tally_of(muster_psnode *node, const muster_rowmsg *head,
     return due ? tally : NULL;
 }
 
-static bool make_bits(muster_pstally *tally, uint32_t words)
+static bool make_bits(muster_request_record *tally, uint32_t words)
 {
     if (tally->words >= words) {
         return true;
@@ -46,11 +46,11 @@ static bool make_bits(muster_pstally *tally, uint32_t words)
 }
 
 /* A free tally with room for the request's positions. */
-static muster_pstally *take_tally(muster_psnode *node,
-                                  const muster_psreq *request,
-                                  uint32_t *index_out)
+static muster_request_record *take_tally(muster_protocol *node,
+                                         const muster_row_request *request,
+                                         uint32_t *index_out)
 {
-    muster_pstally *all = node->requests.data;
+    muster_request_record *all = node->requests.data;
     uint32_t index = 0;
     uint32_t most = 0;
     // Few are open at a time: one or some per worker.
@@ -70,43 +70,43 @@ static muster_pstally *take_tally(muster_psnode *node,
     return make_bits(&all[index], most / 64 + 1) ? &all[index] : NULL;
 }
 
-void muster_psrequest_send(muster_psnode *node, uint64_t id, uint32_t position)
+void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position)
 {
-    const muster_pstally *tally = node->requests.data;
-    muster_psreq *request = tally[(uint32_t)id].request;
+    const muster_request_record *tally = node->requests.data;
+    muster_row_request *request = tally[(uint32_t)id].request;
     muster_rowmsg head = {.kind = MUSTER_ROWMSG_OP,
                           .op = request->op,
                           .table = (uint16_t)request->table,
                           .from = node->opts.node,
                           .origin = node->opts.node,
                           .request = id};
-    muster_pstable *table = muster_psnode_rows(node, request->table);
+    muster_ps_table *table = muster_protocol_rows(node, request->table);
     uint32_t in = muster_rowmsg_floats(MUSTER_ROWMSG_OP, request->op,
                                        &node->shapes[request->table]);
     uint32_t key = request->keys[position];
     float *values = request->values + (size_t)position * in;
     // It may have come since the worker looked; a copy serves as well.
-    float *row = muster_pstable_begin(table, key);
+    float *row = muster_ps_table_begin(table, key);
     if (row != NULL) {
-        muster_psnode_apply(node, &head, key, position, values, row);
-        muster_pstable_end(table, key);
+        muster_protocol_apply(node, &head, key, position, values, row);
+        muster_ps_table_end(table, key);
         return;
     }
-    uint32_t coming = muster_pscoming_find(node, request->table, key);
-    if (coming != MUSTER_PSCOMING_NONE) {
-        muster_pscoming_wait(node, coming, &head, position, values);
+    uint32_t coming = muster_arriving_find(node, request->table, key);
+    if (coming != MUSTER_ARRIVING_NONE) {
+        muster_arriving_wait(node, coming, &head, position, values);
         return;
     }
-    muster_pscopy_spent(node, request->table, key);
+    muster_replica_spent(node, request->table, key);
     node->counters.remote_ops++;
-    uint16_t to = muster_psnode_towards(node, request->table, key);
-    muster_psdraft_add(node, to, &head, key, position, values);
+    uint16_t to = muster_protocol_towards(node, request->table, key);
+    muster_draft_add(node, to, &head, key, position, values);
 }
 
-void muster_psrequest_start(muster_psnode *node, muster_psreq *request)
+void muster_request_start(muster_protocol *node, muster_row_request *request)
 {
     uint32_t index = 0;
-    muster_pstally *tally = take_tally(node, request, &index);
+    muster_request_record *tally = take_tally(node, request, &index);
     if (tally == NULL) {
         node->failed = true;
         return;
@@ -124,32 +124,32 @@ void muster_psrequest_start(muster_psnode *node, muster_psreq *request)
     // The last entry that is done here ends the request: it may be gone then.
     uint32_t count = request->count;
     for (uint32_t i = 0; i < count && !node->failed; i++) {
-        muster_psrequest_send(node, id, request->positions[i]);
+        muster_request_send(node, id, request->positions[i]);
     }
 }
 
-muster_status muster_psnode_request(muster_psnode *node, int64_t now_ns,
-                                    muster_psreq *request,
-                                    muster_psnode_out *out)
+muster_status muster_protocol_request(muster_protocol *node, int64_t now_ns,
+                                      muster_row_request *request,
+                                      muster_protocol_out *out)
 {
-    muster_psnode_begin(node, now_ns, out);
-    if (!muster_psnode_paused(node)) {
-        muster_psrequest_start(node, request);
+    muster_protocol_begin(node, now_ns, out);
+    if (!muster_protocol_paused(node)) {
+        muster_request_start(node, request);
     } else if (!muster_vec_append(&node->held, &request, 1)) {
         node->failed = true;
     }
-    return muster_psnode_end(node);
+    return muster_protocol_end(node);
 }
 
-void muster_psrequest_finish(muster_psnode *node, const muster_rowmsg *head,
-                             uint32_t position, const float *row)
+void muster_request_finish(muster_protocol *node, const muster_rowmsg *head,
+                           uint32_t position, const float *row)
 {
-    muster_pstally *tally = tally_of(node, head, position);
+    muster_request_record *tally = tally_of(node, head, position);
     if (tally == NULL) {
         node->counters.violations++;
         return;
     }
-    muster_psreq *request = tally->request;
+    muster_row_request *request = tally->request;
     uint32_t floats = muster_rowmsg_floats(MUSTER_ROWMSG_REPLY, request->op,
                                            &node->shapes[request->table]);
     if (floats > 0) {
@@ -170,10 +170,10 @@ void muster_psrequest_finish(muster_psnode *node, const muster_rowmsg *head,
 
 /* ---- entries that come back ---------------------------------------------- */
 
-static void mark_back(muster_psnode *node, const muster_rowmsg *head,
+static void mark_back(muster_protocol *node, const muster_rowmsg *head,
                       uint32_t position)
 {
-    muster_pstally *tally = tally_of(node, head, position);
+    muster_request_record *tally = tally_of(node, head, position);
     if (tally == NULL) {
         node->counters.violations++;
         return;
@@ -181,22 +181,23 @@ static void mark_back(muster_psnode *node, const muster_rowmsg *head,
     tally->back[position / 64] |= 1ull << position % 64;
 }
 
-void muster_psrequest_return(muster_psnode *node, const muster_rowmsg *head,
-                             uint32_t key, uint32_t position)
+void muster_request_return(muster_protocol *node, const muster_rowmsg *head,
+                           uint32_t key, uint32_t position)
 {
     if (head->origin == node->opts.node) {
         mark_back(node, head, position);
-    } else if (muster_psnode_lives(node, head->origin)) {
+    } else if (muster_protocol_lives(node, head->origin)) {
         muster_rowmsg back = {.kind = MUSTER_ROWMSG_RETURN,
                               .op = head->op,
                               .table = head->table,
                               .origin = head->origin,
                               .request = head->request};
-        muster_psdraft_add(node, head->origin, &back, key, position, NULL);
+        muster_draft_add(node, head->origin, &back, key, position, NULL);
     }
 }
 
-void muster_psnode_on_return(muster_psnode *node, const muster_rowmsg *message)
+void muster_protocol_on_return(muster_protocol *node,
+                               const muster_rowmsg *message)
 {
     for (uint32_t i = 0; i < message->count; i++) {
         mark_back(node, message, muster_rowmsg_extra(message)[i]);

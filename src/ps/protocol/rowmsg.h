@@ -48,7 +48,7 @@ typedef enum muster_rowmsg_kind {
     MUSTER_ROWMSG_TRANSFER = 5,  // here they are, you own them
     MUSTER_ROWMSG_REPLICATE = 6, // to the owner: give `origin` a copy
     MUSTER_ROWMSG_REPLICA = 7,   // here is a copy, I own them
-    MUSTER_ROWMSG_SYNC = 8,      // what my copies have gained; op 0: nothing
+    MUSTER_ROWMSG_SYNC = 8,      // what my copies have delta; op 0: nothing
     MUSTER_ROWMSG_SYNCED = 9,    // the owner's rows after that
     MUSTER_ROWMSG_BARRIER = 10,  // to the lead: all my workers are here;
                                  // value and mask as BEAT

@@ -1,6 +1,6 @@
 /*
  * bias_model_test.c -- every interleaving of those who use rows without latches
- * and those who take the permission away (visitor.h, store.c, ps/node/open.c).
+ * and those who take the permission away (holder.h, store.c, ps/node/open.c).
  *
  * The programs follow the code access by access, with the word's own transition
  * functions and the state's own numbers. That the fence is needed, and the wait
@@ -56,32 +56,34 @@ static void step_own(const rules *r, world *w, uint32_t who)
         t->at++;
         return;
     case GO:
-        add_to_state(w, who, MUSTER_VISITOR_VISIT + 1);
+        add_to_state(w, who, MUSTER_BIAS_ACCESS + 1);
         t->at++;
         return;
     case LOOK:
-        t->at = get(w, who, DIVISION) == MUSTER_DIVIDED ? BARE : BACK;
+        t->at = get(w, who, DIVISION) == MUSTER_ROW_BIAS_ON ? BARE : BACK;
         return;
     default:
-        add_to_state(w, who, 0 - MUSTER_VISITOR_VISIT - 1);
+        add_to_state(w, who, 0 - MUSTER_BIAS_ACCESS - 1);
         t->at = MEET;
         return;
     }
 }
 
-/* End the division, or wait for who does. */
+/* End the row_bias, or wait for who does. */
 static void step_end(const rules *r, world *w, uint32_t who)
 {
     thread *t = &w->threads[who];
-    uint32_t division = get(w, who, DIVISION);
+    uint32_t row_bias = get(w, who, DIVISION);
     switch (t->at) {
     case MEET:
-        t->at = division == MUSTER_DIVIDED ? END : WAIT;
+        t->at = row_bias == MUSTER_ROW_BIAS_ON ? END : WAIT;
         return;
     case END:
         if (is_ready(r, t, DIVISION, true)) {
-            t->at = swap(w, DIVISION, MUSTER_DIVIDED, MUSTER_ENDING) ? END_FENCE
-                                                                     : WAIT;
+            t->at =
+                swap(w, DIVISION, MUSTER_ROW_BIAS_ON, MUSTER_ROW_BIAS_REVOKING)
+                    ? END_FENCE
+                    : WAIT;
         }
         return;
     case END_FENCE:
@@ -90,14 +92,14 @@ static void step_end(const rules *r, world *w, uint32_t who)
         return;
     case ENDED:
         if (is_ready(r, t, DIVISION, true)) {
-            w->cells[DIVISION] = MUSTER_ENDED;
+            w->cells[DIVISION] = MUSTER_ROW_BIAS_REVOKED;
             t->at++;
         }
         return;
     default:
-        t->at = division == MUSTER_ENDING && !r->hasty ? WAIT
-                : division == MUSTER_DIVIDED           ? END
-                                                       : LATCH;
+        t->at = row_bias == MUSTER_ROW_BIAS_REVOKING && !r->hasty ? WAIT
+                : row_bias == MUSTER_ROW_BIAS_ON                  ? END
+                                                                  : LATCH;
         return;
     }
 }
@@ -109,14 +111,14 @@ static uint8_t next_other(const rules *r, uint32_t who, uint32_t other)
     return other < r->threads ? (uint8_t)other : UINT8_MAX;
 }
 
-/* The row is latched: is anybody still there, bare? When nobody is, the table
- * is shared; it has this one row. */
+/* The row is latched: is anybody still there, unlatched? When nobody is, the
+ * table is shared; it has this one row. */
 static void step_ask(const rules *r, world *w, uint32_t who)
 {
     thread *t = &w->threads[who];
     if (t->at == ASK) {
         t->other = next_other(r, who, 0);
-        t->at = get(w, who, DIVISION) == MUSTER_ENDED ? SEEK : HELD;
+        t->at = get(w, who, DIVISION) == MUSTER_ROW_BIAS_REVOKED ? SEEK : HELD;
         t->other = t->at == SEEK ? t->other : 0;
     } else if (t->at < SHARE) {
         seek(w, who, SEEK, SEEK, SHARE);
@@ -126,7 +128,7 @@ static void step_ask(const rules *r, world *w, uint32_t who)
             t->at = SEEK;
         }
     } else if (is_ready(r, t, DIVISION, true)) {
-        (void)swap(w, DIVISION, MUSTER_ENDED, MUSTER_SHARED);
+        (void)swap(w, DIVISION, MUSTER_ROW_BIAS_REVOKED, MUSTER_ROW_BIAS_NONE);
         t->other = 0;
         t->at = HELD;
     }
@@ -137,11 +139,12 @@ static void step_worker(const rules *r, world *w, uint32_t who)
 {
     thread *t = &w->threads[who];
     if (t->at == BEGIN) {
-        uint32_t division = get(w, who, DIVISION);
-        t->other = division == MUSTER_SHARED; // then nobody is asked about
-        t->at = division == MUSTER_DIVIDED  ? CLAIM
-                : division == MUSTER_SHARED ? LATCH
-                                            : MEET;
+        uint32_t row_bias = get(w, who, DIVISION);
+        t->other =
+            row_bias == MUSTER_ROW_BIAS_NONE; // then nobody is asked about
+        t->at = row_bias == MUSTER_ROW_BIAS_ON     ? CLAIM
+                : row_bias == MUSTER_ROW_BIAS_NONE ? LATCH
+                                                   : MEET;
     } else if (t->at <= BACK) {
         step_own(r, w, who);
     } else if (t->at <= WAIT) {
@@ -159,7 +162,7 @@ static void step_worker(const rules *r, world *w, uint32_t who)
 
 enum { PAUSE = DONE + 1, PAUSE_FENCE, PAUSE_SEEK, GIVE_UP = PAUSE_SEEK + 3 };
 
-/* A worker that has the division pause to look at the row; where it does
+/* A worker that has the row_bias pause to look at the row; where it does
  * not, it is like the others. */
 static void step_gather(const rules *r, world *w, uint32_t who)
 {
@@ -168,9 +171,10 @@ static void step_gather(const rules *r, world *w, uint32_t who)
         step_worker(r, w, who);
     } else if (t->at == PAUSE) {
         if (is_ready(r, t, DIVISION, true)) {
-            t->at = swap(w, DIVISION, MUSTER_DIVIDED, MUSTER_ENDING)
-                        ? PAUSE_FENCE
-                        : BEGIN;
+            t->at =
+                swap(w, DIVISION, MUSTER_ROW_BIAS_ON, MUSTER_ROW_BIAS_REVOKING)
+                    ? PAUSE_FENCE
+                    : BEGIN;
         }
     } else if (t->at == PAUSE_FENCE) {
         fence(r, w, who);
@@ -186,7 +190,7 @@ static void step_gather(const rules *r, world *w, uint32_t who)
     } else if (t->at == PAUSED || t->at == PAUSED_STORE) {
         change_row(w, who, PAUSED);
     } else if (is_ready(r, t, DIVISION, true)) {
-        w->cells[DIVISION] = MUSTER_DIVIDED;
+        w->cells[DIVISION] = MUSTER_ROW_BIAS_ON;
         t->other = 0;
         if (t->at == RESUME) {
             end_round(r, t, PAUSE);
@@ -225,12 +229,12 @@ static void step_alone(const rules *r, world *w, uint32_t who)
              t->at == ROW_LIST ? HERE : ELSEWHERE);
         t->at++;
     } else if (t->at == OTHER_GO || t->at == ROW_GO || t->at == PULL_GO) {
-        add_to_state(w, who, MUSTER_VISITOR_VISIT + 1);
+        add_to_state(w, who, MUSTER_BIAS_ACCESS + 1);
         t->at = t->at == PULL_GO ? ROW_LOOK : (int8_t)(t->at + 1);
     } else if (t->at == ROW_LOOK) {
         t->at = get(w, who, BAR) == 0 ? BARE : ROW_BACK;
     } else if (t->at == ROW_BACK) {
-        add_to_state(w, who, 0 - MUSTER_VISITOR_VISIT - 1);
+        add_to_state(w, who, 0 - MUSTER_BIAS_ACCESS - 1);
         t->at = LATCH;
     } else {
         add_to_state(w, who, (uint64_t)-1);
@@ -245,14 +249,14 @@ static void step_mesh(const rules *r, world *w, uint32_t who)
 {
     thread *t = &w->threads[who];
     uint32_t state = get(w, who, STATE + ALONE);
-    uint32_t visits = state >> MUSTER_VISITOR_VISIT_SHIFT;
+    uint32_t visits = state >> MUSTER_BIAS_ACCESS_SHIFT;
     if (t->at >= LATCH && t->at <= LATCH_SWAP) {
         step_latch(r, w, who, HELD);
     } else if (t->at >= HELD) {
         step_row(r, w, who, REST);
         t->at = t->at == DONE ? REST : t->at;
     } else if (t->at == SET_BAR && is_ready(r, t, BAR, true)) {
-        w->cells[BAR] = MUSTER_BAR_MESH;
+        w->cells[BAR] = MUSTER_REVOKED_MESH;
         t->at++;
     } else if (t->at == BAR_FENCE) {
         fence(r, w, who);
@@ -261,9 +265,9 @@ static void step_mesh(const rules *r, world *w, uint32_t who)
         t->other = (uint8_t)visits;
         t->at++;
     } else if (t->at == HAS_LEFT) {
-        t->at = (state & MUSTER_VISITOR_BARE) == 0 ? LATCH
-                : visits == t->other && !r->hasty  ? HAS_LEFT
-                                                   : LEFT_SEEK;
+        t->at = (state & MUSTER_BIAS_UNLATCHED) == 0 ? LATCH
+                : visits == t->other && !r->hasty    ? HAS_LEFT
+                                                     : LEFT_SEEK;
         t->other = t->at == HAS_LEFT ? t->other : 0;
     } else if (t->at >= LEFT_SEEK && t->at < REST) {
         // Found, it looks at the count of visits as well, which is another.
@@ -288,14 +292,14 @@ static void step_mover(const rules *r, world *w, uint32_t who)
         list(r, w, who, 0, HERE);
         return;
     case 1:
-        put(w, who, STATE + who, state - (uint32_t)MUSTER_VISITOR_HELD,
+        put(w, who, STATE + who, state - (uint32_t)MUSTER_BIAS_LATCHED,
             !r->relaxed);
         return;
     case 2:
         list(r, w, who, 1, ELSEWHERE);
         return;
     case 3:
-        add_to_state(w, who, MUSTER_VISITOR_VISIT + 1);
+        add_to_state(w, who, MUSTER_BIAS_ACCESS + 1);
         return;
     case 4:
         t->seen[0] = get(w, who, ROW);
@@ -334,7 +338,7 @@ static void step_only(world *w, uint32_t who)
         return;
     case ALONE_GO:
     case ELSE_GO:
-        add_to_state(w, who, MUSTER_VISITOR_VISIT + 1);
+        add_to_state(w, who, MUSTER_BIAS_ACCESS + 1);
         t->at++;
         return;
     case ALONE_LOOK:
@@ -342,7 +346,7 @@ static void step_only(world *w, uint32_t who)
         t->at = get(w, who, permit) == 0 ? BARE : (int8_t)(t->at + 1);
         return;
     default:
-        add_to_state(w, who, 0 - MUSTER_VISITOR_VISIT - 1);
+        add_to_state(w, who, 0 - MUSTER_BIAS_ACCESS - 1);
         t->at = refused;
         return;
     }
@@ -355,7 +359,7 @@ static void step_crew(const rules *r, world *w, uint32_t who)
     thread *t = &w->threads[who];
     switch (t->at) {
     case COME:
-        w->cells[BAR] = MUSTER_BAR_WORKERS; // it has stored nothing yet
+        w->cells[BAR] = MUSTER_REVOKED_WORKERS; // it has stored nothing yet
         t->at++;
         return;
     case COME_LIMIT:
@@ -367,7 +371,7 @@ static void step_crew(const rules *r, world *w, uint32_t who)
         t->at++;
         return;
     case COME_WAIT:
-        t->at = get(w, who, STATE) & MUSTER_VISITOR_BARE ? COME_WAIT : BEGIN;
+        t->at = get(w, who, STATE) & MUSTER_BIAS_UNLATCHED ? COME_WAIT : BEGIN;
         return;
     default:
         if (t->at >= ALONE_BEGIN && t->at <= ELSE_BACK) {
@@ -391,11 +395,11 @@ static rules make_rules(uint32_t threads, uint8_t rounds)
                    .changes = threads * rounds};
 }
 
-static world make_world(uint32_t division)
+static world make_world(uint32_t row_bias)
 {
     world w;
     memset(&w, 0, sizeof(w));
-    w.cells[DIVISION] = division;
+    w.cells[DIVISION] = row_bias;
     w.cells[WORD] = half_of(muster_word_make(MUSTER_ROW_OWNED, 0, 0));
     return w;
 }
@@ -428,7 +432,7 @@ static void check_bargain(const rules *given, const world *first)
 static void workers_of_a_divided_table_never_meet(void **state)
 {
     (void)state;
-    world first = make_world(MUSTER_DIVIDED);
+    world first = make_world(MUSTER_ROW_BIAS_ON);
     rules r = make_rules(2, 2);
     r.step[0] = r.step[1] = r.step[2] = step_worker;
     check_bargain(&r, &first);
@@ -442,7 +446,7 @@ static void workers_of_a_divided_table_never_meet(void **state)
 static void a_division_that_pauses_goes_on(void **state)
 {
     (void)state;
-    world first = make_world(MUSTER_DIVIDED);
+    world first = make_world(MUSTER_ROW_BIAS_ON);
     first.threads[0].at = PAUSE;
     rules r = make_rules(2, 2);
     r.step[0] = step_gather;
@@ -457,7 +461,7 @@ static void a_division_that_pauses_goes_on(void **state)
 static void the_only_worker_and_the_mesh_never_meet(void **state)
 {
     (void)state;
-    world first = make_world(MUSTER_SHARED);
+    world first = make_world(MUSTER_ROW_BIAS_NONE);
     rules r = make_rules(2, 2);
     r.step[ALONE] = step_alone;
     r.step[MESH] = step_mesh;
@@ -469,7 +473,7 @@ static void the_only_worker_and_the_mesh_never_meet(void **state)
 static void the_only_worker_and_a_newcomer_never_meet(void **state)
 {
     (void)state;
-    world first = make_world(MUSTER_DIVIDED);
+    world first = make_world(MUSTER_ROW_BIAS_ON);
     first.threads[0].at = ALONE_BEGIN;
     first.threads[1].at = COME;
     rules r = make_rules(2, 2);
@@ -481,8 +485,8 @@ static void the_only_worker_and_a_newcomer_never_meet(void **state)
 static void a_row_that_moves_in_the_list_is_found(void **state)
 {
     (void)state;
-    world first = make_world(MUSTER_ENDED);
-    first.cells[STATE] = (uint32_t)MUSTER_VISITOR_HELD + 1;
+    world first = make_world(MUSTER_ROW_BIAS_REVOKED);
+    first.cells[STATE] = (uint32_t)MUSTER_BIAS_LATCHED + 1;
     first.cells[LIST + 1] = HERE;
     first.cells[WORD] =
         half_of(muster_word_latched(word_of(first.cells[WORD])));

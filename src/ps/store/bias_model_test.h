@@ -1,6 +1,6 @@
 /*
  * ps/store/bias_model_test.h -- what the programs of bargain_test.c have in
- * common: where things are, how a visitor is read, and how a row is latched,
+ * common: where things are, how a holder is read, and how a row is latched,
  * changed and let go.
  */
 #ifndef MUSTER_PS_STORE_BIAS_MODEL_TEST_H
@@ -12,7 +12,7 @@
 #include "ps/store/latch.h"
 
 enum { DIVISION, BAR, LIMIT, WORD, ROW, STATE, LIST = STATE + THREADS };
-enum { NOTHING, HERE, ELSEWHERE }; // what is listed, bare
+enum { NOTHING, HERE, ELSEWHERE }; // what is listed, unlatched
 _Static_assert(LIST + 2 * THREADS <= CELLS, "a cell for each");
 
 /* Of the word only the upper half: the row is in slot 0. */
@@ -48,8 +48,8 @@ static inline void seek(world *w, uint32_t who, int8_t start, int8_t listed,
         t->seen[0] = get(w, who, state);
         t->at++;
     } else if (t->at == start + 1) {
-        bool more = (t->seen[0] & MUSTER_VISITOR_BARE) != 0 &&
-                    t->seen[1] < muster_visitor_open(t->seen[0]);
+        bool more = (t->seen[0] & MUSTER_BIAS_UNLATCHED) != 0 &&
+                    t->seen[1] < muster_bias_open_rows(t->seen[0]);
         uint32_t entry = LIST + 2u * t->other + t->seen[1];
         if (more && get(w, who, entry) == HERE) {
             t->at = listed;
@@ -88,7 +88,7 @@ static inline void end_round(const rules *r, thread *t, int8_t start)
 }
 
 /* What all programs have in common: a row that is latched, and one that is open
- * bare. In these steps a thread is at the row. */
+ * unlatched. In these steps a thread is at the row. */
 enum { LATCH = 40, LATCH_SWAP, HELD, HELD_STORE, RELEASE, RELEASE_STORE };
 enum { BARE = 60, BARE_STORE, LEAVE };
 enum { MOVE = 70, MOVE_END = 75 };

@@ -14,24 +14,24 @@
 #include "base/mem.h"
 #include "ps/store/bias.h"
 
-static muster_visitors *make_visitors(void)
+static muster_bias_holders *make_visitors(void)
 {
-    muster_visitors *visitors = muster_mem_lines(1, sizeof(*visitors));
-    assert_non_null(visitors);
-    return visitors;
+    muster_bias_holders *holders = muster_mem_lines(1, sizeof(*holders));
+    assert_non_null(holders);
+    return holders;
 }
 
-/* A worker opens a row, bare or not. */
-static void open_row(muster_visitor *visitor, uint64_t place, bool bare)
+/* A worker opens a row, unlatched or not. */
+static void open_row(muster_bias_holder *holder, uint64_t place, bool unlatched)
 {
-    uint64_t state = muster_visitor_state(visitor);
-    uint32_t open = muster_visitor_open(state);
-    if (bare) {
-        muster_visitor_list(visitor, open, place | MUSTER_PLACE_BARE);
-        muster_visitor_go(visitor, state);
+    uint64_t state = muster_bias_state(holder);
+    uint32_t open = muster_bias_open_rows(state);
+    if (unlatched) {
+        muster_bias_list(holder, open, place | MUSTER_ROWREF_UNLATCHED);
+        muster_bias_enter(holder, state);
     } else {
-        muster_visitor_list(visitor, open, place);
-        muster_visitor_add(visitor, MUSTER_VISITOR_HELD + MUSTER_VISITOR_VISIT);
+        muster_bias_list(holder, open, place);
+        muster_bias_state_add(holder, MUSTER_BIAS_LATCHED + MUSTER_BIAS_ACCESS);
     }
 }
 
@@ -43,13 +43,13 @@ static void places_keep_what_they_are_made_of(void **state)
     uint64_t before = 0;
     for (size_t t = 0; t < 3; t++) {
         for (size_t k = 0; k < 4; k++) {
-            uint64_t place = muster_place(tables[t], keys[k]);
-            assert_int_equal(muster_place_table(place), tables[t]);
-            assert_int_equal(muster_place_key(place), keys[k]);
-            uint64_t bare = place | MUSTER_PLACE_BARE;
-            assert_true(bare != place);
-            assert_int_equal(muster_place_table(bare), tables[t]);
-            assert_int_equal(muster_place_key(bare), keys[k]);
+            uint64_t place = muster_rowref_make(tables[t], keys[k]);
+            assert_int_equal(muster_rowref_table(place), tables[t]);
+            assert_int_equal(muster_rowref_key(place), keys[k]);
+            uint64_t unlatched = place | MUSTER_ROWREF_UNLATCHED;
+            assert_true(unlatched != place);
+            assert_int_equal(muster_rowref_table(unlatched), tables[t]);
+            assert_int_equal(muster_rowref_key(unlatched), keys[k]);
             assert_true((t == 0 && k == 0) || place > before); // their order
             before = place;
         }
@@ -59,87 +59,88 @@ static void places_keep_what_they_are_made_of(void **state)
 static void states_count_rows_and_visits(void **state)
 {
     (void)state;
-    muster_visitors *visitors = make_visitors();
-    muster_visitor *v = &visitors->all[0];
-    uint64_t empty = muster_visitor_state(v);
-    muster_visitor_go(v, empty);
-    muster_visitor_turn_back(v, empty); // not let in, that was no visit
-    assert_int_equal(muster_visitor_state(v), empty);
-    open_row(v, muster_place(0, 1), true);
-    open_row(v, muster_place(0, 2), false);
-    open_row(v, muster_place(0, 3), true);
-    uint64_t open = muster_visitor_state(v);
-    assert_int_equal(muster_visitor_open(open), 3);
-    assert_int_equal(open & MUSTER_VISITOR_BARE, 2);
-    assert_int_equal(open & MUSTER_VISITOR_NOTES, 0);
-    muster_visitor_leave(v, open);
-    muster_visitor_add(v, 0 - MUSTER_VISITOR_HELD);
-    muster_visitor_add(v, MUSTER_VISITOR_NOTES);
-    assert_int_equal(muster_visitor_open(muster_visitor_state(v)), 1);
-    assert_int_equal(muster_visitor_count(v), 3);
-    assert_int_equal(muster_visitor_state(v), MUSTER_VISITOR_NOTES | 1);
-    assert_int_equal(muster_visitor_count(v), 0);
+    muster_bias_holders *holders = make_visitors();
+    muster_bias_holder *v = &holders->all[0];
+    uint64_t empty = muster_bias_state(v);
+    muster_bias_enter(v, empty);
+    muster_bias_back_out(v, empty); // not let in, that was no visit
+    assert_int_equal(muster_bias_state(v), empty);
+    open_row(v, muster_rowref_make(0, 1), true);
+    open_row(v, muster_rowref_make(0, 2), false);
+    open_row(v, muster_rowref_make(0, 3), true);
+    uint64_t open = muster_bias_state(v);
+    assert_int_equal(muster_bias_open_rows(open), 3);
+    assert_int_equal(open & MUSTER_BIAS_UNLATCHED, 2);
+    assert_int_equal(open & MUSTER_BIAS_NOTES, 0);
+    muster_bias_leave(v, open);
+    muster_bias_state_add(v, 0 - MUSTER_BIAS_LATCHED);
+    muster_bias_state_add(v, MUSTER_BIAS_NOTES);
+    assert_int_equal(muster_bias_open_rows(muster_bias_state(v)), 1);
+    assert_int_equal(muster_bias_take_count(v), 3);
+    assert_int_equal(muster_bias_state(v), MUSTER_BIAS_NOTES | 1);
+    assert_int_equal(muster_bias_take_count(v), 0);
     // As many rows as there may be, and very many visits.
     uint64_t visits = (1ull << 47) - 1;
-    muster_visitor_add(v, visits * MUSTER_VISITOR_VISIT +
-                              (MUSTER_PS_OPEN_MAX - 1) +
-                              MUSTER_PS_OPEN_MAX * MUSTER_VISITOR_HELD);
-    assert_int_equal(muster_visitor_open(muster_visitor_state(v)),
+    muster_bias_state_add(v, visits * MUSTER_BIAS_ACCESS +
+                                 (MUSTER_PS_OPEN_MAX - 1) +
+                                 MUSTER_PS_OPEN_MAX * MUSTER_BIAS_LATCHED);
+    assert_int_equal(muster_bias_open_rows(muster_bias_state(v)),
                      2 * MUSTER_PS_OPEN_MAX);
-    assert_true(muster_visitor_count(v) == visits);
-    muster_mem_free(visitors);
+    assert_true(muster_bias_take_count(v) == visits);
+    muster_mem_free(holders);
 }
 
 static void others_are_found_where_they_are_bare(void **state)
 {
     (void)state;
-    muster_visitors *visitors = make_visitors();
-    muster_visitor *first = &visitors->all[0];
-    muster_visitor *last = &visitors->all[MUSTER_PS_WORKERS_MAX - 1];
-    uint64_t place = muster_place(2, 7);
-    assert_false(muster_visitors_at(visitors, first, place));
-    open_row(last, muster_place(1, 7), true);
+    muster_bias_holders *holders = make_visitors();
+    muster_bias_holder *first = &holders->all[0];
+    muster_bias_holder *last = &holders->all[MUSTER_PS_WORKERS_MAX - 1];
+    uint64_t place = muster_rowref_make(2, 7);
+    assert_false(muster_bias_held_row(holders, first, place));
+    open_row(last, muster_rowref_make(1, 7), true);
     open_row(last, place, true);
-    assert_true(muster_visitors_at(visitors, first, place));
-    assert_true(muster_visitors_at(visitors, NULL, place));
-    assert_false(muster_visitors_at(visitors, last, place)); // it is itself
-    assert_false(muster_visitors_at(visitors, first, muster_place(2, 8)));
-    assert_true(muster_visitors_at_table(visitors, 1));
-    assert_true(muster_visitors_at_table(visitors, 2));
-    assert_false(muster_visitors_at_table(visitors, 3));
+    assert_true(muster_bias_held_row(holders, first, place));
+    assert_true(muster_bias_held_row(holders, NULL, place));
+    assert_false(muster_bias_held_row(holders, last, place)); // it is itself
+    assert_false(
+        muster_bias_held_row(holders, first, muster_rowref_make(2, 8)));
+    assert_true(muster_bias_held_table(holders, 1));
+    assert_true(muster_bias_held_table(holders, 2));
+    assert_false(muster_bias_held_table(holders, 3));
     // Closed, it is still listed, but beyond those that are open.
-    muster_visitor_leave(last, muster_visitor_state(last));
-    assert_false(muster_visitors_at(visitors, first, place));
-    assert_false(muster_visitors_at_table(visitors, 2));
-    // Rows that are latched are nobody's business, beside bare ones too.
+    muster_bias_leave(last, muster_bias_state(last));
+    assert_false(muster_bias_held_row(holders, first, place));
+    assert_false(muster_bias_held_table(holders, 2));
+    // Rows that are latched are nobody's business, beside unlatched ones too.
     open_row(last, place, false);
-    assert_false(muster_visitors_at(visitors, first, place));
-    assert_false(muster_visitors_at_table(visitors, 2));
-    assert_true(muster_visitors_at(visitors, first, muster_place(1, 7)));
-    muster_mem_free(visitors);
+    assert_false(muster_bias_held_row(holders, first, place));
+    assert_false(muster_bias_held_table(holders, 2));
+    assert_true(muster_bias_held_row(holders, first, muster_rowref_make(1, 7)));
+    muster_mem_free(holders);
 }
 
 static void only_bare_rows_are_waited_for(void **state)
 {
     (void)state;
-    muster_visitors *visitors = make_visitors();
-    muster_visitor *last = &visitors->all[MUSTER_PS_WORKERS_MAX - 1];
-    assert_true(muster_visitors_leave(visitors, 0));
-    open_row(last, muster_place(0, 1), false);
-    muster_visitor_add(last, MUSTER_VISITOR_NOTES);
-    assert_true(muster_visitors_leave(visitors, 0));
-    muster_visitors_leave_table(visitors, 0);
-    open_row(last, muster_place(0, 2), true);
-    assert_false(muster_visitors_leave(visitors, 0));
-    muster_visitor_leave(last, muster_visitor_state(last));
-    assert_true(muster_visitors_leave(visitors, 0));
-    muster_mem_free(visitors);
+    muster_bias_holders *holders = make_visitors();
+    muster_bias_holder *last = &holders->all[MUSTER_PS_WORKERS_MAX - 1];
+    assert_true(muster_bias_wait_all(holders, 0));
+    open_row(last, muster_rowref_make(0, 1), false);
+    muster_bias_state_add(last, MUSTER_BIAS_NOTES);
+    assert_true(muster_bias_wait_all(holders, 0));
+    muster_bias_wait_table(holders, 0);
+    open_row(last, muster_rowref_make(0, 2), true);
+    assert_false(muster_bias_wait_all(holders, 0));
+    muster_bias_leave(last, muster_bias_state(last));
+    assert_true(muster_bias_wait_all(holders, 0));
+    muster_mem_free(holders);
 }
 
 /* A worker that keeps a row of table 0 open, goes to rows of table 1 for a
  * while, and never stops to go to those of table 2. */
 typedef struct busy {
-    muster_visitor *visitor;
+    muster_bias_holder *holder;
     _Atomic bool stop;
     _Atomic bool leaves; // table 1
 } busy;
@@ -150,10 +151,10 @@ static void *be_busy(void *argument)
     for (uint32_t i = 0; !atomic_load(&b->stop); i++) {
         if (i == 1000) {
             atomic_store(&b->leaves, true);
-            muster_visitor_leave(b->visitor, muster_visitor_state(b->visitor));
+            muster_bias_leave(b->holder, muster_bias_state(b->holder));
         }
-        open_row(b->visitor, muster_place(2, i), true);
-        muster_visitor_leave(b->visitor, muster_visitor_state(b->visitor));
+        open_row(b->holder, muster_rowref_make(2, i), true);
+        muster_bias_leave(b->holder, muster_bias_state(b->holder));
     }
     return NULL;
 }
@@ -161,19 +162,19 @@ static void *be_busy(void *argument)
 static void rows_of_other_tables_are_not_waited_for(void **state)
 {
     (void)state;
-    muster_visitors *visitors = make_visitors();
-    busy b = {.visitor = &visitors->all[3]};
+    muster_bias_holders *holders = make_visitors();
+    busy b = {.holder = &holders->all[3]};
     pthread_t thread;
-    open_row(b.visitor, muster_place(0, 1), true);
-    open_row(b.visitor, muster_place(1, 1), true);
+    open_row(b.holder, muster_rowref_make(0, 1), true);
+    open_row(b.holder, muster_rowref_make(1, 1), true);
     assert_int_equal(pthread_create(&thread, NULL, be_busy, &b), 0);
-    muster_visitors_leave_table(visitors, 1);
+    muster_bias_wait_table(holders, 1);
     assert_true(atomic_load(&b.leaves));
-    assert_true(muster_visitors_at_table(visitors, 0));
-    assert_false(muster_visitors_leave(visitors, MUSTER_NS_PER_MS));
+    assert_true(muster_bias_held_table(holders, 0));
+    assert_false(muster_bias_wait_all(holders, MUSTER_NS_PER_MS));
     atomic_store(&b.stop, true);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    muster_mem_free(visitors);
+    muster_mem_free(holders);
 }
 
 int main(void)

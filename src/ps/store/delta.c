@@ -7,8 +7,8 @@
 
 enum { LANES = sizeof(muster_f8) / sizeof(float) };
 
-MUSTER_SIMD float muster_gain_take(const float *row, float *base, float *gained,
-                                   uint32_t width, uint32_t floats)
+MUSTER_SIMD float muster_delta_take(const float *row, float *base, float *delta,
+                                    uint32_t width, uint32_t floats)
 {
     muster_f8 sums = {0};
     uint32_t i = 0;
@@ -19,14 +19,14 @@ MUSTER_SIMD float muster_gain_take(const float *row, float *base, float *gained,
         MUSTER_F8_LOAD(b, base + i);
         b = r - b;
         sums += b * b;
-        MUSTER_F8_STORE(gained + i, b);
+        MUSTER_F8_STORE(delta + i, b);
         MUSTER_F8_STORE(base + i, r);
     }
     float square = MUSTER_F8_SUM(sums);
     for (; i < width; i++) {
         float gain = row[i] - base[i];
         square += gain * gain;
-        gained[i] = gain;
+        delta[i] = gain;
         base[i] = row[i];
     }
     for (; i + LANES <= floats; i += LANES) {
@@ -35,40 +35,41 @@ MUSTER_SIMD float muster_gain_take(const float *row, float *base, float *gained,
         MUSTER_F8_LOAD(r, row + i);
         MUSTER_F8_LOAD(b, base + i);
         b = r - b;
-        MUSTER_F8_STORE(gained + i, b);
+        MUSTER_F8_STORE(delta + i, b);
         MUSTER_F8_STORE(base + i, r);
     }
     for (; i < floats; i++) {
         float gain = row[i] - base[i];
-        gained[i] = gain;
+        delta[i] = gain;
         base[i] = row[i];
     }
     return square;
 }
 
-MUSTER_SIMD void muster_gain_put(float *row, const float *gained, float *told,
-                                 uint32_t floats)
+MUSTER_SIMD void muster_delta_apply(float *row, const float *delta, float *told,
+                                    uint32_t floats)
 {
     uint32_t i = 0;
     for (; i + LANES <= floats; i += LANES) {
         muster_f8 r;
         muster_f8 g;
         MUSTER_F8_LOAD(r, row + i);
-        MUSTER_F8_LOAD(g, gained + i);
+        MUSTER_F8_LOAD(g, delta + i);
         r += g;
         MUSTER_F8_STORE(row + i, r);
         MUSTER_F8_STORE(told + i, r);
     }
     for (; i < floats; i++) {
-        row[i] += gained[i];
+        row[i] += delta[i];
         told[i] = row[i];
     }
 }
 
-MUSTER_SIMD muster_gain_norms muster_gain_merge(float *restrict row,
-                                                float *restrict base,
-                                                const float *restrict owner,
-                                                uint32_t width, uint32_t floats)
+MUSTER_SIMD muster_delta_norms muster_delta_merge(float *restrict row,
+                                                  float *restrict base,
+                                                  const float *restrict owner,
+                                                  uint32_t width,
+                                                  uint32_t floats)
 {
     muster_f8 others = {0};
     muster_f8 owners = {0};
@@ -86,8 +87,8 @@ MUSTER_SIMD muster_gain_norms muster_gain_merge(float *restrict row,
         MUSTER_F8_STORE(row + i, r);
         MUSTER_F8_STORE(base + i, o);
     }
-    muster_gain_norms norms = {.others = MUSTER_F8_SUM(others),
-                               .owner = MUSTER_F8_SUM(owners)};
+    muster_delta_norms norms = {.others = MUSTER_F8_SUM(others),
+                                .owner = MUSTER_F8_SUM(owners)};
     for (; i < width; i++) {
         norms.others += (owner[i] - base[i]) * (owner[i] - base[i]);
         norms.owner += owner[i] * owner[i];

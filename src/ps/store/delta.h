@@ -1,5 +1,5 @@
 /*
- * ps/store/delta.h -- the arithmetic of copies: what a copy has gained, and the
+ * ps/store/delta.h -- the arithmetic of copies: what a copy has delta, and the
  * owner's row put under it.
  *
  * A row is `width` weights followed by state, `floats` in all; norms are of the
@@ -13,23 +13,23 @@
 
 #include <stdint.h>
 
-/* gained = row - base, base = row; returns the square of the gain's norm.
- * `gained` may be `base`: then it is not kept. */
-float muster_gain_take(const float *row, float *base, float *gained,
-                       uint32_t width, uint32_t floats);
+/* delta = row - base, base = row; returns the square of the gain's norm.
+ * `delta` may be `base`: then it is not kept. */
+float muster_delta_take(const float *row, float *base, float *delta,
+                        uint32_t width, uint32_t floats);
 
-/* row += gained, and told = row; they may be the same. */
-void muster_gain_put(float *row, const float *gained, float *told,
-                     uint32_t floats);
+/* row += delta, and told = row; they may be the same. */
+void muster_delta_apply(float *row, const float *delta, float *told,
+                        uint32_t floats);
 
-typedef struct muster_gain_norms {
+typedef struct muster_delta_norms {
     float others; // square of the norm of owner - base
     float owner;  // and of owner
-} muster_gain_norms;
+} muster_delta_norms;
 
 /* row = owner + (row - base), base = owner. The three do not overlap. */
-muster_gain_norms muster_gain_merge(float *restrict row, float *restrict base,
-                                    const float *restrict owner, uint32_t width,
-                                    uint32_t floats);
+muster_delta_norms muster_delta_merge(float *restrict row, float *restrict base,
+                                      const float *restrict owner,
+                                      uint32_t width, uint32_t floats);
 
 #endif // MUSTER_PS_STORE_DELTA_H

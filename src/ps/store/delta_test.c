@@ -35,7 +35,7 @@ static void a_gain_is_the_difference_and_its_norm(void **state)
             float row[FLOATS_MAX];
             float base[FLOATS_MAX];
             float before[FLOATS_MAX];
-            float gained[FLOATS_MAX];
+            float delta[FLOATS_MAX];
             double square = 0;
             fill(row, floats, floats);
             fill(base, floats, 1000 + width);
@@ -45,16 +45,16 @@ static void a_gain_is_the_difference_and_its_norm(void **state)
                 square += i < width ? gain * gain : 0;
             }
             assert_near(
-                (double)muster_gain_take(row, base, gained, width, floats),
+                (double)muster_delta_take(row, base, delta, width, floats),
                 square);
             for (uint32_t i = 0; i < floats; i++) {
-                assert_true(gained[i] == row[i] - before[i]);
+                assert_true(delta[i] == row[i] - before[i]);
                 assert_true(base[i] == row[i]);
                 base[i] = before[i];
             }
             // Nobody wants to know it.
             assert_near(
-                (double)muster_gain_take(row, base, base, width, floats),
+                (double)muster_delta_take(row, base, base, width, floats),
                 square);
             for (uint32_t i = 0; i < floats; i++) {
                 assert_true(base[i] == row[i]);
@@ -69,20 +69,20 @@ static void a_gain_is_put_on_the_row_that_is_told(void **state)
     for (uint32_t floats = 1; floats <= FLOATS_MAX; floats++) {
         float row[FLOATS_MAX];
         float before[FLOATS_MAX];
-        float gained[FLOATS_MAX];
+        float delta[FLOATS_MAX];
         float told[FLOATS_MAX];
         fill(row, floats, floats);
-        fill(gained, floats, 1000 + floats);
+        fill(delta, floats, 1000 + floats);
         for (uint32_t i = 0; i < floats; i++) {
             before[i] = row[i];
         }
-        muster_gain_put(row, gained, told, floats);
+        muster_delta_apply(row, delta, told, floats);
         for (uint32_t i = 0; i < floats; i++) {
-            assert_true(row[i] == before[i] + gained[i] && told[i] == row[i]);
+            assert_true(row[i] == before[i] + delta[i] && told[i] == row[i]);
         }
-        muster_gain_put(row, gained, row, floats); // nobody is told
+        muster_delta_apply(row, delta, row, floats); // nobody is told
         for (uint32_t i = 0; i < floats; i++) {
-            assert_true(row[i] == told[i] + gained[i]);
+            assert_true(row[i] == told[i] + delta[i]);
         }
     }
 }
@@ -107,8 +107,8 @@ static void a_merge_keeps_what_was_gained(void **state)
                 square += i < width ? (double)owner[i] * (double)owner[i] : 0;
                 wanted[i] = owner[i] + (row[i] - base[i]);
             }
-            muster_gain_norms norms =
-                muster_gain_merge(row, base, owner, width, floats);
+            muster_delta_norms norms =
+                muster_delta_merge(row, base, owner, width, floats);
             assert_near((double)norms.others, others);
             assert_near((double)norms.owner, square);
             for (uint32_t i = 0; i < floats; i++) {

@@ -23,7 +23,7 @@ typedef struct column {
     uint32_t alias;
 } column;
 
-struct muster_target {
+struct muster_key_distribution {
     uint32_t kind;
     uint32_t first;
     uint32_t count;
@@ -63,7 +63,7 @@ static void settle_column(column *at, double share, uint32_t alias)
 }
 
 /* What rounding has left unpaired keeps itself; nothing of weight 0 does. */
-static void settle_rest(muster_target *target, const double *weights,
+static void settle_rest(muster_key_distribution *target, const double *weights,
                         uint32_t rest, uint32_t heaviest)
 {
     bool possible = weights[rest] > 0;
@@ -71,7 +71,8 @@ static void settle_rest(muster_target *target, const double *weights,
 }
 
 /* However small a weight above 0 is, its column keeps itself now and then. */
-static void keep_possible(muster_target *target, const double *weights)
+static void keep_possible(muster_key_distribution *target,
+                          const double *weights)
 {
     for (uint32_t i = 0; i < target->count; i++) {
         if (weights[i] > 0 && target->columns[i].keep == 0) {
@@ -81,8 +82,8 @@ static void keep_possible(muster_target *target, const double *weights)
 }
 
 /* Vose: pair each column below the mean with one above it. */
-static muster_status fill_alias(muster_target *target, const double *weights,
-                                double sum)
+static muster_status fill_alias(muster_key_distribution *target,
+                                const double *weights, double sum)
 {
     uint32_t count = target->count;
     double *share = muster_mem_array(count, sizeof(*share));
@@ -127,9 +128,10 @@ static muster_status fill_alias(muster_target *target, const double *weights,
     return MUSTER_OK;
 }
 
-muster_status muster_target_create(uint32_t kind, uint32_t first,
-                                   uint32_t count, const double *weights,
-                                   muster_target **target_out)
+muster_status
+muster_key_distribution_create(uint32_t kind, uint32_t first, uint32_t count,
+                               const double *weights,
+                               muster_key_distribution **target_out)
 {
     double sum = 0;
     if (count == 0 || kind > MUSTER_PS_TARGET_LOG_UNIFORM) {
@@ -141,7 +143,7 @@ muster_status muster_target_create(uint32_t kind, uint32_t first,
         return MUSTER_ERR_INVALID;
     }
     size_t columns = weighted ? count : 0;
-    muster_target *target = muster_mem_array(
+    muster_key_distribution *target = muster_mem_array(
         1, sizeof(*target) + columns * sizeof(target->columns[0]));
     if (target == NULL) {
         return MUSTER_ERR_NO_MEMORY;
@@ -158,12 +160,13 @@ muster_status muster_target_create(uint32_t kind, uint32_t first,
     return MUSTER_OK;
 }
 
-void muster_target_free(muster_target *target)
+void muster_key_distribution_free(muster_key_distribution *target)
 {
     muster_mem_free(target);
 }
 
-uint32_t muster_target_draw(const muster_target *target, muster_draws *draws)
+uint32_t muster_key_distribution_draw(const muster_key_distribution *target,
+                                      muster_draws *draws)
 {
     uint64_t bits = muster_draws_next(draws);
     // All 64 bits: 32 are too few for even shares of a billion keys.
@@ -181,23 +184,25 @@ uint32_t muster_target_draw(const muster_target *target, muster_draws *draws)
     return target->first + at;
 }
 
-bool muster_target_possible(const muster_target *target, uint32_t key)
+bool muster_key_distribution_possible(const muster_key_distribution *target,
+                                      uint32_t key)
 {
     return target->kind != MUSTER_PS_TARGET_WEIGHTS ||
            target->columns[key - target->first].keep > 0;
 }
 
-uint32_t muster_target_first(const muster_target *target)
+uint32_t muster_key_distribution_first(const muster_key_distribution *target)
 {
     return target->first;
 }
 
-uint32_t muster_target_count(const muster_target *target)
+uint32_t muster_key_distribution_count(const muster_key_distribution *target)
 {
     return target->count;
 }
 
-void muster_target_zipf(uint32_t count, double exponent, double *weights_out)
+void muster_key_distribution_zipf(uint32_t count, double exponent,
+                                  double *weights_out)
 {
     for (uint32_t k = 0; k < count; k++) {
         weights_out[k] = pow((double)k + 1, -exponent);

@@ -45,26 +45,28 @@ static inline uint32_t muster_draws_below(muster_draws *draws, uint32_t bound)
     return (uint32_t)(((muster_draws_next(draws) >> 32) * bound) >> 32);
 }
 
-typedef struct muster_target muster_target;
+typedef struct muster_key_distribution muster_key_distribution;
 
 /* Keys first..first+count-1. `weights` (count, finite, >= 0, sum > 0) only for
  * MUSTER_PS_TARGET_WEIGHTS. MUSTER_ERR_INVALID, MUSTER_ERR_NO_MEMORY. */
-MUSTER_CHECKED muster_status muster_target_create(uint32_t kind, uint32_t first,
-                                                  uint32_t count,
-                                                  const double *weights,
-                                                  muster_target **target_out);
-void muster_target_free(muster_target *target);
+MUSTER_CHECKED muster_status muster_key_distribution_create(
+    uint32_t kind, uint32_t first, uint32_t count, const double *weights,
+    muster_key_distribution **target_out);
+void muster_key_distribution_free(muster_key_distribution *target);
 
-uint32_t muster_target_draw(const muster_target *target, muster_draws *draws);
+uint32_t muster_key_distribution_draw(const muster_key_distribution *target,
+                                      muster_draws *draws);
 
 /* Can this key of the range be drawn? Not if its weight is 0. */
-bool muster_target_possible(const muster_target *target, uint32_t key);
+bool muster_key_distribution_possible(const muster_key_distribution *target,
+                                      uint32_t key);
 
 /* The range that draws come from. */
-uint32_t muster_target_first(const muster_target *target);
-uint32_t muster_target_count(const muster_target *target);
+uint32_t muster_key_distribution_first(const muster_key_distribution *target);
+uint32_t muster_key_distribution_count(const muster_key_distribution *target);
 
 /* weights_out[k] = (k + 1)^-exponent. */
-void muster_target_zipf(uint32_t count, double exponent, double *weights_out);
+void muster_key_distribution_zipf(uint32_t count, double exponent,
+                                  double *weights_out);
 
 #endif // MUSTER_PS_STORE_DISTRIBUTION_H

@@ -23,14 +23,14 @@ static void estimates_are_low_by_at_most_the_bound(void **state)
     double *weights = calloc(KEYS, sizeof(*weights));
     uint32_t *truth = calloc(KEYS, sizeof(*truth));
     assert_true(weights != NULL && truth != NULL);
-    muster_target_zipf(KEYS, 1.1, weights);
-    muster_target *zipf = NULL;
-    assert_int_equal(
-        muster_target_create(MUSTER_PS_TARGET_WEIGHTS, 0, KEYS, weights, &zipf),
-        MUSTER_OK);
+    muster_key_distribution_zipf(KEYS, 1.1, weights);
+    muster_key_distribution *zipf = NULL;
+    assert_int_equal(muster_key_distribution_create(MUSTER_PS_TARGET_WEIGHTS, 0,
+                                                    KEYS, weights, &zipf),
+                     MUSTER_OK);
     muster_draws draws = muster_draws_make(5, 0);
     for (int i = 0; i < NOTES; i++) {
-        uint32_t key = muster_target_draw(zipf, &draws);
+        uint32_t key = muster_key_distribution_draw(zipf, &draws);
         truth[key]++;
         muster_heavy_note(heavy, key);
     }
@@ -49,7 +49,7 @@ static void estimates_are_low_by_at_most_the_bound(void **state)
         assert_true((uint64_t)truth[hot[i]] * KEYS >
                     (uint64_t)MUSTER_HEAVY_FACTOR * NOTES);
     }
-    muster_target_free(zipf);
+    muster_key_distribution_free(zipf);
     muster_heavy_free(heavy);
     free(weights);
     free(truth);

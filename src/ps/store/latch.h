@@ -16,7 +16,7 @@
  *           its owner; of a
  *                            replica: how often it may be written, counted up;
  *                            on a single node: the worker that it belongs to,
- *                            above 0 (visitor.h)
+ *                            above 0 (holder.h)
  *     bit   63     SPENT     a replica was written as often as it may be
  *
  * The row is here exactly when the upper state bit is set. A replica is written
@@ -38,7 +38,7 @@
  * On a single node any thread may also put the first owner into a word, by a
  * swap; a holder's release may undo that, but rows are latched only once owners
  * mean nothing any more. Rows are used without latches where nobody else can be
- * at them (visitor.h); a replica used so becomes DIRTY and counts up by a plain
+ * at them (holder.h); a replica used so becomes DIRTY and counts up by a plain
  * store. What follows is about the others.
  *
  * "Protocol" is one thread per node. So of two threads that may write a word at

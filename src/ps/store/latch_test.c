@@ -154,7 +154,7 @@ static void step_latch_own(world *w, int8_t start, int8_t next)
     }
 }
 
-/* What a replica gained is sent; later the owner's row comes and with it the
+/* What a replica delta is sent; later the owner's row comes and with it the
  * right to write once more. */
 static void step_refresh(world *w)
 {

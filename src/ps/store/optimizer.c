@@ -1,7 +1,7 @@
 /*
- * optimizer.c -- the row optimisers. Square roots are taken by the processor's own
- * instruction (no errno), so that the loops become vector code; a loop has no
- * sum across elements, so its result does not depend on the vector width.
+ * optimizer.c -- the row optimisers. Square roots are taken by the processor's
+ * own instruction (no errno), so that the loops become vector code; a loop has
+ * no sum across elements, so its result does not depend on the vector width.
  */
 #include "ps/store/optimizer.h"
 
@@ -13,7 +13,7 @@
 #pragma GCC optimize("no-math-errno")
 #endif
 
-uint32_t muster_rule_state_floats(uint32_t kind, uint32_t width)
+uint32_t muster_row_optimizer_state_floats(uint32_t kind, uint32_t width)
 {
     switch (kind) {
     case MUSTER_PS_ADAGRAD:
@@ -33,7 +33,8 @@ static void apply_sgd(uint32_t width, float rate, const float *gradient,
     }
 }
 
-MUSTER_SIMD static void apply_adagrad(const muster_rule *rule, float rate,
+MUSTER_SIMD static void apply_adagrad(const muster_row_optimizer *rule,
+                                      float rate,
                                       const float *restrict gradient,
                                       float *restrict row)
 {
@@ -48,7 +49,7 @@ MUSTER_SIMD static void apply_adagrad(const muster_rule *rule, float rate,
     }
 }
 
-MUSTER_SIMD static void apply_adam(const muster_rule *rule, float rate,
+MUSTER_SIMD static void apply_adam(const muster_row_optimizer *rule, float rate,
                                    const float *restrict gradient,
                                    float *restrict row)
 {
@@ -71,8 +72,8 @@ MUSTER_SIMD static void apply_adam(const muster_rule *rule, float rate,
     }
 }
 
-void muster_rule_apply(const muster_rule *rule, float rate,
-                       const float *gradient, float *row)
+void muster_row_optimizer_apply(const muster_row_optimizer *rule, float rate,
+                                const float *gradient, float *row)
 {
     switch (rule->kind) {
     case MUSTER_PS_SGD:

@@ -1,5 +1,6 @@
 /*
- * ps/store/optimizer.h -- what a gradient does to a row, with the state beside it.
+ * ps/store/optimizer.h -- what a gradient does to a row, with the state beside
+ * it.
  *
  * A row is `width` weights followed by its optimiser's state:
  *   none, sgd   nothing
@@ -15,19 +16,19 @@
 
 #include "muster/ps.h"
 
-typedef struct muster_rule {
+typedef struct muster_row_optimizer {
     uint32_t kind; // a muster_ps_optimizer
     uint32_t width;
     float epsilon;
     float beta1;
     float beta2;
-} muster_rule;
+} muster_row_optimizer;
 
 /* Floats of state beside a row of `width` weights. */
-uint32_t muster_rule_state_floats(uint32_t kind, uint32_t width);
+uint32_t muster_row_optimizer_state_floats(uint32_t kind, uint32_t width);
 
 /* Apply `gradient` (width floats) to `row` at learning rate `rate`. */
-void muster_rule_apply(const muster_rule *rule, float rate,
-                       const float *gradient, float *row);
+void muster_row_optimizer_apply(const muster_row_optimizer *rule, float rate,
+                                const float *gradient, float *row);
 
 #endif // MUSTER_PS_STORE_OPTIMIZER_H

@@ -34,7 +34,7 @@ typedef struct run {
 } run;
 
 struct muster_sampler {
-    const muster_target *target;
+    const muster_key_distribution *target;
     muster_nearby nearby;
     uint32_t scheme;
     uint32_t reuse;
@@ -56,7 +56,7 @@ static bool fills_ring(uint32_t scheme)
     return scheme <= MUSTER_PS_POSTPONE;
 }
 
-muster_status muster_sampler_create(const muster_target *target,
+muster_status muster_sampler_create(const muster_key_distribution *target,
                                     const muster_sampler_opts *opts,
                                     const muster_nearby *nearby,
                                     muster_sampler **sampler_out)
@@ -139,7 +139,7 @@ static uint32_t reuse_next(muster_sampler *sampler)
     if (sampler->pool_used == sampler->group * sampler->reuse) {
         for (uint32_t i = 0; i < sampler->group; i++) {
             sampler->pool[i] =
-                muster_target_draw(sampler->target, &sampler->draws);
+                muster_key_distribution_draw(sampler->target, &sampler->draws);
         }
         sampler->nearby.bring(sampler->nearby.context, sampler->pool,
                               sampler->group);
@@ -160,7 +160,7 @@ static void fill_independent(muster_sampler *sampler, uint64_t from,
         uint64_t piece = end - from < RING - start ? end - from : RING - start;
         for (uint64_t i = 0; i < piece; i++) {
             sampler->ring[start + i] =
-                muster_target_draw(sampler->target, &sampler->draws);
+                muster_key_distribution_draw(sampler->target, &sampler->draws);
         }
         sampler->nearby.bring(sampler->nearby.context, &sampler->ring[start],
                               piece);
@@ -222,19 +222,19 @@ static uint32_t local_next(muster_sampler *sampler)
 {
     uint32_t key = 0;
     for (uint32_t i = 0; i < LOCAL_REDRAWS; i++) {
-        key = muster_target_draw(sampler->target, &sampler->draws);
+        key = muster_key_distribution_draw(sampler->target, &sampler->draws);
         if (here(sampler, key)) {
             return key;
         }
     }
     // Little is here: the next one upwards that could have been drawn. Looking
     // through a large range would cost more than a row from elsewhere.
-    uint32_t first = muster_target_first(sampler->target);
-    uint32_t count = muster_target_count(sampler->target);
+    uint32_t first = muster_key_distribution_first(sampler->target);
+    uint32_t count = muster_key_distribution_count(sampler->target);
     for (uint32_t i = 1; i < count && i <= LOCAL_WALK; i++) {
         uint32_t next =
             first + (uint32_t)(((uint64_t)(key - first) + i) % count);
-        if (muster_target_possible(sampler->target, next) &&
+        if (muster_key_distribution_possible(sampler->target, next) &&
             here(sampler, next)) {
             return next;
         }
@@ -313,9 +313,9 @@ muster_status muster_sampler_finish(muster_sampler *sampler, uint32_t handle)
 
 void muster_sampler_note(muster_sampler *sampler, uint32_t key)
 {
-    uint32_t first = muster_target_first(sampler->target);
+    uint32_t first = muster_key_distribution_first(sampler->target);
     if (sampler->scheme == MUSTER_PS_REPURPOSE && key >= first &&
-        key - first < muster_target_count(sampler->target)) {
+        key - first < muster_key_distribution_count(sampler->target)) {
         sampler->noted[sampler->noted_count++ % NOTED] = key;
     }
 }

@@ -48,7 +48,7 @@ typedef struct muster_sampler muster_sampler;
 
 /* The target is lent until free. MUSTER_ERR_INVALID, MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_sampler_create(
-    const muster_target *target, const muster_sampler_opts *opts,
+    const muster_key_distribution *target, const muster_sampler_opts *opts,
     const muster_nearby *nearby, muster_sampler **sampler_out);
 void muster_sampler_free(muster_sampler *sampler);
 

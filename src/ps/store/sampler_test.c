@@ -52,20 +52,20 @@ static double target_p(uint32_t key)
     return 1.0 / (key + 1) / sum;
 }
 
-static muster_target *make_target(void)
+static muster_key_distribution *make_target(void)
 {
     double weights[KEYS];
-    muster_target *target = NULL;
+    muster_key_distribution *target = NULL;
     for (int k = 0; k < KEYS; k++) {
         weights[k] = 1.0 / (k + 1);
     }
-    assert_int_equal(muster_target_create(MUSTER_PS_TARGET_WEIGHTS, 0, KEYS,
-                                          weights, &target),
+    assert_int_equal(muster_key_distribution_create(MUSTER_PS_TARGET_WEIGHTS, 0,
+                                                    KEYS, weights, &target),
                      MUSTER_OK);
     return target;
 }
 
-static muster_sampler *make_sampler(const muster_target *target,
+static muster_sampler *make_sampler(const muster_key_distribution *target,
                                     uint32_t scheme, place *p, uint64_t seed)
 {
     muster_sampler_opts opts = {
@@ -126,7 +126,7 @@ static void independent_samples_and_their_pairs_fit_the_target(void **state)
 {
     (void)state;
     place p = {0};
-    muster_target *target = make_target();
+    muster_key_distribution *target = make_target();
     muster_sampler *sampler =
         make_sampler(target, MUSTER_PS_INDEPENDENT, &p, 1);
     enum { ROUNDS = 2000 };
@@ -146,7 +146,7 @@ static void independent_samples_and_their_pairs_fit_the_target(void **state)
     assert_true(chi_square(counts, ROUNDS * HANDLE) < 65); // 19 d.o.f.
     check_pairs(pairs, ROUNDS * HANDLE / 2.0);
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 /* The last sample of a position and the first of the next one. */
@@ -154,7 +154,7 @@ static void samples_of_positions_are_independent(void **state)
 {
     (void)state;
     place p = {0};
-    muster_target *target = make_target();
+    muster_key_distribution *target = make_target();
     muster_sampler *sampler =
         make_sampler(target, MUSTER_PS_INDEPENDENT, &p, 1);
     enum { POSITIONS = 100000 };
@@ -172,14 +172,14 @@ static void samples_of_positions_are_independent(void **state)
     assert_true(chi_square(counts, POSITIONS) < 65); // 19 d.o.f.
     check_pairs(pairs, POSITIONS - 1);
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 static void reused_draws_occur_exactly_u_times_in_their_window(void **state)
 {
     (void)state;
     place p = {0};
-    muster_target *target = make_target();
+    muster_key_distribution *target = make_target();
     muster_sampler *sampler = make_sampler(target, MUSTER_PS_REUSE, &p, 2);
     for (int window = 0; window < 50; window++) {
         uint32_t keys[HANDLE]; // group 25 times reuse 4
@@ -196,13 +196,13 @@ static void reused_draws_occur_exactly_u_times_in_their_window(void **state)
     }
     assert_int_equal(p.brought, 50 * 25);
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 static void every_position_of_a_reuse_window_has_the_target(void **state)
 {
     (void)state;
-    muster_target *target = make_target();
+    muster_key_distribution *target = make_target();
     static uint64_t counts[4][KEYS]; // positions 0, 30, 60, 99
     static const int positions[4] = {0, 30, 60, 99};
     enum { RUNS = 20000 };
@@ -219,7 +219,7 @@ static void every_position_of_a_reuse_window_has_the_target(void **state)
         assert_true(chi_square(counts[i], RUNS) < 65);
     }
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 /* Dependence is bounded by the group: neighbours across its end are
@@ -229,7 +229,7 @@ static void reuse_windows_are_independent_of_each_other(void **state)
     (void)state;
     enum { RUNS = 40000 };
     static uint64_t pairs[2][KEYS][KEYS];
-    muster_target *target = make_target();
+    muster_key_distribution *target = make_target();
     place p = {0};
     muster_sampler *sampler = make_sampler(target, MUSTER_PS_REUSE, &p, 8);
     uint32_t last = KEYS;
@@ -255,13 +255,13 @@ static void reuse_windows_are_independent_of_each_other(void **state)
     assert_true(sums[0] < 550); // 399 d.o.f.
     assert_true(sums[1] > 550);
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 static void postponing_permutes_a_handle_and_puts_off_once(void **state)
 {
     (void)state;
-    muster_target *target = make_target();
+    muster_key_distribution *target = make_target();
     place half = {.here_below = 3};
     place none = {0};
     muster_sampler *reuse = make_sampler(target, MUSTER_PS_REUSE, &none, 4);
@@ -291,13 +291,13 @@ static void postponing_permutes_a_handle_and_puts_off_once(void **state)
     assert_true(chi_square(counts, RUNS * HANDLE) < 4 * 65);
     muster_sampler_free(reuse);
     muster_sampler_free(later);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 static void local_samples_are_always_here(void **state)
 {
     (void)state;
-    muster_target *target = make_target();
+    muster_key_distribution *target = make_target();
     place p = {.here_below = 2};
     muster_sampler *sampler = make_sampler(target, MUSTER_PS_LOCAL, &p, 5);
     uint64_t counts[KEYS] = {0};
@@ -312,20 +312,20 @@ static void local_samples_are_always_here(void **state)
     assert_true(counts[0] > 0 && counts[1] > 0);
     assert_int_equal(p.brought, 0);
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 static void local_samples_never_have_weight_0(void **state)
 {
     (void)state;
     double weights[KEYS];
-    muster_target *target = NULL;
+    muster_key_distribution *target = NULL;
     for (int k = 0; k < KEYS; k++) {
         weights[k] = k < 3 ? 0 : 1;
     }
     weights[1] = 1e-12; // drawn hardly ever, but possible
-    assert_int_equal(muster_target_create(MUSTER_PS_TARGET_WEIGHTS, 0, KEYS,
-                                          weights, &target),
+    assert_int_equal(muster_key_distribution_create(MUSTER_PS_TARGET_WEIGHTS, 0,
+                                                    KEYS, weights, &target),
                      MUSTER_OK);
     place p = {.here_below = 3};
     muster_sampler *sampler = make_sampler(target, MUSTER_PS_LOCAL, &p, 11);
@@ -335,18 +335,18 @@ static void local_samples_never_have_weight_0(void **state)
         assert_int_equal(keys[i], 1);
     }
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 static void a_local_sample_looks_at_few_keys(void **state)
 {
     (void)state;
     enum { MANY = 1000000 };
-    muster_target *target = NULL;
+    muster_key_distribution *target = NULL;
     place p = {.here_below = 0};
-    assert_int_equal(
-        muster_target_create(MUSTER_PS_TARGET_UNIFORM, 0, MANY, NULL, &target),
-        MUSTER_OK);
+    assert_int_equal(muster_key_distribution_create(MUSTER_PS_TARGET_UNIFORM, 0,
+                                                    MANY, NULL, &target),
+                     MUSTER_OK);
     muster_sampler *sampler = make_sampler(target, MUSTER_PS_LOCAL, &p, 12);
     uint32_t keys[HANDLE];
     take(sampler, keys, HANDLE);
@@ -355,14 +355,14 @@ static void a_local_sample_looks_at_few_keys(void **state)
         assert_true(keys[i] < MANY && keys[i] != keys[i - 1]);
     }
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 static void local_samples_have_the_target_among_what_is_here(void **state)
 {
     (void)state;
     enum { ROUNDS = 500, HERE = 10 };
-    muster_target *target = make_target();
+    muster_key_distribution *target = make_target();
     place p = {.here_below = HERE};
     muster_sampler *sampler = make_sampler(target, MUSTER_PS_LOCAL, &p, 9);
     uint64_t counts[KEYS] = {0};
@@ -385,14 +385,14 @@ static void local_samples_have_the_target_among_what_is_here(void **state)
     assert_true(chi_square_of(counts, expected) < 40); // 9 d.o.f.
     assert_true(chi_square(counts, ROUNDS * HANDLE) > 65);
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 static void repurposed_samples_have_the_frequencies_of_accesses(void **state)
 {
     (void)state;
     enum { ROUNDS = 500, KEPT = 256 };
-    muster_target *target = make_target();
+    muster_key_distribution *target = make_target();
     place p = {.here_below = KEYS};
     muster_sampler *sampler = make_sampler(target, MUSTER_PS_REPURPOSE, &p, 10);
     uint64_t counts[KEYS] = {0};
@@ -416,13 +416,13 @@ static void repurposed_samples_have_the_frequencies_of_accesses(void **state)
     assert_true(chi_square_of(counts, expected) < 30); // 3 d.o.f.
     assert_true(chi_square(counts, ROUNDS * HANDLE) > 65);
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 static void repurposed_samples_are_keys_lately_accessed(void **state)
 {
     (void)state;
-    muster_target *target = make_target();
+    muster_key_distribution *target = make_target();
     place p = {.here_below = KEYS};
     muster_sampler *sampler = make_sampler(target, MUSTER_PS_REPURPOSE, &p, 6);
     muster_sampler_note(sampler, 3);
@@ -442,13 +442,13 @@ static void repurposed_samples_are_keys_lately_accessed(void **state)
         assert_true(keys[i] < 3);
     }
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 static void handles_are_bounded_and_checked(void **state)
 {
     (void)state;
-    muster_target *target = make_target();
+    muster_key_distribution *target = make_target();
     place p = {0};
     muster_sampler *sampler =
         make_sampler(target, MUSTER_PS_INDEPENDENT, &p, 7);
@@ -481,7 +481,7 @@ static void handles_are_bounded_and_checked(void **state)
     assert_int_equal(muster_sampler_prepare(sampler, 1, &handles[0]),
                      MUSTER_ERR_AGAIN);
     muster_sampler_free(sampler);
-    muster_target_free(target);
+    muster_key_distribution_free(target);
 }
 
 int main(void)

@@ -5,7 +5,7 @@
  *  1. A word names a slot only while its row is here; no two words name the
  *     same slot.
  *  2. A row's bytes are touched only under its latch (see latch.h), or by a
- *     worker that may open it bare (see visitor.h).
+ *     worker that may open it unlatched (see holder.h).
  */
 #include "ps/store/store.h"
 
@@ -18,8 +18,8 @@
 
 /* Words are written for the rows of the share, and the rows themselves unless
  * they are 0: more than there is would not fail, but end the process. */
-static bool share_fits(const muster_pstable *table,
-                       const muster_pstable_share *share)
+static bool share_fits(const muster_ps_table *table,
+                       const muster_ps_table_share *share)
 {
     uint64_t rows = share->node < table->keys
                         ? (table->keys - 1 - share->node) / share->nodes + 1
@@ -29,8 +29,8 @@ static bool share_fits(const muster_pstable *table,
     return muster_slab_fits(rows * (row + sizeof(muster_word)));
 }
 
-static muster_status fill_share(muster_pstable *table,
-                                const muster_pstable_share *share)
+static muster_status fill_share(muster_ps_table *table,
+                                const muster_ps_table_share *share)
 {
     for (uint32_t key = share->node; key < table->keys; key += share->nodes) {
         uint32_t slot = muster_slab_take(&table->slab);
@@ -38,8 +38,8 @@ static muster_status fill_share(muster_pstable *table,
             return MUSTER_ERR_NO_MEMORY;
         }
         if (table->init != MUSTER_PS_ZERO) {
-            muster_pstable_fresh(table, key,
-                                 muster_slab_row(&table->slab, slot));
+            muster_ps_table_fresh(table, key,
+                                  muster_slab_row(&table->slab, slot));
         }
         muster_latch_publish(&table->words[key],
                              muster_word_make(MUSTER_ROW_OWNED, slot, 0));
@@ -47,23 +47,23 @@ static muster_status fill_share(muster_pstable *table,
     return MUSTER_OK;
 }
 
-muster_status muster_pstable_create(const muster_ps_table_opts *opts,
-                                    const muster_pstable_share *share,
-                                    muster_pstable **table_out)
+muster_status muster_ps_table_create(const muster_ps_table_opts *opts,
+                                     const muster_ps_table_share *share,
+                                     muster_ps_table **table_out)
 {
-    muster_pstable *table = muster_mem_lines(1, sizeof(*table));
+    muster_ps_table *table = muster_mem_lines(1, sizeof(*table));
     if (table == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     table->keys = opts->keys;
     table->width = opts->width;
-    table->floats =
-        opts->width + muster_rule_state_floats(opts->optimizer, opts->width);
-    table->rule = (muster_rule){.kind = opts->optimizer,
-                                .width = opts->width,
-                                .epsilon = opts->epsilon,
-                                .beta1 = opts->beta1,
-                                .beta2 = opts->beta2};
+    table->floats = opts->width + muster_row_optimizer_state_floats(
+                                      opts->optimizer, opts->width);
+    table->rule = (muster_row_optimizer){.kind = opts->optimizer,
+                                         .width = opts->width,
+                                         .epsilon = opts->epsilon,
+                                         .beta1 = opts->beta1,
+                                         .beta2 = opts->beta2};
     atomic_init(&table->rate, opts->rate);
     table->init = opts->init;
     table->scale = opts->scale;
@@ -71,10 +71,10 @@ muster_status muster_pstable_create(const muster_ps_table_opts *opts,
     table->number = share->number;
     table->in_turns = opts->in_turns != 0;
     table->in_order = share->nodes == 1;
-    atomic_init(&table->bar, MUSTER_BAR_ALWAYS);
-    atomic_init(&table->bare_keys, 0);
+    atomic_init(&table->bar, MUSTER_REVOKED_ALWAYS);
+    atomic_init(&table->unlatched_keys, 0);
     if (!share_fits(table, share)) {
-        muster_pstable_free(table);
+        muster_ps_table_free(table);
         return MUSTER_ERR_NO_MEMORY;
     }
     table->words_base = muster_slab_map(
@@ -85,14 +85,14 @@ muster_status muster_pstable_create(const muster_ps_table_opts *opts,
     if (table->words == NULL ||
         !muster_slab_init(&table->slab, table->floats, capacity) ||
         fill_share(table, share) != MUSTER_OK) {
-        muster_pstable_free(table);
+        muster_ps_table_free(table);
         return MUSTER_ERR_NO_MEMORY;
     }
     *table_out = table;
     return MUSTER_OK;
 }
 
-void muster_pstable_free(muster_pstable *table)
+void muster_ps_table_free(muster_ps_table *table)
 {
     if (table == NULL) {
         return;
@@ -102,33 +102,33 @@ void muster_pstable_free(muster_pstable *table)
     muster_mem_free(table);
 }
 
-void muster_pstable_admit(muster_pstable *table,
-                          const muster_visitors *visitors)
+void muster_ps_table_allow_bias(muster_ps_table *table,
+                                const muster_bias_holders *holders)
 {
-    table->visitors = visitors;
-    atomic_store(&table->bar, table->in_order ? 0 : MUSTER_BAR_MESH);
-    atomic_store(&table->bare_keys, table->in_order ? table->keys : 0);
-    atomic_store(&table->division,
-                 table->in_order ? MUSTER_DIVIDED : MUSTER_SHARED);
+    table->holders = holders;
+    atomic_store(&table->bar, table->in_order ? 0 : MUSTER_REVOKED_MESH);
+    atomic_store(&table->unlatched_keys, table->in_order ? table->keys : 0);
+    atomic_store(&table->row_bias,
+                 table->in_order ? MUSTER_ROW_BIAS_ON : MUSTER_ROW_BIAS_NONE);
 }
 
-void muster_pstable_bar_alone(muster_pstable *table)
+void muster_ps_table_revoke_for_workers(muster_ps_table *table)
 {
-    atomic_fetch_or(&table->bar, MUSTER_BAR_WORKERS);
-    atomic_store(&table->bare_keys, 0);
+    atomic_fetch_or(&table->bar, MUSTER_REVOKED_WORKERS);
+    atomic_store(&table->unlatched_keys, 0);
 }
 
-void muster_pstable_bar(muster_pstable *table)
+void muster_ps_table_revoke(muster_ps_table *table)
 {
-    MUSTER_ASSERT(atomic_load(&table->bare_keys) == 0); // in a mesh
-    atomic_fetch_or(&table->bar, MUSTER_BAR_MESH);
-    muster_visitor_fence();
-    muster_visitors_leave_table(table->visitors, table->number);
+    MUSTER_ASSERT(atomic_load(&table->unlatched_keys) == 0); // in a mesh
+    atomic_fetch_or(&table->bar, MUSTER_REVOKED_MESH);
+    muster_bias_fence();
+    muster_bias_wait_table(table->holders, table->number);
 }
 
-void muster_pstable_rest(muster_pstable *table)
+void muster_ps_table_return_bias(muster_ps_table *table)
 {
-    uint32_t mesh = MUSTER_BAR_MESH;
+    uint32_t mesh = MUSTER_REVOKED_MESH;
     if (!table->used) {
         (void)atomic_compare_exchange_strong_explicit(
             &table->bar, &mesh, 0, memory_order_release, memory_order_relaxed);
@@ -136,7 +136,8 @@ void muster_pstable_rest(muster_pstable *table)
     table->used = false;
 }
 
-bool muster_pstable_claim(muster_pstable *table, uint32_t key, uint32_t owner)
+bool muster_ps_table_bias_row(muster_ps_table *table, uint32_t key,
+                              uint32_t owner)
 {
     muster_word *word = &table->words[key];
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
@@ -151,75 +152,78 @@ bool muster_pstable_claim(muster_pstable *table, uint32_t key, uint32_t owner)
 }
 
 /* Rows belong to nobody any more; returns when they can be latched. */
-static void unite(muster_pstable *table)
+static void unite(muster_ps_table *table)
 {
-    uint32_t divided = MUSTER_DIVIDED;
+    uint32_t divided = MUSTER_ROW_BIAS_ON;
     uint32_t tries = 0;
-    if (atomic_compare_exchange_strong(&table->division, &divided,
-                                       MUSTER_ENDING)) {
-        muster_visitor_fence();
-        atomic_store(&table->division, MUSTER_ENDED);
+    if (atomic_compare_exchange_strong(&table->row_bias, &divided,
+                                       MUSTER_ROW_BIAS_REVOKING)) {
+        muster_bias_fence();
+        atomic_store(&table->row_bias, MUSTER_ROW_BIAS_REVOKED);
     }
-    while (atomic_load(&table->division) == MUSTER_ENDING) {
+    while (atomic_load(&table->row_bias) == MUSTER_ROW_BIAS_REVOKING) {
         muster_latch_pause(&tries);
     }
 }
 
-bool muster_pstable_pause(muster_pstable *table)
+bool muster_ps_table_pause_row_bias(muster_ps_table *table)
 {
-    uint32_t divided = MUSTER_DIVIDED;
-    if (!atomic_compare_exchange_strong(&table->division, &divided,
-                                        MUSTER_ENDING)) {
+    uint32_t divided = MUSTER_ROW_BIAS_ON;
+    if (!atomic_compare_exchange_strong(&table->row_bias, &divided,
+                                        MUSTER_ROW_BIAS_REVOKING)) {
         return false;
     }
-    muster_visitor_fence();
-    if (muster_visitors_at_table(table->visitors, table->number)) {
+    muster_bias_fence();
+    if (muster_bias_held_table(table->holders, table->number)) {
         // No waiting: who is there may wait for us with a row open.
-        muster_pstable_resume(table);
+        muster_ps_table_resume_row_bias(table);
         return false;
     }
     return true;
 }
 
-void muster_pstable_resume(muster_pstable *table)
+void muster_ps_table_resume_row_bias(muster_ps_table *table)
 {
-    atomic_store(&table->division, MUSTER_DIVIDED);
+    atomic_store(&table->row_bias, MUSTER_ROW_BIAS_ON);
 }
 
-/* The row is latched; wait for who may have it open bare since before. */
-static void wait_for_visitors(muster_pstable *table,
-                              const muster_visitor *visitor, uint64_t place)
+/* The row is latched; wait for who may have it open unlatched since before. */
+static void wait_for_visitors(muster_ps_table *table,
+                              const muster_bias_holder *holder, uint64_t place)
 {
     uint32_t tries = 0;
-    uint32_t ended = MUSTER_ENDED;
-    while (muster_visitors_at(table->visitors, visitor, place)) {
+    uint32_t ended = MUSTER_ROW_BIAS_REVOKED;
+    while (muster_bias_held_row(table->holders, holder, place)) {
         muster_latch_pause(&tries);
     }
-    if (!muster_visitors_at_table(table->visitors, muster_place_table(place))) {
-        (void)atomic_compare_exchange_strong(&table->division, &ended,
-                                             MUSTER_SHARED);
+    if (!muster_bias_held_table(table->holders, muster_rowref_table(place))) {
+        (void)atomic_compare_exchange_strong(&table->row_bias, &ended,
+                                             MUSTER_ROW_BIAS_NONE);
     }
 }
 
-bool muster_pstable_latch(muster_pstable *table, const muster_visitor *visitor,
-                          uint64_t place, uint64_t *seen_out)
+bool muster_ps_table_latch(muster_ps_table *table,
+                           const muster_bias_holder *holder, uint64_t place,
+                           uint64_t *seen_out)
 {
-    muster_word *word = &table->words[muster_place_key(place)];
-    uint32_t division = atomic_load(&table->division);
-    while (division == MUSTER_DIVIDED || division == MUSTER_ENDING) {
+    muster_word *word = &table->words[muster_rowref_key(place)];
+    uint32_t row_bias = atomic_load(&table->row_bias);
+    while (row_bias == MUSTER_ROW_BIAS_ON ||
+           row_bias == MUSTER_ROW_BIAS_REVOKING) {
         unite(table);
-        division = atomic_load(&table->division); // it may only have paused
+        row_bias = atomic_load(&table->row_bias); // it may only have paused
     }
     if (!muster_latch(word, seen_out)) {
         return false;
     }
-    if (atomic_load(&table->division) == MUSTER_ENDED) {
-        wait_for_visitors(table, visitor, place);
+    if (atomic_load(&table->row_bias) == MUSTER_ROW_BIAS_REVOKED) {
+        wait_for_visitors(table, holder, place);
     }
     return true;
 }
 
-void muster_pstable_fresh(const muster_pstable *table, uint32_t key, float *row)
+void muster_ps_table_fresh(const muster_ps_table *table, uint32_t key,
+                           float *row)
 {
     memset(row, 0, table->floats * sizeof(float));
     if (table->init == MUSTER_PS_ZERO) {
@@ -234,7 +238,7 @@ void muster_pstable_fresh(const muster_pstable *table, uint32_t key, float *row)
     }
 }
 
-uint64_t muster_pstable_bytes(const muster_pstable *table)
+uint64_t muster_ps_table_bytes(const muster_ps_table *table)
 {
     return (uint64_t)table->slab.touched * table->slab.stride_bytes +
            (uint64_t)table->keys * sizeof(muster_word);
@@ -248,8 +252,8 @@ MUSTER_SIMD static void add(float *restrict row, const float *restrict values,
     }
 }
 
-void muster_pstable_apply(const muster_pstable *table, muster_row_op op,
-                          float *row, float *values)
+void muster_ps_table_apply(const muster_ps_table *table, muster_row_op op,
+                           float *row, float *values)
 {
     size_t bytes = table->width * sizeof(float);
     switch (op) {
@@ -260,7 +264,7 @@ void muster_pstable_apply(const muster_pstable *table, muster_row_op op,
         add(row, values, table->width);
         return;
     case MUSTER_ROW_GRADIENT:
-        muster_rule_apply(
+        muster_row_optimizer_apply(
             &table->rule,
             atomic_load_explicit(&table->rate, memory_order_relaxed), values,
             row);
@@ -271,14 +275,14 @@ void muster_pstable_apply(const muster_pstable *table, muster_row_op op,
     }
 }
 
-bool muster_pstable_try(muster_pstable *table, muster_row_op op, uint32_t key,
-                        float *values)
+bool muster_ps_table_try(muster_ps_table *table, muster_row_op op, uint32_t key,
+                         float *values)
 {
-    float *row = muster_pstable_begin(table, key);
+    float *row = muster_ps_table_begin(table, key);
     if (row == NULL) {
         return false;
     }
-    muster_pstable_apply(table, op, row, values);
+    muster_ps_table_apply(table, op, row, values);
     muster_latch_release(&table->words[key], op != MUSTER_ROW_PULL);
     return true;
 }

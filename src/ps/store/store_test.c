@@ -16,8 +16,8 @@
 #include "base/mem.h"
 #include "ps/store/store.h"
 
-static muster_pstable *make_table(uint32_t keys, uint32_t width,
-                                  uint32_t optimizer, uint32_t nodes)
+static muster_ps_table *make_table(uint32_t keys, uint32_t width,
+                                   uint32_t optimizer, uint32_t nodes)
 {
     muster_ps_table_opts opts = MUSTER_PS_TABLE_OPTS_INIT;
     opts.keys = keys;
@@ -26,9 +26,10 @@ static muster_pstable *make_table(uint32_t keys, uint32_t width,
     opts.rate = 0.1f;
     opts.init = MUSTER_PS_UNIFORM;
     opts.scale = 0.5f;
-    muster_pstable_share share = {.node = nodes - 1, .nodes = nodes, .seed = 9};
-    muster_pstable *table = NULL;
-    assert_int_equal(muster_pstable_create(&opts, &share, &table), MUSTER_OK);
+    muster_ps_table_share share = {
+        .node = nodes - 1, .nodes = nodes, .seed = 9};
+    muster_ps_table *table = NULL;
+    assert_int_equal(muster_ps_table_create(&opts, &share, &table), MUSTER_OK);
     return table;
 }
 
@@ -99,60 +100,61 @@ static void narrow_rows_stay_within_the_bound_of_memory(void **s)
                                           MUSTER_PS_ADAM};
     for (size_t i = 0; i < 3; i++) {
         double before = resident_bytes();
-        muster_pstable *table = make_table(ROWS, WIDTH, optimizers[i], 1);
+        muster_ps_table *table = make_table(ROWS, WIDTH, optimizers[i], 1);
         float ones[WIDTH] = {1};
         for (uint32_t key = 0; key < ROWS; key++) {
-            assert_true(muster_pstable_try(table, MUSTER_ROW_PUSH, key, ones));
+            assert_true(muster_ps_table_try(table, MUSTER_ROW_PUSH, key, ones));
         }
         double ideal = (double)ROWS * table->floats * sizeof(float);
         double taken = resident_bytes() - before;
         assert_true(taken <= 1.3 * ideal);
         // Nor less: every row was written.
         assert_true(taken >= 0.9 * ideal);
-        assert_true((double)muster_pstable_bytes(table) <= 1.3 * ideal);
-        muster_pstable_free(table);
+        assert_true((double)muster_ps_table_bytes(table) <= 1.3 * ideal);
+        muster_ps_table_free(table);
     }
 }
 
 static void a_node_starts_with_its_share_of_the_rows(void **state)
 {
     (void)state;
-    muster_pstable *whole = make_table(10, 4, MUSTER_PS_NONE, 1);
-    muster_pstable *share = make_table(10, 4, MUSTER_PS_NONE, 3);
+    muster_ps_table *whole = make_table(10, 4, MUSTER_PS_NONE, 1);
+    muster_ps_table *share = make_table(10, 4, MUSTER_PS_NONE, 3);
     for (uint32_t key = 0; key < 10; key++) {
         float values[2][4] = {{0}};
-        assert_true(muster_pstable_try(whole, MUSTER_ROW_PULL, key, values[0]));
+        assert_true(
+            muster_ps_table_try(whole, MUSTER_ROW_PULL, key, values[0]));
         assert_int_equal(
-            muster_pstable_try(share, MUSTER_ROW_PULL, key, values[1]),
+            muster_ps_table_try(share, MUSTER_ROW_PULL, key, values[1]),
             key % 3 == 2);
-        assert_int_equal(muster_pstable_here(share, key), key % 3 == 2);
+        assert_int_equal(muster_ps_table_here(share, key), key % 3 == 2);
         if (key % 3 == 2) {
             // Initial rows do not depend on where they are.
             assert_memory_equal(values[0], values[1], sizeof(values[0]));
             assert_true(values[0][0] != values[0][1]);
         }
     }
-    muster_pstable_free(whole);
-    muster_pstable_free(share);
+    muster_ps_table_free(whole);
+    muster_ps_table_free(share);
 }
 
 static void operations_do_what_they_say(void **state)
 {
     (void)state;
-    muster_pstable *table = make_table(3, 2, MUSTER_PS_NONE, 1);
+    muster_ps_table *table = make_table(3, 2, MUSTER_PS_NONE, 1);
     float one[2] = {1, 2};
     float seen[2];
-    assert_true(muster_pstable_try(table, MUSTER_ROW_SET, 1, one));
-    assert_true(muster_pstable_try(table, MUSTER_ROW_PUSH, 1, one));
-    assert_true(muster_pstable_try(table, MUSTER_ROW_PULL, 1, seen));
+    assert_true(muster_ps_table_try(table, MUSTER_ROW_SET, 1, one));
+    assert_true(muster_ps_table_try(table, MUSTER_ROW_PUSH, 1, one));
+    assert_true(muster_ps_table_try(table, MUSTER_ROW_PULL, 1, seen));
     assert_true(seen[0] == 2 && seen[1] == 4);
-    float *row = muster_pstable_begin(table, 1);
+    float *row = muster_ps_table_begin(table, 1);
     assert_non_null(row);
     row[0] = 7;
-    muster_pstable_end(table, 1);
-    assert_true(muster_pstable_try(table, MUSTER_ROW_PULL, 1, seen));
+    muster_ps_table_end(table, 1);
+    assert_true(muster_ps_table_try(table, MUSTER_ROW_PULL, 1, seen));
     assert_true(seen[0] == 7);
-    muster_pstable_free(table);
+    muster_ps_table_free(table);
 }
 
 /* The optimisers in double, straight from their formulas. */
@@ -177,19 +179,19 @@ static void optimisers_follow_their_formulas(void **state)
     (void)state;
     for (uint32_t kind = MUSTER_PS_SGD; kind <= MUSTER_PS_ADAM; kind++) {
         enum { WIDTH = 19 };
-        muster_pstable *table = make_table(2, WIDTH, kind, 1);
+        muster_ps_table *table = make_table(2, WIDTH, kind, 1);
         float start[WIDTH];
         float gradient[WIDTH];
         float end[WIDTH];
-        assert_true(muster_pstable_try(table, MUSTER_ROW_PULL, 1, start));
+        assert_true(muster_ps_table_try(table, MUSTER_ROW_PULL, 1, start));
         for (int step = 1; step <= 5; step++) {
             for (int i = 0; i < WIDTH; i++) {
                 gradient[i] = sinf((float)(step * WIDTH + i));
             }
             assert_true(
-                muster_pstable_try(table, MUSTER_ROW_GRADIENT, 1, gradient));
+                muster_ps_table_try(table, MUSTER_ROW_GRADIENT, 1, gradient));
         }
-        assert_true(muster_pstable_try(table, MUSTER_ROW_PULL, 1, end));
+        assert_true(muster_ps_table_try(table, MUSTER_ROW_PULL, 1, end));
         for (int i = 0; i < WIDTH; i++) {
             double w = (double)start[i];
             double a = 0;
@@ -200,7 +202,7 @@ static void optimisers_follow_their_formulas(void **state)
             }
             assert_true(fabs(w - (double)end[i]) < 2e-5);
         }
-        muster_pstable_free(table);
+        muster_ps_table_free(table);
     }
 }
 
@@ -210,15 +212,15 @@ static void every_failed_allocation_is_reported(void **state)
     muster_ps_table_opts opts = MUSTER_PS_TABLE_OPTS_INIT;
     opts.keys = 4;
     opts.width = 2;
-    muster_pstable_share share = {.node = 0, .nodes = 1, .seed = 1};
+    muster_ps_table_share share = {.node = 0, .nodes = 1, .seed = 1};
     muster_status status = MUSTER_ERR_NO_MEMORY;
     for (uint64_t n = 0; status == MUSTER_ERR_NO_MEMORY && n < 20; n++) {
-        muster_pstable *table = NULL;
+        muster_ps_table *table = NULL;
         muster_mem_fail_after(n);
-        status = muster_pstable_create(&opts, &share, &table);
+        status = muster_ps_table_create(&opts, &share, &table);
         muster_mem_fail_after(UINT64_MAX);
         assert_true(n > 1 || status == MUSTER_ERR_NO_MEMORY);
-        muster_pstable_free(table);
+        muster_ps_table_free(table);
     }
     assert_int_equal(status, MUSTER_OK);
 }
