@@ -9,8 +9,8 @@
  * long as some hundred instructions, and the fewer there are of a row, the more
  * rows' misses the processor has under way at once.
  */
+#include "base/simd.h"
 #include "ps/node/inside.h"
-#include "ps/store/simd.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
 // Loops are over blocks; what remains is not worth a call or a frame.

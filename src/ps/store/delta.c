@@ -3,7 +3,7 @@
  */
 #include "ps/store/delta.h"
 
-#include "ps/store/simd.h"
+#include "base/simd.h"
 
 enum { LANES = sizeof(muster_f8) / sizeof(float) };
 

@@ -3,7 +3,7 @@
  * owner's row put under it.
  *
  * A row is `width` weights followed by state, `floats` in all; norms are of the
- * weights alone. Sums have one fixed order (simd.h).
+ * weights alone. Sums have one fixed order (base/simd.h).
  *
  *   Allocation   None.
  *   Not here     When copies are synchronised: ps/protocol/copy.c.

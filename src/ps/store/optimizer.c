@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "ps/store/simd.h"
+#include "base/simd.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-math-errno")

@@ -14,7 +14,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "ps/store/simd.h"
+#include "base/simd.h"
 
 /* Words are written for the rows of the share, and the rows themselves unless
  * they are 0: more than there is would not fail, but end the process. */

@@ -1,6 +1,5 @@
 /*
- * ps/store/simd.h -- kernels in every width the processor offers, from one
- * source.
+ * base/simd.h -- kernels in every width the processor offers, from one source.
  *
  * Loops are written over blocks of eight floats with the compiler's vector
  * type, so that sums have one fixed order whatever the instruction set, and
@@ -8,8 +7,8 @@
  * chosen once when the program is loaded. Thread-sanitizer builds take the
  * baseline: the choosing code runs before the sanitizer is ready.
  */
-#ifndef MUSTER_PS_STORE_SIMD_H
-#define MUSTER_PS_STORE_SIMD_H
+#ifndef MUSTER_BASE_SIMD_H
+#define MUSTER_BASE_SIMD_H
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_THREAD__)
@@ -32,4 +31,4 @@ typedef float muster_f8_any
     ((((v)[0] + (v)[4]) + ((v)[2] + (v)[6])) + \
      (((v)[1] + (v)[5]) + ((v)[3] + (v)[7])))
 
-#endif // MUSTER_PS_STORE_SIMD_H
+#endif // MUSTER_BASE_SIMD_H
