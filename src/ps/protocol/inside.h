@@ -17,7 +17,7 @@
 #ifndef MUSTER_PS_PROTOCOL_INSIDE_H
 #define MUSTER_PS_PROTOCOL_INSIDE_H
 
-#include "ps/protocol/map.h"
+#include "base/map.h"
 #include "ps/protocol/protocol.h"
 #include "ps/store/heavy.h"
 
@@ -137,9 +137,9 @@ typedef struct muster_home_intent {
 } muster_home_intent;
 
 typedef struct muster_home_intents {
-    muster_psmap here;   // how many of this node's intents a row has
-    muster_psmap wanted; // home: the first of a row's wants
-    muster_vec wants;    // muster_home_intent
+    muster_map here;   // how many of this node's intents a row has
+    muster_map wanted; // home: the first of a row's wants
+    muster_vec wants;  // muster_home_intent
     uint32_t wants_free;
 } muster_home_intents;
 
@@ -158,7 +158,7 @@ struct muster_protocol {
     uint16_t *settled_at;     // the same before the change under way
     uint16_t *next_at;        // the same after it
     muster_home_table *homes; // [nodes]: of the keys that are this modulo nodes
-    muster_psmap copied_at;   // during a change: age << 10 | holder
+    muster_map copied_at;     // during a change: age << 10 | holder
     muster_vec held;          // muster_row_request *: wait for the change's end
     uint32_t note;            // from the lead, when we joined
     uint64_t told;            // how often updates were told
@@ -172,7 +172,7 @@ struct muster_protocol {
     uint32_t coming_count; // that are not free
     muster_vec waits;      // muster_waiting_op
     uint32_t wait_free;
-    muster_psmap copy_at;
+    muster_map copy_at;
     muster_vec copies;   // muster_replica
     uint32_t asked;      // copies with SYNC under way
     uint32_t quiet;      // times that none was found changed, one after another

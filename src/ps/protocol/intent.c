@@ -16,23 +16,23 @@
 
 void muster_home_intents_fini(muster_protocol *node)
 {
-    muster_psmap_fini(&node->intents.here);
-    muster_psmap_fini(&node->intents.wanted);
+    muster_map_fini(&node->intents.here);
+    muster_map_fini(&node->intents.wanted);
     muster_vec_fini(&node->intents.wants);
 }
 
 bool muster_home_intent_here(const muster_protocol *node, uint32_t table,
                              uint32_t key)
 {
-    return muster_psmap_find(&node->intents.here, muster_psplace(table, key)) !=
-           MUSTER_PSMAP_NONE;
+    return muster_map_find(&node->intents.here, muster_psplace(table, key)) !=
+           MUSTER_MAP_NONE;
 }
 
 /* ---- at the home --------------------------------------------------------- */
 
 void muster_home_intents_forget(muster_protocol *node)
 {
-    muster_psmap_fini(&node->intents.wanted);
+    muster_map_fini(&node->intents.wanted);
     muster_vec_clear(&node->intents.wants);
     node->intents.wants_free = UINT32_MAX;
 }
@@ -59,9 +59,9 @@ static void drop_want(muster_protocol *node, uint64_t place, uint32_t at,
     if (before != UINT32_MAX) {
         wants[before].next = next;
     } else if (next != UINT32_MAX) {
-        node->failed |= !muster_psmap_add(&intents->wanted, place, next);
+        node->failed |= !muster_map_add(&intents->wanted, place, next);
     } else {
-        muster_psmap_remove(&intents->wanted, place);
+        muster_map_remove(&intents->wanted, place);
     }
     wants[at].next = intents->wants_free;
     intents->wants_free = at;
@@ -73,7 +73,7 @@ static void count_want(muster_protocol *node, uint64_t place, uint16_t from,
 {
     muster_home_intents *intents = &node->intents;
     uint32_t before = UINT32_MAX;
-    uint32_t at = muster_psmap_find(&intents->wanted, place);
+    uint32_t at = muster_map_find(&intents->wanted, place);
     while (at != UINT32_MAX) {
         muster_home_intent *want =
             (muster_home_intent *)intents->wants.data + at;
@@ -96,10 +96,10 @@ static void count_want(muster_protocol *node, uint64_t place, uint16_t from,
         node->failed = true;
         return;
     }
-    uint32_t first = muster_psmap_find(&intents->wanted, place);
+    uint32_t first = muster_map_find(&intents->wanted, place);
     muster_home_intent *want = (muster_home_intent *)intents->wants.data + at;
     *want = (muster_home_intent){.next = first, .node = from, .count = change};
-    node->failed |= !muster_psmap_add(&intents->wanted, place, at);
+    node->failed |= !muster_map_add(&intents->wanted, place, at);
 }
 
 void muster_protocol_on_intent(muster_protocol *node,
@@ -124,7 +124,7 @@ muster_intended_by muster_home_intent_of(const muster_protocol *node,
     const muster_home_intent *wants = node->intents.wants.data;
     muster_intended_by wanted = {0};
     uint32_t at =
-        muster_psmap_find(&node->intents.wanted, muster_psplace(table, key));
+        muster_map_find(&node->intents.wanted, muster_psplace(table, key));
     while (at != UINT32_MAX) {
         bool begun = wants[at].count > 0;
         wanted.by_asker = wanted.by_asker || (begun && wants[at].node == asker);
@@ -159,9 +159,9 @@ static void ask_if_absent(muster_protocol *node, uint32_t table, uint32_t key)
 static void begin_one(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint64_t place = muster_psplace(table, key);
-    uint32_t begun = muster_psmap_find(&node->intents.here, place);
-    bool first = begun == MUSTER_PSMAP_NONE;
-    if (!muster_psmap_add(&node->intents.here, place, first ? 1 : begun + 1)) {
+    uint32_t begun = muster_map_find(&node->intents.here, place);
+    bool first = begun == MUSTER_MAP_NONE;
+    if (!muster_map_add(&node->intents.here, place, first ? 1 : begun + 1)) {
         node->failed = true;
         return;
     }
@@ -178,16 +178,15 @@ static void begin_one(muster_protocol *node, uint32_t table, uint32_t key)
 static void end_one(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint64_t place = muster_psplace(table, key);
-    uint32_t begun = muster_psmap_find(&node->intents.here, place);
-    if (begun == MUSTER_PSMAP_NONE) {
+    uint32_t begun = muster_map_find(&node->intents.here, place);
+    if (begun == MUSTER_MAP_NONE) {
         return; // the host ends only what it has begun
     }
     if (begun > 1) {
-        node->failed |=
-            !muster_psmap_add(&node->intents.here, place, begun - 1);
+        node->failed |= !muster_map_add(&node->intents.here, place, begun - 1);
         return;
     }
-    muster_psmap_remove(&node->intents.here, place);
+    muster_map_remove(&node->intents.here, place);
     muster_replica_keep(node, place, false);
     if (!muster_protocol_paused(node)) {
         tell_home(node, table, key, false);

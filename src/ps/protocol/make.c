@@ -144,8 +144,8 @@ void muster_protocol_free(muster_protocol *node)
         }
         muster_heavy_free(node->asked_for[t]);
     }
-    muster_psmap_fini(&node->copy_at);
-    muster_psmap_fini(&node->copied_at);
+    muster_map_fini(&node->copy_at);
+    muster_map_fini(&node->copied_at);
     muster_home_intents_fini(node);
     muster_vec_fini(&node->held);
     muster_vec_fini(&node->index);

@@ -40,7 +40,7 @@ static void deal_homes(muster_protocol *node)
 void muster_recovery_enter(muster_protocol *node)
 {
     deal_homes(node);
-    muster_psmap_fini(&node->copied_at);
+    muster_map_fini(&node->copied_at);
 }
 
 /* ---- report -------------------------------------------------------------- */
@@ -145,8 +145,8 @@ static void note_copy(muster_protocol *node, uint64_t place, uint32_t age_ms,
     uint32_t age = age_ms < AGE_MAX_MS ? age_ms : AGE_MAX_MS;
     uint32_t offer = age << HOLDER_BITS | holder;
     // NONE is larger than every offer.
-    if (offer < muster_psmap_find(&node->copied_at, place) &&
-        !muster_psmap_add(&node->copied_at, place, offer)) {
+    if (offer < muster_map_find(&node->copied_at, place) &&
+        !muster_map_add(&node->copied_at, place, offer)) {
         node->failed = true;
     }
 }
@@ -220,9 +220,9 @@ static void settle_homes(muster_protocol *node, uint32_t table, uint16_t which,
             continue;
         }
         uint32_t offer =
-            muster_psmap_find(&node->copied_at, muster_psplace(table, key));
+            muster_map_find(&node->copied_at, muster_psplace(table, key));
         home->moves++;
-        if (offer != MUSTER_PSMAP_NONE) {
+        if (offer != MUSTER_MAP_NONE) {
             home->owner = (uint16_t)(offer & ((1u << HOLDER_BITS) - 1));
             muster_draft_add(node, home->owner, &adopt, key, home->moves, NULL);
             (*copied)++;
@@ -245,8 +245,8 @@ bool muster_recovery_needs_host(muster_protocol *node)
             bool lost = owner == MUSTER_NODE_NONE ||
                         !muster_protocol_lives(node, owner);
             if (lost &&
-                muster_psmap_find(&node->copied_at, muster_psplace(t, key)) ==
-                    MUSTER_PSMAP_NONE) {
+                muster_map_find(&node->copied_at, muster_psplace(t, key)) ==
+                    MUSTER_MAP_NONE) {
                 return true;
             }
         }
@@ -363,7 +363,7 @@ void muster_recovery_agree(muster_protocol *node)
 void muster_recovery_resume(muster_protocol *node)
 {
     muster_recovery_agree(node);
-    muster_psmap_fini(&node->copied_at);
+    muster_map_fini(&node->copied_at);
     muster_replica_forget_asked(node);
     for (uint32_t i = 0; i < node->requests.count; i++) {
         ask_all_again(node, i);

@@ -104,8 +104,8 @@ void muster_protocol_on_replica(muster_protocol *node,
         float *base = muster_slab_row(&rows->slab, copy.base);
         memcpy(row, values + (size_t)i * rows->floats, bytes);
         memcpy(base, row, bytes);
-        if (!muster_psmap_add(&node->copy_at, place,
-                              (uint32_t)node->copies.count) ||
+        if (!muster_map_add(&node->copy_at, place,
+                            (uint32_t)node->copies.count) ||
             !muster_vec_append(&node->copies, &copy, 1)) {
             node->failed = true;
             return;
@@ -174,13 +174,13 @@ static void unlist(muster_protocol *node, uint32_t index)
     muster_replica *copy = &copies[index];
     muster_slab_give(&node->opts.tables[copy->place >> 32]->slab, copy->base);
     node->asked -= copy->asked;
-    muster_psmap_remove(&node->copy_at, copy->place);
+    muster_map_remove(&node->copy_at, copy->place);
     muster_replica last = copies[--node->copies.count];
     if (index < node->copies.count) {
         *copy = last;
-        muster_psmap_remove(&node->copy_at, last.place);
+        muster_map_remove(&node->copy_at, last.place);
         // Room was just made, so this cannot fail.
-        node->failed |= !muster_psmap_add(&node->copy_at, last.place, index);
+        node->failed |= !muster_map_add(&node->copy_at, last.place, index);
     }
 }
 
@@ -208,8 +208,8 @@ static bool drop_one(muster_protocol *node, uint32_t index)
 void muster_replica_adopt(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint32_t index =
-        muster_psmap_find(&node->copy_at, muster_psplace(table, key));
-    if (index == MUSTER_PSMAP_NONE) {
+        muster_map_find(&node->copy_at, muster_psplace(table, key));
+    if (index == MUSTER_MAP_NONE) {
         node->counters.violations++;
         return;
     }
@@ -241,8 +241,8 @@ uint32_t muster_replica_age_ms(const muster_protocol *node,
 void muster_replica_spent(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint32_t index =
-        muster_psmap_find(&node->copy_at, muster_psplace(table, key));
-    if (index == MUSTER_PSMAP_NONE) {
+        muster_map_find(&node->copy_at, muster_psplace(table, key));
+    if (index == MUSTER_MAP_NONE) {
         return;
     }
     muster_replica *copy = (muster_replica *)node->copies.data + index;
@@ -254,8 +254,8 @@ void muster_replica_spent(muster_protocol *node, uint32_t table, uint32_t key)
 
 void muster_replica_keep(muster_protocol *node, uint64_t place, bool wanted)
 {
-    uint32_t index = muster_psmap_find(&node->copy_at, place);
-    if (index != MUSTER_PSMAP_NONE) {
+    uint32_t index = muster_map_find(&node->copy_at, place);
+    if (index != MUSTER_MAP_NONE) {
         ((muster_replica *)node->copies.data)[index].ending = !wanted;
         look_soon(node);
     }
@@ -342,9 +342,9 @@ static muster_replica *find_copy(const muster_protocol *node, uint64_t place,
         return NULL;
     }
     if (index >= node->copies.count || copies[index].place != place) {
-        index = muster_psmap_find(&node->copy_at, place);
+        index = muster_map_find(&node->copy_at, place);
     }
-    return index != MUSTER_PSMAP_NONE ? &copies[index] : NULL;
+    return index != MUSTER_MAP_NONE ? &copies[index] : NULL;
 }
 
 /* Bring the base of the i-th entry's copy closer, if it is where it was. */

@@ -1,7 +1,7 @@
 /*
  * map.c -- linear probing; removal shifts back what a gap would hide.
  */
-#include "ps/protocol/map.h"
+#include "base/map.h"
 
 #include <stddef.h>
 
@@ -9,20 +9,20 @@
 
 #define SIZE_MIN 256u
 
-static uint32_t start(const muster_psmap *map, uint64_t stored)
+static uint32_t start(const muster_map *map, uint64_t stored)
 {
     uint64_t mixed = stored * 0x9e3779b97f4a7c15ull;
     return (uint32_t)(mixed >> 40) & (map->size - 1);
 }
 
-void muster_psmap_fini(muster_psmap *map)
+void muster_map_fini(muster_map *map)
 {
     muster_mem_free(map->places);
     muster_mem_free(map->values);
-    *map = (muster_psmap){0};
+    *map = (muster_map){0};
 }
 
-static uint32_t slot_of(const muster_psmap *map, uint64_t stored)
+static uint32_t slot_of(const muster_map *map, uint64_t stored)
 {
     uint32_t at = start(map, stored);
     while (map->places[at] != 0 && map->places[at] != stored) {
@@ -31,23 +31,23 @@ static uint32_t slot_of(const muster_psmap *map, uint64_t stored)
     return at;
 }
 
-uint32_t muster_psmap_find(const muster_psmap *map, uint64_t place)
+uint32_t muster_map_find(const muster_map *map, uint64_t place)
 {
     if (map->count == 0) {
-        return MUSTER_PSMAP_NONE;
+        return MUSTER_MAP_NONE;
     }
     uint32_t at = slot_of(map, place + 1);
-    return map->places[at] == 0 ? MUSTER_PSMAP_NONE : map->values[at];
+    return map->places[at] == 0 ? MUSTER_MAP_NONE : map->values[at];
 }
 
-static bool grow(muster_psmap *map)
+static bool grow(muster_map *map)
 {
-    muster_psmap larger = {.size = map->size == 0 ? SIZE_MIN : 2 * map->size,
+    muster_map larger = {.size = map->size == 0 ? SIZE_MIN : 2 * map->size,
                            .count = map->count};
     larger.places = muster_mem_array(larger.size, sizeof(*larger.places));
     larger.values = muster_mem_array(larger.size, sizeof(*larger.values));
     if (larger.places == NULL || larger.values == NULL) {
-        muster_psmap_fini(&larger);
+        muster_map_fini(&larger);
         return false;
     }
     for (uint32_t i = 0; i < map->size; i++) {
@@ -57,12 +57,12 @@ static bool grow(muster_psmap *map)
             larger.values[at] = map->values[i];
         }
     }
-    muster_psmap_fini(map);
+    muster_map_fini(map);
     *map = larger;
     return true;
 }
 
-bool muster_psmap_add(muster_psmap *map, uint64_t place, uint32_t value)
+bool muster_map_add(muster_map *map, uint64_t place, uint32_t value)
 {
     if (2 * (map->count + 1) > map->size && !grow(map)) {
         return false;
@@ -74,7 +74,7 @@ bool muster_psmap_add(muster_psmap *map, uint64_t place, uint32_t value)
     return true;
 }
 
-void muster_psmap_remove(muster_psmap *map, uint64_t place)
+void muster_map_remove(muster_map *map, uint64_t place)
 {
     if (map->count == 0) {
         return;
