@@ -59,7 +59,7 @@ static void drop_want(muster_protocol *node, uint64_t place, uint32_t at,
     if (before != UINT32_MAX) {
         wants[before].next = next;
     } else if (next != UINT32_MAX) {
-        node->failed |= !muster_map_add(&intents->wanted, place, next);
+        node->failed |= !muster_map_set(&intents->wanted, place, next);
     } else {
         muster_map_remove(&intents->wanted, place);
     }
@@ -99,7 +99,7 @@ static void count_want(muster_protocol *node, uint64_t place, uint16_t from,
     uint32_t first = muster_map_find(&intents->wanted, place);
     muster_home_intent *want = (muster_home_intent *)intents->wants.data + at;
     *want = (muster_home_intent){.next = first, .node = from, .count = change};
-    node->failed |= !muster_map_add(&intents->wanted, place, at);
+    node->failed |= !muster_map_set(&intents->wanted, place, at);
 }
 
 void muster_protocol_on_intent(muster_protocol *node,
@@ -161,7 +161,7 @@ static void begin_one(muster_protocol *node, uint32_t table, uint32_t key)
     uint64_t place = muster_psplace(table, key);
     uint32_t begun = muster_map_find(&node->intents.here, place);
     bool first = begun == MUSTER_MAP_NONE;
-    if (!muster_map_add(&node->intents.here, place, first ? 1 : begun + 1)) {
+    if (!muster_map_set(&node->intents.here, place, first ? 1 : begun + 1)) {
         node->failed = true;
         return;
     }
@@ -183,7 +183,7 @@ static void end_one(muster_protocol *node, uint32_t table, uint32_t key)
         return; // the host ends only what it has begun
     }
     if (begun > 1) {
-        node->failed |= !muster_map_add(&node->intents.here, place, begun - 1);
+        node->failed |= !muster_map_set(&node->intents.here, place, begun - 1);
         return;
     }
     muster_map_remove(&node->intents.here, place);
@@ -220,11 +220,11 @@ void muster_home_intent_departed(muster_protocol *node, uint32_t table,
 
 void muster_home_intents_retell(muster_protocol *node)
 {
-    for (uint32_t i = 0; i < node->intents.here.size && !node->failed; i++) {
-        if (node->intents.here.places[i] != 0) {
-            uint64_t place = node->intents.here.places[i] - 1;
-            tell_home(node, (uint32_t)(place >> 32), (uint32_t)place, true);
-            ask_if_absent(node, (uint32_t)(place >> 32), (uint32_t)place);
-        }
+    uint32_t cursor = 0;
+    uint64_t place;
+    while (!node->failed &&
+           muster_map_next(&node->intents.here, &cursor, &place)) {
+        tell_home(node, (uint32_t)(place >> 32), (uint32_t)place, true);
+        ask_if_absent(node, (uint32_t)(place >> 32), (uint32_t)place);
     }
 }

@@ -146,7 +146,7 @@ static void note_copy(muster_protocol *node, uint64_t place, uint32_t age_ms,
     uint32_t offer = age << HOLDER_BITS | holder;
     // NONE is larger than every offer.
     if (offer < muster_map_find(&node->copied_at, place) &&
-        !muster_map_add(&node->copied_at, place, offer)) {
+        !muster_map_set(&node->copied_at, place, offer)) {
         node->failed = true;
     }
 }

@@ -104,7 +104,7 @@ void muster_protocol_on_replica(muster_protocol *node,
         float *base = muster_slab_row(&rows->slab, copy.base);
         memcpy(row, values + (size_t)i * rows->floats, bytes);
         memcpy(base, row, bytes);
-        if (!muster_map_add(&node->copy_at, place,
+        if (!muster_map_set(&node->copy_at, place,
                             (uint32_t)node->copies.count) ||
             !muster_vec_append(&node->copies, &copy, 1)) {
             node->failed = true;
@@ -180,7 +180,7 @@ static void unlist(muster_protocol *node, uint32_t index)
         *copy = last;
         muster_map_remove(&node->copy_at, last.place);
         // Room was just made, so this cannot fail.
-        node->failed |= !muster_map_add(&node->copy_at, last.place, index);
+        node->failed |= !muster_map_set(&node->copy_at, last.place, index);
     }
 }
 
