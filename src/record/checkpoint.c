@@ -4,6 +4,9 @@
  * The checksum adds up the hashes of all pieces, so that it does not depend on
  * the order in which the file lists them; each hash covers name, type, shape
  * and bytes of a tensor, or key and value of a note.
+ *
+ * The note `version` says what the hash is. Version 1 had a hash of its own and
+ * no such note; since version 2 it is XXH3, 64 bits.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "record/checkpoint.h"
@@ -18,14 +21,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <xxhash.h>
+
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "record/hash.h"
 
 #define KEPT         2u
+#define VERSION      "2"
 #define FILE_PATTERN "step-%012" PRIu64 ".safetensors"
 
 static uint64_t hash_tensor(const muster_tensor *tensor)
@@ -33,15 +38,15 @@ static uint64_t hash_tensor(const muster_tensor *tensor)
     uint64_t about[2 + MUSTER_TENSOR_RANK_MAX] = {tensor->dtype, tensor->rank};
     MUSTER_ASSERT(tensor->rank <= MUSTER_TENSOR_RANK_MAX);
     memcpy(about + 2, tensor->shape, tensor->rank * sizeof(about[0]));
-    uint64_t hash = muster_hash64(tensor->name, strlen(tensor->name), 1);
-    hash = muster_hash64(about, sizeof(about), hash);
-    return muster_hash64(tensor->data, tensor->bytes, hash);
+    uint64_t hash = XXH3_64bits_withSeed(tensor->name, strlen(tensor->name), 1);
+    hash = XXH3_64bits_withSeed(about, sizeof(about), hash);
+    return XXH3_64bits_withSeed(tensor->data, tensor->bytes, hash);
 }
 
 static uint64_t hash_note(muster_note note)
 {
-    uint64_t hash = muster_hash64(note.key, strlen(note.key), 2);
-    return muster_hash64(note.value, strlen(note.value), hash);
+    uint64_t hash = XXH3_64bits_withSeed(note.key, strlen(note.key), 2);
+    return XXH3_64bits_withSeed(note.value, strlen(note.value), hash);
 }
 
 static muster_status make_path(const char *folder, uint64_t step,
@@ -113,10 +118,13 @@ static void drop_old(const char *folder)
 
 static bool is_reserved(const char *key)
 {
-    return strcmp(key, "step") == 0 || strcmp(key, "checksum") == 0;
+    return strcmp(key, "step") == 0 || strcmp(key, "checksum") == 0 ||
+           strcmp(key, "version") == 0;
 }
 
-/* The caller's notes, then step and checksum into `notes_out`. */
+#define OWN_NOTES 3u // step, version, checksum
+
+/* The caller's notes, then our own into `notes_out`. */
 static bool complete_notes(const muster_checkpoint_parts *parts,
                            muster_note *notes_out, char *step_text,
                            char *checksum_text, size_t text_size)
@@ -131,6 +139,7 @@ static bool complete_notes(const muster_checkpoint_parts *parts,
     }
     snprintf(step_text, text_size, "%" PRIu64, parts->step);
     notes_out[count++] = (muster_note){"step", step_text};
+    notes_out[count++] = (muster_note){"version", VERSION};
     for (size_t i = 0; i < count; i++) {
         sum += hash_note(notes_out[i]);
     }
@@ -157,20 +166,20 @@ muster_status muster_checkpoint_write(const char *folder,
         return muster_record_failed(folder, errno, error_out);
     }
     muster_note *notes =
-        muster_mem_array(parts->note_count + 2, sizeof(*notes));
+        muster_mem_array(parts->note_count + OWN_NOTES, sizeof(*notes));
     if (notes == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "out of memory");
     }
     if (complete_notes(parts, notes, step_text, checksum_text,
                        sizeof(step_text))) {
-        status =
-            muster_safetensors_save(path, parts->tensors, parts->tensor_count,
-                                    notes, parts->note_count + 2, error_out);
+        status = muster_safetensors_save(
+            path, parts->tensors, parts->tensor_count, notes,
+            parts->note_count + OWN_NOTES, error_out);
     } else {
         status = muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                  "checkpoint notes may not be named step or "
-                                  "checksum");
+                                  "checkpoint notes may not be named step, "
+                                  "version or checksum");
     }
     muster_mem_free(notes);
     if (status == MUSTER_OK) {
@@ -192,6 +201,42 @@ static uint64_t sum_of(const muster_safetensors *file)
     return sum;
 }
 
+/* MUSTER_ERR_UNSUPPORTED: a whole checkpoint of another version. */
+static muster_status check_version(const muster_safetensors *file,
+                                   const char *path, muster_error *error_out)
+{
+    const char *version = muster_safetensors_note(file, "version");
+    const char *checksum = muster_safetensors_note(file, "checksum");
+    if (version == NULL && checksum != NULL) {
+        version = "1";
+    }
+    if (version == NULL || strcmp(version, VERSION) == 0) {
+        return MUSTER_OK;
+    }
+    return muster_error_set(
+        error_out, MUSTER_ERR_UNSUPPORTED,
+        "%.300s is a checkpoint of version %.20s; this muster reads "
+        "version " VERSION ": continue with the muster that wrote it, or "
+        "start the run anew",
+        path, version);
+}
+
+static muster_status check_sum(const muster_safetensors *file, uint64_t step,
+                               const char *path, muster_error *error_out)
+{
+    char step_text[32];
+    char checksum_text[32];
+    snprintf(step_text, sizeof(step_text), "%" PRIu64, step);
+    snprintf(checksum_text, sizeof(checksum_text), "%016" PRIx64, sum_of(file));
+    const char *stored_step = muster_safetensors_note(file, "step");
+    const char *stored = muster_safetensors_note(file, "checksum");
+    bool same = stored != NULL && strcmp(stored, checksum_text) == 0 &&
+                stored_step != NULL && strcmp(stored_step, step_text) == 0;
+    return same ? MUSTER_OK
+                : muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                   "%.300s: the checksum does not match", path);
+}
+
 static muster_status load_one(const char *path, uint64_t step,
                               muster_error *error_out,
                               muster_safetensors **file_out)
@@ -201,20 +246,29 @@ static muster_status load_one(const char *path, uint64_t step,
     if (status != MUSTER_OK) {
         return status;
     }
-    char step_text[32];
-    char checksum_text[32];
-    snprintf(step_text, sizeof(step_text), "%" PRIu64, step);
-    snprintf(checksum_text, sizeof(checksum_text), "%016" PRIx64, sum_of(file));
-    const char *stored_step = muster_safetensors_note(file, "step");
-    const char *stored = muster_safetensors_note(file, "checksum");
-    if (stored == NULL || strcmp(stored, checksum_text) != 0 ||
-        stored_step == NULL || strcmp(stored_step, step_text) != 0) {
+    status = check_version(file, path, error_out);
+    if (status == MUSTER_OK) {
+        status = check_sum(file, step, path, error_out);
+    }
+    if (status != MUSTER_OK) {
         muster_safetensors_close(file);
-        return muster_error_set(error_out, MUSTER_ERR_INPUT,
-                                "%.300s: the checksum does not match", path);
+        return status;
     }
     *file_out = file;
     return MUSTER_OK;
+}
+
+/* What is said when no checkpoint can be used. A version is named, since the
+ * user can do something about it; damage was warned of. */
+static muster_status fail_load(const char *folder, const muster_error *version,
+                               muster_error *error_out)
+{
+    if (version->text[0] != '\0') {
+        return muster_error_set(error_out, MUSTER_ERR_INPUT, "%s",
+                                version->text);
+    }
+    return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                            "%.300s: no checkpoint to continue from", folder);
 }
 
 static muster_status load_first_whole(const char *folder,
@@ -222,6 +276,7 @@ static muster_status load_first_whole(const char *folder,
                                       muster_error *error_out,
                                       muster_checkpoint *checkpoint_out)
 {
+    muster_error version = {0};
     for (size_t i = 0; i < steps->count; i++) {
         char path[MUSTER_RECORD_PATH_MAX];
         muster_error problem = {0};
@@ -237,11 +292,14 @@ static muster_status load_first_whole(const char *folder,
         if (status == MUSTER_ERR_NO_MEMORY) {
             return muster_error_set(error_out, status, "%s", problem.text);
         }
-        muster_log(MUSTER_LOG_WARN, "%s; trying the one before it",
-                   problem.text);
+        if (status == MUSTER_ERR_UNSUPPORTED) {
+            version = problem;
+        } else {
+            muster_log(MUSTER_LOG_WARN, "%s; trying the one before it",
+                       problem.text);
+        }
     }
-    return muster_error_set(error_out, MUSTER_ERR_INPUT,
-                            "%.300s: no checkpoint to continue from", folder);
+    return fail_load(folder, &version, error_out);
 }
 
 muster_status muster_checkpoint_load(const char *folder,

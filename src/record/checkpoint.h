@@ -2,9 +2,9 @@
  * record/checkpoint.h -- the state of a run, so that it can go on.
  *
  * A checkpoint is a safetensors file FOLDER/step-000000000500.safetensors with
- * whatever tensors and notes the run needs, plus the notes `step` and
- * `checksum` (over all tensors and notes). The last two are kept: should the
- * newest be damaged, the one before it serves.
+ * whatever tensors and notes the run needs, plus the notes `step`, `version`
+ * (of this format: 2) and `checksum` (XXH3 over all tensors and notes). The
+ * last two are kept: should the newest be damaged, the one before it serves.
  *
  *   Promise      A crash at any moment leaves at least the checkpoints that
  *                were there before. What load returns has the checksum that
@@ -24,7 +24,7 @@ typedef struct muster_checkpoint {
     muster_safetensors *file;
 } muster_checkpoint;
 
-/* What to store. The keys `step` and `checksum` are taken. */
+/* What to store. The keys `step`, `version` and `checksum` are taken. */
 typedef struct muster_checkpoint_parts {
     uint64_t step;
     const muster_tensor *tensors;
@@ -40,7 +40,8 @@ MUSTER_CHECKED muster_status muster_checkpoint_write(
     muster_error *error_out);
 
 /* Load the newest that is whole, with a warning for each damaged one passed
- * over. MUSTER_ERR_INPUT: there is none. */
+ * over. MUSTER_ERR_INPUT: there is none, or only of another version, which the
+ * text then names. */
 MUSTER_CHECKED muster_status
 muster_checkpoint_load(const char *folder, muster_error *error_out,
                        muster_checkpoint *checkpoint_out);

@@ -23,7 +23,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "record/checkpoint.h"
-#include "record/hash.h"
 
 static const char *path_of(void **state, const char *name)
 {
@@ -291,24 +290,6 @@ static void every_failed_allocation_is_reported(void **state)
     assert_true(count > 5);
 }
 
-static void the_hash_sees_every_bit(void **state)
-{
-    (void)state;
-    unsigned char bytes[67] = {0};
-    for (size_t size = 0; size <= sizeof(bytes); size++) {
-        uint64_t whole = muster_hash64(bytes, size, 1);
-        assert_true(whole != muster_hash64(bytes, size, 2));
-        assert_true(size == 0 || whole != muster_hash64(bytes, size - 1, 1));
-        for (size_t bit = 0; bit < 8 * size; bit++) {
-            bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
-            assert_true(whole != muster_hash64(bytes, size, 1));
-            bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        }
-    }
-    // Stored in checkpoints: it may never change.
-    assert_true(muster_hash64("muster", 6, 1) == 0xcb19a8cac0cf8582u);
-}
-
 static void write_checkpoint(const char *folder, uint64_t step)
 {
     muster_tensor tensors[4];
@@ -383,6 +364,77 @@ static void the_newest_whole_checkpoint_is_loaded(void **state)
     assert_non_null(strstr(error.text, "no checkpoint to continue from"));
 }
 
+/* As a muster of version 1 wrote it: without the note `version`. */
+static void a_checkpoint_of_version_1_is_refused_by_name(void **state)
+{
+    char folder[256];
+    snprintf(folder, sizeof(folder), "%s", path_of(state, "checkpoint"));
+    assert_int_equal(mkdir(folder, 0777), 0);
+    muster_tensor tensors[4];
+    make_tensors(tensors);
+    const muster_note notes[] = {{"step", "100"},
+                                 {"checksum", "cb19a8cac0cf8582"}};
+    muster_error error = {0};
+    assert_int_equal(
+        muster_safetensors_save(path_of(state, "checkpoint/step-000000000100"
+                                               ".safetensors"),
+                                tensors, 4, notes, 2, &error),
+        MUSTER_OK);
+    muster_checkpoint checkpoint = {0};
+    assert_int_equal(muster_checkpoint_load(folder, &error, &checkpoint),
+                     MUSTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, "is a checkpoint of version 1; this "
+                                       "muster reads version 2"));
+}
+
+static void every_flipped_byte_of_a_checkpoint_is_noticed(void **state)
+{
+    char folder[256];
+    snprintf(folder, sizeof(folder), "%s", path_of(state, "checkpoint"));
+    write_checkpoint(folder, 100);
+    const char *name = "step-000000000100.safetensors";
+    struct stat about;
+    assert_int_equal(
+        stat(path_of(state, "checkpoint/step-000000000100.safetensors"),
+             &about),
+        0);
+    for (long from_end = 1; from_end <= about.st_size; from_end++) {
+        muster_error error = {0};
+        muster_checkpoint checkpoint = {0};
+        flip_byte(folder, name, from_end);
+        assert_int_equal(muster_checkpoint_load(folder, &error, &checkpoint),
+                         MUSTER_ERR_INPUT);
+        flip_byte(folder, name, from_end);
+    }
+}
+
+/* Stored in run folders: it may never change within a version. */
+static void the_checksum_is_the_one_of_version_2(void **state)
+{
+    char folder[256];
+    snprintf(folder, sizeof(folder), "%s", path_of(state, "checkpoint"));
+    const float data[] = {1, 2, 3};
+    const muster_tensor tensor = {.name = "theta",
+                                  .dtype = MUSTER_DTYPE_F32,
+                                  .rank = 1,
+                                  .shape = {3},
+                                  .data = data,
+                                  .bytes = sizeof(data)};
+    const muster_checkpoint_parts parts = {
+        .step = 7, .tensors = &tensor, .tensor_count = 1};
+    muster_error error = {0};
+    assert_int_equal(muster_checkpoint_write(folder, &parts, &error),
+                     MUSTER_OK);
+    muster_checkpoint checkpoint = {0};
+    assert_int_equal(muster_checkpoint_load(folder, &error, &checkpoint),
+                     MUSTER_OK);
+    assert_string_equal(muster_safetensors_note(checkpoint.file, "version"),
+                        "2");
+    assert_string_equal(muster_safetensors_note(checkpoint.file, "checksum"),
+                        "910ebe54df3a73ae");
+    muster_checkpoint_fini(&checkpoint);
+}
+
 static void reserved_notes_are_refused(void **state)
 {
     const muster_note note = {"checksum", "0"};
@@ -405,7 +457,9 @@ int main(void)
         TEST_IN_FOLDER(what_cannot_be_written_is_refused),
         TEST_IN_FOLDER(a_full_disk_leaves_the_old_file),
         TEST_IN_FOLDER(every_failed_allocation_is_reported),
-        cmocka_unit_test(the_hash_sees_every_bit),
+        TEST_IN_FOLDER(a_checkpoint_of_version_1_is_refused_by_name),
+        TEST_IN_FOLDER(every_flipped_byte_of_a_checkpoint_is_noticed),
+        TEST_IN_FOLDER(the_checksum_is_the_one_of_version_2),
         TEST_IN_FOLDER(the_newest_whole_checkpoint_is_loaded),
         TEST_IN_FOLDER(reserved_notes_are_refused),
     };
