@@ -1,14 +1,17 @@
 /*
- * names.c -- open addressing over an arena of texts, at most half full.
+ * names.c -- an arena of texts and a map from their hashes to their numbers.
+ *
+ * A text's key is its hash, or the first key after it that no other text has:
+ * two texts with one hash are so rare that the walk costs nothing, and so
+ * possible that it must be right.
  */
 #include "data/names.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include <xxhash.h>
 
-#define SLOTS_MIN 1024u
 #define NAMES_MAX 0x3fffffffu
 
 void muster_names_init(muster_names *names)
@@ -19,14 +22,9 @@ void muster_names_init(muster_names *names)
 
 void muster_names_fini(muster_names *names)
 {
-    if (names->text.element_bytes == 0) {
-        return; // never made
-    }
     muster_vec_fini(&names->text);
     muster_vec_fini(&names->offsets);
-    muster_mem_free(names->slots);
-    names->slots = NULL;
-    names->slot_count = 0;
+    muster_map_fini(&names->numbers);
 }
 
 uint32_t muster_names_count(const muster_names *names)
@@ -41,80 +39,55 @@ const char *muster_names_at(const muster_names *names, uint32_t number)
     return number < names->offsets.count ? text + offsets[number] : NULL;
 }
 
-static uint32_t hash(const char *text, size_t length)
+/* The key of a text: its own, or the free one that would be its own. Its
+ * number, or MUSTER_NAMES_NONE, into *number_out. */
+static uint64_t key_of(const muster_names *names, const char *text,
+                       size_t length, uint32_t *number_out)
 {
-    uint64_t value = 14695981039346656037ull;
-    for (size_t i = 0; i < length; i++) {
-        value = (value ^ (unsigned char)text[i]) * 1099511628211ull;
-    }
-    return (uint32_t)(value ^ (value >> 32));
-}
-
-/* The slot of a text: its own, or the free one where it belongs. */
-static uint32_t *find_slot(const muster_names *names, const char *text,
-                           size_t length)
-{
-    uint32_t mask = names->slot_count - 1;
-    uint32_t at = hash(text, length) & mask;
-    while (names->slots[at] != 0) {
-        const char *known = muster_names_at(names, names->slots[at] - 1);
-        if (strncmp(known, text, length) == 0 && known[length] == '\0') {
-            break;
+    // A map takes keys below UINT64_MAX; half of them leave room to walk.
+    uint64_t key = XXH3_64bits(text, length) >> 1;
+    for (;; key++) {
+        *number_out = muster_map_find(&names->numbers, key);
+        if (*number_out == MUSTER_MAP_NONE) {
+            return key;
         }
-        at = (at + 1) & mask;
+        const char *known = muster_names_at(names, *number_out);
+        if (strncmp(known, text, length) == 0 && known[length] == '\0') {
+            return key;
+        }
     }
-    return &names->slots[at];
-}
-
-static bool grow(muster_names *names)
-{
-    uint32_t wanted =
-        names->slot_count == 0 ? SLOTS_MIN : names->slot_count * 2;
-    uint32_t *slots = muster_mem_array(wanted, sizeof(*slots));
-    if (slots == NULL) {
-        return false;
-    }
-    muster_mem_free(names->slots);
-    names->slots = slots;
-    names->slot_count = wanted;
-    for (uint32_t i = 0; i < names->offsets.count; i++) {
-        const char *text = muster_names_at(names, i);
-        *find_slot(names, text, strlen(text)) = i + 1;
-    }
-    return true;
 }
 
 uint32_t muster_names_find(const muster_names *names, const char *text,
                            size_t length)
 {
-    if (names->slot_count == 0) {
-        return MUSTER_NAMES_NONE;
-    }
-    uint32_t found = *find_slot(names, text, length);
-    return found == 0 ? MUSTER_NAMES_NONE : found - 1;
+    uint32_t number;
+    (void)key_of(names, text, length, &number);
+    return number;
+}
+
+static bool append(muster_names *names, const char *text, size_t length)
+{
+    size_t offset = names->text.count;
+    return muster_vec_append(&names->text, text, length) &&
+           muster_vec_append(&names->text, "", 1) &&
+           muster_vec_append(&names->offsets, &offset, 1);
 }
 
 uint32_t muster_names_add(muster_names *names, const char *text, size_t length)
 {
+    uint32_t number;
+    uint64_t key = key_of(names, text, length, &number);
+    if (number != MUSTER_NAMES_NONE) {
+        return number;
+    }
+    size_t bytes = names->text.count;
     size_t count = names->offsets.count;
-    if ((count + 1) * 2 > names->slot_count &&
-        (count >= NAMES_MAX || !grow(names))) {
-        return MUSTER_NAMES_NONE;
+    if (count < NAMES_MAX && append(names, text, length) &&
+        muster_map_set(&names->numbers, key, (uint32_t)count)) {
+        return (uint32_t)count;
     }
-    uint32_t *slot = find_slot(names, text, length);
-    if (*slot != 0) {
-        return *slot - 1;
-    }
-    size_t offset = names->text.count;
-    if (!muster_vec_append(&names->text, text, length) ||
-        !muster_vec_append(&names->text, "", 1)) {
-        names->text.count = offset;
-        return MUSTER_NAMES_NONE;
-    }
-    if (!muster_vec_append(&names->offsets, &offset, 1)) {
-        names->text.count = offset;
-        return MUSTER_NAMES_NONE;
-    }
-    *slot = (uint32_t)count + 1;
-    return (uint32_t)count;
+    names->text.count = bytes;
+    names->offsets.count = count;
+    return MUSTER_NAMES_NONE;
 }

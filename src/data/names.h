@@ -3,7 +3,7 @@
  *
  *   Ownership    The table owns its texts; those returned are lent until the
  *                next add or fini.
- *   Allocation   add only; a text costs its length and about 20 bytes.
+ *   Allocation   add only; a text costs its length and 32 to 56 bytes.
  */
 #ifndef MUSTER_DATA_NAMES_H
 #define MUSTER_DATA_NAMES_H
@@ -11,15 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/map.h"
 #include "base/vec.h"
 
-#define MUSTER_NAMES_NONE UINT32_MAX
+#define MUSTER_NAMES_NONE MUSTER_MAP_NONE
 
 typedef struct muster_names {
-    muster_vec text;     // char: all texts, each with its terminating zero
-    muster_vec offsets;  // size_t: where text i begins
-    uint32_t *slots;     // open addressing: number + 1; 0 is free
-    uint32_t slot_count; // a power of two, or 0 before the first add
+    muster_vec text;    // char: all texts, each with its terminating zero
+    muster_vec offsets; // size_t: where text i begins
+    muster_map numbers; // a text's key (see names.c) to its number
 } muster_names;
 
 void muster_names_init(muster_names *names);
