@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/dot.h"
 #include "base/rng.h"
 #include "bench.h"
 #include "code/frame.h"
@@ -50,23 +51,14 @@ typedef struct chosen {
     uint32_t count;
 } chosen;
 
-static double dot(const double *x, const double *y, uint32_t n)
-{
-    double sum = 0.0;
-    for (uint32_t i = 0; i < n; i++) {
-        sum += x[i] * y[i];
-    }
-    return sum;
-}
-
 /* Make columns p and q orthogonal; returns how far they were from it. */
 static double rotate(chosen *a, uint32_t p, uint32_t q)
 {
     double *x = a->columns[p];
     double *y = a->columns[q];
-    double xx = dot(x, x, a->count);
-    double yy = dot(y, y, a->count);
-    double xy = dot(x, y, a->count);
+    double xx = muster_dot_f64(x, x, a->count);
+    double yy = muster_dot_f64(y, y, a->count);
+    double xy = muster_dot_f64(x, y, a->count);
     if (xy * xy <= 1e-20 * xx * yy) {
         return 0.0;
     }
@@ -102,7 +94,7 @@ static double condition_of(const search *s, uint32_t choice)
     double high = 0.0;
     double low = INFINITY;
     for (uint32_t p = 0; p < a.count; p++) {
-        double norm = dot(a.columns[p], a.columns[p], a.count);
+        double norm = muster_dot_f64(a.columns[p], a.columns[p], a.count);
         high = fmax(high, norm);
         low = fmin(low, norm);
     }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/dot.h"
 #include "base/mem.h"
 #include "code/family.h"
 #include "code/sets.h"
@@ -93,29 +94,20 @@ muster_status muster_generator_survey_run(const muster_generator *g,
 
 /* ---- minimum distance ---------------------------------------------------- */
 
-static double dot(const double *x, const double *y, uint32_t n)
-{
-    double sum = 0.0;
-    for (uint32_t i = 0; i < n; i++) {
-        sum += x[i] * y[i];
-    }
-    return sum;
-}
-
 /* Make basis vector i orthogonal to those before it and of length 1 (twice,
  * for accuracy); false when nothing of it is left. */
 static bool settle(double *basis, uint32_t rows, uint32_t i)
 {
     double *fresh = basis + (size_t)i * rows;
-    double size = dot(fresh, fresh, rows);
+    double size = muster_dot_f64(fresh, fresh, rows);
     for (uint32_t j = 0; i > 0 && j < 2 * i; j++) {
         const double *known = basis + (size_t)(j % i) * rows;
-        double along = dot(known, fresh, rows);
+        double along = muster_dot_f64(known, fresh, rows);
         for (uint32_t u = 0; u < rows; u++) {
             fresh[u] -= along * known[u];
         }
     }
-    double left = dot(fresh, fresh, rows);
+    double left = muster_dot_f64(fresh, fresh, rows);
     if (left <= RANK_TOLERANCE * RANK_TOLERANCE * size) {
         return false;
     }

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/dot.h"
 #include "base/mem.h"
 #include "linalg/dense.h"
 
@@ -117,15 +118,6 @@ out:
     return status;
 }
 
-static double dot(const double *x, const double *y, uint32_t n)
-{
-    double sum = 0.0;
-    for (uint32_t i = 0; i < n; i++) {
-        sum += x[i] * y[i];
-    }
-    return sum;
-}
-
 /* The vectors of CGLS, in one block of memory. */
 typedef struct cgls {
     double *x;         // rows: the solution
@@ -146,14 +138,14 @@ static uint32_t cgls_solve(const lsq_problem *p, const cgls *v, uint32_t output)
     }
     multiply(p, v->left, v->gradient);
     memcpy(v->direction, v->gradient, p->rows * sizeof(double));
-    double now = dot(v->gradient, v->gradient, p->rows);
+    double now = muster_dot_f64(v->gradient, v->gradient, p->rows);
     double stop = 1e-24 * now;
-    double left = dot(v->left, v->left, p->equations);
+    double left = muster_dot_f64(v->left, v->left, p->equations);
     uint32_t round = 0;
     for (; round < ROUNDS_MAX && now > stop; round++) {
         memset(v->step, 0, p->equations * sizeof(double));
         multiply_transposed(p, v->direction, v->step);
-        double curve = dot(v->step, v->step, p->equations);
+        double curve = muster_dot_f64(v->step, v->step, p->equations);
         if (!(curve > 0.0)) {
             break;
         }
@@ -166,7 +158,7 @@ static uint32_t cgls_solve(const lsq_problem *p, const cgls *v, uint32_t output)
         }
         memset(v->gradient, 0, p->rows * sizeof(double));
         multiply(p, v->left, v->gradient);
-        double next = dot(v->gradient, v->gradient, p->rows);
+        double next = muster_dot_f64(v->gradient, v->gradient, p->rows);
         for (uint32_t i = 0; i < p->rows; i++) {
             v->direction[i] = v->gradient[i] + next / now * v->direction[i];
         }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dot.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -190,15 +191,6 @@ static double solve_radius(uint64_t classes)
     return low;
 }
 
-static double dot(const float *a, const float *b, uint64_t count)
-{
-    double sum = 0.0;
-    for (uint64_t i = 0; i < count; i++) {
-        sum += (double)a[i] * (double)b[i];
-    }
-    return sum;
-}
-
 // Random unit vectors; the first ones are orthogonal to each other.
 static void draw_directions(synthetic_shape *shape, uint64_t rows,
                             muster_rng *rng)
@@ -212,12 +204,12 @@ static void draw_directions(synthetic_shape *shape, uint64_t rows,
         uint64_t before = c < features && c < ORTHOGONAL_MAX ? c : 0;
         for (uint64_t p = 0; p < before; p++) {
             const float *other = shape->directions + p * features;
-            double along = dot(v, other, features);
+            double along = muster_dot_wide(v, other, features);
             for (uint64_t j = 0; j < features; j++) {
                 v[j] -= (float)along * other[j];
             }
         }
-        double norm = sqrt(dot(v, v, features));
+        double norm = sqrt(muster_dot_wide(v, v, features));
         for (uint64_t j = 0; j < features; j++) {
             v[j] = (float)(v[j] / (norm > 1e-12 ? norm : 1.0));
         }
@@ -303,7 +295,7 @@ static float draw_target(const synthetic_shape *shape, muster_rng *rng,
     for (uint64_t j = 0; j < shape->features; j++) {
         row[j] = (float)muster_rng_normal(rng);
     }
-    double signal = dot(row, shape->directions, shape->features);
+    double signal = muster_dot_wide(row, shape->directions, shape->features);
     return (float)(INTERCEPT + signal + shape->noise * muster_rng_normal(rng));
 }
 

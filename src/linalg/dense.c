@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/dot.h"
 #include "base/mem.h"
 
 #define JACOBI_COLUMNS_MAX 32u
@@ -41,15 +42,6 @@ static bool all_finite(const double *a, size_t count)
     return true;
 }
 
-static double dot(const double *x, const double *y, uint32_t n)
-{
-    double sum = 0.0;
-    for (uint32_t i = 0; i < n; i++) {
-        sum += x[i] * y[i];
-    }
-    return sum;
-}
-
 static void rotate(double *x, double *y, uint32_t n, double c, double s)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -65,9 +57,9 @@ static bool rotate_pair(const svd_parts *svd, uint32_t p, uint32_t q)
 {
     double *up = svd->u + (size_t)p * svd->tall;
     double *uq = svd->u + (size_t)q * svd->tall;
-    double alpha = dot(up, up, svd->tall);
-    double beta = dot(uq, uq, svd->tall);
-    double gamma = dot(up, uq, svd->tall);
+    double alpha = muster_dot_f64(up, up, svd->tall);
+    double beta = muster_dot_f64(uq, uq, svd->tall);
+    double gamma = muster_dot_f64(up, uq, svd->tall);
     if (fabs(gamma) <= 1e-15 * sqrt(alpha * beta) || gamma == 0.0) {
         return false;
     }
@@ -97,7 +89,7 @@ static void jacobi_svd(const svd_parts *svd)
     }
     for (uint32_t j = 0; j < svd->few; j++) {
         double *column = svd->u + (size_t)j * svd->tall;
-        double norm = sqrt(dot(column, column, svd->tall));
+        double norm = sqrt(muster_dot_f64(column, column, svd->tall));
         svd->s[j] = norm;
         for (uint32_t i = 0; norm > 0.0 && i < svd->tall; i++) {
             column[i] /= norm;

@@ -1,65 +1,33 @@
 /*
  * kernel.c -- see kernel.h. Loops without sums are left to the compiler's
  * vectoriser; sums go through blocks of eight lanes, written out, because the
- * order of a sum is not the compiler's to change. Functions are compiled for
- * the baseline and for AVX2, chosen at load; without the sanitizer's early
- * start-up, see TASK_SIMD.
+ * order of a sum is not the compiler's to change. See base/simd.h for the
+ * instruction sets.
  */
 #include "task/kernel.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "base/dot.h"
+
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-math-errno")
-#endif
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_THREAD__)
-#define TASK_SIMD __attribute__((target_clones("default", "avx2")))
-#else
-#define TASK_SIMD
 #endif
 
 #define LANES   8u
 #define EPSILON 1e-8f
 
-typedef float f8 __attribute__((vector_size(32)));
+typedef muster_f8 f8;
 typedef int32_t i8 __attribute__((vector_size(32)));
 
-#define LOAD(to, from)  memcpy(&(to), (from), sizeof(f8))
-#define STORE(to, from) memcpy((to), &(from), sizeof(f8))
-
-/* The lanes in a fixed order: pairs, then pairs of pairs. */
-#define SUM_LANES(v)                           \
-    ((((v)[0] + (v)[4]) + ((v)[2] + (v)[6])) + \
-     (((v)[1] + (v)[5]) + ((v)[3] + (v)[7])))
-
-TASK_SIMD float muster_kernel_dot(const float *a, const float *b, uint32_t n)
+MUSTER_SIMD float muster_kernel_dot(const float *a, const float *b, uint32_t n)
 {
-    f8 one = {0};
-    f8 two = {0};
-    uint32_t i = 0;
-    for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        f8 x;
-        f8 y;
-        LOAD(x, a + i);
-        LOAD(y, b + i);
-        one += x * y;
-        LOAD(x, a + i + LANES);
-        LOAD(y, b + i + LANES);
-        two += x * y;
-    }
-    one += two;
-    float sum = SUM_LANES(one);
-    for (; i < n; i++) {
-        sum += a[i] * b[i];
-    }
-    return sum;
+    return muster_dot_f32(a, b, n);
 }
 
-TASK_SIMD void muster_kernel_axpy(float scale, const float *restrict x,
-                                  float *restrict y, uint32_t n)
+MUSTER_SIMD void muster_kernel_axpy(float scale, const float *restrict x,
+                                    float *restrict y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         y[i] += scale * x[i];
@@ -71,22 +39,22 @@ float muster_kernel_square(const float *a, uint32_t n)
     return muster_kernel_dot(a, a, n);
 }
 
-TASK_SIMD float muster_kernel_distance(const float *a, const float *b,
-                                       uint32_t n)
+MUSTER_SIMD float muster_kernel_distance(const float *a, const float *b,
+                                         uint32_t n)
 {
     f8 total = {0};
     uint32_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         f8 x;
         f8 y;
-        LOAD(x, a + i);
-        LOAD(y, b + i);
+        MUSTER_F8_LOAD(x, a + i);
+        MUSTER_F8_LOAD(y, b + i);
         f8 off = x - y;
         for (uint32_t j = 0; j < LANES; j++) {
             total[j] += fabsf(off[j]);
         }
     }
-    float sum = SUM_LANES(total);
+    float sum = MUSTER_F8_SUM(total);
     for (; i < n; i++) {
         sum += fabsf(a[i] - b[i]);
     }
@@ -132,16 +100,16 @@ float muster_kernel_sigmoid(float x)
         memcpy(&(to), (from), (count) * sizeof(float)); \
     } while (0)
 
-TASK_SIMD void muster_kernel_sigmoids(float *x, uint32_t n)
+MUSTER_SIMD void muster_kernel_sigmoids(float *x, uint32_t n)
 {
     uint32_t i = 0;
     f8 v;
     for (; i + LANES <= n; i += LANES) {
-        LOAD(v, x + i);
+        MUSTER_F8_LOAD(v, x + i);
         v = -v;
         EXP(v);
         v = 1.0f / (1.0f + v);
-        STORE(x + i, v);
+        MUSTER_F8_STORE(x + i, v);
     }
     if (i < n) {
         LOAD_LAST(v, x + i, n - i, 0.0f);
@@ -152,13 +120,13 @@ TASK_SIMD void muster_kernel_sigmoids(float *x, uint32_t n)
     }
 }
 
-TASK_SIMD float muster_kernel_most(const float *x, uint32_t n)
+MUSTER_SIMD float muster_kernel_most(const float *x, uint32_t n)
 {
     f8 most = (f8){0} - INFINITY;
     uint32_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         f8 v;
-        LOAD(v, x + i);
+        MUSTER_F8_LOAD(v, x + i);
         most = CHOOSE(v > most, v, most);
     }
     float found = -INFINITY;
@@ -171,19 +139,20 @@ TASK_SIMD float muster_kernel_most(const float *x, uint32_t n)
     return found;
 }
 
-TASK_SIMD float muster_kernel_exp(float *x, uint32_t n, float scale, float from)
+MUSTER_SIMD float muster_kernel_exp(float *x, uint32_t n, float scale,
+                                    float from)
 {
     f8 sum = {0};
     uint32_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         f8 v;
-        LOAD(v, x + i);
+        MUSTER_F8_LOAD(v, x + i);
         v = (v - from) * scale;
         EXP(v);
-        STORE(x + i, v);
+        MUSTER_F8_STORE(x + i, v);
         sum += v;
     }
-    float total = SUM_LANES(sum);
+    float total = MUSTER_F8_SUM(sum);
     if (i < n) {
         f8 v;
         LOAD_LAST(v, x + i, n - i, from);
@@ -197,32 +166,32 @@ TASK_SIMD float muster_kernel_exp(float *x, uint32_t n, float scale, float from)
     return total;
 }
 
-TASK_SIMD void muster_kernel_scale(float scale, float *x, uint32_t n)
+MUSTER_SIMD void muster_kernel_scale(float scale, float *x, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         x[i] *= scale;
     }
 }
 
-TASK_SIMD void muster_kernel_product(const float *restrict by,
-                                     float *restrict x, uint32_t n)
+MUSTER_SIMD void muster_kernel_product(const float *restrict by,
+                                       float *restrict x, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         x[i] *= by[i];
     }
 }
 
-TASK_SIMD void muster_kernel_replace(float *restrict x,
-                                     const uint32_t *restrict keys, uint32_t n,
-                                     uint32_t key, float value)
+MUSTER_SIMD void muster_kernel_replace(float *restrict x,
+                                       const uint32_t *restrict keys,
+                                       uint32_t n, uint32_t key, float value)
 {
     for (uint32_t i = 0; i < n; i++) {
         x[i] = keys[i] == key ? value : x[i];
     }
 }
 
-TASK_SIMD float muster_kernel_mf(float *restrict w, float *restrict h,
-                                 uint32_t n, float x, float rate, float l2)
+MUSTER_SIMD float muster_kernel_mf(float *restrict w, float *restrict h,
+                                   uint32_t n, float x, float rate, float l2)
 {
     float error = x - muster_kernel_dot(w, h, n);
     float step = rate * error;
@@ -235,9 +204,9 @@ TASK_SIMD float muster_kernel_mf(float *restrict w, float *restrict h,
     return error;
 }
 
-TASK_SIMD float muster_kernel_mf_adagrad(float *restrict w, float *restrict h,
-                                         uint32_t n, float x, float rate,
-                                         float l2)
+MUSTER_SIMD float muster_kernel_mf_adagrad(float *restrict w, float *restrict h,
+                                           uint32_t n, float x, float rate,
+                                           float l2)
 {
     float error = x - muster_kernel_dot(w, h, n);
     float *restrict w_sums = w + n;
@@ -253,9 +222,9 @@ TASK_SIMD float muster_kernel_mf_adagrad(float *restrict w, float *restrict h,
     return error;
 }
 
-TASK_SIMD void muster_kernel_adagrad(float *restrict row,
-                                     const float *restrict gradient, uint32_t n,
-                                     float rate, float n3)
+MUSTER_SIMD void muster_kernel_adagrad(float *restrict row,
+                                       const float *restrict gradient,
+                                       uint32_t n, float rate, float n3)
 {
     float *restrict sums = row + n;
     for (uint32_t i = 0; i < n; i++) {
@@ -266,11 +235,11 @@ TASK_SIMD void muster_kernel_adagrad(float *restrict row,
     }
 }
 
-TASK_SIMD void muster_kernel_candidate(float *restrict row,
-                                       const float *restrict query,
-                                       float *restrict query_gradient,
-                                       uint32_t n, float g,
-                                       const float *restrict rate_n3)
+MUSTER_SIMD void muster_kernel_candidate(float *restrict row,
+                                         const float *restrict query,
+                                         float *restrict query_gradient,
+                                         uint32_t n, float g,
+                                         const float *restrict rate_n3)
 {
     float rate = rate_n3[0];
     float n3 = rate_n3[1];
@@ -285,11 +254,11 @@ TASK_SIMD void muster_kernel_candidate(float *restrict row,
     }
 }
 
-TASK_SIMD void muster_kernel_candidate_l1(float *restrict row,
-                                          const float *restrict query,
-                                          float *restrict query_gradient,
-                                          uint32_t n, float g,
-                                          const float *restrict rate_n3)
+MUSTER_SIMD void muster_kernel_candidate_l1(float *restrict row,
+                                            const float *restrict query,
+                                            float *restrict query_gradient,
+                                            uint32_t n, float g,
+                                            const float *restrict rate_n3)
 {
     float rate = rate_n3[0];
     float n3 = rate_n3[1];
@@ -306,9 +275,9 @@ TASK_SIMD void muster_kernel_candidate_l1(float *restrict row,
     }
 }
 
-TASK_SIMD void muster_kernel_complex(const float *restrict a,
-                                     const float *restrict b, float *restrict q,
-                                     uint32_t n)
+MUSTER_SIMD void muster_kernel_complex(const float *restrict a,
+                                       const float *restrict b,
+                                       float *restrict q, uint32_t n)
 {
     uint32_t half = n / 2;
     for (uint32_t i = 0; i < half; i++) {
@@ -317,9 +286,9 @@ TASK_SIMD void muster_kernel_complex(const float *restrict a,
     }
 }
 
-TASK_SIMD void muster_kernel_complex_back(const float *restrict dq,
-                                          const float *restrict b,
-                                          float *restrict da, uint32_t n)
+MUSTER_SIMD void muster_kernel_complex_back(const float *restrict dq,
+                                            const float *restrict b,
+                                            float *restrict da, uint32_t n)
 {
     uint32_t half = n / 2;
     for (uint32_t i = 0; i < half; i++) {
@@ -328,10 +297,10 @@ TASK_SIMD void muster_kernel_complex_back(const float *restrict dq,
     }
 }
 
-TASK_SIMD float muster_kernel_skipgram(const float *restrict in,
-                                       float *restrict in_gradient,
-                                       float *restrict out, uint32_t n,
-                                       const float *restrict label_rate)
+MUSTER_SIMD float muster_kernel_skipgram(const float *restrict in,
+                                         float *restrict in_gradient,
+                                         float *restrict out, uint32_t n,
+                                         const float *restrict label_rate)
 {
     float label = label_rate[0];
     float score = muster_kernel_dot(in, out, n);
