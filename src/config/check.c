@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/value.h"
 #include "config/fault.h"
 #include "config/state.h"
-#include "config/value.h"
 
 #define LOCAL_DEFAULT  "4"
 #define EPOCHS_DEFAULT "10"

@@ -13,8 +13,8 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/value.h"
 #include "config/state.h"
-#include "config/value.h"
 
 static void list_clear(muster_vec *list)
 {

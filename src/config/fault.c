@@ -8,8 +8,8 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/value.h"
 #include "config/table.h"
-#include "config/value.h"
 
 #define FACTOR_MAX   1e6
 #define DELAY_NS_MAX 3600000000000ll

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "config/suggest.h"
+#include "base/suggest.h"
 
 #define TRAIN    (1u << MUSTER_VERB_TRAIN)
 #define JOIN     (1u << MUSTER_VERB_JOIN)

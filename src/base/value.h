@@ -1,11 +1,11 @@
 /*
- * config/value.h -- numbers, durations and switches as people write them.
+ * base/value.h -- numbers, durations and switches as people write them.
  *
  * Pure functions from text to value; the whole text must be used up. They say
  * only whether it worked: the caller knows the place to name.
  */
-#ifndef MUSTER_CONFIG_VALUE_H
-#define MUSTER_CONFIG_VALUE_H
+#ifndef MUSTER_BASE_VALUE_H
+#define MUSTER_BASE_VALUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,4 +31,4 @@ bool muster_value_is_text(const char *text);
 /* Seconds as text with the unit that fits: "50ms", "1h". */
 void muster_value_format_seconds(double seconds, char *text_out, size_t size);
 
-#endif // MUSTER_CONFIG_VALUE_H
+#endif // MUSTER_BASE_VALUE_H

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "config/suggest.h"
-#include "config/value.h"
+#include "base/suggest.h"
+#include "base/value.h"
 
 static void whole_numbers_are_digits_that_fit(void **state)
 {

@@ -1,7 +1,7 @@
 /*
  * value.c -- text to numbers, strictly: no white space, no leftovers.
  */
-#include "config/value.h"
+#include "base/value.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  *
  * Three rows of the usual table, on the stack; names are short.
  */
-#include "config/suggest.h"
+#include "base/suggest.h"
 
 #include <stdint.h>
 #include <string.h>
