@@ -6,11 +6,14 @@
 #include "base/suggest.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
-#define NAME_MAX_LENGTH 63u
+#include "base/error.h"
 
-static unsigned least(unsigned a, unsigned b)
+#define NAME_MAX_LENGTH MUSTER_SUGGEST_NAME_MAX
+
+static unsigned smaller(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
@@ -33,18 +36,82 @@ unsigned muster_suggest_distance(const char *typed, const char *known)
         now[0] = (unsigned)i;
         for (size_t j = 1; j <= m; j++) {
             unsigned change = before[j - 1] + (typed[i - 1] != known[j - 1]);
-            now[j] = least(change, least(before[j], now[j - 1]) + 1);
+            now[j] = smaller(change, smaller(before[j], now[j - 1]) + 1);
             if (i > 1 && j > 1 && typed[i - 1] == known[j - 2] &&
                 typed[i - 2] == known[j - 1]) {
-                now[j] = least(now[j], earlier[j - 2] + 1);
+                now[j] = smaller(now[j], earlier[j - 2] + 1);
             }
         }
     }
     return rows[n % 3][m];
 }
 
-unsigned muster_suggest_limit(const char *typed)
+/* The largest distance at which a suggestion still helps. */
+static unsigned limit(const char *typed)
 {
     size_t length = strlen(typed);
     return length <= 3 ? 1 : length <= 6 ? 2 : 3;
+}
+
+muster_suggestion muster_suggestion_make(const char *typed, size_t length)
+{
+    muster_suggestion suggestion = {.names = ""};
+    size_t kept = length < NAME_MAX_LENGTH ? length : NAME_MAX_LENGTH;
+    memcpy(suggestion.typed, typed, kept);
+    suggestion.distance = length == 0 || length > NAME_MAX_LENGTH
+                              ? 0
+                              : limit(suggestion.typed) + 1;
+    return suggestion;
+}
+
+void muster_suggestion_add(muster_suggestion *suggestion, const char *name)
+{
+    size_t used = strlen(suggestion->names);
+    (void)snprintf(suggestion->names + used, sizeof(suggestion->names) - used,
+                   "%s%s", used > 0 ? ", " : "", name);
+    char bare[NAME_MAX_LENGTH + 1];
+    (void)snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(name, ":"), name);
+    unsigned distance =
+        smaller(muster_suggest_distance(suggestion->typed, name),
+                muster_suggest_distance(suggestion->typed, bare));
+    if (distance < suggestion->distance) {
+        suggestion->distance = distance;
+        (void)snprintf(suggestion->nearest, sizeof(suggestion->nearest), "%s",
+                       name);
+    }
+}
+
+void muster_suggestion_add_all(muster_suggestion *suggestion,
+                               const char *const *names)
+{
+    for (; *names != NULL; names++) {
+        muster_suggestion_add(suggestion, *names);
+    }
+}
+
+void muster_suggestion_add_list(muster_suggestion *suggestion, const char *list,
+                                char separator)
+{
+    const char separators[] = {separator, '\0'};
+    while (*list != '\0') {
+        char name[NAME_MAX_LENGTH + 1];
+        size_t length = strcspn(list, separators);
+        (void)snprintf(name, sizeof(name), "%.*s", (int)length, list);
+        muster_suggestion_add(suggestion, name);
+        list += length + (list[length] == separator);
+    }
+}
+
+muster_status muster_suggestion_fail(const muster_suggestion *suggestion,
+                                     const char *place, muster_error *error_out)
+{
+    if (suggestion->nearest[0] != '\0') {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "%s%s: unknown; did you mean %s? There are %s",
+                                place, suggestion->typed, suggestion->nearest,
+                                suggestion->names);
+    }
+    return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                            "%s%s: unknown; there are %s", place,
+                            suggestion->typed, suggestion->names);
 }

@@ -10,21 +10,51 @@
 
 #define NUMBER_LENGTH_MAX 63u
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* value = value * 10 + digit, where that fits. */
+static bool take_digit(uint64_t digit, uint64_t *value)
+{
+    if (*value > (UINT64_MAX - digit) / 10) {
+        return false;
+    }
+    *value = *value * 10 + digit;
+    return true;
+}
+
+/* "e6" after the digits of a whole number. */
+static bool take_power(const char *text, uint64_t *value)
+{
+    uint64_t power = 0;
+    if (!is_digit(text[1])) {
+        return false;
+    }
+    for (text++; is_digit(*text) && power <= 20; text++) {
+        power = power * 10 + (uint64_t)(*text - '0');
+    }
+    for (; power > 0 && *value > 0; power--) {
+        if (!take_digit(0, value)) {
+            return false;
+        }
+    }
+    return *text == '\0';
+}
+
 bool muster_value_uint(const char *text, uint64_t *value_out)
 {
     uint64_t value = 0;
-    if (*text == '\0') {
-        return false;
+    const char *at = text;
+    for (; is_digit(*at); at++) {
+        if (!take_digit((uint64_t)(*at - '0'), &value)) {
+            return false;
+        }
     }
-    for (; *text != '\0'; text++) {
-        if (*text < '0' || *text > '9') {
-            return false;
-        }
-        uint64_t digit = (uint64_t)(*text - '0');
-        if (value > (UINT64_MAX - digit) / 10) {
-            return false;
-        }
-        value = value * 10 + digit;
+    bool power = at > text && (*at == 'e' || *at == 'E');
+    if (power ? !take_power(at, &value) : at == text || *at != '\0') {
+        return false;
     }
     *value_out = value;
     return true;
@@ -88,32 +118,57 @@ bool muster_value_bool(const char *text, bool *value_out)
     return false;
 }
 
+/* "min" stands before "m", which texts are written with. */
 static const struct {
     const char *name;
     double ns;
+    double seconds;
 } units[] = {
-    {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9},
+    {"ns", 1, 1e-9},   {"us", 1e3, 1e-6}, {"ms", 1e6, 1e-3},   {"s", 1e9, 1},
+    {"min", 60e9, 60}, {"m", 60e9, 60},   {"h", 3600e9, 3600},
 };
+#define UNITS (sizeof(units) / sizeof(units[0]))
+
+/* The number of a duration and its unit; a bare 0 has any. */
+static bool duration(const char *text, double *number_out, size_t *unit_out)
+{
+    size_t length = number_length(text);
+    if (!number_n(text, length, number_out) || *number_out < 0) {
+        return false;
+    }
+    const char *name = text + length;
+    if (*name == '\0' && *number_out <= 0) {
+        *unit_out = 0;
+        return true;
+    }
+    for (size_t i = 0; i < UNITS; i++) {
+        if (strcmp(name, units[i].name) == 0) {
+            *unit_out = i;
+            return *number_out * units[i].ns <= 9.2e18;
+        }
+    }
+    return false;
+}
 
 bool muster_value_duration_ns(const char *text, int64_t *value_out)
 {
-    size_t length = number_length(text);
     double number;
-    if (!number_n(text, length, &number) || number < 0) {
+    size_t unit;
+    if (!duration(text, &number, &unit)) {
         return false;
     }
-    const char *unit = text + length;
-    double scale = *unit == '\0' && number <= 0 ? 1 : 0;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcmp(unit, units[i].name) == 0) {
-            scale = units[i].ns;
-        }
-    }
-    double ns = number * scale;
-    if (scale <= 0 || ns > 9.2e18) {
+    *value_out = (int64_t)llround(number * units[unit].ns);
+    return true;
+}
+
+bool muster_value_duration_s(const char *text, double *value_out)
+{
+    double number;
+    size_t unit;
+    if (!duration(text, &number, &unit)) {
         return false;
     }
-    *value_out = (int64_t)llround(ns);
+    *value_out = number * units[unit].seconds;
     return true;
 }
 
@@ -156,7 +211,7 @@ void muster_value_format_seconds(double seconds, char *text_out, size_t size)
 {
     double ns = seconds * 1e9;
     size_t best = 3; // seconds, also for 0
-    for (size_t i = sizeof(units) / sizeof(units[0]); i-- > 0;) {
+    for (size_t i = UNITS; i-- > 0;) {
         if (ns >= units[i].ns) {
             best = i;
             break;

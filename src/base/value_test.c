@@ -21,9 +21,15 @@ static void whole_numbers_are_digits_that_fit(void **state)
     assert_int_equal(value, 0);
     assert_true(muster_value_uint("18446744073709551615", &value));
     assert_true(value == UINT64_MAX);
+    assert_true(muster_value_uint("25e3", &value));
+    assert_int_equal(value, 25000);
+    assert_true(muster_value_uint("0e30", &value));
+    assert_int_equal(value, 0);
     static const char *const wrong[] = {
-        "",   "-1", "+1", " 1", "1 ", "1.0", "0x10", "18446744073709551616",
-        "one"};
+        "",     "-1",   "+1",   " 1",
+        "1 ",   "1.0",  "0x10", "one",
+        "1e",   "e5",   "1e-3", "1e+3",
+        "1e20", "1e99", "1e3x", "18446744073709551616"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         value = 7;
         assert_false(muster_value_uint(wrong[i], &value));
@@ -61,6 +67,7 @@ static void durations_need_a_unit(void **state)
     } right[] = {{"200ms", 200000000},
                  {"2s", 2000000000},
                  {"1m", 60000000000},
+                 {"1min", 60000000000},
                  {"1.5h", 5400000000000},
                  {"7us", 7000},
                  {"12ns", 12},

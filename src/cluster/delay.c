@@ -10,13 +10,15 @@
 #include "cluster/delay.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/spec.h"
+#include "base/suggest.h"
 #include "cluster/trace.h"
 
 #define PARAMS_MAX    4u
@@ -24,17 +26,10 @@
 #define CLASS_STREAM  (UINT64_C(1) << 40) // apart from the workers' own streams
 #define MARKOV_STREAM (UINT64_C(1) << 41)
 
-typedef enum param_kind { TIME, NUMBER, SHARE, TEXT } param_kind;
-
-typedef struct param {
-    const char *name;
-    param_kind kind;
-    const char *deflt; // NULL: must be given
-} param;
-
 typedef struct model {
     const char *name;
-    param params[PARAMS_MAX + 1]; // ended by a NULL name
+    muster_spec_field fields[PARAMS_MAX + 1];
+    double defaults[PARAMS_MAX]; // of the fields, in their order
     double (*draw)(muster_delay *delay, uint32_t worker, uint64_t step);
 } model;
 
@@ -46,7 +41,7 @@ typedef struct chain { // one worker's Markov chain, at `step`
 struct muster_delay {
     const model *model;
     double values[PARAMS_MAX]; // seconds, or plain numbers
-    char path[512];
+    char path[MUSTER_SPEC_VALUE_MAX];
     uint32_t workers;
     uint64_t seed;
     chain *chains;
@@ -131,152 +126,83 @@ static double draw_trace(muster_delay *delay, uint32_t worker, uint64_t step)
     return fmax(0, seconds - delay->values[2]) * delay->values[1];
 }
 
+/* Field i of a model lies in values[i]. */
+#define AT(i) (offsetof(muster_delay, values) + (i) * sizeof(double))
+#define TIME(label, i)                                                  \
+    {                                                                   \
+        (label), MUSTER_SPEC_SECONDS, AT(i), 0, DELAY_MAX_S, NULL, true \
+    }
+#define SHARE(label, i, needed)                                  \
+    {                                                            \
+        (label), MUSTER_SPEC_DOUBLE, AT(i), 0, 1, NULL, (needed) \
+    }
+#define NUMBER(label, i)                                         \
+    {                                                            \
+        (label), MUSTER_SPEC_DOUBLE, AT(i), MUSTER_SPEC_ABOVE_0, \
+            MUSTER_SPEC_NO_LIMIT, NULL, false                    \
+    }
+#define END          \
+    {                \
+        .name = NULL \
+    }
+
 static const model models[] = {
-    {"constant", {{"delay", TIME, NULL}}, draw_constant},
-    {"exponential", {{"mean", TIME, NULL}}, draw_exponential},
+    {"constant", {TIME("delay", 0), END}, {0}, draw_constant},
+    {"exponential", {TIME("mean", 0), END}, {0}, draw_exponential},
     {"shifted-exponential",
-     {{"shift", TIME, NULL}, {"mean", TIME, NULL}},
+     {TIME("shift", 0), TIME("mean", 1), END},
+     {0},
      draw_shifted},
-    {"pareto", {{"scale", TIME, NULL}, {"shape", NUMBER, "1.5"}}, draw_pareto},
-    {"iid", {{"p", SHARE, NULL}, {"delay", TIME, NULL}}, draw_iid},
+    {"pareto",
+     {TIME("scale", 0), NUMBER("shape", 1), END},
+     {0, 1.5},
+     draw_pareto},
+    {"iid", {SHARE("p", 0, true), TIME("delay", 1), END}, {0}, draw_iid},
     {"bernoulli",
-     {{"slow", SHARE, "0.33"},
-      {"p-slow", SHARE, "0.8"},
-      {"p-active", SHARE, "0.01"},
-      {"delay", TIME, NULL}},
+     {SHARE("slow", 0, false), SHARE("p-slow", 1, false),
+      SHARE("p-active", 2, false), TIME("delay", 3), END},
+     {0.33, 0.8, 0.01},
      draw_bernoulli},
     {"markov",
-     {{"stay-slow", SHARE, "0.95"},
-      {"stay-active", SHARE, "0.95"},
-      {"delay", TIME, NULL}},
+     {SHARE("stay-slow", 0, false), SHARE("stay-active", 1, false),
+      TIME("delay", 2), END},
+     {0.95, 0.95},
      draw_markov},
     {"trace",
-     {{"file", TEXT, NULL}, {"scale", NUMBER, "1"}, {"base", TIME, "0s"}},
+     {{"file", MUSTER_SPEC_TEXT, offsetof(muster_delay, path), 0,
+       MUSTER_SPEC_VALUE_MAX, NULL, true},
+      NUMBER("scale", 1),
+      {"base", MUSTER_SPEC_SECONDS, AT(2), 0, DELAY_MAX_S, NULL, false},
+      END},
+     {0, 1, 0},
      draw_trace},
 };
 #define MODELS (sizeof(models) / sizeof(models[0]))
 
-/* "200ms", "1.5s", "3us", "10ns", "2m", in seconds. */
-static bool parse_time(const char *text, double *seconds_out)
+static muster_status read_spec(muster_delay *delay, const char *spec,
+                               muster_error *error)
 {
-    static const struct {
-        const char *name;
-        double seconds;
-    } units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}};
-    char *end = NULL;
-    double number = strtod(text, &end);
-    for (size_t i = 0; end != text && i < sizeof(units) / sizeof(units[0]);
-         i++) {
-        if (strcmp(end, units[i].name) == 0) {
-            *seconds_out = number * units[i].seconds;
-            return number >= 0 && *seconds_out <= DELAY_MAX_S;
-        }
-    }
-    return false;
-}
-
-static bool parse_value(const param *wanted, const char *text, double *out)
-{
-    if (wanted->kind == TIME) {
-        return parse_time(text, out);
-    }
-    char *end = NULL;
-    *out = strtod(text, &end);
-    bool whole = end != text && *end == 0 && isfinite(*out);
-    return whole && (wanted->kind == SHARE ? *out >= 0 && *out <= 1 : *out > 0);
-}
-
-static muster_status set_param(muster_delay *delay, size_t index,
-                               const char *text, muster_error *error)
-{
-    const param *wanted = &delay->model->params[index];
-    if (wanted->kind == TEXT) {
-        snprintf(delay->path, sizeof(delay->path), "%s", text);
-        return MUSTER_OK;
-    }
-    if (parse_value(wanted, text, &delay->values[index])) {
-        return MUSTER_OK;
-    }
-    static const char *const expected[] = {"a time up to an hour, such as 20ms",
-                                           "a number above 0",
-                                           "a share from 0 to 1", "a path"};
-    return muster_error_set(error, MUSTER_ERR_INVALID,
-                            "--delay %s: %s=%s is not %s", delay->model->name,
-                            wanted->name, text, expected[wanted->kind]);
-}
-
-static muster_status set_named(muster_delay *delay, const char *text,
-                               bool *given, muster_error *error)
-{
-    size_t length = strcspn(text, "=");
-    for (size_t i = 0; delay->model->params[i].name != NULL; i++) {
-        const char *name = delay->model->params[i].name;
-        if (strlen(name) == length && strncmp(name, text, length) == 0 &&
-            text[length] == '=') {
-            given[i] = true;
-            return set_param(delay, i, text + length + 1, error);
-        }
-    }
-    return muster_error_set(error, MUSTER_ERR_INVALID,
-                            "--delay %s: no parameter '%s'; it has %s, ..",
-                            delay->model->name, text,
-                            delay->model->params[0].name);
-}
-
-static muster_status set_params(muster_delay *delay, const char *text,
-                                muster_error *error)
-{
-    bool given[PARAMS_MAX] = {false};
-    muster_status status = MUSTER_OK;
-    while (status == MUSTER_OK && *text != 0) {
-        char one[512];
-        size_t length = strcspn(text, ",");
-        snprintf(one, sizeof(one), "%.*s", (int)(length < 511 ? length : 511),
-                 text);
-        status = set_named(delay, one, given, error);
-        text += length + (text[length] == ',');
-    }
-    for (size_t i = 0; status == MUSTER_OK && i < PARAMS_MAX &&
-                       delay->model->params[i].name != NULL;
-         i++) {
-        const param *wanted = &delay->model->params[i];
-        if (!given[i] && wanted->deflt == NULL) {
-            return muster_error_set(error, MUSTER_ERR_INVALID,
-                                    "--delay %s: needs %s=..",
-                                    delay->model->name, wanted->name);
-        }
-        if (!given[i]) {
-            status = set_param(delay, i, wanted->deflt, error);
-        }
-    }
-    return status;
-}
-
-static const model *find_model(const char *spec, size_t length)
-{
+    const char *params;
+    size_t length = muster_spec_name(spec, &params);
+    muster_suggestion meant = muster_suggestion_make(spec, length);
     for (size_t i = 0; i < MODELS; i++) {
-        if (strlen(models[i].name) == length &&
-            strncmp(models[i].name, spec, length) == 0) {
-            return &models[i];
+        muster_suggestion_add(&meant, models[i].name);
+        if (muster_spec_is(spec, models[i].name)) {
+            char place[64];
+            (void)snprintf(place, sizeof(place), "--delay %s", models[i].name);
+            delay->model = &models[i];
+            memcpy(delay->values, models[i].defaults, sizeof(delay->values));
+            return muster_spec_read(place, params, models[i].fields, delay,
+                                    NULL, error);
         }
     }
-    return NULL;
+    return muster_suggestion_fail(&meant, "--delay ", error);
 }
 
 static muster_status build(muster_delay *delay, const char *spec,
                            muster_error *error)
 {
-    size_t length = strcspn(spec, ":");
-    delay->model = find_model(spec, length);
-    if (delay->model == NULL) {
-        return muster_error_set(
-            error, MUSTER_ERR_INVALID,
-            "--delay %s: no such model; there are constant, exponential, "
-            "shifted-exponential, pareto, iid, bernoulli, markov and trace",
-            spec);
-    }
-    const char *params = spec + length + (spec[length] == ':');
-    muster_status status = set_params(delay, params, error);
+    muster_status status = read_spec(delay, spec, error);
     if (status == MUSTER_OK && delay->model->draw == draw_trace) {
         status = muster_trace_load(delay->path, error, &delay->trace);
     }

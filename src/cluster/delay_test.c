@@ -134,15 +134,41 @@ static void refused(const char *spec, muster_status status, const char *names)
     }
 }
 
+static void delays_take_every_unit_of_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        int64_t ns;
+    } rows[] = {{"constant:delay=1h", 3600000000000},
+                {"constant:delay=2m", 120000000000},
+                {"constant:delay=2min", 120000000000},
+                {"constant:delay=1.5s", 1500000000},
+                {"constant:delay=20ms", 20000000},
+                {"constant:delay=3us", 3000},
+                {"constant:delay=8ns", 8}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        muster_delay *delay = NULL;
+        assert_int_equal(muster_delay_create(rows[i].spec, 4, 1, NULL, &delay),
+                         MUSTER_OK);
+        int64_t off = muster_delay_ns(delay, 0, 0) - rows[i].ns;
+        assert_true(off >= -1 && off <= 1);
+        muster_delay_free(delay);
+    }
+}
+
 static void bad_specs_are_refused_by_name(void **state)
 {
     (void)state;
-    refused("normal:mean=1ms", MUSTER_ERR_INVALID, "no such model");
-    refused("", MUSTER_ERR_INVALID, "no such model");
+    refused("normal:mean=1ms", MUSTER_ERR_INVALID, "normal: unknown; there");
+    refused("", MUSTER_ERR_INVALID, "unknown; there are constant");
+    refused("paretto:scale=1ms", MUSTER_ERR_INVALID, "did you mean pareto?");
+    refused("iid:p=0.1,dealy=1ms", MUSTER_ERR_INVALID, "did you mean delay?");
+    refused("iid:p=0x1,delay=1ms", MUSTER_ERR_INVALID, "p=0x1: expected");
     refused("exponential", MUSTER_ERR_INVALID, "needs mean");
     refused("exponential:mean=10", MUSTER_ERR_INVALID, "mean=10");
     refused("exponential:mean=-1ms", MUSTER_ERR_INVALID, "mean=-1ms");
-    refused("exponential:mean=2000m", MUSTER_ERR_INVALID, "hour");
+    refused("exponential:mean=2000m", MUSTER_ERR_INVALID, "at most 1h");
     refused("exponential:sigma=1ms", MUSTER_ERR_INVALID, "sigma");
     refused("iid:p=1.5,delay=1ms", MUSTER_ERR_INVALID, "p=1.5");
     refused("pareto:scale=1ms,shape=0", MUSTER_ERR_INVALID, "shape=0");
@@ -206,6 +232,7 @@ int main(void)
         cmocka_unit_test(slow_and_active_workers_stay_what_they_are),
         cmocka_unit_test(a_markov_worker_has_memory),
         cmocka_unit_test(delays_do_not_depend_on_the_order_of_asking),
+        cmocka_unit_test(delays_take_every_unit_of_time),
         cmocka_unit_test(bad_specs_are_refused_by_name),
         cmocka_unit_test(a_trace_is_replayed),
         cmocka_unit_test(creation_without_memory_is_an_error),

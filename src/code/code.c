@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/suggest.h"
 #include "code/choose.h"
 #include "code/families/families.h"
 
@@ -37,19 +38,11 @@ static const muster_code_ops *find_family(const char *name)
 
 static muster_status unknown_family(muster_error *error, const char *name)
 {
-    char known[400] = "";
-    size_t used = 0;
+    muster_suggestion meant = muster_suggestion_make(name, strlen(name));
     for (size_t i = 0; muster_code_families[i] != NULL; i++) {
-        int wrote = snprintf(known + used, sizeof(known) - used, "%s%s",
-                             i > 0 ? " " : "", muster_code_families[i]->name);
-        if (wrote < 0 || (size_t)wrote >= sizeof(known) - used) {
-            break;
-        }
-        used += (size_t)wrote;
+        muster_suggestion_add(&meant, muster_code_families[i]->name);
     }
-    return muster_error_set(error, MUSTER_ERR_INVALID,
-                            "no code is called '%s'; there are: %s", name,
-                            known);
+    return muster_suggestion_fail(&meant, "code ", error);
 }
 
 void muster_code_start(muster_code *code, const muster_code_ops *ops,

@@ -139,15 +139,19 @@ static void illegal_numbers_are_refused_with_legal_ones(void **state)
     refuses("uncoded:s=1", 8, MUSTER_ERR_UNSUPPORTED, "frc");
     refuses("linear:spc:s=2", 8, MUSTER_ERR_UNSUPPORTED, "linear:tuned");
     refuses("linear:spc:m=8", 8, MUSTER_ERR_UNSUPPORTED, "at least 9");
-    refuses("frk", 8, MUSTER_ERR_INVALID, "there are: uncoded");
+    refuses("frk", 8, MUSTER_ERR_INVALID,
+            "did you mean frc? There are uncoded");
     refuses("", 8, MUSTER_ERR_INVALID, "write NAME");
     refuses("frc:", 8, MUSTER_ERR_INVALID, "no '='");
     refuses("frc:s", 8, MUSTER_ERR_INVALID, "no '='");
     refuses("frc:s=", 8, MUSTER_ERR_INVALID, "empty");
-    refuses("frc:s=-1", 8, MUSTER_ERR_INVALID, "whole numbers");
-    refuses("frc:s=1,s", 8, MUSTER_ERR_INVALID, "no '='");
+    refuses("frc:s=-1", 8, MUSTER_ERR_INVALID, "s=-1: expected a whole");
+    refuses("frc:s=0x1", 8, MUSTER_ERR_INVALID, "s=0x1: expected a whole");
+    refuses("frc:sede=1", 8, MUSTER_ERR_INVALID, "did you mean seed?");
+    refuses("frc:s=1,s", 8, MUSTER_ERR_INVALID, "s=1,s: expected");
     refuses("frc:s=99999999999999999999999", 8, MUSTER_ERR_INVALID, "whole");
-    refuses("frc:colour=red", 8, MUSTER_ERR_INVALID, "'colour'");
+    refuses("frc:colour=red", 8, MUSTER_ERR_INVALID,
+            "parameter colour: unknown");
     refuses("frc:q=1,q=2", 8, MUSTER_ERR_INVALID, "twice");
     muster_code *code = NULL;
     muster_code_opts opts = MUSTER_CODE_OPTS_INIT;

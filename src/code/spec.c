@@ -1,6 +1,5 @@
 /*
- * spec.c -- parses code names. Every length is bounded; numbers are plain
- * decimal without sign.
+ * spec.c -- parses code names, by base/spec.h. Every length is bounded.
  */
 #include "code/spec.h"
 
@@ -8,6 +7,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/spec.h"
+#include "base/suggest.h"
+#include "base/value.h"
 
 #define FILE_PREFIX "linear:file="
 
@@ -16,23 +18,6 @@ static muster_status bad(muster_error *error, const char *name, const char *why)
     return muster_error_set(error, MUSTER_ERR_INVALID,
                             "code '%.64s': %s; write NAME or NAME:s=2,m=3",
                             name, why);
-}
-
-/* Decimal digits only, no sign, no space, at most UINT64_MAX / 2. */
-static bool parse_number(const char *text, uint64_t *value_out)
-{
-    uint64_t value = 0;
-    if (*text == '\0') {
-        return false;
-    }
-    for (; *text != '\0'; text++) {
-        if (*text < '0' || *text > '9' || value > UINT64_MAX / 20) {
-            return false;
-        }
-        value = value * 10 + (uint64_t)(*text - '0');
-    }
-    *value_out = value;
-    return true;
 }
 
 static bool copy_piece(char *to, const char *from, size_t length)
@@ -45,8 +30,16 @@ static bool copy_piece(char *to, const char *from, size_t length)
     return true;
 }
 
-/* One of the keys that every family knows; false when it is another one. */
-static bool take_common(muster_code_spec *spec, const char *key, uint64_t value)
+#define COMMON_KEYS "s,m,d,seed,force" // every family knows them
+
+static bool is_common(const char *key)
+{
+    return strcmp(key, "s") == 0 || strcmp(key, "m") == 0 ||
+           strcmp(key, "d") == 0 || strcmp(key, "seed") == 0 ||
+           strcmp(key, "force") == 0;
+}
+
+static void take_common(muster_code_spec *spec, const char *key, uint64_t value)
 {
     uint32_t number = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
     if (strcmp(key, "s") == 0) {
@@ -57,42 +50,31 @@ static bool take_common(muster_code_spec *spec, const char *key, uint64_t value)
         spec->load = number;
     } else if (strcmp(key, "seed") == 0) {
         spec->seed = value;
-    } else if (strcmp(key, "force") == 0) {
-        spec->force = value != 0;
     } else {
-        return false;
+        spec->force = value != 0;
     }
-    return true;
-}
-
-static bool is_common(const char *key)
-{
-    return strcmp(key, "s") == 0 || strcmp(key, "m") == 0 ||
-           strcmp(key, "d") == 0 || strcmp(key, "seed") == 0 ||
-           strcmp(key, "force") == 0;
 }
 
 static muster_status take_pair(muster_code_spec *spec, const char *name,
-                               const char *pair, size_t length,
+                               const muster_spec_pair *pair,
                                muster_error *error)
 {
     muster_code_spec_option option;
-    const char *equals = memchr(pair, '=', length);
-    if (equals == NULL) {
+    if (pair->value == NULL) {
         return bad(error, name, "a parameter has no '='");
     }
-    size_t key_length = (size_t)(equals - pair);
-    if (!copy_piece(option.key, pair, key_length) ||
-        !copy_piece(option.value, equals + 1, length - key_length - 1)) {
+    if (!copy_piece(option.key, pair->key, pair->key_length) ||
+        !copy_piece(option.value, pair->value, pair->value_length)) {
         return bad(error, name, "a parameter is empty or too long");
     }
-    uint64_t value;
     if (is_common(option.key)) {
-        if (!parse_number(option.value, &value)) {
-            return bad(error, name,
-                       "s, m, d, seed and force take whole numbers");
+        uint64_t value;
+        if (!muster_value_uint(option.value, &value)) {
+            return muster_error_set(error, MUSTER_ERR_INVALID,
+                                    "code %s: %s=%s: expected a whole number",
+                                    spec->family, option.key, option.value);
         }
-        (void)take_common(spec, option.key, value);
+        take_common(spec, option.key, value);
         return MUSTER_OK;
     }
     if (muster_code_spec_option_get(spec, option.key) != NULL) {
@@ -105,7 +87,7 @@ static muster_status take_pair(muster_code_spec *spec, const char *name,
     return MUSTER_OK;
 }
 
-/* The name up to its parameters; returns where they start, or NULL. */
+/* The name up to its parameters; returns where they start. */
 static const char *take_family(muster_code_spec *spec, const char *name,
                                bool *fits_out)
 {
@@ -114,7 +96,7 @@ static const char *take_family(muster_code_spec *spec, const char *name,
         length += 1 + strcspn(name + 7, ":,");
     }
     *fits_out = copy_piece(spec->family, name, length);
-    return name[length] == '\0' ? NULL : name + length + 1;
+    return name + length + (name[length] != '\0');
 }
 
 static muster_status take_name(muster_code_spec *spec, const char *name,
@@ -135,13 +117,15 @@ static muster_status take_name(muster_code_spec *spec, const char *name,
     if (!fits) {
         return bad(error, name, "the name is empty or too long");
     }
-    while (rest != NULL) {
-        size_t length = strcspn(rest, ",");
-        muster_status status = take_pair(spec, name, rest, length, error);
+    if (*rest == '\0' && rest[-1] == ':') {
+        return bad(error, name, "a parameter has no '='");
+    }
+    muster_spec_pair pair;
+    while (muster_spec_next(&rest, &pair)) {
+        muster_status status = take_pair(spec, name, &pair, error);
         if (status != MUSTER_OK) {
             return status;
         }
-        rest = rest[length] == '\0' ? NULL : rest + length + 1;
     }
     return MUSTER_OK;
 }
@@ -206,10 +190,11 @@ muster_status muster_code_spec_option_number(const muster_code_spec *spec,
     if (text == NULL) {
         return MUSTER_OK;
     }
-    if (!parse_number(text, &value) || value < low || value > high) {
-        return muster_error_set(error, MUSTER_ERR_INVALID,
-                                "%s: %s=%s is not a whole number from %u to %u",
-                                spec->family, key, text, low, high);
+    if (!muster_value_uint(text, &value) || value < low || value > high) {
+        return muster_error_set(
+            error, MUSTER_ERR_INVALID,
+            "code %s: %s=%s: expected a whole number from %u to %u",
+            spec->family, key, text, low, high);
     }
     *value_out = (uint32_t)value;
     return MUSTER_OK;
@@ -233,10 +218,14 @@ muster_status muster_code_spec_accept(const muster_code_spec *spec,
 {
     for (uint32_t i = 0; i < spec->option_count; i++) {
         if (!listed(known, spec->options[i].key)) {
-            return muster_error_set(
-                error, MUSTER_ERR_INVALID,
-                "%s: unknown parameter '%s'; it takes s,m,d,seed,force%s%s",
-                spec->family, spec->options[i].key, known[0] ? "," : "", known);
+            const char *key = spec->options[i].key;
+            char place[2 * MUSTER_CODE_SPEC_TEXT_MAX];
+            muster_suggestion meant = muster_suggestion_make(key, strlen(key));
+            muster_suggestion_add_list(&meant, COMMON_KEYS, ',');
+            muster_suggestion_add_list(&meant, known, ',');
+            (void)snprintf(place, sizeof(place), "code %s: parameter ",
+                           spec->family);
+            return muster_suggestion_fail(&meant, place, error);
         }
     }
     return MUSTER_OK;

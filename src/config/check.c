@@ -10,9 +10,13 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/names.h"
+#include "base/spec.h"
+#include "base/suggest.h"
 #include "base/value.h"
 #include "config/fault.h"
 #include "config/state.h"
+#include "muster/ps.h"
 
 #define LOCAL_DEFAULT  "4"
 #define EPOCHS_DEFAULT "10"
@@ -259,17 +263,26 @@ static muster_status check_faults(const muster_config *config,
 /* Is --model a sparse task, trained on a parameter server? */
 bool muster_config_is_task(const muster_config *config)
 {
-    static const char *const names[] = {"mf", "complex", "distmult", "transe",
-                                        "skipgram"};
     const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
-    size_t length = model == NULL ? 0 : strcspn(model, ":");
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strlen(names[i]) == length &&
-            strncmp(names[i], model, length) == 0) {
-            return true;
-        }
+    return model != NULL && muster_name_index(muster_task_names, model) >= 0;
+}
+
+static muster_status check_manage(const char *manage, muster_error *error_out)
+{
+    const char *file;
+    size_t length = muster_spec_name(manage, &file);
+    int way = muster_name_index(muster_manage_names, manage);
+    if (way < 0) {
+        muster_suggestion meant = muster_suggestion_make(manage, length);
+        muster_suggestion_add_all(&meant, muster_manage_names);
+        return muster_suggestion_fail(&meant, "--manage ", error_out);
     }
-    return false;
+    if ((way == MUSTER_PS_STATIC) != (*file != '\0')) {
+        return INVALID("--manage %s: a file belongs to static, as in "
+                       "static:FILE, and to nothing else",
+                       manage);
+    }
+    return MUSTER_OK;
 }
 
 /* What a sparse task has no use for is refused, not passed over. */
@@ -296,17 +309,10 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
                            muster_config_string(config, MUSTER_OPT_MODEL));
         }
     }
-    static const char *const ways[] = {"auto", "relocate", "replicate",
-                                       "classic"};
-    const char *manage = muster_config_string(config, MUSTER_OPT_MANAGE);
-    bool found = strncmp(manage, "static:", 7) == 0 && manage[7] != '\0';
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        found = found || strcmp(ways[i], manage) == 0;
-    }
-    if (!found) {
-        return INVALID("--manage %s: expected auto, relocate, replicate, "
-                       "classic or static:FILE",
-                       manage);
+    muster_status status = check_manage(
+        muster_config_string(config, MUSTER_OPT_MANAGE), error_out);
+    if (status != MUSTER_OK) {
+        return status;
     }
     const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);
     if (strcmp(on_loss, "wait") != 0 && strcmp(on_loss, "degrade") != 0 &&

@@ -223,13 +223,14 @@ muster_status muster_config_unknown(muster_verb verb, const char *place,
                                     const char *name, const char *prefix,
                                     muster_error *error_out)
 {
-    const char *near = muster_option_suggest(verb, name);
+    muster_suggestion meant = muster_option_suggest(verb, name);
     const char *verb_name = muster_verb_get(verb)->name;
-    if (near != NULL) {
+    if (meant.nearest[0] != '\0') {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "%s%s%.60s: unknown option of %s; did you mean "
                                 "%s%s?",
-                                place, prefix, name, verb_name, prefix, near);
+                                place, prefix, name, verb_name, prefix,
+                                meant.nearest);
     }
     return muster_error_set(error_out, MUSTER_ERR_INVALID,
                             "%s%s%.60s: unknown option of %s; see `muster %s "

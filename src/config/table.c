@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/suggest.h"
 
 #define TRAIN    (1u << MUSTER_VERB_TRAIN)
 #define JOIN     (1u << MUSTER_VERB_JOIN)
@@ -100,19 +99,13 @@ muster_option muster_option_find(muster_verb verb, const char *name)
     return MUSTER_OPT_COUNT;
 }
 
-const char *muster_option_suggest(muster_verb verb, const char *name)
+muster_suggestion muster_option_suggest(muster_verb verb, const char *name)
 {
-    unsigned nearest = muster_suggest_limit(name) + 1;
-    const char *best = NULL;
+    muster_suggestion meant = muster_suggestion_make(name, strlen(name));
     for (muster_option option = 0; option < MUSTER_OPT_COUNT; option++) {
-        if (!muster_option_serves(option, verb)) {
-            continue;
-        }
-        unsigned distance = muster_suggest_distance(name, rows[option].name);
-        if (distance < nearest) {
-            nearest = distance;
-            best = rows[option].name;
+        if (muster_option_serves(option, verb)) {
+            muster_suggestion_add(&meant, rows[option].name);
         }
     }
-    return best;
+    return meant;
 }

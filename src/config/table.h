@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/suggest.h"
 #include "config/config.h"
 
 typedef enum muster_option_type {
@@ -70,7 +71,7 @@ bool muster_option_serves(muster_option option, muster_verb verb);
 /* The option of `verb` with this name, MUSTER_OPT_COUNT when there is none. */
 muster_option muster_option_find(muster_verb verb, const char *name);
 
-/* The nearest name among the verb's options, or NULL when none is near. */
-const char *muster_option_suggest(muster_verb verb, const char *name);
+/* What may have been meant, among the verb's options. */
+muster_suggestion muster_option_suggest(muster_verb verb, const char *name);
 
 #endif // MUSTER_CONFIG_TABLE_H

@@ -13,6 +13,7 @@
  * the same whether a thousand or a million are asked for.
  */
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "data/number.h"
+#include "base/spec.h"
 #include "data/readers.h"
 
 #define SPEC_NAME        "synthetic"
@@ -30,7 +31,7 @@
 #define OPPOSITE_SHARE   0.09  // samples of a class around -r v_c
 #define NOISE_CLASSES    1.0
 #define NOISE_REGRESSION 0.1
-#define NOISE_MAX        1000.0f
+#define NOISE_MAX        1000.0
 #define INTERCEPT        0.5
 
 // Streams of the seed; samples are added to the last two.
@@ -44,10 +45,26 @@ typedef struct synthetic_options {
     uint64_t classes;
     uint64_t seed;
     uint64_t test;
-    float noise;
-    bool has_noise;
-    bool has_test;
+    double noise;
 } synthetic_options;
+
+#define COUNT(member)                                                        \
+    {                                                                        \
+#member, MUSTER_SPEC_UINT64, offsetof(synthetic_options, member), 0, \
+            MUSTER_SPEC_NO_LIMIT, NULL, false                                \
+    }
+static const muster_spec_field fields[] = {
+    COUNT(samples),
+    COUNT(features),
+    COUNT(classes),
+    COUNT(seed),
+    COUNT(test),
+    {"noise", MUSTER_SPEC_DOUBLE, offsetof(synthetic_options, noise), 0,
+     NOISE_MAX, NULL, false},
+    {.name = NULL},
+};
+#define GIVEN_TEST  (1u << 4) // by their places in the table
+#define GIVEN_NOISE (1u << 5)
 
 // The distribution that samples are drawn from.
 typedef struct synthetic_shape {
@@ -62,84 +79,21 @@ typedef struct synthetic_shape {
 
 bool muster_synthetic_is(const char *spec)
 {
-    size_t length = strlen(SPEC_NAME);
-    return strncmp(spec, SPEC_NAME, length) == 0 &&
-           (spec[length] == '\0' || spec[length] == ':');
+    return muster_spec_is(spec, SPEC_NAME);
 }
 
-static muster_status fail_option(const char *item, size_t length,
-                                 const char *what, muster_error *error_out)
-{
-    return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                            SPEC_NAME ": '%.*s' %s", (int)length, item, what);
-}
-
-static muster_status parse_count(const char *item, size_t length,
-                                 const char *digits, uint64_t *value_out,
-                                 muster_error *error_out)
-{
-    char *end;
-    uint64_t value = strtoull(digits, &end, 10);
-    if (*digits < '0' || *digits > '9' || end != item + length) {
-        return fail_option(item, length, "is not NAME=whole number", error_out);
-    }
-    *value_out = value;
-    return MUSTER_OK;
-}
-
-static muster_status parse_noise(const char *item, size_t length,
-                                 const char *text, synthetic_options *options,
-                                 muster_error *error_out)
-{
-    const char *end;
-    muster_number_kind kind = muster_number_parse(text, &options->noise, &end);
-    if (kind != MUSTER_NUMBER_FINITE || end != item + length ||
-        options->noise < 0.0f || options->noise > NOISE_MAX) {
-        return fail_option(item, length, "is not noise=0..1000", error_out);
-    }
-    options->has_noise = true;
-    return MUSTER_OK;
-}
-
-static muster_status parse_item(const char *item, size_t length,
-                                synthetic_options *options,
-                                muster_error *error_out)
-{
-    const struct {
-        const char *name;
-        uint64_t *value;
-    } counts[] = {
-        {"samples=", &options->samples}, {"features=", &options->features},
-        {"classes=", &options->classes}, {"seed=", &options->seed},
-        {"test=", &options->test},
-    };
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        size_t name_length = strlen(counts[i].name);
-        if (strncmp(item, counts[i].name, name_length) == 0) {
-            options->has_test |= counts[i].value == &options->test;
-            return parse_count(item, length, item + name_length,
-                               counts[i].value, error_out);
-        }
-    }
-    if (strncmp(item, "noise=", 6) == 0) {
-        return parse_noise(item, length, item + 6, options, error_out);
-    }
-    return fail_option(item, length,
-                       "is not one of samples=, features=, classes=, seed=, "
-                       "noise=, test=",
-                       error_out);
-}
-
-static muster_status check_options(synthetic_options *options,
+static muster_status check_options(synthetic_options *options, uint64_t given,
                                    muster_error *error_out)
 {
-    if (!options->has_test) {
+    if ((given & GIVEN_TEST) == 0) {
         options->test = options->samples / 5;
     }
-    if (!options->has_noise) {
+    if ((given & GIVEN_NOISE) == 0) {
         options->noise =
-            (float)(options->classes > 0 ? NOISE_CLASSES : NOISE_REGRESSION);
+            options->classes > 0 ? NOISE_CLASSES : NOISE_REGRESSION;
     }
+    // Data sets are known by their seed: the noise has always been a float.
+    options->noise = (double)(float)options->noise;
     const char *wrong = NULL;
     if (options->samples < 2 || options->samples > MUSTER_TABLE_SAMPLES_MAX ||
         options->test > MUSTER_TABLE_SAMPLES_MAX) {
@@ -152,7 +106,7 @@ static muster_status check_options(synthetic_options *options,
     }
     return wrong == NULL ? MUSTER_OK
                          : muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                            SPEC_NAME ": %s", wrong);
+                                            "--data " SPEC_NAME ": %s", wrong);
 }
 
 static muster_status parse_spec(const char *spec, synthetic_options *options,
@@ -160,18 +114,13 @@ static muster_status parse_spec(const char *spec, synthetic_options *options,
 {
     *options = (synthetic_options){
         .samples = 10000, .features = 20, .classes = 10, .seed = 1};
-    const char *item = spec + strlen(SPEC_NAME);
-    item += *item == ':';
-    while (*item != '\0') {
-        size_t length = strcspn(item, ",");
-        muster_status status = parse_item(item, length, options, error_out);
-        if (status != MUSTER_OK) {
-            return status;
-        }
-        item += length;
-        item += *item == ',';
-    }
-    return check_options(options, error_out);
+    const char *params;
+    uint64_t given = 0;
+    (void)muster_spec_name(spec, &params);
+    muster_status status = muster_spec_read("--data " SPEC_NAME, params, fields,
+                                            options, &given, error_out);
+    return status == MUSTER_OK ? check_options(options, given, error_out)
+                               : status;
 }
 
 // Where (classes - 1) Q(r / sqrt 2) is OVERLAP: centres are r sqrt 2 apart.

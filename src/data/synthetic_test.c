@@ -292,7 +292,7 @@ static void options_have_limits_and_defaults(void **state)
         muster_error error = {.text = ""};
         assert_int_equal(muster_synthetic_make(bad[i], false, &error, &t),
                          MUSTER_ERR_INVALID);
-        assert_int_equal(strncmp(error.text, "synthetic: ", 11), 0);
+        assert_int_equal(strncmp(error.text, "--data synthetic: ", 18), 0);
     }
     muster_error error = {.text = ""};
     assert_int_equal(

@@ -5,12 +5,14 @@
  * factors, N(0, rank^-1/4) each, plus N(0, noise).
  */
 #include <math.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "base/dot.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/spec.h"
 #include "data/ratings.h"
 
 enum { STREAM_ROWS = 1, STREAM_COLS = 2, STREAM_CELLS = 3 };
@@ -54,15 +56,6 @@ static float *factors(uint32_t count, uint32_t rank, uint64_t seed,
     return values;
 }
 
-static double product(const float *w, const float *h, uint32_t rank)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < rank; i++) {
-        sum += (double)w[i] * (double)h[i];
-    }
-    return sum;
-}
-
 muster_status muster_ratings_make_zipf(const muster_ratings_zipf *opts,
                                        muster_ratings *ratings_out)
 {
@@ -78,9 +71,9 @@ muster_status muster_ratings_make_zipf(const muster_ratings_zipf *opts,
     for (uint64_t i = 0; built && i < opts->cells; i++) {
         uint32_t row = draw(&rng, row_sums, opts->rows);
         uint32_t col = draw(&rng, col_sums, opts->cols);
-        double value =
-            product(w + (size_t)row * rank, h + (size_t)col * rank, rank) +
-            opts->noise * muster_rng_normal(&rng);
+        double value = muster_dot_wide(w + (size_t)row * rank,
+                                       h + (size_t)col * rank, rank) +
+                       opts->noise * muster_rng_normal(&rng);
         cells[i] = (muster_cell){.row = row, .col = col, .value = (float)value};
     }
     muster_mem_free(row_sums);
@@ -98,65 +91,32 @@ muster_status muster_ratings_make_zipf(const muster_ratings_zipf *opts,
     return MUSTER_OK;
 }
 
-/* One option of "zipf:"; false when it is unknown or out of range. */
-static bool set_option(muster_ratings_zipf *opts, const char *name,
-                       double value)
-{
-    bool whole = value == floor(value) && value >= 1 && value <= 1e9;
-    if (strcmp(name, "exponent") == 0 && value >= 0 && value <= 10) {
-        opts->exponent = value;
-    } else if (strcmp(name, "noise") == 0 && value >= 0 && value <= 1e6) {
-        opts->noise = value;
-    } else if (strcmp(name, "seed") == 0 && value >= 0 && value <= 1e15) {
-        opts->seed = (uint64_t)value;
-    } else if (strcmp(name, "rows") == 0 && whole) {
-        opts->rows = (uint32_t)value;
-    } else if (strcmp(name, "cols") == 0 && whole) {
-        opts->cols = (uint32_t)value;
-    } else if (strcmp(name, "cells") == 0 && whole) {
-        opts->cells = (uint64_t)value;
-    } else if (strcmp(name, "rank") == 0 && whole && value <= 4096) {
-        opts->rank = (uint32_t)value;
-    } else {
-        return false;
+#define FIELD(member, form, from, to)                                         \
+    {                                                                         \
+#member, (form), offsetof(muster_ratings_zipf, member), (from), (to), \
+            NULL, false                                                       \
     }
-    return true;
-}
 
-static muster_status parse_zipf(const char *spec, muster_error *error_out,
-                                muster_ratings_zipf *opts)
-{
-    const char *item = spec + strlen("zipf:");
-    while (*item != '\0') {
-        char name[16];
-        size_t length = strcspn(item, "=");
-        char *end = NULL;
-        bool good = length < sizeof(name) && item[length] == '=';
-        if (good) {
-            memcpy(name, item, length);
-            name[length] = '\0';
-            double value = strtod(item + length + 1, &end);
-            good = end != item + length + 1 && (*end == ',' || *end == '\0') &&
-                   set_option(opts, name, value);
-        }
-        if (!good) {
-            return muster_error_set(
-                error_out, MUSTER_ERR_INVALID,
-                "--data %s: expected rows, cols, cells, rank, exponent, noise "
-                "or seed = a number in range",
-                spec);
-        }
-        item = *end == ',' ? end + 1 : end;
-    }
-    return MUSTER_OK;
-}
+static const muster_spec_field fields[] = {
+    FIELD(rows, MUSTER_SPEC_UINT, 1, 1e9),
+    FIELD(cols, MUSTER_SPEC_UINT, 1, 1e9),
+    FIELD(cells, MUSTER_SPEC_UINT64, 1, 1e9),
+    FIELD(rank, MUSTER_SPEC_UINT, 1, 4096),
+    FIELD(exponent, MUSTER_SPEC_DOUBLE, 0, 10),
+    FIELD(noise, MUSTER_SPEC_DOUBLE, 0, 1e6),
+    FIELD(seed, MUSTER_SPEC_UINT64, 0, 1e15),
+    {.name = NULL},
+};
 
 muster_status muster_ratings_load(const char *spec, muster_error *error_out,
                                   muster_ratings *ratings_out)
 {
+    const char *params;
     if (strncmp(spec, "zipf:", 5) == 0) {
         muster_ratings_zipf opts = MUSTER_RATINGS_ZIPF_INIT;
-        muster_status status = parse_zipf(spec, error_out, &opts);
+        (void)muster_spec_name(spec, &params);
+        muster_status status = muster_spec_read("--data zipf", params, fields,
+                                                &opts, NULL, error_out);
         if (status == MUSTER_OK) {
             status = muster_ratings_make_zipf(&opts, ratings_out);
             if (status != MUSTER_OK) {

@@ -13,8 +13,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/spec.h"
+#include "base/value.h"
 #include "model/layers_pass.h"
-#include "model/options.h"
 
 #define HIDDEN_DEFAULT 128u
 
@@ -60,10 +61,11 @@ static muster_status create_flat(const char *name, layers *net,
                                  const muster_model_spec *spec,
                                  muster_error *error_out, void **model_out)
 {
-    char what[32];
-    (void)snprintf(what, sizeof(what), "--model %s", name);
+    static const muster_spec_field none[] = {{.name = NULL}};
+    char place[32];
+    (void)snprintf(place, sizeof(place), "--model %s", name);
     muster_status status =
-        muster_model_options_read(what, spec->options, NULL, 0, error_out);
+        muster_spec_read(place, spec->options, none, NULL, NULL, error_out);
     if (status == MUSTER_OK) {
         status = finish(net, error_out);
     }
@@ -120,46 +122,51 @@ static muster_status softmax_create(const muster_model_spec *spec,
 }
 
 /* Append the widths of "256,128" after the features. */
-static bool read_widths(const char *text, size_t length, layers *net)
+static bool read_widths(const char *text, layers *net)
 {
-    const char *end = text + length;
     net->count = 0;
-    while (text < end) {
-        char *stop = NULL;
-        unsigned long width =
-            *text >= '0' && *text <= '9' ? strtoul(text, &stop, 10) : 0;
-        if (width == 0 || width > MUSTER_LAYERS_WIDTH_MAX || stop > end ||
-            net->count + 2 > MUSTER_LAYERS_MAX ||
-            (*stop != ',' && stop < end)) {
+    for (;;) {
+        char number[16];
+        uint64_t width = 0;
+        size_t length = strcspn(text, ",");
+        (void)snprintf(number, sizeof(number), "%.*s", (int)length, text);
+        if (length >= sizeof(number) || !muster_value_uint(number, &width) ||
+            width == 0 || width > MUSTER_LAYERS_WIDTH_MAX ||
+            net->count + 2 > MUSTER_LAYERS_MAX) {
             return false;
         }
         net->sizes[++net->count] = (uint32_t)width;
-        text = stop + 1;
+        if (text[length] == '\0') {
+            return true;
+        }
+        text += length + 1;
     }
-    return text == end + 1; // a list, and no comma at its end
 }
 
-static muster_status mlp_options(const char *options, layers *net,
-                                 muster_error *error_out)
+typedef struct mlp_options {
+    char hidden[MUSTER_SPEC_VALUE_MAX];
+} mlp_options;
+
+static muster_status read_mlp(const char *params, layers *net,
+                              muster_error *error_out)
 {
-    muster_model_option option;
-    while (muster_model_option_next(&options, &option)) {
-        if (!muster_model_option_is(&option, "hidden") ||
-            option.value == NULL) {
-            return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                    "--model mlp: unknown option '%.*s'; it "
-                                    "takes hidden=256 or hidden=256,128",
-                                    (int)option.key_length, option.key);
-        }
-        if (!read_widths(option.value, option.value_length, net)) {
-            return muster_error_set(
-                error_out, MUSTER_ERR_INVALID,
-                "--model mlp: hidden=%.*s must be 1 to %u widths from 1 to %u",
-                (int)option.value_length, option.value, MUSTER_LAYERS_MAX - 1,
-                MUSTER_LAYERS_WIDTH_MAX);
-        }
+    static const muster_spec_field fields[] = {
+        {"hidden", MUSTER_SPEC_TEXT, offsetof(mlp_options, hidden), 0,
+         MUSTER_SPEC_VALUE_MAX, NULL, false},
+        {.name = NULL},
+    };
+    mlp_options options = {.hidden = ""};
+    muster_status status = muster_spec_read("--model mlp", params, fields,
+                                            &options, NULL, error_out);
+    if (status == MUSTER_OK && options.hidden[0] != '\0' &&
+        !read_widths(options.hidden, net)) {
+        return muster_error_set(
+            error_out, MUSTER_ERR_INVALID,
+            "--model mlp: hidden=%.60s: expected 1 to %u widths from 1 to %u, "
+            "such as hidden=256,128",
+            options.hidden, MUSTER_LAYERS_MAX - 1, MUSTER_LAYERS_WIDTH_MAX);
     }
-    return MUSTER_OK;
+    return status;
 }
 
 static muster_status mlp_create(const muster_model_spec *spec,
@@ -177,7 +184,7 @@ static muster_status mlp_create(const muster_model_spec *spec,
         status = check_classes(spec->classes, error_out);
     }
     if (status == MUSTER_OK) {
-        status = mlp_options(spec->options, &net, error_out);
+        status = read_mlp(spec->options, &net, error_out);
     }
     if (status == MUSTER_OK) {
         net.sizes[++net.count] = outputs;

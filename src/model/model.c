@@ -13,20 +13,23 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/names.h"
+#include "base/suggest.h"
 #include "model/layers.h"
 #include "model/loss.h"
 
 #define OUTPUTS_MAX 1048576u
 #define SCRATCH_MAX ((size_t)1 << 40)
 
+static const muster_model_ops *const known[] = {
+    &muster_model_linear,
+    &muster_model_logistic,
+    &muster_model_softmax,
+    &muster_model_mlp,
+};
+
 const muster_model_ops *muster_model_find(const char *name, size_t length)
 {
-    static const muster_model_ops *const known[] = {
-        &muster_model_linear,
-        &muster_model_logistic,
-        &muster_model_softmax,
-        &muster_model_mlp,
-    };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strlen(known[i]->name) == length &&
             memcmp(known[i]->name, name, length) == 0) {
@@ -197,6 +200,19 @@ static muster_status learn(const char *path, muster_error *error_out,
     return MUSTER_OK;
 }
 
+/* A sparse task may have been meant as well. */
+static muster_status unknown(const char *spec, size_t length,
+                             muster_error *error_out)
+{
+    muster_suggestion meant = muster_suggestion_make(spec, length);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        muster_suggestion_add(&meant, known[i]->name);
+    }
+    muster_suggestion_add_all(&meant, muster_task_names);
+    muster_suggestion_add(&meant, "PATH.so (./mine.so)");
+    return muster_suggestion_fail(&meant, "--model ", error_out);
+}
+
 /* Find the ops that `spec` names; *options_out points into spec. */
 static muster_status choose(const char *spec, muster_error *error_out,
                             muster_model *model, const char **options_out)
@@ -206,11 +222,7 @@ static muster_status choose(const char *spec, muster_error *error_out,
         length = strcspn(spec, ":");
         model->ops = muster_model_find(spec, length);
         if (model->ops == NULL) {
-            return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                    "--model %s: unknown; use linear, "
-                                    "logistic, softmax, mlp:hidden=256 or the "
-                                    "path of a shared object (./mine.so)",
-                                    spec);
+            return unknown(spec, length, error_out);
         }
     } else {
         char *path = muster_mem_string_n(spec, length);

@@ -360,13 +360,16 @@ static void wrong_specs_are_refused_with_what_would_be_right(void **state)
     refused("logistic", 10, MUSTER_ERR_INVALID, "the data has 10");
     refused("softmax", 0, MUSTER_ERR_INVALID, "use linear");
     refused("softmax:hidden=3", 3, MUSTER_ERR_INVALID, "'hidden'");
-    refused("mlp:depth=3", 3, MUSTER_ERR_INVALID, "hidden=256");
+    refused("mlp:depth=3", 3, MUSTER_ERR_INVALID, "there are hidden");
+    refused("mlp:hiden=3", 3, MUSTER_ERR_INVALID, "did you mean hidden?");
+    refused("sofmax", 3, MUSTER_ERR_INVALID, "did you mean softmax?");
+    refused("complx:dim=4", 3, MUSTER_ERR_INVALID, "did you mean complex?");
     refused("mlp:hidden=0", 3, MUSTER_ERR_INVALID, "hidden=0");
     refused("mlp:hidden=", 3, MUSTER_ERR_INVALID, "hidden=");
     refused("mlp:hidden=8,", 3, MUSTER_ERR_INVALID, "hidden=8,");
     refused("mlp:hidden=8,x", 3, MUSTER_ERR_INVALID, "hidden=8,x");
     refused("mlp:hidden=-8", 3, MUSTER_ERR_INVALID, "hidden=-8");
-    refused("mlp:hidden", 3, MUSTER_ERR_INVALID, "hidden=256");
+    refused("mlp:hidden", 3, MUSTER_ERR_INVALID, "write hidden=");
     refused("mlp:hidden=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", 3,
             MUSTER_ERR_INVALID, "1 to 16 widths");
     refused("./no_such_model.so", 2, MUSTER_ERR_INPUT, "no_such_model.so");

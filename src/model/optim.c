@@ -5,69 +5,66 @@
 #include "model/optim.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/error.h"
-#include "model/options.h"
+#include "base/spec.h"
+#include "base/suggest.h"
 
-static muster_status read_options(const char *what, const char *options,
-                                  muster_error *error_out, muster_optim *optim)
-{
-    const double below_one = nextafter(1.0, 0.0);
-    const muster_model_setting momentum[] = {
-        {"beta", 0, below_one, false, &optim->beta1},
-    };
-    const muster_model_setting adam[] = {
-        {"b1", 0, below_one, false, &optim->beta1},
-        {"b2", 0, below_one, false, &optim->beta2},
-        {"eps", 1e-30, 1, false, &optim->epsilon},
-    };
-    switch (optim->kind) {
-    case MUSTER_OPTIM_SGD:
-        return muster_model_options_read(what, options, NULL, 0, error_out);
-    case MUSTER_OPTIM_MOMENTUM:
-    case MUSTER_OPTIM_NESTEROV:
-        return muster_model_options_read(what, options, momentum, 1, error_out);
-    case MUSTER_OPTIM_ADAM:
-        return muster_model_options_read(what, options, adam, 3, error_out);
+#define BELOW_1 0.99999999999999988898 // the largest double below 1
+
+#define FIELD(label, member, from, to)                                       \
+    {                                                                        \
+        (label), MUSTER_SPEC_DOUBLE, offsetof(muster_optim, member), (from), \
+            (to), NULL, false                                                \
     }
-    return MUSTER_OK;
-}
+
+static const muster_spec_field momentum_fields[] = {
+    FIELD("beta", beta1, 0, BELOW_1), {.name = NULL}};
+static const muster_spec_field adam_fields[] = {
+    FIELD("b1", beta1, 0, BELOW_1),
+    FIELD("b2", beta2, 0, BELOW_1),
+    FIELD("eps", epsilon, 1e-30, 1),
+    {.name = NULL},
+};
+static const muster_spec_field no_fields[] = {{.name = NULL}};
+
+static const struct {
+    const char *name;
+    const muster_spec_field *fields;
+    muster_optim optim;
+} known[] = {
+    {"sgd", no_fields, {MUSTER_OPTIM_SGD, 0, 0, 0, 0}},
+    {"momentum", momentum_fields, {MUSTER_OPTIM_MOMENTUM, 1, 0.9, 0, 0}},
+    {"nesterov", momentum_fields, {MUSTER_OPTIM_NESTEROV, 1, 0.9, 0, 0}},
+    {"adam", adam_fields, {MUSTER_OPTIM_ADAM, 2, 0.9, 0.999, 1e-8}},
+};
+#define KNOWN (sizeof(known) / sizeof(known[0]))
 
 muster_status muster_optim_parse(const char *spec, muster_error *error_out,
                                  muster_optim *optim_out)
 {
-    static const struct {
-        const char *name;
-        muster_optim optim;
-    } known[] = {
-        {"sgd", {MUSTER_OPTIM_SGD, 0, 0, 0, 0}},
-        {"momentum", {MUSTER_OPTIM_MOMENTUM, 1, 0.9, 0, 0}},
-        {"nesterov", {MUSTER_OPTIM_NESTEROV, 1, 0.9, 0, 0}},
-        {"adam", {MUSTER_OPTIM_ADAM, 2, 0.9, 0.999, 1e-8}},
-    };
-    size_t length = strcspn(spec, ":");
-    const char *options = spec[length] == ':' ? spec + length + 1 : "";
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strlen(known[i].name) != length ||
-            memcmp(known[i].name, spec, length) != 0) {
+    const char *params;
+    size_t length = muster_spec_name(spec, &params);
+    muster_suggestion meant = muster_suggestion_make(spec, length);
+    for (size_t i = 0; i < KNOWN; i++) {
+        muster_suggestion_add(&meant, known[i].name);
+        if (!muster_spec_is(spec, known[i].name)) {
             continue;
         }
         muster_optim optim = known[i].optim;
-        char what[64];
-        (void)snprintf(what, sizeof(what), "--optimizer %s", known[i].name);
-        muster_status status = read_options(what, options, error_out, &optim);
+        char place[64];
+        (void)snprintf(place, sizeof(place), "--optimizer %s", known[i].name);
+        muster_status status = muster_spec_read(place, params, known[i].fields,
+                                                &optim, NULL, error_out);
         if (status == MUSTER_OK) {
             *optim_out = optim;
         }
         return status;
     }
-    return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                            "--optimizer %s: unknown; use sgd, momentum, "
-                            "nesterov or adam",
-                            spec);
+    return muster_suggestion_fail(&meant, "--optimizer ", error_out);
 }
 
 static void apply_momentum(const muster_optim *optim, float lr,

@@ -5,73 +5,72 @@
 #include "model/schedule.h"
 
 #include <math.h>
-#include <string.h>
+#include <stddef.h>
+#include <stdio.h>
 
-#include "base/error.h"
-#include "model/options.h"
+#include "base/spec.h"
+#include "base/suggest.h"
 
 #define STEPS_MAX 1e15
 
 static const double pi = 3.14159265358979323846;
 
-static bool name_is(const char *spec, size_t length, const char *name)
+#define FIELD(label, form, member, from, to)                              \
+    {                                                                     \
+        (label), (form), offsetof(muster_schedule, member), (from), (to), \
+            NULL, false                                                   \
+    }
+#define WARMUP FIELD("warmup", MUSTER_SPEC_UINT64, warmup, 0, STEPS_MAX)
+
+/* A row a kind, by muster_schedule_kind. */
+static const struct {
+    const char *name;
+    muster_spec_field fields[4];
+} kinds[] = {
+    {"constant", {WARMUP, {.name = NULL}}},
+    {"step",
+     {WARMUP,
+      {"every", MUSTER_SPEC_UINT64, offsetof(muster_schedule, every), 1,
+       STEPS_MAX, NULL, true},
+      FIELD("gamma", MUSTER_SPEC_DOUBLE, gamma, 0, 1),
+      {.name = NULL}}},
+    {"cosine",
+     {WARMUP, FIELD("floor", MUSTER_SPEC_DOUBLE, floor, 0, 1), {.name = NULL}}},
+};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static muster_status unknown(const char *spec, size_t length,
+                             muster_error *error_out)
 {
-    return strlen(name) == length && memcmp(spec, name, length) == 0;
+    muster_suggestion meant = muster_suggestion_make(spec, length);
+    for (size_t i = 0; i < KINDS; i++) {
+        muster_suggestion_add(&meant, kinds[i].name);
+    }
+    return muster_suggestion_fail(&meant, "--schedule ", error_out);
 }
 
 muster_status muster_schedule_parse(const char *spec, uint64_t steps,
                                     muster_error *error_out,
                                     muster_schedule *schedule_out)
 {
-    double warmup = 0;
-    double every = 0;
-    double gamma = 0.1;
-    double least = 0;
-    const muster_model_setting stairs[] = {
-        {"warmup", 0, STEPS_MAX, true, &warmup},
-        {"every", 1, STEPS_MAX, true, &every},
-        {"gamma", 0, 1, false, &gamma},
-    };
-    const muster_model_setting cosine[] = {
-        {"warmup", 0, STEPS_MAX, true, &warmup},
-        {"floor", 0, 1, false, &least},
-    };
-    muster_schedule schedule = {.kind = MUSTER_SCHEDULE_CONSTANT};
-    size_t length = strcspn(spec, ":");
-    const char *options = spec[length] == ':' ? spec + length + 1 : "";
-    muster_status status = MUSTER_OK;
-    if (name_is(spec, length, "constant")) {
-        status = muster_model_options_read("--schedule constant", options,
-                                           stairs, 1, error_out);
-    } else if (name_is(spec, length, "step")) {
-        schedule.kind = MUSTER_SCHEDULE_STEP;
-        status = muster_model_options_read("--schedule step", options, stairs,
-                                           3, error_out);
-        if (status == MUSTER_OK && every < 1) {
-            return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                    "--schedule step: say how many steps a "
-                                    "stair has, as in step:every=1000");
+    const char *params;
+    size_t length = muster_spec_name(spec, &params);
+    for (size_t i = 0; i < KINDS; i++) {
+        if (!muster_spec_is(spec, kinds[i].name)) {
+            continue;
         }
-    } else if (name_is(spec, length, "cosine")) {
-        schedule.kind = MUSTER_SCHEDULE_COSINE;
-        status = muster_model_options_read("--schedule cosine", options, cosine,
-                                           2, error_out);
-    } else {
-        status = muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                  "--schedule %s: unknown; use constant, "
-                                  "step:every=N or cosine",
-                                  spec);
-    }
-    if (status != MUSTER_OK) {
+        muster_schedule schedule = {
+            .kind = (muster_schedule_kind)i, .steps = steps, .gamma = 0.1};
+        char place[64];
+        (void)snprintf(place, sizeof(place), "--schedule %s", kinds[i].name);
+        muster_status status = muster_spec_read(place, params, kinds[i].fields,
+                                                &schedule, NULL, error_out);
+        if (status == MUSTER_OK) {
+            *schedule_out = schedule;
+        }
         return status;
     }
-    schedule.steps = steps;
-    schedule.warmup = (uint64_t)warmup;
-    schedule.every = (uint64_t)every;
-    schedule.gamma = gamma;
-    schedule.floor = least;
-    *schedule_out = schedule;
-    return MUSTER_OK;
+    return unknown(spec, length, error_out);
 }
 
 static double cosine_factor(const muster_schedule *schedule, uint64_t step)

@@ -7,44 +7,53 @@
  */
 #include "role/shuffle.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/names.h"
+#include "base/spec.h"
+#include "base/suggest.h"
+#include "base/value.h"
 #include "role/shuffle_inside.h"
 #include "wire/bytes.h"
 
 #define FORMAT     1u
-#define PERIOD_MAX 1000000000ul
+#define PERIOD_MAX 1000000000u
+
+/* By muster_shuffle_policy; rotate takes a period, as in rotate:30. */
+static const char *const policies[] = {
+    [MUSTER_SHUFFLE_NONE] = "none",
+    [MUSTER_SHUFFLE_ROTATE] = "rotate",
+    [MUSTER_SHUFFLE_TARGETED] = "targeted",
+    NULL,
+};
 
 static muster_status parse_policy(const char *text, muster_shuffle *shuffle,
                                   muster_error *error)
 {
-    if (strcmp(text, "none") == 0) {
-        shuffle->policy = MUSTER_SHUFFLE_NONE;
-        return MUSTER_OK;
+    const char *params;
+    size_t length = muster_spec_name(text, &params);
+    int policy = muster_name_index(policies, text);
+    if (policy < 0) {
+        muster_suggestion meant = muster_suggestion_make(text, length);
+        muster_suggestion_add_list(&meant, "none,targeted,rotate:30", ',');
+        return muster_suggestion_fail(&meant, "--shuffle ", error);
     }
-    if (strcmp(text, "targeted") == 0) {
-        shuffle->policy = MUSTER_SHUFFLE_TARGETED;
-        return MUSTER_OK;
+    uint64_t period = 0;
+    bool rotates = policy == MUSTER_SHUFFLE_ROTATE;
+    if (rotates ? !muster_value_uint(params, &period) || period < 1 ||
+                      period > PERIOD_MAX
+                : text[length] != '\0') {
+        return muster_error_set(error, MUSTER_ERR_INVALID,
+                                "--shuffle %.60s: expected none, targeted or "
+                                "rotate:PERIOD such as rotate:30",
+                                text);
     }
-    if (strncmp(text, "rotate:", 7) == 0 && text[7] >= '0' && text[7] <= '9') {
-        char *end = NULL;
-        errno = 0;
-        unsigned long period = strtoul(text + 7, &end, 10);
-        if (errno == 0 && *end == 0 && period >= 1 && period <= PERIOD_MAX) {
-            shuffle->policy = MUSTER_SHUFFLE_ROTATE;
-            shuffle->period = period;
-            return MUSTER_OK;
-        }
-    }
-    return muster_error_set(error, MUSTER_ERR_INVALID,
-                            "--shuffle %s: expected none, targeted or "
-                            "rotate:PERIOD such as rotate:30",
-                            text);
+    shuffle->policy = (muster_shuffle_policy)policy;
+    shuffle->period = period;
+    return MUSTER_OK;
 }
 
 static uint32_t parts_of_slot(const muster_shuffle_opts *opts, uint32_t slot,

@@ -17,6 +17,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/names.h"
+#include "base/spec.h"
 #include "config/table.h"
 #include "proc/signals.h"
 #include "run/sparse_checkpoint.h"
@@ -24,15 +26,10 @@
 
 static void set_manage(const char *name, muster_ps_opts *opts)
 {
-    static const char *const ways[] = {"auto", "relocate", "replicate",
-                                       "classic"};
-    for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        opts->manage = strcmp(ways[i], name) == 0 ? i : opts->manage;
-    }
-    if (strncmp(name, "static:", 7) == 0) {
-        opts->manage = MUSTER_PS_STATIC;
-        opts->replicated = name + 7;
-    }
+    const char *file;
+    (void)muster_spec_name(name, &file);
+    opts->manage = (uint32_t)muster_name_index(muster_manage_names, name);
+    opts->replicated = *file != '\0' ? file : NULL;
 }
 
 /* Go on from the checkpoint, when the run goes on. */

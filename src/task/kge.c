@@ -17,36 +17,39 @@
 #define UNSET         2u // of an option that is 0 or 1
 
 static const muster_spec_field fields[] = {
-    {"dim", MUSTER_SPEC_UINT, offsetof(muster_kge_options, dim), 2, 8192, NULL},
+    {"dim", MUSTER_SPEC_UINT, offsetof(muster_kge_options, dim), 2, 8192, NULL,
+     false},
     {"negatives", MUSTER_SPEC_UINT, offsetof(muster_kge_options, negatives), 0,
-     NEGATIVES_MAX, NULL},
+     NEGATIVES_MAX, NULL, false},
     {"share", MUSTER_SPEC_UINT, offsetof(muster_kge_options, share), 0,
-     SHARE_MAX, NULL},
+     SHARE_MAX, NULL, false},
     {"corrected", MUSTER_SPEC_UINT, offsetof(muster_kge_options, corrected), 0,
-     1, NULL},
+     1, NULL, false},
     {"loss", MUSTER_SPEC_WORD, offsetof(muster_kge_options, loss), 0, 0,
-     "softmax|logistic|adversarial"},
+     "softmax|logistic|adversarial", false},
     {"reciprocal", MUSTER_SPEC_UINT, offsetof(muster_kge_options, reciprocal),
-     0, 1, NULL},
-    {"n3", MUSTER_SPEC_DOUBLE, offsetof(muster_kge_options, n3), 0, 10, NULL},
+     0, 1, NULL, false},
+    {"n3", MUSTER_SPEC_DOUBLE, offsetof(muster_kge_options, n3), 0, 10, NULL,
+     false},
     {"temperature", MUSTER_SPEC_DOUBLE,
-     offsetof(muster_kge_options, temperature), 0, 100, NULL},
+     offsetof(muster_kge_options, temperature), 0, 100, NULL, false},
     {"margin", MUSTER_SPEC_DOUBLE, offsetof(muster_kge_options, margin), 0,
-     1000, NULL},
+     1000, NULL, false},
     {"scale", MUSTER_SPEC_DOUBLE, offsetof(muster_kge_options, scale), 0, 10,
-     NULL},
+     NULL, false},
     {"decay", MUSTER_SPEC_DOUBLE, offsetof(muster_kge_options, decay), 0.01, 1,
-     NULL},
+     NULL, false},
     {"warmup", MUSTER_SPEC_DOUBLE, offsetof(muster_kge_options, warmup), 0,
-     1000, NULL},
+     1000, NULL, false},
     {"valid", MUSTER_SPEC_UINT, offsetof(muster_kge_options, valid), 0, 1e9,
-     NULL},
+     NULL, false},
     {"order", MUSTER_SPEC_WORD, offsetof(muster_kge_options, order), 0, 0,
-     "shared|file"},
+     "shared|file", false},
     {"scheme", MUSTER_SPEC_WORD, offsetof(muster_kge_options, scheme), 0, 0,
-     "independent|reuse|postpone|local|repurpose"},
+     "independent|reuse|postpone|local|repurpose", false},
     {"reuse", MUSTER_SPEC_UINT, offsetof(muster_kge_options, reuse), 1, 1024,
-     NULL},
+     NULL, false},
+    {.name = NULL},
 };
 
 static void kge_free(void *task)
@@ -145,9 +148,8 @@ static muster_status create(muster_kge_model model,
     k->seed = opts->seed;
     k->rate = opts->rate > 0 ? opts->rate : 0.1;
     openblas_set_num_threads(1); // the workers are the threads
-    muster_status status = muster_spec_parse(opts->model, fields,
-                                             sizeof(fields) / sizeof(fields[0]),
-                                             &k->options, error_out);
+    muster_status status =
+        muster_task_options(opts->model, fields, &k->options, error_out);
     if (status == MUSTER_OK) {
         settle(k);
         status = check_options(k, opts, error_out);

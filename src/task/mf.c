@@ -12,14 +12,15 @@
 #include "task/tasks.h"
 
 static const muster_spec_field fields[] = {
-    {"rank", MUSTER_SPEC_UINT, offsetof(muster_mf_options, rank), 1, 4096,
-     NULL},
+    {"rank", MUSTER_SPEC_UINT, offsetof(muster_mf_options, rank), 1, 4096, NULL,
+     false},
     {"order", MUSTER_SPEC_WORD, offsetof(muster_mf_options, order), 0, 0,
-     "column|random"},
+     "column|random", false},
     {"decay", MUSTER_SPEC_DOUBLE, offsetof(muster_mf_options, decay), 0.01, 1,
-     NULL},
+     NULL, false},
     {"scale", MUSTER_SPEC_DOUBLE, offsetof(muster_mf_options, scale), 0, 100,
-     NULL},
+     NULL, false},
+    {.name = NULL},
 };
 
 static void mf_free(void *task)
@@ -67,9 +68,8 @@ static muster_status mf_create(const muster_task_opts *opts,
     m->parts = opts->parts_max > 0 ? opts->parts_max : 1;
     m->seed = opts->seed;
     m->l2 = opts->l2 >= 0 ? opts->l2 : 0.02;
-    muster_status status = muster_spec_parse(opts->model, fields,
-                                             sizeof(fields) / sizeof(fields[0]),
-                                             &m->options, error_out);
+    muster_status status =
+        muster_task_options(opts->model, fields, &m->options, error_out);
     if (status == MUSTER_OK && opts->optimizer != NULL) {
         m->optimizer = strcmp(opts->optimizer, "adagrad") == 0
                            ? MUSTER_PS_ADAGRAD

@@ -471,14 +471,15 @@ static void options_behind_the_name_are_checked(void **state)
         const char *says;
     } bad[] = {
         {"mf:rank=0", "rank=0"},
-        {"mf:rang=3", "rank, order"},
-        {"mf:order=upwards", "column|random"},
-        {"mf:rank", "name=value"},
-        {"mf:rank=2.5", "an integer"},
+        {"mf:rang=3", "did you mean rank? There are rank, order"},
+        {"mf:order=upwards", "there are column, random"},
+        {"mf:rank", "write rank="},
+        {"mf:rank=2.5", "rank=2.5: expected a whole number"},
+        {"mf:rank=0x4", "rank=0x4: expected a whole number"},
         {"complex:dim=7", "even"},
         {"transe:loss=hinge", "softmax"},
         {"transe:share=2", "share must be 1"},
-        {"complex:share=2000", "0..1024"},
+        {"complex:share=2000", "from 0 to 1024"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         muster_task_opts opts = {.model = bad[i].model,

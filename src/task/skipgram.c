@@ -24,21 +24,22 @@
 
 static const muster_spec_field fields[] = {
     {"dim", MUSTER_SPEC_UINT, offsetof(muster_skipgram_options, dim), 1, 8192,
-     NULL},
+     NULL, false},
     {"window", MUSTER_SPEC_UINT, offsetof(muster_skipgram_options, window), 1,
-     100, NULL},
+     100, NULL, false},
     {"negatives", MUSTER_SPEC_UINT,
-     offsetof(muster_skipgram_options, negatives), 1, 100, NULL},
+     offsetof(muster_skipgram_options, negatives), 1, 100, NULL, false},
     {"min_count", MUSTER_SPEC_UINT,
-     offsetof(muster_skipgram_options, min_count), 1, 1e9, NULL},
+     offsetof(muster_skipgram_options, min_count), 1, 1e9, NULL, false},
     {"subsample", MUSTER_SPEC_DOUBLE,
-     offsetof(muster_skipgram_options, subsample), 0, 1, NULL},
+     offsetof(muster_skipgram_options, subsample), 0, 1, NULL, false},
     {"power", MUSTER_SPEC_DOUBLE, offsetof(muster_skipgram_options, power), 0,
-     1, NULL},
+     1, NULL, false},
     {"scheme", MUSTER_SPEC_WORD, offsetof(muster_skipgram_options, scheme), 0,
-     0, "independent|reuse|postpone|local|repurpose"},
+     0, "independent|reuse|postpone|local|repurpose", false},
     {"reuse", MUSTER_SPEC_UINT, offsetof(muster_skipgram_options, reuse), 1,
-     1024, NULL},
+     1024, NULL, false},
+    {.name = NULL},
 };
 
 static void skipgram_free(void *task)
@@ -76,9 +77,8 @@ static muster_status fill_keep(muster_skipgram *g)
 static muster_status load(muster_skipgram *g, const muster_task_opts *opts,
                           muster_error *error_out)
 {
-    muster_status status = muster_spec_parse(opts->model, fields,
-                                             sizeof(fields) / sizeof(fields[0]),
-                                             &g->options, error_out);
+    muster_status status =
+        muster_task_options(opts->model, fields, &g->options, error_out);
     if (status == MUSTER_OK && opts->optimizer != NULL &&
         strcmp(opts->optimizer, "sgd") != 0) {
         status = muster_error_set(error_out, MUSTER_ERR_INVALID,

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/spec.h"
 #include "muster/ps.h"
 #include "muster/ps_sample.h"
 #include "muster/status.h"
@@ -97,28 +98,10 @@ typedef struct muster_task_ops {
 /* By the name before ':' of a model spec; NULL when there is none. */
 const muster_task_ops *muster_task_find(const char *model);
 
-/* ---- for tasks: options behind the model's name ---------------------------
- * A table of fields fills a struct: text "name=value,..". */
-typedef enum muster_spec_type {
-    MUSTER_SPEC_UINT = 1,   // uint32_t
-    MUSTER_SPEC_DOUBLE = 2, // double
-    MUSTER_SPEC_WORD = 3,   // uint32_t: index into `words`, separated by '|'
-} muster_spec_type;
-
-typedef struct muster_spec_field {
-    const char *name;
-    muster_spec_type type;
-    size_t offset;      // in the struct
-    double least, most; // inclusive; numbers only
-    const char *words;  // MUSTER_SPEC_WORD: "column|random"
-} muster_spec_field;
-
-/* Overwrites the fields named in `spec` after its ':'. MUSTER_ERR_INVALID with
- * the names that there are, or the range. */
-MUSTER_CHECKED muster_status muster_spec_parse(const char *spec,
-                                               const muster_spec_field *fields,
-                                               size_t count, void *into,
-                                               muster_error *error_out);
+/* Fill a task's struct of options from "mf:rank=32,..". MUSTER_ERR_INVALID. */
+MUSTER_CHECKED muster_status
+muster_task_options(const char *model, const muster_spec_field *fields,
+                    void *into, muster_error *error_out);
 
 /* True when the worker should return; every few thousand units. */
 static inline bool muster_task_stopped(const muster_task_share *share)

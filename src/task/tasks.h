@@ -4,12 +4,11 @@
 #ifndef MUSTER_TASK_TASKS_H
 #define MUSTER_TASK_TASKS_H
 
+#include "base/names.h"
 #include "task/task.h"
 
-extern const muster_task_ops muster_task_mf;
-extern const muster_task_ops muster_task_complex;
-extern const muster_task_ops muster_task_distmult;
-extern const muster_task_ops muster_task_transe;
-extern const muster_task_ops muster_task_skipgram;
+#define TASK(name) extern const muster_task_ops muster_task_##name;
+MUSTER_TASK_NAMES(TASK)
+#undef TASK
 
 #endif // MUSTER_TASK_TASKS_H
