@@ -18,6 +18,14 @@ refuses 2 "--rejoin 1@5: worker 1 is not killed before" train $data --rejoin 1@5
 refuses 2 "--stragglers 4: of 4 workers at most 3 may be left out" train $data --local 4 --stragglers 4
 refuses 2 "--local starts workers here, --listen waits for others to join: use one of them" train $data --local 2 --listen 127.0.0.1:0
 refuses 2 "--listen: needs --workers N, how many will join" train $data --listen 127.0.0.1:0
+# A name or a key that is nearly right: the one that was meant.
+refuses 2 "--model sofmax: unknown; did you mean softmax? There are linear, logistic, softmax, mlp, mf, complex, distmult, transe, skipgram, PATH.so (./mine.so)" train $data --steps 1 --model sofmax
+refuses 2 "--model mlp: parameter hiden: unknown; did you mean hidden? There are hidden" train $data --steps 1 --model mlp:hiden=3
+refuses 2 "--optimizer adma: unknown; did you mean adam? There are sgd, momentum, nesterov, adam" train $data --steps 1 --optimizer adma
+refuses 2 "--delay iid: p=0x1: expected a number from 0 to 1" train $data --steps 1 --delay iid:p=0x1,delay=1h
+refuses 2 "--shuffle rotat: unknown; did you mean rotate:30? There are none, targeted, rotate:30" train $data --steps 1 --local 4 --shuffle rotat:5
+refuses 2 "--data synthetc: unknown; did you mean synthetic? There are synthetic, zipf" train --data synthetc:samples=100
+refuses 2 "--model mf: rank=0x4: expected a whole number from 1 to 4096" train --data zipf:rows=9,cols=9,cells=99 --model mf:rank=0x4
 }
 refuses 2 "join: --connect is missing; for example muster join 10.0.0.1:7700" join
 refuses 2 "predict: --from is missing; for example muster predict runs/first --data PATH" predict
@@ -31,7 +39,7 @@ YAML
 refuses 2 "$work/bad.yaml:3: stragler: unknown option of train; did you mean stragglers?" train --config "$work/bad.yaml"
 printf 'steps: many\n' > "$work/many.yaml"
 refuses 2 "$work/many.yaml:1: steps: 'many' is not a whole number" train --config "$work/many.yaml"
-printf 'steps: [1\n' > "$work/list.yaml"
+printf 'steps: [1]\n' > "$work/list.yaml"
 refuses 2 "$work/list.yaml:1: a list does not belong here" train --config "$work/list.yaml"
 refuses 3 "$work/none.yaml: No such file or directory" train --config "$work/none.yaml"
 refuses 3 "$work/none/config.json: No such file or directory" train --resume "$work/none"
