@@ -6,6 +6,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "config/config_test.h"
 
+#include "base/names.h"
 #include "config/fault.h"
 #include "config/state.h"
 
@@ -274,6 +275,25 @@ static void the_examples_of_the_help_are_right(void **state)
     }
 }
 
+static void the_help_has_every_task_and_way_to_manage(void **state)
+{
+    (void)state;
+    for (size_t i = 0; muster_task_names[i] != NULL; i++) {
+        assert_non_null(strstr(muster_option_get(MUSTER_OPT_MODEL)->help,
+                               muster_task_names[i]));
+    }
+    for (size_t i = 0; muster_manage_names[i] != NULL; i++) {
+        assert_non_null(strstr(muster_option_get(MUSTER_OPT_MANAGE)->help,
+                               muster_manage_names[i]));
+    }
+    assert_refused("train", "--model mf --data x --manage clasic",
+                   "--manage clasic: unknown; did you mean classic? There are "
+                   "auto, relocate, replicate, classic, static");
+    assert_refused("train", "--model mf --data x --manage auto:f",
+                   "--manage auto:f: a file belongs to static, as in "
+                   "static:FILE, and to nothing else");
+}
+
 static void defaults_are_legal_and_names_distinct(void **state)
 {
     (void)state;
@@ -338,6 +358,7 @@ int main(void)
         cmocka_unit_test(speeds_become_numbers),
         cmocka_unit_test(every_option_of_a_verb_is_in_its_help),
         cmocka_unit_test(the_examples_of_the_help_are_right),
+        cmocka_unit_test(the_help_has_every_task_and_way_to_manage),
         cmocka_unit_test(defaults_are_legal_and_names_distinct),
         cmocka_unit_test(a_failed_set_leaves_the_old_value),
         cmocka_unit_test(lists_and_values_have_limits),

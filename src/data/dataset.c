@@ -121,7 +121,10 @@ muster_status muster_dataset_load(const char *spec, muster_error *error_out,
     if (muster_synthetic_is(spec)) {
         status = muster_synthetic_make(spec, false, error_out, &table);
     } else {
-        status = muster_find_train(spec, error_out, &path);
+        status = muster_generator_check(spec, error_out);
+        if (status == MUSTER_OK) {
+            status = muster_find_train(spec, error_out, &path);
+        }
         if (status == MUSTER_OK) {
             status = read_file(path, error_out, &table);
         }

@@ -65,4 +65,9 @@ MUSTER_CHECKED muster_status muster_synthetic_make(const char *spec,
 /* Whether a spec names the generator. */
 bool muster_synthetic_is(const char *spec);
 
+/* A spec that nearly names a generator ("synthetc:samples=9") is no path:
+ * MUSTER_ERR_INVALID with the one that was meant. */
+MUSTER_CHECKED muster_status muster_generator_check(const char *spec,
+                                                    muster_error *error_out);
+
 #endif // MUSTER_DATA_READERS_H

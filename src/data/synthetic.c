@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/spec.h"
+#include "base/suggest.h"
 #include "data/readers.h"
 
 #define SPEC_NAME        "synthetic"
@@ -80,6 +81,17 @@ typedef struct synthetic_shape {
 bool muster_synthetic_is(const char *spec)
 {
     return muster_spec_is(spec, SPEC_NAME);
+}
+
+muster_status muster_generator_check(const char *spec, muster_error *error_out)
+{
+    const char *params;
+    size_t length = muster_spec_name(spec, &params);
+    muster_suggestion meant = muster_suggestion_make(spec, length);
+    muster_suggestion_add_list(&meant, SPEC_NAME ",zipf", ',');
+    return strchr(params, '=') == NULL || meant.nearest[0] == '\0'
+               ? MUSTER_OK
+               : muster_suggestion_fail(&meant, "--data ", error_out);
 }
 
 static muster_status check_options(synthetic_options *options, uint64_t given,

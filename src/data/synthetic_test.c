@@ -300,6 +300,14 @@ static void options_have_limits_and_defaults(void **state)
                               false, &error, &t),
         MUSTER_ERR_INPUT);
     assert_non_null(strstr(error.text, "do not fit"));
+    assert_int_equal(muster_generator_check("synthetc:samples=9", &error),
+                     MUSTER_ERR_INVALID);
+    assert_non_null(strstr(error.text, "did you mean synthetic?"));
+    assert_int_equal(muster_generator_check("zpif:rows=9", &error),
+                     MUSTER_ERR_INVALID);
+    assert_non_null(strstr(error.text, "did you mean zipf?"));
+    assert_int_equal(muster_generator_check("synthetc.csv", NULL), MUSTER_OK);
+    assert_int_equal(muster_generator_check("c:/a=b", NULL), MUSTER_OK);
     assert_true(muster_synthetic_is("synthetic"));
     assert_true(muster_synthetic_is("synthetic:seed=3"));
     assert_false(muster_synthetic_is("synthetic.csv"));

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "base/spec.h"
 #include "data/ratings.h"
+#include "data/readers.h"
 
 enum { STREAM_ROWS = 1, STREAM_COLS = 2, STREAM_CELLS = 3 };
 
@@ -127,7 +128,10 @@ muster_status muster_ratings_load(const char *spec, muster_error *error_out,
         return status;
     }
     muster_source *source;
-    muster_status status = muster_source_open(spec, error_out, &source);
+    muster_status status = muster_generator_check(spec, error_out);
+    if (status == MUSTER_OK) {
+        status = muster_source_open(spec, error_out, &source);
+    }
     if (status != MUSTER_OK) {
         return status;
     }

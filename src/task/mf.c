@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/suggest.h"
 #include "task/mf.h"
 #include "task/tasks.h"
 
@@ -55,6 +56,20 @@ static muster_status load(muster_mf *m, const muster_task_opts *opts,
                : muster_error_set(error_out, status, "mf: out of memory");
 }
 
+static muster_status set_optimizer(muster_mf *m, const char *name,
+                                   muster_error *error_out)
+{
+    bool adagrad = strcmp(name, "adagrad") == 0;
+    m->optimizer = adagrad ? MUSTER_PS_ADAGRAD : MUSTER_PS_NONE;
+    if (adagrad || strcmp(name, "sgd") == 0) {
+        return MUSTER_OK;
+    }
+    muster_suggestion meant = muster_suggestion_make(name, strlen(name));
+    muster_suggestion_add_list(&meant, "sgd,adagrad", ',');
+    return muster_suggestion_fail(&meant, "--model mf: --optimizer ",
+                                  error_out);
+}
+
 static muster_status mf_create(const muster_task_opts *opts,
                                muster_error *error_out, void **task_out)
 {
@@ -71,16 +86,7 @@ static muster_status mf_create(const muster_task_opts *opts,
     muster_status status =
         muster_task_options(opts->model, fields, &m->options, error_out);
     if (status == MUSTER_OK && opts->optimizer != NULL) {
-        m->optimizer = strcmp(opts->optimizer, "adagrad") == 0
-                           ? MUSTER_PS_ADAGRAD
-                           : MUSTER_PS_NONE;
-        if (m->optimizer == MUSTER_PS_NONE &&
-            strcmp(opts->optimizer, "sgd") != 0) {
-            status = muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                      "--optimizer %s: mf offers sgd and "
-                                      "adagrad",
-                                      opts->optimizer);
-        }
+        status = set_optimizer(m, opts->optimizer, error_out);
     }
     bool adagrad = m->optimizer == MUSTER_PS_ADAGRAD;
     m->rate = opts->rate > 0 ? opts->rate : adagrad ? 0.1 : 0.01;
