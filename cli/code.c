@@ -107,6 +107,17 @@ static muster_status print_matrix(const muster_config *config,
     return status;
 }
 
+/* How many workers a code has is never guessed. */
+static muster_status require_workers(const char *code, muster_error *error_out)
+{
+    error_out->status = MUSTER_ERR_INVALID;
+    snprintf(error_out->text, sizeof(error_out->text),
+             "code: --workers is missing; for example muster code %.60s "
+             "--workers 12",
+             code);
+    return error_out->status;
+}
+
 int cli_code(int argc, char **argv)
 {
     int code = 0;
@@ -125,6 +136,10 @@ int cli_code(int argc, char **argv)
     opts.comm = (uint32_t)number(config, "comm");
     opts.load = (uint32_t)number(config, "load");
     opts.seed = number(config, "seed");
+    if (opts.workers == 0) {
+        muster_status status = require_workers(opts.name, &error);
+        return cli_finish(config, status, &error, NULL);
+    }
     double *speeds = parse_speeds(config, opts.workers, &error);
     opts.speeds = speeds;
     char *json = NULL;

@@ -31,8 +31,8 @@ static void print_overview(FILE *file)
     for (size_t i = 0; i < VERB_COUNT; i++) {
         fprintf(file, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
     }
-    fputs("\n`muster VERB --help` lists the options of a verb, with an "
-          "example.\n",
+    fputs("\n`muster VERB --help` or `muster help VERB` lists the options of "
+          "a verb, with\nan example.\n",
           file);
 }
 
@@ -84,22 +84,45 @@ static int unknown_verb(const char *typed)
     return cli_fail(MUSTER_ERR_INVALID, &error);
 }
 
+static const cli_verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (strcmp(name, verbs[i].name) == 0) {
+            return &verbs[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+           strcmp(word, "help") == 0;
+}
+
+/* `muster help VERB` is `muster VERB --help`; without a verb, the overview. */
+static int help(int argc, char **argv)
+{
+    if (argc == 0 || is_help(argv[0])) {
+        print_overview(stdout);
+        return cli_print("");
+    }
+    const cli_verb *verb = find_verb(argv[0]);
+    char flag[] = "--help";
+    char *arguments[] = {flag, NULL};
+    return verb != NULL ? verb->run(1, arguments) : unknown_verb(argv[0]);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
         print_overview(stderr);
         return muster_status_exit_code(MUSTER_ERR_INVALID);
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
-        print_overview(stdout);
-        return cli_print("");
+    if (is_help(argv[1])) {
+        return help(argc - 2, argv + 2);
     }
     const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
-    for (size_t i = 0; i < VERB_COUNT; i++) {
-        if (strcmp(name, verbs[i].name) == 0) {
-            return verbs[i].run(argc - 2, argv + 2);
-        }
-    }
-    return unknown_verb(argv[1]);
+    const cli_verb *verb = find_verb(name);
+    return verb != NULL ? verb->run(argc - 2, argv + 2) : unknown_verb(argv[1]);
 }

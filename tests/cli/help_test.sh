@@ -22,6 +22,22 @@ done
 run train --steps nonsense -h
 [ "$code" -eq 0 ] || fail "-h after a wrong option: exit code $code"
 
+# `muster help VERB` is `muster VERB --help`.
+for verb in $verbs; do
+    run "$verb" --help
+    cp "$work/out" "$work/flag"
+    run help "$verb"
+    [ "$code" -eq 0 ] && [ ! -s "$work/err" ] && cmp -s "$work/out" "$work/flag" ||
+        fail "muster help $verb: not what muster $verb --help prints"
+done
+for words in help "help help" "help --help" "--help"; do
+    # shellcheck disable=SC2086
+    run $words
+    [ "$code" -eq 0 ] && cmp -s "$work/out" "$work/overview" || fail "muster $words: not the overview"
+done
+refuses 2 "'trian' is not a verb; did you mean 'train'?" help trian
+refuses 2 "'dance' is not a verb; see \`muster --help\`" help dance
+
 # Without a verb the overview goes to stderr: something was forgotten.
 run
 [ "$code" -eq 2 ] && [ ! -s "$work/out" ] && cmp -s "$work/err" "$work/overview" ||

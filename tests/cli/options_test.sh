@@ -29,6 +29,8 @@ refuses 2 "--model mf: rank=0x4: expected a whole number from 1 to 4096" train -
 }
 refuses 2 "join: --connect is missing; for example muster join 10.0.0.1:7700" join
 refuses 2 "predict: --from is missing; for example muster predict runs/first --data PATH" predict
+refuses 2 "code: --workers is missing; for example muster code frc --workers 12" code frc
+refuses 2 "code: --workers is missing; for example muster code frc --workers 12" code frc --workers 0 --matrix --json
 
 # YAML: errors name file and line; flags win.
 cat > "$work/bad.yaml" << 'YAML'
