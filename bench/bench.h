@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct bench_row {
     const char *name; // unique in the program's output
@@ -32,6 +33,19 @@ typedef struct bench_row {
     const char *baseline;  // what it is compared with; NULL: nothing
     double baseline_value; // same unit; NAN: was not to be had
 } bench_row;
+
+/* Print the usage and return the exit code: to stdout and 0 where --help asks
+ * for it, to stderr and 2 where the command line is wrong. */
+static inline int bench_usage(int argc, char **argv, const char *usage)
+{
+    bool asked = false;
+    for (int i = 1; i < argc; i++) {
+        asked = asked || strcmp(argv[i], "--help") == 0 ||
+                strcmp(argv[i], "-h") == 0;
+    }
+    fprintf(asked ? stdout : stderr, "usage: muster bench %s\n", usage);
+    return asked ? 0 : 2;
+}
 
 /* Print one row and flush it. ratio = value / baseline_value: below 1 is
  * better where the value is a time, above 1 where it is a rate. */

@@ -326,8 +326,7 @@ int main(int argc, char **argv)
     static work w;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") != 0) {
-            fprintf(stderr, "usage: muster bench code [--json]\n");
-            return 2;
+            return bench_usage(argc, argv, "code [--json]");
         }
         w.json = true;
     }

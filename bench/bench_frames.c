@@ -301,9 +301,9 @@ int main(int argc, char **argv)
     static double fresh[CHOICES_MAX];
     static search s;
     if (!parse(argc, argv, &options)) {
-        fprintf(stderr, "usage: muster bench frames [--json] [--table] "
-                        "[--seconds S] [--from N] [--to N] [--rows K]\n");
-        return 2;
+        return bench_usage(argc, argv,
+                           "frames [--json] [--table] [--seconds S] [--from N] "
+                           "[--to N] [--rows K]");
     }
     s.choices = choices;
     s.conditions = conditions;

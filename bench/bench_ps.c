@@ -7,7 +7,7 @@
  * repeats, baseline and subject in turn. All parts run but `memory`, which
  * takes 4 GB and must be named.
  *
- *   muster-bench-ps [--json] [--repeats N] [--seeds N] [--only NAME]
+ *   muster bench ps [--json] [--repeats N] [--seeds N] [--only NAME]
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -89,12 +89,10 @@ int main(int argc, char **argv)
             long seeds = strtol(argv[++i], NULL, 10);
             b.seeds = seeds < 1 ? 1 : seeds > 100 ? 100 : (uint32_t)seeds;
         } else {
-            fprintf(stderr,
-                    "usage: muster-bench-ps [--json] [--repeats N] [--seeds N] "
-                    "[--only "
-                    "in_place|pull_push|sample|remote|mf|complex|skipgram|"
-                    "memory]\n");
-            return 2;
+            return bench_usage(
+                argc, argv,
+                "ps [--json] [--repeats N] [--seeds N] [--only "
+                "in_place|pull_push|sample|remote|mf|complex|skipgram|memory]");
         }
     }
     bench_rows(&b);

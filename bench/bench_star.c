@@ -471,9 +471,7 @@ int main(int argc, char **argv)
         }
     }
     if (workers == 0) {
-        fprintf(stderr, "usage: muster-bench-star [--workers 1..%d] [--json]\n",
-                WORKERS_MAX);
-        return 2;
+        return bench_usage(argc, argv, "star [--workers 1..64] [--json]");
     }
     measure(workers, &all);
     return report(&all, json) == 0 ? 0 : 1;

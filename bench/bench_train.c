@@ -41,9 +41,9 @@
 typedef struct setting {
     bool json;
     int blocks;
-    const char *only;        // rows that begin so; "": all
-    char folder[PATH_BYTES]; // of the programs
-    char source[PATH_BYTES]; // of ddp_train.py
+    const char *only;         // rows that begin so; "": all
+    char program[PATH_BYTES]; // muster
+    char source[PATH_BYTES];  // the folder of ddp_train.py
     char data[PATH_BYTES + 64];
 } setting;
 
@@ -97,9 +97,9 @@ static outcome train(const setting *set, const char *options)
 {
     char command[COMMAND_MAX];
     (void)snprintf(command, sizeof command,
-                   "timeout 120 '%s/muster' train --data '%s' --json --quiet %s"
+                   "timeout 120 '%s' train --data '%s' --json --quiet %s"
                    " 2>/dev/null",
-                   set->folder, set->data, options);
+                   set->program, set->data, options);
     json_t *object = run_json(command);
     if (object == NULL) {
         fprintf(stderr, "failed: %s\n", command);
@@ -253,19 +253,31 @@ static void bench_bytes(const setting *set)
     }
 }
 
+/* In build/release/ the command lies beside this program and the script in
+ * the sources, two folders up; an installation has the script beside it. */
+static void find_programs(setting *set, const char *folder)
+{
+    (void)snprintf(set->program, sizeof set->program, "%.900s/muster", folder);
+    (void)snprintf(set->source, sizeof set->source, "%.900s/../../bench",
+                   folder);
+    if (access(set->program, X_OK) != 0) {
+        (void)snprintf(set->program, sizeof set->program,
+                       "%.900s/" MUSTER_BIN_FROM_LIBEXEC "/muster", folder);
+        (void)snprintf(set->source, sizeof set->source, "%.900s", folder);
+    }
+}
+
 /* Where the programs and the data are. */
 static bool find_files(setting *set)
 {
-    ssize_t length =
-        readlink("/proc/self/exe", set->folder, sizeof set->folder - 1);
+    char folder[PATH_BYTES];
+    ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
     if (length <= 0) {
         return false;
     }
-    set->folder[length] = '\0';
-    *strrchr(set->folder, '/') = '\0';
-    // build/release/ lies two folders below the sources.
-    (void)snprintf(set->source, sizeof set->source, "%.1000s/../../bench",
-                   set->folder);
+    folder[length] = '\0';
+    *strrchr(folder, '/') = '\0';
+    find_programs(set, folder);
     const char *data = getenv("MUSTER_DATA");
     (void)snprintf(set->data, sizeof set->data, "%.1000s/mnist",
                    data != NULL ? data : "../shared/data");
@@ -293,11 +305,9 @@ int main(int argc, char **argv)
         }
     }
     if (set.blocks < 1 || set.blocks > BLOCKS_MAX || !find_files(&set)) {
-        fprintf(stderr,
-                "usage: muster bench train [--json] [--blocks 1..%d] "
-                "[--only train_12|train_mlp|train_bytes]\n",
-                BLOCKS_MAX);
-        return 2;
+        return bench_usage(argc, argv,
+                           "train [--json] [--blocks 1..9] "
+                           "[--only train_12|train_mlp|train_bytes]");
     }
     if (wanted(&set, "train_12_")) {
         bench_softmax(&set);

@@ -19,6 +19,11 @@
 #define NAME_LENGTH_MAX 63
 #define NAMES_MAX       64
 
+/* Where cmake/install.cmake puts the programs, seen from this one's folder. */
+#ifndef MUSTER_LIBEXEC_FROM_BIN
+#define MUSTER_LIBEXEC_FROM_BIN "../libexec/muster"
+#endif
+
 typedef struct name_list {
     char names[NAMES_MAX][NAME_LENGTH_MAX + 1];
     size_t count;
@@ -53,6 +58,15 @@ static void note_name(name_list *list, const char *name)
     snprintf(list->names[list->count++], NAME_LENGTH_MAX + 1, "%s", name);
 }
 
+/* muster-bench-X-mpi is what muster-bench-X runs to compare itself with. */
+static bool is_peer(const char *name)
+{
+    static const char ending[] = "-mpi";
+    size_t length = strlen(name);
+    size_t size = sizeof(ending) - 1;
+    return length > size && strcmp(name + length - size, ending) == 0;
+}
+
 static void scan_folder(const char *folder, name_list *list)
 {
     DIR *dir = opendir(folder);
@@ -66,7 +80,8 @@ static void scan_folder(const char *folder, name_list *list)
         int length =
             snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
         if (strncmp(entry->d_name, BENCH_PREFIX, prefix) == 0 &&
-            length < (int)sizeof(path) && access(path, X_OK) == 0) {
+            !is_peer(entry->d_name) && length < (int)sizeof(path) &&
+            access(path, X_OK) == 0) {
             note_name(list, entry->d_name + prefix);
         }
     }
@@ -81,8 +96,8 @@ static void each_folder(void (*visit)(const char *folder, void *context),
     char path[PATH_MAX];
     if (own_folder(folder, sizeof(folder))) {
         visit(folder, context);
-        if (snprintf(path, sizeof(path), "%s/../libexec/muster", folder) <
-            (int)sizeof(path)) {
+        if (snprintf(path, sizeof(path), "%s/%s", folder,
+                     MUSTER_LIBEXEC_FROM_BIN) < (int)sizeof(path)) {
             visit(path, context);
         }
     }

@@ -1,9 +1,28 @@
-# `cmake --install`: program, library, headers, pkg-config file, CMake package.
+# `cmake --install`: program, library, headers, pkg-config file, CMake package,
+# and the bench programs where they are built (component `bench`).
 include(CMakePackageConfigHelpers)
 install(TARGETS muster EXPORT muster_targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET muster_cli)
     install(TARGETS muster_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+# `muster bench` looks for its programs here, seen from the folder of `muster`.
+set(MUSTER_LIBEXEC ${CMAKE_INSTALL_LIBEXECDIR}/muster)
+file(RELATIVE_PATH LIBEXEC_FROM_BIN
+    /${CMAKE_INSTALL_BINDIR} /${MUSTER_LIBEXEC})
+file(RELATIVE_PATH BIN_FROM_LIBEXEC
+    /${MUSTER_LIBEXEC} /${CMAKE_INSTALL_BINDIR})
+if(TARGET muster_cli)
+    target_compile_definitions(muster_cli PRIVATE
+        MUSTER_LIBEXEC_FROM_BIN="${LIBEXEC_FROM_BIN}")
+endif()
+if(MUSTER_BENCH_TARGETS)
+    install(TARGETS ${MUSTER_BENCH_TARGETS}
+        RUNTIME DESTINATION ${MUSTER_LIBEXEC} COMPONENT bench)
+    install(PROGRAMS bench/ddp_train.py
+        DESTINATION ${MUSTER_LIBEXEC} COMPONENT bench)
+    target_compile_definitions(muster-bench-train PRIVATE
+        MUSTER_BIN_FROM_LIBEXEC="${BIN_FROM_LIBEXEC}")
 endif()
 install(DIRECTORY include/muster DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT muster_targets NAMESPACE muster::

@@ -19,6 +19,7 @@ gives 0 "" "muster: no bench programs here; \`make\` builds them" bench
 bench path/muster-bench-one "one along PATH" 0
 bench libexec/muster/muster-bench-two "two installed" 7
 bench path/muster-bench-two "two along PATH" 0
+bench path/muster-bench-one-mpi "a peer that one runs" 0
 touch "$work/path/muster-bench-dud"
 gives 0 "one"$'\n'"two" "" bench
 gives 0 "one along PATH: --json a b" "" bench one --json "a b"

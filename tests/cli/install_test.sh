@@ -8,6 +8,25 @@ cmake --install "$MUSTER_BUILD" --prefix "$prefix" > "$work/log" 2>&1 ||
     fail "cmake --install: $(tail -n 2 "$work/log")"
 "$prefix/bin/muster" version > "$work/out" 2>&1 || fail "the installed program: $(cat "$work/out")"
 
+# The bench programs, where they are built, are found by the installed program.
+# Here they need not run: a build folder is configured and stand-ins put into it.
+side=$work/side
+{
+    cmake -S "$MUSTER_SOURCE" -B "$side" -G Ninja -DMUSTER_BENCH=ON &&
+        cd "$side" && ninja -t targets all | sed -n 's/^\(muster-bench-[a-z-]*\): .*/\1/p' > "$work/names"
+} > "$work/log" 2>&1 || fail "cmake: $(tail -n 2 "$work/log")"
+[ -s "$work/names" ] || fail "there is no bench program"
+while read -r name; do
+    printf '#!/bin/sh\necho "%s $*"\n' "$name" > "$side/$name"
+    chmod +x "$side/$name"
+done < "$work/names"
+cmake --install "$side" --component bench --prefix "$prefix" > "$work/log" 2>&1 ||
+    fail "cmake --install of the bench programs: $(tail -n 2 "$work/log")"
+MUSTER_BIN=$prefix/bin/muster
+names=$(sed 's/^muster-bench-//' "$work/names" | grep -v -e '-mpi$' | LC_ALL=C sort)
+PATH=/usr/bin:/bin gives 0 "$names" "" bench
+PATH=/usr/bin:/bin gives 0 "muster-bench-code --json" "" bench code --json
+
 cat > "$work/mine.c" << 'EOF'
 #include <muster/code.h>
 #include <stdio.h>
