@@ -336,11 +336,42 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
     return check_run(config, error_out);
 }
 
+static bool is_stdin(const muster_config *config, muster_option option)
+{
+    const char *path = muster_config_string(config, option);
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
+/* Stdin can be read once, by one process. */
+static muster_status check_stdin(const muster_config *config,
+                                 muster_error *error_out)
+{
+    bool data = is_stdin(config, MUSTER_OPT_DATA);
+    bool test = is_stdin(config, MUSTER_OPT_TEST);
+    const char *name = data ? "data" : "test";
+    if (data && test) {
+        return INVALID("--data - and --test -: stdin is read once; give a file "
+                       "for one of them");
+    }
+    if ((data || test) && config->verb == MUSTER_VERB_SIMULATE &&
+        strchr(muster_config_string(config, MUSTER_OPT_CODE), '+') != NULL) {
+        return INVALID("--%s -: stdin is read once, and each code of --code "
+                       "reads the data; give a file",
+                       name);
+    }
+    if ((data || test) && muster_config_uint(config, MUSTER_OPT_NODES) > 1) {
+        return INVALID("--%s -: every one of the --nodes reads the data; give "
+                       "a file",
+                       name);
+    }
+    return MUSTER_OK;
+}
+
 static muster_status check_training_run(muster_config *config,
                                         muster_error *error_out)
 {
-    muster_status status = MUSTER_OK;
-    if (config->verb == MUSTER_VERB_TRAIN) {
+    muster_status status = check_stdin(config, error_out);
+    if (status == MUSTER_OK && config->verb == MUSTER_VERB_TRAIN) {
         status = require(config, MUSTER_OPT_DATA,
                          "--data synthetic:samples=10000", error_out);
     }

@@ -55,6 +55,12 @@ static muster_status read_file(const char *path, muster_error *error_out,
     }
     muster_format format = MUSTER_FORMAT_CSV;
     status = muster_format_guess(source, error_out, &format);
+    bool is_binary = format == MUSTER_FORMAT_IDX || format == MUSTER_FORMAT_NPY;
+    if (status == MUSTER_OK && is_binary && muster_source_is_stdin(path)) {
+        status = muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                  "stdin: idx and npy files come with a file "
+                                  "of labels: give the path in place of -");
+    }
     if (status == MUSTER_OK) {
         switch (format) {
         case MUSTER_FORMAT_IDX:
@@ -180,8 +186,7 @@ static muster_status find_test(const char *spec, bool beside,
 {
     char *path = NULL;
     muster_status status = muster_find_train(spec, error_out, &path);
-    bool is_file = status == MUSTER_OK && strcmp(path, spec) == 0;
-    if (status == MUSTER_OK && (beside || !is_file)) {
+    if (status == MUSTER_OK && (beside || muster_find_is_folder(spec))) {
         status = muster_find_test(path, error_out, path_out);
     }
     if (status == MUSTER_OK && !beside && *path_out == NULL) {

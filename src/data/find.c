@@ -7,13 +7,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "data/source.h"
 
 static muster_status fail_memory(const char *path, muster_error *error_out)
 {
@@ -187,15 +188,26 @@ static muster_status find_in_folder(const char *folder, muster_error *error_out,
     return MUSTER_OK;
 }
 
+bool muster_find_is_folder(const char *path)
+{
+    struct stat info;
+    return !muster_source_is_stdin(path) && stat(path, &info) == 0 &&
+           S_ISDIR(info.st_mode);
+}
+
 muster_status muster_find_train(const char *spec, muster_error *error_out,
                                 char **path_out)
 {
-    struct stat info;
-    if (stat(spec, &info) != 0) {
+    char zipped[PATH_MAX];
+    bool is_stdin = muster_source_is_stdin(spec);
+    if (!is_stdin && muster_source_zipped_name(spec, zipped, sizeof(zipped))) {
+        spec = zipped;
+    }
+    if (!is_stdin && access(spec, F_OK) != 0) {
         return muster_error_set(error_out, MUSTER_ERR_INPUT,
                                 "%s: cannot open: %s", spec, strerror(errno));
     }
-    if (S_ISDIR(info.st_mode)) {
+    if (muster_find_is_folder(spec)) {
         return find_in_folder(spec, error_out, path_out);
     }
     *path_out = muster_mem_string(spec);
@@ -259,6 +271,9 @@ muster_status muster_find_test(const char *path, muster_error *error_out,
     char stem[PATH_MAX];
     *path_out = NULL;
     muster_status status = MUSTER_OK;
+    if (muster_source_is_stdin(path)) {
+        return status; // nothing lies beside it
+    }
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         if (status == MUSTER_OK && *path_out == NULL &&
             replace(path, rules[i].from, rules[i].to, stem)) {

@@ -8,9 +8,13 @@
 #ifndef MUSTER_DATA_FIND_H
 #define MUSTER_DATA_FIND_H
 
+#include <stdbool.h>
+
 #include "muster/status.h"
 
-/* The file itself, or the training file of a folder: train-images*, else a name
+bool muster_find_is_folder(const char *path);
+
+/* The file itself (FILE.gz where only that exists; "-" is stdin), or the training file of a folder: train-images*, else a name
  * with "train", else the only file that is not labels, a test set or a README.
  * MUSTER_ERR_INPUT when the path does not exist or a folder leaves a choice. */
 MUSTER_CHECKED muster_status muster_find_train(const char *spec,

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -67,6 +68,7 @@ static muster_source *create(const char *name, uint64_t bytes)
     return source;
 }
 
+// How much can come from a file of so many bytes.
 static uint64_t total_max(int fd, uint64_t file_bytes)
 {
     uint8_t magic[2] = {0, 0};
@@ -95,27 +97,71 @@ static muster_status open_regular(const char *path, muster_error *error_out,
     return MUSTER_OK;
 }
 
-muster_status muster_source_open(const char *path, muster_error *error_out,
-                                 muster_source **source_out)
+// Takes the descriptor over, on failure too.
+static muster_status open_descriptor(const char *name, int fd, uint64_t bytes,
+                                     muster_error *error_out,
+                                     muster_source **source_out)
 {
-    int fd = -1;
-    uint64_t file_bytes = 0;
-    muster_status status = open_regular(path, error_out, &fd, &file_bytes);
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    muster_source *source = create(path, total_max(fd, file_bytes));
+    muster_source *source = create(name, bytes);
     if (source != NULL) {
         source->file = gzdopen(fd, "rb");
     }
     if (source == NULL || source->file == NULL) {
         close(fd);
         muster_source_close(source);
-        return fail_memory(path, error_out);
+        return fail_memory(name, error_out);
     }
     gzbuffer(source->file, (unsigned)BUFFER_BYTES);
     *source_out = source;
     return MUSTER_OK;
+}
+
+// A copy of the descriptor is read and closed, stdin itself stays open. A pipe
+// does not say how much will come.
+static muster_status open_stdin(muster_error *error_out,
+                                muster_source **source_out)
+{
+    struct stat info;
+    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "stdin: cannot open: %s", strerror(errno));
+    }
+    uint64_t bytes = S_ISREG(info.st_mode)
+                         ? total_max(fd, (uint64_t)info.st_size)
+                         : UINT64_MAX;
+    return open_descriptor("stdin", fd, bytes, error_out, source_out);
+}
+
+bool muster_source_is_stdin(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+bool muster_source_zipped_name(const char *path, char *name, size_t size)
+{
+    int length = snprintf(name, size, "%s.gz", path);
+    return length >= 0 && (size_t)length < size && access(path, F_OK) != 0 &&
+           errno == ENOENT && access(name, F_OK) == 0;
+}
+
+muster_status muster_source_open(const char *path, muster_error *error_out,
+                                 muster_source **source_out)
+{
+    if (muster_source_is_stdin(path)) {
+        return open_stdin(error_out, source_out);
+    }
+    int fd = -1;
+    uint64_t file_bytes = 0;
+    char zipped[PATH_MAX];
+    if (muster_source_zipped_name(path, zipped, sizeof(zipped))) {
+        path = zipped;
+    }
+    muster_status status = open_regular(path, error_out, &fd, &file_bytes);
+    return status != MUSTER_OK
+               ? status
+               : open_descriptor(path, fd, total_max(fd, file_bytes), error_out,
+                                 source_out);
 }
 
 muster_status muster_source_open_memory(const char *name, const void *bytes,

@@ -1,5 +1,6 @@
 /*
- * data/source.h -- the bytes of a data file, plain or gzipped, or of memory.
+ * data/source.h -- the bytes of a data file, plain or gzipped, of stdin or of
+ * memory.
  *
  * Readers pull lines (text) or exact runs of bytes (binary) and never see how
  * the file is stored. The source counts lines and bytes, so that an error can
@@ -14,6 +15,7 @@
 #ifndef MUSTER_DATA_SOURCE_H
 #define MUSTER_DATA_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,10 +28,18 @@
 
 typedef struct muster_source muster_source;
 
-/* MUSTER_ERR_INPUT when the file cannot be opened or is not a regular one. */
+/* The file, or FILE.gz where only that exists; "-" is stdin, called "stdin" in
+ * errors. MUSTER_ERR_INPUT when the file cannot be opened or is not a regular
+ * one. */
 MUSTER_CHECKED muster_status muster_source_open(const char *path,
                                                 muster_error *error_out,
                                                 muster_source **source_out);
+
+/* Does a path mean stdin? It can be read once in a process. */
+bool muster_source_is_stdin(const char *path);
+
+/* Where there is no file `path` but a file `path`.gz: its name, and true. */
+bool muster_source_zipped_name(const char *path, char *name, size_t size);
 
 /* The same over bytes in memory (never unzipped), which must outlive it. */
 MUSTER_CHECKED muster_status
@@ -38,14 +48,14 @@ muster_source_open_memory(const char *name, const void *bytes, size_t size,
 
 void muster_source_close(muster_source *source);
 
-/* The path, lent until close. */
+/* The name of the file that is read, lent until close. */
 const char *muster_source_name(const muster_source *source);
 
 /* Bytes taken so far, after unzipping. */
 uint64_t muster_source_offset(const muster_source *source);
 
-/* No more than so many bytes can still come: what a header may promise. Deflate
- * cannot shrink more than 1032 times, so this holds for gzip too. */
+/* No more than so many bytes can still come: what a header may promise. A pipe
+ * may bring any number (UINT64_MAX). Deflate cannot shrink more than 1032 times, so this holds for gzip too. */
 uint64_t muster_source_left_max(const muster_source *source);
 
 /* Look at the next bytes without taking them: up to MUSTER_SOURCE_PEEK_MAX,

@@ -217,6 +217,27 @@ static void what_is_no_file_is_refused(void **state)
     assert_null(source);
 }
 
+static void a_name_without_gz_finds_the_zipped_file(void **state)
+{
+    const fixture *f = *state;
+    char bare[sizeof(f->zipped)];
+    size_t length = strlen(f->zipped) - strlen(".gz");
+    assert_string_equal(f->zipped + length, ".gz");
+    memcpy(bare, f->zipped, length);
+    bare[length] = '\0';
+    muster_source *source = NULL;
+    assert_int_equal(muster_source_open(bare, NULL, &source), MUSTER_OK);
+    assert_string_equal(muster_source_name(source), f->zipped);
+    muster_source_close(source);
+    assert_int_equal(drain(bare, NULL), MUSTER_OK);
+    // The file of that very name wins.
+    write_file(bare, "x", 1);
+    assert_int_equal(muster_source_open(bare, NULL, &source), MUSTER_OK);
+    assert_string_equal(muster_source_name(source), bare);
+    muster_source_close(source);
+    assert_int_equal(unlink(bare), 0);
+}
+
 static void opening_survives_failed_allocations(void **state)
 {
     const fixture *f = *state;
@@ -242,6 +263,7 @@ int main(void)
         WITH_FILES(a_line_longer_than_the_buffer_is_one_line),
         WITH_FILES(a_damaged_gzip_stream_is_an_error),
         WITH_FILES(what_is_no_file_is_refused),
+        WITH_FILES(a_name_without_gz_finds_the_zipped_file),
         WITH_FILES(opening_survives_failed_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

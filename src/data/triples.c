@@ -319,6 +319,11 @@ static muster_status load_all(load *l)
 muster_status muster_triples_load(const char *folder, muster_error *error_out,
                                   muster_triples *triples_out)
 {
+    if (muster_source_is_stdin(folder)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "stdin: a knowledge graph is a folder of "
+                                "files: give its path in place of -");
+    }
     muster_triples read = {0};
     load l = {.folder = folder, .error = error_out, .into = &read};
     muster_names_init(&read.names);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "data/corpus.h"
@@ -119,10 +120,11 @@ static muster_status read_folder(const char *folder, muster_error *error_out,
     bool any = false;
     for (int i = 0; i < 2; i++) {
         char path[PATH_MAX_BYTES];
-        struct stat info;
+        char zipped[PATH_MAX_BYTES];
         int length = snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
         if (length < 0 || (size_t)length >= sizeof(path) ||
-            stat(path, &info) != 0) {
+            (access(path, F_OK) != 0 &&
+             !muster_source_zipped_name(path, zipped, sizeof(zipped)))) {
             continue;
         }
         muster_status status = read_file(path, error_out, test);

@@ -161,7 +161,8 @@ static muster_status load(const char *path, vectors *v, muster_error *error_out)
         path = inside;
     }
     size_t length = strlen(path);
-    bool binary = length > 4 && strcmp(path + length - 4, ".bin") == 0;
+    length -= length > 3 && strcmp(path + length - 3, ".gz") == 0 ? 3 : 0;
+    bool binary = length > 4 && strncmp(path + length - 4, ".bin", 4) == 0;
     muster_source *source;
     muster_status status = muster_source_open(path, error_out, &source);
     if (status != MUSTER_OK) {

@@ -1,6 +1,6 @@
 /*
  * `muster predict`: a trained model applied to a data set, some rows at a time.
- * One line per row goes to --out: the prediction, as the training files wrote
+ * One line per row goes to --out (`-` is stdout): the prediction, as the training files wrote
  * their labels, then the model's scores.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -22,7 +23,10 @@
 #include "muster/run.h"
 #include "record/atomic.h"
 #include "record/json.h"
+#include "record/safetensors.h"
+#include "task/task.h"
 
+#define PATH_BYTES 4096u
 #define ROWS_MAX   256u
 #define NUMBER_MAX 20u // characters of a float and its comma
 
@@ -35,7 +39,8 @@ typedef struct prediction {
     float *scores; // ROWS_MAX x outputs
     muster_vec text;
     muster_atomic file;
-    bool is_writing;
+    bool is_writing; // the file; else stdout where `to_stdout`
+    bool to_stdout;
     muster_model_tally tally;
 } prediction;
 
@@ -54,6 +59,49 @@ static char *model_path(const char *from)
     return path;
 }
 
+/* The sparse task whose tables a file holds; NULL: none. */
+static const muster_task_ops *task_of(const char *path)
+{
+    muster_safetensors *file = NULL;
+    const muster_task_ops *task = NULL;
+    if (muster_safetensors_open(path, NULL, &file) == MUSTER_OK) {
+        const char *model = muster_safetensors_note(file, "model");
+        task = model != NULL ? muster_task_find(model) : NULL;
+        muster_safetensors_close(file);
+    }
+    return task;
+}
+
+/* Read the model. A run that has none, or tables of rows in place of one, is
+ * told as what it is, with what can be done about it. */
+static muster_status read_model(const char *from, const char *path,
+                                muster_error *error_out, muster_saved *saved)
+{
+    char config[PATH_BYTES];
+    (void)snprintf(config, sizeof(config), "%s/config.json", from);
+    if (access(path, F_OK) != 0 && access(config, F_OK) == 0) {
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "%s: a run that has not ended, without a "
+                                "model; `muster train --resume %s` continues "
+                                "it",
+                                from, from);
+    }
+    muster_status status = muster_saved_read(path, error_out, saved);
+    const muster_task_ops *task =
+        status == MUSTER_ERR_INPUT ? task_of(path) : NULL;
+    if (task == NULL) {
+        return status;
+    }
+    return muster_error_set(
+        error_out, MUSTER_ERR_INPUT,
+        "%s: holds the rows of the sparse task %s, which predict cannot apply "
+        "to data; %s",
+        path, task->name,
+        strcmp(task->name, "mf") == 0
+            ? "rows.npy and cols.npy beside it are its factors"
+            : "`muster neighbors RUN NAME` finds the rows near to one");
+}
+
 static muster_status open_inputs(prediction *self, const muster_config *config,
                                  muster_error *error_out)
 {
@@ -69,7 +117,7 @@ static muster_status open_inputs(prediction *self, const muster_config *config,
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "%s: out of memory", from);
     }
-    muster_status status = muster_saved_read(path, error_out, &self->saved);
+    muster_status status = read_model(from, path, error_out, &self->saved);
     muster_mem_free(path);
     if (status != MUSTER_OK) {
         return status;
@@ -118,6 +166,15 @@ static float predicted(const muster_saved *saved, const float *scores)
                                    : (float)number;
 }
 
+static muster_status write_stdout(const char *text, size_t bytes,
+                                  muster_error *error_out)
+{
+    return fwrite(text, 1, bytes, stdout) == bytes && fflush(stdout) == 0
+               ? MUSTER_OK
+               : muster_error_set(error_out, MUSTER_ERR_SYSTEM,
+                                  "--out -: stdout: %m");
+}
+
 static muster_status write_rows(prediction *self, uint32_t count,
                                 muster_error *error_out)
 {
@@ -141,7 +198,9 @@ static muster_status write_rows(prediction *self, uint32_t count,
         }
         text[used++] = '\n';
     }
-    return muster_atomic_write(&self->file, text, used, error_out);
+    return self->to_stdout
+               ? write_stdout(text, used, error_out)
+               : muster_atomic_write(&self->file, text, used, error_out);
 }
 
 static muster_status run_rows(prediction *self, uint64_t first, uint32_t count,
@@ -157,14 +216,16 @@ static muster_status run_rows(prediction *self, uint64_t first, uint32_t count,
                                 "%" PRIu64 " to %" PRIu64,
                                 first, first + count - 1);
     }
-    return self->is_writing ? write_rows(self, count, error_out) : MUSTER_OK;
+    return self->is_writing || self->to_stdout
+               ? write_rows(self, count, error_out)
+               : MUSTER_OK;
 }
 
 static muster_status run_all(prediction *self, const char *out,
                              muster_error *error_out)
 {
     muster_status status = MUSTER_OK;
-    if (out != NULL) {
+    if (out != NULL && !self->to_stdout) {
         status = muster_atomic_begin(&self->file, out, error_out);
         self->is_writing = status == MUSTER_OK;
     }
@@ -220,7 +281,7 @@ static void tell(const prediction *self, const char *out)
                    self->info.samples, (double)self->tally.right / samples,
                    self->tally.loss / samples);
     }
-    if (out != NULL) {
+    if (self->is_writing) {
         muster_log(MUSTER_LOG_INFO, "predictions are in %s", out);
     }
 }
@@ -231,6 +292,12 @@ muster_status muster_predict(const muster_config *config,
     prediction self = {.text = muster_vec_make(1)};
     const char *out = muster_config_string(config, MUSTER_OPT_OUT);
     *json_out = NULL;
+    self.to_stdout = out != NULL && strcmp(out, "-") == 0;
+    if (self.to_stdout && muster_config_bool(config, MUSTER_OPT_JSON)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--out - and --json both write to stdout: "
+                                "give a file to --out");
+    }
     muster_status status = open_inputs(&self, config, error_out);
     if (status == MUSTER_OK) {
         status = allocate(&self, error_out);
