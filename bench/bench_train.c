@@ -38,6 +38,11 @@
 #define SLOW_TWO     "--slow 3:200ms --slow 7:200ms"
 #define SLOW_ONE     "--slow 2:200ms"
 
+/* Where cmake/install.cmake puts the command, seen from this program. */
+#ifndef MUSTER_BIN_FROM_LIBEXEC
+#define MUSTER_BIN_FROM_LIBEXEC "../../bin"
+#endif
+
 typedef struct setting {
     bool json;
     int blocks;

@@ -371,6 +371,11 @@ static muster_status check_training_run(muster_config *config,
                                         muster_error *error_out)
 {
     muster_status status = check_stdin(config, error_out);
+    const char *target = muster_config_string(config, MUSTER_OPT_TARGET);
+    if (status == MUSTER_OK && target != NULL && strcmp(target, "class") != 0 &&
+        strcmp(target, "value") != 0) {
+        status = INVALID("--target %.60s: expected class or value", target);
+    }
     if (status == MUSTER_OK && config->verb == MUSTER_VERB_TRAIN) {
         status = require(config, MUSTER_OPT_DATA,
                          "--data synthetic:samples=10000", error_out);

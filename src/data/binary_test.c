@@ -31,6 +31,14 @@ static void add(bytes *to, const void *data, size_t size)
     to->size += size;
 }
 
+// npy without a wish for a certain label.
+static muster_status read_npy(muster_source *source, muster_source *labels,
+                              muster_error *error_out, muster_table *table)
+{
+    const muster_label_column none = {.name = NULL};
+    return muster_npy_read(source, labels, &none, error_out, table);
+}
+
 static muster_status read_pair(reader read, const bytes *samples,
                                const bytes *labels, muster_error *error_out,
                                muster_table *table)
@@ -193,9 +201,8 @@ static void npy_elements_of_each_type_are_read(void **state)
     };
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         muster_table table;
-        assert_int_equal(
-            read_pair(muster_npy_read, &files[i], NULL, NULL, &table),
-            MUSTER_OK);
+        assert_int_equal(read_pair(read_npy, &files[i], NULL, NULL, &table),
+                         MUSTER_OK);
         assert_int_equal(table.samples, 2);
         assert_int_equal(table.features, 1);
         assert_true(table.dense[0] == 1.0f && table.dense[1] == 3.0f);
@@ -212,23 +219,55 @@ static void npy_labels_may_be_a_file_of_their_own(void **state)
     bytes samples = npy_file(NPY("<f4", "(3, 2)"), x, sizeof(x));
     bytes labels = npy_file(NPY("|u1", "(3,)"), y, sizeof(y));
     muster_table table;
-    assert_int_equal(
-        read_pair(muster_npy_read, &samples, &labels, NULL, &table), MUSTER_OK);
+    assert_int_equal(read_pair(read_npy, &samples, &labels, NULL, &table),
+                     MUSTER_OK);
     assert_int_equal(table.features, 2);
     assert_memory_equal(table.dense, x, sizeof(x));
     assert_true(table.labels[0] == 200.0f);
     muster_table_fini(&table);
     bytes wrong = npy_file(NPY("|u1", "(2,)"), y, 2);
-    assert_refused(muster_npy_read, &samples, &wrong, "L: byte ", "need one");
+    assert_refused(read_npy, &samples, &wrong, "L: byte ", "need one");
     wrong = npy_file(NPY("<f4", "(6,)"), x, sizeof(x));
-    assert_refused(muster_npy_read, &wrong, &labels, "S: byte ",
-                   "two dimensions");
+    assert_refused(read_npy, &wrong, &labels, "S: byte ", "two dimensions");
+}
+
+static void any_column_of_an_npy_file_may_be_the_label(void **state)
+{
+    (void)state;
+    static const float x[6] = {1, 2, 3, 4, 5, 6};
+    bytes samples = npy_file(NPY("<f4", "(2, 3)"), x, sizeof(x));
+    for (uint32_t number = 0; number <= 3; number++) {
+        const muster_label_column label = {
+            .number = number, .is_given = number > 0, .unlabelled = 3};
+        uint32_t features = number > 0 ? 2 : 3;
+        muster_source *source = NULL;
+        muster_table table = {0};
+        assert_int_equal(muster_source_open_memory("S", samples.data,
+                                                   samples.size, NULL, &source),
+                         MUSTER_OK);
+        assert_int_equal(muster_npy_read(source, NULL, &label, NULL, &table),
+                         MUSTER_OK);
+        muster_source_close(source);
+        assert_int_equal(table.label_column, number);
+        assert_int_equal(table.features, features);
+        assert_true((table.labels == NULL) == (number == 0));
+        for (uint32_t row = 0; row < 2; row++) {
+            for (uint32_t c = 0, i = 1; c < features; c++, i++) {
+                i += i == number;
+                assert_true(table.dense[row * features + c] ==
+                            (float)(row * 3 + i));
+            }
+            assert_true(number == 0 ||
+                        table.labels[row] == (float)(row * 3 + number));
+        }
+        muster_table_fini(&table);
+    }
 }
 
 static void bad_npy_files_are_named(void **state)
 {
     (void)state;
-    reader r = muster_npy_read;
+    reader r = read_npy;
     static const float x[4] = {1, 2, 3, 4};
     bytes good = npy_file(NPY("<f4", "(2, 2)"), x, sizeof(x));
     bytes bad = good;
@@ -247,7 +286,7 @@ static void bad_npy_files_are_named(void **state)
         {NPY("<f4", "(4,)"), "two dimensions"},
         {NPY("<f4", "()"), "not (a, b)"},
         {NPY("<f4", "(2, x)"), "not (a, b)"},
-        {NPY("<f4", "(4, 1)"), "label last"},
+        {NPY("<f4", "(4, 1)"), "label among"},
         {NPY("<f4", "(0, 4)"), "nothing to learn"},
         {NPY("<f4", "(99999999999999999999, 2)"), "too large"},
         {NPY("<f4", "(4, 99999999999999999999)"), "too large"},
@@ -298,7 +337,7 @@ static void every_truncation_is_refused(void **state)
     for (size_t cut = 0; cut < array.size; cut++) {
         bytes bad = array;
         bad.size = cut;
-        assert_int_equal(read_pair(muster_npy_read, &bad, NULL, NULL, &table),
+        assert_int_equal(read_pair(read_npy, &bad, NULL, NULL, &table),
                          MUSTER_ERR_INPUT);
     }
 }
@@ -322,7 +361,7 @@ static void random_damage_is_safe(void **state)
         muster_table table;
         muster_status status =
             i % 2 == 0 ? read_pair(muster_idx_read, &bad, &labels, NULL, &table)
-                       : read_pair(muster_npy_read, &bad, NULL, NULL, &table);
+                       : read_pair(read_npy, &bad, NULL, NULL, &table);
         for (uint64_t e = 0; e < table.samples * table.features; e++) {
             assert_true(isfinite(table.dense[e]));
         }
@@ -347,7 +386,7 @@ static void every_allocation_may_fail(void **state)
             status =
                 which == 0
                     ? read_pair(muster_idx_read, &images, &labels, NULL, &table)
-                    : read_pair(muster_npy_read, &array, NULL, NULL, &table);
+                    : read_pair(read_npy, &array, NULL, NULL, &table);
             muster_mem_fail_after(UINT64_MAX);
             assert_true(status == MUSTER_OK || status == MUSTER_ERR_NO_MEMORY);
             assert_true(status == MUSTER_OK || table.dense == NULL);
@@ -363,6 +402,7 @@ int main(void)
         cmocka_unit_test(bad_idx_files_are_named),
         cmocka_unit_test(npy_elements_of_each_type_are_read),
         cmocka_unit_test(npy_labels_may_be_a_file_of_their_own),
+        cmocka_unit_test(any_column_of_an_npy_file_may_be_the_label),
         cmocka_unit_test(bad_npy_files_are_named),
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(random_damage_is_safe),

@@ -2,12 +2,15 @@
  * csv.c -- a table of numbers in text: one sample a line, one separator.
  *
  * The first line (blank ones and those that begin with '#' are passed over)
- * fixes the separator and, when none of its fields is a number, holds names.
- * The label is the column named label, class, target or y, else the last one.
- * Every other line must have as many fields as the first, names or not.
+ * fixes the separator. It holds names when none of its fields is a number, or
+ * when one of them is the name of the label. Every other line must have as many
+ * fields as the first, names or not. Numbers may stand in double quotes. Which
+ * column is the label is settled with the first sample: data/columns.h.
  */
 #include <string.h>
 
+#include "base/mem.h"
+#include "data/columns.h"
 #include "data/number.h"
 #include "data/readers.h"
 
@@ -16,13 +19,16 @@
 typedef struct csv_parse {
     muster_source *source;
     muster_error *error;
+    const muster_label_column *wanted;
     muster_vec values; // float: the rows so far, without their labels
     muster_vec labels; // float
     char separator;
     bool started; // the first line has been seen
-    size_t named; // label column from 1 by name; 0: the last one
-    size_t names; // columns of the line of names; 0: there is none
+    char *names;  // the line of names; NULL: there is none
+    size_t name_count;
     size_t fields;
+    size_t samples;
+    muster_label_choice label; // known with the first sample
 } csv_parse;
 
 static bool is_blank(const csv_parse *parse, char c)
@@ -58,79 +64,75 @@ static size_t field_length(const csv_parse *parse, const char *field)
     return length;
 }
 
-// A field without the blanks and quotes around it.
-static const char *bare(const csv_parse *parse, const char *field,
-                        size_t *length)
+static bool is_number(const muster_column_walk *walk)
 {
-    while (*length > 0 && (is_blank(parse, *field) || *field == '"')) {
-        field++;
-        (*length)--;
-    }
-    while (*length > 0 &&
-           (is_blank(parse, field[*length - 1]) || field[*length - 1] == '"')) {
-        (*length)--;
-    }
-    return field;
+    float value;
+    const char *end = walk->name;
+    muster_number_kind kind = muster_number_parse(walk->name, &value, &end);
+    return kind != MUSTER_NUMBER_NONE && walk->length > 0 &&
+           end == walk->name + walk->length;
 }
 
-static bool names_label(const char *name, size_t length)
+// Whether the first line is one of names; if so, how many.
+static bool has_names(const csv_parse *parse, const char *line,
+                      size_t *count_out)
 {
-    static const char *const words[] = {"label", "class", "target", "y"};
-    for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
-        size_t i = 0;
-        while (i < length && words[w][i] == (char)(name[i] | 0x20)) {
-            i++;
-        }
-        if (i == length && words[w][i] == '\0') {
-            return true;
-        }
+    muster_column_walk walk = {.at = line, .separator = parse->separator};
+    bool has_number = false;
+    bool has_label = false;
+    while (muster_column_next(&walk)) {
+        has_number = has_number || is_number(&walk);
+        has_label =
+            has_label || muster_column_names_label(&walk, parse->wanted);
     }
-    return false;
-}
-
-// Whether the first line is one of names; if so, notes which is the label's.
-static bool take_names(csv_parse *parse, const char *line)
-{
-    size_t column = 0;
-    parse->named = 0;
-    for (const char *p = line;; p++) {
-        size_t length = field_length(parse, p);
-        size_t bare_length = length;
-        const char *name = bare(parse, p, &bare_length);
-        float value;
-        const char *end;
-        muster_number_kind kind = muster_number_parse(name, &value, &end);
-        bool whole = end == name + bare_length && bare_length > 0;
-        if (kind != MUSTER_NUMBER_NONE && whole) {
-            return false;
-        }
-        // Several spaces in a row separate once.
-        column += length > 0 || parse->separator != ' ';
-        if (parse->named == 0 && names_label(name, bare_length)) {
-            parse->named = column;
-        }
-        p += length;
-        if (*p == '\0') {
-            parse->names = column;
-            return true;
-        }
-    }
-}
-
-static muster_status fail_field(csv_parse *parse, size_t field,
-                                const char *text, const char *what)
-{
-    size_t length = field_length(parse, text);
-    int quoted = (int)(length < QUOTE_MAX ? length : QUOTE_MAX);
-    return muster_source_fail_line(parse->source, parse->error,
-                                   "field %zu '%.*s' %s", field, quoted, text,
-                                   what);
+    *count_out = walk.number;
+    return !has_number || has_label;
 }
 
 static muster_status fail_memory(csv_parse *parse)
 {
     return muster_table_fail_memory(muster_source_name(parse->source),
                                     parse->error);
+}
+
+// What is wrong with a field that is no number.
+static const char *complaint(char first)
+{
+    bool is_word = (first >= 'a' && first <= 'z') ||
+                   (first >= 'A' && first <= 'Z') || (first & 0x80) != 0;
+    return first == '\0' ? "is not a number: it is empty"
+           : is_word ? "is not a number: words must be numbered first, such "
+                       "as 0, 1, 2"
+                     : "is not a number";
+}
+
+static muster_status fail_field(csv_parse *parse, size_t field,
+                                const char *text, bool is_infinite)
+{
+    size_t length = field_length(parse, text);
+    int quoted = (int)(length < QUOTE_MAX ? length : QUOTE_MAX);
+    const char *inside = text + (text[0] == '"');
+    return muster_source_fail_line(
+        parse->source, parse->error, "field %zu '%.*s' %s", field, quoted, text,
+        is_infinite ? "is not finite"
+                    : complaint(length > 0 ? inside[0] : '\0'));
+}
+
+// A number, in double quotes or not; *end_out is behind it and its blanks.
+static muster_number_kind parse_number(const csv_parse *parse, const char *p,
+                                       float *value_out, const char **end_out)
+{
+    bool quoted = *p == '"';
+    const char *end = NULL;
+    muster_number_kind kind = muster_number_parse(
+        quoted ? skip_blanks(parse, p + 1) : p, value_out, &end);
+    if (quoted) {
+        end = skip_blanks(parse, end);
+        kind = *end == '"' ? kind : MUSTER_NUMBER_NONE;
+        end += *end == '"';
+    }
+    *end_out = end;
+    return kind;
 }
 
 static muster_status parse_fields(csv_parse *parse, const char *line,
@@ -141,15 +143,15 @@ static muster_status parse_fields(csv_parse *parse, const char *line,
         p = skip_blanks(parse, p);
         const char *end;
         float value = 0.0f;
-        muster_number_kind kind = muster_number_parse(p, &value, &end);
+        muster_number_kind kind = parse_number(parse, p, &value, &end);
         if (kind == MUSTER_NUMBER_NOT_FINITE) {
-            return fail_field(parse, field, p, "is not finite");
+            return fail_field(parse, field, p, true);
         }
         const char *after = skip_blanks(parse, end);
         bool spaced = parse->separator == ' ' && after > end;
         if (kind == MUSTER_NUMBER_NONE ||
             (*after != '\0' && *after != parse->separator && !spaced)) {
-            return fail_field(parse, field, p, "is not a number");
+            return fail_field(parse, field, p, false);
         }
         if (!muster_vec_append(&parse->values, &value, 1)) {
             return fail_memory(parse);
@@ -162,44 +164,62 @@ static muster_status parse_fields(csv_parse *parse, const char *line,
     }
 }
 
+// With the first sample the number of columns is known, and so is the label's.
+static muster_status check_fields(csv_parse *parse, size_t fields)
+{
+    const char *plural = fields == 1 ? "" : "s";
+    if (parse->names != NULL && fields != parse->name_count) {
+        return muster_source_fail_line(
+            parse->source, parse->error,
+            "%zu field%s, but the first line names %zu", fields, plural,
+            parse->name_count);
+    }
+    if (parse->samples > 0 && fields != parse->fields) {
+        return muster_source_fail_line(
+            parse->source, parse->error,
+            "%zu field%s, but the lines before have %zu", fields, plural,
+            parse->fields);
+    }
+    muster_status status = MUSTER_OK;
+    if (parse->samples == 0) {
+        const muster_columns columns = {parse->names, parse->separator, fields};
+        parse->fields = fields;
+        status = muster_label_choose(&columns, parse->wanted,
+                                     muster_source_name(parse->source),
+                                     parse->error, &parse->label);
+    }
+    if (status == MUSTER_OK && fields < 2 && parse->label.number > 0) {
+        return muster_source_fail_line(
+            parse->source, parse->error,
+            "%zu field%s: too few for features and a label", fields, plural);
+    }
+    return status;
+}
+
 static muster_status parse_row(csv_parse *parse, const char *line)
 {
     size_t start = parse->values.count;
     size_t fields = 0;
     muster_status status = parse_fields(parse, line, &fields);
+    if (status == MUSTER_OK) {
+        status = check_fields(parse, fields);
+    }
     if (status != MUSTER_OK) {
         return status;
     }
-    if (parse->labels.count == 0) {
-        parse->fields = fields;
+    if (parse->label.number > 0) {
+        float *row = (float *)parse->values.data + start;
+        size_t label = (size_t)parse->label.number - 1;
+        float value = row[label];
+        memmove(row + label, row + label + 1,
+                (fields - 1 - label) * sizeof(float));
+        parse->values.count--;
+        if (!muster_vec_append(&parse->labels, &value, 1)) {
+            return fail_memory(parse);
+        }
     }
-    if (parse->names > 0 && fields != parse->names) {
-        return muster_source_fail_line(
-            parse->source, parse->error,
-            "%zu field%s, but the first line names %zu", fields,
-            fields == 1 ? "" : "s", parse->names);
-    }
-    if (fields < 2 || parse->named > fields) {
-        return muster_source_fail_line(
-            parse->source, parse->error,
-            "%zu field%s: too few for features and a label", fields,
-            fields == 1 ? "" : "s");
-    }
-    if (fields != parse->fields) {
-        return muster_source_fail_line(
-            parse->source, parse->error,
-            "%zu field%s, but the lines before have %zu", fields,
-            fields == 1 ? "" : "s", parse->fields);
-    }
-    float *row = (float *)parse->values.data + start;
-    size_t label = parse->named > 0 ? parse->named - 1 : fields - 1;
-    float value = row[label];
-    memmove(row + label, row + label + 1, (fields - 1 - label) * sizeof(float));
-    parse->values.count--;
-    if (!muster_vec_append(&parse->labels, &value, 1)) {
-        return fail_memory(parse);
-    }
-    if (parse->labels.count > MUSTER_TABLE_SAMPLES_MAX ||
+    parse->samples++;
+    if (parse->samples > MUSTER_TABLE_SAMPLES_MAX ||
         fields - 1 > MUSTER_TABLE_FEATURES_MAX) {
         return muster_source_fail_line(parse->source, parse->error,
                                        "too many samples or features");
@@ -221,41 +241,59 @@ static muster_status parse_line(csv_parse *parse, const char *line)
     if (!parse->started) {
         parse->started = true;
         parse->separator = guess_separator(p);
-        if (take_names(parse, p)) {
-            return MUSTER_OK;
+        if (has_names(parse, p, &parse->name_count)) {
+            parse->names = muster_mem_string(p);
+            return parse->names != NULL ? MUSTER_OK : fail_memory(parse);
         }
-        parse->named = 0;
     }
     return parse_row(parse, p);
 }
 
-muster_status muster_csv_read(muster_source *source, muster_error *error_out,
-                              muster_table *table)
+static muster_status parse_file(csv_parse *parse)
+{
+    muster_status status;
+    const char *line = NULL;
+    do {
+        status = muster_source_line(parse->source, parse->error, &line);
+        if (status == MUSTER_OK && line != NULL) {
+            status = parse_line(parse, line);
+        }
+    } while (status == MUSTER_OK && line != NULL);
+    if (status == MUSTER_OK && parse->samples == 0) {
+        status = muster_source_fail_line(parse->source, parse->error,
+                                         "the file ends without a sample");
+    }
+    return status;
+}
+
+muster_status muster_csv_read(muster_source *source,
+                              const muster_label_column *label,
+                              muster_error *error_out, muster_table *table)
 {
     csv_parse parse = {
         .source = source,
         .error = error_out,
+        .wanted = label,
         .values = muster_vec_make(sizeof(float)),
         .labels = muster_vec_make(sizeof(float)),
     };
-    muster_status status;
-    const char *line = NULL;
-    do {
-        status = muster_source_line(source, error_out, &line);
-        if (status == MUSTER_OK && line != NULL) {
-            status = parse_line(&parse, line);
-        }
-    } while (status == MUSTER_OK && line != NULL);
-    if (status == MUSTER_OK && parse.labels.count == 0) {
-        status = muster_source_fail_line(source, error_out,
-                                         "the file ends without a sample");
+    char *name = NULL;
+    muster_status status = parse_file(&parse);
+    if (status == MUSTER_OK && parse.label.name != NULL) {
+        name = muster_mem_string_n(parse.label.name, parse.label.name_length);
+        status = name != NULL ? MUSTER_OK : fail_memory(&parse);
     }
     if (status == MUSTER_OK) {
-        table->samples = parse.labels.count;
-        table->features = (uint32_t)(parse.fields - 1);
+        bool labelled = parse.label.number > 0;
+        table->samples = parse.samples;
+        table->features = (uint32_t)(parse.fields - labelled);
         table->dense = muster_table_take(&parse.values);
-        table->labels = muster_table_take(&parse.labels);
+        table->labels = labelled ? muster_table_take(&parse.labels) : NULL;
+        table->label_column = (uint32_t)parse.label.number;
+        table->label_name = name;
+        table->label_why = parse.label.why;
     }
+    muster_mem_free(parse.names);
     muster_vec_fini(&parse.values);
     muster_vec_fini(&parse.labels);
     return status;

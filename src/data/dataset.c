@@ -8,24 +8,41 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "data/find.h"
 #include "data/labels.h"
 #include "data/part.h"
 #include "data/readers.h"
 
+#define MANY_CLASSES 20u // so many for few samples are told as doubtful
+
 struct muster_dataset {
     muster_table table;
     muster_labels labels;
+    char *name;           // of the file, or the generator's spec
+    bool label_by_number; // the user gave the label's number
 };
+
+// --label is refused where the format leaves no choice.
+static muster_status refuse_label(const muster_label_column *label,
+                                  const char *name, const char *why,
+                                  muster_error *error_out)
+{
+    return !label->is_given ? MUSTER_OK
+                            : muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                               "--label: %s: %s", name, why);
+}
 
 // Opens the labels of `path` and reads both files. `find` may leave labels
 // NULL: then the reader takes them from the file itself.
-static muster_status read_with_labels(muster_source *source, const char *path,
+static muster_status read_with_labels(muster_source *source,
                                       muster_format format,
+                                      const muster_label_column *label,
                                       muster_error *error_out,
                                       muster_table *table)
 {
+    const char *path = muster_source_name(source);
     char *labels_path = NULL;
     muster_source *labels = NULL;
     muster_status status =
@@ -33,20 +50,25 @@ static muster_status read_with_labels(muster_source *source, const char *path,
             ? muster_find_idx_labels(path, error_out, &labels_path)
             : muster_find_npy_labels(path, error_out, &labels_path);
     if (status == MUSTER_OK && labels_path != NULL) {
+        status = refuse_label(label, labels_path, "the labels are in this file",
+                              error_out);
+    }
+    if (status == MUSTER_OK && labels_path != NULL) {
         status = muster_source_open(labels_path, error_out, &labels);
     }
     if (status == MUSTER_OK) {
         status = format == MUSTER_FORMAT_IDX
                      ? muster_idx_read(source, labels, error_out, table)
-                     : muster_npy_read(source, labels, error_out, table);
+                     : muster_npy_read(source, labels, label, error_out, table);
     }
     muster_source_close(labels);
     muster_mem_free(labels_path);
     return status;
 }
 
-static muster_status read_file(const char *path, muster_error *error_out,
-                               muster_table *table)
+static muster_status read_file(const char *path,
+                               const muster_label_column *label,
+                               muster_error *error_out, muster_table *table)
 {
     muster_source *source = NULL;
     muster_status status = muster_source_open(path, error_out, &source);
@@ -65,13 +87,19 @@ static muster_status read_file(const char *path, muster_error *error_out,
         switch (format) {
         case MUSTER_FORMAT_IDX:
         case MUSTER_FORMAT_NPY:
-            status = read_with_labels(source, path, format, error_out, table);
+            status = read_with_labels(source, format, label, error_out, table);
             break;
         case MUSTER_FORMAT_LIBSVM:
-            status = muster_libsvm_read(source, error_out, table);
+            status = refuse_label(label, path,
+                                  "in libsvm files each line begins with its "
+                                  "label",
+                                  error_out);
+            if (status == MUSTER_OK) {
+                status = muster_libsvm_read(source, error_out, table);
+            }
             break;
         case MUSTER_FORMAT_CSV:
-            status = muster_csv_read(source, error_out, table);
+            status = muster_csv_read(source, label, error_out, table);
             break;
         }
     }
@@ -86,12 +114,18 @@ static muster_status create(muster_table *table, const char *name,
                             muster_dataset **dataset_out)
 {
     muster_dataset *dataset = muster_mem_array(1, sizeof(*dataset));
+    name = muster_source_is_stdin(name) ? "stdin" : name;
     if (dataset == NULL) {
         muster_table_fini(table);
         return muster_table_fail_memory(name, error_out);
     }
     dataset->table = *table;
     *table = (muster_table){0};
+    dataset->name = muster_mem_string(name);
+    if (dataset->name == NULL) {
+        muster_dataset_free(dataset);
+        return muster_table_fail_memory(name, error_out);
+    }
     float *labels = dataset->table.labels;
     uint64_t samples = dataset->table.samples;
     muster_status status = MUSTER_OK;
@@ -101,7 +135,7 @@ static muster_status create(muster_table *table, const char *name,
         status = muster_labels_learn(labels, samples, name, error_out,
                                      &dataset->labels);
     }
-    if (status == MUSTER_OK) {
+    if (status == MUSTER_OK && labels != NULL) {
         status = muster_labels_apply(&dataset->labels, name, error_out, samples,
                                      labels);
     }
@@ -118,26 +152,43 @@ static muster_status create(muster_table *table, const char *name,
     return MUSTER_OK;
 }
 
-muster_status muster_dataset_load(const char *spec, muster_error *error_out,
+// The generator's samples: for training, or those that it holds out.
+static muster_status make_samples(const char *spec, bool held_out,
+                                  const muster_label_column *label,
+                                  muster_error *error_out, muster_table *table)
+{
+    muster_status status =
+        refuse_label(label, spec, "the generator makes the labels", error_out);
+    return status == MUSTER_OK
+               ? muster_synthetic_make(spec, held_out, error_out, table)
+               : status;
+}
+
+muster_status muster_dataset_load(const char *spec, const char *label,
+                                  muster_error *error_out,
                                   muster_dataset **dataset_out)
 {
+    const muster_label_column wanted = muster_label_column_parse(label);
     muster_table table = {0};
     char *path = NULL;
     muster_status status;
     if (muster_synthetic_is(spec)) {
-        status = muster_synthetic_make(spec, false, error_out, &table);
+        status = make_samples(spec, false, &wanted, error_out, &table);
     } else {
         status = muster_generator_check(spec, error_out);
         if (status == MUSTER_OK) {
             status = muster_find_train(spec, error_out, &path);
         }
         if (status == MUSTER_OK) {
-            status = read_file(path, error_out, &table);
+            status = read_file(path, &wanted, error_out, &table);
         }
     }
     if (status == MUSTER_OK) {
         status = create(&table, path != NULL ? path : spec, NULL, false,
                         error_out, dataset_out);
+    }
+    if (status == MUSTER_OK) {
+        (*dataset_out)->label_by_number = wanted.number > 0;
     }
     muster_mem_free(path);
     return status;
@@ -201,6 +252,7 @@ static muster_status find_test(const char *spec, bool beside,
 typedef struct agreement {
     uint32_t features;
     const muster_labels *labels;
+    const muster_label_column *label;
     bool may_unlabel; // other labels than these: it counts as unlabelled
 } agreement;
 
@@ -216,11 +268,11 @@ static muster_status load_later(const char *spec, bool beside,
     const char *name = spec;
     muster_status status;
     if (muster_synthetic_is(spec)) {
-        status = muster_synthetic_make(spec, true, error_out, &table);
+        status = make_samples(spec, true, agreed->label, error_out, &table);
     } else {
         status = find_test(spec, beside, error_out, &path);
         if (status == MUSTER_OK && path != NULL) {
-            status = read_file(path, error_out, &table);
+            status = read_file(path, agreed->label, error_out, &table);
         }
         name = path != NULL ? path : name;
     }
@@ -244,7 +296,9 @@ muster_status muster_dataset_load_test(const char *spec, const char *train_spec,
                                        muster_dataset **dataset_out)
 {
     bool beside = spec == NULL;
-    const agreement agreed = {train->table.features, &train->labels, false};
+    const muster_label_column label = muster_dataset_label(train);
+    const agreement agreed = {train->table.features, &train->labels, &label,
+                              false};
     return load_later(beside ? train_spec : spec, beside, &agreed, error_out,
                       dataset_out);
 }
@@ -259,7 +313,9 @@ muster_status muster_dataset_load_as(const char *spec,
         form->class_values, form->classes, error_out, &labels);
     muster_dataset *dataset = NULL;
     if (status == MUSTER_OK) {
-        const agreement agreed = {form->features, &labels, true};
+        muster_label_column label = form->label;
+        label.unlabelled = form->features;
+        const agreement agreed = {form->features, &labels, &label, true};
         status = load_later(spec, false, &agreed, error_out, &dataset);
     }
     if (status == MUSTER_OK && dataset == NULL) {
@@ -288,6 +344,7 @@ void muster_dataset_free(muster_dataset *dataset)
 {
     if (dataset != NULL) {
         muster_table_fini(&dataset->table);
+        muster_mem_free(dataset->name);
         muster_mem_free(dataset);
     }
 }
@@ -310,6 +367,38 @@ muster_dataset_info muster_dataset_describe(const muster_dataset *dataset)
     }
     info.bytes += info.nonzeros * sizeof(float);
     return info;
+}
+
+muster_label_column muster_dataset_label(const muster_dataset *dataset)
+{
+    return (muster_label_column){
+        .name = dataset->label_by_number ? NULL : dataset->table.label_name,
+        .number = dataset->table.label_column,
+    };
+}
+
+void muster_dataset_tell_label(const muster_dataset *dataset)
+{
+    const muster_table *table = &dataset->table;
+    if (table->label_column == 0 || table->labels == NULL) {
+        return;
+    }
+    char text[MUSTER_LABELS_TEXT_MAX];
+    bool named = table->label_name != NULL;
+    uint32_t classes = dataset->labels.classes;
+    muster_labels_describe(&dataset->labels, table->labels, table->samples,
+                           text, sizeof(text));
+    muster_log(MUSTER_LOG_INFO, "%s: the label is column %u%s%s%s%s: %s",
+               dataset->name, table->label_column, named ? " '" : "",
+               named ? table->label_name : "", named ? "'" : "",
+               table->label_why, text);
+    if (classes > MANY_CLASSES && classes > table->samples / 4) {
+        muster_log(MUSTER_LOG_WARN,
+                   "%s: %u classes in %llu samples: is this column the label? "
+                   "--label chooses another; --target value takes it as a "
+                   "number to be predicted",
+                   dataset->name, classes, (unsigned long long)table->samples);
+    }
 }
 
 float muster_dataset_class_value(const muster_dataset *dataset,

@@ -38,6 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/labels.h"
 #include "muster/rows.h"
 #include "muster/status.h"
 
@@ -54,15 +55,19 @@ typedef struct muster_dataset_info {
 
 /*
  * Load a data set. `spec` is a path (a file or a folder) or
- * "synthetic:samples=..,features=..,classes=..,seed=..".
+ * "synthetic:samples=..,features=..,classes=..,seed=..". `label` is the column
+ * of a csv or npy file that is the label, by name or by number from 1; NULL:
+ * the one called label, class, target or y, else the last one.
  *
  * MUSTER_ERR_INPUT      missing or malformed file; the line names file:line
  *                       (text) or byte offset (binary)
- * MUSTER_ERR_INVALID    an unknown or illegal option of synthetic:
+ * MUSTER_ERR_INVALID    an unknown or illegal option of synthetic:; no column
+ *                       as `label` says; stdin with a format that needs files
  * MUSTER_ERR_NO_MEMORY  it does not fit
  * MUSTER_ERR_SYSTEM     reading failed
  */
 MUSTER_CHECKED muster_status muster_dataset_load(const char *spec,
+                                                 const char *label,
                                                  muster_error *error_out,
                                                  muster_dataset **dataset_out);
 
@@ -70,9 +75,9 @@ MUSTER_CHECKED muster_status muster_dataset_load(const char *spec,
  * Load the test set: `spec` when it is not NULL; otherwise the one found beside
  * `train_spec` (idx: t10k-*; libsvm: X.t or X.t.gz; synthetic: the held-out
  * samples; any: the name with "train" turned into "test"). *dataset_out is NULL
- * with MUSTER_OK when there is none. Features, classes and the form of labels
- * are those of `train`: columns that training never saw are left out, a label
- * that training never saw is MUSTER_ERR_INPUT.
+ * with MUSTER_OK when there is none. Features, classes, the form of labels
+ * and the column of the label are those of `train`: columns that training never
+ * saw are left out, a label that training never saw is MUSTER_ERR_INPUT.
  */
 MUSTER_CHECKED muster_status muster_dataset_load_test(
     const char *spec, const char *train_spec, const muster_dataset *train,
@@ -83,13 +88,15 @@ typedef struct muster_dataset_form {
     uint32_t features;
     uint32_t classes;          // 0: real targets
     const float *class_values; // `classes` of the file's values, ascending
+    muster_label_column label; // given, or the training set's; zero: unknown
 } muster_dataset_form;
 
 /*
  * Load data to predict on, when the training set is no longer at hand: as
  * muster_dataset_load_test() with a spec, for a training set of this form,
- * except that data with a label that is none of the classes counts as
- * unlabelled: its rows have no labels.
+ * except that rows without labels are allowed: those of a csv or npy file with
+ * as many columns as the model has features, and of any file with a label that
+ * is none of the classes.
  * MUSTER_ERR_INVALID when the class values are not ascending integers in
  * -1000..1000, or none are held out of a synthetic spec.
  */
@@ -106,6 +113,14 @@ void muster_dataset_use_targets(muster_dataset *dataset);
 void muster_dataset_free(muster_dataset *dataset);
 
 muster_dataset_info muster_dataset_describe(const muster_dataset *dataset);
+
+/* The column that was the label, for data that is met later; zero where it was
+ * not a column. The name is lent. */
+muster_label_column muster_dataset_label(const muster_dataset *dataset);
+
+/* Say (log, info) which column is the label, its classes and their shares.
+ * Nothing is said where the label is not a column among others. */
+void muster_dataset_tell_label(const muster_dataset *dataset);
 
 /* The value that the file uses for a class (< classes). */
 float muster_dataset_class_value(const muster_dataset *dataset,

@@ -77,7 +77,7 @@ static muster_dataset *load(const char *spec)
 {
     muster_dataset *dataset = NULL;
     muster_error error = {.text = ""};
-    if (muster_dataset_load(spec, &error, &dataset) != MUSTER_OK) {
+    if (muster_dataset_load(spec, NULL, &error, &dataset) != MUSTER_OK) {
         fail_msg("%s", error.text);
     }
     return dataset;
@@ -99,7 +99,7 @@ static void assert_refused(const char *spec, const char *what)
 {
     muster_dataset *dataset = NULL;
     muster_error error = {.text = ""};
-    assert_int_equal(muster_dataset_load(spec, &error, &dataset),
+    assert_int_equal(muster_dataset_load(spec, NULL, &error, &dataset),
                      MUSTER_ERR_INPUT);
     assert_null(dataset);
     if (strstr(error.text, what) == NULL) {
@@ -444,7 +444,7 @@ static void every_allocation_may_fail(void **state)
             muster_dataset *test = NULL;
             muster_error error = {.status = MUSTER_OK};
             muster_mem_fail_after(allowed);
-            status = muster_dataset_load(path, &error, &train);
+            status = muster_dataset_load(path, NULL, &error, &train);
             if (status == MUSTER_OK) {
                 status =
                     muster_dataset_load_test(NULL, path, train, &error, &test);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "data/columns.h"
 #include "data/readers.h"
 
 #define HEADER_MAX     4000 // real ones are 118 bytes
@@ -231,7 +233,39 @@ static muster_status read_labels(muster_source *labels, uint64_t samples,
     return status == MUSTER_OK ? check_ended(labels, error_out) : status;
 }
 
+// Samples in turn: what is before the label, the label, what is after it.
+static muster_status read_rows(muster_source *source, const npy_header *header,
+                               uint64_t label, muster_error *error_out,
+                               muster_table *table)
+{
+    muster_status status = MUSTER_OK;
+    uint64_t before = label - 1;
+    for (uint64_t i = 0; status == MUSTER_OK && i < header->count; i++) {
+        float *row = table->dense + i * table->features;
+        status = read_elements(source, header, before, error_out, row);
+        if (status == MUSTER_OK) {
+            status =
+                read_elements(source, header, 1, error_out, table->labels + i);
+        }
+        if (status == MUSTER_OK) {
+            status = read_elements(source, header, table->features - before,
+                                   error_out, row + before);
+        }
+    }
+    return status;
+}
+
+static muster_status fail_shape(const muster_source *source, bool inside,
+                                muster_error *error_out)
+{
+    return muster_source_fail_byte(
+        source, error_out,
+        "the array must have two dimensions: samples x features%s",
+        inside ? ", the label among them" : "");
+}
+
 static muster_status read_all(muster_source *source, muster_source *labels,
+                              const muster_label_column *wanted,
                               muster_error *error_out, muster_table *table)
 {
     npy_header header;
@@ -240,27 +274,30 @@ static muster_status read_all(muster_source *source, muster_source *labels,
         return status;
     }
     bool inside = labels == NULL;
-    if (header.dimensions < 2 || header.element < (inside ? 2 : 1)) {
-        return muster_source_fail_byte(
-            source, error_out,
-            "the array must have two dimensions: samples x features%s",
-            inside ? ", the label last" : "");
+    muster_label_choice choice = {.number = 0};
+    const char *name = muster_source_name(source);
+    if (header.dimensions < 2) {
+        return fail_shape(source, inside, error_out);
     }
-    uint64_t features = header.element - inside;
-    status = muster_table_make_dense(table, header.count, features,
-                                     muster_source_name(source), error_out);
-    if (status == MUSTER_OK && !inside) {
-        status = read_elements(source, &header, header.count * features,
-                               error_out, table->dense);
+    if (inside) {
+        const muster_columns columns = {.count = header.element};
+        status =
+            muster_label_choose(&columns, wanted, name, error_out, &choice);
     }
-    for (uint64_t i = 0; inside && status == MUSTER_OK && i < header.count;
-         i++) {
-        status = read_elements(source, &header, features, error_out,
-                               table->dense + i * features);
-        if (status == MUSTER_OK) {
-            status =
-                read_elements(source, &header, 1, error_out, table->labels + i);
-        }
+    uint64_t features = header.element - (choice.number > 0);
+    if (status == MUSTER_OK && features == 0) {
+        status = fail_shape(source, inside, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_table_make_dense(table, header.count, features, name,
+                                         error_out);
+    }
+    if (status == MUSTER_OK) {
+        status =
+            choice.number > 0
+                ? read_rows(source, &header, choice.number, error_out, table)
+                : read_elements(source, &header, header.count * features,
+                                error_out, table->dense);
     }
     if (status == MUSTER_OK) {
         status = check_ended(source, error_out);
@@ -268,13 +305,20 @@ static muster_status read_all(muster_source *source, muster_source *labels,
     if (status == MUSTER_OK && !inside) {
         status = read_labels(labels, header.count, error_out, table->labels);
     }
+    if (status == MUSTER_OK && inside && choice.number == 0) {
+        muster_mem_free(table->labels);
+        table->labels = NULL;
+    }
+    table->label_column = (uint32_t)choice.number;
+    table->label_why = choice.why;
     return status;
 }
 
 muster_status muster_npy_read(muster_source *source, muster_source *labels,
+                              const muster_label_column *label,
                               muster_error *error_out, muster_table *table)
 {
-    muster_status status = read_all(source, labels, error_out, table);
+    muster_status status = read_all(source, labels, label, error_out, table);
     if (status != MUSTER_OK) {
         muster_table_fini(table);
     }

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+#include "data/labels.h"
 #include "data/source.h"
 #include "data/table.h"
 #include "muster/status.h"
@@ -43,15 +44,18 @@ MUSTER_CHECKED muster_status muster_libsvm_read(muster_source *source,
                                                 muster_error *error_out,
                                                 muster_table *table);
 
-/* Numbers with one separator, an optional line of names. */
+/* Numbers with one separator, an optional line of names; `label` is the column
+ * that is wanted as the label. MUSTER_ERR_INVALID as muster_label_choose(). */
 MUSTER_CHECKED muster_status muster_csv_read(muster_source *source,
+                                             const muster_label_column *label,
                                              muster_error *error_out,
                                              muster_table *table);
 
-/* Numbers of a C-order array; `labels` (a vector) or, when it is NULL, the last
- * column. */
+/* Numbers of a C-order array; `labels` (a vector) or, when it is NULL, the
+ * column that `label` wants, else the last one. */
 MUSTER_CHECKED muster_status muster_npy_read(muster_source *source,
                                              muster_source *labels,
+                                             const muster_label_column *label,
                                              muster_error *error_out,
                                              muster_table *table);
 

@@ -55,7 +55,8 @@ const char *muster_source_name(const muster_source *source);
 uint64_t muster_source_offset(const muster_source *source);
 
 /* No more than so many bytes can still come: what a header may promise. A pipe
- * may bring any number (UINT64_MAX). Deflate cannot shrink more than 1032 times, so this holds for gzip too. */
+ * may bring any number (UINT64_MAX). Deflate cannot shrink more than 1032
+ * times, so this holds for gzip too. */
 uint64_t muster_source_left_max(const muster_source *source);
 
 /* Look at the next bytes without taking them: up to MUSTER_SOURCE_PEEK_MAX,

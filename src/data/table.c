@@ -17,6 +17,7 @@ void muster_table_fini(muster_table *table)
     muster_mem_free(table->columns);
     muster_mem_free(table->values);
     muster_mem_free(table->labels);
+    muster_mem_free(table->label_name);
     *table = (muster_table){0};
 }
 

@@ -31,7 +31,11 @@ typedef struct muster_table {
     uint64_t *offsets; // samples + 1
     uint32_t *columns; // from 0
     float *values;
-    float *labels;
+    float *labels; // NULL: the file has none
+    // The column that was the label, where it was one among others.
+    uint32_t label_column; // from 1; 0: it was not
+    char *label_name;      // NULL: columns have no names; owned
+    const char *label_why; // for people: why this one; static
 } muster_table;
 
 void muster_table_fini(muster_table *table);

@@ -116,6 +116,27 @@ static muster_status make_model(coordinator *self, const muster_config *config,
                                &self->model);
 }
 
+static muster_status load_train(coordinator *self, const muster_config *config,
+                                const char *data, muster_error *error_out)
+{
+    const char *label = muster_config_string(config, MUSTER_OPT_LABEL);
+    const char *target = muster_config_string(config, MUSTER_OPT_TARGET);
+    muster_status status =
+        muster_dataset_load(data, label, error_out, &self->train);
+    if (status != MUSTER_OK || target == NULL) {
+        return status;
+    }
+    if (strcmp(target, "value") == 0) {
+        muster_dataset_use_targets(self->train);
+    } else if (muster_dataset_describe(self->train).classes == 0) {
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "--target class: the labels of %s are not all "
+                                "whole numbers from -1000 to 1000",
+                                data);
+    }
+    return MUSTER_OK;
+}
+
 static muster_status load_data(coordinator *self, const muster_config *config,
                                muster_error *error_out)
 {
@@ -125,9 +146,11 @@ static muster_status load_data(coordinator *self, const muster_config *config,
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "--data: name a file, a folder or synthetic:");
     }
-    muster_status status = muster_dataset_load(data, error_out, &self->train);
+    muster_status status = load_train(self, config, data, error_out);
     if (status == MUSTER_OK) {
         status = make_model(self, config, error_out);
+        // Also where the model cannot take such labels: the column may be why.
+        muster_dataset_tell_label(self->train);
     }
     if (status == MUSTER_OK) {
         status = muster_dataset_load_test(test, data, self->train, error_out,

@@ -34,7 +34,8 @@ typedef struct twin {
 static void twin_open(twin *self, const char *data, const char *spec,
                       uint64_t batch_size)
 {
-    assert_int_equal(muster_dataset_load(data, NULL, &self->set), MUSTER_OK);
+    assert_int_equal(muster_dataset_load(data, NULL, NULL, &self->set),
+                     MUSTER_OK);
     muster_dataset_info info = muster_dataset_describe(self->set);
     muster_model *model = &self->model;
     assert_int_equal(

@@ -4,6 +4,7 @@
 #include "job/saved.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -44,6 +45,15 @@ static char *join_values(const float *values, uint32_t count)
     return text;
 }
 
+/* A file's name of a column may be in any encoding; metadata are UTF-8. */
+static bool is_text(const char *name)
+{
+    json_t *text = name != NULL ? json_string(name) : NULL;
+    bool good = text != NULL;
+    json_decref(text);
+    return good;
+}
+
 muster_status muster_saved_write(const char *path, const char *spec,
                                  const muster_saved *saved,
                                  muster_error *error_out)
@@ -68,16 +78,24 @@ muster_status muster_saved_write(const char *path, const char *spec,
         }
         char features[16];
         char classes[16];
+        char label_column[16];
+        (void)snprintf(label_column, sizeof(label_column), "%u",
+                       saved->label_column);
         (void)snprintf(features, sizeof(features), "%u", model->features);
         (void)snprintf(classes, sizeof(classes), "%u", model->classes);
         const muster_note notes[] = {
-            {"model", spec},          {"features", features},
-            {"classes", classes},     {"kind", kind_name(model->kind)},
+            {"model", spec},
+            {"features", features},
+            {"classes", classes},
+            {"kind", kind_name(model->kind)},
             {"class_values", values},
+            {"label_column", label_column},
+            {"label", saved->label_name},
         };
-        status = muster_safetensors_save(
-            path, tensors, model->tensor_count, notes,
-            sizeof(notes) / sizeof(notes[0]), error_out);
+        size_t count = sizeof(notes) / sizeof(notes[0]);
+        count -= !is_text(saved->label_name);
+        status = muster_safetensors_save(path, tensors, model->tensor_count,
+                                         notes, count, error_out);
     }
     muster_mem_free(tensors);
     muster_mem_free(values);
@@ -140,6 +158,17 @@ static const char *take_values(const muster_safetensors *file,
     return NULL;
 }
 
+/* Files of before have neither; false: no memory. */
+static bool take_label(const muster_safetensors *file, muster_saved *saved)
+{
+    const char *name = muster_safetensors_note(file, "label");
+    if (!note_number(file, "label_column", INT32_MAX, &saved->label_column)) {
+        saved->label_column = 0;
+    }
+    saved->label_name = name != NULL ? muster_mem_string(name) : NULL;
+    return name == NULL || saved->label_name != NULL;
+}
+
 static muster_status take_file(const char *path, const muster_safetensors *file,
                                muster_error *error_out, muster_saved *saved)
 {
@@ -161,6 +190,10 @@ static muster_status take_file(const char *path, const muster_safetensors *file,
     saved->theta = muster_mem_raw_aligned(saved->model.dim, sizeof(float));
     saved->class_values = muster_mem_array(classes, sizeof(float));
     if (saved->theta == NULL || saved->class_values == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "%s: out of memory", path);
+    }
+    if (!take_label(file, saved)) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "%s: out of memory", path);
     }
@@ -193,6 +226,7 @@ muster_status muster_saved_read(const char *path, muster_error *error_out,
 void muster_saved_fini(muster_saved *saved)
 {
     muster_mem_free(saved->class_values);
+    muster_mem_free(saved->label_name);
     muster_mem_free(saved->theta);
     muster_model_free(&saved->model);
     *saved = (muster_saved){.theta = NULL};

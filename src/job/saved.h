@@ -4,7 +4,8 @@
  * model.safetensors holds the model's tensors by name, and as metadata what is
  * needed to use them: `model` (the spec), `features`, `classes`, `kind`
  * (regression, classes, binary) and `class_values` (what the data's files call
- * the classes, in order).
+ * the classes, in order). Where the label was a column among others, `label` is
+ * its name and `label_column` its number from 1.
  *
  *   Promise      read() refuses a file whose tensors are not exactly those of
  *                the model that its metadata names, or are not finite.
@@ -18,8 +19,10 @@
 
 typedef struct muster_saved {
     muster_model model;
-    float *theta;        // model.dim
-    float *class_values; // model.classes
+    float *theta;          // model.dim
+    float *class_values;   // model.classes
+    char *label_name;      // the label's column by name; NULL: it has none
+    uint32_t label_column; // by number, from 1; 0: it was not a column
 } muster_saved;
 
 /* MUSTER_ERR_SYSTEM: it could not be written. */

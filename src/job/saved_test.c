@@ -158,6 +158,8 @@ static void a_saved_model_comes_back_as_it_was(void **state)
     for (uint32_t c = 0; c < 3; c++) {
         assert_true(saved.class_values[c] == (float)c);
     }
+    assert_null(saved.label_name); // the generator's label is no column
+    assert_int_equal(saved.label_column, 0);
     // The same weights under another model's name are not that model.
     assert_int_equal(muster_saved_write(path, "softmax", &saved, &error),
                      MUSTER_OK);
@@ -169,6 +171,46 @@ static void a_saved_model_comes_back_as_it_was(void **state)
     muster_saved_fini(&saved);
     muster_blob_unref(theta);
     bed_close(&bed);
+}
+
+static void a_saved_model_knows_its_label(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *written;
+        const char *read;
+    } names[] = {{"near, \"school\"", "near, \"school\""},
+                 {NULL, NULL},
+                 {"\xff", NULL}}; // no UTF-8: the number has to do
+    char path[128];
+    muster_error error = {MUSTER_OK, ""};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        float theta[] = {2, -1, -1};
+        float values[] = {3, 7};
+        char name[32] = "";
+        muster_saved saved = {
+            .theta = theta, .class_values = values, .label_column = 4};
+        if (names[i].written != NULL) {
+            (void)snprintf(name, sizeof(name), "%s", names[i].written);
+            saved.label_name = name;
+        }
+        assert_int_equal(
+            muster_model_create("logistic", 2, 2, NULL, &saved.model),
+            MUSTER_OK);
+        assert_int_equal(muster_saved_write(inside("label.safetensors", path),
+                                            "logistic", &saved, &error),
+                         MUSTER_OK);
+        muster_model_free(&saved.model);
+        muster_saved back;
+        assert_int_equal(muster_saved_read(path, &error, &back), MUSTER_OK);
+        assert_int_equal(back.label_column, 4);
+        if (names[i].read == NULL) {
+            assert_null(back.label_name);
+        } else {
+            assert_string_equal(back.label_name, names[i].read);
+        }
+        muster_saved_fini(&back);
+    }
 }
 
 static int make_folder(void **state)
@@ -190,6 +232,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_of_another_job_is_refused),
         cmocka_unit_test(a_snapshot_that_cannot_be_written_says_where),
         cmocka_unit_test(a_saved_model_comes_back_as_it_was),
+        cmocka_unit_test(a_saved_model_knows_its_label),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

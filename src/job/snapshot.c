@@ -199,17 +199,24 @@ muster_status muster_executor_save_model(const muster_executor *executor,
                                          muster_error *error_out)
 {
     const coordinator *self = muster_job_coordinator_const(executor);
+    const muster_label_column label = muster_dataset_label(self->train);
     float *values = muster_mem_array(self->info.classes, sizeof(float));
-    if (values == NULL) {
+    char *label_name =
+        label.name != NULL ? muster_mem_string(label.name) : NULL;
+    if (values == NULL || (label.name != NULL && label_name == NULL)) {
+        muster_mem_free(values);
+        muster_mem_free(label_name);
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "%s: out of memory", path);
     }
     for (uint32_t c = 0; c < self->info.classes; c++) {
         values[c] = muster_dataset_class_value(self->train, c);
     }
-    const muster_saved saved = {self->model, self->theta->data, values};
+    const muster_saved saved = {self->model, self->theta->data, values,
+                                label_name, label.number};
     muster_status status =
         muster_saved_write(path, self->spec, &saved, error_out);
     muster_mem_free(values);
+    muster_mem_free(label_name);
     return status;
 }

@@ -1,7 +1,7 @@
 /*
  * `muster predict`: a trained model applied to a data set, some rows at a time.
- * One line per row goes to --out (`-` is stdout): the prediction, as the training files wrote
- * their labels, then the model's scores.
+ * One line per row goes to --out (`-` is stdout): the prediction, as the
+ * training files wrote their labels, then the model's scores.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
@@ -123,8 +123,12 @@ static muster_status open_inputs(prediction *self, const muster_config *config,
         return status;
     }
     const muster_model *model = &self->saved.model;
-    const muster_dataset_form form = {model->features, model->classes,
-                                      self->saved.class_values};
+    const char *label = muster_config_string(config, MUSTER_OPT_LABEL);
+    const muster_label_column trained = {.name = self->saved.label_name,
+                                         .number = self->saved.label_column};
+    const muster_dataset_form form = {
+        model->features, model->classes, self->saved.class_values,
+        label != NULL ? muster_label_column_parse(label) : trained};
     status = muster_dataset_load_as(data, &form, error_out, &self->data);
     if (status == MUSTER_OK && self->data == NULL) {
         status = muster_error_set(error_out, MUSTER_ERR_INPUT,
@@ -134,6 +138,7 @@ static muster_status open_inputs(prediction *self, const muster_config *config,
         self->info = muster_dataset_describe(self->data);
         self->is_labelled =
             muster_dataset_rows(self->data, 0, 1).labels != NULL;
+        muster_dataset_tell_label(self->data);
     }
     return status;
 }
@@ -269,7 +274,7 @@ static void tell(const prediction *self, const char *out)
     double samples = (double)self->info.samples;
     if (!self->is_labelled) {
         muster_log(MUSTER_LOG_INFO,
-                   "%" PRIu64 " samples; their labels are not the model's "
+                   "%" PRIu64 " samples without labels of the model's "
                    "classes, so there is no accuracy",
                    self->info.samples);
     } else if (self->saved.model.kind == MUSTER_MODEL_REGRESSION) {

@@ -16,7 +16,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     muster_source *samples = open_bytes(files.samples, files.samples_size);
     muster_table table = {0};
     muster_error error;
-    check_table(muster_npy_read(samples, labels, &error, &table), &table);
+    const muster_label_column none = {.name = NULL};
+    check_table(muster_npy_read(samples, labels, &none, &error, &table),
+                &table);
     muster_source_close(samples);
     muster_source_close(labels);
     return 0;
