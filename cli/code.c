@@ -136,6 +136,12 @@ int cli_code(int argc, char **argv)
     opts.comm = (uint32_t)number(config, "comm");
     opts.load = (uint32_t)number(config, "load");
     opts.seed = number(config, "seed");
+    if (argc == 0) {
+        snprintf(error.text, sizeof(error.text),
+                 "code: which one? `muster code list` names them all; for "
+                 "example muster code frc --workers 12");
+        return cli_finish(config, MUSTER_ERR_INVALID, &error, NULL);
+    }
     if (opts.workers == 0) {
         muster_status status = require_workers(opts.name, &error);
         return cli_finish(config, status, &error, NULL);

@@ -21,6 +21,7 @@ static const char help[] =
     "in word2vec's format (text; binary when it ends in .bin).\n"
     "\n"
     "Example:\n"
+    "  muster train --model skipgram --data text.txt --run runs/words\n"
     "  muster neighbors runs/words king --count 5\n"
     "\n"
     "  --count N               how many [10]\n"
@@ -34,10 +35,13 @@ typedef struct arguments {
     bool json;
 } arguments;
 
-/* False when the line cannot be right. */
-static bool parse(int argc, char **argv, arguments *args)
+/* What is wrong with the line goes to *error_out. */
+static muster_status parse(int argc, char **argv, arguments *args,
+                           muster_error *error_out)
 {
-    for (int i = 0; i < argc; i++) {
+    static const char see[] = "see `muster neighbors --help`";
+    const char *stray = NULL;
+    for (int i = 0; i < argc && stray == NULL; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             args->json = true;
         } else if (strcmp(argv[i], "--count") == 0 && i + 1 < argc) {
@@ -47,10 +51,20 @@ static bool parse(int argc, char **argv, arguments *args)
         } else if (argv[i][0] != '-' && args->places < 2) {
             args->place[args->places++] = argv[i];
         } else {
-            return false;
+            stray = argv[i];
         }
     }
-    return args->places == 2;
+    if (stray != NULL && strcmp(stray, "--count") == 0) {
+        (void)snprintf(error_out->text, sizeof(error_out->text),
+                       "--count: needs a value: N");
+    } else if (stray != NULL) {
+        (void)snprintf(error_out->text, sizeof(error_out->text),
+                       "neighbors: what is '%.60s'? %s", stray, see);
+    } else if (args->places < 2) {
+        (void)snprintf(error_out->text, sizeof(error_out->text),
+                       "neighbors: expected PATH WORD; %s", see);
+    }
+    return error_out->text[0] == '\0' ? MUSTER_OK : MUSTER_ERR_INVALID;
 }
 
 /* One line a neighbour. */
@@ -86,15 +100,13 @@ int cli_neighbors(int argc, char **argv)
     }
     muster_error error = {.text = ""};
     char *json = NULL;
-    if (!parse(argc, argv, &args)) {
-        (void)snprintf(error.text, sizeof(error.text),
-                       "neighbors: expected PATH WORD; see `muster neighbors "
-                       "--help`");
-        return cli_fail(MUSTER_ERR_INVALID, &error);
+    muster_status status = parse(argc, argv, &args, &error);
+    if (status != MUSTER_OK) {
+        return cli_fail(status, &error);
     }
     muster_log_to(tell, NULL, MUSTER_LOG_WARN);
-    muster_status status = muster_neighbors(args.place[0], args.place[1],
-                                            args.count, &error, &json);
+    status = muster_neighbors(args.place[0], args.place[1], args.count, &error,
+                              &json);
     if (status < 0) {
         return cli_fail(status, &error);
     }

@@ -70,13 +70,16 @@ static bool is_called(const muster_column_walk *walk, const char *name,
     return same;
 }
 
+// What a label is called where nobody says, the likeliest name first.
+static const char *const label_words[] = {"label", "class", "target", "y"};
+#define LABEL_WORDS (sizeof(label_words) / sizeof(label_words[0]))
+
 bool muster_column_names_label(const muster_column_walk *walk,
                                const muster_label_column *wanted)
 {
-    static const char *const words[] = {"label", "class", "target", "y"};
     bool found = wanted->name != NULL && is_called(walk, wanted->name, true);
-    for (size_t i = 0; !found && i < sizeof(words) / sizeof(words[0]); i++) {
-        found = is_called(walk, words[i], true);
+    for (size_t i = 0; !found && i < LABEL_WORDS; i++) {
+        found = is_called(walk, label_words[i], true);
     }
     return found;
 }
@@ -200,11 +203,13 @@ static void guess(const muster_columns *columns,
                   const muster_label_column *wanted,
                   muster_label_choice *choice)
 {
-    muster_column_walk walk = walk_of(columns);
-    while (choice->number == 0 && muster_column_next(&walk)) {
-        if (muster_column_names_label(&walk, wanted)) {
-            choice->number = walk.number;
-            choice->why = ", by its name";
+    for (size_t i = 0; i < LABEL_WORDS; i++) {
+        muster_column_walk walk = walk_of(columns);
+        while (choice->number == 0 && muster_column_next(&walk)) {
+            if (is_called(&walk, label_words[i], true)) {
+                choice->number = walk.number;
+                choice->why = ", by its name (--label chooses another)";
+            }
         }
     }
     if (choice->number == 0 && columns->count != wanted->unlabelled) {

@@ -85,6 +85,9 @@ static void a_label_is_chosen_by_name_or_number(void **state)
     assert_label("1,2,3,4\n5,6,7,8\n", "1", 1, NULL);
     assert_label("a y b c\n1 2 3 4\n5 6 7 8\n", NULL, 2, "y");
     assert_label("a y b c\n1 2 3 4\n5 6 7 8\n", "a", 1, "a");
+    // Of several such names the likeliest is the label.
+    assert_label("x,y,z,label\n1,2,3,4\n5,6,7,8\n", NULL, 4, "label");
+    assert_label("y,Class,target,x\n1,2,3,4\n5,6,7,8\n", NULL, 2, "Class");
     assert_label("x,X,b,c\n1,2,3,4\n5,6,7,8\n", "X", 2, "X");
     // Names that are numbers are names where the label is one of them.
     assert_label("0,1,2,kind\n1,2,3,4\n5,6,7,8\n", "kind", 4, "kind");

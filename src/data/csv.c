@@ -100,10 +100,10 @@ static const char *complaint(char first)
 {
     bool is_word = (first >= 'a' && first <= 'z') ||
                    (first >= 'A' && first <= 'Z') || (first & 0x80) != 0;
-    return first == '\0' ? "is not a number: it is empty"
-           : is_word ? "is not a number: words must be numbered first, such "
-                       "as 0, 1, 2"
-                     : "is not a number";
+    return first == '\0' ? "is not a number: a value is missing"
+           : is_word     ? "is not a number: words must be numbered (0, 1, 2), "
+                           "missing values filled in"
+                         : "is not a number";
 }
 
 static muster_status fail_field(csv_parse *parse, size_t field,

@@ -4,6 +4,7 @@
  */
 #include "data/dataset.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -15,6 +16,7 @@
 #include "data/part.h"
 #include "data/readers.h"
 
+#define PLACE_MAX    320u
 #define MANY_CLASSES 20u // so many for few samples are told as doubtful
 
 struct muster_dataset {
@@ -107,6 +109,21 @@ static muster_status read_file(const char *path,
     return status;
 }
 
+// Where labels come from, for errors: the file, and the column if they are one.
+static void name_label(const muster_dataset *dataset, char place[PLACE_MAX])
+{
+    const muster_table *table = &dataset->table;
+    const char *name = table->label_name;
+    if (table->label_column == 0) {
+        (void)snprintf(place, PLACE_MAX, "%s", dataset->name);
+    } else {
+        (void)snprintf(place, PLACE_MAX, "%.200s: label column %u%s%.60s%s",
+                       dataset->name, table->label_column,
+                       name != NULL ? " '" : "", name != NULL ? name : "",
+                       name != NULL ? "'" : "");
+    }
+}
+
 // Takes the table over, on failure too.
 static muster_status create(muster_table *table, const char *name,
                             const muster_labels *known, bool may_unlabel,
@@ -126,18 +143,20 @@ static muster_status create(muster_table *table, const char *name,
         muster_dataset_free(dataset);
         return muster_table_fail_memory(name, error_out);
     }
+    char place[PLACE_MAX];
+    name_label(dataset, place);
     float *labels = dataset->table.labels;
     uint64_t samples = dataset->table.samples;
     muster_status status = MUSTER_OK;
     if (known != NULL) {
         dataset->labels = *known;
     } else {
-        status = muster_labels_learn(labels, samples, name, error_out,
+        status = muster_labels_learn(labels, samples, place, error_out,
                                      &dataset->labels);
     }
     if (status == MUSTER_OK && labels != NULL) {
-        status = muster_labels_apply(&dataset->labels, name, error_out, samples,
-                                     labels);
+        status = muster_labels_apply(&dataset->labels, place, error_out,
+                                     samples, labels);
     }
     if (status == MUSTER_ERR_INPUT && may_unlabel) {
         muster_mem_free(dataset->table.labels);

@@ -62,7 +62,7 @@ muster_status muster_format_guess(muster_source *source,
     if (status != MUSTER_OK) {
         return status;
     }
-    int format = by_name(muster_source_name(source));
+    int format = count > 0 ? by_name(muster_source_name(source)) : 0;
     if (count >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0) {
         format = MUSTER_FORMAT_NPY;
     } else if (count >= 4 && memcmp(bytes, "\0\0\x08", 3) == 0) {

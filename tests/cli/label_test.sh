@@ -36,7 +36,7 @@ tells "rows.csv: the label is column 1 'kind': real values from 1 to 5" train --
 tells "rows.csv: the label is column 1 'kind': real values from 1 to 5" \
     train --data rows.csv --label kind --target value --model mlp:hidden=4 --lr 1e-5 $job
 sed 's/kind/y/' rows.csv > y.csv
-tells "y.csv: the label is column 1 'y', by its name: 2 classes, shares: 1 0.667, 5 0.333" train --data y.csv $job
+tells "y.csv: the label is column 1 'y', by its name (--label chooses another): 2 classes, shares: 1 0.667, 5 0.333" train --data y.csv $job
 
 refuses 2 "--label kinf: rows.csv has no such column; did you mean 'kind'? It has: kind, wide, high, or so, id" train --data rows.csv --label kinf
 refuses 2 "--label kind: bare.csv has no line of names: give a number, 1 to 4" simulate --data bare.csv --label kind

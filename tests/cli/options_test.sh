@@ -29,6 +29,10 @@ refuses 2 "--model mf: rank=0x4: expected a whole number from 1 to 4096" train -
 }
 refuses 2 "join: --connect is missing; for example muster join 10.0.0.1:7700" join
 refuses 2 "predict: --from is missing; for example muster predict runs/first --data PATH" predict
+refuses 2 "code: which one? \`muster code list\` names them all; for example muster code frc --workers 12" code
+refuses 2 "neighbors: what is '--cuont'? see \`muster neighbors --help\`" neighbors a b --cuont 3
+refuses 2 "--count: needs a value: N" neighbors a b --count
+refuses 2 "neighbors: expected PATH WORD; see \`muster neighbors --help\`" neighbors a
 refuses 2 "code: --workers is missing; for example muster code frc --workers 12" code frc
 refuses 2 "code: --workers is missing; for example muster code frc --workers 12" code frc --workers 0 --matrix --json
 
