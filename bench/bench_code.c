@@ -25,6 +25,7 @@
 #include "base/mem.h"
 #include "bench.h"
 #include "code/decode.h"
+#include "code/numbers.h"
 #include "code/sets.h"
 #include "linalg/combine.h"
 #include "muster/code.h"
@@ -232,7 +233,7 @@ static void bench_decode(work *w)
         messages[i] = w->rows[i];
     }
     size_t count;
-    muster_code_fit fit;
+    muster_code_fit fit = MUSTER_CODE_FIT_INIT;
     if (muster_code_weights(code, everyone, 60, terms, &count, &fit) !=
         MUSTER_OK) {
         exit(1);
@@ -275,14 +276,14 @@ static void bench_weights(const char *name, double limit_us, bool json)
 {
     static set_memory m;
     muster_code *code = make_code(name, 1000);
-    muster_code_info info = muster_code_describe(code);
+    muster_code_info info = *muster_code_numbers(code);
     muster_code_sets sets =
         muster_code_sets_make(info.workers, info.stragglers, 21, 3);
     double times[21];
     size_t done = 0;
     uint32_t count = 0;
     size_t term_count;
-    muster_code_fit fit;
+    muster_code_fit fit = MUSTER_CODE_FIT_INIT;
     char label[64];
     while (done < 21 && muster_code_sets_next(&sets, m.missing)) {
         count = muster_code_sets_responders(info.workers, m.missing,

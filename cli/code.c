@@ -70,7 +70,7 @@ static muster_status print_report(const muster_config *config,
                                   const muster_code_opts *opts,
                                   muster_error *error_out, char **json_out)
 {
-    muster_code_report report;
+    muster_code_report report = MUSTER_CODE_REPORT_INIT;
     muster_status status = muster_code_report_make(opts, 0, error_out, &report);
     if (status != MUSTER_OK) {
         return status;

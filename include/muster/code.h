@@ -10,7 +10,7 @@
  * message). This one shape covers plain replication (one block each), split
  * messages (gradient_blocks = m, one message block: a message is p/m long),
  * complex codes (two blocks each: real and imaginary halves), groups and two
- * layers.
+ * layers. examples/code_sum.c shows a whole round.
  *
  *   Promise      With at most `stragglers` workers missing, an exact code's
  *                decoded sum is the full gradient up to rounding. With more
@@ -21,11 +21,19 @@
  *   Ownership    The caller owns every buffer it passes; nothing is kept after
  *                a call returns. Lent pointers live until muster_code_free().
  *   Threads      A muster_code never changes after create: share it without
- *                locks. A muster_code_progress belongs to one thread.
- *   Allocation   create and weights may allocate (control path). Terms,
- *                progress and the combine kernels never do (data path).
- *   Determinism  Equal options give the same code, bit for bit, in one build.
+ *                locks. A progress or a cache belongs to one thread.
+ *   Allocation   create, weights and a cache's miss may allocate (control
+ *                path). All other calls never do (data path).
+ *   Determinism  Equal options give the same code and the same weights, bit
+ *                for bit, in one build of the library on one kind of
+ *                processor. Codes that need dense solves ask for the same
+ *                number of BLAS threads too. Encode and decode add terms in
+ *                their order, in double, and round once.
  *   Not here     Sockets, clocks, threads, choice of code (see plan).
+ *
+ * Structs that begin with struct_size may gain fields at their end. Start from
+ * the _INIT macro, so that a program built against an older header keeps
+ * working (docs/compatibility.md).
  *
  * Background: docs/design/code.md; for users: docs/codes.md.
  */
@@ -54,7 +62,7 @@ typedef struct muster_code_opts {
     uint32_t workers;     // n, in 1..MUSTER_CODE_WORKERS_MAX; no default
     uint32_t stragglers;  // s; 0 unless set here or in the name
     uint32_t comm;        // m; 0 means the code's default (1)
-    uint32_t load;        // d; 0 means the least that s and m need
+    uint32_t load;        // d; 0 means the smallest that s and m need
     const double *speeds; // n relative speeds for heter codes; NULL: all equal
     uint64_t seed;        // random families only; default 1
 } muster_code_opts;
@@ -67,19 +75,26 @@ typedef struct muster_code_opts {
 /* Opaque. Made by muster_code_create(), ended by muster_code_free(). */
 typedef struct muster_code muster_code;
 
-/* What was built. */
+/* What was built. Start from MUSTER_CODE_INFO_INIT. */
 typedef struct muster_code_info {
+    uint32_t struct_size;     // sizeof(muster_code_info)
+    bool exact;               // false: approximate family
     const char *name;         // resolved, lent until free
     uint32_t workers;         // n
     uint32_t parts;           // k
     uint32_t stragglers;      // any s missing workers are tolerated
     uint32_t comm;            // m = gradient_blocks / message_blocks
-    uint32_t load;            // d, the most parts on one worker
+    uint32_t load;            // d, the largest number of parts on one worker
     uint32_t gradient_blocks; // blocks of a gradient
     uint32_t message_blocks;  // blocks of a message
-    bool exact;               // false: approximate family
     const char *warning;      // what to know before use, or NULL; lent
 } muster_code_info;
+
+#define MUSTER_CODE_INFO_INIT                                                 \
+    {                                                                         \
+        (uint32_t)sizeof(muster_code_info), false, NULL, 0, 0, 0, 0, 0, 0, 0, \
+            NULL                                                              \
+    }
 
 /* One product of the encoding: message block += coef * gradient block. */
 typedef struct muster_code_encode_term {
@@ -97,24 +112,31 @@ typedef struct muster_code_decode_term {
     double weight;
 } muster_code_decode_term;
 
-/* How good a decoding is. */
+/* How good a decoding is. Start from MUSTER_CODE_FIT_INIT. */
 typedef struct muster_code_fit {
+    uint32_t struct_size;   // sizeof(muster_code_fit)
+    uint32_t parts_missing; // parts that no responder holds
     double residual;    // ||aB - 1||_2 / sqrt(k): the missing share, 0 if exact
     double weight_norm; // ||a||_2
     double condition;   // 2-norm condition of what was solved: 1 if nothing
                         // was, INFINITY without full rank, NAN if not measured
     double error_f32;   // predicted relative error with float32 messages
-    uint32_t parts_missing; // parts that no used responder holds
 } muster_code_fit;
+
+#define MUSTER_CODE_FIT_INIT                                     \
+    {                                                            \
+        (uint32_t)sizeof(muster_code_fit), 0, 0.0, 0.0, 0.0, 0.0 \
+    }
 
 /*
  * Build a code. On MUSTER_OK *code_out is the caller's.
- * MUSTER_ERR_INVALID      a field is out of range
+ * MUSTER_ERR_INVALID      a field is out of range, struct_size is too small, or
+ *                         no code has this name
  * MUSTER_ERR_UNSUPPORTED  the family cannot serve these numbers, or would lose
  *                         the gradient to rounding; error_out says what would
  *                         be legal
  * MUSTER_ERR_INPUT        linear:file=PATH cannot be read
- * MUSTER_ERR_NO_MEMORY
+ * MUSTER_ERR_NO_MEMORY    the code's terms do not fit the memory
  */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_code_create(const muster_code_opts *opts, muster_error *error_out,
@@ -123,18 +145,40 @@ muster_code_create(const muster_code_opts *opts, muster_error *error_out,
 /* NULL is allowed and does nothing. */
 MUSTER_API void muster_code_free(muster_code *code);
 
-MUSTER_API muster_code_info muster_code_describe(const muster_code *code);
+/* Fill in info_out. MUSTER_ERR_INVALID: its struct_size is too small. */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_code_describe(const muster_code *code, muster_code_info *info_out);
 
-/* The parts that `worker` must compute, ascending; lent until free. */
+/* The parts that `worker` must compute, ascending; lent until free.
+ * MUSTER_ERR_INVALID: worker >= n. */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_code_parts(const muster_code *code, uint32_t worker,
                   const uint32_t **parts_out, uint32_t *count_out);
 
 /* The encoding of `worker`, sorted by (part, message block); lent until free.
- */
+ * MUSTER_ERR_INVALID: worker >= n. */
 MUSTER_API MUSTER_CHECKED muster_status muster_code_encode_terms(
     const muster_code *code, uint32_t worker,
     const muster_code_encode_term **terms_out, uint32_t *count_out);
+
+/* Floats of one block for gradients of `dim` floats: dim / gradient_blocks,
+ * rounded up. */
+MUSTER_API size_t muster_code_block_length(const muster_code *code, size_t dim);
+
+/* Floats of a message for gradients of `dim` floats: message_blocks blocks. */
+MUSTER_API size_t muster_code_message_length(const muster_code *code,
+                                             size_t dim);
+
+/*
+ * Form the message of `worker`: muster_code_message_length(code, dim) floats.
+ * grads[j] is the gradient, dim floats, of the j-th part that
+ * muster_code_parts() names. message_out must not overlap any of them.
+ * MUSTER_ERR_INVALID  worker >= n, dim == 0, or a pointer is NULL
+ * Costs one pass over the gradients for each message block.
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_code_encode(const muster_code *code, uint32_t worker,
+                   const float *const *grads, size_t dim, float *message_out);
 
 /*
  * Who has answered so far, and is it enough? Kept incrementally: an answer
@@ -142,8 +186,10 @@ MUSTER_API MUSTER_CHECKED muster_status muster_code_encode_terms(
  */
 typedef struct muster_code_progress muster_code_progress;
 
+/* MUSTER_ERR_NO_MEMORY: O(n) bytes could not be had. */
 MUSTER_API MUSTER_CHECKED muster_status muster_code_progress_create(
     const muster_code *code, muster_code_progress **progress_out);
+/* NULL is allowed and does nothing. */
 MUSTER_API void muster_code_progress_free(muster_code_progress *progress);
 /* Forget all answers: a new step. */
 MUSTER_API void muster_code_progress_reset(muster_code_progress *progress);
@@ -162,11 +208,13 @@ MUSTER_API size_t muster_code_decode_terms_max(const muster_code *code);
  * The decoding for the workers heard from: `responders`, ascending, `count`
  * of them. terms_out has room for muster_code_decode_terms_max(); terms are
  * sorted by (output block, worker). A responder without a term is not needed.
+ * Do this once for a responder set, then decode as often as wanted.
  *
- * MUSTER_OK           exact
- * MUSTER_INEXACT      the least-squares best; see fit_out->residual
- * MUSTER_ERR_INVALID  responders not strictly ascending below n
- * MUSTER_ERR_NO_MEMORY
+ * MUSTER_OK             exact
+ * MUSTER_INEXACT        the least-squares best; see fit_out->residual
+ * MUSTER_ERR_INVALID    responders not strictly ascending below n, or
+ *                       fit_out->struct_size is too small
+ * MUSTER_ERR_NO_MEMORY  the solve's scratch could not be had
  */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_code_weights(const muster_code *code, const uint32_t *responders,
@@ -174,26 +222,40 @@ muster_code_weights(const muster_code *code, const uint32_t *responders,
                     size_t *term_count_out, muster_code_fit *fit_out);
 
 /*
+ * Apply a decoding: sum_out, dim floats, is the full gradient, or the best that
+ * the decoding gives. messages[w] is worker w's message, for every w below n;
+ * it may be NULL where no term names w, and is then not read. sum_out must not
+ * overlap a message.
+ * MUSTER_ERR_INVALID  dim == 0, a pointer that is needed is NULL, or the terms
+ *                     are not sorted by output block or not of this code
+ * Costs one pass over the message blocks that the terms name.
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_code_decode(const muster_code *code,
+                   const muster_code_decode_term *terms, size_t term_count,
+                   const float *const *messages, size_t dim, float *sum_out);
+
+/*
  * The decodings of responder sets met before, the least recently used one
- * forgotten first. Belongs to one thread; the code must outlive it.
+ * forgotten first. Belongs to one thread; the code must outlive it. Training
+ * uses it too.
  */
 typedef struct muster_code_cache muster_code_cache;
 
-/* Room for `capacity` sets, 1 at least; each costs about what its terms do. */
+/* For `capacity` sets; each costs what its own responders and terms do.
+ * MUSTER_ERR_INVALID    capacity is not in 1..2^20
+ * MUSTER_ERR_NO_MEMORY  room for one decoding could not be had */
 MUSTER_API MUSTER_CHECKED muster_status muster_code_cache_create(
     const muster_code *code, uint32_t capacity, muster_code_cache **cache_out);
+/* NULL is allowed and does nothing. */
 MUSTER_API void muster_code_cache_free(muster_code_cache *cache);
 
-/* As muster_code_weights(), from memory when the set is known; the terms are
- * lent until the next call. */
+/* As muster_code_weights(), with its statuses, from memory when the set is
+ * known: that allocates nothing. The terms are lent until the next call. */
 MUSTER_API MUSTER_CHECKED muster_status muster_code_cache_weights(
     muster_code_cache *cache, const uint32_t *responders, uint32_t count,
     const muster_code_decode_term **terms_out, size_t *term_count_out,
     muster_code_fit *fit_out);
-
-/* Length of one block for gradients of `dim` floats: dim / gradient_blocks,
- * rounded up. A message is message_blocks times as long. */
-MUSTER_API size_t muster_code_block_length(const muster_code *code, size_t dim);
 
 #ifdef __cplusplus
 }

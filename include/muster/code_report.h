@@ -7,8 +7,14 @@
  * rounded to float32 (and kept in double beside), decoded and compared with the
  * plain sum. Times are medians of this machine.
  *
+ *   Promise      A report's numbers but for its times depend on the options
+ *                alone, as the code itself does.
  *   Ownership    Texts are the caller's, for muster_config_text_free().
  *   Threads      Any; a report uses the calling thread alone.
+ *   Allocation   Every call allocates.
+ *   Not here     Choice of a code: `muster code` prints what this measures.
+ *
+ * For users: docs/codes.md.
  */
 #ifndef MUSTER_CODE_REPORT_H
 #define MUSTER_CODE_REPORT_H
@@ -24,11 +30,18 @@
 extern "C" {
 #endif
 
+/* Start from MUSTER_CODE_REPORT_INIT. */
 typedef struct muster_code_report {
-    muster_code_info info;   // name and warning are empty: see the two below
-    char name[64];           // resolved
-    char warning[256];       // "" when there is none
-    double load;             // d / k, the share of the data on one worker
+    uint32_t struct_size;          // sizeof(muster_code_report)
+    bool exact;                    // false: approximate family
+    uint32_t workers;              // n
+    uint32_t parts;                // k
+    uint32_t stragglers;           // s
+    uint32_t comm;                 // m
+    uint32_t parts_per_worker_max; // d
+    char name[64];                 // resolved
+    char warning[256];             // "" when there is none
+    double load;                   // d / k, the share of the data on one worker
     double message_fraction; // floats of a message / floats of the gradient
     uint64_t sets_checked;
     double cond_worst; // INFINITY: a set without full rank; NAN: not measured
@@ -40,18 +53,31 @@ typedef struct muster_code_report {
     double decode_us;             // decoding 100,000 floats, median
 } muster_code_report;
 
-/* MUSTER_OK, or what muster_code_create() says; sets_max 0 means 2000. */
+/* The other fields become zero, in C and in C++. */
+#define MUSTER_CODE_REPORT_INIT                                                \
+    {                                                                          \
+        (uint32_t)sizeof(muster_code_report), false, 0, 0, 0, 0, 0, "", "", 0, \
+            0, 0, 0, 0, 0, 0, 0, 0, 0                                          \
+    }
+
+/*
+ * Build the code, try it on at most sets_max straggler sets (0 means 2000) and
+ * fill in report_out. Fails as muster_code_create() does, with its texts, and
+ * MUSTER_ERR_INVALID    report_out->struct_size is too small
+ * MUSTER_ERR_NO_MEMORY  the gradients and messages of a trial do not fit
+ */
 MUSTER_API MUSTER_CHECKED muster_status muster_code_report_make(
     const muster_code_opts *opts, uint64_t sets_max, muster_error *error_out,
     muster_code_report *report_out);
 
 /* As the JSON object of `muster code --json`, or as lines for a person. NULL
- * when out of memory. */
+ * when out of memory, or when report->struct_size is too small. */
 MUSTER_API char *muster_code_report_json(const muster_code_report *report);
 MUSTER_API char *muster_code_report_text(const muster_code_report *report);
 
 /* The coefficients: a line a term (worker, part, message block, gradient
- * block, coefficient), or with `json` an array of such arrays. */
+ * block, coefficient), or with `json` an array of such arrays. Fails as
+ * muster_code_create() does; MUSTER_ERR_NO_MEMORY for the text too. */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_code_matrix_text(const muster_code_opts *opts, bool json,
                         muster_error *error_out, char **text_out);

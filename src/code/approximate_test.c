@@ -21,7 +21,7 @@ static void check_honesty(const char *name, uint32_t n)
         uint32_t responders[32];
         uint32_t count = members(mask, n, responders);
         muster_status status;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         double error = bench_decode(&bench, responders, count, &status, &fit);
         bool ready = ready_after(progress, responders, count);
         if (status == MUSTER_OK) {
@@ -85,7 +85,7 @@ static void graph_decoding_equals_least_squares(void **state)
 static void residual_of(const muster_code *code, const muster_code_query *query,
                         double *left)
 {
-    uint32_t parts = muster_code_describe(code).parts;
+    uint32_t parts = muster_code_numbers(code)->parts;
     for (uint32_t j = 0; j < parts; j++) {
         left[j] = -1.0;
     }
@@ -171,7 +171,7 @@ static void a_settled_solve_is_shorter_and_nearly_the_best(void **state)
 static double sum_errors(const muster_code *code, uint32_t lost, uint32_t sets,
                          uint64_t seed)
 {
-    uint32_t n = muster_code_describe(code).workers;
+    uint32_t n = muster_code_numbers(code)->workers;
     muster_rng rng = muster_rng_make(seed, 6);
     muster_code_decode_term terms[128];
     double sum = 0.0;
@@ -186,7 +186,7 @@ static double sum_errors(const muster_code *code, uint32_t lost, uint32_t sets,
             }
         }
         size_t term_count;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         assert_true(muster_code_weights(code, picked, count, terms, &term_count,
                                         &fit) >= 0);
         sum += fit.residual * fit.residual;
@@ -255,7 +255,7 @@ static double mean_error_iid(const char *name, uint32_t n, double p,
             }
         }
         size_t term_count;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         assert_true(muster_code_weights(code, picked, count, terms, &term_count,
                                         &fit) >= 0);
         sum += fit.residual * fit.residual;
@@ -289,7 +289,7 @@ static void the_sum_of_sgc_is_unbiased(void **state)
             }
         }
         size_t term_count;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         assert_true(muster_code_weights(code, picked, count, terms, &term_count,
                                         &fit) >= 0);
         for (size_t t = 0; t < term_count; t++) {
@@ -357,7 +357,7 @@ static void approximate_codes_reach_their_sizes(void **state)
         muster_code_decode_term *terms = muster_mem_array(
             muster_code_decode_terms_max(code), sizeof(*terms));
         size_t count;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         for (uint32_t i = 0; i < n; i++) {
             all[i] = i;
         }

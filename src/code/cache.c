@@ -3,12 +3,15 @@
  *
  * A hash table with chains through a fixed array of entries, and a list of the
  * same entries by last use. A hit costs the hash and one comparison of the set;
- * nothing is allocated. An entry's memory is kept when it is reused.
+ * nothing is allocated. A miss solves first and takes an entry only when all
+ * memory is there, so that a failure changes nothing.
  */
-#include <stdbool.h>
+#include "code/cache.h"
+
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "code/family.h"
 
 #define NOTHING UINT32_MAX
@@ -18,24 +21,22 @@ typedef struct cache_entry {
     uint32_t next_in_chain;
     uint32_t newer;
     uint32_t older;
-    bool is_used;
     uint32_t count; // responders
     uint32_t *responders;
-    muster_code_decode_term *terms;
-    size_t term_count;
-    muster_code_fit fit;
-    muster_status status;
+    muster_decoding *decoding;
 } cache_entry;
 
 struct muster_code_cache {
     const muster_code *code;
     uint32_t capacity;
-    uint32_t used; // entries that hold a set
+    uint32_t used; // entries that hold a set: the first ones
     uint32_t newest;
     uint32_t oldest;
     uint32_t chain_mask;
     uint32_t *chains; // first entry of each
     cache_entry *entries;
+    muster_code_decode_term *terms; // scratch of a solve
+    uint64_t solved;
 };
 
 muster_status muster_code_cache_create(const muster_code *code,
@@ -60,7 +61,10 @@ muster_status muster_code_cache_create(const muster_code *code,
     cache->chain_mask = chains - 1;
     cache->chains = muster_mem_array(chains, sizeof(uint32_t));
     cache->entries = muster_mem_array(capacity, sizeof(cache_entry));
-    if (cache->chains == NULL || cache->entries == NULL) {
+    cache->terms = muster_mem_array(muster_code_decode_terms_max(code),
+                                    sizeof(muster_code_decode_term));
+    if (cache->chains == NULL || cache->entries == NULL ||
+        cache->terms == NULL) {
         muster_code_cache_free(cache);
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -74,12 +78,13 @@ void muster_code_cache_free(muster_code_cache *cache)
     if (cache == NULL) {
         return;
     }
-    for (uint32_t i = 0; cache->entries != NULL && i < cache->capacity; i++) {
+    for (uint32_t i = 0; i < cache->used; i++) {
         muster_mem_free(cache->entries[i].responders);
-        muster_mem_free(cache->entries[i].terms);
+        muster_decoding_unref(cache->entries[i].decoding);
     }
     muster_mem_free(cache->chains);
     muster_mem_free(cache->entries);
+    muster_mem_free(cache->terms);
     muster_mem_free(cache);
 }
 
@@ -147,8 +152,8 @@ static uint32_t find(const muster_code_cache *cache, uint64_t hash,
     while (index != NOTHING) {
         const cache_entry *entry = &cache->entries[index];
         if (entry->hash == hash && entry->count == count &&
-            memcmp(entry->responders, responders, count * sizeof(uint32_t)) ==
-                0) {
+            (count == 0 || memcmp(entry->responders, responders,
+                                  count * sizeof(uint32_t)) == 0)) {
             return index;
         }
         index = entry->next_in_chain;
@@ -156,35 +161,37 @@ static uint32_t find(const muster_code_cache *cache, uint64_t hash,
     return NOTHING;
 }
 
-/* An entry with memory for any set, in no list: a fresh one, or the one used
- * longest ago. NOTHING when out of memory. */
+/* An entry that is in no list: a fresh one, or the one used longest ago. */
 static uint32_t take_entry(muster_code_cache *cache)
 {
-    if (cache->used == cache->capacity) {
-        uint32_t index = cache->oldest;
-        unlink_chain(cache, index);
-        unlink_age(cache, index);
-        cache->entries[index].is_used = false;
-        cache->used--;
-        return index;
+    if (cache->used < cache->capacity) {
+        return cache->used++;
     }
-    // A free one is at `used`, or, after a failure, before it.
-    cache_entry *entry = &cache->entries[cache->used];
-    while (entry->is_used) {
-        entry =
-            entry == cache->entries ? entry + cache->capacity - 1 : entry - 1;
+    uint32_t index = cache->oldest;
+    unlink_chain(cache, index);
+    unlink_age(cache, index);
+    muster_mem_free(cache->entries[index].responders);
+    muster_decoding_unref(cache->entries[index].decoding);
+    return index;
+}
+
+/* The decoding of a set that is not known; NULL: *status_out says why. */
+static muster_decoding *solve(muster_code_cache *cache,
+                              const uint32_t *responders, uint32_t count,
+                              muster_status *status_out)
+{
+    muster_code_query query = {
+        .responders = responders, .count = count, .terms = cache->terms};
+    *status_out = muster_code_answer(cache->code, &query);
+    if (*status_out < 0) {
+        return NULL;
     }
-    size_t terms = muster_code_decode_terms_max(cache->code);
-    if (entry->responders == NULL) {
-        entry->responders =
-            muster_mem_array(cache->code->info.workers, sizeof(uint32_t));
+    muster_decoding *decoding = muster_decoding_create(
+        cache->code, *status_out, query.terms, query.term_count, &query.fit);
+    if (decoding == NULL) {
+        *status_out = MUSTER_ERR_NO_MEMORY;
     }
-    if (entry->terms == NULL) {
-        entry->terms = muster_mem_array(terms, sizeof(muster_code_decode_term));
-    }
-    return entry->responders != NULL && entry->terms != NULL
-               ? (uint32_t)(entry - cache->entries)
-               : NOTHING;
+    return decoding;
 }
 
 /* Solve for a set that is not known, and keep it. */
@@ -192,35 +199,34 @@ static muster_status learn(muster_code_cache *cache, uint64_t hash,
                            const uint32_t *responders, uint32_t count,
                            uint32_t *index_out)
 {
-    uint32_t index = take_entry(cache);
-    if (index == NOTHING) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
-    cache_entry *entry = &cache->entries[index];
-    muster_status status =
-        muster_code_weights(cache->code, responders, count, entry->terms,
-                            &entry->term_count, &entry->fit);
-    if (status < 0) {
+    muster_status status = MUSTER_ERR_NO_MEMORY;
+    uint32_t *own = muster_mem_array(count, sizeof(*own));
+    muster_decoding *decoding =
+        own != NULL ? solve(cache, responders, count, &status) : NULL;
+    if (decoding == NULL) {
+        muster_mem_free(own);
         return status;
     }
-    entry->is_used = true;
-    entry->status = status;
-    entry->hash = hash;
-    entry->count = count;
-    memcpy(entry->responders, responders, count * sizeof(uint32_t));
-    entry->next_in_chain = cache->chains[hash & cache->chain_mask];
-    cache->chains[hash & cache->chain_mask] = index;
+    if (count > 0) {
+        memcpy(own, responders, count * sizeof(*own));
+    }
+    uint32_t index = take_entry(cache);
+    uint32_t *chain = &cache->chains[hash & cache->chain_mask];
+    cache->entries[index] = (cache_entry){.hash = hash,
+                                          .next_in_chain = *chain,
+                                          .count = count,
+                                          .responders = own,
+                                          .decoding = decoding};
+    *chain = index;
     make_newest(cache, index);
-    cache->used++;
+    cache->solved++;
     *index_out = index;
     return status;
 }
 
-muster_status
-muster_code_cache_weights(muster_code_cache *cache, const uint32_t *responders,
-                          uint32_t count,
-                          const muster_code_decode_term **terms_out,
-                          size_t *term_count_out, muster_code_fit *fit_out)
+muster_status muster_code_cache_get(muster_code_cache *cache,
+                                    const uint32_t *responders, uint32_t count,
+                                    muster_decoding **decoding_out)
 {
     uint64_t hash = hash_set(responders, count);
     uint32_t index = find(cache, hash, responders, count);
@@ -233,9 +239,31 @@ muster_code_cache_weights(muster_code_cache *cache, const uint32_t *responders,
             return status;
         }
     }
-    const cache_entry *entry = &cache->entries[index];
-    *terms_out = entry->terms;
-    *term_count_out = entry->term_count;
-    *fit_out = entry->fit;
-    return entry->status;
+    *decoding_out = cache->entries[index].decoding;
+    return (*decoding_out)->status;
+}
+
+uint64_t muster_code_cache_solved(const muster_code_cache *cache)
+{
+    return cache->solved;
+}
+
+muster_status
+muster_code_cache_weights(muster_code_cache *cache, const uint32_t *responders,
+                          uint32_t count,
+                          const muster_code_decode_term **terms_out,
+                          size_t *term_count_out, muster_code_fit *fit_out)
+{
+    if (!muster_code_fit_is_legal(fit_out)) {
+        return MUSTER_ERR_INVALID;
+    }
+    muster_decoding *decoding = NULL;
+    muster_status status =
+        muster_code_cache_get(cache, responders, count, &decoding);
+    if (status >= 0) {
+        *terms_out = decoding->terms;
+        *term_count_out = decoding->term_count;
+        muster_sized_fill(fit_out, &decoding->fit, sizeof(decoding->fit));
+    }
+    return status;
 }

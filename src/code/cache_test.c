@@ -29,8 +29,8 @@ static void the_cache_remembers_and_forgets_the_oldest(void **state)
         muster_code_decode_term own[4 * N]; // complex: four a worker
         size_t lent_count;
         size_t own_count;
-        muster_code_fit lent_fit;
-        muster_code_fit own_fit;
+        muster_code_fit lent_fit = MUSTER_CODE_FIT_INIT;
+        muster_code_fit own_fit = MUSTER_CODE_FIT_INIT;
         assert_int_equal(muster_code_cache_weights(cache, responders, count,
                                                    &lent, &lent_count,
                                                    &lent_fit),
@@ -59,7 +59,7 @@ static void a_known_set_needs_no_memory(void **state)
     const uint32_t set[N - 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     const muster_code_decode_term *terms;
     size_t count;
-    muster_code_fit fit;
+    muster_code_fit fit = MUSTER_CODE_FIT_INIT;
     assert_int_equal(
         muster_code_cache_weights(cache, set, N - 1, &terms, &count, &fit),
         MUSTER_OK);
@@ -92,7 +92,7 @@ static void ask_in_turn(muster_code_cache *cache)
         }
         const muster_code_decode_term *terms;
         size_t term_count;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         muster_status status = muster_code_cache_weights(
             cache, heard, 4, &terms, &term_count, &fit);
         assert_true(status == MUSTER_OK || status == MUSTER_ERR_NO_MEMORY);

@@ -7,14 +7,21 @@
 #include "muster/code.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/suggest.h"
 #include "code/choose.h"
 #include "code/families/families.h"
+
+/* The fields of the first release: no caller has fewer. */
+#define OPTS_MIN (offsetof(muster_code_opts, seed) + sizeof(uint64_t))
+#define INFO_MIN (offsetof(muster_code_info, warning) + sizeof(char *))
+#define FIT_MIN  (offsetof(muster_code_fit, error_f32) + sizeof(double))
 
 struct muster_code_progress {
     const muster_code *code;
@@ -52,6 +59,7 @@ void muster_code_start(muster_code *code, const muster_code_ops *ops,
     snprintf(code->name, sizeof(code->name), "%s", ops->name);
     code->parts = muster_vec_make(sizeof(uint32_t));
     code->terms = muster_vec_make(sizeof(muster_code_encode_term));
+    code->info = (muster_code_info)MUSTER_CODE_INFO_INIT;
     code->info.workers = spec->workers;
     code->info.stragglers = spec->stragglers;
     code->info.comm = 1;
@@ -70,7 +78,10 @@ muster_status muster_code_create(const muster_code_opts *opts,
     if (spec == NULL || code == NULL) {
         goto out;
     }
-    status = muster_code_spec_parse(opts, error_out, spec);
+    // A caller of another version has fewer or more options than we know.
+    muster_code_opts known = MUSTER_CODE_OPTS_INIT;
+    bool is_known = opts != NULL && muster_sized_read(opts, OPTS_MIN, &known);
+    status = muster_code_spec_parse(is_known ? &known : NULL, error_out, spec);
     if (status != MUSTER_OK) {
         goto out;
     }
@@ -112,9 +123,24 @@ void muster_code_free(muster_code *code)
     muster_mem_free(code);
 }
 
-muster_code_info muster_code_describe(const muster_code *code)
+muster_status muster_code_describe(const muster_code *code,
+                                   muster_code_info *info_out)
 {
-    return code->info;
+    if (info_out == NULL || !muster_sized_is_legal(info_out, INFO_MIN)) {
+        return MUSTER_ERR_INVALID;
+    }
+    muster_sized_fill(info_out, &code->info, sizeof(code->info));
+    return MUSTER_OK;
+}
+
+const muster_code_info *muster_code_numbers(const muster_code *code)
+{
+    return &code->info;
+}
+
+bool muster_code_fit_is_legal(const muster_code_fit *fit)
+{
+    return fit != NULL && muster_sized_is_legal(fit, FIT_MIN);
 }
 
 muster_status muster_code_parts(const muster_code *code, uint32_t worker,
@@ -229,6 +255,7 @@ muster_status muster_code_answer(const muster_code *code,
             return MUSTER_ERR_INVALID;
         }
     }
+    query->fit = (muster_code_fit)MUSTER_CODE_FIT_INIT;
     query->fit.condition = 1.0;
     muster_status status = code->ops->weights(code, query);
     if (status != MUSTER_OK) {
@@ -245,18 +272,15 @@ muster_status muster_code_weights(const muster_code *code,
                                   size_t *term_count_out,
                                   muster_code_fit *fit_out)
 {
+    if (!muster_code_fit_is_legal(fit_out)) {
+        return MUSTER_ERR_INVALID;
+    }
     muster_code_query query = {
         .responders = responders, .count = count, .terms = terms_out};
     muster_status status = muster_code_answer(code, &query);
     if (status >= 0) {
         *term_count_out = query.term_count;
-        *fit_out = query.fit;
+        muster_sized_fill(fit_out, &query.fit, sizeof(query.fit));
     }
     return status;
-}
-
-size_t muster_code_block_length(const muster_code *code, size_t dim)
-{
-    size_t blocks = code->info.gradient_blocks;
-    return dim / blocks + (dim % blocks != 0);
 }

@@ -39,7 +39,7 @@ static void check_all_sets(const char *name, uint32_t n, uint32_t s, uint32_t m)
         uint32_t responders[32];
         uint32_t count = members(mask, n, responders);
         muster_status status;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         double error = bench_decode(&bench, responders, count, &status, &fit);
         bool ready = ready_for(progress, mask, n, false);
         assert_int_equal(ready_for(progress, mask, n, true), ready);
@@ -84,7 +84,7 @@ static void numbers_are_as_described(void **state)
 {
     (void)state;
     muster_code *code = build_code("frc:s=2", 12, 0, 0);
-    muster_code_info info = muster_code_describe(code);
+    muster_code_info info = *muster_code_numbers(code);
     assert_string_equal(info.name, "frc");
     assert_int_equal(info.parts, 12);
     assert_int_equal(info.stragglers, 2);
@@ -102,7 +102,7 @@ static void numbers_are_as_described(void **state)
     muster_code_free(code);
 
     code = build_code("linear:spc", 8, 0, 0);
-    info = muster_code_describe(code);
+    info = *muster_code_numbers(code);
     assert_int_equal(info.parts, 6); // two groups of four, three parts each
     assert_int_equal(info.load, 3);
     assert_int_equal(info.comm, 2);
@@ -169,7 +169,7 @@ static void bad_responder_lists_are_refused(void **state)
     muster_code *code = build_code("frc:s=1", 4, 0, 0);
     muster_code_decode_term terms[4];
     size_t count;
-    muster_code_fit fit;
+    muster_code_fit fit = MUSTER_CODE_FIT_INIT;
     uint32_t twice[2] = {1, 1};
     uint32_t down[2] = {2, 1};
     uint32_t high[1] = {4};
@@ -200,7 +200,7 @@ static void groups_reach_65536_workers(void **state)
             all[i] = i;
         }
         size_t count;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         assert_int_equal(
             muster_code_weights(code, all, 65536, terms, &count, &fit),
             MUSTER_OK);
@@ -269,7 +269,7 @@ static void *use_code(void *argument)
         const muster_code_encode_term *encoding;
         uint32_t encoded;
         size_t count;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         self->failed = !ready_after(progress, responders, heard) ||
                        muster_code_weights(self->code, responders, heard, terms,
                                            &count, &fit) != MUSTER_OK ||

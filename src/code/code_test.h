@@ -19,6 +19,7 @@
 #include "base/rng.h"
 #include "code/decode.h"
 #include "code/encode_plan.h"
+#include "code/numbers.h"
 #include "muster/code.h"
 
 /* A code with random gradients of every part, their messages and their sum. */
@@ -96,7 +97,7 @@ static inline void bench_init(code_bench *bench, muster_code *code, size_t dim,
 {
     muster_rng rng = muster_rng_make(seed, 99);
     bench->code = code;
-    bench->info = muster_code_describe(code);
+    bench->info = *muster_code_numbers(code);
     bench->dim = dim;
     bench->block = muster_code_block_length(code, dim);
     uint32_t n = bench->info.workers;

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "code/numbers.h"
 #include "code/spec.h"
 #include "muster/code.h"
 
@@ -61,7 +62,7 @@ typedef struct muster_code_query {
                          // less than this share off the squared residual
     size_t term_count;   // out
     uint64_t multiplied; // out: terms that an iterated solve went through
-    muster_code_fit fit; // out; zeroed before
+    muster_code_fit fit; // out
 } muster_code_query;
 
 struct muster_code_ops {
@@ -99,6 +100,9 @@ void muster_code_share_worker(muster_code *code, uint32_t worker,
 /* muster_code_weights() with a query, whose outputs are zero before. */
 MUSTER_CHECKED muster_status muster_code_answer(const muster_code *code,
                                                 muster_code_query *query);
+
+/* May a result be written there? False: its struct_size is too small. */
+bool muster_code_fit_is_legal(const muster_code_fit *fit);
 
 /* Fill query->fit.residual, .error_f32, .weight_norm and .parts_missing from
  * its terms, by applying them to the encoding. O(terms * load) time. */

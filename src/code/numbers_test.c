@@ -15,7 +15,7 @@ static muster_code_report report_of(const char *name, uint32_t n,
 {
     muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
     muster_error error = {MUSTER_OK, ""};
-    muster_code_report report;
+    muster_code_report report = MUSTER_CODE_REPORT_INIT;
     opts.name = name;
     opts.workers = n;
     if (muster_code_report_make(&opts, sets_max, &error, &report) !=
@@ -138,7 +138,7 @@ static void codes_outside_their_limits_warn(void **state)
                  {"linear:gaussian:s=8,m=8", 16, "linear:tuned"}};
     for (size_t i = 0; i < sizeof(rough) / sizeof(rough[0]); i++) {
         muster_code *code = build_code(rough[i].name, rough[i].n, 0, 0);
-        const char *warning = muster_code_describe(code).warning;
+        const char *warning = muster_code_numbers(code)->warning;
         assert_non_null(warning);
         assert_non_null(strstr(warning, rough[i].says));
         assert_non_null(strstr(warning, "e-0")); // the figure
@@ -166,7 +166,7 @@ static void useless_codes_are_refused_unless_forced(void **state)
         snprintf(forced, sizeof(forced), "%s,force=1", cases[i].name);
         opts.name = forced;
         assert_int_equal(muster_code_create(&opts, &error, &code), MUSTER_OK);
-        assert_non_null(muster_code_describe(code).warning);
+        assert_non_null(muster_code_numbers(code)->warning);
         muster_code_free(code);
     }
 }
@@ -240,7 +240,7 @@ static muster_status life_with_failure(const char *name, uint32_t n,
         muster_code_decode_term terms[128];
         const uint32_t heard[16] = {1, 2, 3, 4, 5, 6, 7, 8};
         size_t count;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         status = muster_code_weights(code, heard, n - 1, terms, &count, &fit);
     }
     muster_mem_fail_after(UINT64_MAX);

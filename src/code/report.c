@@ -7,12 +7,15 @@
 #include "muster/code_report.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/sized.h"
 #include "code/decode.h"
 #include "code/family.h"
 #include "code/sets.h"
@@ -23,6 +26,9 @@
 #define DECODE_DIM    100000u
 #define DECODE_FLOATS (16u << 20) // of all messages together, for times
 #define STREAM_REPORT 0x4e90
+
+/* The fields of the first release: no caller has fewer. */
+#define REPORT_MIN (offsetof(muster_code_report, decode_us) + sizeof(double))
 
 /* Random gradients, their messages in double, and their sum. */
 typedef struct trial {
@@ -90,7 +96,7 @@ static muster_status trial_init(trial *t, const muster_code *code,
 {
     memset(t, 0, sizeof(*t));
     t->code = code;
-    t->info = muster_code_describe(code);
+    t->info = *muster_code_numbers(code);
     t->block = ENTRIES / (code->terms.count + 1);
     t->block = t->block < 16 ? 16 : t->block > 512 ? 512 : t->block;
     t->dim = t->block * t->info.gradient_blocks;
@@ -234,7 +240,7 @@ static muster_status time_decoding(const trial *t, uint32_t heard,
         rows[w] = memory + w % distinct * message;
     }
     size_t terms;
-    muster_code_fit fit;
+    muster_code_fit fit = MUSTER_CODE_FIT_INIT;
     status = muster_code_weights(t->code, t->responders, heard, t->terms,
                                  &terms, &fit);
     if (status >= 0) {
@@ -251,7 +257,7 @@ out:
 static muster_status fill(const muster_code *code, const muster_code_opts *opts,
                           uint64_t sets_max, muster_code_report *report)
 {
-    muster_code_info info = muster_code_describe(code);
+    muster_code_info info = *muster_code_numbers(code);
     // Fewer sets where one of them is long work.
     uint64_t afford = 1 + UINT64_C(40000000) /
                               ((uint64_t)info.workers * (info.stragglers + 8));
@@ -276,22 +282,32 @@ muster_status muster_code_report_make(const muster_code_opts *opts,
                                       muster_error *error_out,
                                       muster_code_report *report_out)
 {
+    if (report_out == NULL || !muster_sized_is_legal(report_out, REPORT_MIN)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "muster_code_report: start from "
+                                "MUSTER_CODE_REPORT_INIT");
+    }
     muster_code *code = NULL;
     muster_status status = muster_code_create(opts, error_out, &code);
     if (status != MUSTER_OK) {
         return status;
     }
-    muster_code_report report = {.info = muster_code_describe(code)};
+    const muster_code_info *info = muster_code_numbers(code);
+    muster_code_report report = {.struct_size = sizeof(report),
+                                 .exact = info->exact,
+                                 .workers = info->workers,
+                                 .parts = info->parts,
+                                 .stragglers = info->stragglers,
+                                 .comm = info->comm,
+                                 .parts_per_worker_max = info->load};
     memcpy(report.name, code->name, sizeof(report.name));
     memcpy(report.warning, code->warning, sizeof(report.warning));
-    report.info.name = "";
-    report.info.warning = NULL;
-    report.load = (double)report.info.load / report.info.parts;
-    report.message_fraction = (double)report.info.message_blocks /
-                              (double)report.info.gradient_blocks;
+    report.load = (double)info->load / info->parts;
+    report.message_fraction =
+        (double)info->message_blocks / (double)info->gradient_blocks;
     status = fill(code, opts, sets_max, &report);
     if (status == MUSTER_OK) {
-        *report_out = report;
+        muster_sized_fill(report_out, &report, sizeof(report));
     }
     muster_code_free(code);
     return status;

@@ -2,24 +2,26 @@
  * report_text.c -- reports, coefficients and the list of codes as texts.
  */
 #include <math.h>
+#include <stddef.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "code/families/families.h"
 #include "code/text.h"
 #include "muster/code_report.h"
 
-char *muster_code_report_json(const muster_code_report *r)
+static char *report_json(const muster_code_report *r)
 {
     muster_code_text text = muster_code_text_make();
     muster_code_text_add(&text,
                          "{\"name\": \"%s\", \"n\": %u, \"k\": %u, \"s\": %u, "
                          "\"m\": %u, \"d\": %u",
-                         r->name, r->info.workers, r->info.parts,
-                         r->info.stragglers, r->info.comm, r->info.load);
+                         r->name, r->workers, r->parts, r->stragglers, r->comm,
+                         r->parts_per_worker_max);
     muster_code_text_number(&text, "load", r->load);
     muster_code_text_number(&text, "message_fraction", r->message_fraction);
     muster_code_text_add(&text, ", \"exact\": %s, \"sets_checked\": %llu",
-                         r->info.exact ? "true" : "false",
+                         r->exact ? "true" : "false",
                          (unsigned long long)r->sets_checked);
     muster_code_text_number(&text, "cond_worst", r->cond_worst);
     muster_code_text_number(&text, "cond_median", r->cond_median);
@@ -53,27 +55,26 @@ static void add_condition(muster_code_text *text, const muster_code_report *r)
                              : "");
 }
 
-char *muster_code_report_text(const muster_code_report *r)
+static char *report_text(const muster_code_report *r)
 {
     muster_code_text text = muster_code_text_make();
     muster_code_text_add(&text, "%s: %u workers, %u parts, %s\n", r->name,
-                         r->info.workers, r->info.parts,
-                         r->info.exact ? "exact" : "approximate");
-    if (r->info.exact) {
+                         r->workers, r->parts,
+                         r->exact ? "exact" : "approximate");
+    if (r->exact) {
         muster_code_text_add(&text, "  tolerates    any %u stragglers\n",
-                             r->info.stragglers);
+                             r->stragglers);
     } else {
         muster_code_text_add(&text, "  settles for  %u answers\n",
-                             r->info.workers - r->info.stragglers);
+                             r->workers - r->stragglers);
     }
     muster_code_text_add(&text,
                          "  load         %u parts a worker at most, %.4g of "
                          "the data\n"
                          "  message      %.4g of the gradient\n",
-                         r->info.load, r->load, r->message_fraction);
+                         r->parts_per_worker_max, r->load, r->message_fraction);
     muster_code_text_add(&text, "  tried        %llu straggler sets of %u\n",
-                         (unsigned long long)r->sets_checked,
-                         r->info.stragglers);
+                         (unsigned long long)r->sets_checked, r->stragglers);
     add_condition(&text, r);
     muster_code_text_add(&text,
                          "  error        %.2g in float32, %.2g in double "
@@ -86,6 +87,28 @@ char *muster_code_report_text(const muster_code_report *r)
         muster_code_text_add(&text, "  warning      %s\n", r->warning);
     }
     return muster_code_text_finish(&text);
+}
+
+/* The report of a caller of any version, as this library knows it. */
+static bool read_report(const muster_code_report *report,
+                        muster_code_report *known_out)
+{
+    *known_out = (muster_code_report)MUSTER_CODE_REPORT_INIT;
+    return muster_sized_read(
+        report, offsetof(muster_code_report, decode_us) + sizeof(double),
+        known_out);
+}
+
+char *muster_code_report_json(const muster_code_report *report)
+{
+    muster_code_report known;
+    return read_report(report, &known) ? report_json(&known) : NULL;
+}
+
+char *muster_code_report_text(const muster_code_report *report)
+{
+    muster_code_report known;
+    return read_report(report, &known) ? report_text(&known) : NULL;
 }
 
 muster_status muster_code_matrix_text(const muster_code_opts *opts, bool json,

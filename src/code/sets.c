@@ -177,7 +177,7 @@ muster_status muster_code_survey_run(const muster_code *code, uint64_t limit,
                                      uint64_t seed, double settle,
                                      muster_code_survey *out)
 {
-    muster_code_info info = muster_code_describe(code);
+    muster_code_info info = *muster_code_numbers(code);
     muster_code_sets sets = muster_code_sets_make(info.workers, info.stragglers,
                                                   limit > 0 ? limit : 1, seed);
     survey_memory memory = {

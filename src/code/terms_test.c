@@ -106,7 +106,7 @@ static void a_decode_range_equals_the_whole(void **state)
     bench_init(&bench, build_code("linear:spc", 3, 0, 0), 1001, 8);
     const uint32_t responders[2] = {0, 2};
     muster_status status;
-    muster_code_fit fit;
+    muster_code_fit fit = MUSTER_CODE_FIT_INIT;
     assert_true(bench_decode(&bench, responders, 2, &status, &fit) < 2e-6);
     float pieces[1001];
     for (size_t at = 0; at < 1001; at += 130) {
@@ -190,7 +190,7 @@ static void encode_and_decode_never_allocate(void **state)
         uint32_t everyone[N];
         uint32_t heard = members((1u << N) - 1, N, everyone);
         size_t term_count;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         assert_int_equal(muster_code_weights(bench.code, everyone, heard,
                                              bench.terms, &term_count, &fit),
                          MUSTER_OK);

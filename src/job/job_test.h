@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "code/numbers.h"
 #include "config/config.h"
 #include "job/executor.h"
 #include "muster/code.h"
@@ -81,7 +82,7 @@ static inline muster_config *bed_config(const bed_option *options, size_t count)
 static inline muster_blob *bed_terms(const muster_code *code, uint32_t worker)
 {
     const muster_code_encode_term *lent = NULL;
-    muster_code_info info = muster_code_describe(code);
+    muster_code_info info = *muster_code_numbers(code);
     muster_terms terms = {.gradient_blocks = info.gradient_blocks,
                           .message_blocks = info.message_blocks};
     assert_int_equal(
@@ -135,7 +136,7 @@ static inline void bed_open(testbed *bed, const char *code, uint32_t workers,
     if (muster_code_create(&opts, &error, &bed->code) != MUSTER_OK) {
         fail_msg("%s", error.text);
     }
-    bed->info = muster_code_describe(bed->code);
+    bed->info = *muster_code_numbers(bed->code);
     if (muster_executor_create_coordinator(bed->config, bed->info.parts,
                                            &muster_executor_heap, &error,
                                            &bed->coordinator) != MUSTER_OK) {
@@ -164,23 +165,14 @@ bed_decoding(testbed *bed, const uint32_t *responders, uint32_t count)
 {
     muster_code_decode_term *terms = muster_mem_array(
         muster_code_decode_terms_max(bed->code), sizeof(*terms));
-    muster_code_fit fit;
+    muster_code_fit fit = MUSTER_CODE_FIT_INIT;
     size_t found = 0;
     assert_int_equal(
         muster_code_weights(bed->code, responders, count, terms, &found, &fit),
         MUSTER_OK);
-    muster_decoding *decoding = muster_decoding_create((uint32_t)found);
-    decoding->gradient_blocks = bed->info.gradient_blocks;
-    decoding->message_blocks = bed->info.message_blocks;
-    decoding->fit = fit;
-    for (size_t i = 0; i < found; i++) {
-        decoding->terms[i] = terms[i];
-        uint32_t index = 0;
-        while (index < count && responders[index] != terms[i].worker) {
-            index++;
-        }
-        decoding->terms[i].worker = index;
-    }
+    muster_decoding *decoding =
+        muster_decoding_create(bed->code, MUSTER_OK, terms, found, &fit);
+    assert_non_null(decoding);
     muster_mem_free(terms);
     return decoding;
 }
@@ -189,10 +181,9 @@ bed_decoding(testbed *bed, const uint32_t *responders, uint32_t count)
 static inline muster_job bed_update_job(testbed *bed, uint32_t missing)
 {
     uint32_t responders[BED_WORKERS_MAX] = {0};
+    muster_blob *heard[BED_WORKERS_MAX] = {NULL};
     uint32_t count = 0;
     muster_job job = {.kind = MUSTER_JOB_UPDATE, .step = bed->step};
-    job.list = muster_job_list_create(bed->info.workers);
-    job.messages = job.list->blobs;
     for (uint32_t w = 0; w < bed->info.workers; w++) {
         if (w == missing) {
             continue;
@@ -204,11 +195,19 @@ static inline muster_job bed_update_job(testbed *bed, uint32_t missing)
                                     .step = bed->step,
                                     .input = muster_executor_model_blob(
                                         bed->coordinator)});
-        responders[count] = w;
-        job.messages[count++] = result.output;
+        responders[count++] = w;
+        heard[w] = result.output;
     }
-    job.message_count = count;
     job.decoding = bed_decoding(bed, responders, count);
+    job.list = muster_job_list_create(bed->info.workers);
+    job.messages = job.list->blobs;
+    for (uint32_t i = 0; i < job.decoding->used_count; i++) {
+        job.messages[job.message_count++] =
+            muster_blob_ref(heard[job.decoding->used[i]]);
+    }
+    for (uint32_t w = 0; w < bed->info.workers; w++) {
+        muster_blob_unref(heard[w]);
+    }
     return job;
 }
 

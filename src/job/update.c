@@ -11,6 +11,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/error.h"
@@ -68,12 +69,15 @@ static muster_status refuse(coordinator *self, const char *why)
                             "step %" PRIu64 ": %s", self->base.job.step, why);
 }
 
-/* Every message has the length that the decoding implies, and every term is
- * about one of them. */
+/* Every message that the decoding uses is here and has the length that it
+ * implies, and every term is about one of them. */
 static muster_status check_inputs(coordinator *self, size_t length)
 {
     const muster_job *job = &self->base.job;
     const muster_decoding *decoding = job->decoding;
+    if (job->message_count != decoding->used_count) {
+        return refuse(self, "the decoding uses other messages");
+    }
     for (uint32_t i = 0; i < job->message_count; i++) {
         const muster_blob *message = job->messages[i];
         if (message == NULL || message->data == NULL ||
@@ -82,10 +86,10 @@ static muster_status check_inputs(coordinator *self, size_t length)
             return refuse(self, "a message is too short");
         }
     }
-    for (uint32_t i = 0; i < decoding->term_count; i++) {
+    for (size_t i = 0; i < decoding->term_count; i++) {
         const muster_code_decode_term *term = &decoding->terms[i];
         if (term->output_block >= decoding->gradient_blocks ||
-            term->worker >= job->message_count ||
+            term->worker >= decoding->workers ||
             term->message_block >= decoding->message_blocks) {
             return refuse(self, "a decode term is out of place");
         }
@@ -97,17 +101,19 @@ static muster_status begin_decoding(coordinator *self, size_t length)
 {
     update_state *update = &self->update;
     const muster_job *job = &self->base.job;
-    if (!muster_vec_reserve(&update->messages, job->message_count)) {
+    const muster_decoding *decoding = job->decoding;
+    if (!muster_vec_reserve(&update->messages, decoding->workers)) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    const float **messages = update->messages.data;
+    const float **messages = update->messages.data; // by slot, as the terms are
+    memset(messages, 0, decoding->workers * sizeof(*messages));
     for (uint32_t i = 0; i < job->message_count; i++) {
-        messages[i] = job->messages[i]->data;
+        messages[decoding->used[i]] = job->messages[i]->data;
     }
     // The loss, which travels behind the gradient, is not measured.
     const muster_decode_input input = {
-        .terms = job->decoding->terms,
-        .term_count = job->decoding->term_count,
+        .terms = decoding->terms,
+        .term_count = decoding->term_count,
         .messages = messages,
         .block = length,
         .measured = self->model.dim,

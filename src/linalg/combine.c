@@ -237,6 +237,19 @@ static void combine_in_groups(const muster_combine_rows *input, size_t from,
     }
 }
 
+void muster_combine_add(const muster_combine_rows *input,
+                        const muster_combine_group *group)
+{
+    MUSTER_ASSERT(input->count > 0 && input->count <= MUSTER_COMBINE_TOGETHER);
+    const group_pass pass = {.rows = *input,
+                             .from = group->begin,
+                             .length = group->length,
+                             .sums = group->sums,
+                             .is_first = group->is_first,
+                             .out = group->out};
+    run_pass(&pass);
+}
+
 void muster_combine(const muster_combine_rows *input, size_t begin, size_t end,
                     double *scratch, float *out)
 {

@@ -20,6 +20,7 @@
 #ifndef MUSTER_LINALG_COMBINE_H
 #define MUSTER_LINALG_COMBINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,5 +41,23 @@ typedef struct muster_combine_rows {
  * be NULL when count <= MUSTER_COMBINE_TOGETHER. Without rows out becomes 0. */
 void muster_combine(const muster_combine_rows *input, size_t begin, size_t end,
                     double *scratch, float *out);
+
+/*
+ * One group of 1..MUSTER_COMBINE_TOGETHER rows, for a caller that brings the
+ * rows of a long sum group by group: the coordinates from `begin` on, `length`
+ * of them. The first group overwrites sums, later ones add to them. The last
+ * has an `out` (from `begin` on), which gets the rounded sums; else it is NULL.
+ * Bits are those of muster_combine() over all rows at once.
+ */
+typedef struct muster_combine_group {
+    size_t begin;
+    size_t length;
+    double *sums; // `length` of them
+    bool is_first;
+    float *out;
+} muster_combine_group;
+
+void muster_combine_add(const muster_combine_rows *input,
+                        const muster_combine_group *group);
 
 #endif // MUSTER_LINALG_COMBINE_H

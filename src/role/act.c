@@ -108,40 +108,6 @@ void muster_act_stop(muster_actions *actions, muster_status status,
              reason);
 }
 
-muster_decoding *muster_decoding_create(uint32_t term_count)
-{
-    size_t bytes = sizeof(muster_decoding) +
-                   (size_t)term_count * sizeof(muster_code_decode_term);
-    muster_decoding *decoding = muster_mem_array(1, bytes);
-    if (decoding != NULL) {
-        atomic_init(&decoding->references, 1);
-        decoding->term_count = term_count;
-    }
-    return decoding;
-}
-
-muster_decoding *muster_decoding_ref(muster_decoding *decoding)
-{
-    if (decoding != NULL) {
-        atomic_fetch_add_explicit(&decoding->references, 1,
-                                  memory_order_relaxed);
-    }
-    return decoding;
-}
-
-void muster_decoding_unref(muster_decoding *decoding)
-{
-    if (decoding == NULL) {
-        return;
-    }
-    unsigned before = atomic_fetch_sub_explicit(&decoding->references, 1,
-                                                memory_order_acq_rel);
-    MUSTER_ASSERT(before > 0);
-    if (before == 1) {
-        muster_mem_free(decoding);
-    }
-}
-
 muster_job_list *muster_job_list_create(uint32_t room)
 {
     muster_job_list *list = muster_mem_array(

@@ -7,12 +7,13 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "code/numbers.h"
 #include "wire/terms.h"
 
 muster_status muster_assignment_init(muster_assignment *assignment,
                                      const muster_code *code, uint32_t number)
 {
-    muster_code_info info = muster_code_describe(code);
+    muster_code_info info = *muster_code_numbers(code);
     *assignment = (muster_assignment){
         .number = number,
         .code = code,

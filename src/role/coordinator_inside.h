@@ -10,11 +10,11 @@
 #ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
 #define MUSTER_ROLE_COORDINATOR_INSIDE_H
 
+#include "code/cache.h"
 #include "role/act.h"
 #include "role/arrivals.h"
 #include "role/assignment.h"
 #include "role/coordinator.h"
-#include "role/decodings.h"
 #include "role/member.h"
 #include "role/shuffle.h"
 #include "role/watch.h"
@@ -81,7 +81,7 @@ typedef struct muster_coordinator {
     muster_assignment plan;
     uint64_t plan_first_step; // answers to earlier ones are of earlier plans
     muster_assignment next;   // being made ready; number 0: none
-    muster_decodings decodings;
+    muster_code_cache *decodings; // by slot
     muster_watch *watch;
     muster_shuffle *shuffle;   // NULL: the map never changes
     muster_shuffle_seen *seen; // with shuffle: scratch, by worker

@@ -13,12 +13,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "code/numbers.h"
 #include "role/coordinator_inside.h"
 #include "wire/bytes.h"
 
 #define SAVED_MAGIC 0x3243534du // "MSC2"
 #define HEAD_BYTES  44u
 #define LIVES_BLOCK 65536u
+
+/* Responder sets whose decodings are kept: stragglers repeat. */
+#define DECODINGS_MAX 64u
 
 /* A saved state, taken apart. */
 typedef struct saved_state {
@@ -134,7 +138,7 @@ static void coordinator_free(void *state)
     muster_watch_free(c->watch);
     muster_code_progress_free(c->progress);
     muster_code_progress_free(c->reach);
-    muster_decodings_fini(&c->decodings);
+    muster_code_cache_free(c->decodings);
     muster_assignment_fini(&c->plan);
     muster_assignment_fini(&c->next);
     muster_member_fini(&c->member);
@@ -152,7 +156,7 @@ static const muster_role_ops coordinator_ops = {
 static const char *wrong_with_saved(const muster_coordinator_opts *opts)
 {
     saved_state saved;
-    muster_code_info info = muster_code_describe(opts->code);
+    muster_code_info info = *muster_code_numbers(opts->code);
     if (!read_saved(opts->saved, opts->saved_bytes, &saved)) {
         return "the saved state is damaged";
     }
@@ -185,7 +189,7 @@ static muster_status check_opts(const muster_coordinator_opts *opts,
         return muster_error_set(error, MUSTER_ERR_INVALID, "coordinator: %s",
                                 wrong);
     }
-    muster_code_info info = muster_code_describe(opts->code);
+    muster_code_info info = *muster_code_numbers(opts->code);
     if (opts->deadline_ns > 0 && info.exact) {
         return muster_error_set(
             error, MUSTER_ERR_INVALID,
@@ -242,7 +246,7 @@ static muster_status build_shuffle(muster_coordinator *c, muster_error *error)
 
 static muster_status build_tables(muster_coordinator *c)
 {
-    uint32_t parts = muster_code_describe(c->opts.code).parts;
+    uint32_t parts = muster_code_numbers(c->opts.code)->parts;
     c->crew = muster_mem_array(c->size, sizeof(*c->crew));
     c->responders = muster_mem_array(c->size, sizeof(*c->responders));
     c->parts_received = muster_mem_array(parts, sizeof(*c->parts_received));
@@ -285,7 +289,8 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
         status = muster_assignment_init(&c->plan, opts->code, saved->plan);
     }
     if (status == MUSTER_OK) {
-        status = muster_decodings_init(&c->decodings, &c->plan);
+        status =
+            muster_code_cache_create(opts->code, DECODINGS_MAX, &c->decodings);
     }
     if (status == MUSTER_OK) {
         status = muster_code_progress_create(opts->code, &c->progress);
@@ -325,7 +330,7 @@ muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
         read_saved(opts->saved, opts->saved_bytes, &saved)) {
         c->opts.run = saved.run;
     }
-    c->size = muster_code_describe(opts->code).workers;
+    c->size = muster_code_numbers(opts->code)->workers;
     c->model = muster_blob_ref(opts->model);
     c->step = opts->first_step;
     c->plan_first_step = c->step;

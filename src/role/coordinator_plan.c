@@ -43,7 +43,7 @@ static bool all_ready_are_ahead(const muster_coordinator *c)
 static void swap_plans(muster_coordinator *c)
 {
     muster_assignment old = c->plan;
-    c->plan = c->next; // the decodings look at c->plan, by slot
+    c->plan = c->next; // decodings are by slot: they stay
     c->next = old;
     c->next.number = 0;
     c->plan_first_step = c->step;

@@ -211,19 +211,18 @@ static uint32_t list_responders(muster_coordinator *c)
 }
 
 /* Which parts the sum has. */
-static void count_parts(muster_coordinator *c,
-                        const muster_decodings_entry *entry)
+static void count_parts(muster_coordinator *c, const muster_decoding *decoding)
 {
     uint64_t *received = c->parts_received;
-    if (entry->status == MUSTER_OK) {
+    if (decoding->status == MUSTER_OK) {
         for (uint32_t part = 0; part < c->plan.info.parts; part++) {
             received[part]++;
         }
         return;
     }
-    for (uint32_t i = 0; i < entry->used_count; i++) {
+    for (uint32_t i = 0; i < decoding->used_count; i++) {
         const uint32_t *parts = NULL;
-        uint32_t worker = c->plan.worker_of[entry->used[i]];
+        uint32_t worker = c->plan.worker_of[decoding->used[i]];
         uint32_t count = muster_assignment_parts(&c->plan, worker, &parts);
         for (uint32_t j = 0; j < count; j++) {
             received[parts[j]] += !c->counted[parts[j]];
@@ -251,26 +250,25 @@ static bool has_message_list(muster_coordinator *c)
     return c->messages != NULL;
 }
 
-static void start_update(muster_coordinator *c,
-                         const muster_decodings_entry *entry, int64_t now_ns,
-                         muster_actions *actions)
+static void start_update(muster_coordinator *c, muster_decoding *decoding,
+                         int64_t now_ns, muster_actions *actions)
 {
     c->update_job = ++c->job_ids;
     muster_job *job =
         muster_act_compute(actions, MUSTER_JOB_UPDATE, c->update_job);
     job->step = c->step;
     job->plan = c->plan.number;
-    job->decoding = muster_decoding_ref(entry->decoding);
+    job->decoding = muster_decoding_ref(decoding);
     job->list = muster_job_list_ref(c->messages);
     job->messages = c->messages->blobs;
-    job->message_count = entry->used_count;
-    for (uint32_t i = 0; i < entry->used_count; i++) {
-        uint32_t worker = c->plan.worker_of[entry->used[i]];
+    job->message_count = decoding->used_count;
+    for (uint32_t i = 0; i < decoding->used_count; i++) {
+        uint32_t worker = c->plan.worker_of[decoding->used[i]];
         job->messages[i] = muster_blob_ref(c->crew[worker].message);
     }
-    c->fit = entry->decoding->fit;
-    c->inexact = entry->status == MUSTER_INEXACT;
-    count_parts(c, entry);
+    c->fit = decoding->fit;
+    c->inexact = decoding->status == MUSTER_INEXACT;
+    count_parts(c, decoding);
     muster_wait_decoded(c, actions);
     muster_watch_decoded(c->watch, c->deadline_over, now_ns);
     muster_plan_observe(c);
@@ -287,9 +285,9 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     if (!muster_code_progress_ready(c->progress) && !muster_wait_is_over(c)) {
         return;
     }
-    const muster_decodings_entry *entry = NULL;
-    muster_status status = muster_decodings_get(&c->decodings, c->responders,
-                                                list_responders(c), &entry);
+    muster_decoding *decoding = NULL;
+    muster_status status = muster_code_cache_get(c->decodings, c->responders,
+                                                 list_responders(c), &decoding);
     if (status == MUSTER_INEXACT && !muster_wait_is_over(c)) {
         if (c->answers == c->size) {
             muster_coordinator_end(c, MUSTER_ERR_UNSUPPORTED,
@@ -310,7 +308,7 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
                                actions);
         return;
     }
-    start_update(c, entry, event->now_ns, actions);
+    start_update(c, decoding, event->now_ns, actions);
 }
 
 static void report_end(muster_coordinator *c, const muster_event *event,

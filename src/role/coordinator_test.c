@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "code/numbers.h"
 #include "role/member.h"
 
 #define RUN     77u
@@ -152,7 +153,7 @@ static stage make_stage_of(const char *name, uint32_t workers,
     code.name = name;
     code.workers = workers;
     assert_int_equal(muster_code_create(&code, NULL, &s.code), MUSTER_OK);
-    muster_code_info info = muster_code_describe(s.code);
+    muster_code_info info = *muster_code_numbers(s.code);
     s.answer = muster_blob_create(muster_code_block_length(s.code, DIM) *
                                   info.message_blocks * sizeof(float));
     assert_non_null(s.answer);

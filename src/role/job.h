@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/blob.h"
-#include "muster/code.h"
+#include "code/decoding.h"
 #include "muster/status.h"
 
 typedef enum muster_job_kind {
@@ -29,17 +29,6 @@ typedef enum muster_job_kind {
     MUSTER_JOB_EVALUATE = 12, // model in, loss and accuracy out
     MUSTER_JOB_SNAPSHOT = 13, // checkpoint of the newest state
 } muster_job_kind;
-
-/* The decode side, at the coordinator: which message is used how.
- * Reference-counted, immutable. */
-typedef struct muster_decoding {
-    _Atomic unsigned references;
-    uint32_t gradient_blocks;
-    uint32_t message_blocks;
-    muster_code_fit fit;
-    uint32_t term_count;
-    muster_code_decode_term terms[]; // `worker` is an index into the messages
-} muster_decoding;
 
 /* Room for the messages of a job. Reference-counted, so that a role can use it
  * again when the job that had it is over. */
@@ -57,7 +46,8 @@ typedef struct muster_job {
                         // SNAPSHOT (the role's saved state)
     uint32_t plan;      // ADOPT, GRADIENT
     muster_decoding *decoding; // UPDATE
-    muster_blob **messages;    // UPDATE: message_count blobs, in `list`
+    muster_blob **messages;    // UPDATE: in `list`; messages[i] is of slot
+                               // decoding->used[i]
     uint32_t message_count;
     muster_job_list *list;
 } muster_job;
@@ -77,10 +67,6 @@ typedef struct muster_job_result {
     double test_accuracy;
     char text[256]; // why, when status < 0
 } muster_job_result;
-
-muster_decoding *muster_decoding_create(uint32_t term_count);
-muster_decoding *muster_decoding_ref(muster_decoding *decoding);
-void muster_decoding_unref(muster_decoding *decoding);
 
 /* Empty, for so many blobs; NULL when out of memory. */
 muster_job_list *muster_job_list_create(uint32_t room);

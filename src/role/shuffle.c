@@ -16,6 +16,7 @@
 #include "base/spec.h"
 #include "base/suggest.h"
 #include "base/value.h"
+#include "code/numbers.h"
 #include "role/shuffle_inside.h"
 #include "wire/bytes.h"
 
@@ -125,7 +126,7 @@ muster_status muster_shuffle_create(const muster_shuffle_opts *opts,
         parsed.slots = opts->layout->slots;
         parsed.parts = opts->layout->parts;
     } else {
-        muster_code_info info = muster_code_describe(opts->code);
+        muster_code_info info = *muster_code_numbers(opts->code);
         parsed.slots = info.workers;
         parsed.parts = info.parts;
     }

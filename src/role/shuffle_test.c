@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "code/numbers.h"
 #include "role/shuffle.h"
 
 #define N 12u
@@ -71,7 +72,7 @@ static uint32_t count_uncovered(const muster_code *code,
                                 const uint32_t *slot_of, uint32_t slow)
 {
     bool covered[N] = {false};
-    uint32_t parts_count = muster_code_describe(code).parts;
+    uint32_t parts_count = muster_code_numbers(code)->parts;
     for (uint32_t i = 0; i < N; i++) {
         const uint32_t *parts;
         uint32_t count;

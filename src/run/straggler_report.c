@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "code/numbers.h"
 #include "run/train.h"
 
 #define ROWS_MAX 16u
@@ -92,7 +93,7 @@ static bool find_code(const muster_train_state *train, uint32_t slow,
             opts.workers = workers;
             opts.stragglers = s;
             if (muster_code_create(&opts, NULL, &code) == MUSTER_OK) {
-                *info_out = muster_code_describe(code);
+                *info_out = *muster_code_numbers(code);
                 info_out->name = names[i]; // the code's own goes with it
                 muster_code_free(code);
                 return true;

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "code/numbers.h"
 #include "config/fault.h"
 #include "model/model.h"
 #include "muster/run.h"
@@ -52,7 +53,7 @@ static muster_status make_code(muster_train_state *train,
     }
     muster_mem_free(speeds);
     if (status == MUSTER_OK) {
-        train->code_info = muster_code_describe(train->code);
+        train->code_info = *muster_code_numbers(train->code);
     }
     return status;
 }

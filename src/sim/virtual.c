@@ -45,7 +45,8 @@ static muster_status make_code(muster_virtual *run, const char *name,
     }
     muster_status status = muster_code_create(&opts, error, &run->code);
     if (status == MUSTER_OK) {
-        run->info = muster_code_describe(run->code);
+        run->info = (muster_code_info)MUSTER_CODE_INFO_INIT;
+        status = muster_code_describe(run->code, &run->info);
     }
     if (status == MUSTER_OK && run->info.warning != NULL) {
         muster_log(MUSTER_LOG_WARN, "code %s: %s", run->info.name,

@@ -40,7 +40,11 @@ int main(void)
     if (muster_code_create(&opts, NULL, &code) != MUSTER_OK) {
         return 1;
     }
-    printf("%u\n", muster_code_describe(code).parts);
+    muster_code_info info = MUSTER_CODE_INFO_INIT;
+    if (muster_code_describe(code, &info) != MUSTER_OK) {
+        return 1;
+    }
+    printf("%u\n", info.parts);
     muster_code_free(code);
     return 0;
 }

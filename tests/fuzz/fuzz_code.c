@@ -39,7 +39,7 @@ static float ones_message(const muster_code *code, uint32_t worker,
 static void apply(const muster_code *code, const muster_decode_input *given,
                   double error_f32)
 {
-    muster_code_info info = muster_code_describe(code);
+    muster_code_info info = *muster_code_numbers(code);
     uint32_t n = info.workers;
     uint32_t blocks = info.message_blocks;
     float *memory = muster_mem_array((size_t)n * blocks, sizeof(float));
@@ -68,7 +68,7 @@ static void apply(const muster_code *code, const muster_decode_input *given,
 
 static void decode(const muster_code *code, uint32_t mask)
 {
-    muster_code_info info = muster_code_describe(code);
+    muster_code_info info = *muster_code_numbers(code);
     size_t most = muster_code_decode_terms_max(code);
     muster_code_decode_term *terms = muster_mem_array(most, sizeof(*terms));
     muster_code_progress *progress = NULL;
@@ -84,7 +84,7 @@ static void decode(const muster_code *code, uint32_t mask)
         }
     }
     size_t term_count = 0;
-    muster_code_fit fit;
+    muster_code_fit fit = MUSTER_CODE_FIT_INIT;
     muster_status status =
         muster_code_weights(code, responders, count, terms, &term_count, &fit);
     MUSTER_ASSERT(status == MUSTER_OK || status == MUSTER_INEXACT);

@@ -30,6 +30,7 @@
 
 #include <cmocka.h>
 
+#include "code/numbers.h"
 #include "muster/code_report.h"
 #include "muster/config.h"
 #include "watch.h"
@@ -343,7 +344,7 @@ static toy_opts plot(uint64_t seed)
     opts.shuffle = shuffles[muster_rng_below(&rng, 5)];
     uint64_t loss = muster_rng_below(&rng, 3);
     opts.degrade = loss == 1;
-    if (!muster_code_describe(opts.made).exact && loss == 2) {
+    if (!muster_code_numbers(opts.made)->exact && loss == 2) {
         opts.deadline_ns = (int64_t)(14 * opts.pace * 1e6);
     }
     return opts;

@@ -8,6 +8,7 @@
 #ifndef MUSTER_TESTS_SIM_TOY_H
 #define MUSTER_TESTS_SIM_TOY_H
 
+#include "code/numbers.h"
 #include "role/coordinator.h"
 #include "role/worker.h"
 #include "toy_job.h"
@@ -337,7 +338,7 @@ static void toy_init_code(toy *t, const toy_opts *opts)
         }
         MUSTER_ASSERT(status == MUSTER_OK);
     }
-    t->info = muster_code_describe(t->code);
+    t->info = *muster_code_numbers(t->code);
     MUSTER_ASSERT(t->info.parts <= TOY_PARTS_MAX &&
                   t->info.workers == opts->workers);
 }

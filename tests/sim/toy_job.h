@@ -257,10 +257,14 @@ static void toy_update(toy *t, const muster_job *job)
 {
     size_t block = toy_block(t);
     float sum[TOY_DIM + 64] = {0};
-    for (uint32_t i = 0; i < job->decoding->term_count; i++) {
+    for (size_t i = 0; i < job->decoding->term_count; i++) {
         const muster_code_decode_term *term = &job->decoding->terms[i];
-        MUSTER_ASSERT(term->worker < job->message_count);
-        const float *message = job->messages[term->worker]->data;
+        uint32_t at = 0;
+        while (job->decoding->used[at] != term->worker) {
+            at++;
+        }
+        MUSTER_ASSERT(at < job->message_count);
+        const float *message = job->messages[at]->data;
         for (size_t j = 0; j < block; j++) {
             sum[term->output_block * block + j] +=
                 (float)term->weight * message[term->message_block * block + j];

@@ -27,7 +27,7 @@ static void check_all_sets(muster_code *code, double allowed)
         uint32_t responders[32];
         uint32_t count = members(mask, n, responders);
         muster_status status;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         double error = bench_decode(&bench, responders, count, &status, &fit);
         bool ready = ready_after(progress, responders, count);
         assert_int_equal(status, ready ? MUSTER_OK : MUSTER_INEXACT);
@@ -87,7 +87,7 @@ static void plain_kinds_decode_every_set(void **state)
 static muster_generator generator_of(const char *name, uint32_t n)
 {
     muster_code *code = build_code(name, n, 0, 0);
-    muster_code_info info = muster_code_describe(code);
+    muster_code_info info = *muster_code_numbers(code);
     muster_generator g = {
         info.comm, n, muster_mem_array((size_t)info.comm * n, sizeof(double))};
     for (uint32_t i = 0; i < n; i++) {
@@ -234,7 +234,7 @@ static void a_file_makes_a_code(void **state)
     temporary t = write_matrix("# [5, 2, 4]\n1 0 1, 1 1\n\n0,1,1 2 3 # end\n");
     for (uint32_t n = 5; n <= 9; n++) {
         muster_code *code = build_code(t.name, n, 0, 0);
-        muster_code_info info = muster_code_describe(code);
+        muster_code_info info = *muster_code_numbers(code);
         assert_int_equal(info.stragglers, 3);
         assert_int_equal(info.comm, 2);
         assert_int_equal(info.load, 5);
@@ -298,7 +298,7 @@ static void peeling_only_adds_and_subtracts(void **state)
         uint32_t responders[9];
         uint32_t count = members(mask, 9, responders);
         size_t term_count;
-        muster_code_fit fit;
+        muster_code_fit fit = MUSTER_CODE_FIT_INIT;
         if (muster_code_weights(code, responders, count, terms, &term_count,
                                 &fit) != MUSTER_OK) {
             continue;
