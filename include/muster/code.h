@@ -169,16 +169,21 @@ MUSTER_API size_t muster_code_block_length(const muster_code *code, size_t dim);
 MUSTER_API size_t muster_code_message_length(const muster_code *code,
                                              size_t dim);
 
+/* Doubles of the scratch that encode and decode take, one for each thread.
+ * NULL in its place is allowed: sums of more than 7 terms then take up to three
+ * times as long, with the same bits. */
+MUSTER_API size_t muster_code_scratch_length(void);
+
 /*
  * Form the message of `worker`: muster_code_message_length(code, dim) floats.
  * grads[j] is the gradient, dim floats, of the j-th part that
  * muster_code_parts() names. message_out must not overlap any of them.
- * MUSTER_ERR_INVALID  worker >= n, dim == 0, or a pointer is NULL
+ * MUSTER_ERR_INVALID  worker >= n, dim == 0, or a pointer but scratch is NULL
  * Costs one pass over the gradients for each message block.
  */
-MUSTER_API MUSTER_CHECKED muster_status
-muster_code_encode(const muster_code *code, uint32_t worker,
-                   const float *const *grads, size_t dim, float *message_out);
+MUSTER_API MUSTER_CHECKED muster_status muster_code_encode(
+    const muster_code *code, uint32_t worker, const float *const *grads,
+    size_t dim, double *scratch, float *message_out);
 
 /*
  * Who has answered so far, and is it enough? Kept incrementally: an answer
@@ -221,19 +226,24 @@ muster_code_weights(const muster_code *code, const uint32_t *responders,
                     uint32_t count, muster_code_decode_term *terms_out,
                     size_t *term_count_out, muster_code_fit *fit_out);
 
+/* A decoding and the messages that it is applied to. */
+typedef struct muster_code_decode_input {
+    const muster_code_decode_term *terms; // of muster_code_weights()
+    size_t term_count;
+    const float *const *messages; // n pointers, by worker; NULL is allowed
+                                  // where no term names the worker
+} muster_code_decode_input;
+
 /*
- * Apply a decoding: sum_out, dim floats, is the full gradient, or the best that
- * the decoding gives. messages[w] is worker w's message, for every w below n;
- * it may be NULL where no term names w, and is then not read. sum_out must not
- * overlap a message.
+ * Apply a decoding: sum_out, dim floats, becomes the full gradient, or the best
+ * that the decoding gives. sum_out must not overlap a message.
  * MUSTER_ERR_INVALID  dim == 0, a pointer that is needed is NULL, or the terms
  *                     are not sorted by output block or not of this code
  * Costs one pass over the message blocks that the terms name.
  */
-MUSTER_API MUSTER_CHECKED muster_status
-muster_code_decode(const muster_code *code,
-                   const muster_code_decode_term *terms, size_t term_count,
-                   const float *const *messages, size_t dim, float *sum_out);
+MUSTER_API MUSTER_CHECKED muster_status muster_code_decode(
+    const muster_code *code, const muster_code_decode_input *input, size_t dim,
+    double *scratch, float *sum_out);
 
 /*
  * The decodings of responder sets met before, the least recently used one
