@@ -9,6 +9,7 @@
  *
  *   muster bench ps [--json] [--repeats N] [--seeds N] [--only NAME]
  */
+#include <cblas.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
 {
     bench_ps b = {.repeats = 5, .seeds = 3};
     muster_log_to(tell, NULL, MUSTER_LOG_WARN);
+    openblas_set_num_threads(1); // as the command does
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             b.only = argv[++i];

@@ -1,6 +1,7 @@
 /*
  * main.c -- the muster command: finds the verb and runs it.
  */
+#include <cblas.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -115,6 +116,9 @@ static int help(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    // Processes and worker threads are the parallelism, and sums must not
+    // depend on the machine's number of cores. This process is ours to set.
+    openblas_set_num_threads(1);
     if (argc < 2) {
         print_overview(stderr);
         return muster_status_exit_code(MUSTER_ERR_INVALID);

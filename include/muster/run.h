@@ -10,6 +10,11 @@
  *   Ownership    *json_out is the caller's, for muster_config_text_free(); it
  *                is NULL when the verb failed before it had a result.
  *   Threads      One verb at a time per process: signals are process-wide.
+ *   BLAS         The library leaves the number of BLAS threads of its process
+ *                alone. Workers of --local have one each, so that a model
+ *                trained by them does not depend on it. What is computed in
+ *                this process (join, simulate, losses) may differ in its last
+ *                bits; the muster command sets one thread at its start.
  */
 #ifndef MUSTER_RUN_H
 #define MUSTER_RUN_H

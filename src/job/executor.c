@@ -4,7 +4,6 @@
  */
 #include "job/executor.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +34,6 @@ void muster_executor_init(muster_executor *executor, const executor_ops *ops,
 {
     executor->ops = ops;
     executor->alloc = *alloc;
-    openblas_set_num_threads(1);
 }
 
 void muster_executor_free(muster_executor *executor)

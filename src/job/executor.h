@@ -14,6 +14,10 @@
  *                an executor holds parts, plans, model shape and (coordinator)
  *                theta, optimiser state and the data set. Pieces are cut by
  *                counts, never by clocks: the same inputs give the same bits.
+ *                GRADIENT and EVALUATE multiply with BLAS, whose bits depend
+ *                on the number of its threads; the command and the workers
+ *                that it starts have one. An executor changes nothing of the
+ *                process around it, so neither that number.
  *   Lifecycle    create; jobs one after another; free. A job in the middle may
  *                be ended early with muster_executor_end: MUSTER_ERR_CANCELLED.
  *                An UPDATE that has begun to change the model is finished then.

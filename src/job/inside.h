@@ -39,8 +39,7 @@ struct muster_executor {
     muster_error error;
 };
 
-/* Fill in the shared fields. Also holds BLAS to one thread: threads are the
- * runtime's, and sums must not depend on how many there are. */
+/* Fill in the shared fields. */
 void muster_executor_init(muster_executor *executor, const executor_ops *ops,
                           const muster_executor_alloc *alloc);
 

@@ -2,7 +2,6 @@
  * kge.c -- the models of knowledge graphs as tasks: options, tables, outputs.
  * Training is in kge_work.c, evaluation in kge_eval.c.
  */
-#include <cblas.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -147,7 +146,6 @@ static muster_status create(muster_kge_model model,
     k->parts = opts->parts_max;
     k->seed = opts->seed;
     k->rate = opts->rate > 0 ? opts->rate : 0.1;
-    openblas_set_num_threads(1); // the workers are the threads
     muster_status status =
         muster_task_options(opts->model, fields, &k->options, error_out);
     if (status == MUSTER_OK) {

@@ -32,6 +32,10 @@ outside=$(git ls-files -co --exclude-standard 'src/*.c' 'src/*.h' | grep -vE '^s
 grep -nE '(^|[^_a-zA-Z>.])(malloc|calloc|realloc|free|strdup|aligned_alloc)[[:space:]]*\(' $outside |
     grep -vE ':\s*(\*|//|/\*)|// heap: ' && complain "heap use above: go through base/mem.h"
 
+# The number of BLAS threads belongs to the program, never to the library.
+grep -rnE 'openblas_set_num_threads|(goto|omp)_set_num_threads' src include &&
+    complain "the library changes its process above: only programs set threads"
+
 # Unfinished marks.
 grep -nE '\b(TODO|FIXME|XXX)\b' $sources | grep -v '^tests/layers/' &&
     complain "unfinished marks above"
