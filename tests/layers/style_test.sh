@@ -73,15 +73,19 @@ for header in include/muster/*.h; do
     fi
 done
 
-# Exported = declared.
+# Exported = declared, and every name has the one symbol version.
 if [ -f "$MUSTER_BUILD/libmuster.so" ]; then
     nm -D --defined-only "$MUSTER_BUILD/libmuster.so" | awk '{print $3}' |
-        grep -E '^muster_' | sort -u > "$MUSTER_BUILD/exported.txt"
+        grep -E '^muster_' | sed 's/@.*//' | sort -u > "$MUSTER_BUILD/exported.txt"
     tools/exports > "$MUSTER_BUILD/declared.txt"
     difference=$(diff "$MUSTER_BUILD/exported.txt" "$MUSTER_BUILD/declared.txt" || true)
     [ -z "$difference" ] || complain "exported (<) and declared (>) names differ: $difference"
+    version=$(tools/exports --version)
+    unversioned=$(nm -D --defined-only --with-symbol-versions "$MUSTER_BUILD/libmuster.so" |
+        awk '{print $3}' | grep -E '^muster_' | grep -vE "@@$version\$" || true)
+    [ -z "$unversioned" ] || complain "exported without the version $version: $unversioned"
     other=$(nm -D --defined-only "$MUSTER_BUILD/libmuster.so" | awk '{print $3}' |
-        grep -vE '^(muster_|_init$|_fini$|__asan|__tsan|__ubsan|__odr|__sanitizer)' || true)
+        grep -vE '^(muster_|MUSTER_[0-9.]+(@|$)|_init$|_fini$|__asan|__tsan|__ubsan|__odr|__sanitizer)' || true)
     [ -z "$other" ] || complain "libmuster.so exports foreign names: $other"
 fi
 exit $bad
