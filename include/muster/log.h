@@ -12,6 +12,8 @@
  *   Ownership    The line is lent for the call; the context is the caller's.
  *   Threads      Set the sink once, before any verb starts. It may be called
  *                from any thread, also from several at a time.
+ *   Allocation   None.
+ *   Not here     Errors of a call: they come back as a muster_error.
  */
 #ifndef MUSTER_LOG_H
 #define MUSTER_LOG_H
@@ -22,14 +24,16 @@
 extern "C" {
 #endif
 
+/* Values never change meaning; new ones are appended. */
 typedef enum muster_log_level {
-    MUSTER_LOG_ERROR = 0,
-    MUSTER_LOG_WARN = 1,
-    MUSTER_LOG_INFO = 2,
-    MUSTER_LOG_DEBUG = 3,
-    MUSTER_LOG_PROGRESS = 4,
+    MUSTER_LOG_ERROR = 0,    // a person must act on it
+    MUSTER_LOG_WARN = 1,     // a person should know it
+    MUSTER_LOG_INFO = 2,     // a person would like to know it
+    MUSTER_LOG_DEBUG = 3,    // of use when something is wrong
+    MUSTER_LOG_PROGRESS = 4, // replaces the line of progress before it
 } muster_log_level;
 
+/* Called for each line. */
 typedef void (*muster_log_sink)(void *context, muster_log_level level,
                                 const char *line);
 

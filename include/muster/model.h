@@ -19,10 +19,16 @@
  *   Allocation   Only create allocates.
  *   Determinism  init depends on the seed alone.
  *   Not here     Optimisers, schedules, files, threads.
+ *
+ * A plugin is versioned as a whole by MUSTER_MODEL_ABI: its structs have no
+ * struct_size but for what create() is given (docs/compatibility.md).
+ *
+ * Background: docs/design/model.md; for users: docs/models.md.
  */
 #ifndef MUSTER_MODEL_H
 #define MUSTER_MODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,10 +45,10 @@ extern "C" {
 
 /* What the model is to be built for. */
 typedef struct muster_model_spec {
-    uint32_t struct_size;
-    uint32_t features;   // columns of the rows
-    uint32_t classes;    // distinct labels; 0 when labels are real targets
-    const char *options; // what followed the name: "hidden=256,128"; or ""
+    uint32_t struct_size; // as Muster knows it: may grow, check before use
+    uint32_t features;    // columns of the rows
+    uint32_t classes;     // distinct labels; 0 when labels are real targets
+    const char *options;  // what followed the name: "hidden=256,128"; or ""
 } muster_model_spec;
 
 /* What the rows' labels mean to the model. */
@@ -58,12 +64,20 @@ typedef struct muster_model_tensor {
     size_t offset; // floats from the start of theta
     uint32_t rank; // 1 or 2
     size_t shape[2];
-    uint32_t is_bias; // 1: the l2 term leaves it out
+    bool is_bias; // the l2 term leaves it out
 } muster_model_tensor;
 
+/*
+ * What a plugin brings. Statuses that its functions return end the run, with
+ * the text where there is one:
+ * MUSTER_ERR_INVALID    create: the options or the data do not suit the model
+ * MUSTER_ERR_NO_MEMORY  create: the model does not fit the memory
+ * any other failure     gradient, predict: passed up as it is
+ */
 typedef struct muster_model_ops {
-    uint32_t abi; // MUSTER_MODEL_ABI
-    const char *name;
+    uint32_t abi;     // MUSTER_MODEL_ABI
+    const char *name; // for files and texts; lent for ever
+    /* On MUSTER_OK *model_out is Muster's until free(). */
     muster_status (*create)(const muster_model_spec *spec,
                             muster_error *error_out, void **model_out);
     void (*free)(void *model);

@@ -7,6 +7,10 @@
  * columns[e], values[e] for e in offsets[r] .. offsets[r+1]-1; offsets may
  * start above 0, so that a range of rows is a view of the same arrays. Columns
  * ascend within a row.
+ *
+ *   Ownership    Nothing is owned: a model may not keep a pointer after a call.
+ *   Threads      Read only: any number of readers.
+ *   Not here     Where rows come from: docs/data.md.
  */
 #ifndef MUSTER_ROWS_H
 #define MUSTER_ROWS_H

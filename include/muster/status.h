@@ -7,8 +7,11 @@
  * are grouped by the widest thing they spoil: -1.. the call, -20.. the link to
  * a peer, -40.. the whole run.
  *
- *   Promise      Values never change meaning; new ones are appended.
+ *   Promise      Values never change meaning; new ones are appended. No struct
+ *                or text of this header ever grows.
+ *   Ownership    Texts of the table are lent for ever.
  *   Threads      Pure functions.
+ *   Allocation   None.
  *   Not here     Who logs: the one who first knows that it is an error writes
  *                a muster_error, once; callers pass it up.
  */

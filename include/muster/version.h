@@ -3,7 +3,9 @@
  *
  * The program and library version is for people; the protocol number is what
  * two processes compare before they talk, and changes only when an old process
- * could misread a new one's messages.
+ * could misread a new one's messages. docs/compatibility.md says what stays.
+ *
+ *   Threads      Pure functions; texts are lent for ever.
  */
 #ifndef MUSTER_VERSION_H
 #define MUSTER_VERSION_H

@@ -36,7 +36,7 @@ static void measure_theta(coordinator *self)
         const muster_model_tensor *tensor = &self->model.tensors[t];
         size_t count = tensor->shape[0];
         count *= tensor->rank == 2 ? tensor->shape[1] : 1;
-        for (size_t i = 0; tensor->is_bias != 0 && i < count; i++) {
+        for (size_t i = 0; tensor->is_bias && i < count; i++) {
             double value = (double)theta[tensor->offset + i];
             biases += value * value;
         }

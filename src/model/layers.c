@@ -237,7 +237,7 @@ static uint32_t layers_tensors(const void *model,
             .offset = net->biases[l],
             .rank = 1,
             .shape = {net->sizes[l + 1], 0},
-            .is_bias = 1,
+            .is_bias = true,
         };
         (void)snprintf(next->name, sizeof(next->name), "%sbias", prefix);
         next++;

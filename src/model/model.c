@@ -358,7 +358,7 @@ double muster_model_add_l2(const muster_model *model, double l2,
         size_t first = tensor->offset > begin ? tensor->offset : begin;
         size_t last = tensor->offset + tensor_floats(tensor);
         last = last < end ? last : end;
-        if (tensor->is_bias != 0) {
+        if (tensor->is_bias) {
             continue;
         }
         for (size_t i = first; i < last; i++) {
