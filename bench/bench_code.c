@@ -63,7 +63,7 @@ static double used_s(int64_t since_ns)
     return (double)(muster_clock_thread_cpu_ns() - since_ns) / 1e9;
 }
 
-static double least(const double *values, size_t count)
+static double smallest(const double *values, size_t count)
 {
     double value = values[0];
     for (size_t i = 1; i < count; i++) {
@@ -188,8 +188,8 @@ static void bench_combine(work *w, uint32_t count, const char *name)
         w->sink += read_streams(w->rows, MESSAGES);
         streams[r] = used_s(start);
     }
-    double reading = fmin(least(forward, ROUNDS), least(streams, ROUNDS));
-    bench_row row = {name, moved / least(combine, ROUNDS) / 1e9, "GB/s",
+    double reading = fmin(smallest(forward, ROUNDS), smallest(streams, ROUNDS));
+    bench_row row = {name, moved / smallest(combine, ROUNDS) / 1e9, "GB/s",
                      "memory_read", bytes / reading / 1e9};
     bench_print(&row, w->json);
 }
@@ -258,8 +258,8 @@ static void bench_decode(work *w)
         plain_sum(w, (uint32_t)count);
         plain[r] = used_s(start) * 1e3;
     }
-    bench_row row = {"decode_group_20", least(decode, ROUNDS), "ms",
-                     "plain_sum", least(plain, ROUNDS)};
+    bench_row row = {"decode_group_20", smallest(decode, ROUNDS), "ms",
+                     "plain_sum", smallest(plain, ROUNDS)};
     bench_print(&row, w->json);
     muster_decoder_free(decoder);
     muster_code_free(code);

@@ -154,9 +154,9 @@ static void a_settled_solve_is_shorter_and_nearly_the_best(void **state)
         muster_code_query best = {
             .responders = heard, .count = N - 1, .terms = terms};
         muster_code_query rough = best;
-        rough.settle = 1e-4;
-        assert_int_equal(muster_code_answer(code, &best), MUSTER_INEXACT);
-        assert_int_equal(muster_code_answer(code, &rough), MUSTER_INEXACT);
+        rough.improvement_min = 1e-4;
+        assert_int_equal(muster_code_solve(code, &best), MUSTER_INEXACT);
+        assert_int_equal(muster_code_solve(code, &rough), MUSTER_INEXACT);
         assert_true(rough.multiplied > 0);
         assert_true(rough.multiplied < best.multiplied / 4);
         assert_true(rough.fit.residual >= best.fit.residual);

@@ -182,7 +182,7 @@ static muster_decoding *solve(muster_code_cache *cache,
 {
     muster_code_query query = {
         .responders = responders, .count = count, .terms = cache->terms};
-    *status_out = muster_code_answer(cache->code, &query);
+    *status_out = muster_code_solve(cache->code, &query);
     if (*status_out < 0) {
         return NULL;
     }

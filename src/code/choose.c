@@ -12,14 +12,14 @@
 
 /* Sets tried per code: at most `most`, fewer where one costs much. A decode
  * costs about n s (s + load); that of a large approximate code iterates. */
-static uint64_t sets_worth_trying(const muster_code *code, double most)
+static uint64_t sets_worth_trying(const muster_code *code, double sets_max)
 {
     double cost = (double)code->info.workers * (code->info.stragglers + 1.0) *
                   (code->info.stragglers + code->info.load + 1.0);
     double afford = code->info.exact ? 3e7 / cost : 2e5 / cost;
-    double least = code->info.exact ? 24.0 : 1.0;
-    afford = afford < most ? afford : most;
-    return (uint64_t)(afford > least ? afford : least);
+    double sets_min = code->info.exact ? 24.0 : 1.0;
+    afford = afford < sets_max ? afford : sets_max;
+    return (uint64_t)(afford > sets_min ? afford : sets_min);
 }
 
 /* Draws of a large approximate code differ by percents of their residual, and
@@ -63,7 +63,7 @@ muster_status muster_code_keep_best(muster_code *code,
                                     muster_error *error)
 {
     uint32_t best = 0;
-    double least = INFINITY;
+    double error_min = INFINITY;
     for (uint32_t draw = 0; draws > 1 && draw < draws; draw++) {
         double now;
         muster_status status = try_draw(code, spec, draw, build, &now);
@@ -73,8 +73,8 @@ muster_status muster_code_keep_best(muster_code *code,
         if (status != MUSTER_OK) {
             break; // the numbers are illegal: let the last build say so
         }
-        if (now < least) {
-            least = now;
+        if (now < error_min) {
+            error_min = now;
             best = draw;
         }
     }

@@ -245,8 +245,8 @@ size_t muster_code_decode_terms_max(const muster_code *code)
            code->info.gradient_blocks;
 }
 
-muster_status muster_code_answer(const muster_code *code,
-                                 muster_code_query *query)
+muster_status muster_code_solve(const muster_code *code,
+                                muster_code_query *query)
 {
     const uint32_t *responders = query->responders;
     for (uint32_t i = 0; i < query->count; i++) {
@@ -277,7 +277,7 @@ muster_status muster_code_weights(const muster_code *code,
     }
     muster_code_query query = {
         .responders = responders, .count = count, .terms = terms_out};
-    muster_status status = muster_code_answer(code, &query);
+    muster_status status = muster_code_solve(code, &query);
     if (status >= 0) {
         *term_count_out = query.term_count;
         muster_sized_fill(fit_out, &query.fit, sizeof(query.fit));

@@ -12,8 +12,8 @@
  * The same two matrices make the encoding: with P = [affine; N], the
  * coefficients c of a part on any s + m holders h are the solution of
  * P_h c = [I_m; 0]. Ye and Abbe's random code, the heterogeneity-aware code
- * (Wang et al., m = 1) and their tuned variants differ only in P and in who
- * holds what.
+ * (Wang et al., m = 1) and their tuned variants differ only in P and in
+ * which workers hold which parts.
  *
  * A column is a (worker, message block) pair; complex codes have two blocks
  * and appear here in their real form.

@@ -30,7 +30,8 @@
  * square of a uniformly spread rounding, as measured on normal gradients. */
 #define MUSTER_CODE_ROUNDING 2.55e-8
 
-/* Most encode terms of one code: bounds memory at 24 bytes a term. */
+/* Largest number of encode terms of one code: bounds memory at 24 bytes a
+ * term. */
 #define MUSTER_CODE_TERMS_MAX (1u << 25)
 
 typedef struct muster_code_ops muster_code_ops;
@@ -58,11 +59,12 @@ typedef struct muster_code_query {
     const uint32_t *responders; // ascending
     uint32_t count;
     muster_code_decode_term *terms; // room for decode_terms_max
-    double settle;       // a solve that iterates may end when a round takes
-                         // less than this share off the squared residual
-    size_t term_count;   // out
-    uint64_t multiplied; // out: terms that an iterated solve went through
-    muster_code_fit fit; // out
+    double improvement_min; // an iterated solve may end when an iteration
+                            // takes less than this share off the squared
+                            // residual
+    size_t term_count;      // out
+    uint64_t multiplied;    // out: terms that an iterated solve went through
+    muster_code_fit fit;    // out
 } muster_code_query;
 
 struct muster_code_ops {
@@ -97,9 +99,9 @@ bool muster_code_close_worker(muster_code *code, uint32_t worker);
 void muster_code_share_worker(muster_code *code, uint32_t worker,
                               uint32_t earlier);
 
-/* muster_code_weights() with a query, whose outputs are zero before. */
-MUSTER_CHECKED muster_status muster_code_answer(const muster_code *code,
-                                                muster_code_query *query);
+/* muster_code_weights() with a query; its outputs are overwritten. */
+MUSTER_CHECKED muster_status muster_code_solve(const muster_code *code,
+                                               muster_code_query *query);
 
 /* May a result be written there? False: its struct_size is too small. */
 bool muster_code_fit_is_legal(const muster_code_fit *fit);

@@ -96,7 +96,7 @@ muster_status muster_generator_survey_run(const muster_generator *g,
 
 /* Make basis vector i orthogonal to those before it and of length 1 (twice,
  * for accuracy); false when nothing of it is left. */
-static bool settle(double *basis, uint32_t rows, uint32_t i)
+static bool orthonormalise(double *basis, uint32_t rows, uint32_t i)
 {
     double *fresh = basis + (size_t)i * rows;
     double size = muster_dot_f64(fresh, fresh, rows);
@@ -117,20 +117,19 @@ static bool settle(double *basis, uint32_t rows, uint32_t i)
     return true;
 }
 
-/* The unit vector that `count` basis vectors cover least. */
-static uint32_t least_covered(const double *basis, uint32_t rows,
-                              uint32_t count)
+/* The unit vector that `count` basis vectors cover with the smallest part. */
+static uint32_t min_covered(const double *basis, uint32_t rows, uint32_t count)
 {
     uint32_t best = 0;
-    double least = INFINITY;
+    double covered_min = INFINITY;
     for (uint32_t u = 0; u < rows; u++) {
         double covered = 0.0;
         for (uint32_t j = 0; j < count; j++) {
             double entry = basis[(size_t)j * rows + u];
             covered += entry * entry;
         }
-        if (covered < least) {
-            least = covered;
+        if (covered < covered_min) {
+            covered_min = covered;
             best = u;
         }
     }
@@ -148,14 +147,14 @@ static bool normal_of(const muster_generator *g, const uint32_t *chosen,
             basis[(size_t)i * rows + u] =
                 g->entries[(size_t)u * g->columns + chosen[i]];
         }
-        if (!settle(basis, rows, i)) {
+        if (!orthonormalise(basis, rows, i)) {
             return false;
         }
     }
     double *last = basis + (size_t)(rows - 1) * rows;
     memset(last, 0, rows * sizeof(double));
-    last[least_covered(basis, rows, rows - 1)] = 1.0;
-    return settle(basis, rows, rows - 1);
+    last[min_covered(basis, rows, rows - 1)] = 1.0;
+    return orthonormalise(basis, rows, rows - 1);
 }
 
 /* How many columns are orthogonal to `normal`. */
@@ -175,20 +174,21 @@ static uint32_t columns_across(const muster_generator *g, const double *normal)
     return count;
 }
 
-/* The most columns in a hyperplane spanned by k' - 1 independent ones. */
+/* The largest number of columns in a hyperplane that k' - 1 independent ones
+ * span. */
 static uint32_t fullest_hyperplane(const muster_generator *g,
                                    muster_code_sets *sets, uint32_t *chosen,
                                    double *basis)
 {
-    uint32_t most = 0;
+    uint32_t count_max = 0;
     const double *normal = basis + (size_t)(g->rows - 1) * g->rows;
     while (muster_code_sets_next(sets, chosen)) {
         if (normal_of(g, chosen, basis)) {
             uint32_t count = columns_across(g, normal);
-            most = count > most ? count : most;
+            count_max = count > count_max ? count : count_max;
         }
     }
-    return most;
+    return count_max;
 }
 
 muster_status muster_generator_distance(const muster_generator *g,

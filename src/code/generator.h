@@ -30,9 +30,9 @@ muster_generator_survey_run(const muster_generator *generator, uint32_t answers,
                             uint64_t limit, muster_generator_survey *out);
 
 /*
- * The least number of nonzero entries of x G, x != 0: any distance - 1 columns
- * may be lost. By hyperplanes: it is n' minus the most columns that lie in one,
- * and such a one is spanned by k' - 1 independent columns.
+ * The smallest number of nonzero entries of x G, x != 0: any distance - 1
+ * columns may be lost. By hyperplanes: it is n' minus the largest number of
+ * columns in one, and such a one is spanned by k' - 1 independent columns.
  * MUSTER_ERR_UNSUPPORTED  rank below k' (*distance_out = 0), or more than 10^6
  *                         choices to look at (untouched)
  */

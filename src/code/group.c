@@ -92,13 +92,14 @@ static muster_status add_members(muster_code *code,
                                  const muster_group_state *state,
                                  muster_error *error)
 {
-    uint64_t most = (uint64_t)state->groups * state->length * state->blocks *
-                    (state->blocks > 1 ? state->shapes[0].workers : 1);
-    if (most > MUSTER_CODE_TERMS_MAX) {
+    uint64_t terms_max = (uint64_t)state->groups * state->length *
+                         state->blocks *
+                         (state->blocks > 1 ? state->shapes[0].workers : 1);
+    if (terms_max > MUSTER_CODE_TERMS_MAX) {
         return muster_error_set(error, MUSTER_ERR_UNSUPPORTED,
                                 "%s: %llu encode terms; at most %u fit, take a "
                                 "smaller load or fewer workers",
-                                code->name, (unsigned long long)most,
+                                code->name, (unsigned long long)terms_max,
                                 MUSTER_CODE_TERMS_MAX);
     }
     if (!muster_code_reserve(code, 0)) {

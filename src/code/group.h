@@ -40,7 +40,7 @@ typedef bool (*muster_group_shortcut)(const void *context,
 
 /* What a family asks for. */
 typedef struct muster_group_plan {
-    uint32_t length;     // d', parts per group and least workers per group
+    uint32_t length;     // d', parts and smallest number of workers of a group
     uint32_t blocks;     // m
     uint32_t stragglers; // s, any of which are tolerated
     bool any_blocks_do;  // any m members decode (MDS)

@@ -173,10 +173,10 @@ muster_status muster_group_weights(const muster_code *code,
                                    muster_code_query *query)
 {
     const muster_group_state *state = code->state;
-    uint32_t most = state->shapes[0].workers;
+    uint32_t workers_max = state->shapes[0].workers;
     group_scratch scratch = {
-        muster_mem_array(most, sizeof(uint32_t)),
-        muster_mem_array((size_t)most * state->blocks, sizeof(double))};
+        muster_mem_array(workers_max, sizeof(uint32_t)),
+        muster_mem_array((size_t)workers_max * state->blocks, sizeof(double))};
     muster_status status = MUSTER_ERR_NO_MEMORY;
     if (scratch.present != NULL && scratch.weights != NULL) {
         group_sums sums = {0.0, 0.0, 0.0, 1.0};

@@ -1,5 +1,5 @@
 /*
- * code/layout.h -- who holds what, part by part, while a code is being built.
+ * code/layout.h -- which workers hold each part, while a code is being built.
  *
  * Families think of a part and its holders; a muster_code wants the terms of a
  * worker. A layout holds, for every part, its holders and for each of them the

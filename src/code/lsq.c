@@ -164,7 +164,7 @@ static uint32_t cgls_solve(const lsq_problem *p, const cgls *v, uint32_t output)
         }
         // What a round takes off the squared residual is known beforehand.
         left -= alpha * now;
-        if (alpha * now < p->query->settle * left) {
+        if (alpha * now < p->query->improvement_min * left) {
             break;
         }
         now = next;

@@ -172,7 +172,7 @@ static muster_status try_sets(const trial *t, muster_code_sets *sets,
         query.count = muster_code_sets_responders(
             t->info.workers, t->missing, t->info.stragglers, t->responders);
         int64_t before = muster_clock_ns();
-        muster_status status = muster_code_answer(t->code, &query);
+        muster_status status = muster_code_solve(t->code, &query);
         t->times[count] = (double)(muster_clock_ns() - before) / 1000.0;
         if (status < 0) {
             return status;

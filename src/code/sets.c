@@ -146,18 +146,18 @@ typedef struct survey_memory {
 } survey_memory;
 
 static muster_status survey_sets(const muster_code *code,
-                                 muster_code_sets *sets, double settle,
+                                 muster_code_sets *sets, double improvement_min,
                                  const survey_memory *memory,
                                  muster_code_survey *out)
 {
     while (muster_code_sets_next(sets, memory->missing)) {
         muster_code_query query = {.responders = memory->responders,
                                    .terms = memory->terms,
-                                   .settle = settle};
+                                   .improvement_min = improvement_min};
         query.count =
             muster_code_sets_responders(sets->workers, memory->missing,
                                         sets->stragglers, memory->responders);
-        muster_status status = muster_code_answer(code, &query);
+        muster_status status = muster_code_solve(code, &query);
         if (status < 0) {
             return status;
         }
@@ -174,7 +174,7 @@ static muster_status survey_sets(const muster_code *code,
 }
 
 muster_status muster_code_survey_run(const muster_code *code, uint64_t limit,
-                                     uint64_t seed, double settle,
+                                     uint64_t seed, double improvement_min,
                                      muster_code_survey *out)
 {
     muster_code_info info = *muster_code_numbers(code);
@@ -189,7 +189,7 @@ muster_status muster_code_survey_run(const muster_code *code, uint64_t limit,
     memset(out, 0, sizeof(*out));
     if (memory.missing != NULL && memory.responders != NULL &&
         memory.terms != NULL) {
-        status = survey_sets(code, &sets, settle, &memory, out);
+        status = survey_sets(code, &sets, improvement_min, &memory, out);
     }
     muster_mem_free(memory.terms);
     muster_mem_free(memory.responders);

@@ -46,11 +46,11 @@ typedef struct muster_code_survey {
 } muster_code_survey;
 
 /* Up to `limit` sets of exactly the code's stragglers, solved as far as
- * `settle` of a query says. MUSTER_ERR_NO_MEMORY. */
+ * `improvement_min` of a query says. MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_code_survey_run(const muster_code *code,
                                                     uint64_t limit,
                                                     uint64_t seed,
-                                                    double settle,
+                                                    double improvement_min,
                                                     muster_code_survey *out);
 
 #endif // MUSTER_CODE_SETS_H

@@ -69,9 +69,9 @@ static muster_status find_slots(worker *self, const muster_encode_plan *plan,
     return MUSTER_OK;
 }
 
-/* The most members that any step can have: B positions touch a sample at most
+/* How many members a step can have: B positions touch a sample at most
  * B / samples + 2 times. */
-static size_t members_most(const worker *self)
+static size_t members_max(const worker *self)
 {
     const muster_part *const *slots = self->slots.data;
     const muster_batch *batch = &self->setup.batch;
@@ -79,8 +79,8 @@ static size_t members_most(const worker *self)
     for (size_t i = 0; i < self->slots.count; i++) {
         rows += slots[i]->rows.count;
     }
-    uint64_t most = rows * (batch->size / batch->samples + 2);
-    return most < batch->size ? most : batch->size;
+    uint64_t count = rows * (batch->size / batch->samples + 2);
+    return count < batch->size ? count : batch->size;
 }
 
 /* Grow whatever this plan and these parts need; nothing in a steady run. */
@@ -96,7 +96,7 @@ static muster_status make_room(worker *self, const muster_encode_plan *plan,
     bool has_room = floats <= self->accumulator_floats &&
                     muster_vec_reserve(&self->lanes, plan->lane_count);
     if (has_room && !is_full_batch(self)) {
-        has_room = muster_vec_reserve(&self->members, members_most(self));
+        has_room = muster_vec_reserve(&self->members, members_max(self));
     }
     if (has_room && (self->gather.weights == NULL ||
                      entries_row > self->gather_entries_row)) {

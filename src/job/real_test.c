@@ -29,7 +29,7 @@ static bool is_long(void)
 
 /* Train with `workers` workers, losing a tolerated one at each step. */
 static void check_accuracy(const char *code, const bed_option *options,
-                           size_t count, double least)
+                           size_t count, double accuracy_min)
 {
     testbed bed;
     bed_open(&bed, code, 4, options, count);
@@ -43,7 +43,7 @@ static void check_accuracy(const char *code, const bed_option *options,
            muster_config_get(bed.config, "model"),
            (unsigned long long)info.steps, end.loss, end.test_loss,
            end.test_accuracy);
-    assert_true(end.test_accuracy >= least);
+    assert_true(end.test_accuracy >= accuracy_min);
     bed_close(&bed);
 }
 

@@ -103,7 +103,7 @@ muster_status muster_saved_write(const char *path, const char *spec,
 }
 
 static bool note_number(const muster_safetensors *file, const char *key,
-                        uint32_t most, uint32_t *number_out)
+                        uint32_t number_max, uint32_t *number_out)
 {
     const char *text = muster_safetensors_note(file, key);
     if (text == NULL || text[0] < '0' || text[0] > '9') {
@@ -112,7 +112,7 @@ static bool note_number(const muster_safetensors *file, const char *key,
     char *end = NULL;
     unsigned long long number = strtoull(text, &end, 10);
     *number_out = (uint32_t)number;
-    return *end == '\0' && number <= most;
+    return *end == '\0' && number <= number_max;
 }
 
 /* Copy the model's tensors out of the file, each in its place. */

@@ -60,16 +60,16 @@ muster_blob *muster_job_setup_write(const muster_config *config,
     return blob;
 }
 
-/* Member `key` as a whole number in least..most. */
-static bool read_number(const json_t *object, const char *key, uint64_t least,
-                        uint64_t most, uint64_t *number_out)
+/* Member `key` as a whole number in min..max. */
+static bool read_number(const json_t *object, const char *key, uint64_t min,
+                        uint64_t max, uint64_t *number_out)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value) || json_integer_value(value) < 0) {
         return false;
     }
     *number_out = (uint64_t)json_integer_value(value);
-    return *number_out >= least && *number_out <= most;
+    return *number_out >= min && *number_out <= max;
 }
 
 static muster_status read_shape(const json_t *object, muster_error *error_out,

@@ -18,7 +18,7 @@
 #include "job/inside.h"
 
 #define DECODE_FLOATS   ((size_t)8 << 20) // read by a piece
-#define DECODE_LEAST    ((size_t)4096)    // coordinates of a piece
+#define DECODE_MIN      ((size_t)4096)    // coordinates of a piece
 #define OPTIMISE_FLOATS ((size_t)1 << 19) // coordinates of a piece
 #define ROUNDING_F32    0x1p-24
 #define SQUARE_LANES    16u
@@ -194,7 +194,7 @@ static muster_status decode_piece(coordinator *self)
     size_t begin = update->at;
     size_t terms = muster_decoder_terms_at(update->decoder, begin);
     size_t some = DECODE_FLOATS / (terms + 1);
-    some = some > DECODE_LEAST ? some : DECODE_LEAST;
+    some = some > DECODE_MIN ? some : DECODE_MIN;
     size_t end = dim + 1 - begin < some ? dim + 1 : begin + some;
     muster_decoder_range(update->decoder, begin, end, self->gradient);
     size_t stop = end < dim ? end : dim;

@@ -181,8 +181,9 @@ static void multiply(const double *a, const double *b, uint32_t rows,
 /* x = pinv(a) iff a x a = a, x a x = x, and a x, x a are symmetric. */
 static void check_penrose(const double *a, uint32_t rows, uint32_t cols)
 {
-    enum { MOST = 70 * 70 };
-    static double x[MOST], ax[MOST], xa[MOST], axa[MOST], xax[MOST];
+    enum { ENTRIES_MAX = 70 * 70 };
+    static double x[ENTRIES_MAX], ax[ENTRIES_MAX], xa[ENTRIES_MAX],
+        axa[ENTRIES_MAX], xax[ENTRIES_MAX];
     muster_dense_shape shape;
     assert_int_equal(muster_dense_pinv(a, rows, cols, x, &shape), MUSTER_OK);
     multiply(a, x, rows, cols, rows, ax);

@@ -19,11 +19,11 @@
 
 static uint32_t widest(const muster_layers *net)
 {
-    uint32_t most = 0;
+    uint32_t size_max = 0;
     for (uint32_t l = 1; l <= net->count; l++) {
-        most = net->sizes[l] > most ? net->sizes[l] : most;
+        size_max = net->sizes[l] > size_max ? net->sizes[l] : size_max;
     }
-    return most;
+    return size_max;
 }
 
 size_t muster_layers_scratch_bytes(const void *model, uint32_t rows_max)

@@ -27,10 +27,10 @@ static muster_status check_labels(const muster_loss_rows *rows)
         return MUSTER_OK;
     }
     uint32_t classes = rows->kind == MUSTER_MODEL_BINARY ? 2 : rows->outputs;
-    float least = classes == 2 ? -1.0f : 0.0f;
+    float label_min = classes == 2 ? -1.0f : 0.0f;
     for (uint32_t r = 0; r < rows->count; r++) {
         float label = rows->labels[r];
-        if (!(label >= least && label < (float)classes) ||
+        if (!(label >= label_min && label < (float)classes) ||
             floorf(label) != label) {
             return MUSTER_ERR_INPUT;
         }
@@ -56,31 +56,31 @@ static float sigmoid_minus(float margin)
 
 static float largest(const float *scores, uint32_t count)
 {
-    float most = scores[0];
+    float score_max = scores[0];
     for (uint32_t c = 1; c < count; c++) {
-        most = scores[c] > most ? scores[c] : most;
+        score_max = scores[c] > score_max ? scores[c] : score_max;
     }
-    return most;
+    return score_max;
 }
 
 static double softmax_loss(const float *z, uint32_t classes, uint32_t label)
 {
-    float most = largest(z, classes);
+    float score_max = largest(z, classes);
     float sum = 0;
     for (uint32_t c = 0; c < classes; c++) {
-        sum += expf(z[c] - most);
+        sum += expf(z[c] - score_max);
     }
-    return (double)(logf(sum) - (z[label] - most));
+    return (double)(logf(sum) - (z[label] - score_max));
 }
 
 static double softmax_slopes(float *z, uint32_t classes, uint32_t label,
                              float weight)
 {
-    float most = largest(z, classes);
-    float chosen = z[label] - most;
+    float score_max = largest(z, classes);
+    float chosen = z[label] - score_max;
     float sum = 0;
     for (uint32_t c = 0; c < classes; c++) {
-        z[c] = expf(z[c] - most);
+        z[c] = expf(z[c] - score_max);
         sum += z[c];
     }
     float scale = weight / sum;

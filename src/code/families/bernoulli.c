@@ -52,12 +52,12 @@ static placement placement_of(const muster_code *code)
 /* What a placement draws from, and with. */
 typedef struct draw_memory {
     muster_rng rng;
-    uint32_t n;      // workers, and as many parts
-    uint32_t d;      // parts a worker, or workers a part
-    uint8_t *taken;  // n zeros
-    double *most;    // n + 1: the chance of at most so many parts
-    uint32_t *loads; // n
-    uint32_t *parts; // of worker 0, of worker 1, ..
+    uint32_t n;         // workers, and as many parts
+    uint32_t d;         // parts a worker, or workers a part
+    uint8_t *taken;     // n zeros
+    double *cumulative; // n + 1: the chance of at most so many parts
+    uint32_t *loads;    // n
+    uint32_t *parts;    // of worker 0, of worker 1, ..
 } draw_memory;
 
 static muster_status memory_init(draw_memory *m, const muster_code_spec *spec,
@@ -69,9 +69,9 @@ static muster_status memory_init(draw_memory *m, const muster_code_spec *spec,
                        .n = spec->workers,
                        .d = spec->load,
                        .taken = muster_mem_array(n, sizeof(uint8_t)),
-                       .most = muster_mem_array(n + 1, sizeof(double)),
+                       .cumulative = muster_mem_array(n + 1, sizeof(double)),
                        .loads = muster_mem_array(n, sizeof(uint32_t))};
-    return m->taken != NULL && m->most != NULL && m->loads != NULL
+    return m->taken != NULL && m->cumulative != NULL && m->loads != NULL
                ? MUSTER_OK
                : MUSTER_ERR_NO_MEMORY;
 }
@@ -79,7 +79,7 @@ static muster_status memory_init(draw_memory *m, const muster_code_spec *spec,
 static void memory_fini(draw_memory *m)
 {
     muster_mem_free(m->taken);
-    muster_mem_free(m->most);
+    muster_mem_free(m->cumulative);
     muster_mem_free(m->loads);
     muster_mem_free(m->parts);
 }
@@ -104,18 +104,18 @@ static void sum_chances(draw_memory *m)
 {
     double n = m->n;
     double odds = m->d / (n - m->d); // infinite: all hold all
-    m->most[m->d] = 1.0;
+    m->cumulative[m->d] = 1.0;
     for (uint32_t c = m->d; c > 0; c--) {
-        m->most[c - 1] = m->most[c] * c / (n - c + 1) / odds;
+        m->cumulative[c - 1] = m->cumulative[c] * c / (n - c + 1) / odds;
     }
     for (uint32_t c = m->d; c < m->n; c++) {
-        m->most[c + 1] = m->most[c] * (n - c) / (c + 1) * odds;
+        m->cumulative[c + 1] = m->cumulative[c] * (n - c) / (c + 1) * odds;
     }
     for (uint32_t c = 0; c < m->n; c++) {
-        m->most[c + 1] += m->most[c];
+        m->cumulative[c + 1] += m->cumulative[c];
     }
     for (uint32_t c = 0; c <= m->n; c++) {
-        m->most[c] /= m->most[m->n];
+        m->cumulative[c] /= m->cumulative[m->n];
     }
 }
 
@@ -126,7 +126,7 @@ static uint32_t draw_load(draw_memory *m)
     uint32_t high = m->n;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (chance < m->most[middle]) {
+        if (chance < m->cumulative[middle]) {
             high = middle;
         } else {
             low = middle + 1;

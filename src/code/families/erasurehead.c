@@ -1,6 +1,6 @@
 /*
  * erasurehead.c -- ErasureHead (Wang, Charles, Papailiopoulos, 2019): groups of
- * d workers with the same d parts; whoever gathers stops when every group has
+ * d workers with the same d parts; the coordinator stops when every group has
  * answered or n - s workers have, and groups without an answer are simply
  * missing from the sum, which is not scaled.
  */

@@ -193,7 +193,7 @@ static muster_status gaussian_generate(void *memory, uint32_t workers,
     const mds_context *context = memory;
     muster_generator generator = {context->m, workers, generator_out};
     uint32_t best = 0;
-    double least = INFINITY;
+    double error_min = INFINITY;
     (void)error;
     for (uint32_t draw = 0; context->draws > 1 && draw < context->draws;
          draw++) {
@@ -204,8 +204,8 @@ static muster_status gaussian_generate(void *memory, uint32_t workers,
         if (status != MUSTER_OK) {
             return status;
         }
-        if (survey.error_worst < least) {
-            least = survey.error_worst;
+        if (survey.error_worst < error_min) {
+            error_min = survey.error_worst;
             best = draw;
         }
     }

@@ -2,7 +2,7 @@
  * ye_abbe.c -- Ye and Abbe's Vandermonde scheme (ICML 2018), as published.
  *
  * theta are n distinct reals. Part i has the monic polynomials
- *   p_i(x) = prod over those who lack it of (x - theta_w),   degree n - d
+ *   p_i(x) = prod over non-holders w of (x - theta_w),   degree n - d
  *   p_i^(u) = x p_i^(u-1) - c p_i,  c = coefficient of x^(n-d-1) in p_i^(u-1)
  * and worker w sends sum over its parts i and u of p_i^(u)(theta_w) g_i^u.
  * Decoding inverts the (n-s) x (n-s) Vandermonde matrix of the responders; the
