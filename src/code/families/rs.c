@@ -3,10 +3,10 @@
  *
  * Evaluation points are the n-th roots of unity a_i. Part j has the polynomial
  * t_j(x) = prod over non-holders l of (x - a_l) / (-a_l): zero at
- * non-holders, 1 at x = 0. Worker i sends sum_j t_j(a_i) g_j; decoding evaluates
- * the interpolating polynomial at 0. In the terms of dual.h: the mean of all
- * points gives h(0) for any h of degree < n, and a_i^1 .. a_i^s average every h
- * of degree < n - s to nothing. Complex: see complex.h.
+ * non-holders, 1 at x = 0. Worker i sends sum_j t_j(a_i) g_j; decoding
+ * evaluates the interpolating polynomial at 0. In the terms of dual.h: the mean
+ * of all points gives h(0) for any h of degree < n, and a_i^1 .. a_i^s average
+ * every h of degree < n - s to nothing. Complex: see complex.h.
  */
 #include "code/choose.h"
 #include "code/complex.h"
