@@ -142,8 +142,9 @@ static void every_responder_set_sums_every_short_length(void **state)
     }
 }
 
-/* Short tiles hold 384 coordinates of a block; blocks are a half or a third here. */
-static void lengths_around_a_tile_leave_no_tail_behind(void **state)
+/* Short tiles hold 384 coordinates of a block; a block is a half or a third of
+ * the gradient where messages are split. */
+static void lengths_around_a_tile_leave_no_tail(void **state)
 {
     (void)state;
     const size_t dims[] = {383, 384, 385, 767, 769, 1153, 2309};
@@ -298,7 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_responder_set_sums_every_short_length),
-        cmocka_unit_test(lengths_around_a_tile_leave_no_tail_behind),
+        cmocka_unit_test(lengths_around_a_tile_leave_no_tail),
         cmocka_unit_test(long_sums_have_the_bits_of_the_slow_twin),
         cmocka_unit_test(every_family_of_the_table_is_tested_here),
         cmocka_unit_test(mistakes_of_a_caller_are_refused),

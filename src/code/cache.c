@@ -78,7 +78,7 @@ void muster_code_cache_free(muster_code_cache *cache)
     if (cache == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < cache->used; i++) {
+    for (uint32_t i = 0; cache->entries != NULL && i < cache->used; i++) {
         muster_mem_free(cache->entries[i].responders);
         muster_decoding_unref(cache->entries[i].decoding);
     }
