@@ -2,6 +2,7 @@
  * cache_test.c -- the cache of decodings: what it lends is what a solve gives,
  * known sets cost no memory, and lost memory costs no more than the set.
  */
+#include "code/cache.h"
 #include "code/code_test.h"
 #include "code/sets.h"
 
@@ -79,6 +80,35 @@ static void a_known_set_needs_no_memory(void **state)
     muster_code_free(code);
 }
 
+/* A job on another thread keeps the decoding that its step began with. */
+static void a_decoding_outlives_its_entry(void **state)
+{
+    (void)state;
+    muster_code *code = build_code("frc:s=1", 4, 0, 0);
+    muster_code_cache *cache = NULL;
+    const uint32_t first[] = {0, 1, 2};
+    const uint32_t second[] = {0, 1, 2, 3};
+    muster_decoding *kept = NULL;
+    muster_decoding *other = NULL;
+    assert_int_equal(muster_code_cache_create(code, 1, &cache), MUSTER_OK);
+    assert_int_equal(muster_code_cache_get(cache, first, 3, &kept), MUSTER_OK);
+    kept = muster_decoding_ref(kept);
+    assert_int_equal(muster_code_cache_get(cache, second, 4, &other),
+                     MUSTER_OK); // forgets the first
+    assert_int_equal(muster_code_cache_get(cache, second, 4, &other),
+                     MUSTER_OK);
+    assert_int_equal(muster_code_cache_solved(cache), 2);
+    muster_code_cache_free(cache);
+    assert_int_equal(kept->workers, 4);
+    assert_int_equal(kept->used_count, kept->term_count); // one a worker
+    for (uint32_t i = 0; i < kept->used_count; i++) {
+        assert_int_equal(kept->used[i], kept->terms[i].worker);
+        assert_in_range(kept->used[i], i, 2);
+    }
+    muster_decoding_unref(kept);
+    muster_code_free(code);
+}
+
 /* Ask for the sets without worker 0, 1, 2, 3 in turn. */
 static void ask_in_turn(muster_code_cache *cache)
 {
@@ -120,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cache_remembers_and_forgets_the_oldest),
         cmocka_unit_test(a_known_set_needs_no_memory),
+        cmocka_unit_test(a_decoding_outlives_its_entry),
         cmocka_unit_test(the_cache_survives_lost_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
