@@ -21,7 +21,7 @@
 #include "base/rng.h"
 #include "cluster/classes.h"
 #include "cluster/delay.h"
-#include "cluster/trace.h"
+#include "cluster/delay_trace.h"
 
 #define WORKERS 36u
 

@@ -19,7 +19,7 @@
 #include "base/rng.h"
 #include "base/spec.h"
 #include "base/suggest.h"
-#include "cluster/trace.h"
+#include "cluster/delay_trace.h"
 
 #define PARAMS_MAX    4u
 #define DELAY_MAX_S   3600.0

@@ -25,13 +25,13 @@
 #include <sys/uio.h>
 
 #include "base/vec.h"
-#include "net/address.h"
 #include "net/frame.h"
 #include "net/hello.h"
-#include "net/lent.h"
+#include "net/mapped_blob.h"
 #include "net/net.h"
 #include "net/pool.h"
 #include "net/queue.h"
+#include "net/socket_address.h"
 
 #define MUSTER_CONN_READ_BYTES  (256u << 10)
 #define MUSTER_CONN_DIRECT      (64u << 10) // larger payloads skip the buffer

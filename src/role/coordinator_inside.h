@@ -2,7 +2,7 @@
  * role/coordinator_inside.h -- the state of a coordinator, for its files:
  *   coordinator.c        events, pause and patience, the end
  *   coordinator_make.c   create, save, free
- *   coordinator_crew.c   from JOINED to READY: setup, plan, parts
+ *   coordinator_workers.c  from JOINED to READY: setup, plan, parts
  *   coordinator_plan.c   the next plan: when, made ready, adopted
  *   coordinator_step.c   one step: offer, answers, decode, update
  *   coordinator_wait.c   how long a step waits, and for whom
@@ -128,7 +128,7 @@ typedef struct muster_coordinator {
     uint64_t bytes_up, bytes_down, messages_up, bytes_moved; // since STEP_END
 } muster_coordinator;
 
-/* coordinator_crew.c */
+/* coordinator_workers.c*/
 void muster_crew_joined(muster_coordinator *c, uint32_t id,
                         const muster_event *event, muster_actions *actions);
 void muster_crew_lost(muster_coordinator *c, uint32_t id, const char *reason,

@@ -14,9 +14,9 @@
 #include "job/executor.h"
 #include "model/model.h"
 #include "muster/run.h"
-#include "proc/address.h"
 #include "proc/host.h"
 #include "proc/signals.h"
+#include "proc/socket_dir.h"
 #include "role/worker.h"
 
 /* A worker computes one step at a time, and loads its parts. */

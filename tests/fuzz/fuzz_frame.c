@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "muster/version.h"
-#include "net/address.h"
 #include "net/frame.h"
 #include "net/hello.h"
 #include "net/net.h"
+#include "net/socket_address.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,9 +16,9 @@
 
 #include "base/mem.h"
 #include "muster/version.h"
-#include "net/address.h"
 #include "net/frame.h"
 #include "net/hello.h"
+#include "net/socket_address.h"
 #include "node.h"
 #include "wire/bytes.h"
 

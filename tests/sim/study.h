@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "cluster/classes.h"
 #include "cluster/delay.h"
-#include "cluster/trace.h"
+#include "cluster/delay_trace.h"
 #include "role/shuffle.h"
 
 #define N_MAX    36u

@@ -1,8 +1,8 @@
 /*
- * address.c -- see address.h.
+ * socket_dir.c -- see socket_dir.h.
  */
 #define _GNU_SOURCE
-#include "proc/address.h"
+#include "proc/socket_dir.h"
 
 #include <dirent.h>
 #include <errno.h>

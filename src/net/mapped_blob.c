@@ -1,11 +1,11 @@
 /*
- * lent.c -- a peer's segments mapped here, and the way back of their blobs.
+ * mapped_blob.c -- a peer's segments mapped here, and the way back of their blobs.
  *
  * A mapping's reference count belongs to the net thread; once the mailbox is
  * closed there is no net thread, and it belongs to whoever holds the lock.
  */
 #define _GNU_SOURCE
-#include "net/lent.h"
+#include "net/mapped_blob.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "net/address.h"
 #include "net/net.h"
+#include "net/socket_address.h"
 
 static void good_addresses_come_back(void **state)
 {

@@ -1,12 +1,12 @@
 /*
- * cluster/trace.h -- measured times of real workers, from a csv file.
+ * cluster/delay_trace.h -- measured times of real workers, from a csv file.
  *
  * The first line is `iteration,worker,seconds`; each other line is one
  * measurement. Iterations and workers count from 0 and every pair must be
  * there exactly once.
  */
-#ifndef MUSTER_CLUSTER_TRACE_H
-#define MUSTER_CLUSTER_TRACE_H
+#ifndef MUSTER_CLUSTER_DELAY_TRACE_H
+#define MUSTER_CLUSTER_DELAY_TRACE_H
 
 #include <stdint.h>
 
@@ -24,4 +24,4 @@ MUSTER_CHECKED muster_status muster_trace_load(const char *path,
                                                muster_trace *trace_out);
 void muster_trace_fini(muster_trace *trace);
 
-#endif // MUSTER_CLUSTER_TRACE_H
+#endif // MUSTER_CLUSTER_DELAY_TRACE_H

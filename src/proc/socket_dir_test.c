@@ -3,7 +3,7 @@
  * killed processes leave of theirs.
  */
 #define _GNU_SOURCE
-#include "proc/address.h"
+#include "proc/socket_dir.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

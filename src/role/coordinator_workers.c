@@ -1,5 +1,5 @@
 /*
- * coordinator_crew.c -- from JOINED to READY: setup, plan, parts; and, for
+ * coordinator_workers.c -- from JOINED to READY: setup, plan, parts; and, for
  * those that are ready, the parts of the next plan.
  *
  * Each stage ends with a HAVE of the worker, so no message of a later stage can

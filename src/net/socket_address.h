@@ -1,13 +1,13 @@
 /*
- * net/address.h -- "unix:/path", "unix:@name" and "tcp:HOST:PORT" as sockets
+ * net/socket_address.h -- "unix:/path", "unix:@name" and "tcp:HOST:PORT" as sockets
  * know them, and back.
  *
  * HOST is a name, an IPv4 address or an IPv6 address in brackets. A name is
  * looked up when parsed, which may take as long as the resolver does; numbers
  * are not looked up.
  */
-#ifndef MUSTER_NET_ADDRESS_H
-#define MUSTER_NET_ADDRESS_H
+#ifndef MUSTER_NET_SOCKET_ADDRESS_H
+#define MUSTER_NET_SOCKET_ADDRESS_H
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -34,4 +34,4 @@ const char *muster_address_path(const muster_address *address);
  * Unix socket becomes "unix". */
 void muster_address_format(const muster_address *address, char *text_out);
 
-#endif // MUSTER_NET_ADDRESS_H
+#endif // MUSTER_NET_SOCKET_ADDRESS_H

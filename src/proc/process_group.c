@@ -1,11 +1,11 @@
 /*
- * spawn.c -- see spawn.h.
+ * process_group.c -- see process_group.h.
  *
  * Everything that exec needs is made before fork: between fork and exec the
  * child of a process with threads may only make async-signal-safe calls.
  */
 #define _GNU_SOURCE
-#include "proc/spawn.h"
+#include "proc/process_group.h"
 
 #include <errno.h>
 #include <fcntl.h>

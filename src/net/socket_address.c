@@ -1,8 +1,8 @@
 /*
- * address.c -- addresses between text and struct sockaddr.
+ * socket_address.c -- addresses between text and struct sockaddr.
  */
 #define _GNU_SOURCE
-#include "net/address.h"
+#include "net/socket_address.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -1,5 +1,5 @@
 /*
- * proc/spawn.h -- the local workers: processes of our own.
+ * proc/process_group.h -- the local workers: processes of our own.
  *
  * A crew is the set of worker processes that a coordinator started with --local
  * on this machine, by exec of the muster program with `join ADDRESS --worker
@@ -13,8 +13,8 @@
  *   Lifecycle    create; spawn; signal and reap; end; free.
  *   Threads      The one that spawned: a child dies with that thread.
  */
-#ifndef MUSTER_PROC_SPAWN_H
-#define MUSTER_PROC_SPAWN_H
+#ifndef MUSTER_PROC_PROCESS_GROUP_H
+#define MUSTER_PROC_PROCESS_GROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,4 +60,4 @@ bool muster_crew_is_lost(const muster_crew *crew);
  * SIGTERM, insist with SIGKILL. Takes at most about three seconds. */
 void muster_crew_end(muster_crew *crew);
 
-#endif // MUSTER_PROC_SPAWN_H
+#endif // MUSTER_PROC_PROCESS_GROUP_H

@@ -1,8 +1,8 @@
 /*
- * trace.c -- reads the csv of cluster/trace.h: once for the lines, then into a
- * table that must come out full.
+ * delay_trace.c -- reads the csv of cluster/delay_trace.h: once for the lines,
+ * then into a table that must come out full.
  */
-#include "cluster/trace.h"
+#include "cluster/delay_trace.h"
 
 #include <errno.h>
 #include <math.h>

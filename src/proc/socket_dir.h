@@ -1,8 +1,8 @@
 /*
- * proc/address.h -- addresses as people write them, and a private one.
+ * proc/socket_dir.h -- addresses as people write them, and a private one.
  */
-#ifndef MUSTER_PROC_ADDRESS_H
-#define MUSTER_PROC_ADDRESS_H
+#ifndef MUSTER_PROC_SOCKET_DIR_H
+#define MUSTER_PROC_SOCKET_DIR_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,4 +35,4 @@ MUSTER_CHECKED muster_status muster_den_open(muster_error *error_out,
                                              muster_den *den_out);
 void muster_den_close(muster_den *den);
 
-#endif // MUSTER_PROC_ADDRESS_H
+#endif // MUSTER_PROC_SOCKET_DIR_H

@@ -1,5 +1,5 @@
 /*
- * net/lent.h -- payloads that lie in a peer's memory, and how they go back.
+ * net/mapped_blob.h -- payloads that lie in a peer's memory, and how they go back.
  *
  * A mapping is a peer's segment, mapped here for reading. A lent blob points
  * into one. When its last reference goes, on whatever thread, it is put into
@@ -9,8 +9,8 @@
  *                may outlive close(); the last one takes the mailbox with it.
  *   Threads      The blobs' release: any. The rest: the net thread.
  */
-#ifndef MUSTER_NET_LENT_H
-#define MUSTER_NET_LENT_H
+#ifndef MUSTER_NET_MAPPED_BLOB_H
+#define MUSTER_NET_MAPPED_BLOB_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,4 +64,4 @@ void muster_mailbox_recycle(muster_mailbox *mailbox, muster_lent *lent);
 bool muster_mailbox_sleep(muster_mailbox *mailbox);
 void muster_mailbox_awake(muster_mailbox *mailbox);
 
-#endif // MUSTER_NET_LENT_H
+#endif // MUSTER_NET_MAPPED_BLOB_H
