@@ -12,16 +12,15 @@
 
 #include "muster/status.h"
 
-typedef struct muster_trace {
+typedef struct muster_delay_trace {
     uint32_t iterations;
     uint32_t workers;
     double *seconds; // [iteration * workers + worker]
-} muster_trace;
+} muster_delay_trace;
 
 /* MUSTER_ERR_INPUT names the file and line. */
-MUSTER_CHECKED muster_status muster_trace_load(const char *path,
-                                               muster_error *error_out,
-                                               muster_trace *trace_out);
-void muster_trace_fini(muster_trace *trace);
+MUSTER_CHECKED muster_status muster_delay_trace_load(
+    const char *path, muster_error *error_out, muster_delay_trace *trace_out);
+void muster_delay_trace_fini(muster_delay_trace *trace);
 
 #endif // MUSTER_CLUSTER_DELAY_TRACE_H

@@ -42,7 +42,7 @@ static bool watch(muster_conn *conn)
 }
 
 muster_conn *muster_conn_create(muster_net *net, int fd,
-                                const muster_address *address,
+                                const muster_socket_address *address,
                                 muster_conn_state state,
                                 muster_error *error_out)
 {
@@ -52,14 +52,14 @@ muster_conn *muster_conn_create(muster_net *net, int fd,
     }
     conn->releases = muster_vec_make(sizeof(uint64_t));
     conn->control.head = conn->control_head;
-    conn->source = MUSTER_SOURCE_CONN;
+    conn->source = MUSTER_EVENT_SOURCE_CONN;
     conn->net = net;
     conn->fd = fd;
     conn->state = state;
-    conn->shares = muster_address_is_unix(address);
+    conn->shares = muster_socket_address_is_unix(address);
     conn->told = true;
     conn->deadline = muster_clock_ns() + net->opts.hello_timeout_ns;
-    muster_address_format(address, conn->name);
+    muster_socket_address_format(address, conn->name);
     conn->buffer = muster_mem_raw_aligned(MUSTER_CONN_READ_BYTES, 1);
     if (conn->buffer == NULL ||
         !muster_vec_reserve(&net->conns, net->conns.count + 1)) {
@@ -176,7 +176,7 @@ void muster_conn_end(muster_conn *conn, muster_status status,
     va_end(args);
     muster_error_set(&conn->end, status, "%s: %s", conn->name, reason);
     close_gently(conn);
-    net->strangers -= conn->incoming && conn->state == MUSTER_CONN_HELLO;
+    net->hellos_pending -= conn->incoming && conn->state == MUSTER_CONN_HELLO;
     conn->state = MUSTER_CONN_DEAD;
     net->waiting -= conn->deadline != MUSTER_NET_NEVER;
     conn->deadline = MUSTER_NET_NEVER;

@@ -97,16 +97,16 @@ static void take_shared(muster_conn *conn, const muster_frame *frame,
     // Room for the release, so that letting go later cannot fail.
     muster_blob *payload = NULL;
     if (muster_vec_reserve(&conn->releases,
-                           conn->releases.count + conn->lent + 1)) {
-        payload = muster_mailbox_lend(conn->net->mailbox, mapping,
-                                      (size_t)frame->payload_bytes, conn->peer,
-                                      frame->sequence);
+                           conn->releases.count + conn->mapped_blobs + 1)) {
+        payload = muster_release_queue_lend(conn->net->release_queue, mapping,
+                                            (size_t)frame->payload_bytes,
+                                            conn->peer, frame->sequence);
     }
     if (payload == NULL) {
         end_memory(conn, frame->payload_bytes);
         return;
     }
-    conn->lent++;
+    conn->mapped_blobs++;
     if ((frame->flags & MUSTER_FRAME_ACK_NOW) != 0) {
         conn->ack_due = true;
         muster_conn_touch(conn);
@@ -219,7 +219,7 @@ static bool parse_hello(muster_conn *conn)
     }
     conn->start += MUSTER_HELLO_BYTES;
     conn->state = MUSTER_CONN_UP;
-    net->strangers -= conn->incoming;
+    net->hellos_pending -= conn->incoming;
     // If writing our hello failed, the deadline is now that of write_broke().
     if (!conn->broken) {
         conn->deadline = MUSTER_NET_NEVER;

@@ -38,16 +38,16 @@
 #define MUSTER_CONN_DESCRIPTORS 8u          // that came ahead of their frame
 #define MUSTER_CONN_LIST        64u         // entries of a list frame
 #define MUSTER_CONN_WINDOW      4u          // shared payloads not acknowledged
-#define MUSTER_NET_STRANGERS    128u        // more callers wait in line
+#define MUSTER_NET_HELLOS_MAX   128u        // more callers wait in line
 #define MUSTER_NET_IOV          1024u
 #define MUSTER_NET_NEVER        INT64_MAX
 
 /* What an epoll event belongs to: first member of all that is waited for. */
-typedef enum muster_source {
-    MUSTER_SOURCE_WAKE,
-    MUSTER_SOURCE_LISTENER,
-    MUSTER_SOURCE_CONN,
-} muster_source;
+typedef enum muster_event_source {
+    MUSTER_EVENT_SOURCE_WAKE,
+    MUSTER_EVENT_SOURCE_LISTENER,
+    MUSTER_EVENT_SOURCE_CONN,
+} muster_event_source;
 
 typedef enum muster_conn_state {
     MUSTER_CONN_CONNECTING, // the system is at it
@@ -63,7 +63,7 @@ typedef struct muster_slot {
 } muster_slot;
 
 typedef struct muster_conn {
-    muster_source source;
+    muster_event_source source;
     muster_conn_state state;
     struct muster_net *net;
     muster_peer peer;
@@ -105,7 +105,7 @@ typedef struct muster_conn {
     size_t end_of_data;
     uint64_t received;
     muster_mapping *mappings[MUSTER_FRAME_SLOTS];
-    size_t lent;           // releases still to come from here
+    size_t mapped_blobs;   // releases still to come from here
     unsigned shared_ahead; // shared payloads since our last acknowledgement
     int descriptors[MUSTER_CONN_DESCRIPTORS];
     unsigned descriptor_count;
@@ -118,14 +118,14 @@ typedef struct muster_conn {
 } muster_conn;
 
 typedef struct muster_listener {
-    muster_source source;
+    muster_event_source source;
     int fd;
-    muster_address address;
+    muster_socket_address address;
     int64_t rearm_at; // out of epoll until then; MUSTER_NET_NEVER: in it
 } muster_listener;
 
 struct muster_net {
-    muster_source source; // of the wake descriptor
+    muster_event_source source; // of the wake descriptor
     int epoll_fd;
     int wake_fd;
     int idle_fd; // an epoll of epoll_fd alone: for waits aside
@@ -135,8 +135,9 @@ struct muster_net {
     muster_vec conns;     // muster_conn *, ascending peer
     muster_vec listeners; // muster_listener *
     muster_peer last_peer;
-    size_t waiting;   // connections and listeners with a deadline
-    size_t strangers; // callers that we accepted and that said no hello yet
+    size_t waiting; // connections and listeners with a deadline
+    size_t
+        hellos_pending; // callers that we accepted and that said no hello yet
     muster_conn *dirty;
     muster_conn *downs; // ended, to be told in order
     muster_conn **downs_end;
@@ -144,13 +145,13 @@ struct muster_net {
     muster_queue finished;
     muster_store store;
     muster_pool *pool;
-    muster_mailbox *mailbox;
+    muster_release_queue *release_queue;
     muster_net_counters counters;
     bool polling;
-    bool heralded;       // idle_fd watches: what comes ends a wait aside
-    bool drowsy;         // the mailbox was told that nobody polls
-    bool coarse;         // the kernel waits in milliseconds only
-    bool waiting_coarse; // the same, for who waits without owning the net
+    bool idle_watches;    // idle_fd watches: what comes ends a wait aside
+    bool sleep_announced; // the release queue was told that nobody polls
+    bool ms_only;         // the kernel waits in milliseconds only
+    bool wait_ms_only;    // the same, for who waits without owning the net
     struct iovec iov[MUSTER_NET_IOV];
 };
 
@@ -159,7 +160,7 @@ struct muster_net {
 /* Take over a socket that is connecting or connected, also on failure (NULL,
  * with the reason). */
 muster_conn *muster_conn_create(struct muster_net *net, int fd,
-                                const muster_address *address,
+                                const muster_socket_address *address,
                                 muster_conn_state state,
                                 muster_error *error_out);
 

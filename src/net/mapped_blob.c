@@ -1,8 +1,9 @@
 /*
- * mapped_blob.c -- a peer's segments mapped here, and the way back of their blobs.
+ * mapped_blob.c -- see mapped_blob.h.
  *
- * A mapping's reference count belongs to the net thread; once the mailbox is
- * closed there is no net thread, and it belongs to whoever holds the lock.
+ * The net thread alone changes the reference count of a mapping. Once the
+ * release queue is closed there is no net thread; the queue's lock then guards
+ * the counts.
  */
 #define _GNU_SOURCE
 #include "net/mapped_blob.h"
@@ -18,11 +19,11 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-struct muster_mailbox {
+struct muster_release_queue {
     pthread_mutex_t lock;
-    muster_lent *returned;
-    muster_lent *spare;
-    size_t outstanding; // lent blobs that are not on `spare`
+    muster_mapped_blob *returned;
+    muster_mapped_blob *spare;
+    size_t outstanding; // mapped blobs that are not on `spare`
     bool sleeping;
     bool closed;
     int wake_fd;
@@ -72,143 +73,144 @@ void muster_mapping_unref(muster_mapping *mapping)
     }
 }
 
-muster_mailbox *muster_mailbox_create(int wake_fd)
+muster_release_queue *muster_release_queue_create(int wake_fd)
 {
-    muster_mailbox *mailbox = muster_mem_array(1, sizeof(*mailbox));
-    if (mailbox == NULL) {
+    muster_release_queue *queue = muster_mem_array(1, sizeof(*queue));
+    if (queue == NULL) {
         return NULL;
     }
-    if (pthread_mutex_init(&mailbox->lock, NULL) != 0) {
-        muster_mem_free(mailbox);
+    if (pthread_mutex_init(&queue->lock, NULL) != 0) {
+        muster_mem_free(queue);
         return NULL;
     }
-    mailbox->wake_fd = wake_fd;
-    return mailbox;
+    queue->wake_fd = wake_fd;
+    return queue;
 }
 
-static void mailbox_free(muster_mailbox *mailbox)
+static void queue_free(muster_release_queue *queue)
 {
-    pthread_mutex_destroy(&mailbox->lock);
-    muster_mem_free(mailbox);
+    pthread_mutex_destroy(&queue->lock);
+    muster_mem_free(queue);
 }
 
-void muster_mailbox_close(muster_mailbox *mailbox)
+void muster_release_queue_close(muster_release_queue *queue)
 {
-    if (mailbox == NULL) {
+    if (queue == NULL) {
         return;
     }
     // One section: what comes back later finds it closed and frees itself.
-    pthread_mutex_lock(&mailbox->lock);
-    mailbox->closed = true;
-    while (mailbox->returned != NULL) {
-        muster_lent *lent = mailbox->returned;
-        mailbox->returned = lent->next;
-        muster_mapping_unref(lent->mapping);
-        muster_mem_free(lent);
-        mailbox->outstanding--;
+    pthread_mutex_lock(&queue->lock);
+    queue->closed = true;
+    while (queue->returned != NULL) {
+        muster_mapped_blob *mapped = queue->returned;
+        queue->returned = mapped->next;
+        muster_mapping_unref(mapped->mapping);
+        muster_mem_free(mapped);
+        queue->outstanding--;
     }
-    while (mailbox->spare != NULL) {
-        muster_lent *lent = mailbox->spare;
-        mailbox->spare = lent->next;
-        muster_mem_free(lent);
+    while (queue->spare != NULL) {
+        muster_mapped_blob *mapped = queue->spare;
+        queue->spare = mapped->next;
+        muster_mem_free(mapped);
     }
-    bool last = mailbox->outstanding == 0;
-    pthread_mutex_unlock(&mailbox->lock);
+    bool last = queue->outstanding == 0;
+    pthread_mutex_unlock(&queue->lock);
     if (last) {
-        mailbox_free(mailbox);
+        queue_free(queue);
     }
 }
 
-static void lent_release(muster_blob *blob)
+static void release_mapped(muster_blob *blob)
 {
-    muster_lent *lent = (muster_lent *)blob; // its first member
-    muster_mailbox *mailbox = lent->mailbox;
-    pthread_mutex_lock(&mailbox->lock);
+    muster_mapped_blob *mapped = (muster_mapped_blob *)blob; // its first member
+    muster_release_queue *queue = mapped->queue;
+    pthread_mutex_lock(&queue->lock);
     bool wake = false;
     bool last = false;
-    if (mailbox->closed) {
-        muster_mapping_unref(lent->mapping);
-        muster_mem_free(lent);
-        mailbox->outstanding--;
-        last = mailbox->outstanding == 0;
+    if (queue->closed) {
+        muster_mapping_unref(mapped->mapping);
+        muster_mem_free(mapped);
+        queue->outstanding--;
+        last = queue->outstanding == 0;
     } else {
-        lent->next = mailbox->returned;
-        mailbox->returned = lent;
-        wake = mailbox->sleeping;
-        mailbox->sleeping = false;
+        mapped->next = queue->returned;
+        queue->returned = mapped;
+        wake = queue->sleeping;
+        queue->sleeping = false;
         if (wake) {
             // Under the lock, as close() waits for it before it closes the fd.
             uint64_t one = 1;
-            ssize_t written = write(mailbox->wake_fd, &one, sizeof(one));
+            ssize_t written = write(queue->wake_fd, &one, sizeof(one));
             (void)written; // a full counter wakes just as well
         }
     }
-    pthread_mutex_unlock(&mailbox->lock);
+    pthread_mutex_unlock(&queue->lock);
     if (last) {
-        mailbox_free(mailbox);
+        queue_free(queue);
     }
 }
 
-muster_blob *muster_mailbox_lend(muster_mailbox *mailbox,
-                                 muster_mapping *mapping, size_t bytes,
-                                 muster_peer peer, uint64_t sequence)
+muster_blob *muster_release_queue_lend(muster_release_queue *queue,
+                                       muster_mapping *mapping, size_t bytes,
+                                       muster_peer peer, uint64_t sequence)
 {
     MUSTER_ASSERT(bytes <= mapping->bytes);
-    pthread_mutex_lock(&mailbox->lock);
-    muster_lent *lent = mailbox->spare;
-    if (lent != NULL) {
-        mailbox->spare = lent->next;
+    pthread_mutex_lock(&queue->lock);
+    muster_mapped_blob *mapped = queue->spare;
+    if (mapped != NULL) {
+        queue->spare = mapped->next;
     }
-    pthread_mutex_unlock(&mailbox->lock);
-    if (lent == NULL) {
-        lent = muster_mem_array(1, sizeof(*lent));
+    pthread_mutex_unlock(&queue->lock);
+    if (mapped == NULL) {
+        mapped = muster_mem_array(1, sizeof(*mapped));
     }
-    if (lent == NULL) {
+    if (mapped == NULL) {
         return NULL;
     }
-    lent->mailbox = mailbox;
-    lent->mapping = mapping;
+    mapped->queue = queue;
+    mapped->mapping = mapping;
     mapping->references++;
-    lent->peer = peer;
-    lent->sequence = sequence;
-    muster_blob_init(&lent->blob, mapping->data, bytes, lent_release);
-    pthread_mutex_lock(&mailbox->lock);
-    mailbox->outstanding++;
-    pthread_mutex_unlock(&mailbox->lock);
-    return &lent->blob;
+    mapped->peer = peer;
+    mapped->sequence = sequence;
+    muster_blob_init(&mapped->blob, mapping->data, bytes, release_mapped);
+    pthread_mutex_lock(&queue->lock);
+    queue->outstanding++;
+    pthread_mutex_unlock(&queue->lock);
+    return &mapped->blob;
 }
 
-muster_lent *muster_mailbox_collect(muster_mailbox *mailbox)
+muster_mapped_blob *muster_release_queue_collect(muster_release_queue *queue)
 {
-    pthread_mutex_lock(&mailbox->lock);
-    muster_lent *list = mailbox->returned;
-    mailbox->returned = NULL;
-    pthread_mutex_unlock(&mailbox->lock);
+    pthread_mutex_lock(&queue->lock);
+    muster_mapped_blob *list = queue->returned;
+    queue->returned = NULL;
+    pthread_mutex_unlock(&queue->lock);
     return list;
 }
 
-void muster_mailbox_recycle(muster_mailbox *mailbox, muster_lent *lent)
+void muster_release_queue_recycle(muster_release_queue *queue,
+                                  muster_mapped_blob *mapped)
 {
-    muster_mapping_unref(lent->mapping);
-    pthread_mutex_lock(&mailbox->lock);
-    mailbox->outstanding--;
-    lent->next = mailbox->spare;
-    mailbox->spare = lent;
-    pthread_mutex_unlock(&mailbox->lock);
+    muster_mapping_unref(mapped->mapping);
+    pthread_mutex_lock(&queue->lock);
+    queue->outstanding--;
+    mapped->next = queue->spare;
+    queue->spare = mapped;
+    pthread_mutex_unlock(&queue->lock);
 }
 
-bool muster_mailbox_sleep(muster_mailbox *mailbox)
+bool muster_release_queue_sleep(muster_release_queue *queue)
 {
-    pthread_mutex_lock(&mailbox->lock);
-    mailbox->sleeping = mailbox->returned == NULL;
-    bool may = mailbox->sleeping;
-    pthread_mutex_unlock(&mailbox->lock);
+    pthread_mutex_lock(&queue->lock);
+    queue->sleeping = queue->returned == NULL;
+    bool may = queue->sleeping;
+    pthread_mutex_unlock(&queue->lock);
     return may;
 }
 
-void muster_mailbox_awake(muster_mailbox *mailbox)
+void muster_release_queue_awake(muster_release_queue *queue)
 {
-    pthread_mutex_lock(&mailbox->lock);
-    mailbox->sleeping = false;
-    pthread_mutex_unlock(&mailbox->lock);
+    pthread_mutex_lock(&queue->lock);
+    queue->sleeping = false;
+    pthread_mutex_unlock(&queue->lock);
 }

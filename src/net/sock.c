@@ -91,7 +91,7 @@ muster_status muster_net_open(const muster_net_opts *opts,
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for a network");
     }
-    net->source = MUSTER_SOURCE_WAKE;
+    net->source = MUSTER_EVENT_SOURCE_WAKE;
     net->callbacks = *callbacks;
     net->context = context;
     net->opts = own;
@@ -104,8 +104,8 @@ muster_status muster_net_open(const muster_net_opts *opts,
                                   "cannot open an epoll: %s", strerror(errno));
     } else {
         net->pool = muster_pool_create(net->wake_fd);
-        net->mailbox = muster_mailbox_create(net->wake_fd);
-        if (net->pool == NULL || net->mailbox == NULL) {
+        net->release_queue = muster_release_queue_create(net->wake_fd);
+        if (net->pool == NULL || net->release_queue == NULL) {
             status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                       "no memory for a network");
         }
@@ -142,7 +142,7 @@ void muster_net_close(muster_net *net)
     for (size_t i = 0; i < net->listeners.count; i++) {
         muster_listener_free(listeners[i]);
     }
-    muster_mailbox_close(net->mailbox);
+    muster_release_queue_close(net->release_queue);
     muster_pool_close(net->pool);
     muster_store_fini(&net->store);
     muster_vec_fini(&net->conns);

@@ -16,7 +16,7 @@
 #include "net/net.h"
 
 static muster_status parse_unix(const char *text, muster_error *error,
-                                muster_address *out)
+                                muster_socket_address *out)
 {
     const char *name = text + strlen("unix:");
     struct sockaddr_un unix_address = {.sun_family = AF_UNIX};
@@ -38,7 +38,7 @@ static muster_status parse_unix(const char *text, muster_error *error,
     if (abstract) {
         unix_address.sun_path[0] = '\0';
     }
-    *out = (muster_address){0};
+    *out = (muster_socket_address){0};
     memcpy(&out->storage, &unix_address, sizeof(unix_address));
     out->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length +
                               (abstract ? 0 : 1));
@@ -79,7 +79,7 @@ static bool port_in_range(const char *port)
 }
 
 static muster_status parse_tcp(const char *text, muster_error *error,
-                               muster_address *out)
+                               muster_socket_address *out)
 {
     char host[256];
     const char *port = NULL;
@@ -110,14 +110,15 @@ static muster_status parse_tcp(const char *text, muster_error *error,
             break;
         }
     }
-    *out = (muster_address){.length = best->ai_addrlen};
+    *out = (muster_socket_address){.length = best->ai_addrlen};
     memcpy(&out->storage, best->ai_addr, best->ai_addrlen);
     freeaddrinfo(found);
     return MUSTER_OK;
 }
 
-muster_status muster_address_parse(const char *text, muster_error *error_out,
-                                   muster_address *address_out)
+muster_status muster_socket_address_parse(const char *text,
+                                          muster_error *error_out,
+                                          muster_socket_address *address_out)
 {
     if (strlen(text) >= MUSTER_NET_ADDRESS_MAX) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
@@ -136,19 +137,19 @@ muster_status muster_address_parse(const char *text, muster_error *error_out,
                             text);
 }
 
-bool muster_address_is_unix(const muster_address *address)
+bool muster_socket_address_is_unix(const muster_socket_address *address)
 {
     return address->storage.ss_family == AF_UNIX;
 }
 
-const char *muster_address_path(const muster_address *address)
+const char *muster_socket_address_path(const muster_socket_address *address)
 {
     const struct sockaddr_un *unix_address =
         (const struct sockaddr_un *)&address->storage;
-    return muster_address_is_unix(address) ? unix_address->sun_path : "";
+    return muster_socket_address_is_unix(address) ? unix_address->sun_path : "";
 }
 
-static void format_unix(const muster_address *address, char *text)
+static void format_unix(const muster_socket_address *address, char *text)
 {
     const struct sockaddr_un *unix_address =
         (const struct sockaddr_un *)&address->storage;
@@ -162,10 +163,11 @@ static void format_unix(const muster_address *address, char *text)
              (int)(length - 1), unix_address->sun_path + (abstract ? 1 : 0));
 }
 
-void muster_address_format(const muster_address *address, char *text_out)
+void muster_socket_address_format(const muster_socket_address *address,
+                                  char *text_out)
 {
     char host[INET6_ADDRSTRLEN] = "?";
-    if (muster_address_is_unix(address)) {
+    if (muster_socket_address_is_unix(address)) {
         format_unix(address, text_out);
     } else if (address->storage.ss_family == AF_INET6) {
         const struct sockaddr_in6 *six =

@@ -1,6 +1,6 @@
 /*
- * net/socket_address.h -- "unix:/path", "unix:@name" and "tcp:HOST:PORT" as sockets
- * know them, and back.
+ * net/socket_address.h -- "unix:/path", "unix:@name" and "tcp:HOST:PORT" to
+ * struct sockaddr, and back.
  *
  * HOST is a name, an IPv4 address or an IPv6 address in brackets. A name is
  * looked up when parsed, which may take as long as the resolver does; numbers
@@ -14,24 +14,25 @@
 
 #include "muster/status.h"
 
-typedef struct muster_address {
+typedef struct muster_socket_address {
     struct sockaddr_storage storage;
     socklen_t length;
-} muster_address;
+} muster_socket_address;
 
 /* MUSTER_ERR_INVALID says what is wrong with the text: an absent host, too, as
  * we bind only where told. MUSTER_ERR_INPUT: no host of that name. */
-MUSTER_CHECKED muster_status muster_address_parse(const char *text,
-                                                  muster_error *error_out,
-                                                  muster_address *address_out);
+MUSTER_CHECKED muster_status
+muster_socket_address_parse(const char *text, muster_error *error_out,
+                            muster_socket_address *address_out);
 
-bool muster_address_is_unix(const muster_address *address);
+bool muster_socket_address_is_unix(const muster_socket_address *address);
 
 /* The path to unlink in the end, "" for any other kind of address. Lent. */
-const char *muster_address_path(const muster_address *address);
+const char *muster_socket_address_path(const muster_socket_address *address);
 
 /* The text that parse() reads, into MUSTER_NET_ADDRESS_MAX bytes. An unnamed
  * Unix socket becomes "unix". */
-void muster_address_format(const muster_address *address, char *text_out);
+void muster_socket_address_format(const muster_socket_address *address,
+                                  char *text_out);
 
 #endif // MUSTER_NET_SOCKET_ADDRESS_H

@@ -120,8 +120,8 @@ static void nap_until(muster_compute *compute, int64_t until_ns)
 static void be_slow(muster_compute *compute, int64_t cpu_ns, uint64_t step)
 {
     const muster_compute_slowness *slowness = &compute->opts.slowness;
-    double extra = (slowness->factor - 1) * (double)cpu_ns;
-    int64_t sleep_ns = slowness->sleep_ns + (int64_t)extra;
+    double slow_ns = (slowness->factor - 1) * (double)cpu_ns;
+    int64_t sleep_ns = slowness->sleep_ns + (int64_t)slow_ns;
     if (slowness->delay != NULL) {
         sleep_ns += muster_delay_ns(slowness->delay, slowness->worker, step);
     }

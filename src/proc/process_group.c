@@ -34,7 +34,7 @@ typedef struct member {
     bool clean;  // the last one ended with exit code 0
 } member;
 
-struct muster_crew {
+struct muster_process_group {
     char *program;
     char **arguments;   // argv, ended by NULL; [WORKER_AT] is `number`
     char number[16];    // of the worker that is being started
@@ -73,7 +73,8 @@ static char **make_environment(void)
     return copy;
 }
 
-static bool copy_arguments(const muster_crew_opts *opts, muster_crew *crew)
+static bool copy_arguments(const muster_process_group_opts *opts,
+                           muster_process_group *group)
 {
     const char *const fixed[FIXED_ARGUMENTS] = {opts->program, "join",
                                                 opts->address, "--worker", ""};
@@ -82,66 +83,67 @@ static bool copy_arguments(const muster_crew_opts *opts, muster_crew *crew)
         extra++;
     }
     size_t count = FIXED_ARGUMENTS + extra;
-    crew->arguments = muster_mem_array(count + 1, sizeof *crew->arguments);
-    for (size_t i = 0; crew->arguments != NULL && i < count; i++) {
+    group->arguments = muster_mem_array(count + 1, sizeof *group->arguments);
+    for (size_t i = 0; group->arguments != NULL && i < count; i++) {
         const char *text = i < FIXED_ARGUMENTS
                                ? fixed[i]
                                : opts->arguments[i - FIXED_ARGUMENTS];
-        crew->arguments[i] =
-            i == WORKER_AT ? crew->number : muster_mem_string(text);
-        if (crew->arguments[i] == NULL) {
+        group->arguments[i] =
+            i == WORKER_AT ? group->number : muster_mem_string(text);
+        if (group->arguments[i] == NULL) {
             return false;
         }
     }
-    return crew->arguments != NULL;
+    return group->arguments != NULL;
 }
 
-muster_status muster_crew_create(const muster_crew_opts *opts,
-                                 muster_error *error_out,
-                                 muster_crew **crew_out)
+muster_status muster_process_group_create(const muster_process_group_opts *opts,
+                                          muster_error *error_out,
+                                          muster_process_group **group_out)
 {
-    muster_crew *crew = muster_mem_array(1, sizeof *crew);
-    if (crew == NULL) {
+    muster_process_group *group = muster_mem_array(1, sizeof *group);
+    if (group == NULL) {
         goto out;
     }
-    crew->count = opts->count;
-    crew->members = muster_mem_array(opts->count, sizeof(member));
-    crew->environment = make_environment();
-    crew->program = muster_mem_string(opts->program);
-    if (crew->members == NULL || crew->environment == NULL ||
-        crew->program == NULL || !copy_arguments(opts, crew)) {
-        goto out_crew;
+    group->count = opts->count;
+    group->members = muster_mem_array(opts->count, sizeof(member));
+    group->environment = make_environment();
+    group->program = muster_mem_string(opts->program);
+    if (group->members == NULL || group->environment == NULL ||
+        group->program == NULL || !copy_arguments(opts, group)) {
+        goto out_group;
     }
-    *crew_out = crew;
+    *group_out = group;
     return MUSTER_OK;
 
-out_crew:
-    muster_crew_free(crew);
+out_group:
+    muster_process_group_free(group);
 out:
     return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                             "no memory for %u local workers", opts->count);
 }
 
-void muster_crew_free(muster_crew *crew)
+void muster_process_group_free(muster_process_group *group)
 {
-    if (crew == NULL) {
+    if (group == NULL) {
         return;
     }
-    for (size_t i = 0; crew->arguments != NULL && crew->arguments[i] != NULL;
+    for (size_t i = 0; group->arguments != NULL && group->arguments[i] != NULL;
          i++) {
         if (i != WORKER_AT) {
-            muster_mem_free(crew->arguments[i]);
+            muster_mem_free(group->arguments[i]);
         }
     }
-    muster_mem_free(crew->arguments);
-    muster_mem_free(crew->environment);
-    muster_mem_free(crew->program);
-    muster_mem_free(crew->members);
-    muster_mem_free(crew);
+    muster_mem_free(group->arguments);
+    muster_mem_free(group->environment);
+    muster_mem_free(group->program);
+    muster_mem_free(group->members);
+    muster_mem_free(group);
 }
 
 /* In the child, between fork and exec. */
-static _Noreturn void become_worker(const muster_crew *crew, pid_t parent)
+static _Noreturn void become_worker(const muster_process_group *group,
+                                    pid_t parent)
 {
     static const char failed[] = "muster: cannot start a local worker\n";
     sigset_t none;
@@ -155,7 +157,7 @@ static _Noreturn void become_worker(const muster_crew *crew, pid_t parent)
         quiet >= 0 && dup2(quiet, STDIN_FILENO) >= 0 &&
         dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) {
         (void)close_range(3, ~0u, 0);
-        (void)execve(crew->program, crew->arguments, crew->environment);
+        (void)execve(group->program, group->arguments, group->environment);
     }
     if (write(STDERR_FILENO, failed, sizeof failed - 1) < 0) {
         _exit(127);
@@ -163,32 +165,34 @@ static _Noreturn void become_worker(const muster_crew *crew, pid_t parent)
     _exit(127);
 }
 
-muster_status muster_crew_spawn(muster_crew *crew, uint32_t worker,
-                                muster_error *error_out)
+muster_status muster_process_group_spawn(muster_process_group *group,
+                                         uint32_t worker,
+                                         muster_error *error_out)
 {
-    if (crew->members[worker].pid != 0) {
-        muster_crew_signal(crew, worker, SIGKILL);
-        (void)waitpid(crew->members[worker].pid, NULL, 0);
-        crew->members[worker].pid = 0;
+    if (group->members[worker].pid != 0) {
+        muster_process_group_signal(group, worker, SIGKILL);
+        (void)waitpid(group->members[worker].pid, NULL, 0);
+        group->members[worker].pid = 0;
     }
-    (void)snprintf(crew->number, sizeof crew->number, "%u", worker);
+    (void)snprintf(group->number, sizeof group->number, "%u", worker);
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        become_worker(crew, parent);
+        become_worker(group, parent);
     }
     if (pid < 0) {
         return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                 "cannot start worker %u: fork: %s", worker,
                                 strerror(errno));
     }
-    crew->members[worker] = (member){.pid = pid};
+    group->members[worker] = (member){.pid = pid};
     return MUSTER_OK;
 }
 
-void muster_crew_signal(muster_crew *crew, uint32_t worker, int number)
+void muster_process_group_signal(muster_process_group *group, uint32_t worker,
+                                 int number)
 {
-    member *one = &crew->members[worker];
+    member *one = &group->members[worker];
     if (one->pid == 0) {
         return;
     }
@@ -211,10 +215,10 @@ static void tell_end(uint32_t worker, const member *one, int status)
     }
 }
 
-void muster_crew_reap(muster_crew *crew)
+void muster_process_group_reap(muster_process_group *group)
 {
-    for (uint32_t w = 0; w < crew->count; w++) {
-        member *one = &crew->members[w];
+    for (uint32_t w = 0; w < group->count; w++) {
+        member *one = &group->members[w];
         int status = 0;
         if (one->pid == 0 || waitpid(one->pid, &status, WNOHANG) != one->pid) {
             continue;
@@ -225,35 +229,35 @@ void muster_crew_reap(muster_crew *crew)
     }
 }
 
-uint32_t muster_crew_alive(const muster_crew *crew)
+uint32_t muster_process_group_alive(const muster_process_group *group)
 {
     uint32_t alive = 0;
-    for (uint32_t w = 0; w < crew->count; w++) {
-        alive += crew->members[w].pid != 0;
+    for (uint32_t w = 0; w < group->count; w++) {
+        alive += group->members[w].pid != 0;
     }
     return alive;
 }
 
-bool muster_crew_is_lost(const muster_crew *crew)
+bool muster_process_group_is_lost(const muster_process_group *group)
 {
-    for (uint32_t w = 0; w < crew->count; w++) {
-        if (crew->members[w].pid != 0 || crew->members[w].clean) {
+    for (uint32_t w = 0; w < group->count; w++) {
+        if (group->members[w].pid != 0 || group->members[w].clean) {
             return false;
         }
     }
     return true;
 }
 
-static void signal_all(muster_crew *crew, int number)
+static void signal_all(muster_process_group *group, int number)
 {
-    for (uint32_t w = 0; w < crew->count; w++) {
-        muster_crew_signal(crew, w, number);
+    for (uint32_t w = 0; w < group->count; w++) {
+        muster_process_group_signal(group, w, number);
     }
 }
 
 /* Reap until all are gone (true) or the time is over. SIGCHLD is let in only
  * while we wait, so that none slips by between looking and waiting. */
-static bool wait_for_all(muster_crew *crew, int64_t limit_ns)
+static bool wait_for_all(muster_process_group *group, int64_t limit_ns)
 {
     int64_t until_ns = muster_clock_ns() + limit_ns;
     sigset_t child, before;
@@ -262,8 +266,8 @@ static bool wait_for_all(muster_crew *crew, int64_t limit_ns)
     (void)pthread_sigmask(SIG_BLOCK, &child, &before);
     bool gone = false;
     for (;;) {
-        muster_crew_reap(crew);
-        gone = muster_crew_alive(crew) == 0;
+        muster_process_group_reap(group);
+        gone = muster_process_group_alive(group) == 0;
         int64_t left = until_ns - muster_clock_ns();
         if (gone || left <= 0) {
             break;
@@ -278,24 +282,24 @@ static bool wait_for_all(muster_crew *crew, int64_t limit_ns)
     return gone;
 }
 
-void muster_crew_end(muster_crew *crew)
+void muster_process_group_end(muster_process_group *group)
 {
-    if (crew == NULL) {
+    if (group == NULL) {
         return;
     }
-    signal_all(crew, SIGCONT);
-    if (wait_for_all(crew, GO_BY_ITSELF_NS)) {
+    signal_all(group, SIGCONT);
+    if (wait_for_all(group, GO_BY_ITSELF_NS)) {
         return;
     }
-    signal_all(crew, SIGTERM);
-    if (wait_for_all(crew, GO_WHEN_ASKED_NS)) {
+    signal_all(group, SIGTERM);
+    if (wait_for_all(group, GO_WHEN_ASKED_NS)) {
         return;
     }
-    signal_all(crew, SIGKILL);
-    for (uint32_t w = 0; w < crew->count; w++) {
-        if (crew->members[w].pid != 0) {
-            (void)waitpid(crew->members[w].pid, NULL, 0);
+    signal_all(group, SIGKILL);
+    for (uint32_t w = 0; w < group->count; w++) {
+        if (group->members[w].pid != 0) {
+            (void)waitpid(group->members[w].pid, NULL, 0);
         }
-        crew->members[w].pid = 0;
+        group->members[w].pid = 0;
     }
 }

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,63 +18,30 @@
 
 #include "base/error.h"
 
-#define DEN_PREFIX  "muster-"
-#define DEN_YOUNG_S 10
+#define DIR_PREFIX  "muster-"
+#define DIR_YOUNG_S 10
 #define ENTRIES_MAX 100000
 
-static bool starts_with(const char *text, const char *prefix)
+static void remove_folder(muster_socket_dir *dir)
 {
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-muster_status muster_address_full(const char *text, const char *option,
-                                  muster_error *error_out, char *address_out)
-{
-    const char *prefix = "";
-    if (text[0] == ':') {
-        prefix = "tcp:127.0.0.1";
-    } else if (!starts_with(text, "unix:") && !starts_with(text, "tcp:")) {
-        prefix = "tcp:";
+    (void)unlink(dir->file);
+    (void)rmdir(dir->folder);
+    if (dir->lock >= 0) {
+        (void)close(dir->lock);
     }
-    const char *colon = strrchr(text, ':');
-    int length =
-        snprintf(address_out, MUSTER_NET_ADDRESS_MAX, "%s%s", prefix, text);
-    if (colon == NULL || colon[1] == '\0' || length < 0 ||
-        (size_t)length >= MUSTER_NET_ADDRESS_MAX) {
-        return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                "%s %s: expected HOST:PORT or unix:PATH",
-                                option, text);
-    }
-    return MUSTER_OK;
-}
-
-bool muster_address_is_local(const char *address)
-{
-    return starts_with(address, "unix:") || starts_with(address, "tcp:127.") ||
-           starts_with(address, "tcp:localhost:") ||
-           starts_with(address, "tcp:[::1]:");
-}
-
-static void den_end(muster_den *den)
-{
-    (void)unlink(den->file);
-    (void)rmdir(den->folder);
-    if (den->lock >= 0) {
-        (void)close(den->lock);
-    }
-    den->folder[0] = '\0';
+    dir->folder[0] = '\0';
 }
 
 /* A folder of ours whose process is gone. One that is young may not be locked
  * yet. */
-static bool is_deserted(int parent, const char *name, int *folder_out)
+static bool is_abandoned(int parent, const char *name, int *folder_out)
 {
     struct stat about;
-    if (strncmp(name, DEN_PREFIX, strlen(DEN_PREFIX)) != 0 ||
+    if (strncmp(name, DIR_PREFIX, strlen(DIR_PREFIX)) != 0 ||
         fstatat(parent, name, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISDIR(about.st_mode) || (about.st_mode & 07777) != 0700 ||
         about.st_uid != geteuid() ||
-        time(NULL) - about.st_mtime < DEN_YOUNG_S) {
+        time(NULL) - about.st_mtime < DIR_YOUNG_S) {
         return false;
     }
     int folder =
@@ -90,7 +58,7 @@ static bool is_deserted(int parent, const char *name, int *folder_out)
 
 /* What killed coordinators left behind. Whatever is not as we would have left
  * it stays. */
-static void remove_deserted(const char *path)
+static void remove_abandoned(const char *path)
 {
     DIR *parent = opendir(path);
     if (parent == NULL) {
@@ -99,7 +67,7 @@ static void remove_deserted(const char *path)
     const struct dirent *entry = readdir(parent);
     for (int seen = 0; entry != NULL && seen < ENTRIES_MAX; seen++) {
         int folder = -1;
-        if (is_deserted(dirfd(parent), entry->d_name, &folder)) {
+        if (is_abandoned(dirfd(parent), entry->d_name, &folder)) {
             (void)unlinkat(folder, "socket", 0);
             (void)unlinkat(dirfd(parent), entry->d_name, AT_REMOVEDIR);
             (void)close(folder);
@@ -109,48 +77,49 @@ static void remove_deserted(const char *path)
     (void)closedir(parent);
 }
 
-static bool try_folder(const char *parent, muster_den *den)
+static bool try_folder(const char *parent, muster_socket_dir *dir)
 {
-    *den = (muster_den){.lock = -1};
-    int length = snprintf(den->folder, sizeof den->folder,
-                          "%s/" DEN_PREFIX "XXXXXX", parent);
-    if (length < 0 || (size_t)length >= sizeof den->folder) {
+    *dir = (muster_socket_dir){.lock = -1};
+    int length = snprintf(dir->folder, sizeof dir->folder,
+                          "%s/" DIR_PREFIX "XXXXXX", parent);
+    if (length < 0 || (size_t)length >= sizeof dir->folder) {
         errno = ENAMETOOLONG;
         return false;
     }
-    remove_deserted(parent);
-    if (mkdtemp(den->folder) == NULL) {
+    remove_abandoned(parent);
+    if (mkdtemp(dir->folder) == NULL) {
         return false;
     }
-    den->lock = open(den->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (den->lock < 0 || flock(den->lock, LOCK_EX | LOCK_NB) != 0) {
+    dir->lock = open(dir->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir->lock < 0 || flock(dir->lock, LOCK_EX | LOCK_NB) != 0) {
         int reason = errno;
-        den_end(den);
+        remove_folder(dir);
         errno = reason;
         return false;
     }
     return true;
 }
 
-muster_status muster_den_open(muster_error *error_out, muster_den *den_out)
+muster_status muster_socket_dir_open(muster_error *error_out,
+                                     muster_socket_dir *dir_out)
 {
-    muster_den den;
+    muster_socket_dir dir;
     const char *own = getenv("XDG_RUNTIME_DIR");
-    bool made = own != NULL && own[0] == '/' && try_folder(own, &den);
-    if (!made && !try_folder("/tmp", &den)) {
+    bool made = own != NULL && own[0] == '/' && try_folder(own, &dir);
+    if (!made && !try_folder("/tmp", &dir)) {
         return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                 "cannot make a folder in /tmp: %s",
                                 strerror(errno));
     }
-    (void)snprintf(den.file, sizeof den.file, "%s/socket", den.folder);
-    (void)snprintf(den.address, sizeof den.address, "unix:%s", den.file);
-    *den_out = den;
+    (void)snprintf(dir.file, sizeof dir.file, "%s/socket", dir.folder);
+    (void)snprintf(dir.address, sizeof dir.address, "unix:%s", dir.file);
+    *dir_out = dir;
     return MUSTER_OK;
 }
 
-void muster_den_close(muster_den *den)
+void muster_socket_dir_close(muster_socket_dir *dir)
 {
-    if (den->folder[0] != '\0') {
-        den_end(den);
+    if (dir->folder[0] != '\0') {
+        remove_folder(dir);
     }
 }

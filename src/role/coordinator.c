@@ -23,8 +23,8 @@ static void list_missing(const muster_coordinator *c, char *text, size_t room)
     uint32_t missing = 0;
     size_t used = 0;
     text[0] = 0;
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage == MUSTER_CREW_READY) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].stage == MUSTER_STAGE_READY) {
             continue;
         }
         if (missing++ < NAMES_LISTED && used < room) {
@@ -44,12 +44,12 @@ static void begin(muster_coordinator *c, const muster_event *event,
 {
     muster_act_timer(actions, MUSTER_TIMER_GRACE, -1);
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
-    if (c->ready < c->size) {
+    if (c->ready < c->worker_count) {
         char names[128];
         list_missing(c, names, sizeof(names));
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
                           "starting with %u of %u workers, without %s",
-                          c->ready, c->size, names);
+                          c->ready, c->worker_count, names);
     }
     muster_step_begin(c, event->now_ns, actions);
     muster_plan_consider(c, event, actions);
@@ -58,7 +58,7 @@ static void begin(muster_coordinator *c, const muster_event *event,
 static void review_gathering(muster_coordinator *c, const muster_event *event,
                              muster_actions *actions)
 {
-    if (c->ready == c->size) {
+    if (c->ready == c->worker_count) {
         begin(c, event, actions);
     } else if (muster_step_reachable(c)) {
         int64_t begin_ns = c->gather_ns + c->opts.grace_ns;
@@ -93,7 +93,8 @@ static void degrade(muster_coordinator *c, bool exact,
     if (exact && c->degraded) {
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
                           "exact again at step %llu, with %u of %u workers",
-                          (unsigned long long)c->step, c->ready, c->size);
+                          (unsigned long long)c->step, c->ready,
+                          c->worker_count);
     } else if (!exact && !c->degraded) {
         char names[128];
         list_missing(c, names, sizeof(names));
@@ -120,7 +121,7 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
     if (c->phase != MUSTER_PHASE_COLLECT) {
         return; // looked at again when the next step begins
     }
-    bool reachable = c->ready == c->size || muster_step_reachable(c);
+    bool reachable = c->ready == c->worker_count || muster_step_reachable(c);
     if (c->opts.degrade && (reachable || c->ready + c->answers > 0)) {
         degrade(c, reachable, event, actions);
         reachable = true;
@@ -132,7 +133,8 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
         muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
                           "going on at step %llu with %u of %u workers",
-                          (unsigned long long)c->step, c->ready, c->size);
+                          (unsigned long long)c->step, c->ready,
+                          c->worker_count);
     }
     if (c->degraded) {
         muster_step_try(c, event, actions); // those there may all have answered
@@ -158,8 +160,8 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
     snprintf(reason, sizeof(reason),
              "step %llu: %u of %u workers are ready, too few for %s (s = %u); "
              "missing: %s",
-             (unsigned long long)c->step, c->ready, c->size, c->plan.info.name,
-             c->plan.info.stragglers, names);
+             (unsigned long long)c->step, c->ready, c->worker_count,
+             c->plan.info.name, c->plan.info.stragglers, names);
     muster_coordinator_end(c, MUSTER_ERR_QUORUM, reason, event, actions);
 }
 
@@ -171,7 +173,7 @@ static void over(muster_coordinator *c, muster_actions *actions)
 
 static bool anybody_here(const muster_coordinator *c)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
         if (c->member.places[id].peer != 0) {
             return true;
         }
@@ -184,7 +186,7 @@ static void farewell(muster_coordinator *c, const muster_event *event,
 {
     c->phase = MUSTER_PHASE_FAREWELL;
     muster_member_close(&c->member, "the run is over");
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
         muster_member_mail mail = {.message = {.kind = MUSTER_MSG_STOP,
                                                .plan = c->plan.number,
                                                .step = c->step}};
@@ -313,7 +315,7 @@ static void on_computed(muster_coordinator *c, const muster_event *event,
     } else if (result->kind == MUSTER_JOB_UPDATE) {
         muster_step_updated(c, event, actions);
     } else if (result->kind == MUSTER_JOB_PART) {
-        muster_crew_part_made(c, event, actions);
+        muster_workers_part_made(c, event, actions);
     } else if (result->status < 0) { // a checkpoint on the way
         muster_coordinator_end(c, result->status, result->text, event, actions);
     }
@@ -348,7 +350,7 @@ static void on_message(muster_coordinator *c, uint32_t id,
     if (event->as.message.message->kind == MUSTER_MSG_GRADIENT) {
         muster_step_answer(c, id, event, actions);
     } else if (event->as.message.message->kind == MUSTER_MSG_HAVE) {
-        muster_crew_have(c, id, event, actions);
+        muster_workers_have(c, id, event, actions);
     }
 }
 
@@ -359,9 +361,9 @@ static void on_news(muster_coordinator *c, const muster_event *event,
         // A copy: dropping a member writes to the list.
         muster_news news = ((const muster_news *)c->member.news.data)[i];
         if (news.kind == MUSTER_NEWS_JOINED) {
-            muster_crew_joined(c, news.id, event, actions);
+            muster_workers_joined(c, news.id, event, actions);
         } else if (news.kind == MUSTER_NEWS_LOST) {
-            muster_crew_lost(c, news.id, news.reason, event, actions);
+            muster_workers_lost(c, news.id, news.reason, event, actions);
         } else if (news.kind == MUSTER_NEWS_MESSAGE) {
             on_message(c, news.id, event, actions);
         }
@@ -388,11 +390,11 @@ static void on_start(muster_coordinator *c, const muster_event *event,
 static void tell_stray(muster_coordinator *c, const muster_event *event,
                        muster_actions *actions)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
         if (c->member.places[id].peer != event->peer) {
             continue;
         }
-        bool first = c->crew[id].unusable++ == 0;
+        bool first = c->workers[id].unusable++ == 0;
         muster_act_notice(
             actions, event->now_ns, first ? MUSTER_LOG_WARN : MUSTER_LOG_DEBUG,
             "worker %u sent a %s of another run or life; dropped", id,

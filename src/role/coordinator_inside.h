@@ -29,25 +29,25 @@ enum {
 };
 
 /* What a worker still lacks. */
-typedef enum muster_crew_stage {
-    MUSTER_CREW_ABSENT = 0,
-    MUSTER_CREW_SETUP, // welcomed; its SETUP is running
-    MUSTER_CREW_PLAN,  // was sent its plan
-    MUSTER_CREW_PARTS, // is being sent its parts, one at a time
-    MUSTER_CREW_READY,
-} muster_crew_stage;
+typedef enum muster_worker_stage {
+    MUSTER_STAGE_ABSENT = 0,
+    MUSTER_STAGE_SETUP, // welcomed; its SETUP is running
+    MUSTER_STAGE_PLAN,  // was sent its plan
+    MUSTER_STAGE_PARTS, // is being sent its parts, one at a time
+    MUSTER_STAGE_READY,
+} muster_worker_stage;
 
 /* How far a READY worker is with the next plan. */
-typedef enum muster_crew_ahead {
-    MUSTER_AHEAD_NONE = 0,
-    MUSTER_AHEAD_PLAN,  // was sent it
-    MUSTER_AHEAD_PARTS, // is being sent what it lacks
-    MUSTER_AHEAD_DONE,
-} muster_crew_ahead;
+typedef enum muster_next_stage {
+    MUSTER_NEXT_NONE = 0,
+    MUSTER_NEXT_PLAN,  // was sent it
+    MUSTER_NEXT_PARTS, // is being sent what it lacks
+    MUSTER_NEXT_DONE,
+} muster_next_stage;
 
-typedef struct muster_crew {
-    muster_crew_stage stage;
-    muster_crew_ahead ahead;
+typedef struct muster_worker_record {
+    muster_worker_stage stage;
+    muster_next_stage next_stage;
     muster_vec held; // uint32_t part numbers
     uint32_t part;   // wanted or on its way; MUSTER_ID_ANY: none
     bool part_sent;
@@ -58,7 +58,7 @@ typedef struct muster_crew {
     int64_t arrival_ns;   // from then to its answer; valid with `message`
     bool unoffered;       // that found no room on the way: offer it again
     uint64_t unusable;    // answers that could not be used
-} muster_crew;
+} muster_worker_record;
 
 typedef enum muster_coordinator_phase {
     MUSTER_PHASE_GATHER = 0, // before the first step
@@ -88,9 +88,9 @@ typedef struct muster_coordinator {
     uint64_t *parts_received;  // by part: steps whose sum had it
     bool *counted;             // scratch, by part: all false
     muster_coordinator_phase phase;
-    muster_crew *crew; // by worker number
-    uint32_t size;     // n
-    uint32_t ready;    // crew in stage READY
+    muster_worker_record *workers; // by worker number
+    uint32_t worker_count;
+    uint32_t ready; // workers in stage READY
 
     uint64_t step;
     muster_blob *model;             // of `step`
@@ -129,21 +129,22 @@ typedef struct muster_coordinator {
 } muster_coordinator;
 
 /* coordinator_workers.c*/
-void muster_crew_joined(muster_coordinator *c, uint32_t id,
-                        const muster_event *event, muster_actions *actions);
-void muster_crew_lost(muster_coordinator *c, uint32_t id, const char *reason,
-                      const muster_event *event, muster_actions *actions);
-void muster_crew_have(muster_coordinator *c, uint32_t id,
-                      const muster_event *event, muster_actions *actions);
-void muster_crew_part_made(muster_coordinator *c, const muster_event *event,
-                           muster_actions *actions);
-/* Send `plan` to a worker; false when out of memory, and the run ends. */
-bool muster_crew_send_plan(muster_coordinator *c, uint32_t id,
-                           const muster_assignment *plan,
+void muster_workers_joined(muster_coordinator *c, uint32_t id,
                            const muster_event *event, muster_actions *actions);
+void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
+                         const muster_event *event, muster_actions *actions);
+void muster_workers_have(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions);
+void muster_workers_part_made(muster_coordinator *c, const muster_event *event,
+                              muster_actions *actions);
+/* Send `plan` to a worker; false when out of memory, and the run ends. */
+bool muster_workers_send_plan(muster_coordinator *c, uint32_t id,
+                              const muster_assignment *plan,
+                              const muster_event *event,
+                              muster_actions *actions);
 /* Have a ready worker drop the parts that neither plan asks for. */
-void muster_crew_tidy(muster_coordinator *c, uint32_t id,
-                      muster_actions *actions);
+void muster_workers_tidy(muster_coordinator *c, uint32_t id,
+                         muster_actions *actions);
 
 /* coordinator_plan.c */
 /* The shuffle hears who answered the step just decoded. */

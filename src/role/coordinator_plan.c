@@ -23,16 +23,16 @@
 void muster_plan_prepare(muster_coordinator *c, uint32_t id,
                          const muster_event *event, muster_actions *actions)
 {
-    if (muster_crew_send_plan(c, id, &c->next, event, actions)) {
-        c->crew[id].ahead = MUSTER_AHEAD_PLAN;
+    if (muster_workers_send_plan(c, id, &c->next, event, actions)) {
+        c->workers[id].next_stage = MUSTER_NEXT_PLAN;
     }
 }
 
 static bool all_ready_are_ahead(const muster_coordinator *c)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage == MUSTER_CREW_READY &&
-            c->crew[id].ahead != MUSTER_AHEAD_DONE) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].stage == MUSTER_STAGE_READY &&
+            c->workers[id].next_stage != MUSTER_NEXT_DONE) {
             return false;
         }
     }
@@ -59,15 +59,15 @@ void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_DEBUG,
                       "plan %u from step %llu on", c->plan.number,
                       (unsigned long long)c->step);
-    for (uint32_t id = 0; id < c->size; id++) {
-        muster_crew *crew = &c->crew[id];
-        crew->ahead = MUSTER_AHEAD_NONE;
-        if (crew->stage == MUSTER_CREW_READY) {
-            muster_crew_tidy(c, id, actions);
-        } else if (crew->stage == MUSTER_CREW_PLAN ||
-                   crew->stage == MUSTER_CREW_PARTS) {
-            crew->stage = MUSTER_CREW_PLAN;
-            if (!muster_crew_send_plan(c, id, &c->plan, event, actions)) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        muster_worker_record *worker = &c->workers[id];
+        worker->next_stage = MUSTER_NEXT_NONE;
+        if (worker->stage == MUSTER_STAGE_READY) {
+            muster_workers_tidy(c, id, actions);
+        } else if (worker->stage == MUSTER_STAGE_PLAN ||
+                   worker->stage == MUSTER_STAGE_PARTS) {
+            worker->stage = MUSTER_STAGE_PLAN;
+            if (!muster_workers_send_plan(c, id, &c->plan, event, actions)) {
                 return;
             }
         }
@@ -83,11 +83,11 @@ void muster_plan_consider(muster_coordinator *c, const muster_event *event,
         return;
     }
     c->next.number = c->plan.number + 1;
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
         c->next.worker_of[c->next.slot_of[id]] = id;
     }
-    for (uint32_t id = 0; id < c->size && !c->ending; id++) {
-        if (c->crew[id].stage == MUSTER_CREW_READY) {
+    for (uint32_t id = 0; id < c->worker_count && !c->ending; id++) {
+        if (c->workers[id].stage == MUSTER_STAGE_READY) {
             muster_plan_prepare(c, id, event, actions);
         }
     }
@@ -99,11 +99,11 @@ void muster_plan_observe(muster_coordinator *c)
         return;
     }
     const muster_classes *classes = muster_watch_classes(c->watch);
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
         muster_class class_of = muster_classes_of(classes, id);
         bool gone = muster_watch_away(c->watch, id) >= GONE_STEPS;
         c->seen[id] = (muster_shuffle_seen){
-            .late = c->crew[id].message == NULL,
+            .late = c->workers[id].message == NULL,
             .slow = gone || (class_of.slow && class_of.lasting),
             .straggle_rate = gone ? 1 : class_of.straggle_rate};
     }

@@ -2,9 +2,9 @@
  * coordinator_step.c -- one step: offer, answers, decode, update.
  *
  * Invariants:
- *   1. crew[i].message is non-NULL exactly when worker i's answer to the open
- *      step was accepted; `answers` counts them. A worker that is lost after
- *      it answered leaves its message: it is still right.
+ *   1. workers[i].message is non-NULL exactly when worker i's answer to the
+ *      open step was accepted; `answers` counts them. The message of a worker
+ *      that is lost after its answer stays: it is still right.
  *   2. An answer is accepted once per worker and step, only in COLLECT, only
  *      for (plan, step) and with the exact length. member has checked run and
  *      incarnation.
@@ -29,8 +29,8 @@ static uint64_t model_token(uint64_t step)
 void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
                        muster_actions *actions)
 {
-    c->crew[id].offered_ns = now_ns;
-    c->crew[id].unoffered = false;
+    c->workers[id].offered_ns = now_ns;
+    c->workers[id].unoffered = false;
     muster_watch_offered(c->watch, id, now_ns);
     muster_member_mail mail = {.message = {.kind = MUSTER_MSG_MODEL,
                                            .plan = c->plan.number,
@@ -51,8 +51,9 @@ void muster_step_sent(muster_coordinator *c, const muster_event *event,
         muster_member_owes(&c->member, event->peer, event->now_ns);
     } else if (event->as.sent.status == MUSTER_ERR_AGAIN && newest &&
                c->phase == MUSTER_PHASE_COLLECT) {
-        for (uint32_t id = 0; id < c->size; id++) {
-            c->crew[id].unoffered |= c->member.places[id].peer == event->peer;
+        for (uint32_t id = 0; id < c->worker_count; id++) {
+            c->workers[id].unoffered |=
+                c->member.places[id].peer == event->peer;
         }
         muster_act_timer(actions, MUSTER_TIMER_OFFER,
                          event->now_ns + OFFER_AGAIN_NS);
@@ -62,9 +63,9 @@ void muster_step_sent(muster_coordinator *c, const muster_event *event,
 void muster_step_offer_again(muster_coordinator *c, int64_t now_ns,
                              muster_actions *actions)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].unoffered && c->phase == MUSTER_PHASE_COLLECT &&
-            c->crew[id].stage == MUSTER_CREW_READY) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].unoffered && c->phase == MUSTER_PHASE_COLLECT &&
+            c->workers[id].stage == MUSTER_STAGE_READY) {
             muster_step_offer(c, id, now_ns, actions);
         }
     }
@@ -83,8 +84,8 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     muster_watch_begin(c->watch, c->step, now_ns);
     muster_act_report(actions, MUSTER_REPORT_STEP_BEGIN, now_ns)->step =
         c->step;
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage == MUSTER_CREW_READY) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].stage == MUSTER_STAGE_READY) {
             muster_step_offer(c, id, now_ns, actions);
         }
     }
@@ -98,9 +99,9 @@ bool muster_step_reachable(muster_coordinator *c)
     muster_code_progress_reset(c->reach);
     bool open = c->phase == MUSTER_PHASE_COLLECT;
     uint32_t count = 0;
-    for (uint32_t id = 0; id < c->size; id++) {
-        bool answered = open && c->crew[id].message != NULL;
-        if (answered || c->crew[id].stage == MUSTER_CREW_READY) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        bool answered = open && c->workers[id].message != NULL;
+        if (answered || c->workers[id].stage == MUSTER_STAGE_READY) {
             muster_code_progress_add(c->reach, c->plan.slot_of[id]);
             count++;
         }
@@ -139,12 +140,12 @@ static void report_answer(const muster_coordinator *c, uint32_t id, bool late,
 static void reject(muster_coordinator *c, uint32_t id, const char *what,
                    const muster_event *event, muster_actions *actions)
 {
-    c->crew[id].unusable++;
+    c->workers[id].unusable++;
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
                       "worker %u sent %s for step %llu; dropped", id, what,
                       (unsigned long long)event->as.message.message->step);
     muster_member_drop(&c->member, id, event, actions);
-    muster_crew_lost(c, id, what, event, actions);
+    muster_workers_lost(c, id, what, event, actions);
 }
 
 void muster_step_answer(muster_coordinator *c, uint32_t id,
@@ -152,7 +153,7 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
 {
     const muster_message *message = event->as.message.message;
     const muster_blob *payload = event->as.message.payload;
-    muster_crew *crew = &c->crew[id];
+    muster_worker_record *worker = &c->workers[id];
     size_t bytes = payload != NULL ? payload->bytes : 0;
     c->bytes_up += muster_message_bytes(message) + bytes;
     c->messages_up++;
@@ -166,23 +167,23 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
                        ? message->plan >= c->plan.number
                        : message->plan != c->plan.number;
     if (message->step > c->step || strange ||
-        crew->stage != MUSTER_CREW_READY) {
+        worker->stage != MUSTER_STAGE_READY) {
         reject(c, id, "an answer to what it was not asked", event, actions);
         return;
     }
     bool open = c->phase == MUSTER_PHASE_COLLECT && message->step == c->step;
-    if (message->step + 1 == crew->heard_steps ||
-        (open && crew->message != NULL)) {
+    if (message->step + 1 == worker->heard_steps ||
+        (open && worker->message != NULL)) {
         // The second copy of an answer adds nothing.
-        bool first = crew->unusable++ == 0;
+        bool first = worker->unusable++ == 0;
         muster_act_notice(actions, event->now_ns,
                           first ? MUSTER_LOG_WARN : MUSTER_LOG_DEBUG,
                           "worker %u answered step %llu twice; dropped", id,
                           (unsigned long long)message->step);
         return;
     }
-    if (message->step + 1 > crew->heard_steps) {
-        crew->heard_steps = message->step + 1;
+    if (message->step + 1 > worker->heard_steps) {
+        worker->heard_steps = message->step + 1;
     }
     report_answer(c, id, !open, event, actions);
     if (!open) {
@@ -191,8 +192,8 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
     }
     muster_watch_answered(c->watch, id, event->now_ns);
     c->unsolved = false;
-    crew->message = muster_blob_ref(event->as.message.payload);
-    crew->arrival_ns = event->now_ns - crew->offered_ns;
+    worker->message = muster_blob_ref(event->as.message.payload);
+    worker->arrival_ns = event->now_ns - worker->offered_ns;
     c->answers++;
     muster_code_progress_add(c->progress, c->plan.slot_of[id]);
     muster_wait_answered(c, event->now_ns, actions);
@@ -202,8 +203,8 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
 static uint32_t list_responders(muster_coordinator *c)
 {
     uint32_t count = 0;
-    for (uint32_t slot = 0; slot < c->size; slot++) {
-        if (c->crew[c->plan.worker_of[slot]].message != NULL) {
+    for (uint32_t slot = 0; slot < c->worker_count; slot++) {
+        if (c->workers[c->plan.worker_of[slot]].message != NULL) {
             c->responders[count++] = slot;
         }
     }
@@ -235,9 +236,9 @@ static void count_parts(muster_coordinator *c,
 
 static void drop_messages(muster_coordinator *c)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
-        muster_blob_unref(c->crew[id].message);
-        c->crew[id].message = NULL;
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        muster_blob_unref(c->workers[id].message);
+        c->workers[id].message = NULL;
     }
 }
 
@@ -246,7 +247,7 @@ static bool has_message_list(muster_coordinator *c)
 {
     if (c->messages == NULL || !muster_job_list_is_free(c->messages)) {
         muster_job_list_unref(c->messages);
-        c->messages = muster_job_list_create(c->size);
+        c->messages = muster_job_list_create(c->worker_count);
     }
     return c->messages != NULL;
 }
@@ -266,7 +267,7 @@ static void start_update(muster_coordinator *c,
     job->message_count = entry->used_count;
     for (uint32_t i = 0; i < entry->used_count; i++) {
         uint32_t worker = c->plan.worker_of[entry->used[i]];
-        job->messages[i] = muster_blob_ref(c->crew[worker].message);
+        job->messages[i] = muster_blob_ref(c->workers[worker].message);
     }
     c->fit = entry->decoding->fit;
     c->inexact = entry->status == MUSTER_INEXACT;
@@ -291,7 +292,7 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     muster_status status = muster_decodings_get(&c->decodings, c->responders,
                                                 list_responders(c), &entry);
     if (status == MUSTER_INEXACT && !muster_wait_is_over(c)) {
-        if (c->answers == c->size) {
+        if (c->answers == c->worker_count) {
             muster_coordinator_end(c, MUSTER_ERR_UNSUPPORTED,
                                    "this code loses the gradient to rounding "
                                    "even with every answer; use another code",
@@ -324,7 +325,7 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     report->as.end.grad_err = result->grad_err;
     report->as.end.step_ms = (double)(event->now_ns - c->step_begin_ns) * 1e-6;
     report->as.end.responders = c->answers;
-    report->as.end.stragglers = c->size - c->answers;
+    report->as.end.stragglers = c->worker_count - c->answers;
     report->as.end.parts_missing = c->fit.parts_missing;
     report->as.end.inexact = c->inexact;
     report->as.end.degraded = c->inexact && c->plan.info.exact;

@@ -87,11 +87,11 @@ void muster_wait_decoded(muster_coordinator *c, muster_actions *actions)
         return;
     }
     muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
-    for (uint32_t id = 0; id < c->size; id++) {
-        const muster_crew *crew = &c->crew[id];
-        if (crew->message != NULL) {
-            muster_arrivals_add(&c->arrivals, crew->arrival_ns);
-        } else if (crew->stage == MUSTER_CREW_READY && c->deadline_over) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        const muster_worker_record *worker = &c->workers[id];
+        if (worker->message != NULL) {
+            muster_arrivals_add(&c->arrivals, worker->arrival_ns);
+        } else if (worker->stage == MUSTER_STAGE_READY && c->deadline_over) {
             muster_arrivals_add(&c->arrivals, MUSTER_ARRIVAL_NEVER);
         }
     }
@@ -99,9 +99,9 @@ void muster_wait_decoded(muster_coordinator *c, muster_actions *actions)
 
 bool muster_wait_all_heard(const muster_coordinator *c)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage == MUSTER_CREW_READY &&
-            c->crew[id].message == NULL) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].stage == MUSTER_STAGE_READY &&
+            c->workers[id].message == NULL) {
             return false;
         }
     }
@@ -123,9 +123,9 @@ static void list_awaited(muster_coordinator *c, char *text, size_t room)
     uint32_t count = 0;
     size_t used = 0;
     text[0] = 0;
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage != MUSTER_CREW_READY ||
-            c->crew[id].message != NULL || count++ >= NAMES_LISTED ||
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].stage != MUSTER_STAGE_READY ||
+            c->workers[id].message != NULL || count++ >= NAMES_LISTED ||
             used >= room) {
             continue;
         }

@@ -98,14 +98,14 @@ typedef struct muster_link {
 } muster_link;
 
 /* Somebody we connect to, again and again until told otherwise. */
-typedef struct muster_target {
+typedef struct muster_connect_target {
     uint32_t id;
     char address[128];
     uint64_t token;        // of the connect under way, or 0
     muster_role_peer peer; // 0: not connected
     int64_t retry_ns;      // when to try next; < 0: not waiting
     int64_t backoff_ns;
-} muster_target;
+} muster_connect_target;
 
 /* A number, as the leader or the directory knows it. */
 typedef struct muster_place {
@@ -129,7 +129,7 @@ typedef struct muster_member {
     uint32_t size;
     muster_place *places; // size of them; a star's follower has none
     muster_vec links;     // muster_link, ascending by peer
-    muster_vec targets;   // muster_target
+    muster_vec targets;   // muster_connect_target
     muster_vec news;      // muster_news of the last event
     muster_blob *welcome; // follower: payload of the newest WELCOME
     uint64_t tokens;

@@ -20,9 +20,9 @@ uint32_t muster_member_leader_id(const muster_member *member)
     return member->opts.mesh ? 0 : MUSTER_ID_LEADER;
 }
 
-muster_target *muster_member_target(muster_member *member, uint32_t id)
+muster_connect_target *muster_member_target(muster_member *member, uint32_t id)
 {
-    muster_target *targets = member->targets.data;
+    muster_connect_target *targets = member->targets.data;
     for (size_t i = 0; i < member->targets.count; i++) {
         if (targets[i].id == id) {
             return &targets[i];
@@ -31,9 +31,10 @@ muster_target *muster_member_target(muster_member *member, uint32_t id)
     return NULL;
 }
 
-static muster_target *target_of_token(muster_member *member, uint64_t token)
+static muster_connect_target *target_of_token(muster_member *member,
+                                              uint64_t token)
 {
-    muster_target *targets = member->targets.data;
+    muster_connect_target *targets = member->targets.data;
     for (size_t i = 0; i < member->targets.count; i++) {
         if (targets[i].token == token) {
             return &targets[i];
@@ -45,7 +46,7 @@ static muster_target *target_of_token(muster_member *member, uint64_t token)
 bool muster_member_aim(muster_member *member, uint32_t id, const char *address,
                        int64_t now_ns)
 {
-    muster_target *target = muster_vec_push(&member->targets);
+    muster_connect_target *target = muster_vec_push(&member->targets);
     if (target == NULL) {
         return false;
     }
@@ -56,7 +57,7 @@ bool muster_member_aim(muster_member *member, uint32_t id, const char *address,
     return true;
 }
 
-void muster_member_retry_later(muster_target *target, int64_t now_ns)
+void muster_member_retry_later(muster_connect_target *target, int64_t now_ns)
 {
     target->retry_ns = now_ns + target->backoff_ns;
     target->backoff_ns = target->backoff_ns * 2 < BACKOFF_MOST_NS
@@ -67,7 +68,7 @@ void muster_member_retry_later(muster_target *target, int64_t now_ns)
 void muster_member_retry(muster_member *member, const muster_event *event,
                          muster_actions *actions)
 {
-    muster_target *targets = member->targets.data;
+    muster_connect_target *targets = member->targets.data;
     for (size_t i = 0; i < member->targets.count; i++) {
         if (targets[i].retry_ns < 0 || targets[i].retry_ns > event->now_ns) {
             continue;
@@ -89,7 +90,7 @@ void muster_member_retry(muster_member *member, const muster_event *event,
 void muster_member_connected(muster_member *member, const muster_event *event,
                              muster_actions *actions)
 {
-    muster_target *target = target_of_token(member, event->as.up.token);
+    muster_connect_target *target = target_of_token(member, event->as.up.token);
     if (target == NULL) {
         muster_act_drop(actions, event->peer); // no longer wanted
         return;
@@ -121,7 +122,8 @@ void muster_member_connected(muster_member *member, const muster_event *event,
 
 void muster_member_unreachable(muster_member *member, const muster_event *event)
 {
-    muster_target *target = target_of_token(member, event->as.down.token);
+    muster_connect_target *target =
+        target_of_token(member, event->as.down.token);
     if (target == NULL) {
         return;
     }
@@ -171,7 +173,7 @@ void muster_member_welcomed(muster_member *member, muster_link *link,
                              event, actions);
         return;
     }
-    muster_target *target = muster_member_target(member, link->id);
+    muster_connect_target *target = muster_member_target(member, link->id);
     if (target == NULL || target->peer != link->peer) {
         // The directory changed its mind while we were greeting.
         muster_member_forget(member, link, "", true, event, actions);

@@ -47,7 +47,7 @@ void muster_member_admit(muster_member *member, muster_link *link,
                          const muster_event *event, muster_actions *actions);
 
 /* member_follow.c */
-muster_target *muster_member_target(muster_member *member, uint32_t id);
+muster_connect_target *muster_member_target(muster_member *member, uint32_t id);
 /* Connect to `id` from now on; false when out of memory. */
 bool muster_member_aim(muster_member *member, uint32_t id, const char *address,
                        int64_t now_ns);
@@ -61,7 +61,7 @@ void muster_member_refused(muster_member *member, muster_link *link,
                            const muster_event *event, muster_actions *actions);
 void muster_member_retry(muster_member *member, const muster_event *event,
                          muster_actions *actions);
-void muster_member_retry_later(muster_target *target, int64_t now_ns);
+void muster_member_retry_later(muster_connect_target *target, int64_t now_ns);
 uint32_t muster_member_leader_id(const muster_member *member);
 
 /* member_mesh.c */

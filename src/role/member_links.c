@@ -101,7 +101,7 @@ void muster_member_forget(muster_member *member, muster_link *link,
         muster_act_drop(actions, gone.peer);
     }
     if (gone.outgoing) {
-        muster_target *target = muster_member_target(member, gone.id);
+        muster_connect_target *target = muster_member_target(member, gone.id);
         if (target != NULL && target->peer == gone.peer) {
             target->peer = 0;
             muster_member_retry_later(target, event->now_ns);
@@ -144,7 +144,7 @@ muster_link *muster_member_link(muster_member *member, uint32_t id)
     if (muster_member_is_here(member, id)) {
         peer = member->places[id].peer;
     } else if (id == MUSTER_ID_LEADER) {
-        muster_target *target = muster_member_target(member, id);
+        muster_connect_target *target = muster_member_target(member, id);
         peer = target != NULL ? target->peer : 0;
     }
     muster_link *link = peer != 0 ? muster_member_find(member, peer) : NULL;

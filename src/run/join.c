@@ -16,7 +16,7 @@
 #include "muster/run.h"
 #include "proc/host.h"
 #include "proc/signals.h"
-#include "proc/socket_dir.h"
+#include "proc/user_address.h"
 #include "role/worker.h"
 
 /* A worker computes one step at a time, and loads its parts. */
@@ -70,9 +70,9 @@ static muster_status read_options(const muster_config *config,
                                   muster_compute_slowness *slowness_out)
 {
     muster_worker_opts opts = MUSTER_WORKER_OPTS_INIT;
-    muster_status status =
-        muster_address_full(muster_config_string(config, MUSTER_OPT_CONNECT),
-                            "join", error_out, opts.address);
+    muster_status status = muster_user_address_expand(
+        muster_config_string(config, MUSTER_OPT_CONNECT), "join", error_out,
+        opts.address);
     if (status < 0) {
         return status;
     }

@@ -21,6 +21,7 @@
 #include "model/model.h"
 #include "muster/run.h"
 #include "proc/signals.h"
+#include "proc/user_address.h"
 #include "role/coordinator.h"
 #include "run/sparse_train.h"
 
@@ -163,7 +164,7 @@ static muster_status listen_for_joiners(muster_train_state *train,
     char wanted[MUSTER_NET_ADDRESS_MAX], address[MUSTER_NET_ADDRESS_MAX];
     const char *text = muster_config_string(train->config, MUSTER_OPT_LISTEN);
     muster_status status =
-        muster_address_full(text, "--listen", error_out, wanted);
+        muster_user_address_expand(text, "--listen", error_out, wanted);
     if (status < 0) {
         return status;
     }
@@ -172,7 +173,7 @@ static muster_status listen_for_joiners(muster_train_state *train,
     if (status < 0) {
         return status;
     }
-    if (!muster_address_is_local(address)) {
+    if (!muster_user_address_is_local(address)) {
         muster_log(MUSTER_LOG_WARN,
                    "%s: whoever reaches this address can join, there is no key",
                    address);
@@ -184,8 +185,8 @@ static muster_status listen_for_joiners(muster_train_state *train,
 }
 
 /* The arguments that every local worker is started with. */
-static muster_status make_crew(muster_train_state *train,
-                               muster_error *error_out)
+static muster_status prepare_workers(muster_train_state *train,
+                                     muster_error *error_out)
 {
     enum { FIXED_MAX = 10 }; // beside --slow, with the end
     char workers[16], seed[32];
@@ -219,11 +220,12 @@ static muster_status make_crew(muster_train_state *train,
         extra[count++] = "--allow-model";
         extra[count++] = model;
     }
-    muster_crew_opts opts = {.program = train->program,
-                             .address = train->den.address,
-                             .count = train->code_info.workers,
-                             .arguments = extra};
-    muster_status status = muster_crew_create(&opts, error_out, &train->crew);
+    muster_process_group_opts opts = {.program = train->program,
+                                      .address = train->socket_dir.address,
+                                      .count = train->code_info.workers,
+                                      .arguments = extra};
+    muster_status status =
+        muster_process_group_create(&opts, error_out, &train->workers);
     muster_mem_free(extra);
     return status;
 }
@@ -232,19 +234,21 @@ static muster_status start_local(muster_train_state *train,
                                  muster_error *error_out)
 {
     char address[MUSTER_NET_ADDRESS_MAX];
-    muster_status status = muster_den_open(error_out, &train->den);
+    muster_status status =
+        muster_socket_dir_open(error_out, &train->socket_dir);
     if (status < 0) {
         return status;
     }
-    muster_signals_remove_at_exit(train->den.file, train->den.folder);
-    status = muster_net_listen(muster_host_net(train->host), train->den.address,
-                               error_out, address);
+    muster_signals_remove_at_exit(train->socket_dir.file,
+                                  train->socket_dir.folder);
+    status = muster_net_listen(muster_host_net(train->host),
+                               train->socket_dir.address, error_out, address);
     if (status == MUSTER_OK) {
-        status = make_crew(train, error_out);
+        status = prepare_workers(train, error_out);
     }
     for (uint32_t w = 0; status == MUSTER_OK && w < train->code_info.workers;
          w++) {
-        status = muster_crew_spawn(train->crew, w, error_out);
+        status = muster_process_group_spawn(train->workers, w, error_out);
     }
     return status;
 }
@@ -304,7 +308,7 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
         };
         status = muster_host_run(train->host, &work, error_out);
     }
-    muster_crew_end(train->crew);
+    muster_process_group_end(train->workers);
     muster_signals_stop();
     return status;
 }
@@ -351,8 +355,8 @@ static muster_status prepare(muster_train_state *train, muster_error *error_out)
 /* Everything that was made, in reverse. */
 static void finish(muster_train_state *train)
 {
-    muster_crew_free(train->crew);
-    muster_den_close(&train->den);
+    muster_process_group_free(train->workers);
+    muster_socket_dir_close(&train->socket_dir);
     if (train->role.state != NULL) {
         train->role.ops->free(train->role.state);
     }

@@ -33,10 +33,11 @@ typedef struct muster_train_state {
     muster_executor *executor;
     muster_executor_info job;
     muster_role role;
-    muster_den den;    // of the local workers; folder "" when there is none
-    muster_crew *crew; // NULL: workers join by themselves
-    muster_vec faults; // of muster_fault, by step
-    size_t next_fault; // the first that is not done
+    muster_socket_dir
+        socket_dir; // of the local workers; folder "" when there is none
+    muster_process_group *workers; // NULL: workers join by themselves
+    muster_vec faults;             // of muster_fault, by step
+    size_t next_fault;             // the first that is not done
     muster_tally tally;
     muster_progress progress;
     muster_run_folder *folder; // NULL without --run

@@ -147,19 +147,19 @@ static void too_few_workers_is_quorum_with_a_result(void **state)
 }
 
 /* The parts' counters of the only code in `text`. */
-static json_int_t least_received(const char *text, json_int_t *sum_out)
+static json_int_t min_received(const char *text, json_int_t *sum_out)
 {
     json_t *result = json_loads(text, 0, NULL);
     const json_t *list = json_object_get(code_at(result, 0), "parts_received");
-    json_int_t least = INT64_MAX;
+    json_int_t min = INT64_MAX;
     *sum_out = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
         json_int_t got = json_integer_value(json_array_get(list, i));
-        least = got < least ? got : least;
+        min = got < min ? got : min;
         *sum_out += got;
     }
     json_decref(result);
-    return least;
+    return min;
 }
 
 static void a_shuffle_spreads_what_the_slow_ones_miss(void **state)
@@ -175,10 +175,10 @@ static void a_shuffle_spreads_what_the_slow_ones_miss(void **state)
     char *text = NULL;
     json_int_t sums[2];
     assert_int_equal(simulate(still, &text), MUSTER_OK);
-    assert_int_equal(least_received(text, &sums[0]), 0);
+    assert_int_equal(min_received(text, &sums[0]), 0);
     muster_config_text_free(text);
     assert_int_equal(simulate(moving, &text), MUSTER_OK);
-    assert_true(least_received(text, &sums[1]) >= 60);
+    assert_true(min_received(text, &sums[1]) >= 60);
     assert_int_equal(sums[0], 7 * 80);
     assert_int_equal(sums[1], 7 * 80);
     json_t *result = json_loads(text, 0, NULL);

@@ -66,7 +66,7 @@ typedef struct source {
     uint32_t workers;
     uint64_t seed;
     bool slow[N_MAX];
-    const muster_trace *trace;
+    const muster_delay_trace *trace;
     double median[512];
     muster_delay *delay;
 } source;
