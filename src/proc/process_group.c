@@ -24,34 +24,30 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define GO_BY_ITSELF_NS  (500 * MUSTER_NS_PER_MS)
-#define GO_WHEN_ASKED_NS (2 * MUSTER_NS_PER_S)
-#define WAIT_SLICE_NS    (50 * MUSTER_NS_PER_MS)
+#define TERMINATE_NS  (2 * MUSTER_NS_PER_S)
+#define WAIT_SLICE_NS (50 * MUSTER_NS_PER_MS)
 
 typedef struct member {
     pid_t pid;   // 0: none runs
-    bool doomed; // killed on purpose: no surprise when it ends
+    bool doomed; // signalled to end: its end is not logged
     bool clean;  // the last one ended with exit code 0
 } member;
 
 struct muster_process_group {
     char *program;
-    char **arguments;   // argv, ended by NULL; [WORKER_AT] is `number`
-    char number[16];    // of the worker that is being started
+    char *noun;
     char **environment; // ended by NULL; strings not owned
+    int64_t leave_ns;
     uint32_t count;
     member *members;
 };
-
-/* program join ADDRESS --worker W ... */
-enum { WORKER_AT = 4, FIXED_ARGUMENTS = 5 };
 
 static bool starts_with(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Our own environment, but one BLAS thread: workers share the machine. */
+/* Our own environment, but one BLAS thread: members share the machine. */
 static char **make_environment(void)
 {
     static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
@@ -73,30 +69,6 @@ static char **make_environment(void)
     return copy;
 }
 
-static bool copy_arguments(const muster_process_group_opts *opts,
-                           muster_process_group *group)
-{
-    const char *const fixed[FIXED_ARGUMENTS] = {opts->program, "join",
-                                                opts->address, "--worker", ""};
-    size_t extra = 0;
-    while (opts->arguments != NULL && opts->arguments[extra] != NULL) {
-        extra++;
-    }
-    size_t count = FIXED_ARGUMENTS + extra;
-    group->arguments = muster_mem_array(count + 1, sizeof *group->arguments);
-    for (size_t i = 0; group->arguments != NULL && i < count; i++) {
-        const char *text = i < FIXED_ARGUMENTS
-                               ? fixed[i]
-                               : opts->arguments[i - FIXED_ARGUMENTS];
-        group->arguments[i] =
-            i == WORKER_AT ? group->number : muster_mem_string(text);
-        if (group->arguments[i] == NULL) {
-            return false;
-        }
-    }
-    return group->arguments != NULL;
-}
-
 muster_status muster_process_group_create(const muster_process_group_opts *opts,
                                           muster_error *error_out,
                                           muster_process_group **group_out)
@@ -106,11 +78,13 @@ muster_status muster_process_group_create(const muster_process_group_opts *opts,
         goto out;
     }
     group->count = opts->count;
+    group->leave_ns = opts->leave_ns;
     group->members = muster_mem_array(opts->count, sizeof(member));
     group->environment = make_environment();
     group->program = muster_mem_string(opts->program);
+    group->noun = muster_mem_string(opts->noun);
     if (group->members == NULL || group->environment == NULL ||
-        group->program == NULL || !copy_arguments(opts, group)) {
+        group->program == NULL || group->noun == NULL) {
         goto out_group;
     }
     *group_out = group;
@@ -120,7 +94,8 @@ out_group:
     muster_process_group_free(group);
 out:
     return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                            "no memory for %u local workers", opts->count);
+                            "no memory for %u local %ss", opts->count,
+                            opts->noun);
 }
 
 void muster_process_group_free(muster_process_group *group)
@@ -128,36 +103,40 @@ void muster_process_group_free(muster_process_group *group)
     if (group == NULL) {
         return;
     }
-    for (size_t i = 0; group->arguments != NULL && group->arguments[i] != NULL;
-         i++) {
-        if (i != WORKER_AT) {
-            muster_mem_free(group->arguments[i]);
-        }
-    }
-    muster_mem_free(group->arguments);
     muster_mem_free(group->environment);
     muster_mem_free(group->program);
+    muster_mem_free(group->noun);
     muster_mem_free(group->members);
     muster_mem_free(group);
 }
 
-/* In the child, between fork and exec. */
-static _Noreturn void become_worker(const muster_process_group *group,
-                                    pid_t parent)
+/* What is ignored or blocked would stay so after exec. An ignored SIGHUP does:
+ * under nohup the members are to outlive the terminal, too. */
+static void reset_signals(void)
 {
-    static const char failed[] = "muster: cannot start a local worker\n";
     sigset_t none;
+    for (int number = 1; number < NSIG; number++) {
+        if (number != SIGHUP) {
+            (void)signal(number, SIG_DFL);
+        }
+    }
     (void)sigemptyset(&none);
-    (void)setpgid(0, 0);
-    // Handlers fall to their defaults at exec; what is ignored would stay so.
-    (void)signal(SIGPIPE, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In the child, between fork and exec. */
+static _Noreturn void become_member(const muster_process_group *group,
+                                    char *const *argv, pid_t parent)
+{
+    static const char failed[] = "muster: cannot start a local process\n";
+    (void)setpgid(0, 0);
+    reset_signals();
     int quiet = open("/dev/null", O_RDONLY);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
         quiet >= 0 && dup2(quiet, STDIN_FILENO) >= 0 &&
         dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) {
         (void)close_range(3, ~0u, 0);
-        (void)execve(group->program, group->arguments, group->environment);
+        (void)execve(group->program, argv, group->environment);
     }
     if (write(STDERR_FILENO, failed, sizeof failed - 1) < 0) {
         _exit(127);
@@ -165,98 +144,125 @@ static _Noreturn void become_worker(const muster_process_group *group,
     _exit(127);
 }
 
-muster_status muster_process_group_spawn(muster_process_group *group,
-                                         uint32_t worker,
-                                         muster_error *error_out)
+static muster_status fork_member(muster_process_group *group, uint32_t number,
+                                 char *const *argv, muster_error *error_out)
 {
-    if (group->members[worker].pid != 0) {
-        muster_process_group_signal(group, worker, SIGKILL);
-        (void)waitpid(group->members[worker].pid, NULL, 0);
-        group->members[worker].pid = 0;
-    }
-    (void)snprintf(group->number, sizeof group->number, "%u", worker);
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        become_worker(group, parent);
+        become_member(group, argv, parent);
     }
     if (pid < 0) {
         return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
-                                "cannot start worker %u: fork: %s", worker,
-                                strerror(errno));
+                                "cannot start %s %u: fork: %s", group->noun,
+                                number, strerror(errno));
     }
-    group->members[worker] = (member){.pid = pid};
+    group->members[number] = (member){.pid = pid};
     return MUSTER_OK;
 }
 
-void muster_process_group_signal(muster_process_group *group, uint32_t worker,
-                                 int number)
+muster_status muster_process_group_spawn(muster_process_group *group,
+                                         uint32_t number,
+                                         muster_arguments *arguments,
+                                         muster_error *error_out)
 {
-    member *one = &group->members[worker];
+    if (group->members[number].pid != 0) {
+        muster_process_group_signal(group, number, SIGKILL);
+        (void)waitpid(group->members[number].pid, NULL, 0);
+        group->members[number].pid = 0;
+    }
+    char *const *texts = muster_arguments_list(arguments);
+    size_t count = arguments->texts.count;
+    char **argv =
+        texts == NULL ? NULL : muster_mem_array(count + 2, sizeof *argv);
+    if (argv == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory to start %s %u", group->noun,
+                                number);
+    }
+    argv[0] = group->program;
+    memcpy(argv + 1, texts, count * sizeof *argv); // the last stays NULL
+    muster_status status = fork_member(group, number, argv, error_out);
+    muster_mem_free(argv);
+    return status;
+}
+
+void muster_process_group_signal(muster_process_group *group, uint32_t number,
+                                 int signal_number)
+{
+    member *one = &group->members[number];
     if (one->pid == 0) {
         return;
     }
-    if (number == SIGKILL || number == SIGTERM) {
+    if (signal_number == SIGKILL || signal_number == SIGTERM) {
         one->doomed = true;
     }
-    (void)kill(one->pid, number);
+    (void)kill(one->pid, signal_number);
 }
 
-static void tell_end(uint32_t worker, const member *one, int status)
+static void tell_end(const char *noun, uint32_t number, const member *one,
+                     int status)
 {
-    if (WIFSIGNALED(status) && !one->doomed) {
-        muster_log(MUSTER_LOG_WARN, "worker %u (pid %ld) was ended by %s",
-                   worker, (long)one->pid, strsignal(WTERMSIG(status)));
-    } else if (WIFEXITED(status) && WEXITSTATUS(status) != 0 && !one->doomed) {
-        muster_log(MUSTER_LOG_WARN,
-                   "worker %u (pid %ld) ended with exit code"
-                   " %d",
-                   worker, (long)one->pid, WEXITSTATUS(status));
+    if (one->doomed) {
+        return;
+    }
+    if (WIFSIGNALED(status)) {
+        muster_log(MUSTER_LOG_WARN, "%s %u (pid %ld) was ended by %s", noun,
+                   number, (long)one->pid, strsignal(WTERMSIG(status)));
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+        muster_log(MUSTER_LOG_WARN, "%s %u (pid %ld) ended with exit code %d",
+                   noun, number, (long)one->pid, WEXITSTATUS(status));
     }
 }
 
 void muster_process_group_reap(muster_process_group *group)
 {
-    for (uint32_t w = 0; w < group->count; w++) {
-        member *one = &group->members[w];
+    for (uint32_t i = 0; i < group->count; i++) {
+        member *one = &group->members[i];
         int status = 0;
         if (one->pid == 0 || waitpid(one->pid, &status, WNOHANG) != one->pid) {
             continue;
         }
-        tell_end(w, one, status);
+        tell_end(group->noun, i, one, status);
         one->pid = 0;
         one->clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     }
 }
 
-uint32_t muster_process_group_alive(const muster_process_group *group)
+bool muster_process_group_is_running(const muster_process_group *group,
+                                     uint32_t number)
 {
-    uint32_t alive = 0;
-    for (uint32_t w = 0; w < group->count; w++) {
-        alive += group->members[w].pid != 0;
+    return group->members[number].pid != 0;
+}
+
+static bool any_runs(const muster_process_group *group)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < group->count; i++) {
+        any = any || group->members[i].pid != 0;
     }
-    return alive;
+    return any;
 }
 
 bool muster_process_group_is_lost(const muster_process_group *group)
 {
-    for (uint32_t w = 0; w < group->count; w++) {
-        if (group->members[w].pid != 0 || group->members[w].clean) {
+    for (uint32_t i = 0; i < group->count; i++) {
+        if (group->members[i].pid != 0 || group->members[i].clean) {
             return false;
         }
     }
     return true;
 }
 
-static void signal_all(muster_process_group *group, int number)
+static void signal_all(muster_process_group *group, int signal_number)
 {
-    for (uint32_t w = 0; w < group->count; w++) {
-        muster_process_group_signal(group, w, number);
+    for (uint32_t i = 0; i < group->count; i++) {
+        muster_process_group_signal(group, i, signal_number);
     }
 }
 
-/* Reap until all are gone (true) or the time is over. SIGCHLD is let in only
- * while we wait, so that none slips by between looking and waiting. */
+/* Reap until all have ended (true) or the time is over. SIGCHLD is unblocked
+ * only inside ppoll, so that none is missed between the look and the wait. */
 static bool wait_for_all(muster_process_group *group, int64_t limit_ns)
 {
     int64_t until_ns = muster_clock_ns() + limit_ns;
@@ -264,12 +270,12 @@ static bool wait_for_all(muster_process_group *group, int64_t limit_ns)
     (void)sigemptyset(&child);
     (void)sigaddset(&child, SIGCHLD);
     (void)pthread_sigmask(SIG_BLOCK, &child, &before);
-    bool gone = false;
+    bool running = true;
     for (;;) {
         muster_process_group_reap(group);
-        gone = muster_process_group_alive(group) == 0;
+        running = any_runs(group);
         int64_t left = until_ns - muster_clock_ns();
-        if (gone || left <= 0) {
+        if (!running || left <= 0) {
             break;
         }
         if (left > WAIT_SLICE_NS) {
@@ -279,7 +285,7 @@ static bool wait_for_all(muster_process_group *group, int64_t limit_ns)
         (void)ppoll(NULL, 0, &slice, &before);
     }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return gone;
+    return !running;
 }
 
 void muster_process_group_end(muster_process_group *group)
@@ -288,18 +294,18 @@ void muster_process_group_end(muster_process_group *group)
         return;
     }
     signal_all(group, SIGCONT);
-    if (wait_for_all(group, GO_BY_ITSELF_NS)) {
+    if (wait_for_all(group, group->leave_ns)) {
         return;
     }
     signal_all(group, SIGTERM);
-    if (wait_for_all(group, GO_WHEN_ASKED_NS)) {
+    if (wait_for_all(group, TERMINATE_NS)) {
         return;
     }
     signal_all(group, SIGKILL);
-    for (uint32_t w = 0; w < group->count; w++) {
-        if (group->members[w].pid != 0) {
-            (void)waitpid(group->members[w].pid, NULL, 0);
+    for (uint32_t i = 0; i < group->count; i++) {
+        if (group->members[i].pid != 0) {
+            (void)waitpid(group->members[i].pid, NULL, 0);
         }
-        group->members[w].pid = 0;
+        group->members[i].pid = 0;
     }
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,23 +18,38 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "muster/ps.h"
+
+_Static_assert(MUSTER_PS_NODES_MAX <= 100, "node numbers have two digits");
 
 #define DIR_PREFIX  "muster-"
 #define DIR_YOUNG_S 10
 #define ENTRIES_MAX 100000
 
-static void remove_folder(muster_socket_dir *dir)
+/* Every name that a socket may have. Without snprintf, which is not
+ * async-signal-safe. */
+static void remove_sockets(int folder)
 {
-    (void)unlink(dir->file);
-    (void)rmdir(dir->folder);
-    if (dir->lock >= 0) {
-        (void)close(dir->lock);
+    (void)unlinkat(folder, "socket", 0);
+    for (uint32_t node = 0; node < MUSTER_PS_NODES_MAX; node++) {
+        char name[] = "node-00";
+        char *digit = name + strlen("node-");
+        if (node >= 10) {
+            *digit++ = (char)('0' + node / 10);
+        }
+        *digit++ = (char)('0' + node % 10);
+        *digit = '\0';
+        (void)unlinkat(folder, name, 0);
     }
-    dir->folder[0] = '\0';
 }
 
-/* A folder of ours whose process is gone. One that is young may not be locked
- * yet. */
+void muster_socket_dir_remove(const muster_socket_dir *dir)
+{
+    remove_sockets(dir->lock);
+    (void)rmdir(dir->folder);
+}
+
+/* A folder of ours that no process locks. A young one may not be locked yet. */
 static bool is_abandoned(int parent, const char *name, int *folder_out)
 {
     struct stat about;
@@ -56,8 +72,7 @@ static bool is_abandoned(int parent, const char *name, int *folder_out)
     return false;
 }
 
-/* What killed coordinators left behind. Whatever is not as we would have left
- * it stays. */
+/* The folders of killed processes. One with any other file in it stays. */
 static void remove_abandoned(const char *path)
 {
     DIR *parent = opendir(path);
@@ -68,7 +83,7 @@ static void remove_abandoned(const char *path)
     for (int seen = 0; entry != NULL && seen < ENTRIES_MAX; seen++) {
         int folder = -1;
         if (is_abandoned(dirfd(parent), entry->d_name, &folder)) {
-            (void)unlinkat(folder, "socket", 0);
+            remove_sockets(folder);
             (void)unlinkat(dirfd(parent), entry->d_name, AT_REMOVEDIR);
             (void)close(folder);
         }
@@ -93,7 +108,10 @@ static bool try_folder(const char *parent, muster_socket_dir *dir)
     dir->lock = open(dir->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir->lock < 0 || flock(dir->lock, LOCK_EX | LOCK_NB) != 0) {
         int reason = errno;
-        remove_folder(dir);
+        (void)rmdir(dir->folder);
+        if (dir->lock >= 0) {
+            (void)close(dir->lock);
+        }
         errno = reason;
         return false;
     }
@@ -111,8 +129,8 @@ muster_status muster_socket_dir_open(muster_error *error_out,
                                 "cannot make a folder in /tmp: %s",
                                 strerror(errno));
     }
-    (void)snprintf(dir.file, sizeof dir.file, "%s/socket", dir.folder);
-    (void)snprintf(dir.address, sizeof dir.address, "unix:%s", dir.file);
+    (void)snprintf(dir.address, sizeof dir.address, "unix:%s/socket",
+                   dir.folder);
     *dir_out = dir;
     return MUSTER_OK;
 }
@@ -120,6 +138,8 @@ muster_status muster_socket_dir_open(muster_error *error_out,
 void muster_socket_dir_close(muster_socket_dir *dir)
 {
     if (dir->folder[0] != '\0') {
-        remove_folder(dir);
+        muster_socket_dir_remove(dir);
+        (void)close(dir->lock);
+        dir->folder[0] = '\0';
     }
 }

@@ -31,6 +31,15 @@ static void make_old(const char *path)
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
+static void make_file(const muster_socket_dir *dir, const char *name)
+{
+    char path[160];
+    (void)snprintf(path, sizeof path, "%s/%s", dir->folder, name);
+    int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(file >= 0);
+    (void)close(file);
+}
+
 /* A folder whose process ended without closing it. */
 static muster_socket_dir abandon(void)
 {
@@ -48,9 +57,9 @@ static muster_socket_dir abandon(void)
     assert_int_equal(waitpid(child, NULL, 0), child);
     (void)close(ends[0]);
     (void)close(ends[1]);
-    int file = open(dir.file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    assert_true(file >= 0);
-    (void)close(file);
+    make_file(&dir, "socket");
+    make_file(&dir, "node-0");
+    make_file(&dir, "node-63");
     return dir;
 }
 
@@ -68,9 +77,7 @@ static void only_abandoned_folders_are_removed(void **state)
     young = abandon();
     char more[160];
     (void)snprintf(more, sizeof more, "%s/more", kept.folder);
-    int file = open(more, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    assert_true(file >= 0);
-    (void)close(file);
+    make_file(&kept, "more");
     make_old(abandoned.folder);
     make_old(kept.folder);
     assert_int_equal(strncmp(abandoned.folder, parent, strlen(parent)), 0);

@@ -37,8 +37,7 @@ static void do_faults(muster_train_state *train, uint64_t step)
             break;
         case MUSTER_FAULT_REJOIN:
             what = "started again";
-            if (muster_process_group_spawn(train->workers, fault->worker,
-                                           &error) < 0) {
+            if (muster_train_spawn_worker(train, fault->worker, &error) < 0) {
                 muster_host_fail(train->host, &error);
             }
             break;

@@ -61,7 +61,7 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     opts.seed = seed;
     opts.nodes = run->nodes;
     opts.node = run->node;
-    opts.mesh = mesh != NULL ? mesh : run->others.folder;
+    opts.mesh = mesh != NULL ? mesh : run->others.dir.folder;
     opts.patience_ms = 60000;
     opts.survive = strcmp(muster_config_string(run->config, MUSTER_OPT_ON_LOSS),
                           "stop") != 0;

@@ -71,7 +71,7 @@ static void tell_cost(muster_task_run *run, const muster_membership_news *news)
     uint64_t share = run->ops->units(run->task) / run->nodes + run->threads;
     MUSTER_ASSERT(left > 0); // this node is a member
     uint64_t shares = (run->nodes + left - 1) / left;
-    uint64_t most = news->updates + run->lost * shares * share;
+    uint64_t updates_max = news->updates + run->lost * shares * share;
     bool kept = muster_config_string(run->config, MUSTER_OPT_RUN) != NULL;
     muster_log(MUSTER_LOG_WARN,
                "going on with %" PRIu32 " of %" PRIu32 " nodes: %" PRIu64
@@ -80,7 +80,7 @@ static void tell_cost(muster_task_run *run, const muster_membership_news *news)
                " began anew; lost are at most the updates of %" PRIu64
                " %s, and %" PRIu64 " that were under way%s",
                left, run->nodes, news->copied, news->restored, news->fresh,
-               most, run->ops->unit, news->unanswered,
+               updates_max, run->ops->unit, news->unanswered,
                kept && news->fresh > 0
                    ? ", and all that the rows that began anew had learnt"
                    : "");
@@ -127,8 +127,8 @@ static void replace_one(muster_task_run *run, uint16_t node)
     }
     run->respawns++;
     run->replaced |= bit;
-    if (muster_local_nodes_replace(&run->others, run->config, run->program,
-                                   node, &error) != MUSTER_OK) {
+    if (muster_local_nodes_replace(&run->others, run->config, node, &error) !=
+        MUSTER_OK) {
         muster_log(MUSTER_LOG_WARN, "node %u is not replaced: %s", node,
                    error.text);
     }
@@ -136,7 +136,7 @@ static void replace_one(muster_task_run *run, uint16_t node)
 
 void muster_task_replace(muster_task_run *run)
 {
-    uint64_t lost = run->others.count == 0 ? 0 : muster_ps_lost(run->ps);
+    uint64_t lost = run->others.group == NULL ? 0 : muster_ps_lost(run->ps);
     run->replaced &= lost;
     for (uint16_t i = 1; i < run->nodes && lost != 0; i++) {
         if (lost >> i & 1) {

@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/fault.h"
-#include "model/model.h"
 #include "muster/run.h"
 #include "proc/signals.h"
 #include "proc/user_address.h"
@@ -184,75 +183,6 @@ static muster_status listen_for_joiners(muster_train_state *train,
     return MUSTER_OK;
 }
 
-/* The arguments that every local worker is started with. */
-static muster_status prepare_workers(muster_train_state *train,
-                                     muster_error *error_out)
-{
-    enum { FIXED_MAX = 10 }; // beside --slow, with the end
-    char workers[16], seed[32];
-    const muster_config *config = train->config;
-    bool verbose = muster_config_bool(config, MUSTER_OPT_VERBOSE);
-    const char *delay = muster_config_string(config, MUSTER_OPT_DELAY);
-    size_t slow = muster_config_list_count(config, MUSTER_OPT_SLOW);
-    const char **extra = muster_mem_array(2 * slow + FIXED_MAX, sizeof *extra);
-    size_t count = 0;
-    if (extra == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for the workers' options");
-    }
-    extra[count++] = verbose ? "--verbose" : "--quiet";
-    if (delay != NULL) {
-        (void)snprintf(workers, sizeof workers, "%" PRIu32,
-                       train->code_info.workers);
-        (void)snprintf(seed, sizeof seed, "%" PRIu64,
-                       muster_config_uint(config, MUSTER_OPT_SEED));
-        const char *told[] = {"--delay", delay,    "--workers",
-                              workers,   "--seed", seed};
-        memcpy(extra + count, told, sizeof told);
-        count += sizeof told / sizeof told[0];
-    }
-    for (size_t i = 0; i < slow; i++) {
-        extra[count++] = "--slow";
-        extra[count++] = muster_config_list_at(config, MUSTER_OPT_SLOW, i);
-    }
-    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
-    if (muster_model_plugin_path(model) > 0) {
-        extra[count++] = "--allow-model";
-        extra[count++] = model;
-    }
-    muster_process_group_opts opts = {.program = train->program,
-                                      .address = train->socket_dir.address,
-                                      .count = train->code_info.workers,
-                                      .arguments = extra};
-    muster_status status =
-        muster_process_group_create(&opts, error_out, &train->workers);
-    muster_mem_free(extra);
-    return status;
-}
-
-static muster_status start_local(muster_train_state *train,
-                                 muster_error *error_out)
-{
-    char address[MUSTER_NET_ADDRESS_MAX];
-    muster_status status =
-        muster_socket_dir_open(error_out, &train->socket_dir);
-    if (status < 0) {
-        return status;
-    }
-    muster_signals_remove_at_exit(train->socket_dir.file,
-                                  train->socket_dir.folder);
-    status = muster_net_listen(muster_host_net(train->host),
-                               train->socket_dir.address, error_out, address);
-    if (status == MUSTER_OK) {
-        status = prepare_workers(train, error_out);
-    }
-    for (uint32_t w = 0; status == MUSTER_OK && w < train->code_info.workers;
-         w++) {
-        status = muster_process_group_spawn(train->workers, w, error_out);
-    }
-    return status;
-}
-
 static void tell_plan(const muster_train_state *train)
 {
     const muster_code_info *code = &train->code_info;
@@ -292,7 +222,7 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
     bool joined =
         muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL;
     status = joined ? listen_for_joiners(train, error_out)
-                    : start_local(train, error_out);
+                    : muster_train_start_workers(train, error_out);
     if (status == MUSTER_OK) {
         status = muster_train_claim_folder(train, error_out);
     }

@@ -1,6 +1,7 @@
 /*
  * run/train.h -- a training run's state, shared by train.c (from options
- * to the end), observe.c (what happens on the way) and conclude.c (files).
+ * to the end), local_workers.c (its processes), observe.c (what happens on the
+ * way) and conclude.c (files).
  *
  *   Threads      The network thread's alone.
  */
@@ -49,6 +50,13 @@ typedef struct muster_train_state {
     int64_t last_step_ns;
     bool is_stopping; // a signal asked for the end
 } muster_train_state;
+
+/* local_workers.c: listen at a private socket and start all workers; start one
+ * of them (again). */
+MUSTER_CHECKED muster_status
+muster_train_start_workers(muster_train_state *train, muster_error *error_out);
+MUSTER_CHECKED muster_status muster_train_spawn_worker(
+    muster_train_state *train, uint32_t worker, muster_error *error_out);
 
 /* Open the run folder, if there is to be one, and take up what it holds. */
 MUSTER_CHECKED muster_status muster_train_open_folder(muster_train_state *train,
