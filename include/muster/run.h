@@ -39,6 +39,13 @@ MUSTER_API MUSTER_CHECKED muster_status muster_join(const muster_config *config,
 MUSTER_API MUSTER_CHECKED muster_status muster_simulate(
     const muster_config *config, muster_error *error_out, char **json_out);
 
+/* Look at the gradient code of --code: what it costs and tolerates, or its
+ * coefficients with --matrix; the code "list" lists all. *text_out is JSON with
+ * --json, else lines for people; the caller's, for muster_config_text_free().
+ * MUSTER_ERR_INVALID: no such code, or not with these numbers. */
+MUSTER_API MUSTER_CHECKED muster_status muster_show_code(
+    const muster_config *config, muster_error *error_out, char **text_out);
+
 /* Apply model.safetensors to a data set. */
 MUSTER_API MUSTER_CHECKED muster_status muster_predict(
     const muster_config *config, muster_error *error_out, char **json_out);

@@ -10,47 +10,29 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "config/fault.h"
 #include "muster/run.h"
 #include "proc/signals.h"
 #include "proc/user_address.h"
-#include "role/coordinator.h"
+#include "run/build.h"
 #include "run/sparse_train.h"
 
 static muster_status make_code(muster_train_state *train,
                                muster_error *error_out)
 {
-    const muster_config *config = train->config;
-    uint32_t workers = muster_config_workers(config);
-    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
-    opts.name = muster_config_string(config, MUSTER_OPT_CODE);
-    opts.workers = workers;
-    opts.stragglers =
-        (uint32_t)muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
-    opts.comm = (uint32_t)muster_config_uint(config, MUSTER_OPT_COMM);
-    opts.load = (uint32_t)muster_config_uint(config, MUSTER_OPT_LOAD);
-    opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
-    double *speeds = muster_mem_array(workers, sizeof *speeds);
-    if (speeds == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for %" PRIu32 " workers", workers);
-    }
+    muster_build_code build;
     muster_status status =
-        muster_config_speeds(config, workers, error_out, speeds);
-    if (muster_config_is_set(config, MUSTER_OPT_SPEEDS)) {
-        opts.speeds = speeds;
+        muster_build_code_opts(train->config, NULL, error_out, &build);
+    if (status < 0) {
+        return status;
     }
-    if (status == MUSTER_OK) {
-        status = muster_code_create(&opts, error_out, &train->code);
-    }
-    muster_mem_free(speeds);
+    status = muster_code_create(&build.opts, error_out, &train->code);
+    muster_build_code_fini(&build);
     if (status == MUSTER_OK) {
         train->code_info = muster_code_describe(train->code);
     }
@@ -117,43 +99,26 @@ static muster_status draw_run(muster_error *error_out, uint64_t *run_out)
 static muster_status make_role(muster_train_state *train,
                                muster_error *error_out)
 {
-    const muster_config *config = train->config;
-    muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
-    muster_status status = MUSTER_OK;
-    if (train->saved != NULL) {
-        opts.saved = train->saved->data; // the run is its own
+    muster_coordinator_opts opts;
+    muster_status status = muster_build_coordinator(
+        train->config, train->code, train->executor, error_out, &opts);
+    if (status < 0) {
+        return status;
+    }
+    if (train->folder != NULL) {
+        opts.checkpoint_every =
+            muster_config_uint(train->config, MUSTER_OPT_CHECKPOINT_EVERY);
+    }
+    if (train->saved != NULL) { // it has the run's number
+        opts.saved = train->saved->data;
         opts.saved_bytes = train->saved->bytes;
     } else {
         status = draw_run(error_out, &opts.run);
     }
-    if (status < 0) {
-        return status;
-    }
-    opts.code = train->code;
-    opts.first_step = train->job.step;
-    opts.last_step = train->job.steps;
-    opts.message_dim = train->job.message_dim;
-    opts.setup = muster_executor_setup_blob(train->executor);
-    opts.model = muster_executor_model_blob(train->executor);
-    opts.heartbeat_ns = muster_config_duration_ns(config, MUSTER_OPT_HEARTBEAT);
-    opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
-    opts.checkpoint_every =
-        train->folder != NULL
-            ? muster_config_uint(config, MUSTER_OPT_CHECKPOINT_EVERY)
-            : 0;
-    opts.evaluate_at_end = true;
-    opts.deadline_ns = muster_config_deadline_ns(config);
-    opts.degrade = strcmp(muster_config_string(config, MUSTER_OPT_ON_LOSS),
-                          "degrade") == 0;
-    opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
-    if (opts.setup == NULL || opts.model == NULL) {
-        status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                  "no memory for the model");
-    } else {
+    if (status == MUSTER_OK) {
         status = muster_coordinator_create(&opts, error_out, &train->role);
     }
-    muster_blob_unref(opts.setup);
-    muster_blob_unref(opts.model);
+    muster_build_coordinator_fini(&opts);
     return status;
 }
 
@@ -232,7 +197,7 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
         muster_host_work work = {
             .role = train->role,
             .engine = muster_compute_engine_of(train->executor),
-            .slowness = MUSTER_COMPUTE_NOT_SLOW,
+            .slowness = MUSTER_SLOWNESS_NONE,
             // At the start every worker may be sent all of its parts.
             .queue_max = (uint32_t)(parts < 60000 ? parts : 60000) + 64,
         };
@@ -247,13 +212,9 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
 static muster_status check_delay(const muster_train_state *train,
                                  muster_error *error_out)
 {
-    const char *spec = muster_config_string(train->config, MUSTER_OPT_DELAY);
     muster_delay *delay = NULL;
-    if (spec == NULL) {
-        return MUSTER_OK;
-    }
-    muster_status status = muster_delay_create(spec, train->code_info.workers,
-                                               1, error_out, &delay);
+    muster_status status = muster_build_delay(
+        train->config, train->code_info.workers, error_out, &delay);
     muster_delay_free(delay);
     return status;
 }
