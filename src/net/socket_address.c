@@ -5,12 +5,15 @@
 #include "net/socket_address.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "net/net.h"
@@ -181,5 +184,50 @@ void muster_socket_address_format(const muster_socket_address *address,
         inet_ntop(AF_INET, &four->sin_addr, host, sizeof(host));
         snprintf(text_out, MUSTER_NET_ADDRESS_MAX, "tcp:%s:%u", host,
                  ntohs(four->sin_port));
+    }
+}
+
+/* The first IPv4 address of a network card that is up; false: there is none. */
+static bool card_address(char *host, size_t size)
+{
+    struct ifaddrs *list = NULL;
+    bool found = false;
+    if (getifaddrs(&list) != 0) {
+        return false;
+    }
+    for (const struct ifaddrs *each = list; each != NULL && !found;
+         each = each->ifa_next) {
+        bool usable = each->ifa_addr != NULL &&
+                      each->ifa_addr->sa_family == AF_INET &&
+                      (each->ifa_flags & IFF_UP) != 0 &&
+                      (each->ifa_flags & IFF_LOOPBACK) == 0;
+        if (usable) {
+            struct sockaddr_in four;
+            memcpy(&four, each->ifa_addr, sizeof(four));
+            found = inet_ntop(AF_INET, &four.sin_addr, host, (socklen_t)size) !=
+                    NULL;
+        }
+    }
+    freeifaddrs(list);
+    return found;
+}
+
+void muster_net_reachable(const char *text, char *text_out)
+{
+    static const char *const wildcards[] = {"tcp:0.0.0.0:", "tcp:[::]:"};
+    char host[64] = "";
+    const char *port = NULL;
+    for (size_t i = 0; i < sizeof(wildcards) / sizeof(wildcards[0]); i++) {
+        size_t length = strlen(wildcards[i]);
+        if (strncmp(text, wildcards[i], length) == 0) {
+            port = text + length;
+        }
+    }
+    bool known = port != NULL && (card_address(host, sizeof(host)) ||
+                                  gethostname(host, sizeof(host) - 1) == 0);
+    if (known) {
+        snprintf(text_out, MUSTER_NET_ADDRESS_MAX, "tcp:%s:%s", host, port);
+    } else {
+        snprintf(text_out, MUSTER_NET_ADDRESS_MAX, "%s", text);
     }
 }

@@ -35,4 +35,10 @@ const char *muster_socket_address_path(const muster_socket_address *address);
 void muster_socket_address_format(const muster_socket_address *address,
                                   char *text_out);
 
+/* An address that other machines can connect to, into MUSTER_NET_ADDRESS_MAX
+ * bytes: where `text` names every address of this machine (0.0.0.0 or [::]), an
+ * address of one of its network cards, or else its host name. Any other text
+ * stays as it is. */
+void muster_net_reachable(const char *text, char *text_out);
+
 #endif // MUSTER_NET_SOCKET_ADDRESS_H

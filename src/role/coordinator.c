@@ -16,6 +16,10 @@
 
 #define FAREWELL_NS  MUSTER_NS_PER_S
 #define NAMES_LISTED 8u
+/* Which workers are missing at the start is said after the first of these
+ * times, and then again each time the second has passed. */
+#define MISSING_FIRST_NS (5 * MUSTER_NS_PER_S)
+#define MISSING_NEXT_NS  (30 * MUSTER_NS_PER_S)
 
 /* "2, 5 and 3 more": the workers that are not ready. */
 static void list_missing(const muster_coordinator *c, char *text, size_t room)
@@ -37,6 +41,19 @@ static void list_missing(const muster_coordinator *c, char *text, size_t room)
         snprintf(text + used, room - used, " and %u more",
                  missing - NAMES_LISTED);
     }
+}
+
+/* The run has not begun: say which workers are missing. */
+static void tell_missing(muster_coordinator *c, const muster_event *event,
+                         muster_actions *actions)
+{
+    char names[128];
+    list_missing(c, names, sizeof(names));
+    muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
+                      "%u of %u workers are ready; missing: %s", c->ready,
+                      c->worker_count, names);
+    muster_act_timer(actions, MUSTER_TIMER_WAIT,
+                     event->now_ns + MISSING_NEXT_NS);
 }
 
 static void begin(muster_coordinator *c, const muster_event *event,
@@ -328,6 +345,9 @@ static void on_timer(muster_coordinator *c, const muster_event *event,
         muster_coordinator_review(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_PATIENCE) {
         out_of_patience(c, event, actions);
+    } else if (event->as.timer.id == MUSTER_TIMER_WAIT &&
+               c->phase == MUSTER_PHASE_GATHER && !c->ending) {
+        tell_missing(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_WAIT) {
         muster_wait_tell(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_DEADLINE) {
@@ -379,6 +399,8 @@ static void on_start(muster_coordinator *c, const muster_event *event,
     c->gather_ns = event->now_ns;
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
                      event->now_ns + c->opts.patience_ns);
+    muster_act_timer(actions, MUSTER_TIMER_WAIT,
+                     event->now_ns + MISSING_FIRST_NS);
     if (c->step >= c->opts.last_step) {
         muster_coordinator_end(c, MUSTER_OK, "nothing left to do", event,
                                actions);

@@ -70,7 +70,7 @@ typedef enum muster_news_kind {
     MUSTER_NEWS_LOST = 2,    // `id` is gone, and why
     MUSTER_NEWS_MESSAGE = 3, // the event's message is from `id`
     MUSTER_NEWS_REFUSED = 4, // the leader will not have us: end
-    MUSTER_NEWS_ALONE = 5,   // no leader for patience_ns: end
+    MUSTER_NEWS_ALONE = 5,   // no leader for patience_ns, and why: end
 } muster_news_kind;
 
 typedef struct muster_news {
@@ -136,11 +136,12 @@ typedef struct muster_member {
     uint64_t epoch; // of the directory
     int64_t heartbeat_ns;
     int64_t next_beat_ns;
-    int64_t contact_ns; // follower: when the leader was last heard
-    int64_t timer_ns;   // what the timer is set to
-    bool busy;          // told to peers; kept by the role
-    char closed[128];   // leader: refuse everybody, and why
-    uint64_t strays;    // messages of other lives, dropped
+    int64_t contact_ns;  // follower: when the leader was last heard
+    int64_t timer_ns;    // what the timer is set to
+    bool busy;           // told to peers; kept by the role
+    char closed[128];    // leader: refuse everybody, and why
+    uint64_t strays;     // messages of other lives, dropped
+    char unreached[160]; // follower: why it has no leader; "" with one
 } muster_member;
 
 MUSTER_CHECKED muster_status muster_member_init(muster_member *member,

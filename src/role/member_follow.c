@@ -13,7 +13,7 @@
 #include "role/member_inside.h"
 
 #define BACKOFF_FIRST_NS (50 * MUSTER_NS_PER_MS)
-#define BACKOFF_MOST_NS  MUSTER_NS_PER_S
+#define BACKOFF_MAX_NS   MUSTER_NS_PER_S
 
 uint32_t muster_member_leader_id(const muster_member *member)
 {
@@ -60,9 +60,9 @@ bool muster_member_aim(muster_member *member, uint32_t id, const char *address,
 void muster_member_retry_later(muster_connect_target *target, int64_t now_ns)
 {
     target->retry_ns = now_ns + target->backoff_ns;
-    target->backoff_ns = target->backoff_ns * 2 < BACKOFF_MOST_NS
+    target->backoff_ns = target->backoff_ns * 2 < BACKOFF_MAX_NS
                              ? target->backoff_ns * 2
-                             : BACKOFF_MOST_NS;
+                             : BACKOFF_MAX_NS;
 }
 
 void muster_member_retry(muster_member *member, const muster_event *event,
@@ -82,8 +82,7 @@ void muster_member_retry(muster_member *member, const muster_event *event,
         muster_member_link(member, muster_member_leader_id(member)) != NULL;
     if (!led && event->now_ns - member->contact_ns > member->opts.patience_ns) {
         muster_member_tell(member, MUSTER_NEWS_ALONE,
-                           muster_member_leader_id(member),
-                           member->opts.leader);
+                           muster_member_leader_id(member), member->unreached);
     }
 }
 
@@ -134,6 +133,10 @@ void muster_member_unreachable(muster_member *member, const muster_event *event)
                            event->as.down.reason);
         return;
     }
+    if (target->id == muster_member_leader_id(member)) {
+        snprintf(member->unreached, sizeof(member->unreached), "%.159s",
+                 event->as.down.reason);
+    }
     muster_member_retry_later(target, event->now_ns);
 }
 
@@ -154,6 +157,7 @@ static bool take_leaders_word(muster_member *member, const muster_event *event)
     member->heartbeat_ns =
         (int64_t)welcome->as.welcome.heartbeat_ms * MUSTER_NS_PER_MS;
     member->contact_ns = event->now_ns;
+    member->unreached[0] = 0;
     muster_blob_unref(member->welcome);
     member->welcome = muster_blob_ref(event->as.message.payload);
     return true;
@@ -197,6 +201,10 @@ void muster_member_refused(muster_member *member, muster_link *link,
                     refuse->as.refuse.status != MUSTER_ERR_AGAIN;
     muster_member_forget(member, link, refuse->as.refuse.text, true, event,
                          actions);
+    if (id == muster_member_leader_id(member)) {
+        snprintf(member->unreached, sizeof(member->unreached), "%.159s",
+                 refuse->as.refuse.text);
+    }
     if (for_good) {
         muster_member_tell(member, MUSTER_NEWS_REFUSED, id,
                            refuse->as.refuse.text);

@@ -12,6 +12,7 @@
 #include "job/executor.h"
 #include "model/model.h"
 #include "muster/run.h"
+#include "net/socket_address.h"
 #include "proc/host.h"
 #include "proc/signals.h"
 #include "proc/user_address.h"
@@ -59,6 +60,12 @@ static muster_status read_options(const muster_config *config,
     muster_status status = muster_user_address_expand(
         muster_config_string(config, MUSTER_OPT_CONNECT), "join", error_out,
         opts.address);
+    if (status < 0) {
+        return status;
+    }
+    // The role would try an address that is no address until patience is over.
+    muster_socket_address parsed;
+    status = muster_socket_address_parse(opts.address, error_out, &parsed);
     if (status < 0) {
         return status;
     }

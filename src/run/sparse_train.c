@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "run/complete.h"
 #include "run/sparse_checkpoint.h"
 #include "run/sparse_run.h"
 
@@ -139,6 +140,8 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
                                 char **json_out)
 {
     muster_status status = MUSTER_OK;
+    bool complete = run->folder != NULL && run->next_epoch > 0 &&
+                    run->next_epoch >= run->epochs; // in earlier lives
     if (run->joins) {
         // The others stand between two epochs and wait for us as well.
         muster_task_sums none;
@@ -152,7 +155,12 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
          run->next_epoch += status == MUSTER_OK) {
         status = one_epoch(run, run->next_epoch, error_out);
     }
-    if (status == MUSTER_OK && run->node == 0) {
+    if (status == MUSTER_OK && run->node == 0 && complete) {
+        muster_run_tell_complete(run->next_epoch, run->epochs, "epochs",
+                                 "epochs");
+        *json_out = muster_run_summary_text(run->folder);
+    }
+    if (status == MUSTER_OK && run->node == 0 && *json_out == NULL) {
         status = conclude(run, error_out, json_out);
     }
     // The rows of a node go with it: all stay until node 0 has read them.

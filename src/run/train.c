@@ -17,9 +17,11 @@
 #include "base/log.h"
 #include "config/fault.h"
 #include "muster/run.h"
+#include "net/socket_address.h"
 #include "proc/signals.h"
 #include "proc/user_address.h"
 #include "run/build.h"
+#include "run/complete.h"
 #include "run/sparse_train.h"
 
 static muster_status make_code(muster_train_state *train,
@@ -142,9 +144,11 @@ static muster_status listen_for_joiners(muster_train_state *train,
                    "%s: whoever reaches this address can join, there is no key",
                    address);
     }
+    char reachable[MUSTER_NET_ADDRESS_MAX];
+    muster_net_reachable(address, reachable);
     muster_log(MUSTER_LOG_INFO,
                "waiting for %" PRIu32 " workers: muster join %s",
-               train->code_info.workers, address);
+               train->code_info.workers, reachable);
     return MUSTER_OK;
 }
 
@@ -176,6 +180,26 @@ static void tell_plan(const muster_train_state *train)
     }
 }
 
+/* Were all steps done in earlier lives? */
+static bool is_complete(const muster_train_state *train)
+{
+    return train->folder != NULL && train->job.step > 0 &&
+           train->job.step >= train->job.steps;
+}
+
+/* Give the workers a way to join, and start those that are ours. */
+static muster_status call_workers(muster_train_state *train,
+                                  muster_error *error_out)
+{
+    if (is_complete(train)) {
+        return MUSTER_OK; // nobody is needed for the files of the end
+    }
+    tell_plan(train);
+    return muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL
+               ? listen_for_joiners(train, error_out)
+               : muster_train_start_workers(train, error_out);
+}
+
 static muster_status run(muster_train_state *train, muster_error *error_out)
 {
     muster_status status =
@@ -183,11 +207,7 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
     if (status < 0) {
         return status;
     }
-    tell_plan(train);
-    bool joined =
-        muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL;
-    status = joined ? listen_for_joiners(train, error_out)
-                    : muster_train_start_workers(train, error_out);
+    status = call_workers(train, error_out);
     if (status == MUSTER_OK) {
         status = muster_train_claim_folder(train, error_out);
     }
@@ -278,6 +298,28 @@ static void tell_resume(const muster_train_state *train, muster_status status)
     }
 }
 
+/* Train, and write down how it went. How the run ended decides the exit code,
+ * not a file after it. */
+static muster_status run_to_end(muster_train_state *train,
+                                muster_error *error_out, char **json_out)
+{
+    muster_status status = run(train, error_out);
+    muster_error late = {.text = ""};
+    muster_status written = muster_train_conclude(train, &late, json_out);
+    if (written >= 0) {
+        written = muster_tracing_close(train->tracing, &late);
+        train->tracing = NULL;
+    }
+    tell_resume(train, status);
+    if (status >= 0 && written < 0) {
+        status = written;
+        *error_out = late;
+    } else if (written < 0) {
+        muster_log(MUSTER_LOG_ERROR, "%s", late.text);
+    }
+    return status;
+}
+
 muster_status muster_train(const muster_config *config, const char *program,
                            muster_error *error_out, char **json_out)
 {
@@ -295,22 +337,14 @@ muster_status muster_train(const muster_config *config, const char *program,
         return muster_train_task(config, program, error_out, json_out);
     }
     muster_status status = prepare(&train, error_out);
-    if (status == MUSTER_OK) {
-        status = run(&train, error_out);
-        // How the run ended decides the exit code, not a file after it.
-        muster_error late = {.text = ""};
-        muster_status written = muster_train_conclude(&train, &late, json_out);
-        if (written >= 0) {
-            written = muster_tracing_close(train.tracing, &late);
-            train.tracing = NULL;
-        }
-        tell_resume(&train, status);
-        if (status >= 0 && written < 0) {
-            status = written;
-            *error_out = late;
-        } else if (written < 0) {
-            muster_log(MUSTER_LOG_ERROR, "%s", late.text);
-        }
+    if (status == MUSTER_OK && is_complete(&train)) {
+        bool by_epochs = muster_config_uint(config, MUSTER_OPT_EPOCHS) > 0;
+        muster_run_tell_complete(train.job.step, train.job.steps, "steps",
+                                 by_epochs ? "epochs" : "steps");
+        *json_out = muster_run_summary_text(train.folder);
+    }
+    if (status == MUSTER_OK && *json_out == NULL) {
+        status = run_to_end(&train, error_out, json_out);
     }
     finish(&train);
     return status;

@@ -57,6 +57,13 @@ expect 0 train --resume "$work/lead" --epochs $more --nodes 2 --json --quiet
 [ -z "$(ls -A "$XDG_RUNTIME_DIR")" ] ||
     fail "the next start left the killed run's folder: $(ls "$XDG_RUNTIME_DIR")"
 
+# A finished run says so, and its summary stays.
+cp "$work/lead/summary.json" "$work/summary.before"
+expect 0 train --resume "$work/lead" --json
+says "$work/err" "run is complete: $more of $more epochs; give a larger --epochs to go on" ||
+    fail "a finished run does not say so: $(cat "$work/err")"
+cmp "$work/summary.before" "$work/lead/summary.json" || fail "the summary was changed"
+
 # A signal ends the run after its checkpoint.
 # shellcheck disable=SC2086
 muster_in_background train $mf --epochs 100000 --nodes 2 --run "$work/stop"
