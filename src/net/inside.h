@@ -62,28 +62,13 @@ typedef struct muster_slot {
     uint64_t used;       // when last, in frames
 } muster_slot;
 
-typedef struct muster_conn {
-    muster_event_source source;
-    muster_conn_state state;
-    struct muster_net *net;
-    muster_peer peer;
-    int fd;
-    bool incoming;
-    bool shares;      // descriptors can pass: a Unix socket
-    bool told;        // on_down is due (not dropped by the user)
-    bool broken;      // writing failed; what the peer sent is still read
-    bool dirty;       // on the net's dirty list
-    bool armed;       // EPOLLOUT is asked for
-    bool ack_due;     // the peer waits for an acknowledgement
-    int64_t deadline; // of the hello; MUSTER_NET_NEVER when up
-    struct muster_conn *next_dirty;
-    struct muster_conn *next_dead;
-    char name[MUSTER_NET_ADDRESS_MAX];
-    muster_error end; // why it ended
-
-    // Sending.
+/* What goes out: conn_write.c. */
+typedef struct muster_conn_out {
     uint8_t hello[MUSTER_HELLO_BYTES];
     size_t hello_sent;
+    bool armed;   // EPOLLOUT is asked for
+    bool broken;  // writing failed; what the peer sent is still read
+    bool ack_due; // the peer waits for an acknowledgement
     muster_queue queue;
     size_t queue_bytes;    // of the user's items of which nothing is written
     size_t queue_messages; // of the user
@@ -98,23 +83,49 @@ typedef struct muster_conn {
     muster_item control; // the one list that may be in the queue
     bool control_queued;
     uint8_t control_head[MUSTER_FRAME_BYTES + 8 * MUSTER_CONN_LIST];
+} muster_conn_out;
 
-    // Receiving.
+/* A large payload that is read into its own memory, past the buffer. */
+typedef struct muster_conn_stream {
+    muster_frame frame;
+    uint8_t *header; // its message header
+    size_t header_room;
+    muster_blob *payload; // NULL: none is being read
+    size_t got;
+} muster_conn_stream;
+
+/* What comes in: conn_read.c. */
+typedef struct muster_conn_in {
     uint8_t *buffer; // MUSTER_CONN_READ_BYTES; [start, end) is not parsed yet
     size_t start;
-    size_t end_of_data;
+    size_t end;
     uint64_t received;
     muster_mapping *mappings[MUSTER_FRAME_SLOTS];
-    size_t mapped_blobs;   // releases still to come from here
+    size_t mapped_blobs;   // whose release is still to be told to the peer
     unsigned shared_ahead; // shared payloads since our last acknowledgement
     int descriptors[MUSTER_CONN_DESCRIPTORS];
     unsigned descriptor_count;
-    muster_frame stream_frame;   // of the payload that is read directly
-    uint8_t *stream_header;      // its message header
-    size_t stream_header_room;   //
-    muster_blob *stream_payload; // NULL: none is being read
-    size_t stream_got;
+    muster_conn_stream stream;
     int64_t bytes_told_ns; // when on_bytes was called last
+} muster_conn_in;
+
+typedef struct muster_conn {
+    muster_event_source source;
+    muster_conn_state state;
+    struct muster_net *net;
+    muster_peer peer;
+    int fd;
+    bool incoming;
+    bool shares;      // descriptors can pass: a Unix socket
+    bool down_due;    // call on_down (not dropped by the user)
+    bool dirty;       // on the net's dirty list
+    int64_t deadline; // of the hello; MUSTER_NET_NEVER when up
+    struct muster_conn *next_dirty;
+    struct muster_conn *next_dead;
+    char name[MUSTER_NET_ADDRESS_MAX];
+    muster_error end; // why it ended
+    muster_conn_out out;
+    muster_conn_in in;
 } muster_conn;
 
 typedef struct muster_listener {

@@ -66,7 +66,7 @@ static void tell_downs(muster_net *net)
         }
         conn->next_dead = net->dead;
         net->dead = conn;
-        if (!conn->told) {
+        if (!conn->down_due) {
             continue;
         }
         muster_conn_unlink(conn);
@@ -88,10 +88,10 @@ static void return_lent(muster_net *net)
         muster_mapped_blob *next = mapped->next;
         muster_conn *conn = muster_conn_find(net, mapped->peer);
         if (conn != NULL && conn->state == MUSTER_CONN_UP) {
-            uint64_t *entry = muster_vec_push(&conn->releases);
+            uint64_t *entry = muster_vec_push(&conn->out.releases);
             MUSTER_ASSERT(entry != NULL); // reserved when it was mapped
             *entry = mapped->sequence;
-            conn->mapped_blobs--;
+            conn->in.mapped_blobs--;
             muster_conn_touch(conn);
         }
         muster_release_queue_recycle(net->release_queue, mapped);
@@ -176,10 +176,10 @@ static int64_t check_deadlines(muster_net *net, int64_t now)
         muster_conn *conn = conns[i];
         if (conn->deadline <= now) {
             muster_conn_end(conn,
-                            conn->broken ? MUSTER_ERR_PEER_LOST
-                                         : MUSTER_ERR_TIMED_OUT,
-                            conn->broken ? "it does not read any more"
-                                         : "it did not say hello in time");
+                            conn->out.broken ? MUSTER_ERR_PEER_LOST
+                                             : MUSTER_ERR_TIMED_OUT,
+                            conn->out.broken ? "it does not read any more"
+                                             : "it did not say hello in time");
         } else if (conn->deadline < next) {
             next = conn->deadline;
         }

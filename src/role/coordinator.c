@@ -50,8 +50,8 @@ static void tell_missing(muster_coordinator *c, const muster_event *event,
     char names[128];
     list_missing(c, names, sizeof(names));
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
-                      "%u of %u workers are ready; missing: %s", c->ready,
-                      c->worker_count, names);
+                      "%u of %u workers are ready; missing: %s",
+                      c->joining.ready, c->worker_count, names);
     muster_act_timer(actions, MUSTER_TIMER_WAIT,
                      event->now_ns + MISSING_NEXT_NS);
 }
@@ -61,12 +61,12 @@ static void begin(muster_coordinator *c, const muster_event *event,
 {
     muster_act_timer(actions, MUSTER_TIMER_GRACE, -1);
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
-    if (c->ready < c->worker_count) {
+    if (c->joining.ready < c->worker_count) {
         char names[128];
         list_missing(c, names, sizeof(names));
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
                           "starting with %u of %u workers, without %s",
-                          c->ready, c->worker_count, names);
+                          c->joining.ready, c->worker_count, names);
     }
     muster_step_begin(c, event->now_ns, actions);
     muster_plan_consider(c, event, actions);
@@ -75,10 +75,10 @@ static void begin(muster_coordinator *c, const muster_event *event,
 static void review_gathering(muster_coordinator *c, const muster_event *event,
                              muster_actions *actions)
 {
-    if (c->ready == c->worker_count) {
+    if (c->joining.ready == c->worker_count) {
         begin(c, event, actions);
     } else if (muster_step_reachable(c)) {
-        int64_t begin_ns = c->gather_ns + c->opts.grace_ns;
+        int64_t begin_ns = c->joining.ready_ns + c->opts.grace_ns;
         if (event->now_ns >= begin_ns) {
             begin(c, event, actions);
         } else {
@@ -110,7 +110,7 @@ static void degrade(muster_coordinator *c, bool exact,
     if (exact && c->degraded) {
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
                           "exact again at step %llu, with %u of %u workers",
-                          (unsigned long long)c->step, c->ready,
+                          (unsigned long long)c->step, c->joining.ready,
                           c->worker_count);
     } else if (!exact && !c->degraded) {
         char names[128];
@@ -128,7 +128,7 @@ static void degrade(muster_coordinator *c, bool exact,
 void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
                                muster_actions *actions)
 {
-    if (c->ending) {
+    if (c->end.begun) {
         return;
     }
     if (c->phase == MUSTER_PHASE_GATHER) {
@@ -138,8 +138,10 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
     if (c->phase != MUSTER_PHASE_COLLECT) {
         return; // looked at again when the next step begins
     }
-    bool reachable = c->ready == c->worker_count || muster_step_reachable(c);
-    if (c->opts.degrade && (reachable || c->ready + c->answers > 0)) {
+    bool reachable =
+        c->joining.ready == c->worker_count || muster_step_reachable(c);
+    if (c->opts.degrade &&
+        (reachable || c->joining.ready + c->open.answers > 0)) {
         degrade(c, reachable, event, actions);
         reachable = true;
     }
@@ -150,7 +152,7 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
         muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
                           "going on at step %llu with %u of %u workers",
-                          (unsigned long long)c->step, c->ready,
+                          (unsigned long long)c->step, c->joining.ready,
                           c->worker_count);
     }
     if (c->degraded) {
@@ -162,10 +164,11 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
                             muster_actions *actions)
 {
     bool waiting = c->phase == MUSTER_PHASE_GATHER || c->paused;
-    if (!waiting || c->ending) {
+    if (!waiting || c->end.begun) {
         return;
     }
-    bool enough = muster_step_reachable(c) || (c->opts.degrade && c->ready > 0);
+    bool enough =
+        muster_step_reachable(c) || (c->opts.degrade && c->joining.ready > 0);
     if (enough && c->phase == MUSTER_PHASE_GATHER) {
         begin(c, event, actions);
         muster_coordinator_review(c, event, actions);
@@ -177,7 +180,7 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
     snprintf(reason, sizeof(reason),
              "step %llu: %u of %u workers are ready, too few for %s (s = %u); "
              "missing: %s",
-             (unsigned long long)c->step, c->ready, c->worker_count,
+             (unsigned long long)c->step, c->joining.ready, c->worker_count,
              c->plan.info.name, c->plan.info.stragglers, names);
     muster_coordinator_end(c, MUSTER_ERR_QUORUM, reason, event, actions);
 }
@@ -185,7 +188,7 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
 static void over(muster_coordinator *c, muster_actions *actions)
 {
     c->phase = MUSTER_PHASE_OVER;
-    muster_act_stop(actions, c->end_status, c->end_reason);
+    muster_act_stop(actions, c->end.status, c->end.reason);
 }
 
 static bool anybody_here(const muster_coordinator *c)
@@ -207,9 +210,9 @@ static void farewell(muster_coordinator *c, const muster_event *event,
         muster_member_mail mail = {.message = {.kind = MUSTER_MSG_STOP,
                                                .plan = c->plan.number,
                                                .step = c->step}};
-        mail.message.as.stop.status = c->end_status < 0 ? c->end_status : 0;
+        mail.message.as.stop.status = c->end.status < 0 ? c->end.status : 0;
         snprintf(mail.message.as.stop.text, sizeof(mail.message.as.stop.text),
-                 "%.199s", c->end_reason);
+                 "%.199s", c->end.reason);
         muster_member_send(&c->member, id, &mail, actions);
     }
     if (anybody_here(c)) {
@@ -224,7 +227,7 @@ uint64_t muster_coordinator_snapshot(muster_coordinator *c,
                                      muster_actions *actions)
 {
     muster_job *job =
-        muster_act_compute(actions, MUSTER_JOB_SNAPSHOT, ++c->job_ids);
+        muster_act_compute(actions, MUSTER_JOB_SNAPSHOT, ++c->jobs.ids);
     job->step = c->step;
     // Without it a restart counts lives anew and begins with the first plan.
     job->input = muster_coordinator_saved(c);
@@ -235,19 +238,19 @@ uint64_t muster_coordinator_snapshot(muster_coordinator *c,
 static void close_next(muster_coordinator *c, const muster_event *event,
                        muster_actions *actions)
 {
-    if (c->end_status == MUSTER_OK && c->opts.evaluate_at_end &&
-        !c->evaluated) {
-        c->evaluated = true;
-        c->closing_job = ++c->job_ids;
+    if (c->end.status == MUSTER_OK && c->opts.evaluate_at_end &&
+        !c->end.evaluated) {
+        c->end.evaluated = true;
+        c->jobs.closing = ++c->jobs.ids;
         muster_job *job =
-            muster_act_compute(actions, MUSTER_JOB_EVALUATE, c->closing_job);
+            muster_act_compute(actions, MUSTER_JOB_EVALUATE, c->jobs.closing);
         job->step = c->step;
         job->input = muster_blob_ref(c->model);
-    } else if (!c->saved) {
-        c->saved = true;
-        c->closing_job = muster_coordinator_snapshot(c, actions);
+    } else if (!c->end.saved) {
+        c->end.saved = true;
+        c->jobs.closing = muster_coordinator_snapshot(c, actions);
     } else {
-        c->closing_job = 0;
+        c->jobs.closing = 0;
         farewell(c, event, actions);
     }
 }
@@ -267,13 +270,13 @@ void muster_coordinator_end(muster_coordinator *c, muster_status status,
                             const char *reason, const muster_event *event,
                             muster_actions *actions)
 {
-    if (c->ending) {
+    if (c->end.begun) {
         return;
     }
-    c->ending = true;
-    c->end_status = status;
-    snprintf(c->end_reason, sizeof(c->end_reason), "%s", reason);
-    if (c->update_job == 0) {
+    c->end.begun = true;
+    c->end.status = status;
+    snprintf(c->end.reason, sizeof(c->end.reason), "%s", reason);
+    if (c->jobs.update == 0) {
         muster_coordinator_close(c, event, actions);
     }
 }
@@ -292,16 +295,16 @@ static void closing_failed(muster_coordinator *c, const muster_event *event,
 {
     const muster_job_result *result = &event->as.computed;
     bool is_worse = result->kind == MUSTER_JOB_SNAPSHOT
-                        ? promises_checkpoint(c->end_status)
-                        : c->end_status == MUSTER_OK;
-    const char *other = is_worse ? c->end_reason : result->text;
-    if (c->end_status != MUSTER_OK) { // two reasons, and STOP has room for one
+                        ? promises_checkpoint(c->end.status)
+                        : c->end.status == MUSTER_OK;
+    const char *other = is_worse ? c->end.reason : result->text;
+    if (c->end.status != MUSTER_OK) { // two reasons, and STOP has room for one
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_ERROR, "%s",
                           other);
     }
     if (is_worse) {
-        c->end_status = result->status;
-        snprintf(c->end_reason, sizeof(c->end_reason), "%s", result->text);
+        c->end.status = result->status;
+        snprintf(c->end.reason, sizeof(c->end.reason), "%s", result->text);
     }
 }
 
@@ -327,7 +330,7 @@ static void on_computed(muster_coordinator *c, const muster_event *event,
                         muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
-    if (result->id == c->closing_job) {
+    if (result->id == c->jobs.closing) {
         closing_done(c, event, actions);
     } else if (result->kind == MUSTER_JOB_UPDATE) {
         muster_step_updated(c, event, actions);
@@ -346,12 +349,12 @@ static void on_timer(muster_coordinator *c, const muster_event *event,
     } else if (event->as.timer.id == MUSTER_TIMER_PATIENCE) {
         out_of_patience(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_WAIT &&
-               c->phase == MUSTER_PHASE_GATHER && !c->ending) {
+               c->phase == MUSTER_PHASE_GATHER && !c->end.begun) {
         tell_missing(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_WAIT) {
         muster_wait_tell(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_DEADLINE) {
-        c->deadline_over = true;
+        c->open.deadline_over = true;
         muster_step_try(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_OFFER) {
         muster_step_offer_again(c, event->now_ns, actions);
@@ -396,7 +399,7 @@ static void on_news(muster_coordinator *c, const muster_event *event,
 static void on_start(muster_coordinator *c, const muster_event *event,
                      muster_actions *actions)
 {
-    c->gather_ns = event->now_ns;
+    c->joining.ready_ns = event->now_ns;
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
                      event->now_ns + c->opts.patience_ns);
     muster_act_timer(actions, MUSTER_TIMER_WAIT,
@@ -431,7 +434,7 @@ void muster_coordinator_step(void *state, const muster_event *event,
     if (c->phase == MUSTER_PHASE_OVER) {
         return;
     }
-    c->member.busy = c->update_job != 0;
+    c->member.busy = c->jobs.update != 0;
     uint64_t strays = c->member.strays;
     muster_member_step(&c->member, event, actions);
     if (c->member.strays > strays) {

@@ -75,60 +75,92 @@ typedef enum muster_coordinator_phase {
  * later still is timed from the oldest begin that is remembered. */
 #define MUSTER_STEPS_REMEMBERED 1024u
 
-typedef struct muster_coordinator {
-    muster_coordinator_opts opts;
-    muster_member member;
-    muster_assignment plan;
-    uint64_t plan_first_step; // answers to earlier ones are of earlier plans
-    muster_assignment next;   // being made ready; number 0: none
-    muster_decodings decodings;
-    muster_watch *watch;
-    muster_shuffle *shuffle;   // NULL: the map never changes
-    muster_shuffle_seen *seen; // with shuffle: scratch, by worker
-    uint64_t *parts_received;  // by part: steps whose sum had it
-    bool *counted;             // scratch, by part: all false
-    muster_coordinator_phase phase;
-    muster_worker_record *workers; // by worker number
-    uint32_t worker_count;
-    uint32_t ready; // workers in stage READY
+/* From JOINED to READY: coordinator_workers.c. */
+typedef struct muster_joining {
+    uint32_t ready;       // workers in stage READY
+    int64_t ready_ns;     // when the last one became so
+    uint32_t part_jobs;   // PART jobs under way
+    uint32_t next_served; // the worker that gets the next part
+} muster_joining;
 
-    uint64_t step;
-    muster_blob *model;             // of `step`
-    muster_code_progress *progress; // answers of this step
+/* Which worker has which slot: coordinator_plan.c. */
+typedef struct muster_shuffling {
+    muster_shuffle *policy;    // NULL: the map never changes
+    muster_shuffle_seen *seen; // with a policy: scratch, by worker
+} muster_shuffling;
+
+/* The step whose answers are being gathered: coordinator_step.c and, for how
+ * long it waits, coordinator_wait.c. */
+typedef struct muster_open_step {
+    muster_code_progress *progress; // the answers
     muster_code_progress *reach;    // scratch: what could still come
     uint32_t *responders;           // scratch: slots
     muster_job_list *messages;      // of the last UPDATE job
     uint32_t answers;
-    bool unsolved; // `ready` says they are enough, and the solve does not
-    int64_t step_begin_ns;
-    int64_t begun_ns[MUSTER_STEPS_REMEMBERED]; // by step, modulo
-    int64_t wait_ns;          // after which people are told who is waited for
-    muster_arrivals arrivals; // approximate codes
-    bool deadline_set;        // of this step: the timer runs or is over
-    bool deadline_over;
+    bool unsolved;       // `progress` calls them enough, the solve fails
     muster_code_fit fit; // of the decoding in use
     bool inexact;        // it has a residual
+    int64_t begin_ns;
+    int64_t wait_ns;   // after which the awaited workers are named
+    bool deadline_set; // the timer runs or is over
+    bool deadline_over;
+} muster_open_step;
+
+/* What earlier steps took and gave. */
+typedef struct muster_past_steps {
+    uint64_t steps;                            // in this life
+    int64_t begun_ns[MUSTER_STEPS_REMEMBERED]; // by step, modulo
     int64_t step_ns[MUSTER_STEP_TIMES];
-    uint64_t steps_done; // in this life
-    size_t answer_bytes; // length of a correct message
+    muster_arrivals arrivals; // approximate codes
+    uint64_t *parts_received; // by part: steps whose sum had it
+    bool *counted;            // scratch, by part: all false
+} muster_past_steps;
 
-    uint64_t job_ids;
-    uint64_t update_job;  // under way, or 0
-    uint64_t closing_job; // EVALUATE or SNAPSHOT at the end, or 0
-    uint32_t part_jobs;   // PART jobs under way
-    uint32_t next_served; // whose turn it is to get a part
-    int64_t gather_ns;    // when the last worker became ready
-    bool paused;
-    bool degraded;         // an exact code goes on without enough workers
-    bool ending;           // close when the update under way has ended
+typedef struct muster_coordinator_jobs {
+    uint64_t ids;     // given out so far
+    uint64_t update;  // under way, or 0
+    uint64_t closing; // EVALUATE or SNAPSHOT at the end, or 0
+} muster_coordinator_jobs;
+
+/* The end of the run: coordinator.c. */
+typedef struct muster_coordinator_ending {
+    bool begun;            // close when the update under way has ended
     bool evaluated, saved; // which of the last jobs were done
-    muster_status end_status;
-    char end_reason[256];
+    muster_status status;
+    char reason[256];
+} muster_coordinator_ending;
 
-    uint64_t bytes_up, bytes_down, messages_up, bytes_moved; // since STEP_END
+/* Since the last STEP_END. */
+typedef struct muster_step_traffic {
+    uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
+} muster_step_traffic;
+
+typedef struct muster_coordinator {
+    muster_coordinator_opts opts;
+    muster_member member;
+    muster_coordinator_phase phase;
+    muster_assignment plan;
+    uint64_t plan_first_step; // answers to earlier steps are of earlier plans
+    muster_assignment next;   // being made ready; number 0: none
+    muster_decodings decodings;
+    muster_watch *watch;
+    muster_worker_record *workers; // by worker number
+    uint32_t worker_count;
+    uint64_t step;
+    muster_blob *model;  // of `step`
+    size_t answer_bytes; // length of a correct message
+    bool paused;
+    bool degraded; // an exact code goes on without enough workers
+    muster_joining joining;
+    muster_shuffling shuffling;
+    muster_open_step open;
+    muster_past_steps past;
+    muster_coordinator_jobs jobs;
+    muster_coordinator_ending end;
+    muster_step_traffic traffic;
 } muster_coordinator;
 
-/* coordinator_workers.c*/
+/* coordinator_workers.c */
 void muster_workers_joined(muster_coordinator *c, uint32_t id,
                            const muster_event *event, muster_actions *actions);
 void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,

@@ -80,10 +80,11 @@ static bool write_saved(const muster_coordinator *c, muster_vec *bytes)
         ok = append(bytes, c->plan.slot_of[id], 4);
     }
     for (uint32_t part = 0; ok && part < parts; part++) {
-        ok = append(bytes, c->parts_received[part], 8);
+        ok = append(bytes, c->past.parts_received[part], 8);
     }
     size_t before = bytes->count;
-    ok = ok && (c->shuffle == NULL || muster_shuffle_save(c->shuffle, bytes));
+    ok = ok && (c->shuffling.policy == NULL ||
+                muster_shuffle_save(c->shuffling.policy, bytes));
     size_t middle = bytes->count;
     ok = ok && muster_classes_save(muster_watch_classes(c->watch), bytes);
     if (ok) {
@@ -124,16 +125,16 @@ static void coordinator_free(void *state)
         muster_vec_fini(&c->workers[id].held);
     }
     muster_mem_free(c->workers);
-    muster_mem_free(c->responders);
-    muster_job_list_unref(c->messages);
-    muster_mem_free(c->seen);
-    muster_mem_free(c->parts_received);
-    muster_mem_free(c->counted);
-    muster_arrivals_fini(&c->arrivals);
-    muster_shuffle_free(c->shuffle);
+    muster_mem_free(c->open.responders);
+    muster_job_list_unref(c->open.messages);
+    muster_mem_free(c->shuffling.seen);
+    muster_mem_free(c->past.parts_received);
+    muster_mem_free(c->past.counted);
+    muster_arrivals_fini(&c->past.arrivals);
+    muster_shuffle_free(c->shuffling.policy);
     muster_watch_free(c->watch);
-    muster_code_progress_free(c->progress);
-    muster_code_progress_free(c->reach);
+    muster_code_progress_free(c->open.progress);
+    muster_code_progress_free(c->open.reach);
     muster_decodings_fini(&c->decodings);
     muster_assignment_fini(&c->plan);
     muster_assignment_fini(&c->next);
@@ -211,13 +212,13 @@ static bool restore(muster_coordinator *c, const saved_state *saved)
         plan->worker_of[slot] = id;
     }
     for (uint32_t part = 0; part < plan->info.parts; part++) {
-        c->parts_received[part] =
+        c->past.parts_received[part] =
             muster_bytes_get(saved->received + 8 * (size_t)part, 8);
     }
     // States of another policy start afresh.
-    if (c->shuffle != NULL && saved->shuffle_bytes > 0 &&
-        muster_shuffle_load(c->shuffle, saved->shuffle, saved->shuffle_bytes) !=
-            MUSTER_OK) {
+    if (c->shuffling.policy != NULL && saved->shuffle_bytes > 0 &&
+        muster_shuffle_load(c->shuffling.policy, saved->shuffle,
+                            saved->shuffle_bytes) != MUSTER_OK) {
         return false;
     }
     return muster_classes_load(muster_watch_classes(c->watch), saved->classes,
@@ -231,31 +232,37 @@ static muster_status build_shuffle(muster_coordinator *c, muster_error *error)
         return MUSTER_OK;
     }
     muster_shuffle_opts shuffle = {.policy = policy, .code = c->opts.code};
-    muster_status status = muster_shuffle_create(&shuffle, error, &c->shuffle);
+    muster_status status =
+        muster_shuffle_create(&shuffle, error, &c->shuffling.policy);
     if (status == MUSTER_OK) {
         status = muster_assignment_init(&c->next, c->opts.code, 0);
-        c->seen = muster_mem_array(c->worker_count, sizeof(*c->seen));
+        c->shuffling.seen =
+            muster_mem_array(c->worker_count, sizeof(*c->shuffling.seen));
     }
-    return status == MUSTER_OK && c->seen == NULL ? MUSTER_ERR_NO_MEMORY
-                                                  : status;
+    return status == MUSTER_OK && c->shuffling.seen == NULL
+               ? MUSTER_ERR_NO_MEMORY
+               : status;
 }
 
 static muster_status build_tables(muster_coordinator *c)
 {
     uint32_t parts = muster_code_describe(c->opts.code).parts;
     c->workers = muster_mem_array(c->worker_count, sizeof(*c->workers));
-    c->responders = muster_mem_array(c->worker_count, sizeof(*c->responders));
-    c->parts_received = muster_mem_array(parts, sizeof(*c->parts_received));
-    c->counted = muster_mem_array(parts, sizeof(*c->counted));
+    c->open.responders =
+        muster_mem_array(c->worker_count, sizeof(*c->open.responders));
+    c->past.parts_received =
+        muster_mem_array(parts, sizeof(*c->past.parts_received));
+    c->past.counted = muster_mem_array(parts, sizeof(*c->past.counted));
     for (uint32_t id = 0; c->workers != NULL && id < c->worker_count; id++) {
         c->workers[id].part = MUSTER_ID_ANY;
         c->workers[id].held = muster_vec_make(sizeof(uint32_t));
     }
-    if (c->workers == NULL || c->responders == NULL ||
-        c->parts_received == NULL || c->counted == NULL) {
+    if (c->workers == NULL || c->open.responders == NULL ||
+        c->past.parts_received == NULL || c->past.counted == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    muster_status status = muster_arrivals_init(&c->arrivals, c->worker_count);
+    muster_status status =
+        muster_arrivals_init(&c->past.arrivals, c->worker_count);
     return status == MUSTER_OK ? muster_watch_create(c->worker_count, &c->watch)
                                : status;
 }
@@ -288,10 +295,10 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
         status = muster_decodings_init(&c->decodings, &c->plan);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_progress_create(opts->code, &c->progress);
+        status = muster_code_progress_create(opts->code, &c->open.progress);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_progress_create(opts->code, &c->reach);
+        status = muster_code_progress_create(opts->code, &c->open.reach);
     }
     if (status == MUSTER_OK) {
         status = muster_member_init(&c->member, &member);

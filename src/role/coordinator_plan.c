@@ -77,8 +77,8 @@ void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
 void muster_plan_consider(muster_coordinator *c, const muster_event *event,
                           muster_actions *actions)
 {
-    if (c->shuffle == NULL || c->next.number != 0 || c->ending ||
-        !muster_shuffle_next(c->shuffle, c->step, c->plan.slot_of,
+    if (c->shuffling.policy == NULL || c->next.number != 0 || c->end.begun ||
+        !muster_shuffle_next(c->shuffling.policy, c->step, c->plan.slot_of,
                              c->next.slot_of)) {
         return;
     }
@@ -86,7 +86,7 @@ void muster_plan_consider(muster_coordinator *c, const muster_event *event,
     for (uint32_t id = 0; id < c->worker_count; id++) {
         c->next.worker_of[c->next.slot_of[id]] = id;
     }
-    for (uint32_t id = 0; id < c->worker_count && !c->ending; id++) {
+    for (uint32_t id = 0; id < c->worker_count && !c->end.begun; id++) {
         if (c->workers[id].stage == MUSTER_STAGE_READY) {
             muster_plan_prepare(c, id, event, actions);
         }
@@ -95,17 +95,18 @@ void muster_plan_consider(muster_coordinator *c, const muster_event *event,
 
 void muster_plan_observe(muster_coordinator *c)
 {
-    if (c->shuffle == NULL) {
+    if (c->shuffling.policy == NULL) {
         return;
     }
     const muster_classes *classes = muster_watch_classes(c->watch);
     for (uint32_t id = 0; id < c->worker_count; id++) {
         muster_class class_of = muster_classes_of(classes, id);
         bool gone = muster_watch_away(c->watch, id) >= GONE_STEPS;
-        c->seen[id] = (muster_shuffle_seen){
+        c->shuffling.seen[id] = (muster_shuffle_seen){
             .late = c->workers[id].message == NULL,
             .slow = gone || (class_of.slow && class_of.lasting),
             .straggle_rate = gone ? 1 : class_of.straggle_rate};
     }
-    muster_shuffle_observe(c->shuffle, c->plan.slot_of, c->seen);
+    muster_shuffle_observe(c->shuffling.policy, c->plan.slot_of,
+                           c->shuffling.seen);
 }

@@ -125,7 +125,7 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
                          const muster_event *event, muster_actions *actions)
 {
     muster_worker_record *worker = &c->workers[id];
-    c->ready -= worker->stage == MUSTER_STAGE_READY;
+    c->joining.ready -= worker->stage == MUSTER_STAGE_READY;
     worker->stage = MUSTER_STAGE_ABSENT;
     worker->next_stage = MUSTER_NEXT_NONE;
     worker->part = MUSTER_ID_ANY;
@@ -160,8 +160,8 @@ static void become_ready(muster_coordinator *c, uint32_t id,
                          const muster_event *event, muster_actions *actions)
 {
     c->workers[id].stage = MUSTER_STAGE_READY;
-    c->ready++;
-    c->gather_ns = event->now_ns;
+    c->joining.ready++;
+    c->joining.ready_ns = event->now_ns;
     report_change(id, c, MUSTER_WORKER_READY, "", event->now_ns, actions);
     muster_workers_tidy(c, id, actions);
     if (c->phase == MUSTER_PHASE_COLLECT) {
@@ -187,7 +187,7 @@ static bool is_being_made(const muster_coordinator *c, uint32_t part)
 static void serve_parts(muster_coordinator *c, muster_actions *actions)
 {
     for (uint32_t i = 0; i < c->worker_count; i++) {
-        uint32_t id = (c->next_served + i) % c->worker_count;
+        uint32_t id = (c->joining.next_served + i) % c->worker_count;
         muster_worker_record *worker = &c->workers[id];
         const muster_assignment *plan = wanted_plan(c, id);
         if (plan == NULL || worker->part != MUSTER_ID_ANY) {
@@ -198,17 +198,17 @@ static void serve_parts(muster_coordinator *c, muster_actions *actions)
             continue; // the HAVE of its last part has yet to be dealt with
         }
         bool shared = is_being_made(c, part);
-        if (!shared && c->part_jobs >= PART_JOBS_MAX) {
-            c->next_served = id;
+        if (!shared && c->joining.part_jobs >= PART_JOBS_MAX) {
+            c->joining.next_served = id;
             return;
         }
         worker->part = part;
         worker->part_sent = false;
         if (!shared) {
             muster_job *job =
-                muster_act_compute(actions, MUSTER_JOB_PART, ++c->job_ids);
+                muster_act_compute(actions, MUSTER_JOB_PART, ++c->jobs.ids);
             job->part = part;
-            c->part_jobs++;
+            c->joining.part_jobs++;
         }
     }
 }
@@ -289,7 +289,7 @@ void muster_workers_part_made(muster_coordinator *c, const muster_event *event,
                               muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
-    c->part_jobs--;
+    c->joining.part_jobs--;
     if (result->status < 0) {
         muster_coordinator_end(c, result->status, result->text, event, actions);
         return;
@@ -305,7 +305,7 @@ void muster_workers_part_made(muster_coordinator *c, const muster_event *event,
                                                .step = ++worker->stamp,
                                                .as.part.part = result->part},
                                    .payload = muster_blob_ref(result->output)};
-        c->bytes_moved +=
+        c->traffic.bytes_moved +=
             muster_message_bytes(&mail.message) + result->output->bytes;
         muster_member_send(&c->member, id, &mail, actions);
     }

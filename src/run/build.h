@@ -2,10 +2,10 @@
  * run/build.h -- from options to code, job, roles and slowness; the one place
  * for all verbs.
  *
- *   options ──┬─ muster_build_code_opts ── muster_code      train simulate code
- *             ├─ muster_build_coordinator ─ coordinator     train simulate
- *             ├─ muster_build_worker ────── worker          join simulate
- *             └─ muster_build_slowness ──── sleeps, delays  join simulate
+ *   options -+- muster_build_code_opts --- code         train simulate code
+ *            +- muster_build_coordinator - coordinator  train simulate
+ *            +- muster_build_worker ------ worker       join simulate
+ *            +- muster_build_slowness ---- sleeps       join simulate
  *
  * A local worker of train is a process of `join`, so that `--slow` and
  * `--delay` mean the same in train, join and simulate.
