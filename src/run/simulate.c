@@ -131,9 +131,11 @@ static muster_status simulate_code(const muster_config *config,
         return status;
     }
     muster_virtual *run = muster_mem_array(1, sizeof(*run));
-    status = run == NULL
-                 ? muster_error_set(error, MUSTER_ERR_NO_MEMORY, "no memory")
-                 : muster_virtual_init(run, &simulation.opts, error);
+    if (run == NULL) {
+        muster_simulation_fini(&simulation);
+        return muster_error_set(error, MUSTER_ERR_NO_MEMORY, "no memory");
+    }
+    status = muster_virtual_init(run, &simulation.opts, error);
     if (status == MUSTER_OK) {
         status = run_code(run, code, error, codes);
         muster_virtual_fini(run);
