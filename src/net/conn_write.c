@@ -321,9 +321,9 @@ static size_t list_releases(muster_conn *conn, uint8_t *entries)
     return count;
 }
 
-/* Put a list, if one is due, ahead of the fresh items. Any frame acknowledges,
- * but those of the queue may themselves be waiting for an acknowledgement; a
- * list, even an empty one, never waits. */
+/* Put a list frame, if one is due, ahead of the fresh items. Any frame carries
+ * an acknowledgement, but a queued message may itself wait for one from the
+ * peer; a list, even an empty one, never waits. */
 static void queue_control(muster_conn *conn)
 {
     bool forget = conn->out.forgets != 0;

@@ -42,7 +42,8 @@
 #define MUSTER_NET_IOV          1024u
 #define MUSTER_NET_NEVER        INT64_MAX
 
-/* What an epoll event belongs to: first member of all that is waited for. */
+/* What an epoll event belongs to: the first member of everything that epoll
+ * watches. */
 typedef enum muster_event_source {
     MUSTER_EVENT_SOURCE_WAKE,
     MUSTER_EVENT_SOURCE_LISTENER,
@@ -50,7 +51,7 @@ typedef enum muster_event_source {
 } muster_event_source;
 
 typedef enum muster_conn_state {
-    MUSTER_CONN_CONNECTING, // the system is at it
+    MUSTER_CONN_CONNECTING, // connect() is under way
     MUSTER_CONN_HELLO,      // waiting for the peer's hello
     MUSTER_CONN_UP,
     MUSTER_CONN_DEAD, // no descriptor any more
@@ -139,7 +140,7 @@ struct muster_net {
     muster_event_source source; // of the wake descriptor
     int epoll_fd;
     int wake_fd;
-    int idle_fd; // an epoll of epoll_fd alone: for waits aside
+    int idle_fd; // an epoll that watches epoll_fd alone: for waits aside
     muster_net_callbacks callbacks;
     void *context;
     muster_net_opts opts;
@@ -159,10 +160,10 @@ struct muster_net {
     muster_release_queue *release_queue;
     muster_net_counters counters;
     bool polling;
-    bool idle_watches;    // idle_fd watches: what comes ends a wait aside
+    bool idle_watches;    // idle_fd is armed: an event ends a wait aside
     bool sleep_announced; // the release queue was told that nobody polls
     bool ms_only;         // the kernel waits in milliseconds only
-    bool wait_ms_only;    // the same, for who waits without owning the net
+    bool wait_ms_only;    // the same, of the thread in muster_net_wait()
     struct iovec iov[MUSTER_NET_IOV];
 };
 

@@ -6,10 +6,10 @@
  * turn; epoll is level-triggered, so what is left comes back next time, after
  * the others.
  *
- * Who waits without owning the net sleeps on the same epoll; or aside, on a
- * second one of which the first is the only member: as events are
- * level-triggered, each that a sleeping owner takes has the kernel wake the
- * next sleeper of the first.
+ * A thread that waits without owning the net sleeps on the same epoll, or
+ * aside: on a second epoll (idle_fd) that watches the first one alone. Events
+ * are level-triggered, so the kernel would wake the next sleeper of the first
+ * epoll for each event that a sleeping owner handles.
  *
  * Invariants
  *  1. The user is called back only inside poll (close: `done` only).
@@ -53,8 +53,8 @@ void muster_net_free_conns(muster_conn *list)
     }
 }
 
-/* Tell all ends noted so far. Those that callbacks add are told as well: each
- * connection ends once, so this ends. */
+/* Call on_down of all connections that have ended. Callbacks may end more;
+ * each connection ends once, so the loop ends. */
 static void tell_downs(muster_net *net)
 {
     muster_net_tell_finished(net);
@@ -218,8 +218,8 @@ static int wait_events(int epoll_fd, struct epoll_event *events, int events_max,
                       timeout_ns < 0 ? -1 : clamped);
 }
 
-/* Have what comes end a wait aside, or not: it is the owner's, who sleeps
- * in a poll itself. Changing it looks at once at what is there. */
+/* Should an event end a wait aside? Not while the owner sleeps in a poll. The
+ * kernel looks at once at events that are there already. */
 static void set_idle_watch(muster_net *net, bool on)
 {
     struct epoll_event event = {.events = on ? EPOLLIN : 0};
@@ -241,7 +241,7 @@ static int64_t sleep_time(muster_net *net, int64_t timeout_ns)
             timeout_ns = left;
         }
     }
-    // Those that nobody is to hear of need no poll.
+    // Items without a `done` need no poll.
     while (net->finished.first != NULL && net->finished.first->done == NULL) {
         muster_store_give(&net->store, muster_queue_pop(&net->finished));
     }

@@ -101,7 +101,7 @@ muster_status muster_signals_start(muster_net *net, muster_error *error_out)
                                     "cannot catch signal %d: %s",
                                     signal_numbers[i], strerror(errno));
         }
-        // nohup: whoever ignores hang-ups means to outlive the terminal.
+        // Under nohup the process is to outlive the terminal.
         if (signal_numbers[i] == SIGHUP &&
             signals.before[i].sa_handler == SIG_IGN) {
             (void)sigaction(SIGHUP, &signals.before[i], NULL);

@@ -4,7 +4,8 @@
  * Phases: GATHER, then COLLECT and UPDATE in turn, then CLOSE (last jobs),
  * FAREWELL (STOP sent, waiting for the workers to hang up), OVER. Membership
  * runs beside them: workers come, become ready and go in any phase. A pause is
- * not a phase: the step stays open, and whoever becomes ready gets its model.
+ * not a phase: the step stays open, and a worker that becomes ready gets its
+ * model.
  */
 #include "role/coordinator.h"
 
@@ -103,7 +104,8 @@ static void pause_run(muster_coordinator *c, const muster_event *event,
         names, (double)c->opts.patience_ns * 1e-9);
 }
 
-/* Too few for the code, but some are there: go on with those, and say so. */
+/* Too few workers for the code, but some are ready: go on with them, and say
+ * so. */
 static void degrade(muster_coordinator *c, bool exact,
                     const muster_event *event, muster_actions *actions)
 {
@@ -156,7 +158,8 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
                           c->worker_count);
     }
     if (c->degraded) {
-        muster_step_try(c, event, actions); // those there may all have answered
+        muster_step_try(c, event,
+                        actions); // all that are ready may have answered
     }
 }
 
@@ -229,7 +232,7 @@ uint64_t muster_coordinator_snapshot(muster_coordinator *c,
     muster_job *job =
         muster_act_compute(actions, MUSTER_JOB_SNAPSHOT, ++c->jobs.ids);
     job->step = c->step;
-    // Without it a restart counts lives anew and begins with the first plan.
+    // Without it a restart counts incarnations anew and begins with plan 1.
     job->input = muster_coordinator_saved(c);
     return job->id;
 }
@@ -281,7 +284,7 @@ void muster_coordinator_end(muster_coordinator *c, muster_status status,
     }
 }
 
-/* Ends that tell the user of a checkpoint that he can go on from. */
+/* Ends after which the user is told of a checkpoint to go on from. */
 static bool promises_checkpoint(muster_status status)
 {
     return status == MUSTER_OK || status == MUSTER_ERR_INTERRUPTED ||
@@ -410,8 +413,8 @@ static void on_start(muster_coordinator *c, const muster_event *event,
     }
 }
 
-/* A message that member has dropped: of another run or life, or a greeting
- * where there was one before. Nobody who does right sends one. */
+/* A message that member has dropped: of another run or incarnation, or a second
+ * HELLO. A correct worker sends none. */
 static void tell_stray(muster_coordinator *c, const muster_event *event,
                        muster_actions *actions)
 {

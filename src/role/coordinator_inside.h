@@ -5,7 +5,7 @@
  *   coordinator_workers.c  from JOINED to READY: setup, plan, parts
  *   coordinator_plan.c   the next plan: when, made ready, adopted
  *   coordinator_step.c   one step: offer, answers, decode, update
- *   coordinator_wait.c   how long a step waits, and for whom
+ *   coordinator_wait.c   how long a step waits, and for which workers
  */
 #ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
 #define MUSTER_ROLE_COORDINATOR_INSIDE_H
@@ -179,7 +179,7 @@ void muster_workers_tidy(muster_coordinator *c, uint32_t id,
                          muster_actions *actions);
 
 /* coordinator_plan.c */
-/* The shuffle hears who answered the step just decoded. */
+/* Tell the shuffle which workers answered the step just decoded. */
 void muster_plan_observe(muster_coordinator *c);
 /* Between two steps: adopt the next plan if it is ready. */
 void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
@@ -201,7 +201,7 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
 /* A model was handed over, or not. */
 void muster_step_sent(muster_coordinator *c, const muster_event *event,
                       muster_actions *actions);
-/* Offer it again to those whom it did not reach. */
+/* Offer the model again to workers whose queue was full. */
 void muster_step_offer_again(muster_coordinator *c, int64_t now_ns,
                              muster_actions *actions);
 /* Decode if the answers are enough now. */
@@ -226,7 +226,7 @@ void muster_wait_decoded(muster_coordinator *c, muster_actions *actions);
 bool muster_wait_is_over(const muster_coordinator *c);
 /* Has every ready worker answered, at least one? */
 bool muster_wait_all_heard(const muster_coordinator *c);
-/* The step takes long: say who is waited for, and what would help. */
+/* The step takes long: name the workers it waits for, and what would help. */
 void muster_wait_tell(muster_coordinator *c, const muster_event *event,
                       muster_actions *actions);
 

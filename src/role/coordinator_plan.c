@@ -9,8 +9,8 @@
  *      One that is lost meanwhile is not waited for; one that becomes ready
  *      meanwhile, under the present plan, makes itself ready for the next too.
  *   3. Parts are forgotten only after the plan that needed them is out of
- *      force. Those on their way to READY at an adoption start again from
- *      PLAN; what they were sent they keep.
+ *      force. A worker that is not READY yet at an adoption starts again from
+ *      PLAN; it keeps the parts that it was sent.
  */
 #include "base/assert.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /*
- * coordinator_wait.c -- how long a step waits, and for whom.
+ * coordinator_wait.c -- how long a step waits, and for which workers.
  *
  * An exact code waits until its answers determine the gradient. An approximate
  * one waits until the deadline, by its own timer, and then for a quorum, unless
@@ -15,9 +15,9 @@
 #include "role/coordinator_inside.h"
 
 /* A step is called long after so many usual ones, and so much time. */
-#define WAIT_MEDIANS  10
-#define WAIT_LEAST_NS (5 * MUSTER_NS_PER_S)
-#define NAMES_LISTED  6u
+#define WAIT_MEDIANS 10
+#define WAIT_MIN_NS  (5 * MUSTER_NS_PER_S)
+#define NAMES_LISTED 6u
 /* While no deadline is known. */
 #define QUORUM_TIMES 3
 
@@ -40,7 +40,7 @@ int64_t muster_wait_median_ns(const muster_coordinator *c)
     return count > 0 ? sorted[count / 2] : 0;
 }
 
-/* Answers without which no deadline counts: half of those that are there. */
+/* Answers without which no deadline counts: half of the ready workers. */
 static uint32_t quorum(const muster_coordinator *c)
 {
     return c->opts.deadline_ns > 0 ? 1 : (c->joining.ready + 1) / 2;
@@ -57,7 +57,7 @@ void muster_wait_begin(muster_coordinator *c, int64_t now_ns,
                        muster_actions *actions)
 {
     int64_t usual_ns = WAIT_MEDIANS * muster_wait_median_ns(c);
-    c->open.wait_ns = usual_ns > WAIT_LEAST_NS ? usual_ns : WAIT_LEAST_NS;
+    c->open.wait_ns = usual_ns > WAIT_MIN_NS ? usual_ns : WAIT_MIN_NS;
     muster_act_timer(actions, MUSTER_TIMER_WAIT, now_ns + c->open.wait_ns);
     c->open.deadline_set = false;
     c->open.deadline_over = false;

@@ -1,6 +1,6 @@
 /*
- * coordinator_workers.c -- from JOINED to READY: setup, plan, parts; and, for
- * those that are ready, the parts of the next plan.
+ * coordinator_workers.c -- workers from JOINED to READY: setup, plan, parts;
+ * and the parts of the next plan for workers that are ready.
  *
  * Each stage ends with a HAVE of the worker, so no message of a later stage can
  * overtake one of an earlier. A worker has at most one part under way, and the
@@ -183,7 +183,7 @@ static bool is_being_made(const muster_coordinator *c, uint32_t part)
     return false;
 }
 
-/* Start making parts for those that wait, each in turn. */
+/* Start making parts for the workers that wait, each in turn. */
 static void serve_parts(muster_coordinator *c, muster_actions *actions)
 {
     for (uint32_t i = 0; i < c->worker_count; i++) {
@@ -195,7 +195,7 @@ static void serve_parts(muster_coordinator *c, muster_actions *actions)
         }
         uint32_t part = missing_part(c, id, plan);
         if (part == MUSTER_ID_ANY) {
-            continue; // the HAVE of its last part has yet to be dealt with
+            continue; // the HAVE of its last part is still to be handled
         }
         bool shared = is_being_made(c, part);
         if (!shared && c->joining.part_jobs >= PART_JOBS_MAX) {

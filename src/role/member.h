@@ -1,10 +1,10 @@
 /*
- * role/member.h -- who is here: hello, numbers, incarnations, heartbeats.
+ * role/member.h -- membership: hello, numbers, incarnations, heartbeats.
  *
  * Every role is a member. A leader gives out numbers 0..size-1 and a fresh
  * incarnation for every HELLO it accepts; others follow: they connect to the
  * leader and keep trying. In a star that is all. In a mesh the leader is
- * number 0 and tells everybody, by DIRECTORY, who lives where; of two nodes the
+ * number 0 and sends every node the addresses (DIRECTORY); of two nodes the
  * one with the higher number connects to the other.
  *
  * A role hands every event to muster_member_step() first and then reads the
@@ -140,7 +140,7 @@ typedef struct muster_member {
     int64_t timer_ns;    // what the timer is set to
     bool busy;           // told to peers; kept by the role
     char closed[128];    // leader: refuse everybody, and why
-    uint64_t strays;     // messages of other lives, dropped
+    uint64_t strays;     // dropped: of another run or incarnation
     char unreached[160]; // follower: why it has no leader; "" with one
 } muster_member;
 

@@ -1,5 +1,5 @@
 /*
- * member_follow.c -- those we go to: connect, retry, HELLO, WELCOME.
+ * member_follow.c -- outgoing connections: connect, retry, HELLO, WELCOME.
  *
  * A target is tried until it is taken off the list: at once, then with a delay
  * that doubles from 50 ms to 1 s. The leader is the first target; without it

@@ -24,7 +24,7 @@ static bool push_entry(muster_directory *directory, uint32_t id,
     return true;
 }
 
-/* NULL when out of memory: whoever lacks it is reminded at its next beat. */
+/* NULL when out of memory: a node without it gets it at its next heartbeat. */
 static muster_blob *write_directory(const muster_member *member)
 {
     muster_directory directory = {

@@ -50,8 +50,8 @@ static muster_status go_on(muster_train_state *train, muster_error *error_out)
     return status;
 }
 
-/* With other options it is another run: workers of the earlier life, who hold
- * parts of its code, must not take part. */
+/* With other options it is another run: workers that still hold parts of the
+ * earlier one must not join. */
 static void forget_other_life(muster_train_state *train)
 {
     if (train->saved != NULL && !same_config(train, train->config_json)) {

@@ -53,7 +53,7 @@ static void do_faults(muster_train_state *train, uint64_t step)
     }
 }
 
-/* Those of an earlier life were done in it. */
+/* Faults before the checkpoint were done before it. */
 static void skip_faults(muster_train_state *train, uint64_t first_step)
 {
     const muster_fault *all = train->faults.data;
@@ -170,7 +170,7 @@ void muster_train_on_report(void *context, const muster_report *report)
     }
 }
 
-/* With every local worker dead and none to come, waiting is in vain. */
+/* When every local worker has died and none will come, end at once. */
 static void check_workers(muster_train_state *train)
 {
     if (!muster_process_group_is_lost(train->workers)) {

@@ -73,7 +73,7 @@ MUSTER_CHECKED muster_status muster_train_conclude(muster_train_state *train,
                                                    muster_error *error_out,
                                                    char **json_out);
 
-/* A table of the slow and the lost for people, and what they cost; nothing when
+/* A table of slow and lost workers for people, and what they cost; nothing when
  * there are none. */
 void muster_train_tell_stragglers(const muster_train_state *train,
                                   const muster_worker_class *classes);
