@@ -1,11 +1,13 @@
 /*
  * common.c -- options, messages and results, the same for every verb.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE // struct winsize
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,10 +51,21 @@ static shown_line shown(const char *line)
     return copy;
 }
 
+/* How many characters fit into a line of the terminal; the last column stays
+ * free, since some terminals wrap when it is written. */
+static int line_width(void)
+{
+    struct winsize size;
+    bool known =
+        ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return known ? size.ws_col - 1 : INT_MAX;
+}
+
 static void show_progress(stderr_sink *sink, const char *line)
 {
     if (sink->is_terminal) {
-        fprintf(stderr, "\r\033[K%s", line);
+        // A line that wraps cannot be rewritten in place.
+        fprintf(stderr, "\r\033[K%.*s", line_width(), line);
         fflush(stderr);
         sink->line_open = true;
         return;

@@ -84,6 +84,17 @@ MUSTER_API MUSTER_CHECKED muster_status muster_simulate(
     const muster_config *config, muster_error *error_out, char **json_out);
 
 /*
+ * Look at the gradient code of --code: what it costs and tolerates, or its
+ * coefficients with --matrix; the code "list" lists all. *text_out is JSON with
+ * --json, else lines for people; the caller's, for muster_config_text_free().
+ * MUSTER_ERR_INVALID    no such code, or not with these numbers
+ * MUSTER_ERR_INPUT      a matrix file is missing or bad
+ * MUSTER_ERR_NO_MEMORY  the code or the text does not fit the memory
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_show_code(
+    const muster_config *config, muster_error *error_out, char **text_out);
+
+/*
  * Apply model.safetensors to a data set.
  * MUSTER_ERR_INVALID    options that do not go together
  * MUSTER_ERR_INPUT      the model or the data is missing or bad, or they do

@@ -21,7 +21,7 @@
 #include "base/rng.h"
 #include "cluster/classes.h"
 #include "cluster/delay.h"
-#include "cluster/trace.h"
+#include "cluster/delay_trace.h"
 
 #define WORKERS 36u
 
@@ -188,7 +188,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void feed_trace(const muster_trace *trace, muster_classes *classes)
+static void feed_trace(const muster_delay_trace *trace, muster_classes *classes)
 {
     double sorted[64];
     assert_true(trace->workers <= 64);
@@ -203,7 +203,7 @@ static void feed_trace(const muster_trace *trace, muster_classes *classes)
     }
 }
 
-static void load_trace(const char *name, muster_trace *trace)
+static void load_trace(const char *name, muster_delay_trace *trace)
 {
     const char *folder = getenv("MUSTER_DATA");
     char path[512];
@@ -213,7 +213,7 @@ static void load_trace(const char *name, muster_trace *trace)
         printf("skipped: %s is not there (set MUSTER_DATA)\n", path);
         skip();
     }
-    assert_int_equal(muster_trace_load(path, NULL, trace), MUSTER_OK);
+    assert_int_equal(muster_delay_trace_load(path, NULL, trace), MUSTER_OK);
 }
 
 static void measured_traces_name_their_slow_machines(void **state)
@@ -224,7 +224,7 @@ static void measured_traces_name_their_slow_machines(void **state)
         double least; // slow machines are those above this share
     } traces[] = {{"trace2.csv", 0.5}, {"trace4.csv", 0.2}};
     for (size_t c = 0; c < 2; c++) {
-        muster_trace trace;
+        muster_delay_trace trace;
         load_trace(traces[c].name, &trace);
         muster_classes_opts opts = {.workers = trace.workers, .memory = 1e6};
         muster_classes *classes = NULL;
@@ -238,7 +238,7 @@ static void measured_traces_name_their_slow_machines(void **state)
         }
         assert_true(slow >= 1);
         muster_classes_free(classes);
-        muster_trace_fini(&trace);
+        muster_delay_trace_fini(&trace);
     }
 }
 

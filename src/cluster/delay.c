@@ -19,7 +19,7 @@
 #include "base/rng.h"
 #include "base/spec.h"
 #include "base/suggest.h"
-#include "cluster/trace.h"
+#include "cluster/delay_trace.h"
 
 #define PARAMS_MAX    4u
 #define DELAY_MAX_S   3600.0
@@ -45,7 +45,7 @@ struct muster_delay {
     uint32_t workers;
     uint64_t seed;
     chain *chains;
-    muster_trace trace;
+    muster_delay_trace trace;
 };
 
 static double uniform(const muster_delay *delay, uint64_t stream, uint64_t step)
@@ -119,7 +119,7 @@ static double draw_markov(muster_delay *delay, uint32_t worker, uint64_t step)
 
 static double draw_trace(muster_delay *delay, uint32_t worker, uint64_t step)
 {
-    const muster_trace *trace = &delay->trace;
+    const muster_delay_trace *trace = &delay->trace;
     size_t row = (size_t)(step % trace->iterations);
     double seconds =
         trace->seconds[row * trace->workers + worker % trace->workers];
@@ -204,7 +204,7 @@ static muster_status build(muster_delay *delay, const char *spec,
 {
     muster_status status = read_spec(delay, spec, error);
     if (status == MUSTER_OK && delay->model->draw == draw_trace) {
-        status = muster_trace_load(delay->path, error, &delay->trace);
+        status = muster_delay_trace_load(delay->path, error, &delay->trace);
     }
     if (status == MUSTER_OK) {
         delay->chains = muster_mem_array(delay->workers, sizeof(chain));
@@ -240,7 +240,7 @@ muster_status muster_delay_create(const char *spec, uint32_t workers,
 void muster_delay_free(muster_delay *delay)
 {
     if (delay != NULL) {
-        muster_trace_fini(&delay->trace);
+        muster_delay_trace_fini(&delay->trace);
         muster_mem_free(delay->chains);
         muster_mem_free(delay);
     }

@@ -26,15 +26,15 @@ static bool fill_hello(muster_conn *conn)
         return false;
     }
     muster_hello_prove(conn->net->opts.key, &hello);
-    muster_hello_write(&hello, conn->hello);
+    muster_hello_write(&hello, conn->out.hello);
     return true;
 }
 
 static bool watch(muster_conn *conn)
 {
-    conn->armed = conn->state == MUSTER_CONN_CONNECTING;
+    conn->out.armed = conn->state == MUSTER_CONN_CONNECTING;
     struct epoll_event event = {
-        .events = EPOLLIN | (conn->armed ? EPOLLOUT : 0u),
+        .events = EPOLLIN | (conn->out.armed ? EPOLLOUT : 0u),
         .data.ptr = conn,
     };
     conn->net->counters.syscalls++;
@@ -42,7 +42,7 @@ static bool watch(muster_conn *conn)
 }
 
 muster_conn *muster_conn_create(muster_net *net, int fd,
-                                const muster_address *address,
+                                const muster_socket_address *address,
                                 muster_conn_state state,
                                 muster_error *error_out)
 {
@@ -50,18 +50,18 @@ muster_conn *muster_conn_create(muster_net *net, int fd,
     if (conn == NULL) {
         goto out_memory;
     }
-    conn->releases = muster_vec_make(sizeof(uint64_t));
-    conn->control.head = conn->control_head;
-    conn->source = MUSTER_SOURCE_CONN;
+    conn->out.releases = muster_vec_make(sizeof(uint64_t));
+    conn->out.control.head = conn->out.control_head;
+    conn->source = MUSTER_EVENT_SOURCE_CONN;
     conn->net = net;
     conn->fd = fd;
     conn->state = state;
-    conn->shares = muster_address_is_unix(address);
-    conn->told = true;
+    conn->shares = muster_socket_address_is_unix(address);
+    conn->down_due = true;
     conn->deadline = muster_clock_ns() + net->opts.hello_timeout_ns;
-    muster_address_format(address, conn->name);
-    conn->buffer = muster_mem_raw_aligned(MUSTER_CONN_READ_BYTES, 1);
-    if (conn->buffer == NULL ||
+    muster_socket_address_format(address, conn->name);
+    conn->in.buffer = muster_mem_raw_aligned(MUSTER_CONN_READ_BYTES, 1);
+    if (conn->in.buffer == NULL ||
         !muster_vec_reserve(&net->conns, net->conns.count + 1)) {
         goto out_memory;
     }
@@ -81,7 +81,7 @@ out_memory:
                      "no memory for another connection");
 out:
     if (conn != NULL) {
-        muster_mem_free(conn->buffer);
+        muster_mem_free(conn->in.buffer);
         muster_mem_free(conn);
     }
     close(fd);
@@ -154,9 +154,9 @@ static void close_gently(muster_conn *conn)
  */
 static void abandon_holds(muster_conn *conn)
 {
-    while (conn->holds != NULL) {
-        muster_hold *hold = conn->holds;
-        conn->holds = hold->next;
+    while (conn->out.holds != NULL) {
+        muster_hold *hold = conn->out.holds;
+        conn->out.holds = hold->next;
         muster_pool_retire(muster_pool_segment(conn->net->pool, hold->payload));
         muster_store_give_hold(&conn->net->store, hold);
     }
@@ -176,15 +176,15 @@ void muster_conn_end(muster_conn *conn, muster_status status,
     va_end(args);
     muster_error_set(&conn->end, status, "%s: %s", conn->name, reason);
     close_gently(conn);
-    net->strangers -= conn->incoming && conn->state == MUSTER_CONN_HELLO;
+    net->hellos_pending -= conn->incoming && conn->state == MUSTER_CONN_HELLO;
     conn->state = MUSTER_CONN_DEAD;
     net->waiting -= conn->deadline != MUSTER_NET_NEVER;
     conn->deadline = MUSTER_NET_NEVER;
     muster_status end =
-        conn->told ? MUSTER_ERR_PEER_LOST : MUSTER_ERR_CANCELLED;
-    for (muster_item *item = muster_queue_pop(&conn->queue); item != NULL;
-         item = muster_queue_pop(&conn->queue)) {
-        if (item == &conn->control) {
+        conn->down_due ? MUSTER_ERR_PEER_LOST : MUSTER_ERR_CANCELLED;
+    for (muster_item *item = muster_queue_pop(&conn->out.queue); item != NULL;
+         item = muster_queue_pop(&conn->out.queue)) {
+        if (item == &conn->out.control) {
             continue;
         }
         if (item->descriptor_sent) {
@@ -202,15 +202,15 @@ void muster_conn_free(muster_conn *conn)
 {
     MUSTER_ASSERT(conn->state == MUSTER_CONN_DEAD && !conn->dirty);
     for (unsigned i = 0; i < MUSTER_FRAME_SLOTS; i++) {
-        muster_mapping_unref(conn->mappings[i]);
+        muster_mapping_unref(conn->in.mappings[i]);
     }
-    for (unsigned i = 0; i < conn->descriptor_count; i++) {
-        close(conn->descriptors[i]);
+    for (unsigned i = 0; i < conn->in.descriptor_count; i++) {
+        close(conn->in.descriptors[i]);
     }
-    muster_blob_unref(conn->stream_payload);
-    muster_mem_free(conn->stream_header);
-    muster_mem_free(conn->buffer);
-    muster_vec_fini(&conn->releases);
+    muster_blob_unref(conn->in.stream.payload);
+    muster_mem_free(conn->in.stream.header);
+    muster_mem_free(conn->in.buffer);
+    muster_vec_fini(&conn->out.releases);
     muster_mem_free(conn);
 }
 
@@ -225,7 +225,7 @@ void muster_conn_touch(muster_conn *conn)
 
 void muster_conn_arm(muster_conn *conn, bool armed)
 {
-    if (conn->armed == armed) {
+    if (conn->out.armed == armed) {
         return;
     }
     struct epoll_event event = {
@@ -237,5 +237,5 @@ void muster_conn_arm(muster_conn *conn, bool armed)
         muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "%s", strerror(errno));
         return;
     }
-    conn->armed = armed;
+    conn->out.armed = armed;
 }

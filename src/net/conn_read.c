@@ -40,7 +40,7 @@ static void deliver(muster_conn *conn, const muster_frame *frame,
 {
     muster_net *net = conn->net;
     muster_net_message message = {header, frame->header_bytes, payload};
-    conn->received = frame->sequence;
+    conn->in.received = frame->sequence;
     net->counters.messages_received++;
     net->counters.bytes_received += frame->header_bytes + frame->payload_bytes;
     if (net->callbacks.on_message != NULL) {
@@ -52,14 +52,14 @@ static void deliver(muster_conn *conn, const muster_frame *frame,
 /* Fill the frame's slot with the descriptor that came for it. */
 static bool fill_slot(muster_conn *conn, const muster_frame *frame)
 {
-    if (conn->descriptor_count == 0) {
+    if (conn->in.descriptor_count == 0) {
         end_protocol(conn, "a frame without its descriptor");
         return false;
     }
-    int fd = conn->descriptors[0];
-    conn->descriptor_count--;
-    memmove(conn->descriptors, conn->descriptors + 1,
-            conn->descriptor_count * sizeof(fd));
+    int fd = conn->in.descriptors[0];
+    conn->in.descriptor_count--;
+    memmove(conn->in.descriptors, conn->in.descriptors + 1,
+            conn->in.descriptor_count * sizeof(fd));
     // A segment's size class is at most a quarter above its payload.
     uint64_t limit = frame->payload_bytes / 4 * 5 + MUSTER_POOL_SHARED_BYTES;
     muster_error error = {0};
@@ -72,8 +72,8 @@ static bool fill_slot(muster_conn *conn, const muster_frame *frame)
     } else if (status != MUSTER_OK) {
         end_protocol(conn, error.text);
     } else {
-        muster_mapping_unref(conn->mappings[frame->slot]);
-        conn->mappings[frame->slot] = mapping;
+        muster_mapping_unref(conn->in.mappings[frame->slot]);
+        conn->in.mappings[frame->slot] = mapping;
     }
     return status == MUSTER_OK;
 }
@@ -81,7 +81,7 @@ static bool fill_slot(muster_conn *conn, const muster_frame *frame)
 static void take_shared(muster_conn *conn, const muster_frame *frame,
                         const uint8_t *header)
 {
-    if (++conn->shared_ahead > MUSTER_CONN_WINDOW) {
+    if (++conn->in.shared_ahead > MUSTER_CONN_WINDOW) {
         end_protocol(conn, "more shared payloads than we acknowledged");
         return;
     }
@@ -89,26 +89,27 @@ static void take_shared(muster_conn *conn, const muster_frame *frame,
         !fill_slot(conn, frame)) {
         return;
     }
-    muster_mapping *mapping = conn->mappings[frame->slot];
+    muster_mapping *mapping = conn->in.mappings[frame->slot];
     if (mapping == NULL || frame->payload_bytes > mapping->bytes) {
         end_protocol(conn, "a payload beyond its shared buffer");
         return;
     }
     // Room for the release, so that letting go later cannot fail.
     muster_blob *payload = NULL;
-    if (muster_vec_reserve(&conn->releases,
-                           conn->releases.count + conn->lent + 1)) {
-        payload = muster_mailbox_lend(conn->net->mailbox, mapping,
-                                      (size_t)frame->payload_bytes, conn->peer,
-                                      frame->sequence);
+    if (muster_vec_reserve(&conn->out.releases, conn->out.releases.count +
+                                                    conn->in.mapped_blobs +
+                                                    1)) {
+        payload = muster_release_queue_lend(conn->net->release_queue, mapping,
+                                            (size_t)frame->payload_bytes,
+                                            conn->peer, frame->sequence);
     }
     if (payload == NULL) {
         end_memory(conn, frame->payload_bytes);
         return;
     }
-    conn->lent++;
+    conn->in.mapped_blobs++;
     if ((frame->flags & MUSTER_FRAME_ACK_NOW) != 0) {
-        conn->ack_due = true;
+        conn->out.ack_due = true;
         muster_conn_touch(conn);
     }
     deliver(conn, frame, header, payload);
@@ -117,15 +118,15 @@ static void take_shared(muster_conn *conn, const muster_frame *frame,
 static void take_list(muster_conn *conn, const muster_frame *frame,
                       const uint8_t *entries)
 {
-    conn->received = frame->sequence;
+    conn->in.received = frame->sequence;
     for (uint32_t i = 0; i < frame->header_bytes / 8; i++) {
         uint64_t entry = muster_bytes_get(entries + 8 * (size_t)i, 8);
         bool valid = true;
         if (frame->kind == MUSTER_FRAME_RELEASE) {
             valid = muster_conn_released(conn, entry) == MUSTER_OK;
         } else if (entry < MUSTER_FRAME_SLOTS) {
-            muster_mapping_unref(conn->mappings[entry]);
-            conn->mappings[entry] = NULL;
+            muster_mapping_unref(conn->in.mappings[entry]);
+            conn->in.mappings[entry] = NULL;
         } else {
             valid = false;
         }
@@ -156,12 +157,12 @@ static void take_inline(muster_conn *conn, const muster_frame *frame,
 /* Deliver the payload that was read directly, once it is whole. */
 static bool stream_finish(muster_conn *conn)
 {
-    muster_blob *payload = conn->stream_payload;
-    if (conn->stream_got < payload->bytes) {
+    muster_blob *payload = conn->in.stream.payload;
+    if (conn->in.stream.got < payload->bytes) {
         return false;
     }
-    conn->stream_payload = NULL;
-    deliver(conn, &conn->stream_frame, conn->stream_header, payload);
+    conn->in.stream.payload = NULL;
+    deliver(conn, &conn->in.stream.frame, conn->in.stream.header, payload);
     return true;
 }
 
@@ -170,15 +171,15 @@ static bool stream_finish(muster_conn *conn)
 static size_t stream_begin(muster_conn *conn, const muster_frame *frame,
                            const uint8_t *header, size_t bytes_here)
 {
-    if (conn->stream_header_room < frame->header_bytes) {
+    if (conn->in.stream.header_room < frame->header_bytes) {
         uint8_t *room =
-            muster_mem_resize(conn->stream_header, frame->header_bytes, 1);
+            muster_mem_resize(conn->in.stream.header, frame->header_bytes, 1);
         if (room == NULL) {
             end_memory(conn, frame->payload_bytes);
             return 0;
         }
-        conn->stream_header = room;
-        conn->stream_header_room = frame->header_bytes;
+        conn->in.stream.header = room;
+        conn->in.stream.header_room = frame->header_bytes;
     }
     muster_blob *payload =
         muster_pool_take(conn->net->pool, (size_t)frame->payload_bytes, false);
@@ -187,13 +188,13 @@ static size_t stream_begin(muster_conn *conn, const muster_frame *frame,
         return 0;
     }
     if (frame->header_bytes > 0) {
-        memcpy(conn->stream_header, header, frame->header_bytes);
+        memcpy(conn->in.stream.header, header, frame->header_bytes);
     }
     size_t take = bytes_here < payload->bytes ? bytes_here : payload->bytes;
     memcpy(payload->data, header + frame->header_bytes, take);
-    conn->stream_frame = *frame;
-    conn->stream_payload = payload;
-    conn->stream_got = take;
+    conn->in.stream.frame = *frame;
+    conn->in.stream.payload = payload;
+    conn->in.stream.got = take;
     return take;
 }
 
@@ -203,8 +204,8 @@ static bool parse_hello(muster_conn *conn)
     muster_error error = {0};
     muster_hello hello;
     muster_status status =
-        muster_hello_read(conn->buffer + conn->start,
-                          conn->end_of_data - conn->start, &error, &hello);
+        muster_hello_read(conn->in.buffer + conn->in.start,
+                          conn->in.end - conn->in.start, &error, &hello);
     if (status == MUSTER_IN_PROGRESS) {
         return false;
     }
@@ -217,11 +218,11 @@ static bool parse_hello(muster_conn *conn)
         muster_conn_end(conn, status, "%s", error.text);
         return false;
     }
-    conn->start += MUSTER_HELLO_BYTES;
+    conn->in.start += MUSTER_HELLO_BYTES;
     conn->state = MUSTER_CONN_UP;
-    net->strangers -= conn->incoming;
+    net->hellos_pending -= conn->incoming;
     // If writing our hello failed, the deadline is now that of write_broke().
-    if (!conn->broken) {
+    if (!conn->out.broken) {
         conn->deadline = MUSTER_NET_NEVER;
         net->waiting--;
     }
@@ -235,18 +236,18 @@ static bool parse_hello(muster_conn *conn)
 /* The next frame header, checked; false: not here yet, or the end. */
 static bool parse_header(muster_conn *conn, muster_frame *frame)
 {
-    if (conn->end_of_data - conn->start < MUSTER_FRAME_BYTES) {
+    if (conn->in.end - conn->in.start < MUSTER_FRAME_BYTES) {
         return false;
     }
     muster_frame_limits limits = {conn->net->opts.payload_bytes_max,
                                   conn->shares};
     muster_error error = {0};
-    if (muster_frame_read(conn->buffer + conn->start, &limits, &error, frame) !=
-        MUSTER_OK) {
+    if (muster_frame_read(conn->in.buffer + conn->in.start, &limits, &error,
+                          frame) != MUSTER_OK) {
         end_protocol(conn, error.text);
         return false;
     }
-    if (frame->sequence != conn->received + 1) {
+    if (frame->sequence != conn->in.received + 1) {
         end_protocol(conn, "a frame out of sequence");
         return false;
     }
@@ -264,8 +265,9 @@ static bool parse_frame(muster_conn *conn)
     if (!parse_header(conn, &frame)) {
         return false;
     }
-    const uint8_t *header = conn->buffer + conn->start + MUSTER_FRAME_BYTES;
-    size_t here = conn->end_of_data - conn->start - MUSTER_FRAME_BYTES;
+    const uint8_t *header =
+        conn->in.buffer + conn->in.start + MUSTER_FRAME_BYTES;
+    size_t here = conn->in.end - conn->in.start - MUSTER_FRAME_BYTES;
     bool shared = (frame.flags & MUSTER_FRAME_SHARED) != 0;
     bool direct = !shared && frame.payload_bytes > MUSTER_CONN_DIRECT;
     size_t need = frame.header_bytes +
@@ -273,9 +275,9 @@ static bool parse_frame(muster_conn *conn)
     if (here < need) {
         return false;
     }
-    conn->start += MUSTER_FRAME_BYTES + need;
+    conn->in.start += MUSTER_FRAME_BYTES + need;
     if (direct) {
-        conn->start +=
+        conn->in.start +=
             stream_begin(conn, &frame, header, here - frame.header_bytes);
     } else if (shared) {
         take_shared(conn, &frame, header);
@@ -293,18 +295,18 @@ static void parse(muster_conn *conn)
     while (more && conn->state != MUSTER_CONN_DEAD) {
         if (conn->state == MUSTER_CONN_HELLO) {
             more = parse_hello(conn);
-        } else if (conn->stream_payload != NULL) {
+        } else if (conn->in.stream.payload != NULL) {
             more = stream_finish(conn);
         } else {
             more = parse_frame(conn);
         }
     }
-    size_t left = conn->end_of_data - conn->start;
-    if (conn->start > 0 && left > 0) {
-        memmove(conn->buffer, conn->buffer + conn->start, left);
+    size_t left = conn->in.end - conn->in.start;
+    if (conn->in.start > 0 && left > 0) {
+        memmove(conn->in.buffer, conn->in.buffer + conn->in.start, left);
     }
-    conn->start = 0;
-    conn->end_of_data = left;
+    conn->in.start = 0;
+    conn->in.end = left;
 }
 
 /* Keep the descriptors that came with some bytes; false: the end. */
@@ -322,8 +324,8 @@ static bool keep_descriptors(muster_conn *conn, struct msghdr *message)
         for (size_t i = 0; i < count; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(each) + i * sizeof(fd), sizeof(fd));
-            if (conn->descriptor_count < MUSTER_CONN_DESCRIPTORS) {
-                conn->descriptors[conn->descriptor_count++] = fd;
+            if (conn->in.descriptor_count < MUSTER_CONN_DESCRIPTORS) {
+                conn->in.descriptors[conn->in.descriptor_count++] = fd;
             } else {
                 close(fd);
                 fits = false;
@@ -348,18 +350,18 @@ static size_t make_room(muster_conn *conn, struct iovec *iov, size_t *count_out)
 {
     size_t count = 0;
     size_t room = 0;
-    if (conn->stream_payload != NULL) {
-        size_t left = conn->stream_payload->bytes - conn->stream_got;
+    if (conn->in.stream.payload != NULL) {
+        size_t left = conn->in.stream.payload->bytes - conn->in.stream.got;
         room = left < TURN_BYTES ? left : TURN_BYTES;
         iov[count++] = (struct iovec){
-            (char *)conn->stream_payload->data + conn->stream_got, room};
+            (char *)conn->in.stream.payload->data + conn->in.stream.got, room};
         if (room < left) {
             *count_out = count;
             return room;
         }
     }
-    size_t space = MUSTER_CONN_READ_BYTES - conn->end_of_data;
-    iov[count++] = (struct iovec){conn->buffer + conn->end_of_data, space};
+    size_t space = MUSTER_CONN_READ_BYTES - conn->in.end;
+    iov[count++] = (struct iovec){conn->in.buffer + conn->in.end, space};
     *count_out = count;
     return room + space;
 }
@@ -390,7 +392,7 @@ static size_t read_some(muster_conn *conn, size_t *room_out)
         return 0;
     }
     if (got == 0) {
-        bool midway = conn->end_of_data > 0 || conn->stream_payload != NULL;
+        bool midway = conn->in.end > 0 || conn->in.stream.payload != NULL;
         muster_conn_end(conn, MUSTER_ERR_PEER_LOST,
                         "it closed the connection%s",
                         midway ? " in the middle of a message" : "");
@@ -410,12 +412,12 @@ static size_t read_turn(muster_conn *conn)
         }
         total += got;
         size_t direct = 0;
-        if (conn->stream_payload != NULL) {
-            size_t left = conn->stream_payload->bytes - conn->stream_got;
+        if (conn->in.stream.payload != NULL) {
+            size_t left = conn->in.stream.payload->bytes - conn->in.stream.got;
             direct = got < left ? got : left;
-            conn->stream_got += direct;
+            conn->in.stream.got += direct;
         }
-        conn->end_of_data += got - direct;
+        conn->in.end += got - direct;
         parse(conn);
         if (conn->state == MUSTER_CONN_DEAD || got < room) {
             break;
@@ -428,14 +430,14 @@ void muster_conn_read(muster_conn *conn)
 {
     const muster_net *net = conn->net;
     bool came = read_turn(conn) > 0;
-    bool midway = conn->end_of_data > 0 || conn->stream_payload != NULL;
+    bool midway = conn->in.end > 0 || conn->in.stream.payload != NULL;
     if (!came || !midway || conn->state != MUSTER_CONN_UP ||
         net->callbacks.on_bytes == NULL) {
         return;
     }
     int64_t now_ns = muster_clock_ns();
-    if (now_ns - conn->bytes_told_ns >= MUSTER_NET_BYTES_NS) {
-        conn->bytes_told_ns = now_ns;
+    if (now_ns - conn->in.bytes_told_ns >= MUSTER_NET_BYTES_NS) {
+        conn->in.bytes_told_ns = now_ns;
         net->callbacks.on_bytes(net->context, conn->peer);
     }
 }

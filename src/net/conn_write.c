@@ -49,7 +49,7 @@ typedef struct gathering {
 static int slot_of(const muster_conn *conn, uint64_t segment_id)
 {
     for (unsigned i = 0; i < MUSTER_FRAME_SLOTS; i++) {
-        if (conn->slots[i].segment_id == segment_id) {
+        if (conn->out.slots[i].segment_id == segment_id) {
             return (int)i;
         }
     }
@@ -60,10 +60,10 @@ static uint16_t oldest_slot(const muster_conn *conn)
 {
     unsigned best = 0;
     for (unsigned i = 0; i < MUSTER_FRAME_SLOTS; i++) {
-        if (conn->slots[i].segment_id == 0) {
+        if (conn->out.slots[i].segment_id == 0) {
             return (uint16_t)i;
         }
-        if (conn->slots[i].used < conn->slots[best].used) {
+        if (conn->out.slots[i].used < conn->out.slots[best].used) {
             best = i;
         }
     }
@@ -74,7 +74,7 @@ static uint16_t oldest_slot(const muster_conn *conn)
 static bool place(const muster_conn *conn, gathering *gather, muster_item *item,
                   muster_frame *frame)
 {
-    unsigned ahead = conn->unacked_count + gather->shared;
+    unsigned ahead = conn->out.unacked_count + gather->shared;
     if (ahead >= MUSTER_CONN_WINDOW) {
         return false;
     }
@@ -106,8 +106,8 @@ static bool prepare(const muster_conn *conn, gathering *gather,
     muster_frame frame = {
         .kind = item->kind,
         .header_bytes = (uint32_t)(item->head_bytes - MUSTER_FRAME_BYTES),
-        .sequence = conn->sequence + gather->fresh + 1,
-        .ack = conn->received,
+        .sequence = conn->out.sequence + gather->fresh + 1,
+        .ack = conn->in.received,
     };
     if (item->payload != NULL) {
         frame.flags = MUSTER_FRAME_PAYLOAD;
@@ -150,7 +150,7 @@ static void add_item(muster_net *net, gathering *gather, muster_item *item)
 static gathering gather_items(muster_conn *conn)
 {
     gathering gather = {0};
-    for (muster_item *item = conn->queue.first; item != NULL;
+    for (muster_item *item = conn->out.queue.first; item != NULL;
          item = item->next) {
         if (gather.iov_count + 2 > (int)MUSTER_NET_IOV ||
             gather.bytes >= WRITE_BYTES || gather.described != NULL ||
@@ -165,37 +165,37 @@ static gathering gather_items(muster_conn *conn)
 /* The frame's first byte is out. */
 static void item_begun(muster_conn *conn, muster_item *item)
 {
-    conn->sequence++;
-    conn->shared_ahead = 0; // the frame acknowledges all that was received
-    if (item != &conn->control) {
-        conn->queue_bytes -= muster_item_queue_bytes(item);
+    conn->out.sequence++;
+    conn->in.shared_ahead = 0; // the frame acknowledges all that was received
+    if (item != &conn->out.control) {
+        conn->out.queue_bytes -= muster_item_queue_bytes(item);
     }
     if (item->segment == NULL) {
         return;
     }
-    MUSTER_ASSERT(conn->unacked_count < MUSTER_CONN_WINDOW);
-    conn->unacked[conn->unacked_count++] = conn->sequence;
-    item->hold->sequence = conn->sequence;
-    conn->slots[item->slot].used = conn->sequence;
+    MUSTER_ASSERT(conn->out.unacked_count < MUSTER_CONN_WINDOW);
+    conn->out.unacked[conn->out.unacked_count++] = conn->out.sequence;
+    item->hold->sequence = conn->out.sequence;
+    conn->out.slots[item->slot].used = conn->out.sequence;
 }
 
 /* The frame is out. */
 static void item_over(muster_conn *conn, muster_item *item)
 {
     muster_net *net = conn->net;
-    if (item == &conn->control) {
-        conn->control_queued = false;
+    if (item == &conn->out.control) {
+        conn->out.control_queued = false;
         return;
     }
-    conn->queue_messages--;
+    conn->out.queue_messages--;
     net->counters.messages_sent++;
     net->counters.bytes_sent += item->head_bytes - MUSTER_FRAME_BYTES;
     net->counters.bytes_sent += item->payload ? item->payload->bytes : 0;
     if (item->segment != NULL) {
         muster_hold *hold = item->hold;
         hold->payload = item->payload;
-        hold->next = conn->holds;
-        conn->holds = hold;
+        hold->next = conn->out.holds;
+        conn->out.holds = hold;
         item->payload = NULL;
         item->hold = NULL;
     }
@@ -207,13 +207,13 @@ static void account(muster_conn *conn, const gathering *gather, size_t written)
     if (gather->described != NULL) {
         muster_item *item = gather->described;
         item->descriptor_sent = true;
-        conn->slots[item->slot] =
-            (muster_slot){item->segment->id, conn->sequence};
+        conn->out.slots[item->slot] =
+            (muster_slot){item->segment->id, conn->out.sequence};
         // What was there is forgotten with this; a later list must not say so.
-        conn->forgets &= ~((uint64_t)1 << item->slot);
+        conn->out.forgets &= ~((uint64_t)1 << item->slot);
     }
     while (written > 0) {
-        muster_item *item = conn->queue.first;
+        muster_item *item = conn->out.queue.first;
         MUSTER_ASSERT(item != NULL);
         if (item->sent == 0) {
             item_begun(conn, item);
@@ -223,7 +223,7 @@ static void account(muster_conn *conn, const gathering *gather, size_t written)
         item->sent += take;
         written -= take;
         if (take == left) {
-            item_over(conn, muster_queue_pop(&conn->queue));
+            item_over(conn, muster_queue_pop(&conn->out.queue));
         }
     }
 }
@@ -254,7 +254,7 @@ static ssize_t send_gathered(muster_conn *conn, const gathering *gather)
  * and only refuses to read. */
 static void write_broke(muster_conn *conn)
 {
-    conn->broken = true;
+    conn->out.broken = true;
     if (conn->deadline == MUSTER_NET_NEVER) {
         conn->deadline = muster_clock_ns() + conn->net->opts.hello_timeout_ns;
         conn->net->waiting++;
@@ -296,17 +296,17 @@ static size_t list_forgets(muster_conn *conn, uint8_t *entries)
 {
     size_t count = 0;
     for (uint64_t slot = 0; slot < MUSTER_FRAME_SLOTS; slot++) {
-        if ((conn->forgets >> slot & 1) != 0) {
+        if ((conn->out.forgets >> slot & 1) != 0) {
             muster_bytes_put(entries + 8 * count++, slot, 8);
         }
     }
-    conn->forgets = 0;
+    conn->out.forgets = 0;
     return count;
 }
 
 static size_t list_releases(muster_conn *conn, uint8_t *entries)
 {
-    muster_vec *list = &conn->releases;
+    muster_vec *list = &conn->out.releases;
     uint64_t *sequences = list->data;
     size_t count =
         list->count < MUSTER_CONN_LIST ? list->count : MUSTER_CONN_LIST;
@@ -321,43 +321,43 @@ static size_t list_releases(muster_conn *conn, uint8_t *entries)
     return count;
 }
 
-/* Put a list, if one is due, ahead of the fresh items. Any frame acknowledges,
- * but those of the queue may themselves be waiting for an acknowledgement; a
- * list, even an empty one, never waits. */
+/* Put a list frame, if one is due, ahead of the fresh items. Any frame carries
+ * an acknowledgement, but a queued message may itself wait for one from the
+ * peer; a list, even an empty one, never waits. */
 static void queue_control(muster_conn *conn)
 {
-    bool forget = conn->forgets != 0;
-    if (conn->control_queued ||
-        (!forget && conn->releases.count == 0 && !conn->ack_due)) {
+    bool forget = conn->out.forgets != 0;
+    if (conn->out.control_queued ||
+        (!forget && conn->out.releases.count == 0 && !conn->out.ack_due)) {
         return;
     }
-    muster_item *item = &conn->control;
+    muster_item *item = &conn->out.control;
     uint8_t *entries = item->head + MUSTER_FRAME_BYTES;
     size_t count =
         forget ? list_forgets(conn, entries) : list_releases(conn, entries);
     item->kind = forget ? MUSTER_FRAME_FORGET : MUSTER_FRAME_RELEASE;
     item->head_bytes = MUSTER_FRAME_BYTES + 8 * count;
     item->sent = 0;
-    conn->ack_due = false;
-    conn->control_queued = true;
-    muster_queue_push_ahead(&conn->queue, item);
+    conn->out.ack_due = false;
+    conn->out.control_queued = true;
+    muster_queue_push_ahead(&conn->out.queue, item);
 }
 
 static bool send_hello(muster_conn *conn)
 {
-    if (conn->hello_sent == MUSTER_HELLO_BYTES) {
+    if (conn->out.hello_sent == MUSTER_HELLO_BYTES) {
         return true;
     }
     conn->net->counters.syscalls++;
-    ssize_t sent = send(conn->fd, conn->hello + conn->hello_sent,
-                        MUSTER_HELLO_BYTES - conn->hello_sent,
+    ssize_t sent = send(conn->fd, conn->out.hello + conn->out.hello_sent,
+                        MUSTER_HELLO_BYTES - conn->out.hello_sent,
                         MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) {
         write_broke(conn);
         return false;
     }
-    conn->hello_sent += sent > 0 ? (size_t)sent : 0;
-    bool complete = conn->hello_sent == MUSTER_HELLO_BYTES;
+    conn->out.hello_sent += sent > 0 ? (size_t)sent : 0;
+    bool complete = conn->out.hello_sent == MUSTER_HELLO_BYTES;
     muster_conn_arm(conn, !complete);
     return complete;
 }
@@ -365,12 +365,13 @@ static bool send_hello(muster_conn *conn)
 void muster_conn_write(muster_conn *conn)
 {
     if (conn->state < MUSTER_CONN_HELLO || conn->state > MUSTER_CONN_UP ||
-        conn->broken || !send_hello(conn) || conn->state != MUSTER_CONN_UP) {
+        conn->out.broken || !send_hello(conn) ||
+        conn->state != MUSTER_CONN_UP) {
         return;
     }
     for (int i = 0; i < TURN_WRITES; i++) {
         queue_control(conn);
-        if (conn->queue.first == NULL) {
+        if (conn->out.queue.first == NULL) {
             muster_conn_arm(conn, false);
             return;
         }
@@ -383,18 +384,18 @@ void muster_conn_write(muster_conn *conn)
 
 muster_status muster_conn_acked(muster_conn *conn, uint64_t ack)
 {
-    if (ack > conn->sequence || ack < conn->acked) {
+    if (ack > conn->out.sequence || ack < conn->out.acked) {
         return MUSTER_ERR_PROTOCOL;
     }
-    conn->acked = ack;
+    conn->out.acked = ack;
     unsigned gone = 0;
-    while (gone < conn->unacked_count && conn->unacked[gone] <= ack) {
+    while (gone < conn->out.unacked_count && conn->out.unacked[gone] <= ack) {
         gone++;
     }
     if (gone > 0) {
-        conn->unacked_count -= gone;
-        memmove(conn->unacked, conn->unacked + gone,
-                conn->unacked_count * sizeof(conn->unacked[0]));
+        conn->out.unacked_count -= gone;
+        memmove(conn->out.unacked, conn->out.unacked + gone,
+                conn->out.unacked_count * sizeof(conn->out.unacked[0]));
         muster_conn_touch(conn);
     }
     return MUSTER_OK;
@@ -402,7 +403,7 @@ muster_status muster_conn_acked(muster_conn *conn, uint64_t ack)
 
 muster_status muster_conn_released(muster_conn *conn, uint64_t sequence)
 {
-    for (muster_hold **link = &conn->holds; *link != NULL;
+    for (muster_hold **link = &conn->out.holds; *link != NULL;
          link = &(*link)->next) {
         muster_hold *hold = *link;
         if (hold->sequence == sequence) {
@@ -418,8 +419,8 @@ void muster_conn_forget(muster_conn *conn, uint64_t segment_id)
 {
     int slot = slot_of(conn, segment_id);
     if (slot >= 0) {
-        conn->forgets |= (uint64_t)1 << slot;
-        conn->slots[slot].segment_id = 0;
+        conn->out.forgets |= (uint64_t)1 << slot;
+        conn->out.slots[slot].segment_id = 0;
         muster_conn_touch(conn);
     }
 }

@@ -36,7 +36,7 @@ static bool tune_tcp(int fd)
            set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
 }
 
-static int open_socket(const muster_address *address)
+static int open_socket(const muster_socket_address *address)
 {
     return socket(address->storage.ss_family,
                   SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -44,11 +44,11 @@ static int open_socket(const muster_address *address)
 
 /* A path whose owner is gone (killed, so that it could not tidy up) is removed;
  * one that somebody listens at, or that is no socket, stays. */
-static bool remove_stale(const muster_address *address)
+static bool remove_stale(const muster_socket_address *address)
 {
     const struct sockaddr_un *name = (const void *)&address->storage;
     struct stat found;
-    if (!muster_address_is_unix(address) || name->sun_path[0] == '\0' ||
+    if (!muster_socket_address_is_unix(address) || name->sun_path[0] == '\0' ||
         lstat(name->sun_path, &found) != 0 || !S_ISSOCK(found.st_mode)) {
         errno = EADDRINUSE;
         return false;
@@ -66,7 +66,7 @@ static bool remove_stale(const muster_address *address)
     return removed;
 }
 
-static bool bind_name(int fd, const muster_address *address)
+static bool bind_name(int fd, const muster_socket_address *address)
 {
     const struct sockaddr *raw = (const struct sockaddr *)&address->storage;
     return bind(fd, raw, address->length) == 0 ||
@@ -75,10 +75,10 @@ static bool bind_name(int fd, const muster_address *address)
 }
 
 /* Bind and listen; then the address that was really taken. */
-static bool bind_socket(int fd, muster_address *address)
+static bool bind_socket(int fd, muster_socket_address *address)
 {
     struct sockaddr *raw = (struct sockaddr *)&address->storage;
-    bool is_unix = muster_address_is_unix(address);
+    bool is_unix = muster_socket_address_is_unix(address);
     if ((!is_unix && !set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1)) ||
         !bind_name(fd, address) || listen(fd, SOMAXCONN) != 0) {
         return false;
@@ -98,8 +98,9 @@ bool muster_listener_watch(muster_net *net, muster_listener *listener, bool on)
 muster_status muster_net_listen(muster_net *net, const char *address,
                                 muster_error *error_out, char *address_out)
 {
-    muster_address parsed;
-    muster_status status = muster_address_parse(address, error_out, &parsed);
+    muster_socket_address parsed;
+    muster_status status =
+        muster_socket_address_parse(address, error_out, &parsed);
     if (status != MUSTER_OK) {
         return status;
     }
@@ -110,7 +111,7 @@ muster_status muster_net_listen(muster_net *net, const char *address,
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory to listen at '%s'", address);
     }
-    listener->source = MUSTER_SOURCE_LISTENER;
+    listener->source = MUSTER_EVENT_SOURCE_LISTENER;
     listener->rearm_at = MUSTER_NET_NEVER;
     listener->fd = open_socket(&parsed);
     if (listener->fd < 0 || !bind_socket(listener->fd, &parsed) ||
@@ -127,7 +128,7 @@ muster_status muster_net_listen(muster_net *net, const char *address,
     listener->address = parsed;
     *(muster_listener **)muster_vec_push(&net->listeners) = listener;
     if (address_out != NULL) {
-        muster_address_format(&parsed, address_out);
+        muster_socket_address_format(&parsed, address_out);
     }
     return MUSTER_OK;
 }
@@ -135,14 +136,15 @@ muster_status muster_net_listen(muster_net *net, const char *address,
 muster_status muster_net_connect(muster_net *net, const char *address,
                                  muster_error *error_out, muster_peer *peer_out)
 {
-    muster_address parsed;
-    muster_status status = muster_address_parse(address, error_out, &parsed);
+    muster_socket_address parsed;
+    muster_status status =
+        muster_socket_address_parse(address, error_out, &parsed);
     if (status != MUSTER_OK) {
         return status;
     }
     muster_error error = {0};
     int fd = open_socket(&parsed);
-    if (fd < 0 || (!muster_address_is_unix(&parsed) && !tune_tcp(fd))) {
+    if (fd < 0 || (!muster_socket_address_is_unix(&parsed) && !tune_tcp(fd))) {
         status = muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                   "cannot connect to '%s': %s", address,
                                   strerror(errno));
@@ -184,8 +186,8 @@ static void rest(muster_net *net, muster_listener *listener)
 void muster_listener_accept(muster_net *net, muster_listener *listener)
 {
     for (int i = 0; i < ACCEPTS_MAX; i++) {
-        muster_address from = {.length = sizeof(from.storage)};
-        if (net->strangers >= MUSTER_NET_STRANGERS) {
+        muster_socket_address from = {.length = sizeof(from.storage)};
+        if (net->hellos_pending >= MUSTER_NET_HELLOS_MAX) {
             rest(net, listener);
             return;
         }
@@ -199,7 +201,7 @@ void muster_listener_accept(muster_net *net, muster_listener *listener)
             }
             return;
         }
-        if (!muster_address_is_unix(&from) && !tune_tcp(fd)) {
+        if (!muster_socket_address_is_unix(&from) && !tune_tcp(fd)) {
             close(fd);
             continue;
         }
@@ -207,14 +209,14 @@ void muster_listener_accept(muster_net *net, muster_listener *listener)
             muster_conn_create(net, fd, &from, MUSTER_CONN_HELLO, NULL);
         if (conn != NULL) {
             conn->incoming = true;
-            net->strangers++;
+            net->hellos_pending++;
         }
     }
 }
 
 void muster_listener_free(muster_listener *listener)
 {
-    const char *path = muster_address_path(&listener->address);
+    const char *path = muster_socket_address_path(&listener->address);
     if (path[0] != '\0') {
         unlink(path);
     }

@@ -1,5 +1,5 @@
 /*
- * hello.c -- who may talk to us, decided on the first eighty bytes.
+ * hello.c -- whether a peer may connect, decided on its first eighty bytes.
  */
 #include "net/hello.h"
 

@@ -25,32 +25,33 @@
 #include <sys/uio.h>
 
 #include "base/vec.h"
-#include "net/address.h"
 #include "net/frame.h"
 #include "net/hello.h"
-#include "net/lent.h"
+#include "net/mapped_blob.h"
 #include "net/net.h"
 #include "net/pool.h"
 #include "net/queue.h"
+#include "net/socket_address.h"
 
 #define MUSTER_CONN_READ_BYTES  (256u << 10)
 #define MUSTER_CONN_DIRECT      (64u << 10) // larger payloads skip the buffer
 #define MUSTER_CONN_DESCRIPTORS 8u          // that came ahead of their frame
 #define MUSTER_CONN_LIST        64u         // entries of a list frame
 #define MUSTER_CONN_WINDOW      4u          // shared payloads not acknowledged
-#define MUSTER_NET_STRANGERS    128u        // more callers wait in line
+#define MUSTER_NET_HELLOS_MAX   128u        // more callers wait in line
 #define MUSTER_NET_IOV          1024u
 #define MUSTER_NET_NEVER        INT64_MAX
 
-/* What an epoll event belongs to: first member of all that is waited for. */
-typedef enum muster_source {
-    MUSTER_SOURCE_WAKE,
-    MUSTER_SOURCE_LISTENER,
-    MUSTER_SOURCE_CONN,
-} muster_source;
+/* What an epoll event belongs to: the first member of everything that epoll
+ * watches. */
+typedef enum muster_event_source {
+    MUSTER_EVENT_SOURCE_WAKE,
+    MUSTER_EVENT_SOURCE_LISTENER,
+    MUSTER_EVENT_SOURCE_CONN,
+} muster_event_source;
 
 typedef enum muster_conn_state {
-    MUSTER_CONN_CONNECTING, // the system is at it
+    MUSTER_CONN_CONNECTING, // connect() is under way
     MUSTER_CONN_HELLO,      // waiting for the peer's hello
     MUSTER_CONN_UP,
     MUSTER_CONN_DEAD, // no descriptor any more
@@ -62,28 +63,13 @@ typedef struct muster_slot {
     uint64_t used;       // when last, in frames
 } muster_slot;
 
-typedef struct muster_conn {
-    muster_source source;
-    muster_conn_state state;
-    struct muster_net *net;
-    muster_peer peer;
-    int fd;
-    bool incoming;
-    bool shares;      // descriptors can pass: a Unix socket
-    bool told;        // on_down is due (not dropped by the user)
-    bool broken;      // writing failed; what the peer sent is still read
-    bool dirty;       // on the net's dirty list
-    bool armed;       // EPOLLOUT is asked for
-    bool ack_due;     // the peer waits for an acknowledgement
-    int64_t deadline; // of the hello; MUSTER_NET_NEVER when up
-    struct muster_conn *next_dirty;
-    struct muster_conn *next_dead;
-    char name[MUSTER_NET_ADDRESS_MAX];
-    muster_error end; // why it ended
-
-    // Sending.
+/* What goes out: conn_write.c. */
+typedef struct muster_conn_out {
     uint8_t hello[MUSTER_HELLO_BYTES];
     size_t hello_sent;
+    bool armed;   // EPOLLOUT is asked for
+    bool broken;  // writing failed; what the peer sent is still read
+    bool ack_due; // the peer waits for an acknowledgement
     muster_queue queue;
     size_t queue_bytes;    // of the user's items of which nothing is written
     size_t queue_messages; // of the user
@@ -98,45 +84,72 @@ typedef struct muster_conn {
     muster_item control; // the one list that may be in the queue
     bool control_queued;
     uint8_t control_head[MUSTER_FRAME_BYTES + 8 * MUSTER_CONN_LIST];
+} muster_conn_out;
 
-    // Receiving.
+/* A large payload that is read into its own memory, past the buffer. */
+typedef struct muster_conn_stream {
+    muster_frame frame;
+    uint8_t *header; // its message header
+    size_t header_room;
+    muster_blob *payload; // NULL: none is being read
+    size_t got;
+} muster_conn_stream;
+
+/* What comes in: conn_read.c. */
+typedef struct muster_conn_in {
     uint8_t *buffer; // MUSTER_CONN_READ_BYTES; [start, end) is not parsed yet
     size_t start;
-    size_t end_of_data;
+    size_t end;
     uint64_t received;
     muster_mapping *mappings[MUSTER_FRAME_SLOTS];
-    size_t lent;           // releases still to come from here
+    size_t mapped_blobs;   // whose release is still to be told to the peer
     unsigned shared_ahead; // shared payloads since our last acknowledgement
     int descriptors[MUSTER_CONN_DESCRIPTORS];
     unsigned descriptor_count;
-    muster_frame stream_frame;   // of the payload that is read directly
-    uint8_t *stream_header;      // its message header
-    size_t stream_header_room;   //
-    muster_blob *stream_payload; // NULL: none is being read
-    size_t stream_got;
+    muster_conn_stream stream;
     int64_t bytes_told_ns; // when on_bytes was called last
+} muster_conn_in;
+
+typedef struct muster_conn {
+    muster_event_source source;
+    muster_conn_state state;
+    struct muster_net *net;
+    muster_peer peer;
+    int fd;
+    bool incoming;
+    bool shares;      // descriptors can pass: a Unix socket
+    bool down_due;    // call on_down (not dropped by the user)
+    bool dirty;       // on the net's dirty list
+    int64_t deadline; // of the hello; MUSTER_NET_NEVER when up
+    struct muster_conn *next_dirty;
+    struct muster_conn *next_dead;
+    char name[MUSTER_NET_ADDRESS_MAX];
+    muster_error end; // why it ended
+    muster_conn_out out;
+    muster_conn_in in;
 } muster_conn;
 
 typedef struct muster_listener {
-    muster_source source;
+    muster_event_source source;
     int fd;
-    muster_address address;
+    muster_socket_address address;
     int64_t rearm_at; // out of epoll until then; MUSTER_NET_NEVER: in it
 } muster_listener;
 
 struct muster_net {
-    muster_source source; // of the wake descriptor
+    muster_event_source source; // of the wake descriptor
     int epoll_fd;
     int wake_fd;
-    int idle_fd; // an epoll of epoll_fd alone: for waits aside
+    int idle_fd; // an epoll that watches epoll_fd alone: for waits aside
     muster_net_callbacks callbacks;
     void *context;
     muster_net_opts opts;
     muster_vec conns;     // muster_conn *, ascending peer
     muster_vec listeners; // muster_listener *
     muster_peer last_peer;
-    size_t waiting;   // connections and listeners with a deadline
-    size_t strangers; // callers that we accepted and that said no hello yet
+    size_t waiting; // connections and listeners with a deadline
+    size_t
+        hellos_pending; // callers that we accepted and that said no hello yet
     muster_conn *dirty;
     muster_conn *downs; // ended, to be told in order
     muster_conn **downs_end;
@@ -144,13 +157,13 @@ struct muster_net {
     muster_queue finished;
     muster_store store;
     muster_pool *pool;
-    muster_mailbox *mailbox;
+    muster_release_queue *release_queue;
     muster_net_counters counters;
     bool polling;
-    bool heralded;       // idle_fd watches: what comes ends a wait aside
-    bool drowsy;         // the mailbox was told that nobody polls
-    bool coarse;         // the kernel waits in milliseconds only
-    bool waiting_coarse; // the same, for who waits without owning the net
+    bool idle_watches;    // idle_fd is armed: an event ends a wait aside
+    bool sleep_announced; // the release queue was told that nobody polls
+    bool ms_only;         // the kernel waits in milliseconds only
+    bool wait_ms_only;    // the same, of the thread in muster_net_wait()
     struct iovec iov[MUSTER_NET_IOV];
 };
 
@@ -159,7 +172,7 @@ struct muster_net {
 /* Take over a socket that is connecting or connected, also on failure (NULL,
  * with the reason). */
 muster_conn *muster_conn_create(struct muster_net *net, int fd,
-                                const muster_address *address,
+                                const muster_socket_address *address,
                                 muster_conn_state state,
                                 muster_error *error_out);
 

@@ -163,17 +163,18 @@ muster_blob *muster_net_blob(muster_net *net, size_t bytes);
 MUSTER_CHECKED muster_status muster_net_poll(muster_net *net,
                                              int64_t timeout_ns);
 
-/* Before a net is let go, by its owner: write what waits, and say for how long,
- * up to timeout_ns (-1: for ever), a poll would have nothing to do unless
- * something comes. 0: poll now. Calls nobody back. */
+/* For the owner, before it hands the net to another thread: write the queued
+ * messages. Returns for how long, at most timeout_ns (-1: for ever), a poll
+ * would have nothing to do unless something arrives; 0: poll now. No callback
+ * is called. */
 int64_t muster_net_settle(muster_net *net, int64_t timeout_ns);
 
-/* From any one thread, without owning the net: return when there is something
- * for a poll, or after timeout_ns (-1: never). Nothing is taken: the next poll
- * finds it. Only after a settle. While an owner sleeps in a poll, what comes
- * may end this wait as well, though it is there no more; not when waiting
- * `aside`, which is a little slower to end: then it is for the owner alone
- * until the next settle. MUSTER_ERR_SYSTEM. */
+/* For one thread that does not own the net, after a settle: return when there
+ * is something for a poll, or after timeout_ns (-1: never). Nothing is read:
+ * the next poll finds it. While an owner sleeps in a poll, an event wakes both
+ * the owner and this thread, and the owner may have handled it by then. With
+ * `aside` only the owner is woken, until the next settle; this wait then ends a
+ * little later. MUSTER_ERR_SYSTEM. */
 MUSTER_CHECKED muster_status muster_net_wait(muster_net *net,
                                              int64_t timeout_ns, int aside);
 

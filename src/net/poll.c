@@ -6,10 +6,10 @@
  * turn; epoll is level-triggered, so what is left comes back next time, after
  * the others.
  *
- * Who waits without owning the net sleeps on the same epoll; or aside, on a
- * second one of which the first is the only member: as events are
- * level-triggered, each that a sleeping owner takes has the kernel wake the
- * next sleeper of the first.
+ * A thread that waits without owning the net sleeps on the same epoll, or
+ * aside: on a second epoll (idle_fd) that watches the first one alone. Events
+ * are level-triggered, so the kernel would wake the next sleeper of the first
+ * epoll for each event that a sleeping owner handles.
  *
  * Invariants
  *  1. The user is called back only inside poll (close: `done` only).
@@ -53,8 +53,8 @@ void muster_net_free_conns(muster_conn *list)
     }
 }
 
-/* Tell all ends noted so far. Those that callbacks add are told as well: each
- * connection ends once, so this ends. */
+/* Call on_down of all connections that have ended. Callbacks may end more;
+ * each connection ends once, so the loop ends. */
 static void tell_downs(muster_net *net)
 {
     muster_net_tell_finished(net);
@@ -66,7 +66,7 @@ static void tell_downs(muster_net *net)
         }
         conn->next_dead = net->dead;
         net->dead = conn;
-        if (!conn->told) {
+        if (!conn->down_due) {
             continue;
         }
         muster_conn_unlink(conn);
@@ -82,19 +82,20 @@ static void tell_downs(muster_net *net)
 /* Hand payloads that were let go back to the peers that sent them. */
 static void return_lent(muster_net *net)
 {
-    muster_lent *lent = muster_mailbox_collect(net->mailbox);
-    while (lent != NULL) {
-        muster_lent *next = lent->next;
-        muster_conn *conn = muster_conn_find(net, lent->peer);
+    muster_mapped_blob *mapped =
+        muster_release_queue_collect(net->release_queue);
+    while (mapped != NULL) {
+        muster_mapped_blob *next = mapped->next;
+        muster_conn *conn = muster_conn_find(net, mapped->peer);
         if (conn != NULL && conn->state == MUSTER_CONN_UP) {
-            uint64_t *entry = muster_vec_push(&conn->releases);
-            MUSTER_ASSERT(entry != NULL); // reserved when it was lent
-            *entry = lent->sequence;
-            conn->lent--;
+            uint64_t *entry = muster_vec_push(&conn->out.releases);
+            MUSTER_ASSERT(entry != NULL); // reserved when it was mapped
+            *entry = mapped->sequence;
+            conn->in.mapped_blobs--;
             muster_conn_touch(conn);
         }
-        muster_mailbox_recycle(net->mailbox, lent);
-        lent = next;
+        muster_release_queue_recycle(net->release_queue, mapped);
+        mapped = next;
     }
 }
 
@@ -175,10 +176,10 @@ static int64_t check_deadlines(muster_net *net, int64_t now)
         muster_conn *conn = conns[i];
         if (conn->deadline <= now) {
             muster_conn_end(conn,
-                            conn->broken ? MUSTER_ERR_PEER_LOST
-                                         : MUSTER_ERR_TIMED_OUT,
-                            conn->broken ? "it does not read any more"
-                                         : "it did not say hello in time");
+                            conn->out.broken ? MUSTER_ERR_PEER_LOST
+                                             : MUSTER_ERR_TIMED_OUT,
+                            conn->out.broken ? "it does not read any more"
+                                             : "it did not say hello in time");
         } else if (conn->deadline < next) {
             next = conn->deadline;
         }
@@ -197,33 +198,34 @@ static int64_t check_deadlines(muster_net *net, int64_t now)
     return next;
 }
 
-/* Sleep on an epoll; `coarse` is noted where the kernel has no finer wait. */
-static int wait_events(int epoll_fd, struct epoll_event *events, int most,
-                       int64_t timeout_ns, bool *coarse)
+/* Sleep on an epoll; `ms_only` is noted where the kernel has no finer wait. */
+static int wait_events(int epoll_fd, struct epoll_event *events, int events_max,
+                       int64_t timeout_ns, bool *ms_only)
 {
-    if (!*coarse) {
+    if (!*ms_only) {
         struct timespec wait = {timeout_ns / MUSTER_NS_PER_S,
                                 timeout_ns % MUSTER_NS_PER_S};
-        int count = epoll_pwait2(epoll_fd, events, most,
+        int count = epoll_pwait2(epoll_fd, events, events_max,
                                  timeout_ns < 0 ? NULL : &wait, NULL);
         if (count >= 0 || (errno != ENOSYS && errno != EPERM)) {
             return count;
         }
-        *coarse = true;
+        *ms_only = true;
     }
     int64_t ms = (timeout_ns + MUSTER_NS_PER_MS - 1) / MUSTER_NS_PER_MS;
     int clamped = ms > INT32_MAX ? INT32_MAX : (int)ms;
-    return epoll_wait(epoll_fd, events, most, timeout_ns < 0 ? -1 : clamped);
+    return epoll_wait(epoll_fd, events, events_max,
+                      timeout_ns < 0 ? -1 : clamped);
 }
 
-/* Have what comes end a wait aside, or not: it is the owner's, who sleeps
- * in a poll itself. Changing it looks at once at what is there. */
-static void herald(muster_net *net, bool on)
+/* Should an event end a wait aside? Not while the owner sleeps in a poll. The
+ * kernel looks at once at events that are there already. */
+static void set_idle_watch(muster_net *net, bool on)
 {
     struct epoll_event event = {.events = on ? EPOLLIN : 0};
-    if (net->heralded != on &&
+    if (net->idle_watches != on &&
         epoll_ctl(net->idle_fd, EPOLL_CTL_MOD, net->epoll_fd, &event) == 0) {
-        net->heralded = on;
+        net->idle_watches = on;
         net->counters.syscalls++;
     }
 }
@@ -239,7 +241,7 @@ static int64_t sleep_time(muster_net *net, int64_t timeout_ns)
             timeout_ns = left;
         }
     }
-    // Those that nobody is to hear of need no poll.
+    // Items without a `done` need no poll.
     while (net->finished.first != NULL && net->finished.first->done == NULL) {
         muster_store_give(&net->store, muster_queue_pop(&net->finished));
     }
@@ -248,8 +250,8 @@ static int64_t sleep_time(muster_net *net, int64_t timeout_ns)
     if (due || timeout_ns == 0) {
         return 0;
     }
-    net->drowsy = true;
-    return muster_mailbox_sleep(net->mailbox) ? timeout_ns : 0;
+    net->sleep_announced = true;
+    return muster_release_queue_sleep(net->release_queue) ? timeout_ns : 0;
 }
 
 int64_t muster_net_settle(muster_net *net, int64_t timeout_ns)
@@ -257,7 +259,7 @@ int64_t muster_net_settle(muster_net *net, int64_t timeout_ns)
     MUSTER_ASSERT(!net->polling);
     flush(net);
     int64_t sleep_ns = sleep_time(net, timeout_ns);
-    herald(net, true);
+    set_idle_watch(net, true);
     return sleep_ns;
 }
 
@@ -265,7 +267,7 @@ muster_status muster_net_wait(muster_net *net, int64_t timeout_ns, int aside)
 {
     struct epoll_event event; // level-triggered: it comes again
     int count = wait_events(aside ? net->idle_fd : net->epoll_fd, &event, 1,
-                            timeout_ns, &net->waiting_coarse);
+                            timeout_ns, &net->wait_ms_only);
     return count >= 0 || errno == EINTR ? MUSTER_OK : MUSTER_ERR_SYSTEM;
 }
 
@@ -273,15 +275,15 @@ static void handle_events(muster_net *net, const struct epoll_event *events,
                           int count)
 {
     for (int i = 0; i < count; i++) {
-        muster_source *source = events[i].data.ptr;
+        muster_event_source *source = events[i].data.ptr;
         switch (*source) {
-        case MUSTER_SOURCE_WAKE:
+        case MUSTER_EVENT_SOURCE_WAKE:
             clear_wake(net);
             break;
-        case MUSTER_SOURCE_LISTENER:
+        case MUSTER_EVENT_SOURCE_LISTENER:
             muster_listener_accept(net, (muster_listener *)(void *)source);
             break;
-        case MUSTER_SOURCE_CONN:
+        case MUSTER_EVENT_SOURCE_CONN:
             conn_event((muster_conn *)(void *)source, events[i].events);
             break;
         }
@@ -299,15 +301,15 @@ muster_status muster_net_poll(muster_net *net, int64_t timeout_ns)
     flush(net);
     int64_t sleep_ns = sleep_time(net, telling ? 0 : timeout_ns);
     if (sleep_ns != 0) {
-        herald(net, false);
+        set_idle_watch(net, false);
     }
     net->counters.syscalls++;
     int count =
-        wait_events(net->epoll_fd, events, EVENTS_MAX, sleep_ns, &net->coarse);
+        wait_events(net->epoll_fd, events, EVENTS_MAX, sleep_ns, &net->ms_only);
     int failed = count < 0 && errno != EINTR ? errno : 0;
-    if (net->drowsy) {
-        muster_mailbox_awake(net->mailbox);
-        net->drowsy = false;
+    if (net->sleep_announced) {
+        muster_release_queue_awake(net->release_queue);
+        net->sleep_announced = false;
     }
     handle_events(net, events, count);
     if (net->waiting > 0) {

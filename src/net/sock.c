@@ -91,7 +91,7 @@ muster_status muster_net_open(const muster_net_opts *opts,
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for a network");
     }
-    net->source = MUSTER_SOURCE_WAKE;
+    net->source = MUSTER_EVENT_SOURCE_WAKE;
     net->callbacks = *callbacks;
     net->context = context;
     net->opts = own;
@@ -104,8 +104,8 @@ muster_status muster_net_open(const muster_net_opts *opts,
                                   "cannot open an epoll: %s", strerror(errno));
     } else {
         net->pool = muster_pool_create(net->wake_fd);
-        net->mailbox = muster_mailbox_create(net->wake_fd);
-        if (net->pool == NULL || net->mailbox == NULL) {
+        net->release_queue = muster_release_queue_create(net->wake_fd);
+        if (net->pool == NULL || net->release_queue == NULL) {
             status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                       "no memory for a network");
         }
@@ -126,7 +126,7 @@ void muster_net_close(muster_net *net)
     MUSTER_ASSERT(!net->polling);
     muster_conn **conns = net->conns.data;
     for (size_t i = 0; i < net->conns.count; i++) {
-        conns[i]->told = false;
+        conns[i]->down_due = false;
         conns[i]->dirty = false;
         muster_conn_end(conns[i], MUSTER_ERR_CANCELLED, "closed");
     }
@@ -142,7 +142,7 @@ void muster_net_close(muster_net *net)
     for (size_t i = 0; i < net->listeners.count; i++) {
         muster_listener_free(listeners[i]);
     }
-    muster_mailbox_close(net->mailbox);
+    muster_release_queue_close(net->release_queue);
     muster_pool_close(net->pool);
     muster_store_fini(&net->store);
     muster_vec_fini(&net->conns);
@@ -168,10 +168,10 @@ static bool has_room(const muster_conn *conn, const muster_item *item,
                      const muster_item *replaced)
 {
     const muster_net_opts *opts = &conn->net->opts;
-    size_t bytes = conn->queue_bytes;
+    size_t bytes = conn->out.queue_bytes;
     if (replaced != NULL) {
         bytes -= muster_item_queue_bytes(replaced);
-    } else if (conn->queue_messages >= opts->queue_messages_max) {
+    } else if (conn->out.queue_messages >= opts->queue_messages_max) {
         return false;
     }
     // Without others waiting, any size is taken: it could never go else.
@@ -184,16 +184,16 @@ static void enqueue(muster_conn *conn, muster_item *item,
                     muster_item **replaced)
 {
     if (replaced != NULL) {
-        muster_item *old = muster_queue_remove(&conn->queue, replaced);
-        conn->queue_messages--;
-        conn->queue_bytes -= muster_item_queue_bytes(old);
+        muster_item *old = muster_queue_remove(&conn->out.queue, replaced);
+        conn->out.queue_messages--;
+        conn->out.queue_bytes -= muster_item_queue_bytes(old);
         muster_net_finish(conn->net, old, MUSTER_ERR_CANCELLED);
     }
     muster_blob_ref(item->payload);
-    conn->queue_messages++;
-    conn->queue_bytes += muster_item_queue_bytes(item);
-    muster_queue_push(&conn->queue, item);
-    if (!conn->armed) {
+    conn->out.queue_messages++;
+    conn->out.queue_bytes += muster_item_queue_bytes(item);
+    muster_queue_push(&conn->out.queue, item);
+    if (!conn->out.armed) {
         muster_conn_touch(conn);
     }
 }
@@ -231,7 +231,7 @@ muster_status muster_net_send(muster_net *net, muster_peer peer,
     muster_item **replaced =
         send_opts->replace_slot == 0
             ? NULL
-            : muster_queue_find(&conn->queue, send_opts->replace_slot);
+            : muster_queue_find(&conn->out.queue, send_opts->replace_slot);
     if (!has_room(conn, item, replaced ? *replaced : NULL)) {
         item->payload = NULL; // its reference was not taken yet
         muster_store_give(&net->store, item);
@@ -247,7 +247,7 @@ void muster_net_drop(muster_net *net, muster_peer peer)
     if (conn == NULL) {
         return;
     }
-    conn->told = false;
+    conn->down_due = false;
     muster_conn_end(conn, MUSTER_ERR_CANCELLED, "dropped");
     muster_conn_unlink(conn);
 }

@@ -119,12 +119,8 @@ static void nap_until(muster_compute *compute, int64_t until_ns)
 
 static void be_slow(muster_compute *compute, int64_t cpu_ns, uint64_t step)
 {
-    const muster_compute_slowness *slowness = &compute->opts.slowness;
-    double extra = (slowness->factor - 1) * (double)cpu_ns;
-    int64_t sleep_ns = slowness->sleep_ns + (int64_t)extra;
-    if (slowness->delay != NULL) {
-        sleep_ns += muster_delay_ns(slowness->delay, slowness->worker, step);
-    }
+    int64_t sleep_ns =
+        muster_slowness_ns(&compute->opts.slowness, step, cpu_ns);
     if (sleep_ns > 0) {
         nap_until(compute, muster_clock_ns() + sleep_ns);
     }

@@ -18,10 +18,10 @@
  *   Allocation   At start only: the queue is bounded.
  *
  * Slowness on demand: after the pieces of each GRADIENT job the thread sleeps
- * sleep_ns, plus (factor - 1) times the CPU time that the job took, plus what
- * the delay model says of the worker in that step. The sleep
- * counts as busy time, counts as progress every 100 ms, and ends at once when
- * the job is cancelled: a slow machine also stops when told so.
+ * for what muster_slowness_ns() says of the step and of the CPU time that the
+ * job took. The sleep counts as busy time, counts as progress every 100 ms, and
+ * ends at once when the job is cancelled: a slow machine also stops when told
+ * so.
  */
 #ifndef MUSTER_PROC_COMPUTE_H
 #define MUSTER_PROC_COMPUTE_H
@@ -29,7 +29,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster/delay.h"
+#include "cluster/slowness.h"
 #include "job/executor.h"
 #include "muster/status.h"
 #include "role/job.h"
@@ -48,23 +48,11 @@ typedef struct muster_compute_engine {
 /* The engine that an executor is. */
 muster_compute_engine muster_compute_engine_of(muster_executor *executor);
 
-typedef struct muster_compute_slowness {
-    int64_t sleep_ns;    // >= 0
-    double factor;       // >= 1
-    muster_delay *delay; // NULL: none; lent, the compute thread's until stop
-    uint32_t worker;     // whose delays
-} muster_compute_slowness;
-
-#define MUSTER_COMPUTE_NOT_SLOW                                \
-    {                                                          \
-        .sleep_ns = 0, .factor = 1, .delay = NULL, .worker = 0 \
-    }
-
 typedef struct muster_compute_opts {
     muster_compute_engine engine;
-    muster_compute_slowness slowness;
-    uint32_t queue_max;      // jobs submitted and not yet taken
-    void (*wake)(void *net); // called on the compute thread
+    muster_slowness slowness; // its delay: the compute thread's until stop
+    uint32_t queue_max;       // jobs submitted and not yet taken
+    void (*wake)(void *net);  // called on the compute thread
     void *wake_context;
 } muster_compute_opts;
 

@@ -84,7 +84,7 @@ static void toy_wake(void *context)
 }
 
 static muster_compute *start(toy *shared, uint32_t queue_max,
-                             muster_compute_slowness slowness)
+                             muster_slowness slowness)
 {
     memset(shared, 0, sizeof *shared);
     pthread_mutex_init(&shared->mutex, NULL);
@@ -124,7 +124,7 @@ static muster_job_result take(muster_compute *compute)
     return result;
 }
 
-static const muster_compute_slowness not_slow = MUSTER_COMPUTE_NOT_SLOW;
+static const muster_slowness not_slow = MUSTER_SLOWNESS_NONE;
 
 static void results_come_back_in_order_once_each(void **state)
 {
@@ -211,8 +211,7 @@ static void slowness_sleeps_until_cancelled(void **state)
 {
     (void)state;
     toy shared;
-    muster_compute_slowness hour = {.sleep_ns = 3600 * MUSTER_NS_PER_S,
-                                    .factor = 1};
+    muster_slowness hour = {.sleep_ns = 3600 * MUSTER_NS_PER_S, .factor = 1};
     muster_compute *compute = start(&shared, 4, hour);
     submit(compute, 1, 1, MUSTER_JOB_UPDATE);
     wait_for(&shared, &shared.results, 1);
@@ -233,8 +232,7 @@ static void sleep_counts_as_busy_time(void **state)
 {
     (void)state;
     toy shared;
-    muster_compute_slowness nap = {.sleep_ns = 20 * MUSTER_NS_PER_MS,
-                                   .factor = 1};
+    muster_slowness nap = {.sleep_ns = 20 * MUSTER_NS_PER_MS, .factor = 1};
     muster_compute *compute = start(&shared, 4, nap);
     submit(compute, 1, 1, MUSTER_JOB_GRADIENT);
     wait_for(&shared, &shared.results, 1);
@@ -248,7 +246,7 @@ static void a_delay_model_sleeps_by_worker_and_step(void **state)
 {
     (void)state;
     toy shared;
-    muster_compute_slowness late = MUSTER_COMPUTE_NOT_SLOW;
+    muster_slowness late = MUSTER_SLOWNESS_NONE;
     late.worker = 1;
     assert_int_equal(
         muster_delay_create("iid:p=0.5,delay=30ms", 2, 7, NULL, &late.delay),

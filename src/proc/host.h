@@ -50,7 +50,7 @@ typedef struct muster_host_opts {
 typedef struct muster_host_work {
     muster_role role;
     muster_compute_engine engine;
-    muster_compute_slowness slowness;
+    muster_slowness slowness;
     uint32_t queue_max; // jobs under way at once
 } muster_host_work;
 

@@ -24,7 +24,7 @@ static void out_of_memory(muster_host *host)
     muster_host_fail(host, &error);
 }
 
-/* Put an event behind the one being dealt with; `reason` is copied. */
+/* Queue an event behind the one that is being handled; `reason` is copied. */
 static void add_pending(muster_host *host, const muster_event *event,
                         const char *reason)
 {

@@ -29,7 +29,7 @@ typedef struct muster_host_ticket {
     uint64_t token;
 } muster_host_ticket;
 
-/* An event that arose while another was being dealt with. */
+/* An event that arose while another was being handled. */
 typedef struct muster_host_pending {
     muster_event event;
     char reason[160];

@@ -179,7 +179,7 @@ static inline muster_status run_script(muster_host *host, script *self,
     muster_host_work work = {
         .role = {&script_ops, self},
         .engine = {&engine, toy_begin, toy_piece, toy_end},
-        .slowness = MUSTER_COMPUTE_NOT_SLOW,
+        .slowness = MUSTER_SLOWNESS_NONE,
         .queue_max = queue_max,
     };
     return muster_host_run(host, &work, error);

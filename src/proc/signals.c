@@ -2,7 +2,7 @@
  * signals.c -- see signals.h.
  *
  * Everything a handler touches is lock-free atomic, and everything it calls is
- * async-signal-safe (write inside muster_net_wake, unlink, rmdir, _exit).
+ * async-signal-safe (write inside muster_net_wake, unlinkat, rmdir, _exit).
  */
 #define _POSIX_C_SOURCE 200809L
 #include "proc/signals.h"
@@ -25,8 +25,7 @@ static struct {
     _Atomic(muster_net *) net; // NULL when not started
     _Atomic bool stop;
     _Atomic bool child;
-    _Atomic(const char *) file;
-    _Atomic(const char *) folder;
+    _Atomic(const muster_socket_dir *) dir;
     struct sigaction before[SIGNAL_COUNT];
 } signals;
 
@@ -43,13 +42,9 @@ static void on_stop(int number)
     (void)number;
     int before = errno;
     if (atomic_exchange(&signals.stop, true)) {
-        const char *file = atomic_load(&signals.file);
-        const char *folder = atomic_load(&signals.folder);
-        if (file != NULL) {
-            (void)unlink(file);
-        }
-        if (folder != NULL) {
-            (void)rmdir(folder);
+        const muster_socket_dir *dir = atomic_load(&signals.dir);
+        if (dir != NULL) {
+            muster_socket_dir_remove(dir);
         }
         _exit(130);
     }
@@ -57,8 +52,8 @@ static void on_stop(int number)
     errno = before;
 }
 
-/* A closed terminal sends it twice, by the kernel and by the shell: that is not
- * impatience. */
+/* A closed terminal sends SIGHUP twice, once by the kernel and once by the
+ * shell: the second one must not cut the first one's checkpoint short. */
 static void on_hangup(int number)
 {
     (void)number;
@@ -106,7 +101,7 @@ muster_status muster_signals_start(muster_net *net, muster_error *error_out)
                                     "cannot catch signal %d: %s",
                                     signal_numbers[i], strerror(errno));
         }
-        // nohup: whoever ignores hang-ups means to outlive the terminal.
+        // Under nohup the process is to outlive the terminal.
         if (signal_numbers[i] == SIGHUP &&
             signals.before[i].sa_handler == SIG_IGN) {
             (void)sigaction(SIGHUP, &signals.before[i], NULL);
@@ -122,7 +117,7 @@ void muster_signals_stop(void)
     }
     put_back(SIGNAL_COUNT);
     atomic_store(&signals.net, NULL);
-    muster_signals_remove_at_exit(NULL, NULL);
+    muster_signals_remove_at_exit(NULL);
 }
 
 bool muster_signals_stop_asked(void)
@@ -135,8 +130,7 @@ bool muster_signals_child_ended(void)
     return atomic_exchange(&signals.child, false);
 }
 
-void muster_signals_remove_at_exit(const char *file, const char *folder)
+void muster_signals_remove_at_exit(const muster_socket_dir *dir)
 {
-    atomic_store(&signals.file, file);
-    atomic_store(&signals.folder, folder);
+    atomic_store(&signals.dir, dir);
 }

@@ -18,6 +18,7 @@
 
 #include "muster/status.h"
 #include "net/net.h"
+#include "proc/socket_dir.h"
 
 /* MUSTER_ERR_SYSTEM: refused, or already started. */
 MUSTER_CHECKED muster_status muster_signals_start(muster_net *net,
@@ -30,8 +31,8 @@ bool muster_signals_stop_asked(void);
 /* A child may have ended since the last call. */
 bool muster_signals_child_ended(void);
 
-/* A socket and its folder for the impatient way out; NULL: nothing. Kept, not
- * copied. */
-void muster_signals_remove_at_exit(const char *file, const char *folder);
+/* The folder that a second SIGINT or SIGTERM removes before it exits; NULL:
+ * none. Kept, not copied. */
+void muster_signals_remove_at_exit(const muster_socket_dir *dir);
 
 #endif // MUSTER_PROC_SIGNALS_H

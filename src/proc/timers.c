@@ -3,7 +3,7 @@
  *
  * Invariants
  *   1. An id is in the list at most once.
- *   2. earliest_ns is the least at_ns of the list.
+ *   2. earliest_ns is the smallest at_ns of the list.
  */
 #include "proc/timers.h"
 

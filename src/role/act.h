@@ -11,7 +11,7 @@
 
 #include "role/role.h"
 
-/* Who may replace whom in a send queue (replace_slot). */
+/* A message replaces an unsent one of the same slot (replace_slot). */
 enum {
     MUSTER_SLOT_MODEL = 1,
     MUSTER_SLOT_HEARTBEAT = 2,

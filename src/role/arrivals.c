@@ -78,7 +78,7 @@ int64_t muster_arrivals_deadline_ns(const muster_arrivals *arrivals)
         }
     }
     int64_t spread = median(values, count);
-    int64_t least = middle / SPREAD_DIVIDE;
-    spread = spread > least ? spread : least;
+    int64_t min_ns = middle / SPREAD_DIVIDE;
+    spread = spread > min_ns ? spread : min_ns;
     return spread <= (INT64_MAX - middle) / MADS ? middle + MADS * spread : -1;
 }

@@ -1,7 +1,7 @@
 /*
- * role/assignment.h -- a numbered plan: a code, and who plays which part of it.
+ * role/assignment.h -- a numbered plan: a code, and the slot of each worker.
  *
- * A code speaks of its workers 0..n-1; those are slots here. The assignment
+ * A code speaks of its workers 0..n-1; here they are slots. The assignment
  * says which member fills which slot, so that a shuffle or a replacement is a
  * new plan with another map, and every message says by its plan number under
  * which one it was made. Plans count from 1.

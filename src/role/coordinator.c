@@ -4,7 +4,8 @@
  * Phases: GATHER, then COLLECT and UPDATE in turn, then CLOSE (last jobs),
  * FAREWELL (STOP sent, waiting for the workers to hang up), OVER. Membership
  * runs beside them: workers come, become ready and go in any phase. A pause is
- * not a phase: the step stays open, and whoever becomes ready gets its model.
+ * not a phase: the step stays open, and a worker that becomes ready gets its
+ * model.
  */
 #include "role/coordinator.h"
 
@@ -16,6 +17,10 @@
 
 #define FAREWELL_NS  MUSTER_NS_PER_S
 #define NAMES_LISTED 8u
+/* Which workers are missing at the start is said after the first of these
+ * times, and then again each time the second has passed. */
+#define MISSING_FIRST_NS (5 * MUSTER_NS_PER_S)
+#define MISSING_NEXT_NS  (30 * MUSTER_NS_PER_S)
 
 /* "2, 5 and 3 more": the workers that are not ready. */
 static void list_missing(const muster_coordinator *c, char *text, size_t room)
@@ -23,8 +28,8 @@ static void list_missing(const muster_coordinator *c, char *text, size_t room)
     uint32_t missing = 0;
     size_t used = 0;
     text[0] = 0;
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage == MUSTER_CREW_READY) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].stage == MUSTER_STAGE_READY) {
             continue;
         }
         if (missing++ < NAMES_LISTED && used < room) {
@@ -39,17 +44,30 @@ static void list_missing(const muster_coordinator *c, char *text, size_t room)
     }
 }
 
+/* The run has not begun: say which workers are missing. */
+static void tell_missing(muster_coordinator *c, const muster_event *event,
+                         muster_actions *actions)
+{
+    char names[128];
+    list_missing(c, names, sizeof(names));
+    muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
+                      "%u of %u workers are ready; missing: %s",
+                      c->joining.ready, c->worker_count, names);
+    muster_act_timer(actions, MUSTER_TIMER_WAIT,
+                     event->now_ns + MISSING_NEXT_NS);
+}
+
 static void begin(muster_coordinator *c, const muster_event *event,
                   muster_actions *actions)
 {
     muster_act_timer(actions, MUSTER_TIMER_GRACE, -1);
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
-    if (c->ready < c->size) {
+    if (c->joining.ready < c->worker_count) {
         char names[128];
         list_missing(c, names, sizeof(names));
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
                           "starting with %u of %u workers, without %s",
-                          c->ready, c->size, names);
+                          c->joining.ready, c->worker_count, names);
     }
     muster_step_begin(c, event->now_ns, actions);
     muster_plan_consider(c, event, actions);
@@ -58,10 +76,10 @@ static void begin(muster_coordinator *c, const muster_event *event,
 static void review_gathering(muster_coordinator *c, const muster_event *event,
                              muster_actions *actions)
 {
-    if (c->ready == c->size) {
+    if (c->joining.ready == c->worker_count) {
         begin(c, event, actions);
     } else if (muster_step_reachable(c)) {
-        int64_t begin_ns = c->gather_ns + c->opts.grace_ns;
+        int64_t begin_ns = c->joining.ready_ns + c->opts.grace_ns;
         if (event->now_ns >= begin_ns) {
             begin(c, event, actions);
         } else {
@@ -86,14 +104,16 @@ static void pause_run(muster_coordinator *c, const muster_event *event,
         names, (double)c->opts.patience_ns * 1e-9);
 }
 
-/* Too few for the code, but some are there: go on with those, and say so. */
+/* Too few workers for the code, but some are ready: go on with them, and say
+ * so. */
 static void degrade(muster_coordinator *c, bool exact,
                     const muster_event *event, muster_actions *actions)
 {
     if (exact && c->degraded) {
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
                           "exact again at step %llu, with %u of %u workers",
-                          (unsigned long long)c->step, c->ready, c->size);
+                          (unsigned long long)c->step, c->joining.ready,
+                          c->worker_count);
     } else if (!exact && !c->degraded) {
         char names[128];
         list_missing(c, names, sizeof(names));
@@ -110,7 +130,7 @@ static void degrade(muster_coordinator *c, bool exact,
 void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
                                muster_actions *actions)
 {
-    if (c->ending) {
+    if (c->end.begun) {
         return;
     }
     if (c->phase == MUSTER_PHASE_GATHER) {
@@ -120,8 +140,10 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
     if (c->phase != MUSTER_PHASE_COLLECT) {
         return; // looked at again when the next step begins
     }
-    bool reachable = c->ready == c->size || muster_step_reachable(c);
-    if (c->opts.degrade && (reachable || c->ready + c->answers > 0)) {
+    bool reachable =
+        c->joining.ready == c->worker_count || muster_step_reachable(c);
+    if (c->opts.degrade &&
+        (reachable || c->joining.ready + c->open.answers > 0)) {
         degrade(c, reachable, event, actions);
         reachable = true;
     }
@@ -132,10 +154,12 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
         muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
                           "going on at step %llu with %u of %u workers",
-                          (unsigned long long)c->step, c->ready, c->size);
+                          (unsigned long long)c->step, c->joining.ready,
+                          c->worker_count);
     }
     if (c->degraded) {
-        muster_step_try(c, event, actions); // those there may all have answered
+        muster_step_try(c, event,
+                        actions); // all that are ready may have answered
     }
 }
 
@@ -143,10 +167,11 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
                             muster_actions *actions)
 {
     bool waiting = c->phase == MUSTER_PHASE_GATHER || c->paused;
-    if (!waiting || c->ending) {
+    if (!waiting || c->end.begun) {
         return;
     }
-    bool enough = muster_step_reachable(c) || (c->opts.degrade && c->ready > 0);
+    bool enough =
+        muster_step_reachable(c) || (c->opts.degrade && c->joining.ready > 0);
     if (enough && c->phase == MUSTER_PHASE_GATHER) {
         begin(c, event, actions);
         muster_coordinator_review(c, event, actions);
@@ -158,20 +183,20 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
     snprintf(reason, sizeof(reason),
              "step %llu: %u of %u workers are ready, too few for %s (s = %u); "
              "missing: %s",
-             (unsigned long long)c->step, c->ready, c->size, c->plan.info.name,
-             c->plan.info.stragglers, names);
+             (unsigned long long)c->step, c->joining.ready, c->worker_count,
+             c->plan.info.name, c->plan.info.stragglers, names);
     muster_coordinator_end(c, MUSTER_ERR_QUORUM, reason, event, actions);
 }
 
 static void over(muster_coordinator *c, muster_actions *actions)
 {
     c->phase = MUSTER_PHASE_OVER;
-    muster_act_stop(actions, c->end_status, c->end_reason);
+    muster_act_stop(actions, c->end.status, c->end.reason);
 }
 
 static bool anybody_here(const muster_coordinator *c)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
         if (c->member.places[id].peer != 0) {
             return true;
         }
@@ -184,13 +209,13 @@ static void farewell(muster_coordinator *c, const muster_event *event,
 {
     c->phase = MUSTER_PHASE_FAREWELL;
     muster_member_close(&c->member, "the run is over");
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
         muster_member_mail mail = {.message = {.kind = MUSTER_MSG_STOP,
                                                .plan = c->plan.number,
                                                .step = c->step}};
-        mail.message.as.stop.status = c->end_status < 0 ? c->end_status : 0;
+        mail.message.as.stop.status = c->end.status < 0 ? c->end.status : 0;
         snprintf(mail.message.as.stop.text, sizeof(mail.message.as.stop.text),
-                 "%.199s", c->end_reason);
+                 "%.199s", c->end.reason);
         muster_member_send(&c->member, id, &mail, actions);
     }
     if (anybody_here(c)) {
@@ -205,9 +230,9 @@ uint64_t muster_coordinator_snapshot(muster_coordinator *c,
                                      muster_actions *actions)
 {
     muster_job *job =
-        muster_act_compute(actions, MUSTER_JOB_SNAPSHOT, ++c->job_ids);
+        muster_act_compute(actions, MUSTER_JOB_SNAPSHOT, ++c->jobs.ids);
     job->step = c->step;
-    // Without it a restart counts lives anew and begins with the first plan.
+    // Without it a restart counts incarnations anew and begins with plan 1.
     job->input = muster_coordinator_saved(c);
     return job->id;
 }
@@ -216,19 +241,19 @@ uint64_t muster_coordinator_snapshot(muster_coordinator *c,
 static void close_next(muster_coordinator *c, const muster_event *event,
                        muster_actions *actions)
 {
-    if (c->end_status == MUSTER_OK && c->opts.evaluate_at_end &&
-        !c->evaluated) {
-        c->evaluated = true;
-        c->closing_job = ++c->job_ids;
+    if (c->end.status == MUSTER_OK && c->opts.evaluate_at_end &&
+        !c->end.evaluated) {
+        c->end.evaluated = true;
+        c->jobs.closing = ++c->jobs.ids;
         muster_job *job =
-            muster_act_compute(actions, MUSTER_JOB_EVALUATE, c->closing_job);
+            muster_act_compute(actions, MUSTER_JOB_EVALUATE, c->jobs.closing);
         job->step = c->step;
         job->input = muster_blob_ref(c->model);
-    } else if (!c->saved) {
-        c->saved = true;
-        c->closing_job = muster_coordinator_snapshot(c, actions);
+    } else if (!c->end.saved) {
+        c->end.saved = true;
+        c->jobs.closing = muster_coordinator_snapshot(c, actions);
     } else {
-        c->closing_job = 0;
+        c->jobs.closing = 0;
         farewell(c, event, actions);
     }
 }
@@ -248,18 +273,18 @@ void muster_coordinator_end(muster_coordinator *c, muster_status status,
                             const char *reason, const muster_event *event,
                             muster_actions *actions)
 {
-    if (c->ending) {
+    if (c->end.begun) {
         return;
     }
-    c->ending = true;
-    c->end_status = status;
-    snprintf(c->end_reason, sizeof(c->end_reason), "%s", reason);
-    if (c->update_job == 0) {
+    c->end.begun = true;
+    c->end.status = status;
+    snprintf(c->end.reason, sizeof(c->end.reason), "%s", reason);
+    if (c->jobs.update == 0) {
         muster_coordinator_close(c, event, actions);
     }
 }
 
-/* Ends that tell the user of a checkpoint that he can go on from. */
+/* Ends after which the user is told of a checkpoint to go on from. */
 static bool promises_checkpoint(muster_status status)
 {
     return status == MUSTER_OK || status == MUSTER_ERR_INTERRUPTED ||
@@ -273,16 +298,16 @@ static void closing_failed(muster_coordinator *c, const muster_event *event,
 {
     const muster_job_result *result = &event->as.computed;
     bool is_worse = result->kind == MUSTER_JOB_SNAPSHOT
-                        ? promises_checkpoint(c->end_status)
-                        : c->end_status == MUSTER_OK;
-    const char *other = is_worse ? c->end_reason : result->text;
-    if (c->end_status != MUSTER_OK) { // two reasons, and STOP has room for one
+                        ? promises_checkpoint(c->end.status)
+                        : c->end.status == MUSTER_OK;
+    const char *other = is_worse ? c->end.reason : result->text;
+    if (c->end.status != MUSTER_OK) { // two reasons, and STOP has room for one
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_ERROR, "%s",
                           other);
     }
     if (is_worse) {
-        c->end_status = result->status;
-        snprintf(c->end_reason, sizeof(c->end_reason), "%s", result->text);
+        c->end.status = result->status;
+        snprintf(c->end.reason, sizeof(c->end.reason), "%s", result->text);
     }
 }
 
@@ -308,12 +333,12 @@ static void on_computed(muster_coordinator *c, const muster_event *event,
                         muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
-    if (result->id == c->closing_job) {
+    if (result->id == c->jobs.closing) {
         closing_done(c, event, actions);
     } else if (result->kind == MUSTER_JOB_UPDATE) {
         muster_step_updated(c, event, actions);
     } else if (result->kind == MUSTER_JOB_PART) {
-        muster_crew_part_made(c, event, actions);
+        muster_workers_part_made(c, event, actions);
     } else if (result->status < 0) { // a checkpoint on the way
         muster_coordinator_end(c, result->status, result->text, event, actions);
     }
@@ -326,10 +351,13 @@ static void on_timer(muster_coordinator *c, const muster_event *event,
         muster_coordinator_review(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_PATIENCE) {
         out_of_patience(c, event, actions);
+    } else if (event->as.timer.id == MUSTER_TIMER_WAIT &&
+               c->phase == MUSTER_PHASE_GATHER && !c->end.begun) {
+        tell_missing(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_WAIT) {
         muster_wait_tell(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_DEADLINE) {
-        c->deadline_over = true;
+        c->open.deadline_over = true;
         muster_step_try(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_OFFER) {
         muster_step_offer_again(c, event->now_ns, actions);
@@ -348,7 +376,7 @@ static void on_message(muster_coordinator *c, uint32_t id,
     if (event->as.message.message->kind == MUSTER_MSG_GRADIENT) {
         muster_step_answer(c, id, event, actions);
     } else if (event->as.message.message->kind == MUSTER_MSG_HAVE) {
-        muster_crew_have(c, id, event, actions);
+        muster_workers_have(c, id, event, actions);
     }
 }
 
@@ -359,9 +387,9 @@ static void on_news(muster_coordinator *c, const muster_event *event,
         // A copy: dropping a member writes to the list.
         muster_news news = ((const muster_news *)c->member.news.data)[i];
         if (news.kind == MUSTER_NEWS_JOINED) {
-            muster_crew_joined(c, news.id, event, actions);
+            muster_workers_joined(c, news.id, event, actions);
         } else if (news.kind == MUSTER_NEWS_LOST) {
-            muster_crew_lost(c, news.id, news.reason, event, actions);
+            muster_workers_lost(c, news.id, news.reason, event, actions);
         } else if (news.kind == MUSTER_NEWS_MESSAGE) {
             on_message(c, news.id, event, actions);
         }
@@ -374,25 +402,27 @@ static void on_news(muster_coordinator *c, const muster_event *event,
 static void on_start(muster_coordinator *c, const muster_event *event,
                      muster_actions *actions)
 {
-    c->gather_ns = event->now_ns;
+    c->joining.ready_ns = event->now_ns;
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
                      event->now_ns + c->opts.patience_ns);
+    muster_act_timer(actions, MUSTER_TIMER_WAIT,
+                     event->now_ns + MISSING_FIRST_NS);
     if (c->step >= c->opts.last_step) {
         muster_coordinator_end(c, MUSTER_OK, "nothing left to do", event,
                                actions);
     }
 }
 
-/* A message that member has dropped: of another run or life, or a greeting
- * where there was one before. Nobody who does right sends one. */
+/* A message that member has dropped: of another run or incarnation, or a second
+ * HELLO. A correct worker sends none. */
 static void tell_stray(muster_coordinator *c, const muster_event *event,
                        muster_actions *actions)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
         if (c->member.places[id].peer != event->peer) {
             continue;
         }
-        bool first = c->crew[id].unusable++ == 0;
+        bool first = c->workers[id].unusable++ == 0;
         muster_act_notice(
             actions, event->now_ns, first ? MUSTER_LOG_WARN : MUSTER_LOG_DEBUG,
             "worker %u sent a %s of another run or life; dropped", id,
@@ -407,7 +437,7 @@ void muster_coordinator_step(void *state, const muster_event *event,
     if (c->phase == MUSTER_PHASE_OVER) {
         return;
     }
-    c->member.busy = c->update_job != 0;
+    c->member.busy = c->jobs.update != 0;
     uint64_t strays = c->member.strays;
     muster_member_step(&c->member, event, actions);
     if (c->member.strays > strays) {

@@ -5,8 +5,8 @@
  * the newest model is offered to every ready worker; answers of exactly this
  * (run, incarnation, plan, step) are gathered until the code says that they are
  * enough; decode and optimise (one UPDATE job); next step. A worker that does
- * not answer is a straggler, dead or not. When those left cannot be decoded
- * from, training pauses, says who is missing, and goes on when someone returns;
+ * not answer is a straggler, dead or not. When the ready workers are too few to
+ * decode, training pauses, names those missing, and goes on when one returns;
  * after `patience_ns` it ends with MUSTER_ERR_QUORUM, after a snapshot. With
  * `degrade` it goes on with the least-squares best of those that are there, and
  * says so. An approximate code goes on at a deadline, with the best of what

@@ -2,10 +2,10 @@
  * role/coordinator_inside.h -- the state of a coordinator, for its files:
  *   coordinator.c        events, pause and patience, the end
  *   coordinator_make.c   create, save, free
- *   coordinator_crew.c   from JOINED to READY: setup, plan, parts
+ *   coordinator_workers.c  from JOINED to READY: setup, plan, parts
  *   coordinator_plan.c   the next plan: when, made ready, adopted
  *   coordinator_step.c   one step: offer, answers, decode, update
- *   coordinator_wait.c   how long a step waits, and for whom
+ *   coordinator_wait.c   how long a step waits, and for which workers
  */
 #ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
 #define MUSTER_ROLE_COORDINATOR_INSIDE_H
@@ -29,25 +29,25 @@ enum {
 };
 
 /* What a worker still lacks. */
-typedef enum muster_crew_stage {
-    MUSTER_CREW_ABSENT = 0,
-    MUSTER_CREW_SETUP, // welcomed; its SETUP is running
-    MUSTER_CREW_PLAN,  // was sent its plan
-    MUSTER_CREW_PARTS, // is being sent its parts, one at a time
-    MUSTER_CREW_READY,
-} muster_crew_stage;
+typedef enum muster_worker_stage {
+    MUSTER_STAGE_ABSENT = 0,
+    MUSTER_STAGE_SETUP, // welcomed; its SETUP is running
+    MUSTER_STAGE_PLAN,  // was sent its plan
+    MUSTER_STAGE_PARTS, // is being sent its parts, one at a time
+    MUSTER_STAGE_READY,
+} muster_worker_stage;
 
 /* How far a READY worker is with the next plan. */
-typedef enum muster_crew_ahead {
-    MUSTER_AHEAD_NONE = 0,
-    MUSTER_AHEAD_PLAN,  // was sent it
-    MUSTER_AHEAD_PARTS, // is being sent what it lacks
-    MUSTER_AHEAD_DONE,
-} muster_crew_ahead;
+typedef enum muster_next_stage {
+    MUSTER_NEXT_NONE = 0,
+    MUSTER_NEXT_PLAN,  // was sent it
+    MUSTER_NEXT_PARTS, // is being sent what it lacks
+    MUSTER_NEXT_DONE,
+} muster_next_stage;
 
-typedef struct muster_crew {
-    muster_crew_stage stage;
-    muster_crew_ahead ahead;
+typedef struct muster_worker_record {
+    muster_worker_stage stage;
+    muster_next_stage next_stage;
     muster_vec held; // uint32_t part numbers
     uint32_t part;   // wanted or on its way; MUSTER_ID_ANY: none
     bool part_sent;
@@ -58,7 +58,7 @@ typedef struct muster_crew {
     int64_t arrival_ns;   // from then to its answer; valid with `message`
     bool unoffered;       // that found no room on the way: offer it again
     uint64_t unusable;    // answers that could not be used
-} muster_crew;
+} muster_worker_record;
 
 typedef enum muster_coordinator_phase {
     MUSTER_PHASE_GATHER = 0, // before the first step
@@ -75,78 +75,111 @@ typedef enum muster_coordinator_phase {
  * later still is timed from the oldest begin that is remembered. */
 #define MUSTER_STEPS_REMEMBERED 1024u
 
-typedef struct muster_coordinator {
-    muster_coordinator_opts opts;
-    muster_member member;
-    muster_assignment plan;
-    uint64_t plan_first_step; // answers to earlier ones are of earlier plans
-    muster_assignment next;   // being made ready; number 0: none
-    muster_code_cache *decodings; // by slot
-    muster_watch *watch;
-    muster_shuffle *shuffle;   // NULL: the map never changes
-    muster_shuffle_seen *seen; // with shuffle: scratch, by worker
-    uint64_t *parts_received;  // by part: steps whose sum had it
-    bool *counted;             // scratch, by part: all false
-    muster_coordinator_phase phase;
-    muster_crew *crew; // by worker number
-    uint32_t size;     // n
-    uint32_t ready;    // crew in stage READY
+/* From JOINED to READY: coordinator_workers.c. */
+typedef struct muster_joining {
+    uint32_t ready;       // workers in stage READY
+    int64_t ready_ns;     // when the last one became so
+    uint32_t part_jobs;   // PART jobs under way
+    uint32_t next_served; // the worker that gets the next part
+} muster_joining;
 
-    uint64_t step;
-    muster_blob *model;             // of `step`
-    muster_code_progress *progress; // answers of this step
+/* Which worker has which slot: coordinator_plan.c. */
+typedef struct muster_shuffling {
+    muster_shuffle *policy;    // NULL: the map never changes
+    muster_shuffle_seen *seen; // with a policy: scratch, by worker
+} muster_shuffling;
+
+/* The step whose answers are being gathered: coordinator_step.c and, for how
+ * long it waits, coordinator_wait.c. */
+typedef struct muster_open_step {
+    muster_code_progress *progress; // the answers
     muster_code_progress *reach;    // scratch: what could still come
     uint32_t *responders;           // scratch: slots
     muster_job_list *messages;      // of the last UPDATE job
     uint32_t answers;
-    bool unsolved; // `ready` says they are enough, and the solve does not
-    int64_t step_begin_ns;
-    int64_t begun_ns[MUSTER_STEPS_REMEMBERED]; // by step, modulo
-    int64_t wait_ns;          // after which people are told who is waited for
-    muster_arrivals arrivals; // approximate codes
-    bool deadline_set;        // of this step: the timer runs or is over
-    bool deadline_over;
+    bool unsolved;       // `progress` calls them enough, the solve fails
     muster_code_fit fit; // of the decoding in use
     bool inexact;        // it has a residual
+    int64_t begin_ns;
+    int64_t wait_ns;   // after which the awaited workers are named
+    bool deadline_set; // the timer runs or is over
+    bool deadline_over;
+} muster_open_step;
+
+/* What earlier steps took and gave. */
+typedef struct muster_past_steps {
+    uint64_t steps;                            // in this life
+    int64_t begun_ns[MUSTER_STEPS_REMEMBERED]; // by step, modulo
     int64_t step_ns[MUSTER_STEP_TIMES];
-    uint64_t steps_done; // in this life
-    size_t answer_bytes; // length of a correct message
+    muster_arrivals arrivals; // approximate codes
+    uint64_t *parts_received; // by part: steps whose sum had it
+    bool *counted;            // scratch, by part: all false
+} muster_past_steps;
 
-    uint64_t job_ids;
-    uint64_t update_job;  // under way, or 0
-    uint64_t closing_job; // EVALUATE or SNAPSHOT at the end, or 0
-    uint32_t part_jobs;   // PART jobs under way
-    uint32_t next_served; // whose turn it is to get a part
-    int64_t gather_ns;    // when the last worker became ready
-    bool paused;
-    bool degraded;         // an exact code goes on without enough workers
-    bool ending;           // close when the update under way has ended
+typedef struct muster_coordinator_jobs {
+    uint64_t ids;     // given out so far
+    uint64_t update;  // under way, or 0
+    uint64_t closing; // EVALUATE or SNAPSHOT at the end, or 0
+} muster_coordinator_jobs;
+
+/* The end of the run: coordinator.c. */
+typedef struct muster_coordinator_ending {
+    bool begun;            // close when the update under way has ended
     bool evaluated, saved; // which of the last jobs were done
-    muster_status end_status;
-    char end_reason[256];
+    muster_status status;
+    char reason[256];
+} muster_coordinator_ending;
 
-    uint64_t bytes_up, bytes_down, messages_up, bytes_moved; // since STEP_END
+/* Since the last STEP_END. */
+typedef struct muster_step_traffic {
+    uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
+} muster_step_traffic;
+
+typedef struct muster_coordinator {
+    muster_coordinator_opts opts;
+    muster_member member;
+    muster_coordinator_phase phase;
+    muster_assignment plan;
+    uint64_t plan_first_step; // answers to earlier steps are of earlier plans
+    muster_assignment next;   // being made ready; number 0: none
+    muster_code_cache *decodings; // by slot
+    muster_watch *watch;
+    muster_worker_record *workers; // by worker number
+    uint32_t worker_count;
+    uint64_t step;
+    muster_blob *model;  // of `step`
+    size_t answer_bytes; // length of a correct message
+    bool paused;
+    bool degraded; // an exact code goes on without enough workers
+    muster_joining joining;
+    muster_shuffling shuffling;
+    muster_open_step open;
+    muster_past_steps past;
+    muster_coordinator_jobs jobs;
+    muster_coordinator_ending end;
+    muster_step_traffic traffic;
 } muster_coordinator;
 
-/* coordinator_crew.c */
-void muster_crew_joined(muster_coordinator *c, uint32_t id,
-                        const muster_event *event, muster_actions *actions);
-void muster_crew_lost(muster_coordinator *c, uint32_t id, const char *reason,
-                      const muster_event *event, muster_actions *actions);
-void muster_crew_have(muster_coordinator *c, uint32_t id,
-                      const muster_event *event, muster_actions *actions);
-void muster_crew_part_made(muster_coordinator *c, const muster_event *event,
-                           muster_actions *actions);
-/* Send `plan` to a worker; false when out of memory, and the run ends. */
-bool muster_crew_send_plan(muster_coordinator *c, uint32_t id,
-                           const muster_assignment *plan,
+/* coordinator_workers.c */
+void muster_workers_joined(muster_coordinator *c, uint32_t id,
                            const muster_event *event, muster_actions *actions);
+void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
+                         const muster_event *event, muster_actions *actions);
+void muster_workers_have(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions);
+void muster_workers_part_made(muster_coordinator *c, const muster_event *event,
+                              muster_actions *actions);
+/* Send `plan` to a worker; false when out of memory, and the run ends. */
+bool muster_workers_send_plan(muster_coordinator *c, uint32_t id,
+                              const muster_assignment *plan,
+                              const muster_event *event,
+                              muster_actions *actions);
 /* Have a ready worker drop the parts that neither plan asks for. */
-void muster_crew_tidy(muster_coordinator *c, uint32_t id,
-                      muster_actions *actions);
+void muster_workers_tidy(muster_coordinator *c, uint32_t id,
+                         muster_actions *actions);
 
 /* coordinator_plan.c */
-/* The shuffle hears who answered the step just decoded. */
+/* Tell the shuffle which workers answered the step just decoded. */
 void muster_plan_observe(muster_coordinator *c);
 /* Between two steps: adopt the next plan if it is ready. */
 void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
@@ -168,7 +201,7 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
 /* A model was handed over, or not. */
 void muster_step_sent(muster_coordinator *c, const muster_event *event,
                       muster_actions *actions);
-/* Offer it again to those whom it did not reach. */
+/* Offer the model again to workers whose queue was full. */
 void muster_step_offer_again(muster_coordinator *c, int64_t now_ns,
                              muster_actions *actions);
 /* Decode if the answers are enough now. */
@@ -193,7 +226,7 @@ void muster_wait_decoded(muster_coordinator *c, muster_actions *actions);
 bool muster_wait_is_over(const muster_coordinator *c);
 /* Has every ready worker answered, at least one? */
 bool muster_wait_all_heard(const muster_coordinator *c);
-/* The step takes long: say who is waited for, and what would help. */
+/* The step takes long: name the workers it waits for, and what would help. */
 void muster_wait_tell(muster_coordinator *c, const muster_event *event,
                       muster_actions *actions);
 

@@ -78,16 +78,17 @@ static bool write_saved(const muster_coordinator *c, muster_vec *bytes)
     bool ok = append(bytes, SAVED_MAGIC, 4) && append(bytes, c->opts.run, 8) &&
               append(bytes, c->step, 8) && append(bytes, c->plan.number, 4) &&
               append(bytes, c->member.incarnation, 4) &&
-              append(bytes, c->size, 4) && append(bytes, parts, 4) &&
+              append(bytes, c->worker_count, 4) && append(bytes, parts, 4) &&
               append(bytes, 0, 8); // the lengths, known below
-    for (uint32_t id = 0; ok && id < c->size; id++) {
+    for (uint32_t id = 0; ok && id < c->worker_count; id++) {
         ok = append(bytes, c->plan.slot_of[id], 4);
     }
     for (uint32_t part = 0; ok && part < parts; part++) {
-        ok = append(bytes, c->parts_received[part], 8);
+        ok = append(bytes, c->past.parts_received[part], 8);
     }
     size_t before = bytes->count;
-    ok = ok && (c->shuffle == NULL || muster_shuffle_save(c->shuffle, bytes));
+    ok = ok && (c->shuffling.policy == NULL ||
+                muster_shuffle_save(c->shuffling.policy, bytes));
     size_t middle = bytes->count;
     ok = ok && muster_classes_save(muster_watch_classes(c->watch), bytes);
     if (ok) {
@@ -123,21 +124,21 @@ static void coordinator_free(void *state)
     if (c == NULL) {
         return;
     }
-    for (uint32_t id = 0; c->crew != NULL && id < c->size; id++) {
-        muster_blob_unref(c->crew[id].message);
-        muster_vec_fini(&c->crew[id].held);
+    for (uint32_t id = 0; c->workers != NULL && id < c->worker_count; id++) {
+        muster_blob_unref(c->workers[id].message);
+        muster_vec_fini(&c->workers[id].held);
     }
-    muster_mem_free(c->crew);
-    muster_mem_free(c->responders);
-    muster_job_list_unref(c->messages);
-    muster_mem_free(c->seen);
-    muster_mem_free(c->parts_received);
-    muster_mem_free(c->counted);
-    muster_arrivals_fini(&c->arrivals);
-    muster_shuffle_free(c->shuffle);
+    muster_mem_free(c->workers);
+    muster_mem_free(c->open.responders);
+    muster_job_list_unref(c->open.messages);
+    muster_mem_free(c->shuffling.seen);
+    muster_mem_free(c->past.parts_received);
+    muster_mem_free(c->past.counted);
+    muster_arrivals_fini(&c->past.arrivals);
+    muster_shuffle_free(c->shuffling.policy);
     muster_watch_free(c->watch);
-    muster_code_progress_free(c->progress);
-    muster_code_progress_free(c->reach);
+    muster_code_progress_free(c->open.progress);
+    muster_code_progress_free(c->open.reach);
     muster_code_cache_free(c->decodings);
     muster_assignment_fini(&c->plan);
     muster_assignment_fini(&c->next);
@@ -205,23 +206,23 @@ static muster_status check_opts(const muster_coordinator_opts *opts,
 static bool restore(muster_coordinator *c, const saved_state *saved)
 {
     muster_assignment *plan = &c->plan;
-    memset(plan->worker_of, 0xff, c->size * sizeof(*plan->worker_of));
-    for (uint32_t id = 0; id < c->size; id++) {
+    memset(plan->worker_of, 0xff, c->worker_count * sizeof(*plan->worker_of));
+    for (uint32_t id = 0; id < c->worker_count; id++) {
         uint64_t slot = muster_bytes_get(saved->map + 4 * (size_t)id, 4);
-        if (slot >= c->size || plan->worker_of[slot] != UINT32_MAX) {
+        if (slot >= c->worker_count || plan->worker_of[slot] != UINT32_MAX) {
             return false;
         }
         plan->slot_of[id] = (uint32_t)slot;
         plan->worker_of[slot] = id;
     }
     for (uint32_t part = 0; part < plan->info.parts; part++) {
-        c->parts_received[part] =
+        c->past.parts_received[part] =
             muster_bytes_get(saved->received + 8 * (size_t)part, 8);
     }
     // States of another policy start afresh.
-    if (c->shuffle != NULL && saved->shuffle_bytes > 0 &&
-        muster_shuffle_load(c->shuffle, saved->shuffle, saved->shuffle_bytes) !=
-            MUSTER_OK) {
+    if (c->shuffling.policy != NULL && saved->shuffle_bytes > 0 &&
+        muster_shuffle_load(c->shuffling.policy, saved->shuffle,
+                            saved->shuffle_bytes) != MUSTER_OK) {
         return false;
     }
     return muster_classes_load(muster_watch_classes(c->watch), saved->classes,
@@ -235,32 +236,38 @@ static muster_status build_shuffle(muster_coordinator *c, muster_error *error)
         return MUSTER_OK;
     }
     muster_shuffle_opts shuffle = {.policy = policy, .code = c->opts.code};
-    muster_status status = muster_shuffle_create(&shuffle, error, &c->shuffle);
+    muster_status status =
+        muster_shuffle_create(&shuffle, error, &c->shuffling.policy);
     if (status == MUSTER_OK) {
         status = muster_assignment_init(&c->next, c->opts.code, 0);
-        c->seen = muster_mem_array(c->size, sizeof(*c->seen));
+        c->shuffling.seen =
+            muster_mem_array(c->worker_count, sizeof(*c->shuffling.seen));
     }
-    return status == MUSTER_OK && c->seen == NULL ? MUSTER_ERR_NO_MEMORY
-                                                  : status;
+    return status == MUSTER_OK && c->shuffling.seen == NULL
+               ? MUSTER_ERR_NO_MEMORY
+               : status;
 }
 
 static muster_status build_tables(muster_coordinator *c)
 {
     uint32_t parts = muster_code_numbers(c->opts.code)->parts;
-    c->crew = muster_mem_array(c->size, sizeof(*c->crew));
-    c->responders = muster_mem_array(c->size, sizeof(*c->responders));
-    c->parts_received = muster_mem_array(parts, sizeof(*c->parts_received));
-    c->counted = muster_mem_array(parts, sizeof(*c->counted));
-    for (uint32_t id = 0; c->crew != NULL && id < c->size; id++) {
-        c->crew[id].part = MUSTER_ID_ANY;
-        c->crew[id].held = muster_vec_make(sizeof(uint32_t));
+    c->workers = muster_mem_array(c->worker_count, sizeof(*c->workers));
+    c->open.responders =
+        muster_mem_array(c->worker_count, sizeof(*c->open.responders));
+    c->past.parts_received =
+        muster_mem_array(parts, sizeof(*c->past.parts_received));
+    c->past.counted = muster_mem_array(parts, sizeof(*c->past.counted));
+    for (uint32_t id = 0; c->workers != NULL && id < c->worker_count; id++) {
+        c->workers[id].part = MUSTER_ID_ANY;
+        c->workers[id].held = muster_vec_make(sizeof(uint32_t));
     }
-    if (c->crew == NULL || c->responders == NULL || c->parts_received == NULL ||
-        c->counted == NULL) {
+    if (c->workers == NULL || c->open.responders == NULL ||
+        c->past.parts_received == NULL || c->past.counted == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    muster_status status = muster_arrivals_init(&c->arrivals, c->size);
-    return status == MUSTER_OK ? muster_watch_create(c->size, &c->watch)
+    muster_status status =
+        muster_arrivals_init(&c->past.arrivals, c->worker_count);
+    return status == MUSTER_OK ? muster_watch_create(c->worker_count, &c->watch)
                                : status;
 }
 
@@ -279,7 +286,7 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
     muster_member_opts member = {.leads = true,
                                  .kind = MUSTER_MEMBER_WORKER,
                                  .stall_ns = opts->stall_ns,
-                                 .size = c->size,
+                                 .size = c->worker_count,
                                  .run = opts->run,
                                  .heartbeat_ns = opts->heartbeat_ns,
                                  .setup = opts->setup,
@@ -293,10 +300,10 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
             muster_code_cache_create(opts->code, DECODINGS_MAX, &c->decodings);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_progress_create(opts->code, &c->progress);
+        status = muster_code_progress_create(opts->code, &c->open.progress);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_progress_create(opts->code, &c->reach);
+        status = muster_code_progress_create(opts->code, &c->open.reach);
     }
     if (status == MUSTER_OK) {
         status = muster_member_init(&c->member, &member);
@@ -330,7 +337,7 @@ muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
         read_saved(opts->saved, opts->saved_bytes, &saved)) {
         c->opts.run = saved.run;
     }
-    c->size = muster_code_numbers(opts->code)->workers;
+    c->worker_count = muster_code_numbers(opts->code)->workers;
     c->model = muster_blob_ref(opts->model);
     c->step = opts->first_step;
     c->plan_first_step = c->step;

@@ -9,8 +9,8 @@
  *      One that is lost meanwhile is not waited for; one that becomes ready
  *      meanwhile, under the present plan, makes itself ready for the next too.
  *   3. Parts are forgotten only after the plan that needed them is out of
- *      force. Those on their way to READY at an adoption start again from
- *      PLAN; what they were sent they keep.
+ *      force. A worker that is not READY yet at an adoption starts again from
+ *      PLAN; it keeps the parts that it was sent.
  */
 #include "base/assert.h"
 #include "base/mem.h"
@@ -23,16 +23,16 @@
 void muster_plan_prepare(muster_coordinator *c, uint32_t id,
                          const muster_event *event, muster_actions *actions)
 {
-    if (muster_crew_send_plan(c, id, &c->next, event, actions)) {
-        c->crew[id].ahead = MUSTER_AHEAD_PLAN;
+    if (muster_workers_send_plan(c, id, &c->next, event, actions)) {
+        c->workers[id].next_stage = MUSTER_NEXT_PLAN;
     }
 }
 
 static bool all_ready_are_ahead(const muster_coordinator *c)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage == MUSTER_CREW_READY &&
-            c->crew[id].ahead != MUSTER_AHEAD_DONE) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].stage == MUSTER_STAGE_READY &&
+            c->workers[id].next_stage != MUSTER_NEXT_DONE) {
             return false;
         }
     }
@@ -59,15 +59,15 @@ void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_DEBUG,
                       "plan %u from step %llu on", c->plan.number,
                       (unsigned long long)c->step);
-    for (uint32_t id = 0; id < c->size; id++) {
-        muster_crew *crew = &c->crew[id];
-        crew->ahead = MUSTER_AHEAD_NONE;
-        if (crew->stage == MUSTER_CREW_READY) {
-            muster_crew_tidy(c, id, actions);
-        } else if (crew->stage == MUSTER_CREW_PLAN ||
-                   crew->stage == MUSTER_CREW_PARTS) {
-            crew->stage = MUSTER_CREW_PLAN;
-            if (!muster_crew_send_plan(c, id, &c->plan, event, actions)) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        muster_worker_record *worker = &c->workers[id];
+        worker->next_stage = MUSTER_NEXT_NONE;
+        if (worker->stage == MUSTER_STAGE_READY) {
+            muster_workers_tidy(c, id, actions);
+        } else if (worker->stage == MUSTER_STAGE_PLAN ||
+                   worker->stage == MUSTER_STAGE_PARTS) {
+            worker->stage = MUSTER_STAGE_PLAN;
+            if (!muster_workers_send_plan(c, id, &c->plan, event, actions)) {
                 return;
             }
         }
@@ -77,17 +77,17 @@ void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
 void muster_plan_consider(muster_coordinator *c, const muster_event *event,
                           muster_actions *actions)
 {
-    if (c->shuffle == NULL || c->next.number != 0 || c->ending ||
-        !muster_shuffle_next(c->shuffle, c->step, c->plan.slot_of,
+    if (c->shuffling.policy == NULL || c->next.number != 0 || c->end.begun ||
+        !muster_shuffle_next(c->shuffling.policy, c->step, c->plan.slot_of,
                              c->next.slot_of)) {
         return;
     }
     c->next.number = c->plan.number + 1;
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
         c->next.worker_of[c->next.slot_of[id]] = id;
     }
-    for (uint32_t id = 0; id < c->size && !c->ending; id++) {
-        if (c->crew[id].stage == MUSTER_CREW_READY) {
+    for (uint32_t id = 0; id < c->worker_count && !c->end.begun; id++) {
+        if (c->workers[id].stage == MUSTER_STAGE_READY) {
             muster_plan_prepare(c, id, event, actions);
         }
     }
@@ -95,17 +95,18 @@ void muster_plan_consider(muster_coordinator *c, const muster_event *event,
 
 void muster_plan_observe(muster_coordinator *c)
 {
-    if (c->shuffle == NULL) {
+    if (c->shuffling.policy == NULL) {
         return;
     }
     const muster_classes *classes = muster_watch_classes(c->watch);
-    for (uint32_t id = 0; id < c->size; id++) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
         muster_class class_of = muster_classes_of(classes, id);
         bool gone = muster_watch_away(c->watch, id) >= GONE_STEPS;
-        c->seen[id] = (muster_shuffle_seen){
-            .late = c->crew[id].message == NULL,
+        c->shuffling.seen[id] = (muster_shuffle_seen){
+            .late = c->workers[id].message == NULL,
             .slow = gone || (class_of.slow && class_of.lasting),
             .straggle_rate = gone ? 1 : class_of.straggle_rate};
     }
-    muster_shuffle_observe(c->shuffle, c->plan.slot_of, c->seen);
+    muster_shuffle_observe(c->shuffling.policy, c->plan.slot_of,
+                           c->shuffling.seen);
 }

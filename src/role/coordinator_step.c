@@ -2,9 +2,9 @@
  * coordinator_step.c -- one step: offer, answers, decode, update.
  *
  * Invariants:
- *   1. crew[i].message is non-NULL exactly when worker i's answer to the open
- *      step was accepted; `answers` counts them. A worker that is lost after
- *      it answered leaves its message: it is still right.
+ *   1. workers[i].message is non-NULL exactly when worker i's answer to the
+ *      open step was accepted; `answers` counts them. The message of a worker
+ *      that is lost after its answer stays: it is still right.
  *   2. An answer is accepted once per worker and step, only in COLLECT, only
  *      for (plan, step) and with the exact length. member has checked run and
  *      incarnation.
@@ -29,8 +29,8 @@ static uint64_t model_token(uint64_t step)
 void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
                        muster_actions *actions)
 {
-    c->crew[id].offered_ns = now_ns;
-    c->crew[id].unoffered = false;
+    c->workers[id].offered_ns = now_ns;
+    c->workers[id].unoffered = false;
     muster_watch_offered(c->watch, id, now_ns);
     muster_member_mail mail = {.message = {.kind = MUSTER_MSG_MODEL,
                                            .plan = c->plan.number,
@@ -47,12 +47,13 @@ void muster_step_sent(muster_coordinator *c, const muster_event *event,
     bool newest = event->as.sent.token == model_token(c->step);
     if (event->as.sent.status == MUSTER_OK) {
         muster_message model = {.kind = MUSTER_MSG_MODEL};
-        c->bytes_down += muster_message_bytes(&model) + c->model->bytes;
+        c->traffic.bytes_down += muster_message_bytes(&model) + c->model->bytes;
         muster_member_owes(&c->member, event->peer, event->now_ns);
     } else if (event->as.sent.status == MUSTER_ERR_AGAIN && newest &&
                c->phase == MUSTER_PHASE_COLLECT) {
-        for (uint32_t id = 0; id < c->size; id++) {
-            c->crew[id].unoffered |= c->member.places[id].peer == event->peer;
+        for (uint32_t id = 0; id < c->worker_count; id++) {
+            c->workers[id].unoffered |=
+                c->member.places[id].peer == event->peer;
         }
         muster_act_timer(actions, MUSTER_TIMER_OFFER,
                          event->now_ns + OFFER_AGAIN_NS);
@@ -62,9 +63,9 @@ void muster_step_sent(muster_coordinator *c, const muster_event *event,
 void muster_step_offer_again(muster_coordinator *c, int64_t now_ns,
                              muster_actions *actions)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].unoffered && c->phase == MUSTER_PHASE_COLLECT &&
-            c->crew[id].stage == MUSTER_CREW_READY) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].unoffered && c->phase == MUSTER_PHASE_COLLECT &&
+            c->workers[id].stage == MUSTER_STAGE_READY) {
             muster_step_offer(c, id, now_ns, actions);
         }
     }
@@ -74,17 +75,17 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
                        muster_actions *actions)
 {
     c->phase = MUSTER_PHASE_COLLECT;
-    c->step_begin_ns = now_ns;
-    c->begun_ns[c->step % MUSTER_STEPS_REMEMBERED] = now_ns;
-    c->answers = 0;
-    c->unsolved = false;
-    muster_code_progress_reset(c->progress);
+    c->open.begin_ns = now_ns;
+    c->past.begun_ns[c->step % MUSTER_STEPS_REMEMBERED] = now_ns;
+    c->open.answers = 0;
+    c->open.unsolved = false;
+    muster_code_progress_reset(c->open.progress);
     muster_wait_begin(c, now_ns, actions);
     muster_watch_begin(c->watch, c->step, now_ns);
     muster_act_report(actions, MUSTER_REPORT_STEP_BEGIN, now_ns)->step =
         c->step;
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage == MUSTER_CREW_READY) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].stage == MUSTER_STAGE_READY) {
             muster_step_offer(c, id, now_ns, actions);
         }
     }
@@ -92,21 +93,21 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
 
 bool muster_step_reachable(muster_coordinator *c)
 {
-    if (c->unsolved && muster_wait_all_heard(c)) {
+    if (c->open.unsolved && muster_wait_all_heard(c)) {
         return false; // they should be enough, and are not
     }
-    muster_code_progress_reset(c->reach);
+    muster_code_progress_reset(c->open.reach);
     bool open = c->phase == MUSTER_PHASE_COLLECT;
     uint32_t count = 0;
-    for (uint32_t id = 0; id < c->size; id++) {
-        bool answered = open && c->crew[id].message != NULL;
-        if (answered || c->crew[id].stage == MUSTER_CREW_READY) {
-            muster_code_progress_add(c->reach, c->plan.slot_of[id]);
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        bool answered = open && c->workers[id].message != NULL;
+        if (answered || c->workers[id].stage == MUSTER_STAGE_READY) {
+            muster_code_progress_add(c->open.reach, c->plan.slot_of[id]);
             count++;
         }
     }
     // An approximate code makes do with anybody.
-    return muster_code_progress_ready(c->reach) ||
+    return muster_code_progress_ready(c->open.reach) ||
            (!c->plan.info.exact && count > 0);
 }
 
@@ -117,7 +118,7 @@ static int64_t begin_of(const muster_coordinator *c, uint64_t step)
     if (behind >= MUSTER_STEPS_REMEMBERED) {
         behind = MUSTER_STEPS_REMEMBERED - 1;
     }
-    return c->begun_ns[(c->step - behind) % MUSTER_STEPS_REMEMBERED];
+    return c->past.begun_ns[(c->step - behind) % MUSTER_STEPS_REMEMBERED];
 }
 
 static void report_answer(const muster_coordinator *c, uint32_t id, bool late,
@@ -139,12 +140,12 @@ static void report_answer(const muster_coordinator *c, uint32_t id, bool late,
 static void reject(muster_coordinator *c, uint32_t id, const char *what,
                    const muster_event *event, muster_actions *actions)
 {
-    c->crew[id].unusable++;
+    c->workers[id].unusable++;
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
                       "worker %u sent %s for step %llu; dropped", id, what,
                       (unsigned long long)event->as.message.message->step);
     muster_member_drop(&c->member, id, event, actions);
-    muster_crew_lost(c, id, what, event, actions);
+    muster_workers_lost(c, id, what, event, actions);
 }
 
 void muster_step_answer(muster_coordinator *c, uint32_t id,
@@ -152,10 +153,10 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
 {
     const muster_message *message = event->as.message.message;
     const muster_blob *payload = event->as.message.payload;
-    muster_crew *crew = &c->crew[id];
+    muster_worker_record *worker = &c->workers[id];
     size_t bytes = payload != NULL ? payload->bytes : 0;
-    c->bytes_up += muster_message_bytes(message) + bytes;
-    c->messages_up++;
+    c->traffic.bytes_up += muster_message_bytes(message) + bytes;
+    c->traffic.messages_up++;
     muster_member_paid(&c->member, id);
     if (bytes != c->answer_bytes) {
         reject(c, id, "an answer of the wrong length", event, actions);
@@ -166,23 +167,23 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
                        ? message->plan >= c->plan.number
                        : message->plan != c->plan.number;
     if (message->step > c->step || strange ||
-        crew->stage != MUSTER_CREW_READY) {
+        worker->stage != MUSTER_STAGE_READY) {
         reject(c, id, "an answer to what it was not asked", event, actions);
         return;
     }
     bool open = c->phase == MUSTER_PHASE_COLLECT && message->step == c->step;
-    if (message->step + 1 == crew->heard_steps ||
-        (open && crew->message != NULL)) {
+    if (message->step + 1 == worker->heard_steps ||
+        (open && worker->message != NULL)) {
         // The second copy of an answer adds nothing.
-        bool first = crew->unusable++ == 0;
+        bool first = worker->unusable++ == 0;
         muster_act_notice(actions, event->now_ns,
                           first ? MUSTER_LOG_WARN : MUSTER_LOG_DEBUG,
                           "worker %u answered step %llu twice; dropped", id,
                           (unsigned long long)message->step);
         return;
     }
-    if (message->step + 1 > crew->heard_steps) {
-        crew->heard_steps = message->step + 1;
+    if (message->step + 1 > worker->heard_steps) {
+        worker->heard_steps = message->step + 1;
     }
     report_answer(c, id, !open, event, actions);
     if (!open) {
@@ -190,11 +191,11 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
         return;
     }
     muster_watch_answered(c->watch, id, event->now_ns);
-    c->unsolved = false;
-    crew->message = muster_blob_ref(event->as.message.payload);
-    crew->arrival_ns = event->now_ns - crew->offered_ns;
-    c->answers++;
-    muster_code_progress_add(c->progress, c->plan.slot_of[id]);
+    c->open.unsolved = false;
+    worker->message = muster_blob_ref(event->as.message.payload);
+    worker->arrival_ns = event->now_ns - worker->offered_ns;
+    c->open.answers++;
+    muster_code_progress_add(c->open.progress, c->plan.slot_of[id]);
     muster_wait_answered(c, event->now_ns, actions);
     muster_step_try(c, event, actions);
 }
@@ -202,9 +203,9 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
 static uint32_t list_responders(muster_coordinator *c)
 {
     uint32_t count = 0;
-    for (uint32_t slot = 0; slot < c->size; slot++) {
-        if (c->crew[c->plan.worker_of[slot]].message != NULL) {
-            c->responders[count++] = slot;
+    for (uint32_t slot = 0; slot < c->worker_count; slot++) {
+        if (c->workers[c->plan.worker_of[slot]].message != NULL) {
+            c->open.responders[count++] = slot;
         }
     }
     return count;
@@ -213,7 +214,7 @@ static uint32_t list_responders(muster_coordinator *c)
 /* Which parts the sum has. */
 static void count_parts(muster_coordinator *c, const muster_decoding *decoding)
 {
-    uint64_t *received = c->parts_received;
+    uint64_t *received = c->past.parts_received;
     if (decoding->status == MUSTER_OK) {
         for (uint32_t part = 0; part < c->plan.info.parts; part++) {
             received[part]++;
@@ -225,52 +226,53 @@ static void count_parts(muster_coordinator *c, const muster_decoding *decoding)
         uint32_t worker = c->plan.worker_of[decoding->used[i]];
         uint32_t count = muster_assignment_parts(&c->plan, worker, &parts);
         for (uint32_t j = 0; j < count; j++) {
-            received[parts[j]] += !c->counted[parts[j]];
-            c->counted[parts[j]] = true;
+            received[parts[j]] += !c->past.counted[parts[j]];
+            c->past.counted[parts[j]] = true;
         }
     }
-    memset(c->counted, 0, c->plan.info.parts * sizeof(*c->counted));
+    memset(c->past.counted, 0, c->plan.info.parts * sizeof(*c->past.counted));
 }
 
 static void drop_messages(muster_coordinator *c)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
-        muster_blob_unref(c->crew[id].message);
-        c->crew[id].message = NULL;
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        muster_blob_unref(c->workers[id].message);
+        c->workers[id].message = NULL;
     }
 }
 
 /* The list of the last UPDATE serves again, unless its job still has it. */
 static bool has_message_list(muster_coordinator *c)
 {
-    if (c->messages == NULL || !muster_job_list_is_free(c->messages)) {
-        muster_job_list_unref(c->messages);
-        c->messages = muster_job_list_create(c->size);
+    if (c->open.messages == NULL ||
+        !muster_job_list_is_free(c->open.messages)) {
+        muster_job_list_unref(c->open.messages);
+        c->open.messages = muster_job_list_create(c->worker_count);
     }
-    return c->messages != NULL;
+    return c->open.messages != NULL;
 }
 
 static void start_update(muster_coordinator *c, muster_decoding *decoding,
                          int64_t now_ns, muster_actions *actions)
 {
-    c->update_job = ++c->job_ids;
+    c->jobs.update = ++c->jobs.ids;
     muster_job *job =
-        muster_act_compute(actions, MUSTER_JOB_UPDATE, c->update_job);
+        muster_act_compute(actions, MUSTER_JOB_UPDATE, c->jobs.update);
     job->step = c->step;
     job->plan = c->plan.number;
     job->decoding = muster_decoding_ref(decoding);
-    job->list = muster_job_list_ref(c->messages);
-    job->messages = c->messages->blobs;
+    job->list = muster_job_list_ref(c->open.messages);
+    job->messages = c->open.messages->blobs;
     job->message_count = decoding->used_count;
     for (uint32_t i = 0; i < decoding->used_count; i++) {
         uint32_t worker = c->plan.worker_of[decoding->used[i]];
-        job->messages[i] = muster_blob_ref(c->crew[worker].message);
+        job->messages[i] = muster_blob_ref(c->workers[worker].message);
     }
-    c->fit = decoding->fit;
-    c->inexact = decoding->status == MUSTER_INEXACT;
+    c->open.fit = decoding->fit;
+    c->open.inexact = decoding->status == MUSTER_INEXACT;
     count_parts(c, decoding);
     muster_wait_decoded(c, actions);
-    muster_watch_decoded(c->watch, c->deadline_over, now_ns);
+    muster_watch_decoded(c->watch, c->open.deadline_over, now_ns);
     muster_plan_observe(c);
     drop_messages(c);
     c->phase = MUSTER_PHASE_UPDATE;
@@ -279,23 +281,24 @@ static void start_update(muster_coordinator *c, muster_decoding *decoding,
 void muster_step_try(muster_coordinator *c, const muster_event *event,
                      muster_actions *actions)
 {
-    if (c->phase != MUSTER_PHASE_COLLECT || c->ending) {
+    if (c->phase != MUSTER_PHASE_COLLECT || c->end.begun) {
         return;
     }
-    if (!muster_code_progress_ready(c->progress) && !muster_wait_is_over(c)) {
+    if (!muster_code_progress_ready(c->open.progress) &&
+        !muster_wait_is_over(c)) {
         return;
     }
     muster_decoding *decoding = NULL;
-    muster_status status = muster_code_cache_get(c->decodings, c->responders,
-                                                 list_responders(c), &decoding);
+    muster_status status = muster_code_cache_get(
+        c->decodings, c->open.responders, list_responders(c), &decoding);
     if (status == MUSTER_INEXACT && !muster_wait_is_over(c)) {
-        if (c->answers == c->size) {
+        if (c->open.answers == c->worker_count) {
             muster_coordinator_end(c, MUSTER_ERR_UNSUPPORTED,
                                    "this code loses the gradient to rounding "
                                    "even with every answer; use another code",
                                    event, actions);
-        } else if (muster_wait_all_heard(c) && !c->unsolved) {
-            c->unsolved = true;
+        } else if (muster_wait_all_heard(c) && !c->open.unsolved) {
+            c->open.unsolved = true;
             muster_coordinator_review(c, event, actions);
         }
         return; // `ready` was too hopeful: wait for one more
@@ -320,24 +323,24 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     report->step = c->step;
     report->as.end.loss = result->loss;
     report->as.end.grad_err = result->grad_err;
-    report->as.end.step_ms = (double)(event->now_ns - c->step_begin_ns) * 1e-6;
-    report->as.end.responders = c->answers;
-    report->as.end.stragglers = c->size - c->answers;
-    report->as.end.parts_missing = c->fit.parts_missing;
-    report->as.end.inexact = c->inexact;
-    report->as.end.degraded = c->inexact && c->plan.info.exact;
+    report->as.end.step_ms = (double)(event->now_ns - c->open.begin_ns) * 1e-6;
+    report->as.end.responders = c->open.answers;
+    report->as.end.stragglers = c->worker_count - c->open.answers;
+    report->as.end.parts_missing = c->open.fit.parts_missing;
+    report->as.end.inexact = c->open.inexact;
+    report->as.end.degraded = c->open.inexact && c->plan.info.exact;
     report->as.end.plan = c->plan.number;
-    report->as.end.parts_received = c->parts_received;
+    report->as.end.parts_received = c->past.parts_received;
     report->as.end.part_count = c->plan.info.parts;
     report->as.end.classes = muster_watch_classes(c->watch);
-    report->as.end.bytes_up = c->bytes_up;
-    report->as.end.bytes_down = c->bytes_down;
-    report->as.end.messages_up = c->messages_up;
-    report->as.end.bytes_moved = c->bytes_moved;
-    c->bytes_up = 0;
-    c->bytes_down = 0;
-    c->messages_up = 0;
-    c->bytes_moved = 0;
+    report->as.end.bytes_up = c->traffic.bytes_up;
+    report->as.end.bytes_down = c->traffic.bytes_down;
+    report->as.end.messages_up = c->traffic.messages_up;
+    report->as.end.bytes_moved = c->traffic.bytes_moved;
+    c->traffic.bytes_up = 0;
+    c->traffic.bytes_down = 0;
+    c->traffic.messages_up = 0;
+    c->traffic.bytes_moved = 0;
 }
 
 /* The optimiser may have moved on while the model has not: what is there is no
@@ -346,10 +349,11 @@ static void failed_update(muster_coordinator *c, const muster_event *event,
                           muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
-    c->saved = true;
-    if (c->ending) { // asked to end meanwhile: that would promise a checkpoint
-        c->end_status = result->status;
-        snprintf(c->end_reason, sizeof(c->end_reason), "%s", result->text);
+    c->end.saved = true;
+    if (c->end
+            .begun) { // asked to end meanwhile: that would promise a checkpoint
+        c->end.status = result->status;
+        snprintf(c->end.reason, sizeof(c->end.reason), "%s", result->text);
         muster_coordinator_close(c, event, actions);
     } else {
         muster_coordinator_end(c, result->status, result->text, event, actions);
@@ -360,22 +364,22 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
-    c->update_job = 0;
+    c->jobs.update = 0;
     if (result->status < 0) {
         failed_update(c, event, actions);
         return;
     }
     muster_blob_unref(c->model);
     c->model = muster_blob_ref(result->output);
-    c->step_ns[c->steps_done++ % MUSTER_STEP_TIMES] =
-        event->now_ns - c->step_begin_ns;
+    c->past.step_ns[c->past.steps++ % MUSTER_STEP_TIMES] =
+        event->now_ns - c->open.begin_ns;
     report_end(c, event, actions);
     c->step++;
     // Twenty median steps without progress: stuck, however slow the steps are.
     int64_t stall_ns = 20 * muster_wait_median_ns(c);
     c->member.opts.stall_ns =
         stall_ns > c->opts.stall_ns ? stall_ns : c->opts.stall_ns;
-    if (c->ending) {
+    if (c->end.begun) {
         muster_coordinator_close(c, event, actions);
         return;
     }
@@ -388,7 +392,7 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
         return;
     }
     muster_plan_adopt(c, event, actions);
-    if (c->ending) {
+    if (c->end.begun) {
         return;
     }
     muster_step_begin(c, event->now_ns, actions);

@@ -1,5 +1,5 @@
 /*
- * coordinator_wait.c -- how long a step waits, and for whom.
+ * coordinator_wait.c -- how long a step waits, and for which workers.
  *
  * An exact code waits until its answers determine the gradient. An approximate
  * one waits until the deadline, by its own timer, and then for a quorum, unless
@@ -15,9 +15,9 @@
 #include "role/coordinator_inside.h"
 
 /* A step is called long after so many usual ones, and so much time. */
-#define WAIT_MEDIANS  10
-#define WAIT_LEAST_NS (5 * MUSTER_NS_PER_S)
-#define NAMES_LISTED  6u
+#define WAIT_MEDIANS 10
+#define WAIT_MIN_NS  (5 * MUSTER_NS_PER_S)
+#define NAMES_LISTED 6u
 /* While no deadline is known. */
 #define QUORUM_TIMES 3
 
@@ -31,25 +31,25 @@ static int ascending(const void *a, const void *b)
 int64_t muster_wait_median_ns(const muster_coordinator *c)
 {
     int64_t sorted[MUSTER_STEP_TIMES];
-    size_t count = c->steps_done < MUSTER_STEP_TIMES ? (size_t)c->steps_done
+    size_t count = c->past.steps < MUSTER_STEP_TIMES ? (size_t)c->past.steps
                                                      : MUSTER_STEP_TIMES;
     for (size_t i = 0; i < count; i++) {
-        sorted[i] = c->step_ns[i];
+        sorted[i] = c->past.step_ns[i];
     }
     qsort(sorted, count, sizeof(sorted[0]), ascending);
     return count > 0 ? sorted[count / 2] : 0;
 }
 
-/* Answers without which no deadline counts: half of those that are there. */
+/* Answers without which no deadline counts: half of the ready workers. */
 static uint32_t quorum(const muster_coordinator *c)
 {
-    return c->opts.deadline_ns > 0 ? 1 : (c->ready + 1) / 2;
+    return c->opts.deadline_ns > 0 ? 1 : (c->joining.ready + 1) / 2;
 }
 
 static void set_deadline(muster_coordinator *c, int64_t at_ns,
                          muster_actions *actions)
 {
-    c->deadline_set = true;
+    c->open.deadline_set = true;
     muster_act_timer(actions, MUSTER_TIMER_DEADLINE, at_ns);
 }
 
@@ -57,16 +57,16 @@ void muster_wait_begin(muster_coordinator *c, int64_t now_ns,
                        muster_actions *actions)
 {
     int64_t usual_ns = WAIT_MEDIANS * muster_wait_median_ns(c);
-    c->wait_ns = usual_ns > WAIT_LEAST_NS ? usual_ns : WAIT_LEAST_NS;
-    muster_act_timer(actions, MUSTER_TIMER_WAIT, now_ns + c->wait_ns);
-    c->deadline_set = false;
-    c->deadline_over = false;
+    c->open.wait_ns = usual_ns > WAIT_MIN_NS ? usual_ns : WAIT_MIN_NS;
+    muster_act_timer(actions, MUSTER_TIMER_WAIT, now_ns + c->open.wait_ns);
+    c->open.deadline_set = false;
+    c->open.deadline_over = false;
     if (c->plan.info.exact) {
         return;
     }
     int64_t after_ns = c->opts.deadline_ns > 0
                            ? c->opts.deadline_ns
-                           : muster_arrivals_deadline_ns(&c->arrivals);
+                           : muster_arrivals_deadline_ns(&c->past.arrivals);
     if (after_ns >= 0) {
         set_deadline(c, now_ns + after_ns, actions);
     }
@@ -75,9 +75,10 @@ void muster_wait_begin(muster_coordinator *c, int64_t now_ns,
 void muster_wait_answered(muster_coordinator *c, int64_t now_ns,
                           muster_actions *actions)
 {
-    if (!c->plan.info.exact && !c->deadline_set && c->answers >= quorum(c)) {
-        int64_t passed_ns = now_ns - c->step_begin_ns;
-        set_deadline(c, c->step_begin_ns + QUORUM_TIMES * passed_ns, actions);
+    if (!c->plan.info.exact && !c->open.deadline_set &&
+        c->open.answers >= quorum(c)) {
+        int64_t passed_ns = now_ns - c->open.begin_ns;
+        set_deadline(c, c->open.begin_ns + QUORUM_TIMES * passed_ns, actions);
     }
 }
 
@@ -87,25 +88,26 @@ void muster_wait_decoded(muster_coordinator *c, muster_actions *actions)
         return;
     }
     muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
-    for (uint32_t id = 0; id < c->size; id++) {
-        const muster_crew *crew = &c->crew[id];
-        if (crew->message != NULL) {
-            muster_arrivals_add(&c->arrivals, crew->arrival_ns);
-        } else if (crew->stage == MUSTER_CREW_READY && c->deadline_over) {
-            muster_arrivals_add(&c->arrivals, MUSTER_ARRIVAL_NEVER);
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        const muster_worker_record *worker = &c->workers[id];
+        if (worker->message != NULL) {
+            muster_arrivals_add(&c->past.arrivals, worker->arrival_ns);
+        } else if (worker->stage == MUSTER_STAGE_READY &&
+                   c->open.deadline_over) {
+            muster_arrivals_add(&c->past.arrivals, MUSTER_ARRIVAL_NEVER);
         }
     }
 }
 
 bool muster_wait_all_heard(const muster_coordinator *c)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage == MUSTER_CREW_READY &&
-            c->crew[id].message == NULL) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].stage == MUSTER_STAGE_READY &&
+            c->workers[id].message == NULL) {
             return false;
         }
     }
-    return c->answers > 0;
+    return c->open.answers > 0;
 }
 
 bool muster_wait_is_over(const muster_coordinator *c)
@@ -114,7 +116,8 @@ bool muster_wait_is_over(const muster_coordinator *c)
         return false;
     }
     return muster_wait_all_heard(c) ||
-           (c->deadline_over && c->answers >= quorum(c) && c->answers > 0);
+           (c->open.deadline_over && c->open.answers >= quorum(c) &&
+            c->open.answers > 0);
 }
 
 /* "3 (busy), 5 (idle)": the ready workers that have not answered. */
@@ -123,9 +126,9 @@ static void list_awaited(muster_coordinator *c, char *text, size_t room)
     uint32_t count = 0;
     size_t used = 0;
     text[0] = 0;
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].stage != MUSTER_CREW_READY ||
-            c->crew[id].message != NULL || count++ >= NAMES_LISTED ||
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].stage != MUSTER_STAGE_READY ||
+            c->workers[id].message != NULL || count++ >= NAMES_LISTED ||
             used >= room) {
             continue;
         }
@@ -144,7 +147,7 @@ static void list_awaited(muster_coordinator *c, char *text, size_t room)
 void muster_wait_tell(muster_coordinator *c, const muster_event *event,
                       muster_actions *actions)
 {
-    if (c->phase != MUSTER_PHASE_COLLECT || c->paused || c->ending) {
+    if (c->phase != MUSTER_PHASE_COLLECT || c->paused || c->end.begun) {
         return;
     }
     char names[128];
@@ -154,8 +157,9 @@ void muster_wait_tell(muster_coordinator *c, const muster_event *event,
         "step %llu has waited %.1f s for workers %s; %s tolerates %u, more "
         "--stragglers would go on without them",
         (unsigned long long)c->step,
-        (double)(event->now_ns - c->step_begin_ns) * 1e-9, names,
+        (double)(event->now_ns - c->open.begin_ns) * 1e-9, names,
         c->plan.info.name, c->plan.info.stragglers);
-    c->wait_ns *= 2;
-    muster_act_timer(actions, MUSTER_TIMER_WAIT, event->now_ns + c->wait_ns);
+    c->open.wait_ns *= 2;
+    muster_act_timer(actions, MUSTER_TIMER_WAIT,
+                     event->now_ns + c->open.wait_ns);
 }

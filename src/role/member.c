@@ -263,7 +263,7 @@ static void on_start(muster_member *member, const muster_event *event)
 static void rearm(muster_member *member, muster_actions *actions)
 {
     int64_t due_ns = member->next_beat_ns;
-    const muster_target *targets = member->targets.data;
+    const muster_connect_target *targets = member->targets.data;
     for (size_t i = 0; i < member->targets.count; i++) {
         if (targets[i].retry_ns >= 0 && targets[i].retry_ns < due_ns) {
             due_ns = targets[i].retry_ns;
@@ -322,7 +322,7 @@ muster_status muster_member_init(muster_member *member,
         .incarnation = opts->incarnations,
         .size = opts->size,
         .links = muster_vec_make(sizeof(muster_link)),
-        .targets = muster_vec_make(sizeof(muster_target)),
+        .targets = muster_vec_make(sizeof(muster_connect_target)),
         .news = muster_vec_make(sizeof(muster_news)),
         .heartbeat_ns = opts->leads ? opts->heartbeat_ns : HEARTBEAT_DEFAULT_NS,
         .timer_ns = -1,

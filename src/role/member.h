@@ -1,10 +1,10 @@
 /*
- * role/member.h -- who is here: hello, numbers, incarnations, heartbeats.
+ * role/member.h -- membership: hello, numbers, incarnations, heartbeats.
  *
  * Every role is a member. A leader gives out numbers 0..size-1 and a fresh
  * incarnation for every HELLO it accepts; others follow: they connect to the
  * leader and keep trying. In a star that is all. In a mesh the leader is
- * number 0 and tells everybody, by DIRECTORY, who lives where; of two nodes the
+ * number 0 and sends every node the addresses (DIRECTORY); of two nodes the
  * one with the higher number connects to the other.
  *
  * A role hands every event to muster_member_step() first and then reads the
@@ -70,7 +70,7 @@ typedef enum muster_news_kind {
     MUSTER_NEWS_LOST = 2,    // `id` is gone, and why
     MUSTER_NEWS_MESSAGE = 3, // the event's message is from `id`
     MUSTER_NEWS_REFUSED = 4, // the leader will not have us: end
-    MUSTER_NEWS_ALONE = 5,   // no leader for patience_ns: end
+    MUSTER_NEWS_ALONE = 5,   // no leader for patience_ns, and why: end
 } muster_news_kind;
 
 typedef struct muster_news {
@@ -98,14 +98,14 @@ typedef struct muster_link {
 } muster_link;
 
 /* Somebody we connect to, again and again until told otherwise. */
-typedef struct muster_target {
+typedef struct muster_connect_target {
     uint32_t id;
     char address[128];
     uint64_t token;        // of the connect under way, or 0
     muster_role_peer peer; // 0: not connected
     int64_t retry_ns;      // when to try next; < 0: not waiting
     int64_t backoff_ns;
-} muster_target;
+} muster_connect_target;
 
 /* A number, as the leader or the directory knows it. */
 typedef struct muster_place {
@@ -129,18 +129,19 @@ typedef struct muster_member {
     uint32_t size;
     muster_place *places; // size of them; a star's follower has none
     muster_vec links;     // muster_link, ascending by peer
-    muster_vec targets;   // muster_target
+    muster_vec targets;   // muster_connect_target
     muster_vec news;      // muster_news of the last event
     muster_blob *welcome; // follower: payload of the newest WELCOME
     uint64_t tokens;
     uint64_t epoch; // of the directory
     int64_t heartbeat_ns;
     int64_t next_beat_ns;
-    int64_t contact_ns; // follower: when the leader was last heard
-    int64_t timer_ns;   // what the timer is set to
-    bool busy;          // told to peers; kept by the role
-    char closed[128];   // leader: refuse everybody, and why
-    uint64_t strays;    // messages of other lives, dropped
+    int64_t contact_ns;  // follower: when the leader was last heard
+    int64_t timer_ns;    // what the timer is set to
+    bool busy;           // told to peers; kept by the role
+    char closed[128];    // leader: refuse everybody, and why
+    uint64_t strays;     // dropped: of another run or incarnation
+    char unreached[160]; // follower: why it has no leader; "" with one
 } muster_member;
 
 MUSTER_CHECKED muster_status muster_member_init(muster_member *member,

@@ -1,9 +1,9 @@
 /*
- * member_admit.c -- those who come to us: HELLO, numbers, refusals.
+ * member_admit.c -- incoming connections: HELLO, numbers, refusals.
  *
- * A leader gives out numbers. A node of a mesh that is not the leader takes
- * only those that the leader has taken: same run, and a life not older than
- * the one it knows of.
+ * A leader gives out numbers. Any other node of a mesh admits only peers that
+ * the leader has admitted: of the same run, and with an incarnation not older
+ * than the one in the directory.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "role/member_inside.h"
 
-/* A HELLO that claims more lives than this beyond ours is not believed. */
+/* A HELLO whose incarnation is further ahead of ours is not believed. */
 #define FORGOTTEN_MAX (1u << 20)
 /* How often the window of a starved process is doubled, and after how many
  * windows without trouble that is forgotten. */
@@ -35,10 +35,11 @@ static uint32_t free_number(const muster_member *member)
 }
 
 /*
- * The number for this HELLO. A process that says its number gets it, whoever
- * has it now: it was restarted, or its old connection is dying unnoticed. Only
- * one that was away while another process took its place must look for a new
- * one, or the two would push each other out for ever.
+ * The number for this HELLO. A process that asks for a number gets it, even
+ * where another connection has it: the process was restarted, or its old
+ * connection has not been noticed to be dead. But a process that was away while
+ * another one took its number gets a new number, or the two would take it from
+ * each other for ever.
  */
 static uint32_t choose_number(const muster_member *member,
                               const muster_message *hello)
@@ -82,7 +83,7 @@ static bool is_welcome(muster_member *member, muster_link *link,
     return false;
 }
 
-/* Whoever had this number until now is told, and counts as lost. */
+/* The connection that had this number is refused, and its member is lost. */
 static void oust(muster_member *member, uint32_t id, muster_actions *actions)
 {
     muster_link *old = muster_member_link(member, id);
@@ -149,9 +150,10 @@ static void seat(muster_member *member, muster_link *link, uint32_t id,
     muster_member_settle(member, link, event->now_ns);
 }
 
-/* A leader that was resumed has forgotten the lives given out since it was last
- * saved: it begins a new block of numbers, and when resumed twice from the same
- * state, those who return know theirs. None is given out again. */
+/* A resumed leader does not know the incarnations that it gave out after its
+ * state was saved. It begins a new block of numbers; when it is resumed twice
+ * from one state, returning workers bring the numbers of the first block. No
+ * incarnation is given out twice. */
 static void remember_life(muster_member *member, const muster_message *hello)
 {
     bool later =

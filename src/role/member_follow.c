@@ -1,5 +1,5 @@
 /*
- * member_follow.c -- those we go to: connect, retry, HELLO, WELCOME.
+ * member_follow.c -- outgoing connections: connect, retry, HELLO, WELCOME.
  *
  * A target is tried until it is taken off the list: at once, then with a delay
  * that doubles from 50 ms to 1 s. The leader is the first target; without it
@@ -13,16 +13,16 @@
 #include "role/member_inside.h"
 
 #define BACKOFF_FIRST_NS (50 * MUSTER_NS_PER_MS)
-#define BACKOFF_MOST_NS  MUSTER_NS_PER_S
+#define BACKOFF_MAX_NS   MUSTER_NS_PER_S
 
 uint32_t muster_member_leader_id(const muster_member *member)
 {
     return member->opts.mesh ? 0 : MUSTER_ID_LEADER;
 }
 
-muster_target *muster_member_target(muster_member *member, uint32_t id)
+muster_connect_target *muster_member_target(muster_member *member, uint32_t id)
 {
-    muster_target *targets = member->targets.data;
+    muster_connect_target *targets = member->targets.data;
     for (size_t i = 0; i < member->targets.count; i++) {
         if (targets[i].id == id) {
             return &targets[i];
@@ -31,9 +31,10 @@ muster_target *muster_member_target(muster_member *member, uint32_t id)
     return NULL;
 }
 
-static muster_target *target_of_token(muster_member *member, uint64_t token)
+static muster_connect_target *target_of_token(muster_member *member,
+                                              uint64_t token)
 {
-    muster_target *targets = member->targets.data;
+    muster_connect_target *targets = member->targets.data;
     for (size_t i = 0; i < member->targets.count; i++) {
         if (targets[i].token == token) {
             return &targets[i];
@@ -45,7 +46,7 @@ static muster_target *target_of_token(muster_member *member, uint64_t token)
 bool muster_member_aim(muster_member *member, uint32_t id, const char *address,
                        int64_t now_ns)
 {
-    muster_target *target = muster_vec_push(&member->targets);
+    muster_connect_target *target = muster_vec_push(&member->targets);
     if (target == NULL) {
         return false;
     }
@@ -56,18 +57,18 @@ bool muster_member_aim(muster_member *member, uint32_t id, const char *address,
     return true;
 }
 
-void muster_member_retry_later(muster_target *target, int64_t now_ns)
+void muster_member_retry_later(muster_connect_target *target, int64_t now_ns)
 {
     target->retry_ns = now_ns + target->backoff_ns;
-    target->backoff_ns = target->backoff_ns * 2 < BACKOFF_MOST_NS
+    target->backoff_ns = target->backoff_ns * 2 < BACKOFF_MAX_NS
                              ? target->backoff_ns * 2
-                             : BACKOFF_MOST_NS;
+                             : BACKOFF_MAX_NS;
 }
 
 void muster_member_retry(muster_member *member, const muster_event *event,
                          muster_actions *actions)
 {
-    muster_target *targets = member->targets.data;
+    muster_connect_target *targets = member->targets.data;
     for (size_t i = 0; i < member->targets.count; i++) {
         if (targets[i].retry_ns < 0 || targets[i].retry_ns > event->now_ns) {
             continue;
@@ -81,15 +82,14 @@ void muster_member_retry(muster_member *member, const muster_event *event,
         muster_member_link(member, muster_member_leader_id(member)) != NULL;
     if (!led && event->now_ns - member->contact_ns > member->opts.patience_ns) {
         muster_member_tell(member, MUSTER_NEWS_ALONE,
-                           muster_member_leader_id(member),
-                           member->opts.leader);
+                           muster_member_leader_id(member), member->unreached);
     }
 }
 
 void muster_member_connected(muster_member *member, const muster_event *event,
                              muster_actions *actions)
 {
-    muster_target *target = target_of_token(member, event->as.up.token);
+    muster_connect_target *target = target_of_token(member, event->as.up.token);
     if (target == NULL) {
         muster_act_drop(actions, event->peer); // no longer wanted
         return;
@@ -121,7 +121,8 @@ void muster_member_connected(muster_member *member, const muster_event *event,
 
 void muster_member_unreachable(muster_member *member, const muster_event *event)
 {
-    muster_target *target = target_of_token(member, event->as.down.token);
+    muster_connect_target *target =
+        target_of_token(member, event->as.down.token);
     if (target == NULL) {
         return;
     }
@@ -131,6 +132,10 @@ void muster_member_unreachable(muster_member *member, const muster_event *event)
         muster_member_tell(member, MUSTER_NEWS_REFUSED, target->id,
                            event->as.down.reason);
         return;
+    }
+    if (target->id == muster_member_leader_id(member)) {
+        snprintf(member->unreached, sizeof(member->unreached), "%.159s",
+                 event->as.down.reason);
     }
     muster_member_retry_later(target, event->now_ns);
 }
@@ -152,6 +157,7 @@ static bool take_leaders_word(muster_member *member, const muster_event *event)
     member->heartbeat_ns =
         (int64_t)welcome->as.welcome.heartbeat_ms * MUSTER_NS_PER_MS;
     member->contact_ns = event->now_ns;
+    member->unreached[0] = 0;
     muster_blob_unref(member->welcome);
     member->welcome = muster_blob_ref(event->as.message.payload);
     return true;
@@ -171,7 +177,7 @@ void muster_member_welcomed(muster_member *member, muster_link *link,
                              event, actions);
         return;
     }
-    muster_target *target = muster_member_target(member, link->id);
+    muster_connect_target *target = muster_member_target(member, link->id);
     if (target == NULL || target->peer != link->peer) {
         // The directory changed its mind while we were greeting.
         muster_member_forget(member, link, "", true, event, actions);
@@ -195,6 +201,10 @@ void muster_member_refused(muster_member *member, muster_link *link,
                     refuse->as.refuse.status != MUSTER_ERR_AGAIN;
     muster_member_forget(member, link, refuse->as.refuse.text, true, event,
                          actions);
+    if (id == muster_member_leader_id(member)) {
+        snprintf(member->unreached, sizeof(member->unreached), "%.159s",
+                 refuse->as.refuse.text);
+    }
     if (for_good) {
         muster_member_tell(member, MUSTER_NEWS_REFUSED, id,
                            refuse->as.refuse.text);

@@ -2,8 +2,8 @@
  * role/member_inside.h -- what the files of member share with each other:
  *   member.c         the step: heartbeats, losses, whose message it is
  *   member_links.c   connections, mail
- *   member_admit.c   those who come to us: HELLO, numbers, refusals
- *   member_follow.c  those we go to: connect, retry, WELCOME
+ *   member_admit.c   incoming connections: HELLO, numbers, refusals
+ *   member_follow.c  outgoing connections: connect, retry, WELCOME
  *   member_mesh.c    the directory
  */
 #ifndef MUSTER_ROLE_MEMBER_INSIDE_H
@@ -25,7 +25,7 @@ muster_link *muster_member_add(muster_member *member, muster_role_peer peer,
 /* The link is a member's from now on: JOINED. */
 void muster_member_settle(muster_member *member, muster_link *link,
                           int64_t now_ns);
-/* Forget a link: LOST if it was a member's; whoever we go to is tried again.
+/* Forget a link: LOST if it was a member's; a target is tried again.
  * `drop` also ends the connection. */
 void muster_member_forget(muster_member *member, muster_link *link,
                           const char *reason, bool drop,
@@ -47,7 +47,7 @@ void muster_member_admit(muster_member *member, muster_link *link,
                          const muster_event *event, muster_actions *actions);
 
 /* member_follow.c */
-muster_target *muster_member_target(muster_member *member, uint32_t id);
+muster_connect_target *muster_member_target(muster_member *member, uint32_t id);
 /* Connect to `id` from now on; false when out of memory. */
 bool muster_member_aim(muster_member *member, uint32_t id, const char *address,
                        int64_t now_ns);
@@ -61,7 +61,7 @@ void muster_member_refused(muster_member *member, muster_link *link,
                            const muster_event *event, muster_actions *actions);
 void muster_member_retry(muster_member *member, const muster_event *event,
                          muster_actions *actions);
-void muster_member_retry_later(muster_target *target, int64_t now_ns);
+void muster_member_retry_later(muster_connect_target *target, int64_t now_ns);
 uint32_t muster_member_leader_id(const muster_member *member);
 
 /* member_mesh.c */

@@ -16,7 +16,7 @@
 
 /* How long one that misbehaved is kept away, from first to most. */
 #define BAR_FIRST_NS MUSTER_NS_PER_S
-#define BAR_MOST_NS  (60 * MUSTER_NS_PER_S)
+#define BAR_MAX_NS   (60 * MUSTER_NS_PER_S)
 #define BARS_MAX     6u
 
 static size_t link_index(const muster_member *member, muster_role_peer peer)
@@ -101,7 +101,7 @@ void muster_member_forget(muster_member *member, muster_link *link,
         muster_act_drop(actions, gone.peer);
     }
     if (gone.outgoing) {
-        muster_target *target = muster_member_target(member, gone.id);
+        muster_connect_target *target = muster_member_target(member, gone.id);
         if (target != NULL && target->peer == gone.peer) {
             target->peer = 0;
             muster_member_retry_later(target, event->now_ns);
@@ -144,7 +144,7 @@ muster_link *muster_member_link(muster_member *member, uint32_t id)
     if (muster_member_is_here(member, id)) {
         peer = member->places[id].peer;
     } else if (id == MUSTER_ID_LEADER) {
-        muster_target *target = muster_member_target(member, id);
+        muster_connect_target *target = muster_member_target(member, id);
         peer = target != NULL ? target->peer : 0;
     }
     muster_link *link = peer != 0 ? muster_member_find(member, peer) : NULL;
@@ -173,13 +173,13 @@ bool muster_member_send(muster_member *member, uint32_t id,
 /* Keep a process away for a while, twice as long as the last time. */
 static void bar(muster_place *place, int64_t now_ns)
 {
-    if (now_ns - place->barred_ns > BAR_MOST_NS) {
+    if (now_ns - place->barred_ns > BAR_MAX_NS) {
         place->bars = 0; // it has been good for long
     }
     int64_t bar_ns = BAR_FIRST_NS
                      << (place->bars < BARS_MAX ? place->bars : BARS_MAX);
     place->bars++;
-    place->barred_ns = now_ns + (bar_ns < BAR_MOST_NS ? bar_ns : BAR_MOST_NS);
+    place->barred_ns = now_ns + (bar_ns < BAR_MAX_NS ? bar_ns : BAR_MAX_NS);
 }
 
 void muster_member_drop(muster_member *member, uint32_t id,

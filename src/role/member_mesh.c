@@ -24,7 +24,7 @@ static bool push_entry(muster_directory *directory, uint32_t id,
     return true;
 }
 
-/* NULL when out of memory: whoever lacks it is reminded at its next beat. */
+/* NULL when out of memory: a node without it gets it at its next heartbeat. */
 static muster_blob *write_directory(const muster_member *member)
 {
     muster_directory directory = {
@@ -92,9 +92,9 @@ void muster_member_remind(muster_member *member, uint32_t id, uint64_t epoch,
 
 static void remove_target(muster_member *member, uint32_t id)
 {
-    muster_target *target = muster_member_target(member, id);
+    muster_connect_target *target = muster_member_target(member, id);
     if (target != NULL) {
-        muster_target *targets = member->targets.data;
+        muster_connect_target *targets = member->targets.data;
         *target = targets[--member->targets.count];
     }
 }
@@ -107,7 +107,7 @@ static bool agree(muster_member *member, uint32_t id,
 {
     muster_place *place = &member->places[id];
     bool same_life = entry != NULL && entry->incarnation <= place->incarnation;
-    muster_target *target = muster_member_target(member, id);
+    muster_connect_target *target = muster_member_target(member, id);
     if (!same_life) {
         muster_link *link = muster_member_link(member, id);
         if (link != NULL) {

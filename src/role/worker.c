@@ -58,7 +58,25 @@ typedef struct worker {
     uint64_t gradient;   // job under way, or 0
     uint64_t gradient_life;
     bool leaving, over;
+    bool told_unreached; // why there is no coordinator, since the last welcome
 } worker;
+
+/* The coordinator's address as a user would write it. */
+static const char *leader_address(const worker *w)
+{
+    const char *address = w->member.opts.leader;
+    return strncmp(address, "tcp:", 4) == 0 ? address + 4 : address;
+}
+
+/* Why the coordinator is not reached; net begins with the address. */
+static const char *unreached_reason(const worker *w, const char *reason)
+{
+    size_t length = strlen(w->member.opts.leader);
+    bool named = strncmp(reason, w->member.opts.leader, length) == 0 &&
+                 strncmp(reason + length, ": ", 2) == 0;
+    const char *rest = named ? reason + length + 2 : reason;
+    return rest[0] != 0 ? rest : "no answer";
+}
 
 static void stop(worker *w, muster_status status, const char *reason,
                  muster_actions *actions)
@@ -349,6 +367,29 @@ static void on_computed(worker *w, const muster_event *event,
     }
 }
 
+static void stop_at_leader(worker *w, muster_status status, const char *reason,
+                           muster_actions *actions)
+{
+    char text[256];
+    snprintf(text, sizeof(text), "cannot join %s: %s", leader_address(w),
+             unreached_reason(w, reason));
+    stop(w, status, text, actions);
+}
+
+/* Say once why the worker waits; the tries go on until patience is over. */
+static void tell_unreached(worker *w, const muster_event *event,
+                           muster_actions *actions)
+{
+    if (w->member.unreached[0] == 0 || w->told_unreached) {
+        return;
+    }
+    w->told_unreached = true;
+    muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
+                      "%s: %s; trying again for %.0f s", leader_address(w),
+                      unreached_reason(w, w->member.unreached),
+                      (double)w->member.opts.patience_ns * 1e-9);
+}
+
 static void on_news(worker *w, const muster_event *event,
                     muster_actions *actions)
 {
@@ -356,6 +397,10 @@ static void on_news(worker *w, const muster_event *event,
     for (size_t i = 0; i < w->member.news.count && !w->over; i++) {
         switch (news[i].kind) {
         case MUSTER_NEWS_JOINED:
+            w->told_unreached = false;
+            muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
+                              "joined %s as worker %u of %u", leader_address(w),
+                              w->member.id, w->member.size);
             on_welcome(w, actions);
             break;
         case MUSTER_NEWS_LOST:
@@ -368,17 +413,16 @@ static void on_news(worker *w, const muster_event *event,
             on_message(w, event, actions);
             break;
         case MUSTER_NEWS_REFUSED:
-            stop(w, MUSTER_ERR_REFUSED, news[i].reason, actions);
+            stop_at_leader(w, MUSTER_ERR_REFUSED, news[i].reason, actions);
             break;
         case MUSTER_NEWS_ALONE:
-            stop(w, MUSTER_ERR_PEER_LOST, "the coordinator cannot be reached",
-                 actions);
+            stop_at_leader(w, MUSTER_ERR_PEER_LOST, news[i].reason, actions);
             break;
         }
     }
 }
 
-/* Say good-bye, and go when that has left the house. */
+/* Send LEAVE, and stop once it is written to the network. */
 static void leave(worker *w, const muster_event *event, muster_actions *actions)
 {
     muster_member_mail mail = {.message = {.kind = MUSTER_MSG_LEAVE},
@@ -405,6 +449,7 @@ static void worker_step(void *state, const muster_event *event,
     if (w->over) {
         return;
     }
+    tell_unreached(w, event, actions);
     bool gone = event->kind == MUSTER_EVENT_SENT ||
                 (event->kind == MUSTER_EVENT_TIMER &&
                  event->as.timer.id == TIMER_LEAVE) ||

@@ -29,10 +29,10 @@
 
 typedef struct muster_worker_opts {
     uint32_t struct_size;
-    char address[128];   // whom to join
+    char address[128];   // of the coordinator
     uint32_t id;         // the number wished for, or MUSTER_ID_ANY
-    uint32_t pid;        // for people
-    char host[64];       // for people
+    uint32_t pid;        // in log lines
+    char host[64];       // in log lines
     int64_t patience_ns; // how long to try to reach the coordinator; 60 s
 } muster_worker_opts;
 

@@ -39,16 +39,19 @@ static muster_status go_on(muster_train_state *train, muster_error *error_out)
     if (status < 0) {
         return status;
     }
-    uint64_t step = muster_executor_describe(train->executor).step;
-    muster_log(MUSTER_LOG_INFO, "going on from step %" PRIu64, step);
+    muster_executor_info job = muster_executor_describe(train->executor);
+    uint64_t step = job.step;
+    if (step < job.steps) {
+        muster_log(MUSTER_LOG_INFO, "going on from step %" PRIu64, step);
+    }
     status = muster_run_folder_cut(train->folder, step, train->tally.summary,
                                    error_out);
     train->earlier_s = muster_summary_step_s(train->tally.summary);
     return status;
 }
 
-/* With other options it is another run: workers of the earlier life, who hold
- * parts of its code, must not take part. */
+/* With other options it is another run: workers that still hold parts of the
+ * earlier one must not join. */
 static void forget_other_life(muster_train_state *train)
 {
     if (train->saved != NULL && !same_config(train, train->config_json)) {

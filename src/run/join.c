@@ -8,83 +8,48 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/vec.h"
 #include "config/config.h"
-#include "config/fault.h"
 #include "job/executor.h"
 #include "model/model.h"
 #include "muster/run.h"
-#include "proc/address.h"
+#include "net/socket_address.h"
 #include "proc/host.h"
 #include "proc/signals.h"
-#include "role/worker.h"
+#include "proc/user_address.h"
+#include "run/build.h"
 
 /* A worker computes one step at a time, and loads its parts. */
 #define JOBS_MAX 4096u
 
-/* How slow the --slow options make this worker; the last one wins. */
 static muster_status read_slowness(const muster_config *config, uint32_t id,
                                    muster_error *error_out,
-                                   muster_compute_slowness *slowness_out)
+                                   muster_slowness *slowness_out)
 {
-    muster_compute_slowness slowness = MUSTER_COMPUTE_NOT_SLOW;
-    muster_vec faults = muster_vec_make(sizeof(muster_fault));
-    muster_status status = muster_faults_read(config, error_out, &faults);
-    const muster_fault *all = faults.data;
-    for (size_t i = 0; status == MUSTER_OK && i < faults.count; i++) {
-        if (id == MUSTER_ID_ANY) {
-            status = muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                      "--slow: say with --worker which worker "
-                                      "this one is to be");
-        } else if (all[i].worker != id) {
-            continue;
-        } else if (all[i].kind == MUSTER_FAULT_SLOW_TIMES) {
-            slowness.factor = all[i].factor;
-        } else if (all[i].kind == MUSTER_FAULT_SLOW_BY) {
-            slowness.sleep_ns = all[i].delay_ns;
-        }
+    if (id == MUSTER_ID_ANY &&
+        muster_config_list_count(config, MUSTER_OPT_SLOW) > 0) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--slow: say with --worker which worker this "
+                                "one is to be");
     }
-    muster_vec_fini(&faults);
-    *slowness_out = slowness;
+    muster_delay *delay = NULL;
+    muster_status status = muster_build_delay(
+        config, muster_config_workers(config), error_out, &delay);
+    if (status < 0) {
+        return status;
+    }
+    status = muster_build_slowness(config, id, delay, error_out, slowness_out);
+    if (status < 0) {
+        muster_delay_free(delay);
+    }
     return status;
-}
-
-/* The delays of --delay; without it none. */
-static muster_status read_delay(const muster_config *config, uint32_t id,
-                                muster_error *error_out,
-                                muster_compute_slowness *slowness)
-{
-    const char *spec = muster_config_string(config, MUSTER_OPT_DELAY);
-    if (spec == NULL) {
-        return MUSTER_OK;
-    }
-    slowness->worker = id;
-    return muster_delay_create(spec, muster_config_workers(config),
-                               muster_config_uint(config, MUSTER_OPT_SEED),
-                               error_out, &slowness->delay);
 }
 
 static muster_status read_options(const muster_config *config,
                                   muster_error *error_out,
                                   muster_worker_opts *opts_out,
-                                  muster_compute_slowness *slowness_out)
+                                  muster_slowness *slowness_out)
 {
-    muster_worker_opts opts = MUSTER_WORKER_OPTS_INIT;
-    muster_status status =
-        muster_address_full(muster_config_string(config, MUSTER_OPT_CONNECT),
-                            "join", error_out, opts.address);
-    if (status < 0) {
-        return status;
-    }
-    if (muster_config_is_set(config, MUSTER_OPT_WORKER)) {
-        opts.id = (uint32_t)muster_config_uint(config, MUSTER_OPT_WORKER);
-    }
-    opts.pid = (uint32_t)getpid();
-    if (gethostname(opts.host, sizeof opts.host - 1) != 0) {
-        (void)snprintf(opts.host, sizeof opts.host, "unknown");
-    }
-    opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
-    *opts_out = opts;
+    muster_worker_opts opts = muster_build_worker(config);
     const char *allowed = muster_config_string(config, MUSTER_OPT_ALLOW_MODEL);
     if (allowed != NULL && muster_model_plugin_path(allowed) == 0) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
@@ -92,9 +57,24 @@ static muster_status read_options(const muster_config *config,
                                 "shared object, such as ./mine.so",
                                 allowed);
     }
-    status = read_slowness(config, opts.id, error_out, slowness_out);
-    return status < 0 ? status
-                      : read_delay(config, opts.id, error_out, slowness_out);
+    muster_status status = muster_user_address_expand(
+        muster_config_string(config, MUSTER_OPT_CONNECT), "join", error_out,
+        opts.address);
+    if (status < 0) {
+        return status;
+    }
+    // The role would try an address that is no address until patience is over.
+    muster_socket_address parsed;
+    status = muster_socket_address_parse(opts.address, error_out, &parsed);
+    if (status < 0) {
+        return status;
+    }
+    opts.pid = (uint32_t)getpid();
+    if (gethostname(opts.host, sizeof opts.host - 1) != 0) {
+        (void)snprintf(opts.host, sizeof opts.host, "unknown");
+    }
+    *opts_out = opts;
+    return read_slowness(config, opts.id, error_out, slowness_out);
 }
 
 static void on_report(void *context, const muster_report *report)
@@ -114,8 +94,8 @@ static bool on_turn(void *context, int64_t now_ns, int64_t *wait_until_ns)
 }
 
 static muster_status serve(muster_host *host, const muster_worker_opts *opts,
-                           muster_compute_slowness slowness,
-                           const char *allowed, muster_error *error_out)
+                           muster_slowness slowness, const char *allowed,
+                           muster_error *error_out)
 {
     muster_executor_alloc alloc = muster_host_alloc(host);
     muster_executor *executor = NULL;
@@ -150,7 +130,7 @@ muster_status muster_join(const muster_config *config, muster_error *error_out)
 {
     muster_error unheard;
     muster_worker_opts opts;
-    muster_compute_slowness slowness = MUSTER_COMPUTE_NOT_SLOW;
+    muster_slowness slowness = MUSTER_SLOWNESS_NONE;
     muster_host_opts host_opts = {.net = MUSTER_NET_OPTS_INIT,
                                   .on_report = on_report,
                                   .on_turn = on_turn};

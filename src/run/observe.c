@@ -25,19 +25,19 @@ static void do_faults(muster_train_state *train, uint64_t step)
         switch (fault->kind) {
         case MUSTER_FAULT_KILL:
             what = "killed";
-            muster_crew_signal(train->crew, fault->worker, SIGKILL);
+            muster_process_group_signal(train->workers, fault->worker, SIGKILL);
             break;
         case MUSTER_FAULT_STOP:
             what = "stopped";
-            muster_crew_signal(train->crew, fault->worker, SIGSTOP);
+            muster_process_group_signal(train->workers, fault->worker, SIGSTOP);
             break;
         case MUSTER_FAULT_CONT:
             what = "continued";
-            muster_crew_signal(train->crew, fault->worker, SIGCONT);
+            muster_process_group_signal(train->workers, fault->worker, SIGCONT);
             break;
         case MUSTER_FAULT_REJOIN:
             what = "started again";
-            if (muster_crew_spawn(train->crew, fault->worker, &error) < 0) {
+            if (muster_train_spawn_worker(train, fault->worker, &error) < 0) {
                 muster_host_fail(train->host, &error);
             }
             break;
@@ -53,7 +53,7 @@ static void do_faults(muster_train_state *train, uint64_t step)
     }
 }
 
-/* Those of an earlier life were done in it. */
+/* Faults before the checkpoint were done before it. */
 static void skip_faults(muster_train_state *train, uint64_t first_step)
 {
     const muster_fault *all = train->faults.data;
@@ -170,10 +170,10 @@ void muster_train_on_report(void *context, const muster_report *report)
     }
 }
 
-/* With every local worker dead and none to come, waiting is in vain. */
-static void check_crew(muster_train_state *train)
+/* When every local worker has died and none will come, end at once. */
+static void check_workers(muster_train_state *train)
 {
-    if (!muster_crew_is_lost(train->crew)) {
+    if (!muster_process_group_is_lost(train->workers)) {
         return;
     }
     muster_error error;
@@ -197,9 +197,9 @@ bool muster_train_on_turn(void *context, int64_t now_ns, int64_t *wait_until_ns)
     (void)now_ns;
     (void)wait_until_ns;
     muster_train_state *train = context;
-    if (train->crew != NULL && muster_signals_child_ended()) {
-        muster_crew_reap(train->crew);
-        check_crew(train);
+    if (train->workers != NULL && muster_signals_child_ended()) {
+        muster_process_group_reap(train->workers);
+        check_workers(train);
     }
     bool must_stop = muster_signals_stop_asked();
     if (must_stop && !train->is_stopping) {

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "muster/run.h"
 #include "record/json.h"
-#include "sim/virtual.h"
+#include "run/simulation.h"
 
 static json_t *integer(uint64_t value)
 {
@@ -99,35 +99,49 @@ static void tell(const muster_virtual *run)
                (double)(run->bytes_up + run->bytes_down) * 1e-6);
 }
 
-/* Run one code and append what came of it. */
+/* Run one code to its end and append what came of it. */
+static muster_status run_code(muster_virtual *run, const char *code,
+                              muster_error *error, json_t *codes)
+{
+    muster_status status = muster_virtual_run(run, error);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    tell(run);
+    json_t *object = describe(run);
+    if (object == NULL || describe_parts(run, object) != 0 ||
+        describe_result(run, object) != 0 ||
+        json_array_append_new(codes, object) != 0) {
+        return muster_error_set(error, MUSTER_ERR_NO_MEMORY, "no memory");
+    }
+    return run->status == MUSTER_OK
+               ? MUSTER_OK
+               : muster_error_set(error, run->status, "%s: %s", code,
+                                  run->reason);
+}
+
 static muster_status simulate_code(const muster_config *config,
                                    const char *code, muster_error *error,
                                    json_t *codes)
 {
-    muster_virtual *run = muster_mem_array(1, sizeof(*run));
-    if (run == NULL) {
-        return muster_error_set(error, MUSTER_ERR_NO_MEMORY, "no memory");
-    }
-    muster_status status = muster_virtual_init(run, config, code, error);
+    muster_simulation simulation;
+    muster_status status =
+        muster_simulation_init(&simulation, config, code, error);
     if (status != MUSTER_OK) {
-        muster_mem_free(run);
         return status;
     }
-    status = muster_virtual_run(run, error);
-    if (status == MUSTER_OK) {
-        tell(run);
-        json_t *object = describe(run);
-        if (object == NULL || describe_parts(run, object) != 0 ||
-            describe_result(run, object) != 0 ||
-            json_array_append_new(codes, object) != 0) {
-            status = muster_error_set(error, MUSTER_ERR_NO_MEMORY, "no memory");
-        } else if (run->status != MUSTER_OK) {
-            status = muster_error_set(error, run->status, "%s: %s", code,
-                                      run->reason);
-        }
+    muster_virtual *run = muster_mem_array(1, sizeof(*run));
+    if (run == NULL) {
+        muster_simulation_fini(&simulation);
+        return muster_error_set(error, MUSTER_ERR_NO_MEMORY, "no memory");
     }
-    muster_virtual_fini(run);
+    status = muster_virtual_init(run, &simulation.opts, error);
+    if (status == MUSTER_OK) {
+        status = run_code(run, code, error, codes);
+        muster_virtual_fini(run);
+    }
     muster_mem_free(run);
+    muster_simulation_fini(&simulation);
     return status;
 }
 

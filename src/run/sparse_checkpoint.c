@@ -177,7 +177,8 @@ muster_status muster_ps_restore(muster_ps *ps, uint32_t tables,
     return status;
 }
 
-/* Whoever reads what a loss has cost must know how old the rows are. */
+/* The checkpoint that lost rows come from; its age is logged, since it is part
+ * of what a loss costs. */
 static bool load(const char *folder, muster_checkpoint *from)
 {
     muster_error error = {.text = ""};

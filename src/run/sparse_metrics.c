@@ -41,8 +41,8 @@ static void describe(const muster_task_run *run, const muster_task_sums *work,
 static void describe_rows(muster_task_run *run, json_t *into, char *text,
                           size_t size)
 {
-    muster_ps_counters now = run->counted[1];
-    const muster_ps_counters *then = &run->counted[0];
+    muster_ps_counters now = run->results.counted[1];
+    const muster_ps_counters *then = &run->results.counted[0];
     double accesses = (double)(now.accesses - then->accesses);
     double remote = (double)(now.remote - then->remote);
     double copied = (double)(now.copied - then->copied);
@@ -101,8 +101,8 @@ muster_status muster_task_tell(muster_task_run *run,
     muster_log(MUSTER_LOG_INFO, "epoch %" PRIu32 "  %.2f s  %.3g %s/s%s",
                told->epoch, told->s, units_per_s, run->ops->unit, text);
     muster_status status = append_line(run, line, error_out);
-    json_decref(run->last);
-    run->last = line;
+    json_decref(run->results.last);
+    run->results.last = line;
     if (status == MUSTER_OK && json_is_null(json_object_get(line, "loss"))) {
         status = muster_error_set(error_out, MUSTER_ERR_INVALID,
                                   "epoch %" PRIu32 ": the loss is not finite; "
@@ -116,23 +116,25 @@ muster_status muster_task_tell(muster_task_run *run,
 char *muster_task_summary(const muster_task_run *run)
 {
     json_t *all = json_object();
-    double wall = (double)(muster_clock_ns() - run->start_ns) / 1e9;
+    double wall = (double)(muster_clock_ns() - run->results.start_ns) / 1e9;
     (void)json_object_set_new(
         all, "model",
         json_string(muster_config_string(run->config, MUSTER_OPT_MODEL)));
     (void)json_object_set_new(all, "steps",
-                              json_integer((json_int_t)run->units));
+                              json_integer((json_int_t)run->results.units));
     (void)json_object_set_new(all, "wall_s", muster_json_real(wall));
-    (void)json_object_set_new(all, "train_s", muster_json_real(run->train_s));
+    (void)json_object_set_new(all, "train_s",
+                              muster_json_real(run->results.train_s));
     (void)json_object_set_new(
         all, "units_per_s",
-        muster_json_real(run->train_s > 0 ? (double)run->units / run->train_s
-                                          : NAN));
+        muster_json_real(run->results.train_s > 0
+                             ? (double)run->results.units / run->results.train_s
+                             : NAN));
     (void)json_object_set_new(all, "threads", json_integer(run->threads));
     (void)json_object_set_new(all, "nodes", json_integer(run->nodes));
     (void)json_object_set_new(
         all, "table_bytes", json_integer((json_int_t)muster_ps_bytes(run->ps)));
-    (void)json_object_update_missing(all, run->last);
+    (void)json_object_update_missing(all, run->results.last);
     char *text = json_dumps(all, JSON_COMPACT);
     char *copy = text == NULL ? NULL : muster_mem_string(text);
     free(text); // heap: jansson's

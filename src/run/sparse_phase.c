@@ -2,17 +2,17 @@
  * sparse_phase.c -- the threads of a run: one each for an epoch or an
  * evaluation, gone when it ends.
  *
- * The calling thread only watches: it tells how it goes and asks the others to
- * stop when a signal came. A thread ends its phase by putting its sums into a
- * row of one more table and meeting all others at a barrier; node 0 then adds
- * the rows up. Two sets of rows take turns, so that a fast node cannot
- * overwrite what node 0 has not read yet; all these rows live at node 0.
+ * The calling thread only watches: it logs progress, and stops the worker
+ * threads after a signal. A worker ends its phase by writing its sums to a row
+ * of a table of sums and waiting at a barrier; node 0 then adds up the rows.
+ * Two sets of rows take turns, so that a fast node cannot overwrite what node 0
+ * has not read yet. Node 0 owns all these rows.
  *
- * The work is cut into as many parts as there were threads at first. A thread
- * of a node that lives does its own part; the parts of nodes that are lost are
- * dealt out over the threads that are left. Whose barrier was the last is what
- * all nodes know alike, so all deal alike; what a node had not finished when it
- * was lost is done in one more round.
+ * The work is cut into as many parts as there were workers at first. A worker
+ * of a live node does its own part; the parts of lost nodes are assigned to the
+ * workers that are left. All nodes know which nodes met at the last barrier, so
+ * all assign the parts alike. Parts that a lost node had not finished are done
+ * in one more round.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -31,34 +31,36 @@
 #define WATCH_NS (200 * MUSTER_NS_PER_MS)
 
 /* Keys that are 0 modulo the nodes have node 0 as home and owner. */
-static uint32_t sums_row(const muster_task_run *run, uint32_t seat)
+static uint32_t sums_row(const muster_task_run *run, uint32_t worker)
 {
-    return (seat + run->phases % 2 * run->parts) * run->nodes;
+    return (worker + run->phase.count % 2 * run->parts) * run->nodes;
 }
 
-static bool member(uint64_t members, const muster_task_run *run, uint32_t seat)
+static bool member(uint64_t members, const muster_task_run *run,
+                   uint32_t worker)
 {
     MUSTER_ASSERT(run->threads > 0);
-    return (members >> (seat / run->threads) & 1) != 0;
+    return (members >> (worker / run->threads) & 1) != 0;
 }
 
-/* The seat, counted over all nodes, that does a part in this round. */
-static uint32_t seat_of(const muster_task_run *run, uint32_t part)
+/* The worker thread, counted over all nodes, that does a part in this
+ * round. */
+static uint32_t worker_of(const muster_task_run *run, uint32_t part)
 {
-    uint32_t before = 0; // parts without a node of their own, up to this one
-    uint32_t seats = 0;  // that are left
-    if (member(run->members, run, part)) {
+    uint32_t before = 0;  // parts without a node of their own, up to this one
+    uint32_t workers = 0; // of the nodes that are left
+    if (member(run->phase.members, run, part)) {
         return part;
     }
     for (uint32_t i = 0; i < run->parts; i++) {
-        bool here = member(run->members, run, i);
-        seats += here;
-        before += !here && i < part && run->todo[i];
+        bool here = member(run->phase.members, run, i);
+        workers += here;
+        before += !here && i < part && run->phase.todo[i];
     }
-    MUSTER_ASSERT(seats > 0); // this node is a member
-    uint32_t turn = before % seats;
+    MUSTER_ASSERT(workers > 0); // this node is a member
+    uint32_t turn = before % workers;
     for (uint32_t i = 0;; i++) {
-        if (member(run->members, run, i) && turn-- == 0) {
+        if (member(run->phase.members, run, i) && turn-- == 0) {
             return i;
         }
     }
@@ -83,14 +85,14 @@ static muster_status share_sums(muster_task_thread *s)
 static muster_status gather_sums(muster_task_run *run, uint64_t met,
                                  muster_task_sums *sums)
 {
-    for (uint32_t seat = 0; seat < run->parts; seat++) {
+    for (uint32_t worker = 0; worker < run->parts; worker++) {
         float row[MUSTER_TASK_SUM_FLOATS];
-        uint32_t key = sums_row(run, seat);
-        if (!member(met, run, seat)) {
+        uint32_t key = sums_row(run, worker);
+        if (!member(met, run, worker)) {
             continue;
         }
-        muster_status status =
-            muster_ps_pull(run->seats[0].worker, run->sums_table, &key, 1, row);
+        muster_status status = muster_ps_pull(run->workers[0].worker,
+                                              run->sums_table, &key, 1, row);
         if (status != MUSTER_OK) {
             return status;
         }
@@ -108,41 +110,42 @@ static muster_status do_parts(muster_task_thread *s)
     const muster_task_run *run = s->run;
     muster_status status = MUSTER_OK;
     for (uint32_t part = 0; part < run->parts && status == MUSTER_OK; part++) {
-        if (!run->todo[part] || seat_of(run, part) != s->part) {
+        if (!run->phase.todo[part] || worker_of(run, part) != s->part) {
             continue;
         }
         muster_task_share share = {.part = part,
                                    .parts = run->parts,
                                    .epoch = s->epoch,
                                    .final = s->final,
-                                   .done = s->evaluate ? NULL : &s->run->done,
-                                   .stop = &s->run->stop};
+                                   .done =
+                                       s->evaluate ? NULL : &s->run->phase.done,
+                                   .stop = &s->run->phase.stop};
         status = (s->evaluate ? run->ops->evaluate : run->ops->work)(
             run->task, s->worker, &share, &s->sums);
     }
     return status;
 }
 
-/* The threads end what they do. One that is done already waits at the barrier
- * for others that will not come any more. */
+/* Make the workers stop, also those that wait at the barrier for others that
+ * will not come any more. */
 static void stop_phase(muster_task_run *run)
 {
-    atomic_store(&run->stop, 1);
+    atomic_store(&run->phase.stop, 1);
     muster_ps_barrier_cancel(run->ps);
 }
 
-static void stand_up(muster_task_run *run)
+static void end_worker(muster_task_run *run)
 {
-    atomic_fetch_sub(&run->running, 1);
+    atomic_fetch_sub(&run->phase.running, 1);
     muster_net_wake(run->net);
 }
 
-static void *sit(void *argument)
+static void *run_worker(void *argument)
 {
     muster_task_thread *s = argument;
     if (s->leave) {
         s->status = muster_ps_barrier(s->worker);
-        stand_up(s->run);
+        end_worker(s->run);
         return NULL;
     }
     s->status = do_parts(s);
@@ -152,14 +155,14 @@ static void *sit(void *argument)
     if (s->status < 0) {
         stop_phase(s->run);
     }
-    stand_up(s->run);
+    end_worker(s->run);
     return NULL;
 }
 
 static void tell(const muster_task_run *run, uint32_t epoch, int64_t since_ns)
 {
     double all = (double)run->ops->units(run->task);
-    double done = (double)atomic_load(&run->done) * run->nodes;
+    double done = (double)atomic_load(&run->phase.done) * run->nodes;
     double s = (double)(muster_clock_ns() - since_ns) / 1e9;
     double rate = done / (s > 0 ? s : 1);
     double left = all * run->epochs - all * epoch - done;
@@ -171,12 +174,13 @@ static void tell(const muster_task_run *run, uint32_t epoch, int64_t since_ns)
                eta);
 }
 
-/* Wait for the threads of a phase; a signal makes them stop. Both wake it. */
+/* Wait for the workers of a phase and stop them after a signal. The end of a
+ * worker and a signal both wake this thread. */
 static void watch(muster_task_run *run, uint32_t epoch, bool telling)
 {
     int64_t since = muster_clock_ns();
     int64_t told = since;
-    while (atomic_load(&run->running) > 0) {
+    while (atomic_load(&run->phase.running) > 0) {
         (void)!muster_net_poll(run->net, WATCH_NS);
         if (muster_signals_stop_asked()) {
             stop_phase(run);
@@ -190,25 +194,25 @@ static void watch(muster_task_run *run, uint32_t epoch, bool telling)
     }
 }
 
-static muster_status start_seats(muster_task_run *run,
-                                 const muster_task_thread *pattern,
-                                 muster_error *error_out)
+static muster_status start_workers(muster_task_run *run,
+                                   const muster_task_thread *pattern,
+                                   muster_error *error_out)
 {
     for (uint32_t i = 0; i < run->threads; i++) {
-        muster_task_thread *s = &run->seats[i];
+        muster_task_thread *s = &run->workers[i];
         s->evaluate = pattern->evaluate;
         s->final = pattern->final;
         s->leave = pattern->leave;
         s->epoch = pattern->epoch;
         s->status = MUSTER_OK;
         s->sums = (muster_task_sums){{0}};
-        atomic_fetch_add(&run->running, 1);
-        int failed = pthread_create(&s->thread, NULL, sit, s);
+        atomic_fetch_add(&run->phase.running, 1);
+        int failed = pthread_create(&s->thread, NULL, run_worker, s);
         if (failed != 0) {
-            atomic_fetch_sub(&run->running, 1);
+            atomic_fetch_sub(&run->phase.running, 1);
             stop_phase(run);
             for (uint32_t j = 0; j < i; j++) {
-                (void)pthread_join(run->seats[j].thread, NULL);
+                (void)pthread_join(run->workers[j].thread, NULL);
             }
             return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                     "cannot start a thread: %s",
@@ -218,20 +222,23 @@ static muster_status start_seats(muster_task_run *run,
     return MUSTER_OK;
 }
 
-/* After a barrier: what was done, and who is left. True: all is done. */
+/* After a barrier: which parts were done, and which nodes are left. True: all
+ * is done. */
 static bool note_done(muster_task_run *run)
 {
     uint64_t met = muster_ps_met(run->ps);
     bool all = true;
-    // Decided before the first is noted: dealing depends on what was to do.
+    // Before the first is marked as done: worker_of() reads `todo`.
     for (uint32_t part = 0; part < run->parts; part++) {
-        run->doer[part] = run->todo[part] ? seat_of(run, part) : 0;
+        run->phase.done_by[part] =
+            run->phase.todo[part] ? worker_of(run, part) : 0;
     }
     for (uint32_t part = 0; part < run->parts; part++) {
-        run->todo[part] = run->todo[part] && !member(met, run, run->doer[part]);
-        all = all && !run->todo[part];
+        run->phase.todo[part] = run->phase.todo[part] &&
+                                !member(met, run, run->phase.done_by[part]);
+        all = all && !run->phase.todo[part];
     }
-    run->members = met;
+    run->phase.members = met;
     return all;
 }
 
@@ -240,14 +247,14 @@ static muster_status one_round(muster_task_run *run,
                                const muster_task_thread *pattern,
                                muster_error *error_out, muster_task_sums *sums)
 {
-    muster_status status = start_seats(run, pattern, error_out);
+    muster_status status = start_workers(run, pattern, error_out);
     if (status != MUSTER_OK) {
         return status;
     }
     watch(run, pattern->epoch, !pattern->evaluate);
     for (uint32_t i = 0; i < run->threads; i++) {
-        (void)pthread_join(run->seats[i].thread, NULL);
-        muster_status one = run->seats[i].status;
+        (void)pthread_join(run->workers[i].thread, NULL);
+        muster_status one = run->workers[i].status;
         if (one < 0 &&
             (status == MUSTER_OK || status == MUSTER_ERR_CANCELLED)) {
             status = one;
@@ -256,7 +263,7 @@ static muster_status one_round(muster_task_run *run,
     if (status == MUSTER_OK && run->node == 0 && !pattern->leave) {
         status = gather_sums(run, muster_ps_met(run->ps), sums);
     }
-    run->phases++;
+    run->phase.count++;
     return status;
 }
 
@@ -267,19 +274,20 @@ muster_status muster_task_phase(muster_task_run *run,
                                 muster_task_sums *sums_out)
 {
     *sums_out = (muster_task_sums){{0}};
-    memset(run->todo, pattern->leave ? 0 : 1, run->parts);
+    memset(run->phase.todo, pattern->leave ? 0 : 1, run->parts);
     muster_status status;
     do {
         status = one_round(run, pattern, error_out, sums_out);
     } while (status == MUSTER_OK && !note_done(run));
-    // Added before it is taken away: what is told may be too much, not too few.
-    uint64_t done = atomic_load(&run->done);
-    atomic_fetch_add(&run->since, done);
-    atomic_fetch_sub(&run->done, done);
+    // Added before it is subtracted: the sum may be too large for a moment,
+    // never too small.
+    uint64_t done = atomic_load(&run->phase.done);
+    atomic_fetch_add(&run->loss.since, done);
+    atomic_fetch_sub(&run->phase.done, done);
     if (status == MUSTER_OK) {
-        // Node 0 was there, so it has written what it gathered before.
-        atomic_fetch_sub(&run->since, run->unsure);
-        run->unsure = 0;
+        // Node 0 met us, so it has written the checkpoint before.
+        atomic_fetch_sub(&run->loss.since, run->loss.unsure);
+        run->loss.unsure = 0;
         return MUSTER_OK;
     }
     if (status == MUSTER_ERR_CANCELLED) {

@@ -1,7 +1,7 @@
 /*
  * sparse_prepare.c -- what a sparse task's run is made of, from the options:
- * run folder, task, signals, the other nodes, the tables, a seat a thread; and
- * its end.
+ * run folder, task, signals, the other nodes, the tables, the worker threads;
+ * and its end.
  *
  * Invariants
  *  1. What was made is in the run at once, so that muster_task_finish() ends a
@@ -61,7 +61,7 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     opts.seed = seed;
     opts.nodes = run->nodes;
     opts.node = run->node;
-    opts.mesh = mesh != NULL ? mesh : run->others.folder;
+    opts.mesh = mesh != NULL ? mesh : run->others.dir.folder;
     opts.patience_ms = 60000;
     opts.survive = strcmp(muster_config_string(run->config, MUSTER_OPT_ON_LOSS),
                           "stop") != 0;
@@ -118,20 +118,21 @@ static muster_status make_task(muster_task_run *run, muster_error *error_out)
     return run->ops->create(&opts, error_out, &run->task);
 }
 
-static muster_status make_seats(muster_task_run *run, muster_error *error_out)
+static muster_status make_workers(muster_task_run *run, muster_error *error_out)
 {
-    run->seats = muster_mem_array(run->threads, sizeof(*run->seats));
-    run->todo = muster_mem_array(run->parts, sizeof(*run->todo));
-    run->doer = muster_mem_array(run->parts, sizeof(*run->doer));
-    run->members = UINT64_MAX;
-    muster_status status =
-        run->seats == NULL || run->todo == NULL || run->doer == NULL
-            ? MUSTER_ERR_NO_MEMORY
-            : MUSTER_OK;
+    run->workers = muster_mem_array(run->threads, sizeof(*run->workers));
+    run->phase.todo = muster_mem_array(run->parts, sizeof(*run->phase.todo));
+    run->phase.done_by =
+        muster_mem_array(run->parts, sizeof(*run->phase.done_by));
+    run->phase.members = UINT64_MAX;
+    muster_status status = run->workers == NULL || run->phase.todo == NULL ||
+                                   run->phase.done_by == NULL
+                               ? MUSTER_ERR_NO_MEMORY
+                               : MUSTER_OK;
     for (uint32_t i = 0; i < run->threads && status == MUSTER_OK; i++) {
-        run->seats[i].run = run;
-        run->seats[i].part = run->node * run->threads + i;
-        status = muster_ps_worker_create(run->ps, &run->seats[i].worker);
+        run->workers[i].run = run;
+        run->workers[i].part = run->node * run->threads + i;
+        status = muster_ps_worker_create(run->ps, &run->workers[i].worker);
     }
     return status == MUSTER_OK
                ? MUSTER_OK
@@ -188,8 +189,8 @@ static muster_status meet(muster_task_run *run, muster_error *error_out)
 {
     bool alone = muster_config_string(run->config, MUSTER_OPT_MESH) == NULL;
     muster_status status = MUSTER_OK;
-    atomic_store(&run->stop, 0);
-    run->phases = 0;
+    atomic_store(&run->phase.stop, 0);
+    run->phase.count = 0;
     if (run->nodes > 1 && alone) {
         status = muster_local_nodes_start(run->config, run->program, error_out,
                                           &run->others);
@@ -198,7 +199,7 @@ static muster_status meet(muster_task_run *run, muster_error *error_out)
         status = make_tables(
             run, muster_config_uint(run->config, MUSTER_OPT_SEED), error_out);
     }
-    return status == MUSTER_OK ? make_seats(run, error_out) : status;
+    return status == MUSTER_OK ? make_workers(run, error_out) : status;
 }
 
 muster_status muster_task_prepare(muster_task_run *run, muster_error *error_out)
@@ -221,15 +222,15 @@ muster_status muster_task_prepare(muster_task_run *run, muster_error *error_out)
 
 static void part(muster_task_run *run)
 {
-    for (uint32_t i = 0; run->seats != NULL && i < run->threads; i++) {
-        muster_ps_worker_free(run->seats[i].worker);
+    for (uint32_t i = 0; run->workers != NULL && i < run->threads; i++) {
+        muster_ps_worker_free(run->workers[i].worker);
     }
     uint64_t lost = run->ps == NULL ? 0 : muster_ps_lost(run->ps);
-    muster_mem_free(run->seats);
-    muster_mem_free(run->todo);
-    muster_mem_free(run->doer);
+    muster_mem_free(run->workers);
+    muster_mem_free(run->phase.todo);
+    muster_mem_free(run->phase.done_by);
     muster_ps_free(run->ps);
-    muster_last_checkpoint_close(&run->saved);
+    muster_last_checkpoint_close(&run->loss.checkpoint);
     muster_local_nodes_stop(&run->others, lost);
 }
 
@@ -244,5 +245,5 @@ void muster_task_finish(muster_task_run *run)
     }
     muster_run_folder_close(run->folder);
     muster_net_close(run->net);
-    json_decref(run->last);
+    json_decref(run->results.last);
 }

@@ -42,49 +42,66 @@ typedef struct muster_task_thread {
     muster_task_sums sums;
 } muster_task_thread;
 
+/* One epoch or evaluation: sparse_phase.c. Worker threads touch the atomic
+ * fields; the others change only while no worker runs. */
+typedef struct muster_task_phase_state {
+    _Atomic uint64_t done;    // units of this phase
+    _Atomic uint32_t stop;    // 1: workers end early
+    _Atomic uint32_t running; // workers
+    uint32_t count;           // phases so far
+    uint64_t members;         // nodes that met at the last barrier
+    bool *todo;               // [parts]: of this phase
+    uint32_t *done_by;        // [parts]: the worker that had it
+} muster_task_phase_state;
+
+/* Lost nodes: sparse_survive.c. */
+typedef struct muster_task_losses {
+    muster_last_checkpoint checkpoint; // while rows come from it
+    _Atomic uint64_t since;            // units done since the last checkpoint
+    uint64_t unsure;   // of these, perhaps in a checkpoint by now
+    uint32_t lost;     // nodes whose cost was not told yet
+    uint64_t replaced; // nodes for which another was started, a bit each
+    uint32_t respawns; // so far
+} muster_task_losses;
+
+/* What is told of the run: sparse_metrics.c. */
+typedef struct muster_task_results {
+    int64_t start_ns;
+    double train_s;                // in work, without evaluations
+    uint64_t units;                // done in all epochs
+    json_t *last;                  // the newest metrics
+    muster_ps_counters counted[2]; // before and after an epoch's work
+} muster_task_results;
+
 struct muster_task_run {
     const muster_config *config;
     const char *program;
     const muster_task_ops *ops;
     void *task;
     muster_ps *ps;
-    muster_net *net; // owns the signals' wake-up
-    bool signals;    // they are ours
+    muster_net *net; // the signal handlers wake it
+    bool signals;    // muster_signals_start() was called
     muster_run_folder *folder;
-    uint32_t threads; // of this node
+    muster_local_nodes others;
+    muster_task_thread *workers; // [threads]
+    uint32_t threads;            // of this node
     uint32_t node;
     uint32_t nodes;
-    uint32_t parts; // threads of all nodes
+    uint32_t parts;  // threads of all nodes
+    bool joins;      // takes the place of a lost node
+    uint32_t tables; // of the task, without the sums
     uint32_t sums_table;
-    uint32_t phases; // so far
-    muster_local_nodes others;
     uint32_t epochs;
-    muster_task_thread *seats;
-    _Atomic uint64_t done; // units of this phase
-    _Atomic uint32_t stop;
-    _Atomic uint32_t running;
-    int64_t start_ns;
-    double train_s;                // in work, without evaluations
-    uint64_t units;                // done in all epochs
-    uint32_t tables;               // of the task, without the sums
-    uint32_t next_epoch;           // the one to do next
-    uint64_t members;              // nodes that met at the last barrier
-    bool *todo;                    // [parts]: of this phase
-    uint32_t *doer;                // [parts]: the seat that had it
-    _Atomic uint64_t since;        // units done since the last checkpoint
-    uint64_t unsure;               // of these, perhaps in a checkpoint by now
-    muster_last_checkpoint saved;  // the checkpoint, while rows come from it
-    uint32_t lost;                 // nodes, not yet told what it cost
-    uint64_t replaced;             // nodes for which another was started
-    uint32_t respawns;             // so far
-    bool joins;                    // takes the place of a lost node
-    json_t *last;                  // the newest metrics
-    muster_ps_counters counted[2]; // before and after an epoch's work
+    uint32_t next_epoch; // the one to do next
+    muster_task_phase_state phase;
+    muster_task_losses loss;
+    muster_task_results results;
 };
 
 /* sparse_prepare.c: all that a run needs, from its options (config, program,
  * nodes, node, threads, parts and joins are set): the nodes have met, and
- * the seats have workers. Also after a failure, finish ends what there is. */
+ * the threads have their ps workers. finish must follow, also after a
+ * failure. */
 MUSTER_CHECKED muster_status muster_task_prepare(muster_task_run *run,
                                                  muster_error *error_out);
 void muster_task_finish(muster_task_run *run);
@@ -101,7 +118,7 @@ void muster_task_on_loss(muster_task_run *run);
 /* Start a process in the place of each local node that is lost. The thread
  * that started the others. */
 void muster_task_replace(muster_task_run *run);
-/* Between epochs, while the others stand still: take in those that are
+/* Between epochs, while the other nodes wait: admit the nodes that are
  * ready. */
 void muster_task_admit(muster_task_run *run, uint32_t epochs);
 /* A node that was taken in: where the others are. */

@@ -2,8 +2,9 @@
  * sparse_survive.c -- what a training run does about lost nodes: rows from its
  * last checkpoint, a word about what was lost, new processes in their place.
  *
- * Who drives the mesh asks for rows and brings news; the thread of the run
- * starts processes, because they are to end with it.
+ * The thread that drives the mesh asks for rows and brings news. The thread of
+ * the run starts processes, because a process ends with the thread that started
+ * it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static bool prepared(void *context)
     muster_task_run *run = context;
     char folder[MUSTER_RECORD_PATH_MAX];
     return !find_folder(run, folder) ||
-           muster_last_checkpoint_prepare(&run->saved, folder);
+           muster_last_checkpoint_prepare(&run->loss.checkpoint, folder);
 }
 
 static bool restore(void *context, uint32_t table, uint32_t key, float *row)
@@ -46,19 +47,19 @@ static bool restore(void *context, uint32_t table, uint32_t key, float *row)
         return false;
     }
     if (table >= run->tables) {
-        // Sums last for one phase, and node 0, which never is restored, has
-        // those that are used.
+        // Sums last for one phase, and node 0, which is never restored, owns
+        // the rows that are read.
         memset(row, 0, run->ps->tables[table]->floats * sizeof(float));
         return true;
     }
-    return muster_last_checkpoint_row(&run->saved, folder,
+    return muster_last_checkpoint_row(&run->loss.checkpoint, folder,
                                       run->ps->tables[table], table, key, row);
 }
 
 static uint64_t updates(void *context)
 {
     muster_task_run *run = context;
-    return atomic_load(&run->since) + atomic_load(&run->done);
+    return atomic_load(&run->loss.since) + atomic_load(&run->phase.done);
 }
 
 /* Node 0: what it cost. A lost node told at its last barrier or heartbeat what
@@ -71,7 +72,7 @@ static void tell_cost(muster_task_run *run, const muster_membership_news *news)
     uint64_t share = run->ops->units(run->task) / run->nodes + run->threads;
     MUSTER_ASSERT(left > 0); // this node is a member
     uint64_t shares = (run->nodes + left - 1) / left;
-    uint64_t most = news->updates + run->lost * shares * share;
+    uint64_t updates_max = news->updates + run->loss.lost * shares * share;
     bool kept = muster_config_string(run->config, MUSTER_OPT_RUN) != NULL;
     muster_log(MUSTER_LOG_WARN,
                "going on with %" PRIu32 " of %" PRIu32 " nodes: %" PRIu64
@@ -80,7 +81,7 @@ static void tell_cost(muster_task_run *run, const muster_membership_news *news)
                " began anew; lost are at most the updates of %" PRIu64
                " %s, and %" PRIu64 " that were under way%s",
                left, run->nodes, news->copied, news->restored, news->fresh,
-               most, run->ops->unit, news->unanswered,
+               updates_max, run->ops->unit, news->unanswered,
                kept && news->fresh > 0
                    ? ", and all that the rows that began anew had learnt"
                    : "");
@@ -90,13 +91,13 @@ static void hear(void *context, const muster_membership_news *news)
 {
     muster_task_run *run = context;
     if (news->kind == MUSTER_NEWS_LOST) {
-        run->lost++;
+        run->loss.lost++;
     } else if (news->kind == MUSTER_NEWS_RESUMED) {
-        if (run->lost > 0 && run->node == 0) {
+        if (run->loss.lost > 0 && run->node == 0) {
             tell_cost(run, news);
         }
-        run->lost = 0;
-        muster_last_checkpoint_close(&run->saved);
+        run->loss.lost = 0;
+        muster_last_checkpoint_close(&run->loss.checkpoint);
     }
 }
 
@@ -121,14 +122,14 @@ static void replace_one(muster_task_run *run, uint16_t node)
     bool ended = muster_local_nodes_ended(&run->others, node);
     bool wanted = strcmp(muster_config_string(run->config, MUSTER_OPT_ON_LOSS),
                          "wait") == 0;
-    if (!wanted || run->respawns >= RESPAWNS_MAX ||
-        ((run->replaced & bit) != 0 && !ended)) {
+    if (!wanted || run->loss.respawns >= RESPAWNS_MAX ||
+        ((run->loss.replaced & bit) != 0 && !ended)) {
         return;
     }
-    run->respawns++;
-    run->replaced |= bit;
-    if (muster_local_nodes_replace(&run->others, run->config, run->program,
-                                   node, &error) != MUSTER_OK) {
+    run->loss.respawns++;
+    run->loss.replaced |= bit;
+    if (muster_local_nodes_replace(&run->others, run->config, node, &error) !=
+        MUSTER_OK) {
         muster_log(MUSTER_LOG_WARN, "node %u is not replaced: %s", node,
                    error.text);
     }
@@ -136,8 +137,8 @@ static void replace_one(muster_task_run *run, uint16_t node)
 
 void muster_task_replace(muster_task_run *run)
 {
-    uint64_t lost = run->others.count == 0 ? 0 : muster_ps_lost(run->ps);
-    run->replaced &= lost;
+    uint64_t lost = run->others.group == NULL ? 0 : muster_ps_lost(run->ps);
+    run->loss.replaced &= lost;
     for (uint16_t i = 1; i < run->nodes && lost != 0; i++) {
         if (lost >> i & 1) {
             replace_one(run, i);
@@ -149,7 +150,7 @@ void muster_task_replace(muster_task_run *run)
 void muster_task_admit(muster_task_run *run, uint32_t epochs)
 {
     while (epochs < run->epochs &&
-           muster_ps_admit(run->ps, epochs << 1 | run->phases % 2)) {
+           muster_ps_admit(run->ps, epochs << 1 | run->phase.count % 2)) {
     }
 }
 
@@ -157,5 +158,5 @@ void muster_task_catch_up(muster_task_run *run)
 {
     uint32_t note = muster_ps_loss_note(run->ps);
     run->next_epoch = note >> 1;
-    run->phases = note & 1;
+    run->phase.count = note & 1;
 }

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "run/complete.h"
 #include "run/sparse_checkpoint.h"
 #include "run/sparse_run.h"
 
@@ -30,7 +31,7 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
     bool keep = run->folder != NULL;
     muster_status status = MUSTER_OK;
     if (keep) {
-        status = muster_ps_gather(run->seats[0].worker, run->tables, rows);
+        status = muster_ps_gather(run->workers[0].worker, run->tables, rows);
         if (status != MUSTER_OK) {
             return muster_error_set(
                 error_out,
@@ -53,13 +54,13 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
             muster_run_folder_path(run->folder, MUSTER_RUN_CHECKPOINT),
             error_out);
         if (status == MUSTER_OK) {
-            atomic_store(&run->since, 0);
+            atomic_store(&run->loss.since, 0);
         }
     }
     if (run->node > 0 &&
         muster_config_string(run->config, MUSTER_OPT_RUN) != NULL) {
         // Node 0 may still write, and rows come from the file before it.
-        run->unsure = atomic_load(&run->since);
+        run->loss.unsure = atomic_load(&run->loss.since);
     }
     for (uint32_t i = 0; i < run->tables; i++) {
         muster_mem_free(rows[i]);
@@ -75,16 +76,16 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
     muster_task_sums evaluation;
     muster_task_thread pattern = {.epoch = epoch};
     int64_t start = muster_clock_ns();
-    run->counted[0] = muster_ps_count(run->ps);
+    run->results.counted[0] = muster_ps_count(run->ps);
     muster_status status = muster_task_phase(run, &pattern, error_out, &work);
     if (status != MUSTER_OK) {
         return status;
     }
-    run->counted[1] = muster_ps_count(run->ps);
+    run->results.counted[1] = muster_ps_count(run->ps);
     double s = (double)(muster_clock_ns() - start) / 1e9;
     uint64_t units = run->ops->units(run->task);
-    run->train_s += s;
-    run->units += units;
+    run->results.train_s += s;
+    run->results.units += units;
     pattern.evaluate = true;
     pattern.final = epoch + 1 == run->epochs;
     status = muster_task_phase(run, &pattern, error_out, &evaluation);
@@ -117,7 +118,7 @@ static muster_status conclude(muster_task_run *run, muster_error *error_out,
                                          error_out);
     }
     if (status == MUSTER_OK && run->folder != NULL) {
-        status = muster_task_save(run->ops, run->task, run->seats[0].worker,
+        status = muster_task_save(run->ops, run->task, run->workers[0].worker,
                                   run->folder, error_out);
     }
     *json_out = text;
@@ -139,6 +140,8 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
                                 char **json_out)
 {
     muster_status status = MUSTER_OK;
+    bool complete = run->folder != NULL && run->next_epoch > 0 &&
+                    run->next_epoch >= run->epochs; // in earlier lives
     if (run->joins) {
         // The others stand between two epochs and wait for us as well.
         muster_task_sums none;
@@ -152,7 +155,12 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
          run->next_epoch += status == MUSTER_OK) {
         status = one_epoch(run, run->next_epoch, error_out);
     }
-    if (status == MUSTER_OK && run->node == 0) {
+    if (status == MUSTER_OK && run->node == 0 && complete) {
+        muster_run_tell_complete(run->next_epoch, run->epochs, "epochs",
+                                 "epochs");
+        *json_out = muster_run_summary_text(run->folder);
+    }
+    if (status == MUSTER_OK && run->node == 0 && *json_out == NULL) {
         status = conclude(run, error_out, json_out);
     }
     // The rows of a node go with it: all stay until node 0 has read them.
@@ -175,8 +183,7 @@ muster_status muster_train_task(const muster_config *config,
         .node = (uint32_t)muster_config_uint(config, MUSTER_OPT_NODE),
         .threads = (uint32_t)muster_config_uint(config, MUSTER_OPT_THREADS),
         .joins = muster_config_bool(config, MUSTER_OPT_REPLACE),
-        .start_ns = muster_clock_ns(),
-        .last = json_object()};
+        .results = {.start_ns = muster_clock_ns(), .last = json_object()}};
     run.parts = run.nodes * run.threads;
     muster_status status = muster_task_prepare(&run, error_out);
     if (status == MUSTER_OK) {

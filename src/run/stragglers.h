@@ -2,7 +2,7 @@
  * run/stragglers.h -- what slow workers cost, from the reports of a run.
  *
  * Every answer is compared with the median of those that came in time for its
- * step. Who is slow is the role's word (role/watch.h), which comes with each
+ * step. Which worker is slow is decided by role/watch.h and comes with each
  * STEP_END.
  *
  *   Threads      One at a time.

@@ -10,48 +10,32 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "code/numbers.h"
 #include "config/fault.h"
-#include "model/model.h"
 #include "muster/run.h"
+#include "net/socket_address.h"
 #include "proc/signals.h"
-#include "role/coordinator.h"
+#include "proc/user_address.h"
+#include "run/build.h"
+#include "run/complete.h"
 #include "run/sparse_train.h"
 
 static muster_status make_code(muster_train_state *train,
                                muster_error *error_out)
 {
-    const muster_config *config = train->config;
-    uint32_t workers = muster_config_workers(config);
-    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
-    opts.name = muster_config_string(config, MUSTER_OPT_CODE);
-    opts.workers = workers;
-    opts.stragglers =
-        (uint32_t)muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
-    opts.comm = (uint32_t)muster_config_uint(config, MUSTER_OPT_COMM);
-    opts.load = (uint32_t)muster_config_uint(config, MUSTER_OPT_LOAD);
-    opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
-    double *speeds = muster_mem_array(workers, sizeof *speeds);
-    if (speeds == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for %" PRIu32 " workers", workers);
-    }
+    muster_build_code build;
     muster_status status =
-        muster_config_speeds(config, workers, error_out, speeds);
-    if (muster_config_is_set(config, MUSTER_OPT_SPEEDS)) {
-        opts.speeds = speeds;
+        muster_build_code_opts(train->config, NULL, error_out, &build);
+    if (status < 0) {
+        return status;
     }
-    if (status == MUSTER_OK) {
-        status = muster_code_create(&opts, error_out, &train->code);
-    }
-    muster_mem_free(speeds);
+    status = muster_code_create(&build.opts, error_out, &train->code);
+    muster_build_code_fini(&build);
     if (status == MUSTER_OK) {
         train->code_info = *muster_code_numbers(train->code);
     }
@@ -118,43 +102,26 @@ static muster_status draw_run(muster_error *error_out, uint64_t *run_out)
 static muster_status make_role(muster_train_state *train,
                                muster_error *error_out)
 {
-    const muster_config *config = train->config;
-    muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
-    muster_status status = MUSTER_OK;
-    if (train->saved != NULL) {
-        opts.saved = train->saved->data; // the run is its own
+    muster_coordinator_opts opts;
+    muster_status status = muster_build_coordinator(
+        train->config, train->code, train->executor, error_out, &opts);
+    if (status < 0) {
+        return status;
+    }
+    if (train->folder != NULL) {
+        opts.checkpoint_every =
+            muster_config_uint(train->config, MUSTER_OPT_CHECKPOINT_EVERY);
+    }
+    if (train->saved != NULL) { // it has the run's number
+        opts.saved = train->saved->data;
         opts.saved_bytes = train->saved->bytes;
     } else {
         status = draw_run(error_out, &opts.run);
     }
-    if (status < 0) {
-        return status;
-    }
-    opts.code = train->code;
-    opts.first_step = train->job.step;
-    opts.last_step = train->job.steps;
-    opts.message_dim = train->job.message_dim;
-    opts.setup = muster_executor_setup_blob(train->executor);
-    opts.model = muster_executor_model_blob(train->executor);
-    opts.heartbeat_ns = muster_config_duration_ns(config, MUSTER_OPT_HEARTBEAT);
-    opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
-    opts.checkpoint_every =
-        train->folder != NULL
-            ? muster_config_uint(config, MUSTER_OPT_CHECKPOINT_EVERY)
-            : 0;
-    opts.evaluate_at_end = true;
-    opts.deadline_ns = muster_config_deadline_ns(config);
-    opts.degrade = strcmp(muster_config_string(config, MUSTER_OPT_ON_LOSS),
-                          "degrade") == 0;
-    opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
-    if (opts.setup == NULL || opts.model == NULL) {
-        status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                  "no memory for the model");
-    } else {
+    if (status == MUSTER_OK) {
         status = muster_coordinator_create(&opts, error_out, &train->role);
     }
-    muster_blob_unref(opts.setup);
-    muster_blob_unref(opts.model);
+    muster_build_coordinator_fini(&opts);
     return status;
 }
 
@@ -164,7 +131,7 @@ static muster_status listen_for_joiners(muster_train_state *train,
     char wanted[MUSTER_NET_ADDRESS_MAX], address[MUSTER_NET_ADDRESS_MAX];
     const char *text = muster_config_string(train->config, MUSTER_OPT_LISTEN);
     muster_status status =
-        muster_address_full(text, "--listen", error_out, wanted);
+        muster_user_address_expand(text, "--listen", error_out, wanted);
     if (status < 0) {
         return status;
     }
@@ -173,81 +140,17 @@ static muster_status listen_for_joiners(muster_train_state *train,
     if (status < 0) {
         return status;
     }
-    if (!muster_address_is_local(address)) {
+    if (!muster_user_address_is_local(address)) {
         muster_log(MUSTER_LOG_WARN,
                    "%s: whoever reaches this address can join, there is no key",
                    address);
     }
+    char reachable[MUSTER_NET_ADDRESS_MAX];
+    muster_net_reachable(address, reachable);
     muster_log(MUSTER_LOG_INFO,
                "waiting for %" PRIu32 " workers: muster join %s",
-               train->code_info.workers, address);
+               train->code_info.workers, reachable);
     return MUSTER_OK;
-}
-
-/* The arguments that every local worker is started with. */
-static muster_status make_crew(muster_train_state *train,
-                               muster_error *error_out)
-{
-    enum { FIXED_MAX = 10 }; // beside --slow, with the end
-    char workers[16], seed[32];
-    const muster_config *config = train->config;
-    bool verbose = muster_config_bool(config, MUSTER_OPT_VERBOSE);
-    const char *delay = muster_config_string(config, MUSTER_OPT_DELAY);
-    size_t slow = muster_config_list_count(config, MUSTER_OPT_SLOW);
-    const char **extra = muster_mem_array(2 * slow + FIXED_MAX, sizeof *extra);
-    size_t count = 0;
-    if (extra == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for the workers' options");
-    }
-    extra[count++] = verbose ? "--verbose" : "--quiet";
-    if (delay != NULL) {
-        (void)snprintf(workers, sizeof workers, "%" PRIu32,
-                       train->code_info.workers);
-        (void)snprintf(seed, sizeof seed, "%" PRIu64,
-                       muster_config_uint(config, MUSTER_OPT_SEED));
-        const char *told[] = {"--delay", delay,    "--workers",
-                              workers,   "--seed", seed};
-        memcpy(extra + count, told, sizeof told);
-        count += sizeof told / sizeof told[0];
-    }
-    for (size_t i = 0; i < slow; i++) {
-        extra[count++] = "--slow";
-        extra[count++] = muster_config_list_at(config, MUSTER_OPT_SLOW, i);
-    }
-    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
-    if (muster_model_plugin_path(model) > 0) {
-        extra[count++] = "--allow-model";
-        extra[count++] = model;
-    }
-    muster_crew_opts opts = {.program = train->program,
-                             .address = train->den.address,
-                             .count = train->code_info.workers,
-                             .arguments = extra};
-    muster_status status = muster_crew_create(&opts, error_out, &train->crew);
-    muster_mem_free(extra);
-    return status;
-}
-
-static muster_status start_local(muster_train_state *train,
-                                 muster_error *error_out)
-{
-    char address[MUSTER_NET_ADDRESS_MAX];
-    muster_status status = muster_den_open(error_out, &train->den);
-    if (status < 0) {
-        return status;
-    }
-    muster_signals_remove_at_exit(train->den.file, train->den.folder);
-    status = muster_net_listen(muster_host_net(train->host), train->den.address,
-                               error_out, address);
-    if (status == MUSTER_OK) {
-        status = make_crew(train, error_out);
-    }
-    for (uint32_t w = 0; status == MUSTER_OK && w < train->code_info.workers;
-         w++) {
-        status = muster_crew_spawn(train->crew, w, error_out);
-    }
-    return status;
 }
 
 static void tell_plan(const muster_train_state *train)
@@ -278,6 +181,26 @@ static void tell_plan(const muster_train_state *train)
     }
 }
 
+/* Were all steps done in earlier lives? */
+static bool is_complete(const muster_train_state *train)
+{
+    return train->folder != NULL && train->job.step > 0 &&
+           train->job.step >= train->job.steps;
+}
+
+/* Give the workers a way to join, and start those that are ours. */
+static muster_status call_workers(muster_train_state *train,
+                                  muster_error *error_out)
+{
+    if (is_complete(train)) {
+        return MUSTER_OK; // nobody is needed for the files of the end
+    }
+    tell_plan(train);
+    return muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL
+               ? listen_for_joiners(train, error_out)
+               : muster_train_start_workers(train, error_out);
+}
+
 static muster_status run(muster_train_state *train, muster_error *error_out)
 {
     muster_status status =
@@ -285,11 +208,7 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
     if (status < 0) {
         return status;
     }
-    tell_plan(train);
-    bool joined =
-        muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL;
-    status = joined ? listen_for_joiners(train, error_out)
-                    : start_local(train, error_out);
+    status = call_workers(train, error_out);
     if (status == MUSTER_OK) {
         status = muster_train_claim_folder(train, error_out);
     }
@@ -299,13 +218,13 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
         muster_host_work work = {
             .role = train->role,
             .engine = muster_compute_engine_of(train->executor),
-            .slowness = MUSTER_COMPUTE_NOT_SLOW,
+            .slowness = MUSTER_SLOWNESS_NONE,
             // At the start every worker may be sent all of its parts.
             .queue_max = (uint32_t)(parts < 60000 ? parts : 60000) + 64,
         };
         status = muster_host_run(train->host, &work, error_out);
     }
-    muster_crew_end(train->crew);
+    muster_process_group_end(train->workers);
     muster_signals_stop();
     return status;
 }
@@ -314,13 +233,9 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
 static muster_status check_delay(const muster_train_state *train,
                                  muster_error *error_out)
 {
-    const char *spec = muster_config_string(train->config, MUSTER_OPT_DELAY);
     muster_delay *delay = NULL;
-    if (spec == NULL) {
-        return MUSTER_OK;
-    }
-    muster_status status = muster_delay_create(spec, train->code_info.workers,
-                                               1, error_out, &delay);
+    muster_status status = muster_build_delay(
+        train->config, train->code_info.workers, error_out, &delay);
     muster_delay_free(delay);
     return status;
 }
@@ -352,8 +267,8 @@ static muster_status prepare(muster_train_state *train, muster_error *error_out)
 /* Everything that was made, in reverse. */
 static void finish(muster_train_state *train)
 {
-    muster_crew_free(train->crew);
-    muster_den_close(&train->den);
+    muster_process_group_free(train->workers);
+    muster_socket_dir_close(&train->socket_dir);
     if (train->role.state != NULL) {
         train->role.ops->free(train->role.state);
     }
@@ -384,6 +299,28 @@ static void tell_resume(const muster_train_state *train, muster_status status)
     }
 }
 
+/* Train, and write down how it went. How the run ended decides the exit code,
+ * not a file after it. */
+static muster_status run_to_end(muster_train_state *train,
+                                muster_error *error_out, char **json_out)
+{
+    muster_status status = run(train, error_out);
+    muster_error late = {.text = ""};
+    muster_status written = muster_train_conclude(train, &late, json_out);
+    if (written >= 0) {
+        written = muster_tracing_close(train->tracing, &late);
+        train->tracing = NULL;
+    }
+    tell_resume(train, status);
+    if (status >= 0 && written < 0) {
+        status = written;
+        *error_out = late;
+    } else if (written < 0) {
+        muster_log(MUSTER_LOG_ERROR, "%s", late.text);
+    }
+    return status;
+}
+
 muster_status muster_train(const muster_config *config, const char *program,
                            muster_error *error_out, char **json_out)
 {
@@ -401,22 +338,14 @@ muster_status muster_train(const muster_config *config, const char *program,
         return muster_train_task(config, program, error_out, json_out);
     }
     muster_status status = prepare(&train, error_out);
-    if (status == MUSTER_OK) {
-        status = run(&train, error_out);
-        // How the run ended decides the exit code, not a file after it.
-        muster_error late = {.text = ""};
-        muster_status written = muster_train_conclude(&train, &late, json_out);
-        if (written >= 0) {
-            written = muster_tracing_close(train.tracing, &late);
-            train.tracing = NULL;
-        }
-        tell_resume(&train, status);
-        if (status >= 0 && written < 0) {
-            status = written;
-            *error_out = late;
-        } else if (written < 0) {
-            muster_log(MUSTER_LOG_ERROR, "%s", late.text);
-        }
+    if (status == MUSTER_OK && is_complete(&train)) {
+        bool by_epochs = muster_config_uint(config, MUSTER_OPT_EPOCHS) > 0;
+        muster_run_tell_complete(train.job.step, train.job.steps, "steps",
+                                 by_epochs ? "epochs" : "steps");
+        *json_out = muster_run_summary_text(train.folder);
+    }
+    if (status == MUSTER_OK && *json_out == NULL) {
+        status = run_to_end(&train, error_out, json_out);
     }
     finish(&train);
     return status;

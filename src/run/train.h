@@ -1,6 +1,7 @@
 /*
  * run/train.h -- a training run's state, shared by train.c (from options
- * to the end), observe.c (what happens on the way) and conclude.c (files).
+ * to the end), local_workers.c (its processes), observe.c (what happens on the
+ * way) and conclude.c (files).
  *
  *   Threads      The network thread's alone.
  */
@@ -15,9 +16,9 @@
 #include "job/executor.h"
 #include "muster/code.h"
 #include "muster/status.h"
-#include "proc/address.h"
 #include "proc/host.h"
-#include "proc/spawn.h"
+#include "proc/process_group.h"
+#include "proc/socket_dir.h"
 #include "record/run_folder.h"
 #include "role/role.h"
 #include "run/progress.h"
@@ -33,10 +34,11 @@ typedef struct muster_train_state {
     muster_executor *executor;
     muster_executor_info job;
     muster_role role;
-    muster_den den;    // of the local workers; folder "" when there is none
-    muster_crew *crew; // NULL: workers join by themselves
-    muster_vec faults; // of muster_fault, by step
-    size_t next_fault; // the first that is not done
+    muster_socket_dir
+        socket_dir; // of the local workers; folder "" when there is none
+    muster_process_group *workers; // NULL: workers join by themselves
+    muster_vec faults;             // of muster_fault, by step
+    size_t next_fault;             // the first that is not done
     muster_tally tally;
     muster_progress progress;
     muster_run_folder *folder; // NULL without --run
@@ -48,6 +50,13 @@ typedef struct muster_train_state {
     int64_t last_step_ns;
     bool is_stopping; // a signal asked for the end
 } muster_train_state;
+
+/* local_workers.c: listen at a private socket and start all workers; start one
+ * of them (again). */
+MUSTER_CHECKED muster_status
+muster_train_start_workers(muster_train_state *train, muster_error *error_out);
+MUSTER_CHECKED muster_status muster_train_spawn_worker(
+    muster_train_state *train, uint32_t worker, muster_error *error_out);
 
 /* Open the run folder, if there is to be one, and take up what it holds. */
 MUSTER_CHECKED muster_status muster_train_open_folder(muster_train_state *train,
@@ -64,7 +73,7 @@ MUSTER_CHECKED muster_status muster_train_conclude(muster_train_state *train,
                                                    muster_error *error_out,
                                                    char **json_out);
 
-/* A table of the slow and the lost for people, and what they cost; nothing when
+/* A table of slow and lost workers for people, and what they cost; nothing when
  * there are none. */
 void muster_train_tell_stragglers(const muster_train_state *train,
                                   const muster_worker_class *classes);

@@ -69,17 +69,17 @@ void muster_sim_push(muster_sim *sim, const muster_sim_item *item)
 static void sift_down(muster_sim_slot *heap, size_t count)
 {
     for (size_t i = 0;;) {
-        size_t least = i;
+        size_t first = i;
         for (size_t child = 2 * i + 1; child <= 2 * i + 2; child++) {
-            if (child < count && before(&heap[child], &heap[least])) {
-                least = child;
+            if (child < count && before(&heap[child], &heap[first])) {
+                first = child;
             }
         }
-        if (least == i) {
+        if (first == i) {
             return;
         }
-        swap(&heap[i], &heap[least]);
-        i = least;
+        swap(&heap[i], &heap[first]);
+        i = first;
     }
 }
 

@@ -1,17 +1,17 @@
 /*
  * sim/virtual.h -- one training run in virtual time: the coordinator, its
- * workers, their machines, and the faults of the options.
+ * workers, their machines, and faults on demand.
  *
- * With data, every job is carried out exactly by job/executor; without,
- * payloads are lengths only. Either way a job takes virtual time by this model:
+ * With an executor, every job is carried out exactly; without, payloads are
+ * lengths only. Either way a job takes virtual time by this model:
  *
- *   gradient   --compute for one n-th of the data, times the share of the data
- *              that the worker's plan names, over its speed, times its
- *              slowness, plus --slow's and --delay's sleep
+ *   gradient   compute_ns for one n-th of the data, times the share of the data
+ *              that the worker's plan names, over its speed; and then what
+ *              cluster/slowness.h adds
  *   update     a quarter of a nanosecond per float and message
  *   others     a millisecond
  *
- * and messages pay a latency of 50 us and --bandwidth at either end. The clock
+ * and messages pay a latency of 50 us and bytes_per_s at either end. The clock
  * of the machine that runs the simulation is never looked at, so a seed has one
  * history.
  */
@@ -21,12 +21,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/vec.h"
-#include "cluster/delay.h"
-#include "config/config.h"
+#include "cluster/slowness.h"
+#include "config/fault.h"
 #include "job/executor.h"
 #include "muster/code.h"
 #include "record/histogram.h"
+#include "role/coordinator.h"
 #include "sim/sim.h"
 
 /* What a worker computes under a plan. */
@@ -36,27 +36,33 @@ typedef struct muster_virtual_plan {
 } muster_virtual_plan;
 
 typedef struct muster_virtual_host {
-    muster_executor *executor;    // exact runs
+    muster_executor *executor;    // exact runs; host 0: lent
     muster_virtual_plan plans[2]; // the newest it was sent
     muster_job job;               // under way; timing only: holds references
     int64_t busy_ns;
 } muster_virtual_host;
 
+/* What a simulated run is made of. Everything is lent until fini. */
+typedef struct muster_virtual_opts {
+    muster_coordinator_opts coordinator; // with code, setup and model
+    int64_t worker_patience_ns;
+    muster_executor *executor; // the coordinator's; NULL: timing only
+    const char *model;         // with executor: workers may load this plugin
+    const double *speeds;      // by worker
+    const muster_slowness *slowness; // by worker
+    const muster_fault *faults;
+    size_t fault_count;
+    int64_t compute_ns; // of a worker of speed 1 for one n-th of the data
+    double bytes_per_s; // of each machine's network, each way
+    uint64_t seed;
+} muster_virtual_opts;
+
 typedef struct muster_virtual {
-    const muster_config *config; // lent
-    muster_code *code;
+    muster_virtual_opts opts;
     muster_code_info info;
-    bool exact; // with data
-    size_t message_dim;
-    uint64_t steps;
-    muster_vec faults; // muster_fault
-    double *speeds;    // per worker
-    double *factors;   // per worker, --slow W:10x
-    int64_t *sleeps;   // per worker, --slow W:200ms
-    muster_delay *delay;
     muster_sim *sim;
     muster_virtual_host *hosts; // 0: coordinator; worker w is host w + 1
-    muster_error failure;       // of what had to be made on the way
+    muster_error failure;       // of a worker that could not be made
     int64_t longest_job_ns;     // so far
     int64_t step_end_ns;        // of the last step
 
@@ -74,11 +80,9 @@ typedef struct muster_virtual {
     double grad_err_max, grad_err_sum;
 } muster_virtual;
 
-/* `code` names one code; everything else comes from the options. */
-MUSTER_CHECKED muster_status muster_virtual_init(muster_virtual *run,
-                                                 const muster_config *config,
-                                                 const char *code,
-                                                 muster_error *error_out);
+MUSTER_CHECKED muster_status
+muster_virtual_init(muster_virtual *run, const muster_virtual_opts *opts,
+                    muster_error *error_out);
 void muster_virtual_fini(muster_virtual *run);
 
 /*

@@ -38,14 +38,9 @@ static int64_t gradient_ns(muster_virtual *run, uint32_t worker,
     bool newest = at->plans[0].number == job->plan;
     uint32_t count = at->plans[newest ? 0 : 1].parts;
     double share = (double)count * run->info.workers / run->info.parts;
-    double even_ns =
-        (double)muster_config_duration_ns(run->config, MUSTER_OPT_COMPUTE);
-    double ns = even_ns * share / run->speeds[worker] * run->factors[worker];
-    int64_t sleep_ns = run->sleeps[worker];
-    if (run->delay != NULL) {
-        sleep_ns += muster_delay_ns(run->delay, worker, job->step);
-    }
-    return (int64_t)ns + sleep_ns;
+    double ns = (double)run->opts.compute_ns * share / run->opts.speeds[worker];
+    return (int64_t)ns + muster_slowness_ns(&run->opts.slowness[worker],
+                                            job->step, (int64_t)ns);
 }
 
 static int64_t duration_ns(muster_virtual *run, uint32_t host,
@@ -55,7 +50,8 @@ static int64_t duration_ns(muster_virtual *run, uint32_t host,
         return gradient_ns(run, host - 1, job);
     }
     if (job->kind == MUSTER_JOB_UPDATE) {
-        double floats = (double)run->message_dim * (job->message_count + 1.0);
+        double floats = (double)run->opts.coordinator.message_dim *
+                        (job->message_count + 1.0);
         return (int64_t)(floats / FLOATS_PER_NS);
     }
     return SMALL_JOB_NS;
@@ -71,7 +67,7 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
     at->busy_ns = duration_ns(run, host, job);
     run->longest_job_ns =
         at->busy_ns > run->longest_job_ns ? at->busy_ns : run->longest_job_ns;
-    if (run->exact) {
+    if (run->opts.executor != NULL) {
         muster_executor_begin(at->executor, job);
     } else {
         at->job = *job;
@@ -90,7 +86,8 @@ static muster_blob *length_only(size_t bytes)
 static void pretend(const muster_virtual *run, const muster_job *job,
                     muster_job_result *result)
 {
-    size_t block = muster_code_block_length(run->code, run->message_dim);
+    size_t block = muster_code_block_length(run->opts.coordinator.code,
+                                            run->opts.coordinator.message_dim);
     result->loss = NAN;
     result->theta_norm = NAN;
     result->test_loss = NAN;
@@ -100,7 +97,8 @@ static void pretend(const muster_virtual *run, const muster_job *job,
             length_only(block * run->info.message_blocks * sizeof(float));
     } else if (job->kind == MUSTER_JOB_UPDATE) {
         result->grad_err = job->decoding->fit.residual;
-        result->output = length_only((run->message_dim - 1) * sizeof(float));
+        result->output = length_only((run->opts.coordinator.message_dim - 1) *
+                                     sizeof(float));
     } else if (job->kind == MUSTER_JOB_PART) {
         result->output = length_only(PART_BYTES);
     }
@@ -111,7 +109,7 @@ static void end(void *context, uint32_t host, bool cancelled,
 {
     muster_virtual *run = context;
     muster_virtual_host *at = &run->hosts[host];
-    if (run->exact) {
+    if (run->opts.executor != NULL) {
         while (!cancelled &&
                muster_executor_piece(at->executor) == MUSTER_IN_PROGRESS) {
         }
@@ -130,7 +128,7 @@ static void end(void *context, uint32_t host, bool cancelled,
 static void reset(void *context, uint32_t host)
 {
     muster_virtual *run = context;
-    if (!run->exact || host == 0) {
+    if (run->opts.executor == NULL || host == 0) {
         return;
     }
     muster_virtual_host *at = &run->hosts[host];
@@ -140,8 +138,7 @@ static void reset(void *context, uint32_t host)
         muster_executor_create_worker(&muster_executor_heap, &at->executor);
     MUSTER_ASSERT(status == MUSTER_OK);
     // It is this process that was asked to train it.
-    status = muster_executor_allow_model(
-        at->executor, muster_config_string(run->config, MUSTER_OPT_MODEL));
+    status = muster_executor_allow_model(at->executor, run->opts.model);
     MUSTER_ASSERT(status == MUSTER_OK);
 }
 

@@ -17,6 +17,13 @@ grep -q $'\033\[33mwarning: \033\[0m' "$work/out" || fail "warnings are not colo
 NO_COLOR=1 on_terminal || fail "with NO_COLOR: exit code $?"
 grep -q $'\033\[3' "$work/out" && fail "colour in spite of NO_COLOR"
 
+# A progress line ends before the terminal does: one that wraps stays behind.
+timeout -k 5 60 script -qec "stty cols 30; $MUSTER_BIN $(echo $job)" /dev/null > "$work/out" < /dev/null
+longest=$(tr '\r' '\n' < "$work/out" | grep $'^\033\[Kstep ' | sed $'s/^\033\\[K//' |
+    awk 'length > n { n = length } END { print n + 0 }')
+[ "$longest" -gt 0 ] && [ "$longest" -le 29 ] ||
+    fail "a progress line has $longest characters in 30 columns: $(cat -v "$work/out")"
+
 export NO_COLOR=1
 refuses 2 "'?[31mred?line' is not a verb; see \`muster --help\`" $'\033[31mred\nline'
 refuses 2 "--a?b: unknown option of train; see \`muster train --help\`" train $'--a\033b'

@@ -56,6 +56,23 @@ complains 1 "nowhere" train $synthetic --listen "unix:$work/nowhere/socket" \
 expect 0 train $synthetic --local 2 --run "$work/free" --quiet
 }
 complains 2 "address|ADDRESS|connect" join
+
+# An address means the same to both ends: 2 when it cannot be read, 3 for a host
+# that does not exist, 1 for what the system refuses.
+muster_in_background train $synthetic --workers 2 --listen 127.0.0.1:0 --patience 60s
+wait_until 20 says "$work/err.bg" "muster join tcp:" || fail "no coordinator: $(cat "$work/err.bg")"
+used=$(grep -o '127.0.0.1:[0-9]*' "$work/err.bg" | head -n 1)
+expect 1 train $synthetic --workers 2 --listen "$used"
+says "$work/err" "$used.*already in use" || fail "the port in use is not named: $(cat "$work/err")"
+kill -TERM "$pid"
+wait_for "$pid"
+for address in 127.0.0.1:port 127.0.0.1:99999 "[::1:5" nothing; do
+    complains 2 "$(printf %s "$address" | tr '[' .)" train $synthetic --workers 2 --listen "$address"
+    complains 2 "$(printf %s "$address" | tr '[' .)" join "$address"
+done
+complains 3 "no-such-host.invalid" train $synthetic --workers 2 --listen no-such-host.invalid:7000
+complains 3 "no-such-host.invalid" join no-such-host.invalid:7000
+complains 1 "cannot join $used: .*refused" join "$used" --patience 0s
 complains 1 "." join "unix:$work/nobody" --patience 0s
 
 # A full disk: files may not grow beyond 8 KiB (SIGXFSZ is ignored, so writing

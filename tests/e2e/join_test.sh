@@ -21,9 +21,16 @@ done
 wait_until 20 has_lines "$work/run/metrics.jsonl" 5 ||
     fail "training did not begin: $(cat "$work/err.bg")"
 
+for i in 0 1 2 3; do
+    says "$work/err.$i" "^joined ${address#tcp:} as worker [0-3] of 4$" ||
+        fail "worker process $i does not say that it joined: $(cat "$work/err.$i")"
+done
+
 # One more than there are places: it waits.
 E2E_MARK=$mark "$MUSTER_BIN" join "$address" 2> "$work/err.spare" &
 spare=$!
+wait_until 20 says "$work/err.spare" "^${address#tcp:}: .*; trying again for 60 s$" ||
+    fail "the spare does not say why it waits: $(cat "$work/err.spare")"
 
 kill -KILL "${workers[1]}"
 wait_until 20 says "$work/err.bg" 'worker [0-9]* is lost' ||
@@ -44,4 +51,28 @@ for i in 0 1 2 3; do
     [ "$code" -eq 0 ] || fail "worker process $i: exit code $code: $(cat "$work/err.$i" "$work/err.spare")"
 done
 wait_until 10 none_left || fail "left running: $(marked)"
+says "$work/err.spare" "^joined ${address#tcp:} as worker $lost of 4$" ||
+    fail "the spare does not say that it joined: $(cat "$work/err.spare")"
+
+# A coordinator says which workers are missing, and an address that other
+# machines can use.
+muster_in_background train --data synthetic:samples=300,features=5,classes=3 \
+    --steps 10 --workers 3 --listen 0.0.0.0:0 --patience 60s
+coordinator=$pid
+wait_until 20 says "$work/err.bg" "muster join tcp:" ||
+    fail "no coordinator: $(cat "$work/err.bg")"
+says "$work/err.bg" "muster join tcp:0.0.0.0" && fail "0.0.0.0 is no address to join"
+address=$(grep -o 'muster join tcp:.*' "$work/err.bg")
+for i in 0 2; do
+    E2E_MARK=$mark "$MUSTER_BIN" join "127.0.0.1:${address##*:}" --worker $i 2> "$work/err.$i" &
+    workers[i]=$!
+done
+wait_until 20 says "$work/err.bg" "^2 of 3 workers are ready; missing: 1$" ||
+    fail "it does not say who is missing: $(cat "$work/err.bg")"
+expect 0 join "127.0.0.1:${address##*:}"
+wait_for "$coordinator"
+[ "$code" -eq 0 ] || fail "coordinator: exit code $code, not 0: $(cat "$work/err.bg")"
+for i in 0 2; do
+    wait_for "${workers[$i]}"
+done
 finish

@@ -49,8 +49,20 @@ wait_until 30 has_lines "$work/lead/metrics.jsonl" 2 || fail "no epoch was done"
 kill -KILL "$pid"
 wait_for "$pid"
 wait_until 5 none_left || fail "nodes outlive their lead"
+folder=$(echo "$XDG_RUNTIME_DIR"/muster-*)
+[ -d "$folder" ] || fail "a killed run has no folder of sockets: $folder"
+touch -d '1 hour ago' "$folder" # the young might belong to a run that begins
 more=$(($(wc -l < "$work/lead/metrics.jsonl") + 3))
 expect 0 train --resume "$work/lead" --epochs $more --nodes 2 --json --quiet
+[ -z "$(ls -A "$XDG_RUNTIME_DIR")" ] ||
+    fail "the next start left the killed run's folder: $(ls "$XDG_RUNTIME_DIR")"
+
+# A finished run says so, and its summary stays.
+cp "$work/lead/summary.json" "$work/summary.before"
+expect 0 train --resume "$work/lead" --json
+says "$work/err" "run is complete: $more of $more epochs; give a larger --epochs to go on" ||
+    fail "a finished run does not say so: $(cat "$work/err")"
+cmp "$work/summary.before" "$work/lead/summary.json" || fail "the summary was changed"
 
 # A signal ends the run after its checkpoint.
 # shellcheck disable=SC2086

@@ -75,6 +75,24 @@ for i in 0 1; do
     [ "$code" -eq 0 ] || fail "worker $i: exit code $code: $(cat "$work/err.$i")"
 done
 
+# A finished run says so, starts nobody and leaves its files as they are; what a
+# kill at the very end took is written again.
+cp "$work/int/summary.json" "$work/summary.before"
+for missing in "" model.safetensors; do
+    [ -z "$missing" ] || rm "$work/int/$missing"
+    expect 0 train --resume "$work/int" --json &&
+        { close "$(value loss < "$work/out")" "$loss_0" 1e-9 || fail "a finished run has another loss"; }
+    says "$work/err" "run is complete: $steps of $steps steps; give a larger --steps to go on" ||
+        fail "a finished run does not say so: $(cat "$work/err")"
+    grep -q "interrupted" "$work/err" && fail "a finished run was interrupted: $(cat "$work/err")"
+    [ -n "$missing" ] || cmp "$work/summary.before" "$work/int/summary.json" ||
+        fail "the summary of a finished run was changed"
+done
+cmp "$work/plain/model.safetensors" "$work/int/model.safetensors" ||
+    fail "the model of a finished run was not written again"
+expect 0 train --resume "$work/int" --steps $((steps + 5)) --quiet
+has_lines "$work/int/metrics.jsonl" $((steps + 5)) || fail "a finished run did not go on"
+
 # A folder is one run's: a second one is told so.
 # shellcheck disable=SC2086
 expect 2 train $job --local 2 --run "$work/int"

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "muster/version.h"
-#include "net/address.h"
 #include "net/frame.h"
 #include "net/hello.h"
 #include "net/net.h"
+#include "net/socket_address.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -77,13 +77,13 @@ static void stream(const uint8_t *data, size_t size)
     unsigned sum = 0;
     char name[64];
     muster_net *net = NULL;
-    muster_address address;
+    muster_socket_address address;
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
     opts.payload_bytes_max = 1u << 20;
     snprintf(name, sizeof(name), "unix:@muster-fuzz-%d", (int)getpid());
     require(muster_net_open(&opts, &callbacks, &sum, NULL, &net) == MUSTER_OK);
     require(muster_net_listen(net, name, NULL, NULL) == MUSTER_OK);
-    require(muster_address_parse(name, NULL, &address) == MUSTER_OK);
+    require(muster_socket_address_parse(name, NULL, &address) == MUSTER_OK);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     require(connect(fd, (const struct sockaddr *)&address.storage,
                     address.length) == 0);

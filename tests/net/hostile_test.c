@@ -16,9 +16,9 @@
 
 #include "base/mem.h"
 #include "muster/version.h"
-#include "net/address.h"
 #include "net/frame.h"
 #include "net/hello.h"
+#include "net/socket_address.h"
 #include "node.h"
 #include "wire/bytes.h"
 
@@ -45,8 +45,9 @@ static int scenes;
 
 static int bare_connect(const char *text)
 {
-    muster_address address;
-    assert_int_equal(muster_address_parse(text, NULL, &address), MUSTER_OK);
+    muster_socket_address address;
+    assert_int_equal(muster_socket_address_parse(text, NULL, &address),
+                     MUSTER_OK);
     int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
     assert_int_equal(

@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "cluster/classes.h"
 #include "cluster/delay.h"
-#include "cluster/trace.h"
+#include "cluster/delay_trace.h"
 #include "role/shuffle.h"
 
 #define N_MAX    36u
@@ -66,7 +66,7 @@ typedef struct source {
     uint32_t workers;
     uint64_t seed;
     bool slow[N_MAX];
-    const muster_trace *trace;
+    const muster_delay_trace *trace;
     double median[512];
     muster_delay *delay;
 } source;

@@ -20,7 +20,7 @@
 static bool late_by_trace(const source *from, uint32_t worker, uint64_t step,
                           double *arrival_out)
 {
-    const muster_trace *trace = from->trace;
+    const muster_delay_trace *trace = from->trace;
     *arrival_out =
         trace->seconds[step * trace->workers + worker] / from->median[step];
     return *arrival_out > 2;
@@ -33,7 +33,8 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void open_trace(const char *name, muster_trace *trace, source *from)
+static void open_trace(const char *name, muster_delay_trace *trace,
+                       source *from)
 {
     const char *folder = getenv("MUSTER_DATA");
     char path[512];
@@ -43,7 +44,7 @@ static void open_trace(const char *name, muster_trace *trace, source *from)
         print_message("skipped: %s is not there (set MUSTER_DATA)\n", path);
         skip();
     }
-    assert_int_equal(muster_trace_load(path, NULL, trace), MUSTER_OK);
+    assert_int_equal(muster_delay_trace_load(path, NULL, trace), MUSTER_OK);
     assert_true(trace->workers <= N_MAX && trace->iterations <= 512);
     *from = (source){
         .late = late_by_trace, .workers = trace->workers, .trace = trace};
@@ -72,7 +73,7 @@ static void shuffling_spares_the_parts_of_measured_slow_machines(void **state)
         {"trace4.csv", 2, 0.9, 0.9, 0.9},
     };
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-        muster_trace trace;
+        muster_delay_trace trace;
         source from;
         open_trace(cases[c].name, &trace, &from);
         layout parts;
@@ -91,7 +92,7 @@ static void shuffling_spares_the_parts_of_measured_slow_machines(void **state)
         assert_true(turned.least >= cases[c].turned_least * steps);
         assert_true(target.least >= cases[c].target_least * steps);
         assert_true(target.moved * 10 <= turned.moved);
-        muster_trace_fini(&trace);
+        muster_delay_trace_fini(&trace);
     }
 }
 

@@ -1,6 +1,6 @@
 /*
- * coordinator_crew.c -- from JOINED to READY: setup, plan, parts; and, for
- * those that are ready, the parts of the next plan.
+ * coordinator_workers.c -- workers from JOINED to READY: setup, plan, parts;
+ * and the parts of the next plan for workers that are ready.
  *
  * Each stage ends with a HAVE of the worker, so no message of a later stage can
  * overtake one of an earlier. A worker has at most one part under way, and the
@@ -33,10 +33,10 @@ static void report_change(uint32_t id, const muster_coordinator *c,
              reason);
 }
 
-static bool holds(const muster_crew *crew, uint32_t part)
+static bool holds(const muster_worker_record *worker, uint32_t part)
 {
-    const uint32_t *held = crew->held.data;
-    for (size_t i = 0; i < crew->held.count; i++) {
+    const uint32_t *held = worker->held.data;
+    for (size_t i = 0; i < worker->held.count; i++) {
         if (held[i] == part) {
             return true;
         }
@@ -51,7 +51,7 @@ static uint32_t missing_part(const muster_coordinator *c, uint32_t id,
     const uint32_t *parts = NULL;
     uint32_t count = muster_assignment_parts(plan, id, &parts);
     for (uint32_t i = 0; i < count; i++) {
-        if (!holds(&c->crew[id], parts[i])) {
+        if (!holds(&c->workers[id], parts[i])) {
             return parts[i];
         }
     }
@@ -62,12 +62,12 @@ static uint32_t missing_part(const muster_coordinator *c, uint32_t id,
 static const muster_assignment *wanted_plan(const muster_coordinator *c,
                                             uint32_t id)
 {
-    const muster_crew *crew = &c->crew[id];
-    if (crew->stage == MUSTER_CREW_PARTS) {
+    const muster_worker_record *worker = &c->workers[id];
+    if (worker->stage == MUSTER_STAGE_PARTS) {
         return &c->plan;
     }
-    bool ahead =
-        crew->stage == MUSTER_CREW_READY && crew->ahead == MUSTER_AHEAD_PARTS;
+    bool ahead = worker->stage == MUSTER_STAGE_READY &&
+                 worker->next_stage == MUSTER_NEXT_PARTS;
     return ahead ? &c->next : NULL;
 }
 
@@ -83,13 +83,13 @@ static bool asks_for(const muster_assignment *plan, uint32_t id, uint32_t part)
     return false;
 }
 
-void muster_crew_tidy(muster_coordinator *c, uint32_t id,
-                      muster_actions *actions)
+void muster_workers_tidy(muster_coordinator *c, uint32_t id,
+                         muster_actions *actions)
 {
-    muster_crew *crew = &c->crew[id];
-    uint32_t *held = crew->held.data;
+    muster_worker_record *worker = &c->workers[id];
+    uint32_t *held = worker->held.data;
     size_t kept = 0;
-    for (size_t i = 0; i < crew->held.count; i++) {
+    for (size_t i = 0; i < worker->held.count; i++) {
         if (asks_for(&c->plan, id, held[i]) ||
             (c->next.number != 0 && asks_for(&c->next, id, held[i]))) {
             held[kept++] = held[i];
@@ -97,23 +97,23 @@ void muster_crew_tidy(muster_coordinator *c, uint32_t id,
         }
         muster_member_mail mail = {.message = {.kind = MUSTER_MSG_FORGET,
                                                .plan = c->plan.number,
-                                               .step = ++crew->stamp,
+                                               .step = ++worker->stamp,
                                                .as.part.part = held[i]}};
         muster_member_send(&c->member, id, &mail, actions);
     }
-    crew->held.count = kept;
+    worker->held.count = kept;
 }
 
-void muster_crew_joined(muster_coordinator *c, uint32_t id,
-                        const muster_event *event, muster_actions *actions)
+void muster_workers_joined(muster_coordinator *c, uint32_t id,
+                           const muster_event *event, muster_actions *actions)
 {
-    muster_crew *crew = &c->crew[id];
-    crew->stage = MUSTER_CREW_SETUP;
-    crew->ahead = MUSTER_AHEAD_NONE;
-    crew->part = MUSTER_ID_ANY;
-    crew->stamp = 0;
-    crew->heard_steps = 0;
-    muster_vec_clear(&crew->held);
+    muster_worker_record *worker = &c->workers[id];
+    worker->stage = MUSTER_STAGE_SETUP;
+    worker->next_stage = MUSTER_NEXT_NONE;
+    worker->part = MUSTER_ID_ANY;
+    worker->stamp = 0;
+    worker->heard_steps = 0;
+    muster_vec_clear(&worker->held);
     const muster_place *place = &c->member.places[id];
     char reason[128];
     snprintf(reason, sizeof(reason), "pid %u on %.63s", place->pid,
@@ -121,14 +121,14 @@ void muster_crew_joined(muster_coordinator *c, uint32_t id,
     report_change(id, c, MUSTER_WORKER_JOINED, reason, event->now_ns, actions);
 }
 
-void muster_crew_lost(muster_coordinator *c, uint32_t id, const char *reason,
-                      const muster_event *event, muster_actions *actions)
+void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
+                         const muster_event *event, muster_actions *actions)
 {
-    muster_crew *crew = &c->crew[id];
-    c->ready -= crew->stage == MUSTER_CREW_READY;
-    crew->stage = MUSTER_CREW_ABSENT;
-    crew->ahead = MUSTER_AHEAD_NONE;
-    crew->part = MUSTER_ID_ANY;
+    muster_worker_record *worker = &c->workers[id];
+    c->joining.ready -= worker->stage == MUSTER_STAGE_READY;
+    worker->stage = MUSTER_STAGE_ABSENT;
+    worker->next_stage = MUSTER_NEXT_NONE;
+    worker->part = MUSTER_ID_ANY;
     muster_watch_lost(c->watch, id);
     if (c->phase >= MUSTER_PHASE_FAREWELL) {
         return; // it went because it was told to
@@ -138,9 +138,10 @@ void muster_crew_lost(muster_coordinator *c, uint32_t id, const char *reason,
     muster_coordinator_review(c, event, actions);
 }
 
-bool muster_crew_send_plan(muster_coordinator *c, uint32_t id,
-                           const muster_assignment *plan,
-                           const muster_event *event, muster_actions *actions)
+bool muster_workers_send_plan(muster_coordinator *c, uint32_t id,
+                              const muster_assignment *plan,
+                              const muster_event *event,
+                              muster_actions *actions)
 {
     muster_blob *terms = muster_assignment_terms(plan, id);
     if (terms == NULL) {
@@ -158,11 +159,11 @@ bool muster_crew_send_plan(muster_coordinator *c, uint32_t id,
 static void become_ready(muster_coordinator *c, uint32_t id,
                          const muster_event *event, muster_actions *actions)
 {
-    c->crew[id].stage = MUSTER_CREW_READY;
-    c->ready++;
-    c->gather_ns = event->now_ns;
+    c->workers[id].stage = MUSTER_STAGE_READY;
+    c->joining.ready++;
+    c->joining.ready_ns = event->now_ns;
     report_change(id, c, MUSTER_WORKER_READY, "", event->now_ns, actions);
-    muster_crew_tidy(c, id, actions);
+    muster_workers_tidy(c, id, actions);
     if (c->phase == MUSTER_PHASE_COLLECT) {
         muster_step_offer(c, id, event->now_ns, actions);
     }
@@ -174,40 +175,40 @@ static void become_ready(muster_coordinator *c, uint32_t id,
 
 static bool is_being_made(const muster_coordinator *c, uint32_t part)
 {
-    for (uint32_t id = 0; id < c->size; id++) {
-        if (c->crew[id].part == part && !c->crew[id].part_sent) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].part == part && !c->workers[id].part_sent) {
             return true;
         }
     }
     return false;
 }
 
-/* Start making parts for those that wait, each in turn. */
+/* Start making parts for the workers that wait, each in turn. */
 static void serve_parts(muster_coordinator *c, muster_actions *actions)
 {
-    for (uint32_t i = 0; i < c->size; i++) {
-        uint32_t id = (c->next_served + i) % c->size;
-        muster_crew *crew = &c->crew[id];
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        uint32_t id = (c->joining.next_served + i) % c->worker_count;
+        muster_worker_record *worker = &c->workers[id];
         const muster_assignment *plan = wanted_plan(c, id);
-        if (plan == NULL || crew->part != MUSTER_ID_ANY) {
+        if (plan == NULL || worker->part != MUSTER_ID_ANY) {
             continue;
         }
         uint32_t part = missing_part(c, id, plan);
         if (part == MUSTER_ID_ANY) {
-            continue; // the HAVE of its last part has yet to be dealt with
+            continue; // the HAVE of its last part is still to be handled
         }
         bool shared = is_being_made(c, part);
-        if (!shared && c->part_jobs >= PART_JOBS_MAX) {
-            c->next_served = id;
+        if (!shared && c->joining.part_jobs >= PART_JOBS_MAX) {
+            c->joining.next_served = id;
             return;
         }
-        crew->part = part;
-        crew->part_sent = false;
+        worker->part = part;
+        worker->part_sent = false;
         if (!shared) {
             muster_job *job =
-                muster_act_compute(actions, MUSTER_JOB_PART, ++c->job_ids);
+                muster_act_compute(actions, MUSTER_JOB_PART, ++c->jobs.ids);
             job->part = part;
-            c->part_jobs++;
+            c->joining.part_jobs++;
         }
     }
 }
@@ -216,15 +217,15 @@ static void serve_parts(muster_coordinator *c, muster_actions *actions)
 static void advance(muster_coordinator *c, uint32_t id,
                     const muster_event *event, muster_actions *actions)
 {
-    muster_crew *crew = &c->crew[id];
+    muster_worker_record *worker = &c->workers[id];
     const muster_assignment *plan = wanted_plan(c, id);
-    if (plan == NULL || crew->part != MUSTER_ID_ANY) {
+    if (plan == NULL || worker->part != MUSTER_ID_ANY) {
         return; // nothing yet, or one is on its way
     }
     if (missing_part(c, id, plan) != MUSTER_ID_ANY) {
         serve_parts(c, actions);
-    } else if (crew->stage == MUSTER_CREW_READY) {
-        crew->ahead = MUSTER_AHEAD_DONE;
+    } else if (worker->stage == MUSTER_STAGE_READY) {
+        worker->next_stage = MUSTER_NEXT_DONE;
     } else {
         become_ready(c, id, event, actions);
     }
@@ -235,15 +236,15 @@ static void have_part(muster_coordinator *c, uint32_t id,
 {
     const muster_message *message = event->as.message.message;
     uint32_t part = message->as.have.part;
-    muster_crew *crew = &c->crew[id];
-    bool announced = message->step == 0 && crew->stage < MUSTER_CREW_READY;
-    bool awaited =
-        crew->part == part && crew->part_sent && message->step == crew->stamp;
+    muster_worker_record *worker = &c->workers[id];
+    bool announced = message->step == 0 && worker->stage < MUSTER_STAGE_READY;
+    bool awaited = worker->part == part && worker->part_sent &&
+                   message->step == worker->stamp;
     if (part >= c->plan.info.parts || (!announced && !awaited)) {
         return;
     }
-    bool fresh = !holds(crew, part);
-    if (fresh && !muster_vec_append(&crew->held, &part, 1)) {
+    bool fresh = !holds(worker, part);
+    if (fresh && !muster_vec_append(&worker->held, &part, 1)) {
         muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY,
                                "no memory to note who has which part", event,
                                actions);
@@ -255,56 +256,56 @@ static void have_part(muster_coordinator *c, uint32_t id,
                          event->now_ns + c->opts.patience_ns);
     }
     if (awaited) {
-        crew->part = MUSTER_ID_ANY;
+        worker->part = MUSTER_ID_ANY;
     }
     // One that was announced may also have been the last that it lacked.
     advance(c, id, event, actions);
 }
 
-void muster_crew_have(muster_coordinator *c, uint32_t id,
-                      const muster_event *event, muster_actions *actions)
+void muster_workers_have(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
-    muster_crew *crew = &c->crew[id];
+    muster_worker_record *worker = &c->workers[id];
     if (message->as.have.part != MUSTER_ID_ANY) {
         have_part(c, id, event, actions);
-    } else if (crew->stage == MUSTER_CREW_SETUP && message->plan == 0) {
-        if (muster_crew_send_plan(c, id, &c->plan, event, actions)) {
-            crew->stage = MUSTER_CREW_PLAN;
+    } else if (worker->stage == MUSTER_STAGE_SETUP && message->plan == 0) {
+        if (muster_workers_send_plan(c, id, &c->plan, event, actions)) {
+            worker->stage = MUSTER_STAGE_PLAN;
         }
-    } else if (crew->stage == MUSTER_CREW_PLAN &&
+    } else if (worker->stage == MUSTER_STAGE_PLAN &&
                message->plan == c->plan.number) {
-        crew->stage = MUSTER_CREW_PARTS;
+        worker->stage = MUSTER_STAGE_PARTS;
         advance(c, id, event, actions);
-    } else if (crew->stage == MUSTER_CREW_READY &&
-               crew->ahead == MUSTER_AHEAD_PLAN &&
+    } else if (worker->stage == MUSTER_STAGE_READY &&
+               worker->next_stage == MUSTER_NEXT_PLAN &&
                message->plan == c->next.number) {
-        crew->ahead = MUSTER_AHEAD_PARTS;
+        worker->next_stage = MUSTER_NEXT_PARTS;
         advance(c, id, event, actions);
     }
 }
 
-void muster_crew_part_made(muster_coordinator *c, const muster_event *event,
-                           muster_actions *actions)
+void muster_workers_part_made(muster_coordinator *c, const muster_event *event,
+                              muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
-    c->part_jobs--;
+    c->joining.part_jobs--;
     if (result->status < 0) {
         muster_coordinator_end(c, result->status, result->text, event, actions);
         return;
     }
-    for (uint32_t id = 0; id < c->size; id++) {
-        muster_crew *crew = &c->crew[id];
-        if (crew->part != result->part || crew->part_sent) {
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        muster_worker_record *worker = &c->workers[id];
+        if (worker->part != result->part || worker->part_sent) {
             continue;
         }
-        crew->part_sent = true;
+        worker->part_sent = true;
         muster_member_mail mail = {.message = {.kind = MUSTER_MSG_PART,
                                                .plan = c->plan.number,
-                                               .step = ++crew->stamp,
+                                               .step = ++worker->stamp,
                                                .as.part.part = result->part},
                                    .payload = muster_blob_ref(result->output)};
-        c->bytes_moved +=
+        c->traffic.bytes_moved +=
             muster_message_bytes(&mail.message) + result->output->bytes;
         muster_member_send(&c->member, id, &mail, actions);
     }

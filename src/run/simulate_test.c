@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "muster/run.h"
-#include "sim/virtual.h"
+#include "run/simulation.h"
 
 #define DATA "synthetic:samples=600,features=8,classes=3"
 
@@ -134,6 +134,31 @@ static void a_code_hides_the_stragglers_it_tolerates(void **state)
     muster_config_text_free(text);
 }
 
+/* The median step of four workers under `slow`, two values of --slow. */
+static double slow_step_ms(const char *one, const char *two)
+{
+    const char *const flags[] = {"--workers", "4",  "--code", "uncoded",
+                                 "--slow",    one,  "--slow", two,
+                                 "--steps",   "10", NULL};
+    char *text = NULL;
+    assert_int_equal(simulate(flags, &text), MUSTER_OK);
+    json_t *result = json_loads(text, 0, NULL);
+    double ms = number(json_object_get(code_at(result, 0), "step_ms"), "p50");
+    json_decref(result);
+    muster_config_text_free(text);
+    return ms;
+}
+
+static void the_last_of_two_times_of_a_worker_counts(void **state)
+{
+    (void)state;
+    double once = slow_step_ms("0:100ms", "0:100ms");
+    assert_true(once > 100 && once < 150); // with 10 ms of work
+    assert_true(slow_step_ms("0:300ms", "0:100ms") == once);
+    assert_true(fabs(slow_step_ms("0:100ms", "1:100ms") - once) < 1);
+    assert_true(slow_step_ms("0:100ms", "0:3x") > once + 19);
+}
+
 static void too_few_workers_is_quorum_with_a_result(void **state)
 {
     (void)state;
@@ -147,19 +172,19 @@ static void too_few_workers_is_quorum_with_a_result(void **state)
 }
 
 /* The parts' counters of the only code in `text`. */
-static json_int_t least_received(const char *text, json_int_t *sum_out)
+static json_int_t min_received(const char *text, json_int_t *sum_out)
 {
     json_t *result = json_loads(text, 0, NULL);
     const json_t *list = json_object_get(code_at(result, 0), "parts_received");
-    json_int_t least = INT64_MAX;
+    json_int_t min = INT64_MAX;
     *sum_out = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
         json_int_t got = json_integer_value(json_array_get(list, i));
-        least = got < least ? got : least;
+        min = got < min ? got : min;
         *sum_out += got;
     }
     json_decref(result);
-    return least;
+    return min;
 }
 
 static void a_shuffle_spreads_what_the_slow_ones_miss(void **state)
@@ -175,10 +200,10 @@ static void a_shuffle_spreads_what_the_slow_ones_miss(void **state)
     char *text = NULL;
     json_int_t sums[2];
     assert_int_equal(simulate(still, &text), MUSTER_OK);
-    assert_int_equal(least_received(text, &sums[0]), 0);
+    assert_int_equal(min_received(text, &sums[0]), 0);
     muster_config_text_free(text);
     assert_int_equal(simulate(moving, &text), MUSTER_OK);
-    assert_true(least_received(text, &sums[1]) >= 60);
+    assert_true(min_received(text, &sums[1]) >= 60);
     assert_int_equal(sums[0], 7 * 80);
     assert_int_equal(sums[1], 7 * 80);
     json_t *result = json_loads(text, 0, NULL);
@@ -246,17 +271,23 @@ static void a_run_that_hangs_is_an_error_of_its_own(void **state)
     assert_int_equal(muster_config_create("simulate", &config), MUSTER_OK);
     assert_int_equal(muster_config_parse(config, 4, flags, &error), MUSTER_OK);
     assert_int_equal(muster_config_check(config, &error), MUSTER_OK);
+    muster_simulation simulation;
+    assert_int_equal(
+        muster_simulation_init(&simulation, config, "uncoded", &error),
+        MUSTER_OK);
     muster_virtual *run = muster_mem_array(1, sizeof(*run));
     assert_non_null(run);
-    assert_int_equal(muster_virtual_init(run, config, "uncoded", &error),
+    assert_int_equal(muster_virtual_init(run, &simulation.opts, &error),
                      MUSTER_OK);
     muster_sim_at(run->sim, MUSTER_NS_PER_S / 2, stick_coordinator, NULL, 0);
     assert_int_equal(muster_virtual_run(run, &error), MUSTER_ERR_TIMED_OUT);
     assert_non_null(strstr(error.text, "uncoded: the simulated run hangs"));
     assert_non_null(strstr(error.text, "--seed 17 replay it"));
-    assert_true(run->steps_done > 0 && run->steps_done < run->steps);
+    assert_true(run->steps_done > 0 &&
+                run->steps_done < simulation.opts.coordinator.last_step);
     muster_virtual_fini(run);
     muster_mem_free(run);
+    muster_simulation_fini(&simulation);
     muster_config_free(config);
 }
 
@@ -266,6 +297,7 @@ int main(void)
         cmocka_unit_test(every_code_ends_with_the_same_model),
         cmocka_unit_test(the_same_options_give_the_same_text),
         cmocka_unit_test(a_code_hides_the_stragglers_it_tolerates),
+        cmocka_unit_test(the_last_of_two_times_of_a_worker_counts),
         cmocka_unit_test(too_few_workers_is_quorum_with_a_result),
         cmocka_unit_test(a_shuffle_spreads_what_the_slow_ones_miss),
         cmocka_unit_test(degrading_goes_on_where_waiting_gives_up),

@@ -1,8 +1,8 @@
 /*
- * trace.c -- reads the csv of cluster/trace.h: once for the lines, then into a
- * table that must come out full.
+ * delay_trace.c -- reads the csv of cluster/delay_trace.h: once for the lines,
+ * then into a table that must come out full.
  */
-#include "cluster/trace.h"
+#include "cluster/delay_trace.h"
 
 #include <errno.h>
 #include <math.h>
@@ -71,7 +71,7 @@ static muster_status read_lines(FILE *file, const char *path,
 }
 
 static muster_status fill(const muster_vec *lines, const char *path,
-                          muster_error *error, muster_trace *trace)
+                          muster_error *error, muster_delay_trace *trace)
 {
     const measurement *all = lines->data;
     for (size_t i = 0; i < lines->count; i++) {
@@ -112,15 +112,15 @@ static muster_status fill(const muster_vec *lines, const char *path,
     return MUSTER_OK;
 }
 
-muster_status muster_trace_load(const char *path, muster_error *error_out,
-                                muster_trace *trace_out)
+muster_status muster_delay_trace_load(const char *path, muster_error *error_out,
+                                      muster_delay_trace *trace_out)
 {
     FILE *file = fopen(path, "r");
     if (file == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_INPUT, "%s: %s", path,
                                 strerror(errno));
     }
-    muster_trace trace = {0};
+    muster_delay_trace trace = {0};
     muster_vec lines = muster_vec_make(sizeof(measurement));
     muster_status status = read_lines(file, path, error_out, &lines);
     if (status == MUSTER_OK) {
@@ -129,15 +129,15 @@ muster_status muster_trace_load(const char *path, muster_error *error_out,
     fclose(file);
     muster_vec_fini(&lines);
     if (status != MUSTER_OK) {
-        muster_trace_fini(&trace);
+        muster_delay_trace_fini(&trace);
         return status;
     }
     *trace_out = trace;
     return MUSTER_OK;
 }
 
-void muster_trace_fini(muster_trace *trace)
+void muster_delay_trace_fini(muster_delay_trace *trace)
 {
     muster_mem_free(trace->seconds);
-    *trace = (muster_trace){0};
+    *trace = (muster_delay_trace){0};
 }

@@ -1,22 +1,25 @@
 /*
- * address.c -- addresses between text and struct sockaddr.
+ * socket_address.c -- addresses between text and struct sockaddr.
  */
 #define _GNU_SOURCE
-#include "net/address.h"
+#include "net/socket_address.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "net/net.h"
 
 static muster_status parse_unix(const char *text, muster_error *error,
-                                muster_address *out)
+                                muster_socket_address *out)
 {
     const char *name = text + strlen("unix:");
     struct sockaddr_un unix_address = {.sun_family = AF_UNIX};
@@ -38,7 +41,7 @@ static muster_status parse_unix(const char *text, muster_error *error,
     if (abstract) {
         unix_address.sun_path[0] = '\0';
     }
-    *out = (muster_address){0};
+    *out = (muster_socket_address){0};
     memcpy(&out->storage, &unix_address, sizeof(unix_address));
     out->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length +
                               (abstract ? 0 : 1));
@@ -79,7 +82,7 @@ static bool port_in_range(const char *port)
 }
 
 static muster_status parse_tcp(const char *text, muster_error *error,
-                               muster_address *out)
+                               muster_socket_address *out)
 {
     char host[256];
     const char *port = NULL;
@@ -110,14 +113,15 @@ static muster_status parse_tcp(const char *text, muster_error *error,
             break;
         }
     }
-    *out = (muster_address){.length = best->ai_addrlen};
+    *out = (muster_socket_address){.length = best->ai_addrlen};
     memcpy(&out->storage, best->ai_addr, best->ai_addrlen);
     freeaddrinfo(found);
     return MUSTER_OK;
 }
 
-muster_status muster_address_parse(const char *text, muster_error *error_out,
-                                   muster_address *address_out)
+muster_status muster_socket_address_parse(const char *text,
+                                          muster_error *error_out,
+                                          muster_socket_address *address_out)
 {
     if (strlen(text) >= MUSTER_NET_ADDRESS_MAX) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
@@ -136,19 +140,19 @@ muster_status muster_address_parse(const char *text, muster_error *error_out,
                             text);
 }
 
-bool muster_address_is_unix(const muster_address *address)
+bool muster_socket_address_is_unix(const muster_socket_address *address)
 {
     return address->storage.ss_family == AF_UNIX;
 }
 
-const char *muster_address_path(const muster_address *address)
+const char *muster_socket_address_path(const muster_socket_address *address)
 {
     const struct sockaddr_un *unix_address =
         (const struct sockaddr_un *)&address->storage;
-    return muster_address_is_unix(address) ? unix_address->sun_path : "";
+    return muster_socket_address_is_unix(address) ? unix_address->sun_path : "";
 }
 
-static void format_unix(const muster_address *address, char *text)
+static void format_unix(const muster_socket_address *address, char *text)
 {
     const struct sockaddr_un *unix_address =
         (const struct sockaddr_un *)&address->storage;
@@ -162,10 +166,11 @@ static void format_unix(const muster_address *address, char *text)
              (int)(length - 1), unix_address->sun_path + (abstract ? 1 : 0));
 }
 
-void muster_address_format(const muster_address *address, char *text_out)
+void muster_socket_address_format(const muster_socket_address *address,
+                                  char *text_out)
 {
     char host[INET6_ADDRSTRLEN] = "?";
-    if (muster_address_is_unix(address)) {
+    if (muster_socket_address_is_unix(address)) {
         format_unix(address, text_out);
     } else if (address->storage.ss_family == AF_INET6) {
         const struct sockaddr_in6 *six =
@@ -179,5 +184,50 @@ void muster_address_format(const muster_address *address, char *text_out)
         inet_ntop(AF_INET, &four->sin_addr, host, sizeof(host));
         snprintf(text_out, MUSTER_NET_ADDRESS_MAX, "tcp:%s:%u", host,
                  ntohs(four->sin_port));
+    }
+}
+
+/* The first IPv4 address of a network card that is up; false: there is none. */
+static bool card_address(char *host, size_t size)
+{
+    struct ifaddrs *list = NULL;
+    bool found = false;
+    if (getifaddrs(&list) != 0) {
+        return false;
+    }
+    for (const struct ifaddrs *each = list; each != NULL && !found;
+         each = each->ifa_next) {
+        bool usable = each->ifa_addr != NULL &&
+                      each->ifa_addr->sa_family == AF_INET &&
+                      (each->ifa_flags & IFF_UP) != 0 &&
+                      (each->ifa_flags & IFF_LOOPBACK) == 0;
+        if (usable) {
+            struct sockaddr_in four;
+            memcpy(&four, each->ifa_addr, sizeof(four));
+            found = inet_ntop(AF_INET, &four.sin_addr, host, (socklen_t)size) !=
+                    NULL;
+        }
+    }
+    freeifaddrs(list);
+    return found;
+}
+
+void muster_net_reachable(const char *text, char *text_out)
+{
+    static const char *const wildcards[] = {"tcp:0.0.0.0:", "tcp:[::]:"};
+    char host[64] = "";
+    const char *port = NULL;
+    for (size_t i = 0; i < sizeof(wildcards) / sizeof(wildcards[0]); i++) {
+        size_t length = strlen(wildcards[i]);
+        if (strncmp(text, wildcards[i], length) == 0) {
+            port = text + length;
+        }
+    }
+    bool known = port != NULL && (card_address(host, sizeof(host)) ||
+                                  gethostname(host, sizeof(host) - 1) == 0);
+    if (known) {
+        snprintf(text_out, MUSTER_NET_ADDRESS_MAX, "tcp:%s:%s", host, port);
+    } else {
+        snprintf(text_out, MUSTER_NET_ADDRESS_MAX, "%s", text);
     }
 }

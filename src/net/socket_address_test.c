@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "net/address.h"
 #include "net/net.h"
+#include "net/socket_address.h"
 
 static void good_addresses_come_back(void **state)
 {
@@ -21,17 +21,18 @@ static void good_addresses_come_back(void **state)
         "tcp:0.0.0.0:65535", "tcp:[::1]:80",
     };
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        muster_address address;
+        muster_socket_address address;
         char text[MUSTER_NET_ADDRESS_MAX];
         muster_error error = {0};
-        if (muster_address_parse(good[i], &error, &address) != MUSTER_OK) {
+        if (muster_socket_address_parse(good[i], &error, &address) !=
+            MUSTER_OK) {
             fail_msg("%s", error.text);
         }
-        muster_address_format(&address, text);
+        muster_socket_address_format(&address, text);
         assert_string_equal(text, good[i]);
-        assert_int_equal(muster_address_is_unix(&address),
+        assert_int_equal(muster_socket_address_is_unix(&address),
                          strncmp(good[i], "unix", 4) == 0);
-        assert_string_equal(muster_address_path(&address),
+        assert_string_equal(muster_socket_address_path(&address),
                             i == 0 ? "/tmp/x.sock" : "");
     }
 }
@@ -57,9 +58,9 @@ static void bad_addresses_are_named(void **state)
         "tcp:127.0.0.1:8 ",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        muster_address address;
+        muster_socket_address address;
         muster_error error = {0};
-        assert_int_equal(muster_address_parse(bad[i], &error, &address),
+        assert_int_equal(muster_socket_address_parse(bad[i], &error, &address),
                          MUSTER_ERR_INVALID);
         assert_non_null(strstr(error.text, "address '"));
     }
@@ -71,11 +72,11 @@ static void addresses_too_long_are_named(void **state)
     char text[256];
     memset(text, 'x', sizeof(text));
     for (size_t length = 113; length < sizeof(text); length++) {
-        muster_address address;
+        muster_socket_address address;
         muster_error error = {0};
         text[length] = '\0';
         memcpy(text, "unix:/", 6);
-        assert_int_equal(muster_address_parse(text, &error, &address),
+        assert_int_equal(muster_socket_address_parse(text, &error, &address),
                          MUSTER_ERR_INVALID);
         assert_non_null(strstr(error.text, "characters"));
         text[length] = 'x';
@@ -85,11 +86,12 @@ static void addresses_too_long_are_named(void **state)
 static void a_name_is_looked_up(void **state)
 {
     (void)state;
-    muster_address address;
+    muster_socket_address address;
     char text[MUSTER_NET_ADDRESS_MAX];
-    assert_int_equal(muster_address_parse("tcp:localhost:7", NULL, &address),
-                     MUSTER_OK);
-    muster_address_format(&address, text);
+    assert_int_equal(
+        muster_socket_address_parse("tcp:localhost:7", NULL, &address),
+        MUSTER_OK);
+    muster_socket_address_format(&address, text);
     assert_string_equal(text, "tcp:127.0.0.1:7");
 }
 

@@ -1,0 +1,145 @@
+/*
+ * process_group_test.c -- what a member is started with: its arguments, its
+ * descriptors, its signals; and how members end. Members are shells.
+ */
+#define _GNU_SOURCE
+#include "proc/process_group.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+
+#define LONG_NS (60 * MUSTER_NS_PER_S)
+
+static muster_process_group *make_group(uint32_t count, int64_t leave_ns)
+{
+    muster_process_group *group = NULL;
+    muster_process_group_opts opts = {.program = "/bin/sh",
+                                      .noun = "worker",
+                                      .count = count,
+                                      .leave_ns = leave_ns};
+    assert_int_equal(muster_process_group_create(&opts, NULL, &group),
+                     MUSTER_OK);
+    return group;
+}
+
+/* sh -c SCRIPT sh ARGUMENT */
+static void spawn(muster_process_group *group, uint32_t number,
+                  const char *script, const char *argument)
+{
+    muster_arguments arguments = muster_arguments_make();
+    muster_arguments_add_option(&arguments, "-c", script);
+    muster_arguments_add_option(&arguments, "sh", argument);
+    assert_int_equal(
+        muster_process_group_spawn(group, number, &arguments, NULL), MUSTER_OK);
+    muster_arguments_fini(&arguments);
+}
+
+static void read_file(const char *path, char *text, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    size_t got = fread(text, 1, size - 1, file);
+    text[got] = '\0';
+    (void)fclose(file);
+}
+
+static unsigned long long status_mask(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+    assert_non_null(at);
+    return strtoull(at + strlen(name), NULL, 16);
+}
+
+/* The parent ignores and blocks signals and has descriptors open that exec
+ * would hand on: the member has none of that. */
+static void a_member_begins_with_a_clean_process(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/muster-group-test-XXXXXX";
+    char text[4096];
+    int out = mkstemp(path);
+    int leaked = fcntl(out, F_DUPFD, 57); // without O_CLOEXEC
+    assert_true(leaked >= 0);
+    sigset_t blocked, before;
+    (void)sigemptyset(&blocked);
+    (void)sigaddset(&blocked, SIGUSR1);
+    (void)sigprocmask(SIG_BLOCK, &blocked, &before);
+    void (*pipe_before)(int) = signal(SIGPIPE, SIG_IGN);
+    void (*term_before)(int) = signal(SIGTERM, SIG_IGN);
+
+    muster_process_group *group = make_group(1, LONG_NS);
+    spawn(group, 0,
+          "echo fds $(ls /proc/$$/fd) end > \"$1\"; "
+          "echo blas $OPENBLAS_NUM_THREADS >> \"$1\"; "
+          "exec cat /proc/self/status >> \"$1\"",
+          path);
+    muster_process_group_end(group);
+    muster_process_group_free(group);
+
+    (void)signal(SIGPIPE, pipe_before);
+    (void)signal(SIGTERM, term_before);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    (void)close(leaked);
+    (void)close(out);
+    read_file(path, text, sizeof text);
+    assert_int_equal(unlink(path), 0);
+    char name[16];
+    (void)snprintf(name, sizeof name, " %d ", leaked);
+    assert_non_null(strstr(text, " 2 ")); // stderr stays
+    assert_null(strstr(text, name));
+    assert_int_equal(status_mask(text, "SigBlk:"), 0);
+    assert_int_equal(status_mask(text, "SigIgn:"), 0);
+    assert_non_null(strstr(text, "blas 1\n"));
+}
+
+static void members_that_do_not_leave_are_ended(void **state)
+{
+    (void)state;
+    muster_process_group *group = make_group(3, 10 * MUSTER_NS_PER_MS);
+    spawn(group, 0, "exec sleep 1000", "");
+    spawn(group, 2, "kill -STOP $$; exec sleep 1000", "");
+    assert_true(muster_process_group_is_running(group, 0));
+    assert_false(muster_process_group_is_running(group, 1));
+    muster_process_group_end(group);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_false(muster_process_group_is_running(group, i));
+    }
+    assert_true(muster_process_group_is_lost(group));
+    muster_process_group_free(group);
+}
+
+static void a_member_that_left_by_itself_is_not_lost(void **state)
+{
+    (void)state;
+    muster_process_group *group = make_group(2, LONG_NS);
+    spawn(group, 0, "exit 0", "");
+    spawn(group, 1, "exit 3", "");
+    muster_process_group_end(group);
+    assert_false(muster_process_group_is_lost(group));
+    spawn(group, 0, "exit 1", ""); // in the place of the first
+    muster_process_group_end(group);
+    assert_true(muster_process_group_is_lost(group));
+    muster_process_group_free(group);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_member_begins_with_a_clean_process),
+        cmocka_unit_test(members_that_do_not_leave_are_ended),
+        cmocka_unit_test(a_member_that_left_by_itself_is_not_lost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

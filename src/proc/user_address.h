@@ -1,0 +1,24 @@
+/*
+ * proc/user_address.h -- addresses as users write them, such as HOST:PORT,
+ * made into those that net.h takes.
+ */
+#ifndef MUSTER_PROC_USER_ADDRESS_H
+#define MUSTER_PROC_USER_ADDRESS_H
+
+#include <stdbool.h>
+
+#include "muster/status.h"
+#include "net/net.h"
+
+/* "HOST:PORT" and ":PORT" become "tcp:HOST:PORT" (without a host: loopback);
+ * "unix:.." and "tcp:.." stay. address_out has MUSTER_NET_ADDRESS_MAX bytes.
+ * MUSTER_ERR_INVALID names `option`. */
+MUSTER_CHECKED muster_status muster_user_address_expand(const char *text,
+                                                        const char *option,
+                                                        muster_error *error_out,
+                                                        char *address_out);
+
+/* Can only this machine reach it? */
+bool muster_user_address_is_local(const char *address);
+
+#endif // MUSTER_PROC_USER_ADDRESS_H

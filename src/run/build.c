@@ -1,0 +1,171 @@
+/*
+ * build.c -- see build.h.
+ */
+#include "run/build.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "config/fault.h"
+
+/* Timing only: what a run has where no data says it. */
+#define STEPS_DEFAULT       100u
+#define MESSAGE_DIM_DEFAULT 100001u
+
+muster_status muster_build_code_opts(const muster_config *config,
+                                     const char *name, muster_error *error_out,
+                                     muster_build_code *build_out)
+{
+    uint32_t workers = muster_config_workers(config);
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    name = name != NULL ? name : muster_config_string(config, MUSTER_OPT_CODE);
+    if (workers == 0) { // only `muster code` gets here: others were checked
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "code: --workers is missing; for example "
+                                "muster code %.60s --workers 12",
+                                name);
+    }
+    double *speeds = muster_mem_array(workers, sizeof *speeds);
+    if (speeds == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for %" PRIu32 " workers", workers);
+    }
+    for (uint32_t worker = 0; worker < workers; worker++) {
+        speeds[worker] = 1;
+    }
+    muster_status status =
+        muster_config_speeds(config, workers, error_out, speeds);
+    if (status < 0) {
+        muster_mem_free(speeds);
+        return status;
+    }
+    opts.name = name;
+    opts.workers = workers;
+    opts.stragglers =
+        (uint32_t)muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
+    opts.comm = (uint32_t)muster_config_uint(config, MUSTER_OPT_COMM);
+    opts.load = (uint32_t)muster_config_uint(config, MUSTER_OPT_LOAD);
+    opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
+    // Some codes read speeds as a wish for unequal loads.
+    opts.speeds =
+        muster_config_is_set(config, MUSTER_OPT_SPEEDS) ? speeds : NULL;
+    *build_out = (muster_build_code){opts, speeds};
+    return MUSTER_OK;
+}
+
+void muster_build_code_fini(muster_build_code *build)
+{
+    muster_mem_free(build->speeds);
+    build->speeds = NULL;
+}
+
+/* What the job says: steps, lengths, the first model. */
+static void take_job(const muster_config *config,
+                     const muster_executor *executor,
+                     muster_coordinator_opts *opts)
+{
+    if (executor != NULL) {
+        muster_executor_info job = muster_executor_describe(executor);
+        opts->first_step = job.step;
+        opts->last_step = job.steps;
+        opts->message_dim = job.message_dim;
+        opts->setup = muster_executor_setup_blob(executor);
+        opts->model = muster_executor_model_blob(executor);
+        return;
+    }
+    uint64_t steps = muster_config_uint(config, MUSTER_OPT_STEPS);
+    opts->last_step = steps > 0 ? steps : STEPS_DEFAULT;
+    opts->message_dim = MESSAGE_DIM_DEFAULT;
+    opts->setup = muster_blob_create_empty(0);
+    opts->model =
+        muster_blob_create_empty((opts->message_dim - 1) * sizeof(float));
+}
+
+muster_status muster_build_coordinator(const muster_config *config,
+                                       const muster_code *code,
+                                       const muster_executor *executor,
+                                       muster_error *error_out,
+                                       muster_coordinator_opts *opts_out)
+{
+    const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);
+    muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
+    opts.code = code;
+    opts.heartbeat_ns = muster_config_duration_ns(config, MUSTER_OPT_HEARTBEAT);
+    opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
+    opts.evaluate_at_end = true;
+    opts.deadline_ns = muster_config_deadline_ns(config);
+    opts.degrade = strcmp(on_loss, "degrade") == 0;
+    opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
+    take_job(config, executor, &opts);
+    if (opts.setup == NULL || opts.model == NULL) {
+        muster_build_coordinator_fini(&opts);
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the model");
+    }
+    *opts_out = opts;
+    return MUSTER_OK;
+}
+
+void muster_build_coordinator_fini(muster_coordinator_opts *opts)
+{
+    muster_blob_unref(opts->setup);
+    muster_blob_unref(opts->model);
+    opts->setup = NULL;
+    opts->model = NULL;
+}
+
+muster_worker_opts muster_build_worker(const muster_config *config)
+{
+    muster_worker_opts opts = MUSTER_WORKER_OPTS_INIT;
+    if (muster_config_is_set(config, MUSTER_OPT_WORKER)) {
+        opts.id = (uint32_t)muster_config_uint(config, MUSTER_OPT_WORKER);
+    }
+    opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
+    return opts;
+}
+
+muster_status muster_build_delay(const muster_config *config, uint32_t workers,
+                                 muster_error *error_out,
+                                 muster_delay **delay_out)
+{
+    const char *spec = muster_config_string(config, MUSTER_OPT_DELAY);
+    *delay_out = NULL;
+    if (spec == NULL) {
+        return MUSTER_OK;
+    }
+    return muster_delay_create(spec, workers,
+                               muster_config_uint(config, MUSTER_OPT_SEED),
+                               error_out, delay_out);
+}
+
+muster_status muster_build_slowness(const muster_config *config,
+                                    uint32_t worker, muster_delay *delay,
+                                    muster_error *error_out,
+                                    muster_slowness *slowness_out)
+{
+    muster_slowness slowness = MUSTER_SLOWNESS_NONE;
+    slowness.delay = delay;
+    slowness.worker = worker;
+    size_t count = muster_config_list_count(config, MUSTER_OPT_SLOW);
+    for (size_t i = 0; i < count; i++) {
+        muster_fault fault;
+        muster_status status = muster_fault_parse(
+            MUSTER_OPT_SLOW, muster_config_list_at(config, MUSTER_OPT_SLOW, i),
+            error_out, &fault);
+        if (status < 0) {
+            return status;
+        }
+        if (fault.worker != worker) {
+            continue;
+        }
+        if (fault.kind == MUSTER_FAULT_SLOW_TIMES) {
+            slowness.factor = fault.factor;
+        } else {
+            slowness.sleep_ns = fault.delay_ns;
+        }
+    }
+    *slowness_out = slowness;
+    return MUSTER_OK;
+}

@@ -1,0 +1,74 @@
+/*
+ * run/build.h -- from options to code, job, roles and slowness; the one place
+ * for all verbs.
+ *
+ *   options -+- muster_build_code_opts --- code         train simulate code
+ *            +- muster_build_coordinator - coordinator  train simulate
+ *            +- muster_build_worker ------ worker       join simulate
+ *            +- muster_build_slowness ---- sleeps       join simulate
+ *
+ * A local worker of train is a process of `join`, so that `--slow` and
+ * `--delay` mean the same in train, join and simulate.
+ *
+ *   Ownership    Configurations are lent for the call; texts in the results
+ *                are the configuration's.
+ */
+#ifndef MUSTER_RUN_BUILD_H
+#define MUSTER_RUN_BUILD_H
+
+#include <stdint.h>
+
+#include "cluster/slowness.h"
+#include "config/config.h"
+#include "job/executor.h"
+#include "muster/code.h"
+#include "muster/status.h"
+#include "role/coordinator.h"
+#include "role/worker.h"
+
+/* The options of a code, with the array that they point to. */
+typedef struct muster_build_code {
+    muster_code_opts opts;
+    double *speeds; // one a worker, 1 without --speeds
+} muster_build_code;
+
+/* `name` is a code, or NULL: that of --code. MUSTER_ERR_INVALID: there are no
+ * workers, or --speeds does not fit them. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status
+muster_build_code_opts(const muster_config *config, const char *name,
+                       muster_error *error_out, muster_build_code *build_out);
+void muster_build_code_fini(muster_build_code *build);
+
+/*
+ * A coordinator's options, for a code and the executor that has its job. `code`
+ * is lent. Without an executor (timing only) there are --steps or 100 steps,
+ * and messages are lengths. The run's number or saved state and the steps
+ * between checkpoints are the caller's to fill in. MUSTER_ERR_NO_MEMORY.
+ */
+MUSTER_CHECKED muster_status muster_build_coordinator(
+    const muster_config *config, const muster_code *code,
+    const muster_executor *executor, muster_error *error_out,
+    muster_coordinator_opts *opts_out);
+void muster_build_coordinator_fini(muster_coordinator_opts *opts);
+
+/* A worker's options: --patience and, in `join`, --worker. Address, pid and
+ * host are the caller's to fill in. */
+muster_worker_opts muster_build_worker(const muster_config *config);
+
+/* The delay model of --delay, or NULL. Fails as muster_delay_create(). */
+MUSTER_CHECKED muster_status muster_build_delay(const muster_config *config,
+                                                uint32_t workers,
+                                                muster_error *error_out,
+                                                muster_delay **delay_out);
+
+/*
+ * How slow `worker` is: of the values W:TIME that --slow has for it the last
+ * one counts, of the values W:FACTORx likewise; a time, a factor and a delay
+ * add up. `delay` is lent to the result. MUSTER_ERR_INVALID: a value of --slow
+ * cannot be read.
+ */
+MUSTER_CHECKED muster_status muster_build_slowness(
+    const muster_config *config, uint32_t worker, muster_delay *delay,
+    muster_error *error_out, muster_slowness *slowness_out);
+
+#endif // MUSTER_RUN_BUILD_H

@@ -1,0 +1,57 @@
+/*
+ * complete.c -- see complete.h.
+ */
+#include "run/complete.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/vec.h"
+
+void muster_run_tell_complete(uint64_t done, uint64_t wanted, const char *unit,
+                              const char *option)
+{
+    muster_log(MUSTER_LOG_INFO,
+               "run is complete: %" PRIu64 " of %" PRIu64
+               " %s; give a larger --%s to go on",
+               done, wanted, unit, option);
+}
+
+static bool exists(muster_run_folder *folder, const char *name)
+{
+    FILE *file = fopen(muster_run_folder_path(folder, name), "r");
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return file != NULL;
+}
+
+static bool read_all(FILE *file, muster_vec *bytes)
+{
+    char block[4096];
+    size_t got = fread(block, 1, sizeof block, file);
+    while (got > 0 && muster_vec_append(bytes, block, got)) {
+        got = fread(block, 1, sizeof block, file);
+    }
+    return got == 0 && ferror(file) == 0;
+}
+
+char *muster_run_summary_text(muster_run_folder *folder)
+{
+    if (!exists(folder, MUSTER_RUN_MODEL)) {
+        return NULL;
+    }
+    FILE *file = fopen(muster_run_folder_path(folder, MUSTER_RUN_SUMMARY), "r");
+    if (file == NULL) {
+        return NULL;
+    }
+    muster_vec bytes = muster_vec_make(1);
+    char *text = read_all(file, &bytes)
+                     ? muster_mem_string_n(bytes.data, bytes.count)
+                     : NULL;
+    muster_vec_fini(&bytes);
+    (void)fclose(file);
+    return text;
+}

@@ -1,0 +1,117 @@
+/*
+ * simulation.c -- see simulation.h.
+ */
+#include "run/simulation.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "code/numbers.h"
+#include "config/fault.h"
+
+#define BYTES_PER_S_MBIT 125000.0
+
+static muster_status make_code(muster_simulation *simulation,
+                               const muster_config *config, const char *name,
+                               muster_error *error_out)
+{
+    muster_status status =
+        muster_build_code_opts(config, name, error_out, &simulation->build);
+    if (status == MUSTER_OK) {
+        status = muster_code_create(&simulation->build.opts, error_out,
+                                    &simulation->code);
+    }
+    if (status < 0) {
+        return status;
+    }
+    muster_code_info info = *muster_code_numbers(simulation->code);
+    if (info.warning != NULL) {
+        muster_log(MUSTER_LOG_WARN, "code %s: %s", info.name, info.warning);
+    }
+    return MUSTER_OK;
+}
+
+/* What each machine is like: --slow, --delay and the faults. */
+static muster_status make_machines(muster_simulation *simulation,
+                                   const muster_config *config,
+                                   muster_error *error_out)
+{
+    uint32_t workers = simulation->build.opts.workers;
+    simulation->slowness =
+        muster_mem_array(workers, sizeof(*simulation->slowness));
+    if (simulation->slowness == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for %" PRIu32 " workers", workers);
+    }
+    muster_status status =
+        muster_build_delay(config, workers, error_out, &simulation->delay);
+    for (uint32_t i = 0; i < workers && status == MUSTER_OK; i++) {
+        status = muster_build_slowness(config, i, simulation->delay, error_out,
+                                       &simulation->slowness[i]);
+    }
+    return status == MUSTER_OK
+               ? muster_faults_read(config, error_out, &simulation->faults)
+               : status;
+}
+
+static muster_status make_job(muster_simulation *simulation,
+                              const muster_config *config,
+                              muster_error *error_out)
+{
+    muster_status status = MUSTER_OK;
+    if (muster_config_string(config, MUSTER_OPT_DATA) != NULL) {
+        status = muster_executor_create_coordinator(
+            config, muster_code_numbers(simulation->code)->parts,
+            &muster_executor_heap, error_out, &simulation->executor);
+    }
+    return status == MUSTER_OK
+               ? muster_build_coordinator(config, simulation->code,
+                                          simulation->executor, error_out,
+                                          &simulation->opts.coordinator)
+               : status;
+}
+
+muster_status muster_simulation_init(muster_simulation *simulation,
+                                     const muster_config *config,
+                                     const char *code, muster_error *error_out)
+{
+    *simulation =
+        (muster_simulation){.faults = muster_vec_make(sizeof(muster_fault))};
+    muster_status status = make_code(simulation, config, code, error_out);
+    if (status == MUSTER_OK) {
+        status = make_machines(simulation, config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = make_job(simulation, config, error_out);
+    }
+    if (status < 0) {
+        muster_simulation_fini(simulation);
+        return status;
+    }
+    muster_virtual_opts *opts = &simulation->opts;
+    opts->worker_patience_ns = muster_build_worker(config).patience_ns;
+    opts->executor = simulation->executor;
+    opts->model = muster_config_string(config, MUSTER_OPT_MODEL);
+    opts->speeds = simulation->build.speeds;
+    opts->slowness = simulation->slowness;
+    opts->faults = simulation->faults.data;
+    opts->fault_count = simulation->faults.count;
+    opts->compute_ns = muster_config_duration_ns(config, MUSTER_OPT_COMPUTE);
+    opts->bytes_per_s =
+        muster_config_double(config, MUSTER_OPT_BANDWIDTH) * BYTES_PER_S_MBIT;
+    opts->seed = muster_config_uint(config, MUSTER_OPT_SEED);
+    return MUSTER_OK;
+}
+
+void muster_simulation_fini(muster_simulation *simulation)
+{
+    muster_build_coordinator_fini(&simulation->opts.coordinator);
+    muster_executor_free(simulation->executor);
+    muster_vec_fini(&simulation->faults);
+    muster_delay_free(simulation->delay);
+    muster_mem_free(simulation->slowness);
+    muster_code_free(simulation->code);
+    muster_build_code_fini(&simulation->build);
+}
