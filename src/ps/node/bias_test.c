@@ -252,16 +252,16 @@ static uint32_t some_key(hand *h, uint32_t step, uint32_t table)
     return step < meets_at ? own : draw(h, KEYS);
 }
 
-static bool begin_at(hand *h, uint64_t place, float **row_out)
+static bool begin_at(hand *h, muster_rowref ref, float **row_out)
 {
-    return muster_ps_begin(h->worker, muster_rowref_table(place),
-                           muster_rowref_key(place), row_out) == MUSTER_OK;
+    return muster_ps_begin(h->worker, muster_rowref_table(ref),
+                           muster_rowref_key(ref), row_out) == MUSTER_OK;
 }
 
-static bool end_at(hand *h, uint64_t place)
+static bool end_at(hand *h, muster_rowref ref)
 {
-    return muster_ps_end(h->worker, muster_rowref_table(place),
-                         muster_rowref_key(place)) == MUSTER_OK;
+    return muster_ps_end(h->worker, muster_rowref_table(ref),
+                         muster_rowref_key(ref)) == MUSTER_OK;
 }
 
 /* Two rows at once, if they are two, closed in either order; 2 are added. */

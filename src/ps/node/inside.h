@@ -162,7 +162,7 @@ static inline void muster_ps_note_unlatched(muster_ps_worker *worker,
 
 /* Take a row for a moment, while none is open, and give it back. Whether it
  * will be written is known from the start. */
-muster_ps_access muster_ps_take(muster_ps_worker *worker, uint64_t place,
+muster_ps_access muster_ps_take(muster_ps_worker *worker, muster_rowref ref,
                                 bool written, float **row_out);
 static inline void muster_ps_give(muster_ps_worker *worker,
                                   muster_ps_access taken, muster_word *word,

@@ -327,10 +327,10 @@ muster_status muster_ps_worker_create(muster_ps *ps,
 static void close_rows(muster_ps_worker *worker, bool copies)
 {
     for (uint32_t i = muster_ps_open_rows(worker); i > 0; i--) {
-        uint64_t place = muster_bias_listed(worker->holder, i - 1);
+        muster_rowref ref = muster_bias_listed(worker->holder, i - 1);
         if ((worker->open_copies[i - 1] != NULL) == copies) {
-            (void)!muster_ps_end(worker, muster_rowref_table(place),
-                                 muster_rowref_key(place));
+            (void)!muster_ps_end(worker, muster_rowref_table(ref),
+                                 muster_rowref_key(ref));
         }
     }
 }

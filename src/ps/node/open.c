@@ -27,13 +27,12 @@ bool muster_ps_holds(const muster_ps_worker *worker)
 /* True when the worker may take a row now: it must come after every row that it
  * holds in place. Copies hold nobody up. */
 static inline bool in_order(const muster_ps_worker *worker, uint32_t open_rows,
-                            uint64_t place)
+                            muster_rowref ref)
 {
     for (uint32_t i = 0; i < open_rows; i++) {
-        uint64_t taken =
+        muster_rowref taken =
             muster_bias_listed(worker->holder, i) & ~MUSTER_ROWREF_UNLATCHED;
-        if (taken >= place &&
-            (taken == place || worker->open_copies[i] == NULL)) {
+        if (taken >= ref && (taken == ref || worker->open_copies[i] == NULL)) {
             return false;
         }
     }
@@ -89,15 +88,15 @@ static muster_status end_copy(muster_ps_worker *worker, uint32_t table,
 /* begin for a row that somebody holds, or that is not here, or of a table that
  * has just ceased to be divided. */
 APART static muster_status begin_contended(muster_ps_worker *worker,
-                                           uint64_t place, float **row_out)
+                                           muster_rowref ref, float **row_out)
 {
-    uint32_t table = muster_rowref_table(place);
-    uint32_t key = muster_rowref_key(place);
+    uint32_t table = muster_rowref_table(ref);
+    uint32_t key = muster_rowref_key(ref);
     muster_ps_table *rows = worker->tables[table];
     uint32_t open = muster_ps_open_rows(worker);
     float *copy = NULL;
     uint64_t seen;
-    if (muster_ps_table_latch(rows, worker->holder, place, &seen)) {
+    if (muster_ps_table_latch(rows, worker->holder, ref, &seen)) {
         *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
         worker->copied += muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
     } else {
@@ -108,7 +107,7 @@ APART static muster_status begin_contended(muster_ps_worker *worker,
         *row_out = copy;
     }
     worker->open_copies[open] = copy;
-    muster_bias_list(worker->holder, open, place);
+    muster_bias_list(worker->holder, open, ref);
     muster_bias_state_add(worker->holder,
                           MUSTER_BIAS_LATCHED + MUSTER_BIAS_ACCESS);
     return MUSTER_OK;
@@ -116,91 +115,91 @@ APART static muster_status begin_contended(muster_ps_worker *worker,
 
 /* begin for a row that several workers or nodes may use. */
 APART static muster_status begin_latched(muster_ps_worker *worker,
-                                         uint64_t place, float **row_out)
+                                         muster_rowref ref, float **row_out)
 {
-    muster_ps_table *rows = worker->tables[muster_rowref_table(place)];
-    muster_word *word = &rows->words[muster_rowref_key(place)];
+    muster_ps_table *rows = worker->tables[muster_rowref_table(ref)];
+    muster_word *word = &rows->words[muster_rowref_key(ref)];
     muster_bias_holder *holder = worker->holder;
     uint64_t state = muster_bias_state(holder);
     uint32_t open = muster_bias_open_rows(state);
-    if (open > 0 && !in_order(worker, open, place)) {
+    if (open > 0 && !in_order(worker, open, ref)) {
         return MUSTER_ERR_INVALID;
     }
     if (rows->in_order) { // the row's miss need not wait for the word's
-        muster_ps_table_prefetch_row(rows, muster_rowref_key(place));
+        muster_ps_table_prefetch_row(rows, muster_rowref_key(ref));
     }
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
     if (atomic_load_explicit(&rows->row_bias, memory_order_acquire) !=
             MUSTER_ROW_BIAS_NONE ||
         !muster_latch_try(word, &seen)) {
-        return begin_contended(worker, place, row_out);
+        return begin_contended(worker, ref, row_out);
     }
     if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {
         worker->copied++;
     }
-    muster_bias_list(holder, open, place);
+    muster_bias_list(holder, open, ref);
     muster_bias_state_add(holder, MUSTER_BIAS_LATCHED + MUSTER_BIAS_ACCESS);
     *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
     return MUSTER_OK;
 }
 
 /* begin in a table whose rows belong to workers. */
-APART static muster_status begin_own(muster_ps_worker *worker, uint64_t place,
-                                     float **row_out)
+APART static muster_status begin_own(muster_ps_worker *worker,
+                                     muster_rowref ref, float **row_out)
 {
     muster_bias_holder *holder = worker->holder;
     uint64_t state = muster_bias_state(holder);
     uint32_t open = muster_bias_open_rows(state);
-    if (open > 0 && !in_order(worker, open, place)) {
+    if (open > 0 && !in_order(worker, open, ref)) {
         return MUSTER_ERR_INVALID;
     }
-    if (!muster_ps_table_enter_row(worker->tables[muster_rowref_table(place)],
-                                   holder, state, worker->seat + 1, place,
+    if (!muster_ps_table_enter_row(worker->tables[muster_rowref_table(ref)],
+                                   holder, state, worker->seat + 1, ref,
                                    row_out)) {
-        return begin_contended(worker, place, row_out);
+        return begin_contended(worker, ref, row_out);
     }
     return MUSTER_OK;
 }
 
 /* begin where samplers are told of accesses. */
-APART static muster_status begin_noted(muster_ps_worker *worker, uint64_t place,
-                                       float **row_out)
+APART static muster_status begin_noted(muster_ps_worker *worker,
+                                       muster_rowref ref, float **row_out)
 {
-    muster_status status = begin_latched(worker, place, row_out);
+    muster_status status = begin_latched(worker, ref, row_out);
     if (status == MUSTER_OK) {
-        muster_ps_note(worker, muster_rowref_table(place),
-                       muster_rowref_key(place));
+        muster_ps_note(worker, muster_rowref_table(ref),
+                       muster_rowref_key(ref));
     }
     return status;
 }
 
 /* begin for the only worker, with other rows open, in a mesh, or where samplers
  * are told of accesses. */
-APART static muster_status begin_alone(muster_ps_worker *worker, uint64_t place,
-                                       float **row_out)
+APART static muster_status begin_alone(muster_ps_worker *worker,
+                                       muster_rowref ref, float **row_out)
 {
     muster_bias_holder *holder = worker->holder;
     uint64_t state = muster_bias_state(holder);
     uint32_t open = muster_bias_open_rows(state);
-    if (open > 0 && !in_order(worker, open, place)) {
+    if (open > 0 && !in_order(worker, open, ref)) {
         return MUSTER_ERR_INVALID;
     }
     if ((state & MUSTER_BIAS_NOTES) != 0) {
-        return begin_noted(worker, place, row_out);
+        return begin_noted(worker, ref, row_out);
     }
-    muster_ps_table *rows = worker->tables[muster_rowref_table(place)];
-    muster_bias_list(holder, open, place | MUSTER_ROWREF_UNLATCHED);
+    muster_ps_table *rows = worker->tables[muster_rowref_table(ref)];
+    muster_bias_list(holder, open, ref | MUSTER_ROWREF_UNLATCHED);
     muster_unlatched_row lent;
-    if (muster_ps_table_enter(rows, holder, state, muster_rowref_key(place),
+    if (muster_ps_table_enter(rows, holder, state, muster_rowref_key(ref),
                               &lent)) {
-        muster_ps_note_unlatched(worker, rows, muster_rowref_key(place), &lent,
+        muster_ps_note_unlatched(worker, rows, muster_rowref_key(ref), &lent,
                                  true);
         *row_out = lent.row;
         return MUSTER_OK;
     }
     return muster_ps_table_row_biased(rows)
-               ? begin_own(worker, place, row_out)
-               : begin_latched(worker, place, row_out);
+               ? begin_own(worker, ref, row_out)
+               : begin_latched(worker, ref, row_out);
 }
 
 /* Apart from each other, none of the common ways has to save registers. */
@@ -213,9 +212,9 @@ muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
     const muster_ps_table *rows = worker->tables[table];
     muster_bias_holder *holder = worker->holder;
     uint64_t state = muster_bias_state(holder);
-    uint64_t place = muster_rowref_make(table, key);
+    muster_rowref ref = muster_rowref_make(table, key);
     if (muster_ps_table_may_enter(rows, state, key)) {
-        muster_bias_list(holder, 0, place | MUSTER_ROWREF_UNLATCHED);
+        muster_bias_list(holder, 0, ref | MUSTER_ROWREF_UNLATCHED);
         if (muster_ps_table_enter_ordered(rows, holder, state)) {
             *row_out = muster_ps_table_row(rows, key);
             return MUSTER_OK;
@@ -225,22 +224,22 @@ muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
         return MUSTER_ERR_INVALID;
     }
     if (!muster_ps_table_revoked(rows)) {
-        return begin_alone(worker, place, row_out);
+        return begin_alone(worker, ref, row_out);
     }
     if ((state & MUSTER_BIAS_NOTES) != 0) {
-        return begin_noted(worker, place, row_out);
+        return begin_noted(worker, ref, row_out);
     }
     return muster_ps_table_row_biased(rows)
-               ? begin_own(worker, place, row_out)
-               : begin_latched(worker, place, row_out);
+               ? begin_own(worker, ref, row_out)
+               : begin_latched(worker, ref, row_out);
 }
 
 /* Let a row go that is open and not unlatched. */
-static muster_status end_held(muster_ps_worker *worker, uint64_t place,
+static muster_status end_held(muster_ps_worker *worker, muster_rowref ref,
                               float *copy)
 {
-    uint32_t table = muster_rowref_table(place);
-    uint32_t key = muster_rowref_key(place);
+    uint32_t table = muster_rowref_table(ref);
+    uint32_t key = muster_rowref_key(ref);
     muster_bias_state_add(worker->holder, 0 - MUSTER_BIAS_LATCHED);
     if (copy != NULL) {
         return end_copy(worker, table, key, copy);
@@ -250,19 +249,20 @@ static muster_status end_held(muster_ps_worker *worker, uint64_t place,
 }
 
 /* end for a row that was not the last to be opened, or is a copy. */
-APART static muster_status end_among(muster_ps_worker *worker, uint64_t place)
+APART static muster_status end_among(muster_ps_worker *worker,
+                                     muster_rowref ref)
 {
     muster_bias_holder *holder = worker->holder;
     uint32_t open = muster_ps_open_rows(worker);
     uint32_t i = 0;
-    while (i < open && (muster_bias_listed(holder, i) &
-                        ~MUSTER_ROWREF_UNLATCHED) != place) {
+    while (i < open &&
+           (muster_bias_listed(holder, i) & ~MUSTER_ROWREF_UNLATCHED) != ref) {
         i++;
     }
     if (i == open) {
         return MUSTER_ERR_INVALID;
     }
-    uint64_t listed = muster_bias_listed(holder, i);
+    muster_rowref listed = muster_bias_listed(holder, i);
     float *copy = worker->open_copies[i];
     if (copy != NULL && muster_ps_holds(worker)) {
         return MUSTER_ERR_AGAIN; // as in begin_copy
@@ -275,7 +275,7 @@ APART static muster_status end_among(muster_ps_worker *worker, uint64_t place)
         muster_bias_leave(holder, muster_bias_state(holder));
         return MUSTER_OK;
     }
-    return end_held(worker, place, copy);
+    return end_held(worker, ref, copy);
 }
 
 muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
@@ -285,23 +285,23 @@ muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
         return MUSTER_ERR_INVALID;
     }
     uint64_t state = muster_bias_state(worker->holder);
-    uint64_t place = muster_rowref_make(table, key);
+    muster_rowref ref = muster_rowref_make(table, key);
     if (muster_bias_only_unlatched(state) &&
         muster_bias_listed(worker->holder, 0) ==
-            (place | MUSTER_ROWREF_UNLATCHED)) {
+            (ref | MUSTER_ROWREF_UNLATCHED)) {
         muster_bias_leave(worker->holder, state);
         return MUSTER_OK;
     }
     uint32_t open = muster_bias_open_rows(state);
     if (open > 0) { // the row opened last is mostly the one closed first
-        uint64_t last = muster_bias_listed(worker->holder, open - 1);
-        if (last == (place | MUSTER_ROWREF_UNLATCHED)) {
+        muster_rowref last = muster_bias_listed(worker->holder, open - 1);
+        if (last == (ref | MUSTER_ROWREF_UNLATCHED)) {
             muster_bias_leave(worker->holder, state);
             return MUSTER_OK;
         }
-        if (last == place && worker->open_copies[open - 1] == NULL) {
-            return end_held(worker, place, NULL);
+        if (last == ref && worker->open_copies[open - 1] == NULL) {
+            return end_held(worker, ref, NULL);
         }
     }
-    return end_among(worker, place);
+    return end_among(worker, ref);
 }

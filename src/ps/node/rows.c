@@ -80,13 +80,13 @@ static bool serve_alone(const muster_ps_worker *worker,
     return true;
 }
 
-muster_ps_access muster_ps_take(muster_ps_worker *worker, uint64_t place,
+muster_ps_access muster_ps_take(muster_ps_worker *worker, muster_rowref ref,
                                 bool written, float **row_out)
 {
-    muster_ps_table *rows = worker->tables[muster_rowref_table(place)];
+    muster_ps_table *rows = worker->tables[muster_rowref_table(ref)];
     muster_bias_holder *holder = worker->holder;
     uint64_t state = muster_bias_state(holder);
-    uint32_t key = muster_rowref_key(place);
+    uint32_t key = muster_rowref_key(ref);
     muster_unlatched_row lent;
     if (!muster_ps_table_revoked(rows) &&
         muster_ps_table_enter(rows, holder, state, key, &lent)) {
@@ -95,7 +95,7 @@ muster_ps_access muster_ps_take(muster_ps_worker *worker, uint64_t place,
         return MUSTER_PS_UNLATCHED;
     }
     if (muster_ps_table_row_biased(rows) &&
-        muster_ps_table_enter_row(rows, holder, state, worker->seat + 1, place,
+        muster_ps_table_enter_row(rows, holder, state, worker->seat + 1, ref,
                                   row_out)) {
         return MUSTER_PS_UNLATCHED;
     }
@@ -103,7 +103,7 @@ muster_ps_access muster_ps_take(muster_ps_worker *worker, uint64_t place,
         muster_ps_table_prefetch_row(rows, key);
     }
     uint64_t seen;
-    if (!muster_ps_table_latch(rows, holder, place, &seen)) {
+    if (!muster_ps_table_latch(rows, holder, ref, &seen)) {
         return MUSTER_PS_ELSEWHERE;
     }
     if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {

@@ -33,9 +33,11 @@ static bool dirty(const muster_protocol *node)
 {
     const muster_replica *copies = node->copies.data;
     for (size_t i = 0; i < node->copies.count; i++) {
-        const muster_ps_table *table = node->opts.tables[copies[i].place >> 32];
+        const muster_ps_table *table =
+            node->opts.tables[muster_rowref_table(copies[i].ref)];
         uint64_t word = atomic_load_explicit(
-            &table->words[(uint32_t)copies[i].place], memory_order_relaxed);
+            &table->words[muster_rowref_key(copies[i].ref)],
+            memory_order_relaxed);
         if (word & MUSTER_WORD_DIRTY) {
             return true;
         }

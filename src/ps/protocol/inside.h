@@ -52,8 +52,8 @@ typedef struct muster_waiting_op {
 /* A row on its way here; the row's word has the number of this record where the
  * slot will be. */
 typedef struct muster_arriving_row {
-    uint64_t place; // NOWHERE: the record is free
-    uint32_t first; // of the waiting operations
+    muster_rowref ref; // NONE: the record is free
+    uint32_t first;    // of the waiting operations
     uint32_t last;
     uint16_t next_owner; // hand it on at once, or NOBODY
     uint32_t next_moves;
@@ -62,7 +62,7 @@ typedef struct muster_arriving_row {
 
 /* A copy held here. */
 typedef struct muster_replica {
-    uint64_t place;
+    muster_rowref ref;
     uint32_t base;      // slot of the owner's row as last heard
     bool asked;         // SYNC sent, SYNCED not yet here
     int64_t changed_ns; // when it last had something to send
@@ -213,13 +213,7 @@ muster_protocol_manage(const muster_protocol *node, uint32_t table)
                : node->opts.manage;
 }
 
-#define MUSTER_PSPLACE_NOWHERE UINT64_MAX
-#define MUSTER_ARRIVING_NONE   UINT32_MAX
-
-static inline uint64_t muster_psplace(uint32_t table, uint32_t key)
-{
-    return (uint64_t)table << 32 | key;
-}
+#define MUSTER_ARRIVING_NONE UINT32_MAX
 
 static inline bool muster_protocol_lives(const muster_protocol *node,
                                          uint16_t peer)
@@ -444,6 +438,6 @@ void muster_home_intents_retell(muster_protocol *node);
 /* A row that is here as a copy could not be used: send for the owner's. */
 void muster_replica_spent(muster_protocol *node, uint32_t table, uint32_t key);
 /* Is a copy, if there is one, wanted any longer? */
-void muster_replica_keep(muster_protocol *node, uint64_t place, bool wanted);
+void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted);
 
 #endif // MUSTER_PS_PROTOCOL_INSIDE_H

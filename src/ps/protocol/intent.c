@@ -24,8 +24,8 @@ void muster_home_intents_fini(muster_protocol *node)
 bool muster_home_intent_here(const muster_protocol *node, uint32_t table,
                              uint32_t key)
 {
-    return muster_map_find(&node->intents.here, muster_psplace(table, key)) !=
-           MUSTER_MAP_NONE;
+    return muster_map_find(&node->intents.here,
+                           muster_rowref_make(table, key)) != MUSTER_MAP_NONE;
 }
 
 /* ---- at the home --------------------------------------------------------- */
@@ -50,7 +50,7 @@ static uint32_t take_want(muster_home_intents *intents)
 }
 
 /* Take a want out of its row's list, which may end with it. */
-static void drop_want(muster_protocol *node, uint64_t place, uint32_t at,
+static void drop_want(muster_protocol *node, muster_rowref ref, uint32_t at,
                       uint32_t before)
 {
     muster_home_intents *intents = &node->intents;
@@ -59,21 +59,21 @@ static void drop_want(muster_protocol *node, uint64_t place, uint32_t at,
     if (before != UINT32_MAX) {
         wants[before].next = next;
     } else if (next != UINT32_MAX) {
-        node->failed |= !muster_map_set(&intents->wanted, place, next);
+        node->failed |= !muster_map_set(&intents->wanted, ref, next);
     } else {
-        muster_map_remove(&intents->wanted, place);
+        muster_map_remove(&intents->wanted, ref);
     }
     wants[at].next = intents->wants_free;
     intents->wants_free = at;
 }
 
 /* One more or one less intent of a node for a row. */
-static void count_want(muster_protocol *node, uint64_t place, uint16_t from,
+static void count_want(muster_protocol *node, muster_rowref ref, uint16_t from,
                        int32_t change)
 {
     muster_home_intents *intents = &node->intents;
     uint32_t before = UINT32_MAX;
-    uint32_t at = muster_map_find(&intents->wanted, place);
+    uint32_t at = muster_map_find(&intents->wanted, ref);
     while (at != UINT32_MAX) {
         muster_home_intent *want =
             (muster_home_intent *)intents->wants.data + at;
@@ -84,7 +84,7 @@ static void count_want(muster_protocol *node, uint64_t place, uint16_t from,
             }
             want->count += change;
             if (want->count == 0) {
-                drop_want(node, place, at, before);
+                drop_want(node, ref, at, before);
             }
             return;
         }
@@ -96,10 +96,10 @@ static void count_want(muster_protocol *node, uint64_t place, uint16_t from,
         node->failed = true;
         return;
     }
-    uint32_t first = muster_map_find(&intents->wanted, place);
+    uint32_t first = muster_map_find(&intents->wanted, ref);
     muster_home_intent *want = (muster_home_intent *)intents->wants.data + at;
     *want = (muster_home_intent){.next = first, .node = from, .count = change};
-    node->failed |= !muster_map_set(&intents->wanted, place, at);
+    node->failed |= !muster_map_set(&intents->wanted, ref, at);
 }
 
 void muster_protocol_on_intent(muster_protocol *node,
@@ -112,8 +112,8 @@ void muster_protocol_on_intent(muster_protocol *node,
             node->counters.violations++;
             continue;
         }
-        count_want(node, muster_psplace(message->table, key), message->origin,
-                   begins ? 1 : -1);
+        count_want(node, muster_rowref_make(message->table, key),
+                   message->origin, begins ? 1 : -1);
     }
 }
 
@@ -124,7 +124,7 @@ muster_intended_by muster_home_intent_of(const muster_protocol *node,
     const muster_home_intent *wants = node->intents.wants.data;
     muster_intended_by wanted = {0};
     uint32_t at =
-        muster_map_find(&node->intents.wanted, muster_psplace(table, key));
+        muster_map_find(&node->intents.wanted, muster_rowref_make(table, key));
     while (at != UINT32_MAX) {
         bool begun = wants[at].count > 0;
         wanted.by_asker = wanted.by_asker || (begun && wants[at].node == asker);
@@ -158,17 +158,17 @@ static void ask_if_absent(muster_protocol *node, uint32_t table, uint32_t key)
 
 static void begin_one(muster_protocol *node, uint32_t table, uint32_t key)
 {
-    uint64_t place = muster_psplace(table, key);
-    uint32_t begun = muster_map_find(&node->intents.here, place);
+    muster_rowref ref = muster_rowref_make(table, key);
+    uint32_t begun = muster_map_find(&node->intents.here, ref);
     bool first = begun == MUSTER_MAP_NONE;
-    if (!muster_map_set(&node->intents.here, place, first ? 1 : begun + 1)) {
+    if (!muster_map_set(&node->intents.here, ref, first ? 1 : begun + 1)) {
         node->failed = true;
         return;
     }
     if (!first) {
         return;
     }
-    muster_replica_keep(node, place, true);
+    muster_replica_keep(node, ref, true);
     if (!muster_protocol_paused(node)) {
         tell_home(node, table, key, true);
         ask_if_absent(node, table, key);
@@ -177,17 +177,17 @@ static void begin_one(muster_protocol *node, uint32_t table, uint32_t key)
 
 static void end_one(muster_protocol *node, uint32_t table, uint32_t key)
 {
-    uint64_t place = muster_psplace(table, key);
-    uint32_t begun = muster_map_find(&node->intents.here, place);
+    muster_rowref ref = muster_rowref_make(table, key);
+    uint32_t begun = muster_map_find(&node->intents.here, ref);
     if (begun == MUSTER_MAP_NONE) {
         return; // the host ends only what it has begun
     }
     if (begun > 1) {
-        node->failed |= !muster_map_set(&node->intents.here, place, begun - 1);
+        node->failed |= !muster_map_set(&node->intents.here, ref, begun - 1);
         return;
     }
-    muster_map_remove(&node->intents.here, place);
-    muster_replica_keep(node, place, false);
+    muster_map_remove(&node->intents.here, ref);
+    muster_replica_keep(node, ref, false);
     if (!muster_protocol_paused(node)) {
         tell_home(node, table, key, false);
     }
@@ -221,10 +221,10 @@ void muster_home_intent_departed(muster_protocol *node, uint32_t table,
 void muster_home_intents_retell(muster_protocol *node)
 {
     uint32_t cursor = 0;
-    uint64_t place;
+    muster_rowref ref;
     while (!node->failed &&
-           muster_map_next(&node->intents.here, &cursor, &place)) {
-        tell_home(node, (uint32_t)(place >> 32), (uint32_t)place, true);
-        ask_if_absent(node, (uint32_t)(place >> 32), (uint32_t)place);
+           muster_map_next(&node->intents.here, &cursor, &ref)) {
+        tell_home(node, muster_rowref_table(ref), muster_rowref_key(ref), true);
+        ask_if_absent(node, muster_rowref_table(ref), muster_rowref_key(ref));
     }
 }

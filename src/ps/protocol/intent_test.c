@@ -280,7 +280,7 @@ static void rows_used_in_turns_are_not_copied_in_any_history(void **state)
             come_to_rest(m);
             // A second intent asks for nothing: the first has done so.
             bool first = muster_map_find(&m->node[at]->intents.here,
-                                         muster_psplace(0, key)) == 1;
+                                         muster_rowref_make(0, key)) == 1;
             assert_true(!first || muster_ps_table_here(m->tables[at], key));
         }
         check_rows(w, false);

@@ -15,19 +15,19 @@
 #define MUSTER_PROTOCOL_ROWS_AHEAD  4u
 
 static inline void muster_protocol_prefetch_word(const muster_protocol *node,
-                                                 uint64_t place)
+                                                 muster_rowref ref)
 {
     __builtin_prefetch(
-        (const char *)node->opts.tables[place >> 32]->words_base +
-            sizeof(muster_word) * (uint32_t)place,
+        (const char *)node->opts.tables[muster_rowref_table(ref)]->words_base +
+            sizeof(muster_word) * muster_rowref_key(ref),
         1);
 }
 
 static inline void muster_protocol_prefetch_row(const muster_protocol *node,
-                                                uint64_t place)
+                                                muster_rowref ref)
 {
-    const muster_ps_table *rows = node->opts.tables[place >> 32];
-    uint64_t word = atomic_load_explicit(&rows->words[(uint32_t)place],
+    const muster_ps_table *rows = node->opts.tables[muster_rowref_table(ref)];
+    uint64_t word = atomic_load_explicit(&rows->words[muster_rowref_key(ref)],
                                          memory_order_relaxed);
     if (muster_word_here(word)) {
         muster_ps_table_prefetch_row(rows, muster_word_slot(word));
@@ -43,13 +43,13 @@ static inline void muster_protocol_prefetch(const muster_protocol *node,
     uint32_t left = message->count - i;
     if (left > MUSTER_PROTOCOL_WORDS_AHEAD) {
         muster_protocol_prefetch_word(
-            node, muster_psplace(message->table,
-                                 keys[i + MUSTER_PROTOCOL_WORDS_AHEAD]));
+            node, muster_rowref_make(message->table,
+                                     keys[i + MUSTER_PROTOCOL_WORDS_AHEAD]));
     }
     if (left > MUSTER_PROTOCOL_ROWS_AHEAD) {
         muster_protocol_prefetch_row(
-            node, muster_psplace(message->table,
-                                 keys[i + MUSTER_PROTOCOL_ROWS_AHEAD]));
+            node, muster_rowref_make(message->table,
+                                     keys[i + MUSTER_PROTOCOL_ROWS_AHEAD]));
     }
 }
 

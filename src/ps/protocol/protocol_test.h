@@ -119,7 +119,7 @@ static inline void check_arrivals(const mesh *m, uint16_t at)
             uint32_t index = muster_word_slot(word);
             arriving++;
             assert_true(index < node->coming.count);
-            assert_true(all[index].place == muster_psplace(0, key));
+            assert_true(all[index].ref == muster_rowref_make(0, key));
         }
     }
     assert_int_equal(arriving, node->coming_count);

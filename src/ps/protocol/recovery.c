@@ -71,11 +71,11 @@ static void give_up_arrivals(muster_protocol *node)
                             .origin = node->opts.node};
     const muster_arriving_row *coming = node->coming.data;
     for (size_t i = 0; i < node->coming.count; i++) {
-        if (coming[i].place == MUSTER_PSPLACE_NOWHERE) {
+        if (coming[i].ref == MUSTER_ROWREF_NONE) {
             continue;
         }
-        uint32_t table = (uint32_t)(coming[i].place >> 32);
-        uint32_t key = (uint32_t)coming[i].place;
+        uint32_t table = muster_rowref_table(coming[i].ref);
+        uint32_t key = muster_rowref_key(coming[i].ref);
         give_back(node, table, key, coming[i].first);
         muster_latch_publish(&muster_protocol_rows(node, table)->words[key],
                              muster_word_make(MUSTER_ROW_ABSENT, 0, 0));
@@ -117,8 +117,8 @@ static void report_copies(muster_protocol *node)
     const muster_replica *copies = node->copies.data;
     MUSTER_ASSERT(node->opts.nodes > 0);
     for (size_t i = 0; i < node->copies.count && !node->failed; i++) {
-        uint32_t key = (uint32_t)copies[i].place;
-        copied.table = (uint16_t)(copies[i].place >> 32);
+        uint32_t key = muster_rowref_key(copies[i].ref);
+        copied.table = (uint16_t)muster_rowref_table(copies[i].ref);
         muster_draft_add(node, muster_home_of(node, key), &copied, key,
                          muster_replica_age_ms(node, &copies[i]), NULL);
     }
@@ -139,14 +139,14 @@ void muster_recovery_report(muster_protocol *node)
     report_copies(node);
 }
 
-static void note_copy(muster_protocol *node, uint64_t place, uint32_t age_ms,
+static void note_copy(muster_protocol *node, muster_rowref ref, uint32_t age_ms,
                       uint16_t holder)
 {
     uint32_t age = age_ms < AGE_MAX_MS ? age_ms : AGE_MAX_MS;
     uint32_t offer = age << HOLDER_BITS | holder;
     // NONE is larger than every offer.
-    if (offer < muster_map_find(&node->copied_at, place) &&
-        !muster_map_set(&node->copied_at, place, offer)) {
+    if (offer < muster_map_find(&node->copied_at, ref) &&
+        !muster_map_set(&node->copied_at, ref, offer)) {
         node->failed = true;
     }
 }
@@ -168,7 +168,7 @@ void muster_protocol_on_report(muster_protocol *node,
             home->owner = message->origin;
             home->moves = extra > home->moves ? extra : home->moves;
         } else if (message->kind == MUSTER_ROWMSG_COPIED) {
-            note_copy(node, muster_psplace(message->table, key), extra,
+            note_copy(node, muster_rowref_make(message->table, key), extra,
                       message->origin);
         } else if (home->owner == message->origin) {
             home->owner = MUSTER_NODE_NONE;
@@ -220,7 +220,7 @@ static void settle_homes(muster_protocol *node, uint32_t table, uint16_t which,
             continue;
         }
         uint32_t offer =
-            muster_map_find(&node->copied_at, muster_psplace(table, key));
+            muster_map_find(&node->copied_at, muster_rowref_make(table, key));
         home->moves++;
         if (offer != MUSTER_MAP_NONE) {
             home->owner = (uint16_t)(offer & ((1u << HOLDER_BITS) - 1));
@@ -245,7 +245,7 @@ bool muster_recovery_needs_host(muster_protocol *node)
             bool lost = owner == MUSTER_NODE_NONE ||
                         !muster_protocol_lives(node, owner);
             if (lost &&
-                muster_map_find(&node->copied_at, muster_psplace(t, key)) ==
+                muster_map_find(&node->copied_at, muster_rowref_make(t, key)) ==
                     MUSTER_MAP_NONE) {
                 return true;
             }

@@ -33,7 +33,7 @@ void muster_arriving_ask(muster_protocol *node, uint32_t table, uint32_t key,
     }
     node->coming_count++;
     muster_arriving_row *all = node->coming.data;
-    all[index] = (muster_arriving_row){.place = muster_psplace(table, key),
+    all[index] = (muster_arriving_row){.ref = muster_rowref_make(table, key),
                                        .first = UINT32_MAX,
                                        .last = UINT32_MAX,
                                        .next_owner = MUSTER_NODE_NONE};
@@ -88,7 +88,7 @@ muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
     uint32_t index = muster_arriving_find(node, table, key);
     muster_arriving_row *all = node->coming.data;
     MUSTER_ASSERT(index < node->coming.count &&
-                  all[index].place == muster_psplace(table, key));
+                  all[index].ref == muster_rowref_make(table, key));
     muster_arriving_row ended = all[index];
     for (uint32_t at = ended.first; at != UINT32_MAX;) {
         muster_waiting_op *waits = node->waits.data;
@@ -115,7 +115,7 @@ muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
         node->wait_free = at;
         at = wait.next;
     }
-    all[index].place = MUSTER_PSPLACE_NOWHERE;
+    all[index].ref = MUSTER_ROWREF_NONE;
     all[index].free_next = node->coming_free;
     node->coming_free = index;
     node->coming_count--;

@@ -85,14 +85,14 @@ void muster_protocol_on_replica(muster_protocol *node,
     size_t bytes = rows->floats * sizeof(float);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
-        uint64_t place = muster_psplace(message->table, key);
+        muster_rowref ref = muster_rowref_make(message->table, key);
         if (muster_arriving_find(node, message->table, key) ==
             MUSTER_ARRIVING_NONE) {
             node->counters.violations++;
             continue;
         }
         uint32_t slot = muster_slab_take(&rows->slab);
-        muster_replica copy = {.place = place,
+        muster_replica copy = {.ref = ref,
                                .changed_ns = node->now_ns,
                                .heard_ns = node->now_ns,
                                .budget = BUDGET_FIRST,
@@ -104,7 +104,7 @@ void muster_protocol_on_replica(muster_protocol *node,
         float *base = muster_slab_row(&rows->slab, copy.base);
         memcpy(row, values + (size_t)i * rows->floats, bytes);
         memcpy(base, row, bytes);
-        if (!muster_map_set(&node->copy_at, place,
+        if (!muster_map_set(&node->copy_at, ref,
                             (uint32_t)node->copies.count) ||
             !muster_vec_append(&node->copies, &copy, 1)) {
             node->failed = true;
@@ -130,8 +130,8 @@ void muster_protocol_on_replica(muster_protocol *node,
 static bool sync_one(muster_protocol *node, uint32_t index, bool all)
 {
     muster_replica *copy = (muster_replica *)node->copies.data + index;
-    uint32_t table = (uint32_t)(copy->place >> 32);
-    uint32_t key = (uint32_t)copy->place;
+    uint32_t table = muster_rowref_table(copy->ref);
+    uint32_t key = muster_rowref_key(copy->ref);
     muster_ps_table *rows = muster_protocol_rows(node, table);
     muster_word *word = &rows->words[key];
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
@@ -172,15 +172,16 @@ static void unlist(muster_protocol *node, uint32_t index)
 {
     muster_replica *copies = node->copies.data;
     muster_replica *copy = &copies[index];
-    muster_slab_give(&node->opts.tables[copy->place >> 32]->slab, copy->base);
+    muster_slab_give(&node->opts.tables[muster_rowref_table(copy->ref)]->slab,
+                     copy->base);
     node->asked -= copy->asked;
-    muster_map_remove(&node->copy_at, copy->place);
+    muster_map_remove(&node->copy_at, copy->ref);
     muster_replica last = copies[--node->copies.count];
     if (index < node->copies.count) {
         *copy = last;
-        muster_map_remove(&node->copy_at, last.place);
+        muster_map_remove(&node->copy_at, last.ref);
         // Room was just made, so this cannot fail.
-        node->failed |= !muster_map_set(&node->copy_at, last.place, index);
+        node->failed |= !muster_map_set(&node->copy_at, last.ref, index);
     }
 }
 
@@ -188,9 +189,9 @@ static void unlist(muster_protocol *node, uint32_t index)
 static bool drop_one(muster_protocol *node, uint32_t index)
 {
     const muster_replica *copy = (muster_replica *)node->copies.data + index;
-    uint32_t key = (uint32_t)copy->place;
+    uint32_t key = muster_rowref_key(copy->ref);
     muster_ps_table *rows =
-        muster_protocol_rows(node, (uint32_t)(copy->place >> 32));
+        muster_protocol_rows(node, muster_rowref_table(copy->ref));
     uint64_t seen;
     bool held = muster_latch_own(&rows->words[key], &seen);
     MUSTER_ASSERT(held);
@@ -208,7 +209,7 @@ static bool drop_one(muster_protocol *node, uint32_t index)
 void muster_replica_adopt(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint32_t index =
-        muster_map_find(&node->copy_at, muster_psplace(table, key));
+        muster_map_find(&node->copy_at, muster_rowref_make(table, key));
     if (index == MUSTER_MAP_NONE) {
         node->counters.violations++;
         return;
@@ -241,7 +242,7 @@ uint32_t muster_replica_age_ms(const muster_protocol *node,
 void muster_replica_spent(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint32_t index =
-        muster_map_find(&node->copy_at, muster_psplace(table, key));
+        muster_map_find(&node->copy_at, muster_rowref_make(table, key));
     if (index == MUSTER_MAP_NONE) {
         return;
     }
@@ -252,9 +253,9 @@ void muster_replica_spent(muster_protocol *node, uint32_t table, uint32_t key)
     }
 }
 
-void muster_replica_keep(muster_protocol *node, uint64_t place, bool wanted)
+void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted)
 {
-    uint32_t index = muster_map_find(&node->copy_at, place);
+    uint32_t index = muster_map_find(&node->copy_at, ref);
     if (index != MUSTER_MAP_NONE) {
         ((muster_replica *)node->copies.data)[index].ending = !wanted;
         look_soon(node);
@@ -268,16 +269,17 @@ static bool is_unwanted(const muster_protocol *node, const muster_replica *copy)
     bool idle = node->now_ns - copy->changed_ns > IDLE_NS;
     return node->opts.manage != MUSTER_PS_STATIC &&
            (copy->ending || (idle && !muster_home_intent_here(
-                                         node, (uint32_t)(copy->place >> 32),
-                                         (uint32_t)copy->place)));
+                                         node, muster_rowref_table(copy->ref),
+                                         muster_rowref_key(copy->ref))));
 }
 
 /* Has a copy been changed here since all were last looked at? */
 static bool has_changed(const muster_protocol *node, const muster_replica *copy)
 {
-    const muster_ps_table *rows = node->opts.tables[copy->place >> 32];
-    uint64_t word = atomic_load_explicit(&rows->words[(uint32_t)copy->place],
-                                         memory_order_relaxed);
+    const muster_ps_table *rows =
+        node->opts.tables[muster_rowref_table(copy->ref)];
+    uint64_t word = atomic_load_explicit(
+        &rows->words[muster_rowref_key(copy->ref)], memory_order_relaxed);
     return (word & MUSTER_WORD_DIRTY) != 0 ||
            copy->changed_ns > node->synced_ns;
 }
@@ -289,13 +291,13 @@ static void near_copies(const muster_protocol *node, uint32_t i)
     size_t left = node->copies.count - i;
     if (left > MUSTER_PROTOCOL_WORDS_AHEAD) {
         muster_protocol_prefetch_word(
-            node, copies[i + MUSTER_PROTOCOL_WORDS_AHEAD].place);
+            node, copies[i + MUSTER_PROTOCOL_WORDS_AHEAD].ref);
     }
     if (left > MUSTER_PROTOCOL_ROWS_AHEAD) {
         const muster_replica *next = &copies[i + MUSTER_PROTOCOL_ROWS_AHEAD];
-        muster_protocol_prefetch_row(node, next->place);
-        muster_ps_table_prefetch_row(node->opts.tables[next->place >> 32],
-                                     next->base);
+        muster_protocol_prefetch_row(node, next->ref);
+        muster_ps_table_prefetch_row(
+            node->opts.tables[muster_rowref_table(next->ref)], next->base);
     }
 }
 
@@ -334,15 +336,15 @@ void muster_replica_due(muster_protocol *node)
 }
 
 /* The copy of a row, or NULL. It mostly is where it was when it was sent. */
-static muster_replica *find_copy(const muster_protocol *node, uint64_t place,
+static muster_replica *find_copy(const muster_protocol *node, muster_rowref ref,
                                  uint32_t index)
 {
     muster_replica *copies = node->copies.data;
     if (copies == NULL) {
         return NULL;
     }
-    if (index >= node->copies.count || copies[index].place != place) {
-        index = muster_map_find(&node->copy_at, place);
+    if (index >= node->copies.count || copies[index].ref != ref) {
+        index = muster_map_find(&node->copy_at, ref);
     }
     return index != MUSTER_MAP_NONE ? &copies[index] : NULL;
 }
@@ -356,7 +358,8 @@ static void near_base(const muster_protocol *node, const muster_rowmsg *message,
         i < message->count ? muster_rowmsg_extra(message)[i] : UINT32_MAX;
     if (copies != NULL && index < node->copies.count) {
         muster_ps_table_prefetch_row(
-            node->opts.tables[copies[index].place >> 32], copies[index].base);
+            node->opts.tables[muster_rowref_table(copies[index].ref)],
+            copies[index].base);
     }
 }
 
@@ -370,7 +373,7 @@ void muster_protocol_on_synced(muster_protocol *node,
         muster_protocol_prefetch(node, message, i);
         near_base(node, message, i + MUSTER_PROTOCOL_ROWS_AHEAD);
         muster_replica *copy =
-            find_copy(node, muster_psplace(message->table, key),
+            find_copy(node, muster_rowref_make(message->table, key),
                       muster_rowmsg_extra(message)[i]);
         if (copy == NULL || !copy->asked) {
             node->counters.violations++;

@@ -266,7 +266,7 @@ static void a_copy_is_found_though_the_list_has_changed(void **state)
     assert_int_equal(state_at(m, 1, GOES), MUSTER_ROW_REPLICA);
     assert_int_equal(state_at(m, 1, STAYS), MUSTER_ROW_REPLICA);
     const muster_replica *first = m->node[1]->copies.data;
-    assert_true(first->place == muster_psplace(0, GOES));
+    assert_true(first->ref == muster_rowref_make(0, GOES));
     float one = 1;
     assert_true(
         muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH, STAYS, &one));
@@ -285,7 +285,7 @@ static void a_copy_is_found_though_the_list_has_changed(void **state)
         }
     }
     first = m->node[1]->copies.data;
-    assert_true(first->place == muster_psplace(0, STAYS) && first->asked);
+    assert_true(first->ref == muster_rowref_make(0, STAYS) && first->asked);
     m->flight[m->flying++] = sync;
     while (m->flying > 0) {
         deliver(m, false);

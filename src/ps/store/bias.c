@@ -53,7 +53,7 @@ bool muster_bias_wait_all(const muster_bias_holders *holders,
 
 /* Rows may be opened and closed while we look, which the state tells; a row
  * that is moved in the list of places is in both for a moment. */
-static bool is_at(const muster_bias_holder *holder, uint64_t place,
+static bool is_at(const muster_bias_holder *holder, muster_rowref ref,
                   uint64_t mask)
 {
     uint64_t state = look(holder);
@@ -61,7 +61,7 @@ static bool is_at(const muster_bias_holder *holder, uint64_t place,
         uint32_t open = muster_bias_open_rows(state);
         for (uint32_t i = 0; i < open && (state & MUSTER_BIAS_UNLATCHED) != 0;
              i++) {
-            if ((muster_bias_listed(holder, i) & mask) == place) {
+            if ((muster_bias_listed(holder, i) & mask) == ref) {
                 return true;
             }
         }
@@ -75,12 +75,12 @@ static bool is_at(const muster_bias_holder *holder, uint64_t place,
 }
 
 bool muster_bias_held_row(const muster_bias_holders *holders,
-                          const muster_bias_holder *self, uint64_t place)
+                          const muster_bias_holder *self, muster_rowref ref)
 {
     for (uint32_t i = 0; i < MUSTER_PS_WORKERS_MAX; i++) {
         const muster_bias_holder *holder = &holders->all[i];
         if (holder != self &&
-            is_at(holder, place | MUSTER_ROWREF_UNLATCHED, UINT64_MAX)) {
+            is_at(holder, ref | MUSTER_ROWREF_UNLATCHED, UINT64_MAX)) {
             return true;
         }
     }
@@ -90,7 +90,7 @@ bool muster_bias_held_row(const muster_bias_holders *holders,
 static bool is_at_table(const muster_bias_holder *holder, uint32_t table)
 {
     return is_at(holder, muster_rowref_make(table, 0) | MUSTER_ROWREF_UNLATCHED,
-                 UINT64_MAX << 33 | MUSTER_ROWREF_UNLATCHED);
+                 MUSTER_ROWREF_TABLE_MASK | MUSTER_ROWREF_UNLATCHED);
 }
 
 bool muster_bias_held_table(const muster_bias_holders *holders, uint32_t table)

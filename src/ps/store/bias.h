@@ -53,6 +53,7 @@
 
 #include "base/mem.h"
 #include "muster/ps.h"
+#include "ps/store/rowref.h"
 
 /* Why rows of a table are not open to the only worker. */
 #define MUSTER_REVOKED_WORKERS 1u // there are, or were, several workers
@@ -87,7 +88,7 @@ typedef enum muster_row_bias {
  */
 typedef struct muster_bias_holder {
     _Alignas(MUSTER_MEM_APART) _Atomic uint64_t state;
-    _Atomic uint64_t places[MUSTER_PS_OPEN_MAX];
+    _Atomic muster_rowref refs[MUSTER_PS_OPEN_MAX];
 } muster_bias_holder;
 
 typedef struct muster_bias_holders {
@@ -101,23 +102,6 @@ typedef struct muster_bias_holders {
 #define MUSTER_BIAS_BUSY          0x1ffffull // any of these
 #define MUSTER_BIAS_ACCESS        0x20000ull
 #define MUSTER_BIAS_ACCESS_SHIFT  17
-
-#define MUSTER_ROWREF_UNLATCHED 1ull // beside a place: open without its latch
-
-static inline uint64_t muster_rowref_make(uint32_t table, uint32_t key)
-{
-    return (uint64_t)table << 33 | (uint64_t)key << 1;
-}
-
-static inline uint32_t muster_rowref_table(uint64_t place)
-{
-    return (uint32_t)(place >> 33);
-}
-
-static inline uint32_t muster_rowref_key(uint64_t place)
-{
-    return (uint32_t)(place >> 1);
-}
 
 /* Can rows be open unlatched on this system? */
 bool muster_bias_possible(void);
@@ -137,7 +121,7 @@ void muster_bias_wait_table(const muster_bias_holders *holders, uint32_t table);
 /* Has anybody but `self` this row open unlatched; any row of this table?
  * After the fence. */
 bool muster_bias_held_row(const muster_bias_holders *holders,
-                          const muster_bias_holder *self, uint64_t place);
+                          const muster_bias_holder *self, muster_rowref ref);
 bool muster_bias_held_table(const muster_bias_holders *holders, uint32_t table);
 
 static inline uint64_t muster_bias_state(const muster_bias_holder *holder)
@@ -158,18 +142,18 @@ static inline bool muster_bias_only_unlatched(uint64_t state)
     return (uint16_t)state == 1;
 }
 
-static inline uint64_t muster_bias_listed(const muster_bias_holder *holder,
-                                          uint32_t i)
+static inline muster_rowref muster_bias_listed(const muster_bias_holder *holder,
+                                               uint32_t i)
 {
-    return atomic_load_explicit(&holder->places[i], memory_order_relaxed);
+    return atomic_load_explicit(&holder->refs[i], memory_order_relaxed);
 }
 
 /* Released, so that who sees it sees the states before it: where an entry was
  * reused, its row has left or moved, and the state tells that. */
 static inline void muster_bias_list(muster_bias_holder *holder, uint32_t i,
-                                    uint64_t place)
+                                    muster_rowref ref)
 {
-    atomic_store_explicit(&holder->places[i], place, memory_order_release);
+    atomic_store_explicit(&holder->refs[i], ref, memory_order_release);
 }
 
 /* The worker counts something that concerns nobody else. Released, so that who

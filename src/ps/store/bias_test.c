@@ -22,36 +22,37 @@ static muster_bias_holders *make_visitors(void)
 }
 
 /* A worker opens a row, unlatched or not. */
-static void open_row(muster_bias_holder *holder, uint64_t place, bool unlatched)
+static void open_row(muster_bias_holder *holder, muster_rowref ref,
+                     bool unlatched)
 {
     uint64_t state = muster_bias_state(holder);
     uint32_t open = muster_bias_open_rows(state);
     if (unlatched) {
-        muster_bias_list(holder, open, place | MUSTER_ROWREF_UNLATCHED);
+        muster_bias_list(holder, open, ref | MUSTER_ROWREF_UNLATCHED);
         muster_bias_enter(holder, state);
     } else {
-        muster_bias_list(holder, open, place);
+        muster_bias_list(holder, open, ref);
         muster_bias_state_add(holder, MUSTER_BIAS_LATCHED + MUSTER_BIAS_ACCESS);
     }
 }
 
-static void places_keep_what_they_are_made_of(void **state)
+static void references_keep_table_and_key(void **state)
 {
     (void)state;
     const uint32_t tables[] = {0, 1, MUSTER_PS_TABLES_MAX - 1};
     const uint32_t keys[] = {0, 1, MUSTER_PS_KEYS_MAX - 1, UINT32_MAX};
-    uint64_t before = 0;
+    muster_rowref before = 0;
     for (size_t t = 0; t < 3; t++) {
         for (size_t k = 0; k < 4; k++) {
-            uint64_t place = muster_rowref_make(tables[t], keys[k]);
-            assert_int_equal(muster_rowref_table(place), tables[t]);
-            assert_int_equal(muster_rowref_key(place), keys[k]);
-            uint64_t unlatched = place | MUSTER_ROWREF_UNLATCHED;
-            assert_true(unlatched != place);
+            muster_rowref ref = muster_rowref_make(tables[t], keys[k]);
+            assert_int_equal(muster_rowref_table(ref), tables[t]);
+            assert_int_equal(muster_rowref_key(ref), keys[k]);
+            muster_rowref unlatched = ref | MUSTER_ROWREF_UNLATCHED;
+            assert_true(unlatched != ref);
             assert_int_equal(muster_rowref_table(unlatched), tables[t]);
             assert_int_equal(muster_rowref_key(unlatched), keys[k]);
-            assert_true((t == 0 && k == 0) || place > before); // their order
-            before = place;
+            assert_true((t == 0 && k == 0) || ref > before); // their order
+            before = ref;
         }
     }
 }
@@ -96,13 +97,13 @@ static void others_are_found_where_they_are_bare(void **state)
     muster_bias_holders *holders = make_visitors();
     muster_bias_holder *first = &holders->all[0];
     muster_bias_holder *last = &holders->all[MUSTER_PS_WORKERS_MAX - 1];
-    uint64_t place = muster_rowref_make(2, 7);
-    assert_false(muster_bias_held_row(holders, first, place));
+    muster_rowref ref = muster_rowref_make(2, 7);
+    assert_false(muster_bias_held_row(holders, first, ref));
     open_row(last, muster_rowref_make(1, 7), true);
-    open_row(last, place, true);
-    assert_true(muster_bias_held_row(holders, first, place));
-    assert_true(muster_bias_held_row(holders, NULL, place));
-    assert_false(muster_bias_held_row(holders, last, place)); // it is itself
+    open_row(last, ref, true);
+    assert_true(muster_bias_held_row(holders, first, ref));
+    assert_true(muster_bias_held_row(holders, NULL, ref));
+    assert_false(muster_bias_held_row(holders, last, ref)); // it is itself
     assert_false(
         muster_bias_held_row(holders, first, muster_rowref_make(2, 8)));
     assert_true(muster_bias_held_table(holders, 1));
@@ -110,11 +111,11 @@ static void others_are_found_where_they_are_bare(void **state)
     assert_false(muster_bias_held_table(holders, 3));
     // Closed, it is still listed, but beyond those that are open.
     muster_bias_leave(last, muster_bias_state(last));
-    assert_false(muster_bias_held_row(holders, first, place));
+    assert_false(muster_bias_held_row(holders, first, ref));
     assert_false(muster_bias_held_table(holders, 2));
     // Rows that are latched are nobody's business, beside unlatched ones too.
-    open_row(last, place, false);
-    assert_false(muster_bias_held_row(holders, first, place));
+    open_row(last, ref, false);
+    assert_false(muster_bias_held_row(holders, first, ref));
     assert_false(muster_bias_held_table(holders, 2));
     assert_true(muster_bias_held_row(holders, first, muster_rowref_make(1, 7)));
     muster_mem_free(holders);
@@ -180,7 +181,7 @@ static void rows_of_other_tables_are_not_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_keep_what_they_are_made_of),
+        cmocka_unit_test(references_keep_table_and_key),
         cmocka_unit_test(states_count_rows_and_visits),
         cmocka_unit_test(others_are_found_where_they_are_bare),
         cmocka_unit_test(only_bare_rows_are_waited_for),

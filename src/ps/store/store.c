@@ -189,24 +189,25 @@ void muster_ps_table_resume_row_bias(muster_ps_table *table)
 
 /* The row is latched; wait for who may have it open unlatched since before. */
 static void wait_for_visitors(muster_ps_table *table,
-                              const muster_bias_holder *holder, uint64_t place)
+                              const muster_bias_holder *holder,
+                              muster_rowref ref)
 {
     uint32_t tries = 0;
     uint32_t ended = MUSTER_ROW_BIAS_REVOKED;
-    while (muster_bias_held_row(table->holders, holder, place)) {
+    while (muster_bias_held_row(table->holders, holder, ref)) {
         muster_latch_pause(&tries);
     }
-    if (!muster_bias_held_table(table->holders, muster_rowref_table(place))) {
+    if (!muster_bias_held_table(table->holders, muster_rowref_table(ref))) {
         (void)atomic_compare_exchange_strong(&table->row_bias, &ended,
                                              MUSTER_ROW_BIAS_NONE);
     }
 }
 
 bool muster_ps_table_latch(muster_ps_table *table,
-                           const muster_bias_holder *holder, uint64_t place,
+                           const muster_bias_holder *holder, muster_rowref ref,
                            uint64_t *seen_out)
 {
-    muster_word *word = &table->words[muster_rowref_key(place)];
+    muster_word *word = &table->words[muster_rowref_key(ref)];
     uint32_t row_bias = atomic_load(&table->row_bias);
     while (row_bias == MUSTER_ROW_BIAS_ON ||
            row_bias == MUSTER_ROW_BIAS_REVOKING) {
@@ -217,7 +218,7 @@ bool muster_ps_table_latch(muster_ps_table *table,
         return false;
     }
     if (atomic_load(&table->row_bias) == MUSTER_ROW_BIAS_REVOKED) {
-        wait_for_visitors(table, holder, place);
+        wait_for_visitors(table, holder, ref);
     }
     return true;
 }

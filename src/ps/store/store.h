@@ -248,9 +248,9 @@ bool muster_ps_table_bias_row(muster_ps_table *table, uint32_t key,
 static inline bool muster_ps_table_enter_row(muster_ps_table *table,
                                              muster_bias_holder *holder,
                                              uint64_t state, uint32_t owner,
-                                             uint64_t place, float **row_out)
+                                             muster_rowref ref, float **row_out)
 {
-    uint32_t key = muster_rowref_key(place);
+    uint32_t key = muster_rowref_key(ref);
     uint64_t word =
         atomic_load_explicit(&table->words[key], memory_order_relaxed);
     if (muster_word_moves(word) != owner &&
@@ -258,7 +258,7 @@ static inline bool muster_ps_table_enter_row(muster_ps_table *table,
         return false;
     }
     muster_bias_list(holder, muster_bias_open_rows(state),
-                     place | MUSTER_ROWREF_UNLATCHED);
+                     ref | MUSTER_ROWREF_UNLATCHED);
     muster_bias_enter(holder, state);
     if (atomic_load_explicit(&table->row_bias, memory_order_acquire) !=
         MUSTER_ROW_BIAS_ON) {
@@ -277,7 +277,7 @@ void muster_ps_table_resume_row_bias(muster_ps_table *table);
 /* Latch a row for a worker, whatever stands in the way of it: false when it is
  * not here. Ends the table's row_bias. */
 bool muster_ps_table_latch(muster_ps_table *table,
-                           const muster_bias_holder *holder, uint64_t place,
+                           const muster_bias_holder *holder, muster_rowref ref,
                            uint64_t *seen_out);
 
 /* Latch and lend the row, or NULL: not here. For the protocol. */
