@@ -21,7 +21,7 @@ static process *somebody(world *w)
     return p;
 }
 
-static asked *new_asked(world *w, const process *p, muster_rowmsg_op op)
+static asked *new_asked(world *w, const process *p, muster_row_op op)
 {
     asked *a = calloc(1, sizeof(*a));
     assert_non_null(a);
@@ -44,8 +44,7 @@ static void try_here(process *p, asked *a, uint32_t i)
 {
     float copy[WIDTH];
     memcpy(copy, &a->values[WIDTH * i], sizeof(copy));
-    if (!muster_ps_table_try(p->table, (muster_row_op)a->request.op, a->keys[i],
-                             copy)) {
+    if (!muster_ps_table_try(p->table, a->request.op, a->keys[i], copy)) {
         a->positions[a->request.count++] = i;
     }
 }
@@ -64,9 +63,9 @@ static void submit(world *w, process *p, asked *a)
 
 static void push_some(world *w, process *p)
 {
-    static const muster_rowmsg_op ops[4] = {
-        MUSTER_ROWOP_PULL, MUSTER_ROWOP_PUSH, MUSTER_ROWOP_PUSH,
-        MUSTER_ROWOP_GRADIENT};
+    static const muster_row_op ops[4] = {MUSTER_ROWOP_PULL, MUSTER_ROWOP_PUSH,
+                                         MUSTER_ROWOP_PUSH,
+                                         MUSTER_ROWOP_GRADIENT};
     asked *a = new_asked(w, p, ops[below(w, 4)]);
     bool pull = a->request.op == MUSTER_ROWOP_PULL;
     // One step against a gradient, at rate 1, adds as much as a push.
@@ -247,13 +246,13 @@ static void see_row(world *w, uint32_t key, float *row)
             uint16_t home = muster_protocol_home(p->node, key);
             MUST(w, w->at[home].up);
             MUST(w, muster_protocol_owner(w->at[home].node, 0, key) == i);
-            MUST(w, muster_ps_table_try(p->table, MUSTER_ROW_PULL, key, row));
+            MUST(w, muster_ps_table_try(p->table, MUSTER_ROWOP_PULL, key, row));
         }
     }
     MUST(w, owners == 1);
     for (uint16_t i = 0; i < w->nodes; i++) {
         if (w->at[i].up &&
-            muster_ps_table_try(w->at[i].table, MUSTER_ROW_PULL, key, seen)) {
+            muster_ps_table_try(w->at[i].table, MUSTER_ROWOP_PULL, key, seen)) {
             MUST(w, memcmp(seen, row, sizeof(seen)) == 0);
         }
     }

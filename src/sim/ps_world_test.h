@@ -196,7 +196,7 @@ static void start(world *w, uint16_t number, bool joins)
     p->out = muster_protocol_out_make();
 }
 
-static bool counts(muster_rowmsg_op op)
+static bool counts(muster_row_op op)
 {
     return op == MUSTER_ROWOP_PUSH || op == MUSTER_ROWOP_GRADIENT;
 }

@@ -89,7 +89,7 @@ typedef struct muster_ps_call {
 
 /* Rows of a table that an operation is about. */
 typedef struct muster_ps_job {
-    muster_rowmsg_op op;
+    muster_row_op op;
     uint32_t table;
     const uint32_t *keys;
     size_t count;

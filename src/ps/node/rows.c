@@ -72,7 +72,7 @@ static bool serve_alone(const muster_ps_worker *worker,
         if (count - i > LOOK_AHEAD) {
             muster_ps_table_prefetch_row(rows, job->keys[i + LOOK_AHEAD]);
         }
-        muster_ps_table_apply(rows, (muster_row_op)job->op,
+        muster_ps_table_apply(rows, job->op,
                               muster_ps_table_row(rows, job->keys[i]),
                               job->values + (size_t)i * rows->width);
     }
@@ -136,7 +136,7 @@ static void serve_here(muster_ps_worker *worker, const muster_ps_job *job,
             uint32_t *positions = call->positions.data;
             positions[call->positions.count++] = i;
         } else {
-            muster_ps_table_apply(rows, (muster_row_op)job->op, row,
+            muster_ps_table_apply(rows, job->op, row,
                                   job->values + (size_t)i * rows->width);
             muster_ps_give(worker, taken, &rows->words[keys[i]], written);
         }
@@ -159,7 +159,7 @@ static bool ready_call(const muster_ps_worker *worker, muster_ps_call *call,
 
 /* With arguments rather than a job, which would be written by who calls. */
 APART static muster_status apply_rows(muster_ps_worker *worker,
-                                      muster_rowmsg_op op, uint32_t table,
+                                      muster_row_op op, uint32_t table,
                                       const uint32_t *keys, size_t count,
                                       float *values)
 {
@@ -205,7 +205,7 @@ static inline bool visit_one(muster_ps_worker *worker, muster_ps_table *rows,
         return false;
     }
     muster_ps_table_apply(rows, op, lent.row, values);
-    muster_ps_note_unlatched(worker, rows, key, &lent, op != MUSTER_ROW_PULL);
+    muster_ps_note_unlatched(worker, rows, key, &lent, op != MUSTER_ROWOP_PULL);
     muster_bias_leave(holder, state + MUSTER_BIAS_ACCESS + 1);
     return true;
 }
@@ -226,7 +226,7 @@ static inline bool latch_one(muster_ps_worker *worker, muster_ps_table *rows,
     }
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
     muster_ps_table_apply(rows, op, row, values);
-    muster_latch_release(word, op != MUSTER_ROW_PULL);
+    muster_latch_release(word, op != MUSTER_ROWOP_PULL);
     worker->copied += muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
     worker->accesses++;
     return true;
@@ -248,7 +248,7 @@ APART static muster_status pull_one(muster_ps_worker *worker,
                                     muster_ps_table *rows, const uint32_t *keys,
                                     float *values_out)
 {
-    return have_one(worker, rows, keys[0], MUSTER_ROW_PULL, values_out)
+    return have_one(worker, rows, keys[0], MUSTER_ROWOP_PULL, values_out)
                ? MUSTER_OK
                : apply_rows(worker, MUSTER_ROWOP_PULL, rows->number, keys, 1,
                             values_out);
@@ -258,7 +258,7 @@ APART static muster_status push_one(muster_ps_worker *worker,
                                     muster_ps_table *rows, const uint32_t *keys,
                                     const float *deltas)
 {
-    return have_one(worker, rows, keys[0], MUSTER_ROW_PUSH, input(deltas))
+    return have_one(worker, rows, keys[0], MUSTER_ROWOP_PUSH, input(deltas))
                ? MUSTER_OK
                : apply_rows(worker, MUSTER_ROWOP_PUSH, rows->number, keys, 1,
                             input(deltas));

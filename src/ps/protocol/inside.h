@@ -41,7 +41,7 @@ typedef struct muster_home_table {
 typedef struct muster_waiting_op {
     uint32_t next; // in the same row's queue; UINT32_MAX ends it
     muster_rowmsg_kind kind;
-    muster_rowmsg_op op;
+    muster_row_op op;
     uint16_t origin;
     uint32_t position;
     uint64_t request;

@@ -76,12 +76,12 @@ intents_of_several_nodes_make_copies_that_end_with_them(void **state)
     assert_int_equal(state_at(m, 2, 0), MUSTER_ROW_REPLICA);
     // What a copy has delta is sent before the copy goes.
     float one = 1;
-    assert_true(muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH, 0, &one));
+    assert_true(muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH, 0, &one));
     intend(m, 1, 0, false);
     tick_all(m, 25000000);
     come_to_rest(m);
     assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_REPLICA); // one intent left
-    assert_true(muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH, 0, &one));
+    assert_true(muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH, 0, &one));
     intend(m, 1, 0, false);
     intend(m, 2, 0, false);
     for (int i = 0; i < 3; i++) {
@@ -91,7 +91,7 @@ intents_of_several_nodes_make_copies_that_end_with_them(void **state)
     assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_ABSENT);
     assert_int_equal(state_at(m, 2, 0), MUSTER_ROW_ABSENT);
     float seen = 0;
-    assert_true(muster_ps_table_try(m->tables[0], MUSTER_ROW_PULL, 0, &seen));
+    assert_true(muster_ps_table_try(m->tables[0], MUSTER_ROWOP_PULL, 0, &seen));
     assert_true(seen == 2);
     // Only the owner intends to use it, and then nobody does: it moves.
     intend(m, 2, 0, true);
@@ -140,7 +140,7 @@ static void push_here(world *w, uint16_t at)
     uint32_t key = (uint32_t)below(m, KEYS);
     float one = 1;
     w->pushes[key] +=
-        muster_ps_table_try(m->tables[at], MUSTER_ROW_PUSH, key, &one);
+        muster_ps_table_try(m->tables[at], MUSTER_ROWOP_PUSH, key, &one);
 }
 
 static void change_intents(world *w, uint16_t at)
@@ -206,8 +206,8 @@ static void check_rows(world *w, bool intents_over)
             owners++;
             assert_int_equal(
                 muster_protocol_owner(m->node[key % m->nodes], 0, key), i);
-            assert_true(
-                muster_ps_table_try(m->tables[i], MUSTER_ROW_PULL, key, &seen));
+            assert_true(muster_ps_table_try(m->tables[i], MUSTER_ROWOP_PULL,
+                                            key, &seen));
             assert_true(seen == (float)w->pushes[key]);
         }
         assert_int_equal(owners, 1);

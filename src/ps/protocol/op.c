@@ -28,14 +28,14 @@ void muster_protocol_answer(muster_protocol *node, const muster_rowmsg *head,
     muster_draft_add(node, head->origin, &reply, key, position, row);
 }
 
-static void apply_op(const muster_ps_table *table, muster_rowmsg_op op,
-                     float *row, float *values)
+static void apply_op(const muster_ps_table *table, muster_row_op op, float *row,
+                     float *values)
 {
     switch (op) {
     case MUSTER_ROWOP_PUSH:
     case MUSTER_ROWOP_GRADIENT:
     case MUSTER_ROWOP_SET:
-        muster_ps_table_apply(table, (muster_row_op)op, row, values);
+        muster_ps_table_apply(table, op, row, values);
         return;
     case MUSTER_ROWOP_PUSH_ROW:
         muster_delta_apply(row, values, row, table->floats);

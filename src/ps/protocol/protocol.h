@@ -49,7 +49,7 @@
 
 /* Some rows of a worker's operation that were not here. */
 typedef struct muster_row_request {
-    muster_rowmsg_op op;
+    muster_row_op op;
     uint32_t table;
     const uint32_t *keys;      // of the whole operation
     float *values;             // and its values

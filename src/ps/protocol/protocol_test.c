@@ -68,7 +68,7 @@ static void push_some(world *w, uint16_t at)
         w->pushes[a->keys[i]] += !pull;
         float copy[WIDTH] = {1, 2};
         if (!muster_ps_table_try(m->tables[at],
-                                 pull ? MUSTER_ROW_PULL : MUSTER_ROW_PUSH,
+                                 pull ? MUSTER_ROWOP_PULL : MUSTER_ROWOP_PUSH,
                                  a->keys[i], copy)) {
             a->positions[a->request.count++] = i;
         }
@@ -132,8 +132,8 @@ static void check_row(world *w, uint32_t key)
         }
         if (muster_word_here(word)) {
             float seen[WIDTH];
-            assert_true(
-                muster_ps_table_try(m->tables[i], MUSTER_ROW_PULL, key, seen));
+            assert_true(muster_ps_table_try(m->tables[i], MUSTER_ROWOP_PULL,
+                                            key, seen));
             assert_memory_equal(seen, expected, sizeof(seen));
         } else {
             assert_int_equal(muster_word_state_of(word), MUSTER_ROW_ABSENT);

@@ -255,7 +255,7 @@ bool muster_recovery_needs_host(muster_protocol *node)
 }
 
 /* A SET does not: done again it has the same effect, as if it had come late. */
-static bool changes_rows(muster_rowmsg_op op)
+static bool changes_rows(muster_row_op op)
 {
     return op == MUSTER_ROWOP_PUSH || op == MUSTER_ROWOP_GRADIENT ||
            op == MUSTER_ROWOP_PUSH_ROW;

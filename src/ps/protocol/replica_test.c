@@ -61,7 +61,7 @@ static void copies_that_do_not_change_are_synchronised_less_often(void **state)
     assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_REPLICA);
     for (int round = 0; round < 2; round++) {
         assert_true(
-            muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH, 0, &one));
+            muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH, 0, &one));
         int64_t least = synchronise(m);
         int64_t wait = least;
         assert_true(4 * least <= SYNC_MS * 1000000ll);
@@ -74,7 +74,7 @@ static void copies_that_do_not_change_are_synchronised_less_often(void **state)
         assert_int_equal(wait, SYNC_MS * 1000000ll);
     }
     float seen = 0;
-    assert_true(muster_ps_table_try(m->tables[0], MUSTER_ROW_PULL, 0, &seen));
+    assert_true(muster_ps_table_try(m->tables[0], MUSTER_ROWOP_PULL, 0, &seen));
     assert_true(seen == 2);
     mesh_free(m);
 }
@@ -188,7 +188,7 @@ static void push(mesh *m, uint16_t at, float what, uint32_t times)
 {
     for (uint32_t i = 0; i < times; i++) {
         assert_true(
-            muster_ps_table_try(m->tables[at], MUSTER_ROW_PUSH, 0, &what));
+            muster_ps_table_try(m->tables[at], MUSTER_ROWOP_PUSH, 0, &what));
     }
 }
 
@@ -269,7 +269,7 @@ static void a_copy_is_found_though_the_list_has_changed(void **state)
     assert_true(first->ref == muster_rowref_make(0, GOES));
     float one = 1;
     assert_true(
-        muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH, STAYS, &one));
+        muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH, STAYS, &one));
     muster_protocol_begin(m->node[1], m->now_ns, &m->out[1]);
     muster_replica_spent(m->node[1], 0, STAYS);
     assert_int_equal(muster_protocol_end(m->node[1]), MUSTER_OK);
@@ -293,7 +293,7 @@ static void a_copy_is_found_though_the_list_has_changed(void **state)
     assert_false(first->asked);
     float seen = 0;
     assert_true(
-        muster_ps_table_try(m->tables[0], MUSTER_ROW_PULL, STAYS, &seen));
+        muster_ps_table_try(m->tables[0], MUSTER_ROWOP_PULL, STAYS, &seen));
     assert_true(seen == 1);
     assert_int_equal(muster_protocol_count(m->node[1]).violations, 0);
     mesh_free(m);
@@ -324,7 +324,7 @@ static void many_wide_copies_go_in_several_messages(void **state)
         for (uint32_t j = 0; j < FLOATS; j++) {
             values[j] = (float)(i + j);
         }
-        assert_true(muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH,
+        assert_true(muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH,
                                         theirs[i], values));
     }
     tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
@@ -338,7 +338,7 @@ static void many_wide_copies_go_in_several_messages(void **state)
     assert_int_equal(sent, ROWS);
     come_to_rest(m);
     for (uint32_t i = 0; i < ROWS; i++) {
-        assert_true(muster_ps_table_try(m->tables[0], MUSTER_ROW_PULL,
+        assert_true(muster_ps_table_try(m->tables[0], MUSTER_ROWOP_PULL,
                                         theirs[i], values));
         for (uint32_t j = 0; j < FLOATS; j++) {
             assert_true(values[j] == (float)(i + j));
@@ -362,7 +362,7 @@ static void operations_do_not_overtake_the_gain_of_a_copy(void **state)
                                       .message_entries = ENTRIES});
     wish(m, 1, COPIED, true);
     float one = 1;
-    while (muster_ps_table_try(m->tables[1], MUSTER_ROW_PUSH, COPIED, &one)) {
+    while (muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH, COPIED, &one)) {
     }
     assert_int_equal(state_at(m, 1, COPIED), MUSTER_ROW_REPLICA); // but spent
     static const uint32_t keys[SET] = {COPIED, 2, 4, 6};          // node 0's

@@ -7,7 +7,7 @@
 
 #include "wire/bytes.h"
 
-uint32_t muster_rowmsg_floats(muster_rowmsg_kind kind, muster_rowmsg_op op,
+uint32_t muster_rowmsg_floats(muster_rowmsg_kind kind, muster_row_op op,
                               const muster_rowshape *shape)
 {
     switch (kind) {
@@ -92,7 +92,7 @@ muster_status muster_rowmsg_read(const uint8_t *bytes, size_t size,
     uint16_t kind = (uint16_t)muster_bytes_get(bytes + 4, 2);
     uint16_t op = (uint16_t)muster_bytes_get(bytes + 6, 2);
     muster_rowmsg read = {.kind = (muster_rowmsg_kind)kind,
-                          .op = (muster_rowmsg_op)op,
+                          .op = (muster_row_op)op,
                           .table = (uint16_t)muster_bytes_get(bytes + 8, 2),
                           .from = (uint16_t)muster_bytes_get(bytes + 10, 2),
                           .origin = (uint16_t)muster_bytes_get(bytes + 12, 2),
@@ -103,7 +103,7 @@ muster_status muster_rowmsg_read(const uint8_t *bytes, size_t size,
                           .mask = (uint64_t)muster_bytes_get(bytes + 44, 8),
                           .value = (uint64_t)muster_bytes_get(bytes + 52, 8)};
     if (kind < MUSTER_ROWMSG_OP || kind > MUSTER_ROWMSG_KIND_LAST ||
-        op > MUSTER_ROWOP_PUSH_ROW || read.from >= MUSTER_ROWMSG_NODES ||
+        op > MUSTER_ROWOP_LAST || read.from >= MUSTER_ROWMSG_NODES ||
         read.origin >= MUSTER_ROWMSG_NODES ||
         read.count > MUSTER_ROWMSG_ENTRIES) {
         return MUSTER_ERR_PROTOCOL;

@@ -32,6 +32,7 @@
 #include "base/blob.h"
 #include "base/vec.h"
 #include "muster/status.h"
+#include "ps/store/rowop.h"
 
 #define MUSTER_ROWMSG_BYTES   60u
 #define MUSTER_ROWMSG_MAGIC   0x5250534du // "MSPR"
@@ -81,19 +82,9 @@ typedef enum muster_rowmsg_kind {
 } muster_rowmsg_kind;
 #define MUSTER_ROWMSG_KIND_LAST MUSTER_ROWMSG_INTENT
 
-typedef enum muster_rowmsg_op {
-    MUSTER_ROWOP_NONE = 0,
-    MUSTER_ROWOP_PULL = 1,     // reply: weights
-    MUSTER_ROWOP_PUSH = 2,     // weights
-    MUSTER_ROWOP_GRADIENT = 3, // weights
-    MUSTER_ROWOP_SET = 4,      // weights
-    MUSTER_ROWOP_PULL_ROW = 5, // reply: the whole row
-    MUSTER_ROWOP_PUSH_ROW = 6, // the whole row
-} muster_rowmsg_op;
-
 typedef struct muster_rowmsg {
     muster_rowmsg_kind kind;
-    muster_rowmsg_op op;
+    muster_row_op op;
     uint16_t table;
     uint16_t from;   // who sent it
     uint16_t origin; // who asked; or see the kinds
@@ -115,7 +106,7 @@ typedef struct muster_rowshape {
 } muster_rowshape;
 
 /* Floats of an entry of such a message. */
-uint32_t muster_rowmsg_floats(muster_rowmsg_kind kind, muster_rowmsg_op op,
+uint32_t muster_rowmsg_floats(muster_rowmsg_kind kind, muster_row_op op,
                               const muster_rowshape *shape);
 
 size_t muster_rowmsg_payload_bytes(uint32_t count, uint32_t floats);

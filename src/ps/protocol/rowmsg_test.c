@@ -94,7 +94,7 @@ static void other_bytes_are_refused(void **state)
     }
 }
 
-static bool fits(muster_rowmsg_kind kind, muster_rowmsg_op op, uint16_t table,
+static bool fits(muster_rowmsg_kind kind, muster_row_op op, uint16_t table,
                  uint32_t count, size_t bytes, uint32_t key)
 {
     muster_blob *blob = muster_blob_create(bytes);

@@ -258,20 +258,24 @@ void muster_ps_table_apply(const muster_ps_table *table, muster_row_op op,
 {
     size_t bytes = table->width * sizeof(float);
     switch (op) {
-    case MUSTER_ROW_PULL:
+    case MUSTER_ROWOP_PULL:
         memcpy(values, row, bytes);
         return;
-    case MUSTER_ROW_PUSH:
+    case MUSTER_ROWOP_PUSH:
         add(row, values, table->width);
         return;
-    case MUSTER_ROW_GRADIENT:
+    case MUSTER_ROWOP_GRADIENT:
         muster_row_optimizer_apply(
             &table->rule,
             atomic_load_explicit(&table->rate, memory_order_relaxed), values,
             row);
         return;
-    case MUSTER_ROW_SET:
+    case MUSTER_ROWOP_SET:
         memcpy(row, values, bytes);
+        return;
+    case MUSTER_ROWOP_NONE:
+    case MUSTER_ROWOP_PULL_ROW: // the protocol's own: ps/protocol/op.c
+    case MUSTER_ROWOP_PUSH_ROW:
         return;
     }
 }
@@ -284,6 +288,6 @@ bool muster_ps_table_try(muster_ps_table *table, muster_row_op op, uint32_t key,
         return false;
     }
     muster_ps_table_apply(table, op, row, values);
-    muster_latch_release(&table->words[key], op != MUSTER_ROW_PULL);
+    muster_latch_release(&table->words[key], op != MUSTER_ROWOP_PULL);
     return true;
 }

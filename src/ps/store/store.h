@@ -23,6 +23,7 @@
 #include "ps/store/bias.h"
 #include "ps/store/latch.h"
 #include "ps/store/optimizer.h"
+#include "ps/store/rowop.h"
 #include "ps/store/slab.h"
 
 typedef struct muster_ps_table {
@@ -104,13 +105,6 @@ void muster_ps_table_fresh(const muster_ps_table *table, uint32_t key,
 
 /* Bytes claimed by rows in use and by the words. */
 uint64_t muster_ps_table_bytes(const muster_ps_table *table);
-
-typedef enum muster_row_op {
-    MUSTER_ROW_PULL = 1,     // weights out
-    MUSTER_ROW_PUSH = 2,     // weights += values
-    MUSTER_ROW_GRADIENT = 3, // optimiser
-    MUSTER_ROW_SET = 4,      // weights = values
-} muster_row_op;
 
 /* Apply an operation to a row that the caller holds. */
 void muster_ps_table_apply(const muster_ps_table *table, muster_row_op op,

@@ -103,7 +103,8 @@ static void narrow_rows_stay_within_the_bound_of_memory(void **s)
         muster_ps_table *table = make_table(ROWS, WIDTH, optimizers[i], 1);
         float ones[WIDTH] = {1};
         for (uint32_t key = 0; key < ROWS; key++) {
-            assert_true(muster_ps_table_try(table, MUSTER_ROW_PUSH, key, ones));
+            assert_true(
+                muster_ps_table_try(table, MUSTER_ROWOP_PUSH, key, ones));
         }
         double ideal = (double)ROWS * table->floats * sizeof(float);
         double taken = resident_bytes() - before;
@@ -123,9 +124,9 @@ static void a_node_starts_with_its_share_of_the_rows(void **state)
     for (uint32_t key = 0; key < 10; key++) {
         float values[2][4] = {{0}};
         assert_true(
-            muster_ps_table_try(whole, MUSTER_ROW_PULL, key, values[0]));
+            muster_ps_table_try(whole, MUSTER_ROWOP_PULL, key, values[0]));
         assert_int_equal(
-            muster_ps_table_try(share, MUSTER_ROW_PULL, key, values[1]),
+            muster_ps_table_try(share, MUSTER_ROWOP_PULL, key, values[1]),
             key % 3 == 2);
         assert_int_equal(muster_ps_table_here(share, key), key % 3 == 2);
         if (key % 3 == 2) {
@@ -144,15 +145,15 @@ static void operations_do_what_they_say(void **state)
     muster_ps_table *table = make_table(3, 2, MUSTER_PS_NONE, 1);
     float one[2] = {1, 2};
     float seen[2];
-    assert_true(muster_ps_table_try(table, MUSTER_ROW_SET, 1, one));
-    assert_true(muster_ps_table_try(table, MUSTER_ROW_PUSH, 1, one));
-    assert_true(muster_ps_table_try(table, MUSTER_ROW_PULL, 1, seen));
+    assert_true(muster_ps_table_try(table, MUSTER_ROWOP_SET, 1, one));
+    assert_true(muster_ps_table_try(table, MUSTER_ROWOP_PUSH, 1, one));
+    assert_true(muster_ps_table_try(table, MUSTER_ROWOP_PULL, 1, seen));
     assert_true(seen[0] == 2 && seen[1] == 4);
     float *row = muster_ps_table_begin(table, 1);
     assert_non_null(row);
     row[0] = 7;
     muster_ps_table_end(table, 1);
-    assert_true(muster_ps_table_try(table, MUSTER_ROW_PULL, 1, seen));
+    assert_true(muster_ps_table_try(table, MUSTER_ROWOP_PULL, 1, seen));
     assert_true(seen[0] == 7);
     muster_ps_table_free(table);
 }
@@ -183,15 +184,15 @@ static void optimisers_follow_their_formulas(void **state)
         float start[WIDTH];
         float gradient[WIDTH];
         float end[WIDTH];
-        assert_true(muster_ps_table_try(table, MUSTER_ROW_PULL, 1, start));
+        assert_true(muster_ps_table_try(table, MUSTER_ROWOP_PULL, 1, start));
         for (int step = 1; step <= 5; step++) {
             for (int i = 0; i < WIDTH; i++) {
                 gradient[i] = sinf((float)(step * WIDTH + i));
             }
             assert_true(
-                muster_ps_table_try(table, MUSTER_ROW_GRADIENT, 1, gradient));
+                muster_ps_table_try(table, MUSTER_ROWOP_GRADIENT, 1, gradient));
         }
-        assert_true(muster_ps_table_try(table, MUSTER_ROW_PULL, 1, end));
+        assert_true(muster_ps_table_try(table, MUSTER_ROWOP_PULL, 1, end));
         for (int i = 0; i < WIDTH; i++) {
             double w = (double)start[i];
             double a = 0;
