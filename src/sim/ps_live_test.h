@@ -190,7 +190,7 @@ static bool at_rest(const world *w)
         rest = !w->at[i].up || muster_protocol_members(w->at[i].node) == up;
     }
     for (size_t i = 0; i < w->flying && rest; i++) {
-        rest = w->flights[i].send.message.kind == MUSTER_ROWMSG_BEAT;
+        rest = w->flights[i].send.message.kind == MUSTER_ROWMSG_HEARTBEAT;
     }
     return rest;
 }

@@ -362,7 +362,7 @@ static void deliver(world *w, size_t index)
         w->flights[index] = w->flights[--w->flying];
     }
     if (to->up && to->life == f.to_life && to->deaf[f.from] < f.from_life) {
-        bool tells = f.send.message.kind == MUSTER_ROWMSG_BEAT ||
+        bool tells = f.send.message.kind == MUSTER_ROWMSG_HEARTBEAT ||
                      f.send.message.kind == MUSTER_ROWMSG_BARRIER;
         process *from = &w->at[f.from];
         if (tells && to->number == 0 && from->life == f.from_life &&

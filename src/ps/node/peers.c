@@ -33,7 +33,7 @@ enum { HELLO_MEET = 0, HELLO_JOIN = 1, HELLO_KNOWN = 2, HELLO_READY = 3 };
  * is before it says as much. */
 static bool keep(muster_mesh *mesh, const muster_protocol_send *send)
 {
-    if (send->message.kind == MUSTER_ROWMSG_BEAT) {
+    if (send->message.kind == MUSTER_ROWMSG_HEARTBEAT) {
         return false;
     }
     if (mesh->waiting[send->to] >= UNSENT_MAX ||

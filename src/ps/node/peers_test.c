@@ -207,14 +207,14 @@ what_waits_for_a_slow_node_arrives_without_old_heartbeats(void **state)
     stranger s;
     come(l, &s, HELLO_MEET);
     for (int i = 0; i < 100; i++) {
-        say(l, i % 2 == 0 ? MUSTER_ROWMSG_STATS : MUSTER_ROWMSG_BEAT);
+        say(l, i % 2 == 0 ? MUSTER_ROWMSG_STATS : MUSTER_ROWMSG_HEARTBEAT);
     }
     assert_true(l->mesh.unsent.count > 0 && l->mesh.unsent.count <= 50);
     for (int i = 0; i < TURNS && s.heard[MUSTER_ROWMSG_STATS] < 50; i++) {
         turn_both(l, &s);
     }
     assert_int_equal(s.heard[MUSTER_ROWMSG_STATS], 50);
-    assert_true(s.heard[MUSTER_ROWMSG_BEAT] <= QUEUE);
+    assert_true(s.heard[MUSTER_ROWMSG_HEARTBEAT] <= QUEUE);
     assert_int_equal(l->mesh.unsent.count, 0);
     muster_net_close(s.net);
     close_lead(l);

@@ -35,7 +35,7 @@ static uint64_t current(const muster_membership_change *change)
 static void ask(muster_protocol *node, uint64_t value)
 {
     muster_membership_change *change = &node->change;
-    muster_rowmsg order = {.kind = MUSTER_ROWMSG_ASK,
+    muster_rowmsg order = {.kind = MUSTER_ROWMSG_PHASE,
                            .epoch = change->leading,
                            .request = current(change),
                            .mask = change->members,
@@ -135,13 +135,14 @@ static bool prepared(muster_protocol *node)
 void muster_membership_change_tick(muster_protocol *node)
 {
     muster_rowmsg order = node->change.postponed;
-    if (order.kind == MUSTER_ROWMSG_ASK) {
+    if (order.kind == MUSTER_ROWMSG_PHASE) {
         node->change.postponed = (muster_rowmsg){.count = 0};
-        muster_protocol_on_ask(node, &order);
+        muster_protocol_on_phase(node, &order);
     }
 }
 
-void muster_protocol_on_ask(muster_protocol *node, const muster_rowmsg *message)
+void muster_protocol_on_phase(muster_protocol *node,
+                              const muster_rowmsg *message)
 {
     muster_membership_change *change = &node->change;
     uint32_t phase = (uint32_t)message->request >> ROUND_BITS;

@@ -29,7 +29,7 @@ static muster_draft *new_draft(muster_protocol *node, uint16_t to,
             return NULL;
         }
         fresh->keys = muster_vec_make(sizeof(uint32_t));
-        fresh->extra = muster_vec_make(sizeof(uint32_t));
+        fresh->tags = muster_vec_make(sizeof(uint32_t));
         fresh->values = muster_vec_make(sizeof(float));
     }
     muster_draft *drafts = node->drafts.data;
@@ -40,7 +40,7 @@ static muster_draft *new_draft(muster_protocol *node, uint16_t to,
     draft->head.payload = NULL;
     draft->head.index = NULL;
     muster_vec_clear(&draft->keys);
-    muster_vec_clear(&draft->extra);
+    muster_vec_clear(&draft->tags);
     muster_vec_clear(&draft->values);
     return draft;
 }
@@ -57,7 +57,7 @@ static muster_blob *payload_of(muster_protocol *node, const muster_draft *draft)
     }
     char *bytes = blob->data;
     memcpy(bytes, draft->keys.data, keys);
-    memcpy(bytes + keys, draft->extra.data, keys);
+    memcpy(bytes + keys, draft->tags.data, keys);
     if (values > 0) {
         memcpy(bytes + 2 * keys, draft->values.data, values);
     }
@@ -81,7 +81,7 @@ static void send_draft(muster_protocol *node, const muster_draft *draft)
         muster_node_link *link = &node->links[draft->to];
         // Heartbeats are not numbered: they may come before both ends agree
         // that they are members, and doubles do no harm.
-        if (draft->head.kind != MUSTER_ROWMSG_BEAT) {
+        if (draft->head.kind != MUSTER_ROWMSG_HEARTBEAT) {
             send.message.link = link->sent++;
         }
         link->said += muster_node_link_counts(draft->head.kind);
@@ -130,13 +130,12 @@ static muster_draft *find_draft(muster_protocol *node, uint16_t to,
 }
 
 float *muster_draft_room(muster_protocol *node, uint16_t to,
-                         const muster_rowmsg *head, uint32_t key,
-                         uint32_t extra)
+                         const muster_rowmsg *head, uint32_t key, uint32_t tag)
 {
     if (to != node->opts.node && !muster_protocol_lives(node, to)) {
         // Only operations have somebody who waits for them to be done.
         if (head->kind == MUSTER_ROWMSG_OP) {
-            muster_request_return(node, head, key, extra);
+            muster_request_return(node, head, key, tag);
         }
         return NULL;
     }
@@ -144,7 +143,7 @@ float *muster_draft_room(muster_protocol *node, uint16_t to,
     uint32_t floats =
         muster_rowmsg_floats(head->kind, head->op, &node->shapes[head->table]);
     if (draft == NULL || !append_word(&draft->keys, key) ||
-        !append_word(&draft->extra, extra) ||
+        !append_word(&draft->tags, tag) ||
         !muster_vec_reserve(&draft->values, draft->values.count + floats)) {
         node->failed = true;
         return NULL;
@@ -158,10 +157,10 @@ float *muster_draft_room(muster_protocol *node, uint16_t to,
 }
 
 void muster_draft_add(muster_protocol *node, uint16_t to,
-                      const muster_rowmsg *head, uint32_t key, uint32_t extra,
+                      const muster_rowmsg *head, uint32_t key, uint32_t tag,
                       const float *values)
 {
-    float *room = muster_draft_room(node, to, head, key, extra);
+    float *room = muster_draft_room(node, to, head, key, tag);
     if (room != NULL) {
         uint32_t floats = muster_rowmsg_floats(head->kind, head->op,
                                                &node->shapes[head->table]);

@@ -167,7 +167,7 @@ static void nobody_meets_for_another(void **state)
     assert_int_equal(m->out[0].released, 1);
     // Nor does anybody tell how much another has done.
     assert_int_equal(tell(m, 0,
-                          (muster_rowmsg){.kind = MUSTER_ROWMSG_BEAT,
+                          (muster_rowmsg){.kind = MUSTER_ROWMSG_HEARTBEAT,
                                           .from = LIAR,
                                           .origin = 1,
                                           .mask = UINT64_MAX,
@@ -210,7 +210,7 @@ static void the_lost_are_not_counted(void **state)
                          .origin = 1,
                          .epoch = change->leading};
     for (size_t i = 0; i < m->flying; i++) {
-        if (m->flight[i].message.kind == MUSTER_ROWMSG_ASK) {
+        if (m->flight[i].message.kind == MUSTER_ROWMSG_PHASE) {
             lie.request = m->flight[i].message.request;
         }
     }

@@ -43,7 +43,7 @@ typedef struct muster_waiting_op {
     muster_rowmsg_kind kind;
     muster_row_op op;
     uint16_t origin;
-    uint32_t position;
+    uint32_t tag;
     uint64_t request;
     muster_blob *blob; // keeps `values` alive; NULL when a worker does
     float *values;
@@ -81,7 +81,7 @@ typedef struct muster_draft {
     uint16_t to;
     muster_rowmsg head;
     muster_vec keys;
-    muster_vec extra;
+    muster_vec tags;
     muster_vec values;
 } muster_draft;
 
@@ -164,7 +164,7 @@ struct muster_protocol {
     uint64_t told;            // how often updates were told
     int64_t beat_ns;          // when the next heartbeat is due
     int64_t looked_ns;        // when silence was last looked for
-    muster_vec index;         // uint32_t: keys and extra of the message
+    muster_vec index;         // uint32_t: keys and tags of the message
     muster_heavy *asked_for[MUSTER_PS_TABLES_MAX]; // how often, at this home
     muster_node_link *links;
     muster_vec coming; // muster_arriving_row
@@ -267,14 +267,13 @@ void muster_home_reset(muster_protocol *node, uint16_t which);
  * kind has none. What is meant for a node that is lost goes back to who
  * asked. */
 void muster_draft_add(muster_protocol *node, uint16_t to,
-                      const muster_rowmsg *head, uint32_t key, uint32_t extra,
+                      const muster_rowmsg *head, uint32_t key, uint32_t tag,
                       const float *values);
 /* The same for who writes the values itself: where they go, to be written
  * before anything else is drafted. NULL when there are none, or nobody to
  * tell. */
 float *muster_draft_room(muster_protocol *node, uint16_t to,
-                         const muster_rowmsg *head, uint32_t key,
-                         uint32_t extra);
+                         const muster_rowmsg *head, uint32_t key, uint32_t tag);
 /* A message without entries. */
 void muster_draft_plain(muster_protocol *node, uint16_t to,
                         const muster_rowmsg *head);
@@ -396,8 +395,8 @@ void muster_protocol_tell(muster_protocol *node,
 /* loss.c: changes of membership. The lead: begin one. */
 void muster_membership_change_begin(muster_protocol *node, uint64_t members,
                                     uint64_t value);
-void muster_protocol_on_ask(muster_protocol *node,
-                            const muster_rowmsg *message);
+void muster_protocol_on_phase(muster_protocol *node,
+                              const muster_rowmsg *message);
 /* Time has passed: an order may be obeyed that had to wait. */
 void muster_membership_change_tick(muster_protocol *node);
 void muster_protocol_on_count(muster_protocol *node,

@@ -107,7 +107,7 @@ void muster_protocol_on_intent(muster_protocol *node,
 {
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
-        uint32_t begins = muster_rowmsg_extra(message)[i];
+        uint32_t begins = muster_rowmsg_begins(message, i);
         if (begins > 1 || muster_home_of(node, key) != node->opts.node) {
             node->counters.violations++;
             continue;

@@ -130,7 +130,7 @@ void muster_protocol_free(muster_protocol *node)
     muster_draft *drafts = node->drafts.data;
     for (size_t i = 0; i < node->drafts.count; i++) {
         muster_vec_fini(&drafts[i].keys);
-        muster_vec_fini(&drafts[i].extra);
+        muster_vec_fini(&drafts[i].tags);
         muster_vec_fini(&drafts[i].values);
     }
     const muster_request_record *tallies = node->requests.data;

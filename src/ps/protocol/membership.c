@@ -88,7 +88,7 @@ void muster_membership_heard_updates(muster_protocol *node,
 
 static void beat(muster_protocol *node)
 {
-    muster_rowmsg word = {.kind = MUSTER_ROWMSG_BEAT,
+    muster_rowmsg word = {.kind = MUSTER_ROWMSG_HEARTBEAT,
                           .origin = node->opts.node};
     muster_membership_add_updates(node, &word);
     for (uint16_t i = 0; i < node->opts.nodes; i++) {

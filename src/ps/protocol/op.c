@@ -48,13 +48,13 @@ static void apply_op(const muster_ps_table *table, muster_row_op op, float *row,
 }
 
 void muster_protocol_apply(muster_protocol *node, const muster_rowmsg *head,
-                           uint32_t key, uint32_t position, float *values,
+                           uint32_t key, uint32_t tag, float *values,
                            float *row)
 {
     const muster_ps_table *table = node->opts.tables[head->table];
     if (head->kind == MUSTER_ROWMSG_OP) {
         apply_op(table, head->op, row, values);
-        muster_protocol_answer(node, head, key, position, row);
+        muster_protocol_answer(node, head, key, tag, row);
         return;
     }
     bool sync = head->kind == MUSTER_ROWMSG_SYNC;
@@ -63,7 +63,7 @@ void muster_protocol_apply(muster_protocol *node, const muster_rowmsg *head,
                                        : MUSTER_ROWMSG_REPLICA,
                           .table = head->table,
                           .origin = head->origin};
-    float *told = muster_draft_room(node, head->origin, &back, key, position);
+    float *told = muster_draft_room(node, head->origin, &back, key, tag);
     if (sync && head->op != MUSTER_ROWOP_NONE) {
         muster_delta_apply(row, values, told != NULL ? told : row,
                            table->floats);
@@ -77,7 +77,7 @@ static void route(muster_protocol *node, const muster_rowmsg *message,
                   uint32_t i, float *values)
 {
     uint32_t key = muster_rowmsg_keys(message)[i];
-    uint32_t position = muster_rowmsg_extra(message)[i];
+    uint32_t tag = muster_rowmsg_tags(message)[i];
     muster_ps_table *table = muster_protocol_rows(node, message->table);
     // Only this thread changes states, so a row seen here stays until we go on.
     uint64_t word =
@@ -85,7 +85,7 @@ static void route(muster_protocol *node, const muster_rowmsg *message,
     if (muster_word_state_of(word) == MUSTER_ROW_OWNED) {
         float *row = muster_ps_table_begin(table, key);
         MUSTER_ASSERT(row != NULL);
-        muster_protocol_apply(node, message, key, position, values, row);
+        muster_protocol_apply(node, message, key, tag, values, row);
         muster_ps_table_end(table, key);
         return;
     }
@@ -96,7 +96,7 @@ static void route(muster_protocol *node, const muster_rowmsg *message,
     bool elsewhere =
         muster_home_of(node, key) == node->opts.node && to != node->opts.node;
     if (coming != MUSTER_ARRIVING_NONE && !elsewhere) {
-        muster_arriving_wait(node, coming, message, position, values);
+        muster_arriving_wait(node, coming, message, tag, values);
         return;
     }
     if (to == node->opts.node) {
@@ -104,7 +104,7 @@ static void route(muster_protocol *node, const muster_rowmsg *message,
         return;
     }
     node->counters.forwards++;
-    muster_draft_add(node, to, message, key, position, values);
+    muster_draft_add(node, to, message, key, tag, values);
 }
 
 void muster_protocol_on_rows(muster_protocol *node,
@@ -126,7 +126,7 @@ void muster_protocol_on_reply(muster_protocol *node,
                                            &node->shapes[message->table]);
     const float *values = muster_rowmsg_values(message);
     for (uint32_t i = 0; i < message->count; i++) {
-        muster_request_finish(node, message, muster_rowmsg_extra(message)[i],
+        muster_request_finish(node, message, muster_rowmsg_position(message, i),
                               values + (size_t)i * floats);
     }
 }

@@ -50,8 +50,8 @@ static void handle(muster_protocol *node, const muster_rowmsg *message)
     case MUSTER_ROWMSG_SUSPECT:
         muster_protocol_on_suspect(node, message);
         return;
-    case MUSTER_ROWMSG_ASK:
-        muster_protocol_on_ask(node, message);
+    case MUSTER_ROWMSG_PHASE:
+        muster_protocol_on_phase(node, message);
         return;
     case MUSTER_ROWMSG_COUNT:
         muster_protocol_on_count(node, message);
@@ -64,7 +64,7 @@ static void handle(muster_protocol *node, const muster_rowmsg *message)
         return;
     case MUSTER_ROWMSG_OWNED:
     case MUSTER_ROWMSG_ABSENT:
-    case MUSTER_ROWMSG_COPIED:
+    case MUSTER_ROWMSG_REPLICATED:
         muster_protocol_on_report(node, message);
         return;
     case MUSTER_ROWMSG_ADOPT:
@@ -76,7 +76,7 @@ static void handle(muster_protocol *node, const muster_rowmsg *message)
     case MUSTER_ROWMSG_INTENT:
         muster_protocol_on_intent(node, message);
         return;
-    case MUSTER_ROWMSG_BEAT:
+    case MUSTER_ROWMSG_HEARTBEAT:
         muster_membership_heard_updates(node, message);
         return;
     case MUSTER_ROWMSG_HELLO:
@@ -118,7 +118,7 @@ static bool comes_from_member(muster_protocol *node,
                               const muster_rowmsg *message)
 {
     if (muster_protocol_lives(node, message->from) ||
-        (message->kind == MUSTER_ROWMSG_ASK && node->opts.joins)) {
+        (message->kind == MUSTER_ROWMSG_PHASE && node->opts.joins)) {
         return true;
     }
     node->counters.late++;
@@ -135,12 +135,12 @@ static bool names_rightly(const muster_protocol *node,
     case MUSTER_ROWMSG_LOCALIZE:
     case MUSTER_ROWMSG_INTENT:
     case MUSTER_ROWMSG_BARRIER:
-    case MUSTER_ROWMSG_BEAT:
+    case MUSTER_ROWMSG_HEARTBEAT:
     case MUSTER_ROWMSG_COUNT:
     case MUSTER_ROWMSG_STATS:
     case MUSTER_ROWMSG_OWNED:
     case MUSTER_ROWMSG_ABSENT:
-    case MUSTER_ROWMSG_COPIED:
+    case MUSTER_ROWMSG_REPLICATED:
         return message->origin == message->from;
     case MUSTER_ROWMSG_HAND_OVER:
         return message->origin != node->opts.node;
@@ -156,7 +156,7 @@ static bool names_rightly(const muster_protocol *node,
     case MUSTER_ROWMSG_LEAVE:
     case MUSTER_ROWMSG_QUIT:
     case MUSTER_ROWMSG_SUSPECT:
-    case MUSTER_ROWMSG_ASK:
+    case MUSTER_ROWMSG_PHASE:
     case MUSTER_ROWMSG_RESUME:
     case MUSTER_ROWMSG_EXPEL:
     case MUSTER_ROWMSG_ADOPT:
@@ -200,7 +200,7 @@ muster_status muster_protocol_message(muster_protocol *node, int64_t now_ns,
                !muster_rowmsg_check(&mine, node->shapes,
                                     node->opts.table_count)) {
         node->counters.violations++;
-    } else if (mine.kind == MUSTER_ROWMSG_BEAT ||
+    } else if (mine.kind == MUSTER_ROWMSG_HEARTBEAT ||
                muster_node_link_accept(node, &mine)) {
         take(node, &mine);
     }

@@ -57,7 +57,7 @@ static void give_back(muster_protocol *node, uint32_t table, uint32_t key,
                               .origin = wait->origin,
                               .request = wait->request};
         if (wait->kind == MUSTER_ROWMSG_OP) {
-            muster_request_return(node, &head, key, wait->position);
+            muster_request_return(node, &head, key, wait->tag);
         }
         muster_blob_unref(wait->blob);
         wait->blob = NULL;
@@ -112,7 +112,7 @@ static void report_owned(muster_protocol *node, uint16_t which)
 
 static void report_copies(muster_protocol *node)
 {
-    muster_rowmsg copied = {.kind = MUSTER_ROWMSG_COPIED,
+    muster_rowmsg copied = {.kind = MUSTER_ROWMSG_REPLICATED,
                             .origin = node->opts.node};
     const muster_replica *copies = node->copies.data;
     MUSTER_ASSERT(node->opts.nodes > 0);
@@ -156,7 +156,6 @@ void muster_protocol_on_report(muster_protocol *node,
 {
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
-        uint32_t extra = muster_rowmsg_extra(message)[i];
         if (node->next_at[key % node->opts.nodes] != node->opts.node ||
             !muster_protocol_paused(node)) {
             node->counters.violations++;
@@ -166,10 +165,11 @@ void muster_protocol_on_report(muster_protocol *node,
             muster_home_entry_at(node, message->table, key);
         if (message->kind == MUSTER_ROWMSG_OWNED) {
             home->owner = message->origin;
-            home->moves = extra > home->moves ? extra : home->moves;
-        } else if (message->kind == MUSTER_ROWMSG_COPIED) {
-            note_copy(node, muster_rowref_make(message->table, key), extra,
-                      message->origin);
+            uint32_t moves = muster_rowmsg_moves(message, i);
+            home->moves = moves > home->moves ? moves : home->moves;
+        } else if (message->kind == MUSTER_ROWMSG_REPLICATED) {
+            note_copy(node, muster_rowref_make(message->table, key),
+                      muster_rowmsg_age_ms(message, i), message->origin);
         } else if (home->owner == message->origin) {
             home->owner = MUSTER_NODE_NONE;
         }

@@ -49,7 +49,7 @@ void muster_arriving_ask(muster_protocol *node, uint32_t table, uint32_t key,
 }
 
 void muster_arriving_wait(muster_protocol *node, uint32_t index,
-                          const muster_rowmsg *message, uint32_t position,
+                          const muster_rowmsg *message, uint32_t tag,
                           float *values)
 {
     uint32_t at = node->wait_free;
@@ -67,7 +67,7 @@ void muster_arriving_wait(muster_protocol *node, uint32_t index,
                                     .kind = message->kind,
                                     .op = message->op,
                                     .origin = message->origin,
-                                    .position = position,
+                                    .tag = tag,
                                     .request = message->request,
                                     .blob = muster_blob_ref(message->payload),
                                     .values = values};
@@ -104,10 +104,9 @@ muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
             (wait.origin != node->opts.node || wait.kind != MUSTER_ROWMSG_OP)) {
             node->counters.forwards++;
             muster_draft_add(node, muster_protocol_towards(node, table, key),
-                             &head, key, wait.position, wait.values);
+                             &head, key, wait.tag, wait.values);
         } else {
-            muster_protocol_apply(node, &head, key, wait.position, wait.values,
-                                  row);
+            muster_protocol_apply(node, &head, key, wait.tag, wait.values, row);
         }
         muster_blob_unref(wait.blob);
         waits[at].blob = NULL;
@@ -214,7 +213,7 @@ void muster_protocol_on_hand_over(muster_protocol *node,
     muster_ps_table *rows = muster_protocol_rows(node, message->table);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
-        uint32_t moves = muster_rowmsg_extra(message)[i];
+        uint32_t moves = muster_rowmsg_moves(message, i);
         uint32_t coming = muster_arriving_find(node, message->table, key);
         if (!muster_protocol_is_order(node, message, key)) {
             node->counters.violations++;
@@ -252,7 +251,7 @@ void muster_protocol_on_transfer(muster_protocol *node,
     const float *values = muster_rowmsg_values(message);
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
-        uint32_t moves = muster_rowmsg_extra(message)[i];
+        uint32_t moves = muster_rowmsg_moves(message, i);
         if (muster_arriving_find(node, message->table, key) ==
             MUSTER_ARRIVING_NONE) {
             node->counters.violations++;

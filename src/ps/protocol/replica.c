@@ -355,7 +355,7 @@ static void near_base(const muster_protocol *node, const muster_rowmsg *message,
 {
     const muster_replica *copies = node->copies.data;
     uint32_t index =
-        i < message->count ? muster_rowmsg_extra(message)[i] : UINT32_MAX;
+        i < message->count ? muster_rowmsg_replica(message, i) : UINT32_MAX;
     if (copies != NULL && index < node->copies.count) {
         muster_ps_table_prefetch_row(
             node->opts.tables[muster_rowref_table(copies[index].ref)],
@@ -374,7 +374,7 @@ void muster_protocol_on_synced(muster_protocol *node,
         near_base(node, message, i + MUSTER_PROTOCOL_ROWS_AHEAD);
         muster_replica *copy =
             find_copy(node, muster_rowref_make(message->table, key),
-                      muster_rowmsg_extra(message)[i]);
+                      muster_rowmsg_replica(message, i));
         if (copy == NULL || !copy->asked) {
             node->counters.violations++;
             continue;

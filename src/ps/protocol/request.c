@@ -200,6 +200,6 @@ void muster_protocol_on_return(muster_protocol *node,
                                const muster_rowmsg *message)
 {
     for (uint32_t i = 0; i < message->count; i++) {
-        mark_back(node, message, muster_rowmsg_extra(message)[i]);
+        mark_back(node, message, muster_rowmsg_position(message, i));
     }
 }

@@ -34,16 +34,16 @@ uint32_t muster_rowmsg_floats(muster_rowmsg_kind kind, muster_row_op op,
     case MUSTER_ROWMSG_HELLO:
     case MUSTER_ROWMSG_LEAVE:
     case MUSTER_ROWMSG_QUIT:
-    case MUSTER_ROWMSG_BEAT:
+    case MUSTER_ROWMSG_HEARTBEAT:
     case MUSTER_ROWMSG_SUSPECT:
-    case MUSTER_ROWMSG_ASK:
+    case MUSTER_ROWMSG_PHASE:
     case MUSTER_ROWMSG_COUNT:
     case MUSTER_ROWMSG_RESUME:
     case MUSTER_ROWMSG_EXPEL:
     case MUSTER_ROWMSG_STATS:
     case MUSTER_ROWMSG_OWNED:
     case MUSTER_ROWMSG_ABSENT:
-    case MUSTER_ROWMSG_COPIED:
+    case MUSTER_ROWMSG_REPLICATED:
     case MUSTER_ROWMSG_ADOPT:
     case MUSTER_ROWMSG_RETURN:
     case MUSTER_ROWMSG_INTENT:

@@ -151,7 +151,7 @@ static void an_index_is_copied_before_it_is_checked(void **state)
     memset(blob->data, 0xff, blob->bytes);
     assert_true(muster_rowmsg_check(&message, shapes, 2));
     assert_int_equal(muster_rowmsg_keys(&message)[1], 8);
-    assert_int_equal(muster_rowmsg_extra(&message)[0], 1);
+    assert_int_equal(muster_rowmsg_tags(&message)[0], 1);
     message.count = 3;
     assert_false(muster_rowmsg_take_index(&message, &room));
     message.payload = NULL;
