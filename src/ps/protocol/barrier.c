@@ -13,26 +13,18 @@
  */
 #include "ps/protocol/inside.h"
 
-enum {
-    BARRIER_NONE = 0,
-    BARRIER_FLUSHING = 1,
-    BARRIER_WAITING = 2,
-    BARRIER_DRAINING = 3,
-    BARRIER_REFRESHING = 4,
-};
-
 /* Nothing of this node is under way to an owner. */
 static bool settled(const muster_protocol *node)
 {
-    return node->asked == 0 && node->requests_open == 0;
+    return node->replicas.syncing == 0 && node->requests.open == 0;
 }
 
 /* Called when all workers have come to the barrier, so that what they last said
  * of their copies is seen, also of those that they wrote without latches. */
 static bool dirty(const muster_protocol *node)
 {
-    const muster_replica *copies = node->copies.data;
-    for (size_t i = 0; i < node->copies.count; i++) {
+    const muster_replica *copies = node->replicas.all.data;
+    for (size_t i = 0; i < node->replicas.all.count; i++) {
         const muster_ps_table *table =
             node->opts.tables[muster_rowref_table(copies[i].ref)];
         uint64_t word = atomic_load_explicit(
@@ -48,9 +40,9 @@ static bool dirty(const muster_protocol *node)
 muster_status muster_protocol_barrier(muster_protocol *node, int64_t now_ns,
                                       muster_protocol_out *out)
 {
-    node->barriers++;
-    node->barrier_state = BARRIER_FLUSHING;
-    node->due_ns = now_ns; // the step below does the work
+    node->barrier.number++;
+    node->barrier.state = MUSTER_BARRIER_FLUSHING;
+    node->replicas.due_ns = now_ns; // the step below does the work
     return muster_protocol_tick(node, now_ns, out);
 }
 
@@ -59,29 +51,29 @@ void muster_protocol_barrier_step(muster_protocol *node)
     if (muster_protocol_paused(node)) {
         return;
     }
-    if (node->barrier_state == BARRIER_FLUSHING && settled(node)) {
+    if (node->barrier.state == MUSTER_BARRIER_FLUSHING && settled(node)) {
         if (dirty(node)) {
             (void)muster_replica_sync(node, false);
             return;
         }
         muster_rowmsg here = {.kind = MUSTER_ROWMSG_BARRIER,
                               .origin = node->opts.node,
-                              .request = node->barriers};
+                              .request = node->barrier.number};
         muster_membership_add_updates(node, &here);
-        node->barrier_state = BARRIER_WAITING;
-        muster_draft_plain(node, 0, &here);
+        node->barrier.state = MUSTER_BARRIER_WAITING;
+        muster_draft_control(node, 0, &here);
     }
     // A copy that is still on its way may have been taken before the others
     // had flushed: it must be here to be refreshed.
-    if (node->barrier_state == BARRIER_DRAINING && settled(node) &&
-        node->coming_count == 0) {
-        node->barrier_state = BARRIER_REFRESHING;
+    if (node->barrier.state == MUSTER_BARRIER_DRAINING && settled(node) &&
+        node->arriving.count == 0) {
+        node->barrier.state = MUSTER_BARRIER_REFRESHING;
         (void)muster_replica_sync(node, true);
     }
-    if (node->barrier_state == BARRIER_REFRESHING && settled(node)) {
-        node->barrier_state = BARRIER_NONE;
-        node->out->released++;
-        node->out->met = node->met;
+    if (node->barrier.state == MUSTER_BARRIER_REFRESHING && settled(node)) {
+        node->barrier.state = MUSTER_BARRIER_NONE;
+        node->step.out->released++;
+        node->step.out->met = node->barrier.members;
     }
 }
 
@@ -89,18 +81,19 @@ void muster_protocol_barrier_step(muster_protocol *node)
 static void check(muster_protocol *node)
 {
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (muster_protocol_lives(node, i) && node->arrived[i] == 0) {
+        if (muster_protocol_is_member(node, i) &&
+            node->barrier.arrived[i] == 0) {
             return;
         }
     }
     muster_rowmsg release = {.kind = MUSTER_ROWMSG_RELEASE,
                              .origin = node->opts.node,
-                             .request = node->barriers,
-                             .mask = node->alive};
+                             .request = node->barrier.number,
+                             .mask = node->membership.members};
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (muster_protocol_lives(node, i)) {
-            node->arrived[i]--;
-            muster_draft_plain(node, i, &release);
+        if (muster_protocol_is_member(node, i)) {
+            node->barrier.arrived[i]--;
+            muster_draft_control(node, i, &release);
         }
     }
 }
@@ -112,8 +105,8 @@ void muster_protocol_on_barrier(muster_protocol *node,
         node->counters.violations++;
         return;
     }
-    node->arrived[message->origin]++;
-    muster_membership_heard_updates(node, message);
+    node->barrier.arrived[message->origin]++;
+    muster_membership_on_updates(node, message);
     if (!muster_protocol_paused(node)) {
         check(node);
     }
@@ -122,22 +115,22 @@ void muster_protocol_on_barrier(muster_protocol *node,
 void muster_protocol_on_release(muster_protocol *node,
                                 const muster_rowmsg *message)
 {
-    if (node->barrier_state != BARRIER_WAITING || message->from != 0 ||
-        message->request != node->barriers ||
+    if (node->barrier.state != MUSTER_BARRIER_WAITING || message->from != 0 ||
+        message->request != node->barrier.number ||
         (message->mask >> node->opts.node & 1) == 0 ||
-        (message->mask & ~muster_membership_everybody(node)) != 0) {
+        (message->mask & ~muster_membership_all(node)) != 0) {
         node->counters.violations++;
         return;
     }
-    node->barrier_state = BARRIER_DRAINING;
-    node->met = message->mask;
+    node->barrier.state = MUSTER_BARRIER_DRAINING;
+    node->barrier.members = message->mask;
 }
 
 void muster_protocol_barrier_resume(muster_protocol *node)
 {
     // Answers to the last refresh may have been lost: fetch once more.
-    if (node->barrier_state == BARRIER_REFRESHING) {
-        node->barrier_state = BARRIER_DRAINING;
+    if (node->barrier.state == MUSTER_BARRIER_REFRESHING) {
+        node->barrier.state = MUSTER_BARRIER_DRAINING;
     }
     if (node->opts.node == 0) {
         check(node);
@@ -146,7 +139,7 @@ void muster_protocol_barrier_resume(muster_protocol *node)
 
 bool muster_protocol_idle(const muster_protocol *node)
 {
-    return settled(node) && node->coming_count == 0 &&
-           node->barrier_state == BARRIER_NONE &&
+    return settled(node) && node->arriving.count == 0 &&
+           node->barrier.state == MUSTER_BARRIER_NONE &&
            !muster_protocol_paused(node) && !dirty(node);
 }

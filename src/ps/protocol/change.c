@@ -19,33 +19,31 @@
  */
 #include "ps/protocol/inside.h"
 
-enum { PHASE_QUIET = 1, PHASE_REPORT = 2, PHASE_SETTLE = 3 };
-
 /* ASK and COUNT: the last epoch that was resumed (32 bits), phase (8),
  * round. */
 #define ROUND_BITS 24u
 
 static uint64_t current(const muster_membership_change *change)
 {
-    return (uint64_t)change->resumed << 32 |
-           (uint64_t)change->asked << ROUND_BITS |
-           (change->round & ((1u << ROUND_BITS) - 1));
+    return (uint64_t)change->lead.resumed_epoch << 32 |
+           (uint64_t)change->lead.phase << ROUND_BITS |
+           (change->lead.round & ((1u << ROUND_BITS) - 1));
 }
 
 static void ask(muster_protocol *node, uint64_t value)
 {
     muster_membership_change *change = &node->change;
     muster_rowmsg order = {.kind = MUSTER_ROWMSG_PHASE,
-                           .epoch = change->leading,
+                           .epoch = change->lead.epoch,
                            .request = current(change),
-                           .mask = change->members,
+                           .mask = change->lead.members,
                            .value = value};
-    change->answered = 0;
-    change->sums[0] = 0;
-    change->sums[1] = 0;
+    change->lead.answered = 0;
+    change->lead.counts.sent = 0;
+    change->lead.counts.received = 0;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (change->members >> i & 1) {
-            muster_draft_plain(node, i, &order);
+        if (change->lead.members >> i & 1) {
+            muster_draft_control(node, i, &order);
         }
     }
 }
@@ -54,42 +52,43 @@ void muster_membership_change_begin(muster_protocol *node, uint64_t members,
                                     uint64_t value)
 {
     muster_membership_change *change = &node->change;
-    uint64_t lost = change->members & ~members;
+    uint64_t lost = change->lead.members & ~members;
     muster_rowmsg farewell = {.kind = MUSTER_ROWMSG_EXPEL};
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (lost >> i & 1) {
-            change->lost_updates += node->links[i].updates;
-            muster_draft_plain(node, i, &farewell);
+            change->lead.lost_updates += node->links[i].updates;
+            muster_draft_control(node, i, &farewell);
         }
     }
-    change->members = members;
-    change->leading++;
-    change->asked = PHASE_QUIET;
-    change->round = 1;
-    change->compared = false;
-    change->begun_value = value;
+    change->lead.members = members;
+    change->lead.epoch++;
+    change->lead.phase = MUSTER_PHASE_PAUSE;
+    change->lead.round = 1;
+    change->lead.has_previous = false;
+    change->lead.value = value;
     ask(node, value);
 }
 
 /* The members are known: who is new, who is gone. */
 static void enter(muster_protocol *node, const muster_rowmsg *order)
 {
-    uint64_t joined = order->mask & ~node->alive;
-    uint64_t lost = node->alive & ~order->mask;
+    uint64_t joined = order->mask & ~node->membership.members;
+    uint64_t lost = node->membership.members & ~order->mask;
     if (muster_protocol_paused(node) &&
         node->change.epoch == (uint32_t)(order->request >> 32)) {
-        muster_recovery_agree(node); // RESUME was overtaken by this order
+        muster_recovery_commit_homes(
+            node); // RESUME was overtaken by this order
     }
     node->change.epoch = order->epoch;
-    node->change.phase = PHASE_QUIET;
-    node->alive = order->mask;
+    node->change.phase = MUSTER_PHASE_PAUSE;
+    node->membership.members = order->mask;
     if (node->opts.joins) {
         node->opts.joins = false;
-        node->note = (uint32_t)order->value;
-        node->barriers = order->value >> 32;
+        node->membership.join_note = (uint32_t)order->value;
+        node->barrier.number = order->value >> 32;
         joined = 0;
         for (uint16_t i = 0; i < node->opts.nodes; i++) {
-            node->links[i].heard_ns = node->now_ns;
+            node->links[i].last_seen_ns = node->step.now_ns;
         }
     }
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
@@ -97,14 +96,15 @@ static void enter(muster_protocol *node, const muster_rowmsg *order)
         if (joined >> i & 1) {
             news.kind = MUSTER_NEWS_JOINED;
             if (node->opts.node != 0) {
-                node->links[i] = (muster_node_link){.heard_ns = node->now_ns};
+                node->links[i] =
+                    (muster_node_link){.last_seen_ns = node->step.now_ns};
             }
-            muster_protocol_tell(node, &news);
+            muster_protocol_add_news(node, &news);
         } else if (lost >> i & 1) {
             news.kind = MUSTER_NEWS_LOST;
             news.cause = (muster_loss_cause)order->value;
-            node->arrived[i] = 0;
-            muster_protocol_tell(node, &news);
+            node->barrier.arrived[i] = 0;
+            muster_protocol_add_news(node, &news);
         }
     }
     muster_recovery_enter(node);
@@ -117,12 +117,12 @@ static void answer(muster_protocol *node, const muster_rowmsg *order)
                              .epoch = order->epoch,
                              .request = order->request};
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (i != node->opts.node && muster_protocol_lives(node, i)) {
-            counted.mask += node->links[i].said;
-            counted.value += node->links[i].heard;
+        if (i != node->opts.node && muster_protocol_is_member(node, i)) {
+            counted.mask += node->links[i].counted_out;
+            counted.value += node->links[i].counted_in;
         }
     }
-    muster_draft_plain(node, 0, &counted);
+    muster_draft_control(node, 0, &counted);
 }
 
 /* The others wait for this node's answer meanwhile, and hear that it lives. */
@@ -146,9 +146,9 @@ void muster_protocol_on_phase(muster_protocol *node,
 {
     muster_membership_change *change = &node->change;
     uint32_t phase = (uint32_t)message->request >> ROUND_BITS;
-    if (message->from != 0 || phase < PHASE_QUIET || phase > PHASE_SETTLE ||
-        (message->mask & 1) == 0 ||
-        (message->mask & ~muster_membership_everybody(node)) != 0) {
+    if (message->from != 0 || phase < MUSTER_PHASE_PAUSE ||
+        phase > MUSTER_PHASE_SETTLE || (message->mask & 1) == 0 ||
+        (message->mask & ~muster_membership_all(node)) != 0) {
         node->counters.violations++;
         return;
     }
@@ -158,7 +158,7 @@ void muster_protocol_on_phase(muster_protocol *node,
         return;
     }
     if ((message->mask >> node->opts.node & 1) == 0) {
-        muster_protocol_tell(
+        muster_protocol_add_news(
             node, &(muster_membership_news){.kind = MUSTER_NEWS_EXPELLED});
         return;
     }
@@ -169,13 +169,14 @@ void muster_protocol_on_phase(muster_protocol *node,
         node->counters.violations++;
         return;
     }
-    if (phase == PHASE_SETTLE && phase > change->phase && !prepared(node)) {
+    if (phase == MUSTER_PHASE_SETTLE && phase > change->phase &&
+        !prepared(node)) {
         change->postponed = *message;
         return;
     }
     if (phase > change->phase) {
         change->phase = phase;
-        if (phase == PHASE_REPORT) {
+        if (phase == MUSTER_PHASE_REPORT) {
             muster_recovery_report(node);
         } else {
             muster_recovery_settle(node);
@@ -189,13 +190,13 @@ void muster_protocol_on_phase(muster_protocol *node,
 static void resume_all(muster_protocol *node)
 {
     muster_rowmsg order = {.kind = MUSTER_ROWMSG_RESUME,
-                           .epoch = node->change.leading};
-    node->change.asked = 0;
-    node->change.resumed = node->change.leading;
-    node->change.settled = node->change.members;
+                           .epoch = node->change.lead.epoch};
+    node->change.lead.phase = 0;
+    node->change.lead.resumed_epoch = node->change.lead.epoch;
+    node->change.lead.settled_members = node->change.lead.members;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (muster_protocol_lives(node, i)) {
-            muster_draft_plain(node, i, &order);
+        if (muster_protocol_is_member(node, i)) {
+            muster_draft_control(node, i, &order);
         }
     }
 }
@@ -204,37 +205,38 @@ void muster_protocol_on_count(muster_protocol *node,
                               const muster_rowmsg *message)
 {
     muster_membership_change *change = &node->change;
-    if (node->opts.node != 0 || message->epoch != change->leading ||
+    if (node->opts.node != 0 || message->epoch != change->lead.epoch ||
         message->request != current(change) ||
-        (change->answered >> message->origin & 1) != 0) {
+        (change->lead.answered >> message->origin & 1) != 0) {
         node->counters.late++;
         return;
     }
-    change->answered |= 1ull << message->origin;
-    change->sums[0] += message->mask;
-    change->sums[1] += message->value;
-    if (change->answered != change->members) {
+    change->lead.answered |= 1ull << message->origin;
+    change->lead.counts.sent += message->mask;
+    change->lead.counts.received += message->value;
+    if (change->lead.answered != change->lead.members) {
         return;
     }
-    bool quiet = change->compared && change->sums[0] == change->sums[1] &&
-                 change->last[0] == change->sums[0] &&
-                 change->last[1] == change->sums[1];
-    change->compared = !quiet;
-    change->last[0] = change->sums[0];
-    change->last[1] = change->sums[1];
-    change->round++;
-    if (quiet && change->asked == PHASE_SETTLE) {
+    bool quiet = change->lead.has_previous &&
+                 change->lead.counts.sent == change->lead.counts.received &&
+                 change->lead.previous.sent == change->lead.counts.sent &&
+                 change->lead.previous.received == change->lead.counts.received;
+    change->lead.has_previous = !quiet;
+    change->lead.previous.sent = change->lead.counts.sent;
+    change->lead.previous.received = change->lead.counts.received;
+    change->lead.round++;
+    if (quiet && change->lead.phase == MUSTER_PHASE_SETTLE) {
         resume_all(node);
         return;
     }
-    change->asked += quiet;
-    ask(node, change->begun_value);
+    change->lead.phase += quiet;
+    ask(node, change->lead.value);
 }
 
 void muster_protocol_on_stats(muster_protocol *node,
                               const muster_rowmsg *message)
 {
-    muster_membership_news *cost = &node->change.cost;
+    muster_membership_news *cost = &node->change.lead.cost;
     cost->copied += message->mask >> 32;
     cost->restored += message->mask & UINT32_MAX;
     cost->unanswered += message->request >> 32;
@@ -247,21 +249,21 @@ void muster_protocol_on_resume(muster_protocol *node,
 {
     muster_membership_change *change = &node->change;
     if (message->from != 0 || message->epoch != change->epoch ||
-        change->phase != PHASE_SETTLE) {
+        change->phase != MUSTER_PHASE_SETTLE) {
         node->counters.late++;
         return;
     }
-    muster_membership_news news = change->cost;
+    muster_membership_news news = change->lead.cost;
     news.kind = MUSTER_NEWS_RESUMED;
-    news.members = node->alive;
-    news.updates = change->lost_updates;
+    news.members = node->membership.members;
+    news.updates = change->lead.lost_updates;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         news.updates +=
-            muster_protocol_lives(node, i) ? node->links[i].updates : 0;
+            muster_protocol_is_member(node, i) ? node->links[i].updates : 0;
     }
-    change->cost = (muster_membership_news){.node = 0};
-    change->lost_updates = 0;
+    change->lead.cost = (muster_membership_news){.node = 0};
+    change->lead.lost_updates = 0;
     change->phase = 0;
     muster_recovery_resume(node);
-    muster_protocol_tell(node, &news);
+    muster_protocol_add_news(node, &news);
 }

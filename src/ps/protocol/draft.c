@@ -22,8 +22,8 @@ static bool same_head(const muster_draft *draft, uint16_t to,
 static muster_draft *new_draft(muster_protocol *node, uint16_t to,
                                const muster_rowmsg *head)
 {
-    if (node->draft_count == node->drafts.count) {
-        muster_draft *fresh = muster_vec_push(&node->drafts);
+    if (node->drafts.count == node->drafts.all.count) {
+        muster_draft *fresh = muster_vec_push(&node->drafts.all);
         if (fresh == NULL) {
             node->failed = true;
             return NULL;
@@ -32,8 +32,8 @@ static muster_draft *new_draft(muster_protocol *node, uint16_t to,
         fresh->tags = muster_vec_make(sizeof(uint32_t));
         fresh->values = muster_vec_make(sizeof(float));
     }
-    muster_draft *drafts = node->drafts.data;
-    muster_draft *draft = &drafts[node->draft_count++];
+    muster_draft *drafts = node->drafts.all.data;
+    muster_draft *draft = &drafts[node->drafts.count++];
     draft->to = to;
     draft->head = *head;
     draft->head.from = node->opts.node;
@@ -76,16 +76,16 @@ static void send_draft(muster_protocol *node, const muster_draft *draft)
     }
     bool kept;
     if (draft->to == node->opts.node) {
-        kept = muster_vec_append(&node->inbox, &send.message, 1);
+        kept = muster_vec_append(&node->drafts.to_self, &send.message, 1);
     } else {
         muster_node_link *link = &node->links[draft->to];
         // Heartbeats are not numbered: they may come before both ends agree
         // that they are members, and doubles do no harm.
         if (draft->head.kind != MUSTER_ROWMSG_HEARTBEAT) {
-            send.message.link = link->sent++;
+            send.message.link = link->next_out++;
         }
-        link->said += muster_node_link_counts(draft->head.kind);
-        kept = muster_vec_append(&node->out->sends, &send, 1);
+        link->counted_out += muster_node_link_counts(draft->head.kind);
+        kept = muster_vec_append(&node->step.out->sends, &send, 1);
     }
     if (!kept) {
         muster_blob_unref(send.message.payload);
@@ -115,8 +115,8 @@ static bool is_full(const muster_protocol *node, const muster_draft *draft)
 static muster_draft *find_draft(muster_protocol *node, uint16_t to,
                                 const muster_rowmsg *head)
 {
-    muster_draft *drafts = node->drafts.data;
-    for (uint32_t i = node->draft_count; i > 0; i--) {
+    muster_draft *drafts = node->drafts.all.data;
+    for (uint32_t i = node->drafts.count; i > 0; i--) {
         muster_draft *draft = &drafts[i - 1];
         if (same_head(draft, to, head)) {
             if (!is_full(node, draft)) {
@@ -129,10 +129,11 @@ static muster_draft *find_draft(muster_protocol *node, uint16_t to,
     return new_draft(node, to, head);
 }
 
-float *muster_draft_room(muster_protocol *node, uint16_t to,
-                         const muster_rowmsg *head, uint32_t key, uint32_t tag)
+float *muster_draft_reserve(muster_protocol *node, uint16_t to,
+                            const muster_rowmsg *head, uint32_t key,
+                            uint32_t tag)
 {
-    if (to != node->opts.node && !muster_protocol_lives(node, to)) {
+    if (to != node->opts.node && !muster_protocol_is_member(node, to)) {
         // Only operations have somebody who waits for them to be done.
         if (head->kind == MUSTER_ROWMSG_OP) {
             muster_request_return(node, head, key, tag);
@@ -160,7 +161,7 @@ void muster_draft_add(muster_protocol *node, uint16_t to,
                       const muster_rowmsg *head, uint32_t key, uint32_t tag,
                       const float *values)
 {
-    float *room = muster_draft_room(node, to, head, key, tag);
+    float *room = muster_draft_reserve(node, to, head, key, tag);
     if (room != NULL) {
         uint32_t floats = muster_rowmsg_floats(head->kind, head->op,
                                                &node->shapes[head->table]);
@@ -168,20 +169,20 @@ void muster_draft_add(muster_protocol *node, uint16_t to,
     }
 }
 
-void muster_draft_plain(muster_protocol *node, uint16_t to,
-                        const muster_rowmsg *head)
+void muster_draft_control(muster_protocol *node, uint16_t to,
+                          const muster_rowmsg *head)
 {
     (void)new_draft(node, to, head);
 }
 
 void muster_draft_flush(muster_protocol *node)
 {
-    const muster_draft *drafts = node->drafts.data;
+    const muster_draft *drafts = node->drafts.all.data;
     // Out of memory, a draft may lack a part of its last entry.
-    for (uint32_t i = 0; i < node->draft_count && !node->failed; i++) {
+    for (uint32_t i = 0; i < node->drafts.count && !node->failed; i++) {
         send_draft(node, &drafts[i]);
     }
-    node->draft_count = 0;
+    node->drafts.count = 0;
 }
 
 bool muster_node_link_accept(muster_protocol *node,
@@ -189,29 +190,29 @@ bool muster_node_link_accept(muster_protocol *node,
 {
     muster_node_link *link = &node->links[message->from];
     uint64_t number = message->link;
-    if (number < link->next) {
+    if (number < link->next_in) {
         node->counters.duplicates++;
         return false;
     }
-    if (number - link->next >= MUSTER_LINK_WINDOW) {
+    if (number - link->next_in >= MUSTER_LINK_WINDOW) {
         node->counters.violations++;
         return false;
     }
     uint64_t bit = 1ull << (number % 64);
-    uint64_t *word = &link->seen[number % MUSTER_LINK_WINDOW / 64];
+    uint64_t *word = &link->received[number % MUSTER_LINK_WINDOW / 64];
     if (*word & bit) {
         node->counters.duplicates++;
         return false;
     }
     *word |= bit;
-    link->heard += muster_node_link_counts(message->kind);
+    link->counted_in += muster_node_link_counts(message->kind);
     for (;;) {
-        bit = 1ull << (link->next % 64);
-        word = &link->seen[link->next % MUSTER_LINK_WINDOW / 64];
+        bit = 1ull << (link->next_in % 64);
+        word = &link->received[link->next_in % MUSTER_LINK_WINDOW / 64];
         if ((*word & bit) == 0) {
             return true;
         }
         *word &= ~bit;
-        link->next++;
+        link->next_in++;
     }
 }

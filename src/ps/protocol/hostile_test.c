@@ -27,8 +27,9 @@ static void wish(mesh *m, uint16_t at, uint32_t key, bool copy)
 static uint64_t tell(mesh *m, uint16_t to, muster_rowmsg lie)
 {
     uint64_t before = muster_protocol_count(m->node[to]).violations;
-    lie.link = m->node[lie.from]->links[to].sent++;
-    m->node[lie.from]->links[to].said += muster_node_link_counts(lie.kind);
+    lie.link = m->node[lie.from]->links[to].next_out++;
+    m->node[lie.from]->links[to].counted_out +=
+        muster_node_link_counts(lie.kind);
     assert_int_equal(
         muster_protocol_message(m->node[to], m->now_ns, &lie, &m->out[to]),
         MUSTER_OK);
@@ -132,7 +133,7 @@ static void nobody_asks_for_another(void **state)
                                              .from = LIAR,
                                              .origin = 1}),
                      1);
-    assert_true(!muster_home_intent_of(m->node[0], 0, 0, 0).by_others);
+    assert_true(!muster_intent_of(m->node[0], 0, 0, 0).others);
     mesh_free(m);
 }
 
@@ -208,7 +209,7 @@ static void the_lost_are_not_counted(void **state)
     muster_rowmsg lie = {.kind = MUSTER_ROWMSG_COUNT,
                          .from = LIAR,
                          .origin = 1,
-                         .epoch = change->leading};
+                         .epoch = change->lead.epoch};
     for (size_t i = 0; i < m->flying; i++) {
         if (m->flight[i].message.kind == MUSTER_ROWMSG_PHASE) {
             lie.request = m->flight[i].message.request;
@@ -251,10 +252,10 @@ static void intents_are_counted_only_so_far(void **state)
     muster_rowmsg begins = {
         .kind = MUSTER_ROWMSG_INTENT, .from = LIAR, .origin = LIAR};
     assert_int_equal(tell_of(m, 0, 0, begins), 0);
-    muster_home_intent *want = m->node[0]->intents.wants.data;
+    muster_home_intent *want = m->node[0]->intents.entries.data;
     want->count = INT32_MAX;
     assert_int_equal(tell_of(m, 0, 0, begins), 1);
-    assert_true(muster_home_intent_of(m->node[0], 0, 0, 0).by_others);
+    assert_true(muster_intent_of(m->node[0], 0, 0, 0).others);
     mesh_free(m);
 }
 

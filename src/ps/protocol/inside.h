@@ -1,18 +1,20 @@
 /*
- * ps/protocol/inside.h -- a node's state, for its files:
- *   protocol.c          steps: what each message, wish and moment is for
- *   make.c     create, free, the tables of homes
- *   op.c       operations on rows wherever they are
- *   request.c  workers' requests
- *   draft.c    entries gathered into messages, doubles told apart
- *   near.h     rows asked for before they are worked on
- *   move.c     rows that change their owner
- *   copy.c     copies and what they gain
- *   intent.c   who intends to use which row
- *   barrier.c  all meet
- *   life.c     who is there
- *   loss.c     changes of membership: the lead's orders
- *   restore.c  what a node does in them
+ * ps/protocol/inside.h -- the state of the protocol at one node, shared by its
+ * files:
+ *   protocol.c    steps: which file handles which message
+ *   make.c        create, free, the tables of homes
+ *   op.c          row operations: apply, queue or forward
+ *   request.c     requests of workers
+ *   draft.c       entries gathered into messages; duplicates found
+ *   prefetch.h    cache prefetch of the rows that a message names
+ *   relocate.c    rows that change their owner
+ *   replica.c     replicas and their deltas
+ *   intent.c      which nodes intend to use a row
+ *   barrier.c     barriers
+ *   membership.c  heartbeats, silent nodes, nodes that join
+ *   change.c      changes of membership: the lead's side and the order of
+ *                 phases
+ *   recovery.c    what a node does in each phase
  */
 #ifndef MUSTER_PS_PROTOCOL_INSIDE_H
 #define MUSTER_PS_PROTOCOL_INSIDE_H
@@ -21,23 +23,39 @@
 #include "ps/protocol/protocol.h"
 #include "ps/store/heavy.h"
 
-#define MUSTER_NODE_NONE   UINT16_MAX
-#define MUSTER_LINK_WINDOW 4096u // links remembered to tell duplicates
+#define MUSTER_NODE_NONE     UINT16_MAX
+#define MUSTER_ARRIVING_NONE UINT32_MAX
+#define MUSTER_LINK_WINDOW   4096u // messages that may overtake one
 
-/* What the home knows of a key. */
+/* ---- homes: make.c ------------------------------------------------------- */
+
+/* What the home of a key knows about it. */
 typedef struct muster_home_entry {
-    uint16_t owner;
-    uint16_t asker;    // who asked last
-    uint32_t asked_ms; // and when
-    uint32_t moves;
+    uint16_t owner;     // now, or as soon as the transfers under way end
+    uint16_t requester; // of the last LOCALIZE
+    uint32_t requested_ms;
+    uint32_t moves; // changes of owner so far
 } muster_home_entry;
 
+/* The keys that are equal modulo the number of nodes: one entry for each. */
 typedef struct muster_home_table {
-    muster_home_entry
-        *table[MUSTER_PS_TABLES_MAX]; // NULL where we are not home
+    muster_home_entry *table[MUSTER_PS_TABLES_MAX]; // NULL: home is elsewhere
 } muster_home_table;
 
-/* An operation that waits for a row on its way. */
+/* Arrays are indexed by key % nodes. make.c creates them; recovery.c deals
+ * homes out anew when the membership changes. */
+typedef struct muster_homes {
+    uint16_t *at;              // node that is home now
+    uint16_t *before;          // the same before the change under way
+    uint16_t *after;           // the same after it
+    muster_home_table *tables; // entries of the homes at this node
+    muster_heavy *demand[MUSTER_PS_TABLES_MAX]; // LOCALIZEs by key (relocate.c)
+    muster_map offers; // recovery.c: a row's freshest replica, age and holder
+} muster_homes;
+
+/* ---- rows that arrive: relocate.c ---------------------------------------- */
+
+/* An operation that waits for a row that arrives. */
 typedef struct muster_waiting_op {
     uint32_t next; // in the same row's queue; UINT32_MAX ends it
     muster_rowmsg_kind kind;
@@ -49,32 +67,176 @@ typedef struct muster_waiting_op {
     float *values;
 } muster_waiting_op;
 
-/* A row on its way here; the row's word has the number of this record where the
- * slot will be. */
+/* A row that was requested. Its word has the index of this record where a row
+ * that is here has its slot. */
 typedef struct muster_arriving_row {
     muster_rowref ref; // NONE: the record is free
     uint32_t first;    // of the waiting operations
     uint32_t last;
-    uint16_t next_owner; // hand it on at once, or NOBODY
+    uint16_t next_owner; // transfer it on at once; or MUSTER_NODE_NONE
     uint32_t next_moves;
     uint32_t free_next;
 } muster_arriving_row;
 
-/* A copy held here. */
+typedef struct muster_arriving {
+    muster_vec rows; // muster_arriving_row
+    uint32_t rows_free;
+    uint32_t count; // rows that arrive
+    muster_vec ops; // muster_waiting_op
+    uint32_t ops_free;
+} muster_arriving;
+
+/* ---- replicas: replica.c ------------------------------------------------- */
+
 typedef struct muster_replica {
     muster_rowref ref;
-    uint32_t base;      // slot of the owner's row as last heard
-    bool asked;         // SYNC sent, SYNCED not yet here
-    int64_t changed_ns; // when it last had something to send
-    int64_t heard_ns;   // when the owner's row last came
-    uint32_t budget;    // writes between two rows of the owner
-    uint32_t most;      // that it grows to
-    uint32_t carried;   // writes that the budget before counted, not yet sent
-    uint32_t writes;    // that the last SYNC had
-    uint32_t counted;   // of the budget when it was sent
-    float sent;         // squared norm of what it had
-    bool ending;        // what wanted it has ended: drop it when it can be
+    uint32_t base_slot;      // the owner's row plus all deltas sent since
+    bool syncing;            // SYNC sent, SYNCED not yet received
+    bool unwanted;           // its intents have ended: drop it when clean
+    int64_t changed_ns;      // when it last had a delta to send
+    int64_t received_ns;     // when the owner's row last came
+    uint32_t budget;         // writes allowed until the owner's row comes
+    uint32_t budget_max;     // the budget grows up to this
+    uint32_t unsent_writes;  // of earlier budgets, in no SYNC yet
+    uint32_t synced_writes;  // that the last SYNC contains
+    uint32_t counted_writes; // of the current budget when it was sent
+    float synced_norm2;      // squared norm of the delta in the last SYNC
 } muster_replica;
+
+typedef struct muster_replicas {
+    muster_map index;     // row reference to index in `all`
+    muster_vec all;       // muster_replica
+    uint32_t syncing;     // how many have a SYNC under way
+    uint32_t idle_rounds; // synchronisations in a row that found no change
+    int64_t synced_ns;    // when all were last checked for deltas
+    int64_t due_ns;       // when they are to be checked next
+} muster_replicas;
+
+/* ---- requests of workers: request.c -------------------------------------- */
+
+/* A request under way. A bit is a position in the worker's operation. */
+typedef struct muster_request_record {
+    muster_row_request *request; // NULL: the record is free
+    uint32_t generation;         // tells requests of the same record apart
+    uint32_t words;
+    uint64_t *open;     // no reply yet
+    uint64_t *returned; // of the open ones: certainly not applied
+} muster_request_record;
+
+typedef struct muster_requests {
+    muster_vec records; // muster_request_record
+    uint32_t open;      // records in use
+    muster_vec delayed; // muster_row_request *: start after the change
+} muster_requests;
+
+/* ---- intents: intent.c --------------------------------------------------- */
+
+/* At the home: one node's intents for a row. Below 0: an end overtook its
+ * begin. */
+typedef struct muster_home_intent {
+    uint32_t next; // of the same row; UINT32_MAX ends the list
+    uint16_t node;
+    int32_t count;
+} muster_home_intent;
+
+typedef struct muster_intents {
+    muster_map local;   // row to number of this node's intents
+    muster_map by_row;  // home: row to index of its first entry
+    muster_vec entries; // home: muster_home_intent
+    uint32_t free;      // first free entry
+} muster_intents;
+
+/* Which nodes intend to use a row. */
+typedef struct muster_intended_by {
+    bool requester;
+    bool others;
+} muster_intended_by;
+
+/* ---- barriers: barrier.c ------------------------------------------------- */
+
+typedef enum muster_barrier_state {
+    MUSTER_BARRIER_NONE = 0,
+    MUSTER_BARRIER_FLUSHING = 1,   // deltas of replicas are sent
+    MUSTER_BARRIER_WAITING = 2,    // BARRIER sent, RELEASE not yet received
+    MUSTER_BARRIER_DRAINING = 3,   // released; old answers are awaited
+    MUSTER_BARRIER_REFRESHING = 4, // replicas fetch their owners' rows
+} muster_barrier_state;
+
+typedef struct muster_barriers {
+    muster_barrier_state state;
+    uint64_t number;   // of the barrier that this node is at, or was last
+    uint64_t members;  // that met at the last barrier
+    uint32_t *arrived; // lead: barriers each node has reached beyond the last
+} muster_barriers;
+
+/* ---- connections to peers: draft.c, membership.c ------------------------- */
+
+typedef struct muster_node_link {
+    // draft.c: numbers of messages. Received is everything below `next_in`,
+    // and what has its bit set above.
+    uint64_t next_out;
+    uint64_t next_in;
+    uint64_t received[MUSTER_LINK_WINDOW / 64]; // bit number % WINDOW
+    // draft.c: messages that a change of membership waits for; see change.c.
+    uint64_t counted_out;
+    uint64_t counted_in;
+    // membership.c:
+    int64_t last_seen_ns;   // when its last message came
+    uint64_t updates;       // that the peer reported
+    uint64_t update_report; // number of that report
+} muster_node_link;
+
+/* ---- membership: membership.c -------------------------------------------- */
+
+typedef struct muster_membership {
+    uint64_t members;      // one bit each, this node too
+    uint32_t join_note;    // from the lead, when this node joined
+    uint64_t reports_sent; // of updates
+    int64_t heartbeat_ns;  // when the next heartbeat is due
+    int64_t checked_ns;    // when silent peers were last looked for; or -1
+} muster_membership;
+
+/* ---- changes of membership: change.c ------------------------------------- */
+
+typedef enum muster_change_phase {
+    MUSTER_PHASE_NONE = 0, // no change is under way
+    MUSTER_PHASE_PAUSE = 1,
+    MUSTER_PHASE_REPORT = 2,
+    MUSTER_PHASE_SETTLE = 3,
+} muster_change_phase;
+
+/* Messages about rows that members sent each other and received. */
+typedef struct muster_message_counts {
+    uint64_t sent;
+    uint64_t received;
+} muster_message_counts;
+
+/* The lead's side. */
+typedef struct muster_change_lead {
+    uint32_t epoch;                 // the newest
+    uint32_t resumed_epoch;         // the last that was completed
+    uint64_t members;               // of the newest epoch
+    uint64_t settled_members;       // of the last that was completed
+    uint64_t value;                 // of its PHASE messages
+    uint64_t lost_updates;          // of lost nodes, by their last reports
+    muster_change_phase phase;      // that members were ordered to do
+    uint32_t round;                 // of counting
+    uint64_t answered;              // members that answered in this round
+    muster_message_counts counts;   // summed over them
+    muster_message_counts previous; // sums of the round before
+    bool has_previous;              // `previous` is of this phase
+    muster_membership_news cost;    // summed over the STATS received
+} muster_change_lead;
+
+typedef struct muster_membership_change {
+    uint32_t epoch;
+    muster_change_phase phase; // that this node has done
+    muster_rowmsg postponed;   // a PHASE that the host is not ready for; its
+                               // kind is 0 when there is none
+    muster_change_lead lead;
+} muster_membership_change;
+
+/* ---- outgoing messages: draft.c ------------------------------------------ */
 
 /* Entries gathered for one message. */
 typedef struct muster_draft {
@@ -85,113 +247,37 @@ typedef struct muster_draft {
     muster_vec values;
 } muster_draft;
 
-/* What one peer has sent: everything below `next`, and some above. */
-typedef struct muster_node_link {
-    uint64_t sent; // to it
-    uint64_t next;
-    uint64_t seen[MUSTER_LINK_WINDOW / 64]; // bit link % WINDOW
-    // Messages about rows, to find out when none is under way:
-    uint64_t said;
-    uint64_t heard;
-    int64_t heard_ns; // last sign of life
-    uint64_t updates; // it said that it made
-    uint64_t told;    // and which of its tellings that was
-} muster_node_link;
+typedef struct muster_drafts {
+    muster_vec all; // muster_draft; the first `count` are in use
+    uint32_t count;
+    muster_vec to_self; // muster_rowmsg: messages of this node to itself
+} muster_drafts;
 
-/* A worker's request under way. Bits are positions in its operation. */
-typedef struct muster_request_record {
-    muster_row_request *request; // NULL: free
-    uint32_t generation;
-    uint32_t words;
-    uint64_t *open; // not done yet
-    uint64_t *back; // of these: surely not done elsewhere
-} muster_request_record;
+/* ---- the node ------------------------------------------------------------ */
 
-/* A change of membership, as every node follows it; see loss.c. */
-typedef struct muster_membership_change {
-    uint32_t epoch;
-    uint32_t phase; // done here; 0: none is under way
-    // At the lead:
-    uint32_t leading; // the newest epoch
-    uint32_t resumed; // the last that came to its end
-    uint64_t members; // of it
-    uint64_t settled; // of the last that came to its end
-    uint64_t begun_value;
-    uint64_t lost_updates; // of nodes lost, as they last told
-    uint32_t asked;        // phase
-    uint32_t round;        // of counting
-    uint64_t answered;     // nodes
-    uint64_t sums[2];      // messages sent and received, of those answered
-    uint64_t last[2];      // of the round before
-    bool compared;         // `last` is of this phase
-    muster_membership_news cost;
-    // SETTLE, while the host is not prepared for it; kind 0: nothing waits.
-    muster_rowmsg postponed;
-} muster_membership_change;
-
-/* Home: a node's intents for a row. Below 0: their end came first. */
-typedef struct muster_home_intent {
-    uint32_t next; // of the same row; UINT32_MAX ends the list
-    uint16_t node;
-    int32_t count;
-} muster_home_intent;
-
-typedef struct muster_home_intents {
-    muster_map here;   // how many of this node's intents a row has
-    muster_map wanted; // home: the first of a row's wants
-    muster_vec wants;  // muster_home_intent
-    uint32_t wants_free;
-} muster_home_intents;
-
-/* Who intends to use a row. */
-typedef struct muster_intended_by {
-    bool by_asker;
-    bool by_others;
-} muster_intended_by;
+/* The step under way: protocol.c. */
+typedef struct muster_protocol_step {
+    int64_t now_ns;
+    muster_protocol_out *out; // NULL between steps
+    muster_vec index;         // uint32_t: keys and tags of the message handled
+} muster_protocol_step;
 
 struct muster_protocol {
     muster_protocol_opts opts;
     muster_rowshape shapes[MUSTER_PS_TABLES_MAX];
-    uint64_t alive; // members, this node too
+    muster_protocol_step step;
+    muster_homes homes;
+    muster_arriving arriving;
+    muster_replicas replicas;
+    muster_requests requests;
+    muster_intents intents;
+    muster_barriers barrier;
+    muster_node_link *links; // one for each node
+    muster_membership membership;
     muster_membership_change change;
-    uint16_t *home_at;        // [nodes]: who is home of keys % nodes
-    uint16_t *settled_at;     // the same before the change under way
-    uint16_t *next_at;        // the same after it
-    muster_home_table *homes; // [nodes]: of the keys that are this modulo nodes
-    muster_map copied_at;     // during a change: age << 10 | holder
-    muster_vec held;          // muster_row_request *: wait for the change's end
-    uint32_t note;            // from the lead, when we joined
-    uint64_t told;            // how often updates were told
-    int64_t beat_ns;          // when the next heartbeat is due
-    int64_t looked_ns;        // when silence was last looked for
-    muster_vec index;         // uint32_t: keys and tags of the message
-    muster_heavy *asked_for[MUSTER_PS_TABLES_MAX]; // how often, at this home
-    muster_node_link *links;
-    muster_vec coming; // muster_arriving_row
-    uint32_t coming_free;
-    uint32_t coming_count; // that are not free
-    muster_vec waits;      // muster_waiting_op
-    uint32_t wait_free;
-    muster_map copy_at;
-    muster_vec copies;   // muster_replica
-    uint32_t asked;      // copies with SYNC under way
-    uint32_t quiet;      // times that none was found changed, one after another
-    int64_t synced_ns;   // when all were last looked at
-    muster_vec requests; // muster_request_record
-    uint32_t requests_open;
-    muster_vec drafts; // muster_draft; the first draft_count are in use
-    uint32_t draft_count;
-    muster_vec inbox; // muster_rowmsg: what the node says to itself
-    muster_home_intents intents;
-    int64_t now_ns;
-    int64_t due_ns;
-    uint32_t barrier_state; // see barrier.c
-    uint64_t barriers;      // this node has asked to pass
-    uint64_t met;           // members at the last
-    uint32_t *arrived;      // lead: barriers each node has reached
+    muster_drafts drafts;
     muster_protocol_counters counters;
-    muster_protocol_out *out; // of the step under way
-    bool failed;              // out of memory
+    bool failed; // out of memory; any file may set it, the step then ends
 };
 
 /* A table whose rows or words are about to be used; see ps/store/holder.h. */
@@ -213,12 +299,11 @@ muster_protocol_manage(const muster_protocol *node, uint32_t table)
                : node->opts.manage;
 }
 
-#define MUSTER_ARRIVING_NONE UINT32_MAX
-
-static inline bool muster_protocol_lives(const muster_protocol *node,
-                                         uint16_t peer)
+static inline bool muster_protocol_is_member(const muster_protocol *node,
+                                             uint16_t peer)
 {
-    return peer < node->opts.nodes && (node->alive >> peer & 1) != 0;
+    return peer < node->opts.nodes &&
+           (node->membership.members >> peer & 1) != 0;
 }
 
 /* A change of membership is under way: nothing new is asked for. */
@@ -229,7 +314,7 @@ static inline bool muster_protocol_paused(const muster_protocol *node)
 
 static inline uint16_t muster_home_of(const muster_protocol *node, uint32_t key)
 {
-    return node->home_at[key % node->opts.nodes];
+    return node->homes.at[key % node->opts.nodes];
 }
 
 /* Does the message come from who decides about the row? */
@@ -244,13 +329,13 @@ static inline muster_home_entry *
 muster_home_entry_at(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint32_t nodes = node->opts.nodes;
-    return &node->homes[key % nodes].table[table][key / nodes];
+    return &node->homes.tables[key % nodes].table[table][key / nodes];
 }
 
 /* The next node on the way to a row's owner: its home, or from there the owner
  * itself. */
-static inline uint16_t muster_protocol_towards(muster_protocol *node,
-                                               uint32_t table, uint32_t key)
+static inline uint16_t muster_protocol_next_hop(muster_protocol *node,
+                                                uint32_t table, uint32_t key)
 {
     uint16_t home = muster_home_of(node, key);
     return home == node->opts.node
@@ -272,11 +357,12 @@ void muster_draft_add(muster_protocol *node, uint16_t to,
 /* The same for who writes the values itself: where they go, to be written
  * before anything else is drafted. NULL when there are none, or nobody to
  * tell. */
-float *muster_draft_room(muster_protocol *node, uint16_t to,
-                         const muster_rowmsg *head, uint32_t key, uint32_t tag);
+float *muster_draft_reserve(muster_protocol *node, uint16_t to,
+                            const muster_rowmsg *head, uint32_t key,
+                            uint32_t tag);
 /* A message without entries. */
-void muster_draft_plain(muster_protocol *node, uint16_t to,
-                        const muster_rowmsg *head);
+void muster_draft_control(muster_protocol *node, uint16_t to,
+                          const muster_rowmsg *head);
 /* Turn drafts into messages. */
 void muster_draft_flush(muster_protocol *node);
 /* Messages that must have arrived before a change of membership goes on. */
@@ -294,8 +380,8 @@ void muster_protocol_on_rows(muster_protocol *node,
 void muster_protocol_on_reply(muster_protocol *node,
                               const muster_rowmsg *message);
 /* An operation done: tell who asked. `row` is read for pulls. */
-void muster_protocol_answer(muster_protocol *node, const muster_rowmsg *head,
-                            uint32_t key, uint32_t position, const float *row);
+void muster_protocol_reply(muster_protocol *node, const muster_rowmsg *head,
+                           uint32_t key, uint32_t position, const float *row);
 /* Do an operation of a message or a waiter on a row that is held. */
 void muster_protocol_apply(muster_protocol *node, const muster_rowmsg *head,
                            uint32_t key, uint32_t position, float *values,
@@ -322,8 +408,8 @@ static inline uint32_t muster_arriving_find(const muster_protocol *node,
                : MUSTER_ARRIVING_NONE;
 }
 /* Ask for a row; it is on its way from now on. */
-void muster_arriving_ask(muster_protocol *node, uint32_t table, uint32_t key,
-                         bool copy);
+void muster_arriving_request(muster_protocol *node, uint32_t table,
+                             uint32_t key, bool copy);
 
 void muster_protocol_on_localize(muster_protocol *node,
                                  const muster_rowmsg *message);
@@ -356,7 +442,7 @@ void muster_protocol_barrier_resume(muster_protocol *node);
 /* A copy becomes the row itself. */
 void muster_replica_adopt(muster_protocol *node, uint32_t table, uint32_t key);
 /* Answers of lost nodes are no longer waited for; the age of a copy in ms. */
-void muster_replica_forget_asked(muster_protocol *node);
+void muster_replica_forget_syncs(muster_protocol *node);
 uint32_t muster_replica_age_ms(const muster_protocol *node,
                                const muster_replica *copy);
 
@@ -378,19 +464,18 @@ void muster_protocol_on_return(muster_protocol *node,
 
 /* life.c: who is there. */
 void muster_membership_init(muster_protocol *node);
-uint64_t
-muster_membership_everybody(const muster_protocol *node); // one bit each
+uint64_t muster_membership_all(const muster_protocol *node); // one bit each
 void muster_membership_tick(muster_protocol *node);
 /* BEAT and BARRIER tell how many updates were made; `mask` numbers them, since
  * they may overtake each other. */
 void muster_membership_add_updates(muster_protocol *node, muster_rowmsg *word);
-void muster_membership_heard_updates(muster_protocol *node,
-                                     const muster_rowmsg *word);
+void muster_membership_on_updates(muster_protocol *node,
+                                  const muster_rowmsg *word);
 int64_t muster_membership_due_ns(const muster_protocol *node);
 void muster_protocol_on_suspect(muster_protocol *node,
                                 const muster_rowmsg *message);
-void muster_protocol_tell(muster_protocol *node,
-                          const muster_membership_news *news);
+void muster_protocol_add_news(muster_protocol *node,
+                              const muster_membership_news *news);
 
 /* loss.c: changes of membership. The lead: begin one. */
 void muster_membership_change_begin(muster_protocol *node, uint64_t members,
@@ -412,7 +497,7 @@ void muster_recovery_report(muster_protocol *node);
 /* Will SETTLE ask the host for rows? */
 bool muster_recovery_needs_host(muster_protocol *node);
 void muster_recovery_settle(muster_protocol *node);
-void muster_recovery_agree(muster_protocol *node);
+void muster_recovery_commit_homes(muster_protocol *node);
 void muster_recovery_resume(muster_protocol *node);
 void muster_protocol_on_report(muster_protocol *node,
                                const muster_rowmsg *message);
@@ -420,22 +505,22 @@ void muster_protocol_on_adopt(muster_protocol *node,
                               const muster_rowmsg *message);
 
 /* intent.c: what is known of intents. */
-void muster_home_intents_fini(muster_protocol *node);
+void muster_intents_fini(muster_protocol *node);
 void muster_protocol_on_intent(muster_protocol *node,
                                const muster_rowmsg *message);
-muster_intended_by muster_home_intent_of(const muster_protocol *node,
-                                         uint32_t table, uint32_t key,
-                                         uint16_t asker);
-bool muster_home_intent_here(const muster_protocol *node, uint32_t table,
-                             uint32_t key);
+muster_intended_by muster_intent_of(const muster_protocol *node, uint32_t table,
+                                    uint32_t key, uint16_t asker);
+bool muster_intent_is_local(const muster_protocol *node, uint32_t table,
+                            uint32_t key);
 /* A row has left that intents may still be for. */
-void muster_home_intent_departed(muster_protocol *node, uint32_t table,
-                                 uint32_t key);
+void muster_intent_row_departed(muster_protocol *node, uint32_t table,
+                                uint32_t key);
 /* A change of membership: homes forget, and later all tell again. */
-void muster_home_intents_forget(muster_protocol *node);
-void muster_home_intents_retell(muster_protocol *node);
+void muster_intents_forget(muster_protocol *node);
+void muster_intents_resend(muster_protocol *node);
 /* A row that is here as a copy could not be used: send for the owner's. */
-void muster_replica_spent(muster_protocol *node, uint32_t table, uint32_t key);
+void muster_replica_refresh(muster_protocol *node, uint32_t table,
+                            uint32_t key);
 /* Is a copy, if there is one, wanted any longer? */
 void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted);
 

@@ -14,69 +14,68 @@
  */
 #include "ps/protocol/inside.h"
 
-void muster_home_intents_fini(muster_protocol *node)
+void muster_intents_fini(muster_protocol *node)
 {
-    muster_map_fini(&node->intents.here);
-    muster_map_fini(&node->intents.wanted);
-    muster_vec_fini(&node->intents.wants);
+    muster_map_fini(&node->intents.local);
+    muster_map_fini(&node->intents.by_row);
+    muster_vec_fini(&node->intents.entries);
 }
 
-bool muster_home_intent_here(const muster_protocol *node, uint32_t table,
-                             uint32_t key)
+bool muster_intent_is_local(const muster_protocol *node, uint32_t table,
+                            uint32_t key)
 {
-    return muster_map_find(&node->intents.here,
+    return muster_map_find(&node->intents.local,
                            muster_rowref_make(table, key)) != MUSTER_MAP_NONE;
 }
 
 /* ---- at the home --------------------------------------------------------- */
 
-void muster_home_intents_forget(muster_protocol *node)
+void muster_intents_forget(muster_protocol *node)
 {
-    muster_map_fini(&node->intents.wanted);
-    muster_vec_clear(&node->intents.wants);
-    node->intents.wants_free = UINT32_MAX;
+    muster_map_fini(&node->intents.by_row);
+    muster_vec_clear(&node->intents.entries);
+    node->intents.free = UINT32_MAX;
 }
 
-static uint32_t take_want(muster_home_intents *intents)
+static uint32_t take_want(muster_intents *intents)
 {
-    uint32_t at = intents->wants_free;
+    uint32_t at = intents->free;
     if (at != UINT32_MAX) {
-        intents->wants_free =
-            ((muster_home_intent *)intents->wants.data)[at].next;
+        intents->free = ((muster_home_intent *)intents->entries.data)[at].next;
         return at;
     }
-    at = (uint32_t)intents->wants.count;
-    return muster_vec_push(&intents->wants) == NULL ? UINT32_MAX : at;
+    at = (uint32_t)intents->entries.count;
+    return muster_vec_push(&intents->entries) == NULL ? UINT32_MAX : at;
 }
 
 /* Take a want out of its row's list, which may end with it. */
 static void drop_want(muster_protocol *node, muster_rowref ref, uint32_t at,
                       uint32_t before)
 {
-    muster_home_intents *intents = &node->intents;
-    muster_home_intent *wants = intents->wants.data;
+    muster_intents *intents = &node->intents;
+    muster_home_intent *wants = intents->entries.data;
     uint32_t next = wants[at].next;
     if (before != UINT32_MAX) {
         wants[before].next = next;
     } else if (next != UINT32_MAX) {
-        node->failed |= !muster_map_set(&intents->wanted, ref, next);
+        node->failed |= !muster_map_set(&intents->by_row, ref, next);
     } else {
-        muster_map_remove(&intents->wanted, ref);
+        muster_map_remove(&intents->by_row, ref);
     }
-    wants[at].next = intents->wants_free;
-    intents->wants_free = at;
+    wants[at].next = intents->free;
+    intents->free = at;
 }
 
 /* One more or one less intent of a node for a row. */
 static void count_want(muster_protocol *node, muster_rowref ref, uint16_t from,
                        int32_t change)
 {
-    muster_home_intents *intents = &node->intents;
+    muster_intents *intents = &node->intents;
     uint32_t before = UINT32_MAX;
-    uint32_t at = muster_map_find(&intents->wanted, ref);
+    uint32_t at = muster_map_find(&intents->by_row, ref);
     while (at != UINT32_MAX) {
         muster_home_intent *want =
-            (muster_home_intent *)intents->wants.data + at;
+            (muster_home_intent *)intents->entries.data + at;
         if (want->node == from) {
             if (want->count == (change > 0 ? INT32_MAX : INT32_MIN)) {
                 node->counters.violations++;
@@ -96,10 +95,10 @@ static void count_want(muster_protocol *node, muster_rowref ref, uint16_t from,
         node->failed = true;
         return;
     }
-    uint32_t first = muster_map_find(&intents->wanted, ref);
-    muster_home_intent *want = (muster_home_intent *)intents->wants.data + at;
+    uint32_t first = muster_map_find(&intents->by_row, ref);
+    muster_home_intent *want = (muster_home_intent *)intents->entries.data + at;
     *want = (muster_home_intent){.next = first, .node = from, .count = change};
-    node->failed |= !muster_map_set(&intents->wanted, ref, at);
+    node->failed |= !muster_map_set(&intents->by_row, ref, at);
 }
 
 void muster_protocol_on_intent(muster_protocol *node,
@@ -117,19 +116,18 @@ void muster_protocol_on_intent(muster_protocol *node,
     }
 }
 
-muster_intended_by muster_home_intent_of(const muster_protocol *node,
-                                         uint32_t table, uint32_t key,
-                                         uint16_t asker)
+muster_intended_by muster_intent_of(const muster_protocol *node, uint32_t table,
+                                    uint32_t key, uint16_t asker)
 {
-    const muster_home_intent *wants = node->intents.wants.data;
+    const muster_home_intent *wants = node->intents.entries.data;
     muster_intended_by wanted = {0};
     uint32_t at =
-        muster_map_find(&node->intents.wanted, muster_rowref_make(table, key));
+        muster_map_find(&node->intents.by_row, muster_rowref_make(table, key));
     while (at != UINT32_MAX) {
         bool begun = wants[at].count > 0;
-        wanted.by_asker = wanted.by_asker || (begun && wants[at].node == asker);
-        wanted.by_others =
-            wanted.by_others || (begun && wants[at].node != asker);
+        wanted.requester =
+            wanted.requester || (begun && wants[at].node == asker);
+        wanted.others = wanted.others || (begun && wants[at].node != asker);
         at = wants[at].next;
     }
     return wanted;
@@ -152,16 +150,16 @@ static void ask_if_absent(muster_protocol *node, uint32_t table, uint32_t key)
     uint64_t word = atomic_load_explicit(&node->opts.tables[table]->words[key],
                                          memory_order_relaxed);
     if (muster_word_state_of(word) == MUSTER_ROW_ABSENT) {
-        muster_arriving_ask(node, table, key, false);
+        muster_arriving_request(node, table, key, false);
     }
 }
 
 static void begin_one(muster_protocol *node, uint32_t table, uint32_t key)
 {
     muster_rowref ref = muster_rowref_make(table, key);
-    uint32_t begun = muster_map_find(&node->intents.here, ref);
+    uint32_t begun = muster_map_find(&node->intents.local, ref);
     bool first = begun == MUSTER_MAP_NONE;
-    if (!muster_map_set(&node->intents.here, ref, first ? 1 : begun + 1)) {
+    if (!muster_map_set(&node->intents.local, ref, first ? 1 : begun + 1)) {
         node->failed = true;
         return;
     }
@@ -178,15 +176,15 @@ static void begin_one(muster_protocol *node, uint32_t table, uint32_t key)
 static void end_one(muster_protocol *node, uint32_t table, uint32_t key)
 {
     muster_rowref ref = muster_rowref_make(table, key);
-    uint32_t begun = muster_map_find(&node->intents.here, ref);
+    uint32_t begun = muster_map_find(&node->intents.local, ref);
     if (begun == MUSTER_MAP_NONE) {
         return; // the host ends only what it has begun
     }
     if (begun > 1) {
-        node->failed |= !muster_map_set(&node->intents.here, ref, begun - 1);
+        node->failed |= !muster_map_set(&node->intents.local, ref, begun - 1);
         return;
     }
-    muster_map_remove(&node->intents.here, ref);
+    muster_map_remove(&node->intents.local, ref);
     muster_replica_keep(node, ref, false);
     if (!muster_protocol_paused(node)) {
         tell_home(node, table, key, false);
@@ -206,24 +204,24 @@ muster_status muster_protocol_intend(muster_protocol *node, int64_t now_ns,
     return muster_protocol_end(node);
 }
 
-void muster_home_intent_departed(muster_protocol *node, uint32_t table,
-                                 uint32_t key)
+void muster_intent_row_departed(muster_protocol *node, uint32_t table,
+                                uint32_t key)
 {
     // Only where sharing is an answer: else two nodes would take a row from
     // each other for as long as both intend to use it.
     if (muster_protocol_manage(node, table) == MUSTER_PS_AUTO &&
         !muster_protocol_paused(node) &&
-        muster_home_intent_here(node, table, key)) {
+        muster_intent_is_local(node, table, key)) {
         ask_if_absent(node, table, key);
     }
 }
 
-void muster_home_intents_retell(muster_protocol *node)
+void muster_intents_resend(muster_protocol *node)
 {
     uint32_t cursor = 0;
     muster_rowref ref;
     while (!node->failed &&
-           muster_map_next(&node->intents.here, &cursor, &ref)) {
+           muster_map_next(&node->intents.local, &cursor, &ref)) {
         tell_home(node, muster_rowref_table(ref), muster_rowref_key(ref), true);
         ask_if_absent(node, muster_rowref_table(ref), muster_rowref_key(ref));
     }

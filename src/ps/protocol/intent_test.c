@@ -279,7 +279,7 @@ static void rows_used_in_turns_are_not_copied_in_any_history(void **state)
             intend(m, at, key, true);
             come_to_rest(m);
             // A second intent asks for nothing: the first has done so.
-            bool first = muster_map_find(&m->node[at]->intents.here,
+            bool first = muster_map_find(&m->node[at]->intents.local,
                                          muster_rowref_make(0, key)) == 1;
             assert_true(!first || muster_ps_table_here(m->tables[at], key));
         }

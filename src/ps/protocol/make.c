@@ -33,7 +33,7 @@ void muster_home_reset(muster_protocol *node, uint16_t which)
 {
     uint32_t nodes = node->opts.nodes;
     for (uint32_t t = 0; t < node->opts.table_count; t++) {
-        muster_home_entry **home = &node->homes[which].table[t];
+        muster_home_entry **home = &node->homes.tables[which].table[t];
         uint32_t count = node->shapes[t].keys / nodes + 1;
         if (*home == NULL) {
             *home = muster_mem_array(count, sizeof(**home));
@@ -44,7 +44,7 @@ void muster_home_reset(muster_protocol *node, uint16_t which)
         }
         for (uint32_t i = 0; i < count; i++) {
             (*home)[i] = (muster_home_entry){.owner = MUSTER_NODE_NONE,
-                                             .asker = MUSTER_NODE_NONE};
+                                             .requester = MUSTER_NODE_NONE};
         }
     }
 }
@@ -58,14 +58,14 @@ static muster_status make_homes(muster_protocol *node)
         node->shapes[t] = (muster_rowshape){.keys = table->keys,
                                             .width = table->width,
                                             .floats = table->floats};
-        if (muster_heavy_create(table->keys / nodes + 1, &node->asked_for[t]) !=
-            MUSTER_OK) {
+        if (muster_heavy_create(table->keys / nodes + 1,
+                                &node->homes.demand[t]) != MUSTER_OK) {
             return MUSTER_ERR_NO_MEMORY;
         }
     }
     for (uint16_t i = 0; i < nodes; i++) {
-        node->home_at[i] = i;
-        node->settled_at[i] = i;
+        node->homes.at[i] = i;
+        node->homes.before[i] = i;
     }
     muster_home_reset(node, self);
     for (uint32_t t = 0; t < node->opts.table_count && !node->failed; t++) {
@@ -88,28 +88,33 @@ muster_status muster_protocol_create(const muster_protocol_opts *opts,
     if (opts->message_entries == 0) {
         node->opts.message_entries = MESSAGE_ENTRIES;
     }
-    node->coming = muster_vec_make(sizeof(muster_arriving_row));
-    node->waits = muster_vec_make(sizeof(muster_waiting_op));
-    node->copies = muster_vec_make(sizeof(muster_replica));
-    node->requests = muster_vec_make(sizeof(muster_request_record));
-    node->drafts = muster_vec_make(sizeof(muster_draft));
-    node->inbox = muster_vec_make(sizeof(muster_rowmsg));
-    node->held = muster_vec_make(sizeof(muster_row_request *));
-    node->index = muster_vec_make(sizeof(uint32_t));
-    node->intents.wants = muster_vec_make(sizeof(muster_home_intent));
-    node->intents.wants_free = UINT32_MAX;
-    node->coming_free = UINT32_MAX;
-    node->wait_free = UINT32_MAX;
-    node->due_ns = INT64_MAX;
+    node->arriving.rows = muster_vec_make(sizeof(muster_arriving_row));
+    node->arriving.ops = muster_vec_make(sizeof(muster_waiting_op));
+    node->replicas.all = muster_vec_make(sizeof(muster_replica));
+    node->requests.records = muster_vec_make(sizeof(muster_request_record));
+    node->drafts.all = muster_vec_make(sizeof(muster_draft));
+    node->drafts.to_self = muster_vec_make(sizeof(muster_rowmsg));
+    node->requests.delayed = muster_vec_make(sizeof(muster_row_request *));
+    node->step.index = muster_vec_make(sizeof(uint32_t));
+    node->intents.entries = muster_vec_make(sizeof(muster_home_intent));
+    node->intents.free = UINT32_MAX;
+    node->arriving.rows_free = UINT32_MAX;
+    node->arriving.ops_free = UINT32_MAX;
+    node->replicas.due_ns = INT64_MAX;
     node->links = muster_mem_array(opts->nodes, sizeof(*node->links));
-    node->arrived = muster_mem_array(opts->nodes, sizeof(*node->arrived));
-    node->home_at = muster_mem_array(opts->nodes, sizeof(*node->home_at));
-    node->settled_at = muster_mem_array(opts->nodes, sizeof(*node->settled_at));
-    node->next_at = muster_mem_array(opts->nodes, sizeof(*node->next_at));
-    node->homes = muster_mem_array(opts->nodes, sizeof(*node->homes));
-    if (node->links == NULL || node->arrived == NULL || node->home_at == NULL ||
-        node->settled_at == NULL || node->next_at == NULL ||
-        node->homes == NULL || make_homes(node) != MUSTER_OK) {
+    node->barrier.arrived =
+        muster_mem_array(opts->nodes, sizeof(*node->barrier.arrived));
+    node->homes.at = muster_mem_array(opts->nodes, sizeof(*node->homes.at));
+    node->homes.before =
+        muster_mem_array(opts->nodes, sizeof(*node->homes.before));
+    node->homes.after =
+        muster_mem_array(opts->nodes, sizeof(*node->homes.after));
+    node->homes.tables =
+        muster_mem_array(opts->nodes, sizeof(*node->homes.tables));
+    if (node->links == NULL || node->barrier.arrived == NULL ||
+        node->homes.at == NULL || node->homes.before == NULL ||
+        node->homes.after == NULL || node->homes.tables == NULL ||
+        make_homes(node) != MUSTER_OK) {
         muster_protocol_free(node);
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -123,43 +128,44 @@ void muster_protocol_free(muster_protocol *node)
     if (node == NULL) {
         return;
     }
-    muster_waiting_op *waits = node->waits.data;
-    for (size_t i = 0; i < node->waits.count; i++) {
+    muster_waiting_op *waits = node->arriving.ops.data;
+    for (size_t i = 0; i < node->arriving.ops.count; i++) {
         muster_blob_unref(waits[i].blob);
     }
-    muster_draft *drafts = node->drafts.data;
-    for (size_t i = 0; i < node->drafts.count; i++) {
+    muster_draft *drafts = node->drafts.all.data;
+    for (size_t i = 0; i < node->drafts.all.count; i++) {
         muster_vec_fini(&drafts[i].keys);
         muster_vec_fini(&drafts[i].tags);
         muster_vec_fini(&drafts[i].values);
     }
-    const muster_request_record *tallies = node->requests.data;
-    for (size_t i = 0; i < node->requests.count; i++) {
+    const muster_request_record *tallies = node->requests.records.data;
+    for (size_t i = 0; i < node->requests.records.count; i++) {
         muster_mem_free(tallies[i].open);
-        muster_mem_free(tallies[i].back);
+        muster_mem_free(tallies[i].returned);
     }
     for (uint32_t t = 0; t < MUSTER_PS_TABLES_MAX; t++) {
-        for (uint16_t i = 0; node->homes != NULL && i < node->opts.nodes; i++) {
-            muster_mem_free(node->homes[i].table[t]);
+        for (uint16_t i = 0; node->homes.tables != NULL && i < node->opts.nodes;
+             i++) {
+            muster_mem_free(node->homes.tables[i].table[t]);
         }
-        muster_heavy_free(node->asked_for[t]);
+        muster_heavy_free(node->homes.demand[t]);
     }
-    muster_map_fini(&node->copy_at);
-    muster_map_fini(&node->copied_at);
-    muster_home_intents_fini(node);
-    muster_vec_fini(&node->held);
-    muster_vec_fini(&node->index);
-    muster_vec_fini(&node->coming);
-    muster_vec_fini(&node->waits);
-    muster_vec_fini(&node->copies);
-    muster_vec_fini(&node->requests);
-    muster_vec_fini(&node->drafts);
-    muster_vec_fini(&node->inbox);
+    muster_map_fini(&node->replicas.index);
+    muster_map_fini(&node->homes.offers);
+    muster_intents_fini(node);
+    muster_vec_fini(&node->requests.delayed);
+    muster_vec_fini(&node->step.index);
+    muster_vec_fini(&node->arriving.rows);
+    muster_vec_fini(&node->arriving.ops);
+    muster_vec_fini(&node->replicas.all);
+    muster_vec_fini(&node->requests.records);
+    muster_vec_fini(&node->drafts.all);
+    muster_vec_fini(&node->drafts.to_self);
     muster_mem_free(node->links);
-    muster_mem_free(node->arrived);
-    muster_mem_free(node->home_at);
-    muster_mem_free(node->settled_at);
-    muster_mem_free(node->next_at);
-    muster_mem_free(node->homes);
+    muster_mem_free(node->barrier.arrived);
+    muster_mem_free(node->homes.at);
+    muster_mem_free(node->homes.before);
+    muster_mem_free(node->homes.after);
+    muster_mem_free(node->homes.tables);
     muster_mem_free(node);
 }

@@ -12,25 +12,25 @@
 #define LOOKS_PER_WINDOW 10
 #define NEVER            (-1)
 
-uint64_t muster_membership_everybody(const muster_protocol *node)
+uint64_t muster_membership_all(const muster_protocol *node)
 {
     return UINT64_MAX >> (MUSTER_PS_NODES_MAX - node->opts.nodes);
 }
 
 void muster_membership_init(muster_protocol *node)
 {
-    node->alive = node->opts.joins ? 1ull << node->opts.node
-                                   : muster_membership_everybody(node);
-    node->change.members = node->alive;
-    node->change.settled = node->alive;
-    node->looked_ns = NEVER;
-    node->beat_ns = 0;
+    node->membership.members = node->opts.joins ? 1ull << node->opts.node
+                                                : muster_membership_all(node);
+    node->change.lead.members = node->membership.members;
+    node->change.lead.settled_members = node->membership.members;
+    node->membership.checked_ns = NEVER;
+    node->membership.heartbeat_ns = 0;
 }
 
-void muster_protocol_tell(muster_protocol *node,
-                          const muster_membership_news *news)
+void muster_protocol_add_news(muster_protocol *node,
+                              const muster_membership_news *news)
 {
-    if (!muster_vec_append(&node->out->news, news, 1)) {
+    if (!muster_vec_append(&node->step.out->news, news, 1)) {
         node->failed = true;
     }
 }
@@ -38,21 +38,22 @@ void muster_protocol_tell(muster_protocol *node,
 static void miss(muster_protocol *node, uint16_t peer, muster_loss_cause cause)
 {
     if (peer == 0) {
-        muster_protocol_tell(
+        muster_protocol_add_news(
             node, &(muster_membership_news){.kind = MUSTER_NEWS_LEADLESS,
                                             .cause = cause});
     } else if (node->opts.node == 0) {
         // A joiner not yet settled goes as well. It has homes that others do
         // not know to be moved should it be lost next, and it may hear of this
         // change before the one that tells it where the others are.
-        uint64_t stay = node->change.members & node->change.settled;
+        uint64_t stay =
+            node->change.lead.members & node->change.lead.settled_members;
         muster_membership_change_begin(node, stay & ~(1ull << peer),
                                        (uint64_t)cause);
     } else {
         muster_rowmsg missing = {.kind = MUSTER_ROWMSG_SUSPECT,
                                  .origin = peer,
                                  .value = (uint64_t)cause};
-        muster_draft_plain(node, 0, &missing);
+        muster_draft_control(node, 0, &missing);
     }
 }
 
@@ -61,7 +62,7 @@ void muster_protocol_on_suspect(muster_protocol *node,
 {
     if (node->opts.node != 0 || message->origin == 0) {
         node->counters.violations++;
-    } else if (node->change.members >> message->origin & 1) {
+    } else if (node->change.lead.members >> message->origin & 1) {
         miss(node, message->origin,
              message->value == MUSTER_LOSS_SILENT ? MUSTER_LOSS_SILENT
                                                   : MUSTER_LOSS_CLOSED);
@@ -70,18 +71,18 @@ void muster_protocol_on_suspect(muster_protocol *node,
 
 void muster_membership_add_updates(muster_protocol *node, muster_rowmsg *word)
 {
-    word->mask = ++node->told;
+    word->mask = ++node->membership.reports_sent;
     if (node->opts.updates != NULL) {
         word->value = node->opts.updates(node->opts.host);
     }
 }
 
-void muster_membership_heard_updates(muster_protocol *node,
-                                     const muster_rowmsg *word)
+void muster_membership_on_updates(muster_protocol *node,
+                                  const muster_rowmsg *word)
 {
     muster_node_link *link = &node->links[word->origin];
-    if (word->mask > link->told) {
-        link->told = word->mask;
+    if (word->mask > link->update_report) {
+        link->update_report = word->mask;
         link->updates = word->value;
     }
 }
@@ -92,29 +93,30 @@ static void beat(muster_protocol *node)
                           .origin = node->opts.node};
     muster_membership_add_updates(node, &word);
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
-        if (i != node->opts.node && muster_protocol_lives(node, i)) {
-            muster_draft_plain(node, i, &word);
+        if (i != node->opts.node && muster_protocol_is_member(node, i)) {
+            muster_draft_control(node, i, &word);
         }
     }
 }
 
 static void look(muster_protocol *node)
 {
-    int64_t now = node->now_ns;
-    bool slept = node->looked_ns == NEVER ||
-                 now - node->looked_ns > node->opts.heartbeat_ns / 2;
+    int64_t now = node->step.now_ns;
+    bool slept =
+        node->membership.checked_ns == NEVER ||
+        now - node->membership.checked_ns > node->opts.heartbeat_ns / 2;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         muster_node_link *link = &node->links[i];
-        if (i == node->opts.node || !muster_protocol_lives(node, i)) {
+        if (i == node->opts.node || !muster_protocol_is_member(node, i)) {
             continue;
         }
         if (slept) {
-            link->heard_ns = now;
-        } else if (now - link->heard_ns > node->opts.heartbeat_ns) {
+            link->last_seen_ns = now;
+        } else if (now - link->last_seen_ns > node->opts.heartbeat_ns) {
             miss(node, i, MUSTER_LOSS_SILENT);
         }
     }
-    node->looked_ns = now;
+    node->membership.checked_ns = now;
 }
 
 void muster_membership_tick(muster_protocol *node)
@@ -123,12 +125,14 @@ void muster_membership_tick(muster_protocol *node)
     if (window == 0) {
         return;
     }
-    if (node->now_ns >= node->beat_ns) {
+    if (node->step.now_ns >= node->membership.heartbeat_ns) {
         beat(node);
-        node->beat_ns = node->now_ns + window / BEATS_PER_WINDOW;
+        node->membership.heartbeat_ns =
+            node->step.now_ns + window / BEATS_PER_WINDOW;
     }
-    if (node->looked_ns == NEVER ||
-        node->now_ns - node->looked_ns >= window / LOOKS_PER_WINDOW) {
+    if (node->membership.checked_ns == NEVER ||
+        node->step.now_ns - node->membership.checked_ns >=
+            window / LOOKS_PER_WINDOW) {
         look(node);
     }
 }
@@ -139,18 +143,22 @@ int64_t muster_membership_due_ns(const muster_protocol *node)
     if (window == 0) {
         return INT64_MAX;
     }
-    int64_t looks = node->looked_ns == NEVER
-                        ? 0
-                        : node->looked_ns + window / LOOKS_PER_WINDOW;
-    return looks < node->beat_ns ? looks : node->beat_ns;
+    int64_t looks =
+        node->membership.checked_ns == NEVER
+            ? 0
+            : node->membership.checked_ns + window / LOOKS_PER_WINDOW;
+    return looks < node->membership.heartbeat_ns
+               ? looks
+               : node->membership.heartbeat_ns;
 }
 
 muster_status muster_protocol_down(muster_protocol *node, int64_t now_ns,
                                    uint16_t peer, muster_protocol_out *out)
 {
     muster_protocol_begin(node, now_ns, out);
-    if (peer != node->opts.node && muster_protocol_lives(node, peer) &&
-        (node->opts.node != 0 || (node->change.members >> peer & 1) != 0)) {
+    if (peer != node->opts.node && muster_protocol_is_member(node, peer) &&
+        (node->opts.node != 0 ||
+         (node->change.lead.members >> peer & 1) != 0)) {
         miss(node, peer, MUSTER_LOSS_CLOSED);
     }
     return muster_protocol_end(node);
@@ -166,25 +174,25 @@ muster_status muster_protocol_admit(muster_protocol *node, int64_t now_ns,
     if (muster_protocol_paused(node)) {
         return MUSTER_ERR_AGAIN;
     }
-    if (muster_protocol_lives(node, peer)) {
+    if (muster_protocol_is_member(node, peer)) {
         return MUSTER_OK;
     }
     muster_protocol_begin(node, now_ns, out);
-    node->links[peer] = (muster_node_link){.heard_ns = now_ns};
-    muster_membership_change_begin(node, node->change.members | 1ull << peer,
-                                   (uint64_t)(uint32_t)node->barriers << 32 |
-                                       note);
+    node->links[peer] = (muster_node_link){.last_seen_ns = now_ns};
+    muster_membership_change_begin(
+        node, node->change.lead.members | 1ull << peer,
+        (uint64_t)(uint32_t)node->barrier.number << 32 | note);
     return muster_protocol_end(node);
 }
 
 uint32_t muster_protocol_note(const muster_protocol *node)
 {
-    return node->note;
+    return node->membership.join_note;
 }
 
 uint64_t muster_protocol_members(const muster_protocol *node)
 {
-    return node->alive;
+    return node->membership.members;
 }
 
 bool muster_protocol_changing(const muster_protocol *node)

@@ -13,8 +13,8 @@
 #include "ps/protocol/prefetch.h"
 #include "ps/store/delta.h"
 
-void muster_protocol_answer(muster_protocol *node, const muster_rowmsg *head,
-                            uint32_t key, uint32_t position, const float *row)
+void muster_protocol_reply(muster_protocol *node, const muster_rowmsg *head,
+                           uint32_t key, uint32_t position, const float *row)
 {
     if (head->origin == node->opts.node) {
         muster_request_finish(node, head, position, row);
@@ -54,7 +54,7 @@ void muster_protocol_apply(muster_protocol *node, const muster_rowmsg *head,
     const muster_ps_table *table = node->opts.tables[head->table];
     if (head->kind == MUSTER_ROWMSG_OP) {
         apply_op(table, head->op, row, values);
-        muster_protocol_answer(node, head, key, tag, row);
+        muster_protocol_reply(node, head, key, tag, row);
         return;
     }
     bool sync = head->kind == MUSTER_ROWMSG_SYNC;
@@ -63,7 +63,7 @@ void muster_protocol_apply(muster_protocol *node, const muster_rowmsg *head,
                                        : MUSTER_ROWMSG_REPLICA,
                           .table = head->table,
                           .origin = head->origin};
-    float *told = muster_draft_room(node, head->origin, &back, key, tag);
+    float *told = muster_draft_reserve(node, head->origin, &back, key, tag);
     if (sync && head->op != MUSTER_ROWOP_NONE) {
         muster_delta_apply(row, values, told != NULL ? told : row,
                            table->floats);
@@ -89,7 +89,7 @@ static void route(muster_protocol *node, const muster_rowmsg *message,
         muster_ps_table_end(table, key);
         return;
     }
-    uint16_t to = muster_protocol_towards(node, message->table, key);
+    uint16_t to = muster_protocol_next_hop(node, message->table, key);
     uint32_t coming = muster_arriving_find(node, message->table, key);
     // A home that only waits for a copy knows the owner, and must not keep
     // messages from it: one may be the order to send that very copy.

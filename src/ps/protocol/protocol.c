@@ -77,7 +77,7 @@ static void handle(muster_protocol *node, const muster_rowmsg *message)
         muster_protocol_on_intent(node, message);
         return;
     case MUSTER_ROWMSG_HEARTBEAT:
-        muster_membership_heard_updates(node, message);
+        muster_membership_on_updates(node, message);
         return;
     case MUSTER_ROWMSG_HELLO:
     case MUSTER_ROWMSG_LEAVE:
@@ -90,8 +90,8 @@ static void handle(muster_protocol *node, const muster_rowmsg *message)
 void muster_protocol_begin(muster_protocol *node, int64_t now_ns,
                            muster_protocol_out *out)
 {
-    node->now_ns = now_ns;
-    node->out = out;
+    node->step.now_ns = now_ns;
+    node->step.out = out;
 }
 
 /* Send what was drafted, and hear what the node told itself. */
@@ -99,17 +99,18 @@ muster_status muster_protocol_end(muster_protocol *node)
 {
     do {
         muster_draft_flush(node);
-        for (size_t i = 0; i < node->inbox.count; i++) {
-            muster_rowmsg message = ((muster_rowmsg *)node->inbox.data)[i];
+        for (size_t i = 0; i < node->drafts.to_self.count; i++) {
+            muster_rowmsg message =
+                ((muster_rowmsg *)node->drafts.to_self.data)[i];
             if (!node->failed) {
                 handle(node, &message);
             }
             muster_blob_unref(message.payload);
         }
-        muster_vec_clear(&node->inbox);
+        muster_vec_clear(&node->drafts.to_self);
         muster_protocol_barrier_step(node);
-    } while (node->draft_count > 0 && !node->failed);
-    node->out = NULL;
+    } while (node->drafts.count > 0 && !node->failed);
+    node->step.out = NULL;
     return node->failed ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
 }
 
@@ -117,7 +118,7 @@ muster_status muster_protocol_end(muster_protocol *node)
 static bool comes_from_member(muster_protocol *node,
                               const muster_rowmsg *message)
 {
-    if (muster_protocol_lives(node, message->from) ||
+    if (muster_protocol_is_member(node, message->from) ||
         (message->kind == MUSTER_ROWMSG_PHASE && node->opts.joins)) {
         return true;
     }
@@ -187,16 +188,16 @@ muster_status muster_protocol_message(muster_protocol *node, int64_t now_ns,
         node->counters.violations++;
         return muster_protocol_end(node);
     }
-    node->links[mine.from].heard_ns = now_ns;
+    node->links[mine.from].last_seen_ns = now_ns;
     if (mine.kind == MUSTER_ROWMSG_EXPEL && mine.from != 0) {
         node->counters.violations++; // only the lead gives nodes up
     } else if (mine.kind == MUSTER_ROWMSG_EXPEL) {
-        muster_protocol_tell(
+        muster_protocol_add_news(
             node, &(muster_membership_news){.kind = MUSTER_NEWS_EXPELLED,
                                             .node = mine.from});
     } else if (!comes_from_member(node, &mine)) {
         return muster_protocol_end(node);
-    } else if (!muster_rowmsg_take_index(&mine, &node->index) ||
+    } else if (!muster_rowmsg_take_index(&mine, &node->step.index) ||
                !muster_rowmsg_check(&mine, node->shapes,
                                     node->opts.table_count)) {
         node->counters.violations++;
@@ -219,7 +220,8 @@ muster_status muster_protocol_localize(muster_protocol *node, int64_t now_ns,
         if (muster_word_state_of(word) == MUSTER_ROW_ABSENT &&
             node->opts.manage != MUSTER_PS_CLASSIC &&
             !muster_protocol_paused(node)) {
-            muster_arriving_ask(node, wish->table, wish->keys[i], wish->copy);
+            muster_arriving_request(node, wish->table, wish->keys[i],
+                                    wish->copy);
         }
     }
     return muster_protocol_end(node);
@@ -231,7 +233,7 @@ muster_status muster_protocol_tick(muster_protocol *node, int64_t now_ns,
     muster_protocol_begin(node, now_ns, out);
     muster_membership_tick(node);
     muster_membership_change_tick(node);
-    if (now_ns >= node->due_ns && !muster_protocol_paused(node)) {
+    if (now_ns >= node->replicas.due_ns && !muster_protocol_paused(node)) {
         muster_replica_due(node);
     }
     return muster_protocol_end(node);
@@ -240,14 +242,15 @@ muster_status muster_protocol_tick(muster_protocol *node, int64_t now_ns,
 int64_t muster_protocol_due_ns(const muster_protocol *node)
 {
     int64_t life = muster_membership_due_ns(node);
-    int64_t work = muster_protocol_paused(node) ? INT64_MAX : node->due_ns;
+    int64_t work =
+        muster_protocol_paused(node) ? INT64_MAX : node->replicas.due_ns;
     return life < work ? life : work;
 }
 
 muster_protocol_counters muster_protocol_count(const muster_protocol *node)
 {
     muster_protocol_counters counters = node->counters;
-    counters.copies = (uint32_t)node->copies.count;
+    counters.copies = (uint32_t)node->replicas.all.count;
     return counters;
 }
 
@@ -255,7 +258,7 @@ uint16_t muster_protocol_owner(const muster_protocol *node, uint32_t table,
                                uint32_t key)
 {
     uint32_t nodes = node->opts.nodes;
-    return node->homes[key % nodes].table[table][key / nodes].owner;
+    return node->homes.tables[key % nodes].table[table][key / nodes].owner;
 }
 
 uint16_t muster_protocol_home(const muster_protocol *node, uint32_t key)

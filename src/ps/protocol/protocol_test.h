@@ -115,14 +115,14 @@ static inline void check_arrivals(const mesh *m, uint16_t at)
     for (uint32_t key = 0; key < rows->keys; key++) {
         uint64_t word = atomic_load(&rows->words[key]);
         if (muster_word_state_of(word) == MUSTER_ROW_ARRIVING) {
-            const muster_arriving_row *all = node->coming.data;
+            const muster_arriving_row *all = node->arriving.rows.data;
             uint32_t index = muster_word_slot(word);
             arriving++;
-            assert_true(index < node->coming.count);
+            assert_true(index < node->arriving.rows.count);
             assert_true(all[index].ref == muster_rowref_make(0, key));
         }
     }
-    assert_int_equal(arriving, node->coming_count);
+    assert_int_equal(arriving, node->arriving.count);
 }
 
 /* Take over what a step asked for. The context of a request is an int, which

@@ -24,14 +24,15 @@ static void deal_homes(muster_protocol *node)
     uint16_t nodes = node->opts.nodes;
     for (uint16_t h = 0; h < nodes; h++) {
         uint16_t at = h;
-        while (!muster_protocol_lives(node, at)) {
+        while (!muster_protocol_is_member(node, at)) {
             at = (uint16_t)((at + 1) % nodes);
         }
-        node->next_at[h] = at;
-        node->home_at[h] = muster_protocol_lives(node, node->settled_at[h])
-                               ? node->settled_at[h]
-                               : at;
-        if (at == node->opts.node && node->settled_at[h] != at) {
+        node->homes.after[h] = at;
+        node->homes.at[h] =
+            muster_protocol_is_member(node, node->homes.before[h])
+                ? node->homes.before[h]
+                : at;
+        if (at == node->opts.node && node->homes.before[h] != at) {
             muster_home_reset(node, h);
         }
     }
@@ -40,7 +41,7 @@ static void deal_homes(muster_protocol *node)
 void muster_recovery_enter(muster_protocol *node)
 {
     deal_homes(node);
-    muster_map_fini(&node->copied_at);
+    muster_map_fini(&node->homes.offers);
 }
 
 /* ---- report -------------------------------------------------------------- */
@@ -50,7 +51,8 @@ static void give_back(muster_protocol *node, uint32_t table, uint32_t key,
                       uint32_t first)
 {
     for (uint32_t at = first; at != UINT32_MAX;) {
-        muster_waiting_op *wait = (muster_waiting_op *)node->waits.data + at;
+        muster_waiting_op *wait =
+            (muster_waiting_op *)node->arriving.ops.data + at;
         muster_rowmsg head = {.kind = wait->kind,
                               .op = wait->op,
                               .table = (uint16_t)table,
@@ -69,8 +71,8 @@ static void give_up_arrivals(muster_protocol *node)
 {
     muster_rowmsg absent = {.kind = MUSTER_ROWMSG_ABSENT,
                             .origin = node->opts.node};
-    const muster_arriving_row *coming = node->coming.data;
-    for (size_t i = 0; i < node->coming.count; i++) {
+    const muster_arriving_row *coming = node->arriving.rows.data;
+    for (size_t i = 0; i < node->arriving.rows.count; i++) {
         if (coming[i].ref == MUSTER_ROWREF_NONE) {
             continue;
         }
@@ -83,11 +85,11 @@ static void give_up_arrivals(muster_protocol *node)
         muster_draft_add(node, muster_home_of(node, key), &absent, key, 0,
                          NULL);
     }
-    muster_vec_clear(&node->coming);
-    node->coming_count = 0;
-    muster_vec_clear(&node->waits);
-    node->coming_free = UINT32_MAX;
-    node->wait_free = UINT32_MAX;
+    muster_vec_clear(&node->arriving.rows);
+    node->arriving.count = 0;
+    muster_vec_clear(&node->arriving.ops);
+    node->arriving.rows_free = UINT32_MAX;
+    node->arriving.ops_free = UINT32_MAX;
 }
 
 /* Tell a home that is new to these keys which of them are here. */
@@ -103,7 +105,7 @@ static void report_owned(muster_protocol *node, uint16_t which)
             uint64_t word =
                 atomic_load_explicit(&table->words[key], memory_order_relaxed);
             if (muster_word_state_of(word) == MUSTER_ROW_OWNED) {
-                muster_draft_add(node, node->home_at[which], &owned, key,
+                muster_draft_add(node, node->homes.at[which], &owned, key,
                                  muster_word_moves(word), NULL);
             }
         }
@@ -114,9 +116,9 @@ static void report_copies(muster_protocol *node)
 {
     muster_rowmsg copied = {.kind = MUSTER_ROWMSG_REPLICATED,
                             .origin = node->opts.node};
-    const muster_replica *copies = node->copies.data;
+    const muster_replica *copies = node->replicas.all.data;
     MUSTER_ASSERT(node->opts.nodes > 0);
-    for (size_t i = 0; i < node->copies.count && !node->failed; i++) {
+    for (size_t i = 0; i < node->replicas.all.count && !node->failed; i++) {
         uint32_t key = muster_rowref_key(copies[i].ref);
         copied.table = (uint16_t)muster_rowref_table(copies[i].ref);
         muster_draft_add(node, muster_home_of(node, key), &copied, key,
@@ -128,11 +130,11 @@ void muster_recovery_report(muster_protocol *node)
 {
     MUSTER_ASSERT(node->opts.nodes > 0);
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
-        node->home_at[h] = node->next_at[h];
+        node->homes.at[h] = node->homes.after[h];
     }
     give_up_arrivals(node);
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
-        if (node->home_at[h] != node->settled_at[h]) {
+        if (node->homes.at[h] != node->homes.before[h]) {
             report_owned(node, h);
         }
     }
@@ -145,8 +147,8 @@ static void note_copy(muster_protocol *node, muster_rowref ref, uint32_t age_ms,
     uint32_t age = age_ms < AGE_MAX_MS ? age_ms : AGE_MAX_MS;
     uint32_t offer = age << HOLDER_BITS | holder;
     // NONE is larger than every offer.
-    if (offer < muster_map_find(&node->copied_at, ref) &&
-        !muster_map_set(&node->copied_at, ref, offer)) {
+    if (offer < muster_map_find(&node->homes.offers, ref) &&
+        !muster_map_set(&node->homes.offers, ref, offer)) {
         node->failed = true;
     }
 }
@@ -156,7 +158,7 @@ void muster_protocol_on_report(muster_protocol *node,
 {
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
-        if (node->next_at[key % node->opts.nodes] != node->opts.node ||
+        if (node->homes.after[key % node->opts.nodes] != node->opts.node ||
             !muster_protocol_paused(node)) {
             node->counters.violations++;
             continue;
@@ -216,11 +218,11 @@ static void settle_homes(muster_protocol *node, uint32_t table, uint16_t which,
          key += node->opts.nodes) {
         muster_home_entry *home = muster_home_entry_at(node, table, key);
         if (home->owner != MUSTER_NODE_NONE &&
-            muster_protocol_lives(node, home->owner)) {
+            muster_protocol_is_member(node, home->owner)) {
             continue;
         }
-        uint32_t offer =
-            muster_map_find(&node->copied_at, muster_rowref_make(table, key));
+        uint32_t offer = muster_map_find(&node->homes.offers,
+                                         muster_rowref_make(table, key));
         home->moves++;
         if (offer != MUSTER_MAP_NONE) {
             home->owner = (uint16_t)(offer & ((1u << HOLDER_BITS) - 1));
@@ -238,15 +240,15 @@ bool muster_recovery_needs_host(muster_protocol *node)
     MUSTER_ASSERT(nodes > 0);
     for (uint32_t t = 0; t < node->opts.table_count; t++) {
         for (uint32_t key = 0; key < node->shapes[t].keys; key++) {
-            if (node->home_at[key % nodes] != node->opts.node) {
+            if (node->homes.at[key % nodes] != node->opts.node) {
                 continue;
             }
             uint16_t owner = muster_home_entry_at(node, t, key)->owner;
             bool lost = owner == MUSTER_NODE_NONE ||
-                        !muster_protocol_lives(node, owner);
-            if (lost &&
-                muster_map_find(&node->copied_at, muster_rowref_make(t, key)) ==
-                    MUSTER_MAP_NONE) {
+                        !muster_protocol_is_member(node, owner);
+            if (lost && muster_map_find(&node->homes.offers,
+                                        muster_rowref_make(t, key)) ==
+                            MUSTER_MAP_NONE) {
                 return true;
             }
         }
@@ -264,15 +266,15 @@ static bool changes_rows(muster_row_op op)
 /* Updates sent out that nobody answers any more. */
 static uint64_t count_unanswered(const muster_protocol *node)
 {
-    const muster_request_record *tally = node->requests.data;
+    const muster_request_record *tally = node->requests.records.data;
     uint64_t count = 0;
-    for (size_t i = 0; i < node->requests.count; i++) {
+    for (size_t i = 0; i < node->requests.records.count; i++) {
         if (tally[i].request == NULL || !changes_rows(tally[i].request->op)) {
             continue;
         }
         for (uint32_t w = 0; w < tally[i].words; w++) {
             count += (uint64_t)__builtin_popcountll(tally[i].open[w] &
-                                                    ~tally[i].back[w]);
+                                                    ~tally[i].returned[w]);
         }
     }
     return count;
@@ -280,13 +282,13 @@ static uint64_t count_unanswered(const muster_protocol *node)
 
 void muster_recovery_settle(muster_protocol *node)
 {
-    muster_home_intents_forget(node);
+    muster_intents_forget(node);
     uint64_t copied = 0;
     uint64_t restored = node->counters.restored;
     uint64_t fresh = node->counters.fresh;
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
         for (uint32_t t = 0;
-             t < node->opts.table_count && node->home_at[h] == node->opts.node;
+             t < node->opts.table_count && node->homes.at[h] == node->opts.node;
              t++) {
             settle_homes(node, t, h, &copied);
         }
@@ -300,7 +302,7 @@ void muster_recovery_settle(muster_protocol *node)
     if (node->opts.updates != NULL) {
         stats.value = node->opts.updates(node->opts.host);
     }
-    muster_draft_plain(node, 0, &stats);
+    muster_draft_control(node, 0, &stats);
 }
 
 void muster_protocol_on_adopt(muster_protocol *node,
@@ -323,13 +325,13 @@ void muster_protocol_on_adopt(muster_protocol *node,
 static void ask_again(muster_protocol *node, uint32_t index, uint32_t position)
 {
     muster_request_record *tally =
-        (muster_request_record *)node->requests.data + index;
+        (muster_request_record *)node->requests.records.data + index;
     uint64_t bit = 1ull << position % 64;
-    bool undone = (tally->back[position / 64] & bit) != 0;
+    bool undone = (tally->returned[position / 64] & bit) != 0;
     muster_rowmsg head = {.op = tally->request->op,
                           .table = (uint16_t)tally->request->table,
                           .request = (uint64_t)tally->generation << 32 | index};
-    tally->back[position / 64] &= ~bit;
+    tally->returned[position / 64] &= ~bit;
     if (undone || !changes_rows(head.op)) {
         muster_request_send(node, head.request, position);
     } else {
@@ -342,7 +344,7 @@ static void ask_all_again(muster_protocol *node, uint32_t index)
 {
     for (uint32_t w = 0;; w++) {
         const muster_request_record *tally =
-            (muster_request_record *)node->requests.data + index;
+            (muster_request_record *)node->requests.records.data + index;
         if (tally->request == NULL || w >= tally->words || node->failed) {
             return;
         }
@@ -353,27 +355,29 @@ static void ask_all_again(muster_protocol *node, uint32_t index)
 }
 
 /* All members have settled: what was new is how it is. */
-void muster_recovery_agree(muster_protocol *node)
+void muster_recovery_commit_homes(muster_protocol *node)
 {
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
-        node->settled_at[h] = node->home_at[h];
+        node->homes.before[h] = node->homes.at[h];
     }
 }
 
 void muster_recovery_resume(muster_protocol *node)
 {
-    muster_recovery_agree(node);
-    muster_map_fini(&node->copied_at);
-    muster_replica_forget_asked(node);
-    for (uint32_t i = 0; i < node->requests.count; i++) {
+    muster_recovery_commit_homes(node);
+    muster_map_fini(&node->homes.offers);
+    muster_replica_forget_syncs(node);
+    for (uint32_t i = 0; i < node->requests.records.count; i++) {
         ask_all_again(node, i);
     }
-    muster_row_request **held = node->held.data;
-    for (size_t i = 0; i < node->held.count && !node->failed; i++) {
+    muster_row_request **held = node->requests.delayed.data;
+    for (size_t i = 0; i < node->requests.delayed.count && !node->failed; i++) {
         muster_request_start(node, held[i]);
     }
-    muster_vec_clear(&node->held);
-    muster_home_intents_retell(node);
+    muster_vec_clear(&node->requests.delayed);
+    muster_intents_resend(node);
     muster_protocol_barrier_resume(node);
-    node->due_ns = node->copies.count > 0 ? node->now_ns : node->due_ns;
+    node->replicas.due_ns = node->replicas.all.count > 0
+                                ? node->step.now_ns
+                                : node->replicas.due_ns;
 }

@@ -13,26 +13,26 @@
 
 static uint32_t take_coming(muster_protocol *node)
 {
-    uint32_t index = node->coming_free;
+    uint32_t index = node->arriving.rows_free;
     if (index != UINT32_MAX) {
-        const muster_arriving_row *all = node->coming.data;
-        node->coming_free = all[index].free_next;
+        const muster_arriving_row *all = node->arriving.rows.data;
+        node->arriving.rows_free = all[index].free_next;
         return index;
     }
-    index = (uint32_t)node->coming.count;
-    return muster_vec_push(&node->coming) == NULL ? UINT32_MAX : index;
+    index = (uint32_t)node->arriving.rows.count;
+    return muster_vec_push(&node->arriving.rows) == NULL ? UINT32_MAX : index;
 }
 
-void muster_arriving_ask(muster_protocol *node, uint32_t table, uint32_t key,
-                         bool copy)
+void muster_arriving_request(muster_protocol *node, uint32_t table,
+                             uint32_t key, bool copy)
 {
     uint32_t index = take_coming(node);
     if (index == UINT32_MAX) {
         node->failed = true;
         return;
     }
-    node->coming_count++;
-    muster_arriving_row *all = node->coming.data;
+    node->arriving.count++;
+    muster_arriving_row *all = node->arriving.rows.data;
     all[index] = (muster_arriving_row){.ref = muster_rowref_make(table, key),
                                        .first = UINT32_MAX,
                                        .last = UINT32_MAX,
@@ -52,17 +52,18 @@ void muster_arriving_wait(muster_protocol *node, uint32_t index,
                           const muster_rowmsg *message, uint32_t tag,
                           float *values)
 {
-    uint32_t at = node->wait_free;
+    uint32_t at = node->arriving.ops_free;
     if (at == UINT32_MAX) {
-        at = (uint32_t)node->waits.count;
-        if (muster_vec_push(&node->waits) == NULL) {
+        at = (uint32_t)node->arriving.ops.count;
+        if (muster_vec_push(&node->arriving.ops) == NULL) {
             node->failed = true;
             return;
         }
     } else {
-        node->wait_free = ((muster_waiting_op *)node->waits.data)[at].next;
+        node->arriving.ops_free =
+            ((muster_waiting_op *)node->arriving.ops.data)[at].next;
     }
-    muster_waiting_op *waits = node->waits.data;
+    muster_waiting_op *waits = node->arriving.ops.data;
     waits[at] = (muster_waiting_op){.next = UINT32_MAX,
                                     .kind = message->kind,
                                     .op = message->op,
@@ -71,8 +72,8 @@ void muster_arriving_wait(muster_protocol *node, uint32_t index,
                                     .request = message->request,
                                     .blob = muster_blob_ref(message->payload),
                                     .values = values};
-    MUSTER_ASSERT(index < node->coming.count);
-    muster_arriving_row *coming = node->coming.data;
+    MUSTER_ASSERT(index < node->arriving.rows.count);
+    muster_arriving_row *coming = node->arriving.rows.data;
     coming += index;
     if (coming->last == UINT32_MAX) {
         coming->first = at;
@@ -86,12 +87,12 @@ muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
                                         uint32_t key, float *row, bool copy)
 {
     uint32_t index = muster_arriving_find(node, table, key);
-    muster_arriving_row *all = node->coming.data;
-    MUSTER_ASSERT(index < node->coming.count &&
+    muster_arriving_row *all = node->arriving.rows.data;
+    MUSTER_ASSERT(index < node->arriving.rows.count &&
                   all[index].ref == muster_rowref_make(table, key));
     muster_arriving_row ended = all[index];
     for (uint32_t at = ended.first; at != UINT32_MAX;) {
-        muster_waiting_op *waits = node->waits.data;
+        muster_waiting_op *waits = node->arriving.ops.data;
         muster_waiting_op wait = waits[at];
         muster_rowmsg head = {.kind = wait.kind,
                               .op = wait.op,
@@ -103,21 +104,21 @@ muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
         if (copy &&
             (wait.origin != node->opts.node || wait.kind != MUSTER_ROWMSG_OP)) {
             node->counters.forwards++;
-            muster_draft_add(node, muster_protocol_towards(node, table, key),
+            muster_draft_add(node, muster_protocol_next_hop(node, table, key),
                              &head, key, wait.tag, wait.values);
         } else {
             muster_protocol_apply(node, &head, key, wait.tag, wait.values, row);
         }
         muster_blob_unref(wait.blob);
         waits[at].blob = NULL;
-        waits[at].next = node->wait_free;
-        node->wait_free = at;
+        waits[at].next = node->arriving.ops_free;
+        node->arriving.ops_free = at;
         at = wait.next;
     }
     all[index].ref = MUSTER_ROWREF_NONE;
-    all[index].free_next = node->coming_free;
-    node->coming_free = index;
-    node->coming_count--;
+    all[index].free_next = node->arriving.rows_free;
+    node->arriving.rows_free = index;
+    node->arriving.count--;
     return ended;
 }
 
@@ -138,8 +139,8 @@ static bool shares(const muster_protocol *node, const muster_home_entry *home,
 {
     uint16_t asker = message->origin;
     muster_intended_by wanted =
-        muster_home_intent_of(node, message->table, key, asker);
-    uint32_t now_ms = (uint32_t)(node->now_ns / 1000000);
+        muster_intent_of(node, message->table, key, asker);
+    uint32_t now_ms = (uint32_t)(node->step.now_ns / 1000000);
     uint32_t window_ms = (uint32_t)(node->opts.contest_ns / 1000000);
     switch (muster_protocol_manage(node, message->table)) {
     case MUSTER_PS_REPLICATE:
@@ -147,14 +148,15 @@ static bool shares(const muster_protocol *node, const muster_home_entry *home,
     case MUSTER_PS_STATIC:
         return muster_keyset_has(node->opts.replicated, message->table, key);
     case MUSTER_PS_AUTO:
-        if (wanted.by_asker || wanted.by_others) {
-            return wanted.by_others;
+        if (wanted.requester || wanted.others) {
+            return wanted.others;
         }
         return message->op == MUSTER_ROWOP_PULL_ROW ||
-               muster_heavy_is_hot(node->asked_for[message->table],
+               muster_heavy_is_hot(node->homes.demand[message->table],
                                    MUSTER_HEAVY_FACTOR, key) ||
-               (home->asker != MUSTER_NODE_NONE && home->asker != asker &&
-                now_ms - home->asked_ms <= window_ms);
+               (home->requester != MUSTER_NODE_NONE &&
+                home->requester != asker &&
+                now_ms - home->requested_ms <= window_ms);
     case MUSTER_PS_RELOCATE:
     case MUSTER_PS_CLASSIC:
         break;
@@ -179,7 +181,7 @@ void muster_protocol_on_localize(muster_protocol *node,
             continue;
         }
         uint16_t owner = home->owner;
-        note(node->asked_for[message->table], key);
+        note(node->homes.demand[message->table], key);
         if (shares(node, home, message, key)) {
             order.kind = MUSTER_ROWMSG_REPLICATE;
         } else {
@@ -187,8 +189,8 @@ void muster_protocol_on_localize(muster_protocol *node,
             home->owner = message->origin;
             home->moves++;
         }
-        home->asker = message->origin;
-        home->asked_ms = (uint32_t)(node->now_ns / 1000000);
+        home->requester = message->origin;
+        home->requested_ms = (uint32_t)(node->step.now_ns / 1000000);
         muster_draft_add(node, owner, &order, key, home->moves, NULL);
     }
 }
@@ -220,7 +222,7 @@ void muster_protocol_on_hand_over(muster_protocol *node,
             continue;
         }
         if (coming != MUSTER_ARRIVING_NONE) {
-            muster_arriving_row *all = node->coming.data;
+            muster_arriving_row *all = node->arriving.rows.data;
             if (all[coming].next_owner != MUSTER_NODE_NONE) {
                 node->counters.violations++;
                 continue;
@@ -230,7 +232,7 @@ void muster_protocol_on_hand_over(muster_protocol *node,
             continue;
         }
         uint64_t word;
-        if (!muster_latch_own(&rows->words[key], &word) ||
+        if (!muster_latch_here(&rows->words[key], &word) ||
             muster_word_state_of(word) != MUSTER_ROW_OWNED) {
             if (muster_word_here(word)) {
                 muster_latch_release(&rows->words[key], false);
@@ -240,7 +242,7 @@ void muster_protocol_on_hand_over(muster_protocol *node,
         }
         depart(node, message->table, key, message->origin, moves,
                muster_word_slot(word));
-        muster_home_intent_departed(node, message->table, key);
+        muster_intent_row_departed(node, message->table, key);
     }
 }
 
@@ -268,7 +270,7 @@ void muster_protocol_on_transfer(muster_protocol *node,
         if (ended.next_owner != MUSTER_NODE_NONE) {
             depart(node, message->table, key, ended.next_owner,
                    ended.next_moves, slot);
-            muster_home_intent_departed(node, message->table, key);
+            muster_intent_row_departed(node, message->table, key);
         } else {
             muster_latch_publish(
                 &rows->words[key],

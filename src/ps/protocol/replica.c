@@ -38,18 +38,20 @@
 
 int64_t muster_replica_period_ns(const muster_protocol *node)
 {
-    int64_t period = (int64_t)node->copies.count * PERIOD_PER_COPY_NS;
+    int64_t period = (int64_t)node->replicas.all.count * PERIOD_PER_COPY_NS;
     period = period < PERIOD_MIN_NS ? PERIOD_MIN_NS : period;
-    return period < node->opts.sync_ns >> node->quiet ? period << node->quiet
-                                                      : node->opts.sync_ns;
+    return period < node->opts.sync_ns >> node->replicas.idle_rounds
+               ? period << node->replicas.idle_rounds
+               : node->opts.sync_ns;
 }
 
 /* Synchronise soon, however long none was changed. */
 static void look_soon(muster_protocol *node)
 {
-    node->quiet = 0;
-    int64_t due = node->now_ns + muster_replica_period_ns(node);
-    node->due_ns = due < node->due_ns ? due : node->due_ns;
+    node->replicas.idle_rounds = 0;
+    int64_t due = node->step.now_ns + muster_replica_period_ns(node);
+    node->replicas.due_ns =
+        due < node->replicas.due_ns ? due : node->replicas.due_ns;
 }
 
 /* Writes since the owner's row came. */
@@ -62,18 +64,19 @@ static uint32_t used(const muster_replica *copy, uint64_t word)
 /* How often the copy may be written until the owner's row comes again. */
 static void set_budget(muster_replica *copy, muster_delta_norms norms)
 {
-    float both = norms.others < copy->sent ? norms.others : copy->sent;
+    float both =
+        norms.others < copy->synced_norm2 ? norms.others : copy->synced_norm2;
     if (both > FAR * FAR * norms.owner) {
         // What it could have been is no measure: it may have grown for long.
-        uint32_t half = copy->writes / 2;
+        uint32_t half = copy->synced_writes / 2;
         copy->budget = half > BUDGET_MIN ? half : BUDGET_MIN;
-        copy->most = copy->budget;
-    } else if (copy->sent > 0) {
+        copy->budget_max = copy->budget;
+    } else if (copy->synced_norm2 > 0) {
         // Quickly back to half of what was too much, and slowly beyond it.
-        uint32_t most = copy->most + copy->most / 32 + 1;
+        uint32_t most = copy->budget_max + copy->budget_max / 32 + 1;
         uint32_t more = copy->budget + copy->budget / 4;
-        copy->most = most < BUDGET_MAX ? most : BUDGET_MAX;
-        copy->budget = more < copy->most ? more : copy->most;
+        copy->budget_max = most < BUDGET_MAX ? most : BUDGET_MAX;
+        copy->budget = more < copy->budget_max ? more : copy->budget_max;
     }
 }
 
@@ -93,20 +96,20 @@ void muster_protocol_on_replica(muster_protocol *node,
         }
         uint32_t slot = muster_slab_take(&rows->slab);
         muster_replica copy = {.ref = ref,
-                               .changed_ns = node->now_ns,
-                               .heard_ns = node->now_ns,
+                               .changed_ns = node->step.now_ns,
+                               .received_ns = node->step.now_ns,
                                .budget = BUDGET_FIRST,
-                               .most = BUDGET_MAX,
-                               .base = muster_slab_take(&rows->slab)};
+                               .budget_max = BUDGET_MAX,
+                               .base_slot = muster_slab_take(&rows->slab)};
         MUSTER_ASSERT(slot != MUSTER_SLAB_NONE &&
-                      copy.base != MUSTER_SLAB_NONE);
+                      copy.base_slot != MUSTER_SLAB_NONE);
         float *row = muster_slab_row(&rows->slab, slot);
-        float *base = muster_slab_row(&rows->slab, copy.base);
+        float *base = muster_slab_row(&rows->slab, copy.base_slot);
         memcpy(row, values + (size_t)i * rows->floats, bytes);
         memcpy(base, row, bytes);
-        if (!muster_map_set(&node->copy_at, ref,
-                            (uint32_t)node->copies.count) ||
-            !muster_vec_append(&node->copies, &copy, 1)) {
+        if (!muster_map_set(&node->replicas.index, ref,
+                            (uint32_t)node->replicas.all.count) ||
+            !muster_vec_append(&node->replicas.all, &copy, 1)) {
             node->failed = true;
             return;
         }
@@ -116,8 +119,9 @@ void muster_protocol_on_replica(muster_protocol *node,
         node->counters.violations += ended.next_owner != MUSTER_NODE_NONE;
         uint64_t dirty = memcmp(row, base, bytes) != 0 ? MUSTER_WORD_DIRTY : 0;
         // What waited for it was done: some writes, nobody counted how many.
-        muster_replica *all = node->copies.data;
-        all[node->copies.count - 1].carried = dirty != 0 ? BUDGET_FIRST : 0;
+        muster_replica *all = node->replicas.all.data;
+        all[node->replicas.all.count - 1].unsent_writes =
+            dirty != 0 ? BUDGET_FIRST : 0;
         muster_latch_publish(&rows->words[key],
                              muster_word_replica(slot, copy.budget) | dirty);
         node->counters.replicas++;
@@ -129,7 +133,7 @@ void muster_protocol_on_replica(muster_protocol *node,
  * answer has again. True: a SYNC is under way for it. */
 static bool sync_one(muster_protocol *node, uint32_t index, bool all)
 {
-    muster_replica *copy = (muster_replica *)node->copies.data + index;
+    muster_replica *copy = (muster_replica *)node->replicas.all.data + index;
     uint32_t table = muster_rowref_table(copy->ref);
     uint32_t key = muster_rowref_key(copy->ref);
     muster_ps_table *rows = muster_protocol_rows(node, table);
@@ -144,25 +148,25 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all)
                               dirty ? MUSTER_ROWOP_PUSH_ROW : MUSTER_ROWOP_NONE,
                           .table = (uint16_t)table,
                           .origin = node->opts.node};
-    uint16_t to = muster_protocol_towards(node, table, key);
-    copy->changed_ns = dirty ? node->now_ns : copy->changed_ns;
-    copy->sent = 0;
-    copy->writes = 0;
-    copy->counted = used(copy, seen);
+    uint16_t to = muster_protocol_next_hop(node, table, key);
+    copy->changed_ns = dirty ? node->step.now_ns : copy->changed_ns;
+    copy->synced_norm2 = 0;
+    copy->synced_writes = 0;
+    copy->counted_writes = used(copy, seen);
     node->counters.syncs++;
     if (!dirty) {
         muster_draft_add(node, to, &sync, key, index, NULL);
         return true;
     }
-    bool held = muster_latch_own(word, &seen);
+    bool held = muster_latch_here(word, &seen);
     MUSTER_ASSERT(held);
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
-    float *base = muster_slab_row(&rows->slab, copy->base);
-    copy->counted = used(copy, seen); // nobody writes now
-    copy->writes = copy->carried + copy->counted;
-    float *delta = muster_draft_room(node, to, &sync, key, index);
-    copy->sent = muster_delta_take(row, base, delta != NULL ? delta : base,
-                                   rows->width, rows->floats);
+    float *base = muster_slab_row(&rows->slab, copy->base_slot);
+    copy->counted_writes = used(copy, seen); // nobody writes now
+    copy->synced_writes = copy->unsent_writes + copy->counted_writes;
+    float *delta = muster_draft_reserve(node, to, &sync, key, index);
+    copy->synced_norm2 = muster_delta_take(
+        row, base, delta != NULL ? delta : base, rows->width, rows->floats);
     muster_latch_publish(word, seen & ~MUSTER_WORD_DIRTY);
     return true;
 }
@@ -170,30 +174,31 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all)
 /* Take a copy out of the list; its row and word are the caller's. */
 static void unlist(muster_protocol *node, uint32_t index)
 {
-    muster_replica *copies = node->copies.data;
+    muster_replica *copies = node->replicas.all.data;
     muster_replica *copy = &copies[index];
     muster_slab_give(&node->opts.tables[muster_rowref_table(copy->ref)]->slab,
-                     copy->base);
-    node->asked -= copy->asked;
-    muster_map_remove(&node->copy_at, copy->ref);
-    muster_replica last = copies[--node->copies.count];
-    if (index < node->copies.count) {
+                     copy->base_slot);
+    node->replicas.syncing -= copy->syncing;
+    muster_map_remove(&node->replicas.index, copy->ref);
+    muster_replica last = copies[--node->replicas.all.count];
+    if (index < node->replicas.all.count) {
         *copy = last;
-        muster_map_remove(&node->copy_at, last.ref);
+        muster_map_remove(&node->replicas.index, last.ref);
         // Room was just made, so this cannot fail.
-        node->failed |= !muster_map_set(&node->copy_at, last.ref, index);
+        node->failed |= !muster_map_set(&node->replicas.index, last.ref, index);
     }
 }
 
 /* Forget a copy that nobody has changed for long, if nobody does just now. */
 static bool drop_one(muster_protocol *node, uint32_t index)
 {
-    const muster_replica *copy = (muster_replica *)node->copies.data + index;
+    const muster_replica *copy =
+        (muster_replica *)node->replicas.all.data + index;
     uint32_t key = muster_rowref_key(copy->ref);
     muster_ps_table *rows =
         muster_protocol_rows(node, muster_rowref_table(copy->ref));
     uint64_t seen;
-    bool held = muster_latch_own(&rows->words[key], &seen);
+    bool held = muster_latch_here(&rows->words[key], &seen);
     MUSTER_ASSERT(held);
     if (seen & MUSTER_WORD_DIRTY) {
         muster_latch_release(&rows->words[key], false);
@@ -209,14 +214,14 @@ static bool drop_one(muster_protocol *node, uint32_t index)
 void muster_replica_adopt(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint32_t index =
-        muster_map_find(&node->copy_at, muster_rowref_make(table, key));
+        muster_map_find(&node->replicas.index, muster_rowref_make(table, key));
     if (index == MUSTER_MAP_NONE) {
         node->counters.violations++;
         return;
     }
     muster_word *word = &muster_protocol_rows(node, table)->words[key];
     uint64_t seen;
-    bool held = muster_latch_own(word, &seen);
+    bool held = muster_latch_here(word, &seen);
     MUSTER_ASSERT(held);
     muster_latch_publish(
         word, muster_word_make(MUSTER_ROW_OWNED, muster_word_slot(seen), 0));
@@ -224,40 +229,40 @@ void muster_replica_adopt(muster_protocol *node, uint32_t table, uint32_t key)
     node->counters.adopted++;
 }
 
-void muster_replica_forget_asked(muster_protocol *node)
+void muster_replica_forget_syncs(muster_protocol *node)
 {
-    muster_replica *copies = node->copies.data;
-    for (size_t i = 0; i < node->copies.count; i++) {
-        copies[i].asked = false;
+    muster_replica *copies = node->replicas.all.data;
+    for (size_t i = 0; i < node->replicas.all.count; i++) {
+        copies[i].syncing = false;
     }
-    node->asked = 0;
+    node->replicas.syncing = 0;
 }
 
 uint32_t muster_replica_age_ms(const muster_protocol *node,
                                const muster_replica *copy)
 {
-    return (uint32_t)((node->now_ns - copy->heard_ns) / 1000000);
+    return (uint32_t)((node->step.now_ns - copy->received_ns) / 1000000);
 }
 
-void muster_replica_spent(muster_protocol *node, uint32_t table, uint32_t key)
+void muster_replica_refresh(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint32_t index =
-        muster_map_find(&node->copy_at, muster_rowref_make(table, key));
+        muster_map_find(&node->replicas.index, muster_rowref_make(table, key));
     if (index == MUSTER_MAP_NONE) {
         return;
     }
-    muster_replica *copy = (muster_replica *)node->copies.data + index;
-    if (!copy->asked && sync_one(node, index, true)) {
-        copy->asked = true;
-        node->asked++;
+    muster_replica *copy = (muster_replica *)node->replicas.all.data + index;
+    if (!copy->syncing && sync_one(node, index, true)) {
+        copy->syncing = true;
+        node->replicas.syncing++;
     }
 }
 
 void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted)
 {
-    uint32_t index = muster_map_find(&node->copy_at, ref);
+    uint32_t index = muster_map_find(&node->replicas.index, ref);
     if (index != MUSTER_MAP_NONE) {
-        ((muster_replica *)node->copies.data)[index].ending = !wanted;
+        ((muster_replica *)node->replicas.all.data)[index].unwanted = !wanted;
         look_soon(node);
     }
 }
@@ -266,11 +271,11 @@ void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted)
  * nobody here intends to use it. */
 static bool is_unwanted(const muster_protocol *node, const muster_replica *copy)
 {
-    bool idle = node->now_ns - copy->changed_ns > IDLE_NS;
+    bool idle = node->step.now_ns - copy->changed_ns > IDLE_NS;
     return node->opts.manage != MUSTER_PS_STATIC &&
-           (copy->ending || (idle && !muster_home_intent_here(
-                                         node, muster_rowref_table(copy->ref),
-                                         muster_rowref_key(copy->ref))));
+           (copy->unwanted || (idle && !muster_intent_is_local(
+                                           node, muster_rowref_table(copy->ref),
+                                           muster_rowref_key(copy->ref))));
 }
 
 /* Has a copy been changed here since all were last looked at? */
@@ -281,14 +286,14 @@ static bool has_changed(const muster_protocol *node, const muster_replica *copy)
     uint64_t word = atomic_load_explicit(
         &rows->words[muster_rowref_key(copy->ref)], memory_order_relaxed);
     return (word & MUSTER_WORD_DIRTY) != 0 ||
-           copy->changed_ns > node->synced_ns;
+           copy->changed_ns > node->replicas.synced_ns;
 }
 
 /* Bring the rows of copies closer that come some after the i-th. */
 static void near_copies(const muster_protocol *node, uint32_t i)
 {
-    const muster_replica *copies = node->copies.data;
-    size_t left = node->copies.count - i;
+    const muster_replica *copies = node->replicas.all.data;
+    size_t left = node->replicas.all.count - i;
     if (left > MUSTER_PROTOCOL_WORDS_AHEAD) {
         muster_protocol_prefetch_word(
             node, copies[i + MUSTER_PROTOCOL_WORDS_AHEAD].ref);
@@ -297,23 +302,23 @@ static void near_copies(const muster_protocol *node, uint32_t i)
         const muster_replica *next = &copies[i + MUSTER_PROTOCOL_ROWS_AHEAD];
         muster_protocol_prefetch_row(node, next->ref);
         muster_ps_table_prefetch_row(
-            node->opts.tables[muster_rowref_table(next->ref)], next->base);
+            node->opts.tables[muster_rowref_table(next->ref)], next->base_slot);
     }
 }
 
 bool muster_replica_sync(muster_protocol *node, bool all)
 {
     bool changed = false;
-    for (uint32_t i = 0; i < node->copies.count && !node->failed;) {
-        muster_replica *copy = (muster_replica *)node->copies.data + i;
+    for (uint32_t i = 0; i < node->replicas.all.count && !node->failed;) {
+        muster_replica *copy = (muster_replica *)node->replicas.all.data + i;
         near_copies(node, i);
         changed = changed || has_changed(node, copy);
-        if (!copy->asked && is_unwanted(node, copy) && drop_one(node, i)) {
+        if (!copy->syncing && is_unwanted(node, copy) && drop_one(node, i)) {
             continue;
         }
-        if (!copy->asked && sync_one(node, i, all)) {
-            copy->asked = true;
-            node->asked++;
+        if (!copy->syncing && sync_one(node, i, all)) {
+            copy->syncing = true;
+            node->replicas.syncing++;
         }
         i++;
     }
@@ -322,29 +327,31 @@ bool muster_replica_sync(muster_protocol *node, bool all)
 
 void muster_replica_due(muster_protocol *node)
 {
-    int64_t waited_ns = node->now_ns - node->synced_ns;
-    if (muster_replica_sync(node, true) || node->copies.count == 0) {
-        node->quiet = 0;
+    int64_t waited_ns = node->step.now_ns - node->replicas.synced_ns;
+    if (muster_replica_sync(node, true) || node->replicas.all.count == 0) {
+        node->replicas.idle_rounds = 0;
     } else if (waited_ns >= muster_replica_period_ns(node) &&
-               node->quiet < QUIET_MAX) { // and it was not a barrier's time
-        node->quiet++;
+               node->replicas.idle_rounds <
+                   QUIET_MAX) { // and it was not a barrier's time
+        node->replicas.idle_rounds++;
     }
-    node->synced_ns = node->now_ns;
-    node->due_ns = node->copies.count > 0
-                       ? node->now_ns + muster_replica_period_ns(node)
-                       : INT64_MAX;
+    node->replicas.synced_ns = node->step.now_ns;
+    node->replicas.due_ns =
+        node->replicas.all.count > 0
+            ? node->step.now_ns + muster_replica_period_ns(node)
+            : INT64_MAX;
 }
 
 /* The copy of a row, or NULL. It mostly is where it was when it was sent. */
 static muster_replica *find_copy(const muster_protocol *node, muster_rowref ref,
                                  uint32_t index)
 {
-    muster_replica *copies = node->copies.data;
+    muster_replica *copies = node->replicas.all.data;
     if (copies == NULL) {
         return NULL;
     }
-    if (index >= node->copies.count || copies[index].ref != ref) {
-        index = muster_map_find(&node->copy_at, ref);
+    if (index >= node->replicas.all.count || copies[index].ref != ref) {
+        index = muster_map_find(&node->replicas.index, ref);
     }
     return index != MUSTER_MAP_NONE ? &copies[index] : NULL;
 }
@@ -353,13 +360,13 @@ static muster_replica *find_copy(const muster_protocol *node, muster_rowref ref,
 static void near_base(const muster_protocol *node, const muster_rowmsg *message,
                       uint32_t i)
 {
-    const muster_replica *copies = node->copies.data;
+    const muster_replica *copies = node->replicas.all.data;
     uint32_t index =
         i < message->count ? muster_rowmsg_replica(message, i) : UINT32_MAX;
-    if (copies != NULL && index < node->copies.count) {
+    if (copies != NULL && index < node->replicas.all.count) {
         muster_ps_table_prefetch_row(
             node->opts.tables[muster_rowref_table(copies[index].ref)],
-            copies[index].base);
+            copies[index].base_slot);
     }
 }
 
@@ -375,22 +382,22 @@ void muster_protocol_on_synced(muster_protocol *node,
         muster_replica *copy =
             find_copy(node, muster_rowref_make(message->table, key),
                       muster_rowmsg_replica(message, i));
-        if (copy == NULL || !copy->asked) {
+        if (copy == NULL || !copy->syncing) {
             node->counters.violations++;
             continue;
         }
-        copy->asked = false;
-        copy->heard_ns = node->now_ns;
-        node->asked--;
+        copy->syncing = false;
+        copy->received_ns = node->step.now_ns;
+        node->replicas.syncing--;
         uint64_t seen;
-        bool held = muster_latch_own(&rows->words[key], &seen);
+        bool held = muster_latch_here(&rows->words[key], &seen);
         MUSTER_ASSERT(held);
         float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
-        float *base = muster_slab_row(&rows->slab, copy->base);
+        float *base = muster_slab_row(&rows->slab, copy->base_slot);
         const float *owner = values + (size_t)i * rows->floats;
         muster_delta_norms norms =
             muster_delta_merge(row, base, owner, rows->width, rows->floats);
-        copy->carried = used(copy, seen) - copy->counted;
+        copy->unsent_writes = used(copy, seen) - copy->counted_writes;
         set_budget(copy, norms);
         muster_latch_publish(
             &rows->words[key],

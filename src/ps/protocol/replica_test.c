@@ -265,13 +265,13 @@ static void a_copy_is_found_though_the_list_has_changed(void **state)
     wish(m, 1, STAYS, true);
     assert_int_equal(state_at(m, 1, GOES), MUSTER_ROW_REPLICA);
     assert_int_equal(state_at(m, 1, STAYS), MUSTER_ROW_REPLICA);
-    const muster_replica *first = m->node[1]->copies.data;
+    const muster_replica *first = m->node[1]->replicas.all.data;
     assert_true(first->ref == muster_rowref_make(0, GOES));
     float one = 1;
     assert_true(
         muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH, STAYS, &one));
     muster_protocol_begin(m->node[1], m->now_ns, &m->out[1]);
-    muster_replica_spent(m->node[1], 0, STAYS);
+    muster_replica_refresh(m->node[1], 0, STAYS);
     assert_int_equal(muster_protocol_end(m->node[1]), MUSTER_OK);
     collect(m, 1);
     assert_int_equal(m->flying, 1);
@@ -284,13 +284,13 @@ static void a_copy_is_found_though_the_list_has_changed(void **state)
             deliver(m, false);
         }
     }
-    first = m->node[1]->copies.data;
-    assert_true(first->ref == muster_rowref_make(0, STAYS) && first->asked);
+    first = m->node[1]->replicas.all.data;
+    assert_true(first->ref == muster_rowref_make(0, STAYS) && first->syncing);
     m->flight[m->flying++] = sync;
     while (m->flying > 0) {
         deliver(m, false);
     }
-    assert_false(first->asked);
+    assert_false(first->syncing);
     float seen = 0;
     assert_true(
         muster_ps_table_try(m->tables[0], MUSTER_ROWOP_PULL, STAYS, &seen));

@@ -19,9 +19,9 @@ static bool bit_of(const uint64_t *bits, uint32_t position)
 static muster_request_record *
 tally_of(muster_protocol *node, const muster_rowmsg *head, uint32_t position)
 {
-    muster_request_record *tally = node->requests.data;
+    muster_request_record *tally = node->requests.records.data;
     uint32_t index = (uint32_t)head->request;
-    if (index >= node->requests.count) {
+    if (index >= node->requests.records.count) {
         return NULL;
     }
     tally += index;
@@ -38,10 +38,10 @@ static bool make_bits(muster_request_record *tally, uint32_t words)
         return true;
     }
     muster_mem_free(tally->open);
-    muster_mem_free(tally->back);
+    muster_mem_free(tally->returned);
     tally->open = muster_mem_array(words, sizeof(uint64_t));
-    tally->back = muster_mem_array(words, sizeof(uint64_t));
-    tally->words = tally->open != NULL && tally->back != NULL ? words : 0;
+    tally->returned = muster_mem_array(words, sizeof(uint64_t));
+    tally->words = tally->open != NULL && tally->returned != NULL ? words : 0;
     return tally->words > 0;
 }
 
@@ -50,29 +50,29 @@ static muster_request_record *take_tally(muster_protocol *node,
                                          const muster_row_request *request,
                                          uint32_t *index_out)
 {
-    muster_request_record *all = node->requests.data;
+    muster_request_record *all = node->requests.records.data;
     uint32_t index = 0;
     uint32_t most = 0;
     // Few are open at a time: one or some per worker.
-    while (index < node->requests.count && all[index].request != NULL) {
+    while (index < node->requests.records.count && all[index].request != NULL) {
         index++;
     }
     for (uint32_t i = 0; i < request->count; i++) {
         uint32_t position = request->positions[i];
         most = position > most ? position : most;
     }
-    if (index == node->requests.count &&
-        muster_vec_push(&node->requests) == NULL) {
+    if (index == node->requests.records.count &&
+        muster_vec_push(&node->requests.records) == NULL) {
         return NULL;
     }
-    all = node->requests.data;
+    all = node->requests.records.data;
     *index_out = index;
     return make_bits(&all[index], most / 64 + 1) ? &all[index] : NULL;
 }
 
 void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position)
 {
-    const muster_request_record *tally = node->requests.data;
+    const muster_request_record *tally = node->requests.records.data;
     muster_row_request *request = tally[(uint32_t)id].request;
     muster_rowmsg head = {.kind = MUSTER_ROWMSG_OP,
                           .op = request->op,
@@ -97,9 +97,9 @@ void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position)
         muster_arriving_wait(node, coming, &head, position, values);
         return;
     }
-    muster_replica_spent(node, request->table, key);
+    muster_replica_refresh(node, request->table, key);
     node->counters.remote_ops++;
-    uint16_t to = muster_protocol_towards(node, request->table, key);
+    uint16_t to = muster_protocol_next_hop(node, request->table, key);
     muster_draft_add(node, to, &head, key, position, values);
 }
 
@@ -112,14 +112,14 @@ void muster_request_start(muster_protocol *node, muster_row_request *request)
         return;
     }
     memset(tally->open, 0, tally->words * sizeof(uint64_t));
-    memset(tally->back, 0, tally->words * sizeof(uint64_t));
+    memset(tally->returned, 0, tally->words * sizeof(uint64_t));
     for (uint32_t i = 0; i < request->count; i++) {
         uint32_t position = request->positions[i];
         tally->open[position / 64] |= 1ull << position % 64;
     }
     request->left = request->count;
     tally->request = request;
-    node->requests_open++;
+    node->requests.open++;
     uint64_t id = (uint64_t)tally->generation << 32 | index;
     // The last entry that is done here ends the request: it may be gone then.
     uint32_t count = request->count;
@@ -135,7 +135,7 @@ muster_status muster_protocol_request(muster_protocol *node, int64_t now_ns,
     muster_protocol_begin(node, now_ns, out);
     if (!muster_protocol_paused(node)) {
         muster_request_start(node, request);
-    } else if (!muster_vec_append(&node->held, &request, 1)) {
+    } else if (!muster_vec_append(&node->requests.delayed, &request, 1)) {
         node->failed = true;
     }
     return muster_protocol_end(node);
@@ -162,8 +162,8 @@ void muster_request_finish(muster_protocol *node, const muster_rowmsg *head,
     }
     tally->request = NULL;
     tally->generation++;
-    node->requests_open--;
-    if (!muster_vec_append(&node->out->done, &request, 1)) {
+    node->requests.open--;
+    if (!muster_vec_append(&node->step.out->done, &request, 1)) {
         node->failed = true;
     }
 }
@@ -178,7 +178,7 @@ static void mark_back(muster_protocol *node, const muster_rowmsg *head,
         node->counters.violations++;
         return;
     }
-    tally->back[position / 64] |= 1ull << position % 64;
+    tally->returned[position / 64] |= 1ull << position % 64;
 }
 
 void muster_request_return(muster_protocol *node, const muster_rowmsg *head,
@@ -186,7 +186,7 @@ void muster_request_return(muster_protocol *node, const muster_rowmsg *head,
 {
     if (head->origin == node->opts.node) {
         mark_back(node, head, position);
-    } else if (muster_protocol_lives(node, head->origin)) {
+    } else if (muster_protocol_is_member(node, head->origin)) {
         muster_rowmsg back = {.kind = MUSTER_ROWMSG_RETURN,
                               .op = head->op,
                               .table = head->table,

@@ -194,7 +194,7 @@ static inline bool muster_latch(muster_word *word, uint64_t *seen_out)
 
 /* The protocol's: latch the row if it is here, spent or not. No worker holds
  * one that is spent, so that its word needs no swap. */
-static inline bool muster_latch_own(muster_word *word, uint64_t *seen_out)
+static inline bool muster_latch_here(muster_word *word, uint64_t *seen_out)
 {
     if (muster_latch(word, seen_out)) {
         return true;
