@@ -139,12 +139,12 @@ typedef struct muster_home_intent {
     int32_t count;
 } muster_home_intent;
 
-typedef struct muster_intents {
+typedef struct muster_node_intents {
     muster_map local;   // row to number of this node's intents
     muster_map by_row;  // home: row to index of its first entry
     muster_vec entries; // home: muster_home_intent
     uint32_t free;      // first free entry
-} muster_intents;
+} muster_node_intents;
 
 /* Which nodes intend to use a row. */
 typedef struct muster_intended_by {
@@ -270,7 +270,7 @@ struct muster_protocol {
     muster_arriving arriving;
     muster_replicas replicas;
     muster_requests requests;
-    muster_intents intents;
+    muster_node_intents intents;
     muster_barriers barrier;
     muster_node_link *links; // one for each node
     muster_membership membership;
@@ -505,7 +505,7 @@ void muster_protocol_on_adopt(muster_protocol *node,
                               const muster_rowmsg *message);
 
 /* intent.c: what is known of intents. */
-void muster_intents_fini(muster_protocol *node);
+void muster_node_intents_fini(muster_protocol *node);
 void muster_protocol_on_intent(muster_protocol *node,
                                const muster_rowmsg *message);
 muster_intended_by muster_intent_of(const muster_protocol *node, uint32_t table,
@@ -516,8 +516,8 @@ bool muster_intent_is_local(const muster_protocol *node, uint32_t table,
 void muster_intent_row_departed(muster_protocol *node, uint32_t table,
                                 uint32_t key);
 /* A change of membership: homes forget, and later all tell again. */
-void muster_intents_forget(muster_protocol *node);
-void muster_intents_resend(muster_protocol *node);
+void muster_node_intents_forget(muster_protocol *node);
+void muster_node_intents_resend(muster_protocol *node);
 /* A row that is here as a copy could not be used: send for the owner's. */
 void muster_replica_refresh(muster_protocol *node, uint32_t table,
                             uint32_t key);

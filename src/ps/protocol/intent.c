@@ -14,7 +14,7 @@
  */
 #include "ps/protocol/inside.h"
 
-void muster_intents_fini(muster_protocol *node)
+void muster_node_intents_fini(muster_protocol *node)
 {
     muster_map_fini(&node->intents.local);
     muster_map_fini(&node->intents.by_row);
@@ -30,14 +30,14 @@ bool muster_intent_is_local(const muster_protocol *node, uint32_t table,
 
 /* ---- at the home --------------------------------------------------------- */
 
-void muster_intents_forget(muster_protocol *node)
+void muster_node_intents_forget(muster_protocol *node)
 {
     muster_map_fini(&node->intents.by_row);
     muster_vec_clear(&node->intents.entries);
     node->intents.free = UINT32_MAX;
 }
 
-static uint32_t take_want(muster_intents *intents)
+static uint32_t take_want(muster_node_intents *intents)
 {
     uint32_t at = intents->free;
     if (at != UINT32_MAX) {
@@ -52,7 +52,7 @@ static uint32_t take_want(muster_intents *intents)
 static void drop_want(muster_protocol *node, muster_rowref ref, uint32_t at,
                       uint32_t before)
 {
-    muster_intents *intents = &node->intents;
+    muster_node_intents *intents = &node->intents;
     muster_home_intent *wants = intents->entries.data;
     uint32_t next = wants[at].next;
     if (before != UINT32_MAX) {
@@ -70,7 +70,7 @@ static void drop_want(muster_protocol *node, muster_rowref ref, uint32_t at,
 static void count_want(muster_protocol *node, muster_rowref ref, uint16_t from,
                        int32_t change)
 {
-    muster_intents *intents = &node->intents;
+    muster_node_intents *intents = &node->intents;
     uint32_t before = UINT32_MAX;
     uint32_t at = muster_map_find(&intents->by_row, ref);
     while (at != UINT32_MAX) {
@@ -216,7 +216,7 @@ void muster_intent_row_departed(muster_protocol *node, uint32_t table,
     }
 }
 
-void muster_intents_resend(muster_protocol *node)
+void muster_node_intents_resend(muster_protocol *node)
 {
     uint32_t cursor = 0;
     muster_rowref ref;

@@ -152,7 +152,7 @@ void muster_protocol_free(muster_protocol *node)
     }
     muster_map_fini(&node->replicas.index);
     muster_map_fini(&node->homes.offers);
-    muster_intents_fini(node);
+    muster_node_intents_fini(node);
     muster_vec_fini(&node->requests.delayed);
     muster_vec_fini(&node->step.index);
     muster_vec_fini(&node->arriving.rows);

@@ -282,7 +282,7 @@ static uint64_t count_unanswered(const muster_protocol *node)
 
 void muster_recovery_settle(muster_protocol *node)
 {
-    muster_intents_forget(node);
+    muster_node_intents_forget(node);
     uint64_t copied = 0;
     uint64_t restored = node->counters.restored;
     uint64_t fresh = node->counters.fresh;
@@ -375,7 +375,7 @@ void muster_recovery_resume(muster_protocol *node)
         muster_request_start(node, held[i]);
     }
     muster_vec_clear(&node->requests.delayed);
-    muster_intents_resend(node);
+    muster_node_intents_resend(node);
     muster_protocol_barrier_resume(node);
     node->replicas.due_ns = node->replicas.all.count > 0
                                 ? node->step.now_ns

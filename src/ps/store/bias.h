@@ -1,48 +1,59 @@
 /*
- * ps/store/bias.h -- rows that only one thread uses need no latches.
+ * ps/store/bias.h -- biased locking: rows that only one thread uses need no
+ * latches.
  *
- * A latch costs an atomic swap, which waits for all stores before it and keeps
- * the processor from looking ahead. A row is open unlatched when a worker uses
- * it without its latch, and the worker says so in a record of its own that
- * others can read, its holder. It may do that
+ * A latch costs an atomic swap. The swap waits for all earlier stores and keeps
+ * the processor from running ahead. As long as a single worker uses a set of
+ * rows, that set is biased to this worker, which then uses the rows without
+ * latches ("unlatched"). When another thread needs a row of the set, it revokes
+ * the bias, and from then on the rows are latched. There are two variants of
+ * biased locking:
  *
- *   alone  the only worker of a node, in a table that is not barred. A second
- *          worker bars all tables for ever; the protocol of a mesh bars one
- *          that it works on, and gives it back when it has not used it for a
- *          while. So rows are latched while others ask for them or copies are
- *          synchronised, and not between: neither those that are owned nor the
- *          copies, whose words say then that they were written.
- *   own    one of several workers of a single node, in a table that is divided:
- *          a row belongs to the worker that used it first (its word says so).
- *          When a worker meets a row of another's, the table is divided no
- *          more.
+ *   table bias  A table is biased to the only worker of the node. A second
+ *               worker revokes the bias of all tables for ever. In a mesh the
+ *               protocol revokes the bias of a table when it uses the table's
+ *               rows, and returns the bias when it has not used the table for
+ *               some time. So rows are latched while they move or while
+ *               replicas are synchronised, and unlatched between. This covers
+ *               owned rows and replicas; the worker marks a replica that it
+ *               writes in the replica's word.
+ *   row bias    On a single node with several workers each row is biased to the
+ *               worker that used it first; the row's word has the number of
+ *               this worker. When a worker uses a row that is biased to another
+ *               worker, it revokes the row bias of the whole table, for ever.
  *
- * Both are the same bargain. The worker says that it is at a row, then looks
- * whether it may be; who takes the permission away does so, then looks who is
- * at a row, and waits for those. Between a store and a following load of
- * another place both sides need a fence, or each might miss the other. The
- * worker's would cost as much as a latch, so the other pays for both with
- * membarrier(2): it returns after every thread of the process has passed a full
- * fence, so that each load that came before it saw everything older, and each
- * store before it is seen. Where the system has no membarrier, rows are never
- * open unlatched.
+ * Each worker has a record that other threads can read, its bias holder. Bias
+ * and revocation are a Dekker pair in both variants:
  *
- * Who bars a table waits until none of its rows is open unlatched: it holds
- * none, so there is no circle. Who ends a row_bias may hold rows; it waits for
- * nobody, but from then on whoever has latched a row of that table waits until
- * no other worker has this very row open unlatched. That is as if the other
- * held the latch, and rows are taken in the order of their places
- * (muster/ps.h).
+ *   the worker   stores in its record that it is at a row, then loads whether
+ *                the bias still holds
+ *   the revoker  stores that the bias is revoked, then loads the records, and
+ *                waits for the workers that are at a row
  *
- *   Memory order  The worker's look is an acquire, which reads what was
- *                 released when the permission was given. It leaves a row by a
- *                 release store, which those who wait read with an acquire:
- *                 what was done unlatched happens before all that they do. All
- *                 that it says of itself is released, so that others see it in
- *                 the order said.
+ * Each side stores one location and then loads the other, so each needs a full
+ * fence between the two. A fence at the worker would cost as much as a latch.
+ * So the revoker pays for both with membarrier(2), which returns after every
+ * thread of the process has passed a full fence. A load that a worker did
+ * before that fence saw all older stores, and a store before it is visible to
+ * the revoker. Where the system has no membarrier, rows are always latched.
  *
- * All interleavings of both bargains, with stores that others see late, are
- * explored in src/ps/store/bargain_test.c.
+ * The revoker of a table bias waits until no row of the table is in use
+ * unlatched. It has no row open itself, so there is no deadlock. The revoker of
+ * a row bias may have rows open, so it does not wait. Instead, a worker that
+ * has latched a row of this table waits until no other worker uses this very
+ * row unlatched. That is the same as if the other worker had the latch, and
+ * workers open rows in the order of their references (muster/ps.h), so there is
+ * no deadlock either.
+ *
+ *   Memory order  The worker loads the state of the bias with an acquire, which
+ *                 reads from the release that granted it. The worker leaves a
+ *                 row by a release store, and revokers load the records with an
+ *                 acquire. So what the worker did unlatched happens before
+ *                 everything that the revoker does next. All stores to a record
+ *                 are releases, so that other threads see them in order.
+ *
+ * bias_model_test.c explores all interleavings of both variants, with stores
+ * that become visible late.
  */
 #ifndef MUSTER_PS_STORE_BIAS_H
 #define MUSTER_PS_STORE_BIAS_H
@@ -55,36 +66,34 @@
 #include "muster/ps.h"
 #include "ps/store/rowref.h"
 
-/* Why rows of a table are not open to the only worker. */
+/* Why a table is not biased to the only worker of the node. */
 #define MUSTER_REVOKED_WORKERS 1u // there are, or were, several workers
-#define MUSTER_REVOKED_MESH    2u // the protocol works on it
+#define MUSTER_REVOKED_MESH    2u // the protocol uses the table
 #define MUSTER_REVOKED_ALWAYS \
     (4u | MUSTER_REVOKED_WORKERS | MUSTER_REVOKED_MESH)
 
 typedef _Atomic uint32_t muster_bias_revoked;
 
-/* Whether rows belong to workers. */
+/* Are the rows of a table biased to workers? */
 typedef enum muster_row_bias {
-    MUSTER_ROW_BIAS_NONE = 0, // not any more, or never
-    MUSTER_ROW_BIAS_ON = 1,   // yes
-    MUSTER_ROW_BIAS_REVOKING =
-        2, // nothing may be opened just now: it ends, or pauses
-    MUSTER_ROW_BIAS_REVOKED = 3, // no, but rows may still be open unlatched
+    MUSTER_ROW_BIAS_NONE = 0, // never, or no longer
+    MUSTER_ROW_BIAS_ON = 1,
+    MUSTER_ROW_BIAS_REVOKING = 2, // no row may be opened: it ends, or pauses
+    MUSTER_ROW_BIAS_REVOKED = 3,  // rows may still be open unlatched
 } muster_row_bias;
 
 /*
- * A worker as others see it. Its state is one word, since one store is all that
- * a visit to a row should cost, and one look all that tells that nothing is
- * open:
+ * The record of a worker that may hold biases. Its state is one word, so that
+ * an access costs one store, and one load shows that no row is open:
  *
  *     bits 0..7   rows open unlatched
- *     bits 8..15  other rows open
- *     bit  16     visits are to be noted, so that begin makes none unlatched
- *     bits 17..   visits so far
+ *     bits 8..15  rows open with their latches
+ *     bit  16     accesses are recorded: muster_ps_begin() latches every row
+ *     bits 17..   accesses so far
  *
- * The places are those of the open rows. A visit that ends before the call that
- * made it may be missing there, if it is the only worker's. Only the worker
- * writes its record, all the time, so it lies apart from the others.
+ * `refs` are the open rows. An access that begins and ends within one call of
+ * the only worker may be missing there. The worker writes its record at every
+ * access, so each record has cache lines of its own.
  */
 typedef struct muster_bias_holder {
     _Alignas(MUSTER_MEM_APART) _Atomic uint64_t state;
@@ -103,23 +112,23 @@ typedef struct muster_bias_holders {
 #define MUSTER_BIAS_ACCESS        0x20000ull
 #define MUSTER_BIAS_ACCESS_SHIFT  17
 
-/* Can rows be open unlatched on this system? */
+/* Does this system have what biased locking needs? */
 bool muster_bias_possible(void);
 
-/* A full fence in every thread of the process. */
+/* Make every thread of the process pass a full fence. */
 void muster_bias_fence(void);
 
-/* Wait until no row at all is open unlatched. False: some was for longer than
- * `patience_ns`. After the fence. */
+/* Wait until no row is open unlatched. False: a row was open for longer than
+ * `patience_ns`. Call it after the fence. */
 bool muster_bias_wait_all(const muster_bias_holders *holders,
                           int64_t patience_ns);
 
-/* Wait until no row of a table that was barred is open unlatched; those of
- * others may be, all the time. After the fence. */
+/* Wait until no row of this table, whose bias was revoked, is open unlatched;
+ * rows of other tables may be. Call it after the fence. */
 void muster_bias_wait_table(const muster_bias_holders *holders, uint32_t table);
 
-/* Has anybody but `self` this row open unlatched; any row of this table?
- * After the fence. */
+/* Does a worker other than `self` have this row open unlatched? Does any worker
+ * have a row of this table open unlatched? Call them after the fence. */
 bool muster_bias_held_row(const muster_bias_holders *holders,
                           const muster_bias_holder *self, muster_rowref ref);
 bool muster_bias_held_table(const muster_bias_holders *holders, uint32_t table);
@@ -129,14 +138,14 @@ static inline uint64_t muster_bias_state(const muster_bias_holder *holder)
     return atomic_load_explicit(&holder->state, memory_order_relaxed);
 }
 
-/* Rows that a worker has open. */
+/* Number of rows that the worker has open. */
 static inline uint32_t muster_bias_open_rows(uint64_t state)
 {
     return (uint32_t)((state & MUSTER_BIAS_UNLATCHED) +
                       (state >> MUSTER_BIAS_LATCHED_SHIFT & 0xff));
 }
 
-/* Is one row open, and that unlatched? */
+/* Is exactly one row open, and unlatched? */
 static inline bool muster_bias_only_unlatched(uint64_t state)
 {
     return (uint16_t)state == 1;
@@ -148,16 +157,16 @@ static inline muster_rowref muster_bias_listed(const muster_bias_holder *holder,
     return atomic_load_explicit(&holder->refs[i], memory_order_relaxed);
 }
 
-/* Released, so that who sees it sees the states before it: where an entry was
- * reused, its row has left or moved, and the state tells that. */
+/* A release, so that a thread which reads a reused entry also sees the state
+ * that tells that the row before it was closed or moved in the list. */
 static inline void muster_bias_list(muster_bias_holder *holder, uint32_t i,
                                     muster_rowref ref)
 {
     atomic_store_explicit(&holder->refs[i], ref, memory_order_release);
 }
 
-/* The worker counts something that concerns nobody else. Released, so that who
- * counts by it finds the rows that are open where they are listed now. */
+/* The worker changes a count of its own. A release, so that a thread which
+ * reads the counts finds the open rows where they are listed now. */
 static inline void muster_bias_state_add(muster_bias_holder *holder,
                                          uint64_t what)
 {
@@ -165,8 +174,8 @@ static inline void muster_bias_state_add(muster_bias_holder *holder,
                           memory_order_release);
 }
 
-/* It goes to a row, unlatched, and looks whether it may only after that;
- * `state` is as it has just read it. */
+/* The worker announces an unlatched access; afterwards it must check that the
+ * bias still holds. `state` is its state as just read. */
 static inline void muster_bias_enter(muster_bias_holder *holder, uint64_t state)
 {
     atomic_store_explicit(&holder->state, state + MUSTER_BIAS_ACCESS + 1,
@@ -174,8 +183,8 @@ static inline void muster_bias_enter(muster_bias_holder *holder, uint64_t state)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* It has left the row; `state` is as it was there. Or it was not let in, and
- * `state` is as before. */
+/* The access ends; `state` is the state during the access. Or the bias was
+ * revoked: back_out restores `state`, the state before the access. */
 static inline void muster_bias_leave(muster_bias_holder *holder, uint64_t state)
 {
     atomic_store_explicit(&holder->state, state - 1, memory_order_release);
@@ -186,12 +195,12 @@ static inline void muster_bias_back_out(muster_bias_holder *holder,
     atomic_store_explicit(&holder->state, state, memory_order_release);
 }
 
-/* The worker takes its count of visits. */
+/* The worker reads its count of accesses and sets it to 0. */
 static inline uint64_t muster_bias_take_count(muster_bias_holder *holder)
 {
-    uint64_t visits = muster_bias_state(holder) >> MUSTER_BIAS_ACCESS_SHIFT;
-    muster_bias_state_add(holder, 0 - visits * MUSTER_BIAS_ACCESS);
-    return visits;
+    uint64_t accesses = muster_bias_state(holder) >> MUSTER_BIAS_ACCESS_SHIFT;
+    muster_bias_state_add(holder, 0 - accesses * MUSTER_BIAS_ACCESS);
+    return accesses;
 }
 
 #endif // MUSTER_PS_STORE_BIAS_H

@@ -1,5 +1,5 @@
 /*
- * bias_test.c -- who is at which row, over records made by hand. What
+ * bias_test.c -- which rows are open unlatched, over records made by hand. What
  * records are good for is in src/ps/store/bargain_test.c.
  */
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "ps/store/bias.h"
 
-static muster_bias_holders *make_visitors(void)
+static muster_bias_holders *make_holders(void)
 {
     muster_bias_holders *holders = muster_mem_lines(1, sizeof(*holders));
     assert_non_null(holders);
@@ -57,14 +57,14 @@ static void references_keep_table_and_key(void **state)
     }
 }
 
-static void states_count_rows_and_visits(void **state)
+static void states_count_rows_and_accesses(void **state)
 {
     (void)state;
-    muster_bias_holders *holders = make_visitors();
+    muster_bias_holders *holders = make_holders();
     muster_bias_holder *v = &holders->all[0];
     uint64_t empty = muster_bias_state(v);
     muster_bias_enter(v, empty);
-    muster_bias_back_out(v, empty); // not let in, that was no visit
+    muster_bias_back_out(v, empty); // not let in, that was no access
     assert_int_equal(muster_bias_state(v), empty);
     open_row(v, muster_rowref_make(0, 1), true);
     open_row(v, muster_rowref_make(0, 2), false);
@@ -80,21 +80,21 @@ static void states_count_rows_and_visits(void **state)
     assert_int_equal(muster_bias_take_count(v), 3);
     assert_int_equal(muster_bias_state(v), MUSTER_BIAS_NOTES | 1);
     assert_int_equal(muster_bias_take_count(v), 0);
-    // As many rows as there may be, and very many visits.
-    uint64_t visits = (1ull << 47) - 1;
-    muster_bias_state_add(v, visits * MUSTER_BIAS_ACCESS +
+    // As many rows as there may be, and very many accesses.
+    uint64_t accesses = (1ull << 47) - 1;
+    muster_bias_state_add(v, accesses * MUSTER_BIAS_ACCESS +
                                  (MUSTER_PS_OPEN_MAX - 1) +
                                  MUSTER_PS_OPEN_MAX * MUSTER_BIAS_LATCHED);
     assert_int_equal(muster_bias_open_rows(muster_bias_state(v)),
                      2 * MUSTER_PS_OPEN_MAX);
-    assert_true(muster_bias_take_count(v) == visits);
+    assert_true(muster_bias_take_count(v) == accesses);
     muster_mem_free(holders);
 }
 
-static void others_are_found_where_they_are_bare(void **state)
+static void rows_open_unlatched_are_found(void **state)
 {
     (void)state;
-    muster_bias_holders *holders = make_visitors();
+    muster_bias_holders *holders = make_holders();
     muster_bias_holder *first = &holders->all[0];
     muster_bias_holder *last = &holders->all[MUSTER_PS_WORKERS_MAX - 1];
     muster_rowref ref = muster_rowref_make(2, 7);
@@ -124,7 +124,7 @@ static void others_are_found_where_they_are_bare(void **state)
 static void only_bare_rows_are_waited_for(void **state)
 {
     (void)state;
-    muster_bias_holders *holders = make_visitors();
+    muster_bias_holders *holders = make_holders();
     muster_bias_holder *last = &holders->all[MUSTER_PS_WORKERS_MAX - 1];
     assert_true(muster_bias_wait_all(holders, 0));
     open_row(last, muster_rowref_make(0, 1), false);
@@ -163,7 +163,7 @@ static void *be_busy(void *argument)
 static void rows_of_other_tables_are_not_waited_for(void **state)
 {
     (void)state;
-    muster_bias_holders *holders = make_visitors();
+    muster_bias_holders *holders = make_holders();
     busy b = {.holder = &holders->all[3]};
     pthread_t thread;
     open_row(b.holder, muster_rowref_make(0, 1), true);
@@ -182,8 +182,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(references_keep_table_and_key),
-        cmocka_unit_test(states_count_rows_and_visits),
-        cmocka_unit_test(others_are_found_where_they_are_bare),
+        cmocka_unit_test(states_count_rows_and_accesses),
+        cmocka_unit_test(rows_open_unlatched_are_found),
         cmocka_unit_test(only_bare_rows_are_waited_for),
         cmocka_unit_test(rows_of_other_tables_are_not_waited_for),
     };

@@ -1,5 +1,5 @@
 /*
- * delta.c -- see gain.h.
+ * delta.c -- see delta.h.
  */
 #include "ps/store/delta.h"
 
@@ -24,9 +24,9 @@ MUSTER_SIMD float muster_delta_take(const float *row, float *base, float *delta,
     }
     float square = MUSTER_F8_SUM(sums);
     for (; i < width; i++) {
-        float gain = row[i] - base[i];
-        square += gain * gain;
-        delta[i] = gain;
+        float change = row[i] - base[i];
+        square += change * change;
+        delta[i] = change;
         base[i] = row[i];
     }
     for (; i + LANES <= floats; i += LANES) {
@@ -39,29 +39,29 @@ MUSTER_SIMD float muster_delta_take(const float *row, float *base, float *delta,
         MUSTER_F8_STORE(base + i, r);
     }
     for (; i < floats; i++) {
-        float gain = row[i] - base[i];
-        delta[i] = gain;
+        float change = row[i] - base[i];
+        delta[i] = change;
         base[i] = row[i];
     }
     return square;
 }
 
-MUSTER_SIMD void muster_delta_apply(float *row, const float *delta, float *told,
+MUSTER_SIMD void muster_delta_apply(float *row, const float *delta, float *sent,
                                     uint32_t floats)
 {
     uint32_t i = 0;
     for (; i + LANES <= floats; i += LANES) {
         muster_f8 r;
-        muster_f8 g;
+        muster_f8 d;
         MUSTER_F8_LOAD(r, row + i);
-        MUSTER_F8_LOAD(g, delta + i);
-        r += g;
+        MUSTER_F8_LOAD(d, delta + i);
+        r += d;
         MUSTER_F8_STORE(row + i, r);
-        MUSTER_F8_STORE(told + i, r);
+        MUSTER_F8_STORE(sent + i, r);
     }
     for (; i < floats; i++) {
         row[i] += delta[i];
-        told[i] = row[i];
+        sent[i] = row[i];
     }
 }
 

@@ -1,5 +1,5 @@
 /*
- * delta_test.c -- the kernels of copies against loops that need no thought, for
+ * delta_test.c -- the kernels of replicas against loops that need no thought, for
  * every width up to a few blocks.
  */
 #include <math.h>
@@ -41,8 +41,8 @@ static void a_gain_is_the_difference_and_its_norm(void **state)
             fill(base, floats, 1000 + width);
             for (uint32_t i = 0; i < floats; i++) {
                 before[i] = base[i];
-                double gain = (double)row[i] - (double)base[i];
-                square += i < width ? gain * gain : 0;
+                double change = (double)row[i] - (double)base[i];
+                square += i < width ? change * change : 0;
             }
             assert_near(
                 (double)muster_delta_take(row, base, delta, width, floats),

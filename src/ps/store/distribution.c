@@ -1,22 +1,24 @@
 /*
- * distribution.c -- Vose's alias table in fixed point: 64 random bits times the
- * number of columns have the column above, and below it 32 bits that are
- * compared with keep[c]: column c keeps itself when they are less, else it
- * gives alias[c].
+ * distribution.c -- Vose's alias table in fixed point.
+ *
+ * 64 random bits times the number of columns: the high part is a column c, the
+ * next 32 bits are compared with keep[c]. When they are smaller, the result is
+ * c, else it is alias[c].
  *
  * Invariants
- *  1. A column that always keeps itself is its own alias, so that no threshold
- *     of 2^32 is needed.
- *  2. keep is 0 exactly where the weight is 0, and then nobody's alias either.
+ *  1. A column that always yields its own key has itself as alias, so that no
+ *     threshold of 2^32 is needed.
+ *  2. keep is 0 exactly for keys of weight 0, and they are no column's alias.
  */
 #include "ps/store/distribution.h"
 
 #include <math.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "base/rng.h"
 
-#define EVERY_WORKER (UINT64_MAX << 32) // no worker has this number
+#define EVERY_WORKER (UINT64_MAX << 32) // above the number of any worker
 
 typedef struct column {
     uint32_t keep;
@@ -62,7 +64,8 @@ static void settle_column(column *at, double share, uint32_t alias)
     at->alias = alias;
 }
 
-/* What rounding has left unpaired keeps itself; nothing of weight 0 does. */
+/* Rounding left this column without a partner: it yields its own key, or the
+ * heaviest key when its own weight is 0. */
 static void settle_rest(muster_key_distribution *target, const double *weights,
                         uint32_t rest, uint32_t heaviest)
 {
@@ -70,11 +73,12 @@ static void settle_rest(muster_key_distribution *target, const double *weights,
     settle_column(&target->columns[rest], possible, possible ? rest : heaviest);
 }
 
-/* However small a weight above 0 is, its column keeps itself now and then. */
+/* A key with any weight above 0 can be drawn, however small the weight is. */
 static void keep_possible(muster_key_distribution *target,
                           const double *weights)
 {
     for (uint32_t i = 0; i < target->count; i++) {
+        MUSTER_ASSERT(weights[i] > 0 || target->columns[i].keep == 0);
         if (weights[i] > 0 && target->columns[i].keep == 0) {
             target->columns[i].keep = 1;
         }
@@ -93,7 +97,7 @@ static muster_status fill_alias(muster_key_distribution *target,
         muster_mem_free(order);
         return MUSTER_ERR_NO_MEMORY;
     }
-    // Small columns stack up from the left, large ones from the right.
+    // `order` is two stacks: small columns from the left, large from the right.
     uint32_t small = 0;
     uint32_t large = count;
     uint32_t heaviest = 0;
@@ -169,7 +173,7 @@ uint32_t muster_key_distribution_draw(const muster_key_distribution *target,
                                       muster_draws *draws)
 {
     uint64_t bits = muster_draws_next(draws);
-    // All 64 bits: 32 are too few for even shares of a billion keys.
+    // Use all 64 bits: 32 are too few for equal shares of a billion keys.
     uint64_t low = (uint64_t)(uint32_t)bits * target->count >> 32;
     uint64_t scaled = (bits >> 32) * target->count + low;
     uint32_t at = (uint32_t)(scaled >> 32);

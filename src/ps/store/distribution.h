@@ -1,14 +1,17 @@
 /*
  * ps/store/distribution.h -- distributions over keys, drawn in constant time.
  *
- * Uniform; proportional to weights by Vose's alias table (IEEE Trans. Software
- * Eng. 17, 1991): eight bytes a key, one draw and one compare; log-uniform,
- * P(k) = log((k+2)/(k+1)) / log(n+1), for keys sorted by falling frequency.
- * Zipf weights are a helper for benchmarks and tests.
+ *   uniform      every key alike
+ *   weights      Vose's alias table (IEEE Trans. Software Eng. 17, 1991): eight
+ *                bytes a key, one draw and one compare
+ *   log-uniform  P(k) = log((k+2)/(k+1)) / log(n+1), for keys sorted by falling
+ *                frequency
  *
- *   Threads      A target never changes after create; a muster_draws belongs to
- *                one thread.
- *   Determinism  Keys are a function of the draws' seed and stream.
+ * muster_key_distribution_zipf() makes weights for benchmarks and tests.
+ *
+ *   Threads      A distribution never changes after create; a muster_draws
+ *                belongs to one thread.
+ *   Determinism  Keys are a function of seed and stream of the draws.
  */
 #ifndef MUSTER_PS_STORE_DISTRIBUTION_H
 #define MUSTER_PS_STORE_DISTRIBUTION_H
@@ -19,15 +22,15 @@
 #include "muster/ps_sample.h"
 
 /* SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), seeded from the counter-based
- * generator: sampling asks for millions of draws a second, and for streams
- * that do not overlap, not for random access. */
+ * generator of base/rng.h. Sampling needs millions of draws a second and
+ * streams that do not overlap, but no random access. */
 typedef struct muster_draws {
     uint64_t state;
 } muster_draws;
 
 muster_draws muster_draws_make(uint64_t seed, uint64_t stream);
 
-/* Draws that belong to a piece of the work rather than to a worker. */
+/* Draws for a position in the work, whichever worker does it. */
 muster_draws muster_draws_at(uint64_t seed, uint32_t distribution,
                              uint64_t position);
 
@@ -57,7 +60,7 @@ void muster_key_distribution_free(muster_key_distribution *target);
 uint32_t muster_key_distribution_draw(const muster_key_distribution *target,
                                       muster_draws *draws);
 
-/* Can this key of the range be drawn? Not if its weight is 0. */
+/* Can this key of the range be drawn? Not when its weight is 0. */
 bool muster_key_distribution_possible(const muster_key_distribution *target,
                                       uint32_t key);
 

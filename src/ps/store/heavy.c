@@ -1,10 +1,11 @@
 /*
- * heavy.c -- Misra-Gries over an open-addressing table twice as large as the
- * number of counters. "Make all counts one smaller" is amortised: it happens at
- * most once per `counters` notes, and rebuilds the table.
+ * heavy.c -- the counters of Misra and Gries in an open-addressing table that
+ * is twice as large as their number. Decrementing all of them rebuilds the
+ * table; it happens at most once in `counters` accesses.
  */
 #include "ps/store/heavy.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
 
 #define COUNTERS_MIN 256u
@@ -17,7 +18,7 @@ typedef struct counter {
 
 struct muster_heavy {
     uint32_t keys;
-    uint32_t counters; // at most this many in use
+    uint32_t counters; // max in use
     uint32_t used;
     uint32_t mask; // table size - 1, a power of two
     uint64_t total;
@@ -31,7 +32,7 @@ muster_status muster_heavy_create(uint32_t keys, muster_heavy **heavy_out)
     if (heavy == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    // Twice what the rule needs, so that estimates are good to half of it.
+    // Twice what the bound needs, so that estimates are twice as close.
     uint32_t wanted = keys / MUSTER_HEAVY_FACTOR * 2;
     wanted = wanted < COUNTERS_MIN ? COUNTERS_MIN : wanted;
     wanted =
@@ -73,7 +74,8 @@ static counter *find(counter *table, uint32_t mask, uint32_t key)
     return &table[at];
 }
 
-/* Rebuild with every count c replaced by c / divide - less, where above 0. */
+/* Rebuild the table with c / divide - less for every count c; a counter that
+ * would not be above 0 is freed. */
 static void shrink(muster_heavy *heavy, uint32_t divide, uint32_t less)
 {
     counter *old = heavy->table;
@@ -96,6 +98,7 @@ static void shrink(muster_heavy *heavy, uint32_t divide, uint32_t less)
 
 void muster_heavy_note(muster_heavy *heavy, uint32_t key)
 {
+    MUSTER_ASSERT(heavy->used <= heavy->counters);
     heavy->total++;
     counter *at = find(heavy->table, heavy->mask, key);
     if (at->count != 0) {

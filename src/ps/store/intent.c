@@ -1,16 +1,17 @@
 /*
- * intent.c -- two heaps: those to come by their start, those begun by their
- * end. An intent's block holds a copy of its keys.
+ * intent.c -- two heaps: intents that have not begun, by their start, and
+ * intents that have begun, by their end.
  */
 #include "ps/store/intent.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "base/vec.h"
 
-#define FIRST_CLOCKS 10.0 // a round's, before one was seen
+#define FIRST_CLOCKS 10.0 // per round, before the first round
 #define SMOOTHING    0.1
 #define QUANTILE     3.72 // of a normal distribution, at 0.9999
 
@@ -25,12 +26,12 @@ typedef struct entry {
 } entry;
 
 struct muster_intents {
-    muster_vec coming; // entry, a heap by start
-    muster_vec begun;  // entry, a heap by end
-    block *lent;       // ended, but its keys may still be read
-    double clocks;     // of a round, smoothed
-    double last;       // and of the last one
-    uint64_t clock;    // at its end
+    muster_vec waiting; // entry, a heap by start
+    muster_vec begun;   // entry, a heap by end
+    block *lent;        // has ended; the caller may still read its keys
+    double clocks;      // per round, smoothed
+    double last;        // in the last round
+    uint64_t clock;     // at the end of the last round
 };
 
 muster_status muster_intents_create(muster_intents **out)
@@ -39,7 +40,7 @@ muster_status muster_intents_create(muster_intents **out)
     if (intents == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    intents->coming = muster_vec_make(sizeof(entry));
+    intents->waiting = muster_vec_make(sizeof(entry));
     intents->begun = muster_vec_make(sizeof(entry));
     intents->clocks = FIRST_CLOCKS;
     *out = intents;
@@ -60,7 +61,7 @@ void muster_intents_free(muster_intents *intents)
     if (intents == NULL) {
         return;
     }
-    free_all(&intents->coming);
+    free_all(&intents->waiting);
     free_all(&intents->begun);
     muster_mem_free(intents->lent);
     muster_mem_free(intents);
@@ -119,13 +120,14 @@ static bool heap_due(const muster_vec *heap, uint64_t until)
 muster_status muster_intents_add(muster_intents *intents,
                                  const muster_intent *intent)
 {
+    MUSTER_ASSERT(intent->start < intent->end);
     size_t bytes = intent->count * sizeof(uint32_t);
     block *kept = muster_mem_array(1, sizeof(*kept) + bytes);
-    // What has begun must be able to end: room for it is made now.
+    // Reserve memory for its end now, so that every intent can end.
     if (kept == NULL ||
-        !muster_vec_reserve(&intents->begun,
-                            intents->begun.count + intents->coming.count + 1) ||
-        !heap_add(&intents->coming, (entry){intent->start, kept})) {
+        !muster_vec_reserve(&intents->begun, intents->begun.count +
+                                                 intents->waiting.count + 1) ||
+        !heap_add(&intents->waiting, (entry){intent->start, kept})) {
         muster_mem_free(kept);
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -155,7 +157,7 @@ uint64_t muster_intents_reach(const muster_intents *intents)
 
 size_t muster_intents_count(const muster_intents *intents)
 {
-    return intents->coming.count + intents->begun.count;
+    return intents->waiting.count + intents->begun.count;
 }
 
 bool muster_intents_next(muster_intents *intents, uint64_t clock,
@@ -163,7 +165,7 @@ bool muster_intents_next(muster_intents *intents, uint64_t clock,
 {
     muster_mem_free(intents->lent);
     intents->lent = NULL;
-    // Ends first, so that a row's copy can go before another is asked for.
+    // Ends first, so that replicas are dropped before others are requested.
     if (heap_due(&intents->begun, clock)) {
         intents->lent = heap_take(&intents->begun);
         *due_out = intents->lent->intent;
@@ -172,11 +174,12 @@ bool muster_intents_next(muster_intents *intents, uint64_t clock,
     }
     uint64_t reach = muster_intents_reach(intents);
     uint64_t until = clock > UINT64_MAX - reach ? UINT64_MAX : clock + reach;
-    if (!heap_due(&intents->coming, until)) {
+    if (!heap_due(&intents->waiting, until)) {
         return false;
     }
-    block *begun = heap_take(&intents->coming);
-    (void)heap_add(&intents->begun, (entry){begun->intent.end, begun});
+    block *begun = heap_take(&intents->waiting);
+    bool added = heap_add(&intents->begun, (entry){begun->intent.end, begun});
+    MUSTER_ASSERT(added); // muster_intents_add() made room
     *due_out = begun->intent;
     *begins_out = true;
     return true;
@@ -187,8 +190,8 @@ bool muster_intents_abandon(muster_intents *intents, muster_intent *ended_out)
     muster_mem_free(intents->lent);
     intents->lent = NULL;
     if (intents->begun.count == 0) {
-        free_all(&intents->coming);
-        intents->coming = muster_vec_make(sizeof(entry));
+        free_all(&intents->waiting);
+        intents->waiting = muster_vec_make(sizeof(entry));
         return false;
     }
     intents->lent = heap_take(&intents->begun);

@@ -1,15 +1,16 @@
 /*
- * ps/store/interleave_test.h -- every interleaving of a few threads over store
- * buffers.
+ * ps/store/interleave_test.h -- explores every interleaving of a few threads
+ * with store buffers.
  *
- * Threads are small programs whose steps are single memory accesses. Stores go
- * into a buffer of their thread, which sees them at once; they reach the
- * memory, and so the others, at any later moment: in their order (as on x86),
- * or weakly, where only a release waits for those before it and stores to one
- * cell keep their order. Loads are not delayed: they are acquires where that
- * matters. A walk over all states counts those with two threads at the row, the
- * final ones where a change to the row was lost, and those from which no final
- * one can be reached, where somebody waits for ever.
+ * Threads are small programs whose steps are single memory accesses. A store
+ * goes into the buffer of its thread, which sees it at once. It reaches the
+ * memory, and so the other threads, at any later moment: in program order (as
+ * on x86), or weakly ordered: then only a release waits for the stores before
+ * it, and stores to one cell keep their order. Loads are not delayed: they are
+ * acquires where that matters. A walk over all states counts the states with
+ * two threads at the row, the final states in which a change to the row is
+ * missing, and the states from which no final state can be reached, where a
+ * thread waits for ever.
  */
 #ifndef MUSTER_PS_STORE_INTERLEAVE_TEST_H
 #define MUSTER_PS_STORE_INTERLEAVE_TEST_H
@@ -35,7 +36,7 @@ typedef struct sent {
 } sent;
 
 typedef struct thread {
-    int8_t at; // the step of its program, or DONE
+    int8_t at; // step of its program, or DONE
     uint8_t round;
     uint8_t other;   // for the program, as what follows
     uint8_t waiting; // stores in the buffer
@@ -50,20 +51,20 @@ typedef struct world {
 
 typedef struct rules {
     bool weak;     // stores may overtake each other
-    bool unfenced; // who takes the permission away does not pay
-    bool relaxed;  // what a worker lists is not released
-    bool hasty;    // not all that is to be waited for is
+    bool unfenced; // the revoker leaves out the fence
+    bool relaxed;  // workers write their list without releases
+    bool hasty;    // the revoker does not wait
     uint32_t threads;
     uint8_t rounds;
-    void (*step[THREADS])(const struct rules *r, world *w, uint32_t who);
+    void (*step[THREADS])(const struct rules *r, world *w, uint32_t self);
     bool (*at_row)(const thread *t);
-    uint32_t row;     // the cell that must not be lost,
-    uint32_t changes; // and how often it is counted up, in all
+    uint32_t row;     // the cell that counts changes,
+    uint32_t changes; // and its value at the end
 } rules;
 
-static inline uint32_t get(const world *w, uint32_t who, uint32_t where)
+static inline uint32_t get(const world *w, uint32_t self, uint32_t where)
 {
-    const thread *t = &w->threads[who];
+    const thread *t = &w->threads[self];
     for (uint32_t i = t->waiting; i > 0; i--) {
         if (t->buffer[i - 1].where == where) {
             return t->buffer[i - 1].value;
@@ -73,18 +74,18 @@ static inline uint32_t get(const world *w, uint32_t who, uint32_t where)
 }
 
 /* A thread steps only while its buffer has room. */
-static inline void put(world *w, uint32_t who, uint32_t where, uint32_t value,
+static inline void put(world *w, uint32_t self, uint32_t where, uint32_t value,
                        bool release)
 {
-    thread *t = &w->threads[who];
+    thread *t = &w->threads[self];
     t->buffer[t->waiting++] =
         (sent){.value = value, .where = (uint8_t)where, .release = release};
 }
 
 /* A store of the buffer reaches the memory; may it? */
-static inline void arrive(world *w, uint32_t who, uint32_t i)
+static inline void arrive(world *w, uint32_t self, uint32_t i)
 {
-    thread *t = &w->threads[who];
+    thread *t = &w->threads[self];
     w->cells[t->buffer[i].where] = t->buffer[i].value;
     for (t->waiting--; i < t->waiting; i++) {
         t->buffer[i] = t->buffer[i + 1];
@@ -113,8 +114,8 @@ static inline bool swap(world *w, uint32_t where, uint32_t from, uint32_t to)
     return same;
 }
 
-/* Can it swap? Not before what it stored; weakly, only not to the same place,
- * unless the swap is to be seen in its order. */
+/* May the thread swap? Not before its own stores have reached memory; weakly
+ * ordered, only those to the same cell, unless the swap is a release. */
 static inline bool is_ready(const rules *r, const thread *t, uint32_t where,
                             bool ordered)
 {
@@ -125,11 +126,11 @@ static inline bool is_ready(const rules *r, const thread *t, uint32_t where,
     return ready;
 }
 
-/* The one that is paid by one side: every buffer is emptied. */
-static inline void fence(const rules *r, world *w, uint32_t who)
+/* membarrier(2): the buffers of all threads are emptied. */
+static inline void fence(const rules *r, world *w, uint32_t self)
 {
     for (uint32_t i = 0; i < r->threads; i++) {
-        while (w->threads[i].waiting > 0 && (i == who || !r->unfenced)) {
+        while (w->threads[i].waiting > 0 && (i == self || !r->unfenced)) {
             arrive(w, i, 0);
         }
     }
@@ -138,9 +139,9 @@ static inline void fence(const rules *r, world *w, uint32_t who)
 typedef struct found {
     uint32_t states;
     uint32_t finals;
-    uint32_t meetings; // two at the row
-    uint32_t lost;     // finals where a change is missing
-    uint32_t endless;  // states that no final one follows
+    uint32_t meetings; // states with two threads at the row
+    uint32_t lost;     // final states where a change is missing
+    uint32_t endless;  // states that lead to no final state
 } found;
 
 typedef struct walk {
@@ -183,22 +184,22 @@ static inline void add_edge(walk *k, uint32_t from, const world *to)
     }
 }
 
-/* Whatever can happen next. True: nothing, all have come to their end. */
+/* Add all states that can follow. True: none, all threads are done. */
 static inline bool expand(walk *k, uint32_t from)
 {
     bool done = true;
-    for (uint32_t who = 0; who < k->r->threads; who++) {
-        const thread *t = &k->all[from].threads[who];
+    for (uint32_t self = 0; self < k->r->threads; self++) {
+        const thread *t = &k->all[from].threads[self];
         done = done && t->at == DONE && t->waiting == 0;
         if (t->at != DONE && t->waiting < SENT_MAX) {
             world next = k->all[from];
-            k->r->step[who](k->r, &next, who);
+            k->r->step[self](k->r, &next, self);
             add_edge(k, from, &next);
         }
         for (uint32_t i = 0; i < t->waiting; i++) {
             if (may_arrive(k->r, t, i)) {
                 world next = k->all[from];
-                arrive(&next, who, i);
+                arrive(&next, self, i);
                 add_edge(k, from, &next);
             }
         }
@@ -206,8 +207,8 @@ static inline bool expand(walk *k, uint32_t from)
     return done;
 }
 
-/* How many states no final one follows: those that lead to one are marked, from
- * the last edges to the first, until there are no more. */
+/* Count the states that lead to no final state: mark those that do, from the
+ * last edges to the first, until no more are found. */
 static inline uint32_t count_endless(const walk *k, bool *ends)
 {
     bool more = true;
@@ -248,8 +249,8 @@ static inline found explore(const rules *r, const world *first)
     (void)number_of(&k, first);
     for (uint32_t i = 0; i < k.count; i++) {
         uint32_t at_row = 0;
-        for (uint32_t who = 0; who < r->threads; who++) {
-            at_row += r->at_row(&k.all[i].threads[who]);
+        for (uint32_t self = 0; self < r->threads; self++) {
+            at_row += r->at_row(&k.all[i].threads[self]);
         }
         f.meetings += at_row > 1;
         ends[i] = expand(&k, i);

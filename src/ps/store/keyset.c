@@ -1,5 +1,5 @@
 /*
- * keyset.c -- sorted by (table, first), merged where they touch.
+ * keyset.c -- ranges sorted by (table, first); ranges that touch are merged.
  */
 #include "ps/store/keyset.h"
 

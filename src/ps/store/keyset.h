@@ -1,9 +1,9 @@
 /*
- * ps/store/keyset.h -- a set of rows, (table, key), as few sorted ranges.
+ * ps/store/keyset.h -- a set of rows as sorted ranges of keys.
  *
- *   Lifecycle    make; add ranges; seal; ask; fini. A zeroed one is empty.
- *   Allocation   add.
- *   Threads      After seal it may be asked from any thread.
+ *   Lifecycle    make; add ranges; seal; has; fini. A zeroed set is empty.
+ *   Allocation   Only add.
+ *   Threads      After seal any thread may call has.
  */
 #ifndef MUSTER_PS_STORE_KEYSET_H
 #define MUSTER_PS_STORE_KEYSET_H
@@ -17,11 +17,11 @@
 typedef struct muster_keyrange {
     uint32_t table;
     uint32_t first;
-    uint32_t last; // it belongs to it
+    uint32_t last; // inclusive
 } muster_keyrange;
 
 typedef struct muster_keyset {
-    muster_vec ranges; // muster_keyrange; sealed: ascending and apart
+    muster_vec ranges; // muster_keyrange; sealed: sorted and disjoint
 } muster_keyset;
 
 muster_keyset muster_keyset_make(void);

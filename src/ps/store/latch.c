@@ -1,6 +1,7 @@
 /*
- * latch.c -- how a waiter waits: a few pauses, then the processor is given up,
- * so that a preempted holder can finish when there are more threads than cores.
+ * latch.c -- how a thread waits for a latch: some processor pauses, then a
+ * yield, so that a preempted holder can finish when there are more threads than
+ * cores.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "ps/store/latch.h"

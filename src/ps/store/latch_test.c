@@ -37,103 +37,109 @@ typedef struct world {
 typedef void (*program)(world *w);
 
 /* Load a guess, swap it for the latched word. Both parties latch so. */
-static void step_latch(world *w, int who, int8_t next)
+static void step_latch(world *w, int self, int8_t next)
 {
-    if (w->at[who] == 0) {
-        w->guess[who] = w->word;
-        w->at[who] = muster_word_can_latch(w->guess[who]) ? 1 : 0;
-        if (who < WORKERS && (w->word & MUSTER_WORD_SPENT)) {
+    if (w->at[self] == 0) {
+        w->guess[self] = w->word;
+        w->at[self] = muster_word_can_latch(w->guess[self]) ? 1 : 0;
+        if (self < WORKERS && (w->word & MUSTER_WORD_SPENT)) {
             w->elsewhere++;
-            w->at[who] = DONE;
+            w->at[self] = DONE;
         }
-    } else if (w->word == w->guess[who]) {
+    } else if (w->word == w->guess[self]) {
         w->word = muster_word_latched(w->word);
-        w->at[who] = next;
+        w->at[self] = next;
     } else {
-        w->at[who] = 0;
+        w->at[self] = 0;
     }
 }
 
-static void step_worker(world *w, int who)
+static void step_worker(world *w, int self)
 {
     uint32_t slot = muster_word_slot(w->word);
-    switch (w->at[who]) {
+    switch (w->at[self]) {
     case 0:
     case 1:
-        step_latch(w, who, 2);
+        step_latch(w, self, 2);
         return;
     case 2:
-        w->taken[who] = w->row[slot];
-        w->at[who] = 3;
+        w->taken[self] = w->row[slot];
+        w->at[self] = 3;
         return;
     case 3:
-        w->row[slot] = (int8_t)(w->taken[who] + 1);
-        w->at[who] = 4;
+        w->row[slot] = (int8_t)(w->taken[self] + 1);
+        w->at[self] = 4;
         return;
     case 4:
-        w->guess[who] = w->word;
-        w->at[who] = 5;
+        w->guess[self] = w->word;
+        w->at[self] = 5;
         return;
     default:
-        w->word = muster_word_released(w->guess[who], true);
-        w->at[who] = DONE;
+        w->word = muster_word_released(w->guess[self], true);
+        w->at[self] = DONE;
         return;
     }
 }
 
-/* The row leaves, its slot is reused by others, and it comes back elsewhere. */
+static void publish(world *w, uint64_t next)
+{
+    assert_true(muster_word_may_become(w->word, next));
+    w->word = next;
+}
+
+/* The row leaves, its slot is reused, and the row returns in another slot. */
 static void step_hand_over(world *w)
 {
-    int who = WORKERS;
-    switch (w->at[who]) {
+    int self = WORKERS;
+    switch (w->at[self]) {
     case 0:
     case 1:
-        step_latch(w, who, 2);
+        step_latch(w, self, 2);
         return;
     case 2:
-        w->taken[who] = w->row[0];
+        w->taken[self] = w->row[0];
         break;
     case 3:
-        w->word = muster_word_make(MUSTER_ROW_ABSENT, 0, 1);
+        publish(w, muster_word_make(MUSTER_ROW_ABSENT, 0, 1));
         break;
     case 4:
         w->row[0] = POISON;
         break;
     case 5:
-        w->word = muster_word_make(MUSTER_ROW_ARRIVING, 0, 1);
+        publish(w, muster_word_make(MUSTER_ROW_ARRIVING, 0, 1));
         break;
     case 6:
-        w->row[1] = w->taken[who];
+        w->row[1] = w->taken[self];
         break;
     default:
-        w->word = muster_word_make(MUSTER_ROW_OWNED, 1, 2);
-        w->at[who] = DONE;
+        publish(w, muster_word_make(MUSTER_ROW_OWNED, 1, 2));
+        w->at[self] = DONE;
         return;
     }
-    w->at[who]++;
+    w->at[self]++;
 }
 
 /* A replica is synchronised: what was added since the last time is sent. */
 static void step_synchronise(world *w)
 {
-    int who = WORKERS;
-    switch (w->at[who]) {
+    int self = WORKERS;
+    switch (w->at[self]) {
     case 0:
     case 1:
-        step_latch(w, who, 2);
+        step_latch(w, self, 2);
         return;
     case 2:
-        w->taken[who] = w->row[0];
-        w->at[who] = 3;
+        w->taken[self] = w->row[0];
+        w->at[self] = 3;
         return;
     case 3:
-        w->sent = (int8_t)(w->sent + w->taken[who] - w->base);
-        w->base = w->taken[who];
-        w->at[who] = 4;
+        w->sent = (int8_t)(w->sent + w->taken[self] - w->base);
+        w->base = w->taken[self];
+        w->at[self] = 4;
         return;
     default:
         w->word = muster_word_make(MUSTER_ROW_REPLICA, 0, 0);
-        w->at[who] = DONE;
+        w->at[self] = DONE;
         return;
     }
 }
@@ -141,16 +147,16 @@ static void step_synchronise(world *w)
 /* The protocol's latch, also of what is spent; then `next`. */
 static void step_latch_own(world *w, int8_t start, int8_t next)
 {
-    int who = WORKERS;
-    if (w->at[who] == start) {
-        w->guess[who] = w->word;
+    int self = WORKERS;
+    if (w->at[self] == start) {
+        w->guess[self] = w->word;
         bool free = (w->word & MUSTER_WORD_LATCHED) == 0;
-        w->at[who] = free ? (int8_t)(start + 1) : start;
-    } else if (w->word == w->guess[who]) {
+        w->at[self] = free ? (int8_t)(start + 1) : start;
+    } else if (w->word == w->guess[self]) {
         w->word = muster_word_latched(w->word);
-        w->at[who] = next;
+        w->at[self] = next;
     } else {
-        w->at[who] = start;
+        w->at[self] = start;
     }
 }
 
@@ -158,24 +164,24 @@ static void step_latch_own(world *w, int8_t start, int8_t next)
  * right to write once more. */
 static void step_refresh(world *w)
 {
-    int who = WORKERS;
-    switch (w->at[who]) {
+    int self = WORKERS;
+    switch (w->at[self]) {
     case 0:
     case 1:
         step_latch_own(w, 0, 2);
         return;
     case 2:
-        w->taken[who] = w->row[0];
-        w->at[who] = 3;
+        w->taken[self] = w->row[0];
+        w->at[self] = 3;
         return;
     case 3:
-        w->sent = (int8_t)(w->sent + w->taken[who] - w->base);
-        w->base = w->taken[who];
-        w->at[who] = 4;
+        w->sent = (int8_t)(w->sent + w->taken[self] - w->base);
+        w->base = w->taken[self];
+        w->at[self] = 4;
         return;
     case 4:
         w->word &= ~(MUSTER_WORD_LATCHED | MUSTER_WORD_DIRTY);
-        w->at[who] = 5;
+        w->at[self] = 5;
         return;
     case 5:
     case 6:
@@ -183,7 +189,7 @@ static void step_refresh(world *w)
         return;
     default:
         w->word = muster_word_replica(0, 1) | (w->word & MUSTER_WORD_DIRTY);
-        w->at[who] = DONE;
+        w->at[self] = DONE;
         return;
     }
 }
@@ -376,6 +382,27 @@ static void *real_worker(void *argument)
     return NULL;
 }
 
+/* From each state, latched or not, to each state. */
+static void the_protocol_makes_only_the_transitions_listed(void **state)
+{
+    (void)state;
+    for (uint32_t from = 0; from < 4; from++) {
+        uint64_t word = muster_word_make((muster_word_state)from, 3, 1);
+        bool here = muster_word_here(word);
+        for (uint32_t to = 0; to < 4; to++) {
+            uint64_t next = muster_word_make((muster_word_state)to, 3, 1);
+            bool request = to != MUSTER_ROW_ARRIVING;
+            assert_int_equal(muster_word_may_become(word, next),
+                             !here && (request || from == MUSTER_ROW_ABSENT));
+            assert_int_equal(
+                muster_word_may_become(muster_word_latched(word), next),
+                request || from == MUSTER_ROW_ABSENT);
+            assert_false(
+                muster_word_may_become(word, muster_word_latched(next)));
+        }
+    }
+}
+
 static void real_threads_lose_nothing_while_the_row_moves(void **state)
 {
     (void)state;
@@ -391,6 +418,8 @@ static void real_threads_lose_nothing_while_the_row_moves(void **state)
         uint64_t seen;
         assert_true(muster_latch(&shared.word, &seen));
         long value = shared.rows[slot];
+        muster_latch_publish(&shared.word,
+                             muster_word_make(MUSTER_ROW_ABSENT, 0, moves));
         muster_latch_publish(&shared.word,
                              muster_word_make(MUSTER_ROW_ARRIVING, 0, moves));
         shared.rows[slot] = -1;
@@ -409,6 +438,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_keep_what_they_are_made_of),
+        cmocka_unit_test(the_protocol_makes_only_the_transitions_listed),
         cmocka_unit_test(no_update_is_lost_in_any_hand_over),
         cmocka_unit_test(a_replica_is_dirty_exactly_while_something_is_unsent),
         cmocka_unit_test(a_replica_is_written_as_often_as_it_may_be),

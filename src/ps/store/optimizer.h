@@ -1,13 +1,12 @@
 /*
- * ps/store/optimizer.h -- what a gradient does to a row, with the state beside
- * it.
+ * ps/store/optimizer.h -- row optimisers: apply a gradient to a row.
  *
  * A row is `width` weights followed by its optimiser's state:
  *   none, sgd   nothing
  *   adagrad     width sums of squares:  s += g g;  w -= rate g / (sqrt s + eps)
  *   adam        width first moments, width second moments, one count of steps
  *
- *   Threads      Pure functions over a row that the caller holds.
+ *   Threads      Pure functions over a row that the caller has open.
  */
 #ifndef MUSTER_PS_STORE_OPTIMIZER_H
 #define MUSTER_PS_STORE_OPTIMIZER_H

@@ -2,20 +2,21 @@
  * sampler.c -- the sampling schemes.
  *
  * A handle owns a run of positions in one ring of keys. INDEPENDENT, REUSE and
- * POSTPONE fill their positions at prepare, so that rows can travel meanwhile;
- * LOCAL and REPURPOSE only count, and choose at pull, when they can see what is
- * here.
+ * POSTPONE fill their positions at prepare, so that rows can travel meanwhile.
+ * LOCAL and REPURPOSE only reserve positions, and choose keys at pull, when
+ * they see which rows are here.
  *
  * Invariants
  *  1. head - tail <= MUSTER_PS_SAMPLES_MAX; positions of live handles do not
  *     overlap; tail is the first position of the oldest live handle.
- *  2. POSTPONE moves a key at most once: it swaps the position pulled with the
- *     last position of the handle that has not been put off yet.
+ *  2. POSTPONE moves a key at most once: it swaps the key that is pulled with
+ *     the last key of the handle that was not postponed yet.
  */
 #include "ps/store/sampler.h"
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 
 #define RING          MUSTER_PS_SAMPLES_MAX
@@ -29,7 +30,7 @@
 typedef struct run {
     uint32_t id;    // 0: free
     uint64_t next;  // first position not pulled
-    uint64_t fresh; // POSTPONE: positions from here on were put off
+    uint64_t fresh; // POSTPONE: keys from this position on were postponed
     uint64_t end;
 } run;
 
@@ -42,7 +43,7 @@ struct muster_sampler {
     muster_draws draws;
     run runs[HANDLES];
     uint32_t last_id;
-    uint64_t head; // next position to hand out
+    uint64_t head; // next free position
     uint64_t tail; // oldest position in use
     uint32_t *ring;
     uint32_t *pool;     // REUSE: the group
@@ -132,7 +133,8 @@ static void shuffle(muster_draws *draws, uint32_t *keys, uint32_t count)
     }
 }
 
-/* The next sample of the pool; a new group is asked for as a whole. */
+/* The next sample of the pool; the rows of a new group are requested at once.
+ */
 static uint32_t reuse_next(muster_sampler *sampler)
 {
     uint32_t at = sampler->pool_used % sampler->group;
@@ -151,7 +153,7 @@ static uint32_t reuse_next(muster_sampler *sampler)
     return sampler->pool[at];
 }
 
-/* Draw into the ring and ask for the rows, one straight piece at a time. */
+/* Draw into the ring and request the rows, one contiguous piece at a time. */
 static void fill_independent(muster_sampler *sampler, uint64_t from,
                              uint64_t end)
 {
@@ -203,8 +205,8 @@ static bool here(const muster_sampler *sampler, uint32_t key)
     return sampler->nearby.here(sampler->nearby.context, key);
 }
 
-/* POSTPONE: the next key, unless its row is not here and a later one can
- * stand in; then the two change places, and the one put off stays there. */
+/* POSTPONE: when the row of the next key is not here, swap the key with a later
+ * one. A postponed key is not swapped again. */
 static uint32_t postpone_next(muster_sampler *sampler, run *from)
 {
     uint32_t *key = &sampler->ring[from->next % RING];
@@ -227,8 +229,8 @@ static uint32_t local_next(muster_sampler *sampler)
             return key;
         }
     }
-    // Little is here: the next one upwards that could have been drawn. Looking
-    // through a large range would cost more than a row from elsewhere.
+    // Few rows are here: take the next higher key that has its row here and can
+    // be drawn. To search a large range would cost more than a remote row.
     uint32_t first = muster_key_distribution_first(sampler->target);
     uint32_t count = muster_key_distribution_count(sampler->target);
     for (uint32_t i = 1; i < count && i <= LOCAL_WALK; i++) {
@@ -264,6 +266,7 @@ static void release_positions(muster_sampler *sampler)
             tail = one->next;
         }
     }
+    MUSTER_ASSERT(tail >= sampler->tail && sampler->head - tail <= RING);
     sampler->tail = tail;
 }
 

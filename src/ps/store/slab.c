@@ -29,8 +29,8 @@ static void *map_small(size_t bytes, size_t *mapped_out)
     return map_anonymous(bytes);
 }
 
-/* It begins with a huge page, and the rest that fills none is in small ones:
- * memory is promised to the size of the rows. */
+/* The mapping begins with a huge page. The end that does not fill a huge page
+ * is in small ones, so that no more memory is used than the rows need. */
 static void *map_huge(size_t bytes, size_t *mapped_out)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -44,7 +44,7 @@ static void *map_huge(size_t bytes, size_t *mapped_out)
         (void)munmap(base, before);
     }
     (void)munmap(base + before + whole, HUGE_PAGE_BYTES - before);
-    // Only a wish: the rows are as right in small pages.
+    // Only advice: everything works in small pages too.
     (void)madvise(base + before, bytes & ~(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
     *mapped_out = whole;
     return base + before;
@@ -52,7 +52,7 @@ static void *map_huge(size_t bytes, size_t *mapped_out)
 
 void *muster_slab_map(size_t bytes, size_t *mapped_out)
 {
-    // Lets the failure walks of the tests reach mappings too.
+    // Tests that fail each allocation in turn shall reach mappings too.
     void *permit = muster_mem_array(1, 1);
     if (permit == NULL) {
         return NULL;
@@ -123,6 +123,7 @@ uint32_t muster_slab_take(muster_slab *slab)
     } else {
         return MUSTER_SLAB_NONE;
     }
+    MUSTER_ASSERT(slot < slab->touched);
     slab->in_use++;
     return slot;
 }

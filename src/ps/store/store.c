@@ -1,11 +1,11 @@
 /*
- * store.c -- tables: words and slabs made together, and the row operations.
+ * store.c -- tables: words and slabs, the revocation of biases, row operations.
  *
  * Invariants
  *  1. A word names a slot only while its row is here; no two words name the
  *     same slot.
- *  2. A row's bytes are touched only under its latch (see latch.h), or by a
- *     worker that may open it unlatched (see holder.h).
+ *  2. A thread touches the bytes of a row only with the row's latch (latch.h),
+ *     or unlatched while the row is biased to it (bias.h).
  */
 #include "ps/store/store.h"
 
@@ -16,8 +16,9 @@
 #include "base/rng.h"
 #include "base/simd.h"
 
-/* Words are written for the rows of the share, and the rows themselves unless
- * they are 0: more than there is would not fail, but end the process. */
+/* Does the machine have the memory for the share? Its words are written, and
+ * its rows unless they are 0. Memory that is missing would not fail a call; the
+ * kernel would kill the process. */
 static bool share_fits(const muster_ps_table *table,
                        const muster_ps_table_share *share)
 {
@@ -71,7 +72,7 @@ muster_status muster_ps_table_create(const muster_ps_table_opts *opts,
     table->number = share->number;
     table->in_turns = opts->in_turns != 0;
     table->in_order = share->nodes == 1;
-    atomic_init(&table->bar, MUSTER_REVOKED_ALWAYS);
+    atomic_init(&table->revoked, MUSTER_REVOKED_ALWAYS);
     atomic_init(&table->unlatched_keys, 0);
     if (!share_fits(table, share)) {
         muster_ps_table_free(table);
@@ -80,7 +81,7 @@ muster_status muster_ps_table_create(const muster_ps_table_opts *opts,
     table->words_base = muster_slab_map(
         (size_t)table->keys * sizeof(muster_word), &table->words_mapped);
     table->words = table->words_base;
-    // A replica keeps a second slot for what was last agreed on.
+    // A replica has a second slot for its base (ps/protocol/replica.c).
     uint32_t capacity = share->nodes > 1 ? 2 * table->keys : table->keys;
     if (table->words == NULL ||
         !muster_slab_init(&table->slab, table->floats, capacity) ||
@@ -105,8 +106,9 @@ void muster_ps_table_free(muster_ps_table *table)
 void muster_ps_table_allow_bias(muster_ps_table *table,
                                 const muster_bias_holders *holders)
 {
+    MUSTER_ASSERT(table->holders == NULL);
     table->holders = holders;
-    atomic_store(&table->bar, table->in_order ? 0 : MUSTER_REVOKED_MESH);
+    atomic_store(&table->revoked, table->in_order ? 0 : MUSTER_REVOKED_MESH);
     atomic_store(&table->unlatched_keys, table->in_order ? table->keys : 0);
     atomic_store(&table->row_bias,
                  table->in_order ? MUSTER_ROW_BIAS_ON : MUSTER_ROW_BIAS_NONE);
@@ -114,14 +116,14 @@ void muster_ps_table_allow_bias(muster_ps_table *table,
 
 void muster_ps_table_revoke_for_workers(muster_ps_table *table)
 {
-    atomic_fetch_or(&table->bar, MUSTER_REVOKED_WORKERS);
+    atomic_fetch_or(&table->revoked, MUSTER_REVOKED_WORKERS);
     atomic_store(&table->unlatched_keys, 0);
 }
 
 void muster_ps_table_revoke(muster_ps_table *table)
 {
-    MUSTER_ASSERT(atomic_load(&table->unlatched_keys) == 0); // in a mesh
-    atomic_fetch_or(&table->bar, MUSTER_REVOKED_MESH);
+    MUSTER_ASSERT(!table->in_order && table->holders != NULL); // a mesh
+    atomic_fetch_or(&table->revoked, MUSTER_REVOKED_MESH);
     muster_bias_fence();
     muster_bias_wait_table(table->holders, table->number);
 }
@@ -130,8 +132,9 @@ void muster_ps_table_return_bias(muster_ps_table *table)
 {
     uint32_t mesh = MUSTER_REVOKED_MESH;
     if (!table->used) {
-        (void)atomic_compare_exchange_strong_explicit(
-            &table->bar, &mesh, 0, memory_order_release, memory_order_relaxed);
+        (void)atomic_compare_exchange_strong_explicit(&table->revoked, &mesh, 0,
+                                                      memory_order_release,
+                                                      memory_order_relaxed);
     }
     table->used = false;
 }
@@ -139,6 +142,7 @@ void muster_ps_table_return_bias(muster_ps_table *table)
 bool muster_ps_table_bias_row(muster_ps_table *table, uint32_t key,
                               uint32_t owner)
 {
+    MUSTER_ASSERT(table->in_order && owner > 0);
     muster_word *word = &table->words[key];
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
     while (muster_word_moves(seen) == 0) {
@@ -151,12 +155,12 @@ bool muster_ps_table_bias_row(muster_ps_table *table, uint32_t key,
     return muster_word_moves(seen) == owner;
 }
 
-/* Rows belong to nobody any more; returns when they can be latched. */
-static void unite(muster_ps_table *table)
+/* Revoke the row bias of the table; returns when rows can be latched. */
+static void revoke_row_bias(muster_ps_table *table)
 {
-    uint32_t divided = MUSTER_ROW_BIAS_ON;
+    uint32_t on = MUSTER_ROW_BIAS_ON;
     uint32_t tries = 0;
-    if (atomic_compare_exchange_strong(&table->row_bias, &divided,
+    if (atomic_compare_exchange_strong(&table->row_bias, &on,
                                        MUSTER_ROW_BIAS_REVOKING)) {
         muster_bias_fence();
         atomic_store(&table->row_bias, MUSTER_ROW_BIAS_REVOKED);
@@ -168,14 +172,14 @@ static void unite(muster_ps_table *table)
 
 bool muster_ps_table_pause_row_bias(muster_ps_table *table)
 {
-    uint32_t divided = MUSTER_ROW_BIAS_ON;
-    if (!atomic_compare_exchange_strong(&table->row_bias, &divided,
+    uint32_t on = MUSTER_ROW_BIAS_ON;
+    if (!atomic_compare_exchange_strong(&table->row_bias, &on,
                                         MUSTER_ROW_BIAS_REVOKING)) {
         return false;
     }
     muster_bias_fence();
     if (muster_bias_held_table(table->holders, table->number)) {
-        // No waiting: who is there may wait for us with a row open.
+        // Do not wait: that worker may wait for us while it has the row open.
         muster_ps_table_resume_row_bias(table);
         return false;
     }
@@ -184,21 +188,23 @@ bool muster_ps_table_pause_row_bias(muster_ps_table *table)
 
 void muster_ps_table_resume_row_bias(muster_ps_table *table)
 {
+    MUSTER_ASSERT(atomic_load(&table->row_bias) == MUSTER_ROW_BIAS_REVOKING);
     atomic_store(&table->row_bias, MUSTER_ROW_BIAS_ON);
 }
 
-/* The row is latched; wait for who may have it open unlatched since before. */
-static void wait_for_visitors(muster_ps_table *table,
-                              const muster_bias_holder *holder,
-                              muster_rowref ref)
+/* The caller has latched the row: wait for workers that opened it unlatched
+ * before the row bias was revoked. */
+static void wait_for_holders(muster_ps_table *table,
+                             const muster_bias_holder *holder,
+                             muster_rowref ref)
 {
     uint32_t tries = 0;
-    uint32_t ended = MUSTER_ROW_BIAS_REVOKED;
+    uint32_t revoked = MUSTER_ROW_BIAS_REVOKED;
     while (muster_bias_held_row(table->holders, holder, ref)) {
         muster_latch_pause(&tries);
     }
     if (!muster_bias_held_table(table->holders, muster_rowref_table(ref))) {
-        (void)atomic_compare_exchange_strong(&table->row_bias, &ended,
+        (void)atomic_compare_exchange_strong(&table->row_bias, &revoked,
                                              MUSTER_ROW_BIAS_NONE);
     }
 }
@@ -211,14 +217,14 @@ bool muster_ps_table_latch(muster_ps_table *table,
     uint32_t row_bias = atomic_load(&table->row_bias);
     while (row_bias == MUSTER_ROW_BIAS_ON ||
            row_bias == MUSTER_ROW_BIAS_REVOKING) {
-        unite(table);
-        row_bias = atomic_load(&table->row_bias); // it may only have paused
+        revoke_row_bias(table);
+        row_bias = atomic_load(&table->row_bias); // it may have been a pause
     }
     if (!muster_latch(word, seen_out)) {
         return false;
     }
     if (atomic_load(&table->row_bias) == MUSTER_ROW_BIAS_REVOKED) {
-        wait_for_visitors(table, holder, ref);
+        wait_for_holders(table, holder, ref);
     }
     return true;
 }

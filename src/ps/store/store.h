@@ -1,14 +1,18 @@
 /*
- * ps/store/store.h -- the tables of one node: words, slabs, row operations.
+ * ps/store/store.h -- the tables of one node: latch words, slabs, row
+ * operations.
  *
- * What is here and what happens to it; nothing about who else has rows. Row
- * operations come in two kinds. Those named muster_ps_table_try_* may be called
- * by any thread: they latch, and answer false when the row is not here. Those
- * of the protocol (settle, depart, ..) belong to one thread per node and make
- * the transitions that latch.h lists.
+ * The store knows which rows are at this node and what is done to them. It does
+ * not know which other nodes have rows. Three kinds of threads use it:
  *
- *   Promise      A try_ call that answers true took effect once, at one moment
- *                between its call and its return.
+ *   workers       open rows, latched (muster_ps_table_latch) or unlatched
+ *                 (muster_ps_table_enter_*, see bias.h)
+ *   the protocol  latches rows with muster_ps_table_begin(), and makes the
+ *                 other transitions of latch.h; one thread at a time
+ *   any thread    muster_ps_table_try(): latch, apply, release
+ *
+ *   Promise      A muster_ps_table_try() that returns true took effect once, at
+ *                one moment between its call and its return.
  *   Ownership    A table owns its words and slab from create to free.
  *   Allocation   Only create.
  */
@@ -30,31 +34,31 @@ typedef struct muster_ps_table {
     muster_word *words; // one per key
     muster_slab slab;
     uint32_t keys;
-    uint32_t width;  // weights of a row
-    uint32_t floats; // with state
-    _Atomic uint32_t
-        unlatched_keys; // all, or 0: see muster_ps_table_enter_ordered()
+    uint32_t width;                  // weights of a row
+    uint32_t floats;                 // with state
+    _Atomic uint32_t unlatched_keys; // keys while the table is biased, else 0;
+                                     // see muster_ps_table_enter_ordered()
     muster_row_optimizer rule;
     _Atomic float rate;
     uint32_t init;
     float scale;
     uint64_t seed; // of this table's rows
-    bool in_turns; // nodes use its rows one after the other
-    bool in_order; // one node: the slot of a row is its key
-    bool used; // by the protocol, since muster_ps_table_return_bias() looked
+    bool in_turns; // a row is used by one node after the other
+    bool in_order; // single node: the slot of a row is its key
+    bool used; // by the protocol since the last muster_ps_table_return_bias()
     uint32_t number;
-    muster_bias_revoked bar;   // why rows are not open to an only worker
-    _Atomic uint32_t row_bias; // muster_row_bias
-    const muster_bias_holders *holders; // NULL: rows are always latched
-    void *words_base;                   // of the mapping that `words` is
+    muster_bias_revoked revoked; // MUSTER_REVOKED_*; 0: biased to the worker
+    _Atomic uint32_t row_bias;   // muster_row_bias
+    const muster_bias_holders *holders; // NULL: no biased locking
+    void *words_base;                   // the mapping that contains `words`
     size_t words_mapped;
 } muster_ps_table;
 
-/* Which rows are here at the start: those with key % nodes == node. */
+/* The rows that are here at the start: those with key % nodes == node. */
 typedef struct muster_ps_table_share {
     uint32_t node;
     uint32_t nodes;
-    uint32_t number; // of the table, in places
+    uint32_t number; // of the table, in row references
     uint64_t seed;
 } muster_ps_table_share;
 
@@ -64,38 +68,37 @@ MUSTER_CHECKED muster_status muster_ps_table_create(
     muster_ps_table **table_out);
 void muster_ps_table_free(muster_ps_table *table);
 
-/* From now on workers may open rows unlatched (holder.h): on a single node at
- * once, in a mesh when the protocol has given the table up. `holders` outlive
- * the table. */
+/* Allow biased locking (bias.h). On a single node the bias begins at once, in a
+ * mesh when the protocol returns it. `holders` outlive the table. */
 void muster_ps_table_allow_bias(muster_ps_table *table,
                                 const muster_bias_holders *holders);
 
-/* Another worker comes; the caller has to wait until no row is open
- * unlatched. */
+/* The node gets another worker: revoke the table bias for ever. The caller then
+ * has to wait until no row is open unlatched. */
 void muster_ps_table_revoke_for_workers(muster_ps_table *table);
 
-/* The protocol works on the table from now on: no row of it is open
- * unlatched. */
+/* The protocol is about to use the table: revoke the table bias. Afterwards no
+ * row is open unlatched. _use() does so when the table is biased. */
 void muster_ps_table_revoke(muster_ps_table *table);
 static inline void muster_ps_table_use(muster_ps_table *table)
 {
-    if (!table->used) { // workers read this line all the time
+    if (!table->used) { // no store if not needed: workers read this line
         table->used = true;
     }
-    if ((atomic_load_explicit(&table->bar, memory_order_relaxed) &
+    if ((atomic_load_explicit(&table->revoked, memory_order_relaxed) &
          MUSTER_REVOKED_MESH) == 0) {
         muster_ps_table_revoke(table);
     }
 }
 
-/* Called by the protocol's thread now and then: a table that it has not used
- * since the last call is left to the node's only worker. */
+/* The protocol's thread calls this now and then: a table that the protocol has
+ * not used since the last call is biased to the node's only worker again. */
 void muster_ps_table_return_bias(muster_ps_table *table);
 
-/* Would an only worker have it but for the protocol? */
+/* Is the protocol the only reason why the table is not biased? */
 static inline bool muster_ps_table_revoked_by_mesh(const muster_ps_table *table)
 {
-    return atomic_load_explicit(&table->bar, memory_order_relaxed) ==
+    return atomic_load_explicit(&table->revoked, memory_order_relaxed) ==
            MUSTER_REVOKED_MESH;
 }
 
@@ -103,10 +106,10 @@ static inline bool muster_ps_table_revoked_by_mesh(const muster_ps_table *table)
 void muster_ps_table_fresh(const muster_ps_table *table, uint32_t key,
                            float *row);
 
-/* Bytes claimed by rows in use and by the words. */
+/* Bytes of the rows in use and of the words. */
 uint64_t muster_ps_table_bytes(const muster_ps_table *table);
 
-/* Apply an operation to a row that the caller holds. */
+/* Apply an operation to a row that the caller has open. */
 void muster_ps_table_apply(const muster_ps_table *table, muster_row_op op,
                            float *row, float *values);
 
@@ -114,20 +117,20 @@ void muster_ps_table_apply(const muster_ps_table *table, muster_row_op op,
 bool muster_ps_table_try(muster_ps_table *table, muster_row_op op, uint32_t key,
                          float *values);
 
-/* Do rows have to be latched? If not, a visit will look again. */
+/* Do rows have to be latched? A hint: an unlatched access checks again. */
 static inline bool muster_ps_table_revoked(const muster_ps_table *table)
 {
-    return atomic_load_explicit(&table->bar, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&table->revoked, memory_order_relaxed) != 0;
 }
 
-/* Where a row lies in a table that is in order, whoever holds it. */
+/* The row of a key in a table that is in order. */
 static inline float *muster_ps_table_row(const muster_ps_table *table,
                                          uint32_t key)
 {
     return muster_slab_row(&table->slab, key);
 }
 
-/* The processor goes on by itself in rows that are longer than this. */
+/* The hardware prefetcher continues in rows that are longer than this. */
 #define MUSTER_PS_TABLE_PREFETCH_BYTES 512u
 
 static inline void muster_ps_table_prefetch_row(const muster_ps_table *table,
@@ -146,22 +149,21 @@ static inline void muster_ps_table_prefetch_row(const muster_ps_table *table,
     }
 }
 
-/* A row that is lent without its latch; `word` is 0 in a table that is in
- * order. */
+/* A row that is open unlatched; `word` is 0 in a table that is in order. */
 typedef struct muster_unlatched_row {
     float *row;
     uint64_t word;
 } muster_unlatched_row;
 
-/* Lend a row to the node's only worker; `state` is its holder's. False: it has
- * to be latched. */
+/* Open a row unlatched for the node's only worker; `state` is the state of its
+ * holder. False: the row has to be latched. */
 static inline bool muster_ps_table_enter(const muster_ps_table *table,
                                          muster_bias_holder *holder,
                                          uint64_t state, uint32_t key,
                                          muster_unlatched_row *lent_out)
 {
     muster_bias_enter(holder, state);
-    if (atomic_load_explicit(&table->bar, memory_order_acquire) != 0) {
+    if (atomic_load_explicit(&table->revoked, memory_order_acquire) != 0) {
         muster_bias_back_out(holder, state);
         return false;
     }
@@ -181,8 +183,8 @@ static inline bool muster_ps_table_enter(const muster_ps_table *table,
     return true;
 }
 
-/* A copy that is lent unlatched to be written is marked so at any time
- * before it is left: the protocol decides nothing by its word till then. */
+/* A replica that is open unlatched for writing is marked in its word before it
+ * is closed. Until then the protocol does not use the word. */
 static inline bool muster_unlatched_is_replica(const muster_unlatched_row *lent)
 {
     return muster_word_state_of(lent->word) == MUSTER_ROW_REPLICA;
@@ -198,11 +200,11 @@ muster_ps_table_mark_written(const muster_ps_table *table, uint32_t key,
 
 /*
  * The same in fewer steps for a worker that has no row open, in a table that is
- * in order: `unlatched_keys` is 0 where rows have to be latched. First whether
- * it looks as if it might, then, with the row listed where that is wanted,
- * whether it may. Where the answer is no, nothing was done and nothing is known
- * of the key. Who takes the permission away does so in both words, `bar` first,
- * before the fence.
+ * in order. `unlatched_keys` is 0 when rows have to be latched, so one compare
+ * checks the key and the bias. may_enter() is a hint. Then the caller lists the
+ * row if it has to be listed, and enter_ordered() decides. False: nothing was
+ * done, and the key was not checked. A revoker changes `revoked` first, then
+ * `unlatched_keys`, then passes the fence.
  */
 static inline bool muster_ps_table_may_enter(const muster_ps_table *table,
                                              uint64_t state, uint32_t key)
@@ -231,14 +233,14 @@ static inline bool muster_ps_table_row_biased(const muster_ps_table *table)
            MUSTER_ROW_BIAS_ON;
 }
 
-/* A row that belongs to nobody is `owner`'s from now on. False: it is somebody
- * else's. */
+/* Bias a row to the worker `owner` (its number plus one) unless it is biased
+ * already. False: it is biased to another worker. */
 bool muster_ps_table_bias_row(muster_ps_table *table, uint32_t key,
                               uint32_t owner);
 
-/* Lend a row of a divided table to the worker that it belongs to, without its
- * latch; `owner` is the worker's number above 0, the row is the open-th of
- * those that it has open. False: it has to be latched. */
+/* Open a row unlatched for the worker that it is biased to. `owner` is the
+ * number of the worker plus one, `state` the state of its holder. False: the
+ * row has to be latched. */
 static inline bool muster_ps_table_enter_row(muster_ps_table *table,
                                              muster_bias_holder *holder,
                                              uint64_t state, uint32_t owner,
@@ -263,23 +265,24 @@ static inline bool muster_ps_table_enter_row(muster_ps_table *table,
     return true;
 }
 
-/* Keep all workers from the rows of a divided table while the caller, who has
- * none open, looks at them. False: it is not divided, or somebody is there. */
+/* Keep all workers from the rows of a table with row bias while the caller,
+ * which has no row open, reads them. False: the table has no row bias, or a
+ * worker has a row of it open. */
 bool muster_ps_table_pause_row_bias(muster_ps_table *table);
 void muster_ps_table_resume_row_bias(muster_ps_table *table);
 
-/* Latch a row for a worker, whatever stands in the way of it: false when it is
- * not here. Ends the table's row_bias. */
+/* Latch a row for a worker; revokes the row bias of the table. False: the row
+ * is not here. */
 bool muster_ps_table_latch(muster_ps_table *table,
                            const muster_bias_holder *holder, muster_rowref ref,
                            uint64_t *seen_out);
 
-/* Latch and lend the row, or NULL: not here. For the protocol. */
+/* Latch the row. NULL: it is not here, or a spent replica. For the protocol. */
 static inline float *muster_ps_table_begin(muster_ps_table *table, uint32_t key)
 {
     uint64_t seen;
     if (table->in_order) {
-        // Otherwise the row's miss would wait for the word's.
+        // Else the cache miss of the row would wait for that of the word.
         muster_ps_table_prefetch_row(table, key);
     }
     if (!muster_latch(&table->words[key], &seen)) {
@@ -293,7 +296,7 @@ static inline void muster_ps_table_end(muster_ps_table *table, uint32_t key)
     muster_latch_release(&table->words[key], true);
 }
 
-/* Could a worker use the row now? */
+/* Can a worker use the row now? */
 static inline bool muster_ps_table_here(const muster_ps_table *table,
                                         uint32_t key)
 {
@@ -301,7 +304,7 @@ static inline bool muster_ps_table_here(const muster_ps_table *table,
         atomic_load_explicit(&table->words[key], memory_order_relaxed));
 }
 
-/* Bring a row's word and bytes closer; only a hint. */
+/* Prefetch the word and the bytes of a row into the cache. */
 static inline void muster_ps_table_prefetch(const muster_ps_table *table,
                                             uint32_t key)
 {
