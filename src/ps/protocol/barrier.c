@@ -14,21 +14,21 @@
 #include "ps/protocol/inside.h"
 
 /* Nothing of this node is under way to an owner. */
-static bool settled(const muster_protocol *node)
+static bool nothing_under_way(const muster_protocol *node)
 {
     return node->replicas.syncing == 0 && node->requests.open == 0;
 }
 
 /* Called when all workers have come to the barrier, so that what they last said
  * of their copies is seen, also of those that they wrote without latches. */
-static bool dirty(const muster_protocol *node)
+static bool has_deltas(const muster_protocol *node)
 {
-    const muster_replica *copies = node->replicas.all.data;
+    const muster_replica *replicas = node->replicas.all.data;
     for (size_t i = 0; i < node->replicas.all.count; i++) {
         const muster_ps_table *table =
-            node->opts.tables[muster_rowref_table(copies[i].ref)];
+            node->opts.tables[muster_rowref_table(replicas[i].ref)];
         uint64_t word = atomic_load_explicit(
-            &table->words[muster_rowref_key(copies[i].ref)],
+            &table->words[muster_rowref_key(replicas[i].ref)],
             memory_order_relaxed);
         if (word & MUSTER_WORD_DIRTY) {
             return true;
@@ -51,8 +51,9 @@ void muster_protocol_barrier_step(muster_protocol *node)
     if (muster_protocol_paused(node)) {
         return;
     }
-    if (node->barrier.state == MUSTER_BARRIER_FLUSHING && settled(node)) {
-        if (dirty(node)) {
+    if (node->barrier.state == MUSTER_BARRIER_FLUSHING &&
+        nothing_under_way(node)) {
+        if (has_deltas(node)) {
             (void)muster_replica_sync(node, false);
             return;
         }
@@ -65,12 +66,13 @@ void muster_protocol_barrier_step(muster_protocol *node)
     }
     // A copy that is still on its way may have been taken before the others
     // had flushed: it must be here to be refreshed.
-    if (node->barrier.state == MUSTER_BARRIER_DRAINING && settled(node) &&
-        node->arriving.count == 0) {
+    if (node->barrier.state == MUSTER_BARRIER_DRAINING &&
+        nothing_under_way(node) && node->arriving.count == 0) {
         node->barrier.state = MUSTER_BARRIER_REFRESHING;
         (void)muster_replica_sync(node, true);
     }
-    if (node->barrier.state == MUSTER_BARRIER_REFRESHING && settled(node)) {
+    if (node->barrier.state == MUSTER_BARRIER_REFRESHING &&
+        nothing_under_way(node)) {
         node->barrier.state = MUSTER_BARRIER_NONE;
         node->step.out->released++;
         node->step.out->met = node->barrier.members;
@@ -78,7 +80,7 @@ void muster_protocol_barrier_step(muster_protocol *node)
 }
 
 /* The lead: let all go when every member is there. */
-static void check(muster_protocol *node)
+static void release_if_all_arrived(muster_protocol *node)
 {
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (muster_protocol_is_member(node, i) &&
@@ -108,7 +110,7 @@ void muster_protocol_on_barrier(muster_protocol *node,
     node->barrier.arrived[message->origin]++;
     muster_membership_on_updates(node, message);
     if (!muster_protocol_paused(node)) {
-        check(node);
+        release_if_all_arrived(node);
     }
 }
 
@@ -133,13 +135,13 @@ void muster_protocol_barrier_resume(muster_protocol *node)
         node->barrier.state = MUSTER_BARRIER_DRAINING;
     }
     if (node->opts.node == 0) {
-        check(node);
+        release_if_all_arrived(node);
     }
 }
 
 bool muster_protocol_idle(const muster_protocol *node)
 {
-    return settled(node) && node->arriving.count == 0 &&
+    return nothing_under_way(node) && node->arriving.count == 0 &&
            node->barrier.state == MUSTER_BARRIER_NONE &&
-           !muster_protocol_paused(node) && !dirty(node);
+           !muster_protocol_paused(node) && !has_deltas(node);
 }

@@ -23,19 +23,19 @@
  * round. */
 #define ROUND_BITS 24u
 
-static uint64_t current(const muster_membership_change *change)
+static uint64_t round_id(const muster_membership_change *change)
 {
     return (uint64_t)change->lead.resumed_epoch << 32 |
            (uint64_t)change->lead.phase << ROUND_BITS |
            (change->lead.round & ((1u << ROUND_BITS) - 1));
 }
 
-static void ask(muster_protocol *node, uint64_t value)
+static void order_phase(muster_protocol *node, uint64_t value)
 {
     muster_membership_change *change = &node->change;
     muster_rowmsg order = {.kind = MUSTER_ROWMSG_PHASE,
                            .epoch = change->lead.epoch,
-                           .request = current(change),
+                           .request = round_id(change),
                            .mask = change->lead.members,
                            .value = value};
     change->lead.answered = 0;
@@ -53,11 +53,11 @@ void muster_membership_change_begin(muster_protocol *node, uint64_t members,
 {
     muster_membership_change *change = &node->change;
     uint64_t lost = change->lead.members & ~members;
-    muster_rowmsg farewell = {.kind = MUSTER_ROWMSG_EXPEL};
+    muster_rowmsg expel = {.kind = MUSTER_ROWMSG_EXPEL};
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (lost >> i & 1) {
             change->lead.lost_updates += node->links[i].updates;
-            muster_draft_control(node, i, &farewell);
+            muster_draft_control(node, i, &expel);
         }
     }
     change->lead.members = members;
@@ -66,11 +66,11 @@ void muster_membership_change_begin(muster_protocol *node, uint64_t members,
     change->lead.round = 1;
     change->lead.has_previous = false;
     change->lead.value = value;
-    ask(node, value);
+    order_phase(node, value);
 }
 
 /* The members are known: who is new, who is gone. */
-static void enter(muster_protocol *node, const muster_rowmsg *order)
+static void enter_epoch(muster_protocol *node, const muster_rowmsg *order)
 {
     uint64_t joined = order->mask & ~node->membership.members;
     uint64_t lost = node->membership.members & ~order->mask;
@@ -110,23 +110,23 @@ static void enter(muster_protocol *node, const muster_rowmsg *order)
     muster_recovery_enter(node);
 }
 
-static void answer(muster_protocol *node, const muster_rowmsg *order)
+static void send_counts(muster_protocol *node, const muster_rowmsg *order)
 {
-    muster_rowmsg counted = {.kind = MUSTER_ROWMSG_COUNT,
-                             .origin = node->opts.node,
-                             .epoch = order->epoch,
-                             .request = order->request};
+    muster_rowmsg counts = {.kind = MUSTER_ROWMSG_COUNT,
+                            .origin = node->opts.node,
+                            .epoch = order->epoch,
+                            .request = order->request};
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (i != node->opts.node && muster_protocol_is_member(node, i)) {
-            counted.mask += node->links[i].counted_out;
-            counted.value += node->links[i].counted_in;
+            counts.mask += node->links[i].counted_out;
+            counts.value += node->links[i].counted_in;
         }
     }
-    muster_draft_control(node, 0, &counted);
+    muster_draft_control(node, 0, &counts);
 }
 
 /* The others wait for this node's answer meanwhile, and hear that it lives. */
-static bool prepared(muster_protocol *node)
+static bool host_is_ready(muster_protocol *node)
 {
     return node->opts.prepared == NULL || !muster_recovery_needs_host(node) ||
            node->opts.prepared(node->opts.host);
@@ -163,14 +163,14 @@ void muster_protocol_on_phase(muster_protocol *node,
         return;
     }
     if (message->epoch > change->epoch) {
-        enter(node, message);
+        enter_epoch(node, message);
     }
     if (change->phase == 0 || phase > change->phase + 1) {
         node->counters.violations++;
         return;
     }
     if (phase == MUSTER_PHASE_SETTLE && phase > change->phase &&
-        !prepared(node)) {
+        !host_is_ready(node)) {
         change->postponed = *message;
         return;
     }
@@ -184,7 +184,7 @@ void muster_protocol_on_phase(muster_protocol *node,
         // What the phase sends must be counted.
         muster_draft_flush(node);
     }
-    answer(node, message);
+    send_counts(node, message);
 }
 
 static void resume_all(muster_protocol *node)
@@ -206,7 +206,7 @@ void muster_protocol_on_count(muster_protocol *node,
 {
     muster_membership_change *change = &node->change;
     if (node->opts.node != 0 || message->epoch != change->lead.epoch ||
-        message->request != current(change) ||
+        message->request != round_id(change) ||
         (change->lead.answered >> message->origin & 1) != 0) {
         node->counters.late++;
         return;
@@ -217,20 +217,21 @@ void muster_protocol_on_count(muster_protocol *node,
     if (change->lead.answered != change->lead.members) {
         return;
     }
-    bool quiet = change->lead.has_previous &&
-                 change->lead.counts.sent == change->lead.counts.received &&
-                 change->lead.previous.sent == change->lead.counts.sent &&
-                 change->lead.previous.received == change->lead.counts.received;
-    change->lead.has_previous = !quiet;
+    bool quiescent =
+        change->lead.has_previous &&
+        change->lead.counts.sent == change->lead.counts.received &&
+        change->lead.previous.sent == change->lead.counts.sent &&
+        change->lead.previous.received == change->lead.counts.received;
+    change->lead.has_previous = !quiescent;
     change->lead.previous.sent = change->lead.counts.sent;
     change->lead.previous.received = change->lead.counts.received;
     change->lead.round++;
-    if (quiet && change->lead.phase == MUSTER_PHASE_SETTLE) {
+    if (quiescent && change->lead.phase == MUSTER_PHASE_SETTLE) {
         resume_all(node);
         return;
     }
-    change->lead.phase += quiet;
-    ask(node, change->lead.value);
+    change->lead.phase += quiescent;
+    order_phase(node, change->lead.value);
 }
 
 void muster_protocol_on_stats(muster_protocol *node,

@@ -133,7 +133,7 @@ static void nobody_asks_for_another(void **state)
                                              .from = LIAR,
                                              .origin = 1}),
                      1);
-    assert_true(!muster_intent_of(m->node[0], 0, 0, 0).others);
+    assert_true(!muster_node_intents_of(m->node[0], 0, 0, 0).others);
     mesh_free(m);
 }
 
@@ -255,7 +255,7 @@ static void intents_are_counted_only_so_far(void **state)
     muster_home_intent *want = m->node[0]->intents.entries.data;
     want->count = INT32_MAX;
     assert_int_equal(tell_of(m, 0, 0, begins), 1);
-    assert_true(muster_intent_of(m->node[0], 0, 0, 0).others);
+    assert_true(muster_node_intents_of(m->node[0], 0, 0, 0).others);
     mesh_free(m);
 }
 

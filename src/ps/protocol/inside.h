@@ -280,7 +280,7 @@ struct muster_protocol {
     bool failed; // out of memory; any file may set it, the step then ends
 };
 
-/* A table whose rows or words are about to be used; see ps/store/holder.h. */
+/* The table, to use its rows or words: revokes its bias (ps/store/bias.h). */
 static inline muster_ps_table *muster_protocol_rows(muster_protocol *node,
                                                     uint32_t table)
 {
@@ -289,7 +289,7 @@ static inline muster_ps_table *muster_protocol_rows(muster_protocol *node,
     return rows;
 }
 
-/* How the rows of a table come to who asks for them. */
+/* How the rows of a table are managed. */
 static inline muster_ps_manage
 muster_protocol_manage(const muster_protocol *node, uint32_t table)
 {
@@ -306,10 +306,10 @@ static inline bool muster_protocol_is_member(const muster_protocol *node,
            (node->membership.members >> peer & 1) != 0;
 }
 
-/* A change of membership is under way: nothing new is asked for. */
+/* A change of membership is under way: no row is requested. */
 static inline bool muster_protocol_paused(const muster_protocol *node)
 {
-    return node->change.phase != 0;
+    return node->change.phase != MUSTER_PHASE_NONE;
 }
 
 static inline uint16_t muster_home_of(const muster_protocol *node, uint32_t key)
@@ -317,10 +317,10 @@ static inline uint16_t muster_home_of(const muster_protocol *node, uint32_t key)
     return node->homes.at[key % node->opts.nodes];
 }
 
-/* Does the message come from who decides about the row? */
-static inline bool muster_protocol_is_order(const muster_protocol *node,
-                                            const muster_rowmsg *message,
-                                            uint32_t key)
+/* Was the message sent by the home of the key? */
+static inline bool muster_protocol_from_home(const muster_protocol *node,
+                                             const muster_rowmsg *message,
+                                             uint32_t key)
 {
     return message->from == muster_home_of(node, key);
 }
@@ -332,8 +332,8 @@ muster_home_entry_at(muster_protocol *node, uint32_t table, uint32_t key)
     return &node->homes.tables[key % nodes].table[table][key / nodes];
 }
 
-/* The next node on the way to a row's owner: its home, or from there the owner
- * itself. */
+/* The next node on the way to the owner of a row: its home; at the home, the
+ * owner itself. */
 static inline uint16_t muster_protocol_next_hop(muster_protocol *node,
                                                 uint32_t table, uint32_t key)
 {
@@ -343,61 +343,66 @@ static inline uint16_t muster_protocol_next_hop(muster_protocol *node,
                : home;
 }
 
-/* Make the table of homes of the keys that are `which` modulo the nodes, or
- * empty it: no owner is known. */
+/* make.c: create the home tables of the keys that are `which` modulo the number
+ * of nodes, or reset them: no owner is known. */
 void muster_home_reset(muster_protocol *node, uint16_t which);
 
-/* One more entry of the message described by `head`, to be sent when that is
- * full, at the end of the step at the latest. values may be NULL when the
- * kind has none. What is meant for a node that is lost goes back to who
- * asked. */
+/* ---- protocol.c ---------------------------------------------------------- */
+
+/* Begin and end a step. */
+void muster_protocol_begin(muster_protocol *node, int64_t now_ns,
+                           muster_protocol_out *out);
+MUSTER_CHECKED muster_status muster_protocol_end(muster_protocol *node);
+
+/* ---- draft.c ------------------------------------------------------------- */
+
+/* Add an entry to the message described by `head`. It is sent when it is full,
+ * at the latest at the end of the step. `values` may be NULL when the kind has
+ * none. An operation for a node that is not a member is returned to its origin;
+ * other entries for such a node are dropped. */
 void muster_draft_add(muster_protocol *node, uint16_t to,
                       const muster_rowmsg *head, uint32_t key, uint32_t tag,
                       const float *values);
-/* The same for who writes the values itself: where they go, to be written
- * before anything else is drafted. NULL when there are none, or nobody to
- * tell. */
+/* The same without the values: returns where the caller has to write them,
+ * before it drafts anything else. NULL: the entry has no values, or was not
+ * added. */
 float *muster_draft_reserve(muster_protocol *node, uint16_t to,
                             const muster_rowmsg *head, uint32_t key,
                             uint32_t tag);
-/* A message without entries. */
+/* Add a message without entries. */
 void muster_draft_control(muster_protocol *node, uint16_t to,
                           const muster_rowmsg *head);
-/* Turn drafts into messages. */
+/* Turn all drafts into messages. */
 void muster_draft_flush(muster_protocol *node);
-/* Messages that must have arrived before a change of membership goes on. */
+/* Is the message one of those that a change of membership waits for? */
 static inline bool muster_node_link_counts(muster_rowmsg_kind kind)
 {
     return muster_rowmsg_has_rows(kind) || kind == MUSTER_ROWMSG_STATS;
 }
-/* True when the message is new; it counts as seen from now on. */
+/* True: the message is new, and is recorded as received. */
 bool muster_node_link_accept(muster_protocol *node,
                              const muster_rowmsg *message);
 
-/* op.c: operations. */
+/* ---- op.c ---------------------------------------------------------------- */
+
 void muster_protocol_on_rows(muster_protocol *node,
                              const muster_rowmsg *message);
 void muster_protocol_on_reply(muster_protocol *node,
                               const muster_rowmsg *message);
-/* An operation done: tell who asked. `row` is read for pulls. */
+/* Reply to the origin of an operation that was applied; pulls read `row`. */
 void muster_protocol_reply(muster_protocol *node, const muster_rowmsg *head,
                            uint32_t key, uint32_t position, const float *row);
-/* Do an operation of a message or a waiter on a row that is held. */
+/* Apply an OP, SYNC or REPLICATE entry to a row that is latched, and answer. */
 void muster_protocol_apply(muster_protocol *node, const muster_rowmsg *head,
-                           uint32_t key, uint32_t position, float *values,
+                           uint32_t key, uint32_t tag, float *values,
                            float *row);
 
-/* An entry whose row is on its way waits for it. A message's payload is kept
- * as long as its values are needed. */
-void muster_arriving_wait(muster_protocol *node, uint32_t index,
-                          const muster_rowmsg *message, uint32_t position,
-                          float *values);
-/* The row has come to lie in `row`: do all that waits, in order, and forget
- * that it was on its way. With `copy`, what others want goes on to the owner.
- * Returns what is to happen next with the row. */
-muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
-                                        uint32_t key, float *row, bool copy);
-/* The record of a row that is on its way here, or MUSTER_ARRIVING_NONE. */
+/* ---- relocate.c ---------------------------------------------------------- */
+
+/* Request a row from its home; it is ARRIVING from now on. */
+void muster_arriving_request(muster_protocol *node, uint32_t table,
+                             uint32_t key, bool replica);
+/* The record of a row that arrives, or MUSTER_ARRIVING_NONE. */
 static inline uint32_t muster_arriving_find(const muster_protocol *node,
                                             uint32_t table, uint32_t key)
 {
@@ -407,83 +412,119 @@ static inline uint32_t muster_arriving_find(const muster_protocol *node,
                ? muster_word_slot(word)
                : MUSTER_ARRIVING_NONE;
 }
-/* Ask for a row; it is on its way from now on. */
-void muster_arriving_request(muster_protocol *node, uint32_t table,
-                             uint32_t key, bool copy);
-
+/* Queue an entry until its row has arrived. The queue holds a reference to the
+ * payload of the message. */
+void muster_arriving_wait(muster_protocol *node, uint32_t index,
+                          const muster_rowmsg *message, uint32_t tag,
+                          float *values);
+/* The row has arrived and lies at `row`: apply the queued entries in order and
+ * free the record. When it arrived as a `replica`, entries of other nodes go on
+ * to the owner. Returns the record, which says where the row goes next. */
+muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
+                                        uint32_t key, float *row, bool replica);
 void muster_protocol_on_localize(muster_protocol *node,
                                  const muster_rowmsg *message);
 void muster_protocol_on_hand_over(muster_protocol *node,
                                   const muster_rowmsg *message);
 void muster_protocol_on_transfer(muster_protocol *node,
                                  const muster_rowmsg *message);
+
+/* ---- replica.c ----------------------------------------------------------- */
+
 void muster_protocol_on_replica(muster_protocol *node,
                                 const muster_rowmsg *message);
 void muster_protocol_on_synced(muster_protocol *node,
                                const muster_rowmsg *message);
-
-/* Send what copies have delta; `all`: also ask for those without a change.
- * True: some had been changed here. */
+/* Send SYNC for every replica that has a delta; `all`: for every replica. True:
+ * a replica was changed here since the last time. */
 bool muster_replica_sync(muster_protocol *node, bool all);
-/* The time has come to do so, and says when it comes again. */
+/* Synchronise all replicas and set the time of the next synchronisation. */
 void muster_replica_due(muster_protocol *node);
-/* How long to wait between synchronisations. */
+/* Time between two synchronisations. */
 int64_t muster_replica_period_ns(const muster_protocol *node);
-
-void muster_protocol_on_barrier(muster_protocol *node,
-                                const muster_rowmsg *message);
-void muster_protocol_on_release(muster_protocol *node,
-                                const muster_rowmsg *message);
-/* Go on with a barrier when what it waits for has come. */
-void muster_protocol_barrier_step(muster_protocol *node);
-/* After a change of membership. */
-void muster_protocol_barrier_resume(muster_protocol *node);
-
-/* A copy becomes the row itself. */
+/* The replica of a row, if there is one, is spent: request the owner's row. */
+void muster_replica_refresh(muster_protocol *node, uint32_t table,
+                            uint32_t key);
+/* Set whether the replica of a row, if there is one, is still wanted. */
+void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted);
+/* The replica becomes the row: this node owns it now. */
 void muster_replica_adopt(muster_protocol *node, uint32_t table, uint32_t key);
-/* Answers of lost nodes are no longer waited for; the age of a copy in ms. */
+/* No SYNCED will come any more for the SYNCs under way. */
 void muster_replica_forget_syncs(muster_protocol *node);
 uint32_t muster_replica_age_ms(const muster_protocol *node,
-                               const muster_replica *copy);
+                               const muster_replica *replica);
 
-/* protocol.c: begin and end a step of one's own. */
-void muster_protocol_begin(muster_protocol *node, int64_t now_ns,
-                           muster_protocol_out *out);
-MUSTER_CHECKED muster_status muster_protocol_end(muster_protocol *node);
-/* request.c: start a request; send entry `position` of one where its row is;
- * an entry is done, `row` holds what was pulled. */
+/* ---- request.c ----------------------------------------------------------- */
+
 void muster_request_start(muster_protocol *node, muster_row_request *request);
+/* Apply entry `position` of a request here, queue it, or send it. */
 void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position);
+/* An entry was applied; `row` has the values of a pull. */
 void muster_request_finish(muster_protocol *node, const muster_rowmsg *head,
                            uint32_t position, const float *row);
-/* An entry of `head` was surely not done: tell who asked. */
+/* An entry of `head` was certainly not applied: tell its origin. */
 void muster_request_return(muster_protocol *node, const muster_rowmsg *head,
                            uint32_t key, uint32_t position);
 void muster_protocol_on_return(muster_protocol *node,
                                const muster_rowmsg *message);
 
-/* life.c: who is there. */
+/* ---- intent.c ------------------------------------------------------------ */
+
+void muster_node_intents_fini(muster_protocol *node);
+void muster_protocol_on_intent(muster_protocol *node,
+                               const muster_rowmsg *message);
+/* At the home: who intends to use the row? */
+muster_intended_by muster_node_intents_of(const muster_protocol *node,
+                                          uint32_t table, uint32_t key,
+                                          uint16_t requester);
+/* Does a worker of this node intend to use the row? */
+bool muster_node_intents_local(const muster_protocol *node, uint32_t table,
+                               uint32_t key);
+/* A row has left this node: request it again if it is still intended. */
+void muster_node_intents_row_departed(muster_protocol *node, uint32_t table,
+                                      uint32_t key);
+/* A change of membership: homes forget all intents; later all nodes send theirs
+ * again. */
+void muster_node_intents_forget(muster_protocol *node);
+void muster_node_intents_resend(muster_protocol *node);
+
+/* ---- barrier.c ----------------------------------------------------------- */
+
+void muster_protocol_on_barrier(muster_protocol *node,
+                                const muster_rowmsg *message);
+void muster_protocol_on_release(muster_protocol *node,
+                                const muster_rowmsg *message);
+/* Go to the next state of the barrier if nothing is awaited in this one. */
+void muster_protocol_barrier_step(muster_protocol *node);
+/* A change of membership has ended. */
+void muster_protocol_barrier_resume(muster_protocol *node);
+
+/* ---- membership.c -------------------------------------------------------- */
+
 void muster_membership_init(muster_protocol *node);
 uint64_t muster_membership_all(const muster_protocol *node); // one bit each
 void muster_membership_tick(muster_protocol *node);
-/* BEAT and BARRIER tell how many updates were made; `mask` numbers them, since
- * they may overtake each other. */
-void muster_membership_add_updates(muster_protocol *node, muster_rowmsg *word);
-void muster_membership_on_updates(muster_protocol *node,
-                                  const muster_rowmsg *word);
 int64_t muster_membership_due_ns(const muster_protocol *node);
+/* HEARTBEAT and BARRIER report how many updates were made. Reports are numbered
+ * because messages may overtake each other. */
+void muster_membership_add_updates(muster_protocol *node,
+                                   muster_rowmsg *message);
+void muster_membership_on_updates(muster_protocol *node,
+                                  const muster_rowmsg *message);
 void muster_protocol_on_suspect(muster_protocol *node,
                                 const muster_rowmsg *message);
 void muster_protocol_add_news(muster_protocol *node,
                               const muster_membership_news *news);
 
-/* loss.c: changes of membership. The lead: begin one. */
+/* ---- change.c ------------------------------------------------------------ */
+
+/* The lead: begin a change to these members. */
 void muster_membership_change_begin(muster_protocol *node, uint64_t members,
                                     uint64_t value);
+/* Do a postponed phase if the host is ready for it. */
+void muster_membership_change_tick(muster_protocol *node);
 void muster_protocol_on_phase(muster_protocol *node,
                               const muster_rowmsg *message);
-/* Time has passed: an order may be obeyed that had to wait. */
-void muster_membership_change_tick(muster_protocol *node);
 void muster_protocol_on_count(muster_protocol *node,
                               const muster_rowmsg *message);
 void muster_protocol_on_resume(muster_protocol *node,
@@ -491,37 +532,20 @@ void muster_protocol_on_resume(muster_protocol *node,
 void muster_protocol_on_stats(muster_protocol *node,
                               const muster_rowmsg *message);
 
-/* restore.c: what a node does in them. */
+/* ---- recovery.c ---------------------------------------------------------- */
+
+/* The phases, and the end of the change. */
 void muster_recovery_enter(muster_protocol *node);
 void muster_recovery_report(muster_protocol *node);
-/* Will SETTLE ask the host for rows? */
-bool muster_recovery_needs_host(muster_protocol *node);
 void muster_recovery_settle(muster_protocol *node);
-void muster_recovery_commit_homes(muster_protocol *node);
 void muster_recovery_resume(muster_protocol *node);
+/* Will the phase SETTLE need rows from the host? */
+bool muster_recovery_needs_host(muster_protocol *node);
+/* All members have settled: the homes of this change are final. */
+void muster_recovery_commit_homes(muster_protocol *node);
 void muster_protocol_on_report(muster_protocol *node,
                                const muster_rowmsg *message);
 void muster_protocol_on_adopt(muster_protocol *node,
                               const muster_rowmsg *message);
-
-/* intent.c: what is known of intents. */
-void muster_node_intents_fini(muster_protocol *node);
-void muster_protocol_on_intent(muster_protocol *node,
-                               const muster_rowmsg *message);
-muster_intended_by muster_intent_of(const muster_protocol *node, uint32_t table,
-                                    uint32_t key, uint16_t asker);
-bool muster_intent_is_local(const muster_protocol *node, uint32_t table,
-                            uint32_t key);
-/* A row has left that intents may still be for. */
-void muster_intent_row_departed(muster_protocol *node, uint32_t table,
-                                uint32_t key);
-/* A change of membership: homes forget, and later all tell again. */
-void muster_node_intents_forget(muster_protocol *node);
-void muster_node_intents_resend(muster_protocol *node);
-/* A row that is here as a copy could not be used: send for the owner's. */
-void muster_replica_refresh(muster_protocol *node, uint32_t table,
-                            uint32_t key);
-/* Is a copy, if there is one, wanted any longer? */
-void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted);
 
 #endif // MUSTER_PS_PROTOCOL_INSIDE_H

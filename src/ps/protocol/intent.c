@@ -21,8 +21,8 @@ void muster_node_intents_fini(muster_protocol *node)
     muster_vec_fini(&node->intents.entries);
 }
 
-bool muster_intent_is_local(const muster_protocol *node, uint32_t table,
-                            uint32_t key)
+bool muster_node_intents_local(const muster_protocol *node, uint32_t table,
+                               uint32_t key)
 {
     return muster_map_find(&node->intents.local,
                            muster_rowref_make(table, key)) != MUSTER_MAP_NONE;
@@ -37,7 +37,7 @@ void muster_node_intents_forget(muster_protocol *node)
     node->intents.free = UINT32_MAX;
 }
 
-static uint32_t take_want(muster_node_intents *intents)
+static uint32_t take_entry(muster_node_intents *intents)
 {
     uint32_t at = intents->free;
     if (at != UINT32_MAX) {
@@ -49,55 +49,56 @@ static uint32_t take_want(muster_node_intents *intents)
 }
 
 /* Take a want out of its row's list, which may end with it. */
-static void drop_want(muster_protocol *node, muster_rowref ref, uint32_t at,
-                      uint32_t before)
+static void drop_entry(muster_protocol *node, muster_rowref ref, uint32_t at,
+                       uint32_t before)
 {
     muster_node_intents *intents = &node->intents;
-    muster_home_intent *wants = intents->entries.data;
-    uint32_t next = wants[at].next;
+    muster_home_intent *entries = intents->entries.data;
+    uint32_t next = entries[at].next;
     if (before != UINT32_MAX) {
-        wants[before].next = next;
+        entries[before].next = next;
     } else if (next != UINT32_MAX) {
         node->failed |= !muster_map_set(&intents->by_row, ref, next);
     } else {
         muster_map_remove(&intents->by_row, ref);
     }
-    wants[at].next = intents->free;
+    entries[at].next = intents->free;
     intents->free = at;
 }
 
 /* One more or one less intent of a node for a row. */
-static void count_want(muster_protocol *node, muster_rowref ref, uint16_t from,
-                       int32_t change)
+static void count_intent(muster_protocol *node, muster_rowref ref,
+                         uint16_t from, int32_t change)
 {
     muster_node_intents *intents = &node->intents;
     uint32_t before = UINT32_MAX;
     uint32_t at = muster_map_find(&intents->by_row, ref);
     while (at != UINT32_MAX) {
-        muster_home_intent *want =
+        muster_home_intent *entry =
             (muster_home_intent *)intents->entries.data + at;
-        if (want->node == from) {
-            if (want->count == (change > 0 ? INT32_MAX : INT32_MIN)) {
+        if (entry->node == from) {
+            if (entry->count == (change > 0 ? INT32_MAX : INT32_MIN)) {
                 node->counters.violations++;
                 return;
             }
-            want->count += change;
-            if (want->count == 0) {
-                drop_want(node, ref, at, before);
+            entry->count += change;
+            if (entry->count == 0) {
+                drop_entry(node, ref, at, before);
             }
             return;
         }
         before = at;
-        at = want->next;
+        at = entry->next;
     }
-    at = take_want(intents);
+    at = take_entry(intents);
     if (at == UINT32_MAX) {
         node->failed = true;
         return;
     }
     uint32_t first = muster_map_find(&intents->by_row, ref);
-    muster_home_intent *want = (muster_home_intent *)intents->entries.data + at;
-    *want = (muster_home_intent){.next = first, .node = from, .count = change};
+    muster_home_intent *entry =
+        (muster_home_intent *)intents->entries.data + at;
+    *entry = (muster_home_intent){.next = first, .node = from, .count = change};
     node->failed |= !muster_map_set(&intents->by_row, ref, at);
 }
 
@@ -111,32 +112,34 @@ void muster_protocol_on_intent(muster_protocol *node,
             node->counters.violations++;
             continue;
         }
-        count_want(node, muster_rowref_make(message->table, key),
-                   message->origin, begins ? 1 : -1);
+        count_intent(node, muster_rowref_make(message->table, key),
+                     message->origin, begins ? 1 : -1);
     }
 }
 
-muster_intended_by muster_intent_of(const muster_protocol *node, uint32_t table,
-                                    uint32_t key, uint16_t asker)
+muster_intended_by muster_node_intents_of(const muster_protocol *node,
+                                          uint32_t table, uint32_t key,
+                                          uint16_t requester)
 {
-    const muster_home_intent *wants = node->intents.entries.data;
-    muster_intended_by wanted = {0};
+    const muster_home_intent *entries = node->intents.entries.data;
+    muster_intended_by intended = {0};
     uint32_t at =
         muster_map_find(&node->intents.by_row, muster_rowref_make(table, key));
     while (at != UINT32_MAX) {
-        bool begun = wants[at].count > 0;
-        wanted.requester =
-            wanted.requester || (begun && wants[at].node == asker);
-        wanted.others = wanted.others || (begun && wants[at].node != asker);
-        at = wants[at].next;
+        bool begun = entries[at].count > 0;
+        intended.requester =
+            intended.requester || (begun && entries[at].node == requester);
+        intended.others =
+            intended.others || (begun && entries[at].node != requester);
+        at = entries[at].next;
     }
-    return wanted;
+    return intended;
 }
 
 /* ---- at the node that intends -------------------------------------------- */
 
-static void tell_home(muster_protocol *node, uint32_t table, uint32_t key,
-                      bool begins)
+static void notify_home(muster_protocol *node, uint32_t table, uint32_t key,
+                        bool begins)
 {
     muster_rowmsg intent = {.kind = MUSTER_ROWMSG_INTENT,
                             .table = (uint16_t)table,
@@ -145,7 +148,8 @@ static void tell_home(muster_protocol *node, uint32_t table, uint32_t key,
                      NULL);
 }
 
-static void ask_if_absent(muster_protocol *node, uint32_t table, uint32_t key)
+static void request_if_absent(muster_protocol *node, uint32_t table,
+                              uint32_t key)
 {
     uint64_t word = atomic_load_explicit(&node->opts.tables[table]->words[key],
                                          memory_order_relaxed);
@@ -168,8 +172,8 @@ static void begin_one(muster_protocol *node, uint32_t table, uint32_t key)
     }
     muster_replica_keep(node, ref, true);
     if (!muster_protocol_paused(node)) {
-        tell_home(node, table, key, true);
-        ask_if_absent(node, table, key);
+        notify_home(node, table, key, true);
+        request_if_absent(node, table, key);
     }
 }
 
@@ -187,32 +191,32 @@ static void end_one(muster_protocol *node, uint32_t table, uint32_t key)
     muster_map_remove(&node->intents.local, ref);
     muster_replica_keep(node, ref, false);
     if (!muster_protocol_paused(node)) {
-        tell_home(node, table, key, false);
+        notify_home(node, table, key, false);
     }
 }
 
 muster_status muster_protocol_intend(muster_protocol *node, int64_t now_ns,
-                                     const muster_localize_request *wish,
+                                     const muster_localize_request *request,
                                      bool begins, muster_protocol_out *out)
 {
     muster_protocol_begin(node, now_ns, out);
-    for (uint32_t i = 0; i < wish->count && !node->failed &&
+    for (uint32_t i = 0; i < request->count && !node->failed &&
                          node->opts.manage != MUSTER_PS_CLASSIC;
          i++) {
-        (begins ? begin_one : end_one)(node, wish->table, wish->keys[i]);
+        (begins ? begin_one : end_one)(node, request->table, request->keys[i]);
     }
     return muster_protocol_end(node);
 }
 
-void muster_intent_row_departed(muster_protocol *node, uint32_t table,
-                                uint32_t key)
+void muster_node_intents_row_departed(muster_protocol *node, uint32_t table,
+                                      uint32_t key)
 {
     // Only where sharing is an answer: else two nodes would take a row from
     // each other for as long as both intend to use it.
     if (muster_protocol_manage(node, table) == MUSTER_PS_AUTO &&
         !muster_protocol_paused(node) &&
-        muster_intent_is_local(node, table, key)) {
-        ask_if_absent(node, table, key);
+        muster_node_intents_local(node, table, key)) {
+        request_if_absent(node, table, key);
     }
 }
 
@@ -222,7 +226,9 @@ void muster_node_intents_resend(muster_protocol *node)
     muster_rowref ref;
     while (!node->failed &&
            muster_map_next(&node->intents.local, &cursor, &ref)) {
-        tell_home(node, muster_rowref_table(ref), muster_rowref_key(ref), true);
-        ask_if_absent(node, muster_rowref_table(ref), muster_rowref_key(ref));
+        notify_home(node, muster_rowref_table(ref), muster_rowref_key(ref),
+                    true);
+        request_if_absent(node, muster_rowref_table(ref),
+                          muster_rowref_key(ref));
     }
 }

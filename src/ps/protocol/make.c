@@ -138,10 +138,10 @@ void muster_protocol_free(muster_protocol *node)
         muster_vec_fini(&drafts[i].tags);
         muster_vec_fini(&drafts[i].values);
     }
-    const muster_request_record *tallies = node->requests.records.data;
+    const muster_request_record *records = node->requests.records.data;
     for (size_t i = 0; i < node->requests.records.count; i++) {
-        muster_mem_free(tallies[i].open);
-        muster_mem_free(tallies[i].returned);
+        muster_mem_free(records[i].open);
+        muster_mem_free(records[i].returned);
     }
     for (uint32_t t = 0; t < MUSTER_PS_TABLES_MAX; t++) {
         for (uint16_t i = 0; node->homes.tables != NULL && i < node->opts.nodes;

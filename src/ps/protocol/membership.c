@@ -8,9 +8,9 @@
  */
 #include "ps/protocol/inside.h"
 
-#define BEATS_PER_WINDOW 4
-#define LOOKS_PER_WINDOW 10
-#define NEVER            (-1)
+#define HEARTBEATS_PER_WINDOW 4
+#define CHECKS_PER_WINDOW     10
+#define NEVER                 (-1)
 
 uint64_t muster_membership_all(const muster_protocol *node)
 {
@@ -35,7 +35,8 @@ void muster_protocol_add_news(muster_protocol *node,
     }
 }
 
-static void miss(muster_protocol *node, uint16_t peer, muster_loss_cause cause)
+static void suspect(muster_protocol *node, uint16_t peer,
+                    muster_loss_cause cause)
 {
     if (peer == 0) {
         muster_protocol_add_news(
@@ -50,10 +51,10 @@ static void miss(muster_protocol *node, uint16_t peer, muster_loss_cause cause)
         muster_membership_change_begin(node, stay & ~(1ull << peer),
                                        (uint64_t)cause);
     } else {
-        muster_rowmsg missing = {.kind = MUSTER_ROWMSG_SUSPECT,
-                                 .origin = peer,
-                                 .value = (uint64_t)cause};
-        muster_draft_control(node, 0, &missing);
+        muster_rowmsg suspected = {.kind = MUSTER_ROWMSG_SUSPECT,
+                                   .origin = peer,
+                                   .value = (uint64_t)cause};
+        muster_draft_control(node, 0, &suspected);
     }
 }
 
@@ -63,9 +64,9 @@ void muster_protocol_on_suspect(muster_protocol *node,
     if (node->opts.node != 0 || message->origin == 0) {
         node->counters.violations++;
     } else if (node->change.lead.members >> message->origin & 1) {
-        miss(node, message->origin,
-             message->value == MUSTER_LOSS_SILENT ? MUSTER_LOSS_SILENT
-                                                  : MUSTER_LOSS_CLOSED);
+        suspect(node, message->origin,
+                message->value == MUSTER_LOSS_SILENT ? MUSTER_LOSS_SILENT
+                                                     : MUSTER_LOSS_CLOSED);
     }
 }
 
@@ -87,7 +88,7 @@ void muster_membership_on_updates(muster_protocol *node,
     }
 }
 
-static void beat(muster_protocol *node)
+static void send_heartbeats(muster_protocol *node)
 {
     muster_rowmsg word = {.kind = MUSTER_ROWMSG_HEARTBEAT,
                           .origin = node->opts.node};
@@ -99,10 +100,10 @@ static void beat(muster_protocol *node)
     }
 }
 
-static void look(muster_protocol *node)
+static void check_silence(muster_protocol *node)
 {
     int64_t now = node->step.now_ns;
-    bool slept =
+    bool was_paused =
         node->membership.checked_ns == NEVER ||
         now - node->membership.checked_ns > node->opts.heartbeat_ns / 2;
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
@@ -110,10 +111,10 @@ static void look(muster_protocol *node)
         if (i == node->opts.node || !muster_protocol_is_member(node, i)) {
             continue;
         }
-        if (slept) {
+        if (was_paused) {
             link->last_seen_ns = now;
         } else if (now - link->last_seen_ns > node->opts.heartbeat_ns) {
-            miss(node, i, MUSTER_LOSS_SILENT);
+            suspect(node, i, MUSTER_LOSS_SILENT);
         }
     }
     node->membership.checked_ns = now;
@@ -126,14 +127,14 @@ void muster_membership_tick(muster_protocol *node)
         return;
     }
     if (node->step.now_ns >= node->membership.heartbeat_ns) {
-        beat(node);
+        send_heartbeats(node);
         node->membership.heartbeat_ns =
-            node->step.now_ns + window / BEATS_PER_WINDOW;
+            node->step.now_ns + window / HEARTBEATS_PER_WINDOW;
     }
     if (node->membership.checked_ns == NEVER ||
         node->step.now_ns - node->membership.checked_ns >=
-            window / LOOKS_PER_WINDOW) {
-        look(node);
+            window / CHECKS_PER_WINDOW) {
+        check_silence(node);
     }
 }
 
@@ -146,7 +147,7 @@ int64_t muster_membership_due_ns(const muster_protocol *node)
     int64_t looks =
         node->membership.checked_ns == NEVER
             ? 0
-            : node->membership.checked_ns + window / LOOKS_PER_WINDOW;
+            : node->membership.checked_ns + window / CHECKS_PER_WINDOW;
     return looks < node->membership.heartbeat_ns
                ? looks
                : node->membership.heartbeat_ns;
@@ -159,7 +160,7 @@ muster_status muster_protocol_down(muster_protocol *node, int64_t now_ns,
     if (peer != node->opts.node && muster_protocol_is_member(node, peer) &&
         (node->opts.node != 0 ||
          (node->change.lead.members >> peer & 1) != 0)) {
-        miss(node, peer, MUSTER_LOSS_CLOSED);
+        suspect(node, peer, MUSTER_LOSS_CLOSED);
     }
     return muster_protocol_end(node);
 }

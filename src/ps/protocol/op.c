@@ -63,12 +63,12 @@ void muster_protocol_apply(muster_protocol *node, const muster_rowmsg *head,
                                        : MUSTER_ROWMSG_REPLICA,
                           .table = head->table,
                           .origin = head->origin};
-    float *told = muster_draft_reserve(node, head->origin, &back, key, tag);
+    float *sent = muster_draft_reserve(node, head->origin, &back, key, tag);
     if (sync && head->op != MUSTER_ROWOP_NONE) {
-        muster_delta_apply(row, values, told != NULL ? told : row,
+        muster_delta_apply(row, values, sent != NULL ? sent : row,
                            table->floats);
-    } else if (told != NULL) {
-        memcpy(told, row, table->floats * sizeof(float));
+    } else if (sent != NULL) {
+        memcpy(sent, row, table->floats * sizeof(float));
     }
 }
 
@@ -90,13 +90,13 @@ static void route(muster_protocol *node, const muster_rowmsg *message,
         return;
     }
     uint16_t to = muster_protocol_next_hop(node, message->table, key);
-    uint32_t coming = muster_arriving_find(node, message->table, key);
+    uint32_t arriving = muster_arriving_find(node, message->table, key);
     // A home that only waits for a copy knows the owner, and must not keep
     // messages from it: one may be the order to send that very copy.
     bool elsewhere =
         muster_home_of(node, key) == node->opts.node && to != node->opts.node;
-    if (coming != MUSTER_ARRIVING_NONE && !elsewhere) {
-        muster_arriving_wait(node, coming, message, tag, values);
+    if (arriving != MUSTER_ARRIVING_NONE && !elsewhere) {
+        muster_arriving_wait(node, arriving, message, tag, values);
         return;
     }
     if (to == node->opts.node) {

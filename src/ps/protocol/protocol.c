@@ -129,8 +129,8 @@ static bool comes_from_member(muster_protocol *node,
 /* Could a correct node have named this origin? Most kinds speak for who sends
  * them; those of operations and copies travel on, and answers that nobody waits
  * for are told by their records. */
-static bool names_rightly(const muster_protocol *node,
-                          const muster_rowmsg *message)
+static bool origin_is_plausible(const muster_protocol *node,
+                                const muster_rowmsg *message)
 {
     switch (message->kind) {
     case MUSTER_ROWMSG_LOCALIZE:
@@ -168,9 +168,9 @@ static bool names_rightly(const muster_protocol *node,
 }
 
 /* A message that came once and fits the tables. */
-static void take(muster_protocol *node, const muster_rowmsg *message)
+static void accept(muster_protocol *node, const muster_rowmsg *message)
 {
-    if (names_rightly(node, message)) {
+    if (origin_is_plausible(node, message)) {
         handle(node, message);
     } else {
         node->counters.violations++;
@@ -203,25 +203,25 @@ muster_status muster_protocol_message(muster_protocol *node, int64_t now_ns,
         node->counters.violations++;
     } else if (mine.kind == MUSTER_ROWMSG_HEARTBEAT ||
                muster_node_link_accept(node, &mine)) {
-        take(node, &mine);
+        accept(node, &mine);
     }
     return muster_protocol_end(node);
 }
 
 muster_status muster_protocol_localize(muster_protocol *node, int64_t now_ns,
-                                       const muster_localize_request *wish,
+                                       const muster_localize_request *request,
                                        muster_protocol_out *out)
 {
     muster_protocol_begin(node, now_ns, out);
-    const muster_ps_table *rows = node->opts.tables[wish->table];
-    for (uint32_t i = 0; i < wish->count && !node->failed; i++) {
-        uint64_t word = atomic_load_explicit(&rows->words[wish->keys[i]],
+    const muster_ps_table *rows = node->opts.tables[request->table];
+    for (uint32_t i = 0; i < request->count && !node->failed; i++) {
+        uint64_t word = atomic_load_explicit(&rows->words[request->keys[i]],
                                              memory_order_relaxed);
         if (muster_word_state_of(word) == MUSTER_ROW_ABSENT &&
             node->opts.manage != MUSTER_PS_CLASSIC &&
             !muster_protocol_paused(node)) {
-            muster_arriving_request(node, wish->table, wish->keys[i],
-                                    wish->copy);
+            muster_arriving_request(node, request->table, request->keys[i],
+                                    request->copy);
         }
     }
     return muster_protocol_end(node);

@@ -169,14 +169,15 @@ typedef struct muster_localize_request {
     bool copy; // AUTO: for samples, which all nodes draw alike, a copy is best
 } muster_localize_request;
 MUSTER_CHECKED muster_status muster_protocol_localize(
-    muster_protocol *node, int64_t now_ns, const muster_localize_request *wish,
-    muster_protocol_out *out);
+    muster_protocol *node, int64_t now_ns,
+    const muster_localize_request *request, muster_protocol_out *out);
 /* Intents for these rows begin or end here: while there are some, the rows come
  * and stay, as the home decides from all nodes' intents. Each end follows its
  * begin. */
-MUSTER_CHECKED muster_status muster_protocol_intend(
-    muster_protocol *node, int64_t now_ns, const muster_localize_request *wish,
-    bool begins, muster_protocol_out *out);
+MUSTER_CHECKED muster_status
+muster_protocol_intend(muster_protocol *node, int64_t now_ns,
+                       const muster_localize_request *request, bool begins,
+                       muster_protocol_out *out);
 /* Time has passed: synchronise copies when due. */
 MUSTER_CHECKED muster_status muster_protocol_tick(muster_protocol *node,
                                                   int64_t now_ns,

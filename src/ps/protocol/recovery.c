@@ -47,8 +47,8 @@ void muster_recovery_enter(muster_protocol *node)
 /* ---- report -------------------------------------------------------------- */
 
 /* Operations that wait for a row that never comes were surely not done. */
-static void give_back(muster_protocol *node, uint32_t table, uint32_t key,
-                      uint32_t first)
+static void return_ops(muster_protocol *node, uint32_t table, uint32_t key,
+                       uint32_t first)
 {
     for (uint32_t at = first; at != UINT32_MAX;) {
         muster_waiting_op *wait =
@@ -67,18 +67,18 @@ static void give_back(muster_protocol *node, uint32_t table, uint32_t key,
     }
 }
 
-static void give_up_arrivals(muster_protocol *node)
+static void withdraw_arriving(muster_protocol *node)
 {
     muster_rowmsg absent = {.kind = MUSTER_ROWMSG_ABSENT,
                             .origin = node->opts.node};
-    const muster_arriving_row *coming = node->arriving.rows.data;
+    const muster_arriving_row *rows = node->arriving.rows.data;
     for (size_t i = 0; i < node->arriving.rows.count; i++) {
-        if (coming[i].ref == MUSTER_ROWREF_NONE) {
+        if (rows[i].ref == MUSTER_ROWREF_NONE) {
             continue;
         }
-        uint32_t table = muster_rowref_table(coming[i].ref);
-        uint32_t key = muster_rowref_key(coming[i].ref);
-        give_back(node, table, key, coming[i].first);
+        uint32_t table = muster_rowref_table(rows[i].ref);
+        uint32_t key = muster_rowref_key(rows[i].ref);
+        return_ops(node, table, key, rows[i].first);
         muster_latch_publish(&muster_protocol_rows(node, table)->words[key],
                              muster_word_make(MUSTER_ROW_ABSENT, 0, 0));
         absent.table = (uint16_t)table;
@@ -112,17 +112,17 @@ static void report_owned(muster_protocol *node, uint16_t which)
     }
 }
 
-static void report_copies(muster_protocol *node)
+static void report_replicas(muster_protocol *node)
 {
     muster_rowmsg copied = {.kind = MUSTER_ROWMSG_REPLICATED,
                             .origin = node->opts.node};
-    const muster_replica *copies = node->replicas.all.data;
+    const muster_replica *replicas = node->replicas.all.data;
     MUSTER_ASSERT(node->opts.nodes > 0);
     for (size_t i = 0; i < node->replicas.all.count && !node->failed; i++) {
-        uint32_t key = muster_rowref_key(copies[i].ref);
-        copied.table = (uint16_t)muster_rowref_table(copies[i].ref);
+        uint32_t key = muster_rowref_key(replicas[i].ref);
+        copied.table = (uint16_t)muster_rowref_table(replicas[i].ref);
         muster_draft_add(node, muster_home_of(node, key), &copied, key,
-                         muster_replica_age_ms(node, &copies[i]), NULL);
+                         muster_replica_age_ms(node, &replicas[i]), NULL);
     }
 }
 
@@ -132,16 +132,16 @@ void muster_recovery_report(muster_protocol *node)
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
         node->homes.at[h] = node->homes.after[h];
     }
-    give_up_arrivals(node);
+    withdraw_arriving(node);
     for (uint16_t h = 0; h < node->opts.nodes; h++) {
         if (node->homes.at[h] != node->homes.before[h]) {
             report_owned(node, h);
         }
     }
-    report_copies(node);
+    report_replicas(node);
 }
 
-static void note_copy(muster_protocol *node, muster_rowref ref, uint32_t age_ms,
+static void add_offer(muster_protocol *node, muster_rowref ref, uint32_t age_ms,
                       uint16_t holder)
 {
     uint32_t age = age_ms < AGE_MAX_MS ? age_ms : AGE_MAX_MS;
@@ -170,7 +170,7 @@ void muster_protocol_on_report(muster_protocol *node,
             uint32_t moves = muster_rowmsg_moves(message, i);
             home->moves = moves > home->moves ? moves : home->moves;
         } else if (message->kind == MUSTER_ROWMSG_REPLICATED) {
-            note_copy(node, muster_rowref_make(message->table, key),
+            add_offer(node, muster_rowref_make(message->table, key),
                       muster_rowmsg_age_ms(message, i), message->origin);
         } else if (home->owner == message->origin) {
             home->owner = MUSTER_NODE_NONE;
@@ -266,15 +266,15 @@ static bool changes_rows(muster_row_op op)
 /* Updates sent out that nobody answers any more. */
 static uint64_t count_unanswered(const muster_protocol *node)
 {
-    const muster_request_record *tally = node->requests.records.data;
+    const muster_request_record *record = node->requests.records.data;
     uint64_t count = 0;
     for (size_t i = 0; i < node->requests.records.count; i++) {
-        if (tally[i].request == NULL || !changes_rows(tally[i].request->op)) {
+        if (record[i].request == NULL || !changes_rows(record[i].request->op)) {
             continue;
         }
-        for (uint32_t w = 0; w < tally[i].words; w++) {
-            count += (uint64_t)__builtin_popcountll(tally[i].open[w] &
-                                                    ~tally[i].returned[w]);
+        for (uint32_t w = 0; w < record[i].words; w++) {
+            count += (uint64_t)__builtin_popcountll(record[i].open[w] &
+                                                    ~record[i].returned[w]);
         }
     }
     return count;
@@ -311,7 +311,7 @@ void muster_protocol_on_adopt(muster_protocol *node,
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
         if (!muster_protocol_paused(node) ||
-            !muster_protocol_is_order(node, message, key)) {
+            !muster_protocol_from_home(node, message, key)) {
             node->counters.violations++;
             continue;
         }
@@ -322,17 +322,19 @@ void muster_protocol_on_adopt(muster_protocol *node,
 /* ---- resume -------------------------------------------------------------- */
 
 /* An entry without an answer: ask again when that is safe, else let it be. */
-static void ask_again(muster_protocol *node, uint32_t index, uint32_t position)
+static void request_again(muster_protocol *node, uint32_t index,
+                          uint32_t position)
 {
-    muster_request_record *tally =
+    muster_request_record *record =
         (muster_request_record *)node->requests.records.data + index;
     uint64_t bit = 1ull << position % 64;
-    bool undone = (tally->returned[position / 64] & bit) != 0;
-    muster_rowmsg head = {.op = tally->request->op,
-                          .table = (uint16_t)tally->request->table,
-                          .request = (uint64_t)tally->generation << 32 | index};
-    tally->returned[position / 64] &= ~bit;
-    if (undone || !changes_rows(head.op)) {
+    bool returned = (record->returned[position / 64] & bit) != 0;
+    muster_rowmsg head = {.op = record->request->op,
+                          .table = (uint16_t)record->request->table,
+                          .request =
+                              (uint64_t)record->generation << 32 | index};
+    record->returned[position / 64] &= ~bit;
+    if (returned || !changes_rows(head.op)) {
         muster_request_send(node, head.request, position);
     } else {
         node->counters.unanswered++;
@@ -340,16 +342,17 @@ static void ask_again(muster_protocol *node, uint32_t index, uint32_t position)
     }
 }
 
-static void ask_all_again(muster_protocol *node, uint32_t index)
+static void request_all_again(muster_protocol *node, uint32_t index)
 {
     for (uint32_t w = 0;; w++) {
-        const muster_request_record *tally =
+        const muster_request_record *record =
             (muster_request_record *)node->requests.records.data + index;
-        if (tally->request == NULL || w >= tally->words || node->failed) {
+        if (record->request == NULL || w >= record->words || node->failed) {
             return;
         }
-        for (uint64_t bits = tally->open[w]; bits != 0; bits &= bits - 1) {
-            ask_again(node, index, w * 64 + (uint32_t)__builtin_ctzll(bits));
+        for (uint64_t bits = record->open[w]; bits != 0; bits &= bits - 1) {
+            request_again(node, index,
+                          w * 64 + (uint32_t)__builtin_ctzll(bits));
         }
     }
 }
@@ -368,11 +371,11 @@ void muster_recovery_resume(muster_protocol *node)
     muster_map_fini(&node->homes.offers);
     muster_replica_forget_syncs(node);
     for (uint32_t i = 0; i < node->requests.records.count; i++) {
-        ask_all_again(node, i);
+        request_all_again(node, i);
     }
-    muster_row_request **held = node->requests.delayed.data;
+    muster_row_request **delayed = node->requests.delayed.data;
     for (size_t i = 0; i < node->requests.delayed.count && !node->failed; i++) {
-        muster_request_start(node, held[i]);
+        muster_request_start(node, delayed[i]);
     }
     muster_vec_clear(&node->requests.delayed);
     muster_node_intents_resend(node);

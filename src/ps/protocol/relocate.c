@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "ps/protocol/inside.h"
 
-static uint32_t take_coming(muster_protocol *node)
+static uint32_t take_record(muster_protocol *node)
 {
     uint32_t index = node->arriving.rows_free;
     if (index != UINT32_MAX) {
@@ -26,7 +26,7 @@ static uint32_t take_coming(muster_protocol *node)
 void muster_arriving_request(muster_protocol *node, uint32_t table,
                              uint32_t key, bool copy)
 {
-    uint32_t index = take_coming(node);
+    uint32_t index = take_record(node);
     if (index == UINT32_MAX) {
         node->failed = true;
         return;
@@ -73,14 +73,14 @@ void muster_arriving_wait(muster_protocol *node, uint32_t index,
                                     .blob = muster_blob_ref(message->payload),
                                     .values = values};
     MUSTER_ASSERT(index < node->arriving.rows.count);
-    muster_arriving_row *coming = node->arriving.rows.data;
-    coming += index;
-    if (coming->last == UINT32_MAX) {
-        coming->first = at;
+    muster_arriving_row *arriving = node->arriving.rows.data;
+    arriving += index;
+    if (arriving->last == UINT32_MAX) {
+        arriving->first = at;
     } else {
-        waits[coming->last].next = at;
+        waits[arriving->last].next = at;
     }
-    coming->last = at;
+    arriving->last = at;
 }
 
 muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
@@ -122,24 +122,25 @@ muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
     return ended;
 }
 
-#define NOTES_PER_AGE 65536u
+#define REQUESTS_PER_AGE 65536u
 
 /* Count how often a row is asked for; what was long ago fades. */
-static void note(muster_heavy *asked_for, uint32_t key)
+static void count_demand(muster_heavy *asked_for, uint32_t key)
 {
     muster_heavy_note(asked_for, key);
-    if (muster_heavy_total(asked_for) >= NOTES_PER_AGE) {
+    if (muster_heavy_total(asked_for) >= REQUESTS_PER_AGE) {
         muster_heavy_age(asked_for);
     }
 }
 
 /* Does the home let the row move, or does its owner keep it and give a copy? */
-static bool shares(const muster_protocol *node, const muster_home_entry *home,
-                   const muster_rowmsg *message, uint32_t key)
+static bool should_share(const muster_protocol *node,
+                         const muster_home_entry *home,
+                         const muster_rowmsg *message, uint32_t key)
 {
-    uint16_t asker = message->origin;
-    muster_intended_by wanted =
-        muster_intent_of(node, message->table, key, asker);
+    uint16_t requester = message->origin;
+    muster_intended_by intended =
+        muster_node_intents_of(node, message->table, key, requester);
     uint32_t now_ms = (uint32_t)(node->step.now_ns / 1000000);
     uint32_t window_ms = (uint32_t)(node->opts.contest_ns / 1000000);
     switch (muster_protocol_manage(node, message->table)) {
@@ -148,14 +149,14 @@ static bool shares(const muster_protocol *node, const muster_home_entry *home,
     case MUSTER_PS_STATIC:
         return muster_keyset_has(node->opts.replicated, message->table, key);
     case MUSTER_PS_AUTO:
-        if (wanted.requester || wanted.others) {
-            return wanted.others;
+        if (intended.requester || intended.others) {
+            return intended.others;
         }
         return message->op == MUSTER_ROWOP_PULL_ROW ||
                muster_heavy_is_hot(node->homes.demand[message->table],
                                    MUSTER_HEAVY_FACTOR, key) ||
                (home->requester != MUSTER_NODE_NONE &&
-                home->requester != asker &&
+                home->requester != requester &&
                 now_ms - home->requested_ms <= window_ms);
     case MUSTER_PS_RELOCATE:
     case MUSTER_PS_CLASSIC:
@@ -181,8 +182,8 @@ void muster_protocol_on_localize(muster_protocol *node,
             continue;
         }
         uint16_t owner = home->owner;
-        note(node->homes.demand[message->table], key);
-        if (shares(node, home, message, key)) {
+        count_demand(node->homes.demand[message->table], key);
+        if (should_share(node, home, message, key)) {
             order.kind = MUSTER_ROWMSG_REPLICATE;
         } else {
             order.kind = MUSTER_ROWMSG_HAND_OVER;
@@ -216,19 +217,19 @@ void muster_protocol_on_hand_over(muster_protocol *node,
     for (uint32_t i = 0; i < message->count && !node->failed; i++) {
         uint32_t key = muster_rowmsg_keys(message)[i];
         uint32_t moves = muster_rowmsg_moves(message, i);
-        uint32_t coming = muster_arriving_find(node, message->table, key);
-        if (!muster_protocol_is_order(node, message, key)) {
+        uint32_t arriving = muster_arriving_find(node, message->table, key);
+        if (!muster_protocol_from_home(node, message, key)) {
             node->counters.violations++;
             continue;
         }
-        if (coming != MUSTER_ARRIVING_NONE) {
+        if (arriving != MUSTER_ARRIVING_NONE) {
             muster_arriving_row *all = node->arriving.rows.data;
-            if (all[coming].next_owner != MUSTER_NODE_NONE) {
+            if (all[arriving].next_owner != MUSTER_NODE_NONE) {
                 node->counters.violations++;
                 continue;
             }
-            all[coming].next_owner = message->origin;
-            all[coming].next_moves = moves;
+            all[arriving].next_owner = message->origin;
+            all[arriving].next_moves = moves;
             continue;
         }
         uint64_t word;
@@ -242,7 +243,7 @@ void muster_protocol_on_hand_over(muster_protocol *node,
         }
         depart(node, message->table, key, message->origin, moves,
                muster_word_slot(word));
-        muster_intent_row_departed(node, message->table, key);
+        muster_node_intents_row_departed(node, message->table, key);
     }
 }
 
@@ -270,7 +271,7 @@ void muster_protocol_on_transfer(muster_protocol *node,
         if (ended.next_owner != MUSTER_NODE_NONE) {
             depart(node, message->table, key, ended.next_owner,
                    ended.next_moves, slot);
-            muster_intent_row_departed(node, message->table, key);
+            muster_node_intents_row_departed(node, message->table, key);
         } else {
             muster_latch_publish(
                 &rows->words[key],

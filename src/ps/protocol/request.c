@@ -17,49 +17,50 @@ static bool bit_of(const uint64_t *bits, uint32_t position)
 
 /* The tally of a request that waits for this entry, or NULL. */
 static muster_request_record *
-tally_of(muster_protocol *node, const muster_rowmsg *head, uint32_t position)
+open_record(muster_protocol *node, const muster_rowmsg *head, uint32_t position)
 {
-    muster_request_record *tally = node->requests.records.data;
+    muster_request_record *record = node->requests.records.data;
     uint32_t index = (uint32_t)head->request;
     if (index >= node->requests.records.count) {
         return NULL;
     }
-    tally += index;
-    bool due = tally->generation == (uint32_t)(head->request >> 32) &&
-               tally->request != NULL && tally->request->op == head->op &&
-               tally->request->table == head->table &&
-               position / 64 < tally->words && bit_of(tally->open, position);
-    return due ? tally : NULL;
+    record += index;
+    bool due = record->generation == (uint32_t)(head->request >> 32) &&
+               record->request != NULL && record->request->op == head->op &&
+               record->request->table == head->table &&
+               position / 64 < record->words && bit_of(record->open, position);
+    return due ? record : NULL;
 }
 
-static bool make_bits(muster_request_record *tally, uint32_t words)
+static bool make_bits(muster_request_record *record, uint32_t words)
 {
-    if (tally->words >= words) {
+    if (record->words >= words) {
         return true;
     }
-    muster_mem_free(tally->open);
-    muster_mem_free(tally->returned);
-    tally->open = muster_mem_array(words, sizeof(uint64_t));
-    tally->returned = muster_mem_array(words, sizeof(uint64_t));
-    tally->words = tally->open != NULL && tally->returned != NULL ? words : 0;
-    return tally->words > 0;
+    muster_mem_free(record->open);
+    muster_mem_free(record->returned);
+    record->open = muster_mem_array(words, sizeof(uint64_t));
+    record->returned = muster_mem_array(words, sizeof(uint64_t));
+    record->words =
+        record->open != NULL && record->returned != NULL ? words : 0;
+    return record->words > 0;
 }
 
 /* A free tally with room for the request's positions. */
-static muster_request_record *take_tally(muster_protocol *node,
-                                         const muster_row_request *request,
-                                         uint32_t *index_out)
+static muster_request_record *take_record(muster_protocol *node,
+                                          const muster_row_request *request,
+                                          uint32_t *index_out)
 {
     muster_request_record *all = node->requests.records.data;
     uint32_t index = 0;
-    uint32_t most = 0;
+    uint32_t max = 0;
     // Few are open at a time: one or some per worker.
     while (index < node->requests.records.count && all[index].request != NULL) {
         index++;
     }
     for (uint32_t i = 0; i < request->count; i++) {
         uint32_t position = request->positions[i];
-        most = position > most ? position : most;
+        max = position > max ? position : max;
     }
     if (index == node->requests.records.count &&
         muster_vec_push(&node->requests.records) == NULL) {
@@ -67,13 +68,13 @@ static muster_request_record *take_tally(muster_protocol *node,
     }
     all = node->requests.records.data;
     *index_out = index;
-    return make_bits(&all[index], most / 64 + 1) ? &all[index] : NULL;
+    return make_bits(&all[index], max / 64 + 1) ? &all[index] : NULL;
 }
 
 void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position)
 {
-    const muster_request_record *tally = node->requests.records.data;
-    muster_row_request *request = tally[(uint32_t)id].request;
+    const muster_request_record *record = node->requests.records.data;
+    muster_row_request *request = record[(uint32_t)id].request;
     muster_rowmsg head = {.kind = MUSTER_ROWMSG_OP,
                           .op = request->op,
                           .table = (uint16_t)request->table,
@@ -92,9 +93,9 @@ void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position)
         muster_ps_table_end(table, key);
         return;
     }
-    uint32_t coming = muster_arriving_find(node, request->table, key);
-    if (coming != MUSTER_ARRIVING_NONE) {
-        muster_arriving_wait(node, coming, &head, position, values);
+    uint32_t arriving = muster_arriving_find(node, request->table, key);
+    if (arriving != MUSTER_ARRIVING_NONE) {
+        muster_arriving_wait(node, arriving, &head, position, values);
         return;
     }
     muster_replica_refresh(node, request->table, key);
@@ -106,21 +107,21 @@ void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position)
 void muster_request_start(muster_protocol *node, muster_row_request *request)
 {
     uint32_t index = 0;
-    muster_request_record *tally = take_tally(node, request, &index);
-    if (tally == NULL) {
+    muster_request_record *record = take_record(node, request, &index);
+    if (record == NULL) {
         node->failed = true;
         return;
     }
-    memset(tally->open, 0, tally->words * sizeof(uint64_t));
-    memset(tally->returned, 0, tally->words * sizeof(uint64_t));
+    memset(record->open, 0, record->words * sizeof(uint64_t));
+    memset(record->returned, 0, record->words * sizeof(uint64_t));
     for (uint32_t i = 0; i < request->count; i++) {
         uint32_t position = request->positions[i];
-        tally->open[position / 64] |= 1ull << position % 64;
+        record->open[position / 64] |= 1ull << position % 64;
     }
     request->left = request->count;
-    tally->request = request;
+    record->request = request;
     node->requests.open++;
-    uint64_t id = (uint64_t)tally->generation << 32 | index;
+    uint64_t id = (uint64_t)record->generation << 32 | index;
     // The last entry that is done here ends the request: it may be gone then.
     uint32_t count = request->count;
     for (uint32_t i = 0; i < count && !node->failed; i++) {
@@ -144,24 +145,24 @@ muster_status muster_protocol_request(muster_protocol *node, int64_t now_ns,
 void muster_request_finish(muster_protocol *node, const muster_rowmsg *head,
                            uint32_t position, const float *row)
 {
-    muster_request_record *tally = tally_of(node, head, position);
-    if (tally == NULL) {
+    muster_request_record *record = open_record(node, head, position);
+    if (record == NULL) {
         node->counters.violations++;
         return;
     }
-    muster_row_request *request = tally->request;
+    muster_row_request *request = record->request;
     uint32_t floats = muster_rowmsg_floats(MUSTER_ROWMSG_REPLY, request->op,
                                            &node->shapes[request->table]);
     if (floats > 0) {
         memcpy(request->values + (size_t)position * floats, row,
                floats * sizeof(float));
     }
-    tally->open[position / 64] &= ~(1ull << position % 64);
+    record->open[position / 64] &= ~(1ull << position % 64);
     if (--request->left > 0) {
         return;
     }
-    tally->request = NULL;
-    tally->generation++;
+    record->request = NULL;
+    record->generation++;
     node->requests.open--;
     if (!muster_vec_append(&node->step.out->done, &request, 1)) {
         node->failed = true;
@@ -170,22 +171,22 @@ void muster_request_finish(muster_protocol *node, const muster_rowmsg *head,
 
 /* ---- entries that come back ---------------------------------------------- */
 
-static void mark_back(muster_protocol *node, const muster_rowmsg *head,
-                      uint32_t position)
+static void mark_returned(muster_protocol *node, const muster_rowmsg *head,
+                          uint32_t position)
 {
-    muster_request_record *tally = tally_of(node, head, position);
-    if (tally == NULL) {
+    muster_request_record *record = open_record(node, head, position);
+    if (record == NULL) {
         node->counters.violations++;
         return;
     }
-    tally->returned[position / 64] |= 1ull << position % 64;
+    record->returned[position / 64] |= 1ull << position % 64;
 }
 
 void muster_request_return(muster_protocol *node, const muster_rowmsg *head,
                            uint32_t key, uint32_t position)
 {
     if (head->origin == node->opts.node) {
-        mark_back(node, head, position);
+        mark_returned(node, head, position);
     } else if (muster_protocol_is_member(node, head->origin)) {
         muster_rowmsg back = {.kind = MUSTER_ROWMSG_RETURN,
                               .op = head->op,
@@ -200,6 +201,6 @@ void muster_protocol_on_return(muster_protocol *node,
                                const muster_rowmsg *message)
 {
     for (uint32_t i = 0; i < message->count; i++) {
-        mark_back(node, message, muster_rowmsg_position(message, i));
+        mark_returned(node, message, muster_rowmsg_position(message, i));
     }
 }

@@ -353,7 +353,7 @@ static void step_only(world *w, uint32_t self)
 }
 
 /* The first worker is alone until the second has revoked the bias; from then on
- * rows belong to self uses them first. */
+ * a row is biased to the worker that uses it first. */
 static void step_crew(const rules *r, world *w, uint32_t self)
 {
     thread *t = &w->threads[self];

@@ -1,6 +1,6 @@
 /*
  * bias_test.c -- which rows are open unlatched, over records made by hand. What
- * records are good for is in src/ps/store/bargain_test.c.
+ * records achieve is tested in bias_model_test.c.
  */
 #include <pthread.h>
 #include <setjmp.h>

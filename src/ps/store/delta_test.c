@@ -1,6 +1,6 @@
 /*
- * delta_test.c -- the kernels of replicas against loops that need no thought, for
- * every width up to a few blocks.
+ * delta_test.c -- the kernels of replicas against plain loops, for every width
+ * up to a few blocks.
  */
 #include <math.h>
 #include <setjmp.h>
