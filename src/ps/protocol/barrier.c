@@ -1,26 +1,35 @@
 /*
- * barrier.c -- all workers of all nodes meet, and see each other's work;
- * whether a node has anything under way.
+ * barrier.c -- barriers: after one, the workers of all nodes see each other's
+ * updates. Also: is a node at rest?
  *
- * A node goes through: FLUSHING (its copies send what they delta), WAITING
- * (BARRIER sent to the lead, node 0), DRAINING (released, but answers asked for
- * before that, and copies on their way, may be old: they are waited for),
- * REFRESHING (its copies fetch the owners' rows), and is then through. Since
- * every node has flushed before it says BARRIER, what is asked for after
- * RELEASE has everything from before.
- * Only members are waited for; RELEASE names them, so that all nodes know alike
- * who was there. During a change of membership a barrier stands still.
+ * A node goes through these states:
+ *
+ *   NONE        -> FLUSHING    all workers of the node wait at the barrier
+ *   FLUSHING    -> WAITING     no replica has a delta, no request is open:
+ *                              BARRIER goes to the lead
+ *   WAITING     -> DRAINING    the lead received BARRIER from all members and
+ *                              sent RELEASE
+ *   DRAINING    -> REFRESHING  answers that were requested before RELEASE, and
+ *                              rows that arrive, have come: they may be old
+ *   REFRESHING  -> NONE        all replicas have fetched their owners' rows
+ *
+ * Every node has flushed before it sends BARRIER. So a row that is fetched after
+ * RELEASE contains all updates from before the barrier. The lead waits for
+ * members only, and RELEASE names them, so that all nodes agree on them.
+ * During a change of membership the barrier makes no progress.
  */
+#include "base/assert.h"
 #include "ps/protocol/inside.h"
 
-/* Nothing of this node is under way to an owner. */
+/* No SYNC and no request of this node is under way. */
 static bool nothing_under_way(const muster_protocol *node)
 {
     return node->replicas.syncing == 0 && node->requests.open == 0;
 }
 
-/* Called when all workers have come to the barrier, so that what they last said
- * of their copies is seen, also of those that they wrote without latches. */
+/* Does a replica have a delta that was not sent? Called when all workers wait
+ * at the barrier, so that their last writes are visible, also those that they
+ * made unlatched. */
 static bool has_deltas(const muster_protocol *node)
 {
     const muster_replica *replicas = node->replicas.all.data;
@@ -40,9 +49,10 @@ static bool has_deltas(const muster_protocol *node)
 muster_status muster_protocol_barrier(muster_protocol *node, int64_t now_ns,
                                       muster_protocol_out *out)
 {
+    MUSTER_ASSERT(node->barrier.state == MUSTER_BARRIER_NONE);
     node->barrier.number++;
     node->barrier.state = MUSTER_BARRIER_FLUSHING;
-    node->replicas.due_ns = now_ns; // the step below does the work
+    node->replicas.due_ns = now_ns; // the tick synchronises replicas
     return muster_protocol_tick(node, now_ns, out);
 }
 
@@ -64,8 +74,8 @@ void muster_protocol_barrier_step(muster_protocol *node)
         node->barrier.state = MUSTER_BARRIER_WAITING;
         muster_draft_control(node, 0, &here);
     }
-    // A copy that is still on its way may have been taken before the others
-    // had flushed: it must be here to be refreshed.
+    // A replica that arrives may have left its owner before the others flushed.
+    // It must be here to be refreshed.
     if (node->barrier.state == MUSTER_BARRIER_DRAINING &&
         nothing_under_way(node) && node->arriving.count == 0) {
         node->barrier.state = MUSTER_BARRIER_REFRESHING;
@@ -79,7 +89,7 @@ void muster_protocol_barrier_step(muster_protocol *node)
     }
 }
 
-/* The lead: let all go when every member is there. */
+/* The lead: release the barrier when every member has reached it. */
 static void release_if_all_arrived(muster_protocol *node)
 {
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
@@ -130,7 +140,7 @@ void muster_protocol_on_release(muster_protocol *node,
 
 void muster_protocol_barrier_resume(muster_protocol *node)
 {
-    // Answers to the last refresh may have been lost: fetch once more.
+    // Answers to the refresh may have been lost: refresh again.
     if (node->barrier.state == MUSTER_BARRIER_REFRESHING) {
         node->barrier.state = MUSTER_BARRIER_DRAINING;
     }

@@ -1,26 +1,31 @@
 /*
- * change.c -- a change of membership: from one set of nodes to another.
+ * change.c -- a change of membership: from one set of members to another.
  *
- * The lead numbers every change (epoch) and leads the members through phases:
+ * The lead numbers every change (epoch) and orders the members through phases
+ * with PHASE messages:
  *
- *   QUIET    the members are known, lost nodes are no longer heard, homes are
- *            dealt out anew, nothing new is asked for
- *   REPORT   what can never arrive is given up; new homes hear who owns what,
- *            homes hear who has copies (restore.c)
+ *   PAUSE    members ignore the lost nodes, assign homes anew, and request no
+ *            rows
+ *   REPORT   members withdraw rows that can never arrive; they report owned
+ *            rows to new homes, and replicas to all homes (recovery.c)
  *   SETTLE   homes give every row without an owner a new one
  *
  * A phase is over when no message about rows is under way between members. The
- * lead finds out by counting: it asks all how many they have sent to and
- * received from members, until two rounds in a row give the same sums and as
- * many were received as sent. Since nobody sends without having received, what
- * was true of the first round's end is true of the second's beginning. RESUME
- * ends the change. A node lost meanwhile begins the next change, which starts
- * over from QUIET; phases may be done twice.
+ * lead finds that out by counting: each member answers PHASE with COUNT, the
+ * number of messages that it sent to members and received from them. The lead
+ * repeats this in rounds until two rounds in a row have the same sums, and as
+ * many were received as sent. In a phase a node sends only in answer to a
+ * message, so no message was under way between the end of the first of these
+ * rounds and the beginning of the second, and none can follow.
+ *
+ * RESUME ends the change. When a node is lost during a change, the lead begins
+ * the next one, from PAUSE; members may do a phase twice.
  */
+#include "base/assert.h"
 #include "ps/protocol/inside.h"
 
-/* ASK and COUNT: the last epoch that was resumed (32 bits), phase (8),
- * round. */
+/* `request` of PHASE and COUNT: the last epoch that was resumed (32 bits), phase
+ * (8), round (24). */
 #define ROUND_BITS 24u
 
 static uint64_t round_id(const muster_membership_change *change)
@@ -51,6 +56,7 @@ static void order_phase(muster_protocol *node, uint64_t value)
 void muster_membership_change_begin(muster_protocol *node, uint64_t members,
                                     uint64_t value)
 {
+    MUSTER_ASSERT(node->opts.node == 0 && (members & 1) != 0);
     muster_membership_change *change = &node->change;
     uint64_t lost = change->lead.members & ~members;
     muster_rowmsg expel = {.kind = MUSTER_ROWMSG_EXPEL};
@@ -69,15 +75,15 @@ void muster_membership_change_begin(muster_protocol *node, uint64_t members,
     order_phase(node, value);
 }
 
-/* The members are known: who is new, who is gone. */
+/* Begin a change: tell the host which nodes joined and which were lost. */
 static void enter_epoch(muster_protocol *node, const muster_rowmsg *order)
 {
     uint64_t joined = order->mask & ~node->membership.members;
     uint64_t lost = node->membership.members & ~order->mask;
     if (muster_protocol_paused(node) &&
         node->change.epoch == (uint32_t)(order->request >> 32)) {
-        muster_recovery_commit_homes(
-            node); // RESUME was overtaken by this order
+        // This order overtook RESUME.
+        muster_recovery_commit_homes(node);
     }
     node->change.epoch = order->epoch;
     node->change.phase = MUSTER_PHASE_PAUSE;
@@ -125,7 +131,8 @@ static void send_counts(muster_protocol *node, const muster_rowmsg *order)
     muster_draft_control(node, 0, &counts);
 }
 
-/* The others wait for this node's answer meanwhile, and hear that it lives. */
+/* While it is not ready, the lead waits for this node's COUNT; heartbeats go
+ * on. */
 static bool host_is_ready(muster_protocol *node)
 {
     return node->opts.prepared == NULL || !muster_recovery_needs_host(node) ||
@@ -181,7 +188,7 @@ void muster_protocol_on_phase(muster_protocol *node,
         } else {
             muster_recovery_settle(node);
         }
-        // What the phase sends must be counted.
+        // Send before COUNT, so that these messages are counted.
         muster_draft_flush(node);
     }
     send_counts(node, message);
@@ -189,6 +196,7 @@ void muster_protocol_on_phase(muster_protocol *node,
 
 static void resume_all(muster_protocol *node)
 {
+    MUSTER_ASSERT(node->change.lead.phase == MUSTER_PHASE_SETTLE);
     muster_rowmsg order = {.kind = MUSTER_ROWMSG_RESUME,
                            .epoch = node->change.lead.epoch};
     node->change.lead.phase = 0;

@@ -1,13 +1,14 @@
 /*
- * draft.c -- gathers entries into messages, and tells new messages from
- * duplicates.
+ * draft.c -- gathers entries into messages, numbers messages, and finds
+ * duplicates by their numbers.
  */
 #include <string.h>
 
+#include "base/assert.h"
 #include "ps/protocol/inside.h"
 
-/* A message goes when it has so much to say that more would leave the cache
- * before it is copied out of the draft. */
+/* Max floats of a draft: it is copied into the message while it is in the
+ * cache. */
 #define DRAFT_FLOATS (32u << 10)
 
 static bool same_head(const muster_draft *draft, uint16_t to,
@@ -64,10 +65,21 @@ static muster_blob *payload_of(muster_protocol *node, const muster_draft *draft)
     return blob;
 }
 
+/* Has every entry a key, a tag and its values? */
+static bool draft_is_whole(const muster_protocol *node,
+                           const muster_draft *draft)
+{
+    uint32_t floats = muster_rowmsg_floats(draft->head.kind, draft->head.op,
+                                           &node->shapes[draft->head.table]);
+    return draft->keys.count == draft->tags.count &&
+           draft->keys.count * floats == draft->values.count;
+}
+
 static void send_draft(muster_protocol *node, const muster_draft *draft)
 {
     muster_protocol_send send = {.to = draft->to, .message = draft->head};
     send.message.count = (uint32_t)draft->keys.count;
+    MUSTER_ASSERT(draft_is_whole(node, draft));
     if (send.message.count > 0) {
         send.message.payload = payload_of(node, draft);
         if (send.message.payload == NULL) {
@@ -79,8 +91,8 @@ static void send_draft(muster_protocol *node, const muster_draft *draft)
         kept = muster_vec_append(&node->drafts.to_self, &send.message, 1);
     } else {
         muster_node_link *link = &node->links[draft->to];
-        // Heartbeats are not numbered: they may come before both ends agree
-        // that they are members, and doubles do no harm.
+        // Heartbeats are not numbered: they may arrive before both ends agree
+        // on the members, and duplicates do no harm.
         if (draft->head.kind != MUSTER_ROWMSG_HEARTBEAT) {
             send.message.link = link->next_out++;
         }
@@ -93,7 +105,7 @@ static void send_draft(muster_protocol *node, const muster_draft *draft)
     }
 }
 
-/* As muster_vec_append(), for what every entry has. */
+/* muster_vec_append() of one word, inline. */
 static inline bool append_word(muster_vec *vec, uint32_t word)
 {
     if (vec->count == vec->capacity) {
@@ -109,9 +121,9 @@ static bool is_full(const muster_protocol *node, const muster_draft *draft)
            draft->values.count >= DRAFT_FLOATS;
 }
 
-/* The draft that an entry belongs to. Where that is full, all go, in the order
- * in which they were begun: what a copy delta must not be overtaken by the
- * operations that it was sent before. */
+/* The draft that an entry belongs to. When it is full, all drafts are sent, in
+ * the order in which they were begun: an operation must not overtake a delta
+ * that was drafted before it. */
 static muster_draft *find_draft(muster_protocol *node, uint16_t to,
                                 const muster_rowmsg *head)
 {
@@ -134,7 +146,7 @@ float *muster_draft_reserve(muster_protocol *node, uint16_t to,
                             uint32_t tag)
 {
     if (to != node->opts.node && !muster_protocol_is_member(node, to)) {
-        // Only operations have somebody who waits for them to be done.
+        // Only operations have a request that waits for them.
         if (head->kind == MUSTER_ROWMSG_OP) {
             muster_request_return(node, head, key, tag);
         }
@@ -178,7 +190,7 @@ void muster_draft_control(muster_protocol *node, uint16_t to,
 void muster_draft_flush(muster_protocol *node)
 {
     const muster_draft *drafts = node->drafts.all.data;
-    // Out of memory, a draft may lack a part of its last entry.
+    // When memory ran out, the last entry of a draft may be incomplete.
     for (uint32_t i = 0; i < node->drafts.count && !node->failed; i++) {
         send_draft(node, &drafts[i]);
     }

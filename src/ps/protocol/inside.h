@@ -473,7 +473,7 @@ void muster_protocol_on_return(muster_protocol *node,
 void muster_node_intents_fini(muster_protocol *node);
 void muster_protocol_on_intent(muster_protocol *node,
                                const muster_rowmsg *message);
-/* At the home: who intends to use the row? */
+/* At the home: which nodes intend to use the row? */
 muster_intended_by muster_node_intents_of(const muster_protocol *node,
                                           uint32_t table, uint32_t key,
                                           uint16_t requester);

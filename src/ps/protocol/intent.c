@@ -1,16 +1,17 @@
 /*
- * intent.c -- which nodes intend to use a row, and what that decides.
+ * intent.c -- which nodes intend to use a row, and what follows from it.
  *
  * A node counts the intents of its workers that have begun and not ended. When
- * the first of a row begins and when the last ends, it tells the row's home
- * (INTENT), and asks for the row if it is not here. The home counts by row and
- * node, so that it does not matter in which order messages come. A row that
- * other nodes intend to use is shared, one that only the asker wants moves. A
- * copy whose intents have ended is dropped as soon as what it delta was sent.
+ * the first intent for a row begins and when the last one ends, the node sends
+ * INTENT to the home of the row; when it begins and the row is not here, the
+ * node requests the row. The home counts intents by row and node, so that the
+ * order of messages does not matter. A row that several nodes intend to use is
+ * replicated; a row that only the requester intends to use moves. A replica
+ * whose intents have ended is dropped as soon as its delta was sent.
  *
- * Intents decide where rows lie, never what they hold: a count that is wrong
- * for a moment costs a message, not an update. When the membership changes,
- * homes forget what they were told and all nodes tell it again.
+ * Intents decide where rows are, never their values: a count that is wrong for a
+ * moment costs a message, not an update. When the membership changes, homes
+ * forget all intents, and all nodes send theirs again.
  */
 #include "ps/protocol/inside.h"
 
@@ -48,7 +49,7 @@ static uint32_t take_entry(muster_node_intents *intents)
     return muster_vec_push(&intents->entries) == NULL ? UINT32_MAX : at;
 }
 
-/* Take a want out of its row's list, which may end with it. */
+/* Remove an entry from the list of its row. */
 static void drop_entry(muster_protocol *node, muster_rowref ref, uint32_t at,
                        uint32_t before)
 {
@@ -66,7 +67,7 @@ static void drop_entry(muster_protocol *node, muster_rowref ref, uint32_t at,
     intents->free = at;
 }
 
-/* One more or one less intent of a node for a row. */
+/* Add `change` to the intents of a node for a row. */
 static void count_intent(muster_protocol *node, muster_rowref ref,
                          uint16_t from, int32_t change)
 {
@@ -136,7 +137,7 @@ muster_intended_by muster_node_intents_of(const muster_protocol *node,
     return intended;
 }
 
-/* ---- at the node that intends -------------------------------------------- */
+/* ---- at the node whose workers intend ------------------------------------ */
 
 static void notify_home(muster_protocol *node, uint32_t table, uint32_t key,
                         bool begins)
@@ -182,7 +183,7 @@ static void end_one(muster_protocol *node, uint32_t table, uint32_t key)
     muster_rowref ref = muster_rowref_make(table, key);
     uint32_t begun = muster_map_find(&node->intents.local, ref);
     if (begun == MUSTER_MAP_NONE) {
-        return; // the host ends only what it has begun
+        return; // never begun
     }
     if (begun > 1) {
         node->failed |= !muster_map_set(&node->intents.local, ref, begun - 1);
@@ -211,7 +212,7 @@ muster_status muster_protocol_intend(muster_protocol *node, int64_t now_ns,
 void muster_node_intents_row_departed(muster_protocol *node, uint32_t table,
                                       uint32_t key)
 {
-    // Only where sharing is an answer: else two nodes would take a row from
+    // Only where rows can be replicated: else two nodes would take the row from
     // each other for as long as both intend to use it.
     if (muster_protocol_manage(node, table) == MUSTER_PS_AUTO &&
         !muster_protocol_paused(node) &&

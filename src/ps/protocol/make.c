@@ -1,8 +1,8 @@
 /*
- * make.c -- a node's beginning and end, and the tables of homes.
+ * make.c -- create and free a node, and its home tables.
  *
- * At the beginning every row is owned by its home, key % nodes. A node that
- * takes a lost one's place owns nothing, and knows no owner, until it is told.
+ * At the start every row is owned by its home, node key % nodes. A node that
+ * joins later owns nothing, and knows no owner until the members report.
  */
 #include "base/mem.h"
 #include "ps/protocol/inside.h"

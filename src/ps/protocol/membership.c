@@ -1,10 +1,12 @@
 /*
- * membership.c -- who is there: heartbeats, and who is given up.
+ * membership.c -- heartbeats, silent nodes, nodes that join.
  *
- * Every node tells every other that it lives; any message does. Only the lead
- * gives a node up: the others tell it whom they miss. A lead that falls silent
- * ends the mesh. A node that stood still itself cannot tell who was silent, so
- * it begins to listen anew; if it was given up meanwhile, it will hear so.
+ * Every message shows that its sender lives; heartbeats make sure that there are
+ * some. Only the lead removes a node. The other nodes send SUSPECT to the lead
+ * when a peer is silent or its connection ends. When the lead itself is silent
+ * or gone, the mesh ends. A node that was stopped for some time cannot tell
+ * whether its peers were silent, so it starts to measure anew; if it was
+ * expelled meanwhile, the lead tells it.
  */
 #include "ps/protocol/inside.h"
 
@@ -43,9 +45,9 @@ static void suspect(muster_protocol *node, uint16_t peer,
             node, &(muster_membership_news){.kind = MUSTER_NEWS_LEADLESS,
                                             .cause = cause});
     } else if (node->opts.node == 0) {
-        // A joiner not yet settled goes as well. It has homes that others do
-        // not know to be moved should it be lost next, and it may hear of this
-        // change before the one that tells it where the others are.
+        // A node whose join has not ended is removed as well. It is a home
+        // already, which the others do not know if it is lost next; and this
+        // change may reach it before the one by which it joins.
         uint64_t stay =
             node->change.lead.members & node->change.lead.settled_members;
         muster_membership_change_begin(node, stay & ~(1ull << peer),
@@ -70,32 +72,33 @@ void muster_protocol_on_suspect(muster_protocol *node,
     }
 }
 
-void muster_membership_add_updates(muster_protocol *node, muster_rowmsg *word)
+void muster_membership_add_updates(muster_protocol *node,
+                                   muster_rowmsg *message)
 {
-    word->mask = ++node->membership.reports_sent;
+    message->mask = ++node->membership.reports_sent;
     if (node->opts.updates != NULL) {
-        word->value = node->opts.updates(node->opts.host);
+        message->value = node->opts.updates(node->opts.host);
     }
 }
 
 void muster_membership_on_updates(muster_protocol *node,
-                                  const muster_rowmsg *word)
+                                  const muster_rowmsg *message)
 {
-    muster_node_link *link = &node->links[word->origin];
-    if (word->mask > link->update_report) {
-        link->update_report = word->mask;
-        link->updates = word->value;
+    muster_node_link *link = &node->links[message->origin];
+    if (message->mask > link->update_report) {
+        link->update_report = message->mask;
+        link->updates = message->value;
     }
 }
 
 static void send_heartbeats(muster_protocol *node)
 {
-    muster_rowmsg word = {.kind = MUSTER_ROWMSG_HEARTBEAT,
-                          .origin = node->opts.node};
-    muster_membership_add_updates(node, &word);
+    muster_rowmsg message = {.kind = MUSTER_ROWMSG_HEARTBEAT,
+                             .origin = node->opts.node};
+    muster_membership_add_updates(node, &message);
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (i != node->opts.node && muster_protocol_is_member(node, i)) {
-            muster_draft_control(node, i, &word);
+            muster_draft_control(node, i, &message);
         }
     }
 }

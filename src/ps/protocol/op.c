@@ -1,10 +1,10 @@
 /*
- * op.c -- operations on rows wherever they are: done here, kept until a
- * row on its way has come, or sent on towards the owner; and their answers.
+ * op.c -- OP, SYNC and REPLICATE entries: applied when the row is owned here,
+ * queued while the row arrives, else forwarded towards the owner; and replies.
  *
  * Invariants
- *  1. An entry is done once, by the node that has the row OWNED, or goes on.
- *  2. A home that waits for a copy only keeps nothing: it knows the owner.
+ *  1. An entry is applied once, by the node that owns the row, or forwarded.
+ *  2. A home that only waits for a replica queues nothing: it knows the owner.
  */
 #include <string.h>
 
@@ -72,14 +72,14 @@ void muster_protocol_apply(muster_protocol *node, const muster_rowmsg *head,
     }
 }
 
-/* Entry i of a message that acts on a row, wherever the row is. */
+/* Apply, queue or forward entry i of a message. */
 static void route(muster_protocol *node, const muster_rowmsg *message,
                   uint32_t i, float *values)
 {
     uint32_t key = muster_rowmsg_keys(message)[i];
     uint32_t tag = muster_rowmsg_tags(message)[i];
     muster_ps_table *table = muster_protocol_rows(node, message->table);
-    // Only this thread changes states, so a row seen here stays until we go on.
+    // Only the protocol changes states: a row that is owned here stays here.
     uint64_t word =
         atomic_load_explicit(&table->words[key], memory_order_relaxed);
     if (muster_word_state_of(word) == MUSTER_ROW_OWNED) {
@@ -91,8 +91,8 @@ static void route(muster_protocol *node, const muster_rowmsg *message,
     }
     uint16_t to = muster_protocol_next_hop(node, message->table, key);
     uint32_t arriving = muster_arriving_find(node, message->table, key);
-    // A home that only waits for a copy knows the owner, and must not keep
-    // messages from it: one may be the order to send that very copy.
+    // A home that only waits for a replica knows the owner. It must forward to
+    // the owner: the entry may be the order to send that very replica.
     bool elsewhere =
         muster_home_of(node, key) == node->opts.node && to != node->opts.node;
     if (arriving != MUSTER_ARRIVING_NONE && !elsewhere) {

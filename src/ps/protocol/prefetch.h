@@ -1,10 +1,10 @@
 /*
- * ps/protocol/prefetch.h -- rows brought closer before they are worked on.
+ * ps/protocol/prefetch.h -- cache prefetch of rows that are used soon.
  *
  * Messages and lists name rows in an order that only the protocol knows, and
- * few of them are in the cache. A row's word is asked for some rows before its
- * turn, its bytes when the word should have come. Only hints: nothing is
- * promised.
+ * few of these rows are in the cache. The word of a row is prefetched some
+ * entries ahead, its bytes a few entries ahead, when the word should be in the
+ * cache. Prefetches are hints and change no result.
  */
 #ifndef MUSTER_PS_PROTOCOL_PREFETCH_H
 #define MUSTER_PS_PROTOCOL_PREFETCH_H
@@ -34,7 +34,7 @@ static inline void muster_protocol_prefetch_row(const muster_protocol *node,
     }
 }
 
-/* Bring the rows closer that come some entries after the i-th. */
+/* Prefetch words and rows of the entries that follow entry i. */
 static inline void muster_protocol_prefetch(const muster_protocol *node,
                                             const muster_rowmsg *message,
                                             uint32_t i)

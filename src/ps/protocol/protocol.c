@@ -1,18 +1,19 @@
 /*
- * protocol.c -- a node's steps: what each message, wish and moment is for.
- * inside.h says which file deals with what.
+ * protocol.c -- the steps of a node: begin, dispatch to the file that handles a
+ * message, end.
  *
  * Invariants
- *  1. Of all nodes exactly one has a row OWNED, or it is in one TRANSFER.
- *  2. The home's owner of a row is the node that has it, or the one that will
- *     have it when all HAND_OVERs sent have been obeyed.
- *  3. A node has a row ARRIVING exactly while it has a record of it; it has
- *     asked the home once, and will be answered by one TRANSFER or one REPLICA.
- *  4. A node is sent one HAND_OVER for each time it was made owner.
+ *  1. Exactly one node has a row OWNED, or the row is in one TRANSFER.
+ *  2. The home's owner of a row is the node that has it, or that will have it
+ *     when all HAND_OVERs sent have been carried out.
+ *  3. A node has a row ARRIVING exactly while it has a record of it. It has sent
+ *     one LOCALIZE, and will receive one TRANSFER or one REPLICA.
+ *  4. A node receives one HAND_OVER for each time it was made owner.
  *  5. A step leaves no draft and no message to itself behind.
  */
 #include "ps/protocol/protocol.h"
 
+#include "base/assert.h"
 #include "ps/protocol/inside.h"
 
 static void handle(muster_protocol *node, const muster_rowmsg *message)
@@ -90,11 +91,15 @@ static void handle(muster_protocol *node, const muster_rowmsg *message)
 void muster_protocol_begin(muster_protocol *node, int64_t now_ns,
                            muster_protocol_out *out)
 {
+    MUSTER_ASSERT(node->step.out == NULL && out != NULL);
+    MUSTER_ASSERT(node->failed ||
+                  (node->drafts.count == 0 && node->drafts.to_self.count == 0));
     node->step.now_ns = now_ns;
     node->step.out = out;
 }
 
-/* Send what was drafted, and hear what the node told itself. */
+/* Send the drafts, and handle messages of the node to itself, until there are
+ * no more. */
 muster_status muster_protocol_end(muster_protocol *node)
 {
     do {
@@ -114,7 +119,8 @@ muster_status muster_protocol_end(muster_protocol *node)
     return node->failed ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
 }
 
-/* A message of a node that is a member, or that makes us one. */
+/* Is the sender a member? A node that joins also accepts the PHASE that makes
+ * it a member. */
 static bool comes_from_member(muster_protocol *node,
                               const muster_rowmsg *message)
 {
@@ -126,9 +132,9 @@ static bool comes_from_member(muster_protocol *node,
     return false;
 }
 
-/* Could a correct node have named this origin? Most kinds speak for who sends
- * them; those of operations and copies travel on, and answers that nobody waits
- * for are told by their records. */
+/* Could a correct node have sent this origin? In most kinds it is the sender.
+ * Operations and SYNCs are forwarded, so theirs may be any node. Answers that
+ * this node does not wait for are found by its records. */
 static bool origin_is_plausible(const muster_protocol *node,
                                 const muster_rowmsg *message)
 {
@@ -167,7 +173,7 @@ static bool origin_is_plausible(const muster_protocol *node,
     return true;
 }
 
-/* A message that came once and fits the tables. */
+/* Handle a message that is new and fits the tables. */
 static void accept(muster_protocol *node, const muster_rowmsg *message)
 {
     if (origin_is_plausible(node, message)) {
@@ -190,7 +196,7 @@ muster_status muster_protocol_message(muster_protocol *node, int64_t now_ns,
     }
     node->links[mine.from].last_seen_ns = now_ns;
     if (mine.kind == MUSTER_ROWMSG_EXPEL && mine.from != 0) {
-        node->counters.violations++; // only the lead gives nodes up
+        node->counters.violations++; // only the lead expels nodes
     } else if (mine.kind == MUSTER_ROWMSG_EXPEL) {
         muster_protocol_add_news(
             node, &(muster_membership_news){.kind = MUSTER_NEWS_EXPELLED,

@@ -1,15 +1,16 @@
 /*
- * recovery.c -- what a node does when the membership changes.
+ * recovery.c -- what a node does in the phases of a change of membership.
  *
- * Once nothing is under way between members, the words of their tables are the
- * truth: a row is OWNED by one of them, or it is lost. A home that lives knows
- * the owner, unless that one is lost or waits for a row that was lost on its
- * way (ABSENT). A home that takes over for a lost one hears it (OWNED).
+ * When no message is under way between members, the words of their tables are
+ * complete: a row is OWNED by one member, or it is lost. A home that is still a
+ * member knows the owner, unless the owner is lost or waits for a row that was
+ * lost in a TRANSFER (ABSENT). A node that becomes the home of keys learns their
+ * owners from reports (OWNED).
  *
- * Of copies the one whose owner was heard last becomes the row; what other
- * copies delta since they last sent is put on top by their next SYNC. What was
- * sent and not answered may or may not be in it: it is not sent again, so that
- * nothing counts twice.
+ * A lost row is replaced by the replica that received the owner's row last. The
+ * other replicas send the deltas that they have not sent yet with their next
+ * SYNC. A delta that was sent and not answered may be contained in the replica
+ * or not; it is not sent again, so that nothing counts twice.
  */
 #include "base/assert.h"
 #include "ps/protocol/inside.h"
@@ -17,11 +18,13 @@
 #define HOLDER_BITS 10u
 #define AGE_MAX_MS  ((1u << (32 - HOLDER_BITS)) - 2)
 
-/* Homes go to the next member; a node that is back gets its own back. As long
- * as messages of before are under way, homes that live stay where they are. */
+/* The home of a lost node goes to the next member; a node that is a member again
+ * gets its own back. While older messages are under way (phase PAUSE), homes at
+ * members stay where they are. */
 static void deal_homes(muster_protocol *node)
 {
     uint16_t nodes = node->opts.nodes;
+    MUSTER_ASSERT(muster_protocol_is_member(node, node->opts.node));
     for (uint16_t h = 0; h < nodes; h++) {
         uint16_t at = h;
         while (!muster_protocol_is_member(node, at)) {
@@ -46,7 +49,7 @@ void muster_recovery_enter(muster_protocol *node)
 
 /* ---- report -------------------------------------------------------------- */
 
-/* Operations that wait for a row that never comes were surely not done. */
+/* Return the operations that wait for a row that will never arrive. */
 static void return_ops(muster_protocol *node, uint32_t table, uint32_t key,
                        uint32_t first)
 {
@@ -92,7 +95,7 @@ static void withdraw_arriving(muster_protocol *node)
     node->arriving.ops_free = UINT32_MAX;
 }
 
-/* Tell a home that is new to these keys which of them are here. */
+/* Report the owned rows of these keys to their new home. */
 static void report_owned(muster_protocol *node, uint16_t which)
 {
     muster_rowmsg owned = {.kind = MUSTER_ROWMSG_OWNED,
@@ -146,7 +149,7 @@ static void add_offer(muster_protocol *node, muster_rowref ref, uint32_t age_ms,
 {
     uint32_t age = age_ms < AGE_MAX_MS ? age_ms : AGE_MAX_MS;
     uint32_t offer = age << HOLDER_BITS | holder;
-    // NONE is larger than every offer.
+    // MUSTER_MAP_NONE is larger than every offer.
     if (offer < muster_map_find(&node->homes.offers, ref) &&
         !muster_map_set(&node->homes.offers, ref, offer)) {
         node->failed = true;
@@ -180,7 +183,7 @@ void muster_protocol_on_report(muster_protocol *node,
 
 /* ---- settle -------------------------------------------------------------- */
 
-/* The row comes back here, from the host's memory or as it was at first. */
+/* Restore a lost row here, from the host or with its initial value. */
 static bool restore_row(muster_protocol *node, uint32_t table, uint32_t key,
                         uint32_t moves)
 {
@@ -206,8 +209,8 @@ static bool restore_row(muster_protocol *node, uint32_t table, uint32_t key,
     return true;
 }
 
-/* Every row whose home is here gets an owner; adds to how many came from
- * copies. */
+/* Give every row of these keys an owner. Adds to *copied the rows that replicas
+ * replace. */
 static void settle_homes(muster_protocol *node, uint32_t table, uint16_t which,
                          uint64_t *copied)
 {
@@ -256,20 +259,21 @@ bool muster_recovery_needs_host(muster_protocol *node)
     return false;
 }
 
-/* A SET does not: done again it has the same effect, as if it had come late. */
-static bool changes_rows(muster_row_op op)
+/* Would the operation count twice if it were applied twice? A SET does not: it
+ * has the same effect, as if it had come late. */
+static bool counts_twice(muster_row_op op)
 {
     return op == MUSTER_ROWOP_PUSH || op == MUSTER_ROWOP_GRADIENT ||
            op == MUSTER_ROWOP_PUSH_ROW;
 }
 
-/* Updates sent out that nobody answers any more. */
+/* Number of updates whose reply will never come. */
 static uint64_t count_unanswered(const muster_protocol *node)
 {
     const muster_request_record *record = node->requests.records.data;
     uint64_t count = 0;
     for (size_t i = 0; i < node->requests.records.count; i++) {
-        if (record[i].request == NULL || !changes_rows(record[i].request->op)) {
+        if (record[i].request == NULL || !counts_twice(record[i].request->op)) {
             continue;
         }
         for (uint32_t w = 0; w < record[i].words; w++) {
@@ -321,7 +325,8 @@ void muster_protocol_on_adopt(muster_protocol *node,
 
 /* ---- resume -------------------------------------------------------------- */
 
-/* An entry without an answer: ask again when that is safe, else let it be. */
+/* An entry without a reply: send it again when it cannot count twice, else end
+ * it. */
 static void request_again(muster_protocol *node, uint32_t index,
                           uint32_t position)
 {
@@ -334,7 +339,7 @@ static void request_again(muster_protocol *node, uint32_t index,
                           .request =
                               (uint64_t)record->generation << 32 | index};
     record->returned[position / 64] &= ~bit;
-    if (returned || !changes_rows(head.op)) {
+    if (returned || !counts_twice(head.op)) {
         muster_request_send(node, head.request, position);
     } else {
         node->counters.unanswered++;
@@ -357,7 +362,6 @@ static void request_all_again(muster_protocol *node, uint32_t index)
     }
 }
 
-/* All members have settled: what was new is how it is. */
 void muster_recovery_commit_homes(muster_protocol *node)
 {
     for (uint16_t h = 0; h < node->opts.nodes; h++) {

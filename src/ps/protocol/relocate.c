@@ -1,10 +1,10 @@
 /*
  * relocate.c -- rows that change their owner.
  *
- * A row on its way has a record with the operations that wait for it, in the
- * order they came, and the node it must be handed on to when its home has
- * already promised it away again. There can be one such promise only, because
- * the home sends the next HAND_OVER to the next owner.
+ * A row that arrives has a record with a queue of the operations that wait for
+ * it, and with the node that it must be transferred to next, when its home has
+ * already made another node the owner. There is at most one such node, because
+ * the home sends the next HAND_OVER to the new owner.
  */
 #include <string.h>
 
@@ -16,6 +16,7 @@ static uint32_t take_record(muster_protocol *node)
     uint32_t index = node->arriving.rows_free;
     if (index != UINT32_MAX) {
         const muster_arriving_row *all = node->arriving.rows.data;
+        MUSTER_ASSERT(all[index].ref == MUSTER_ROWREF_NONE);
         node->arriving.rows_free = all[index].free_next;
         return index;
     }
@@ -24,7 +25,7 @@ static uint32_t take_record(muster_protocol *node)
 }
 
 void muster_arriving_request(muster_protocol *node, uint32_t table,
-                             uint32_t key, bool copy)
+                             uint32_t key, bool replica)
 {
     uint32_t index = take_record(node);
     if (index == UINT32_MAX) {
@@ -42,7 +43,8 @@ void muster_arriving_request(muster_protocol *node, uint32_t table,
     muster_latch_publish(word, muster_word_make(MUSTER_ROW_ARRIVING, index,
                                                 muster_word_moves(before)));
     muster_rowmsg ask = {.kind = MUSTER_ROWMSG_LOCALIZE,
-                         .op = copy ? MUSTER_ROWOP_PULL_ROW : MUSTER_ROWOP_NONE,
+                         .op = replica ? MUSTER_ROWOP_PULL_ROW
+                                       : MUSTER_ROWOP_NONE,
                          .table = (uint16_t)table,
                          .origin = node->opts.node};
     muster_draft_add(node, muster_home_of(node, key), &ask, key, 0, NULL);
@@ -84,7 +86,7 @@ void muster_arriving_wait(muster_protocol *node, uint32_t index,
 }
 
 muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
-                                        uint32_t key, float *row, bool copy)
+                                        uint32_t key, float *row, bool replica)
 {
     uint32_t index = muster_arriving_find(node, table, key);
     muster_arriving_row *all = node->arriving.rows.data;
@@ -99,9 +101,9 @@ muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
                               .table = (uint16_t)table,
                               .origin = wait.origin,
                               .request = wait.request};
-        // What others sent is for the owner: on a copy it would count as
-        // done while it still has to travel.
-        if (copy &&
+        // Entries of other nodes are for the owner. Applied to a replica they
+        // would be acknowledged before the owner has them.
+        if (replica &&
             (wait.origin != node->opts.node || wait.kind != MUSTER_ROWMSG_OP)) {
             node->counters.forwards++;
             muster_draft_add(node, muster_protocol_next_hop(node, table, key),
@@ -115,6 +117,7 @@ muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
         node->arriving.ops_free = at;
         at = wait.next;
     }
+    MUSTER_ASSERT(node->arriving.count > 0);
     all[index].ref = MUSTER_ROWREF_NONE;
     all[index].free_next = node->arriving.rows_free;
     node->arriving.rows_free = index;
@@ -124,7 +127,7 @@ muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
 
 #define REQUESTS_PER_AGE 65536u
 
-/* Count how often a row is asked for; what was long ago fades. */
+/* Count the request; old requests lose their weight. */
 static void count_demand(muster_heavy *asked_for, uint32_t key)
 {
     muster_heavy_note(asked_for, key);
@@ -133,7 +136,8 @@ static void count_demand(muster_heavy *asked_for, uint32_t key)
     }
 }
 
-/* Does the home let the row move, or does its owner keep it and give a copy? */
+/* The home decides: does the owner keep the row and send a replica? False: the
+ * row moves. */
 static bool should_share(const muster_protocol *node,
                          const muster_home_entry *home,
                          const muster_rowmsg *message, uint32_t key)
@@ -196,7 +200,7 @@ void muster_protocol_on_localize(muster_protocol *node,
     }
 }
 
-/* Send a row away and free its slot; nobody sees it here any more. */
+/* Transfer a row to another node and free its slot. */
 static void depart(muster_protocol *node, uint32_t table, uint32_t key,
                    uint16_t to, uint32_t moves, uint32_t slot)
 {

@@ -1,19 +1,20 @@
 /*
- * replica.c -- copies of rows that others own.
+ * replica.c -- replicas of rows that other nodes own.
  *
- * A copy has two slots: the row that workers use, and `base`, the owner's row
- * as last heard plus what was sent since. What a copy has delta is row - base;
- * sending it makes base = row. When the owner's row comes back, it contains
- * everything sent; what was delta meanwhile is put on top. So the sum over all
- * copies and the owner of what each delta is never counted twice or lost.
+ * A replica has two slots: the row that workers use, and its base, the owner's
+ * row as last received plus all deltas sent since. The delta is row - base;
+ * sending it sets base = row. When the owner's row comes back, it contains all
+ * deltas sent, and what was written meanwhile, row - base, is added to it. So
+ * no write is lost or counted twice.
  *
- * What several nodes gain from the same old row adds up, and when each has gone
- * far on its own the sum overshoots. So a copy may be written a limited number
- * of times until the owner's row has come back; then operations go to the owner
- * like those on a row that is not here, and the first of them sends for it. The
- * limit becomes half of the writes that there were whenever both what was sent
- * and what others have done meanwhile are large beside the row, else it grows:
- * a copy that one node works on at a time is hardly ever held up.
+ * Deltas that several nodes compute from the same old row add up. When each
+ * node has gone far on its own, the sum overshoots. So a replica has a budget:
+ * it may be written a limited number of times until the owner's row comes back.
+ * When the budget is spent, operations go to the owner, as if the row were not
+ * here, and the first of them requests the owner's row. The budget becomes half
+ * of the writes that were made when both the delta sent and the changes of
+ * other nodes are large compared to the row; else it grows. So a replica that
+ * one node uses at a time hardly ever has to wait.
  */
 #include <string.h>
 
@@ -22,31 +23,30 @@
 #include "ps/protocol/prefetch.h"
 #include "ps/store/delta.h"
 
-#define UNCHANGED_MAX_NS \
-    (3000 * 1000000ll) // without a change, then a copy is dropped
+#define UNCHANGED_MAX_NS (3000 * 1000000ll) // then a replica is dropped
 
 #define BUDGET_FIRST 64u
 #define BUDGET_MIN   8u
 #define BUDGET_MAX   (1u << 20)
-#define LARGE_SHARE  0.0625f // of the row's norm
+#define LARGE_SHARE  0.0625f // of the norm of the row
 
-/* Few copies are synchronised more often than they must be: a copy costs both
- * ends less than a microsecond, so this takes a few percent of a core. It is
- * done half as often after each time that none had been changed here. */
-#define PERIOD_MIN_NS      1000000ll
-#define PERIOD_PER_COPY_NS 10000ll
-#define IDLE_ROUNDS_MAX    20u
+/* Few replicas are synchronised more often than sync_ns: one replica costs both
+ * ends less than a microsecond, so this takes a few percent of a core. The
+ * period doubles after each synchronisation that found no change here. */
+#define PERIOD_MIN_NS         1000000ll
+#define PERIOD_PER_REPLICA_NS 10000ll
+#define IDLE_ROUNDS_MAX       20u
 
 int64_t muster_replica_period_ns(const muster_protocol *node)
 {
-    int64_t period = (int64_t)node->replicas.all.count * PERIOD_PER_COPY_NS;
+    int64_t period = (int64_t)node->replicas.all.count * PERIOD_PER_REPLICA_NS;
     period = period < PERIOD_MIN_NS ? PERIOD_MIN_NS : period;
     return period < node->opts.sync_ns >> node->replicas.idle_rounds
                ? period << node->replicas.idle_rounds
                : node->opts.sync_ns;
 }
 
-/* Synchronise soon, however long none was changed. */
+/* Return to the shortest period. */
 static void sync_soon(muster_protocol *node)
 {
     node->replicas.idle_rounds = 0;
@@ -55,25 +55,26 @@ static void sync_soon(muster_protocol *node)
         due < node->replicas.due_ns ? due : node->replicas.due_ns;
 }
 
-/* Writes since the owner's row came. */
+/* Writes since the owner's row came: the used part of the budget. */
 static uint32_t writes_used(const muster_replica *replica, uint64_t word)
 {
     uint32_t left = muster_word_budget(word);
     return left < replica->budget ? replica->budget - left : 0;
 }
 
-/* How often the copy may be written until the owner's row comes again. */
+/* Set the budget for the time until the owner's row comes again. */
 static void set_budget(muster_replica *replica, muster_delta_norms norms)
 {
     float both = norms.others < replica->synced_norm2 ? norms.others
                                                       : replica->synced_norm2;
     if (both > LARGE_SHARE * LARGE_SHARE * norms.owner) {
-        // What it could have been is no measure: it may have grown for long.
+        // Half of the writes made, not of the old budget: that may have grown
+        // for a long time and then be no limit.
         uint32_t half = replica->synced_writes / 2;
         replica->budget = half > BUDGET_MIN ? half : BUDGET_MIN;
         replica->budget_max = replica->budget;
     } else if (replica->synced_norm2 > 0) {
-        // Quickly back to half of what was too much, and slowly beyond it.
+        // Grow quickly up to half of what was too much, slowly beyond it.
         uint32_t max = replica->budget_max + replica->budget_max / 32 + 1;
         uint32_t more = replica->budget + replica->budget / 4;
         replica->budget_max = max < BUDGET_MAX ? max : BUDGET_MAX;
@@ -117,10 +118,10 @@ void muster_protocol_on_replica(muster_protocol *node,
         }
         muster_arriving_row ended =
             muster_arriving_end(node, message->table, key, row, true);
-        // Nobody is told to hand over a row that it was not made owner of.
+        // HAND_OVER goes only to an owner.
         node->counters.violations += ended.next_owner != MUSTER_NODE_NONE;
         uint64_t dirty = memcmp(row, base, bytes) != 0 ? MUSTER_WORD_DIRTY : 0;
-        // What waited for it was done: some writes, nobody counted how many.
+        // Queued operations were applied: an unknown number of writes.
         muster_replica *all = node->replicas.all.data;
         all[node->replicas.all.count - 1].unsent_writes =
             dirty != 0 ? BUDGET_FIRST : 0;
@@ -131,8 +132,8 @@ void muster_protocol_on_replica(muster_protocol *node,
     sync_soon(node);
 }
 
-/* Send what a copy has delta, and where it stands in the list, which the
- * answer has again. True: a SYNC is under way for it. */
+/* Send SYNC for a replica, with its index in the list, which the answer
+ * repeats. Without `all` only when it has a delta. True: SYNC was sent. */
 static bool sync_one(muster_protocol *node, uint32_t index, bool all)
 {
     muster_replica *replica = (muster_replica *)node->replicas.all.data + index;
@@ -161,10 +162,10 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all)
         return true;
     }
     bool latched = muster_latch_here(word, &seen);
-    MUSTER_ASSERT(latched);
+    MUSTER_ASSERT(latched && muster_word_state_of(seen) == MUSTER_ROW_REPLICA);
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
     float *base = muster_slab_row(&rows->slab, replica->base_slot);
-    replica->counted_writes = writes_used(replica, seen); // nobody writes now
+    replica->counted_writes = writes_used(replica, seen); // exact: latched
     replica->synced_writes = replica->unsent_writes + replica->counted_writes;
     float *delta = muster_draft_reserve(node, to, &sync, key, index);
     replica->synced_norm2 = muster_delta_take(
@@ -173,7 +174,7 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all)
     return true;
 }
 
-/* Take a copy out of the list; its row and word are the caller's. */
+/* Remove a replica from the list; the caller changes its word and row. */
 static void unlist(muster_protocol *node, uint32_t index)
 {
     muster_replica *replicas = node->replicas.all.data;
@@ -181,18 +182,19 @@ static void unlist(muster_protocol *node, uint32_t index)
     muster_slab_give(
         &node->opts.tables[muster_rowref_table(replica->ref)]->slab,
         replica->base_slot);
+    MUSTER_ASSERT(node->replicas.syncing >= replica->syncing);
     node->replicas.syncing -= replica->syncing;
     muster_map_remove(&node->replicas.index, replica->ref);
     muster_replica last = replicas[--node->replicas.all.count];
     if (index < node->replicas.all.count) {
         *replica = last;
         muster_map_remove(&node->replicas.index, last.ref);
-        // Room was just made, so this cannot fail.
+        // The map just lost an entry, so this cannot fail.
         node->failed |= !muster_map_set(&node->replicas.index, last.ref, index);
     }
 }
 
-/* Forget a copy that nobody has changed for long, if nobody does just now. */
+/* Drop a replica, unless it has a delta that was not sent. */
 static bool drop_one(muster_protocol *node, uint32_t index)
 {
     const muster_replica *replica =
@@ -225,7 +227,7 @@ void muster_replica_adopt(muster_protocol *node, uint32_t table, uint32_t key)
     muster_word *word = &muster_protocol_rows(node, table)->words[key];
     uint64_t seen;
     bool latched = muster_latch_here(word, &seen);
-    MUSTER_ASSERT(latched);
+    MUSTER_ASSERT(latched && muster_word_state_of(seen) == MUSTER_ROW_REPLICA);
     muster_latch_publish(
         word, muster_word_make(MUSTER_ROW_OWNED, muster_word_slot(seen), 0));
     unlist(node, index);
@@ -270,8 +272,8 @@ void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted)
     }
 }
 
-/* What it was wanted for has ended, or nobody has changed it for long and
- * nobody here intends to use it. */
+/* Have the intents for the replica ended? Or was it not changed for long, and
+ * no worker of this node intends to use it? */
 static bool is_unwanted(const muster_protocol *node,
                         const muster_replica *replica)
 {
@@ -283,7 +285,7 @@ static bool is_unwanted(const muster_protocol *node,
                                         muster_rowref_key(replica->ref))));
 }
 
-/* Has a copy been changed here since all were last looked at? */
+/* Was the replica changed here since the last synchronisation? */
 static bool has_changed(const muster_protocol *node,
                         const muster_replica *replica)
 {
@@ -295,7 +297,7 @@ static bool has_changed(const muster_protocol *node,
            replica->changed_ns > node->replicas.synced_ns;
 }
 
-/* Bring the rows of copies closer that come some after the i-th. */
+/* Prefetch words, rows and bases of the replicas that follow replica i. */
 static void prefetch_replicas(const muster_protocol *node, uint32_t i)
 {
     const muster_replica *replicas = node->replicas.all.data;
@@ -338,8 +340,8 @@ void muster_replica_due(muster_protocol *node)
     if (muster_replica_sync(node, true) || node->replicas.all.count == 0) {
         node->replicas.idle_rounds = 0;
     } else if (waited_ns >= muster_replica_period_ns(node) &&
-               node->replicas.idle_rounds <
-                   IDLE_ROUNDS_MAX) { // and it was not a barrier's time
+               node->replicas.idle_rounds < IDLE_ROUNDS_MAX) {
+        // A whole period without a change; a barrier may come sooner.
         node->replicas.idle_rounds++;
     }
     node->replicas.synced_ns = node->step.now_ns;
@@ -349,7 +351,8 @@ void muster_replica_due(muster_protocol *node)
             : INT64_MAX;
 }
 
-/* The copy of a row, or NULL. It mostly is where it was when it was sent. */
+/* The replica of a row, or NULL. Mostly it still has the index that was sent
+ * with SYNC. */
 static muster_replica *find_replica(const muster_protocol *node,
                                     muster_rowref ref, uint32_t index)
 {
@@ -363,7 +366,7 @@ static muster_replica *find_replica(const muster_protocol *node,
     return index != MUSTER_MAP_NONE ? &replicas[index] : NULL;
 }
 
-/* Bring the base of the i-th entry's copy closer, if it is where it was. */
+/* Prefetch the base of the replica of entry i, if its index is unchanged. */
 static void prefetch_base(const muster_protocol *node,
                           const muster_rowmsg *message, uint32_t i)
 {
@@ -395,10 +398,12 @@ void muster_protocol_on_synced(muster_protocol *node,
         }
         replica->syncing = false;
         replica->received_ns = node->step.now_ns;
+        MUSTER_ASSERT(node->replicas.syncing > 0);
         node->replicas.syncing--;
         uint64_t seen;
         bool latched = muster_latch_here(&rows->words[key], &seen);
-        MUSTER_ASSERT(latched);
+        MUSTER_ASSERT(latched &&
+                      muster_word_state_of(seen) == MUSTER_ROW_REPLICA);
         float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
         float *base = muster_slab_row(&rows->slab, replica->base_slot);
         const float *owner = values + (size_t)i * rows->floats;

@@ -1,12 +1,13 @@
 /*
- * request.c -- workers' requests: which of their entries are done, which
- * are under way, and which came back undone.
+ * request.c -- requests of workers: which entries have no reply yet, and which
+ * of these were returned unapplied.
  *
- * Every entry has a bit that is set from the start until its answer, so that an
- * answer counts once and only where one is due, whatever a peer sends.
+ * Every entry has a bit, set from the start of the request until its reply. So
+ * a reply counts once, and only for an entry that waits, whatever peers send.
  */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "ps/protocol/inside.h"
 
@@ -15,7 +16,7 @@ static bool bit_of(const uint64_t *bits, uint32_t position)
     return (bits[position / 64] >> position % 64 & 1) != 0;
 }
 
-/* The tally of a request that waits for this entry, or NULL. */
+/* The record of the request that waits for this entry, or NULL. */
 static muster_request_record *
 open_record(muster_protocol *node, const muster_rowmsg *head, uint32_t position)
 {
@@ -46,7 +47,7 @@ static bool make_bits(muster_request_record *record, uint32_t words)
     return record->words > 0;
 }
 
-/* A free tally with room for the request's positions. */
+/* A free record with bits for the positions of the request. */
 static muster_request_record *take_record(muster_protocol *node,
                                           const muster_row_request *request,
                                           uint32_t *index_out)
@@ -54,7 +55,7 @@ static muster_request_record *take_record(muster_protocol *node,
     muster_request_record *all = node->requests.records.data;
     uint32_t index = 0;
     uint32_t max = 0;
-    // Few are open at a time: one or some per worker.
+    // Few requests are open at a time: one or some per worker.
     while (index < node->requests.records.count && all[index].request != NULL) {
         index++;
     }
@@ -86,7 +87,7 @@ void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position)
                                        &node->shapes[request->table]);
     uint32_t key = request->keys[position];
     float *values = request->values + (size_t)position * in;
-    // It may have come since the worker looked; a copy serves as well.
+    // The row may have arrived since the worker looked; a replica will do.
     float *row = muster_ps_table_begin(table, key);
     if (row != NULL) {
         muster_protocol_apply(node, &head, key, position, values, row);
@@ -106,6 +107,7 @@ void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position)
 
 void muster_request_start(muster_protocol *node, muster_row_request *request)
 {
+    MUSTER_ASSERT(request->count > 0); // else it would never end
     uint32_t index = 0;
     muster_request_record *record = take_record(node, request, &index);
     if (record == NULL) {
@@ -122,7 +124,8 @@ void muster_request_start(muster_protocol *node, muster_row_request *request)
     record->request = request;
     node->requests.open++;
     uint64_t id = (uint64_t)record->generation << 32 | index;
-    // The last entry that is done here ends the request: it may be gone then.
+    // When the last entry is applied here, the request ends: do not touch it
+    // after that.
     uint32_t count = request->count;
     for (uint32_t i = 0; i < count && !node->failed; i++) {
         muster_request_send(node, id, request->positions[i]);
@@ -157,6 +160,7 @@ void muster_request_finish(muster_protocol *node, const muster_rowmsg *head,
         memcpy(request->values + (size_t)position * floats, row,
                floats * sizeof(float));
     }
+    MUSTER_ASSERT(request->left > 0 && node->requests.open > 0);
     record->open[position / 64] &= ~(1ull << position % 64);
     if (--request->left > 0) {
         return;
@@ -169,7 +173,7 @@ void muster_request_finish(muster_protocol *node, const muster_rowmsg *head,
     }
 }
 
-/* ---- entries that come back ---------------------------------------------- */
+/* ---- entries that are returned ------------------------------------------- */
 
 static void mark_returned(muster_protocol *node, const muster_rowmsg *head,
                           uint32_t position)

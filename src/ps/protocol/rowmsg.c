@@ -1,7 +1,7 @@
 /*
- * rowmsg.c -- see rowmsg.h. Payload arrays are in the machine's own order: the
- * hosts that Muster runs on are little-endian, which the header's magic, read
- * as bytes, makes sure of.
+ * rowmsg.c -- see rowmsg.h. Payload arrays are in the byte order of the machine.
+ * The machines that Muster runs on are little-endian; the magic number of the
+ * header, read as bytes, makes sure of that.
  */
 #include "ps/protocol/rowmsg.h"
 
