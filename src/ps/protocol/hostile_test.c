@@ -1,10 +1,9 @@
 /*
- * hostile_test.c -- messages that are well made and cannot be true: they
- * name somebody whom no correct node would name, or order what only a row's
- * home may order. Each is dropped and counted, and what it was about goes on as
- * if it had not come.
+ * hostile_test.c -- messages that are well formed and cannot be true: their
+ * origin is one that no correct node sends, or they order what only the home of
+ * a row may order. Each is dropped and counted, and changes nothing.
  *
- * Node 2 is the one that lies; keys are at home at key % 3.
+ * Node 2 sends the false messages; the home of a key is node key % 3.
  */
 #include "ps/protocol/protocol_test.h"
 
@@ -15,15 +14,15 @@ static mesh *build(bool in_turns)
     return mesh_make(NODES, KEYS, in_turns);
 }
 
-static void wish(mesh *m, uint16_t at, uint32_t key, bool copy)
+static void localize_one(mesh *m, uint16_t at, uint32_t key, bool copy)
 {
     localize(
         m, at,
         &(muster_localize_request){.keys = &key, .count = 1, .copy = copy});
 }
 
-/* A lie reaches node `to`, numbered as its sender's next message. Returns how
- * many it was refused for. */
+/* Node `to` receives a false message, numbered as the next of its sender.
+ * Returns how many violations it counts. */
 static uint64_t tell(mesh *m, uint16_t to, muster_rowmsg lie)
 {
     uint64_t before = muster_protocol_count(m->node[to]).violations;
@@ -51,7 +50,8 @@ static uint64_t tell_of(mesh *m, uint16_t to, uint32_t key, muster_rowmsg lie)
     return refused;
 }
 
-/* One node has the row, the home knows it, and a push from elsewhere ends. */
+/* One node owns the row, its home knows that, and a push from another node
+ * ends. */
 static void is_well(mesh *m, uint32_t key, uint16_t owner)
 {
     float one = 1;
@@ -78,16 +78,16 @@ static void is_well(mesh *m, uint32_t key, uint16_t owner)
     assert_int_equal(ended, 1);
 }
 
-/* Believed, the row would be sent on to where it is and be nobody's: what is
- * asked of it would go to and fro between owner and home for ever. */
-static void nobody_hands_a_row_over_to_itself(void **state)
+/* If accepted, the row would be transferred to the node that has it and have no
+ * owner: operations would travel between owner and home for ever. */
+static void no_node_is_told_to_hand_a_row_over_to_itself(void **state)
 {
     (void)state;
     for (uint16_t home = 0; home < NODES; home += LIAR) {
         mesh *m = build(true);
-        wish(m, 1, home, false);
+        localize_one(m, 1, home, false);
         assert_int_equal(state_at(m, 1, home), MUSTER_ROW_ARRIVING);
-        // While the row is on its way, and when it has come.
+        // While the row arrives, and when it has arrived.
         for (int i = 0; i < 2; i++) {
             assert_int_equal(
                 tell_of(m, 1, home,
@@ -101,7 +101,7 @@ static void nobody_hands_a_row_over_to_itself(void **state)
     }
 }
 
-/* Believed, the row would go where nobody waits for it. */
+/* If accepted, the row would go to a node that does not wait for it. */
 static void only_its_home_orders_a_row_away(void **state)
 {
     (void)state;
@@ -110,14 +110,15 @@ static void only_its_home_orders_a_row_away(void **state)
         .kind = MUSTER_ROWMSG_HAND_OVER, .from = LIAR, .origin = 0};
     assert_int_equal(tell_of(m, 1, 1, order), 1);
     is_well(m, 1, 1);
-    wish(m, 1, 0, false); // and not one that is still coming
+    localize_one(m, 1, 0, false); // nor a row that still arrives
     assert_int_equal(tell_of(m, 1, 0, order), 1);
     is_well(m, 0, 1);
     mesh_free(m);
 }
 
-/* Believed, the home would give the row to a node that has not asked. */
-static void nobody_asks_for_another(void **state)
+/* If accepted, the home would give the row to a node that did not request it.
+ */
+static void no_node_requests_rows_for_another(void **state)
 {
     (void)state;
     mesh *m = build(false);
@@ -127,7 +128,7 @@ static void nobody_asks_for_another(void **state)
                                              .origin = 1}),
                      1);
     is_well(m, 0, 0);
-    // Believed, rows of this node alone would be shared for ever.
+    // If accepted, rows that only this node uses would be shared for ever.
     assert_int_equal(tell_of(m, 0, 0,
                              (muster_rowmsg){.kind = MUSTER_ROWMSG_INTENT,
                                              .from = LIAR,
@@ -137,8 +138,8 @@ static void nobody_asks_for_another(void **state)
     mesh_free(m);
 }
 
-/* Believed, the others would go on before node 1 has come. */
-static void nobody_meets_for_another(void **state)
+/* If accepted, the barrier would be released before node 1 reached it. */
+static void no_node_reaches_a_barrier_for_another(void **state)
 {
     (void)state;
     mesh *m = build(false);
@@ -166,7 +167,7 @@ static void nobody_meets_for_another(void **state)
     collect(m, 1);
     come_to_rest(m);
     assert_int_equal(m->out[0].released, 1);
-    // Nor does anybody tell how much another has done.
+    // A node reports only its own updates.
     assert_int_equal(tell(m, 0,
                           (muster_rowmsg){.kind = MUSTER_ROWMSG_HEARTBEAT,
                                           .from = LIAR,
@@ -177,7 +178,7 @@ static void nobody_meets_for_another(void **state)
     mesh_free(m);
 }
 
-/* Node 1 is lost: the lead asks those that are left. */
+/* Node 1 is lost: the lead orders the first phase. */
 static void lose_one(mesh *m)
 {
     assert_int_equal(muster_protocol_down(m->node[0], m->now_ns, 1, &m->out[0]),
@@ -198,9 +199,9 @@ static void deliver_to_members(mesh *m)
     deliver(m, false);
 }
 
-/* Believed, the lead would wait for ever for an answer of the lost one that
- * agrees with the members', of whom it is none. */
-static void the_lost_are_not_counted(void **state)
+/* If accepted, the lead would wait for ever: the counts of the lost node never
+ * agree with those of the members. */
+static void lost_nodes_are_not_counted(void **state)
 {
     (void)state;
     mesh *m = build(false);
@@ -224,14 +225,14 @@ static void the_lost_are_not_counted(void **state)
     mesh_free(m);
 }
 
-/* Believed, the row would have two owners. */
-static void only_its_home_makes_a_copy_the_row(void **state)
+/* If accepted, the row would have two owners. */
+static void only_its_home_makes_a_replica_the_row(void **state)
 {
     (void)state;
     mesh *m = build(false);
-    wish(m, 0, 2, false);
+    localize_one(m, 0, 2, false);
     come_to_rest(m);
-    wish(m, 2, 2, true); // its home has a copy
+    localize_one(m, 2, 2, true); // its home has a replica
     come_to_rest(m);
     assert_int_equal(state_at(m, 2, 2), MUSTER_ROW_REPLICA);
     lose_one(m);
@@ -244,7 +245,7 @@ static void only_its_home_makes_a_copy_the_row(void **state)
     mesh_free(m);
 }
 
-/* No node has so many; one more would be none at all. */
+/* No node has so many intents; one more would overflow. */
 static void intents_are_counted_only_so_far(void **state)
 {
     (void)state;
@@ -262,12 +263,12 @@ static void intents_are_counted_only_so_far(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_hands_a_row_over_to_itself),
+        cmocka_unit_test(no_node_is_told_to_hand_a_row_over_to_itself),
         cmocka_unit_test(only_its_home_orders_a_row_away),
-        cmocka_unit_test(nobody_asks_for_another),
-        cmocka_unit_test(nobody_meets_for_another),
-        cmocka_unit_test(the_lost_are_not_counted),
-        cmocka_unit_test(only_its_home_makes_a_copy_the_row),
+        cmocka_unit_test(no_node_requests_rows_for_another),
+        cmocka_unit_test(no_node_reaches_a_barrier_for_another),
+        cmocka_unit_test(lost_nodes_are_not_counted),
+        cmocka_unit_test(only_its_home_makes_a_replica_the_row),
         cmocka_unit_test(intents_are_counted_only_so_far),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /*
- * intent_test.c -- intents through the protocol: one node's brings the
- * row, several nodes' bring copies, the end gives copies back; and in every
- * order of messages no push is lost. Rows that nodes use in turns are never
- * copied: at rest such a row is with one of those that asked for it.
+ * intent_test.c -- intents through the protocol: the intent of one node brings
+ * the row, intents of several nodes bring replicas, and their end drops the
+ * replicas; in every order of messages no push is lost. Rows that nodes use in
+ * turns are never replicated: at rest such a row is at a node that requested it.
  */
 #include "ps/protocol/protocol_test.h"
 
@@ -45,13 +45,13 @@ static void one_nodes_intent_moves_the_row(void **state)
     (void)state;
     world *w = build(1, 2, MUSTER_PS_AUTO);
     mesh *m = &w->mesh;
-    intend(m, 1, 0, true); // key 0 lives at node 0
+    intend(m, 1, 0, true); // node 0 owns key 0
     come_to_rest(m);
     assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_OWNED);
     assert_int_equal(state_at(m, 0, 0), MUSTER_ROW_ABSENT);
     intend(m, 1, 0, false);
     come_to_rest(m);
-    // What has moved stays until somebody else wants it.
+    // A row that has moved stays until another node requests it.
     assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_OWNED);
     intend(m, 0, 0, true);
     come_to_rest(m);
@@ -60,7 +60,7 @@ static void one_nodes_intent_moves_the_row(void **state)
 }
 
 static void
-intents_of_several_nodes_make_copies_that_end_with_them(void **state)
+intents_of_several_nodes_make_replicas_that_end_with_them(void **state)
 {
     (void)state;
     world *w = build(2, 3, MUSTER_PS_AUTO);
@@ -74,7 +74,7 @@ intents_of_several_nodes_make_copies_that_end_with_them(void **state)
     assert_int_equal(state_at(m, 0, 0), MUSTER_ROW_OWNED);
     assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_REPLICA);
     assert_int_equal(state_at(m, 2, 0), MUSTER_ROW_REPLICA);
-    // What a copy has delta is sent before the copy goes.
+    // The delta of a replica is sent before the replica is dropped.
     float one = 1;
     assert_true(muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH, 0, &one));
     intend(m, 1, 0, false);
@@ -93,7 +93,7 @@ intents_of_several_nodes_make_copies_that_end_with_them(void **state)
     float seen = 0;
     assert_true(muster_ps_table_try(m->tables[0], MUSTER_ROWOP_PULL, 0, &seen));
     assert_true(seen == 2);
-    // Only the owner intends to use it, and then nobody does: it moves.
+    // Only the owner intends to use the row, then no node does: it moves.
     intend(m, 2, 0, true);
     come_to_rest(m);
     assert_int_equal(state_at(m, 2, 0), MUSTER_ROW_REPLICA);
@@ -125,7 +125,7 @@ static void the_way_of_management_wins(void **state)
         intend(m, 1, 2, true);
         come_to_rest(m);
         assert_int_equal(state_at(m, 1, 0), expected[manage]);
-        // Of the set only key 0 is to be copied.
+        // In this set only key 0 is replicated.
         assert_int_equal(state_at(m, 1, 2), manage == MUSTER_PS_STATIC
                                                 ? MUSTER_ROW_OWNED
                                                 : expected[manage]);
@@ -133,7 +133,7 @@ static void the_way_of_management_wins(void **state)
     }
 }
 
-/* Push in place where the row is here; elsewhere nobody pushes. */
+/* Push in place if the row is here; else do nothing. */
 static void push_here(world *w, uint16_t at)
 {
     mesh *m = &w->mesh;
@@ -162,9 +162,9 @@ static void change_intents(world *w, uint16_t at)
 static void wish_some(mesh *m, uint16_t at)
 {
     uint32_t key = (uint32_t)below(m, KEYS);
-    muster_localize_request wish = {
+    muster_localize_request request = {
         .keys = &key, .count = 1, .copy = below(m, 2) == 0};
-    localize(m, at, &wish);
+    localize(m, at, &request);
 }
 
 static void live(world *w)
@@ -216,7 +216,7 @@ static void check_rows(world *w, bool intents_over)
         assert_int_equal(muster_protocol_count(m->node[i]).violations, 0);
         assert_true(!intents_over ||
                     muster_protocol_count(m->node[i]).copies == 0);
-        // What is intended is here, unless nodes take turns.
+        // A row that is intended is here, unless nodes use it in turns.
         for (uint32_t k = 0; k < w->intents[i] && !m->tables[i]->in_turns;
              k++) {
             assert_true(muster_ps_table_here(m->tables[i], w->intended[i][k]));
@@ -244,7 +244,7 @@ static void rows_are_here_while_intended_in_every_history(void **state)
             moved += muster_protocol_count(m->node[i]).relocations;
             copied += muster_protocol_count(m->node[i]).replicas;
         }
-        for (int i = 0; i < 4; i++) { // copies for queue take 3 s
+        for (int i = 0; i < 4; i++) { // unwanted replicas are dropped after 3 s
             come_to_rest(m);
             tick_all(m, 1600000000);
         }
@@ -256,8 +256,8 @@ static void rows_are_here_while_intended_in_every_history(void **state)
 }
 
 /* Two nodes that intend to use the same row do not take it from each other for
- * ever, and each of them that asks gets it. */
-static void rows_used_in_turns_are_not_copied_in_any_history(void **state)
+ * ever, and each node that requests it gets it. */
+static void rows_used_in_turns_are_not_replicated_in_any_history(void **state)
 {
     (void)state;
     uint64_t moved = 0;
@@ -278,7 +278,7 @@ static void rows_used_in_turns_are_not_copied_in_any_history(void **state)
         for (uint16_t at = 0; at < m->nodes; at++) {
             intend(m, at, key, true);
             come_to_rest(m);
-            // A second intent asks for nothing: the first has done so.
+            // A second intent requests nothing: the first has done so.
             bool first = muster_map_find(&m->node[at]->intents.local,
                                          muster_rowref_make(0, key)) == 1;
             assert_true(!first || muster_ps_table_here(m->tables[at], key));
@@ -294,10 +294,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_nodes_intent_moves_the_row),
         cmocka_unit_test(
-            intents_of_several_nodes_make_copies_that_end_with_them),
+            intents_of_several_nodes_make_replicas_that_end_with_them),
         cmocka_unit_test(the_way_of_management_wins),
         cmocka_unit_test(rows_are_here_while_intended_in_every_history),
-        cmocka_unit_test(rows_used_in_turns_are_not_copied_in_any_history),
+        cmocka_unit_test(rows_used_in_turns_are_not_replicated_in_any_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

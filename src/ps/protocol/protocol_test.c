@@ -1,12 +1,12 @@
 /*
  * protocol_test.c -- the protocol under thousands of histories.
  *
- * Two to four nodes with real tables; messages are delivered in any order, some
- * twice; workers push, pull, localize and meet at barriers whenever the seed
- * says so. When all has come to rest: every row has exactly one owner, which
- * its home knows; its value is the number of pushes that were made, each of
- * which was acknowledged once; every copy equals its owner's row. A failing
- * seed is printed; MUSTER_SEED=n runs that one alone.
+ * Two to four nodes with real tables. Messages are delivered in any order, some
+ * twice. Workers push, pull, localize and wait at barriers as the seed decides.
+ * At rest: every row has exactly one owner, which its home knows; its value is
+ * the number of pushes made, each of which was acknowledged once; every replica
+ * equals its owner's row. A failing seed is printed; MUSTER_SEED=n runs it
+ * alone.
  */
 #include "ps/protocol/protocol_test.h"
 
@@ -51,7 +51,7 @@ static void destroy(world *w)
     }
 }
 
-/* A worker pushes ones to some keys, in place where it can. */
+/* A worker pushes ones to some keys, in place if the row is here. */
 static void push_some(world *w, uint16_t at)
 {
     mesh *m = &w->mesh;
@@ -93,9 +93,9 @@ static void localize_some(mesh *m, uint16_t at)
     for (uint32_t i = 0; i < REQUEST_KEYS; i++) {
         keys[i] = (uint32_t)below(m, KEYS);
     }
-    muster_localize_request wish = {
+    muster_localize_request request = {
         .keys = keys, .count = REQUEST_KEYS, .copy = below(m, 4) == 0};
-    localize(m, at, &wish);
+    localize(m, at, &request);
 }
 
 static void meet(world *w)
@@ -156,7 +156,7 @@ static void check_all(world *w)
     }
 }
 
-/* One history; what happens next is drawn with the seed's own leanings. */
+/* One history; the seed also decides how likely each action is. */
 static void live(world *w)
 {
     mesh *m = &w->mesh;
@@ -215,7 +215,7 @@ static void every_push_counts_once_in_every_history(void **state)
         }
         destroy(w);
     }
-    // The histories did contain what they are meant to be safe against.
+    // The histories did contain what the test is about.
     assert_true(only != NULL ||
                 (moved > 10 * SEEDS && copied > SEEDS && twice > 10 * SEEDS));
     free(w);
@@ -236,7 +236,7 @@ static void hostile_messages_are_dropped(void **state)
                          .origin = 1,
                          .count = 1,
                          .payload = blob};
-    // A key beyond the table; then a row nobody asked for; then a short one.
+    // A key beyond the table; a row that was not requested; a short payload.
     muster_protocol_out *out = &w->mesh.out[0];
     assert_int_equal(muster_protocol_message(w->mesh.node[0], 0, &bad, out),
                      MUSTER_OK);
@@ -253,7 +253,7 @@ static void hostile_messages_are_dropped(void **state)
                      MUSTER_OK);
     assert_int_equal(muster_protocol_count(w->mesh.node[0]).violations, 4);
     assert_int_equal(out->sends.count, 0);
-    // Only the lead gives nodes up.
+    // Only the lead expels nodes.
     muster_rowmsg expel = {.kind = MUSTER_ROWMSG_EXPEL, .from = 1};
     assert_int_equal(muster_protocol_message(w->mesh.node[0], 0, &expel, out),
                      MUSTER_OK);

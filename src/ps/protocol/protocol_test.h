@@ -1,6 +1,6 @@
 /*
  * ps/protocol/protocol_test.h -- a few parameter-server nodes with real tables,
- * and the messages between them, which a seed delivers in any order.
+ * and the messages between them, which are delivered in an order drawn by seed.
  */
 #ifndef MUSTER_PS_PROTOCOL_PROTOCOL_TEST_H
 #define MUSTER_PS_PROTOCOL_PROTOCOL_TEST_H
@@ -43,7 +43,7 @@ static inline muster_blob *make_payload(void *context, size_t bytes)
     return muster_blob_create(bytes);
 }
 
-/* Start m->nodes nodes with a table each; `like` says what else they are. */
+/* Start m->nodes nodes with a table each; `like` has the other options. */
 static inline void mesh_start(mesh *m, uint32_t keys, uint32_t width,
                               muster_protocol_opts like)
 {
@@ -105,8 +105,8 @@ static inline muster_word_state state_at(const mesh *m, uint16_t at,
     return muster_word_state_of(atomic_load(&m->tables[at]->words[key]));
 }
 
-/* A row is arriving exactly while the node has a record of it, which its word
- * names. */
+/* A row is ARRIVING exactly while the node has a record of it; the word has the
+ * index of the record. */
 static inline void check_arrivals(const mesh *m, uint16_t at)
 {
     const muster_protocol *node = m->node[at];
@@ -125,8 +125,8 @@ static inline void check_arrivals(const mesh *m, uint16_t at)
     assert_int_equal(arriving, node->arriving.count);
 }
 
-/* Take over what a step asked for. The context of a request is an int, which
- * counts that it has ended. */
+/* Take over the results of a step. The context of a request is an int that
+ * counts how often it has ended. */
 static inline void collect(mesh *m, uint16_t from)
 {
     check_arrivals(m, from);
@@ -147,7 +147,7 @@ static inline void collect(mesh *m, uint16_t from)
     muster_vec_clear(&out->done);
 }
 
-/* Any message that is under way; `twice`: it stays so. */
+/* Deliver any message under way; `twice`: it will be delivered again. */
 static inline void deliver(mesh *m, bool twice)
 {
     if (m->flying == 0) {
@@ -199,18 +199,18 @@ static inline void come_to_rest(mesh *m)
 }
 
 static inline void localize(mesh *m, uint16_t at,
-                            const muster_localize_request *wish)
+                            const muster_localize_request *request)
 {
     assert_int_equal(
-        muster_protocol_localize(m->node[at], m->now_ns, wish, &m->out[at]),
+        muster_protocol_localize(m->node[at], m->now_ns, request, &m->out[at]),
         MUSTER_OK);
     collect(m, at);
 }
 
 static inline void intend(mesh *m, uint16_t at, uint32_t key, bool begins)
 {
-    muster_localize_request wish = {.keys = &key, .count = 1};
-    assert_int_equal(muster_protocol_intend(m->node[at], m->now_ns, &wish,
+    muster_localize_request request = {.keys = &key, .count = 1};
+    assert_int_equal(muster_protocol_intend(m->node[at], m->now_ns, &request,
                                             begins, &m->out[at]),
                      MUSTER_OK);
     collect(m, at);

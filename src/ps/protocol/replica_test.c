@@ -1,6 +1,6 @@
 /*
- * replica_test.c -- when copies are made, how often they are synchronised
- * and how often they may be written.
+ * replica_test.c -- when replicas are made, how often they are synchronised and
+ * how often they may be written.
  */
 #include "ps/protocol/protocol_test.h"
 
@@ -11,7 +11,7 @@ static mesh *build(bool in_turns)
     return mesh_make(2, KEYS, in_turns);
 }
 
-static void wish(mesh *m, uint16_t at, uint32_t key, bool copy)
+static void localize_one(mesh *m, uint16_t at, uint32_t key, bool copy)
 {
     localize(
         m, at,
@@ -19,28 +19,29 @@ static void wish(mesh *m, uint16_t at, uint32_t key, bool copy)
     come_to_rest(m);
 }
 
-/* Key 0 is node 0's at first; both want it at once. */
-static void a_contested_row_is_copied_unless_it_is_used_in_turns(void **state)
+/* Node 0 owns key 0 at first; both nodes request it at the same time. */
+static void
+a_contested_row_is_replicated_unless_it_is_used_in_turns(void **state)
 {
     (void)state;
     for (int in_turns = 0; in_turns < 2; in_turns++) {
         mesh *m = build(in_turns != 0);
-        wish(m, 1, 0, false);
+        localize_one(m, 1, 0, false);
         assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_OWNED);
-        wish(m, 0, 0, false);
+        localize_one(m, 0, 0, false);
         assert_int_equal(state_at(m, 0, 0),
                          in_turns ? MUSTER_ROW_OWNED : MUSTER_ROW_REPLICA);
         assert_int_equal(state_at(m, 1, 0),
                          in_turns ? MUSTER_ROW_ABSENT : MUSTER_ROW_OWNED);
-        // Who would be content with a copy gets the row as well.
-        wish(m, 1, 2, true);
+        // A node that would accept a replica gets the row as well.
+        localize_one(m, 1, 2, true);
         assert_int_equal(state_at(m, 1, 2),
                          in_turns ? MUSTER_ROW_OWNED : MUSTER_ROW_REPLICA);
         mesh_free(m);
     }
 }
 
-/* Until node 1 synchronises its copies; returns how long it waits then. */
+/* Run until node 1 synchronises its replicas; returns its next period. */
 static int64_t synchronise(mesh *m)
 {
     uint64_t before = muster_protocol_count(m->node[1]).syncs;
@@ -52,12 +53,13 @@ static int64_t synchronise(mesh *m)
     return muster_protocol_due_ns(m->node[1]) - m->now_ns;
 }
 
-static void copies_that_do_not_change_are_synchronised_less_often(void **state)
+static void
+replicas_that_do_not_change_are_synchronised_less_often(void **state)
 {
     (void)state;
     mesh *m = build(false);
     float one = 1;
-    wish(m, 1, 0, true);
+    localize_one(m, 1, 0, true);
     assert_int_equal(state_at(m, 1, 0), MUSTER_ROW_REPLICA);
     for (int round = 0; round < 2; round++) {
         assert_true(
@@ -79,8 +81,8 @@ static void copies_that_do_not_change_are_synchronised_less_often(void **state)
     mesh_free(m);
 }
 
-/* Some time after node 1 has synchronised, nobody having changed anything for a
- * while; returns how long it waits between two times. */
+/* Run until node 1 has synchronised several times without a change; returns its
+ * period. */
 static int64_t slow_down(mesh *m)
 {
     int64_t wait = 0;
@@ -92,7 +94,7 @@ static int64_t slow_down(mesh *m)
     return wait;
 }
 
-/* Node 1 synchronises when it would have, and then half as often. */
+/* Node 1 synchronises at the time planned, and then half as often. */
 static void goes_on(mesh *m, int64_t wait)
 {
     assert_int_equal(muster_protocol_due_ns(m->node[1]) - m->now_ns,
@@ -100,20 +102,20 @@ static void goes_on(mesh *m, int64_t wait)
     assert_int_equal(synchronise(m), 2 * wait);
 }
 
-/* Of a row that is no copy, or that is intended to be used still. */
-static void an_ended_intent_leaves_the_pace_alone(void **state)
+/* The intent ends for a row that is not a replica, or has more intents. */
+static void an_ended_intent_does_not_change_the_period(void **state)
 {
     (void)state;
-    enum { OWN = 1, COPIED = 0 };
-    static const uint32_t keys[2] = {OWN, COPIED};
+    enum { OWN = 1, REPLICATED = 0 };
+    static const uint32_t keys[2] = {OWN, REPLICATED};
     for (int i = 0; i < 2; i++) {
         mesh *m = build(false);
-        intend(m, 0, COPIED, true);
-        intend(m, 1, COPIED, true);
-        intend(m, 1, COPIED, true);
+        intend(m, 0, REPLICATED, true);
+        intend(m, 1, REPLICATED, true);
+        intend(m, 1, REPLICATED, true);
         intend(m, 1, OWN, true);
         come_to_rest(m);
-        assert_int_equal(state_at(m, 1, COPIED), MUSTER_ROW_REPLICA);
+        assert_int_equal(state_at(m, 1, REPLICATED), MUSTER_ROW_REPLICA);
         assert_int_equal(state_at(m, 1, OWN), MUSTER_ROW_OWNED);
         int64_t wait = slow_down(m);
         intend(m, 1, keys[i], false);
@@ -123,8 +125,8 @@ static void an_ended_intent_leaves_the_pace_alone(void **state)
     }
 }
 
-/* However long nobody has changed any: nobody here wants it any longer. */
-static void a_copy_goes_soon_after_its_last_intent(void **state)
+/* An unwanted replica is dropped soon, even when none was changed for long. */
+static void a_replica_is_dropped_soon_after_its_last_intent(void **state)
 {
     (void)state;
     mesh *m = build(false);
@@ -142,13 +144,14 @@ static void a_copy_goes_soon_after_its_last_intent(void **state)
     mesh_free(m);
 }
 
-/* Ten seconds without a change: a copy that was only wished for goes. */
-static void a_copy_stays_as_long_as_it_is_intended(void **state)
+/* Ten seconds without a change: a replica that was only localized is dropped.
+ */
+static void a_replica_stays_as_long_as_it_is_intended(void **state)
 {
     (void)state;
     enum { INTENDED = 0, WISHED = 2 };
     mesh *m = build(false);
-    wish(m, 1, WISHED, true);
+    localize_one(m, 1, WISHED, true);
     intend(m, 0, INTENDED, true);
     intend(m, 1, INTENDED, true);
     come_to_rest(m);
@@ -162,13 +165,13 @@ static void a_copy_stays_as_long_as_it_is_intended(void **state)
     mesh_free(m);
 }
 
-/* What a barrier fetches is fetched besides: it is neither a change nor one
- * more time that there was none. */
-static void a_barrier_leaves_the_pace_alone(void **state)
+/* The refresh of a barrier does not count as a change, nor as a synchronisation
+ * without one. */
+static void a_barrier_does_not_change_the_period(void **state)
 {
     (void)state;
     mesh *m = build(false);
-    wish(m, 1, 0, true);
+    localize_one(m, 1, 0, true);
     int64_t wait = slow_down(m);
     for (uint16_t i = 0; i < m->nodes; i++) {
         assert_int_equal(
@@ -178,7 +181,7 @@ static void a_barrier_leaves_the_pace_alone(void **state)
     }
     come_to_rest(m);
     assert_int_equal(m->out[1].released, 1);
-    // It was synchronised just now: from here on as long as before.
+    // It was synchronised just now: the next period is as long as before.
     assert_int_equal(muster_protocol_due_ns(m->node[1]) - m->now_ns, wait);
     assert_int_equal(synchronise(m), 2 * wait);
     mesh_free(m);
@@ -197,13 +200,13 @@ static uint32_t budget_at(const mesh *m, uint16_t at)
     return muster_word_budget(atomic_load(&m->tables[at]->words[0]));
 }
 
-/* Node 1 has a copy of node 0's row, whose limit has grown for long. */
+/* Node 1 has a replica of node 0's row, whose budget has grown for long. */
 static mesh *build_grown(void)
 {
     mesh *m = build(false);
-    wish(m, 1, 0, true);
+    localize_one(m, 1, 0, true);
     push(m, 0, 1000, 1);
-    for (int i = 0; i < 60; i++) { // to and fro, hardly anything
+    for (int i = 0; i < 60; i++) { // tiny changes on both sides
         push(m, 1, i % 2 == 0 ? 1e-3f : -1e-3f, 1);
         (void)synchronise(m);
     }
@@ -211,9 +214,9 @@ static mesh *build_grown(void)
     return m;
 }
 
-/* The limit has grown far beyond what there is of writes: half of it would
- * be no limit when copies begin to go apart. */
-static void a_copy_that_went_far_may_be_written_half_as_often(void **state)
+/* The budget has grown far beyond the number of writes: half of it would be no
+ * limit when replicas begin to diverge. */
+static void a_replica_that_diverged_may_be_written_half_as_often(void **state)
 {
     (void)state;
     enum { WRITES = 40 };
@@ -224,7 +227,7 @@ static void a_copy_that_went_far_may_be_written_half_as_often(void **state)
         (void)synchronise(m);
         assert_int_equal(budget_at(m, 1), writes / 2 > 8 ? writes / 2 : 8);
     }
-    // Only one of the two goes far: it may, and more often with time.
+    // Only one of the two changes much: its budget grows.
     uint32_t before = budget_at(m, 1);
     push(m, 1, 500, 5);
     (void)synchronise(m);
@@ -232,7 +235,7 @@ static void a_copy_that_went_far_may_be_written_half_as_often(void **state)
     mesh_free(m);
 }
 
-/* A write counts with the SYNC that takes it along. */
+/* A write counts for the SYNC that contains it. */
 static void writes_under_way_count_with_the_next_ones(void **state)
 {
     (void)state;
@@ -252,9 +255,9 @@ static void writes_under_way_count_with_the_next_ones(void **state)
     mesh_free(m);
 }
 
-/* Its place in the list is told with a SYNC; it has another when the answer
- * comes. */
-static void a_copy_is_found_though_the_list_has_changed(void **state)
+/* SYNC has the index of the replica in the list; the index has changed when the
+ * answer comes. */
+static void a_replica_is_found_though_the_list_has_changed(void **state)
 {
     (void)state;
     enum { GOES = 0, STAYS = 2 };
@@ -262,7 +265,7 @@ static void a_copy_is_found_though_the_list_has_changed(void **state)
     intend(m, 0, GOES, true);
     intend(m, 1, GOES, true);
     come_to_rest(m);
-    wish(m, 1, STAYS, true);
+    localize_one(m, 1, STAYS, true);
     assert_int_equal(state_at(m, 1, GOES), MUSTER_ROW_REPLICA);
     assert_int_equal(state_at(m, 1, STAYS), MUSTER_ROW_REPLICA);
     const muster_replica *first = m->node[1]->replicas.all.data;
@@ -299,11 +302,11 @@ static void a_copy_is_found_though_the_list_has_changed(void **state)
     mesh_free(m);
 }
 
-/* More rows than one message should have, to and fro. */
-static void many_wide_copies_go_in_several_messages(void **state)
+/* More rows than one message should have, in both directions. */
+static void many_wide_replicas_go_in_several_messages(void **state)
 {
     (void)state;
-    enum { ROWS = 200, FLOATS = 1000, MOST = 40 }; // of them in a message
+    enum { ROWS = 200, FLOATS = 1000, MAX = 40 }; // of them in a message
     mesh *m = muster_mem_array(1, sizeof(*m));
     assert_non_null(m);
     m->rng = muster_rng_make(1, 1);
@@ -332,7 +335,7 @@ static void many_wide_copies_go_in_several_messages(void **state)
     for (size_t i = 0; i < m->flying; i++) {
         const muster_rowmsg *message = &m->flight[i].message;
         bool sync = message->kind == MUSTER_ROWMSG_SYNC;
-        assert_true(!sync || message->count <= MOST);
+        assert_true(!sync || message->count <= MAX);
         sent += sync ? message->count : 0;
     }
     assert_int_equal(sent, ROWS);
@@ -347,12 +350,12 @@ static void many_wide_copies_go_in_several_messages(void **state)
     mesh_free(m);
 }
 
-/* What a copy delta goes before the first operation that finds it spent, also
- * where there are more operations than fit in a message. */
-static void operations_do_not_overtake_the_gain_of_a_copy(void **state)
+/* The delta of a replica is sent before the first operation that finds it
+ * spent, also when there are more operations than fit in a message. */
+static void operations_do_not_overtake_the_delta_of_a_replica(void **state)
 {
     (void)state;
-    enum { COPIED = 0, ENTRIES = 2, SET = 4 };
+    enum { REPLICATED = 0, ENTRIES = 2, SET = 4 };
     mesh *m = muster_mem_array(1, sizeof(*m));
     assert_non_null(m);
     m->rng = muster_rng_make(1, 1);
@@ -360,12 +363,14 @@ static void operations_do_not_overtake_the_gain_of_a_copy(void **state)
     mesh_start(m, 2 * SET, 1,
                (muster_protocol_opts){.manage = MUSTER_PS_AUTO,
                                       .message_entries = ENTRIES});
-    wish(m, 1, COPIED, true);
+    localize_one(m, 1, REPLICATED, true);
     float one = 1;
-    while (muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH, COPIED, &one)) {
+    while (muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH, REPLICATED,
+                               &one)) {
     }
-    assert_int_equal(state_at(m, 1, COPIED), MUSTER_ROW_REPLICA); // but spent
-    static const uint32_t keys[SET] = {COPIED, 2, 4, 6};          // node 0's
+    assert_int_equal(state_at(m, 1, REPLICATED),
+                     MUSTER_ROW_REPLICA);                    // but spent
+    static const uint32_t keys[SET] = {REPLICATED, 2, 4, 6}; // node 0's
     static const uint32_t positions[SET] = {0, 1, 2, 3};
     float values[SET] = {10, 11, 12, 13};
     int ended = 0;
@@ -391,17 +396,19 @@ static void operations_do_not_overtake_the_gain_of_a_copy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_contested_row_is_copied_unless_it_is_used_in_turns),
-        cmocka_unit_test(copies_that_do_not_change_are_synchronised_less_often),
-        cmocka_unit_test(an_ended_intent_leaves_the_pace_alone),
-        cmocka_unit_test(a_copy_goes_soon_after_its_last_intent),
-        cmocka_unit_test(a_copy_stays_as_long_as_it_is_intended),
-        cmocka_unit_test(a_barrier_leaves_the_pace_alone),
-        cmocka_unit_test(a_copy_that_went_far_may_be_written_half_as_often),
+        cmocka_unit_test(
+            a_contested_row_is_replicated_unless_it_is_used_in_turns),
+        cmocka_unit_test(
+            replicas_that_do_not_change_are_synchronised_less_often),
+        cmocka_unit_test(an_ended_intent_does_not_change_the_period),
+        cmocka_unit_test(a_replica_is_dropped_soon_after_its_last_intent),
+        cmocka_unit_test(a_replica_stays_as_long_as_it_is_intended),
+        cmocka_unit_test(a_barrier_does_not_change_the_period),
+        cmocka_unit_test(a_replica_that_diverged_may_be_written_half_as_often),
         cmocka_unit_test(writes_under_way_count_with_the_next_ones),
-        cmocka_unit_test(a_copy_is_found_though_the_list_has_changed),
-        cmocka_unit_test(many_wide_copies_go_in_several_messages),
-        cmocka_unit_test(operations_do_not_overtake_the_gain_of_a_copy),
+        cmocka_unit_test(a_replica_is_found_though_the_list_has_changed),
+        cmocka_unit_test(many_wide_replicas_go_in_several_messages),
+        cmocka_unit_test(operations_do_not_overtake_the_delta_of_a_replica),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * rowmsg_test.c -- headers survive the journey, everything else is refused, and
- * payloads must fit their tables.
+ * rowmsg_test.c -- headers are read as they were written, everything else is
+ * refused, and payloads must fit their tables.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,7 +147,7 @@ static void an_index_is_copied_before_it_is_checked(void **state)
     muster_rowmsg message = {
         .kind = MUSTER_ROWMSG_LOCALIZE, .count = 2, .payload = blob};
     assert_true(muster_rowmsg_take_index(&message, &room));
-    // The sender writes to the page that both see.
+    // The sender writes to the shared page.
     memset(blob->data, 0xff, blob->bytes);
     assert_true(muster_rowmsg_check(&message, shapes, 2));
     assert_int_equal(muster_rowmsg_keys(&message)[1], 8);

@@ -121,7 +121,7 @@ static void rows_open_unlatched_are_found(void **state)
     muster_mem_free(holders);
 }
 
-static void only_bare_rows_are_waited_for(void **state)
+static void only_rows_open_unlatched_are_waited_for(void **state)
 {
     (void)state;
     muster_bias_holders *holders = make_holders();
@@ -184,7 +184,7 @@ int main(void)
         cmocka_unit_test(references_keep_table_and_key),
         cmocka_unit_test(states_count_rows_and_accesses),
         cmocka_unit_test(rows_open_unlatched_are_found),
-        cmocka_unit_test(only_bare_rows_are_waited_for),
+        cmocka_unit_test(only_rows_open_unlatched_are_waited_for),
         cmocka_unit_test(rows_of_other_tables_are_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static void assert_near(double seen, double wanted)
     assert_true(fabs(seen - wanted) <= 1e-5 * (1 + fabs(wanted)));
 }
 
-static void a_gain_is_the_difference_and_its_norm(void **state)
+static void a_delta_is_the_difference_and_its_norm(void **state)
 {
     (void)state;
     for (uint32_t floats = 1; floats <= FLOATS_MAX; floats++) {
@@ -63,7 +63,7 @@ static void a_gain_is_the_difference_and_its_norm(void **state)
     }
 }
 
-static void a_gain_is_put_on_the_row_that_is_told(void **state)
+static void a_delta_is_applied_to_the_row_that_is_sent(void **state)
 {
     (void)state;
     for (uint32_t floats = 1; floats <= FLOATS_MAX; floats++) {
@@ -87,7 +87,7 @@ static void a_gain_is_put_on_the_row_that_is_told(void **state)
     }
 }
 
-static void a_merge_keeps_what_was_gained(void **state)
+static void a_merge_keeps_the_delta_of_the_replica(void **state)
 {
     (void)state;
     for (uint32_t floats = 1; floats <= FLOATS_MAX; floats++) {
@@ -121,9 +121,9 @@ static void a_merge_keeps_what_was_gained(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_gain_is_the_difference_and_its_norm),
-        cmocka_unit_test(a_gain_is_put_on_the_row_that_is_told),
-        cmocka_unit_test(a_merge_keeps_what_was_gained),
+        cmocka_unit_test(a_delta_is_the_difference_and_its_norm),
+        cmocka_unit_test(a_delta_is_applied_to_the_row_that_is_sent),
+        cmocka_unit_test(a_merge_keeps_the_delta_of_the_replica),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
