@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# docs/design/README.md is true: each file it names exists, and each function
-# it names stands in one of the files of its line.
+# docs/design/README.md and ps.md are true: each file they name exists, and each
+# function they name stands in one of the files of its line.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -18,7 +18,7 @@ check() { # PAGE: prints what is wrong
     done
 }
 
-wrong=$(check docs/design/README.md)
+wrong=$(check docs/design/README.md; check docs/design/ps.md)
 [ -z "$wrong" ] || { echo "$wrong" >&2; exit 1; }
 named=$(grep -oE '`[a-z_0-9]+\(\)`' docs/design/README.md | sort -u | wc -l)
 [ "$named" -ge 20 ] || { echo "the page names only $named functions" >&2; exit 1; }
