@@ -13,9 +13,9 @@
  *                              rows that arrive, have come: they may be old
  *   REFRESHING  -> NONE        all replicas have fetched their owners' rows
  *
- * Every node has flushed before it sends BARRIER. So a row that is fetched after
- * RELEASE contains all updates from before the barrier. The lead waits for
- * members only, and RELEASE names them, so that all nodes agree on them.
+ * Every node has flushed before it sends BARRIER. So a row that is fetched
+ * after RELEASE contains all updates from before the barrier. The lead waits
+ * for members only, and RELEASE names them, so that all nodes agree on them.
  * During a change of membership the barrier makes no progress.
  */
 #include "base/assert.h"

@@ -24,8 +24,8 @@
 #include "base/assert.h"
 #include "ps/protocol/inside.h"
 
-/* `request` of PHASE and COUNT: the last epoch that was resumed (32 bits), phase
- * (8), round (24). */
+/* `request` of PHASE and COUNT: the last epoch that was resumed (32 bits),
+ * phase (8), round (24). */
 #define ROUND_BITS 24u
 
 static uint64_t round_id(const muster_membership_change *change)

@@ -9,8 +9,8 @@
  * replicated; a row that only the requester intends to use moves. A replica
  * whose intents have ended is dropped as soon as its delta was sent.
  *
- * Intents decide where rows are, never their values: a count that is wrong for a
- * moment costs a message, not an update. When the membership changes, homes
+ * Intents decide where rows are, never their values: a count that is wrong for
+ * a moment costs a message, not an update. When the membership changes, homes
  * forget all intents, and all nodes send theirs again.
  */
 #include "ps/protocol/inside.h"

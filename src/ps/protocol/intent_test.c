@@ -2,7 +2,8 @@
  * intent_test.c -- intents through the protocol: the intent of one node brings
  * the row, intents of several nodes bring replicas, and their end drops the
  * replicas; in every order of messages no push is lost. Rows that nodes use in
- * turns are never replicated: at rest such a row is at a node that requested it.
+ * turns are never replicated: at rest such a row is at a node that requested
+ * it.
  */
 #include "ps/protocol/protocol_test.h"
 

@@ -1,11 +1,11 @@
 /*
  * membership.c -- heartbeats, silent nodes, nodes that join.
  *
- * Every message shows that its sender lives; heartbeats make sure that there are
- * some. Only the lead removes a node. The other nodes send SUSPECT to the lead
- * when a peer is silent or its connection ends. When the lead itself is silent
- * or gone, the mesh ends. A node that was stopped for some time cannot tell
- * whether its peers were silent, so it starts to measure anew; if it was
+ * Every message shows that its sender lives; heartbeats make sure that there
+ * are some. Only the lead removes a node. The other nodes send SUSPECT to the
+ * lead when a peer is silent or its connection ends. When the lead itself is
+ * silent or gone, the mesh ends. A node that was stopped for some time cannot
+ * tell whether its peers were silent, so it starts to measure anew; if it was
  * expelled meanwhile, the lead tells it.
  */
 #include "ps/protocol/inside.h"

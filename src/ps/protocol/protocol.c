@@ -6,8 +6,8 @@
  *  1. Exactly one node has a row OWNED, or the row is in one TRANSFER.
  *  2. The home's owner of a row is the node that has it, or that will have it
  *     when all HAND_OVERs sent have been carried out.
- *  3. A node has a row ARRIVING exactly while it has a record of it. It has sent
- *     one LOCALIZE, and will receive one TRANSFER or one REPLICA.
+ *  3. A node has a row ARRIVING exactly while it has a record of it. It has
+ *     sent one LOCALIZE, and will receive one TRANSFER or one REPLICA.
  *  4. A node receives one HAND_OVER for each time it was made owner.
  *  5. A step leaves no draft and no message to itself behind.
  */

@@ -1,6 +1,6 @@
 /*
- * ps/protocol/protocol.h -- the protocol of the parameter server at one node, as
- * a step function: which node owns a row, how rows move, which nodes have
+ * ps/protocol/protocol.h -- the protocol of the parameter server at one node,
+ * as a step function: which node owns a row, how rows move, which nodes have
  * replicas, which nodes are members.
  *
  * Every key has a home, node key % nodes, which knows the owner of its row. A
@@ -121,13 +121,14 @@ typedef struct muster_protocol_opts {
     void *make_context;
     int64_t heartbeat_ns; // a peer silent for so long is lost; 0: never
     bool joins;           // enters a running mesh, without rows
-    /* False: restore() is not ready. The protocol calls again at every tick, and
-     * the other nodes wait. NULL: it is always ready. */
+    /* False: restore() is not ready. The protocol calls again at every tick,
+     * and the other nodes wait. NULL: it is always ready. */
     bool (*prepared)(void *context);
     /* Write a lost row, with its optimiser state, as of the checkpoint. False:
      * it is not known and gets its initial value. NULL: none is known. */
     bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
-    /* Number of updates made here since the last checkpoint; NULL: not counted. */
+    /* Number of updates made here since the last checkpoint; NULL: not counted.
+     */
     uint64_t (*updates)(void *context);
     void *host; // context of these
 } muster_protocol_opts;

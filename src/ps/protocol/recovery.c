@@ -4,8 +4,8 @@
  * When no message is under way between members, the words of their tables are
  * complete: a row is OWNED by one member, or it is lost. A home that is still a
  * member knows the owner, unless the owner is lost or waits for a row that was
- * lost in a TRANSFER (ABSENT). A node that becomes the home of keys learns their
- * owners from reports (OWNED).
+ * lost in a TRANSFER (ABSENT). A node that becomes the home of keys learns
+ * their owners from reports (OWNED).
  *
  * A lost row is replaced by the replica that received the owner's row last. The
  * other replicas send the deltas that they have not sent yet with their next
@@ -18,9 +18,9 @@
 #define HOLDER_BITS 10u
 #define AGE_MAX_MS  ((1u << (32 - HOLDER_BITS)) - 2)
 
-/* The home of a lost node goes to the next member; a node that is a member again
- * gets its own back. While older messages are under way (phase PAUSE), homes at
- * members stay where they are. */
+/* The home of a lost node goes to the next member; a node that is a member
+ * again gets its own back. While older messages are under way (phase PAUSE),
+ * homes at members stay where they are. */
 static void deal_homes(muster_protocol *node)
 {
     uint16_t nodes = node->opts.nodes;

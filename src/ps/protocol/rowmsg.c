@@ -1,7 +1,7 @@
 /*
- * rowmsg.c -- see rowmsg.h. Payload arrays are in the byte order of the machine.
- * The machines that Muster runs on are little-endian; the magic number of the
- * header, read as bytes, makes sure of that.
+ * rowmsg.c -- see rowmsg.h. Payload arrays are in the byte order of the
+ * machine. The machines that Muster runs on are little-endian; the magic number
+ * of the header, read as bytes, makes sure of that.
  */
 #include "ps/protocol/rowmsg.h"
 

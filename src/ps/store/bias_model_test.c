@@ -1,6 +1,6 @@
 /*
- * bias_model_test.c -- every interleaving of workers that use rows unlatched and
- * of threads that revoke the bias (bias.h, store.c, ps/node/open.c).
+ * bias_model_test.c -- every interleaving of workers that use rows unlatched
+ * and of threads that revoke the bias (bias.h, store.c, ps/node/open.c).
  *
  * The programs follow the code access by access, with the transition functions
  * of the word and the numbers of the state. Each test also leaves out a part,
@@ -318,7 +318,7 @@ static void step_mover(const rules *r, world *w, uint32_t self)
     }
 }
 
-/* ---- table bias: another worker ------------------------------------------- */
+/* ---- table bias: another worker ------------------------------------------ */
 
 enum { ALONE_BEGIN = 80, ALONE_GO, ALONE_LOOK, ALONE_BACK };
 enum { ELSE_BEGIN = 84, ELSE_GO, ELSE_LOOK, ELSE_BACK };

@@ -1,7 +1,7 @@
 /*
- * ps/store/bias_model_test.h -- shared by the programs of bias_model_test.c: the
- * memory cells, how a bias holder is read, and how a row is latched, changed
- * and released.
+ * ps/store/bias_model_test.h -- shared by the programs of bias_model_test.c:
+ * the memory cells, how a bias holder is read, and how a row is latched,
+ * changed and released.
  */
 #ifndef MUSTER_PS_STORE_BIAS_MODEL_TEST_H
 #define MUSTER_PS_STORE_BIAS_MODEL_TEST_H

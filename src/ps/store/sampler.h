@@ -15,8 +15,9 @@
  *                `group` samples are the draws in order. POSTPONE: the samples
  *                of a handle are a permutation of those of REUSE; each is
  *                postponed at most once. LOCAL: the row of a sample was here
- *                when it was pulled, if a row of the range was found. REPURPOSE:
- *                as LOCAL, from the keys given to muster_sampler_note().
+ *                when it was pulled, if a row of the range was found.
+ *                REPURPOSE: as LOCAL, from the keys given to
+ *                muster_sampler_note().
  *   Threads      One.
  *   Allocation   Only create.
  */

@@ -1,5 +1,6 @@
 /*
- * ps/store/slab.h -- slots for rows of one size, at addresses that never change.
+ * ps/store/slab.h -- slots for rows of one size, at addresses that never
+ * change.
  *
  * The address space for all rows that could ever be here is reserved at once.
  * The kernel provides memory page by page when slots are first used, in huge
@@ -47,7 +48,8 @@ size_t muster_slab_stride(uint32_t floats);
 bool muster_slab_init(muster_slab *slab, uint32_t floats, uint32_t capacity);
 void muster_slab_fini(muster_slab *slab);
 
-/* Take a slot; its bytes are unspecified. MUSTER_SLAB_NONE: the slab is full. */
+/* Take a slot; its bytes are unspecified. MUSTER_SLAB_NONE: the slab is full.
+ */
 uint32_t muster_slab_take(muster_slab *slab);
 void muster_slab_give(muster_slab *slab, uint32_t slot);
 
