@@ -1,7 +1,6 @@
 /*
- * fuzz_rowmsg.c -- a header and a payload from anywhere: read, checked against
- * small tables, and handed to nodes in several situations, which must stay
- * whole.
+ * fuzz_rowmsg.c -- any header and payload: read, checked against small tables,
+ * and given to nodes in several situations, which must not fail an assertion.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -18,11 +17,11 @@ static muster_blob *make_payload(void *context, size_t bytes)
     return muster_blob_create(bytes);
 }
 
-/* What a node is in the middle of when the message comes. */
+/* What the node is doing when the message comes. */
 typedef enum situation {
-    LEADING = 0,   // node 0, with rows on their way and a request open
-    CHANGING = 1,  // the same, after it has given node 2 up
-    FOLLOWING = 2, // node 1, which hears the lead
+    LEADING = 0,   // node 0, with rows that arrive and an open request
+    CHANGING = 1,  // the same, during the change after the loss of node 2
+    FOLLOWING = 2, // node 1
     SITUATIONS = 3,
 } situation;
 
