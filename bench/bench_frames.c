@@ -205,15 +205,15 @@ static void print_table(const search *s, double frame[][COLUMNS_MAX],
 {
     printf("// [%u, %u]: %.2f, harmonic %.2f\n%u, %u,\n", s->columns, s->rows,
            condition, harmonic, s->columns, s->rows);
-    double most = 0.0;
+    double max = 0.0;
     for (uint32_t c = 0; c < s->columns; c++) {
         for (uint32_t u = 0; u < s->rows; u++) {
-            most = fmax(most, fabs(frame[c][u]));
+            max = fmax(max, fabs(frame[c][u]));
         }
     }
     for (uint32_t c = 0; c < s->columns; c++) {
         for (uint32_t u = 0; u < s->rows; u++) {
-            printf("%ld, ", lround(9999.0 * frame[c][u] / most));
+            printf("%ld, ", lround(9999.0 * frame[c][u] / max));
         }
         printf("\n");
     }

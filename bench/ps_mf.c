@@ -177,8 +177,8 @@ static void note_others(others *o, double *figures)
 
 static uint32_t turns_of(const bench_ps *b)
 {
-    uint32_t most = BENCH_REPEATS_MAX / (uint32_t)b->repeats;
-    return most < TURNS ? most : TURNS;
+    uint32_t max = BENCH_REPEATS_MAX / (uint32_t)b->repeats;
+    return max < TURNS ? max : TURNS;
 }
 
 /* A node's life: turns of the mesh; at node 0 those of the others between. */

@@ -58,13 +58,13 @@ static size_t likeness(const char *typed, const char *known)
 static const char *nearest_verb(const char *typed)
 {
     const char *best = NULL;
-    size_t most = 0;
+    size_t max = 0;
     for (size_t i = 0; i < VERB_COUNT; i++) {
         size_t alike = likeness(typed, verbs[i].name);
         // At most two letters may differ, and half must agree.
-        if (alike > most && alike + 2 >= strlen(verbs[i].name) &&
+        if (alike > max && alike + 2 >= strlen(verbs[i].name) &&
             alike + 2 >= strlen(typed) && 2 * alike >= strlen(typed)) {
-            most = alike;
+            max = alike;
             best = verbs[i].name;
         }
     }

@@ -83,21 +83,21 @@ static void describe_range(const muster_spec_field *field, char *out,
     bool whole =
         field->type == MUSTER_SPEC_UINT || field->type == MUSTER_SPEC_UINT64;
     const char *noun = whole ? "whole number" : "number";
-    bool open = field->most >= MUSTER_SPEC_NO_LIMIT;
-    bool above_0 = field->least > 0 && field->least <= MUSTER_SPEC_ABOVE_0;
+    bool open = field->max >= MUSTER_SPEC_NO_LIMIT;
+    bool above_0 = field->min > 0 && field->min <= MUSTER_SPEC_ABOVE_0;
     if (above_0 && open) {
         snprintf(out, size, "a %s above 0", noun);
     } else if (open) {
-        snprintf(out, size, "a %s of at least %.10g", noun, field->least);
+        snprintf(out, size, "a %s of at least %.10g", noun, field->min);
     } else {
         snprintf(out, size, "a %s from %.10g to %.10g", noun,
-                 above_0 ? 0 : field->least, field->most);
+                 above_0 ? 0 : field->min, field->max);
     }
 }
 
 static void describe(const muster_spec_field *field, char *out, size_t size)
 {
-    char most[32];
+    char max[32];
     switch (field->type) {
     case MUSTER_SPEC_UINT:
     case MUSTER_SPEC_UINT64:
@@ -105,11 +105,11 @@ static void describe(const muster_spec_field *field, char *out, size_t size)
         describe_range(field, out, size);
         break;
     case MUSTER_SPEC_SECONDS:
-        muster_value_format_seconds(field->most, most, sizeof(most));
-        snprintf(out, size, "a time of at most %s, such as 20ms", most);
+        muster_value_format_seconds(field->max, max, sizeof(max));
+        snprintf(out, size, "a time of at most %s, such as 20ms", max);
         break;
     case MUSTER_SPEC_TEXT:
-        snprintf(out, size, "a text of 1 to %.0f bytes", field->most - 1);
+        snprintf(out, size, "a text of 1 to %.0f bytes", field->max - 1);
         break;
     case MUSTER_SPEC_WORD:
         snprintf(out, size, "one of %s", field->words);
@@ -119,7 +119,7 @@ static void describe(const muster_spec_field *field, char *out, size_t size)
 
 static bool in_range(const muster_spec_field *field, double number)
 {
-    return number >= field->least && number <= field->most;
+    return number >= field->min && number <= field->max;
 }
 
 static bool set_whole(const muster_spec_field *field, const char *value,
@@ -168,7 +168,7 @@ static bool set_text(const muster_spec_field *field, const char *value,
                      char *into)
 {
     size_t length = strlen(value);
-    if (length == 0 || (double)length >= field->most) {
+    if (length == 0 || (double)length >= field->max) {
         return false;
     }
     memcpy(into, value, length + 1);

@@ -57,9 +57,9 @@ typedef enum muster_spec_type {
 typedef struct muster_spec_field {
     const char *name; // NULL ends a table
     muster_spec_type type;
-    size_t offset;      // in the struct that is filled
-    double least, most; // inclusive; of numbers and times
-    const char *words;  // MUSTER_SPEC_WORD: "column|random"
+    size_t offset;     // in the struct that is filled
+    double min, max;   // inclusive; of numbers and times
+    const char *words; // MUSTER_SPEC_WORD: "column|random"
     bool required;
 } muster_spec_field;
 

@@ -69,11 +69,11 @@ void muster_suggestion_add(muster_suggestion *suggestion, const char *name)
     size_t used = strlen(suggestion->names);
     (void)snprintf(suggestion->names + used, sizeof(suggestion->names) - used,
                    "%s%s", used > 0 ? ", " : "", name);
-    char bare[NAME_MAX_LENGTH + 1];
-    (void)snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(name, ":"), name);
+    char base[NAME_MAX_LENGTH + 1];
+    (void)snprintf(base, sizeof(base), "%.*s", (int)strcspn(name, ":"), name);
     unsigned distance =
         smaller(muster_suggest_distance(suggestion->typed, name),
-                muster_suggest_distance(suggestion->typed, bare));
+                muster_suggest_distance(suggestion->typed, base));
     if (distance < suggestion->distance) {
         suggestion->distance = distance;
         (void)snprintf(suggestion->nearest, sizeof(suggestion->nearest), "%s",

@@ -142,8 +142,8 @@ static void text_is_utf8_of_one_line(void **state)
 
 static unsigned least3(unsigned a, unsigned b, unsigned c)
 {
-    unsigned least = a < b ? a : b;
-    return least < c ? least : c;
+    unsigned min = a < b ? a : b;
+    return min < c ? min : c;
 }
 
 /* The definition, without the table: exponential, so for short words only. */

@@ -247,14 +247,14 @@ muster_status muster_code_spec_balance(muster_code_spec *spec,
             (unsigned long long)n, (unsigned long long)s,
             (unsigned long long)m);
     }
-    uint64_t least = s + m;
-    if (least > d) {
+    uint64_t min = s + m;
+    if (min > d) {
         return muster_error_set(
             error, MUSTER_ERR_UNSUPPORTED,
             "%s: m = %llu is more than d - s = %llu - %llu; give a load of at "
             "least %llu",
             spec->family, (unsigned long long)m, (unsigned long long)d,
-            (unsigned long long)s, (unsigned long long)least);
+            (unsigned long long)s, (unsigned long long)min);
     }
     spec->comm = (uint32_t)m;
     spec->load = (uint32_t)d;

@@ -74,18 +74,18 @@ static muster_status out_of_range(const muster_option_row *row,
                                   const char *text, const char *place,
                                   muster_error *error_out)
 {
-    char least[32];
-    char most[32];
+    char min[32];
+    char max[32];
     if (row->type == MUSTER_TYPE_DURATION) {
-        muster_value_format_seconds(row->least, least, sizeof(least));
-        muster_value_format_seconds(row->most, most, sizeof(most));
+        muster_value_format_seconds(row->min, min, sizeof(min));
+        muster_value_format_seconds(row->max, max, sizeof(max));
     } else {
-        snprintf(least, sizeof(least), "%.17g", row->least);
-        snprintf(most, sizeof(most), "%.17g", row->most);
+        snprintf(min, sizeof(min), "%.17g", row->min);
+        snprintf(max, sizeof(max), "%.17g", row->max);
     }
     return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                            "%s: %.60s is outside %s to %s", place, text, least,
-                            most);
+                            "%s: %.60s is outside %s to %s", place, text, min,
+                            max);
 }
 
 static const char *type_text(muster_option_type type)
@@ -154,13 +154,13 @@ static muster_status check_value(const muster_option_row *row, const char *text,
                                 "%s: not UTF-8, or with control characters",
                                 place);
     }
-    double size = row->least;
+    double size = row->min;
     if (!parse_value(row->type, text, parsed_out, &size)) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "%s: '%.60s' is not %s", place, text,
                                 type_text(row->type));
     }
-    if (size < row->least || size > row->most) {
+    if (size < row->min || size > row->max) {
         return out_of_range(row, text, place, error_out);
     }
     return MUSTER_OK;

@@ -300,7 +300,7 @@ static void defaults_are_legal_and_names_distinct(void **state)
     for (muster_option a = 0; a < MUSTER_OPT_COUNT; a++) {
         const muster_option_row *row = muster_option_get(a);
         assert_true(row->type == MUSTER_TYPE_FLAG || row->meta != NULL);
-        assert_true(row->least <= row->most);
+        assert_true(row->min <= row->max);
         for (muster_option b = a + 1; b < MUSTER_OPT_COUNT; b++) {
             assert_string_not_equal(row->name, muster_option_get(b)->name);
         }

@@ -17,7 +17,7 @@
 #define CODE     (1u << MUSTER_VERB_CODE)
 #define UNSAVED  MUSTER_OPTION_UNSAVED
 
-#define RANGE(kind, from, to) .type = (kind), .least = (from), .most = (to)
+#define RANGE(kind, from, to) .type = (kind), .min = (from), .max = (to)
 #define STRING                RANGE(MUSTER_TYPE_STRING, 0, 0)
 #define LIST                  RANGE(MUSTER_TYPE_LIST, 0, 0)
 #define FLAG                  RANGE(MUSTER_TYPE_FLAG, 0, 0)

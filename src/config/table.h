@@ -36,8 +36,8 @@ typedef struct muster_option_row {
     const char *name;
     muster_option_type type;
     uint32_t verbs; // bit 1 << muster_verb
-    double least;   // of numbers; seconds for durations
-    double most;
+    double min;     // of numbers; seconds for durations
+    double max;
     const char *fallback; // the default as text, or NULL
     const char *meta;     // NULL for flags
     const char *help;

@@ -220,22 +220,22 @@ static void what_is_no_file_is_refused(void **state)
 static void a_name_without_gz_finds_the_zipped_file(void **state)
 {
     const fixture *f = *state;
-    char bare[sizeof(f->zipped)];
+    char plain[sizeof(f->zipped)];
     size_t length = strlen(f->zipped) - strlen(".gz");
     assert_string_equal(f->zipped + length, ".gz");
-    memcpy(bare, f->zipped, length);
-    bare[length] = '\0';
+    memcpy(plain, f->zipped, length);
+    plain[length] = '\0';
     muster_source *source = NULL;
-    assert_int_equal(muster_source_open(bare, NULL, &source), MUSTER_OK);
+    assert_int_equal(muster_source_open(plain, NULL, &source), MUSTER_OK);
     assert_string_equal(muster_source_name(source), f->zipped);
     muster_source_close(source);
-    assert_int_equal(drain(bare, NULL), MUSTER_OK);
+    assert_int_equal(drain(plain, NULL), MUSTER_OK);
     // The file of that very name wins.
-    write_file(bare, "x", 1);
-    assert_int_equal(muster_source_open(bare, NULL, &source), MUSTER_OK);
-    assert_string_equal(muster_source_name(source), bare);
+    write_file(plain, "x", 1);
+    assert_int_equal(muster_source_open(plain, NULL, &source), MUSTER_OK);
+    assert_string_equal(muster_source_name(source), plain);
     muster_source_close(source);
-    assert_int_equal(unlink(bare), 0);
+    assert_int_equal(unlink(plain), 0);
 }
 
 static void opening_survives_failed_allocations(void **state)

@@ -42,11 +42,11 @@ void muster_histogram_add(muster_histogram *histogram, double ms)
     double value = ms > 0 ? ms : 0;
     uint32_t *bucket = &histogram->buckets[bucket_of(value)];
     *bucket += *bucket < UINT32_MAX;
-    if (histogram->count == 0 || value < histogram->least) {
-        histogram->least = value;
+    if (histogram->count == 0 || value < histogram->min) {
+        histogram->min = value;
     }
-    if (histogram->count == 0 || value > histogram->most) {
-        histogram->most = value;
+    if (histogram->count == 0 || value > histogram->max) {
+        histogram->max = value;
     }
     histogram->sum += value;
     histogram->count++;
@@ -65,10 +65,10 @@ double muster_histogram_quantile(const muster_histogram *histogram, double q)
         if (here > 0 && below + here >= rank) {
             // The outermost buckets hold whatever lies beyond them, too.
             double from =
-                i == 0 ? histogram->least : fmax(edge(i), histogram->least);
+                i == 0 ? histogram->min : fmax(edge(i), histogram->min);
             double to = i == BUCKET_COUNT - 1
-                            ? histogram->most
-                            : fmin(edge(i + 1), histogram->most);
+                            ? histogram->max
+                            : fmin(edge(i + 1), histogram->max);
             return from + (to - from) * (rank - below) / here;
         }
         below += here;

@@ -18,8 +18,8 @@
 typedef struct muster_histogram {
     uint64_t count;
     double sum;
-    double least;
-    double most;
+    double min;
+    double max;
     uint32_t buckets[MUSTER_HISTOGRAM_OCTAVES * MUSTER_HISTOGRAM_STEPS];
 } muster_histogram;
 

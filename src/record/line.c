@@ -55,12 +55,12 @@ size_t muster_worker_line_write(const muster_worker_line *line, char *text_out)
     return (size_t)length;
 }
 
-static bool get_uint(const json_t *object, const char *key, uint64_t most,
+static bool get_uint(const json_t *object, const char *key, uint64_t max,
                      uint64_t *value_out)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-        (uint64_t)json_integer_value(value) > most) {
+        (uint64_t)json_integer_value(value) > max) {
         return false;
     }
     *value_out = (uint64_t)json_integer_value(value);

@@ -114,11 +114,11 @@ typedef struct muster_place {
     uint32_t pid;
     char host[64];
     char address[128];
-    int64_t barred_ns; // its process is not admitted before that
-    uint32_t bars;     // times that it was dropped for misbehaviour lately
-    int64_t seated_ns; // when its process came (back)
-    bool silenced;     // it was lost by silence alone
-    uint32_t doubts;   // times that this was wrong: the process came back
+    int64_t shut_out_ns; // its process is not admitted before that
+    uint32_t bars;       // times that it was dropped for misbehaviour lately
+    int64_t seated_ns;   // when its process came (back)
+    bool silenced;       // it was lost by silence alone
+    uint32_t doubts;     // times that this was wrong: the process came back
 } muster_place;
 
 typedef struct muster_member {

@@ -44,17 +44,17 @@ static uint32_t free_number(const muster_member *member)
 static uint32_t choose_number(const muster_member *member,
                               const muster_message *hello)
 {
-    uint32_t wish = hello->as.hello.id;
-    if (wish == MUSTER_ID_ANY) {
+    uint32_t wanted = hello->as.hello.id;
+    if (wanted == MUSTER_ID_ANY) {
         return free_number(member);
     }
-    const muster_place *place = &member->places[wish];
+    const muster_place *place = &member->places[wanted];
     bool returns = hello->run == member->run;
     if (returns && place->peer != 0 &&
         place->incarnation != hello->incarnation) {
         return free_number(member);
     }
-    return wish;
+    return wanted;
 }
 
 /* False, and a refusal, when this HELLO can never be right. */
@@ -62,7 +62,7 @@ static bool is_welcome(muster_member *member, muster_link *link,
                        const muster_message *hello, muster_actions *actions)
 {
     char text[200];
-    uint32_t wish = hello->as.hello.id;
+    uint32_t wanted = hello->as.hello.id;
     if (member->closed[0] != 0) {
         snprintf(text, sizeof(text), "%s", member->closed);
     } else if (hello->run != 0 && hello->run != member->run) {
@@ -72,9 +72,9 @@ static bool is_welcome(muster_member *member, muster_link *link,
     } else if (hello->as.hello.role != (uint32_t)member->opts.kind) {
         snprintf(text, sizeof(text), "no place for a member of kind %u here",
                  hello->as.hello.role);
-    } else if (wish != MUSTER_ID_ANY &&
-               (wish >= member->size || (member->opts.mesh && wish == 0))) {
-        snprintf(text, sizeof(text), "number %u: this run has 0 to %u", wish,
+    } else if (wanted != MUSTER_ID_ANY &&
+               (wanted >= member->size || (member->opts.mesh && wanted == 0))) {
+        snprintf(text, sizeof(text), "number %u: this run has 0 to %u", wanted,
                  member->size - 1);
     } else {
         return true;
@@ -164,9 +164,9 @@ static void remember_life(muster_member *member, const muster_message *hello)
 }
 
 /* Is this the process that misbehaved under that number a moment ago? */
-static bool is_barred(const muster_place *place, const muster_event *event)
+static bool is_shut_out(const muster_place *place, const muster_event *event)
 {
-    return place->barred_ns > event->now_ns &&
+    return place->shut_out_ns > event->now_ns &&
            is_process_of(place, event->as.message.message);
 }
 
@@ -184,7 +184,7 @@ static void admit_as_leader(muster_member *member, muster_link *link,
         muster_member_refuse(member, link, MUSTER_ERR_AGAIN, text, actions);
         return;
     }
-    if (is_barred(&member->places[id], event)) {
+    if (is_shut_out(&member->places[id], event)) {
         muster_member_refuse(member, link, MUSTER_ERR_AGAIN,
                              "what you sent could not be used; come later",
                              actions);

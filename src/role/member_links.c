@@ -15,9 +15,9 @@
 #include "role/member_inside.h"
 
 /* How long one that misbehaved is kept away, from first to most. */
-#define BAR_FIRST_NS MUSTER_NS_PER_S
-#define BAR_MAX_NS   (60 * MUSTER_NS_PER_S)
-#define BARS_MAX     6u
+#define SHUT_OUT_FIRST_NS MUSTER_NS_PER_S
+#define SHUT_OUT_MAX_NS   (60 * MUSTER_NS_PER_S)
+#define BARS_MAX          6u
 
 static size_t link_index(const muster_member *member, muster_role_peer peer)
 {
@@ -173,13 +173,15 @@ bool muster_member_send(muster_member *member, uint32_t id,
 /* Keep a process away for a while, twice as long as the last time. */
 static void bar(muster_place *place, int64_t now_ns)
 {
-    if (now_ns - place->barred_ns > BAR_MAX_NS) {
+    if (now_ns - place->shut_out_ns > SHUT_OUT_MAX_NS) {
         place->bars = 0; // it has been good for long
     }
-    int64_t bar_ns = BAR_FIRST_NS
-                     << (place->bars < BARS_MAX ? place->bars : BARS_MAX);
+    int64_t shut_out_for_ns =
+        SHUT_OUT_FIRST_NS << (place->bars < BARS_MAX ? place->bars : BARS_MAX);
     place->bars++;
-    place->barred_ns = now_ns + (bar_ns < BAR_MAX_NS ? bar_ns : BAR_MAX_NS);
+    place->shut_out_ns =
+        now_ns +
+        (shut_out_for_ns < SHUT_OUT_MAX_NS ? shut_out_for_ns : SHUT_OUT_MAX_NS);
 }
 
 void muster_member_drop(muster_member *member, uint32_t id,

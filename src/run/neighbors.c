@@ -189,23 +189,23 @@ typedef struct near_row {
 } near_row;
 
 /* Put a row among the best so far, which are sorted by falling cosine. */
-static void consider(near_row *best, uint32_t *found, uint32_t most,
+static void consider(near_row *best, uint32_t *found, uint32_t max,
                      near_row row)
 {
     uint32_t at = *found;
     while (at > 0 && best[at - 1].cosine < row.cosine) {
         at--;
     }
-    if (at >= most) {
+    if (at >= max) {
         return;
     }
-    *found += *found < most;
+    *found += *found < max;
     memmove(best + at + 1, best + at, (*found - at - 1) * sizeof(*best));
     best[at] = row;
 }
 
 static uint32_t search(const vectors *v, uint32_t wanted, near_row *best,
-                       uint32_t most)
+                       uint32_t max)
 {
     uint32_t found = 0;
     const float *middle = v->rows + (size_t)wanted * v->dim;
@@ -217,7 +217,7 @@ static uint32_t search(const vectors *v, uint32_t wanted, near_row *best,
             continue;
         }
         near_row one = {muster_kernel_dot(middle, other, v->dim) / length, row};
-        consider(best, &found, most, one);
+        consider(best, &found, max, one);
     }
     return found;
 }

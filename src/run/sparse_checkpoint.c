@@ -19,10 +19,10 @@
 #define BATCH     512u
 #define MOMENT_NS (20 * MUSTER_NS_PER_MS)
 
-/* Rows of a table that is divided among workers, all of whom are away from
+/* Rows of a table with row bias, while no worker is at
  * it as a rule: this does not make it shared. False: they were not read. */
-static bool read_divided(muster_ps_table *from, uint32_t first, uint32_t count,
-                         float *rows)
+static bool read_row_biased(muster_ps_table *from, uint32_t first,
+                            uint32_t count, float *rows)
 {
     if (!muster_ps_table_revoked(from) ||
         !muster_ps_table_pause_row_bias(from)) {
@@ -46,7 +46,7 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
     uint64_t copied = worker->copied; // this is no access of the work
     muster_ps_call *call = muster_ps_own_call(worker);
     call->positions.count = 0;
-    if (read_divided(from, first, count, rows)) {
+    if (read_row_biased(from, first, count, rows)) {
         return MUSTER_OK;
     }
     for (uint32_t i = 0; i < count; i++) {

@@ -120,18 +120,18 @@ MUSTER_SIMD void muster_kernel_sigmoids(float *x, uint32_t n)
     }
 }
 
-MUSTER_SIMD float muster_kernel_most(const float *x, uint32_t n)
+MUSTER_SIMD float muster_kernel_max(const float *x, uint32_t n)
 {
-    f8 most = (f8){0} - INFINITY;
+    f8 max = (f8){0} - INFINITY;
     uint32_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         f8 v;
         MUSTER_F8_LOAD(v, x + i);
-        most = CHOOSE(v > most, v, most);
+        max = CHOOSE(v > max, v, max);
     }
     float found = -INFINITY;
     for (uint32_t j = 0; j < LANES; j++) {
-        found = most[j] > found ? most[j] : found;
+        found = max[j] > found ? max[j] : found;
     }
     for (; i < n; i++) {
         found = x[i] > found ? x[i] : found;

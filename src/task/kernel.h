@@ -32,7 +32,7 @@ float muster_kernel_sigmoid(float x);
  * greatest (-INFINITY of none); x = exp(scale * (x - from)), whose sum is
  * returned, with exponents held to -87..88; x *= scale; x *= by. */
 void muster_kernel_sigmoids(float *x, uint32_t n);
-float muster_kernel_most(const float *x, uint32_t n);
+float muster_kernel_max(const float *x, uint32_t n);
 float muster_kernel_exp(float *x, uint32_t n, float scale, float from);
 void muster_kernel_scale(float scale, float *x, uint32_t n);
 void muster_kernel_product(const float *by, float *x, uint32_t n);

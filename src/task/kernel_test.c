@@ -199,12 +199,12 @@ exponentials_and_the_greatest_are_right_at_every_length(void **state)
     for (uint32_t n = 1; n <= LONGEST; n++) {
         floats f = make(n);
         double sum = 0;
-        double most = -INFINITY;
+        double max = -INFINITY;
         for (uint32_t i = 0; i < n; i++) {
             f.v[0][i] *= 40;
-            most = fmax(most, (double)f.v[0][i]);
+            max = fmax(max, (double)f.v[0][i]);
         }
-        assert_true((double)muster_kernel_most(f.v[0], n) == most);
+        assert_true((double)muster_kernel_max(f.v[0], n) == max);
         memcpy(f.v[1], f.v[0], sizeof(f.v[0]));
         memcpy(f.v[2], f.v[0], sizeof(f.v[0]));
         float total = muster_kernel_exp(f.v[1], n, 0.5f, 1.5f);

@@ -174,12 +174,12 @@ static muster_status ask(ranking *r, muster_ps_worker *worker, muster_triple t,
 
 /* A share of one set: all of it, or `most` triples spread over it. */
 static muster_status rank_set(ranking *r, muster_ps_worker *worker,
-                              const muster_task_share *share, uint64_t most,
+                              const muster_task_share *share, uint64_t max,
                               muster_task_sums *sums)
 {
     const muster_kge *k = r->k;
     uint64_t all = k->triples.count[r->set];
-    uint64_t used = all < most ? all : most;
+    uint64_t used = all < max ? all : max;
     muster_status status = MUSTER_OK;
     for (uint64_t i = used * share->part / share->parts;
          i < used * (share->part + 1) / share->parts; i++) {

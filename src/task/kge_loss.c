@@ -11,8 +11,8 @@
 /* exp(scale * (score - max)) normalised. */
 static void soften(float *scores, uint32_t count, float scale)
 {
-    float most = muster_kernel_most(scores, count);
-    float sum = muster_kernel_exp(scores, count, scale, most);
+    float max = muster_kernel_max(scores, count);
+    float sum = muster_kernel_exp(scores, count, scale, max);
     muster_kernel_scale(1 / sum, scores, count);
 }
 
@@ -24,11 +24,11 @@ static double negative_log(float probability)
 /* Negatives that score `shift` more are a truth that scores as much less. */
 static double softmax(float shift, float *truth, float *scores, uint32_t count)
 {
-    float most = muster_kernel_most(scores, count);
+    float max = muster_kernel_max(scores, count);
     float right = *truth - shift;
-    most = right > most ? right : most;
-    (void)muster_kernel_exp(&right, 1, 1, most);
-    float sum = right + muster_kernel_exp(scores, count, 1, most);
+    max = right > max ? right : max;
+    (void)muster_kernel_exp(&right, 1, 1, max);
+    float sum = right + muster_kernel_exp(scores, count, 1, max);
     muster_kernel_scale(1 / sum, scores, count);
     *truth = right / sum - 1;
     return negative_log(right / sum);

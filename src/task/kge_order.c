@@ -14,7 +14,7 @@
 
 #define EPOCH_SHIFT 48 // places of an epoch's groups do not reach the next's
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -52,7 +52,7 @@ muster_kge_order muster_kge_order_make(const muster_kge *k,
 
 uint32_t muster_kge_order_size(const muster_kge_order *o, uint64_t at)
 {
-    return (uint32_t)(at < o->count ? least(o->count - at, o->group) : 0);
+    return (uint32_t)(at < o->count ? min(o->count - at, o->group) : 0);
 }
 
 /* The group's number among those of all shares. */

@@ -1,7 +1,7 @@
 /*
  * kge_work.c -- an epoch of knowledge graph embeddings: a share's triples,
  * group by group (kge_order.c). A group is prepared some groups before it is
- * trained: its triples are read, their rows wished for and its samples drawn,
+ * trained: its triples are read, their rows localized and its samples drawn,
  * by its place in the work.
  */
 #include <math.h>
@@ -52,7 +52,7 @@ typedef struct tour {
     prepared ahead[LOOK];
     muster_triple *triples; // of the groups ahead
     uint32_t *samples;      // of a group
-    uint32_t *wishes;       // of a group: entities, then relations
+    uint32_t *to_localize;  // of a group: entities, then relations
     double loss;
 } tour;
 
@@ -82,21 +82,21 @@ static void read_group(const tour *t, uint64_t at, muster_triple *triples_out)
 }
 
 /* Wish for the rows that a group's triples name. */
-static muster_status wish_group(tour *t, const muster_triple *triples,
-                                uint32_t size)
+static muster_status localize_group(tour *t, const muster_triple *triples,
+                                    uint32_t size)
 {
     const muster_kge *k = t->pass.k;
-    uint32_t *relations = t->wishes + (size_t)2 * t->group;
+    uint32_t *relations = t->to_localize + (size_t)2 * t->group;
     for (uint32_t i = 0; i < size; i++) {
         for (uint32_t side = 0; side < 2; side++) {
             muster_kge_question question =
                 muster_kge_ask(k, triples[i], (int)side);
-            t->wishes[2 * i + side] = question.anchor;
+            t->to_localize[2 * i + side] = question.anchor;
             relations[2 * i + side] = question.relation;
         }
     }
     muster_status status = muster_ps_localize(
-        t->pass.worker, MUSTER_KGE_ENTITIES, t->wishes, (size_t)2 * size);
+        t->pass.worker, MUSTER_KGE_ENTITIES, t->to_localize, (size_t)2 * size);
     if (status == MUSTER_OK) {
         status = muster_ps_localize(t->pass.worker, MUSTER_KGE_RELATIONS,
                                     relations, (size_t)2 * size);
@@ -125,7 +125,7 @@ static muster_status prepare(tour *t, uint64_t at)
     }
     read_group(t, at, next->triples);
     muster_status status = muster_ps_nodes(t->pass.worker) > 1
-                               ? wish_group(t, next->triples, size)
+                               ? localize_group(t, next->triples, size)
                                : MUSTER_OK;
     return status == MUSTER_OK ? draw_group(t, at, &next->samples) : status;
 }
@@ -176,8 +176,8 @@ static void measure_groups(tour *t)
     const muster_kge_options *options = &t->pass.k->options;
     bool sharing = options->share > 1;
     size_t each = (size_t)2 * options->negatives;
-    size_t most = MUSTER_PS_SAMPLES_MAX / each;
-    t->group = sharing ? options->share : most < GROUP ? (uint32_t)most : GROUP;
+    size_t max = MUSTER_PS_SAMPLES_MAX / each;
+    t->group = sharing ? options->share : max < GROUP ? (uint32_t)max : GROUP;
     size_t group = sharing ? options->negatives : each * t->group;
     size_t look = MUSTER_PS_SAMPLES_MAX / group;
     t->look = (uint32_t)(look < LOOK ? look : LOOK);
@@ -194,8 +194,9 @@ static muster_status tour_init(tour *t)
     t->triples =
         muster_mem_array((size_t)t->look * t->group, sizeof(*t->triples));
     t->samples = muster_mem_array(samples, sizeof(*t->samples));
-    t->wishes = muster_mem_array((size_t)4 * t->group, sizeof(*t->wishes));
-    if (t->triples == NULL || t->samples == NULL || t->wishes == NULL) {
+    t->to_localize =
+        muster_mem_array((size_t)4 * t->group, sizeof(*t->to_localize));
+    if (t->triples == NULL || t->samples == NULL || t->to_localize == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < t->look; i++) {
@@ -211,7 +212,7 @@ static void tour_fini(tour *t)
     muster_kge_shared_free(t->shared);
     muster_mem_free(t->triples);
     muster_mem_free(t->samples);
-    muster_mem_free(t->wishes);
+    muster_mem_free(t->to_localize);
 }
 
 muster_status muster_kge_work(void *task, muster_ps_worker *worker,

@@ -101,7 +101,7 @@ typedef struct muster_mf_cursor {
 muster_mf_cursor muster_mf_rows_of(const muster_mf *m, uint32_t part,
                                    uint32_t end);
 uint32_t muster_mf_next_rows(muster_mf_cursor *at, uint32_t *rows_out,
-                             uint32_t most);
+                             uint32_t max);
 
 /*
  * The run, counted from the part's first, at which `part` begins its tour of

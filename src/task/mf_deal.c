@@ -46,8 +46,8 @@ static int by_part(const void *a, const void *b)
 /* Does the group end before `row`? */
 static bool full(const muster_mf *m, const muster_mf_group *group, uint32_t row)
 {
-    uint64_t most = m->train.count / GROUP_PART / m->parts;
-    return row / GROUP_ROWS != group->row / GROUP_ROWS || group->cells > most;
+    uint64_t max = m->train.count / GROUP_PART / m->parts;
+    return row / GROUP_ROWS != group->row / GROUP_ROWS || group->cells > max;
 }
 
 /* Groups over all rows, those without cells too: `sorted` are the rows of all
@@ -165,10 +165,10 @@ muster_mf_cursor muster_mf_rows_of(const muster_mf *m, uint32_t part,
 }
 
 uint32_t muster_mf_next_rows(muster_mf_cursor *at, uint32_t *rows_out,
-                             uint32_t most)
+                             uint32_t max)
 {
     uint32_t count = 0;
-    while (count < most && at->group < at->end) {
+    while (count < max && at->group < at->end) {
         rows_out[count++] = at->row++;
         if (at->row == at->group->end && ++at->group < at->end) {
             at->row = at->group->row;

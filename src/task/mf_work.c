@@ -2,7 +2,7 @@
  * mf_work.c -- one worker's share of an epoch of matrix factorisation.
  *
  * With several nodes the rows of a part come once and stay, and columns are
- * wished for some time before they are needed. A row or column that is not here
+ * localized some time before they are needed. A row or column that is not here
  * in spite of that only costs time.
  */
 #include <math.h>
@@ -15,11 +15,12 @@
 #define HOLD_CELLS 64u // a column is let go after so many cells
 #define AHEAD      12u // cells whose rows are asked for before
 #define RUNS_AHEAD 2u  // and columns
-// Columns are wished for at most so many cells before, and at most three
+// Columns are localized at most so many cells before, and at most three
 // eighths of what a part does in one block of columns: the part before it must
 // be done.
 #define LOOK_MAX 262144u
-#define WISHES   2048u // at once: threads of two nodes wake up for each call
+#define LOCALIZE_MAX \
+    2048u // at once: threads of two nodes wake up for each call
 // Columns of at most so many cells are made sure of together before they are
 // used, and rows are fetched together when one is missing.
 #define SURE_CELLS 8192u
@@ -45,10 +46,10 @@ typedef struct tour {
     const muster_mf_run *first; // of the part
     uint64_t runs;
     uint64_t start;
-    uint64_t look;   // cells
-    uint64_t seen;   // cells worked on
-    uint64_t wished; // runs wished for, and their cells
-    uint64_t wished_cells;
+    uint64_t look;      // cells
+    uint64_t seen;      // cells worked on
+    uint64_t localized; // runs localized, and their cells
+    uint64_t localized_cells;
     uint64_t sure; // runs that were here when last looked at
 } tour;
 
@@ -163,24 +164,24 @@ static muster_status work_column(pass *p, const muster_cell *cells,
 }
 
 /* Wish for the columns of the tour up to `look` cells on, when a third of that
- * is left: the fewer the wishes, the less often threads of two nodes wake
+ * is left: the fewer the calls, the less often threads of two nodes wake
  * up. */
-static muster_status wish_columns(tour *t)
+static muster_status localize_columns(tour *t)
 {
-    uint32_t wishes[WISHES];
-    if (t->wished == t->runs || t->wished_cells > t->seen + t->look / 3) {
+    uint32_t keys[LOCALIZE_MAX];
+    if (t->localized == t->runs || t->localized_cells > t->seen + t->look / 3) {
         return MUSTER_OK;
     }
-    while (t->wished < t->runs && t->wished_cells < t->seen + t->look) {
+    while (t->localized < t->runs && t->localized_cells < t->seen + t->look) {
         uint32_t count = 0;
-        while (count < WISHES && t->wished < t->runs &&
-               t->wished_cells < t->seen + t->look) {
-            const muster_mf_run *run = run_at(t, t->wished++);
-            wishes[count++] = run->col;
-            t->wished_cells += run[1].cell - run->cell;
+        while (count < LOCALIZE_MAX && t->localized < t->runs &&
+               t->localized_cells < t->seen + t->look) {
+            const muster_mf_run *run = run_at(t, t->localized++);
+            keys[count++] = run->col;
+            t->localized_cells += run[1].cell - run->cell;
         }
         muster_status status = muster_ps_localize(
-            t->pass->worker, MUSTER_MF_TABLE_COLS, wishes, count);
+            t->pass->worker, MUSTER_MF_TABLE_COLS, keys, count);
         if (status != MUSTER_OK) {
             return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
         }
@@ -199,9 +200,9 @@ static muster_status make_sure(tour *t, uint64_t next)
     if (next < t->sure) {
         return MUSTER_OK;
     }
-    // Not further than columns are wished for: others may not be done.
-    uint64_t most = t->look < SURE_CELLS ? t->look : SURE_CELLS;
-    while (count < STRAYS && cells < most && next + count < t->runs) {
+    // Not further than columns are localized: others may not be done.
+    uint64_t max = t->look < SURE_CELLS ? t->look : SURE_CELLS;
+    while (count < STRAYS && cells < max && next + count < t->runs) {
         const muster_mf_run *run = run_at(t, next + count);
         cols[count++] = run->col;
         cells += run[1].cell - run->cell;
@@ -216,14 +217,14 @@ static muster_status make_sure(tour *t, uint64_t next)
 static muster_status settle_rows(pass *p, uint32_t part)
 {
     muster_mf_cursor rows = muster_mf_rows_of(p->m, part, part + 1);
-    uint32_t wishes[WISHES];
+    uint32_t keys[LOCALIZE_MAX];
     uint32_t count;
-    while ((count = muster_mf_next_rows(&rows, wishes, WISHES)) > 0) {
+    while ((count = muster_mf_next_rows(&rows, keys, LOCALIZE_MAX)) > 0) {
         muster_status status =
-            muster_ps_localize(p->worker, MUSTER_MF_TABLE_ROWS, wishes, count);
+            muster_ps_localize(p->worker, MUSTER_MF_TABLE_ROWS, keys, count);
         if (status == MUSTER_ERR_AGAIN) {
             status =
-                muster_ps_fetch(p->worker, MUSTER_MF_TABLE_ROWS, wishes, count);
+                muster_ps_fetch(p->worker, MUSTER_MF_TABLE_ROWS, keys, count);
         }
         if (status != MUSTER_OK) {
             return status;
@@ -265,7 +266,7 @@ static muster_status work_columns(pass *p, const muster_task_share *share)
     for (uint64_t i = 0; i < t.runs; i++) {
         muster_status status = MUSTER_OK;
         if (p->many) {
-            status = wish_columns(&t);
+            status = localize_columns(&t);
             status = status == MUSTER_OK ? make_sure(&t, i) : status;
         }
         if (i + RUNS_AHEAD < t.runs) { // another thread may have had it last

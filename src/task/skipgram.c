@@ -20,7 +20,7 @@
 #define SENTENCE_MAX 1000u
 #define CHUNK        8192u
 #define AHEAD        2u
-#define WISHES       1000u
+#define LOCALIZE_MAX 1000u
 
 static const muster_spec_field fields[] = {
     {"dim", MUSTER_SPEC_UINT, offsetof(muster_skipgram_options, dim), 1, 8192,
@@ -192,7 +192,7 @@ typedef struct pass {
     uint32_t negative_at;
     uint64_t handle; // of the chunk after
     uint32_t line[SENTENCE_MAX];
-    uint32_t wishes[WISHES];
+    uint32_t to_localize[LOCALIZE_MAX];
     float rate;
     double loss;
     uint64_t pairs;
@@ -341,20 +341,20 @@ static uint64_t take_sentence(pass *p, uint64_t at, uint64_t end,
 }
 
 /* Wish for the words that come after this sentence. */
-static muster_status wish_words(pass *p, uint64_t at, uint64_t end)
+static muster_status localize_words(pass *p, uint64_t at, uint64_t end)
 {
     const uint32_t *tokens = p->g->corpus.tokens;
     uint32_t count = 0;
-    for (; at < end && count < WISHES; at++) {
+    for (; at < end && count < LOCALIZE_MAX; at++) {
         if (tokens[at] != MUSTER_CORPUS_END) {
-            p->wishes[count++] = tokens[at];
+            p->to_localize[count++] = tokens[at];
         }
     }
-    muster_status status =
-        muster_ps_localize(p->worker, MUSTER_SKIPGRAM_IN, p->wishes, count);
+    muster_status status = muster_ps_localize(p->worker, MUSTER_SKIPGRAM_IN,
+                                              p->to_localize, count);
     if (status == MUSTER_OK) {
-        status = muster_ps_localize(p->worker, MUSTER_SKIPGRAM_OUT, p->wishes,
-                                    count);
+        status = muster_ps_localize(p->worker, MUSTER_SKIPGRAM_OUT,
+                                    p->to_localize, count);
     }
     return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
 }
@@ -373,7 +373,7 @@ static muster_status train_range(pass *p, uint64_t start, uint64_t end,
         uint64_t words;
         at += take_sentence(p, at, end, &length, &words);
         if (muster_ps_nodes(p->worker) > 1) {
-            status = wish_words(p, at, end);
+            status = localize_words(p, at, end);
         }
         for (uint32_t i = 0; i < length && status == MUSTER_OK; i++) {
             status = train_word(p, i, length);

@@ -64,13 +64,13 @@ replicas_that_do_not_change_are_synchronised_less_often(void **state)
     for (int round = 0; round < 2; round++) {
         assert_true(
             muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH, 0, &one));
-        int64_t least = synchronise(m);
-        int64_t wait = least;
-        assert_true(4 * least <= SYNC_MS * 1000000ll);
+        int64_t min = synchronise(m);
+        int64_t wait = min;
+        assert_true(4 * min <= SYNC_MS * 1000000ll);
         for (int i = 0; i < 8; i++) {
             int64_t next = synchronise(m);
-            int64_t most = SYNC_MS * 1000000ll;
-            assert_int_equal(next, 2 * wait < most ? 2 * wait : most);
+            int64_t max = SYNC_MS * 1000000ll;
+            assert_int_equal(next, 2 * wait < max ? 2 * wait : max);
             wait = next;
         }
         assert_int_equal(wait, SYNC_MS * 1000000ll);
