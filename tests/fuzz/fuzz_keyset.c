@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/assert.h"
-#include "ps/node/static.h"
+#include "ps/node/replicated_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

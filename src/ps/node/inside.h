@@ -31,7 +31,7 @@ typedef struct muster_ps_distribution {
 
 struct muster_ps {
     muster_ps_opts opts;
-    char *places; // opts.mesh: where nodes meet (places.h)
+    char *places; // opts.mesh: where nodes meet (mesh_address.h)
     muster_ps_table *tables[MUSTER_PS_TABLES_MAX];
     uint32_t table_count;
     muster_ps_distribution distributions[MUSTER_PS_DISTRIBUTIONS_MAX];

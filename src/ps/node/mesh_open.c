@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "ps/node/mesh.h"
+#include "ps/node/mesh_address.h"
 #include "ps/node/mesh_inside.h"
-#include "ps/node/places.h"
 
 /* A row that two nodes ask for within this time would travel to and fro. */
 #define CONTEST_NS (5 * MUSTER_NS_PER_MS)

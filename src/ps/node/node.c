@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "ps/node/inside.h"
-#include "ps/node/places.h"
-#include "ps/node/static.h"
+#include "ps/node/mesh_address.h"
+#include "ps/node/replicated_file.h"
 
 #define PATIENCE_NS      MUSTER_NS_PER_S // with rows kept open
 #define HEARTBEAT_MS_MIN 10u

@@ -2,7 +2,7 @@
  * peers.c -- the connections of a mesh: who connects to whom, first words
  * and last ones.
  *
- * A node listens at its place (places.h) and connects to every lower one,
+ * A node listens at its place (mesh_address.h) and connects to every lower one,
  * trying again until patience ends. The first message of a connection, HELLO,
  * says who is there. A node that replaces a lost one connects to all others;
  * each answers with a HELLO, and when all members have, it tells the lead that
@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "ps/node/mesh_address.h"
 #include "ps/node/mesh_inside.h"
-#include "ps/node/places.h"
 
 #define RETRY_NS   (20 * MUSTER_NS_PER_MS)
 #define UNSENT_MAX 65536u // messages to one node; with more it does not read

@@ -1,5 +1,5 @@
 /*
- * static_test.c -- files of rows to copy: what they mean, and where they are
+ * replicated_file_test.c -- files of rows to copy: what they mean, and where they are
  * wrong.
  */
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "ps/node/static.h"
+#include "ps/node/replicated_file.h"
 
 static muster_status read_text(const char *text, muster_error *error,
                                muster_keyset *set)

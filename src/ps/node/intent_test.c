@@ -1,5 +1,5 @@
 /*
- * intend_test.c -- intents of workers over real sockets: rows come before they
+ * intent_test.c -- intents of workers over real sockets: rows come before they
  * are used, copies go when nobody intends to use them, and every push counts.
  */
 #define _GNU_SOURCE

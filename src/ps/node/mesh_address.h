@@ -1,5 +1,5 @@
 /*
- * ps/node/places.h -- where the nodes of a mesh listen, as one text that all
+ * ps/node/mesh_address.h -- where the nodes of a mesh listen, as one text that all
  * of them are given.
  *
  *   FOLDER                      node i at the socket FOLDER/node-i
@@ -9,8 +9,8 @@
  *
  * An IPv6 HOST stands in brackets.
  */
-#ifndef MUSTER_PS_NODE_PLACES_H
-#define MUSTER_PS_NODE_PLACES_H
+#ifndef MUSTER_PS_NODE_MESH_ADDRESS_H
+#define MUSTER_PS_NODE_MESH_ADDRESS_H
 
 #include <stdint.h>
 
@@ -26,4 +26,4 @@ MUSTER_CHECKED muster_status muster_ps_places_check(const char *places,
  * for more than `node` nodes. */
 void muster_ps_places_at(const char *places, uint32_t node, char *address_out);
 
-#endif // MUSTER_PS_NODE_PLACES_H
+#endif // MUSTER_PS_NODE_MESH_ADDRESS_H

@@ -1,7 +1,7 @@
 /*
- * places.c -- the places of a mesh's nodes.
+ * mesh_address.c -- the places of a mesh's nodes.
  */
-#include "ps/node/places.h"
+#include "ps/node/mesh_address.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * static_rows_test.c -- rows named in a file are copied to every node, the
+ * static_manage_test.c -- rows named in a file are copied to every node, the
  * others move; every push counts.
  */
 #define _GNU_SOURCE

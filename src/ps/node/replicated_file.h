@@ -1,11 +1,11 @@
 /*
- * ps/node/static.h -- the file of rows that MUSTER_PS_STATIC copies.
+ * ps/node/replicated_file.h -- the file of rows that MUSTER_PS_STATIC copies.
  *
  * A line names rows of a table: `TABLE KEY` or `TABLE FIRST-LAST`, numbers from
  * 0. Blank lines and what follows a # do not count. The file may be gzipped.
  */
-#ifndef MUSTER_PS_NODE_STATIC_H
-#define MUSTER_PS_NODE_STATIC_H
+#ifndef MUSTER_PS_NODE_REPLICATED_FILE_H
+#define MUSTER_PS_NODE_REPLICATED_FILE_H
 
 #include "data/source.h"
 #include "muster/ps.h"
@@ -29,4 +29,4 @@ MUSTER_CHECKED muster_status muster_ps_static_check(const muster_keyset *set,
                                                     const muster_ps *ps,
                                                     muster_error *error_out);
 
-#endif // MUSTER_PS_NODE_STATIC_H
+#endif // MUSTER_PS_NODE_REPLICATED_FILE_H

@@ -1,5 +1,5 @@
 /*
- * places_test.c -- where nodes listen, in every form, and what is refused.
+ * mesh_address_test.c -- where nodes listen, in every form, and what is refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "net/net.h"
-#include "ps/node/places.h"
+#include "ps/node/mesh_address.h"
 
 static void every_form_gives_an_address(void **state)
 {

@@ -1,7 +1,7 @@
 /*
- * static.c -- see static.h.
+ * replicated_file.c -- see replicated_file.h.
  */
-#include "ps/node/static.h"
+#include "ps/node/replicated_file.h"
 
 #include "base/error.h"
 #include "ps/node/inside.h"

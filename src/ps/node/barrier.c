@@ -1,5 +1,5 @@
 /*
- * join.c -- a worker's side of a mesh: queue and barriers.
+ * barrier.c -- a worker's side of a mesh: queue and barriers.
  */
 #include "base/mem.h"
 #include "ps/node/inside.h"

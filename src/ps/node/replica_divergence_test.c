@@ -1,5 +1,5 @@
 /*
- * stale_test.c -- several nodes that descend on the same few rows through
+ * replica_divergence_test.c -- several nodes that descend on the same few rows through
  * copies end where one node would, though each could run far ahead alone.
  *
  * The rows are to become (1, 1, ..): every step moves a row by a share of what
