@@ -15,7 +15,7 @@
  *                is seen by all.
  *   Lifecycle    connect after the tables and distributions, before workers.
  *   Threads      connect, count, lost: any. The rest: the worker's.
- *   Failure      See muster_ps_lost().
+ *   Failure      See muster_ps_lost_nodes().
  */
 #ifndef MUSTER_PS_MESH_H
 #define MUSTER_PS_MESH_H
@@ -51,7 +51,7 @@ muster_ps_connect(muster_ps *ps, muster_error *error_out);
  * node's work is the caller's affair. The loss of node 0, which leads, still
  * ends all calls, and so does being given up oneself.
  */
-MUSTER_API uint64_t muster_ps_lost(const muster_ps *ps);
+MUSTER_API uint64_t muster_ps_lost_nodes(const muster_ps *ps);
 
 /* Where rows were found, over all workers of this node, up to each one's last
  * barrier or end. */

@@ -44,7 +44,7 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
     muster_ps_table *from = worker->tables[table];
     uint32_t keys[BATCH];
     uint64_t copied = worker->copied; // this is no access of the work
-    muster_ps_call *call = muster_ps_own_call(worker);
+    muster_ps_call *call = muster_worker_sync_call(worker);
     call->positions.count = 0;
     if (read_row_biased(from, first, count, rows)) {
         return MUSTER_OK;
@@ -52,13 +52,13 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
     for (uint32_t i = 0; i < count; i++) {
         keys[i] = first + i;
         float *row;
-        muster_ps_access taken = muster_ps_take(
+        muster_row_access taken = muster_row_acquire(
             worker, muster_rowref_make(table, keys[i]), false, &row);
-        if (taken != MUSTER_PS_ELSEWHERE) {
+        if (taken != MUSTER_ACCESS_REMOTE) {
             memcpy(rows + (size_t)i * from->floats, row,
                    from->floats * sizeof(float));
-            muster_ps_give(worker, taken, &from->words[keys[i]], false);
-            if (taken == MUSTER_PS_UNLATCHED) {
+            muster_row_release(worker, taken, &from->words[keys[i]], false);
+            if (taken == MUSTER_ACCESS_UNLATCHED) {
                 muster_bias_state_add(worker->holder, 0 - MUSTER_BIAS_ACCESS);
             }
         } else if (!muster_vec_append(&call->positions, &i, 1)) {
@@ -69,8 +69,8 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
     if (call->positions.count == 0) {
         return MUSTER_OK;
     }
-    muster_ps_job job = {MUSTER_ROWOP_PULL_ROW, table, keys, count, rows};
-    return muster_ps_do(worker, &job, call);
+    muster_row_batch job = {MUSTER_ROWOP_PULL_ROW, table, keys, count, rows};
+    return muster_ps_call_run(worker, &job, call);
 }
 
 muster_status muster_ps_gather(muster_ps_worker *worker, uint32_t tables,

@@ -226,7 +226,7 @@ static muster_status start_workers(muster_task_run *run,
  * is done. */
 static bool note_done(muster_task_run *run)
 {
-    uint64_t met = muster_ps_met(run->ps);
+    uint64_t met = muster_ps_barrier_members(run->ps);
     bool all = true;
     // Before the first is marked as done: worker_of() reads `todo`.
     for (uint32_t part = 0; part < run->parts; part++) {
@@ -261,7 +261,7 @@ static muster_status one_round(muster_task_run *run,
         }
     }
     if (status == MUSTER_OK && run->node == 0 && !pattern->leave) {
-        status = gather_sums(run, muster_ps_met(run->ps), sums);
+        status = gather_sums(run, muster_ps_barrier_members(run->ps), sums);
     }
     run->phase.count++;
     return status;

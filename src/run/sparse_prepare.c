@@ -225,7 +225,7 @@ static void part(muster_task_run *run)
     for (uint32_t i = 0; run->workers != NULL && i < run->threads; i++) {
         muster_ps_worker_free(run->workers[i].worker);
     }
-    uint64_t lost = run->ps == NULL ? 0 : muster_ps_lost(run->ps);
+    uint64_t lost = run->ps == NULL ? 0 : muster_ps_lost_nodes(run->ps);
     muster_mem_free(run->workers);
     muster_mem_free(run->phase.todo);
     muster_mem_free(run->phase.done_by);

@@ -110,7 +110,7 @@ void muster_task_on_loss(muster_task_run *run)
                               .news = hear,
                               .stopped = muster_signals_stop_asked,
                               .context = run};
-    muster_ps_on_loss(run->ps, &loss);
+    muster_ps_set_loss_hooks(run->ps, &loss);
 }
 
 /* Start another process in the place of a node that is lost, once: again when
@@ -137,7 +137,8 @@ static void replace_one(muster_task_run *run, uint16_t node)
 
 void muster_task_replace(muster_task_run *run)
 {
-    uint64_t lost = run->others.group == NULL ? 0 : muster_ps_lost(run->ps);
+    uint64_t lost =
+        run->others.group == NULL ? 0 : muster_ps_lost_nodes(run->ps);
     run->loss.replaced &= lost;
     for (uint16_t i = 1; i < run->nodes && lost != 0; i++) {
         if (lost >> i & 1) {
@@ -156,7 +157,7 @@ void muster_task_admit(muster_task_run *run, uint32_t epochs)
 
 void muster_task_catch_up(muster_task_run *run)
 {
-    uint32_t note = muster_ps_loss_note(run->ps);
+    uint32_t note = muster_ps_admit_note(run->ps);
     run->next_epoch = note >> 1;
     run->phase.count = note & 1;
 }

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MUSTER_OK) {
         return 0;
     }
-    if (muster_ps_static_read(source, &error, &set) == MUSTER_OK) {
+    if (muster_replicated_file_read(source, &error, &set) == MUSTER_OK) {
         const muster_keyrange *ranges = set.ranges.data;
         for (size_t i = 0; i < set.ranges.count; i++) {
             MUSTER_ASSERT(ranges[i].table < MUSTER_PS_TABLES_MAX);

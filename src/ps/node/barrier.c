@@ -6,7 +6,7 @@
 
 #define WISH_MAX 1024u // keys of one wish
 
-muster_status muster_ps_worker_join(muster_ps_worker *worker)
+muster_status muster_worker_join_mesh(muster_ps_worker *worker)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < worker->table_count; i++) {
@@ -20,18 +20,19 @@ muster_status muster_ps_worker_join(muster_ps_worker *worker)
     if (worker->queue == NULL || worker->copies == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    muster_status status = muster_ps_calls_init(worker);
+    muster_status status = muster_worker_calls_init(worker);
     if (status == MUSTER_OK) {
         status = muster_intents_create(&worker->intents);
     }
-    return status == MUSTER_OK ? muster_mesh_join(worker->ps->mesh, worker)
-                               : status;
+    return status == MUSTER_OK
+               ? muster_mesh_add_worker(worker->ps->mesh, worker)
+               : status;
 }
 
-void muster_ps_worker_leave(muster_ps_worker *worker)
+void muster_worker_leave_mesh(muster_ps_worker *worker)
 {
-    muster_mesh_leave(worker->ps->mesh, worker);
-    muster_ps_calls_fini(worker);
+    muster_mesh_remove_worker(worker->ps->mesh, worker);
+    muster_worker_calls_fini(worker);
     muster_mem_free(worker->queue);
     muster_mem_free(worker->copies);
 }
@@ -44,7 +45,7 @@ uint32_t muster_ps_nodes(const muster_ps_worker *worker)
 muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
                                  const uint32_t *keys, size_t count)
 {
-    return muster_ps_queue_localize(worker, table, keys, count, 0);
+    return muster_worker_localize(worker, table, keys, count, 0);
 }
 
 /* Could rows come here at all? */
@@ -54,12 +55,13 @@ static bool wishes_matter(const muster_ps_worker *worker)
            worker->ps->opts.manage != MUSTER_PS_CLASSIC;
 }
 
-muster_status muster_ps_queue_localize(muster_ps_worker *worker, uint32_t table,
-                                       const uint32_t *keys, size_t count,
-                                       uint32_t copy)
+muster_status muster_worker_localize(muster_ps_worker *worker, uint32_t table,
+                                     const uint32_t *keys, size_t count,
+                                     uint32_t copy)
 {
     const muster_ps_table *rows =
-        worker == NULL ? NULL : muster_ps_check(worker, table, keys, count);
+        worker == NULL ? NULL
+                       : muster_worker_check_keys(worker, table, keys, count);
     if (rows == NULL) {
         return MUSTER_ERR_INVALID;
     }
@@ -92,7 +94,7 @@ muster_status muster_ps_queue_localize(muster_ps_worker *worker, uint32_t table,
 muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
                               const uint32_t *keys, size_t count)
 {
-    if (worker == NULL || muster_ps_open_rows(worker) > 0) {
+    if (worker == NULL || muster_worker_open_rows(worker) > 0) {
         return MUSTER_ERR_INVALID;
     }
     muster_status status = muster_ps_localize(worker, table, keys, count);
@@ -107,12 +109,12 @@ muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,
         }
         float *unread = worker->copies + (size_t)(MUSTER_PS_OPEN_MAX - 1) * 2 *
                                              worker->copy_floats;
-        muster_ps_job job = {.op = MUSTER_ROWOP_PULL,
-                             .table = table,
-                             .keys = &keys[i],
-                             .count = 1,
-                             .values = unread};
-        status = muster_ps_remote(worker, &job);
+        muster_row_batch job = {.op = MUSTER_ROWOP_PULL,
+                                .table = table,
+                                .keys = &keys[i],
+                                .count = 1,
+                                .values = unread};
+        status = muster_ps_call_run_one(worker, &job);
         if (status != MUSTER_OK) {
             return status;
         }
@@ -138,26 +140,26 @@ static bool pass_if_complete(muster_ps *ps)
     return ps->mesh != NULL;
 }
 
-void muster_ps_worker_gone(muster_ps *ps)
+void muster_barrier_worker_left(muster_ps *ps)
 {
     (void)pthread_mutex_lock(&ps->barrier_lock);
     atomic_fetch_sub(&ps->workers_alive, 1);
     bool complete = pass_if_complete(ps);
     (void)pthread_mutex_unlock(&ps->barrier_lock);
     if (complete) {
-        muster_mesh_barrier(ps->mesh);
+        muster_mesh_enter_barrier(ps->mesh);
     }
 }
 
 muster_status muster_ps_barrier(muster_ps_worker *worker)
 {
-    if (worker == NULL || muster_ps_open_rows(worker) > 0) {
+    if (worker == NULL || muster_worker_open_rows(worker) > 0) {
         return MUSTER_ERR_INVALID;
     }
     muster_ps *ps = worker->ps;
-    muster_ps_count_up(worker);
+    muster_worker_flush_counts(worker);
     (void)pthread_mutex_lock(&ps->barrier_lock);
-    if (ps->mesh != NULL && muster_mesh_is_over(ps->mesh)) {
+    if (ps->mesh != NULL && muster_mesh_has_failed(ps->mesh)) {
         // Those who wait were sent off and others may be gone: nobody comes.
         (void)pthread_mutex_unlock(&ps->barrier_lock);
         return MUSTER_ERR_PEER_LOST;
@@ -166,7 +168,7 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
     ps->barrier_waiting++;
     if (pass_if_complete(ps)) {
         (void)pthread_mutex_unlock(&ps->barrier_lock);
-        muster_mesh_barrier(ps->mesh);
+        muster_mesh_enter_barrier(ps->mesh);
         (void)pthread_mutex_lock(&ps->barrier_lock);
     }
     // A loss is for good: whoever comes after it waits for nobody.

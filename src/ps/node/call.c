@@ -9,7 +9,7 @@
  */
 #include "ps/node/inside.h"
 
-muster_status muster_ps_calls_init(muster_ps_worker *worker)
+muster_status muster_worker_calls_init(muster_ps_worker *worker)
 {
     for (uint32_t i = 0; i <= MUSTER_PS_CALLS_MAX; i++) {
         muster_ps_call *call = &worker->calls[i];
@@ -23,19 +23,20 @@ muster_status muster_ps_calls_init(muster_ps_worker *worker)
     return MUSTER_OK;
 }
 
-void muster_ps_calls_fini(muster_ps_worker *worker)
+void muster_worker_calls_fini(muster_ps_worker *worker)
 {
     for (uint32_t i = 0; i <= MUSTER_PS_CALLS_MAX; i++) {
         muster_ps_call *call = &worker->calls[i];
         if (call->started) {
-            (void)!muster_ps_finish(worker, call); // its buffers are given back
+            (void)!muster_ps_call_wait(worker,
+                                       call); // its buffers are given back
         }
         (void)sem_destroy(&call->finished);
         muster_vec_fini(&call->positions);
     }
 }
 
-static void ready(muster_ps_worker *worker, const muster_ps_job *job,
+static void ready(muster_ps_worker *worker, const muster_row_batch *job,
                   muster_ps_call *call)
 {
     call->request =
@@ -49,39 +50,41 @@ static void ready(muster_ps_worker *worker, const muster_ps_job *job,
     worker->remote += call->positions.count;
 }
 
-void muster_ps_submit(muster_ps_worker *worker, const muster_ps_job *job,
-                      muster_ps_call *call)
+void muster_ps_call_submit(muster_ps_worker *worker,
+                           const muster_row_batch *job, muster_ps_call *call)
 {
     ready(worker, job, call);
-    muster_mesh_submit(worker->ps->mesh, call);
+    muster_mesh_submit_call(worker->ps->mesh, call);
 }
 
-muster_status muster_ps_do(muster_ps_worker *worker, const muster_ps_job *job,
-                           muster_ps_call *call)
+muster_status muster_ps_call_run(muster_ps_worker *worker,
+                                 const muster_row_batch *job,
+                                 muster_ps_call *call)
 {
     ready(worker, job, call);
-    muster_mesh_do(worker->ps->mesh, call);
+    muster_mesh_run_call(worker->ps->mesh, call);
     return call->outcome;
 }
 
-muster_status muster_ps_finish(muster_ps_worker *worker, muster_ps_call *call)
+muster_status muster_ps_call_wait(muster_ps_worker *worker,
+                                  muster_ps_call *call)
 {
     if (sem_trywait(&call->finished) != 0) {
-        muster_mesh_wait(worker->ps->mesh, call);
+        muster_mesh_wait_call(worker->ps->mesh, call);
     }
     return call->outcome;
 }
 
-muster_status muster_ps_remote(muster_ps_worker *worker,
-                               const muster_ps_job *job)
+muster_status muster_ps_call_run_one(muster_ps_worker *worker,
+                                     const muster_row_batch *job)
 {
-    muster_ps_call *call = muster_ps_own_call(worker);
+    muster_ps_call *call = muster_worker_sync_call(worker);
     uint32_t zero = 0;
     call->positions.count = 0;
     if (!muster_vec_append(&call->positions, &zero, 1)) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    return muster_ps_do(worker, job, call);
+    return muster_ps_call_run(worker, job, call);
 }
 
 /* The call of a live handle, or NULL. */
@@ -103,7 +106,7 @@ uint64_t muster_ps_call_handle(const muster_ps_worker *worker,
            (uint64_t)(call - worker->calls + 1);
 }
 
-muster_ps_call *muster_ps_call_free(muster_ps_worker *worker)
+muster_ps_call *muster_ps_call_find_free(muster_ps_worker *worker)
 {
     for (uint32_t i = 0; i < MUSTER_PS_CALLS_MAX; i++) {
         if (!worker->calls[i].started) {
@@ -120,10 +123,10 @@ muster_status muster_ps_wait(muster_ps_worker *worker, uint64_t handle)
     }
     muster_ps_call *call = call_of(worker, handle);
     // With a latch held, who drives the mesh might wait for us.
-    if (call == NULL || muster_ps_holds(worker)) {
+    if (call == NULL || muster_worker_holds_rows(worker)) {
         return MUSTER_ERR_INVALID;
     }
-    muster_status status = muster_ps_finish(worker, call);
+    muster_status status = muster_ps_call_wait(worker, call);
     call->started = false;
     call->generation++;
     return status;

@@ -55,18 +55,18 @@ static void take_requests(muster_mesh *mesh)
     muster_ps_call **taken = mesh->taken.data;
     for (size_t i = 0; i < mesh->taken.count; i++) {
         if (mesh->lost != 0 || !muster_vec_append(&mesh->open, &taken[i], 1)) {
-            muster_mesh_finish(mesh, taken[i], MUSTER_ERR_PEER_LOST);
+            muster_mesh_end_call(mesh, taken[i], MUSTER_ERR_PEER_LOST);
             continue;
         }
-        muster_mesh_stepped(
+        muster_mesh_apply_step(
             mesh, muster_protocol_request(mesh->node, muster_clock_ns(),
                                           &taken[i]->request, &mesh->out));
     }
     muster_vec_clear(&mesh->taken);
     if (barrier && mesh->lost != 0) {
-        muster_mesh_pass(mesh, MUSTER_ERR_PEER_LOST);
+        muster_mesh_pass_barrier(mesh, MUSTER_ERR_PEER_LOST);
     } else if (barrier) {
-        muster_mesh_stepped(
+        muster_mesh_apply_step(
             mesh,
             muster_protocol_barrier(mesh->node, muster_clock_ns(), &mesh->out));
     }
@@ -74,11 +74,11 @@ static void take_requests(muster_mesh *mesh)
 
 static void stepped(void *context, muster_status status)
 {
-    muster_mesh_stepped(context, status);
+    muster_mesh_apply_step(context, status);
 }
 
 /* Have all met who were to meet? Before, nobody's silence means anything. */
-bool muster_mesh_met_all(const muster_mesh *mesh)
+bool muster_mesh_all_met(const muster_mesh *mesh)
 {
     return mesh->ps->loss.joins || muster_mesh_peers_missing(mesh) == 0;
 }
@@ -90,10 +90,10 @@ static bool take_wishes(muster_mesh *mesh)
                                    .out = &mesh->out,
                                    .stepped = stepped,
                                    .context = mesh};
-    if (!mesh->wished && mesh->lost == 0 && muster_mesh_met_all(mesh) &&
+    if (!mesh->wished && mesh->lost == 0 && muster_mesh_all_met(mesh) &&
         (!mesh->ps->loss.joins || atomic_load(&mesh->entered) != 0)) {
         mesh->wished = true;
-        muster_ps_localize_all(&host, &mesh->ps->replicated);
+        muster_localize_set(&host, &mesh->ps->replicated);
     }
     bool any = false;
     bool intents = false;
@@ -103,11 +103,12 @@ static bool take_wishes(muster_mesh *mesh)
     muster_ps_worker **workers = mesh->workers.data;
     for (size_t i = 0; i < mesh->workers.count; i++) {
         any = muster_localize_queue_read(&host, workers[i]) || any;
-        intents = muster_ps_intents_act(&host, workers[i], round) || intents;
+        intents =
+            muster_localize_run_intents(&host, workers[i], round) || intents;
     }
     muster_intents **orphans = mesh->orphans.data;
     for (size_t i = 0; i < mesh->orphans.count; i++) {
-        muster_ps_intents_end(&host, orphans[i]);
+        muster_localize_end_intents(&host, orphans[i]);
     }
     muster_vec_clear(&mesh->orphans);
     any = any || mesh->requests.count > 0 || mesh->barrier_asked;
@@ -133,7 +134,7 @@ static void take_in(muster_mesh *mesh)
                               (uint32_t)(asked >> 32), &mesh->out);
     if (status != MUSTER_ERR_AGAIN) {
         atomic_fetch_and(&mesh->ready, ~(1ull << node));
-        muster_mesh_stepped(mesh, status);
+        muster_mesh_apply_step(mesh, status);
         atomic_store(&mesh->admit, 0);
     }
 }
@@ -166,10 +167,10 @@ static int64_t prepare(muster_mesh *mesh)
     take_requests(mesh);
     take_in(mesh);
     int64_t now = muster_clock_ns();
-    bool ticks = mesh->lost == 0 && muster_mesh_met_all(mesh);
+    bool ticks = mesh->lost == 0 && muster_mesh_all_met(mesh);
     if (ticks) {
-        muster_mesh_stepped(mesh,
-                            muster_protocol_tick(mesh->node, now, &mesh->out));
+        muster_mesh_apply_step(
+            mesh, muster_protocol_tick(mesh->node, now, &mesh->out));
     }
     // Announce the sleep, then look once more: a wish made in between either
     // is seen here or finds the announcement and wakes us.
@@ -179,7 +180,7 @@ static int64_t prepare(muster_mesh *mesh)
     int64_t nap =
         atomic_load_explicit(&mesh->sleep_max_ns, memory_order_relaxed);
     wait = wait < nap ? wait : nap;
-    bool restless = !muster_mesh_met_all(mesh) || atomic_load(&mesh->stop) ||
+    bool restless = !muster_mesh_all_met(mesh) || atomic_load(&mesh->stop) ||
                     (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0);
     wait = restless && wait > RETRY_NS ? RETRY_NS : wait;
     bool busy = take_wishes(mesh);
@@ -195,7 +196,7 @@ static void receive(muster_mesh *mesh, int64_t wait_ns)
     muster_status status = muster_net_poll(mesh->net, wait_ns);
     atomic_store(&mesh->asleep, false);
     if (status < 0) {
-        muster_mesh_stepped(mesh, status);
+        muster_mesh_apply_step(mesh, status);
     }
 }
 
@@ -213,7 +214,7 @@ static bool linger(muster_mesh *mesh, int64_t wait_ns)
     do {
         muster_status status = muster_net_poll(mesh->net, 0);
         if (status < 0) {
-            muster_mesh_stepped(mesh, status);
+            muster_mesh_apply_step(mesh, status);
         }
         if (status < 0 || !atomic_load(&mesh->asleep) ||
             muster_net_count(mesh->net).messages_received != before) {
@@ -274,7 +275,7 @@ static void turn(muster_mesh *mesh)
         note_sleep(mesh, muster_clock_ns() - start);
         atomic_store(&mesh->asleep, false);
         if (status < 0) {
-            muster_mesh_stepped(mesh, status);
+            muster_mesh_apply_step(mesh, status);
         }
     } else {
         tell(ended);
@@ -288,14 +289,14 @@ static void turn(muster_mesh *mesh)
 static void take_leave(muster_mesh *mesh)
 {
     int64_t end = muster_clock_ns() + FAREWELL_NS;
-    muster_mesh_peers_say_goodbye(mesh);
+    muster_mesh_peers_send_leave(mesh);
     do {
         turn(mesh);
     } while (mesh->lost == 0 && !atomic_load(&mesh->quits) &&
-             !muster_mesh_peers_said_goodbye(mesh) && muster_clock_ns() < end);
+             !muster_mesh_peers_all_left(mesh) && muster_clock_ns() < end);
 }
 
-void *muster_mesh_serve(void *argument)
+void *muster_mesh_thread_run(void *argument)
 {
     muster_mesh *mesh = argument;
     (void)pthread_mutex_lock(&mesh->turn);

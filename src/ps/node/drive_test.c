@@ -378,7 +378,7 @@ static void lead_and_compute(test_node *n)
     int64_t end = muster_clock_ns() + TELLING_S * MUSTER_NS_PER_S;
     while (muster_clock_ns() < end) {
         nap();
-        TEST_NODE_CHECK(n, muster_ps_lost(n->ps) == 0);
+        TEST_NODE_CHECK(n, muster_ps_lost_nodes(n->ps) == 0);
     }
 }
 

@@ -19,7 +19,7 @@ static each each_make(muster_ps_worker *worker, uint32_t table,
                       const uint32_t *keys, size_t count)
 {
     each e = {.worker = worker,
-              .rows = muster_ps_check(worker, table, keys, count),
+              .rows = muster_worker_check_keys(worker, table, keys, count),
               .keys = keys,
               .count = count};
     return e;

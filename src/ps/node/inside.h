@@ -88,19 +88,19 @@ typedef struct muster_ps_call {
 } muster_ps_call;
 
 /* Rows of a table that an operation is about. */
-typedef struct muster_ps_job {
+typedef struct muster_row_batch {
     muster_row_op op;
     uint32_t table;
     const uint32_t *keys;
     size_t count;
     float *values;
-} muster_ps_job;
+} muster_row_batch;
 
 /* Whose rows a sampler asks about. */
-typedef struct muster_ps_sampler_context {
+typedef struct muster_worker_sampler_context {
     muster_ps_worker *worker;
     uint32_t table;
-} muster_ps_sampler_context;
+} muster_worker_sampler_context;
 
 struct muster_ps_worker {
     muster_ps *ps;
@@ -113,7 +113,7 @@ struct muster_ps_worker {
     // NULL.
     float *open_copies[MUSTER_PS_OPEN_MAX];
     muster_sampler *samplers[MUSTER_PS_DISTRIBUTIONS_MAX]; // NULL until used
-    muster_ps_sampler_context sampler_contexts[MUSTER_PS_DISTRIBUTIONS_MAX];
+    muster_worker_sampler_context sampler_contexts[MUSTER_PS_DISTRIBUTIONS_MAX];
     uint64_t accesses;
     uint64_t remote;
     uint64_t copied;
@@ -128,29 +128,29 @@ struct muster_ps_worker {
 };
 
 /* The table, or NULL when the number or a key is wrong. */
-muster_ps_table *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
-                                 const uint32_t *keys, size_t count);
+muster_ps_table *muster_worker_check_keys(const muster_ps_worker *worker,
+                                          uint32_t table, const uint32_t *keys,
+                                          size_t count);
 
 /* Rows that the worker has open. */
-static inline uint32_t muster_ps_open_rows(const muster_ps_worker *worker)
+static inline uint32_t muster_worker_open_rows(const muster_ps_worker *worker)
 {
     return muster_bias_open_rows(muster_bias_state(worker->holder));
 }
 
 /* How a row was taken. */
-typedef enum muster_ps_access {
-    MUSTER_PS_ELSEWHERE, // it was not
-    MUSTER_PS_UNLATCHED,
-    MUSTER_PS_LATCHED,
-} muster_ps_access;
+typedef enum muster_row_access {
+    MUSTER_ACCESS_REMOTE, // it was not
+    MUSTER_ACCESS_UNLATCHED,
+    MUSTER_ACCESS_LATCHED,
+} muster_row_access;
 
 /* Count a row that was lent unlatched, and mark it if it is a copy to be
  * written. */
-static inline void muster_ps_note_unlatched(muster_ps_worker *worker,
-                                            const muster_ps_table *rows,
-                                            uint32_t key,
-                                            const muster_unlatched_row *lent,
-                                            bool written)
+static inline void
+muster_worker_count_unlatched(muster_ps_worker *worker,
+                              const muster_ps_table *rows, uint32_t key,
+                              const muster_unlatched_row *lent, bool written)
 {
     if (muster_unlatched_is_replica(lent)) {
         worker->copied++;
@@ -162,13 +162,14 @@ static inline void muster_ps_note_unlatched(muster_ps_worker *worker,
 
 /* Take a row for a moment, while none is open, and give it back. Whether it
  * will be written is known from the start. */
-muster_ps_access muster_ps_take(muster_ps_worker *worker, muster_rowref ref,
-                                bool written, float **row_out);
-static inline void muster_ps_give(muster_ps_worker *worker,
-                                  muster_ps_access taken, muster_word *word,
-                                  bool written)
+muster_row_access muster_row_acquire(muster_ps_worker *worker,
+                                     muster_rowref ref, bool written,
+                                     float **row_out);
+static inline void muster_row_release(muster_ps_worker *worker,
+                                      muster_row_access taken,
+                                      muster_word *word, bool written)
 {
-    if (taken == MUSTER_PS_UNLATCHED) {
+    if (taken == MUSTER_ACCESS_UNLATCHED) {
         muster_bias_leave(worker->holder, muster_bias_state(worker->holder));
     } else {
         muster_latch_release(word, written);
@@ -176,22 +177,24 @@ static inline void muster_ps_give(muster_ps_worker *worker,
 }
 
 /* Is the worker to tell samplers of its accesses? */
-static inline bool muster_ps_notes(const muster_ps_worker *worker)
+static inline bool
+muster_worker_reports_accesses(const muster_ps_worker *worker)
 {
     return (muster_bias_state(worker->holder) & MUSTER_BIAS_NOTES) != 0;
 }
 
 /* True while the worker has some row that is not a copy. */
-bool muster_ps_holds(const muster_ps_worker *worker);
+bool muster_worker_holds_rows(const muster_ps_worker *worker);
 
 /* Add what a worker has counted to its node's counters. */
-void muster_ps_count_up(muster_ps_worker *worker);
+void muster_worker_flush_counts(muster_ps_worker *worker);
 
 /* Tell the repurposing samplers of a table about a direct access. */
-void muster_ps_note(muster_ps_worker *worker, uint32_t table, uint32_t key);
+void muster_worker_report_access(muster_ps_worker *worker, uint32_t table,
+                                 uint32_t key);
 
 /* Free every sampler of a worker. */
-void muster_ps_samplers_fini(muster_ps_worker *worker);
+void muster_worker_samplers_fini(muster_ps_worker *worker);
 
 /* Put one wish into the ring; `head` are the words before the keys, of which
  * the second is their count. False: there is no room. */
@@ -200,50 +203,50 @@ bool muster_localize_queue_put(muster_localize_queue *queue,
                                const uint32_t *keys);
 
 /* muster_ps_localize(), with MUSTER_LOCALIZE_REPLICA or 0. */
-MUSTER_CHECKED muster_status muster_ps_queue_localize(muster_ps_worker *worker,
-                                                      uint32_t table,
-                                                      const uint32_t *keys,
-                                                      size_t count,
-                                                      uint32_t copy);
+MUSTER_CHECKED muster_status muster_worker_localize(muster_ps_worker *worker,
+                                                    uint32_t table,
+                                                    const uint32_t *keys,
+                                                    size_t count,
+                                                    uint32_t copy);
 
 /* The call that synchronous operations use. */
-static inline muster_ps_call *muster_ps_own_call(muster_ps_worker *worker)
+static inline muster_ps_call *muster_worker_sync_call(muster_ps_worker *worker)
 {
     return &worker->calls[MUSTER_PS_CALLS_MAX];
 }
 
 /* Hand call->positions of a job to the mesh. */
-void muster_ps_submit(muster_ps_worker *worker, const muster_ps_job *job,
-                      muster_ps_call *call);
+void muster_ps_call_submit(muster_ps_worker *worker,
+                           const muster_row_batch *job, muster_ps_call *call);
 /* Wait for a call that was submitted. */
-MUSTER_CHECKED muster_status muster_ps_finish(muster_ps_worker *worker,
-                                              muster_ps_call *call);
+MUSTER_CHECKED muster_status muster_ps_call_wait(muster_ps_worker *worker,
+                                                 muster_ps_call *call);
 /* Both. */
-MUSTER_CHECKED muster_status muster_ps_do(muster_ps_worker *worker,
-                                          const muster_ps_job *job,
-                                          muster_ps_call *call);
+MUSTER_CHECKED muster_status muster_ps_call_run(muster_ps_worker *worker,
+                                                const muster_row_batch *job,
+                                                muster_ps_call *call);
 /* Do a job on one row that is elsewhere, and wait. */
-MUSTER_CHECKED muster_status muster_ps_remote(muster_ps_worker *worker,
-                                              const muster_ps_job *job);
+MUSTER_CHECKED muster_status
+muster_ps_call_run_one(muster_ps_worker *worker, const muster_row_batch *job);
 
 /* A call that has no handle, or NULL; and the handle of one. */
-muster_ps_call *muster_ps_call_free(muster_ps_worker *worker);
+muster_ps_call *muster_ps_call_find_free(muster_ps_worker *worker);
 uint64_t muster_ps_call_handle(const muster_ps_worker *worker,
                                const muster_ps_call *call);
 
 /* Make the calls of a worker, and end them: those under way are waited for. */
-MUSTER_CHECKED muster_status muster_ps_calls_init(muster_ps_worker *worker);
-void muster_ps_calls_fini(muster_ps_worker *worker);
+MUSTER_CHECKED muster_status muster_worker_calls_init(muster_ps_worker *worker);
+void muster_worker_calls_fini(muster_ps_worker *worker);
 
 /* A worker is there no more: those who waited for it alone pass. */
-void muster_ps_worker_gone(muster_ps *ps);
+void muster_barrier_worker_left(muster_ps *ps);
 
 /* Let nobody wait at a barrier from now on: those who do, and those who come,
  * get MUSTER_ERR_CANCELLED. For a node that ends before its time. */
 void muster_ps_barrier_cancel(muster_ps *ps);
 
 /* Prepare a worker for a mesh, and undo it. */
-MUSTER_CHECKED muster_status muster_ps_worker_join(muster_ps_worker *worker);
-void muster_ps_worker_leave(muster_ps_worker *worker);
+MUSTER_CHECKED muster_status muster_worker_join_mesh(muster_ps_worker *worker);
+void muster_worker_leave_mesh(muster_ps_worker *worker);
 
 #endif // MUSTER_PS_NODE_INSIDE_H

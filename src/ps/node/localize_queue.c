@@ -39,7 +39,8 @@ muster_status muster_ps_intent(muster_ps_worker *worker, uint32_t table,
                                const uint32_t *keys, size_t count,
                                uint64_t start, uint64_t end)
 {
-    if (muster_ps_check(worker, table, keys, count) == NULL || end <= start) {
+    if (muster_worker_check_keys(worker, table, keys, count) == NULL ||
+        end <= start) {
         return MUSTER_ERR_INVALID;
     }
     if (worker->ps->mesh == NULL) {
@@ -163,8 +164,8 @@ static void change(const muster_localize_reader *host,
     }
 }
 
-bool muster_ps_intents_act(const muster_localize_reader *host,
-                           muster_ps_worker *worker, bool round)
+bool muster_localize_run_intents(const muster_localize_reader *host,
+                                 muster_ps_worker *worker, bool round)
 {
     uint64_t clock =
         atomic_load_explicit(&worker->queue->clock, memory_order_relaxed);
@@ -182,8 +183,8 @@ bool muster_ps_intents_act(const muster_localize_reader *host,
     return muster_intents_count(worker->intents) > 0;
 }
 
-void muster_ps_intents_end(const muster_localize_reader *host,
-                           muster_intents *intents)
+void muster_localize_end_intents(const muster_localize_reader *host,
+                                 muster_intents *intents)
 {
     muster_intent ended;
     while (muster_intents_abandon(intents, &ended)) {
@@ -192,8 +193,8 @@ void muster_ps_intents_end(const muster_localize_reader *host,
     muster_intents_free(intents);
 }
 
-void muster_ps_localize_all(const muster_localize_reader *host,
-                            const muster_keyset *set)
+void muster_localize_set(const muster_localize_reader *host,
+                         const muster_keyset *set)
 {
     const muster_keyrange *ranges = set->ranges.data;
     uint32_t keys[KEYS_MAX];

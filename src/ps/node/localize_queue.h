@@ -34,15 +34,15 @@ bool muster_localize_queue_read(const muster_localize_reader *host,
 
 /* Begin and end what is due of a worker's intents; `round`: another round of
  * the mesh has passed. True: some have not ended. */
-bool muster_ps_intents_act(const muster_localize_reader *host,
-                           muster_ps_worker *worker, bool round);
+bool muster_localize_run_intents(const muster_localize_reader *host,
+                                 muster_ps_worker *worker, bool round);
 
 /* End all intents of a worker that is gone, and free them. */
-void muster_ps_intents_end(const muster_localize_reader *host,
-                           muster_intents *intents);
+void muster_localize_end_intents(const muster_localize_reader *host,
+                                 muster_intents *intents);
 
 /* Wish for a copy of every row of a set. */
-void muster_ps_localize_all(const muster_localize_reader *host,
-                            const muster_keyset *set);
+void muster_localize_set(const muster_localize_reader *host,
+                         const muster_keyset *set);
 
 #endif // MUSTER_PS_NODE_LOCALIZE_QUEUE_H

@@ -27,16 +27,16 @@ typedef struct muster_loss_hooks {
 } muster_loss_hooks;
 
 /* Before the tables are added; its `restore` is in place of the options'. */
-void muster_ps_on_loss(muster_ps *ps, const muster_loss_hooks *loss);
+void muster_ps_set_loss_hooks(muster_ps *ps, const muster_loss_hooks *loss);
 
 /* Nodes that met at the last barrier, one bit each. */
-uint64_t muster_ps_met(const muster_ps *ps);
+uint64_t muster_ps_barrier_members(const muster_ps *ps);
 
 /* The lead: take in a node that stands ready to replace a lost one; `note` is
  * for it. False: none is ready, or it was lost on its way in. */
 bool muster_ps_admit(muster_ps *ps, uint32_t note);
 /* The node taken in: what the lead noted. */
-uint32_t muster_ps_loss_note(const muster_ps *ps);
+uint32_t muster_ps_admit_note(const muster_ps *ps);
 
 /* This node ends in the middle of the work: the others are told so when it is
  * freed, and need not wait for it. */

@@ -19,8 +19,8 @@
 #include "base/mem.h"
 #include "ps/node/mesh_inside.h"
 
-void muster_mesh_finish(muster_mesh *mesh, muster_ps_call *call,
-                        muster_status status)
+void muster_mesh_end_call(muster_mesh *mesh, muster_ps_call *call,
+                          muster_status status)
 {
     call->outcome = status;
     call->ended = true;
@@ -28,7 +28,7 @@ void muster_mesh_finish(muster_mesh *mesh, muster_ps_call *call,
     mesh->ended = call;
 }
 
-void muster_mesh_pass(muster_mesh *mesh, muster_status status)
+void muster_mesh_pass_barrier(muster_mesh *mesh, muster_status status)
 {
     muster_ps *ps = mesh->ps;
     mesh->at_barrier = false;
@@ -39,7 +39,7 @@ void muster_mesh_pass(muster_mesh *mesh, muster_status status)
     (void)pthread_mutex_unlock(&ps->barrier_lock);
 }
 
-void muster_mesh_lose(muster_mesh *mesh, uint16_t node, const char *reason)
+void muster_mesh_fail(muster_mesh *mesh, uint16_t node, const char *reason)
 {
     if (mesh->lost != 0) {
         return;
@@ -51,10 +51,10 @@ void muster_mesh_lose(muster_mesh *mesh, uint16_t node, const char *reason)
     }
     muster_ps_call **open = mesh->open.data;
     for (size_t i = 0; i < mesh->open.count; i++) {
-        muster_mesh_finish(mesh, open[i], MUSTER_ERR_PEER_LOST);
+        muster_mesh_end_call(mesh, open[i], MUSTER_ERR_PEER_LOST);
     }
     muster_vec_clear(&mesh->open);
-    muster_mesh_pass(mesh, MUSTER_ERR_PEER_LOST);
+    muster_mesh_pass_barrier(mesh, MUSTER_ERR_PEER_LOST);
 }
 
 /* News of the members: tell, act. */
@@ -68,9 +68,9 @@ static void hear(muster_mesh *mesh, const muster_membership_news *news)
     atomic_store(&mesh->members, muster_protocol_members(mesh->node));
     switch (news->kind) {
     case MUSTER_NEWS_LOST:
-        muster_mesh_peers_forget(mesh, news->node, true);
+        muster_mesh_peers_drop_unsent(mesh, news->node, true);
         if (!survive) {
-            muster_mesh_lose(mesh, news->node, why);
+            muster_mesh_fail(mesh, news->node, why);
             return;
         }
         if (!atomic_load(&mesh->stop)) {
@@ -81,14 +81,14 @@ static void hear(muster_mesh *mesh, const muster_membership_news *news)
         muster_log(MUSTER_LOG_INFO, "node %u takes its place", news->node);
         break;
     case MUSTER_NEWS_RESUMED:
-        muster_mesh_peers_tell_members(mesh);
+        muster_mesh_peers_send_members(mesh);
         atomic_store(&mesh->entered, 1);
         break;
     case MUSTER_NEWS_LEADLESS:
-        muster_mesh_lose(mesh, 0, why);
+        muster_mesh_fail(mesh, 0, why);
         return;
     case MUSTER_NEWS_EXPELLED:
-        muster_mesh_lose(mesh, mesh->self,
+        muster_mesh_fail(mesh, mesh->self,
                          "the others gave this node up after it stood "
                          "still; it ends");
         return;
@@ -121,7 +121,7 @@ static void take_out(muster_mesh *mesh)
         for (size_t j = 0; j < mesh->open.count; j++) {
             if (open[j] == call) {
                 open[j] = open[--mesh->open.count];
-                muster_mesh_finish(mesh, call, MUSTER_OK);
+                muster_mesh_end_call(mesh, call, MUSTER_OK);
                 break;
             }
         }
@@ -130,17 +130,17 @@ static void take_out(muster_mesh *mesh)
     for (; mesh->released < mesh->out.released && mesh->lost == 0;
          mesh->released++) {
         atomic_store(&mesh->met, mesh->out.met);
-        muster_mesh_pass(mesh, MUSTER_OK);
+        muster_mesh_pass_barrier(mesh, MUSTER_OK);
     }
     atomic_store(&mesh->changing, muster_protocol_changing(mesh->node));
 }
 
-void muster_mesh_stepped(muster_mesh *mesh, muster_status status)
+void muster_mesh_apply_step(muster_mesh *mesh, muster_status status)
 {
     if (status != MUSTER_OK) {
         muster_log(MUSTER_LOG_ERROR, "parameter server: %s",
                    muster_status_text(status));
-        muster_mesh_lose(mesh, mesh->self, muster_status_text(status));
+        muster_mesh_fail(mesh, mesh->self, muster_status_text(status));
     }
     take_out(mesh);
 }
@@ -173,19 +173,19 @@ static void wait_asleep(muster_ps_call *call)
     }
 }
 
-void muster_mesh_submit(muster_mesh *mesh, muster_ps_call *call)
+void muster_mesh_submit_call(muster_mesh *mesh, muster_ps_call *call)
 {
     leave_request(mesh, call);
     muster_mesh_wake(mesh);
 }
 
-void muster_mesh_wait(muster_mesh *mesh, muster_ps_call *call)
+void muster_mesh_wait_call(muster_mesh *mesh, muster_ps_call *call)
 {
     (void)muster_mesh_drive(mesh, call);
     wait_asleep(call);
 }
 
-void muster_mesh_do(muster_mesh *mesh, muster_ps_call *call)
+void muster_mesh_run_call(muster_mesh *mesh, muster_ps_call *call)
 {
     leave_request(mesh, call);
     if (!muster_mesh_drive(mesh, call)) {
@@ -194,7 +194,7 @@ void muster_mesh_do(muster_mesh *mesh, muster_ps_call *call)
     wait_asleep(call);
 }
 
-void muster_mesh_barrier(muster_mesh *mesh)
+void muster_mesh_enter_barrier(muster_mesh *mesh)
 {
     (void)pthread_mutex_lock(&mesh->lock);
     mesh->barrier_asked = true;
@@ -202,12 +202,13 @@ void muster_mesh_barrier(muster_mesh *mesh)
     muster_mesh_wake(mesh);
 }
 
-bool muster_mesh_is_over(const muster_mesh *mesh)
+bool muster_mesh_has_failed(const muster_mesh *mesh)
 {
     return atomic_load(&mesh->over);
 }
 
-muster_status muster_mesh_join(muster_mesh *mesh, muster_ps_worker *worker)
+muster_status muster_mesh_add_worker(muster_mesh *mesh,
+                                     muster_ps_worker *worker)
 {
     (void)pthread_mutex_lock(&mesh->lock);
     bool kept = muster_vec_append(&mesh->workers, &worker, 1);
@@ -215,7 +216,7 @@ muster_status muster_mesh_join(muster_mesh *mesh, muster_ps_worker *worker)
     return kept ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
 }
 
-void muster_mesh_leave(muster_mesh *mesh, muster_ps_worker *worker)
+void muster_mesh_remove_worker(muster_mesh *mesh, muster_ps_worker *worker)
 {
     (void)pthread_mutex_lock(&mesh->lock);
     muster_ps_worker **workers = mesh->workers.data;
@@ -244,17 +245,17 @@ muster_protocol_counters muster_mesh_count(muster_mesh *mesh)
 
 /* ---- losses -------------------------------------------------------------- */
 
-void muster_ps_on_loss(muster_ps *ps, const muster_loss_hooks *loss)
+void muster_ps_set_loss_hooks(muster_ps *ps, const muster_loss_hooks *loss)
 {
     ps->loss = *loss;
 }
 
-uint64_t muster_ps_met(const muster_ps *ps)
+uint64_t muster_ps_barrier_members(const muster_ps *ps)
 {
     return ps->mesh == NULL ? 1 : atomic_load(&ps->mesh->met);
 }
 
-uint64_t muster_ps_lost(const muster_ps *ps)
+uint64_t muster_ps_lost_nodes(const muster_ps *ps)
 {
     return ps == NULL || ps->mesh == NULL
                ? 0
@@ -283,7 +284,7 @@ bool muster_ps_admit(muster_ps *ps, uint32_t note)
     return (atomic_load(&mesh->members) >> node & 1) != 0;
 }
 
-uint32_t muster_ps_loss_note(const muster_ps *ps)
+uint32_t muster_ps_admit_note(const muster_ps *ps)
 {
     return muster_protocol_note(ps->mesh->node);
 }

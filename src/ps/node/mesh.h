@@ -26,26 +26,26 @@ MUSTER_CHECKED muster_status muster_mesh_create(muster_ps *ps,
 void muster_mesh_free(muster_mesh *mesh);
 
 /* Take a worker's call; call->finished is posted when it has ended. */
-void muster_mesh_submit(muster_mesh *mesh, muster_ps_call *call);
+void muster_mesh_submit_call(muster_mesh *mesh, muster_ps_call *call);
 
 /* Wait for a call that was submitted, and drive the mesh meanwhile when nobody
  * else does. The worker holds no row in place. */
-void muster_mesh_wait(muster_mesh *mesh, muster_ps_call *call);
+void muster_mesh_wait_call(muster_mesh *mesh, muster_ps_call *call);
 
 /* Submit and wait: nobody is woken by a worker that can lead. */
-void muster_mesh_do(muster_mesh *mesh, muster_ps_call *call);
+void muster_mesh_run_call(muster_mesh *mesh, muster_ps_call *call);
 
 /* All workers of the node stand at a barrier; ps->barrier_passed counts up and
  * its condition is signalled when it is passed, or can never be. */
-void muster_mesh_barrier(muster_mesh *mesh);
+void muster_mesh_enter_barrier(muster_mesh *mesh);
 
 /* Can no barrier be passed any more? Before its condition is signalled. */
-bool muster_mesh_is_over(const muster_mesh *mesh);
+bool muster_mesh_has_failed(const muster_mesh *mesh);
 
 /* A worker's queue are read from now on, or no more; then its intents end. */
-MUSTER_CHECKED muster_status muster_mesh_join(muster_mesh *mesh,
-                                              muster_ps_worker *worker);
-void muster_mesh_leave(muster_mesh *mesh, muster_ps_worker *worker);
+MUSTER_CHECKED muster_status muster_mesh_add_worker(muster_mesh *mesh,
+                                                    muster_ps_worker *worker);
+void muster_mesh_remove_worker(muster_mesh *mesh, muster_ps_worker *worker);
 
 /* There are new queue. */
 void muster_mesh_wake(muster_mesh *mesh);

@@ -149,8 +149,8 @@ static muster_status check_list(const char *list, uint32_t nodes,
     return status;
 }
 
-muster_status muster_ps_places_check(const char *places, uint32_t nodes,
-                                     muster_error *error_out)
+muster_status muster_mesh_addresses_check(const char *places, uint32_t nodes,
+                                          muster_error *error_out)
 {
     place at;
     if (!is_tcp(places)) {
@@ -175,7 +175,8 @@ muster_status muster_ps_places_check(const char *places, uint32_t nodes,
                      SHOWN, places, nodes);
 }
 
-void muster_ps_places_at(const char *places, uint32_t node, char *address_out)
+void muster_mesh_address_of(const char *places, uint32_t node,
+                            char *address_out)
 {
     place at;
     if (!is_tcp(places)) {

@@ -18,12 +18,12 @@
 
 /* Can `nodes` nodes meet there, as far as the text tells? MUSTER_ERR_INVALID:
  * the error names what is wrong, and the place. */
-MUSTER_CHECKED muster_status muster_ps_places_check(const char *places,
-                                                    uint32_t nodes,
-                                                    muster_error *error_out);
+MUSTER_CHECKED muster_status muster_mesh_addresses_check(
+    const char *places, uint32_t nodes, muster_error *error_out);
 
 /* The address of a node (MUSTER_NET_ADDRESS_MAX bytes). The text was found good
  * for more than `node` nodes. */
-void muster_ps_places_at(const char *places, uint32_t node, char *address_out);
+void muster_mesh_address_of(const char *places, uint32_t node,
+                            char *address_out);
 
 #endif // MUSTER_PS_NODE_MESH_ADDRESS_H

@@ -33,9 +33,9 @@ static void every_form_gives_an_address(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char address[MUSTER_NET_ADDRESS_MAX];
-        assert_int_equal(muster_ps_places_check(cases[i].places, 4, NULL),
+        assert_int_equal(muster_mesh_addresses_check(cases[i].places, 4, NULL),
                          MUSTER_OK);
-        muster_ps_places_at(cases[i].places, cases[i].node, address);
+        muster_mesh_address_of(cases[i].places, cases[i].node, address);
         assert_string_equal(address, cases[i].address);
     }
 }
@@ -81,8 +81,9 @@ static void what_is_no_place_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         muster_error error = {.text = ""};
-        assert_int_equal(muster_ps_places_check(wrong[i].places, 4, &error),
-                         MUSTER_ERR_INVALID);
+        assert_int_equal(
+            muster_mesh_addresses_check(wrong[i].places, 4, &error),
+            MUSTER_ERR_INVALID);
         if (strstr(error.text, wrong[i].says) == NULL) {
             fail_msg("%s: %s", wrong[i].places, error.text);
         }
@@ -95,13 +96,14 @@ static void long_places_are_refused(void **state)
     (void)state;
     memset(longest + 4, 'h', 101);
     memcpy(longest + 105, ":1", 3);
-    assert_int_equal(muster_ps_places_check(longest, 4, NULL),
+    assert_int_equal(muster_mesh_addresses_check(longest, 4, NULL),
                      MUSTER_ERR_INVALID);
     memset(longest, 'f', 81);
     longest[81] = '\0';
-    assert_int_equal(muster_ps_places_check(longest, 4, NULL),
+    assert_int_equal(muster_mesh_addresses_check(longest, 4, NULL),
                      MUSTER_ERR_INVALID);
-    assert_int_equal(muster_ps_places_check(longest + 1, 4, NULL), MUSTER_OK);
+    assert_int_equal(muster_mesh_addresses_check(longest + 1, 4, NULL),
+                     MUSTER_OK);
 }
 
 /* The longest host and the highest port fit an address. */
@@ -112,8 +114,8 @@ static void the_longest_place_is_not_cut(void **state)
     (void)state;
     memset(places + 4, 'h', 100);
     memcpy(places + 104, ":65532", 7);
-    assert_int_equal(muster_ps_places_check(places, 4, NULL), MUSTER_OK);
-    muster_ps_places_at(places, 3, address);
+    assert_int_equal(muster_mesh_addresses_check(places, 4, NULL), MUSTER_OK);
+    muster_mesh_address_of(places, 3, address);
     assert_string_equal(address + 104, ":65535");
 }
 

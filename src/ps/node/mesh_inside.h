@@ -83,32 +83,33 @@ void muster_mesh_peers_send(muster_mesh *mesh,
 void muster_mesh_peers_send_unsent(muster_mesh *mesh);
 /* What is kept for a node will not be sent; `but_expel`: only that it was given
  * up. */
-void muster_mesh_peers_forget(muster_mesh *mesh, uint16_t node, bool but_expel);
+void muster_mesh_peers_drop_unsent(muster_mesh *mesh, uint16_t node,
+                                   bool but_expel);
 /* Connect to those that are to be connected to. */
 void muster_mesh_peers_connect(muster_mesh *mesh);
 /* Tell all others that this node goes; true when all have said the same. */
-void muster_mesh_peers_say_goodbye(muster_mesh *mesh);
-bool muster_mesh_peers_said_goodbye(const muster_mesh *mesh);
+void muster_mesh_peers_send_leave(muster_mesh *mesh);
+bool muster_mesh_peers_all_left(const muster_mesh *mesh);
 /* The lead: nodes that wait to be taken in hear who the members are. */
-void muster_mesh_peers_tell_members(muster_mesh *mesh);
+void muster_mesh_peers_send_members(muster_mesh *mesh);
 
 /* turn.c: the thread's body, with the mesh as its argument. */
-void *muster_mesh_serve(void *argument);
+void *muster_mesh_thread_run(void *argument);
 /* Drive the mesh until the call has ended, if nobody else drives it; the call's
  * semaphore is posted, or will be at once. */
 bool muster_mesh_drive(muster_mesh *mesh, muster_ps_call *call);
 /* Has this node met all others that are alive? */
-bool muster_mesh_met_all(const muster_mesh *mesh);
+bool muster_mesh_all_met(const muster_mesh *mesh);
 
 /* mesh.c: a call has ended, and is on the list of those to be told; a barrier
  * is passed, or can never be. */
-void muster_mesh_finish(muster_mesh *mesh, muster_ps_call *call,
-                        muster_status status);
-void muster_mesh_pass(muster_mesh *mesh, muster_status status);
+void muster_mesh_end_call(muster_mesh *mesh, muster_ps_call *call,
+                          muster_status status);
+void muster_mesh_pass_barrier(muster_mesh *mesh, muster_status status);
 /* A step of the node was made: do what it asks. */
-void muster_mesh_stepped(muster_mesh *mesh, muster_status status);
+void muster_mesh_apply_step(muster_mesh *mesh, muster_status status);
 /* Nothing that needs another node can be promised any more. `reason` NULL:
  * nobody needs to be told. */
-void muster_mesh_lose(muster_mesh *mesh, uint16_t node, const char *reason);
+void muster_mesh_fail(muster_mesh *mesh, uint16_t node, const char *reason);
 
 #endif // MUSTER_PS_NODE_MESH_INSIDE_H

@@ -60,7 +60,7 @@ static muster_status open_node(muster_mesh *mesh, muster_error *error_out)
                                 "parameter server: out of memory");
     }
     atomic_store(&mesh->members, muster_protocol_members(mesh->node));
-    muster_ps_places_at(mesh->ps->places, mesh->self, address);
+    muster_mesh_address_of(mesh->ps->places, mesh->self, address);
     // Refused while another lives there; what a lost one left is removed.
     return muster_net_listen(mesh->net, address, error_out, heard);
 }
@@ -71,7 +71,7 @@ static muster_status tell_missing(const muster_mesh *mesh, uint64_t missing,
 {
     char address[MUSTER_NET_ADDRESS_MAX];
     uint32_t first = (uint32_t)__builtin_ctzll(missing);
-    muster_ps_places_at(mesh->ps->places, first, address);
+    muster_mesh_address_of(mesh->ps->places, first, address);
     return muster_error_set(
         error_out, MUSTER_ERR_TIMED_OUT,
         "parameter server: node %u met %u of %u others within %u ms; node %u, "
@@ -90,7 +90,7 @@ static muster_status wait_for_all(muster_mesh *mesh, muster_error *error_out)
     int64_t end =
         muster_clock_ns() + mesh->ps->opts.patience_ms * MUSTER_NS_PER_MS;
     const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
-    while (!muster_mesh_met_all(mesh) && !stopped(mesh)) {
+    while (!muster_mesh_all_met(mesh) && !stopped(mesh)) {
         if (atomic_load(&mesh->over)) {
             return muster_error_set(error_out, MUSTER_ERR_PEER_LOST,
                                     "parameter server: a node ended before "
@@ -149,7 +149,7 @@ muster_status muster_mesh_create(muster_ps *ps, muster_error *error_out,
     muster_status status = open_node(mesh, error_out);
     if (status == MUSTER_OK) {
         int failed =
-            pthread_create(&mesh->thread, NULL, muster_mesh_serve, mesh);
+            pthread_create(&mesh->thread, NULL, muster_mesh_thread_run, mesh);
         mesh->started = failed == 0;
         status = failed == 0 ? wait_for_all(mesh, error_out)
                              : muster_error_set(error_out, MUSTER_ERR_SYSTEM,

@@ -250,12 +250,12 @@ static void check_loss(bool remembers)
     mesh.restore = remembers ? remember : NULL;
     open_mesh(&mesh);
     assert_int_equal(test_mesh_do(&mesh, 3, push_all_and_meet), 0);
-    assert_int_equal(muster_ps_met(mesh.all[0].ps), 7);
+    assert_int_equal(muster_ps_barrier_members(mesh.all[0].ps), 7);
     muster_ps_abandon(mesh.all[2].ps);
     test_node_close(&mesh.all[2]);
     assert_int_equal(test_mesh_do(&mesh, 2, push_all_and_meet), 0);
-    assert_int_equal(muster_ps_met(mesh.all[0].ps), 3);
-    assert_int_equal(muster_ps_lost(mesh.all[1].ps), 4);
+    assert_int_equal(muster_ps_barrier_members(mesh.all[0].ps), 3);
+    assert_int_equal(muster_ps_lost_nodes(mesh.all[1].ps), 4);
     for (uint32_t key = 0; key < KEYS; key++) {
         float seen[WIDTH];
         assert_int_equal(muster_ps_pull(mesh.all[1].worker, 0, &key, 1, seen),

@@ -46,11 +46,11 @@ static muster_status read_opts(const muster_ps_opts *opts,
 {
     muster_status status =
         opts->nodes > 1
-            ? muster_ps_places_check(opts->mesh, opts->nodes, error_out)
+            ? muster_mesh_addresses_check(opts->mesh, opts->nodes, error_out)
             : MUSTER_OK;
     return status == MUSTER_OK && opts->replicated != NULL
-               ? muster_ps_static_load(opts->replicated, error_out,
-                                       replicated_out)
+               ? muster_replicated_file_load(opts->replicated, error_out,
+                                             replicated_out)
                : status;
 }
 
@@ -185,14 +185,14 @@ muster_status muster_ps_connect(muster_ps *ps, muster_error *error_out)
                                 "nodes, after the tables");
     }
     muster_status status =
-        muster_ps_static_check(&ps->replicated, ps, error_out);
+        muster_replicated_file_check(&ps->replicated, ps, error_out);
     if (status != MUSTER_OK) {
         return status;
     }
     return muster_mesh_create(ps, error_out, &ps->mesh);
 }
 
-void muster_ps_count_up(muster_ps_worker *worker)
+void muster_worker_flush_counts(muster_ps_worker *worker)
 {
     muster_ps *ps = worker->ps;
     atomic_fetch_add(&ps->accesses,
@@ -302,7 +302,7 @@ muster_status muster_ps_worker_create(muster_ps *ps,
                           : others > 0                    ? bar_all(ps)
                                                           : MUSTER_OK;
     if (first != MUSTER_OK) {
-        muster_ps_worker_gone(ps);
+        muster_barrier_worker_left(ps);
         muster_mem_free(worker);
         return first;
     }
@@ -314,7 +314,7 @@ muster_status muster_ps_worker_create(muster_ps *ps,
     worker->number =
         (uint64_t)ps->opts.node << 32 | atomic_fetch_add(&ps->workers_made, 1);
     if (ps->mesh != NULL) {
-        muster_status status = muster_ps_worker_join(worker);
+        muster_status status = muster_worker_join_mesh(worker);
         if (status != MUSTER_OK) {
             muster_ps_worker_free(worker);
             return status;
@@ -326,7 +326,7 @@ muster_status muster_ps_worker_create(muster_ps *ps,
 
 static void close_rows(muster_ps_worker *worker, bool copies)
 {
-    for (uint32_t i = muster_ps_open_rows(worker); i > 0; i--) {
+    for (uint32_t i = muster_worker_open_rows(worker); i > 0; i--) {
         muster_rowref ref = muster_bias_listed(worker->holder, i - 1);
         if ((worker->open_copies[i - 1] != NULL) == copies) {
             (void)!muster_ps_end(worker, muster_rowref_table(ref),
@@ -343,11 +343,11 @@ void muster_ps_worker_free(muster_ps_worker *worker)
     close_rows(worker, false);
     close_rows(worker, true); // these may have to wait, so nothing is held then
     if (worker->ps->mesh != NULL) {
-        muster_ps_worker_leave(worker);
+        muster_worker_leave_mesh(worker);
     }
-    muster_ps_samplers_fini(worker);
-    muster_ps_count_up(worker);
+    muster_worker_samplers_fini(worker);
+    muster_worker_flush_counts(worker);
     give_seat(worker->ps, worker->seat);
-    muster_ps_worker_gone(worker->ps);
+    muster_barrier_worker_left(worker->ps);
     muster_mem_free(worker);
 }

@@ -115,7 +115,7 @@ static inline muster_status test_node_open(test_node *n)
     if (n->status == MUSTER_OK) {
         if (n->joins) {
             const muster_loss_hooks loss = {.joins = true};
-            muster_ps_on_loss(n->ps, &loss);
+            muster_ps_set_loss_hooks(n->ps, &loss);
         }
         n->status = test_node_add_tables(n);
     }

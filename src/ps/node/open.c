@@ -13,9 +13,9 @@
 /* Kept out of the shorter paths, which would save registers for it. */
 #define APART __attribute__((noinline))
 
-bool muster_ps_holds(const muster_ps_worker *worker)
+bool muster_worker_holds_rows(const muster_ps_worker *worker)
 {
-    uint32_t open = muster_ps_open_rows(worker);
+    uint32_t open = muster_worker_open_rows(worker);
     for (uint32_t i = 0; i < open; i++) {
         if (worker->open_copies[i] == NULL) {
             return true;
@@ -59,14 +59,14 @@ static muster_status begin_copy(muster_ps_worker *worker, uint32_t table,
                                 uint32_t key, float **row_out)
 {
     muster_ps_table *rows = worker->tables[table];
-    if (muster_ps_holds(worker)) {
+    if (muster_worker_holds_rows(worker)) {
         // Waiting with a latch held could make who drives the mesh, and with
         // it the row that we wait for, wait for us.
         return MUSTER_ERR_AGAIN;
     }
     float *copy = free_copy(worker);
-    muster_ps_job job = {MUSTER_ROWOP_PULL_ROW, table, &key, 1, copy};
-    muster_status status = muster_ps_remote(worker, &job);
+    muster_row_batch job = {MUSTER_ROWOP_PULL_ROW, table, &key, 1, copy};
+    muster_status status = muster_ps_call_run_one(worker, &job);
     if (status == MUSTER_OK) {
         memcpy(copy + worker->copy_floats, copy, rows->floats * sizeof(float));
         *row_out = copy;
@@ -81,8 +81,8 @@ static muster_status end_copy(muster_ps_worker *worker, uint32_t table,
     for (uint32_t i = 0; i < floats; i++) {
         copy[i] -= copy[worker->copy_floats + i];
     }
-    muster_ps_job job = {MUSTER_ROWOP_PUSH_ROW, table, &key, 1, copy};
-    return muster_ps_remote(worker, &job);
+    muster_row_batch job = {MUSTER_ROWOP_PUSH_ROW, table, &key, 1, copy};
+    return muster_ps_call_run_one(worker, &job);
 }
 
 /* begin for a row that somebody holds, or that is not here, or of a table that
@@ -93,7 +93,7 @@ APART static muster_status begin_contended(muster_ps_worker *worker,
     uint32_t table = muster_rowref_table(ref);
     uint32_t key = muster_rowref_key(ref);
     muster_ps_table *rows = worker->tables[table];
-    uint32_t open = muster_ps_open_rows(worker);
+    uint32_t open = muster_worker_open_rows(worker);
     float *copy = NULL;
     uint64_t seen;
     if (muster_ps_table_latch(rows, worker->holder, ref, &seen)) {
@@ -167,8 +167,8 @@ APART static muster_status begin_noted(muster_ps_worker *worker,
 {
     muster_status status = begin_latched(worker, ref, row_out);
     if (status == MUSTER_OK) {
-        muster_ps_note(worker, muster_rowref_table(ref),
-                       muster_rowref_key(ref));
+        muster_worker_report_access(worker, muster_rowref_table(ref),
+                                    muster_rowref_key(ref));
     }
     return status;
 }
@@ -192,8 +192,8 @@ APART static muster_status begin_alone(muster_ps_worker *worker,
     muster_unlatched_row lent;
     if (muster_ps_table_enter(rows, holder, state, muster_rowref_key(ref),
                               &lent)) {
-        muster_ps_note_unlatched(worker, rows, muster_rowref_key(ref), &lent,
-                                 true);
+        muster_worker_count_unlatched(worker, rows, muster_rowref_key(ref),
+                                      &lent, true);
         *row_out = lent.row;
         return MUSTER_OK;
     }
@@ -253,7 +253,7 @@ APART static muster_status end_among(muster_ps_worker *worker,
                                      muster_rowref ref)
 {
     muster_bias_holder *holder = worker->holder;
-    uint32_t open = muster_ps_open_rows(worker);
+    uint32_t open = muster_worker_open_rows(worker);
     uint32_t i = 0;
     while (i < open &&
            (muster_bias_listed(holder, i) & ~MUSTER_ROWREF_UNLATCHED) != ref) {
@@ -264,7 +264,7 @@ APART static muster_status end_among(muster_ps_worker *worker,
     }
     muster_rowref listed = muster_bias_listed(holder, i);
     float *copy = worker->open_copies[i];
-    if (copy != NULL && muster_ps_holds(worker)) {
+    if (copy != NULL && muster_worker_holds_rows(worker)) {
         return MUSTER_ERR_AGAIN; // as in begin_copy
     }
     // The last one takes its place, and is never missing from the list.

@@ -62,7 +62,8 @@ void muster_mesh_peers_send(muster_mesh *mesh, const muster_protocol_send *send)
     muster_blob_unref(send->message.payload);
 }
 
-void muster_mesh_peers_forget(muster_mesh *mesh, uint16_t node, bool but_expel)
+void muster_mesh_peers_drop_unsent(muster_mesh *mesh, uint16_t node,
+                                   bool but_expel)
 {
     muster_protocol_send *sends = mesh->unsent.data;
     size_t kept = 0;
@@ -133,7 +134,7 @@ void muster_mesh_peers_connect(muster_mesh *mesh)
             now < mesh->retry_ns[i] || mesh->lost != 0) {
             continue;
         }
-        muster_ps_places_at(mesh->ps->places, i, address);
+        muster_mesh_address_of(mesh->ps->places, i, address);
         mesh->retry_ns[i] = now + RETRY_NS;
         if (muster_net_connect(mesh->net, address, &error, &mesh->trying[i]) !=
             MUSTER_OK) {
@@ -169,17 +170,17 @@ static void on_down(void *context, muster_peer peer, muster_status status,
             continue;
         }
         mesh->peers[i] = 0;
-        muster_mesh_peers_forget(mesh, i, false);
+        muster_mesh_peers_drop_unsent(mesh, i, false);
         atomic_fetch_and(&mesh->ready, ~(1ull << i));
         mesh->greeted &= ~(1ull << i);
         if (mesh->left[i]) {
-            muster_mesh_lose(mesh, i, NULL);
+            muster_mesh_fail(mesh, i, NULL);
         } else if (i == 0 && mesh->lost == 0) {
-            muster_mesh_lose(mesh, i, reason);
+            muster_mesh_fail(mesh, i, reason);
         } else if (mesh->lost == 0) {
-            muster_mesh_stepped(mesh, muster_protocol_down(mesh->node,
-                                                           muster_clock_ns(), i,
-                                                           &mesh->out));
+            muster_mesh_apply_step(mesh, muster_protocol_down(mesh->node,
+                                                              muster_clock_ns(),
+                                                              i, &mesh->out));
         }
     }
 }
@@ -204,7 +205,7 @@ void muster_mesh_peers_send_unsent(muster_mesh *mesh)
     }
 }
 
-void muster_mesh_peers_tell_members(muster_mesh *mesh)
+void muster_mesh_peers_send_members(muster_mesh *mesh)
 {
     uint64_t members = atomic_load(&mesh->members);
     for (uint16_t i = 1; i < mesh->nodes && mesh->self == 0; i++) {
@@ -247,7 +248,7 @@ static void on_hello(muster_mesh *mesh, muster_peer peer,
         (atomic_load(&mesh->members) & bit) == 0) {
         // What remains of the node it replaces is not listened to any more.
         muster_net_drop(mesh->net, mesh->peers[from]);
-        muster_mesh_peers_forget(mesh, from, false);
+        muster_mesh_peers_drop_unsent(mesh, from, false);
         mesh->peers[from] = peer;
         mesh->left[from] = false;
         say(mesh, MUSTER_ROWMSG_HELLO, from, HELLO_KNOWN);
@@ -272,11 +273,11 @@ static void on_farewell(muster_mesh *mesh, const muster_rowmsg *word)
     bool quits = word->kind == MUSTER_ROWMSG_QUIT;
     mesh->left[from] = mesh->left[from] || !quits || from == 0;
     if (quits && from == 0) {
-        muster_mesh_lose(mesh, 0, NULL);
+        muster_mesh_fail(mesh, 0, NULL);
     } else if (quits && mesh->lost == 0) {
-        muster_mesh_stepped(mesh,
-                            muster_protocol_down(mesh->node, muster_clock_ns(),
-                                                 from, &mesh->out));
+        muster_mesh_apply_step(mesh, muster_protocol_down(mesh->node,
+                                                          muster_clock_ns(),
+                                                          from, &mesh->out));
     }
 }
 
@@ -307,9 +308,9 @@ static void on_message(void *context, muster_peer peer,
         return; // the buffers of requests are no longer ours
     }
     message.payload = raw->payload;
-    muster_mesh_stepped(mesh,
-                        muster_protocol_message(mesh->node, muster_clock_ns(),
-                                                &message, &mesh->out));
+    muster_mesh_apply_step(mesh, muster_protocol_message(mesh->node,
+                                                         muster_clock_ns(),
+                                                         &message, &mesh->out));
 }
 
 const muster_net_callbacks muster_mesh_callbacks = {
@@ -317,7 +318,7 @@ const muster_net_callbacks muster_mesh_callbacks = {
 
 /* ---- the end ------------------------------------------------------------- */
 
-void muster_mesh_peers_say_goodbye(muster_mesh *mesh)
+void muster_mesh_peers_send_leave(muster_mesh *mesh)
 {
     muster_rowmsg_kind last =
         atomic_load(&mesh->quits) ? MUSTER_ROWMSG_QUIT : MUSTER_ROWMSG_LEAVE;
@@ -328,7 +329,7 @@ void muster_mesh_peers_say_goodbye(muster_mesh *mesh)
     }
 }
 
-bool muster_mesh_peers_said_goodbye(const muster_mesh *mesh)
+bool muster_mesh_peers_all_left(const muster_mesh *mesh)
 {
     uint64_t members = atomic_load(&mesh->members);
     for (uint16_t i = 0; i < mesh->nodes; i++) {

@@ -77,7 +77,7 @@ static lead *open_lead(void)
 
 static void close_lead(lead *l)
 {
-    muster_mesh_peers_forget(&l->mesh, 1, false);
+    muster_mesh_peers_drop_unsent(&l->mesh, 1, false);
     assert_int_equal(l->mesh.unsent.count, 0);
     muster_protocol_free(l->mesh.node);
     muster_protocol_out_fini(&l->mesh.out);
@@ -177,7 +177,7 @@ a_replacement_hears_nothing_meant_for_the_node_before_it(void **state)
     while (l->mesh.unsent.count < 3) {
         say(l, MUSTER_ROWMSG_STATS);
     }
-    muster_mesh_stepped(
+    muster_mesh_apply_step(
         &l->mesh,
         muster_protocol_down(l->mesh.node, muster_clock_ns(), 1, &l->mesh.out));
     assert_int_equal(atomic_load(&l->mesh.members), 1);

@@ -56,9 +56,9 @@ static bool read_line(const char *line, muster_keyrange *range, bool *any_out)
     return *at == '\0' || *at == '#';
 }
 
-muster_status muster_ps_static_read(muster_source *source,
-                                    muster_error *error_out,
-                                    muster_keyset *set_out)
+muster_status muster_replicated_file_read(muster_source *source,
+                                          muster_error *error_out,
+                                          muster_keyset *set_out)
 {
     muster_keyset set = muster_keyset_make();
     muster_status status = MUSTER_OK;
@@ -76,10 +76,10 @@ muster_status muster_ps_static_read(muster_source *source,
                 "expected TABLE KEY or TABLE FIRST-LAST, numbers from 0");
             break;
         }
-        if (any && set.ranges.count == MUSTER_PS_STATIC_LINES_MAX) {
+        if (any && set.ranges.count == MUSTER_REPLICATED_FILE_LINES_MAX) {
             status = muster_source_fail_line(source, error_out,
                                              "more than %u lines with rows",
-                                             MUSTER_PS_STATIC_LINES_MAX);
+                                             MUSTER_REPLICATED_FILE_LINES_MAX);
             break;
         }
         if (any && muster_keyset_add(&set, range) != MUSTER_OK) {
@@ -98,22 +98,23 @@ muster_status muster_ps_static_read(muster_source *source,
     return MUSTER_OK;
 }
 
-muster_status muster_ps_static_load(const char *path, muster_error *error_out,
-                                    muster_keyset *set_out)
+muster_status muster_replicated_file_load(const char *path,
+                                          muster_error *error_out,
+                                          muster_keyset *set_out)
 {
     muster_source *source;
     muster_status status = muster_source_open(path, error_out, &source);
     if (status != MUSTER_OK) {
         return status;
     }
-    status = muster_ps_static_read(source, error_out, set_out);
+    status = muster_replicated_file_read(source, error_out, set_out);
     muster_source_close(source);
     return status;
 }
 
-muster_status muster_ps_static_check(const muster_keyset *set,
-                                     const muster_ps *ps,
-                                     muster_error *error_out)
+muster_status muster_replicated_file_check(const muster_keyset *set,
+                                           const muster_ps *ps,
+                                           muster_error *error_out)
 {
     const muster_keyrange *ranges = set->ranges.data;
     for (size_t i = 0; i < set->ranges.count; i++) {

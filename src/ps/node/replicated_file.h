@@ -12,21 +12,18 @@
 #include "ps/store/keyset.h"
 
 /* At most so many lines with rows; a longer file is refused. */
-#define MUSTER_PS_STATIC_LINES_MAX 67108864u
+#define MUSTER_REPLICATED_FILE_LINES_MAX 67108864u
 
 /* Read and seal; the set is empty on failure. MUSTER_ERR_INPUT names file and
  * line. */
-MUSTER_CHECKED muster_status muster_ps_static_load(const char *path,
-                                                   muster_error *error_out,
-                                                   muster_keyset *set_out);
-MUSTER_CHECKED muster_status muster_ps_static_read(muster_source *source,
-                                                   muster_error *error_out,
-                                                   muster_keyset *set_out);
+MUSTER_CHECKED muster_status muster_replicated_file_load(
+    const char *path, muster_error *error_out, muster_keyset *set_out);
+MUSTER_CHECKED muster_status muster_replicated_file_read(
+    muster_source *source, muster_error *error_out, muster_keyset *set_out);
 
 /* Is every row of the set one of these tables? MUSTER_ERR_INPUT names the first
  * that is not. */
-MUSTER_CHECKED muster_status muster_ps_static_check(const muster_keyset *set,
-                                                    const muster_ps *ps,
-                                                    muster_error *error_out);
+MUSTER_CHECKED muster_status muster_replicated_file_check(
+    const muster_keyset *set, const muster_ps *ps, muster_error *error_out);
 
 #endif // MUSTER_PS_NODE_REPLICATED_FILE_H

@@ -23,7 +23,7 @@ static muster_status read_text(const char *text, muster_error *error,
     if (status != MUSTER_OK) {
         return status;
     }
-    status = muster_ps_static_read(source, error, set);
+    status = muster_replicated_file_read(source, error, set);
     muster_source_close(source);
     return status;
 }

@@ -22,8 +22,9 @@
 /* Kept out of the short paths, which would save registers for it. */
 #define APART __attribute__((noinline))
 
-muster_ps_table *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
-                                 const uint32_t *keys, size_t count)
+muster_ps_table *muster_worker_check_keys(const muster_ps_worker *worker,
+                                          uint32_t table, const uint32_t *keys,
+                                          size_t count)
 {
     if (worker == NULL || table >= worker->table_count ||
         (keys == NULL && count > 0)) {
@@ -40,13 +41,13 @@ muster_ps_table *muster_ps_check(const muster_ps_worker *worker, uint32_t table,
 
 /* Are table, keys, values and operation right, and is no row open? */
 static inline muster_ps_table *check_job(const muster_ps_worker *worker,
-                                         const muster_ps_job *job)
+                                         const muster_row_batch *job)
 {
     muster_ps_table *rows =
-        muster_ps_check(worker, job->table, job->keys, job->count);
+        muster_worker_check_keys(worker, job->table, job->keys, job->count);
     if (rows == NULL || worker == NULL || // the second for analysers
         (job->values == NULL && job->count > 0) || job->count > UINT32_MAX ||
-        muster_ps_open_rows(worker) > 0 ||
+        muster_worker_open_rows(worker) > 0 ||
         (job->op == MUSTER_ROWOP_GRADIENT &&
          rows->rule.kind == MUSTER_PS_NONE)) {
         return NULL;
@@ -57,7 +58,7 @@ static inline muster_ps_table *check_job(const muster_ps_worker *worker,
 /* All of a job in one visit, by the only worker of a single node. False: rows
  * are to be taken one by one, and nothing was done. */
 static bool serve_alone(const muster_ps_worker *worker,
-                        const muster_ps_job *job, muster_ps_table *rows)
+                        const muster_row_batch *job, muster_ps_table *rows)
 {
     muster_bias_holder *holder = worker->holder;
     uint64_t state = muster_bias_state(holder);
@@ -80,8 +81,9 @@ static bool serve_alone(const muster_ps_worker *worker,
     return true;
 }
 
-muster_ps_access muster_ps_take(muster_ps_worker *worker, muster_rowref ref,
-                                bool written, float **row_out)
+muster_row_access muster_row_acquire(muster_ps_worker *worker,
+                                     muster_rowref ref, bool written,
+                                     float **row_out)
 {
     muster_ps_table *rows = worker->tables[muster_rowref_table(ref)];
     muster_bias_holder *holder = worker->holder;
@@ -90,37 +92,37 @@ muster_ps_access muster_ps_take(muster_ps_worker *worker, muster_rowref ref,
     muster_unlatched_row lent;
     if (!muster_ps_table_revoked(rows) &&
         muster_ps_table_enter(rows, holder, state, key, &lent)) {
-        muster_ps_note_unlatched(worker, rows, key, &lent, written);
+        muster_worker_count_unlatched(worker, rows, key, &lent, written);
         *row_out = lent.row;
-        return MUSTER_PS_UNLATCHED;
+        return MUSTER_ACCESS_UNLATCHED;
     }
     if (muster_ps_table_row_biased(rows) &&
         muster_ps_table_enter_row(rows, holder, state, worker->seat + 1, ref,
                                   row_out)) {
-        return MUSTER_PS_UNLATCHED;
+        return MUSTER_ACCESS_UNLATCHED;
     }
     if (rows->in_order) { // the row's miss need not wait for the word's
         muster_ps_table_prefetch_row(rows, key);
     }
     uint64_t seen;
     if (!muster_ps_table_latch(rows, holder, ref, &seen)) {
-        return MUSTER_PS_ELSEWHERE;
+        return MUSTER_ACCESS_REMOTE;
     }
     if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {
         worker->copied++;
     }
     *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
-    return MUSTER_PS_LATCHED;
+    return MUSTER_ACCESS_LATCHED;
 }
 
 /* Do what can be done here; the positions of the other rows go to `call`. */
-static void serve_here(muster_ps_worker *worker, const muster_ps_job *job,
+static void serve_here(muster_ps_worker *worker, const muster_row_batch *job,
                        muster_ps_table *rows, muster_ps_call *call)
 {
     const uint32_t *keys = job->keys;
     uint32_t count = (uint32_t)job->count;
     uint32_t ahead = count < LOOK_AHEAD ? count : LOOK_AHEAD;
-    bool notes = muster_ps_notes(worker);
+    bool notes = muster_worker_reports_accesses(worker);
     bool written = job->op != MUSTER_ROWOP_PULL;
     for (uint32_t i = 1; i < ahead; i++) {
         muster_ps_table_prefetch(rows, keys[i]);
@@ -130,20 +132,20 @@ static void serve_here(muster_ps_worker *worker, const muster_ps_job *job,
         if (count - i > LOOK_AHEAD) {
             muster_ps_table_prefetch(rows, keys[i + LOOK_AHEAD]);
         }
-        muster_ps_access taken = muster_ps_take(
+        muster_row_access taken = muster_row_acquire(
             worker, muster_rowref_make(job->table, keys[i]), written, &row);
-        if (taken == MUSTER_PS_ELSEWHERE) {
+        if (taken == MUSTER_ACCESS_REMOTE) {
             uint32_t *positions = call->positions.data;
             positions[call->positions.count++] = i;
         } else {
             muster_ps_table_apply(rows, job->op, row,
                                   job->values + (size_t)i * rows->width);
-            muster_ps_give(worker, taken, &rows->words[keys[i]], written);
+            muster_row_release(worker, taken, &rows->words[keys[i]], written);
         }
         worker->accesses +=
-            taken != MUSTER_PS_UNLATCHED; // visits count themselves
+            taken != MUSTER_ACCESS_UNLATCHED; // visits count themselves
         if (notes) {
-            muster_ps_note(worker, job->table, keys[i]);
+            muster_worker_report_access(worker, job->table, keys[i]);
         }
     }
 }
@@ -163,12 +165,12 @@ APART static muster_status apply_rows(muster_ps_worker *worker,
                                       const uint32_t *keys, size_t count,
                                       float *values)
 {
-    muster_ps_job job = {op, table, keys, count, values};
+    muster_row_batch job = {op, table, keys, count, values};
     muster_ps_table *rows = check_job(worker, &job);
     if (rows == NULL) {
         return MUSTER_ERR_INVALID;
     }
-    muster_ps_call *call = muster_ps_own_call(worker);
+    muster_ps_call *call = muster_worker_sync_call(worker);
     if (serve_alone(worker, &job, rows)) {
         return MUSTER_OK;
     }
@@ -179,7 +181,7 @@ APART static muster_status apply_rows(muster_ps_worker *worker,
     if (call->positions.count == 0) {
         return MUSTER_OK;
     }
-    return muster_ps_do(worker, &job, call);
+    return muster_ps_call_run(worker, &job, call);
 }
 
 /* Row operations other than a pull only read the values they are given. */
@@ -205,7 +207,8 @@ static inline bool visit_one(muster_ps_worker *worker, muster_ps_table *rows,
         return false;
     }
     muster_ps_table_apply(rows, op, lent.row, values);
-    muster_ps_note_unlatched(worker, rows, key, &lent, op != MUSTER_ROWOP_PULL);
+    muster_worker_count_unlatched(worker, rows, key, &lent,
+                                  op != MUSTER_ROWOP_PULL);
     muster_bias_leave(holder, state + MUSTER_BIAS_ACCESS + 1);
     return true;
 }
@@ -265,13 +268,14 @@ APART static muster_status push_one(muster_ps_worker *worker,
 }
 
 static muster_status start_rows(muster_ps_worker *worker,
-                                const muster_ps_job *job, uint64_t *handle_out)
+                                const muster_row_batch *job,
+                                uint64_t *handle_out)
 {
     muster_ps_table *rows = check_job(worker, job);
     if (rows == NULL || handle_out == NULL) {
         return MUSTER_ERR_INVALID;
     }
-    muster_ps_call *call = muster_ps_call_free(worker);
+    muster_ps_call *call = muster_ps_call_find_free(worker);
     if (call == NULL) {
         return MUSTER_ERR_AGAIN;
     }
@@ -283,7 +287,7 @@ static muster_status start_rows(muster_ps_worker *worker,
     if (call->positions.count > 0) {
         call->started = true;
         *handle_out = muster_ps_call_handle(worker, call);
-        muster_ps_submit(worker, job, call);
+        muster_ps_call_submit(worker, job, call);
     }
     return MUSTER_OK;
 }
@@ -410,7 +414,7 @@ muster_status muster_ps_pull_start(muster_ps_worker *worker, uint32_t table,
                                    const uint32_t *keys, size_t count,
                                    float *values_out, uint64_t *handle_out)
 {
-    muster_ps_job job = {MUSTER_ROWOP_PULL, table, keys, count, values_out};
+    muster_row_batch job = {MUSTER_ROWOP_PULL, table, keys, count, values_out};
     return start_rows(worker, &job, handle_out);
 }
 
@@ -418,7 +422,8 @@ muster_status muster_ps_push_start(muster_ps_worker *worker, uint32_t table,
                                    const uint32_t *keys, size_t count,
                                    const float *deltas, uint64_t *handle_out)
 {
-    muster_ps_job job = {MUSTER_ROWOP_PUSH, table, keys, count, input(deltas)};
+    muster_row_batch job = {MUSTER_ROWOP_PUSH, table, keys, count,
+                            input(deltas)};
     return start_rows(worker, &job, handle_out);
 }
 
@@ -428,8 +433,8 @@ muster_status muster_ps_push_gradient_start(muster_ps_worker *worker,
                                             const float *gradients,
                                             uint64_t *handle_out)
 {
-    muster_ps_job job = {MUSTER_ROWOP_GRADIENT, table, keys, count,
-                         input(gradients)};
+    muster_row_batch job = {MUSTER_ROWOP_GRADIENT, table, keys, count,
+                            input(gradients)};
     return start_rows(worker, &job, handle_out);
 }
 
@@ -437,7 +442,8 @@ muster_status muster_ps_set_start(muster_ps_worker *worker, uint32_t table,
                                   const uint32_t *keys, size_t count,
                                   const float *values, uint64_t *handle_out)
 {
-    muster_ps_job job = {MUSTER_ROWOP_SET, table, keys, count, input(values)};
+    muster_row_batch job = {MUSTER_ROWOP_SET, table, keys, count,
+                            input(values)};
     return start_rows(worker, &job, handle_out);
 }
 

@@ -77,16 +77,16 @@ muster_ps_distribution_add(muster_ps *ps,
 
 static bool row_here(void *context, uint32_t key)
 {
-    const muster_ps_sampler_context *b = context;
+    const muster_worker_sampler_context *b = context;
     return muster_ps_table_here(b->worker->tables[b->table], key);
 }
 
 static void bring_rows(void *context, const uint32_t *keys, size_t count)
 {
-    const muster_ps_sampler_context *b = context;
+    const muster_worker_sampler_context *b = context;
     // Only a wish: samples are right wherever their rows are.
-    (void)!muster_ps_queue_localize(b->worker, b->table, keys, count,
-                                    MUSTER_LOCALIZE_REPLICA);
+    (void)!muster_worker_localize(b->worker, b->table, keys, count,
+                                  MUSTER_LOCALIZE_REPLICA);
 }
 
 static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
@@ -101,9 +101,9 @@ static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
             &worker->ps->distributions[distribution];
         muster_sampler_opts opts = from->sampler;
         opts.stream = worker->number << STREAM_SHIFT | distribution;
-        muster_ps_sampler_context *sampler_context =
+        muster_worker_sampler_context *sampler_context =
             &worker->sampler_contexts[distribution];
-        *sampler_context = (muster_ps_sampler_context){worker, from->table};
+        *sampler_context = (muster_worker_sampler_context){worker, from->table};
         muster_nearby nearby = {
             .here = row_here, .bring = bring_rows, .context = sampler_context};
         muster_status status =
@@ -111,7 +111,8 @@ static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
         if (status != MUSTER_OK) {
             return status;
         }
-        if (opts.scheme == MUSTER_PS_REPURPOSE && !muster_ps_notes(worker)) {
+        if (opts.scheme == MUSTER_PS_REPURPOSE &&
+            !muster_worker_reports_accesses(worker)) {
             muster_bias_state_add(worker->holder, MUSTER_BIAS_NOTES);
         }
     }
@@ -166,7 +167,7 @@ muster_status muster_ps_sample_pull(muster_ps_worker *worker, uint64_t handle,
 {
     muster_sampler *sampler = handle_sampler(worker, handle);
     if (sampler == NULL || keys_out == NULL ||
-        muster_ps_open_rows(worker) > 0) {
+        muster_worker_open_rows(worker) > 0) {
         return MUSTER_ERR_INVALID;
     }
     muster_status status =
@@ -185,7 +186,8 @@ muster_status muster_ps_sample_finish(muster_ps_worker *worker, uint64_t handle)
                            : muster_sampler_finish(sampler, (uint32_t)handle);
 }
 
-void muster_ps_note(muster_ps_worker *worker, uint32_t table, uint32_t key)
+void muster_worker_report_access(muster_ps_worker *worker, uint32_t table,
+                                 uint32_t key)
 {
     for (uint32_t i = 0; i < worker->ps->distribution_count; i++) {
         if (worker->samplers[i] != NULL &&
@@ -195,7 +197,7 @@ void muster_ps_note(muster_ps_worker *worker, uint32_t table, uint32_t key)
     }
 }
 
-void muster_ps_samplers_fini(muster_ps_worker *worker)
+void muster_worker_samplers_fini(muster_ps_worker *worker)
 {
     for (uint32_t i = 0; i < MUSTER_PS_DISTRIBUTIONS_MAX; i++) {
         muster_sampler_free(worker->samplers[i]);

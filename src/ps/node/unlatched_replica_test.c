@@ -121,7 +121,7 @@ static void add_up(test_node *n)
     }
     work_on_copies(n);
     // All that was asked for was a copy, or was elsewhere.
-    muster_ps_count_up(n->worker);
+    muster_worker_flush_counts(n->worker);
     muster_ps_counters counted = muster_ps_count(n->ps);
     TEST_NODE_CHECK(n, counted.copied >= TIMES);
     TEST_NODE_CHECK(n, counted.copied <= counted.accesses);
