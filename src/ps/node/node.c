@@ -1,11 +1,10 @@
 /*
- * node.c -- nodes, tables and workers of the parameter server: made and
- * ended here, outside any hot path.
+ * node.c -- nodes of the parameter server and their tables: made and ended
+ * here, outside any hot path.
  */
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -13,7 +12,6 @@
 #include "ps/node/mesh_address.h"
 #include "ps/node/replicated_file.h"
 
-#define PATIENCE_NS      MUSTER_NS_PER_S // with rows kept open
 #define HEARTBEAT_MS_MIN 10u
 
 static const char *opts_fault(const muster_ps_opts *opts)
@@ -192,18 +190,6 @@ muster_status muster_ps_connect(muster_ps *ps, muster_error *error_out)
     return muster_mesh_create(ps, error_out, &ps->mesh);
 }
 
-void muster_worker_flush_counts(muster_ps_worker *worker)
-{
-    muster_ps *ps = worker->ps;
-    atomic_fetch_add(&ps->accesses,
-                     worker->accesses + muster_bias_take_count(worker->holder));
-    atomic_fetch_add(&ps->remote, worker->remote);
-    atomic_fetch_add(&ps->copied, worker->copied);
-    worker->accesses = 0;
-    worker->remote = 0;
-    worker->copied = 0;
-}
-
 muster_ps_counters muster_ps_count(muster_ps *ps)
 {
     if (ps == NULL) {
@@ -244,110 +230,4 @@ uint64_t muster_ps_bytes(const muster_ps *ps)
         bytes += muster_ps_table_bytes(ps->tables[i]);
     }
     return bytes;
-}
-
-/* Another worker comes: nobody is alone any more. Once the tables are left,
- * workers may have rows of their own open, which concern no newcomer. */
-static muster_status bar_all(muster_ps *ps)
-{
-    uint32_t tables = ps->table_count;
-    if (!ps->unlatched || atomic_load(&ps->tables_left) == tables) {
-        return MUSTER_OK;
-    }
-    for (uint32_t i = 0; i < tables; i++) {
-        muster_ps_table_revoke_for_workers(ps->tables[i]);
-    }
-    muster_bias_fence();
-    if (!muster_bias_wait_all(&ps->holders, PATIENCE_NS)) {
-        return MUSTER_ERR_AGAIN;
-    }
-    atomic_store(&ps->tables_left, tables);
-    return MUSTER_OK;
-}
-
-/* The lowest number that no worker has. */
-static uint32_t take_seat(muster_ps *ps)
-{
-    uint32_t seat = 0;
-    (void)pthread_mutex_lock(&ps->barrier_lock);
-    while (ps->seats[seat / 64] >> seat % 64 & 1) {
-        seat++;
-    }
-    ps->seats[seat / 64] |= 1ull << seat % 64;
-    (void)pthread_mutex_unlock(&ps->barrier_lock);
-    atomic_store(&ps->holders.all[seat].state, 0);
-    return seat;
-}
-
-static void give_seat(muster_ps *ps, uint32_t seat)
-{
-    (void)pthread_mutex_lock(&ps->barrier_lock);
-    ps->seats[seat / 64] &= ~(1ull << seat % 64);
-    (void)pthread_mutex_unlock(&ps->barrier_lock);
-}
-
-muster_status muster_ps_worker_create(muster_ps *ps,
-                                      muster_ps_worker **worker_out)
-{
-    if (ps == NULL || worker_out == NULL ||
-        (ps->opts.nodes > 1 && ps->mesh == NULL)) {
-        return MUSTER_ERR_INVALID;
-    }
-    muster_ps_worker *worker = muster_mem_lines(1, sizeof(*worker));
-    if (worker == NULL) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
-    uint32_t others = atomic_fetch_add(&ps->workers_alive, 1);
-    muster_status first = others >= MUSTER_PS_WORKERS_MAX ? MUSTER_ERR_INVALID
-                          : others > 0                    ? bar_all(ps)
-                                                          : MUSTER_OK;
-    if (first != MUSTER_OK) {
-        muster_barrier_worker_left(ps);
-        muster_mem_free(worker);
-        return first;
-    }
-    worker->ps = ps;
-    worker->seat = take_seat(ps);
-    worker->holder = &ps->holders.all[worker->seat];
-    memcpy(worker->tables, ps->tables, sizeof(worker->tables));
-    worker->table_count = ps->table_count;
-    worker->number =
-        (uint64_t)ps->opts.node << 32 | atomic_fetch_add(&ps->workers_made, 1);
-    if (ps->mesh != NULL) {
-        muster_status status = muster_worker_join_mesh(worker);
-        if (status != MUSTER_OK) {
-            muster_ps_worker_free(worker);
-            return status;
-        }
-    }
-    *worker_out = worker;
-    return MUSTER_OK;
-}
-
-static void close_rows(muster_ps_worker *worker, bool copies)
-{
-    for (uint32_t i = muster_worker_open_rows(worker); i > 0; i--) {
-        muster_rowref ref = muster_bias_listed(worker->holder, i - 1);
-        if ((worker->open_copies[i - 1] != NULL) == copies) {
-            (void)!muster_ps_end(worker, muster_rowref_table(ref),
-                                 muster_rowref_key(ref));
-        }
-    }
-}
-
-void muster_ps_worker_free(muster_ps_worker *worker)
-{
-    if (worker == NULL) {
-        return;
-    }
-    close_rows(worker, false);
-    close_rows(worker, true); // these may have to wait, so nothing is held then
-    if (worker->ps->mesh != NULL) {
-        muster_worker_leave_mesh(worker);
-    }
-    muster_worker_samplers_fini(worker);
-    muster_worker_flush_counts(worker);
-    give_seat(worker->ps, worker->seat);
-    muster_barrier_worker_left(worker->ps);
-    muster_mem_free(worker);
 }
