@@ -62,7 +62,7 @@ void bench_memory(const bench_ps *b)
     int64_t start = muster_clock_ns();
     bench_check(muster_ps_create(&opts, &error, &ps));
     bench_check(muster_ps_table_add(ps, &shape, &error, &table));
-    bench_check(muster_ps_worker_create(ps, &worker));
+    bench_check(muster_ps_worker_create(ps, NULL, &worker));
     touch_all(worker);
     double taken = resident_bytes() - before;
     double ideal = (double)ROWS * muster_ps_row_floats(ps, table) * 4;

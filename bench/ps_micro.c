@@ -41,7 +41,7 @@ static rows make_rows(void)
     shape.width = BENCH_ROW_WIDTH;
     bench_check(muster_ps_create(&opts, &error, &r.ps));
     bench_check(muster_ps_table_add(r.ps, &shape, &error, &table));
-    bench_check(muster_ps_worker_create(r.ps, &r.worker));
+    bench_check(muster_ps_worker_create(r.ps, NULL, &r.worker));
     r.keys = bench_must(calloc(ACCESSES, sizeof(*r.keys)));
     muster_draws draws = muster_draws_make(1, 0);
     for (size_t i = 0; i < ACCESSES; i++) {
@@ -238,7 +238,7 @@ void bench_rows(const bench_ps *b)
     report_rows(b, &r, "");
     // Once two workers have used the same row, every row is latched.
     muster_ps_worker *second;
-    bench_check(muster_ps_worker_create(r.ps, &second));
+    bench_check(muster_ps_worker_create(r.ps, NULL, &second));
     bench_check(muster_ps_pull(r.worker, 0, r.keys, 1, r.copy));
     bench_check(muster_ps_pull(second, 0, r.keys, 1, r.copy));
     report_rows(b, &r, "_latched");
@@ -329,9 +329,10 @@ static void *mesh_rows(void *argument)
     bench_check(muster_ps_barrier(n->worker));
     // Every round has moved every row here once.
     uint64_t moved = (uint64_t)n->b->repeats * BIGS * BIG;
-    bench_check(muster_ps_count(n->ps).relocations == moved
-                    ? MUSTER_OK
-                    : MUSTER_ERR_PROTOCOL);
+    muster_ps_counters counters = MUSTER_PS_COUNTERS_INIT;
+    bench_check(muster_ps_count(n->ps, &counters));
+    bench_check(counters.relocations == moved ? MUSTER_OK
+                                              : MUSTER_ERR_PROTOCOL);
     free(values);
     muster_ps_worker_free(n->worker);
     muster_ps_free(n->ps);

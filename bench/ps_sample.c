@@ -42,7 +42,7 @@ static void make_sampled(sampled *s)
         bench_check(
             muster_ps_distribution_add(s->ps, &target, &error, &number));
     }
-    bench_check(muster_ps_worker_create(s->ps, &s->worker));
+    bench_check(muster_ps_worker_create(s->ps, NULL, &s->worker));
     size_t bytes = (size_t)BENCH_ROW_KEYS * BENCH_ROW_WIDTH * sizeof(float);
     s->plain = bench_must(muster_slab_map(bytes, &s->plain_mapped));
     memset(s->plain, 0, bytes);

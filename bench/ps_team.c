@@ -110,7 +110,7 @@ bench_team bench_team_make(const muster_task_opts *opts, uint32_t threads)
     bench_check(muster_ps_create(&ps_opts, &error, &t.ps));
     bench_check(t.ops->tables(t.task, t.ps, &error));
     for (uint32_t i = 0; i < threads; i++) {
-        bench_check(muster_ps_worker_create(t.ps, &t.workers[i]));
+        bench_check(muster_ps_worker_create(t.ps, NULL, &t.workers[i]));
     }
     return t;
 }
@@ -173,7 +173,7 @@ void bench_mesh_open(bench_node *n, bench_team *t)
         bench_check(muster_ps_table_add(n->ps, &shape, &error, &table));
     }
     bench_check(muster_ps_connect(n->ps, &error));
-    bench_check(muster_ps_worker_create(n->ps, &n->worker));
+    bench_check(muster_ps_worker_create(n->ps, NULL, &n->worker));
     if (t != NULL) { // as the threads of a team
         cpu_set_t set = processor(n->node);
         (void)pthread_setaffinity_np(pthread_self(), sizeof(set), &set);

@@ -121,7 +121,7 @@ static int live(const muster_ps_opts *opts)
 {
     muster_ps *ps = NULL;
     muster_ps_worker *worker = NULL;
-    muster_error error = {.text = "the nodes lost each other"};
+    muster_error error = {.text = ""};
     muster_status status = muster_ps_create(opts, &error, &ps);
     if (status == MUSTER_OK) {
         status = make_tables(ps, &error);
@@ -130,7 +130,7 @@ static int live(const muster_ps_opts *opts)
         status = muster_ps_connect(ps, &error);
     }
     if (status == MUSTER_OK) {
-        status = muster_ps_worker_create(ps, &worker);
+        status = muster_ps_worker_create(ps, &error, &worker);
     }
     if (status == MUSTER_OK) {
         status = work(worker, opts->node + 1);
@@ -143,13 +143,18 @@ static int live(const muster_ps_opts *opts)
         status = muster_ps_barrier(worker);
     }
     if (status != MUSTER_OK) {
-        fprintf(stderr, "node %u: %s\n", (unsigned)opts->node, error.text);
+        // Calls with error_out write there; a worker keeps its own text.
+        fprintf(stderr, "node %u: %s\n", (unsigned)opts->node,
+                worker == NULL ? error.text : muster_ps_error_text(worker));
         code = 1;
     }
-    muster_ps_worker_free(worker);
-    muster_ps_counters count = muster_ps_count(ps);
-    printf("node %u: %.1f%% of the rows were here\n", (unsigned)opts->node,
-           100 - 100.0 * (double)count.remote / (double)(count.accesses + 1));
+    muster_ps_worker_free(worker); // and counts what it has done
+    muster_ps_counters count = MUSTER_PS_COUNTERS_INIT;
+    if (ps != NULL && muster_ps_count(ps, &count) == MUSTER_OK) {
+        printf("node %u: %.1f%% of the rows were here\n", (unsigned)opts->node,
+               100 - 100.0 * (double)count.remote_accesses /
+                         (double)(count.accesses + 1));
+    }
     muster_ps_free(ps);
     return code;
 }

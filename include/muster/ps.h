@@ -4,8 +4,8 @@
  * A table holds rows of `width` float32 weights under keys 0..keys-1, each with
  * the state of the table's optimiser beside it. Worker threads pull (copy out),
  * push (add, or apply a gradient) and set rows, or work on a row in place
- * between begin and end. A row that is here is touched under a latch word of
- * its own: no copy, no allocation, no lock shared with another row.
+ * between begin and end. A row that is on this node is touched under a latch
+ * word of its own: no copy, no allocation, no lock shared with another row.
  *
  *     muster_ps *ps;
  *     muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
@@ -14,7 +14,7 @@
  *     rows.keys = 100000;
  *     rows.width = 32;
  *     muster_ps_table_add(ps, &rows, &error, &table);
- *     muster_ps_worker_create(ps, &worker);        // one per thread
+ *     muster_ps_worker_create(ps, &error, &worker);    // one per thread
  *     muster_ps_begin(worker, table, key, &row);
  *     row[0] += 1;
  *     muster_ps_end(worker, table, key);
@@ -23,7 +23,8 @@
  *                MUSTER_OK, or wait did) counts exactly once. Operations on one
  *                row are atomic against each other. A wrong table, key, handle
  *                or size is MUSTER_ERR_INVALID and changes nothing: keys are
- *                checked before the first row is touched.
+ *                checked before the first row is touched. Pull and read write
+ *                nothing, wherever the row is.
  *   Lifecycle    create; add tables and distributions; create workers; free
  *                the workers; free. Tables cannot be added while there are
  *                workers.
@@ -33,12 +34,16 @@
  *   Threads      A worker belongs to one thread at a time. Everything else may
  *                be called from any thread.
  *   Allocation   Pulls, pushes, in-place access and sampling allocate nothing
- *                for rows that are here.
+ *                for rows that are on this node.
  *   Determinism  Rows start as a function of (seed, table, key) alone.
- *   Not here     Several nodes, and rows that come here (muster/ps_mesh.h);
- *                calls waited for later, and intents (muster/ps_async.h): both
- *                are part of this. Random rows (muster/ps_sample.h). What the
- *                rows mean: tasks are loops over these calls.
+ *   Errors       A call with error_out writes its text there. A worker's call
+ *                leaves it for muster_ps_error_text(). In both cases the text
+ *                is written only when the call fails.
+ *   Not here     Several nodes, and rows that come to this one (muster/
+ *                ps_mesh.h); calls waited for later, and intents (muster/
+ *                ps_async.h): both are part of this. Random rows (muster/
+ *                ps_sample.h). What the rows mean: tasks are loops over these
+ *                calls.
  *
  * For users: docs/parameter-server.md. Inside: docs/design/ps.md.
  */
@@ -81,34 +86,35 @@ typedef enum muster_ps_init {
     MUSTER_PS_NORMAL = 2,  // mean 0, deviation scale
 } muster_ps_init;
 
-/* How rows that are not here come to be here. */
+/* How the rows of other nodes come to the node that uses them. */
 typedef enum muster_ps_manage {
-    MUSTER_PS_AUTO = 0,      // they move; where several nodes want one, copies
-    MUSTER_PS_RELOCATE = 1,  // they always move
-    MUSTER_PS_REPLICATE = 2, // copies only
+    MUSTER_PS_AUTO = 0,      // relocate; replicate what several nodes want
+    MUSTER_PS_RELOCATE = 1,  // rows always move
+    MUSTER_PS_REPLICATE = 2, // replicas only
     MUSTER_PS_CLASSIC = 3,   // neither: every access goes to the row's home
-    MUSTER_PS_STATIC = 4,    // copies of the rows in a file; the others move
+    MUSTER_PS_STATIC = 4,    // replicate the rows in a file, relocate the rest
 } muster_ps_manage;
 
 typedef struct muster_ps_opts {
     uint32_t struct_size;
     uint32_t nodes;         // of the mesh, 1..MUSTER_PS_NODES_MAX; default 1
     uint64_t seed;          // of initial rows and of samples; default 1
-    uint32_t node;          // which one this is, 0..nodes-1; default 0
+    uint32_t node;          // number of this one, 0..nodes-1; default 0
     uint32_t manage;        // a muster_ps_manage; default auto
-    uint32_t staleness_ms;  // copies are at most about so old; default 100
-    uint32_t patience_ms;   // for the others to come; default 10000
-    const char *mesh;       // where they meet, the same for all: a folder,
-                            // tcp:HOST:PORT (node i at PORT + i) or one place
+    uint32_t staleness_ms;  // age of a replica, about, at most; default 100
+    uint32_t patience_ms;   // for the other nodes to connect; default 10000
+    const char *mesh;       // addresses, the same text for all nodes: a folder,
+                            // tcp:HOST:PORT (node i at PORT + i) or one address
                             // a node, tcp:HOST:PORT,HOST:PORT,..; read during
                             // create; only with nodes > 1
-    const char *replicated; // STATIC: file of the rows to copy, one a line:
-                            // TABLE KEY or TABLE FIRST-LAST; read during create
-    uint32_t survive;       // 1: go on when other nodes are lost; default 0
+    const char *replicated; // STATIC: file of the rows to replicate, one a
+                            // line: TABLE KEY or TABLE FIRST-LAST; read during
+                            // create
+    bool survive;           // go on when other nodes are lost; default false
     uint32_t heartbeat_ms;  // silence that counts as loss; default 2000
-    /* survive: a row of a lost node of which no copy is left, muster_ps_row_
-     * floats() floats. False, or NULL: it begins anew. Called by one thread at
-     * a time; may not call the node. */
+    /* survive: fill a row of a lost node that has no replica, of muster_ps_row_
+     * floats() floats. False, or NULL: the row starts as at first. Called by
+     * one thread at a time; must not call the node. */
     bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
     void *context; // of restore
 } muster_ps_opts;
@@ -116,7 +122,7 @@ typedef struct muster_ps_opts {
 #define MUSTER_PS_OPTS_INIT                                                   \
     {                                                                         \
         (uint32_t)sizeof(muster_ps_opts), 1u, 1u, 0u, 0u, 100u, 10000u, NULL, \
-            NULL, 0u, 2000u, NULL, NULL                                       \
+            NULL, false, 2000u, NULL, NULL                                    \
     }
 
 typedef struct muster_ps_table_opts {
@@ -130,19 +136,21 @@ typedef struct muster_ps_table_opts {
     float beta2;        // adam; default 0.999
     uint32_t init;      // a muster_ps_init; default zero
     float scale;        // of init; default 0
-    uint32_t in_turns;  // 1: nodes use a row one after the other, so that AUTO
-                        // lets rows move and makes no copies; default 0
+    bool in_turns;      // nodes use a row one after the other: AUTO relocates
+                        // its rows and never replicates them; default false
 } muster_ps_table_opts;
 
 #define MUSTER_PS_TABLE_OPTS_INIT                                         \
     {                                                                     \
         (uint32_t)sizeof(muster_ps_table_opts), 0u, 0u, 0u, 0.01f, 1e-8f, \
-            0.9f, 0.999f, 0u, 0.0f, 0u                                    \
+            0.9f, 0.999f, 0u, 0.0f, false                                 \
     }
 
 /*
- * Make a node. MUSTER_ERR_INVALID (a field), MUSTER_ERR_INPUT (a line of the
- * file of STATIC), MUSTER_ERR_NO_MEMORY.
+ * Make a node. The caller frees it.
+ * MUSTER_ERR_INVALID    a field is out of range, or struct_size is unknown
+ * MUSTER_ERR_INPUT      STATIC: the file cannot be read, or a line is wrong
+ * MUSTER_ERR_NO_MEMORY
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_create(
     const muster_ps_opts *opts, muster_error *error_out, muster_ps **ps_out);
@@ -151,8 +159,9 @@ MUSTER_API void muster_ps_free(muster_ps *ps);
 
 /*
  * Add a table; tables are numbered 0, 1, .. in the order they are added.
- * MUSTER_ERR_INVALID (a field out of range, too many tables, or workers are
- * there), MUSTER_ERR_NO_MEMORY. O(keys).
+ * MUSTER_ERR_INVALID    a field is out of range, TABLES_MAX are there, or there
+ *                       are workers or connections already
+ * MUSTER_ERR_NO_MEMORY  for O(keys) bytes
  */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_table_add(muster_ps *ps, const muster_ps_table_opts *opts,
@@ -161,31 +170,41 @@ muster_ps_table_add(muster_ps *ps, const muster_ps_table_opts *opts,
 /* Floats of a row as begin lends it: weights and state. 0: no such table. */
 MUSTER_API uint32_t muster_ps_row_floats(const muster_ps *ps, uint32_t table);
 
-/* Change the learning rate; gradients applied from now on use it. */
+/* Change the learning rate; gradients applied from now on use it.
+ * MUSTER_ERR_INVALID: no such table, or the rate is not finite. */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_set_rate(muster_ps *ps,
                                                            uint32_t table,
                                                            float rate);
 
-/* Bytes of memory that the tables have claimed: rows in use and words. */
+/* Bytes that the tables have claimed: rows in use and latch words. */
 MUSTER_API uint64_t muster_ps_bytes(const muster_ps *ps);
 
 /*
  * A worker, numbered from 0. The only worker of a node works without latches;
  * creating a second one waits until the first has no row open.
- * MUSTER_ERR_INVALID  beyond WORKERS_MAX, or before connect
- * MUSTER_ERR_AGAIN    the only worker so far kept a row open for a second
+ * MUSTER_ERR_INVALID    WORKERS_MAX are there, or nodes > 1 before connect
+ * MUSTER_ERR_AGAIN      the only worker so far kept a row open for a second
+ * MUSTER_ERR_NO_MEMORY
+ * MUSTER_ERR_SYSTEM     a semaphore was refused
  */
-MUSTER_API MUSTER_CHECKED muster_status
-muster_ps_worker_create(muster_ps *ps, muster_ps_worker **worker_out);
+MUSTER_API MUSTER_CHECKED muster_status muster_ps_worker_create(
+    muster_ps *ps, muster_error *error_out, muster_ps_worker **worker_out);
 /* Closes rows left open as muster_ps_end() does, waits for calls under way and
  * gives back samples. NULL does nothing. */
 MUSTER_API void muster_ps_worker_free(muster_ps_worker *worker);
 
+/* Why the worker's last failed call failed, in one line; "" when none has.
+ * Lent until the worker's next call. */
+MUSTER_API const char *muster_ps_error_text(const muster_ps_worker *worker);
+
 /*
- * Copies. values: count x width floats, row after row. A key may occur more
+ * Copy rows. values: count x width floats, row after row. A key may occur more
  * than once. push adds; push_gradient lets the table's optimiser apply each
- * gradient (MUSTER_ERR_INVALID for a table without one); set overwrites the
- * weights and leaves the state alone.
+ * gradient; set overwrites the weights and leaves the state alone.
+ * MUSTER_ERR_INVALID    a wrong table, key or NULL; a row is open; a gradient
+ *                       for a table without optimiser
+ * MUSTER_ERR_NO_MEMORY  for a list of rows on other nodes; nothing was done
+ * MUSTER_ERR_PEER_LOST  a node is lost; rows of this node were done
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_pull(muster_ps_worker *worker,
                                                        uint32_t table,
@@ -207,32 +226,30 @@ MUSTER_API MUSTER_CHECKED muster_status muster_ps_set(muster_ps_worker *worker,
                                                       const float *values);
 
 /*
- * Work on a row in place: lent from begin to end, to this worker alone. To
- * keep threads from waiting for each other in a circle, a worker that holds
- * rows may only open one that comes after them in the order of (table, key),
- * and OPEN_MAX at most; else MUSTER_ERR_INVALID. Hold a row for microseconds,
- * never across a blocking call. A row that is not here is fetched as a copy,
- * whose change is pushed by end (copies do not count in the order); but not
- * while others are held in place:
- * MUSTER_ERR_AGAIN, end those first and fetch this one. Calls that reach for
- * another node end with MUSTER_ERR_PEER_LOST when one is gone.
+ * Work on a row in place: it is lent from begin to end, to this worker alone.
+ * Hold it for microseconds, never across a blocking call. A row of another node
+ * is lent as a copy, and end pushes what changed. Rows held in place must be
+ * opened in the order of (table, key), so that workers cannot deadlock; copies
+ * do not count in the order.
+ * MUSTER_ERR_INVALID    begin: a wrong table, key or NULL; OPEN_MAX rows are
+ *                       open; the order. end: the worker does not hold it
+ * MUSTER_ERR_AGAIN      the row is on another node, and rows are held in place:
+ *                       end those first (and fetch this one)
+ * MUSTER_ERR_NO_MEMORY, MUSTER_ERR_PEER_LOST  as pull; end: the change is lost
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_begin(
     muster_ps_worker *worker, uint32_t table, uint32_t key, float **row_out);
-/* MUSTER_ERR_INVALID: this worker does not hold that row. MUSTER_ERR_AGAIN: it
- * is a copy, and others are held in place; end those first. */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_end(muster_ps_worker *worker,
                                                       uint32_t table,
                                                       uint32_t key);
 
 /*
- * The same with a callback, for one row after the other: each is begun, handed
- * over and ended before the next, and those that follow are brought closer
- * meanwhile. `i` is the key's place among `keys`, `floats` is
- * muster_ps_row_floats(). Wrong keys are found before the first row is begun.
- * Else it ends at the first row that cannot be begun or ended, as those say;
- * those before it are done, and a row that was handed over and could not be
- * ended perhaps.
+ * The same with a callback, one row after the other; the rows that follow are
+ * prefetched meanwhile. `i` is the key's index in `keys`, `floats` is
+ * muster_ps_row_floats(). read only reads: a row of another node costs one
+ * pull, a replica stays clean. Wrong keys are found before the first row is
+ * begun. Statuses as begin and end, of the first row that fails: the rows
+ * before it are done; update may have done the failing row too.
  */
 typedef void (*muster_ps_reader)(void *context, size_t i, const float *row,
                                  uint32_t floats);
@@ -245,8 +262,8 @@ MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_update(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
                  size_t count, muster_ps_updater updater, void *context);
 
-/* Hint that a row will be begun soon: brings its word and bytes closer. Keys
- * out of range are ignored. */
+/* Hint that a row will be begun soon: brings its word and bytes into the
+ * cache. Keys out of range are ignored. */
 MUSTER_API void muster_ps_prefetch(const muster_ps_worker *worker,
                                    uint32_t table, uint32_t key);
 

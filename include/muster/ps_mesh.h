@@ -1,20 +1,24 @@
 /*
- * muster/ps_mesh.h -- several nodes of a parameter server: how they meet, how
- * rows come to the node that uses them, what happens when a node is lost.
+ * muster/ps_mesh.h -- several nodes of a parameter server: how they connect,
+ * how rows come to the node that uses them, what happens when a node is lost.
  *
  * Each process makes one node with the same tables and its own number; then
  *
- *     muster_ps_connect(ps, &error);           // all nodes have met
- *     muster_ps_worker_create(ps, &worker);
+ *     muster_ps_connect(ps, &error);           // all nodes are connected
+ *     muster_ps_worker_create(ps, &error, &worker);
  *     muster_ps_localize(worker, table, keys, count);
  *     ..                                       // rows are on their way here
  *     muster_ps_barrier(worker);               // all have done their work
  *
- *   Promise      As muster/ps.h, wherever rows lie and however they move.
- *                Copies are at most about staleness_ms old. What a barrier ends
- *                is seen by all.
+ * A row has one owner at a time. A node uses a row of another node by asking
+ * the owner, by relocating the row (it becomes the owner) or by a replica,
+ * which is read and written in place and synchronised with the owner.
+ *
+ *   Promise      As muster/ps.h, wherever rows are and however they move.
+ *                Replicas are at most about staleness_ms old. What a worker did
+ *                before a barrier is seen by all after it.
  *   Lifecycle    connect after the tables and distributions, before workers.
- *   Threads      connect, count, lost: any. The rest: the worker's.
+ *   Threads      connect, count, lost_nodes: any. The rest: the worker's.
  *   Failure      See muster_ps_lost_nodes().
  */
 #ifndef MUSTER_PS_MESH_H
@@ -32,50 +36,67 @@ extern "C" {
 #endif
 
 /*
- * Meet the other nodes: with nodes > 1, after the tables and distributions (the
- * same on every node) and before the workers. Waits for all of them.
- * MUSTER_ERR_INVALID    one node only, or called twice
- * MUSTER_ERR_INPUT      STATIC: a row to be copied is in no table
- * MUSTER_ERR_TIMED_OUT  a node did not come; the error names it
+ * Connect to the other nodes: with nodes > 1, after the tables and
+ * distributions (the same on every node) and before the workers. Waits for all
+ * nodes.
+ * MUSTER_ERR_INVALID    one node only, no table, or called twice
+ * MUSTER_ERR_INPUT      STATIC: a row to be replicated is in no table
+ * MUSTER_ERR_TIMED_OUT  a node did not connect; the error names it
+ * MUSTER_ERR_PEER_LOST  a node ended before all were connected
  * MUSTER_ERR_SYSTEM     sockets or threads were refused
+ * MUSTER_ERR_NO_MEMORY
  */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_connect(muster_ps *ps, muster_error *error_out);
 
 /*
- * Nodes that are lost, one bit each, as known here now. Without `survive` every
- * call that needs another node then ends with MUSTER_ERR_PEER_LOST. With it
- * calls wait until the others have agreed on who is left and each row has an
- * owner again: it comes back from its freshest copy, from restore(), or as it
- * was at first. Barriers go on among those that are left. Who does the lost
- * node's work is the caller's affair. The loss of node 0, which leads, still
- * ends all calls, and so does being given up oneself.
+ * Nodes that are lost, one bit each, as this node knows now; 0 for NULL.
+ * Without `survive` every call that needs another node then ends with
+ * MUSTER_ERR_PEER_LOST. With it such calls wait until the remaining nodes have
+ * agreed on the members and each row has an owner again: it comes back from its
+ * freshest replica, from restore(), or as it was at first. Barriers go on among
+ * the remaining nodes. The lost node's work is the caller's affair. When node
+ * 0, the lead, is lost, or the others have expelled this node, every call that
+ * needs another node still ends with MUSTER_ERR_PEER_LOST.
  */
 MUSTER_API uint64_t muster_ps_lost_nodes(const muster_ps *ps);
 
 /* Where rows were found, over all workers of this node, up to each one's last
- * barrier or end. */
+ * barrier or end. Start from MUSTER_PS_COUNTERS_INIT. */
 typedef struct muster_ps_counters {
-    uint64_t accesses;    // rows asked for
-    uint64_t remote;      // of these, not here: went to another node
-    uint64_t copied;      // of these, found in a copy of another node's row
-    uint64_t relocations; // rows that moved here
-    uint64_t replicas;    // copies that came here
-    uint64_t syncs;       // times that a copy was synchronised
-    uint64_t copies;      // held now
+    uint32_t struct_size;
+    uint32_t reserved;         // 0
+    uint64_t accesses;         // rows asked for
+    uint64_t remote_accesses;  // of these, sent to another node
+    uint64_t replica_accesses; // of these, found in a replica
+    uint64_t relocations;      // rows that moved to this node
+    uint64_t replications;     // replicas that came to this node
+    uint64_t syncs;            // times that a replica was synchronised
+    uint64_t replicas_held;    // now
 } muster_ps_counters;
-MUSTER_API muster_ps_counters muster_ps_count(muster_ps *ps); // NULL: zeros
 
-/* Nodes of the mesh: with one, wishes are not worth making. */
+#define MUSTER_PS_COUNTERS_INIT                                              \
+    {                                                                        \
+        (uint32_t)sizeof(muster_ps_counters), 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u \
+    }
+
+/* Fill *counters_out. MUSTER_ERR_INVALID: NULL, or struct_size is unknown. */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_count(muster_ps *ps, muster_ps_counters *counters_out);
+
+/* Nodes of the mesh; 0 for NULL. With 1, localize does nothing. */
 MUSTER_API uint32_t muster_ps_nodes(const muster_ps_worker *worker);
 
 /*
- * Wish that rows come here: they are on their way when the call returns, and
- * meanwhile operations on them wait for their arrival. A hint: a row may be
- * taken elsewhere before it is used, and every call works without it, only
- * slower. MUSTER_ERR_AGAIN: too many wishes at once; some were not taken.
- * Nothing happens on a single node, or where rows neither move nor are copied.
- * fetch is the same, and waits for what comes; no row may be open.
+ * Ask for rows to be brought to this node: they are on their way when the call
+ * returns, and operations on them wait until they arrive. A hint: a row may be
+ * taken by another node before it is used, and every call works without it,
+ * only slower. Nothing happens on a single node, or with CLASSIC. fetch is the
+ * same, and waits until the rows have arrived.
+ * MUSTER_ERR_INVALID    a wrong table, key or NULL; fetch: a row is open
+ * MUSTER_ERR_AGAIN      localize: the queue is full; some rows were not asked
+ *                       for
+ * MUSTER_ERR_NO_MEMORY, MUSTER_ERR_PEER_LOST  fetch: as muster_ps_pull()
  */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_localize(muster_ps_worker *worker, uint32_t table,
@@ -86,8 +107,10 @@ muster_ps_fetch(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
 
 /*
  * Wait until every worker of every node has called it; what any of them did
- * before is seen by all after. MUSTER_ERR_INVALID: rows are open.
- * MUSTER_ERR_PEER_LOST: a node is gone, and the others will not come.
+ * before is seen by all after.
+ * MUSTER_ERR_INVALID    NULL, or a row is open
+ * MUSTER_ERR_PEER_LOST  a node is lost and will not call it
+ * MUSTER_ERR_CANCELLED  this node ends before its time
  */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_barrier(muster_ps_worker *worker);

@@ -1,20 +1,20 @@
 /*
- * muster/ps_sample.h -- random rows of a parameter server, as near as you
- * allow.
+ * muster/ps_sample.h -- random rows of a parameter server, and how far they may
+ * differ from independent draws.
  *
  * A distribution over the keys of a table, with a scheme that says how far
- * samples may stray from independent draws in exchange for speed:
+ * samples may differ from independent draws in exchange for speed:
  *
  *   INDEPENDENT  (L1) independent draws from the target.
  *   REUSE        (L2) draws are made in groups and each is used `reuse` times,
  *                shuffled within its group: every sample has the target as its
  *                distribution, dependence is bounded by the group.
- *   POSTPONE     (L3) as REUSE, but a sample whose row is not here is put off
- *                once to the end of its handle: long-run frequencies tend to
- *                the target.
- *   LOCAL        (L4) only rows that are here; no promise on frequencies. If
- *                16 draws are elsewhere, and so is what lies up to 4096 keys
- *                after the last, that one is given all the same.
+ *   POSTPONE     (L3) as REUSE, but a sample whose row is on another node is
+ *                put off once to the end of its handle: long-run frequencies
+ *                tend to the target.
+ *   LOCAL        (L4) only rows of this node; no promise on frequencies. If 16
+ *                draws are rows of other nodes, and so are the 4096 keys after
+ *                the last draw, that draw is given all the same.
  *   REPURPOSE    (L4) rows that this worker itself has lately accessed.
  *
  *   Promise      Each scheme keeps what its level says, whatever the nodes do.
@@ -23,10 +23,11 @@
  *   Threads      As muster/ps.h: a worker belongs to one thread at a time.
  *   Allocation   At add, and at a worker's first use of a distribution.
  *   Determinism  Samples of the first two schemes are a function of (seed,
- *                worker number, draw), and of where the worker has sought to.
- *                After a seek INDEPENDENT ones are a function of (seed,
- *                distribution, position, draw): the same whichever worker
- *                draws them, and after a resume.
+ *                worker number, draw), and of the positions sought. After a
+ *                seek INDEPENDENT ones are a function of (seed, distribution,
+ *                position, draw): the same for every worker that draws them,
+ *                and after a resume.
+ *   Errors       add writes error_out; for the rest muster_ps_error_text().
  */
 #ifndef MUSTER_PS_SAMPLE_H
 #define MUSTER_PS_SAMPLE_H
@@ -79,37 +80,51 @@ typedef struct muster_ps_distribution_opts {
             (uint32_t)MUSTER_PS_INDEPENDENT, 16u, 250u, NULL           \
     }
 
-/* MUSTER_ERR_INVALID as for tables, MUSTER_ERR_NO_MEMORY. O(count). */
+/*
+ * Add a distribution; they are numbered 0, 1, .. in the order they are added.
+ * MUSTER_ERR_INVALID    a field is out of range, the weights are not a
+ *                       distribution, DISTRIBUTIONS_MAX are there, or there are
+ *                       workers already
+ * MUSTER_ERR_NO_MEMORY  for O(count) bytes
+ */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_distribution_add(
     muster_ps *ps, const muster_ps_distribution_opts *opts,
     muster_error *error_out, uint32_t *distribution_out);
 
 /*
- * Draw from here on what belongs to `position`: any number that names a piece
- * of the work, such as epoch and batch. What the first three schemes have
- * prepared stays, and a group of REUSE or POSTPONE is used up first; the others
+ * Draw from now on the samples of `position`: any number that names a piece of
+ * the work, such as epoch and batch. Samples that the first three schemes have
+ * prepared stay, and a group of REUSE or POSTPONE is used up first; the others
  * draw when they are pulled.
+ * MUSTER_ERR_INVALID    NULL, or no such distribution
+ * MUSTER_ERR_NO_MEMORY  at the worker's first use of the distribution
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_sample_seek(
     muster_ps_worker *worker, uint32_t distribution, uint64_t position);
 /*
  * Announce that `count` samples will be wanted, so that their rows can be
- * brought here meanwhile. MUSTER_ERR_AGAIN: SAMPLES_MAX or SAMPLE_HANDLES_MAX
- * would be passed.
+ * brought to this node meanwhile.
+ * MUSTER_ERR_INVALID    NULL, no such distribution, or count is 0
+ * MUSTER_ERR_AGAIN      SAMPLES_MAX or SAMPLE_HANDLES_MAX would be passed
+ * MUSTER_ERR_NO_MEMORY  at the worker's first use of the distribution
  */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_sample_prepare(muster_ps_worker *worker, uint32_t distribution,
                          size_t count, uint64_t *handle_out);
 /*
  * The next `count` samples of a handle: keys, and their weights unless
- * values_out is NULL (the caller may then begin the rows itself).
- * MUSTER_ERR_INVALID: more than were prepared. The handle ends with its last
- * sample.
+ * values_out is NULL (the caller may then begin the rows itself). The handle
+ * ends with its last sample.
+ * MUSTER_ERR_INVALID    no such handle, more than were prepared, or a row is
+ *                       open
+ * MUSTER_ERR_NO_MEMORY, MUSTER_ERR_PEER_LOST  the values, as muster_ps_pull();
+ *                       the samples are used up
  */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_sample_pull(muster_ps_worker *worker, uint64_t handle, size_t count,
                       uint32_t *keys_out, float *values_out);
-/* Give back a handle before its last sample. */
+/* Give back a handle before its last sample. MUSTER_ERR_INVALID: no such
+ * handle. */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_sample_finish(muster_ps_worker *worker, uint64_t handle);
 

@@ -43,7 +43,7 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
 {
     muster_ps_table *from = worker->tables[table];
     uint32_t keys[BATCH];
-    uint64_t copied = worker->copied; // this is no access of the work
+    muster_worker_counts counts = worker->counts; // no access of the work
     muster_ps_call *call = muster_worker_sync_call(worker);
     call->positions.count = 0;
     if (read_row_biased(from, first, count, rows)) {
@@ -52,20 +52,20 @@ static muster_status pull_rows(muster_ps_worker *worker, uint32_t table,
     for (uint32_t i = 0; i < count; i++) {
         keys[i] = first + i;
         float *row;
-        muster_row_access taken = muster_row_acquire(
+        muster_row_access access = muster_row_acquire(
             worker, muster_rowref_make(table, keys[i]), false, &row);
-        if (taken != MUSTER_ACCESS_REMOTE) {
+        if (access != MUSTER_ACCESS_REMOTE) {
             memcpy(rows + (size_t)i * from->floats, row,
                    from->floats * sizeof(float));
-            muster_row_release(worker, taken, &from->words[keys[i]], false);
-            if (taken == MUSTER_ACCESS_UNLATCHED) {
+            muster_row_release(worker, access, &from->words[keys[i]], false);
+            if (access == MUSTER_ACCESS_UNLATCHED) {
                 muster_bias_state_add(worker->holder, 0 - MUSTER_BIAS_ACCESS);
             }
         } else if (!muster_vec_append(&call->positions, &i, 1)) {
             return MUSTER_ERR_NO_MEMORY;
         }
     }
-    worker->copied = copied;
+    worker->counts = counts;
     if (call->positions.count == 0) {
         return MUSTER_OK;
     }

@@ -44,8 +44,8 @@ static void describe_rows(muster_task_run *run, json_t *into, char *text,
     muster_ps_counters now = run->results.counted[1];
     const muster_ps_counters *then = &run->results.counted[0];
     double accesses = (double)(now.accesses - then->accesses);
-    double remote = (double)(now.remote - then->remote);
-    double copied = (double)(now.copied - then->copied);
+    double remote = (double)(now.remote_accesses - then->remote_accesses);
+    double copied = (double)(now.replica_accesses - then->replica_accesses);
     const struct {
         const char *name;
         double value;
@@ -54,9 +54,9 @@ static void describe_rows(muster_task_run *run, json_t *into, char *text,
         {"replica_share", copied / accesses},
         {"remote_share", remote / accesses},
         {"relocated", (double)(now.relocations - then->relocations)},
-        {"replicated", (double)(now.replicas - then->replicas)},
+        {"replicated", (double)(now.replications - then->replications)},
         {"syncs", (double)(now.syncs - then->syncs)},
-        {"copies", (double)now.copies},
+        {"copies", (double)now.replicas_held},
     };
     size_t used = strlen(text);
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -125,20 +125,21 @@ static muster_status make_workers(muster_task_run *run, muster_error *error_out)
     run->phase.done_by =
         muster_mem_array(run->parts, sizeof(*run->phase.done_by));
     run->phase.members = UINT64_MAX;
-    muster_status status = run->workers == NULL || run->phase.todo == NULL ||
-                                   run->phase.done_by == NULL
-                               ? MUSTER_ERR_NO_MEMORY
-                               : MUSTER_OK;
+    muster_status status = MUSTER_OK;
+    if (run->workers == NULL || run->phase.todo == NULL ||
+        run->phase.done_by == NULL) {
+        (void)muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                               "no memory for %" PRIu32 " worker threads",
+                               run->threads);
+        return MUSTER_ERR_NO_MEMORY;
+    }
     for (uint32_t i = 0; i < run->threads && status == MUSTER_OK; i++) {
         run->workers[i].run = run;
         run->workers[i].part = run->node * run->threads + i;
-        status = muster_ps_worker_create(run->ps, &run->workers[i].worker);
+        status = muster_ps_worker_create(run->ps, error_out,
+                                         &run->workers[i].worker);
     }
-    return status == MUSTER_OK
-               ? MUSTER_OK
-               : muster_error_set(error_out, status,
-                                  "no memory for %" PRIu32 " worker threads",
-                                  run->threads);
+    return status;
 }
 
 /* What this run was told, without the defaults: a resumed run must not take a

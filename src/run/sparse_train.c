@@ -68,6 +68,12 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
     return status;
 }
 
+static void count_rows(muster_task_run *run, int which)
+{
+    run->results.counted[which] = (muster_ps_counters)MUSTER_PS_COUNTERS_INIT;
+    (void)!muster_ps_count(run->ps, &run->results.counted[which]);
+}
+
 /* Train one epoch, evaluate, write and tell. */
 static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
                                muster_error *error_out)
@@ -76,12 +82,12 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
     muster_task_sums evaluation;
     muster_task_thread pattern = {.epoch = epoch};
     int64_t start = muster_clock_ns();
-    run->results.counted[0] = muster_ps_count(run->ps);
+    count_rows(run, 0);
     muster_status status = muster_task_phase(run, &pattern, error_out, &work);
     if (status != MUSTER_OK) {
         return status;
     }
-    run->results.counted[1] = muster_ps_count(run->ps);
+    count_rows(run, 1);
     double s = (double)(muster_clock_ns() - start) / 1e9;
     uint64_t units = run->ops->units(run->task);
     run->results.train_s += s;

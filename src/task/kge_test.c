@@ -72,7 +72,7 @@ static world make(muster_kge_model model, muster_kge_loss loss,
         assert_int_equal(muster_ps_table_add(w.ps, &table, &error, &number),
                          MUSTER_OK);
     }
-    assert_int_equal(muster_ps_worker_create(w.ps, &w.worker), MUSTER_OK);
+    assert_int_equal(muster_ps_worker_create(w.ps, NULL, &w.worker), MUSTER_OK);
     for (uint32_t r = 0; r < ENTITIES + 2 * RELATIONS; r++) {
         float row[DIM];
         uint32_t t = r < ENTITIES ? 0 : 1;

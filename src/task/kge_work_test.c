@@ -73,7 +73,7 @@ static void make(world *w, uint32_t triples, uint32_t share, uint32_t order)
         muster_ps_distribution_add(w->ps, &uniform, &error, &w->k.distribution),
         MUSTER_OK);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(muster_ps_worker_create(w->ps, &w->workers[i]),
+        assert_int_equal(muster_ps_worker_create(w->ps, NULL, &w->workers[i]),
                          MUSTER_OK);
     }
 }

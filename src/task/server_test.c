@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/folder_test.h"
+#include "ps/node/node_test.h"
 #include "task/kge.h"
 #include "task/skipgram.h"
 #include "task/task.h"
@@ -31,18 +32,18 @@ typedef struct team {
     muster_ps_worker *workers[THREADS_MAX];
 } team;
 
-typedef struct seat {
+typedef struct thread_share {
     team *of;
     uint32_t part;
     uint32_t epoch;
     bool evaluate;
     muster_task_sums sums;
     muster_status status;
-} seat;
+} thread_share;
 
-static void *sit(void *argument)
+static void *run_share(void *argument)
 {
-    seat *s = argument;
+    thread_share *s = argument;
     muster_task_share share = {.part = s->part,
                                .parts = s->of->threads,
                                .epoch = s->epoch,
@@ -56,36 +57,41 @@ static muster_task_sums run(team *t, uint32_t epoch, bool evaluate)
 {
     muster_task_sums all = {{0}};
     pthread_t threads[THREADS_MAX];
-    seat seats[THREADS_MAX];
+    thread_share shares[THREADS_MAX];
     for (uint32_t i = 0; i < t->threads; i++) {
-        seats[i] =
-            (seat){.of = t, .part = i, .epoch = epoch, .evaluate = evaluate};
-        assert_int_equal(pthread_create(&threads[i], NULL, sit, &seats[i]), 0);
+        shares[i] = (thread_share){
+            .of = t, .part = i, .epoch = epoch, .evaluate = evaluate};
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, run_share, &shares[i]), 0);
     }
     for (uint32_t i = 0; i < t->threads; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_int_equal(seats[i].status, MUSTER_OK);
+        assert_int_equal(shares[i].status, MUSTER_OK);
         for (uint32_t k = 0; k < MUSTER_TASK_METRICS_MAX; k++) {
-            all.value[k] += seats[i].sums.value[k];
+            all.value[k] += shares[i].sums.value[k];
         }
     }
     return all;
 }
 
-/* A task, its store and a worker a thread. */
+static muster_status add_tables(test_node *n)
+{
+    const team *t = n->of->argument;
+    return t->ops->tables(t->task, n->ps, &n->error);
+}
+
+/* A task, its node and a worker for each thread. */
 static team team_open(const muster_task_opts *opts, uint32_t threads)
 {
     team t = {.ops = muster_task_find(opts->model), .threads = threads};
     muster_error error = {.text = ""};
-    muster_ps_opts ps_opts = MUSTER_PS_OPTS_INIT;
     muster_task_opts mine = *opts;
     mine.parts_max = threads;
     assert_int_equal(t.ops->create(&mine, &error, &t.task), MUSTER_OK);
-    assert_int_equal(muster_ps_create(&ps_opts, &error, &t.ps), MUSTER_OK);
-    assert_int_equal(t.ops->tables(t.task, t.ps, &error), MUSTER_OK);
+    t.ps =
+        test_alone_open(&(test_mesh){.add_tables = add_tables, .argument = &t});
     for (uint32_t i = 0; i < threads; i++) {
-        assert_int_equal(muster_ps_worker_create(t.ps, &t.workers[i]),
-                         MUSTER_OK);
+        t.workers[i] = test_worker_open(t.ps);
     }
     return t;
 }

@@ -1,6 +1,6 @@
 /*
- * fuzz_keyset.c -- a file of rows to copy: refused, or a set whose ranges are
- * apart and within the limits.
+ * fuzz_keyset.c -- a file of rows to replicate: refused, or a set whose
+ * ranges are apart and within the limits.
  */
 #include <stddef.h>
 #include <stdint.h>

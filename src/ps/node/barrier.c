@@ -1,72 +1,88 @@
 /*
- * barrier.c -- barriers of a node's workers.
+ * barrier.c -- barriers of a node's workers. In a mesh the node enters the
+ * barrier of all nodes when all its workers wait; mesh.c lets them pass.
  */
+#include "base/assert.h"
 #include "ps/node/inside.h"
 
-/* Let those who wait pass, if all have come. True: this node's are complete and
- * must meet the other nodes; to be told once the lock is released, since the
- * mesh's driver takes the two locks the other way round. */
+/* If all workers of the node wait, let them pass, or in a mesh return true: the
+ * caller then releases the lock and calls muster_mesh_enter_barrier(). The
+ * driver takes the inbox's lock before this one, so no thread may take them the
+ * other way round. */
 static bool pass_if_complete(muster_ps *ps)
 {
-    if (ps->barrier_waiting == 0 || ps->barrier_cancelled ||
-        ps->barrier_status != MUSTER_OK ||
-        ps->barrier_waiting != atomic_load(&ps->workers_alive)) {
+    muster_worker_barrier *barrier = &ps->barrier;
+    uint32_t alive = atomic_load(&ps->shared.workers_alive);
+    if (barrier->waiting == 0 || barrier->cancelled ||
+        barrier->status != MUSTER_OK || barrier->waiting != alive) {
         return false;
     }
-    ps->barrier_waiting = 0;
+    barrier->waiting = 0;
     if (ps->mesh == NULL) {
-        ps->barrier_passed++;
-        (void)pthread_cond_broadcast(&ps->barrier_cond);
+        barrier->passed++;
+        (void)pthread_cond_broadcast(&barrier->changed);
     }
     return ps->mesh != NULL;
 }
 
 void muster_barrier_worker_left(muster_ps *ps)
 {
-    (void)pthread_mutex_lock(&ps->barrier_lock);
-    atomic_fetch_sub(&ps->workers_alive, 1);
+    (void)pthread_mutex_lock(&ps->barrier.lock);
+    uint32_t before = atomic_fetch_sub(&ps->shared.workers_alive, 1);
+    MUSTER_ASSERT(before > 0);
     bool complete = pass_if_complete(ps);
-    (void)pthread_mutex_unlock(&ps->barrier_lock);
+    (void)pthread_mutex_unlock(&ps->barrier.lock);
     if (complete) {
         muster_mesh_enter_barrier(ps->mesh);
     }
 }
 
+/* Wait under barrier.lock, which is released for the mesh. */
+static muster_status wait_to_pass(muster_ps *ps)
+{
+    muster_worker_barrier *barrier = &ps->barrier;
+    uint64_t before = barrier->passed;
+    barrier->waiting++;
+    if (pass_if_complete(ps)) {
+        (void)pthread_mutex_unlock(&barrier->lock);
+        muster_mesh_enter_barrier(ps->mesh);
+        (void)pthread_mutex_lock(&barrier->lock);
+    }
+    // A loss is for good: a worker that comes after it does not wait.
+    while (barrier->passed == before && !barrier->cancelled &&
+           barrier->status == MUSTER_OK) {
+        (void)pthread_cond_wait(&barrier->changed, &barrier->lock);
+    }
+    return barrier->cancelled ? MUSTER_ERR_CANCELLED : barrier->status;
+}
+
 muster_status muster_ps_barrier(muster_ps_worker *worker)
 {
     if (worker == NULL || muster_worker_open_rows(worker) > 0) {
-        return MUSTER_ERR_INVALID;
+        return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                    "barrier while a row is open");
     }
     muster_ps *ps = worker->ps;
     muster_worker_flush_counts(worker);
-    (void)pthread_mutex_lock(&ps->barrier_lock);
-    if (ps->mesh != NULL && muster_mesh_has_failed(ps->mesh)) {
-        // Those who wait were sent off and others may be gone: nobody comes.
-        (void)pthread_mutex_unlock(&ps->barrier_lock);
-        return MUSTER_ERR_PEER_LOST;
+    (void)pthread_mutex_lock(&ps->barrier.lock);
+    // After a failure the waiting workers were sent on and may have ended.
+    bool failed = ps->mesh != NULL && muster_mesh_has_failed(ps->mesh);
+    muster_status status = failed ? MUSTER_ERR_PEER_LOST : wait_to_pass(ps);
+    (void)pthread_mutex_unlock(&ps->barrier.lock);
+    if (status == MUSTER_OK) {
+        return MUSTER_OK;
     }
-    uint64_t mine = ps->barrier_passed;
-    ps->barrier_waiting++;
-    if (pass_if_complete(ps)) {
-        (void)pthread_mutex_unlock(&ps->barrier_lock);
-        muster_mesh_enter_barrier(ps->mesh);
-        (void)pthread_mutex_lock(&ps->barrier_lock);
-    }
-    // A loss is for good: whoever comes after it waits for nobody.
-    while (ps->barrier_passed == mine && !ps->barrier_cancelled &&
-           ps->barrier_status == MUSTER_OK) {
-        (void)pthread_cond_wait(&ps->barrier_cond, &ps->barrier_lock);
-    }
-    muster_status status =
-        ps->barrier_cancelled ? MUSTER_ERR_CANCELLED : ps->barrier_status;
-    (void)pthread_mutex_unlock(&ps->barrier_lock);
-    return status;
+    return muster_worker_refuse(worker, status, "barrier: %s",
+                                status == MUSTER_ERR_PEER_LOST &&
+                                        ps->mesh != NULL
+                                    ? muster_mesh_failure(ps->mesh)
+                                    : muster_status_text(status));
 }
 
 void muster_ps_barrier_cancel(muster_ps *ps)
 {
-    (void)pthread_mutex_lock(&ps->barrier_lock);
-    ps->barrier_cancelled = true;
-    (void)pthread_cond_broadcast(&ps->barrier_cond);
-    (void)pthread_mutex_unlock(&ps->barrier_lock);
+    (void)pthread_mutex_lock(&ps->barrier.lock);
+    ps->barrier.cancelled = true;
+    (void)pthread_cond_broadcast(&ps->barrier.changed);
+    (void)pthread_mutex_unlock(&ps->barrier.lock);
 }

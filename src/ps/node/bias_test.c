@@ -1,6 +1,6 @@
 /*
- * bias_test.c -- rows without latches (ps/store/holder.h): that they are used
- * where they may be, and that nothing is lost when others come.
+ * bias_test.c -- rows without latches (ps/store/bias.h): that they are used so
+ * where they may be, and that nothing is lost when other workers come.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -17,17 +17,17 @@
 #include "ps/node/inside.h"
 #include "run/sparse_checkpoint.h"
 
-#include "ps/node/alone_test.h"
-#include "ps/node/nodes_test.h"
+#include "ps/node/node_test.h"
 
-enum { KEYS = 64, WIDTH = 4, CREW = 3, REPEATS = 300, STEPS = 800 };
+enum { KEYS = 64, WIDTH = 4, WORKERS = 3, REPEATS = 300, STEPS = 800 };
 enum { TABLES = 8 };
 
 #define PATIENCE_NS (60 * MUSTER_NS_PER_S)
 
 static muster_ps *make_node_of(uint32_t tables)
 {
-    const test_tables all = {.count = tables, .keys = KEYS, .width = WIDTH};
+    const test_mesh all = {
+        .tables = tables, .keys = tables > 0 ? KEYS : 0, .width = WIDTH};
     return test_alone_open(&all);
 }
 
@@ -59,12 +59,12 @@ static uint32_t row_bias(const muster_ps *ps)
     return atomic_load(&ps->tables[0]->row_bias);
 }
 
-static bool is_bare(const muster_ps_worker *worker)
+static bool is_unlatched(const muster_ps_worker *worker)
 {
     return (muster_bias_state(worker->holder) & MUSTER_BIAS_UNLATCHED) != 0;
 }
 
-static void rows_belong_to_who_used_them_first(void **state)
+static void rows_are_biased_to_the_worker_that_used_them_first(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
@@ -73,11 +73,11 @@ static void rows_belong_to_who_used_them_first(void **state)
         muster_ps_free(ps);
         skip();
     }
-    muster_ps_worker *first = test_alone_worker(ps);
-    muster_ps_worker *second = test_alone_worker(ps);
+    muster_ps_worker *first = test_worker_open(ps);
+    muster_ps_worker *second = test_worker_open(ps);
     float *row;
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
-    assert_true(is_bare(first));
+    assert_true(is_unlatched(first));
     assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
     assert_int_equal(add_one(second, 2), 0);
     assert_int_equal(add_one(first, 1), 0);
@@ -86,7 +86,7 @@ static void rows_belong_to_who_used_them_first(void **state)
     assert_int_equal(add_one(second, 1), 0); // they meet
     assert_int_equal(row_bias(ps), MUSTER_ROW_BIAS_NONE);
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
-    assert_false(is_bare(first));
+    assert_false(is_unlatched(first));
     assert_true(row[0] == 2);
     assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
     muster_ps_worker_free(first);
@@ -94,18 +94,18 @@ static void rows_belong_to_who_used_them_first(void **state)
     muster_ps_free(ps);
 }
 
-/* Rows of a worker that is gone are taken like any other's. */
-static void rows_of_the_gone_are_found(void **state)
+/* A row that was biased to a worker that ended can be used by others. */
+static void rows_of_a_worker_that_ended_are_found(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *first = test_alone_worker(ps);
-    muster_ps_worker *second = test_alone_worker(ps);
+    muster_ps_worker *first = test_worker_open(ps);
+    muster_ps_worker *second = test_worker_open(ps);
     assert_int_equal(add_one(first, 1), 0);
     assert_int_equal(add_one(second, 2), 0);
     muster_ps_worker_free(second);
     assert_int_equal(add_one(first, 2), 0);
-    second = test_alone_worker(ps);
+    second = test_worker_open(ps);
     assert_int_equal(add_one(second, 2), 0);
     assert_true(value_of(first, 2) == 3);
     muster_ps_worker_free(first);
@@ -113,22 +113,22 @@ static void rows_of_the_gone_are_found(void **state)
     muster_ps_free(ps);
 }
 
-/* Rows that belong to somebody are no newcomer's, and may stay open. */
-static void a_third_worker_waits_for_nobody(void **state)
+/* A row that is biased to a worker may stay open when another one is made. */
+static void a_third_worker_does_not_wait(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *first = test_alone_worker(ps);
-    muster_ps_worker *second = test_alone_worker(ps);
+    muster_ps_worker *first = test_worker_open(ps);
+    muster_ps_worker *second = test_worker_open(ps);
     float *row;
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
-    muster_ps_worker *third = test_alone_worker(ps);
+    muster_ps_worker *third = test_worker_open(ps);
     assert_int_equal(add_one(third, 2), 0);
     assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
     muster_ps_worker_free(first);
     muster_ps_worker_free(second);
     muster_ps_worker_free(third);
-    // A table that came later has an only worker again, for a while.
+    // A table that was added later is biased to the only worker at first.
     muster_error error;
     uint32_t number;
     muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
@@ -136,10 +136,10 @@ static void a_third_worker_waits_for_nobody(void **state)
     table.width = WIDTH;
     assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
                      MUSTER_OK);
-    first = test_alone_worker(ps);
+    first = test_worker_open(ps);
     assert_int_equal(muster_ps_table_revoked(ps->tables[number]),
                      !ps->unlatched);
-    second = test_alone_worker(ps);
+    second = test_worker_open(ps);
     assert_true(muster_ps_table_revoked(ps->tables[number]));
     muster_ps_worker_free(first);
     muster_ps_worker_free(second);
@@ -147,11 +147,11 @@ static void a_third_worker_waits_for_nobody(void **state)
 }
 
 /* An epoch's counts are those of its work, however the rows were gathered. */
-static void to_gather_rows_is_no_access(void **state)
+static void gathering_rows_is_no_access(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *worker = test_alone_worker(ps);
+    muster_ps_worker *worker = test_worker_open(ps);
     float *rows[1];
     assert_int_equal(add_one(worker, 1), 0);
     assert_int_equal(muster_ps_gather(worker, 1, rows), MUSTER_OK);
@@ -159,17 +159,17 @@ static void to_gather_rows_is_no_access(void **state)
     assert_int_equal(add_one(worker, 2), 0);
     muster_mem_free(rows[0]);
     muster_ps_worker_free(worker);
-    assert_int_equal(muster_ps_count(ps).accesses, 2);
+    assert_int_equal(test_count(ps).accesses, 2);
     muster_ps_free(ps);
 }
 
-/* Nor does it make rows shared that others have to themselves. */
-static void to_gather_rows_ends_no_division(void **state)
+/* Nor does it revoke the bias of rows to their workers. */
+static void gathering_rows_keeps_the_row_bias(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *first = test_alone_worker(ps);
-    muster_ps_worker *second = test_alone_worker(ps);
+    muster_ps_worker *first = test_worker_open(ps);
+    muster_ps_worker *second = test_worker_open(ps);
     float *rows[1];
     float *row;
     assert_int_equal(add_one(first, 1), 0);
@@ -190,7 +190,7 @@ static void to_gather_rows_ends_no_division(void **state)
 }
 
 /* A system without membarrier: all rows are latched, for one worker and for
- * several, and nobody asks for a fence. */
+ * several, and no thread asks for a fence. */
 static void rows_are_latched_where_there_is_no_fence(void **state)
 {
     (void)state;
@@ -206,10 +206,10 @@ static void rows_are_latched_where_there_is_no_fence(void **state)
     assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
                      MUSTER_OK);
     assert_null(ps->tables[0]->holders);
-    muster_ps_worker *first = test_alone_worker(ps);
+    muster_ps_worker *first = test_worker_open(ps);
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
-    assert_false(is_bare(first));
-    muster_ps_worker *second = test_alone_worker(ps); // waits for nobody
+    assert_false(is_unlatched(first));
+    muster_ps_worker *second = test_worker_open(ps); // waits for nobody
     assert_int_equal(muster_ps_end(first, 0, 1), MUSTER_OK);
     assert_int_equal(add_one(first, 1), 0);
     assert_int_equal(add_one(second, 1), 0);
@@ -227,7 +227,7 @@ static void rows_are_latched_where_there_is_no_fence(void **state)
 
 /* ---- workers that meet --------------------------------------------------- */
 
-typedef struct hand {
+typedef struct worker_thread {
     muster_ps *ps;
     muster_ps_worker *worker;
     uint32_t number;
@@ -236,36 +236,36 @@ typedef struct hand {
     _Atomic bool *stop;
     sem_t begun; // posted at step meets_at
     int faults;
-} hand;
+} worker_thread;
 
-static uint32_t draw(hand *h, uint32_t below)
+static uint32_t draw(worker_thread *h, uint32_t below)
 {
     return test_draw(&h->draws) % below;
 }
 
 /* Rows of one's own are those of the same remainder; tables are met in one
  * after the other. */
-static uint32_t some_key(hand *h, uint32_t step, uint32_t table)
+static uint32_t some_key(worker_thread *h, uint32_t step, uint32_t table)
 {
-    uint32_t own = h->number + CREW * draw(h, KEYS / CREW);
+    uint32_t own = h->number + WORKERS * draw(h, KEYS / WORKERS);
     uint32_t meets_at = h->meets_at * (table + 1) / TABLES;
     return step < meets_at ? own : draw(h, KEYS);
 }
 
-static bool begin_at(hand *h, muster_rowref ref, float **row_out)
+static bool begin_at(worker_thread *h, muster_rowref ref, float **row_out)
 {
     return muster_ps_begin(h->worker, muster_rowref_table(ref),
                            muster_rowref_key(ref), row_out) == MUSTER_OK;
 }
 
-static bool end_at(hand *h, muster_rowref ref)
+static bool end_at(worker_thread *h, muster_rowref ref)
 {
     return muster_ps_end(h->worker, muster_rowref_table(ref),
                          muster_rowref_key(ref)) == MUSTER_OK;
 }
 
 /* Two rows at once, if they are two, closed in either order; 2 are added. */
-static bool add_to_two(hand *h, uint64_t one, uint64_t other)
+static bool add_to_two(worker_thread *h, uint64_t one, uint64_t other)
 {
     uint64_t first = one < other ? one : other;
     uint64_t second = one < other ? other : one;
@@ -290,7 +290,7 @@ static bool add_to_two(hand *h, uint64_t one, uint64_t other)
 
 static void *work_and_meet(void *argument)
 {
-    hand *h = argument;
+    worker_thread *h = argument;
     const float ones[2 * WIDTH] = {[0] = 1, [WIDTH] = 1};
     for (uint32_t step = 0; step < STEPS; step++) {
         uint32_t table = draw(h, TABLES);
@@ -322,33 +322,34 @@ static double sum_of_all(muster_ps_worker *worker)
     return sum;
 }
 
-/* A crew whose members begin with rows of their own and go over to those of
- * all, each at another moment. Every change counts once. */
+/* Workers that begin with rows of their own and go over to the rows of all,
+ * each at another moment. Every change counts once. */
 static void nothing_is_lost_when_workers_meet(void **state)
 {
     (void)state;
     for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
         muster_ps *ps = make_node_of(TABLES);
-        hand crew[CREW];
-        pthread_t threads[CREW];
-        for (uint32_t i = 0; i < CREW; i++) {
-            crew[i] = (hand){.ps = ps,
-                             .worker = test_alone_worker(ps),
-                             .number = i,
-                             .draws = 1000 * repeat + i};
-            crew[i].meets_at = draw(&crew[i], STEPS);
+        worker_thread workers[WORKERS];
+        pthread_t threads[WORKERS];
+        for (uint32_t i = 0; i < WORKERS; i++) {
+            workers[i] = (worker_thread){.ps = ps,
+                                         .worker = test_worker_open(ps),
+                                         .number = i,
+                                         .draws = 1000 * repeat + i};
+            workers[i].meets_at = draw(&workers[i], STEPS);
         }
-        for (uint32_t i = 0; i < CREW; i++) {
+        for (uint32_t i = 0; i < WORKERS; i++) {
             assert_int_equal(
-                pthread_create(&threads[i], NULL, work_and_meet, &crew[i]), 0);
+                pthread_create(&threads[i], NULL, work_and_meet, &workers[i]),
+                0);
         }
-        for (uint32_t i = 0; i < CREW; i++) {
+        for (uint32_t i = 0; i < WORKERS; i++) {
             assert_int_equal(pthread_join(threads[i], NULL), 0);
-            assert_int_equal(crew[i].faults, 0);
+            assert_int_equal(workers[i].faults, 0);
         }
-        assert_true(sum_of_all(crew[0].worker) == 2.0 * CREW * STEPS);
-        for (uint32_t i = 0; i < CREW; i++) {
-            muster_ps_worker_free(crew[i].worker);
+        assert_true(sum_of_all(workers[0].worker) == 2.0 * WORKERS * STEPS);
+        for (uint32_t i = 0; i < WORKERS; i++) {
+            muster_ps_worker_free(workers[i].worker);
         }
         muster_ps_free(ps);
     }
@@ -356,7 +357,7 @@ static void nothing_is_lost_when_workers_meet(void **state)
 
 static void *work_apart(void *argument)
 {
-    hand *h = argument;
+    worker_thread *h = argument;
     const float one[WIDTH] = {1};
     for (uint32_t step = 0; !atomic_load(h->stop); step++) {
         uint32_t key = 1 + step % (KEYS / 2 - 1);
@@ -370,22 +371,22 @@ static void *work_apart(void *argument)
     return NULL;
 }
 
-/* Whoever comes while the only worker works takes nothing from it. */
-static void a_newcomer_ends_no_division(void **state)
+/* A worker that is made while the only one works leaves its rows biased. */
+static void a_new_worker_keeps_the_row_bias(void **state)
 {
     (void)state;
     for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
         muster_ps *ps = make_node();
         _Atomic bool stop = false;
-        hand first = {.ps = ps,
-                      .worker = test_alone_worker(ps),
-                      .meets_at = repeat,
-                      .stop = &stop};
+        worker_thread first = {.ps = ps,
+                               .worker = test_worker_open(ps),
+                               .meets_at = repeat,
+                               .stop = &stop};
         pthread_t thread;
         assert_int_equal(sem_init(&first.begun, 0, 0), 0);
         assert_int_equal(pthread_create(&thread, NULL, work_apart, &first), 0);
         (void)sem_wait(&first.begun);
-        muster_ps_worker *second = test_alone_worker(ps);
+        muster_ps_worker *second = test_worker_open(ps);
         assert_int_equal(add_one(second, KEYS - 1), 0);
         atomic_store(&stop, true);
         assert_int_equal(pthread_join(thread, NULL), 0);
@@ -400,18 +401,18 @@ static void a_newcomer_ends_no_division(void **state)
 
 static void *add_one_there(void *argument)
 {
-    hand *h = argument;
+    worker_thread *h = argument;
     h->faults += add_one(h->worker, 1) != 0;
     return NULL;
 }
 
-/* Who meets a row that is open unlatched has to wait for it. */
+/* A worker that wants a row which another has open unlatched waits for it. */
 static void a_row_that_is_open_is_waited_for(void **state)
 {
     (void)state;
     muster_ps *ps = make_node();
-    muster_ps_worker *first = test_alone_worker(ps);
-    hand other = {.ps = ps, .worker = test_alone_worker(ps)};
+    muster_ps_worker *first = test_worker_open(ps);
+    worker_thread other = {.ps = ps, .worker = test_worker_open(ps)};
     pthread_t thread;
     float *row;
     assert_int_equal(muster_ps_begin(first, 0, 1, &row), MUSTER_OK);
@@ -507,7 +508,7 @@ static void rest_and_disturb(test_node *n)
     }
 }
 
-static void a_table_at_rest_is_the_workers_until_a_node_asks(void **state)
+static void an_unused_table_is_unlatched_until_a_node_asks(void **state)
 {
     (void)state;
     errand e = {0};
@@ -520,8 +521,8 @@ static void a_table_at_rest_is_the_workers_until_a_node_asks(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
-/* Node 1's worker keeps a row open, unlatched, while its wish makes who
- * drives the mesh wait for it. */
+/* Node 1's worker keeps a row open, unlatched, while its localize
+ * request makes the driver wait for that row. */
 static void count_with_a_row_open(test_node *n)
 {
     if (n->node == 0 || !n->ps->unlatched) {
@@ -535,18 +536,18 @@ static void count_with_a_row_open(test_node *n)
         (void)sched_yield();
     }
     TEST_NODE_CHECK(n, muster_ps_begin(n->worker, 0, 1, &row) == MUSTER_OK);
-    TEST_NODE_CHECK(n, is_bare(n->worker));
+    TEST_NODE_CHECK(n, is_unlatched(n->worker));
     TEST_NODE_CHECK(n, muster_ps_localize(n->worker, 0, &far, 1) == MUSTER_OK);
     while (!muster_ps_table_revoked(rows) && muster_clock_ns() < end) {
         (void)sched_yield();
     }
     TEST_NODE_CHECK(n, muster_ps_table_revoked(rows));
-    TEST_NODE_CHECK(n, muster_ps_count(n->ps).relocations == 0);
+    TEST_NODE_CHECK(n, test_count(n->ps).relocations == 0);
     TEST_NODE_CHECK(n, muster_ps_end(n->worker, 0, 1) == MUSTER_OK);
     TEST_NODE_CHECK(n, muster_ps_fetch(n->worker, 0, &far, 1) == MUSTER_OK);
 }
 
-static void one_may_count_while_the_mesh_waits_for_a_row(void **state)
+static void counters_can_be_read_while_the_driver_waits_for_a_row(void **state)
 {
     (void)state;
     test_mesh mesh = {.nodes = 2,
@@ -560,17 +561,17 @@ static void one_may_count_while_the_mesh_waits_for_a_row(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_belong_to_who_used_them_first),
-        cmocka_unit_test(rows_of_the_gone_are_found),
-        cmocka_unit_test(a_third_worker_waits_for_nobody),
-        cmocka_unit_test(to_gather_rows_is_no_access),
-        cmocka_unit_test(to_gather_rows_ends_no_division),
+        cmocka_unit_test(rows_are_biased_to_the_worker_that_used_them_first),
+        cmocka_unit_test(rows_of_a_worker_that_ended_are_found),
+        cmocka_unit_test(a_third_worker_does_not_wait),
+        cmocka_unit_test(gathering_rows_is_no_access),
+        cmocka_unit_test(gathering_rows_keeps_the_row_bias),
         cmocka_unit_test(rows_are_latched_where_there_is_no_fence),
         cmocka_unit_test(nothing_is_lost_when_workers_meet),
-        cmocka_unit_test(a_newcomer_ends_no_division),
+        cmocka_unit_test(a_new_worker_keeps_the_row_bias),
         cmocka_unit_test(a_row_that_is_open_is_waited_for),
-        cmocka_unit_test(a_table_at_rest_is_the_workers_until_a_node_asks),
-        cmocka_unit_test(one_may_count_while_the_mesh_waits_for_a_row),
+        cmocka_unit_test(an_unused_table_is_unlatched_until_a_node_asks),
+        cmocka_unit_test(counters_can_be_read_while_the_driver_waits_for_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,13 @@
 /*
- * call.c -- operations on rows that are elsewhere: handed to the mesh,
- * waited for now or later.
+ * call.c -- operations on rows of other nodes: handed to the mesh, waited for
+ * now or later.
  *
- * A call is one of a worker's own; its handle is the call's number above 0 and
+ * A call is one of a worker's own. Its handle is the call's number above 0 and
  * its generation, which counts up when the handle is given back. So a handle
- * that was waited for, or belongs to another worker, is told from a live one
+ * that was waited for, or belongs to another worker, differs from a live one
  * (unless its generation came round again, after 2^32 calls).
  */
+#include "base/assert.h"
 #include "ps/node/inside.h"
 
 muster_status muster_worker_calls_init(muster_ps_worker *worker)
@@ -36,55 +37,74 @@ void muster_worker_calls_fini(muster_ps_worker *worker)
     }
 }
 
-static void ready(muster_ps_worker *worker, const muster_row_batch *job,
-                  muster_ps_call *call)
+/* Fill in the request for call->positions of a batch. */
+static void make_request(muster_ps_worker *worker,
+                         const muster_row_batch *batch, muster_ps_call *call)
 {
     call->request =
-        (muster_row_request){.op = job->op,
-                             .table = job->table,
-                             .keys = job->keys,
-                             .values = job->values,
+        (muster_row_request){.op = batch->op,
+                             .table = batch->table,
+                             .keys = batch->keys,
+                             .values = batch->values,
                              .positions = call->positions.data,
                              .count = (uint32_t)call->positions.count,
                              .context = call};
-    worker->remote += call->positions.count;
+    worker->counts.remote_accesses += call->positions.count;
+}
+
+/* The call's outcome, with a text if it failed. */
+static muster_status outcome_of(muster_ps_worker *worker,
+                                const muster_ps_call *call)
+{
+    if (call->outcome == MUSTER_OK) {
+        return MUSTER_OK;
+    }
+    return muster_worker_refuse(worker, call->outcome,
+                                "rows of another node: %s",
+                                call->outcome == MUSTER_ERR_PEER_LOST &&
+                                        muster_mesh_has_failed(worker->ps->mesh)
+                                    ? muster_mesh_failure(worker->ps->mesh)
+                                    : muster_status_text(call->outcome));
 }
 
 void muster_ps_call_submit(muster_ps_worker *worker,
-                           const muster_row_batch *job, muster_ps_call *call)
+                           const muster_row_batch *batch, muster_ps_call *call)
 {
-    ready(worker, job, call);
+    make_request(worker, batch, call);
     muster_mesh_submit_call(worker->ps->mesh, call);
 }
 
 muster_status muster_ps_call_run(muster_ps_worker *worker,
-                                 const muster_row_batch *job,
+                                 const muster_row_batch *batch,
                                  muster_ps_call *call)
 {
-    ready(worker, job, call);
+    MUSTER_ASSERT(!muster_worker_holds_rows(worker)); // drive.c, invariant 5
+    make_request(worker, batch, call);
     muster_mesh_run_call(worker->ps->mesh, call);
-    return call->outcome;
+    return outcome_of(worker, call);
 }
 
 muster_status muster_ps_call_wait(muster_ps_worker *worker,
                                   muster_ps_call *call)
 {
+    MUSTER_ASSERT(!muster_worker_holds_rows(worker)); // drive.c, invariant 5
     if (sem_trywait(&call->finished) != 0) {
         muster_mesh_wait_call(worker->ps->mesh, call);
     }
-    return call->outcome;
+    return outcome_of(worker, call);
 }
 
 muster_status muster_ps_call_run_one(muster_ps_worker *worker,
-                                     const muster_row_batch *job)
+                                     const muster_row_batch *batch)
 {
     muster_ps_call *call = muster_worker_sync_call(worker);
-    uint32_t zero = 0;
+    uint32_t first = 0;
     call->positions.count = 0;
-    if (!muster_vec_append(&call->positions, &zero, 1)) {
-        return MUSTER_ERR_NO_MEMORY;
+    if (!muster_vec_append(&call->positions, &first, 1)) {
+        return muster_worker_refuse(worker, MUSTER_ERR_NO_MEMORY,
+                                    "no memory for a call to another node");
     }
-    return muster_ps_call_run(worker, job, call);
+    return muster_ps_call_run(worker, batch, call);
 }
 
 /* The call of a live handle, or NULL. */
@@ -122,9 +142,15 @@ muster_status muster_ps_wait(muster_ps_worker *worker, uint64_t handle)
         return MUSTER_OK;
     }
     muster_ps_call *call = call_of(worker, handle);
-    // With a latch held, who drives the mesh might wait for us.
-    if (call == NULL || muster_worker_holds_rows(worker)) {
-        return MUSTER_ERR_INVALID;
+    if (call == NULL) {
+        return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                    "wait: no such handle of this worker, or "
+                                    "it was waited for before");
+    }
+    if (muster_worker_holds_rows(worker)) {
+        return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                    "wait while a row is held in place: end "
+                                    "it first");
     }
     muster_status status = muster_ps_call_wait(worker, call);
     call->started = false;
@@ -133,17 +159,20 @@ muster_status muster_ps_wait(muster_ps_worker *worker, uint64_t handle)
 }
 
 muster_status muster_ps_test(muster_ps_worker *worker, uint64_t handle,
-                             int *done_out)
+                             bool *done_out)
 {
     muster_ps_call *call = call_of(worker, handle);
     if (worker == NULL || done_out == NULL ||
         (call == NULL && handle != MUSTER_PS_DONE)) {
-        return MUSTER_ERR_INVALID;
+        return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                    "test: NULL, or no such handle of this "
+                                    "worker, or it was waited for before");
     }
-    int ended = 1;
-    if (call != NULL && sem_getvalue(&call->finished, &ended) != 0) {
-        return MUSTER_ERR_SYSTEM;
+    int posts = 1;
+    if (call != NULL && sem_getvalue(&call->finished, &posts) != 0) {
+        return muster_worker_refuse(worker, MUSTER_ERR_SYSTEM,
+                                    "test: the semaphore cannot be read");
     }
-    *done_out = ended > 0;
+    *done_out = posts > 0;
     return MUSTER_OK;
 }

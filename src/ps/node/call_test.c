@@ -12,8 +12,7 @@
 
 #include "muster/ps_sample.h"
 
-#include "ps/node/alone_test.h"
-#include "ps/node/nodes_test.h"
+#include "ps/node/node_test.h"
 
 enum { KEYS = 64, WIDTH = 4, ROUNDS = 200, FLIGHTS = 8, BATCH = 6 };
 
@@ -45,9 +44,9 @@ static void push_and_sum(test_node *n)
         flight *f = &flights[test_draw(&state) % FLIGHTS];
         TEST_NODE_CHECK(n, muster_ps_wait(n->worker, f->handle) == MUSTER_OK);
         if (round % 3 == 0) {
-            muster_status wished =
+            muster_status asked =
                 muster_ps_localize(n->worker, 0, flights[0].keys, BATCH);
-            TEST_NODE_CHECK(n, wished == MUSTER_OK);
+            TEST_NODE_CHECK(n, asked == MUSTER_OK);
         }
         start_push(n, f, &state);
     }
@@ -99,7 +98,7 @@ static void leave_under_way(test_node *n)
                     muster_ps_pull(n->worker, 0, keys, 2, seen) == MUSTER_OK);
     TEST_NODE_CHECK(n, seen[0] == 2 && seen[WIDTH] == 2);
     // The handle is never waited for: the worker's end does it.
-    int done = 0;
+    bool done = 0;
     TEST_NODE_CHECK(n, muster_ps_test(n->worker, handle, &done) == MUSTER_OK);
     TEST_NODE_CHECK(n, done == 1);
 }
@@ -176,7 +175,7 @@ static void one_after_another(test_node *n)
     TEST_NODE_CHECK(n, muster_ps_wait(n->worker, handle) == MUSTER_OK);
     TEST_NODE_CHECK(n, muster_ps_pull_start(n->worker, 0, &far, 1, seen,
                                             &handle) == MUSTER_OK);
-    int done = 0;
+    bool done = 0;
     while (!done) { // ends: the other node is alive
         if (muster_ps_test(n->worker, handle, &done) != MUSTER_OK) {
             n->faults++;
@@ -207,7 +206,8 @@ static void replace_worker(test_node *n)
 {
     muster_ps_worker_free(n->worker);
     n->worker = NULL;
-    TEST_NODE_CHECK(n, muster_ps_worker_create(n->ps, &n->worker) == MUSTER_OK);
+    TEST_NODE_CHECK(n, muster_ps_worker_create(n->ps, NULL, &n->worker) ==
+                           MUSTER_OK);
 }
 
 static void sample_late(test_node *n)
@@ -277,14 +277,14 @@ static void rows_left_open_keep_what_changed(void **state)
 static void wrong_handles_and_arguments_are_refused(void **state)
 {
     (void)state;
-    const test_tables tables = {.count = 1, .keys = KEYS, .width = WIDTH};
+    const test_mesh tables = {.tables = 1, .keys = KEYS, .width = WIDTH};
     muster_ps *ps = test_alone_open(&tables);
-    muster_ps_worker *worker = test_alone_worker(ps);
+    muster_ps_worker *worker = test_worker_open(ps);
     uint32_t key = 0;
     uint32_t beyond = KEYS;
     uint64_t handle = 9;
     float values[WIDTH] = {1};
-    int done = 9;
+    bool done = 9;
     assert_int_equal(
         muster_ps_pull_start(worker, 0, &beyond, 1, values, &handle),
         MUSTER_ERR_INVALID);

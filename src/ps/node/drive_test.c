@@ -1,10 +1,10 @@
 /*
  * drive_test.c -- workers that drive the mesh while they wait for calls of
- * their own: that they do, that nothing is lost when they begin and cease, and
- * that the network thread serves when they do not.
+ * their own: that they do, that nothing is lost when they start and stop
+ * driving, and that the network thread drives when they do not.
  *
- * Naps and heartbeats last an hour where nothing else says so: what nobody is
- * woken for then never happens, and the alarm ends the test.
+ * Sleeps and heartbeats last an hour where nothing else says so: what no thread
+ * is woken for never happens, and the alarm ends the test.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -20,9 +20,16 @@
 #include "base/clock.h"
 #include "ps/node/mesh_inside.h"
 
-#include "ps/node/nodes_test.h"
+#include "ps/node/node_test.h"
 
-enum { KEYS = 60, WIDTH = 4, ROUNDS = 300, BATCH = 5, CREW = 3, PULLS = 500 };
+enum {
+    KEYS = 60,
+    WIDTH = 4,
+    ROUNDS = 300,
+    BATCH = 5,
+    WORKERS = 3,
+    PULLS = 500
+};
 enum { MEETINGS = 8000, MEETING_NS = 120000 };
 
 #define HOUR_NS   (3600 * MUSTER_NS_PER_S)
@@ -37,26 +44,26 @@ static void nap(void)
     (void)nanosleep(&ms, NULL);
 }
 
-static uint64_t driven(const muster_ps *ps)
+static uint64_t drives(const muster_ps *ps)
 {
-    return atomic_load(&ps->mesh->driven);
+    return atomic_load(&ps->mesh->shared.drives);
 }
 
 static void sleep_long(const muster_ps *ps)
 {
-    atomic_store(&ps->mesh->sleep_max_ns, HOUR_NS);
+    atomic_store(&ps->mesh->shared.sleep_max_ns, HOUR_NS);
 }
 
 /* ---- all at once --------------------------------------------------------- */
 
-typedef struct hand {
+typedef struct worker_thread {
     test_node *of;
     muster_ps_worker *worker;
     uint32_t number;
     pthread_t thread;
     int faults;
     double pushed; // the sum of all that it added
-} hand;
+} worker_thread;
 
 typedef struct flight {
     uint64_t handle;
@@ -64,7 +71,7 @@ typedef struct flight {
     float ones[BATCH * WIDTH];
 } flight;
 
-#define HAND_CHECK(h, condition)                                             \
+#define WORKER_CHECK(h, condition)                                           \
     do {                                                                     \
         if (!(condition)) {                                                  \
             fprintf(stderr, "line %d: worker %u of node %u: %s\n", __LINE__, \
@@ -75,43 +82,44 @@ typedef struct flight {
     } while (0)
 
 /* Some way to touch rows, most of which are elsewhere. */
-static void touch(hand *h, flight *f, uint32_t way)
+static void touch(worker_thread *h, flight *f, uint32_t way)
 {
     muster_ps_worker *w = h->worker;
     float seen[BATCH * WIDTH];
     float *row;
     switch (way) {
     case 0:
-        HAND_CHECK(h, muster_ps_pull(w, 0, f->keys, BATCH, seen) == MUSTER_OK);
+        WORKER_CHECK(h,
+                     muster_ps_pull(w, 0, f->keys, BATCH, seen) == MUSTER_OK);
         break;
     case 1:
-        HAND_CHECK(h,
-                   muster_ps_push(w, 0, f->keys, BATCH, f->ones) == MUSTER_OK);
+        WORKER_CHECK(h, muster_ps_push(w, 0, f->keys, BATCH, f->ones) ==
+                            MUSTER_OK);
         h->pushed += BATCH * WIDTH;
         break;
     case 2:
-        HAND_CHECK(h, muster_ps_fetch(w, 0, f->keys, BATCH) == MUSTER_OK);
+        WORKER_CHECK(h, muster_ps_fetch(w, 0, f->keys, BATCH) == MUSTER_OK);
         break;
     case 3:
-        HAND_CHECK(h, muster_ps_begin(w, 0, f->keys[0], &row) == MUSTER_OK);
+        WORKER_CHECK(h, muster_ps_begin(w, 0, f->keys[0], &row) == MUSTER_OK);
         row[0] += 1;
-        HAND_CHECK(h, muster_ps_end(w, 0, f->keys[0]) == MUSTER_OK);
+        WORKER_CHECK(h, muster_ps_end(w, 0, f->keys[0]) == MUSTER_OK);
         h->pushed += 1;
         break;
     case 4:
-        HAND_CHECK(h, muster_ps_localize(w, 0, f->keys, BATCH) == MUSTER_OK);
+        WORKER_CHECK(h, muster_ps_localize(w, 0, f->keys, BATCH) == MUSTER_OK);
         break;
     default:
-        HAND_CHECK(h, muster_ps_push_start(w, 0, f->keys, BATCH, f->ones,
-                                           &f->handle) == MUSTER_OK);
+        WORKER_CHECK(h, muster_ps_push_start(w, 0, f->keys, BATCH, f->ones,
+                                             &f->handle) == MUSTER_OK);
         h->pushed += BATCH * WIDTH;
         break;
     }
 }
 
-static void *toil(void *argument)
+static void *work_on_rows(void *argument)
 {
-    hand *h = argument;
+    worker_thread *h = argument;
     flight flights[FLIGHTS] = {{0}};
     uint32_t state = 100 * h->of->node + h->number + 1;
     for (int i = 0; i < FLIGHTS * BATCH * WIDTH; i++) {
@@ -119,7 +127,7 @@ static void *toil(void *argument)
     }
     for (int round = 0; round < ROUNDS; round++) {
         flight *f = &flights[test_draw(&state) % FLIGHTS];
-        HAND_CHECK(h, muster_ps_wait(h->worker, f->handle) == MUSTER_OK);
+        WORKER_CHECK(h, muster_ps_wait(h->worker, f->handle) == MUSTER_OK);
         f->handle = MUSTER_PS_DONE;
         for (int i = 0; i < BATCH; i++) {
             f->keys[i] = test_draw(&state) % KEYS;
@@ -127,32 +135,32 @@ static void *toil(void *argument)
         touch(h, f, test_draw(&state) % 6);
     }
     for (int i = 0; i < FLIGHTS; i++) {
-        HAND_CHECK(h,
-                   muster_ps_wait(h->worker, flights[i].handle) == MUSTER_OK);
+        WORKER_CHECK(h,
+                     muster_ps_wait(h->worker, flights[i].handle) == MUSTER_OK);
     }
     return NULL;
 }
 
-/* Hands beside the node's own worker, which waits at no barrier meanwhile. */
+/* Workers beside the node's own, which waits at no barrier meanwhile. */
 static void work_together(test_node *n)
 {
     double *pushed = n->of->argument; // [nodes]
-    hand crew[CREW] = {{0}};
+    worker_thread workers[WORKERS] = {{0}};
     sleep_long(n->ps);
-    for (uint32_t i = 0; i < CREW; i++) {
-        hand *h = &crew[i];
-        *h = (hand){.of = n, .number = i};
-        TEST_NODE_CHECK(n, muster_ps_worker_create(n->ps, &h->worker) ==
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        worker_thread *h = &workers[i];
+        *h = (worker_thread){.of = n, .number = i};
+        TEST_NODE_CHECK(n, muster_ps_worker_create(n->ps, NULL, &h->worker) ==
                                MUSTER_OK);
-        if (pthread_create(&h->thread, NULL, toil, h) != 0) {
+        if (pthread_create(&h->thread, NULL, work_on_rows, h) != 0) {
             abort();
         }
     }
-    for (uint32_t i = 0; i < CREW; i++) {
-        (void)pthread_join(crew[i].thread, NULL);
-        n->faults += crew[i].faults;
-        pushed[n->node] += crew[i].pushed;
-        muster_ps_worker_free(crew[i].worker);
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        (void)pthread_join(workers[i].thread, NULL);
+        n->faults += workers[i].faults;
+        pushed[n->node] += workers[i].pushed;
+        muster_ps_worker_free(workers[i].worker);
     }
     TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
     double all = 0;
@@ -161,7 +169,7 @@ static void work_together(test_node *n)
     }
     double sum = test_node_sum(n);
     TEST_NODE_CHECK(n, sum == all);
-    TEST_NODE_CHECK(n, driven(n->ps) > 0);
+    TEST_NODE_CHECK(n, drives(n->ps) > 0);
 }
 
 static void many_workers_wait_at_once_and_none_for_ever(void **state)
@@ -180,10 +188,10 @@ static void many_workers_wait_at_once_and_none_for_ever(void **state)
     }
 }
 
-/* ---- that a worker leads ------------------------------------------------- */
+/* ---- that a worker drives ------------------------------------------------ */
 
 /* Synchronous calls, calls waited for later, and one that comes while a row is
- * held: nobody waits then. */
+ * held in place: the worker does not wait then. */
 static void ask_alone(test_node *n)
 {
     uint32_t far = 1 - n->node; // homes alternate between two nodes
@@ -195,33 +203,33 @@ static void ask_alone(test_node *n)
         TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
         return; // serves by its network thread alone
     }
-    uint64_t before = driven(n->ps);
+    uint64_t before = drives(n->ps);
     TEST_NODE_CHECK(n, before == 0);
     for (int i = 0; i < PULLS; i++) {
         TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &far, 1, seen) ==
                                MUSTER_OK);
     }
     TEST_NODE_CHECK(n,
-                    driven(n->ps) > before && driven(n->ps) <= before + PULLS);
-    before = driven(n->ps);
+                    drives(n->ps) > before && drives(n->ps) <= before + PULLS);
+    before = drives(n->ps);
     for (int i = 0; i < PULLS; i++) {
         TEST_NODE_CHECK(n, muster_ps_pull_start(n->worker, 0, &far, 1, seen,
                                                 &handle) == MUSTER_OK);
         TEST_NODE_CHECK(n, muster_ps_wait(n->worker, handle) == MUSTER_OK);
     }
-    TEST_NODE_CHECK(n, driven(n->ps) > before);
+    TEST_NODE_CHECK(n, drives(n->ps) > before);
     TEST_NODE_CHECK(n, muster_ps_begin(n->worker, 0, far, &copy) == MUSTER_OK);
     TEST_NODE_CHECK(n, muster_ps_begin(n->worker, 0, n->node + 2, &row) ==
                            MUSTER_OK);
-    before = driven(n->ps);
+    before = drives(n->ps);
     TEST_NODE_CHECK(n, muster_ps_end(n->worker, 0, far) == MUSTER_ERR_AGAIN);
-    TEST_NODE_CHECK(n, driven(n->ps) == before); // it holds a row
+    TEST_NODE_CHECK(n, drives(n->ps) == before); // it holds a row
     TEST_NODE_CHECK(n, muster_ps_end(n->worker, 0, n->node + 2) == MUSTER_OK);
     TEST_NODE_CHECK(n, muster_ps_end(n->worker, 0, far) == MUSTER_OK);
     TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
 }
 
-static void a_worker_leads_when_it_waits(void **state)
+static void a_worker_drives_when_it_waits(void **state)
 {
     (void)state;
     test_mesh mesh = {.nodes = 2,
@@ -234,7 +242,7 @@ static void a_worker_leads_when_it_waits(void **state)
 
 /* Calls that come while the network thread, woken for nothing, is about to go
  * to sleep again: no other traffic would wake it for them. */
-static void ask_the_drowsy(test_node *n)
+static void ask_while_the_thread_falls_asleep(test_node *n)
 {
     uint32_t far = 1 - n->node;
     uint32_t state = 1;
@@ -259,12 +267,11 @@ static void calls_that_meet_the_thread_at_work_are_seen(void **state)
                       .keys = KEYS,
                       .width = WIDTH,
                       .heartbeat_ms = HOUR_MS,
-                      .life = ask_the_drowsy};
+                      .life = ask_while_the_thread_falls_asleep};
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
-/* ---- that nobody looks in failed_spins for long
- * ---------------------------------- */
+/* ---- that the driver does not spin for long ------------------------------ */
 
 enum { IDLE_MS = 300, IDLE_CALLS = 200 };
 
@@ -275,9 +282,9 @@ typedef struct resting {
 /* System calls that the mesh of a node has made. */
 static uint64_t calls_of(muster_ps *ps)
 {
-    (void)pthread_mutex_lock(&ps->mesh->turn);
+    (void)pthread_mutex_lock(&ps->mesh->drive_lock);
     uint64_t calls = muster_net_count(ps->mesh->net).syscalls;
-    (void)pthread_mutex_unlock(&ps->mesh->turn);
+    (void)pthread_mutex_unlock(&ps->mesh->drive_lock);
     return calls;
 }
 
@@ -305,7 +312,7 @@ static void ask_then_rest(test_node *n)
                     calls_of(atomic_load(&r->waiting)) - before < IDLE_CALLS);
 }
 
-static void who_waits_for_nothing_sleeps(void **state)
+static void a_driver_with_nothing_to_do_sleeps(void **state)
 {
     (void)state;
     resting r = {NULL};
@@ -319,10 +326,10 @@ static void who_waits_for_nothing_sleeps(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
-/* ---- what a leader leaves behind ----------------------------------------- */
+/* ---- what a driving worker leaves behind --------------------------------- */
 
-/* Node 1 gets a copy while its worker leads, changes it, and does nothing more;
- * node 0, the owner, sees the change: the network thread sent it. */
+/* Node 1 gets a replica while its worker drives, writes it, and does nothing
+ * more; node 0, the owner, sees the change: the network thread sent it. */
 static void change_a_copy(test_node *n)
 {
     _Atomic uint32_t *seen_by_owner = n->of->argument;
@@ -347,7 +354,7 @@ static void change_a_copy(test_node *n)
     }
 }
 
-static void what_falls_due_after_a_lead_is_done(void **state)
+static void what_falls_due_after_a_worker_drove_is_done(void **state)
 {
     (void)state;
     for (int i = 0; i < 20; i++) {
@@ -363,9 +370,9 @@ static void what_falls_due_after_a_lead_is_done(void **state)
     }
 }
 
-/* Node 1's worker leads, then does something else for longer than silence is
- * borne. */
-static void lead_and_compute(test_node *n)
+/* Node 1's worker drives, then does something else for longer than the
+ * heartbeat's window. */
+static void drive_and_compute(test_node *n)
 {
     uint32_t far = 1 - n->node;
     float seen[WIDTH];
@@ -374,7 +381,7 @@ static void lead_and_compute(test_node *n)
         TEST_NODE_CHECK(n, muster_ps_pull(n->worker, 0, &far, 1, seen) ==
                                MUSTER_OK);
     }
-    TEST_NODE_CHECK(n, driven(n->ps) > 0);
+    TEST_NODE_CHECK(n, drives(n->ps) > 0);
     int64_t end = muster_clock_ns() + TELLING_S * MUSTER_NS_PER_S;
     while (muster_clock_ns() < end) {
         nap();
@@ -391,7 +398,7 @@ static void a_node_is_heard_while_its_worker_computes(void **state)
                       .width = WIDTH,
                       .heartbeat_ms = 1000,
                       .survive = true,
-                      .life = lead_and_compute};
+                      .life = drive_and_compute};
     assert_int_equal(test_mesh_run(&mesh), 0);
 }
 
@@ -426,11 +433,11 @@ typedef struct killing {
     pid_t victim;
 } killing;
 
-/* Kill once the worker leads; if it never does, it is killed all the same. */
+/* Kill once the worker drives, or after a while if it never does. */
 static void *kill_it(void *argument)
 {
     const killing *k = argument;
-    for (int i = 0; i < 1000 && driven(k->ps) == k->driven; i++) {
+    for (int i = 0; i < 1000 && drives(k->ps) == k->driven; i++) {
         nap();
     }
     (void)kill(k->victim, SIGKILL);
@@ -438,7 +445,7 @@ static void *kill_it(void *argument)
 }
 
 /* Node 0 asks the last node, which stands still, for a row; that one is killed
- * while the worker leads. Returns how the call ended. */
+ * while the worker drives. Returns how the call ended. */
 static muster_status ask_the_dying(test_mesh *mesh, float *seen)
 {
     pid_t others[TEST_NODES_MAX] = {0};
@@ -459,7 +466,7 @@ static muster_status ask_the_dying(test_mesh *mesh, float *seen)
     }
     assert_int_equal(kill(others[last], SIGSTOP), 0);
     assert_int_equal(waitpid(others[last], NULL, WUNTRACED), others[last]);
-    killing k = {n->ps, driven(n->ps), others[last]};
+    killing k = {n->ps, drives(n->ps), others[last]};
     assert_true(k.driven > 0);
     assert_int_equal(pthread_create(&killer, NULL, kill_it, &k), 0);
     muster_status status = muster_ps_pull(n->worker, 0, &last, 1, seen);
@@ -476,7 +483,7 @@ static muster_status ask_the_dying(test_mesh *mesh, float *seen)
     return status;
 }
 
-static void a_leader_hears_of_a_loss(void **state)
+static void a_driving_worker_learns_of_a_loss(void **state)
 {
     (void)state;
     test_mesh mesh = {.nodes = 2,
@@ -488,7 +495,7 @@ static void a_leader_hears_of_a_loss(void **state)
     assert_int_equal(ask_the_dying(&mesh, seen), MUSTER_ERR_PEER_LOST);
 }
 
-static void a_leader_waits_through_a_loss(void **state)
+static void a_driving_worker_waits_through_a_loss(void **state)
 {
     (void)state;
     test_mesh mesh = {.nodes = 3,
@@ -505,13 +512,13 @@ int main(void)
 {
     // Those that fork come first: they need a process without threads.
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_leader_hears_of_a_loss),
-        cmocka_unit_test(a_leader_waits_through_a_loss),
-        cmocka_unit_test(a_worker_leads_when_it_waits),
+        cmocka_unit_test(a_driving_worker_learns_of_a_loss),
+        cmocka_unit_test(a_driving_worker_waits_through_a_loss),
+        cmocka_unit_test(a_worker_drives_when_it_waits),
         cmocka_unit_test(calls_that_meet_the_thread_at_work_are_seen),
-        cmocka_unit_test(who_waits_for_nothing_sleeps),
+        cmocka_unit_test(a_driver_with_nothing_to_do_sleeps),
         cmocka_unit_test(many_workers_wait_at_once_and_none_for_ever),
-        cmocka_unit_test(what_falls_due_after_a_lead_is_done),
+        cmocka_unit_test(what_falls_due_after_a_worker_drove_is_done),
         cmocka_unit_test(a_node_is_heard_while_its_worker_computes),
     };
     (void)alarm(ALARM_S); // a hang is a failure

@@ -1,6 +1,6 @@
 /*
  * intent_test.c -- intents of workers over real sockets: rows come before they
- * are used, copies go when nobody intends to use them, and every push counts.
+ * are used, replicas go when no intent is left, and every push counts.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "ps/node/nodes_test.h"
+#include "ps/node/node_test.h"
 
 enum { KEYS = 512, WIDTH = 2, BATCH = 4, BATCHES = 400, AHEAD = 50 };
 
@@ -20,7 +20,7 @@ static int comes(test_node *n, int (*condition)(muster_ps_counters))
 {
     const struct timespec nap = {.tv_nsec = 1000000};
     for (int i = 0; i < 20000; i++) {
-        if (condition(muster_ps_count(n->ps))) {
+        if (condition(test_count(n->ps))) {
             return 1;
         }
         (void)nanosleep(&nap, NULL);
@@ -38,14 +38,14 @@ static int has_moved(muster_ps_counters c)
     return c.relocations > 0;
 }
 
-static int has_copy(muster_ps_counters c)
+static int has_replica(muster_ps_counters c)
 {
-    return c.copies == 1;
+    return c.replicas_held == 1;
 }
 
-static int has_no_copy(muster_ps_counters c)
+static int has_no_replica(muster_ps_counters c)
 {
-    return c.copies == 0;
+    return c.replicas_held == 0;
 }
 
 static int barrier(test_node *n)
@@ -67,22 +67,22 @@ static void take_turns(test_node *n)
     if (n->node == 0) {
         TEST_NODE_CHECK(n, muster_ps_intent(n->worker, 0, &key, 1, 0, 1) ==
                                MUSTER_OK);
-        TEST_NODE_CHECK(n, comes(n, has_copy));
+        TEST_NODE_CHECK(n, comes(n, has_replica));
         muster_ps_clock_advance(n->worker);
         TEST_NODE_CHECK(n, muster_ps_clock(n->worker) == 1);
-        TEST_NODE_CHECK(n, comes(n, has_no_copy));
+        TEST_NODE_CHECK(n, comes(n, has_no_replica));
     }
     TEST_NODE_CHECK(n, barrier(n));
     if (n->node == 1) { // gone with its worker, not by its clock
-        TEST_NODE_CHECK(n, muster_ps_count(n->ps).relocations == 1);
+        TEST_NODE_CHECK(n, test_count(n->ps).relocations == 1);
         muster_ps_worker_free(n->worker);
-        TEST_NODE_CHECK(n, muster_ps_worker_create(n->ps, &n->worker) ==
+        TEST_NODE_CHECK(n, muster_ps_worker_create(n->ps, NULL, &n->worker) ==
                                MUSTER_OK);
     }
     TEST_NODE_CHECK(n, barrier(n));
 }
 
-static void intents_bring_rows_and_copies_and_give_them_back(void **state)
+static void intents_bring_rows_and_replicas_and_give_them_back(void **state)
 {
     (void)state;
     test_mesh mesh = {.nodes = 2,
@@ -123,7 +123,7 @@ static void work_ahead(test_node *n)
                                MUSTER_OK);
         muster_ps_clock_advance(n->worker);
     }
-    TEST_NODE_CHECK(n, comes(n, has_no_copy));
+    TEST_NODE_CHECK(n, comes(n, has_no_replica));
     TEST_NODE_CHECK(n, barrier(n));
     double sum = test_node_sum(n);
     TEST_NODE_CHECK(n, sum == (double)n->of->nodes * BATCHES * BATCH * WIDTH);
@@ -145,7 +145,7 @@ static void every_push_counts_while_rows_come_and_go(void **state)
         uint64_t copied = 0;
         for (uint32_t i = 0; i < mesh.nodes; i++) {
             moved += mesh.all[i].counted.relocations;
-            copied += mesh.all[i].counted.replicas;
+            copied += mesh.all[i].counted.replications;
         }
         bool may_move =
             manage == MUSTER_PS_AUTO || manage == MUSTER_PS_RELOCATE;
@@ -182,7 +182,7 @@ static void use_in_turns(test_node *n)
     TEST_NODE_CHECK(n, test_node_sum(n) == 2.0 * 2 * HALF * WIDTH);
 }
 
-static void rows_used_in_turns_move_for_intents_and_are_not_copied(void **state)
+static void rows_used_in_turns_move_and_are_not_replicated(void **state)
 {
     (void)state;
     test_mesh mesh = {.nodes = 2,
@@ -194,7 +194,7 @@ static void rows_used_in_turns_move_for_intents_and_are_not_copied(void **state)
     assert_int_equal(test_mesh_run(&mesh), 0);
     for (uint32_t i = 0; i < mesh.nodes; i++) {
         assert_int_equal(mesh.all[i].counted.relocations, 1);
-        assert_int_equal(mesh.all[i].counted.replicas, 0);
+        assert_int_equal(mesh.all[i].counted.replications, 0);
     }
 }
 
@@ -224,10 +224,9 @@ static void intents_are_bounded_and_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(intents_bring_rows_and_copies_and_give_them_back),
+        cmocka_unit_test(intents_bring_rows_and_replicas_and_give_them_back),
         cmocka_unit_test(every_push_counts_while_rows_come_and_go),
-        cmocka_unit_test(
-            rows_used_in_turns_move_for_intents_and_are_not_copied),
+        cmocka_unit_test(rows_used_in_turns_move_and_are_not_replicated),
         cmocka_unit_test(intents_are_bounded_and_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

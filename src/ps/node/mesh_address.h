@@ -1,6 +1,6 @@
 /*
- * ps/node/mesh_address.h -- where the nodes of a mesh listen, as one text that all
- * of them are given.
+ * ps/node/mesh_address.h -- the addresses at which the nodes of a mesh listen,
+ * as one text that is the same for all nodes.
  *
  *   FOLDER                      node i at the socket FOLDER/node-i
  *   tcp:PORT                    node i at port PORT + i of 127.0.0.1
@@ -16,14 +16,14 @@
 
 #include "muster/status.h"
 
-/* Can `nodes` nodes meet there, as far as the text tells? MUSTER_ERR_INVALID:
- * the error names what is wrong, and the place. */
+/* Is the text right for `nodes` nodes? MUSTER_ERR_INVALID: the error names the
+ * address and what is wrong. */
 MUSTER_CHECKED muster_status muster_mesh_addresses_check(
-    const char *places, uint32_t nodes, muster_error *error_out);
+    const char *addresses, uint32_t nodes, muster_error *error_out);
 
-/* The address of a node (MUSTER_NET_ADDRESS_MAX bytes). The text was found good
- * for more than `node` nodes. */
-void muster_mesh_address_of(const char *places, uint32_t node,
+/* The address of a node (MUSTER_NET_ADDRESS_MAX bytes). The check above has
+ * passed the text for more than `node` nodes. */
+void muster_mesh_address_of(const char *addresses, uint32_t node,
                             char *address_out);
 
 #endif // MUSTER_PS_NODE_MESH_ADDRESS_H

@@ -1,5 +1,6 @@
 /*
- * mesh_address_test.c -- where nodes listen, in every form, and what is refused.
+ * mesh_address_test.c -- the addresses of nodes, in every form, and what is
+ * refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,7 @@
 static void every_form_gives_an_address(void **state)
 {
     static const struct {
-        const char *places;
+        const char *addresses;
         uint32_t node;
         const char *address;
     } cases[] = {
@@ -33,17 +34,18 @@ static void every_form_gives_an_address(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char address[MUSTER_NET_ADDRESS_MAX];
-        assert_int_equal(muster_mesh_addresses_check(cases[i].places, 4, NULL),
-                         MUSTER_OK);
-        muster_mesh_address_of(cases[i].places, cases[i].node, address);
+        assert_int_equal(
+            muster_mesh_addresses_check(cases[i].addresses, 4, NULL),
+            MUSTER_OK);
+        muster_mesh_address_of(cases[i].addresses, cases[i].node, address);
         assert_string_equal(address, cases[i].address);
     }
 }
 
-static void what_is_no_place_is_refused(void **state)
+static void what_is_no_address_is_refused(void **state)
 {
     static const struct {
-        const char *places;
+        const char *addresses;
         const char *says;
     } wrong[] = {
         {"", "a folder"},
@@ -62,9 +64,9 @@ static void what_is_no_place_is_refused(void **state)
         {"tcp:[fe80::1]", "brackets"},
         {"tcp:[::1:80", "brackets"},
         {"tcp:[]:80", "brackets"},
-        {"tcp:,", "2 places for 4 nodes"},
-        {"tcp:h:1,h:2", "2 places for 4 nodes"},
-        {"tcp:1,2,3,4,5", "5 places for 4 nodes"},
+        {"tcp:,", "2 addresses for 4 nodes"},
+        {"tcp:h:1,h:2", "2 addresses for 4 nodes"},
+        {"tcp:1,2,3,4,5", "5 addresses for 4 nodes"},
         {"tcp:1,2,3,", "node 3, ''"},
         {"tcp:1,2,3,x", "node 3, 'x'"},
         {"tcp:1,2,,4", "node 2, ''"},
@@ -75,22 +77,22 @@ static void what_is_no_place_is_refused(void **state)
         {"tcp:a:1, b:1,c:1,d:1", "node 1, ' b:1'"},
         {"tcp:a:1,[::1:2,c:1,d:1", "node 1, '[::1:2'"},
         {"tcp:a:1,2001:db8::2,c:1,d:1", "node 1, '2001:db8::2'"},
-        {"tcp:a:1,b:1,c:1,b:1", "nodes 1 and 3 have one place, 'b:1'"},
-        {"tcp:7,b:1,c:1,127.0.0.1:7", "nodes 0 and 3 have one place"},
+        {"tcp:a:1,b:1,c:1,b:1", "nodes 1 and 3 have one address, 'b:1'"},
+        {"tcp:7,b:1,c:1,127.0.0.1:7", "nodes 0 and 3 have one address"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         muster_error error = {.text = ""};
         assert_int_equal(
-            muster_mesh_addresses_check(wrong[i].places, 4, &error),
+            muster_mesh_addresses_check(wrong[i].addresses, 4, &error),
             MUSTER_ERR_INVALID);
         if (strstr(error.text, wrong[i].says) == NULL) {
-            fail_msg("%s: %s", wrong[i].places, error.text);
+            fail_msg("%s: %s", wrong[i].addresses, error.text);
         }
     }
 }
 
-static void long_places_are_refused(void **state)
+static void long_addresses_are_refused(void **state)
 {
     char longest[200] = "tcp:";
     (void)state;
@@ -107,15 +109,16 @@ static void long_places_are_refused(void **state)
 }
 
 /* The longest host and the highest port fit an address. */
-static void the_longest_place_is_not_cut(void **state)
+static void the_longest_address_is_not_cut(void **state)
 {
-    char places[200] = "tcp:";
+    char addresses[200] = "tcp:";
     char address[MUSTER_NET_ADDRESS_MAX];
     (void)state;
-    memset(places + 4, 'h', 100);
-    memcpy(places + 104, ":65532", 7);
-    assert_int_equal(muster_mesh_addresses_check(places, 4, NULL), MUSTER_OK);
-    muster_mesh_address_of(places, 3, address);
+    memset(addresses + 4, 'h', 100);
+    memcpy(addresses + 104, ":65532", 7);
+    assert_int_equal(muster_mesh_addresses_check(addresses, 4, NULL),
+                     MUSTER_OK);
+    muster_mesh_address_of(addresses, 3, address);
     assert_string_equal(address + 104, ":65535");
 }
 
@@ -123,9 +126,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_gives_an_address),
-        cmocka_unit_test(what_is_no_place_is_refused),
-        cmocka_unit_test(long_places_are_refused),
-        cmocka_unit_test(the_longest_place_is_not_cut),
+        cmocka_unit_test(what_is_no_address_is_refused),
+        cmocka_unit_test(long_addresses_are_refused),
+        cmocka_unit_test(the_longest_address_is_not_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,18 @@
 /*
- * ps/node/mesh_inside.h -- a mesh as ps/node/mesh.c (workers and protocol),
- * turn.c (who drives it) and peers.c (connections) share it.
+ * ps/node/mesh_inside.h -- a mesh as its files share it: mesh.c (calls of
+ * workers, results of the protocol), drive.c (the driver), peers.c
+ * (connections), mesh_open.c (beginning and end).
+ *
+ * Which thread may touch a field is said by the struct that the field is in:
+ *
+ *   driver     the thread that holds drive_lock (drive.c)
+ *   inbox      any thread that holds inbox_lock
+ *   counters   any thread that holds count_lock
+ *   shared     any thread: atomics
+ *   the rest   fixed before the network thread starts; any thread may read
+ *
+ * Locks are taken in this order: drive_lock, inbox_lock, then count_lock or the
+ * node's barrier.lock. A thread that does not drive holds one at most.
  */
 #ifndef MUSTER_PS_NODE_MESH_INSIDE_H
 #define MUSTER_PS_NODE_MESH_INSIDE_H
@@ -13,103 +25,132 @@
 #include "ps/node/inside.h"
 #include "ps/node/mesh.h"
 
-struct muster_mesh {
-    muster_ps *ps;
-    muster_net *net;
-    muster_protocol *node;
+/* Connections to the other nodes, by node number: the driver's (peers.c). */
+typedef struct muster_mesh_links {
+    muster_peer peers[MUSTER_PS_NODES_MAX];      // 0: not connected
+    muster_peer connecting[MUSTER_PS_NODES_MAX]; // 0: no attempt under way
+    int64_t retry_ns[MUSTER_PS_NODES_MAX];       // no attempt before this time
+    bool left[MUSTER_PS_NODES_MAX];              // the node has said LEAVE
+    uint64_t warned;         // nodes whose address was logged as bad
+    uint64_t greeted;        // joining: nodes that have answered
+    uint64_t members_wanted; // joining: the members, as the lead said
+    muster_vec unsent; // muster_protocol_send: the connection's queue was full
+    uint32_t unsent_count[MUSTER_PS_NODES_MAX]; // of these, to each node
+    uint64_t overfull;                          // nodes with too many of these
+} muster_mesh_links;
+
+/* What only the driver may touch. */
+typedef struct muster_mesh_driver {
+    muster_protocol *protocol;
     muster_protocol_out out;
-    pthread_t thread;
-    bool started;
-    bool wished; // for the rows of MUSTER_PS_STATIC
+    muster_mesh_links links;
+    muster_vec taken;            // muster_ps_call *: out of the inbox
+    muster_vec under_way;        // muster_ps_call *
+    muster_ps_call *ended_calls; // to be posted (invariant 4 of drive.c)
+    uint64_t barriers_passed;
+    bool at_barrier;       // all workers of this node wait there
+    bool static_localized; // the rows of MUSTER_PS_STATIC were asked for
+    uint16_t failed_node;  // node + 1 that ended the mesh, or 0
+    int64_t clocks_due_ns; // the next look at workers' clocks; INT64_MAX: none
+    int64_t bias_due_ns;   // the next look for tables to return to the worker
+    // How the driver sleeps:
+    bool announced;        // `asleep` was set, and the inbox not yet looked at
+    bool settled;          // what arrives wakes the network thread
+    uint32_t short_sleeps; // in a row
+    uint32_t failed_spins; // in a row
+    int64_t thread_sleeps_until_ns; // unless it waits for drive_lock
+    uint64_t drives_seen; // shared.drives when the network thread last slept
+} muster_mesh_driver;
+
+/* What workers leave for the driver. Under inbox_lock. */
+typedef struct muster_mesh_inbox {
+    muster_vec requests;         // muster_ps_call *
+    muster_vec workers;          // muster_ps_worker *: their queues are read
+    muster_vec orphaned_intents; // muster_intents *: of workers that ended
+    bool barrier_entered;        // by all workers of this node
+} muster_mesh_inbox;
+
+/* What every thread may read and write at any time. */
+typedef struct muster_mesh_atomics {
+    _Atomic bool stop;   // the network thread is to end
+    _Atomic bool quits;  // the node ends in the middle of the work
+    _Atomic bool asleep; // a thread that leaves something must wake the driver
+    _Atomic bool failed; // every call ends: driver.failed_node is set
+    _Atomic bool members_changing; // the members are not agreed on
+    _Atomic bool entered;          // joining: this node was admitted
+    _Atomic uint64_t connected; // nodes that ever were, one bit each, as below
+    _Atomic uint64_t members;
+    _Atomic uint64_t barrier_members; // of the last barrier
+    _Atomic uint64_t join_ready;      // lead: nodes that wait to be admitted
+    _Atomic uint64_t admit;           // lead: note << 32 | node + 1, or 0
+    _Atomic uint64_t drives;          // times that a worker drove the mesh
+    _Atomic int64_t sleep_max_ns;     // tests have longer ones
+} muster_mesh_atomics;
+
+struct muster_mesh {
+    // Fixed before the network thread starts: any thread may read.
+    muster_ps *ps;
     uint16_t self, nodes;
-    muster_peer peers[MUSTER_PS_NODES_MAX]; // 0: not connected
-    int64_t retry_ns[MUSTER_PS_NODES_MAX];
-    muster_peer trying[MUSTER_PS_NODES_MAX];
-    bool left[MUSTER_PS_NODES_MAX]; // it said that it goes
-    uint64_t told;                  // nodes whose address is no good
-    uint64_t greeted;               // joining: nodes that know us
-    uint64_t wanted;                // joining: the members
-    muster_vec unsent;              // muster_protocol_send: a queue was full
-    uint32_t waiting[MUSTER_PS_NODES_MAX]; // of these, to each node
-    uint64_t clogged;                      // nodes for which too many wait
-    _Atomic uint64_t come; // nodes that were met, whether or not they went
-    _Atomic bool stop;
-    _Atomic bool asleep;      // whoever leaves something must wake
-    _Atomic bool quits;       // ends in the middle of the work
-    _Atomic uint64_t met;     // at the last barrier
-    _Atomic uint64_t members; // now
-    _Atomic uint64_t ready;   // the lead: nodes that wait to be taken in
-    _Atomic uint64_t admit;   // the lead: note << 32 | node + 1, or 0
-    _Atomic uint32_t entered; // joining: 1 when taken in
-    _Atomic bool changing;    // the members are not agreed on
-    _Atomic bool over;        // `lost` is set
-    // Under the lock: what workers leave for the thread.
-    pthread_mutex_t lock;
-    muster_vec requests; // muster_ps_call *
-    muster_vec workers;  // muster_ps_worker *: whose queue are read
-    muster_vec orphans;  // muster_intents *: of workers that are gone
-    bool barrier_asked;
-    // Under a lock of its own: one may count with rows open, for which who
-    // drives the mesh may wait with the other lock held.
+    muster_net *net; // only the driver calls it; any thread muster_net_wake()
+    // Only the thread that creates and frees the mesh.
+    pthread_t thread;
+    bool thread_started;
+    // Only while drive_lock is held.
+    pthread_mutex_t drive_lock;
+    muster_mesh_driver driver;
+    // Only while inbox_lock is held.
+    pthread_mutex_t inbox_lock;
+    muster_mesh_inbox inbox;
+    // Only while count_lock is held. Apart from inbox_lock: a worker may count
+    // with rows open, and the driver may wait for these with inbox_lock held.
     pthread_mutex_t count_lock;
     muster_protocol_counters counters;
-    _Atomic uint64_t driven;      // times that a worker drove the mesh
-    _Atomic int64_t sleep_max_ns; // the longest sleep; tests have longer ones
-    // Who holds this lock drives the mesh; what follows, and all above that is
-    // neither atomic nor under the other lock, is theirs (turn.c).
-    pthread_mutex_t turn;
-    int64_t sleeps_until_ns; // the thread, unless it waits for the lock
-    uint64_t driven_before;  // `driven` when the thread went to sleep last
-    muster_vec taken;        // muster_ps_call *
-    muster_vec open;         // muster_ps_call *: requests under way
-    muster_ps_call *ended;   // to be told
-    int64_t round_ns; // when clocks are looked at next; INT64_MAX: need not be
-    bool at_barrier;  // all workers of this node wait there
-    uint32_t short_sleeps; // in a row; and lingering in failed_spins, in a row
-    uint32_t failed_spins;
-    int64_t rest_ns; // when tables are let rest next
-    uint64_t released;
-    uint16_t lost; // node + 1, or 0
+    // Any thread.
+    muster_mesh_atomics shared;
+    // Why the mesh failed. The driver writes it before it sets shared.failed;
+    // fixed from then on: any thread that has seen shared.failed may read.
+    char failure[MUSTER_ERROR_TEXT_MAX];
 };
 
 extern const muster_net_callbacks muster_mesh_callbacks;
 
-/* Nodes that this one never met. */
+/* peers.c. All but the first: only the driver. */
+/* Nodes that never were connected. */
 uint64_t muster_mesh_peers_missing(const muster_mesh *mesh);
-/* Send, or keep for later; the reference to the payload is taken over. */
+/* Send, or keep for later; takes over the reference to the payload. */
 void muster_mesh_peers_send(muster_mesh *mesh,
                             const muster_protocol_send *send);
-/* Try again what was kept; a node for which too much is kept is lost. */
+/* Try again what was kept. A node with too many messages kept is lost. */
 void muster_mesh_peers_send_unsent(muster_mesh *mesh);
-/* What is kept for a node will not be sent; `but_expel`: only that it was given
- * up. */
+/* Drop what is kept for a node; `but_expel`: all but an EXPEL. */
 void muster_mesh_peers_drop_unsent(muster_mesh *mesh, uint16_t node,
                                    bool but_expel);
-/* Connect to those that are to be connected to. */
+/* Try to connect to the nodes that this one has to connect to. */
 void muster_mesh_peers_connect(muster_mesh *mesh);
-/* Tell all others that this node goes; true when all have said the same. */
+/* Tell all other nodes that this one ends; have all members said the same? */
 void muster_mesh_peers_send_leave(muster_mesh *mesh);
 bool muster_mesh_peers_all_left(const muster_mesh *mesh);
-/* The lead: nodes that wait to be taken in hear who the members are. */
+/* Lead: tell nodes that wait to be admitted who the members are. */
 void muster_mesh_peers_send_members(muster_mesh *mesh);
 
-/* turn.c: the thread's body, with the mesh as its argument. */
+/* drive.c. The network thread's body, with the mesh as its argument. */
 void *muster_mesh_thread_run(void *argument);
-/* Drive the mesh until the call has ended, if nobody else drives it; the call's
- * semaphore is posted, or will be at once. */
+/* Drive the mesh until the call has ended, unless another thread drives it. The
+ * call's semaphore is posted by the time that true is returned. */
 bool muster_mesh_drive(muster_mesh *mesh, muster_ps_call *call);
-/* Has this node met all others that are alive? */
+/* Were all nodes connected at some time? Before, silence means nothing. */
 bool muster_mesh_all_met(const muster_mesh *mesh);
 
-/* mesh.c: a call has ended, and is on the list of those to be told; a barrier
- * is passed, or can never be. */
+/* mesh.c. Only the driver. */
+/* Put a call that has ended on the list of calls to be posted. */
 void muster_mesh_end_call(muster_mesh *mesh, muster_ps_call *call,
                           muster_status status);
+/* Let this node's workers pass the barrier, or end it with an error. */
 void muster_mesh_pass_barrier(muster_mesh *mesh, muster_status status);
-/* A step of the node was made: do what it asks. */
+/* Do what a step of the protocol asks; a failed step ends the mesh. */
 void muster_mesh_apply_step(muster_mesh *mesh, muster_status status);
-/* Nothing that needs another node can be promised any more. `reason` NULL:
- * nobody needs to be told. */
+/* End every call and barrier with MUSTER_ERR_PEER_LOST from now on. `reason`
+ * NULL: the node left in peace, and nothing is logged. */
 void muster_mesh_fail(muster_mesh *mesh, uint16_t node, const char *reason);
 
 #endif // MUSTER_PS_NODE_MESH_INSIDE_H

@@ -1,6 +1,6 @@
 /*
- * mesh_open.c -- a mesh's beginning and end: the node opens its ear, starts
- * the thread of mesh.c and waits until it has met all others.
+ * mesh_open.c -- a mesh's beginning and end: the node listens, starts its
+ * network thread (drive.c) and waits until it is connected to all other nodes.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -14,10 +14,10 @@
 #include "ps/node/mesh_address.h"
 #include "ps/node/mesh_inside.h"
 
-/* A row that two nodes ask for within this time would travel to and fro. */
+/* A row that two nodes ask for within this time would move to and fro. */
 #define CONTEST_NS (5 * MUSTER_NS_PER_MS)
 
-#define NAP_NS (200 * MUSTER_NS_PER_MS)
+#define SLEEP_MAX_NS (200 * MUSTER_NS_PER_MS)
 
 static muster_blob *make_payload(void *context, size_t bytes)
 {
@@ -43,7 +43,7 @@ static muster_status open_node(muster_mesh *mesh, muster_error *error_out)
         .table_count = mesh->ps->table_count,
         .manage = (muster_ps_manage)opts->manage,
         .replicated = &mesh->ps->replicated,
-        // The way to the owner and back takes the rest.
+        // A message to the owner and its answer take the rest.
         .sync_ns = opts->staleness_ms * MUSTER_NS_PER_MS * 3 / 4,
         .contest_ns = CONTEST_NS,
         .make = make_payload,
@@ -54,24 +54,26 @@ static muster_status open_node(muster_mesh *mesh, muster_error *error_out)
         .restore = loss->restore,
         .updates = loss->updates,
         .host = loss->context};
-    status = muster_protocol_create(&node_opts, &mesh->node);
+    status = muster_protocol_create(&node_opts, &mesh->driver.protocol);
     if (status != MUSTER_OK) {
         return muster_error_set(error_out, status,
                                 "parameter server: out of memory");
     }
-    atomic_store(&mesh->members, muster_protocol_members(mesh->node));
-    muster_mesh_address_of(mesh->ps->places, mesh->self, address);
-    // Refused while another lives there; what a lost one left is removed.
+    atomic_store(&mesh->shared.members,
+                 muster_protocol_members(mesh->driver.protocol));
+    muster_mesh_address_of(mesh->ps->addresses, mesh->self, address);
+    // Refused while another node listens there; a socket that a lost node left
+    // is removed.
     return muster_net_listen(mesh->net, address, error_out, heard);
 }
 
-/* Who is awaited in failed_spins: one of them, by name and place. */
-static muster_status tell_missing(const muster_mesh *mesh, uint64_t missing,
+/* Name one of the nodes that did not connect, and its address. */
+static muster_status fail_missing(const muster_mesh *mesh, uint64_t missing,
                                   muster_error *error_out)
 {
     char address[MUSTER_NET_ADDRESS_MAX];
     uint32_t first = (uint32_t)__builtin_ctzll(missing);
-    muster_mesh_address_of(mesh->ps->places, first, address);
+    muster_mesh_address_of(mesh->ps->addresses, first, address);
     return muster_error_set(
         error_out, MUSTER_ERR_TIMED_OUT,
         "parameter server: node %u met %u of %u others within %u ms; node %u, "
@@ -91,29 +93,30 @@ static muster_status wait_for_all(muster_mesh *mesh, muster_error *error_out)
         muster_clock_ns() + mesh->ps->opts.patience_ms * MUSTER_NS_PER_MS;
     const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
     while (!muster_mesh_all_met(mesh) && !stopped(mesh)) {
-        if (atomic_load(&mesh->over)) {
+        if (atomic_load(&mesh->shared.failed)) {
             return muster_error_set(error_out, MUSTER_ERR_PEER_LOST,
                                     "parameter server: a node ended before "
                                     "node %u had met all others",
                                     mesh->self);
         }
         if (muster_clock_ns() > end) {
-            // The last one may have come just now.
+            // The last node may have connected just now.
             uint64_t missing = muster_mesh_peers_missing(mesh);
             if (missing != 0) {
-                return tell_missing(mesh, missing, error_out);
+                return fail_missing(mesh, missing, error_out);
             }
         }
         (void)nanosleep(&nap, NULL);
     }
-    // A node that joins is taken in between two epochs, whenever that is.
-    while (mesh->ps->loss.joins && atomic_load(&mesh->entered) == 0 &&
+    // A node that joins is admitted between two epochs, whenever that is.
+    while (mesh->ps->loss.joins && !atomic_load(&mesh->shared.entered) &&
            !stopped(mesh)) {
-        if (atomic_load(&mesh->over) ||
-            (atomic_load(&mesh->come) == 0 && muster_clock_ns() > end)) {
+        if (atomic_load(&mesh->shared.failed) ||
+            (atomic_load(&mesh->shared.connected) == 0 &&
+             muster_clock_ns() > end)) {
             return muster_error_set(
                 error_out, MUSTER_ERR_PEER_LOST,
-                "parameter server: node %u was not taken in", mesh->self);
+                "parameter server: node %u was not admitted", mesh->self);
         }
         (void)nanosleep(&nap, NULL);
     }
@@ -134,23 +137,23 @@ muster_status muster_mesh_create(muster_ps *ps, muster_error *error_out,
     mesh->ps = ps;
     mesh->self = (uint16_t)ps->opts.node;
     mesh->nodes = (uint16_t)ps->opts.nodes;
-    mesh->out = muster_protocol_out_make();
-    mesh->unsent = muster_vec_make(sizeof(muster_protocol_send));
-    mesh->requests = muster_vec_make(sizeof(muster_ps_call *));
-    mesh->workers = muster_vec_make(sizeof(muster_ps_worker *));
-    mesh->orphans = muster_vec_make(sizeof(muster_intents *));
-    mesh->round_ns = INT64_MAX;
-    atomic_init(&mesh->sleep_max_ns, NAP_NS);
-    mesh->taken = muster_vec_make(sizeof(muster_ps_call *));
-    mesh->open = muster_vec_make(sizeof(muster_ps_call *));
-    (void)pthread_mutex_init(&mesh->lock, NULL);
+    mesh->driver.out = muster_protocol_out_make();
+    mesh->driver.links.unsent = muster_vec_make(sizeof(muster_protocol_send));
+    mesh->inbox.requests = muster_vec_make(sizeof(muster_ps_call *));
+    mesh->inbox.workers = muster_vec_make(sizeof(muster_ps_worker *));
+    mesh->inbox.orphaned_intents = muster_vec_make(sizeof(muster_intents *));
+    mesh->driver.clocks_due_ns = INT64_MAX;
+    atomic_init(&mesh->shared.sleep_max_ns, SLEEP_MAX_NS);
+    mesh->driver.taken = muster_vec_make(sizeof(muster_ps_call *));
+    mesh->driver.under_way = muster_vec_make(sizeof(muster_ps_call *));
+    (void)pthread_mutex_init(&mesh->inbox_lock, NULL);
     (void)pthread_mutex_init(&mesh->count_lock, NULL);
-    (void)pthread_mutex_init(&mesh->turn, NULL);
+    (void)pthread_mutex_init(&mesh->drive_lock, NULL);
     muster_status status = open_node(mesh, error_out);
     if (status == MUSTER_OK) {
         int failed =
             pthread_create(&mesh->thread, NULL, muster_mesh_thread_run, mesh);
-        mesh->started = failed == 0;
+        mesh->thread_started = failed == 0;
         status = failed == 0 ? wait_for_all(mesh, error_out)
                              : muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                                 "cannot start a thread: %s",
@@ -169,30 +172,30 @@ void muster_mesh_free(muster_mesh *mesh)
     if (mesh == NULL) {
         return;
     }
-    atomic_store(&mesh->stop, true);
-    if (mesh->started) {
+    atomic_store(&mesh->shared.stop, true);
+    if (mesh->thread_started) {
         muster_net_wake(mesh->net);
         (void)pthread_join(mesh->thread, NULL);
     }
-    const muster_protocol_send *sends = mesh->unsent.data;
-    for (size_t i = 0; i < mesh->unsent.count; i++) {
+    const muster_protocol_send *sends = mesh->driver.links.unsent.data;
+    for (size_t i = 0; i < mesh->driver.links.unsent.count; i++) {
         muster_blob_unref(sends[i].message.payload);
     }
-    muster_protocol_free(mesh->node);
-    muster_protocol_out_fini(&mesh->out);
+    muster_protocol_free(mesh->driver.protocol);
+    muster_protocol_out_fini(&mesh->driver.out);
     muster_net_close(mesh->net);
-    muster_vec_fini(&mesh->unsent);
-    muster_vec_fini(&mesh->requests);
-    muster_vec_fini(&mesh->workers);
-    muster_intents **orphans = mesh->orphans.data;
-    for (size_t i = 0; i < mesh->orphans.count; i++) {
-        muster_intents_free(orphans[i]);
+    muster_vec_fini(&mesh->driver.links.unsent);
+    muster_vec_fini(&mesh->inbox.requests);
+    muster_vec_fini(&mesh->inbox.workers);
+    muster_intents **orphaned = mesh->inbox.orphaned_intents.data;
+    for (size_t i = 0; i < mesh->inbox.orphaned_intents.count; i++) {
+        muster_intents_free(orphaned[i]);
     }
-    muster_vec_fini(&mesh->orphans);
-    muster_vec_fini(&mesh->taken);
-    muster_vec_fini(&mesh->open);
-    (void)pthread_mutex_destroy(&mesh->lock);
+    muster_vec_fini(&mesh->inbox.orphaned_intents);
+    muster_vec_fini(&mesh->driver.taken);
+    muster_vec_fini(&mesh->driver.under_way);
+    (void)pthread_mutex_destroy(&mesh->inbox_lock);
     (void)pthread_mutex_destroy(&mesh->count_lock);
-    (void)pthread_mutex_destroy(&mesh->turn);
+    (void)pthread_mutex_destroy(&mesh->drive_lock);
     muster_mem_free(mesh);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "ps/node/nodes_test.h"
+#include "ps/node/node_test.h"
 
 enum { WORKERS = 2, KEYS = 37, WIDTH = 3, ROUNDS = 400 };
 
@@ -93,16 +93,16 @@ static muster_status sum_table(muster_ps_worker *worker, double *sums)
     return MUSTER_OK;
 }
 
-typedef struct seat {
+typedef struct worker_thread {
     uint32_t draw;
     muster_ps_worker *worker;
     muster_status status;
     double sums[3];
-} seat;
+} worker_thread;
 
 static void *work(void *argument)
 {
-    seat *s = argument;
+    worker_thread *s = argument;
     for (int i = 0; i < ROUNDS && s->status == MUSTER_OK; i++) {
         s->status = one_round(s->worker, &s->draw);
     }
@@ -118,28 +118,29 @@ static void *work(void *argument)
 /* The node's worker and others beside it. */
 static void work_together(test_node *n)
 {
-    seat seats[WORKERS] = {{.worker = n->worker}};
+    worker_thread threads_of[WORKERS] = {{.worker = n->worker}};
     pthread_t threads[WORKERS];
     for (uint32_t i = 1; i < WORKERS; i++) {
-        TEST_NODE_CHECK(n, muster_ps_worker_create(n->ps, &seats[i].worker) ==
-                               MUSTER_OK);
+        TEST_NODE_CHECK(
+            n, muster_ps_worker_create(n->ps, NULL, &threads_of[i].worker) ==
+                   MUSTER_OK);
     }
     for (uint32_t i = 0; i < WORKERS; i++) {
-        seats[i].draw = 7 * i + 1000 * n->node + 1;
-        if (pthread_create(&threads[i], NULL, work, &seats[i]) != 0) {
+        threads_of[i].draw = 7 * i + 1000 * n->node + 1;
+        if (pthread_create(&threads[i], NULL, work, &threads_of[i]) != 0) {
             abort();
         }
     }
     double expected = (double)n->of->nodes * WORKERS * ROUNDS;
     for (uint32_t i = 0; i < WORKERS; i++) {
         (void)pthread_join(threads[i], NULL);
-        TEST_NODE_CHECK(n, seats[i].status == MUSTER_OK);
-        TEST_NODE_CHECK(n, seats[i].sums[0] == 4 * expected);
-        TEST_NODE_CHECK(n, seats[i].sums[1] == 3 * expected);
-        TEST_NODE_CHECK(n, seats[i].sums[2] == 6 * expected);
+        TEST_NODE_CHECK(n, threads_of[i].status == MUSTER_OK);
+        TEST_NODE_CHECK(n, threads_of[i].sums[0] == 4 * expected);
+        TEST_NODE_CHECK(n, threads_of[i].sums[1] == 3 * expected);
+        TEST_NODE_CHECK(n, threads_of[i].sums[2] == 6 * expected);
     }
     for (uint32_t i = 1; i < WORKERS; i++) {
-        muster_ps_worker_free(seats[i].worker);
+        muster_ps_worker_free(threads_of[i].worker);
     }
 }
 
@@ -155,7 +156,7 @@ static void every_push_counts_once_however_rows_are_managed(void **state)
         for (uint32_t i = 0; i < mesh.nodes; i++) {
             muster_ps_counters c = mesh.all[i].counted;
             moved += c.relocations;
-            copied += c.replicas;
+            copied += c.replications;
             assert_true(c.accesses > ROUNDS);
         }
         bool moves = manage == MUSTER_PS_AUTO || manage == MUSTER_PS_RELOCATE;
@@ -165,17 +166,11 @@ static void every_push_counts_once_however_rows_are_managed(void **state)
     }
 }
 
-static void open_mesh(test_mesh *mesh)
-{
-    assert_int_equal(test_mesh_place(mesh), 0);
-    assert_int_equal(test_mesh_do(mesh, mesh->nodes, test_node_meet), 0);
-}
-
 static void a_lost_node_ends_calls_instead_of_hanging_them(void **state)
 {
     (void)state;
     test_mesh mesh = make_mesh(2, MUSTER_PS_CLASSIC);
-    open_mesh(&mesh);
+    test_mesh_open(&mesh);
     muster_ps_worker *worker = mesh.all[0].worker;
     uint32_t there = 1;
     float seen[WIDTH];
@@ -195,21 +190,22 @@ static void a_lost_node_ends_calls_instead_of_hanging_them(void **state)
 
 static void *just_meet(void *argument)
 {
-    seat *s = argument;
+    worker_thread *s = argument;
     s->status = muster_ps_barrier(s->worker);
     return NULL;
 }
 
 /* One worker is sent off from the barrier and goes; the other comes later. */
-static void a_barrier_after_a_loss_waits_for_nobody(void **state)
+static void a_barrier_after_a_loss_does_not_wait(void **state)
 {
     (void)state;
     test_mesh mesh = make_mesh(2, MUSTER_PS_CLASSIC);
-    open_mesh(&mesh);
-    seat early = {.worker = NULL};
+    test_mesh_open(&mesh);
+    worker_thread early = {.worker = NULL};
     pthread_t thread;
-    assert_int_equal(muster_ps_worker_create(mesh.all[0].ps, &early.worker),
-                     MUSTER_OK);
+    assert_int_equal(
+        muster_ps_worker_create(mesh.all[0].ps, NULL, &early.worker),
+        MUSTER_OK);
     assert_int_equal(pthread_create(&thread, NULL, just_meet, &early), 0);
     (void)usleep(50000); // it waits, or it comes too late: both must end
     test_node_close(&mesh.all[1]);
@@ -248,7 +244,7 @@ static void check_loss(bool remembers)
     test_mesh mesh = make_mesh(3, MUSTER_PS_CLASSIC);
     mesh.survive = true;
     mesh.restore = remembers ? remember : NULL;
-    open_mesh(&mesh);
+    test_mesh_open(&mesh);
     assert_int_equal(test_mesh_do(&mesh, 3, push_all_and_meet), 0);
     assert_int_equal(muster_ps_barrier_members(mesh.all[0].ps), 7);
     muster_ps_abandon(mesh.all[2].ps);
@@ -263,8 +259,7 @@ static void check_loss(bool remembers)
         float before = remembers && key % 2 == 0 ? 100 : 0;
         assert_true(seen[0] == (key % 3 == 2 ? before + 2 : 5));
     }
-    assert_int_equal(test_mesh_do(&mesh, 2, test_node_close), 0);
-    assert_int_equal(test_mesh_clear(&mesh), 0);
+    test_mesh_close(&mesh, 2);
 }
 
 static void calls_wait_through_the_loss_of_a_node(void **state)
@@ -274,8 +269,8 @@ static void calls_wait_through_the_loss_of_a_node(void **state)
     check_loss(true);
 }
 
-/* More rows than a worker may wish for at once; nothing ever comes. */
-static void wish_for_all(test_node *n)
+/* More rows than a localize queue holds; none ever comes. */
+static void localize_all(test_node *n)
 {
     enum { FAR = 100000 };
     uint32_t *keys = calloc(FAR, sizeof(*keys));
@@ -289,20 +284,19 @@ static void wish_for_all(test_node *n)
                     muster_ps_localize(n->worker, 0, keys, FAR) == MUSTER_OK);
     TEST_NODE_CHECK(n, muster_ps_fetch(n->worker, 0, keys, FAR) == MUSTER_OK);
     TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
-    TEST_NODE_CHECK(n, muster_ps_count(n->ps).relocations == 0);
-    TEST_NODE_CHECK(n, muster_ps_count(n->ps).remote == 0);
+    TEST_NODE_CHECK(n, test_count(n->ps).relocations == 0);
+    TEST_NODE_CHECK(n, test_count(n->ps).remote_accesses == 0);
     free(keys);
 }
 
-static void wishes_cost_nothing_where_rows_stay_at_home(void **state)
+static void localize_costs_nothing_where_rows_stay_at_home(void **state)
 {
     (void)state;
     test_mesh mesh = make_mesh(2, MUSTER_PS_CLASSIC);
     mesh.keys = 200000;
-    open_mesh(&mesh);
-    assert_int_equal(test_mesh_do(&mesh, 2, wish_for_all), 0);
-    assert_int_equal(test_mesh_do(&mesh, 2, test_node_close), 0);
-    assert_int_equal(test_mesh_clear(&mesh), 0);
+    test_mesh_open(&mesh);
+    assert_int_equal(test_mesh_do(&mesh, 2, localize_all), 0);
+    test_mesh_close(&mesh, 2);
 }
 
 static void the_place_of_a_node_that_lives_cannot_be_taken(void **state)
@@ -310,7 +304,7 @@ static void the_place_of_a_node_that_lives_cannot_be_taken(void **state)
     (void)state;
     test_mesh mesh = make_mesh(2, MUSTER_PS_AUTO);
     mesh.survive = true;
-    open_mesh(&mesh);
+    test_mesh_open(&mesh);
     test_node another = {.of = &mesh, .node = 1, .joins = true};
     assert_int_equal(test_node_open(&another), MUSTER_ERR_SYSTEM);
     test_node_close(&another);
@@ -318,8 +312,7 @@ static void the_place_of_a_node_that_lives_cannot_be_taken(void **state)
     (void)snprintf(path, sizeof(path), "%s/node-1", mesh.folder);
     assert_int_equal(access(path, F_OK), 0);
     assert_int_equal(test_mesh_do(&mesh, 2, push_all_and_meet), 0);
-    assert_int_equal(test_mesh_do(&mesh, 2, test_node_close), 0);
-    assert_int_equal(test_mesh_clear(&mesh), 0);
+    test_mesh_close(&mesh, 2);
 }
 
 /* Ports of one address, or one port of several addresses. */
@@ -372,7 +365,8 @@ static void a_node_that_does_not_come_is_named(void **state)
     assert_int_equal(muster_ps_table_add(ps, &table, &error, &number),
                      MUSTER_OK);
     muster_ps_worker *worker = NULL;
-    assert_int_equal(muster_ps_worker_create(ps, &worker), MUSTER_ERR_INVALID);
+    assert_int_equal(muster_ps_worker_create(ps, NULL, &worker),
+                     MUSTER_ERR_INVALID);
     assert_int_equal(muster_ps_connect(ps, &error), MUSTER_ERR_TIMED_OUT);
     assert_non_null(strstr(error.text, "0 of 1"));
     assert_non_null(strstr(error.text, "node-1, is missing"));
@@ -407,9 +401,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_push_counts_once_however_rows_are_managed),
         cmocka_unit_test(a_lost_node_ends_calls_instead_of_hanging_them),
-        cmocka_unit_test(a_barrier_after_a_loss_waits_for_nobody),
+        cmocka_unit_test(a_barrier_after_a_loss_does_not_wait),
         cmocka_unit_test(calls_wait_through_the_loss_of_a_node),
-        cmocka_unit_test(wishes_cost_nothing_where_rows_stay_at_home),
+        cmocka_unit_test(localize_costs_nothing_where_rows_stay_at_home),
         cmocka_unit_test(the_place_of_a_node_that_lives_cannot_be_taken),
         cmocka_unit_test(nodes_meet_over_tcp_as_well),
         cmocka_unit_test(a_node_that_does_not_come_is_named),

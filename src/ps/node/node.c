@@ -26,18 +26,18 @@ static const char *opts_fault(const muster_ps_opts *opts)
     if (opts->manage > MUSTER_PS_STATIC || opts->staleness_ms < 2) {
         return "no such manage, or staleness_ms below 2";
     }
-    if (opts->survive > 1 || opts->heartbeat_ms < HEARTBEAT_MS_MIN) {
-        return "survive must be 0 or 1, and heartbeat_ms at least 10";
+    if (opts->heartbeat_ms < HEARTBEAT_MS_MIN) {
+        return "heartbeat_ms must be at least 10";
     }
     if ((opts->manage == MUSTER_PS_STATIC) != (opts->replicated != NULL)) {
-        return "a file of rows to copy belongs to MUSTER_PS_STATIC";
+        return "a file of rows to replicate belongs to MUSTER_PS_STATIC";
     }
     return opts->nodes > 1 && opts->mesh == NULL
-               ? "several nodes need a mesh: the place where they meet"
+               ? "several nodes need a mesh: their addresses"
                : NULL;
 }
 
-/* What is read once: the text of the mesh, and the file of STATIC. */
+/* What is read once: the addresses of the mesh, and the file of STATIC. */
 static muster_status read_opts(const muster_ps_opts *opts,
                                muster_error *error_out,
                                muster_keyset *replicated_out)
@@ -67,10 +67,10 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
         return status;
     }
     muster_ps *ps = muster_mem_lines(1, sizeof(*ps));
-    char *places = muster_mem_string(opts->nodes > 1 ? opts->mesh : "");
-    if (ps == NULL || places == NULL) {
+    char *addresses = muster_mem_string(opts->nodes > 1 ? opts->mesh : "");
+    if (ps == NULL || addresses == NULL) {
         muster_mem_free(ps);
-        muster_mem_free(places);
+        muster_mem_free(addresses);
         muster_keyset_fini(&replicated);
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "parameter server: out of memory");
@@ -80,11 +80,11 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
     ps->replicated = replicated;
     ps->loss.restore = opts->restore;
     ps->loss.context = opts->context;
-    ps->places = places;
-    ps->opts.mesh = places;
+    ps->addresses = addresses;
+    ps->opts.mesh = addresses;
     ps->unlatched = muster_bias_possible();
-    (void)pthread_mutex_init(&ps->barrier_lock, NULL);
-    (void)pthread_cond_init(&ps->barrier_cond, NULL);
+    (void)pthread_mutex_init(&ps->barrier.lock, NULL);
+    (void)pthread_cond_init(&ps->barrier.changed, NULL);
     *ps_out = ps;
     return MUSTER_OK;
 }
@@ -96,15 +96,15 @@ void muster_ps_free(muster_ps *ps)
     }
     muster_mesh_free(ps->mesh);
     muster_keyset_fini(&ps->replicated);
-    (void)pthread_mutex_destroy(&ps->barrier_lock);
-    (void)pthread_cond_destroy(&ps->barrier_cond);
+    (void)pthread_mutex_destroy(&ps->barrier.lock);
+    (void)pthread_cond_destroy(&ps->barrier.changed);
     for (uint32_t i = 0; i < ps->distribution_count; i++) {
         muster_key_distribution_free(ps->distributions[i].target);
     }
     for (uint32_t i = 0; i < ps->table_count; i++) {
         muster_ps_table_free(ps->tables[i]);
     }
-    muster_mem_free(ps->places);
+    muster_mem_free(ps->addresses);
     muster_mem_free(ps);
 }
 
@@ -121,9 +121,6 @@ static const char *table_fault(const muster_ps_table_opts *opts)
     }
     if (opts->optimizer > MUSTER_PS_ADAM || opts->init > MUSTER_PS_NORMAL) {
         return "no such optimizer or init";
-    }
-    if (opts->in_turns > 1) {
-        return "in_turns must be 0 or 1";
     }
     // With an epsilon of 0 a gradient of 0 would be divided by 0.
     if (!isfinite(opts->rate) || !isfinite(opts->scale) ||
@@ -145,8 +142,8 @@ muster_status muster_ps_table_add(muster_ps *ps,
         fault = "NULL argument";
     } else if (fault == NULL && ps->table_count == MUSTER_PS_TABLES_MAX) {
         fault = "at most 16 tables";
-    } else if (fault == NULL &&
-               (atomic_load(&ps->workers_alive) > 0 || ps->mesh != NULL)) {
+    } else if (fault == NULL && (atomic_load(&ps->shared.workers_alive) > 0 ||
+                                 ps->mesh != NULL)) {
         fault = "tables must be added before workers and connections are made";
     }
     if (fault != NULL) {
@@ -154,7 +151,7 @@ muster_status muster_ps_table_add(muster_ps *ps,
                                 "parameter server: table: %s", fault);
     }
     muster_ps_table_share share = {
-        // Who takes the place of a lost node begins without rows.
+        // A node that takes the place of a lost one begins without rows.
         .node = ps->loss.joins ? UINT32_MAX : ps->opts.node,
         .nodes = ps->opts.nodes,
         .number = ps->table_count,
@@ -190,22 +187,25 @@ muster_status muster_ps_connect(muster_ps *ps, muster_error *error_out)
     return muster_mesh_create(ps, error_out, &ps->mesh);
 }
 
-muster_ps_counters muster_ps_count(muster_ps *ps)
+muster_status muster_ps_count(muster_ps *ps, muster_ps_counters *counters_out)
 {
-    if (ps == NULL) {
-        return (muster_ps_counters){0};
+    if (ps == NULL || counters_out == NULL ||
+        counters_out->struct_size != sizeof(*counters_out)) {
+        return MUSTER_ERR_INVALID;
     }
-    muster_ps_counters all = {.accesses = atomic_load(&ps->accesses),
-                              .remote = atomic_load(&ps->remote),
-                              .copied = atomic_load(&ps->copied)};
+    muster_ps_counters all = MUSTER_PS_COUNTERS_INIT;
+    all.accesses = atomic_load(&ps->shared.accesses);
+    all.remote_accesses = atomic_load(&ps->shared.remote_accesses);
+    all.replica_accesses = atomic_load(&ps->shared.replica_accesses);
     if (ps->mesh != NULL) {
-        muster_protocol_counters node = muster_mesh_count(ps->mesh);
-        all.relocations = node.relocations;
-        all.replicas = node.replicas;
-        all.syncs = node.syncs;
-        all.copies = node.copies;
+        muster_protocol_counters protocol = muster_mesh_count(ps->mesh);
+        all.relocations = protocol.relocations;
+        all.replications = protocol.replicas;
+        all.syncs = protocol.syncs;
+        all.replicas_held = protocol.copies;
     }
-    return all;
+    *counters_out = all;
+    return MUSTER_OK;
 }
 
 uint32_t muster_ps_row_floats(const muster_ps *ps, uint32_t table)

@@ -1,17 +1,19 @@
 /*
  * open.c -- rows of muster/ps.h in place: begin and end.
  *
- * The open rows of a worker are listed in the order in which they were opened;
- * entries beyond them have no copy. Rows of the only worker of a node are open
- * unlatched where they may be (ps/store/holder.h): begin and end are a few
- * stores then.
+ * The worker's bias holder lists its open rows in the order in which they were
+ * opened; open_copies[] of entries beyond them is NULL. The only worker of a
+ * node opens rows without latches where it may (ps/store/bias.h): begin and end
+ * are a few stores then.
  */
 #include <string.h>
 
+#include "base/assert.h"
 #include "ps/node/inside.h"
 
-/* Kept out of the shorter paths, which would save registers for it. */
+/* Not inlined into the shorter paths, which would save registers for it. */
 #define APART __attribute__((noinline))
+#define COLD  __attribute__((cold, noinline))
 
 bool muster_worker_holds_rows(const muster_ps_worker *worker)
 {
@@ -24,25 +26,77 @@ bool muster_worker_holds_rows(const muster_ps_worker *worker)
     return false;
 }
 
-/* True when the worker may take a row now: it must come after every row that it
- * holds in place. Copies hold nobody up. */
+/* May the worker open a row now? It must come after every row that the worker
+ * holds in place. Copies keep no other thread waiting. */
 static inline bool in_order(const muster_ps_worker *worker, uint32_t open_rows,
                             muster_rowref ref)
 {
     for (uint32_t i = 0; i < open_rows; i++) {
-        muster_rowref taken =
+        muster_rowref open =
             muster_bias_listed(worker->holder, i) & ~MUSTER_ROWREF_UNLATCHED;
-        if (taken >= ref && (taken == ref || worker->open_copies[i] == NULL)) {
+        if (open >= ref && (open == ref || worker->open_copies[i] == NULL)) {
             return false;
         }
     }
     return open_rows < MUSTER_PS_OPEN_MAX;
 }
 
-/* Room for a copy: one that no open row uses. */
+/* ---- why a row cannot be opened or ended --------------------------------- */
+
+COLD static muster_status refuse_begin(muster_ps_worker *worker, uint32_t table,
+                                       uint32_t key, float *const *row_out)
+{
+    return row_out == NULL ? muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                                  "begin: row_out is NULL")
+                           : muster_worker_refuse_keys(worker, table, &key, 1);
+}
+
+COLD static muster_status refuse_key(muster_ps_worker *worker,
+                                     muster_rowref ref)
+{
+    uint32_t key = muster_rowref_key(ref);
+    return muster_worker_refuse_keys(worker, muster_rowref_table(ref), &key, 1);
+}
+
+COLD static muster_status refuse_order(muster_ps_worker *worker,
+                                       muster_rowref ref)
+{
+    uint32_t open = muster_worker_open_rows(worker);
+    if (open == MUSTER_PS_OPEN_MAX) {
+        return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                    "begin: %u rows are open already", open);
+    }
+    return muster_worker_refuse(
+        worker, MUSTER_ERR_INVALID,
+        "begin of table %u, key %u: rows are opened in the order of (table, "
+        "key), and one that is open does not come before it",
+        muster_rowref_table(ref), muster_rowref_key(ref));
+}
+
+COLD static muster_status refuse_wait(muster_ps_worker *worker, uint32_t table,
+                                      uint32_t key)
+{
+    return muster_worker_refuse(
+        worker, MUSTER_ERR_AGAIN,
+        "table %u, key %u is on another node, and a row is held in place: end "
+        "that one first",
+        table, key);
+}
+
+COLD static muster_status refuse_end(muster_ps_worker *worker, uint32_t table,
+                                     uint32_t key)
+{
+    return muster_worker_refuse(
+        worker, MUSTER_ERR_INVALID,
+        "end of table %u, key %u: this worker has not begun it", table, key);
+}
+
+/* ---- rows of other nodes, as copies -------------------------------------- */
+
+/* Memory for a copy that no open row uses. */
 static float *free_copy(const muster_ps_worker *worker)
 {
-    for (size_t slot = 0;; slot++) {
+    for (size_t slot = 0; slot < MUSTER_PS_OPEN_MAX; slot++) {
         float *copy = worker->copies + slot * 2 * worker->copy_floats;
         bool used = false;
         for (uint32_t i = 0; i < MUSTER_PS_OPEN_MAX; i++) {
@@ -52,21 +106,23 @@ static float *free_copy(const muster_ps_worker *worker)
             return copy;
         }
     }
+    MUSTER_ASSERT(false); // fewer than OPEN_MAX rows are open
+    return NULL;
 }
 
-/* A row that is elsewhere, as a copy; end will push what changed. */
+/* A row of another node, as a copy; end pushes what changed. */
 static muster_status begin_copy(muster_ps_worker *worker, uint32_t table,
                                 uint32_t key, float **row_out)
 {
     muster_ps_table *rows = worker->tables[table];
     if (muster_worker_holds_rows(worker)) {
-        // Waiting with a latch held could make who drives the mesh, and with
-        // it the row that we wait for, wait for us.
-        return MUSTER_ERR_AGAIN;
+        // The driver may wait for a row that this worker holds, and the row
+        // that this worker waits for would never come.
+        return refuse_wait(worker, table, key);
     }
     float *copy = free_copy(worker);
-    muster_row_batch job = {MUSTER_ROWOP_PULL_ROW, table, &key, 1, copy};
-    muster_status status = muster_ps_call_run_one(worker, &job);
+    muster_row_batch batch = {MUSTER_ROWOP_PULL_ROW, table, &key, 1, copy};
+    muster_status status = muster_ps_call_run_one(worker, &batch);
     if (status == MUSTER_OK) {
         memcpy(copy + worker->copy_floats, copy, rows->floats * sizeof(float));
         *row_out = copy;
@@ -81,12 +137,14 @@ static muster_status end_copy(muster_ps_worker *worker, uint32_t table,
     for (uint32_t i = 0; i < floats; i++) {
         copy[i] -= copy[worker->copy_floats + i];
     }
-    muster_row_batch job = {MUSTER_ROWOP_PUSH_ROW, table, &key, 1, copy};
-    return muster_ps_call_run_one(worker, &job);
+    muster_row_batch batch = {MUSTER_ROWOP_PUSH_ROW, table, &key, 1, copy};
+    return muster_ps_call_run_one(worker, &batch);
 }
 
-/* begin for a row that somebody holds, or that is not here, or of a table that
- * has just ceased to be divided. */
+/* ---- begin --------------------------------------------------------------- */
+
+/* begin for a row whose latch another thread holds, or of another node, or of a
+ * table whose row bias has just been revoked. */
 APART static muster_status begin_contended(muster_ps_worker *worker,
                                            muster_rowref ref, float **row_out)
 {
@@ -98,7 +156,8 @@ APART static muster_status begin_contended(muster_ps_worker *worker,
     uint64_t seen;
     if (muster_ps_table_latch(rows, worker->holder, ref, &seen)) {
         *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
-        worker->copied += muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
+        worker->counts.replica_accesses +=
+            muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
     } else {
         muster_status status = begin_copy(worker, table, key, &copy);
         if (status != MUSTER_OK) {
@@ -123,7 +182,7 @@ APART static muster_status begin_latched(muster_ps_worker *worker,
     uint64_t state = muster_bias_state(holder);
     uint32_t open = muster_bias_open_rows(state);
     if (open > 0 && !in_order(worker, open, ref)) {
-        return MUSTER_ERR_INVALID;
+        return refuse_order(worker, ref);
     }
     if (rows->in_order) { // the row's miss need not wait for the word's
         muster_ps_table_prefetch_row(rows, muster_rowref_key(ref));
@@ -135,7 +194,7 @@ APART static muster_status begin_latched(muster_ps_worker *worker,
         return begin_contended(worker, ref, row_out);
     }
     if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {
-        worker->copied++;
+        worker->counts.replica_accesses++;
     }
     muster_bias_list(holder, open, ref);
     muster_bias_state_add(holder, MUSTER_BIAS_LATCHED + MUSTER_BIAS_ACCESS);
@@ -143,27 +202,27 @@ APART static muster_status begin_latched(muster_ps_worker *worker,
     return MUSTER_OK;
 }
 
-/* begin in a table whose rows belong to workers. */
-APART static muster_status begin_own(muster_ps_worker *worker,
-                                     muster_rowref ref, float **row_out)
+/* begin in a table whose rows are biased to one worker each. */
+APART static muster_status begin_biased(muster_ps_worker *worker,
+                                        muster_rowref ref, float **row_out)
 {
     muster_bias_holder *holder = worker->holder;
     uint64_t state = muster_bias_state(holder);
     uint32_t open = muster_bias_open_rows(state);
     if (open > 0 && !in_order(worker, open, ref)) {
-        return MUSTER_ERR_INVALID;
+        return refuse_order(worker, ref);
     }
     if (!muster_ps_table_enter_row(worker->tables[muster_rowref_table(ref)],
-                                   holder, state, worker->seat + 1, ref,
+                                   holder, state, worker->slot + 1, ref,
                                    row_out)) {
         return begin_contended(worker, ref, row_out);
     }
     return MUSTER_OK;
 }
 
-/* begin where samplers are told of accesses. */
-APART static muster_status begin_noted(muster_ps_worker *worker,
-                                       muster_rowref ref, float **row_out)
+/* begin where accesses are reported to samplers. */
+APART static muster_status begin_reported(muster_ps_worker *worker,
+                                          muster_rowref ref, float **row_out)
 {
     muster_status status = begin_latched(worker, ref, row_out);
     if (status == MUSTER_OK) {
@@ -173,8 +232,8 @@ APART static muster_status begin_noted(muster_ps_worker *worker,
     return status;
 }
 
-/* begin for the only worker, with other rows open, in a mesh, or where samplers
- * are told of accesses. */
+/* begin for the only worker: with other rows open, in a mesh, or where accesses
+ * are reported to samplers. */
 APART static muster_status begin_alone(muster_ps_worker *worker,
                                        muster_rowref ref, float **row_out)
 {
@@ -182,10 +241,10 @@ APART static muster_status begin_alone(muster_ps_worker *worker,
     uint64_t state = muster_bias_state(holder);
     uint32_t open = muster_bias_open_rows(state);
     if (open > 0 && !in_order(worker, open, ref)) {
-        return MUSTER_ERR_INVALID;
+        return refuse_order(worker, ref);
     }
     if ((state & MUSTER_BIAS_NOTES) != 0) {
-        return begin_noted(worker, ref, row_out);
+        return begin_reported(worker, ref, row_out);
     }
     muster_ps_table *rows = worker->tables[muster_rowref_table(ref)];
     muster_bias_list(holder, open, ref | MUSTER_ROWREF_UNLATCHED);
@@ -198,16 +257,16 @@ APART static muster_status begin_alone(muster_ps_worker *worker,
         return MUSTER_OK;
     }
     return muster_ps_table_row_biased(rows)
-               ? begin_own(worker, ref, row_out)
+               ? begin_biased(worker, ref, row_out)
                : begin_latched(worker, ref, row_out);
 }
 
-/* Apart from each other, none of the common ways has to save registers. */
+/* The other paths are separate functions: this one saves no registers. */
 muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
                               uint32_t key, float **row_out)
 {
     if (worker == NULL || table >= worker->table_count || row_out == NULL) {
-        return MUSTER_ERR_INVALID;
+        return refuse_begin(worker, table, key, row_out);
     }
     const muster_ps_table *rows = worker->tables[table];
     muster_bias_holder *holder = worker->holder;
@@ -218,23 +277,25 @@ muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
         if (muster_ps_table_enter_ordered(rows, holder, state)) {
             *row_out = muster_ps_table_row(rows, key);
             return MUSTER_OK;
-        } // another worker has just come
+        } // a second worker has just been made
     }
     if (key >= rows->keys) {
-        return MUSTER_ERR_INVALID;
+        return refuse_key(worker, ref);
     }
     if (!muster_ps_table_revoked(rows)) {
         return begin_alone(worker, ref, row_out);
     }
     if ((state & MUSTER_BIAS_NOTES) != 0) {
-        return begin_noted(worker, ref, row_out);
+        return begin_reported(worker, ref, row_out);
     }
     return muster_ps_table_row_biased(rows)
-               ? begin_own(worker, ref, row_out)
+               ? begin_biased(worker, ref, row_out)
                : begin_latched(worker, ref, row_out);
 }
 
-/* Let a row go that is open and not unlatched. */
+/* ---- end ----------------------------------------------------------------- */
+
+/* End a row that is latched, or a copy. */
 static muster_status end_held(muster_ps_worker *worker, muster_rowref ref,
                               float *copy)
 {
@@ -248,29 +309,48 @@ static muster_status end_held(muster_ps_worker *worker, muster_rowref ref,
     return MUSTER_OK;
 }
 
+/* The index of an open row; MUSTER_PS_OPEN_MAX: it is not open. */
+static uint32_t find_open(const muster_ps_worker *worker, muster_rowref ref)
+{
+    uint32_t open = muster_worker_open_rows(worker);
+    MUSTER_ASSERT(open <= MUSTER_PS_OPEN_MAX);
+    for (uint32_t i = 0; i < open; i++) {
+        if ((muster_bias_listed(worker->holder, i) &
+             ~MUSTER_ROWREF_UNLATCHED) == ref) {
+            return i;
+        }
+    }
+    return MUSTER_PS_OPEN_MAX;
+}
+
+/* Take the i-th open row off the list: the last one takes its index, and is at
+ * no moment missing from the list. */
+static void unlist(muster_ps_worker *worker, uint32_t i)
+{
+    muster_bias_holder *holder = worker->holder;
+    uint32_t last = muster_worker_open_rows(worker) - 1;
+    worker->open_copies[i] = worker->open_copies[last];
+    worker->open_copies[last] = NULL;
+    muster_bias_list(holder, i, muster_bias_listed(holder, last));
+}
+
 /* end for a row that was not the last to be opened, or is a copy. */
 APART static muster_status end_among(muster_ps_worker *worker,
                                      muster_rowref ref)
 {
     muster_bias_holder *holder = worker->holder;
-    uint32_t open = muster_worker_open_rows(worker);
-    uint32_t i = 0;
-    while (i < open &&
-           (muster_bias_listed(holder, i) & ~MUSTER_ROWREF_UNLATCHED) != ref) {
-        i++;
-    }
-    if (i == open) {
-        return MUSTER_ERR_INVALID;
+    uint32_t table = muster_rowref_table(ref);
+    uint32_t key = muster_rowref_key(ref);
+    uint32_t i = find_open(worker, ref);
+    if (i == MUSTER_PS_OPEN_MAX) {
+        return refuse_end(worker, table, key);
     }
     muster_rowref listed = muster_bias_listed(holder, i);
     float *copy = worker->open_copies[i];
     if (copy != NULL && muster_worker_holds_rows(worker)) {
-        return MUSTER_ERR_AGAIN; // as in begin_copy
+        return refuse_wait(worker, table, key); // as in begin_copy
     }
-    // The last one takes its place, and is never missing from the list.
-    worker->open_copies[i] = worker->open_copies[open - 1];
-    worker->open_copies[open - 1] = NULL;
-    muster_bias_list(holder, i, muster_bias_listed(holder, open - 1));
+    unlist(worker, i);
     if (listed & MUSTER_ROWREF_UNLATCHED) {
         muster_bias_leave(holder, muster_bias_state(holder));
         return MUSTER_OK;
@@ -282,7 +362,7 @@ muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
                             uint32_t key)
 {
     if (worker == NULL || table >= worker->table_count) {
-        return MUSTER_ERR_INVALID;
+        return refuse_end(worker, table, key);
     }
     uint64_t state = muster_bias_state(worker->holder);
     muster_rowref ref = muster_rowref_make(table, key);
@@ -293,7 +373,7 @@ muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
         return MUSTER_OK;
     }
     uint32_t open = muster_bias_open_rows(state);
-    if (open > 0) { // the row opened last is mostly the one closed first
+    if (open > 0) { // mostly the row that was opened last is ended first
         muster_rowref last = muster_bias_listed(worker->holder, open - 1);
         if (last == (ref | MUSTER_ROWREF_UNLATCHED)) {
             muster_bias_leave(worker->holder, state);
@@ -304,4 +384,58 @@ muster_status muster_ps_end(muster_ps_worker *worker, uint32_t table,
         }
     }
     return end_among(worker, ref);
+}
+
+/* ---- rows that are only read --------------------------------------------- */
+
+muster_status muster_row_begin_read(muster_ps_worker *worker, muster_rowref ref,
+                                    const float **row_out)
+{
+    muster_ps_table *rows = worker->tables[muster_rowref_table(ref)];
+    muster_bias_holder *holder = worker->holder;
+    uint64_t state = muster_bias_state(holder);
+    uint32_t open = muster_bias_open_rows(state);
+    float *row = NULL;
+    if (open > 0 && !in_order(worker, open, ref)) {
+        return refuse_order(worker, ref);
+    }
+    if (!muster_ps_table_revoked(rows) && (state & MUSTER_BIAS_NOTES) == 0) {
+        muster_unlatched_row lent;
+        muster_bias_list(holder, open, ref | MUSTER_ROWREF_UNLATCHED);
+        if (muster_ps_table_enter(rows, holder, state, muster_rowref_key(ref),
+                                  &lent)) {
+            muster_worker_count_unlatched(worker, rows, muster_rowref_key(ref),
+                                          &lent, false);
+            *row_out = lent.row;
+            return MUSTER_OK;
+        }
+    }
+    // A latched row is marked as written when it is released, not before.
+    muster_status status = (state & MUSTER_BIAS_NOTES) != 0
+                               ? begin_reported(worker, ref, &row)
+                               : begin_latched(worker, ref, &row);
+    *row_out = row;
+    return status;
+}
+
+muster_status muster_row_end_read(muster_ps_worker *worker, muster_rowref ref)
+{
+    uint32_t table = muster_rowref_table(ref);
+    uint32_t key = muster_rowref_key(ref);
+    uint32_t i = find_open(worker, ref);
+    if (i == MUSTER_PS_OPEN_MAX) {
+        return refuse_end(worker, table, key);
+    }
+    muster_rowref listed = muster_bias_listed(worker->holder, i);
+    const float *copy = worker->open_copies[i];
+    unlist(worker, i);
+    if (listed & MUSTER_ROWREF_UNLATCHED) {
+        muster_bias_leave(worker->holder, muster_bias_state(worker->holder));
+        return MUSTER_OK;
+    }
+    muster_bias_state_add(worker->holder, 0 - MUSTER_BIAS_LATCHED);
+    if (copy == NULL) {
+        muster_latch_release(&worker->tables[table]->words[key], false);
+    }
+    return MUSTER_OK;
 }

@@ -1,6 +1,6 @@
 /*
  * peers_test.c -- the connections of a mesh with a peer that does not read,
- * is given up, or comes back as another: a unlatched net plays it.
+ * is given up, or comes back as another: a bare net plays it.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -43,8 +43,7 @@ static muster_blob *make_payload(void *context, size_t bytes)
 
 static lead *open_lead(void)
 {
-    lead *l =
-        muster_mem_lines(1, sizeof(*l)); // records have lines of their own
+    lead *l = muster_mem_lines(1, sizeof(*l)); // bias holders are aligned
     assert_non_null(l);
     muster_mesh *mesh = &l->mesh;
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
@@ -52,15 +51,15 @@ static lead *open_lead(void)
     opts.queue_messages_max = QUEUE;
     (void)snprintf(address, sizeof(address), "unix:@muster-peers-%d",
                    (int)getpid());
-    l->ps.opts.survive = 1;
+    l->ps.opts.survive = true;
     l->ps.opts.nodes = 2;
-    (void)pthread_mutex_init(&l->ps.barrier_lock, NULL);
-    (void)pthread_cond_init(&l->ps.barrier_cond, NULL);
+    (void)pthread_mutex_init(&l->ps.barrier.lock, NULL);
+    (void)pthread_cond_init(&l->ps.barrier.changed, NULL);
     mesh->ps = &l->ps;
     mesh->nodes = 2;
-    mesh->out = muster_protocol_out_make();
-    mesh->unsent = muster_vec_make(sizeof(muster_protocol_send));
-    mesh->open = muster_vec_make(sizeof(muster_ps_call *));
+    mesh->driver.out = muster_protocol_out_make();
+    mesh->driver.links.unsent = muster_vec_make(sizeof(muster_protocol_send));
+    mesh->driver.under_way = muster_vec_make(sizeof(muster_ps_call *));
     assert_int_equal(
         muster_net_open(&opts, &muster_mesh_callbacks, mesh, NULL, &mesh->net),
         MUSTER_OK);
@@ -68,8 +67,9 @@ static lead *open_lead(void)
                                  .make = make_payload,
                                  .make_context = mesh->net,
                                  .heartbeat_ns = 60 * MUSTER_NS_PER_S};
-    assert_int_equal(muster_protocol_create(&node, &mesh->node), MUSTER_OK);
-    atomic_store(&mesh->members, 3);
+    assert_int_equal(muster_protocol_create(&node, &mesh->driver.protocol),
+                     MUSTER_OK);
+    atomic_store(&mesh->shared.members, 3);
     assert_int_equal(muster_net_listen(mesh->net, address, NULL, l->address),
                      MUSTER_OK);
     return l;
@@ -78,14 +78,14 @@ static lead *open_lead(void)
 static void close_lead(lead *l)
 {
     muster_mesh_peers_drop_unsent(&l->mesh, 1, false);
-    assert_int_equal(l->mesh.unsent.count, 0);
-    muster_protocol_free(l->mesh.node);
-    muster_protocol_out_fini(&l->mesh.out);
+    assert_int_equal(l->mesh.driver.links.unsent.count, 0);
+    muster_protocol_free(l->mesh.driver.protocol);
+    muster_protocol_out_fini(&l->mesh.driver.out);
     muster_net_close(l->mesh.net);
-    muster_vec_fini(&l->mesh.unsent);
-    muster_vec_fini(&l->mesh.open);
-    (void)pthread_mutex_destroy(&l->ps.barrier_lock);
-    (void)pthread_cond_destroy(&l->ps.barrier_cond);
+    muster_vec_fini(&l->mesh.driver.links.unsent);
+    muster_vec_fini(&l->mesh.driver.under_way);
+    (void)pthread_mutex_destroy(&l->ps.barrier.lock);
+    (void)pthread_cond_destroy(&l->ps.barrier.changed);
     muster_mem_free(l);
 }
 
@@ -148,14 +148,14 @@ static void call(lead *l, stranger *s, uint64_t value, uint16_t whom)
 
 static void come(lead *l, stranger *s, uint64_t value)
 {
-    muster_peer before = l->mesh.peers[1];
+    muster_peer before = l->mesh.driver.links.peers[1];
     call(l, s, value, 0);
     // What waits is not tried meanwhile, as if the old queue stayed full.
-    for (int i = 0; i < TURNS && l->mesh.peers[1] == before; i++) {
+    for (int i = 0; i < TURNS && l->mesh.driver.links.peers[1] == before; i++) {
         assert_true(muster_net_poll(l->mesh.net, 0) >= 0);
         assert_true(muster_net_poll(s->net, 0) >= 0);
     }
-    assert_true(l->mesh.peers[1] != before);
+    assert_true(l->mesh.driver.links.peers[1] != before);
 }
 
 static void say(lead *l, muster_rowmsg_kind kind)
@@ -174,16 +174,17 @@ a_replacement_hears_nothing_meant_for_the_node_before_it(void **state)
     stranger first;
     stranger second;
     come(l, &first, HELLO_MEET);
-    while (l->mesh.unsent.count < 3) {
+    while (l->mesh.driver.links.unsent.count < 3) {
         say(l, MUSTER_ROWMSG_STATS);
     }
-    muster_mesh_apply_step(
-        &l->mesh,
-        muster_protocol_down(l->mesh.node, muster_clock_ns(), 1, &l->mesh.out));
-    assert_int_equal(atomic_load(&l->mesh.members), 1);
+    muster_mesh_apply_step(&l->mesh,
+                           muster_protocol_down(l->mesh.driver.protocol,
+                                                muster_clock_ns(), 1,
+                                                &l->mesh.driver.out));
+    assert_int_equal(atomic_load(&l->mesh.shared.members), 1);
     // That it was given up, and who the members are, still waits for it.
-    const muster_protocol_send *left = l->mesh.unsent.data;
-    assert_int_equal(l->mesh.unsent.count, 2);
+    const muster_protocol_send *left = l->mesh.driver.links.unsent.data;
+    assert_int_equal(l->mesh.driver.links.unsent.count, 2);
     assert_int_equal(left[0].message.kind, MUSTER_ROWMSG_EXPEL);
     assert_int_equal(left[1].message.kind, MUSTER_ROWMSG_HELLO);
     come(l, &second, HELLO_JOIN);
@@ -209,13 +210,14 @@ what_waits_for_a_slow_node_arrives_without_old_heartbeats(void **state)
     for (int i = 0; i < 100; i++) {
         say(l, i % 2 == 0 ? MUSTER_ROWMSG_STATS : MUSTER_ROWMSG_HEARTBEAT);
     }
-    assert_true(l->mesh.unsent.count > 0 && l->mesh.unsent.count <= 50);
+    assert_true(l->mesh.driver.links.unsent.count > 0 &&
+                l->mesh.driver.links.unsent.count <= 50);
     for (int i = 0; i < TURNS && s.heard[MUSTER_ROWMSG_STATS] < 50; i++) {
         turn_both(l, &s);
     }
     assert_int_equal(s.heard[MUSTER_ROWMSG_STATS], 50);
     assert_true(s.heard[MUSTER_ROWMSG_HEARTBEAT] <= QUEUE);
-    assert_int_equal(l->mesh.unsent.count, 0);
+    assert_int_equal(l->mesh.driver.links.unsent.count, 0);
     muster_net_close(s.net);
     close_lead(l);
 }
@@ -229,11 +231,11 @@ static void a_node_that_never_reads_is_lost_before_memory_is(void **state)
     for (int i = 0; i < MANY; i++) {
         say(l, MUSTER_ROWMSG_STATS);
     }
-    assert_true(l->mesh.unsent.count < MANY - QUEUE);
+    assert_true(l->mesh.driver.links.unsent.count < MANY - QUEUE);
     muster_mesh_peers_send_unsent(&l->mesh);
-    assert_int_equal(l->mesh.peers[1], 0);
-    assert_int_equal(l->mesh.unsent.count, 0);
-    assert_int_equal(atomic_load(&l->mesh.members), 1);
+    assert_int_equal(l->mesh.driver.links.peers[1], 0);
+    assert_int_equal(l->mesh.driver.links.unsent.count, 0);
+    assert_int_equal(atomic_load(&l->mesh.shared.members), 1);
     for (int i = 0; i < TURNS && !s.down; i++) {
         turn_both(l, &s);
     }
@@ -251,7 +253,7 @@ static void a_node_that_comes_twice_is_one(void **state)
     l->mesh.nodes = 3;
     assert_int_equal(muster_mesh_peers_missing(&l->mesh), 6);
     for (int life = 0; life < 2; life++) {
-        l->mesh.peers[1] = 0;
+        l->mesh.driver.links.peers[1] = 0;
         come(l, &s, HELLO_MEET);
         assert_int_equal(muster_mesh_peers_missing(&l->mesh), 4);
         muster_net_close(s.net);
@@ -273,7 +275,7 @@ static void a_hello_for_another_node_is_refused(void **state)
         turn_both(l, &s);
     }
     assert_true(s.down);
-    assert_int_equal(l->mesh.peers[1], 0);
+    assert_int_equal(l->mesh.driver.links.peers[1], 0);
     assert_int_equal(muster_mesh_peers_missing(&l->mesh), 2);
     muster_net_close(s.net);
     close_lead(l);

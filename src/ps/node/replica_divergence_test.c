@@ -1,11 +1,11 @@
 /*
- * replica_divergence_test.c -- several nodes that descend on the same few rows through
- * copies end where one node would, though each could run far ahead alone.
+ * replica_divergence_test.c -- several nodes that descend on the same few rows
+ * through replicas end where one node would, though each could go far alone.
  *
  * The rows are to become (1, 1, ..): every step moves a row by a share of what
- * is missing. Two hundred steps on an old copy go all the way; when three nodes
- * do that at once and their ways add up, the row lands at three times its goal,
- * then at minus three times, and so on without a bound.
+ * is missing. Two hundred steps on an old replica go all the way. When three
+ * nodes do that at once and their deltas add up, the row becomes three times
+ * its goal, then minus three times, and so on without a bound.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "ps/node/nodes_test.h"
+#include "ps/node/node_test.h"
 
 enum { KEYS = 6, WIDTH = 8, EPOCHS = 40, STEPS = 200 };
 
@@ -35,8 +35,8 @@ static void train(test_node *n)
 {
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
         for (uint32_t key = 0; key < KEYS; key++) {
-            muster_status wished = muster_ps_localize(n->worker, 0, &key, 1);
-            TEST_NODE_CHECK(n, wished == MUSTER_OK);
+            muster_status asked = muster_ps_localize(n->worker, 0, &key, 1);
+            TEST_NODE_CHECK(n, asked == MUSTER_OK);
             for (int step = 0; step < STEPS; step++) {
                 TEST_NODE_CHECK(n, descend(n, key));
             }
@@ -53,7 +53,7 @@ static void train(test_node *n)
     }
 }
 
-static void copies_do_not_run_away_from_each_other(void **state)
+static void replicas_do_not_diverge(void **state)
 {
     (void)state;
     static const uint32_t ways[] = {MUSTER_PS_AUTO, MUSTER_PS_REPLICATE};
@@ -67,7 +67,7 @@ static void copies_do_not_run_away_from_each_other(void **state)
         assert_int_equal(test_mesh_run(&mesh), 0);
         for (uint32_t k = 0; k < mesh.nodes; k++) {
             assert_true(ways[i] == MUSTER_PS_AUTO ||
-                        mesh.all[k].counted.replicas > 0);
+                        mesh.all[k].counted.replications > 0);
         }
     }
 }
@@ -75,7 +75,7 @@ static void copies_do_not_run_away_from_each_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_do_not_run_away_from_each_other),
+        cmocka_unit_test(replicas_do_not_diverge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

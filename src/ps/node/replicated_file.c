@@ -14,14 +14,14 @@ static const char *skip_blanks(const char *at)
     return at;
 }
 
-/* A number from 0 to `most`; NULL when there is none, or it is larger. */
-static const char *read_number(const char *at, uint32_t most, uint32_t *out)
+/* A number from 0 to `max`; NULL when there is none, or it is larger. */
+static const char *read_number(const char *at, uint32_t max, uint32_t *out)
 {
     uint64_t value = 0;
     const char *first = at;
     for (; *at >= '0' && *at <= '9'; at++) {
         value = 10 * value + (uint64_t)(*at - '0');
-        if (value > most) {
+        if (value > max) {
             return NULL;
         }
     }
@@ -123,7 +123,8 @@ muster_status muster_replicated_file_check(const muster_keyset *set,
             ranges[i].last >= ps->tables[table]->keys) {
             return muster_error_set(
                 error_out, MUSTER_ERR_INPUT,
-                "parameter server: rows to copy: table %u has no key %u", table,
+                "parameter server: rows to replicate: table %u has no key %u",
+                table,
                 table < ps->table_count ? ranges[i].last : ranges[i].first);
         }
     }

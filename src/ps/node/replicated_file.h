@@ -1,5 +1,6 @@
 /*
- * ps/node/replicated_file.h -- the file of rows that MUSTER_PS_STATIC copies.
+ * ps/node/replicated_file.h -- the file of rows that MUSTER_PS_STATIC
+ * replicates.
  *
  * A line names rows of a table: `TABLE KEY` or `TABLE FIRST-LAST`, numbers from
  * 0. Blank lines and what follows a # do not count. The file may be gzipped.
@@ -21,8 +22,8 @@ MUSTER_CHECKED muster_status muster_replicated_file_load(
 MUSTER_CHECKED muster_status muster_replicated_file_read(
     muster_source *source, muster_error *error_out, muster_keyset *set_out);
 
-/* Is every row of the set one of these tables? MUSTER_ERR_INPUT names the first
- * that is not. */
+/* Is every row of the set in a table of the node? MUSTER_ERR_INPUT names the
+ * first that is not. */
 MUSTER_CHECKED muster_status muster_replicated_file_check(
     const muster_keyset *set, const muster_ps *ps, muster_error *error_out);
 

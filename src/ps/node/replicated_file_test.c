@@ -1,6 +1,6 @@
 /*
- * replicated_file_test.c -- files of rows to copy: what they mean, and where they are
- * wrong.
+ * replicated_file_test.c -- files of rows to replicate: what they mean, and
+ * where they are wrong.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,10 +4,10 @@
  *
  * Keys are checked before the first row is touched. Batches look a few keys
  * ahead and prefetch, so that a cache miss is under way while another row is
- * worked on. Single rows take a short path where they are lent to the only
- * worker (ps/store/holder.h), or where nobody holds their latch: a miss is as
- * long as some hundred instructions, and the fewer there are of a row, the more
- * rows' misses the processor has under way at once.
+ * worked on. Single rows take a short path where the only worker needs no latch
+ * (ps/store/bias.h), or where no thread holds the latch: a cache miss takes as
+ * long as some hundred instructions, and the fewer instructions a row takes,
+ * the more misses the processor has under way at once.
  */
 #include "base/simd.h"
 #include "ps/node/inside.h"
@@ -39,43 +39,67 @@ muster_ps_table *muster_worker_check_keys(const muster_ps_worker *worker,
     return found;
 }
 
-/* Are table, keys, values and operation right, and is no row open? */
-static inline muster_ps_table *check_job(const muster_ps_worker *worker,
-                                         const muster_row_batch *job)
+/* The table, or NULL: table, keys, values or operation are wrong, or a row is
+ * open. */
+static inline muster_ps_table *check_batch(const muster_ps_worker *worker,
+                                           const muster_row_batch *batch)
 {
-    muster_ps_table *rows =
-        muster_worker_check_keys(worker, job->table, job->keys, job->count);
+    muster_ps_table *rows = muster_worker_check_keys(worker, batch->table,
+                                                     batch->keys, batch->count);
     if (rows == NULL || worker == NULL || // the second for analysers
-        (job->values == NULL && job->count > 0) || job->count > UINT32_MAX ||
-        muster_worker_open_rows(worker) > 0 ||
-        (job->op == MUSTER_ROWOP_GRADIENT &&
+        (batch->values == NULL && batch->count > 0) ||
+        batch->count > UINT32_MAX || muster_worker_open_rows(worker) > 0 ||
+        (batch->op == MUSTER_ROWOP_GRADIENT &&
          rows->rule.kind == MUSTER_PS_NONE)) {
         return NULL;
     }
     return rows;
 }
 
-/* All of a job in one visit, by the only worker of a single node. False: rows
- * are to be taken one by one, and nothing was done. */
+/* MUSTER_ERR_INVALID, with a text that says what the check above found. */
+__attribute__((cold)) static muster_status
+refuse_batch(muster_ps_worker *worker, const muster_row_batch *batch)
+{
+    if (worker == NULL ||
+        muster_worker_check_keys(worker, batch->table, batch->keys,
+                                 batch->count) == NULL ||
+        (batch->values == NULL && batch->count > 0) ||
+        batch->count > UINT32_MAX) {
+        return muster_worker_refuse_keys(worker, batch->table, batch->keys,
+                                         batch->count);
+    }
+    if (muster_worker_open_rows(worker) > 0) {
+        return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                    "a row is open: end it before rows are "
+                                    "copied");
+    }
+    return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                "a gradient for table %u, which has no "
+                                "optimiser",
+                                batch->table);
+}
+
+/* Serve a whole batch without latches, as the only worker of a single node.
+ * False: nothing was done, and rows are to be acquired one by one. */
 static bool serve_alone(const muster_ps_worker *worker,
-                        const muster_row_batch *job, muster_ps_table *rows)
+                        const muster_row_batch *batch, muster_ps_table *rows)
 {
     muster_bias_holder *holder = worker->holder;
     uint64_t state = muster_bias_state(holder);
-    uint32_t count = (uint32_t)job->count;
+    uint32_t count = (uint32_t)batch->count;
     muster_unlatched_row first;
     if (!rows->in_order || count == 0 || muster_ps_table_revoked(rows) ||
         (state & MUSTER_BIAS_BUSY) != 0 ||
-        !muster_ps_table_enter(rows, holder, state, job->keys[0], &first)) {
+        !muster_ps_table_enter(rows, holder, state, batch->keys[0], &first)) {
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         if (count - i > LOOK_AHEAD) {
-            muster_ps_table_prefetch_row(rows, job->keys[i + LOOK_AHEAD]);
+            muster_ps_table_prefetch_row(rows, batch->keys[i + LOOK_AHEAD]);
         }
-        muster_ps_table_apply(rows, job->op,
-                              muster_ps_table_row(rows, job->keys[i]),
-                              job->values + (size_t)i * rows->width);
+        muster_ps_table_apply(rows, batch->op,
+                              muster_ps_table_row(rows, batch->keys[i]),
+                              batch->values + (size_t)i * rows->width);
     }
     muster_bias_leave(holder, state + MUSTER_BIAS_ACCESS * count + 1);
     return true;
@@ -97,11 +121,11 @@ muster_row_access muster_row_acquire(muster_ps_worker *worker,
         return MUSTER_ACCESS_UNLATCHED;
     }
     if (muster_ps_table_row_biased(rows) &&
-        muster_ps_table_enter_row(rows, holder, state, worker->seat + 1, ref,
+        muster_ps_table_enter_row(rows, holder, state, worker->slot + 1, ref,
                                   row_out)) {
         return MUSTER_ACCESS_UNLATCHED;
     }
-    if (rows->in_order) { // the row's miss need not wait for the word's
+    if (rows->in_order) { // both cache misses at once, row and word
         muster_ps_table_prefetch_row(rows, key);
     }
     uint64_t seen;
@@ -109,21 +133,21 @@ muster_row_access muster_row_acquire(muster_ps_worker *worker,
         return MUSTER_ACCESS_REMOTE;
     }
     if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {
-        worker->copied++;
+        worker->counts.replica_accesses++;
     }
     *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
     return MUSTER_ACCESS_LATCHED;
 }
 
-/* Do what can be done here; the positions of the other rows go to `call`. */
-static void serve_here(muster_ps_worker *worker, const muster_row_batch *job,
-                       muster_ps_table *rows, muster_ps_call *call)
+/* Serve the rows of this node; the positions of the others go to `call`. */
+static void serve_local(muster_ps_worker *worker, const muster_row_batch *batch,
+                        muster_ps_table *rows, muster_ps_call *call)
 {
-    const uint32_t *keys = job->keys;
-    uint32_t count = (uint32_t)job->count;
+    const uint32_t *keys = batch->keys;
+    uint32_t count = (uint32_t)batch->count;
     uint32_t ahead = count < LOOK_AHEAD ? count : LOOK_AHEAD;
-    bool notes = muster_worker_reports_accesses(worker);
-    bool written = job->op != MUSTER_ROWOP_PULL;
+    bool reports = muster_worker_reports_accesses(worker);
+    bool written = batch->op != MUSTER_ROWOP_PULL;
     for (uint32_t i = 1; i < ahead; i++) {
         muster_ps_table_prefetch(rows, keys[i]);
     }
@@ -132,56 +156,65 @@ static void serve_here(muster_ps_worker *worker, const muster_row_batch *job,
         if (count - i > LOOK_AHEAD) {
             muster_ps_table_prefetch(rows, keys[i + LOOK_AHEAD]);
         }
-        muster_row_access taken = muster_row_acquire(
-            worker, muster_rowref_make(job->table, keys[i]), written, &row);
-        if (taken == MUSTER_ACCESS_REMOTE) {
+        muster_row_access access = muster_row_acquire(
+            worker, muster_rowref_make(batch->table, keys[i]), written, &row);
+        if (access == MUSTER_ACCESS_REMOTE) {
             uint32_t *positions = call->positions.data;
             positions[call->positions.count++] = i;
         } else {
-            muster_ps_table_apply(rows, job->op, row,
-                                  job->values + (size_t)i * rows->width);
-            muster_row_release(worker, taken, &rows->words[keys[i]], written);
+            muster_ps_table_apply(rows, batch->op, row,
+                                  batch->values + (size_t)i * rows->width);
+            muster_row_release(worker, access, &rows->words[keys[i]], written);
         }
-        worker->accesses +=
-            taken != MUSTER_ACCESS_UNLATCHED; // visits count themselves
-        if (notes) {
-            muster_worker_report_access(worker, job->table, keys[i]);
+        // Accesses without a latch are counted in the bias holder.
+        worker->counts.accesses += access != MUSTER_ACCESS_UNLATCHED;
+        if (reports) {
+            muster_worker_report_access(worker, batch->table, keys[i]);
         }
     }
 }
 
-/* Room for every position, so that nothing can fail once a row was touched. */
-static bool ready_call(const muster_ps_worker *worker, muster_ps_call *call,
-                       size_t count)
+/* Reserve room for every position, so that nothing can fail once a row was
+ * touched. */
+static bool reserve_positions(const muster_ps_worker *worker,
+                              muster_ps_call *call, size_t count)
 {
     call->positions.count = 0;
     return worker->ps->mesh == NULL ||
            muster_vec_reserve(&call->positions, count);
 }
 
-/* With arguments rather than a job, which would be written by who calls. */
+__attribute__((cold)) static muster_status
+refuse_memory(muster_ps_worker *worker, size_t count)
+{
+    return muster_worker_refuse(worker, MUSTER_ERR_NO_MEMORY,
+                                "no memory for a list of %zu rows", count);
+}
+
+/* Takes arguments rather than a batch, which each caller would have to write to
+ * the stack. */
 APART static muster_status apply_rows(muster_ps_worker *worker,
                                       muster_row_op op, uint32_t table,
                                       const uint32_t *keys, size_t count,
                                       float *values)
 {
-    muster_row_batch job = {op, table, keys, count, values};
-    muster_ps_table *rows = check_job(worker, &job);
+    muster_row_batch batch = {op, table, keys, count, values};
+    muster_ps_table *rows = check_batch(worker, &batch);
     if (rows == NULL) {
-        return MUSTER_ERR_INVALID;
+        return refuse_batch(worker, &batch);
     }
     muster_ps_call *call = muster_worker_sync_call(worker);
-    if (serve_alone(worker, &job, rows)) {
+    if (serve_alone(worker, &batch, rows)) {
         return MUSTER_OK;
     }
-    if (!ready_call(worker, call, job.count)) {
-        return MUSTER_ERR_NO_MEMORY;
+    if (!reserve_positions(worker, call, batch.count)) {
+        return refuse_memory(worker, count);
     }
-    serve_here(worker, &job, rows, call);
+    serve_local(worker, &batch, rows, call);
     if (call->positions.count == 0) {
         return MUSTER_OK;
     }
-    return muster_ps_call_run(worker, &job, call);
+    return muster_ps_call_run(worker, &batch, call);
 }
 
 /* Row operations other than a pull only read the values they are given. */
@@ -194,10 +227,11 @@ static inline float *input(const float *values)
     return same.taken;
 }
 
-/* One row that was not lent: in a mesh the only worker may visit it, and leaves
- * it then. False: nothing was done. */
-static inline bool visit_one(muster_ps_worker *worker, muster_ps_table *rows,
-                             uint32_t key, muster_row_op op, float *values)
+/* One row without its latch, by the only worker of a node of a mesh. False:
+ * nothing was done. */
+static inline bool apply_unlatched(muster_ps_worker *worker,
+                                   muster_ps_table *rows, uint32_t key,
+                                   muster_row_op op, float *values)
 {
     muster_bias_holder *holder = worker->holder;
     uint64_t state = muster_bias_state(holder);
@@ -213,12 +247,13 @@ static inline bool visit_one(muster_ps_worker *worker, muster_ps_table *rows,
     return true;
 }
 
-/* The same under its latch, where nobody else has it. */
-static inline bool latch_one(muster_ps_worker *worker, muster_ps_table *rows,
-                             uint32_t key, muster_row_op op, float *values)
+/* The same under its latch, if no thread holds it. */
+static inline bool apply_latched(muster_ps_worker *worker,
+                                 muster_ps_table *rows, uint32_t key,
+                                 muster_row_op op, float *values)
 {
     muster_word *word = &rows->words[key];
-    if (rows->in_order) { // the row's miss need not wait for the word's
+    if (rows->in_order) { // both cache misses at once, row and word
         muster_ps_table_prefetch_row(rows, key);
     }
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
@@ -230,28 +265,28 @@ static inline bool latch_one(muster_ps_worker *worker, muster_ps_table *rows,
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
     muster_ps_table_apply(rows, op, row, values);
     muster_latch_release(word, op != MUSTER_ROWOP_PULL);
-    worker->copied += muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
-    worker->accesses++;
+    worker->counts.replica_accesses +=
+        muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
+    worker->counts.accesses++;
     return true;
 }
 
-/* One of the two, where nothing else is to be thought of. */
-static bool have_one(muster_ps_worker *worker, muster_ps_table *rows,
-                     uint32_t key, muster_row_op op, float *values)
+/* One of the two, while the worker has no row open and reports nothing. */
+static bool apply_one(muster_ps_worker *worker, muster_ps_table *rows,
+                      uint32_t key, muster_row_op op, float *values)
 {
     uint64_t state = muster_bias_state(worker->holder);
     return (state & MUSTER_BIAS_BUSY) == 0 && key < rows->keys &&
-           (visit_one(worker, rows, key, op, values) ||
-            latch_one(worker, rows, key, op, values));
+           (apply_unlatched(worker, rows, key, op, values) ||
+            apply_latched(worker, rows, key, op, values));
 }
 
-/* They take what pull and push still have, so that these need not keep anything
- * for them. */
+/* pull and push have these arguments in registers, and need not save any. */
 APART static muster_status pull_one(muster_ps_worker *worker,
                                     muster_ps_table *rows, const uint32_t *keys,
                                     float *values_out)
 {
-    return have_one(worker, rows, keys[0], MUSTER_ROWOP_PULL, values_out)
+    return apply_one(worker, rows, keys[0], MUSTER_ROWOP_PULL, values_out)
                ? MUSTER_OK
                : apply_rows(worker, MUSTER_ROWOP_PULL, rows->number, keys, 1,
                             values_out);
@@ -261,40 +296,46 @@ APART static muster_status push_one(muster_ps_worker *worker,
                                     muster_ps_table *rows, const uint32_t *keys,
                                     const float *deltas)
 {
-    return have_one(worker, rows, keys[0], MUSTER_ROWOP_PUSH, input(deltas))
+    return apply_one(worker, rows, keys[0], MUSTER_ROWOP_PUSH, input(deltas))
                ? MUSTER_OK
                : apply_rows(worker, MUSTER_ROWOP_PUSH, rows->number, keys, 1,
                             input(deltas));
 }
 
 static muster_status start_rows(muster_ps_worker *worker,
-                                const muster_row_batch *job,
+                                const muster_row_batch *batch,
                                 uint64_t *handle_out)
 {
-    muster_ps_table *rows = check_job(worker, job);
-    if (rows == NULL || handle_out == NULL) {
-        return MUSTER_ERR_INVALID;
+    muster_ps_table *rows = check_batch(worker, batch);
+    if (rows == NULL) {
+        return refuse_batch(worker, batch);
+    }
+    if (handle_out == NULL) {
+        return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                    "handle_out is NULL");
     }
     muster_ps_call *call = muster_ps_call_find_free(worker);
     if (call == NULL) {
-        return MUSTER_ERR_AGAIN;
+        return muster_worker_refuse(worker, MUSTER_ERR_AGAIN,
+                                    "%u calls are under way: wait for one",
+                                    MUSTER_PS_CALLS_MAX);
     }
-    if (!ready_call(worker, call, job->count)) {
-        return MUSTER_ERR_NO_MEMORY;
+    if (!reserve_positions(worker, call, batch->count)) {
+        return refuse_memory(worker, batch->count);
     }
-    serve_here(worker, job, rows, call);
+    serve_local(worker, batch, rows, call);
     *handle_out = MUSTER_PS_DONE;
     if (call->positions.count > 0) {
         call->started = true;
         *handle_out = muster_ps_call_handle(worker, call);
-        muster_ps_call_submit(worker, job, call);
+        muster_ps_call_submit(worker, batch, call);
     }
     return MUSTER_OK;
 }
 
-enum { LINE = 16, HALF = 8 }; // floats
+enum { LINE = 16, HALF = 8 }; // floats of a cache line
 
-/* to = from, a line of the cache at a time. */
+/* to = from, a cache line at a time. */
 static inline void copy_row(float *to, const float *from, size_t count)
 {
     size_t i = 0;
@@ -414,17 +455,18 @@ muster_status muster_ps_pull_start(muster_ps_worker *worker, uint32_t table,
                                    const uint32_t *keys, size_t count,
                                    float *values_out, uint64_t *handle_out)
 {
-    muster_row_batch job = {MUSTER_ROWOP_PULL, table, keys, count, values_out};
-    return start_rows(worker, &job, handle_out);
+    muster_row_batch batch = {MUSTER_ROWOP_PULL, table, keys, count,
+                              values_out};
+    return start_rows(worker, &batch, handle_out);
 }
 
 muster_status muster_ps_push_start(muster_ps_worker *worker, uint32_t table,
                                    const uint32_t *keys, size_t count,
                                    const float *deltas, uint64_t *handle_out)
 {
-    muster_row_batch job = {MUSTER_ROWOP_PUSH, table, keys, count,
-                            input(deltas)};
-    return start_rows(worker, &job, handle_out);
+    muster_row_batch batch = {MUSTER_ROWOP_PUSH, table, keys, count,
+                              input(deltas)};
+    return start_rows(worker, &batch, handle_out);
 }
 
 muster_status muster_ps_push_gradient_start(muster_ps_worker *worker,
@@ -433,18 +475,18 @@ muster_status muster_ps_push_gradient_start(muster_ps_worker *worker,
                                             const float *gradients,
                                             uint64_t *handle_out)
 {
-    muster_row_batch job = {MUSTER_ROWOP_GRADIENT, table, keys, count,
-                            input(gradients)};
-    return start_rows(worker, &job, handle_out);
+    muster_row_batch batch = {MUSTER_ROWOP_GRADIENT, table, keys, count,
+                              input(gradients)};
+    return start_rows(worker, &batch, handle_out);
 }
 
 muster_status muster_ps_set_start(muster_ps_worker *worker, uint32_t table,
                                   const uint32_t *keys, size_t count,
                                   const float *values, uint64_t *handle_out)
 {
-    muster_row_batch job = {MUSTER_ROWOP_SET, table, keys, count,
-                            input(values)};
-    return start_rows(worker, &job, handle_out);
+    muster_row_batch batch = {MUSTER_ROWOP_SET, table, keys, count,
+                              input(values)};
+    return start_rows(worker, &batch, handle_out);
 }
 
 void muster_ps_prefetch(const muster_ps_worker *worker, uint32_t table,

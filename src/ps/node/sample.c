@@ -1,7 +1,7 @@
 /*
- * sample.c -- distributions and samples of muster/ps.h over ps/store/scheme.h.
- * A worker's sampler of a distribution is made when it is first used. A handle
- * is the distribution's number above the sampler's own handle.
+ * sample.c -- muster/ps_sample.h over ps/store/sampler.h. A worker's sampler of
+ * a distribution is made when it is first used. A handle is the distribution's
+ * number in the upper word, the sampler's own handle in the lower.
  */
 #include "base/error.h"
 #include "ps/node/inside.h"
@@ -24,7 +24,7 @@ static const char *distribution_fault(const muster_ps *ps,
     if (ps->distribution_count == MUSTER_PS_DISTRIBUTIONS_MAX) {
         return "at most 16 distributions";
     }
-    if (atomic_load(&ps->workers_alive) > 0) {
+    if (atomic_load(&ps->shared.workers_alive) > 0) {
         return "distributions must be added before workers are created";
     }
     if (opts->target > MUSTER_PS_TARGET_LOG_UNIFORM) {
@@ -77,15 +77,15 @@ muster_ps_distribution_add(muster_ps *ps,
 
 static bool row_here(void *context, uint32_t key)
 {
-    const muster_worker_sampler_context *b = context;
-    return muster_ps_table_here(b->worker->tables[b->table], key);
+    const muster_worker_sampler_context *of = context;
+    return muster_ps_table_here(of->worker->tables[of->table], key);
 }
 
 static void bring_rows(void *context, const uint32_t *keys, size_t count)
 {
-    const muster_worker_sampler_context *b = context;
-    // Only a wish: samples are right wherever their rows are.
-    (void)!muster_worker_localize(b->worker, b->table, keys, count,
+    const muster_worker_sampler_context *of = context;
+    // Only a hint: samples are right on whichever node their rows are.
+    (void)!muster_worker_localize(of->worker, of->table, keys, count,
                                   MUSTER_LOCALIZE_REPLICA);
 }
 
@@ -93,7 +93,9 @@ static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
                                 muster_sampler **sampler_out)
 {
     if (worker == NULL || distribution >= worker->ps->distribution_count) {
-        return MUSTER_ERR_INVALID;
+        return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                    "there is no distribution %u",
+                                    distribution);
     }
     muster_sampler **kept = &worker->samplers[distribution];
     if (*kept == NULL) {
@@ -109,7 +111,9 @@ static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
         muster_status status =
             muster_sampler_create(from->target, &opts, &nearby, kept);
         if (status != MUSTER_OK) {
-            return status;
+            return muster_worker_refuse(
+                worker, status, "samples of distribution %u: %s", distribution,
+                muster_status_text(status));
         }
         if (opts.scheme == MUSTER_PS_REPURPOSE &&
             !muster_worker_reports_accesses(worker)) {
@@ -123,7 +127,7 @@ static muster_status sampler_of(muster_ps_worker *worker, uint32_t distribution,
 muster_status muster_ps_sample_seek(muster_ps_worker *worker,
                                     uint32_t distribution, uint64_t position)
 {
-    muster_sampler *sampler;
+    muster_sampler *sampler = NULL;
     muster_status status = sampler_of(worker, distribution, &sampler);
     if (status == MUSTER_OK) {
         muster_sampler_seek(sampler, muster_draws_at(worker->ps->opts.seed,
@@ -136,16 +140,23 @@ muster_status muster_ps_sample_prepare(muster_ps_worker *worker,
                                        uint32_t distribution, size_t count,
                                        uint64_t *handle_out)
 {
-    muster_sampler *sampler;
+    muster_sampler *sampler = NULL;
     uint32_t handle;
     muster_status status = sampler_of(worker, distribution, &sampler);
-    if (status == MUSTER_OK) {
-        status = handle_out == NULL
-                     ? MUSTER_ERR_INVALID
-                     : muster_sampler_prepare(sampler, count, &handle);
-    }
     if (status != MUSTER_OK) {
         return status;
+    }
+    if (handle_out == NULL || count == 0) {
+        return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                    "prepare: NULL, or no samples");
+    }
+    status = muster_sampler_prepare(sampler, count, &handle);
+    if (status != MUSTER_OK) {
+        return muster_worker_refuse(worker, status,
+                                    "prepare: %u samples or %u handles would "
+                                    "be passed: pull some first",
+                                    MUSTER_PS_SAMPLES_MAX,
+                                    MUSTER_PS_SAMPLE_HANDLES_MAX);
     }
     *handle_out = (uint64_t)(distribution + 1) << 32 | handle;
     return MUSTER_OK;
@@ -161,19 +172,33 @@ static muster_sampler *handle_sampler(const muster_ps_worker *worker,
                : worker->samplers[number - 1];
 }
 
+static muster_status refuse_handle(muster_ps_worker *worker)
+{
+    return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                "no such handle of samples, or fewer were "
+                                "prepared");
+}
+
 muster_status muster_ps_sample_pull(muster_ps_worker *worker, uint64_t handle,
                                     size_t count, uint32_t *keys_out,
                                     float *values_out)
 {
     muster_sampler *sampler = handle_sampler(worker, handle);
-    if (sampler == NULL || keys_out == NULL ||
-        muster_worker_open_rows(worker) > 0) {
-        return MUSTER_ERR_INVALID;
+    if (sampler == NULL || keys_out == NULL) {
+        return refuse_handle(worker);
+    }
+    if (muster_worker_open_rows(worker) > 0) {
+        return muster_worker_refuse(worker, MUSTER_ERR_INVALID,
+                                    "samples while a row is open: end it "
+                                    "first");
     }
     muster_status status =
         muster_sampler_pull(sampler, (uint32_t)handle, count, keys_out);
-    if (status != MUSTER_OK || values_out == NULL) {
-        return status;
+    if (status != MUSTER_OK) {
+        return refuse_handle(worker);
+    }
+    if (values_out == NULL) {
+        return MUSTER_OK;
     }
     uint32_t table = worker->ps->distributions[(handle >> 32) - 1].table;
     return muster_ps_pull(worker, table, keys_out, count, values_out);
@@ -182,8 +207,10 @@ muster_status muster_ps_sample_pull(muster_ps_worker *worker, uint64_t handle,
 muster_status muster_ps_sample_finish(muster_ps_worker *worker, uint64_t handle)
 {
     muster_sampler *sampler = handle_sampler(worker, handle);
-    return sampler == NULL ? MUSTER_ERR_INVALID
-                           : muster_sampler_finish(sampler, (uint32_t)handle);
+    return sampler == NULL ||
+                   muster_sampler_finish(sampler, (uint32_t)handle) != MUSTER_OK
+               ? refuse_handle(worker)
+               : MUSTER_OK;
 }
 
 void muster_worker_report_access(muster_ps_worker *worker, uint32_t table,

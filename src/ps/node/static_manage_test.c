@@ -1,6 +1,6 @@
 /*
- * static_manage_test.c -- rows named in a file are copied to every node, the
- * others move; every push counts.
+ * static_manage_test.c -- MUSTER_PS_STATIC: rows named in a file are
+ * replicated on every node, the others move; every push counts.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -10,22 +10,22 @@
 
 #include <cmocka.h>
 
-#include "ps/node/nodes_test.h"
+#include "ps/node/node_test.h"
 
 enum { KEYS = 64, WIDTH = 2, HOT = 8, ROUNDS = 300 };
 
 static void use_rows(test_node *n)
 {
     const struct timespec nap = {.tv_nsec = 1000000};
-    // Half of the hot rows live here, the others come as copies by themselves.
-    for (int i = 0;
-         i < 20000 && muster_ps_count(n->ps).copies < HOT - HOT / n->of->nodes;
+    // This node owns half of the hot rows; the others come as replicas.
+    for (int i = 0; i < 20000 &&
+                    test_count(n->ps).replicas_held < HOT - HOT / n->of->nodes;
          i++) {
         (void)nanosleep(&nap, NULL);
     }
-    TEST_NODE_CHECK(n, muster_ps_count(n->ps).copies == HOT / 2);
+    TEST_NODE_CHECK(n, test_count(n->ps).replicas_held == HOT / 2);
     TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
-    uint64_t before = muster_ps_count(n->ps).remote;
+    uint64_t before = test_count(n->ps).remote_accesses;
     float ones[WIDTH] = {1, 1};
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint32_t hot = i % HOT;
@@ -39,12 +39,12 @@ static void use_rows(test_node *n)
     }
     TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
     // At most the cold half was ever elsewhere.
-    TEST_NODE_CHECK(n, muster_ps_count(n->ps).remote - before <= ROUNDS);
+    TEST_NODE_CHECK(n, test_count(n->ps).remote_accesses - before <= ROUNDS);
     double sum = test_node_sum(n);
     TEST_NODE_CHECK(n, sum == (double)n->of->nodes * 2 * ROUNDS * WIDTH);
 }
 
-static void rows_of_the_file_are_copied_and_the_others_move(void **state)
+static void rows_of_the_file_are_replicated_and_the_others_move(void **state)
 {
     (void)state;
     char path[] = "/tmp/muster-static-XXXXXX";
@@ -61,7 +61,7 @@ static void rows_of_the_file_are_copied_and_the_others_move(void **state)
                       .life = use_rows};
     assert_int_equal(test_mesh_run(&mesh), 0);
     for (uint32_t i = 0; i < mesh.nodes; i++) {
-        assert_int_equal(mesh.all[i].counted.replicas, HOT / 2);
+        assert_int_equal(mesh.all[i].counted.replications, HOT / 2);
         assert_true(mesh.all[i].counted.relocations > 0);
     }
     // A row that no table has is refused when the tables are known.
@@ -76,7 +76,7 @@ static void rows_of_the_file_are_copied_and_the_others_move(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_the_file_are_copied_and_the_others_move),
+        cmocka_unit_test(rows_of_the_file_are_replicated_and_the_others_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

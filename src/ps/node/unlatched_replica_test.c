@@ -1,7 +1,6 @@
 /*
- * unlatched_replica_test.c -- copies that a node's only worker writes without
- * latches (ps/store/holder.h): what they gain is marked and sent like any other
- * gain.
+ * unlatched_replica_test.c -- replicas that a node's only worker writes without
+ * latches (ps/store/bias.h): their deltas are marked and sent like any other.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -15,7 +14,7 @@
 #include "base/clock.h"
 #include "ps/node/inside.h"
 
-#include "ps/node/nodes_test.h"
+#include "ps/node/node_test.h"
 
 enum { NODES = 2, KEYS = 16, WIDTH = 4, TIMES = 30 };
 
@@ -31,7 +30,7 @@ static uint64_t word_of(const test_node *n, uint32_t key)
     return atomic_load(&n->ps->tables[0]->words[key]);
 }
 
-static bool is_bare(const test_node *n)
+static bool is_unlatched(const test_node *n)
 {
     return (muster_bias_state(n->worker->holder) & MUSTER_BIAS_UNLATCHED) != 0;
 }
@@ -47,7 +46,7 @@ static bool add_in_place(test_node *n, uint32_t key)
     if (!done) {
         return false;
     }
-    bool unlatched = is_bare(n);
+    bool unlatched = is_unlatched(n);
     if (unlatched) {
         // Nobody else touches the word now, so it tells what was lent.
         uint64_t word = word_of(n, key);
@@ -82,7 +81,7 @@ static void wait_for_rest(test_node *n, bool rests)
 
 /* Each node works on the other's rows, of which it has copies: on some in
  * place, others it only pushes to, at rest or never. */
-static void work_on_copies(test_node *n)
+static void work_on_replicas(test_node *n)
 {
     int64_t end = muster_clock_ns() + PATIENCE_NS;
     uint32_t theirs[KEYS / 2];
@@ -119,17 +118,17 @@ static void add_up(test_node *n)
     if (!n->ps->unlatched) {
         return; // no row is ever open without its latch
     }
-    work_on_copies(n);
+    work_on_replicas(n);
     // All that was asked for was a copy, or was elsewhere.
     muster_worker_flush_counts(n->worker);
-    muster_ps_counters counted = muster_ps_count(n->ps);
-    TEST_NODE_CHECK(n, counted.copied >= TIMES);
-    TEST_NODE_CHECK(n, counted.copied <= counted.accesses);
+    muster_ps_counters counted = test_count(n->ps);
+    TEST_NODE_CHECK(n, counted.replica_accesses >= TIMES);
+    TEST_NODE_CHECK(n, counted.replica_accesses <= counted.accesses);
     TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
     check_sums(n);
 }
 
-static void copies_without_latches_lose_nothing(void **state)
+static void replicas_without_latches_lose_nothing(void **state)
 {
     (void)state;
     ledger l = {0};
@@ -146,7 +145,7 @@ static void copies_without_latches_lose_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_without_latches_lose_nothing),
+        cmocka_unit_test(replicas_without_latches_lose_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

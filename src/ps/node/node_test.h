@@ -1,23 +1,38 @@
 /*
- * ps/node/nodes_test.h -- several nodes of one mesh in one process, for tests:
- * each is a thread with a node, its tables and one worker, and lives the life
- * it is given. Failures are counted, since cmocka's checks belong to the main
- * thread.
+ * ps/node/node_test.h -- nodes of a parameter server for tests: one node alone,
+ * or several nodes of one mesh in one process, over sockets; each with tables
+ * and workers.
  *
- * A test whose nodes outlive their threads, or go one by one, makes a place for
- * the mesh, lets all nodes do one thing after the other, closes them and clears
- * the place.
+ * One node alone, used from the main thread (a failure fails the test):
+ *
+ *     muster_ps *ps = test_alone_open(&(test_mesh){.keys = 100, .width = 4});
+ *     muster_ps_worker *worker = test_worker_open(ps);
+ *
+ * Several nodes: each has a thread, in which it opens, runs mesh.life with a
+ * worker, and closes. Failures are counted, since cmocka's checks belong to the
+ * main thread:
+ *
+ *     test_mesh mesh = {.nodes = 2, .keys = 100, .width = 4, .life = work};
+ *     assert_int_equal(test_mesh_run(&mesh), 0);
+ *
+ * Nodes that outlive their threads, or close one by one: test_mesh_open(), then
+ * test_mesh_do() for each thing that all nodes do, then test_mesh_close().
  */
-#ifndef MUSTER_PS_NODE_NODES_TEST_H
-#define MUSTER_PS_NODE_NODES_TEST_H
+#ifndef MUSTER_PS_NODE_NODE_TEST_H
+#define MUSTER_PS_NODE_NODE_TEST_H
 
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "muster/ps.h"
 #include "ps/node/loss.h"
@@ -35,26 +50,28 @@ typedef struct test_node {
     muster_status status; // of opening it
     muster_error error;   // likewise
     int faults;
-    muster_ps_counters counted;
+    muster_ps_counters counted; // when it was closed
 } test_node;
 
 typedef struct test_mesh {
-    uint32_t nodes;
+    uint32_t nodes; // 0 or 1: a node alone
     uint32_t manage;
-    uint32_t keys;
+    uint32_t tables; // all alike; 0: one
+    uint32_t keys;   // 0: no table
     uint32_t width;
     uint32_t optimizer;
     bool in_turns; // nodes use rows one after the other
-    bool second;   // table, like the first but with MUSTER_PS_ADAGRAD
-    uint32_t staleness_ms;
-    uint32_t patience_ms;  // 0: the default
-    uint32_t heartbeat_ms; // 0: the default
-    bool survive;          // losses of nodes
+    bool second;   // another table, with MUSTER_PS_ADAGRAD
+    muster_status (*add_tables)(test_node *); // in place of the above
+    uint32_t staleness_ms;                    // 0: 10
+    uint32_t patience_ms;                     // 0: the default
+    uint32_t heartbeat_ms;                    // 0: the default
+    bool survive;                             // losses of nodes
     bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
     const char *replicated; // the file of MUSTER_PS_STATIC
     void (*life)(test_node *);
     void *argument;
-    char folder[80];
+    char folder[80]; // or another address; "": one is made
     test_node all[TEST_NODES_MAX];
 } test_mesh;
 
@@ -63,8 +80,8 @@ static inline void test_node_check(test_node *at, int holds, int line,
                                    const char *condition)
 {
     if (!holds) {
-        fprintf(stderr, "line %d: node %u: %s\n", line, (unsigned)at->node,
-                condition);
+        fprintf(stderr, "line %d: node %u: %s (%s)\n", line, (unsigned)at->node,
+                condition, muster_ps_error_text(at->worker));
         at->faults++;
     }
 }
@@ -77,17 +94,34 @@ static inline uint32_t test_draw(uint32_t *state)
     return *state >> 8;
 }
 
+static inline muster_ps_counters test_count(muster_ps *ps)
+{
+    muster_ps_counters counters = MUSTER_PS_COUNTERS_INIT;
+    if (muster_ps_count(ps, &counters) != MUSTER_OK) {
+        abort();
+    }
+    return counters;
+}
+
+/* ---- a node -------------------------------------------------------------- */
+
 static inline muster_status test_node_add_tables(test_node *n)
 {
     const test_mesh *of = n->of;
     muster_ps_table_opts table = MUSTER_PS_TABLE_OPTS_INIT;
+    muster_status status = MUSTER_OK;
     uint32_t number;
+    uint32_t tables = of->keys == 0 ? 0 : of->tables == 0 ? 1 : of->tables;
+    if (of->add_tables != NULL) {
+        return of->add_tables(n);
+    }
     table.keys = of->keys;
     table.width = of->width;
     table.optimizer = of->optimizer;
     table.in_turns = of->in_turns;
-    muster_status status =
-        muster_ps_table_add(n->ps, &table, &n->error, &number);
+    for (uint32_t i = 0; i < tables && status == MUSTER_OK; i++) {
+        status = muster_ps_table_add(n->ps, &table, &n->error, &number);
+    }
     if (status == MUSTER_OK && of->second) {
         table.optimizer = MUSTER_PS_ADAGRAD;
         status = muster_ps_table_add(n->ps, &table, &n->error, &number);
@@ -95,12 +129,12 @@ static inline muster_status test_node_add_tables(test_node *n)
     return status;
 }
 
-/* Meet the other nodes. What fails is in n->status and n->error as well. */
-static inline muster_status test_node_open(test_node *n)
+/* A node with its tables. What fails is in n->status and n->error as well. */
+static inline muster_status test_node_create(test_node *n)
 {
     const test_mesh *of = n->of;
     muster_ps_opts opts = MUSTER_PS_OPTS_INIT;
-    opts.nodes = of->nodes;
+    opts.nodes = of->nodes > 0 ? of->nodes : 1;
     opts.node = n->node;
     opts.mesh = of->folder;
     opts.manage = of->manage;
@@ -119,11 +153,18 @@ static inline muster_status test_node_open(test_node *n)
         }
         n->status = test_node_add_tables(n);
     }
-    if (n->status == MUSTER_OK) {
+    return n->status;
+}
+
+/* The same, connected to the other nodes, with a worker. */
+static inline muster_status test_node_open(test_node *n)
+{
+    n->status = test_node_create(n);
+    if (n->status == MUSTER_OK && n->of->nodes > 1) {
         n->status = muster_ps_connect(n->ps, &n->error);
     }
     if (n->status == MUSTER_OK) {
-        n->status = muster_ps_worker_create(n->ps, &n->worker);
+        n->status = muster_ps_worker_create(n->ps, &n->error, &n->worker);
     }
     return n->status;
 }
@@ -137,26 +178,15 @@ static inline void test_node_meet(test_node *n)
     }
 }
 
-/* Nodes take leave of each other: where several go in peace, each does in a
- * thread of its own. */
+/* Nodes wait for each other to leave: where several close in peace, each does
+ * in a thread of its own. */
 static inline void test_node_close(test_node *n)
 {
     muster_ps_worker_free(n->worker);
     if (n->ps != NULL) {
-        n->counted = muster_ps_count(n->ps);
+        n->counted = test_count(n->ps);
     }
     muster_ps_free(n->ps);
-}
-
-static inline void test_node_live(test_node *n)
-{
-    test_node_meet(n);
-    if (n->faults == 0) {
-        n->of->life(n);
-        // Nobody leaves while others still look.
-        TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
-    }
-    test_node_close(n);
 }
 
 /* The sum of all values of the first table. */
@@ -173,6 +203,25 @@ static inline double test_node_sum(test_node *n)
     }
     return sum;
 }
+
+/* ---- a node alone -------------------------------------------------------- */
+
+static inline muster_ps *test_alone_open(const test_mesh *shape)
+{
+    test_node n = {.of = shape};
+    assert_int_equal(test_node_create(&n), MUSTER_OK);
+    return n.ps;
+}
+
+static inline muster_ps_worker *test_worker_open(muster_ps *ps)
+{
+    muster_ps_worker *worker = NULL;
+    muster_error error;
+    assert_int_equal(muster_ps_worker_create(ps, &error, &worker), MUSTER_OK);
+    return worker;
+}
+
+/* ---- several nodes ------------------------------------------------------- */
 
 static inline void *test_node_do(void *argument)
 {
@@ -201,8 +250,8 @@ static inline int test_mesh_do(test_mesh *mesh, uint32_t count,
     return faults;
 }
 
-/* A folder where the nodes meet, unless they have one, and nodes that are not
- * open yet. */
+/* Nodes that are not open yet, and a folder for their sockets unless they have
+ * an address. */
 static inline int test_mesh_place(test_mesh *mesh)
 {
     for (uint32_t i = 0; i < mesh->nodes; i++) {
@@ -216,7 +265,7 @@ static inline int test_mesh_place(test_mesh *mesh)
     return mkdtemp(mesh->folder) == NULL ? -1 : 0;
 }
 
-/* -1: the nodes left something behind. */
+/* Remove the folder. -1: the nodes left something behind. */
 static inline int test_mesh_clear(const test_mesh *mesh)
 {
     for (uint32_t i = 0; i < mesh->nodes; i++) {
@@ -225,6 +274,30 @@ static inline int test_mesh_clear(const test_mesh *mesh)
         (void)unlink(path);
     }
     return rmdir(mesh->folder);
+}
+
+/* From the main thread: open all nodes; close the first `count`. */
+static inline void test_mesh_open(test_mesh *mesh)
+{
+    assert_int_equal(test_mesh_place(mesh), 0);
+    assert_int_equal(test_mesh_do(mesh, mesh->nodes, test_node_meet), 0);
+}
+
+static inline void test_mesh_close(test_mesh *mesh, uint32_t count)
+{
+    assert_int_equal(test_mesh_do(mesh, count, test_node_close), 0);
+    assert_int_equal(test_mesh_clear(mesh), 0);
+}
+
+static inline void test_node_live(test_node *n)
+{
+    test_node_meet(n);
+    if (n->faults == 0) {
+        n->of->life(n);
+        // No node leaves while others still look.
+        TEST_NODE_CHECK(n, muster_ps_barrier(n->worker) == MUSTER_OK);
+    }
+    test_node_close(n);
 }
 
 /* Run all nodes to their end; returns the faults they counted. */
@@ -237,4 +310,4 @@ static inline int test_mesh_run(test_mesh *mesh)
     return faults + (test_mesh_clear(mesh) != 0);
 }
 
-#endif // MUSTER_PS_NODE_NODES_TEST_H
+#endif // MUSTER_PS_NODE_NODE_TEST_H
