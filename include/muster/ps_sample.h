@@ -44,7 +44,8 @@ extern "C" {
 #endif
 
 #define MUSTER_PS_DISTRIBUTIONS_MAX 16u
-/* Samples that one worker may have prepared and not yet pulled, handles too. */
+/* Samples, and handles of them, that one worker may have prepared of one
+ * distribution and not yet pulled. */
 #define MUSTER_PS_SAMPLES_MAX        65536u
 #define MUSTER_PS_SAMPLE_HANDLES_MAX 64u
 
