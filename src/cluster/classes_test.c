@@ -221,7 +221,7 @@ static void measured_traces_name_their_slow_machines(void **state)
     (void)state;
     static const struct {
         const char *name;
-        double least; // slow machines are those above this share
+        double min; // slow machines are those above this share
     } traces[] = {{"trace2.csv", 0.5}, {"trace4.csv", 0.2}};
     for (size_t c = 0; c < 2; c++) {
         muster_delay_trace trace;
@@ -234,7 +234,7 @@ static void measured_traces_name_their_slow_machines(void **state)
         for (uint32_t i = 0; i < trace.workers; i++) {
             muster_class class = muster_classes_of(classes, i);
             slow += class.slow;
-            assert_int_equal(class.slow, class.straggle_rate > traces[c].least);
+            assert_int_equal(class.slow, class.straggle_rate > traces[c].min);
         }
         assert_true(slow >= 1);
         muster_classes_free(classes);

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "net/inside.h"
 
-#define LINGER_READS 1024 // of 4 KiB, before close()
+#define DRAIN_READS 1024 // of 4 KiB, before close()
 
 static bool fill_hello(muster_conn *conn)
 {
@@ -138,7 +138,7 @@ static void close_gently(muster_conn *conn)
 {
     muster_net *net = conn->net;
     bool unread = conn->state == MUSTER_CONN_UP && !conn->shares;
-    for (int i = 0; unread && i < LINGER_READS; i++) {
+    for (int i = 0; unread && i < DRAIN_READS; i++) {
         char unwanted[4096]; // the connection's own buffer may be in use
         net->counters.syscalls++;
         unread = recv(conn->fd, unwanted, sizeof(unwanted), MSG_DONTWAIT) > 0;

@@ -2,7 +2,7 @@
 # docs/design/README.md and ps.md are true: each file they name exists, and each
 # function they name stands in one of the files of its line.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 1
 
 check() { # PAGE: prints what is wrong
     grep -E '`(src|tests|cli|include|bench)/' "$1" | while IFS= read -r line; do

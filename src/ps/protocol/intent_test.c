@@ -160,7 +160,7 @@ static void change_intents(world *w, uint16_t at)
     }
 }
 
-static void wish_some(mesh *m, uint16_t at)
+static void localize_some(mesh *m, uint16_t at)
 {
     uint32_t key = (uint32_t)below(m, KEYS);
     muster_localize_request request = {
@@ -179,7 +179,7 @@ static void live(world *w)
             change_intents(w, at);
             break;
         case 2:
-            wish_some(m, at);
+            localize_some(m, at);
             break;
         case 3:
             push_here(w, at);

@@ -354,7 +354,7 @@ static void step_only(world *w, uint32_t self)
 
 /* The first worker is alone until the second has revoked the bias; from then on
  * a row is biased to the worker that uses it first. */
-static void step_crew(const rules *r, world *w, uint32_t self)
+static void step_threads(const rules *r, world *w, uint32_t self)
 {
     thread *t = &w->threads[self];
     switch (t->at) {
@@ -476,7 +476,7 @@ static void the_only_worker_and_a_newcomer_never_meet(void **state)
     first.threads[0].at = ALONE_BEGIN;
     first.threads[1].at = COME;
     rules r = make_rules(2, 2);
-    r.step[0] = r.step[1] = step_crew;
+    r.step[0] = r.step[1] = step_threads;
     check_fenced(&r, &first);
 }
 

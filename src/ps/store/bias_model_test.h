@@ -90,7 +90,7 @@ static inline void end_round(const rules *r, thread *t, int8_t start)
 /* Steps that all programs share: the row is latched, or open unlatched. In them
  * a thread is at the row. */
 enum { LATCH = 40, LATCH_SWAP, HELD, HELD_STORE, RELEASE, RELEASE_STORE };
-enum { UNLATCHED = 60, BARE_STORE, LEAVE };
+enum { UNLATCHED = 60, PLAIN_STORE, LEAVE };
 enum { MOVE = 70, MOVE_END = 75 };
 enum { PAUSED = DONE + 10, PAUSED_STORE, RESUME };
 
