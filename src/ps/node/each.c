@@ -25,11 +25,14 @@ static each each_make(muster_ps_worker *worker, uint32_t table,
     return e;
 }
 
-__attribute__((cold)) static muster_status refuse(const each *e, uint32_t table)
+/* By value, here and below: an address that escapes would keep the loops'
+ * counters in memory. */
+__attribute__((cold, noinline)) static muster_status refuse(each e,
+                                                            uint32_t table)
 {
-    return e->rows == NULL
-               ? muster_worker_refuse_keys(e->worker, table, e->keys, e->count)
-               : muster_worker_refuse(e->worker, MUSTER_ERR_INVALID,
+    return e.rows == NULL
+               ? muster_worker_refuse_keys(e.worker, table, e.keys, e.count)
+               : muster_worker_refuse(e.worker, MUSTER_ERR_INVALID,
                                       "the callback is NULL");
 }
 
@@ -45,18 +48,18 @@ static inline void each_prefetch(each *e, size_t i)
 /* Read rows of a mesh. A row of another node is pulled, and nothing is pushed.
  * A replica is not marked as written. On a single node there is neither, and
  * begin and end are faster. */
-static muster_status read_in_mesh(each *e, uint32_t table,
+static muster_status read_in_mesh(each e, uint32_t table,
                                   muster_ps_reader reader, void *context)
 {
     muster_status status = MUSTER_OK;
-    for (size_t i = 0; i < e->count && status == MUSTER_OK; i++) {
-        muster_rowref ref = muster_rowref_make(table, e->keys[i]);
+    for (size_t i = 0; i < e.count && status == MUSTER_OK; i++) {
+        muster_rowref ref = muster_rowref_make(table, e.keys[i]);
         const float *row;
-        each_prefetch(e, i);
-        status = muster_row_begin_read(e->worker, ref, &row);
+        each_prefetch(&e, i);
+        status = muster_row_begin_read(e.worker, ref, &row);
         if (status == MUSTER_OK) {
-            reader(context, i, row, e->rows->floats);
-            status = muster_row_end_read(e->worker, ref);
+            reader(context, i, row, e.rows->floats);
+            status = muster_row_end_read(e.worker, ref);
         }
     }
     return status;
@@ -68,10 +71,10 @@ muster_status muster_ps_read(muster_ps_worker *worker, uint32_t table,
 {
     each e = each_make(worker, table, keys, count);
     if (reader == NULL || e.rows == NULL) {
-        return refuse(&e, table);
+        return refuse(e, table);
     }
     if (!e.rows->in_order) { // in a mesh
-        return read_in_mesh(&e, table, reader, context);
+        return read_in_mesh(e, table, reader, context);
     }
     muster_status status = MUSTER_OK;
     for (size_t i = 0; i < count && status == MUSTER_OK; i++) {
@@ -92,7 +95,7 @@ muster_status muster_ps_update(muster_ps_worker *worker, uint32_t table,
 {
     each e = each_make(worker, table, keys, count);
     if (updater == NULL || e.rows == NULL) {
-        return refuse(&e, table);
+        return refuse(e, table);
     }
     muster_status status = MUSTER_OK;
     for (size_t i = 0; i < count && status == MUSTER_OK; i++) {
