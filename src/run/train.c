@@ -163,11 +163,15 @@ static void tell_plan(const muster_train_state *train)
                " samples",
                muster_config_string(train->config, MUSTER_OPT_MODEL),
                job->samples, job->features, job->dim, job->steps, job->batch);
+    char waits[64] = "waits for all";
+    if (code->stragglers > 0) {
+        (void)snprintf(waits, sizeof(waits), "goes on without any %" PRIu32,
+                       code->stragglers);
+    }
     muster_log(MUSTER_LOG_INFO,
                "code %s: %" PRIu32 " workers, %" PRIu32 " parts, %" PRIu32
-               " each, goes on without any %" PRIu32,
-               code->name, code->workers, code->parts, code->load,
-               code->stragglers);
+               " each, %s",
+               code->name, code->workers, code->parts, code->load, waits);
     if (code->exact &&
         muster_config_is_set(train->config, MUSTER_OPT_DEADLINE)) {
         muster_log(MUSTER_LOG_WARN,
