@@ -203,9 +203,9 @@ static void every_family_of_the_table_is_tested_here(void **state)
         bool found = strcmp(family, "linear:file") == 0; // as linear, from disk
         for (size_t i = 0; i < FAMILIES; i++) {
             size_t length = strlen(family);
-            char next = every_family[i].name[length];
-            found |= strncmp(every_family[i].name, family, length) == 0 &&
-                     (next == ':' || next == '\0');
+            const char *name = every_family[i].name;
+            found |= strncmp(name, family, length) == 0 &&
+                     (name[length] == ':' || name[length] == '\0');
         }
         if (!found) {
             fail_msg("no code of the family %s is tested", family);
