@@ -43,7 +43,9 @@ static void do_faults(muster_train_state *train, uint64_t step)
             break;
         case MUSTER_FAULT_SLOW_BY:
         case MUSTER_FAULT_SLOW_TIMES:
-            break; // the worker's own business, by its --slow
+            // The worker does it by itself: it was started with --slow.
+            what = fault->step > 0 ? "changes its slowness" : NULL;
+            break;
         }
         if (what != NULL) {
             muster_log(MUSTER_LOG_INFO,

@@ -111,6 +111,11 @@ void muster_simulation_fini(muster_simulation *simulation)
     muster_executor_free(simulation->executor);
     muster_vec_fini(&simulation->faults);
     muster_delay_free(simulation->delay);
+    for (uint32_t i = 0;
+         simulation->slowness != NULL && i < simulation->build.opts.workers;
+         i++) {
+        muster_slowness_fini(&simulation->slowness[i]);
+    }
     muster_mem_free(simulation->slowness);
     muster_code_free(simulation->code);
     muster_build_code_fini(&simulation->build);
