@@ -487,7 +487,7 @@ int64_t muster_delay_of(muster_delay *delay, uint32_t worker, uint64_t step,
         seconds +=
             term->model->draw(term, worker, step) * unit_of(delay, term, work);
     }
-    return (int64_t)(fmin(seconds, DELAY_MAX_S) * 1e9);
+    return (int64_t)(fmin(seconds, DELAY_MAX_S) * 1e9 + 0.5);
 }
 
 int64_t muster_delay_ns(muster_delay *delay, uint32_t worker, uint64_t step)

@@ -140,11 +140,25 @@ static void trace(muster_train_state *train, const muster_report *report)
     }
 }
 
+static void record(muster_train_state *train, const muster_report *report)
+{
+    if (train->recorder != NULL && report->kind == MUSTER_REPORT_ANSWER) {
+        muster_delay_recorder_time(train->recorder, report->step,
+                                   report->as.answer.worker,
+                                   report->as.answer.compute_ms * 1e-3);
+    } else if (train->recorder != NULL &&
+               report->kind == MUSTER_REPORT_STEP_END) {
+        muster_delay_recorder_step(train->recorder, report->step,
+                                   report->as.end.step_ms * 1e-3);
+    }
+}
+
 void muster_train_on_report(void *context, const muster_report *report)
 {
     muster_train_state *train = context;
     muster_tally_report(&train->tally, report);
     trace(train, report);
+    record(train, report);
     switch (report->kind) {
     case MUSTER_REPORT_NOTICE:
         muster_log(report->as.notice.level, "%s", report->as.notice.text);

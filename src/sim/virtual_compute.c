@@ -79,6 +79,10 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
         note_plan(at, job);
     }
     at->busy_ns = duration_ns(run, host, job);
+    if (run->opts.recorder != NULL && job->kind == MUSTER_JOB_GRADIENT) {
+        muster_delay_recorder_time(run->opts.recorder, job->step, host - 1,
+                                   (double)at->busy_ns * 1e-9);
+    }
     run->longest_job_ns =
         at->busy_ns > run->longest_job_ns ? at->busy_ns : run->longest_job_ns;
     if (run->opts.executor != NULL) {
