@@ -5,9 +5,9 @@
  * A delay is a sum of terms, each a model with its values. Every draw is a
  * counter-based random number of (the term's seed, worker, step), so a delay is
  * a function of where it happens. A term with a factor draws by how much the
- * factor is above 1; such a term multiplies the computing time. The Markov chain is walked from the
- * start, or from where it was left: its state too depends on (worker, step)
- * alone.
+ * factor is above 1; such a term multiplies the computing time. The Markov
+ * chain is walked from the start, or from where it was left: its state too
+ * depends on (worker, step) alone.
  */
 #include "cluster/delay.h"
 

@@ -147,7 +147,7 @@ static void simulated_steps_take_the_expected_time(void **state)
     const char *steps = getenv("MUSTER_GRID_STEPS");
     steps = steps != NULL ? steps : STEPS_SHORT;
     for (size_t i = 0; i < CELLS; i++) {
-        double error = moments_of(&cells[i]).deviation / sqrt(atof(steps));
+        double error = moments_of(&cells[i]).deviation / sqrt(strtod(steps, NULL));
         double mean = simulated(&cells[i], steps);
         double off = mean - cells[i].expected;
         print_message("%-22s n = %2u: %.3f, expected %.3f (%+.1f standard "
