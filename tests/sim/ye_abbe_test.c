@@ -27,9 +27,10 @@
 #define STEPS_SHORT "3000"
 #define UNIT_MS     1000.0 // one unit of the paper's time
 #define OVERHEAD    0.006
-#define DELAY                                             \
-    "shifted-exponential:shift=1.6s,mean=1.25s,per=load+" \
-    "shifted-exponential:shift=6s,mean=10s,per=message"
+
+static const char delay_model[] =
+    "shifted-exponential:shift=1.6s,mean=1.25s,per=load+"
+    "shifted-exponential:shift=6s,mean=10s,per=message";
 
 typedef struct cell {
     const char *code;
@@ -103,7 +104,7 @@ static double simulated(const cell *of, const char *steps)
     (void)snprintf(workers, sizeof(workers), "%u", of->n);
     const char *const flags[] = {
         "--workers", workers, "--code", of->code, "--steps", steps, "--compute",
-        "0s", "--delay", DELAY, "--seed", "5",
+        "0s", "--delay", delay_model, "--seed", "5",
         // Steps take half a minute: heartbeats would be most of the events.
         "--bandwidth", "1000000", "--heartbeat", "10m", "--quiet"};
     muster_config *config = NULL;
@@ -147,7 +148,8 @@ static void simulated_steps_take_the_expected_time(void **state)
     const char *steps = getenv("MUSTER_GRID_STEPS");
     steps = steps != NULL ? steps : STEPS_SHORT;
     for (size_t i = 0; i < CELLS; i++) {
-        double error = moments_of(&cells[i]).deviation / sqrt(strtod(steps, NULL));
+        double error =
+            moments_of(&cells[i]).deviation / sqrt(strtod(steps, NULL));
         double mean = simulated(&cells[i], steps);
         double off = mean - cells[i].expected;
         print_message("%-22s n = %2u: %.3f, expected %.3f (%+.1f standard "
