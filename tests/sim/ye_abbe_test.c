@@ -88,7 +88,8 @@ static moments moments_of(const cell *of)
     double first = 0;
     double second = 0;
     double width = 0.002;
-    for (double x = width / 2; x < 400; x += width) {
+    for (unsigned i = 0; i < 200000; i++) { // up to x = 400
+        double x = (i + 0.5) * width;
         double p = unfinished(of, x);
         first += p * width;
         second += 2 * x * p * width;
