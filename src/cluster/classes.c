@@ -24,7 +24,9 @@
 // Classes need a Bayes factor of 20, or the first steps see some by chance.
 #define BENEFIT_OF_DOUBT 3.0
 #define ROUNDS           2
-#define FORMAT           1u
+#define FORMAT           2u
+#define FORMAT_UNCOUNTED 1u // without the counts
+#define COUNTS           6u
 #define HEAD_NUMBERS     16u // see head_of
 #define WORKER_BYTES     25u
 
@@ -49,7 +51,8 @@ struct muster_classes {
     double memory;
     double straggle_ratio;
     uint64_t observations;
-    double moves[3][2]; // faded transitions, from 0, 1 or UNSEEN
+    double moves[3][2];    // faded transitions, from 0, 1 or UNSEEN
+    uint64_t counts[3][2]; // the same, of all observations
     muster_classes_fit fit;
     worker *of;
 };
@@ -248,6 +251,7 @@ void muster_classes_observe(muster_classes *classes, uint32_t index, bool late,
         fade_moves(classes, keep); // once a step: they are shared
     }
     classes->moves[w->last][straggled] += 1;
+    classes->counts[w->last][straggled]++;
     w->last = straggled;
     classes->observations++;
     if (classes->observations % classes->workers == 0) {
@@ -276,6 +280,26 @@ muster_class muster_classes_of(const muster_classes *classes, uint32_t index)
 muster_classes_fit muster_classes_describe(const muster_classes *classes)
 {
     return classes->fit;
+}
+
+static double ratio(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? (double)part / (double)whole : (double)NAN;
+}
+
+muster_classes_rates muster_classes_count(const muster_classes *classes)
+{
+    const uint64_t(*counts)[2] = classes->counts;
+    uint64_t straggled = counts[0][1] + counts[1][1] + counts[UNSEEN][1];
+    uint64_t timely = counts[0][0] + counts[1][0] + counts[UNSEEN][0];
+    muster_classes_rates rates = {
+        .observed = straggled + timely,
+        .straggle = ratio(straggled, straggled + timely),
+        .again = ratio(counts[1][1], counts[1][0] + counts[1][1]),
+        .begin = ratio(counts[0][1], counts[0][0] + counts[0][1]),
+        .spell_steps = ratio(straggled, counts[0][1] + counts[UNSEEN][1]),
+    };
+    return rates;
 }
 
 /* The numbers of the saved state, in order; `head` is both ways. */
@@ -332,17 +356,18 @@ static double get_double(const uint8_t *at)
     return value;
 }
 
-/* Layout: format, workers, observations, model (8 bytes each), the head, then
- * per worker three numbers and the last state. */
-static size_t saved_size(const muster_classes *classes)
+/* Layout: format, workers, observations, model (8 bytes each), the head, per
+ * worker three numbers and the last state, then the counts. */
+static size_t saved_size(const muster_classes *classes, uint64_t format)
 {
     return 8 * (4 + (size_t)HEAD_NUMBERS) +
-           (size_t)classes->workers * WORKER_BYTES;
+           (size_t)classes->workers * WORKER_BYTES +
+           (format == FORMAT ? 8 * COUNTS : 0);
 }
 
 bool muster_classes_save(const muster_classes *classes, muster_vec *bytes)
 {
-    size_t size = saved_size(classes);
+    size_t size = saved_size(classes, FORMAT);
     uint8_t *out = muster_mem_array(size, 1);
     if (out == NULL) {
         return false;
@@ -365,6 +390,9 @@ bool muster_classes_save(const muster_classes *classes, muster_vec *bytes)
         put_double(at + 8, w->straggled);
         put_double(at + 16, w->slow);
         at[24] = w->last;
+    }
+    for (unsigned i = 0; i < COUNTS; i++, at += 8) {
+        put_u64(at, classes->counts[i / 2][i % 2]);
     }
     bool ok = muster_vec_append(bytes, out, size);
     muster_mem_free(out);
@@ -407,7 +435,9 @@ muster_status muster_classes_load(muster_classes *classes, const void *bytes,
                                   size_t size)
 {
     const uint8_t *at = bytes;
-    if (size != saved_size(classes) || get_u64(at) != FORMAT ||
+    uint64_t format = size >= 8 ? get_u64(at) : 0;
+    if ((format != FORMAT && format != FORMAT_UNCOUNTED) ||
+        size != saved_size(classes, format) ||
         get_u64(at + 8) != classes->workers ||
         get_u64(at + 24) > MUSTER_CLASSES_MARKOV) {
         return MUSTER_ERR_INPUT;
@@ -431,6 +461,10 @@ muster_status muster_classes_load(muster_classes *classes, const void *bytes,
     for (uint32_t i = 0; i < read.workers; i++, at += WORKER_BYTES) {
         read.of[i] = (worker){get_double(at), get_double(at + 8),
                               get_double(at + 16), at[24]};
+    }
+    for (unsigned i = 0; i < COUNTS; i++) {
+        read.counts[i / 2][i % 2] =
+            format == FORMAT ? get_u64(at + (size_t)i * 8) : 0;
     }
     *classes = read;
     return MUSTER_OK;

@@ -68,6 +68,19 @@ typedef struct muster_classes_fit {
                      // head start of 3
 } muster_classes_fit;
 
+/*
+ * How often workers straggled, over all observations: nothing fades here. A
+ * slow spell is a run of straggled steps of one worker. NAN where there was
+ * nothing to count.
+ */
+typedef struct muster_classes_rates {
+    uint64_t observed;
+    double straggle;    // P(straggle)
+    double again;       // P(straggle | it did in its step before)
+    double begin;       // P(straggle | it did not)
+    double spell_steps; // mean length of a slow spell
+} muster_classes_rates;
+
 /* MUSTER_ERR_INVALID  a field out of range;  MUSTER_ERR_NO_MEMORY */
 MUSTER_CHECKED muster_status muster_classes_create(
     const muster_classes_opts *opts, muster_classes **classes_out);
@@ -84,12 +97,14 @@ void muster_classes_observe(muster_classes *classes, uint32_t worker, bool late,
 
 muster_class muster_classes_of(const muster_classes *classes, uint32_t worker);
 muster_classes_fit muster_classes_describe(const muster_classes *classes);
+muster_classes_rates muster_classes_count(const muster_classes *classes);
 
 /* Append the state to `bytes`; false when out of memory. */
 MUSTER_CHECKED bool muster_classes_save(const muster_classes *classes,
                                         muster_vec *bytes);
 
-/* Go on from a saved state. MUSTER_ERR_INPUT: damaged, or of another number of
+/* Go on from a saved state; one of a version before muster_classes_count() has
+ * counted nothing. MUSTER_ERR_INPUT: damaged, or of another number of
  * workers; then nothing changes. */
 MUSTER_CHECKED muster_status muster_classes_load(muster_classes *classes,
                                                  const void *bytes,

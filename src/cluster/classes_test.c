@@ -242,6 +242,90 @@ static void measured_traces_name_their_slow_machines(void **state)
     }
 }
 
+static int ascending(const void *left, const void *right)
+{
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double overall_median(const muster_delay_trace *trace)
+{
+    size_t count = (size_t)trace->iterations * trace->workers;
+    double *sorted = muster_mem_array(count, sizeof(double));
+    assert_non_null(sorted);
+    memcpy(sorted, trace->seconds, count * sizeof(double));
+    qsort(sorted, count, sizeof(double), ascending);
+    double median = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+    muster_mem_free(sorted);
+    return median;
+}
+
+/* Straggling is taking over twice the median of the whole trace. */
+static void the_rates_of_measured_traces_are_the_known_ones(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double straggle, again, begin;
+    } traces[] = {{"trace2.csv", .052, .83, .010},
+                  {"trace3.csv", .083, .15, .078}};
+    for (size_t c = 0; c < 2; c++) {
+        muster_delay_trace trace;
+        load_trace(traces[c].name, &trace);
+        double limit = 2 * overall_median(&trace);
+        muster_classes *classes = make(trace.workers);
+        for (uint32_t i = 0; i < trace.iterations * trace.workers; i++) {
+            muster_classes_observe(classes, i % trace.workers,
+                                   trace.seconds[i] > limit, 0);
+        }
+        muster_classes_rates rates = muster_classes_count(classes);
+        assert_true(fabs(rates.straggle - traces[c].straggle) < 0.001);
+        assert_true(fabs(rates.again - traces[c].again) < 0.01);
+        assert_true(fabs(rates.begin - traces[c].begin) < 0.001);
+        muster_classes_free(classes);
+        muster_delay_trace_fini(&trace);
+    }
+}
+
+static void rates_and_spells_are_counted_over_the_whole_run(void **state)
+{
+    (void)state;
+    muster_classes *classes = make(2);
+    assert_true(isnan(muster_classes_count(classes).straggle));
+    // Worker 0 straggles in spells of 3 of 10 steps, worker 1 never.
+    for (int step = 0; step < 1000; step++) {
+        muster_classes_observe(classes, 0, step % 10 < 3, 0);
+        muster_classes_observe(classes, 1, false, 0);
+    }
+    muster_classes_rates rates = muster_classes_count(classes);
+    assert_int_equal(rates.observed, 2000);
+    assert_true(fabs(rates.straggle - 0.15) < 1e-12);
+    assert_true(fabs(rates.again - 2.0 / 3) < 1e-12);
+    assert_true(fabs(rates.begin - 99.0 / 1698) < 1e-12);
+    assert_true(fabs(rates.spell_steps - 3) < 1e-12);
+    muster_classes_free(classes);
+}
+
+static void a_state_without_counts_is_taken_up(void **state)
+{
+    (void)state;
+    muster_classes *classes = make(WORKERS);
+    muster_classes *again = make(WORKERS);
+    muster_classes_observe(classes, 0, true, 0);
+    muster_vec bytes = muster_vec_make(1);
+    assert_true(muster_classes_save(classes, &bytes));
+    uint8_t *data = bytes.data;
+    data[0] = 1; // the format before this one has no counts at its end
+    assert_int_equal(muster_classes_load(again, data, bytes.count - 48),
+                     MUSTER_OK);
+    assert_int_equal(muster_classes_count(again).observed, 0);
+    assert_true(muster_classes_of(again, 0).straggle_rate == 1);
+    muster_vec_fini(&bytes);
+    muster_classes_free(classes);
+    muster_classes_free(again);
+}
+
 static void a_saved_state_continues_exactly(void **state)
 {
     (void)state;
@@ -353,6 +437,9 @@ int main(void)
         cmocka_unit_test(a_machine_that_changes_for_good_changes_its_class),
         cmocka_unit_test(arrivals_beat_the_late_flag),
         cmocka_unit_test(measured_traces_name_their_slow_machines),
+        cmocka_unit_test(the_rates_of_measured_traces_are_the_known_ones),
+        cmocka_unit_test(rates_and_spells_are_counted_over_the_whole_run),
+        cmocka_unit_test(a_state_without_counts_is_taken_up),
         cmocka_unit_test(a_saved_state_continues_exactly),
         cmocka_unit_test(damaged_state_is_refused_and_changes_nothing),
         cmocka_unit_test(bad_options_and_no_memory_are_statuses),

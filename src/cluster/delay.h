@@ -12,14 +12,37 @@
  *   markov:stay-slow=0.95,stay-active=0.95,delay=100ms
  *       each worker is now slow, now active; it stays what it is with these
  *       probabilities
+ *   geometric:time=20ms,p=0.1,way=both  a link that loses messages: it takes
+ *       `time` for each try, and a try fails with probability p; `way` is
+ *       down (the model), up (the answer) or both, each with tries of its own
  *   trace:file=PATH,scale=1,base=0s     csv lines iteration,worker,seconds;
  *       a step takes (seconds - base) * scale, steps and workers wrap around
  *
+ * Every model takes `per`:
+ *   per=step     (default) the delay as it is drawn
+ *   per=load     times the worker's load: its share of the step's samples
+ *                times the number of workers, so that an uncoded worker has 1
+ *                and one with d of k = n parts has d
+ *   per=message  times the length of the worker's message over the gradient's:
+ *                1/m
+ *
+ * constant, exponential, pareto, iid, bernoulli and markov take `factor=F`, at
+ * least 1, in place of their time: computing then takes F times as long while
+ * the worker straggles (constant: always). exponential draws 1 + Exp(F - 1),
+ * pareto has the scale F.
+ *
+ * MODEL+MODEL adds two up, each with draws of its own. Ye and Abbe's worker,
+ * d (t1 + Exp) + (t2 + Exp) / m, is
+ *
+ *   shifted-exponential:shift=T1,mean=M1,per=load+
+ *   shifted-exponential:shift=T2,mean=M2,per=message
+ *
  * The same text serves `train --local` (sleeps) and `simulate` (virtual time).
  *
- *   Promise      The delay of (worker, step) depends on spec and seed alone,
- *                not on what was asked before: every process of a cluster
- *                knows it. It is at least 0 and at most an hour.
+ *   Promise      The delay of (worker, step) depends on spec, seed and the
+ *                worker's work alone, not on what was asked before: every
+ *                process of a cluster knows it. It is at least 0 and at most
+ *                an hour.
  *   Lifecycle    create, any number of calls, free.
  *   Threads      One at a time: the Markov model remembers where it was.
  *   Allocation   create only.
@@ -34,6 +57,13 @@
 
 typedef struct muster_delay muster_delay;
 
+/* What a worker does in a step. */
+typedef struct muster_delay_work {
+    double share;       // of the step's samples: d parts of k, 0..1
+    double message;     // the length of its message over the gradient's: 1/m
+    int64_t compute_ns; // that computing takes by itself
+} muster_delay_work;
+
 /*
  * MUSTER_ERR_INVALID    unknown model or parameter, or a value out of range
  * MUSTER_ERR_INPUT      the trace cannot be read; the text names file:line
@@ -47,7 +77,14 @@ MUSTER_CHECKED muster_status muster_delay_create(const char *spec,
 void muster_delay_free(muster_delay *delay);
 
 /* By how much `worker` is late in `step`, in nanoseconds. */
+int64_t muster_delay_of(muster_delay *delay, uint32_t worker, uint64_t step,
+                        const muster_delay_work *work);
+
+/* Likewise, of an uncoded worker that computes in no time. */
 int64_t muster_delay_ns(muster_delay *delay, uint32_t worker, uint64_t step);
+
+/* Does it look at compute_ns? Measuring that costs a system call. */
+bool muster_delay_multiplies(const muster_delay *delay);
 
 /* bernoulli: is this worker of the slow class? Others: false. */
 bool muster_delay_is_slow(const muster_delay *delay, uint32_t worker);

@@ -14,7 +14,8 @@
 #include "base/mem.h"
 #include "base/vec.h"
 
-#define SIDE_MAX 65536u
+#define ITERATIONS_MAX 0x7fffffffu
+#define WORKERS_MAX    65536u
 
 typedef struct measurement {
     uint32_t iteration;
@@ -22,12 +23,12 @@ typedef struct measurement {
     double seconds;
 } measurement;
 
-/* A number below SIDE_MAX and the comma after it; NULL: it is not there. */
-static const char *parse_index(const char *text, uint32_t *out)
+/* A number below `limit` and the comma after it; NULL: it is not there. */
+static const char *parse_index(const char *text, uint32_t limit, uint32_t *out)
 {
     char *end = NULL;
     unsigned long value = strtoul(text, &end, 10);
-    if (end == text || *end != ',' || *text == '-' || value >= SIDE_MAX) {
+    if (end == text || *end != ',' || *text == '-' || value >= limit) {
         return NULL;
     }
     *out = (uint32_t)value;
@@ -36,8 +37,8 @@ static const char *parse_index(const char *text, uint32_t *out)
 
 static bool parse_line(const char *line, measurement *out)
 {
-    const char *at = parse_index(line, &out->iteration);
-    at = at != NULL ? parse_index(at, &out->worker) : NULL;
+    const char *at = parse_index(line, ITERATIONS_MAX, &out->iteration);
+    at = at != NULL ? parse_index(at, WORKERS_MAX, &out->worker) : NULL;
     if (at == NULL) {
         return false;
     }

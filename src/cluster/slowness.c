@@ -5,13 +5,42 @@
 
 #include <stddef.h>
 
-int64_t muster_slowness_ns(const muster_slowness *slowness, uint64_t step,
-                           int64_t compute_ns)
+#include "base/mem.h"
+
+void muster_slowness_fini(muster_slowness *slowness)
 {
-    double slower_ns = (slowness->factor - 1) * (double)compute_ns;
-    int64_t ns = slowness->sleep_ns + (int64_t)slower_ns;
+    muster_mem_free(slowness->changes);
+    slowness->changes = NULL;
+    slowness->change_count = 0;
+}
+
+int64_t muster_slowness_ns(const muster_slowness *slowness, uint64_t step,
+                           const muster_delay_work *work)
+{
+    int64_t sleep_ns = slowness->sleep_ns;
+    double factor = slowness->factor;
+    for (uint32_t i = 0; i < slowness->change_count; i++) {
+        const muster_slowness_change *change = &slowness->changes[i];
+        if (change->step > step) {
+            break;
+        }
+        sleep_ns = change->sleep_ns >= 0 ? change->sleep_ns : sleep_ns;
+        factor = change->factor > 0 ? change->factor : factor;
+    }
+    int64_t ns = sleep_ns + (int64_t)((factor - 1) * (double)work->compute_ns);
     if (slowness->delay != NULL) {
-        ns += muster_delay_ns(slowness->delay, slowness->worker, step);
+        ns += muster_delay_of(slowness->delay, slowness->worker, step, work);
     }
     return ns;
+}
+
+bool muster_slowness_multiplies(const muster_slowness *slowness)
+{
+    bool multiplies =
+        slowness->factor > 1 ||
+        (slowness->delay != NULL && muster_delay_multiplies(slowness->delay));
+    for (uint32_t i = 0; i < slowness->change_count; i++) {
+        multiplies = multiplies || slowness->changes[i].factor > 1;
+    }
+    return multiplies;
 }

@@ -2,33 +2,50 @@
  * cluster/slowness.h -- by how much a worker is made slow on purpose.
  *
  * `--slow W:200ms` is sleep_ns, `--slow W:10x` is factor, `--delay MODEL` is
- * delay. A process sleeps what muster_slowness_ns() says after it has computed
- * a gradient; the simulator adds the same to the virtual duration.
+ * delay; `--slow W:200ms@50` is a change at step 50. A process sleeps what
+ * muster_slowness_ns() says after it has computed a gradient; the simulator
+ * adds the same to the virtual duration.
  *
+ *   Ownership    `changes` belongs to the slowness, for muster_slowness_fini().
  *   Threads      As cluster/delay.h: one at a time.
  */
 #ifndef MUSTER_CLUSTER_SLOWNESS_H
 #define MUSTER_CLUSTER_SLOWNESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "cluster/delay.h"
+
+/* From `step` on. */
+typedef struct muster_slowness_change {
+    uint64_t step;
+    int64_t sleep_ns; // negative: as before
+    double factor;    // 0: as before
+} muster_slowness_change;
 
 typedef struct muster_slowness {
     int64_t sleep_ns;    // in every step, >= 0
     double factor;       // how many times as slow, >= 1
     muster_delay *delay; // NULL: none; lent
     uint32_t worker;     // whose delays are drawn
+    uint32_t change_count;
+    muster_slowness_change *changes; // by ascending step; NULL: none
 } muster_slowness;
 
-#define MUSTER_SLOWNESS_NONE                                   \
-    {                                                          \
-        .sleep_ns = 0, .factor = 1, .delay = NULL, .worker = 0 \
+#define MUSTER_SLOWNESS_NONE                                    \
+    {                                                           \
+        .sleep_ns = 0, .factor = 1, .delay = NULL, .worker = 0, \
+        .change_count = 0, .changes = NULL                      \
     }
 
-/* The time that a worker loses in `step`, after it has computed for
- * compute_ns. */
+void muster_slowness_fini(muster_slowness *slowness);
+
+/* The time that a worker loses in `step`, after it has done `work`. */
 int64_t muster_slowness_ns(const muster_slowness *slowness, uint64_t step,
-                           int64_t compute_ns);
+                           const muster_delay_work *work);
+
+/* Does it look at the work's compute_ns in any step? */
+bool muster_slowness_multiplies(const muster_slowness *slowness);
 
 #endif // MUSTER_CLUSTER_SLOWNESS_H

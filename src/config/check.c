@@ -336,6 +336,19 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
     return check_run(config, error_out);
 }
 
+/* A file has room for the times of one run. */
+static muster_status check_record(const muster_config *config,
+                                  muster_error *error_out)
+{
+    if (muster_config_string(config, MUSTER_OPT_RECORD_DELAYS) != NULL &&
+        config->verb == MUSTER_VERB_SIMULATE &&
+        strchr(muster_config_string(config, MUSTER_OPT_CODE), '+') != NULL) {
+        return INVALID("--record-delays: holds the times of one run; give one "
+                       "--code");
+    }
+    return MUSTER_OK;
+}
+
 static bool is_stdin(const muster_config *config, muster_option option)
 {
     const char *path = muster_config_string(config, option);
@@ -371,6 +384,9 @@ static muster_status check_training_run(muster_config *config,
                                         muster_error *error_out)
 {
     muster_status status = check_stdin(config, error_out);
+    if (status == MUSTER_OK) {
+        status = check_record(config, error_out);
+    }
     const char *target = muster_config_string(config, MUSTER_OPT_TARGET);
     if (status == MUSTER_OK && target != NULL && strcmp(target, "class") != 0 &&
         strcmp(target, "value") != 0) {

@@ -170,7 +170,14 @@ static void faults_of_workers_that_are_not_there_are_refused(void **state)
                    "--kill x@3: write W@STEP such as 3@50");
     assert_refused("train", "--data x --slow 3:0.5x",
                    "--slow 3:0.5x: write W:TIME such as 3:200ms (at most 1h), "
-                   "or W:FACTORx such as 3:10x (at least 1x)");
+                   "or W:FACTORx such as 3:10x (at least 1x), with @STEP to "
+                   "begin there");
+    assert_refused("train", "--data x --slow 3:20ms@",
+                   "--slow 3:20ms@: write W:TIME such as 3:200ms (at most 1h), "
+                   "or W:FACTORx such as 3:10x (at least 1x), with @STEP to "
+                   "begin there");
+    assert_refused("train", "--data x --local 4 --slow 5:0@3",
+                   "--slow 5:0@3: there are 4 workers, numbered 0 to 3");
     assert_refused("train", "--data x --rejoin 1@5 --kill 1@9",
                    "--rejoin 1@5: worker 1 is not killed before");
     assert_refused("train", "--data x --kill 1@5 --cont 1@9",
@@ -189,7 +196,7 @@ static void faults_come_in_the_order_they_happen(void **state)
     assert_int_equal(parse_line(config,
                                 "--workers 5 --kill 1@5 --kill 2@3 --rejoin "
                                 "1@9 --stop 3@9 --cont 3@10 --slow 4:10x "
-                                "--slow 0:200ms",
+                                "--slow 0:200ms --slow 0:0@8 --slow 0:3x@4",
                                 true, &error),
                      MUSTER_OK);
     muster_vec faults = muster_vec_make(sizeof(muster_fault));
@@ -198,7 +205,9 @@ static void faults_come_in_the_order_they_happen(void **state)
         {MUSTER_FAULT_SLOW_BY, 0, 0, 200000000, 0},
         {MUSTER_FAULT_SLOW_TIMES, 4, 0, 0, 10},
         {MUSTER_FAULT_KILL, 2, 3, 0, 0},
+        {MUSTER_FAULT_SLOW_TIMES, 0, 4, 0, 3},
         {MUSTER_FAULT_KILL, 1, 5, 0, 0},
+        {MUSTER_FAULT_SLOW_BY, 0, 8, 0, 0},
         {MUSTER_FAULT_REJOIN, 1, 9, 0, 0},
         {MUSTER_FAULT_STOP, 3, 9, 0, 0},
         {MUSTER_FAULT_CONT, 3, 10, 0, 0},

@@ -1,5 +1,5 @@
 /*
- * fault.c -- W:TIME, W:FACTORx and W@STEP into structs.
+ * fault.c -- W:TIME, W:FACTORx, either with @STEP, and W@STEP into structs.
  */
 #include "config/fault.h"
 
@@ -55,24 +55,47 @@ static bool parse_factor(const char *text, double *factor_out)
            *factor_out <= FACTOR_MAX;
 }
 
+/* TIME, FACTORx or 0. */
+static bool parse_amount(const char *text, muster_fault *fault)
+{
+    if (parse_factor(text, &fault->factor)) {
+        fault->kind = MUSTER_FAULT_SLOW_TIMES;
+        return true;
+    }
+    fault->kind = MUSTER_FAULT_SLOW_BY;
+    fault->factor = 0;
+    return strcmp(text, "0") == 0 ||
+           (muster_value_duration_ns(text, &fault->delay_ns) &&
+            fault->delay_ns <= DELAY_NS_MAX);
+}
+
+static bool parse_slow_parts(const char *text, muster_fault *fault)
+{
+    const char *rest = NULL;
+    char amount[40];
+    if (!split(text, ':', &fault->worker, &rest)) {
+        return false;
+    }
+    size_t length = strcspn(rest, "@");
+    if (length >= sizeof(amount)) {
+        return false;
+    }
+    memcpy(amount, rest, length);
+    amount[length] = '\0';
+    return parse_amount(amount, fault) &&
+           (rest[length] == '\0' ||
+            muster_value_uint(rest + length + 1, &fault->step));
+}
+
 static muster_status parse_slow(const char *text, muster_error *error_out,
                                 muster_fault *fault_out)
 {
     muster_fault fault = {0};
-    const char *rest = NULL;
-    if (split(text, ':', &fault.worker, &rest)) {
-        if (parse_factor(rest, &fault.factor)) {
-            fault.kind = MUSTER_FAULT_SLOW_TIMES;
-        } else if (muster_value_duration_ns(rest, &fault.delay_ns) &&
-                   fault.delay_ns <= DELAY_NS_MAX) {
-            fault.kind = MUSTER_FAULT_SLOW_BY;
-            fault.factor = 0;
-        }
-    }
-    if (fault.kind == 0) {
+    if (!parse_slow_parts(text, &fault)) {
         return malformed(MUSTER_OPT_SLOW, text,
                          "W:TIME such as 3:200ms (at most 1h), or W:FACTORx "
-                         "such as 3:10x (at least 1x)",
+                         "such as 3:10x (at least 1x), with @STEP to begin "
+                         "there",
                          error_out);
     }
     *fault_out = fault;

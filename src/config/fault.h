@@ -4,6 +4,9 @@
  *   --slow 3:200ms   worker 3 sleeps 200 ms every step
  *   --slow 3:10x     worker 3 takes 10 times as long: it sleeps 9 times the
  *                    CPU time that the step took
+ *   --slow 3:200ms@50, --slow 3:10x@50
+ *                    the same from step 50 on, in place of what was before
+ *   --slow 3:0@80    worker 3 is as fast as it can from step 80 on
  *   --kill 3@50, --rejoin 3@80, --stop 3@50, --cont 3@80
  *
  * Both the runtime (signals, sleeps) and the simulator read them from here.
@@ -28,8 +31,8 @@ typedef enum muster_fault_kind {
 typedef struct muster_fault {
     muster_fault_kind kind;
     uint32_t worker;
-    uint64_t step;    // KILL, REJOIN, STOP, CONT; else 0
-    int64_t delay_ns; // SLOW_BY; else 0
+    uint64_t step;    // when it begins; SLOW: 0 where none was given
+    int64_t delay_ns; // SLOW_BY; 0 there ends every slowness; else 0
     double factor;    // SLOW_TIMES, at least 1; else 0
 } muster_fault;
 

@@ -142,6 +142,16 @@ static muster_status refuse(worker *self, const char *why)
                             "step %" PRIu64 ": %s", self->base.job.step, why);
 }
 
+/* How much of a step this is, for delays that depend on it. */
+static void say_work(worker *self, const muster_encode_plan *plan)
+{
+    size_t dim = message_dim(self);
+    muster_job_result *result = &self->base.result;
+    result->share = (double)plan->part_count / self->setup.parts;
+    result->message =
+        (double)muster_encode_plan_message(plan, dim) / (double)dim;
+}
+
 muster_status muster_job_gradient_begin(worker *self)
 {
     const muster_job *job = &self->base.job;
@@ -166,6 +176,7 @@ muster_status muster_job_gradient_begin(worker *self)
     if (status != MUSTER_OK) {
         return status;
     }
+    say_work(self, plan);
     point_lanes(self, plan);
     muster_vec_clear(&self->members);
     self->gather.count = 0;

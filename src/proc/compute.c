@@ -117,10 +117,10 @@ static void nap_until(muster_compute *compute, int64_t until_ns)
     unlock(compute);
 }
 
-static void be_slow(muster_compute *compute, int64_t cpu_ns, uint64_t step)
+static void be_slow(muster_compute *compute, uint64_t step,
+                    const muster_delay_work *work)
 {
-    int64_t sleep_ns =
-        muster_slowness_ns(&compute->opts.slowness, step, cpu_ns);
+    int64_t sleep_ns = muster_slowness_ns(&compute->opts.slowness, step, work);
     if (sleep_ns > 0) {
         nap_until(compute, muster_clock_ns() + sleep_ns);
     }
@@ -146,7 +146,7 @@ static void run_job(muster_compute *compute, muster_job *job,
     int64_t start_ns = muster_clock_ns();
     bool slow = job->kind == MUSTER_JOB_GRADIENT;
     // A system call, so only when a factor needs it.
-    bool timed = slow && compute->opts.slowness.factor > 1;
+    bool timed = slow && muster_slowness_multiplies(&compute->opts.slowness);
     int64_t cpu_ns = timed ? muster_clock_thread_cpu_ns() : 0;
 
     engine->begin(engine->self, job);
@@ -155,13 +155,15 @@ static void run_job(muster_compute *compute, muster_job *job,
         status = engine->piece(engine->self);
         made_progress(compute);
     }
-    if (slow && status >= 0 && !cancelled(compute)) {
-        be_slow(compute, timed ? muster_clock_thread_cpu_ns() - cpu_ns : 0,
-                known.step);
-    }
-    bool cut_short = slow && cancelled(compute);
     engine->end(engine->self, result_out);
-    if (cut_short && result_out->status >= 0) {
+    if (slow && result_out->status >= 0 && !cancelled(compute)) {
+        muster_delay_work work = {
+            .share = result_out->share,
+            .message = result_out->message,
+            .compute_ns = timed ? muster_clock_thread_cpu_ns() - cpu_ns : 0};
+        be_slow(compute, known.step, &work);
+    }
+    if (slow && cancelled(compute) && result_out->status >= 0) {
         muster_blob_unref(result_out->output);
         fail_result(&known, MUSTER_ERR_CANCELLED, result_out);
     }

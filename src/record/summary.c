@@ -259,6 +259,21 @@ static json_t *code_object(const muster_summary_end *end)
                      integer(end->d));
 }
 
+static json_t *straggling_object(const muster_summary_straggling *of)
+{
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:s, s:{s:o, s:o, s:o}, s:{s:o, s:o}}",
+        "p_straggle", muster_json_real(of->p_straggle), "p_straggle_again",
+        muster_json_real(of->p_again), "p_straggle_begin",
+        muster_json_real(of->p_begin), "spell_steps",
+        muster_json_real(of->spell_steps), "model", of->model, "bernoulli",
+        "slow", muster_json_real(of->slow), "p_slow",
+        muster_json_real(of->p_slow), "p_active",
+        muster_json_real(of->p_active), "markov", "stay_slow",
+        muster_json_real(of->stay_slow), "stay_active",
+        muster_json_real(of->stay_active));
+}
+
 static json_t *summary_object(const muster_summary *summary,
                               const muster_summary_end *end)
 {
@@ -280,6 +295,10 @@ static json_t *summary_object(const muster_summary *summary,
     failed |= json_object_set_new(object, "workers", worker_list(summary, end));
     failed |= json_object_set_new(object, "straggler_wait_ms",
                                   muster_json_real(end->straggler_wait_ms));
+    if (end->straggling != NULL) {
+        failed |= json_object_set_new(object, "straggling",
+                                      straggling_object(end->straggling));
+    }
     if (end->parts_received != NULL) {
         failed |= json_object_set_new(object, "parts_received", part_list(end));
     }

@@ -33,6 +33,17 @@ void muster_summary_worker(muster_summary *summary,
                            const muster_worker_line *line);
 void muster_summary_death(muster_summary *summary, uint32_t worker);
 
+/* How workers straggled, and what fits it: NAN where nothing was counted. */
+typedef struct muster_summary_straggling {
+    double p_straggle;  // share of steps, over all workers
+    double p_again;     // likewise, of the steps after one it straggled in
+    double p_begin;     // likewise, of the others
+    double spell_steps; // mean length of a slow spell
+    const char *model;  // the one that fits best: one, bernoulli or markov
+    double slow, p_slow, p_active; // as --delay bernoulli: has them
+    double stay_slow, stay_active; // as --delay markov: has them
+} muster_summary_straggling;
+
 /* What only the end of the run knows. Start from MUSTER_SUMMARY_END_INIT; NULL
  * and NAN mean "not known". */
 typedef struct muster_summary_end {
@@ -51,7 +62,8 @@ typedef struct muster_summary_end {
     const double *behind_ms;        // per worker, how long after the median it
                                     // answers; or NULL
     double straggler_wait_ms;       // per step, for slow workers
-    const uint32_t *loads;          // parts per worker; NULL: equal
+    const muster_summary_straggling *straggling; // or NULL
+    const uint32_t *loads; // parts per worker; NULL: equal
 } muster_summary_end;
 
 #define MUSTER_SUMMARY_END_INIT                                             \

@@ -60,6 +60,8 @@ typedef struct muster_job_result {
     uint32_t part;
     muster_blob *output; // PART, GRADIENT, UPDATE: lent with the event
     int64_t busy_ns;     // compute time, with injected slowness
+    double share;        // GRADIENT: of the step's samples, d parts of k
+    double message;      // GRADIENT: the output's length over a gradient's
     double loss;         // UPDATE: decoded batch mean + l2; EVALUATE: objective
     double grad_err;     // UPDATE
     double theta_norm;   // UPDATE, EVALUATE

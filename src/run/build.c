@@ -140,6 +140,56 @@ muster_status muster_build_delay(const muster_config *config, uint32_t workers,
                                error_out, delay_out);
 }
 
+/* What a value of --slow changes, and when. */
+static muster_slowness_change change_of(const muster_fault *fault)
+{
+    muster_slowness_change change = {.step = fault->step, .sleep_ns = -1};
+    if (fault->kind == MUSTER_FAULT_SLOW_TIMES) {
+        change.factor = fault->factor;
+    } else {
+        change.sleep_ns = fault->delay_ns;
+        change.factor = fault->delay_ns == 0 ? 1 : 0; // 0 ends both
+    }
+    return change;
+}
+
+/* By step; of one step, in the order given. */
+static muster_status add_change(const muster_fault *fault,
+                                muster_error *error_out, muster_vec *changes)
+{
+    muster_slowness_change *slot = muster_vec_push(changes);
+    if (slot == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for --slow");
+    }
+    muster_slowness_change *all = changes->data;
+    size_t at = changes->count - 1;
+    for (; at > 0 && all[at - 1].step > fault->step; at--) {
+        all[at] = all[at - 1];
+    }
+    all[at] = change_of(fault);
+    return MUSTER_OK;
+}
+
+static muster_status read_changes(const muster_config *config, uint32_t worker,
+                                  muster_error *error_out, muster_vec *changes)
+{
+    size_t count = muster_config_list_count(config, MUSTER_OPT_SLOW);
+    for (size_t i = 0; i < count; i++) {
+        muster_fault fault;
+        muster_status status = muster_fault_parse(
+            MUSTER_OPT_SLOW, muster_config_list_at(config, MUSTER_OPT_SLOW, i),
+            error_out, &fault);
+        if (status == MUSTER_OK && fault.worker == worker) {
+            status = add_change(&fault, error_out, changes);
+        }
+        if (status < 0) {
+            return status;
+        }
+    }
+    return MUSTER_OK;
+}
+
 muster_status muster_build_slowness(const muster_config *config,
                                     uint32_t worker, muster_delay *delay,
                                     muster_error *error_out,
@@ -148,24 +198,14 @@ muster_status muster_build_slowness(const muster_config *config,
     muster_slowness slowness = MUSTER_SLOWNESS_NONE;
     slowness.delay = delay;
     slowness.worker = worker;
-    size_t count = muster_config_list_count(config, MUSTER_OPT_SLOW);
-    for (size_t i = 0; i < count; i++) {
-        muster_fault fault;
-        muster_status status = muster_fault_parse(
-            MUSTER_OPT_SLOW, muster_config_list_at(config, MUSTER_OPT_SLOW, i),
-            error_out, &fault);
-        if (status < 0) {
-            return status;
-        }
-        if (fault.worker != worker) {
-            continue;
-        }
-        if (fault.kind == MUSTER_FAULT_SLOW_TIMES) {
-            slowness.factor = fault.factor;
-        } else {
-            slowness.sleep_ns = fault.delay_ns;
-        }
+    muster_vec changes = muster_vec_make(sizeof(muster_slowness_change));
+    muster_status status = read_changes(config, worker, error_out, &changes);
+    if (status < 0) {
+        muster_vec_fini(&changes);
+        return status;
     }
+    slowness.changes = changes.data; // the vector's array is handed over
+    slowness.change_count = (uint32_t)changes.count;
     *slowness_out = slowness;
     return MUSTER_OK;
 }

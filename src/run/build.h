@@ -64,8 +64,10 @@ MUSTER_CHECKED muster_status muster_build_delay(const muster_config *config,
 /*
  * How slow `worker` is: of the values W:TIME that --slow has for it the last
  * one counts, of the values W:FACTORx likewise; a time, a factor and a delay
- * add up. `delay` is lent to the result. MUSTER_ERR_INVALID: a value of --slow
- * cannot be read.
+ * add up. With @STEP a value counts from that step on, in place of those
+ * before; W:0 ends both time and factor. `delay` is lent to the result, which
+ * is for muster_slowness_fini(). MUSTER_ERR_INVALID: a value of --slow cannot
+ * be read. MUSTER_ERR_NO_MEMORY.
  */
 MUSTER_CHECKED muster_status muster_build_slowness(
     const muster_config *config, uint32_t worker, muster_delay *delay,

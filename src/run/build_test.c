@@ -42,6 +42,18 @@ static muster_slowness slowness_of(const muster_config *config, uint32_t worker)
     return slowness;
 }
 
+/* What `worker` loses in `step`, after 10 ms of computing. */
+static int64_t lost_ns(const muster_config *config, uint32_t worker,
+                       uint64_t step)
+{
+    muster_delay_work work = {
+        .share = 0.25, .message = 1, .compute_ns = 10 * MS};
+    muster_slowness slowness = slowness_of(config, worker);
+    int64_t ns = muster_slowness_ns(&slowness, step, &work);
+    muster_slowness_fini(&slowness);
+    return ns;
+}
+
 static void repeated_slow_means_the_same_in_every_verb(void **state)
 {
     (void)state;
@@ -51,13 +63,40 @@ static void repeated_slow_means_the_same_in_every_verb(void **state)
         "0:100ms", "--slow",  "2:20ms", "--slow", "2:3x",   NULL};
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         muster_config *config = parse(verbs[i], flags);
-        assert_int_equal(slowness_of(config, 0).sleep_ns, 100 * MS);
-        assert_int_equal(slowness_of(config, 1).sleep_ns, 5 * MS);
+        assert_int_equal(lost_ns(config, 0, 9), 100 * MS);
+        assert_int_equal(lost_ns(config, 1, 9), 5 * MS);
         // A time and a factor add up; of two factors the last one counts.
-        muster_slowness both = slowness_of(config, 2);
-        assert_int_equal(muster_slowness_ns(&both, 9, 10 * MS), 40 * MS);
-        muster_slowness none = slowness_of(config, 3);
-        assert_int_equal(muster_slowness_ns(&none, 9, 10 * MS), 0);
+        assert_int_equal(lost_ns(config, 2, 9), 40 * MS);
+        assert_int_equal(lost_ns(config, 3, 9), 0);
+        muster_config_free(config);
+    }
+}
+
+static void slowness_changes_at_its_step_in_every_verb(void **state)
+{
+    (void)state;
+    static const char *const verbs[] = {"train", "join", "simulate"};
+    // Not in the order of the steps; of one step, the last one counts.
+    const char *const flags[] = {"--slow", "0:0@30",     "--slow", "0:3x@20",
+                                 "--slow", "0:100ms@10", "--slow", "0:200ms",
+                                 "--slow", "1:7ms@5",    "--slow", "1:8ms@5",
+                                 NULL};
+    static const struct {
+        uint64_t step;
+        int64_t lost[2];
+    } rows[] = {{0, {200 * MS, 0}},       {4, {200 * MS, 0}},
+                {5, {200 * MS, 8 * MS}},  {9, {200 * MS, 8 * MS}},
+                {10, {100 * MS, 8 * MS}}, {20, {120 * MS, 8 * MS}},
+                {29, {120 * MS, 8 * MS}}, {30, {0, 8 * MS}},
+                {99, {0, 8 * MS}}};
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        muster_config *config = parse(verbs[i], flags);
+        for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+            for (uint32_t w = 0; w < 2; w++) {
+                assert_int_equal(lost_ns(config, w, rows[r].step),
+                                 rows[r].lost[w]);
+            }
+        }
         muster_config_free(config);
     }
 }
@@ -68,8 +107,13 @@ static void delays_are_the_same_in_every_verb(void **state)
 {
     (void)state;
     const char *const flags[] = {
-        "--workers", "4", "--delay", "exponential:mean=10ms",
-        "--seed",    "9", NULL};
+        "--workers",
+        "4",
+        "--delay",
+        "exponential:mean=10ms,per=load+exponential:mean=8ms,per=message",
+        "--seed",
+        "9",
+        NULL};
     muster_config *configs[2] = {parse("join", flags),
                                  parse("simulate", flags)};
     muster_delay *delays[2] = {NULL, NULL};
@@ -85,8 +129,9 @@ static void delays_are_the_same_in_every_verb(void **state)
         assert_int_equal(
             muster_build_slowness(configs[1], 2, delays[1], NULL, &two),
             MUSTER_OK);
-        assert_int_equal(muster_slowness_ns(&one, step, 0),
-                         muster_slowness_ns(&two, step, 0));
+        muster_delay_work work = {.share = 0.5, .message = 0.25};
+        assert_int_equal(muster_slowness_ns(&one, step, &work),
+                         muster_slowness_ns(&two, step, &work));
     }
     for (size_t i = 0; i < 2; i++) {
         muster_delay_free(delays[i]);
@@ -137,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repeated_slow_means_the_same_in_every_verb),
+        cmocka_unit_test(slowness_changes_at_its_step_in_every_verb),
         cmocka_unit_test(delays_are_the_same_in_every_verb),
         cmocka_unit_test(a_code_has_the_same_options_in_every_verb),
         cmocka_unit_test(a_code_without_workers_is_told_what_is_missing),

@@ -106,6 +106,7 @@ typedef struct ending {
     muster_worker_class *classes;
     const char **names;
     double *probabilities, *behind_ms;
+    muster_summary_straggling straggling;
     uint32_t *loads;
 } ending;
 
@@ -252,6 +253,8 @@ muster_status muster_train_conclude(muster_train_state *train,
                                 "no memory for the summary");
     }
     tell(train, &last);
+    last.straggling = muster_tally_straggling(&train->tally);
+    last.end.straggling = &last.straggling;
     muster_status status = MUSTER_OK;
     char *json = muster_summary_json(train->tally.summary, &last.end);
     if (json == NULL) {

@@ -154,5 +154,6 @@ muster_status muster_join(const muster_config *config, muster_error *error_out)
         muster_host_close(host);
     }
     muster_delay_free(slowness.delay);
+    muster_slowness_fini(&slowness);
     return status;
 }

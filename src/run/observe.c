@@ -43,7 +43,9 @@ static void do_faults(muster_train_state *train, uint64_t step)
             break;
         case MUSTER_FAULT_SLOW_BY:
         case MUSTER_FAULT_SLOW_TIMES:
-            break; // the worker's own business, by its --slow
+            // The worker does it by itself: it was started with --slow.
+            what = fault->step > 0 ? "changes its slowness" : NULL;
+            break;
         }
         if (what != NULL) {
             muster_log(MUSTER_LOG_INFO,
@@ -138,11 +140,25 @@ static void trace(muster_train_state *train, const muster_report *report)
     }
 }
 
+static void record(muster_train_state *train, const muster_report *report)
+{
+    if (train->recorder != NULL && report->kind == MUSTER_REPORT_ANSWER) {
+        muster_delay_recorder_time(train->recorder, report->step,
+                                   report->as.answer.worker,
+                                   report->as.answer.compute_ms * 1e-3);
+    } else if (train->recorder != NULL &&
+               report->kind == MUSTER_REPORT_STEP_END) {
+        muster_delay_recorder_step(train->recorder, report->step,
+                                   report->as.end.step_ms * 1e-3);
+    }
+}
+
 void muster_train_on_report(void *context, const muster_report *report)
 {
     muster_train_state *train = context;
     muster_tally_report(&train->tally, report);
     trace(train, report);
+    record(train, report);
     switch (report->kind) {
     case MUSTER_REPORT_NOTICE:
         muster_log(report->as.notice.level, "%s", report->as.notice.text);

@@ -138,6 +138,7 @@ static muster_status simulate_code(const muster_config *config,
     status = muster_virtual_init(run, &simulation.opts, error);
     if (status == MUSTER_OK) {
         status = run_code(run, code, error, codes);
+        status = muster_simulation_recorded(&simulation, config, status, error);
         muster_virtual_fini(run);
     }
     muster_mem_free(run);

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "code/numbers.h"
 #include "config/fault.h"
+#include "run/record_delays.h"
 
 #define BYTES_PER_S_MBIT 125000.0
 
@@ -50,6 +51,10 @@ static muster_status make_machines(muster_simulation *simulation,
     for (uint32_t i = 0; i < workers && status == MUSTER_OK; i++) {
         status = muster_build_slowness(config, i, simulation->delay, error_out,
                                        &simulation->slowness[i]);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_record_delays_open(config, workers, error_out,
+                                           &simulation->recorder);
     }
     return status == MUSTER_OK
                ? muster_faults_read(config, error_out, &simulation->faults)
@@ -96,6 +101,7 @@ muster_status muster_simulation_init(muster_simulation *simulation,
     opts->model = muster_config_string(config, MUSTER_OPT_MODEL);
     opts->speeds = simulation->build.speeds;
     opts->slowness = simulation->slowness;
+    opts->recorder = simulation->recorder;
     opts->faults = simulation->faults.data;
     opts->fault_count = simulation->faults.count;
     opts->compute_ns = muster_config_duration_ns(config, MUSTER_OPT_COMPUTE);
@@ -105,12 +111,34 @@ muster_status muster_simulation_init(muster_simulation *simulation,
     return MUSTER_OK;
 }
 
+muster_status muster_simulation_recorded(muster_simulation *simulation,
+                                         const muster_config *config,
+                                         muster_status status,
+                                         muster_error *error_out)
+{
+    if (status < 0) {
+        return status;
+    }
+    status =
+        muster_record_delays_close(config, simulation->recorder, error_out);
+    simulation->recorder = NULL;
+    return status;
+}
+
 void muster_simulation_fini(muster_simulation *simulation)
 {
+    if (muster_delay_recorder_close(simulation->recorder, NULL) < 0) {
+        muster_log(MUSTER_LOG_DEBUG, "the recorded times are not whole");
+    }
     muster_build_coordinator_fini(&simulation->opts.coordinator);
     muster_executor_free(simulation->executor);
     muster_vec_fini(&simulation->faults);
     muster_delay_free(simulation->delay);
+    for (uint32_t i = 0;
+         simulation->slowness != NULL && i < simulation->build.opts.workers;
+         i++) {
+        muster_slowness_fini(&simulation->slowness[i]);
+    }
     muster_mem_free(simulation->slowness);
     muster_code_free(simulation->code);
     muster_build_code_fini(&simulation->build);

@@ -14,10 +14,11 @@ typedef struct muster_simulation {
     muster_virtual_opts opts; // what it points to is below
     muster_build_code build;
     muster_code *code;
-    muster_slowness *slowness; // by worker
-    muster_delay *delay;       // NULL without --delay
-    muster_vec faults;         // muster_fault
-    muster_executor *executor; // NULL without --data
+    muster_slowness *slowness;       // by worker
+    muster_delay *delay;             // NULL without --delay
+    muster_delay_recorder *recorder; // NULL without --record-delays
+    muster_vec faults;               // muster_fault
+    muster_executor *executor;       // NULL without --data
 } muster_simulation;
 
 /* `code` names one code. The configuration and the name are lent until fini.
@@ -25,6 +26,12 @@ typedef struct muster_simulation {
 MUSTER_CHECKED muster_status muster_simulation_init(
     muster_simulation *simulation, const muster_config *config,
     const char *code, muster_error *error_out);
+
+/* Write what --record-delays is to write, after a run that ended with `status`;
+ * that, or why it could not be written. */
+MUSTER_CHECKED muster_status muster_simulation_recorded(
+    muster_simulation *simulation, const muster_config *config,
+    muster_status status, muster_error *error_out);
 void muster_simulation_fini(muster_simulation *simulation);
 
 #endif // MUSTER_RUN_SIMULATION_H

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "code/numbers.h"
@@ -120,6 +121,35 @@ static void tell_help(const muster_train_state *train, uint32_t slow)
                waited_ms, info.name, info.stragglers, info.load);
 }
 
+/* How often, in what spells, and which --delay would do the same. */
+static void tell_rates(const muster_tally *tally)
+{
+    muster_summary_straggling s = muster_tally_straggling(tally);
+    char again[64] = "", fit[96] = "";
+    if (!(s.p_straggle > 0)) {
+        return;
+    }
+    if (!isnan(s.p_again)) {
+        (void)snprintf(again, sizeof again,
+                       ", in %.3g %% of those after such a step",
+                       100 * s.p_again);
+    }
+    if (strcmp(s.model, "bernoulli") == 0) {
+        (void)snprintf(fit, sizeof fit,
+                       "; like --delay bernoulli:slow=%.2g,p-slow=%.2g,"
+                       "p-active=%.2g",
+                       s.slow, s.p_slow, s.p_active);
+    } else if (strcmp(s.model, "markov") == 0) {
+        (void)snprintf(fit, sizeof fit,
+                       "; like --delay markov:stay-slow=%.2g,stay-active=%.2g",
+                       s.stay_slow, s.stay_active);
+    }
+    muster_log(MUSTER_LOG_INFO,
+               "workers straggled in %.3g %% of their steps%s; a slow spell "
+               "lasts %.3g steps%s",
+               100 * s.p_straggle, again, s.spell_steps, fit);
+}
+
 void muster_train_tell_stragglers(const muster_train_state *train,
                                   const muster_worker_class *classes)
 {
@@ -144,6 +174,9 @@ void muster_train_tell_stragglers(const muster_train_state *train,
             tell_slow(tally, w);
         }
         tell_deaths(tally, w);
+    }
+    if (rows > 0) {
+        tell_rates(tally);
     }
     tell_help(train, slow);
 }

@@ -147,6 +147,42 @@ muster_class muster_tally_class(const muster_tally *tally, uint32_t worker)
                                   : (muster_class){.slow = false};
 }
 
+static const char *model_name(muster_classes_model model)
+{
+    switch (model) {
+    case MUSTER_CLASSES_ONE:
+        return "one";
+    case MUSTER_CLASSES_BERNOULLI:
+        return "bernoulli";
+    case MUSTER_CLASSES_MARKOV:
+        return "markov";
+    }
+    return "unknown";
+}
+
+muster_summary_straggling muster_tally_straggling(const muster_tally *tally)
+{
+    if (tally->classes == NULL) {
+        return (muster_summary_straggling){NAN, NAN, NAN, NAN, "one",
+                                           NAN, NAN, NAN, NAN, NAN};
+    }
+    muster_classes_rates rates = muster_classes_count(tally->classes);
+    muster_classes_fit fit = muster_classes_describe(tally->classes);
+    muster_summary_straggling straggling = {
+        .p_straggle = rates.straggle,
+        .p_again = rates.again,
+        .p_begin = rates.begin,
+        .spell_steps = rates.spell_steps,
+        .model = model_name(fit.model),
+        .slow = fit.p_hat,
+        .p_slow = fit.pss,
+        .p_active = fit.pns,
+        .stay_slow = fit.stay_slow,
+        .stay_active = fit.stay_active,
+    };
+    return straggling;
+}
+
 void muster_tally_classes(const muster_tally *tally,
                           muster_worker_class *classes_out)
 {

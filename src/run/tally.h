@@ -61,6 +61,10 @@ typedef enum muster_worker_class {
 /* What the role believes of a worker; nothing before the first step. */
 muster_class muster_tally_class(const muster_tally *tally, uint32_t worker);
 
+/* How workers straggled so far, and what fits it; nothing counted before the
+ * first step. The role must live. */
+muster_summary_straggling muster_tally_straggling(const muster_tally *tally);
+
 /* One class per worker, into classes_out[worker_count]. */
 void muster_tally_classes(const muster_tally *tally,
                           muster_worker_class *classes_out);

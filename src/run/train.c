@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "run/train.h"
+#include "run/record_delays.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,6 +80,10 @@ static muster_status make_counts(muster_train_state *train,
     if (trace != NULL) {
         status =
             muster_tracing_open(trace, workers, error_out, &train->tracing);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_record_delays_open(train->config, workers, error_out,
+                                           &train->recorder);
     }
     return status < 0
                ? status
@@ -280,6 +285,9 @@ static void finish(muster_train_state *train)
     if (muster_tracing_close(train->tracing, NULL) < 0) {
         muster_log(MUSTER_LOG_DEBUG, "the trace is not whole");
     }
+    if (muster_delay_recorder_close(train->recorder, NULL) < 0) {
+        muster_log(MUSTER_LOG_DEBUG, "the recorded times are not whole");
+    }
     muster_config_text_free(train->config_json);
     muster_blob_unref(train->saved);
     muster_vec_fini(&train->faults);
@@ -314,6 +322,11 @@ static muster_status run_to_end(muster_train_state *train,
     if (written >= 0) {
         written = muster_tracing_close(train->tracing, &late);
         train->tracing = NULL;
+    }
+    if (written >= 0) {
+        written =
+            muster_record_delays_close(train->config, train->recorder, &late);
+        train->recorder = NULL;
     }
     tell_resume(train, status);
     if (status >= 0 && written < 0) {

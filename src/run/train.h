@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "cluster/delay_recorder.h"
 #include "config/config.h"
 #include "job/executor.h"
 #include "muster/code.h"
@@ -41,12 +42,13 @@ typedef struct muster_train_state {
     size_t next_fault;             // the first that is not done
     muster_tally tally;
     muster_progress progress;
-    muster_run_folder *folder; // NULL without --run
-    muster_tracing *tracing;   // NULL without --trace
-    char *config_json;         // with a folder
-    muster_blob *saved;        // the role's state in an earlier life, or NULL
-    double earlier_s;          // that the steps of earlier lives took
-    int64_t first_step_ns;     // when the first step began; 0: not yet
+    muster_run_folder *folder;       // NULL without --run
+    muster_tracing *tracing;         // NULL without --trace
+    muster_delay_recorder *recorder; // NULL without --record-delays
+    char *config_json;               // with a folder
+    muster_blob *saved;    // the role's state in an earlier life, or NULL
+    double earlier_s;      // that the steps of earlier lives took
+    int64_t first_step_ns; // when the first step began; 0: not yet
     int64_t last_step_ns;
     bool is_stopping; // a signal asked for the end
 } muster_train_state;

@@ -28,6 +28,10 @@ static void count_step(muster_virtual *run, const muster_report *report)
     run->steps_done++;
     run->step_end_ns = report->now_ns;
     muster_histogram_add(&run->step_ms, report->as.end.step_ms);
+    if (run->opts.recorder != NULL) {
+        muster_delay_recorder_step(run->opts.recorder, report->step,
+                                   report->as.end.step_ms * 1e-3);
+    }
     run->bytes_up += report->as.end.bytes_up;
     run->bytes_down += report->as.end.bytes_down;
     run->messages_up += report->as.end.messages_up;

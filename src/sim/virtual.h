@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cluster/delay_recorder.h"
 #include "cluster/slowness.h"
 #include "config/fault.h"
 #include "job/executor.h"
@@ -50,6 +51,7 @@ typedef struct muster_virtual_opts {
     const char *model;         // with executor: workers may load this plugin
     const double *speeds;      // by worker
     const muster_slowness *slowness; // by worker
+    muster_delay_recorder *recorder; // of the workers' times; NULL: none
     const muster_fault *faults;
     size_t fault_count;
     int64_t compute_ns; // of a worker of speed 1 for one n-th of the data

@@ -31,16 +31,30 @@ static void note_plan(muster_virtual_host *at, const muster_job *job)
     at->plans[0] = (muster_virtual_plan){job->plan, parts};
 }
 
+/* The length of a worker's message. */
+static size_t message_floats(const muster_virtual *run)
+{
+    return muster_code_block_length(run->opts.coordinator.code,
+                                    run->opts.coordinator.message_dim) *
+           run->info.message_blocks;
+}
+
 static int64_t gradient_ns(muster_virtual *run, uint32_t worker,
                            const muster_job *job)
 {
     const muster_virtual_host *at = &run->hosts[worker + 1];
     bool newest = at->plans[0].number == job->plan;
     uint32_t count = at->plans[newest ? 0 : 1].parts;
-    double share = (double)count * run->info.workers / run->info.parts;
-    double ns = (double)run->opts.compute_ns * share / run->opts.speeds[worker];
-    return (int64_t)ns + muster_slowness_ns(&run->opts.slowness[worker],
-                                            job->step, (int64_t)ns);
+    double share = (double)count / run->info.parts;
+    double ns = (double)run->opts.compute_ns * share * run->info.workers /
+                run->opts.speeds[worker];
+    muster_delay_work work = {.share = share,
+                              .message =
+                                  (double)message_floats(run) /
+                                  (double)run->opts.coordinator.message_dim,
+                              .compute_ns = (int64_t)ns};
+    return work.compute_ns +
+           muster_slowness_ns(&run->opts.slowness[worker], job->step, &work);
 }
 
 static int64_t duration_ns(muster_virtual *run, uint32_t host,
@@ -65,6 +79,10 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
         note_plan(at, job);
     }
     at->busy_ns = duration_ns(run, host, job);
+    if (run->opts.recorder != NULL && job->kind == MUSTER_JOB_GRADIENT) {
+        muster_delay_recorder_time(run->opts.recorder, job->step, host - 1,
+                                   (double)at->busy_ns * 1e-9);
+    }
     run->longest_job_ns =
         at->busy_ns > run->longest_job_ns ? at->busy_ns : run->longest_job_ns;
     if (run->opts.executor != NULL) {
@@ -86,15 +104,12 @@ static muster_blob *length_only(size_t bytes)
 static void pretend(const muster_virtual *run, const muster_job *job,
                     muster_job_result *result)
 {
-    size_t block = muster_code_block_length(run->opts.coordinator.code,
-                                            run->opts.coordinator.message_dim);
     result->loss = NAN;
     result->theta_norm = NAN;
     result->test_loss = NAN;
     result->test_accuracy = NAN;
     if (job->kind == MUSTER_JOB_GRADIENT) {
-        result->output =
-            length_only(block * run->info.message_blocks * sizeof(float));
+        result->output = length_only(message_floats(run) * sizeof(float));
     } else if (job->kind == MUSTER_JOB_UPDATE) {
         result->grad_err = job->decoding->fit.residual;
         result->output = length_only((run->opts.coordinator.message_dim - 1) *

@@ -13,7 +13,7 @@ refuses 2 "train: --data is missing; for example --data synthetic:samples=10000"
 # shellcheck disable=SC2086
 {
 refuses 2 "--kill 99@5: there are 8 workers, numbered 0 to 7" train $data --local 8 --kill 99@5
-refuses 2 "--slow 1:fast: write W:TIME such as 3:200ms (at most 1h), or W:FACTORx such as 3:10x (at least 1x)" train $data --slow 1:fast
+refuses 2 "--slow 1:fast: write W:TIME such as 3:200ms (at most 1h), or W:FACTORx such as 3:10x (at least 1x), with @STEP to begin there" train $data --slow 1:fast
 refuses 2 "--rejoin 1@5: worker 1 is not killed before" train $data --rejoin 1@5
 refuses 2 "--stragglers 4: of 4 workers at most 3 may be left out" train $data --local 4 --stragglers 4
 refuses 2 "--local starts workers here, --listen waits for others to join: use one of them" train $data --local 2 --listen 127.0.0.1:0
