@@ -45,7 +45,8 @@ typedef struct muster_shard {
 /* How many bytes a shard made of these rows takes. */
 size_t muster_shard_bytes(const muster_rows *rows);
 
-/* Write a shard into `bytes` (muster_shard_bytes() of them, 64-byte aligned). */
+/* Write a shard into `bytes` (muster_shard_bytes() of them, 64-byte
+ * aligned). */
 void muster_shard_write(uint32_t number, const uint32_t *sample_ids,
                         const muster_rows *rows, void *bytes);
 

@@ -90,8 +90,8 @@ static void a_worker_asks_for_the_shards_of_its_parts(void **state)
         muster_code *code = make_code(names[c], 6);
         for (size_t s = 0; s < sizeof(shards) / sizeof(shards[0]); s++) {
             muster_assignment plan;
-            assert_int_equal(
-                muster_assignment_init(&plan, code, shards[s], 1), MUSTER_OK);
+            assert_int_equal(muster_assignment_init(&plan, code, shards[s], 1),
+                             MUSTER_OK);
             assert_int_equal(plan.first_shard[0], 0);
             assert_int_equal(plan.first_shard[plan.info.parts], shards[s]);
             for (uint32_t worker = 0; worker < 6; worker++) {

@@ -22,8 +22,8 @@
  *   Ends         by a STOP action: MUSTER_OK, _QUORUM, _INTERRUPTED (after a
  *                STOP event), or what a failed job said. Workers are told
  *                before.
- *   Ownership    `code` and `change_code` are lent for the role's life; setup and model are
- *                referenced by create.
+ *   Ownership    `code` and `change_code` are lent for the role's life; setup
+ *                and model are referenced by create.
  */
 #ifndef MUSTER_ROLE_COORDINATOR_H
 #define MUSTER_ROLE_COORDINATOR_H

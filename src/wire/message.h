@@ -2,9 +2,10 @@
  * wire/message.h -- every message as a struct, to bytes and back.
  *
  * A message is a fixed-size struct; whatever is long (a model, a gradient, a
- * shard, the terms of a plan, a directory) is its payload, a blob beside it. The
- * bytes are little-endian: magic, kind, then the fields in the table's order
- * (docs/format.md). One table of fields per kind drives writing and reading.
+ * shard, the terms of a plan, a directory) is its payload, a blob beside it.
+ * The bytes are little-endian: magic, kind, then the fields in the table's
+ * order (docs/format.md). One table of fields per kind drives writing and
+ * reading.
  *
  *   Promise      read() accepts exactly what write() makes, for every kind,
  *                and refuses everything else without reading past `size`:
