@@ -13,8 +13,8 @@
 #include "base/mem.h"
 #include "data/find.h"
 #include "data/labels.h"
-#include "data/part.h"
 #include "data/readers.h"
+#include "data/shard.h"
 
 #define PLACE_MAX    320u
 #define MANY_CLASSES 20u // so many for few samples are told as doubtful
@@ -448,29 +448,26 @@ muster_rows muster_dataset_rows(const muster_dataset *dataset, uint64_t first,
     return rows;
 }
 
-static muster_rows part_rows(const muster_dataset *dataset, uint32_t part,
-                             uint32_t parts, uint64_t *first_out)
+static muster_rows shard_rows(const muster_dataset *dataset,
+                              const muster_cut *cut, uint32_t shard)
 {
-    MUSTER_ASSERT(part < parts);
-    uint64_t samples = dataset->table.samples;
-    uint64_t first = part * samples / parts;
-    uint64_t end = (part + (uint64_t)1) * samples / parts;
-    *first_out = first;
-    return muster_dataset_rows(dataset, first, (uint32_t)(end - first));
+    MUSTER_ASSERT(shard < cut->shards);
+    uint64_t first = cut->first[shard];
+    return muster_dataset_rows(dataset, first,
+                               (uint32_t)(cut->first[shard + 1] - first));
 }
 
-size_t muster_dataset_part_bytes(const muster_dataset *dataset, uint32_t part,
-                                 uint32_t parts)
+size_t muster_dataset_shard_bytes(const muster_dataset *dataset,
+                                  const muster_cut *cut, uint32_t shard)
 {
-    uint64_t first;
-    muster_rows rows = part_rows(dataset, part, parts, &first);
-    return muster_part_bytes(&rows);
+    muster_rows rows = shard_rows(dataset, cut, shard);
+    return muster_shard_bytes(&rows);
 }
 
-void muster_dataset_part_write(const muster_dataset *dataset, uint32_t part,
-                               uint32_t parts, void *bytes)
+void muster_dataset_shard_write(const muster_dataset *dataset,
+                                const muster_cut *cut, uint32_t shard,
+                                void *bytes)
 {
-    uint64_t first;
-    muster_rows rows = part_rows(dataset, part, parts, &first);
-    muster_part_write_range(part, (uint32_t)first, &rows, bytes);
+    muster_rows rows = shard_rows(dataset, cut, shard);
+    muster_shard_write_range(shard, (uint32_t)cut->first[shard], &rows, bytes);
 }

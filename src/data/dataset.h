@@ -4,7 +4,7 @@
  *
  * A data set comes from files (idx, libsvm, csv, npy; each also gzipped) or
  * from the built-in generator; docs/data.md tells users how. Whoever holds it
- * (the coordinator) cuts it into parts for the workers, and evaluates on it.
+ * (the coordinator) cuts it into shards for the workers, and evaluates on it.
  *
  * Labels, as every row shows them, have one of three forms, told by `classes`:
  *
@@ -27,7 +27,7 @@
  *   Threads      Once loaded a data set never changes: share it freely.
  *   Determinism  The same spec gives the same data set; synthetic data goes
  *                through libm and may differ in the last bit between machines.
- *   Not here     Batches (data/batch.h), the layout of parts (data/part.h).
+ *   Not here     Batches (data/batch.h), the layout of shards (data/shard.h).
  *
  * Background: docs/design/data.md.
  */
@@ -38,6 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/cut.h"
 #include "data/labels.h"
 #include "muster/rows.h"
 #include "muster/status.h"
@@ -130,14 +131,12 @@ float muster_dataset_class_value(const muster_dataset *dataset,
 muster_rows muster_dataset_rows(const muster_dataset *dataset, uint64_t first,
                                 uint32_t count);
 
-/*
- * Part `part` of `parts` is samples part*N/parts .. (part+1)*N/parts - 1 (it
- * may be empty when parts > N). Its bytes, in the layout of data/part.h: how
- * many, and writing them (64-byte aligned).
- */
-size_t muster_dataset_part_bytes(const muster_dataset *dataset, uint32_t part,
-                                 uint32_t parts);
-void muster_dataset_part_write(const muster_dataset *dataset, uint32_t part,
-                               uint32_t parts, void *bytes);
+/* The bytes of a shard, in the layout of data/shard.h: how many, and writing
+ * them (64-byte aligned). `cut` is of as many samples. */
+size_t muster_dataset_shard_bytes(const muster_dataset *dataset,
+                                  const muster_cut *cut, uint32_t shard);
+void muster_dataset_shard_write(const muster_dataset *dataset,
+                                const muster_cut *cut, uint32_t shard,
+                                void *bytes);
 
 #endif // MUSTER_DATA_DATASET_H

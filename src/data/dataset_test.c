@@ -19,7 +19,7 @@
 
 #include "base/mem.h"
 #include "data/dataset.h"
-#include "data/part.h"
+#include "data/shard.h"
 
 static char folder[64];
 static char path_buffer[128];
@@ -316,53 +316,57 @@ static void a_folder_must_leave_no_choice(void **state)
     muster_dataset_free(dataset);
 }
 
-// All parts, put together, are the data set; whatever their number.
-static void check_parts(const muster_dataset *dataset, uint32_t parts)
+// All shards, put together, are the data set; whatever their number.
+static void check_shards(const muster_dataset *dataset, uint32_t shards)
 {
     muster_dataset_info info = muster_dataset_describe(dataset);
     uint32_t sample = 0;
-    for (uint32_t p = 0; p < parts; p++) {
-        size_t size = muster_dataset_part_bytes(dataset, p, parts);
+    muster_cut cut;
+    assert_int_equal(muster_cut_even(info.samples, shards, &cut), MUSTER_OK);
+    for (uint32_t s = 0; s < shards; s++) {
+        size_t size = muster_dataset_shard_bytes(dataset, &cut, s);
         void *bytes = muster_mem_raw_aligned(size, 1);
         assert_non_null(bytes);
-        muster_dataset_part_write(dataset, p, parts, bytes);
-        muster_part part;
-        assert_int_equal(muster_part_open(bytes, size, NULL, &part), MUSTER_OK);
-        assert_int_equal(part.number, p);
-        assert_int_equal(part.rows.features, info.features);
-        for (uint32_t r = 0; r < part.rows.count; r++, sample++) {
+        muster_dataset_shard_write(dataset, &cut, s, bytes);
+        muster_shard shard;
+        assert_int_equal(muster_shard_open(bytes, size, NULL, &shard),
+                         MUSTER_OK);
+        assert_int_equal(shard.number, s);
+        assert_int_equal(shard.rows.features, info.features);
+        for (uint32_t r = 0; r < shard.rows.count; r++, sample++) {
             muster_rows row = muster_dataset_rows(dataset, sample, 1);
-            assert_int_equal(part.sample_ids[r], sample);
-            assert_true(part.rows.labels[r] == row.labels[0]);
+            assert_int_equal(shard.sample_ids[r], sample);
+            assert_true(shard.rows.labels[r] == row.labels[0]);
             if (!info.sparse) {
-                assert_memory_equal(part.rows.dense + r * part.rows.stride,
+                assert_memory_equal(shard.rows.dense + r * shard.rows.stride,
                                     row.dense, info.features * sizeof(float));
                 continue;
             }
             uint64_t count = row.offsets[1] - row.offsets[0];
-            uint64_t at = part.rows.offsets[r];
-            assert_int_equal(part.rows.offsets[r + 1] - at, count);
+            uint64_t at = shard.rows.offsets[r];
+            assert_int_equal(shard.rows.offsets[r + 1] - at, count);
             if (count > 0) {
-                assert_memory_equal(part.rows.columns + at,
+                assert_memory_equal(shard.rows.columns + at,
                                     row.columns + row.offsets[0], count * 4);
-                assert_memory_equal(part.rows.values + at,
+                assert_memory_equal(shard.rows.values + at,
                                     row.values + row.offsets[0], count * 4);
             }
         }
         muster_mem_free(bytes);
     }
+    muster_cut_fini(&cut);
     assert_int_equal(sample, info.samples);
 }
 
-static void parts_are_the_data_set_cut(void **state)
+static void shards_are_the_data_set_cut(void **state)
 {
     (void)state;
     muster_dataset *dense = load("synthetic:samples=23,features=3,classes=4");
     write_text("s", "1 1:1\n0\n0 2:3 4:5\n1 3:1\n1 1:1 2:2 3:3\n");
     muster_dataset *sparse = load(in_folder("s"));
-    for (uint32_t parts = 1; parts <= 30; parts++) {
-        check_parts(dense, parts);
-        check_parts(sparse, parts);
+    for (uint32_t shards = 1; shards <= 30; shards++) {
+        check_shards(dense, shards);
+        check_shards(sparse, shards);
     }
     muster_dataset_free(dense);
     muster_dataset_free(sparse);
@@ -543,7 +547,7 @@ int main(void)
         IN_FOLDER(npy_labels_are_found_by_name),
         IN_FOLDER(formats_are_told_by_name_or_content),
         IN_FOLDER(a_folder_must_leave_no_choice),
-        IN_FOLDER(parts_are_the_data_set_cut),
+        IN_FOLDER(shards_are_the_data_set_cut),
         IN_FOLDER(synthetic_data_has_its_test_set),
         IN_FOLDER(data_met_later_keeps_the_training_sets_numbers),
         IN_FOLDER(every_allocation_may_fail),

@@ -1,6 +1,6 @@
 /*
  * The coordinator's executor: holds the data set, theta and the optimiser.
- * PART is one copy; UPDATE, EVALUATE and SNAPSHOT have files of their own.
+ * SHARD is one copy; UPDATE, EVALUATE and SNAPSHOT have files of their own.
  */
 #include <math.h>
 #include <string.h>
@@ -11,20 +11,20 @@
 #include "config/config.h"
 #include "job/inside.h"
 
-static muster_status part_begin(coordinator *self)
+static muster_status shard_begin(coordinator *self)
 {
     muster_executor *base = &self->base;
-    uint32_t part = base->job.part;
-    if (part >= self->parts) {
+    uint32_t shard = base->job.shard;
+    if (shard >= self->cut.shards) {
         return muster_error_set(&base->error, MUSTER_ERR_INVALID,
-                                "part %u of %u does not exist", part,
-                                self->parts);
+                                "shard %u of %u does not exist", shard,
+                                self->cut.shards);
     }
-    size_t bytes = muster_dataset_part_bytes(self->train, part, self->parts);
+    size_t bytes = muster_dataset_shard_bytes(self->train, &self->cut, shard);
     muster_status status = muster_executor_make_output(base, bytes);
     if (status == MUSTER_OK) {
-        muster_dataset_part_write(self->train, part, self->parts,
-                                  base->result.output->data);
+        muster_dataset_shard_write(self->train, &self->cut, shard,
+                                   base->result.output->data);
     }
     return status;
 }
@@ -33,8 +33,8 @@ static muster_status coordinator_begin(muster_executor *executor)
 {
     coordinator *self = (coordinator *)executor;
     switch (executor->job.kind) {
-    case MUSTER_JOB_PART:
-        return part_begin(self);
+    case MUSTER_JOB_SHARD:
+        return shard_begin(self);
     case MUSTER_JOB_UPDATE:
         return muster_job_update_begin(self);
     case MUSTER_JOB_EVALUATE:
@@ -81,6 +81,7 @@ static void coordinator_free(muster_executor *executor)
     muster_model_free(&self->model);
     muster_dataset_free(self->test);
     muster_dataset_free(self->train);
+    muster_cut_fini(&self->cut);
     muster_mem_free(self->optim_spec);
     muster_mem_free(self->spec);
     muster_mem_free(self->snapshot_folder);
@@ -201,7 +202,7 @@ static muster_status allocate(coordinator *self, const muster_config *config)
         muster_mem_string(muster_config_string(config, MUSTER_OPT_MODEL));
     self->optim_spec =
         muster_mem_string(muster_config_string(config, MUSTER_OPT_OPTIMIZER));
-    self->setup = muster_job_setup_write(config, info, self->parts);
+    self->setup = muster_job_setup_write(config, info, self->cut.shards);
     self->theta = self->base.alloc.make(self->base.alloc.context,
                                         model->dim * sizeof(float));
     self->optim_state =
@@ -215,7 +216,7 @@ static muster_status allocate(coordinator *self, const muster_config *config)
         self->theta == NULL || self->optim_state == NULL ||
         self->gradient == NULL || self->scratch == NULL ||
         self->scores == NULL ||
-        muster_decoder_create(self->parts, &self->update.decoder) !=
+        muster_decoder_create(self->cut.shards, &self->update.decoder) !=
             MUSTER_OK) {
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -224,7 +225,7 @@ static muster_status allocate(coordinator *self, const muster_config *config)
 }
 
 muster_status
-muster_executor_create_coordinator(const muster_config *config, uint32_t parts,
+muster_executor_create_coordinator(const muster_config *config, uint32_t shards,
                                    const muster_executor_alloc *alloc,
                                    muster_error *error_out,
                                    muster_executor **executor_out)
@@ -234,16 +235,18 @@ muster_executor_create_coordinator(const muster_config *config, uint32_t parts,
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "out of memory for the coordinator");
     }
-    MUSTER_ASSERT(parts > 0);
+    MUSTER_ASSERT(shards > 0);
     muster_executor_init(&self->base, &coordinator_ops, alloc);
-    self->parts = parts;
     self->update.messages = muster_vec_make(sizeof(const float *));
     muster_status status = load_data(self, config, error_out);
     if (status == MUSTER_OK) {
         status = read_options(self, config, error_out);
     }
     if (status == MUSTER_OK) {
-        status = allocate(self, config);
+        status = muster_cut_even(self->info.samples, shards, &self->cut);
+        if (status == MUSTER_OK) {
+            status = allocate(self, config);
+        }
         if (status != MUSTER_OK) {
             (void)muster_error_set(error_out, status,
                                    "out of memory for a model of %zu "
@@ -281,6 +284,7 @@ muster_executor_info muster_executor_describe(const muster_executor *executor)
         .features = self->info.features,
         .classes = self->info.classes,
         .batch = self->batch.size,
+        .shards = self->cut.shards,
         .steps = self->steps,
         .step = self->step,
         .has_test = self->test != NULL,

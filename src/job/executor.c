@@ -60,7 +60,7 @@ void muster_executor_begin(muster_executor *executor, muster_job *job)
         .id = executor->job.id,
         .kind = executor->job.kind,
         .step = executor->job.step,
-        .part = executor->job.part,
+        .shard = executor->job.shard,
         .test_loss = NAN,
         .test_accuracy = NAN,
     };

@@ -11,7 +11,7 @@
  *     muster_executor_end(executor, &result);
  *
  *   Promise      After SETUP, the result of a job depends on its inputs only:
- *                an executor holds parts, plans, model shape and (coordinator)
+ *                an executor holds shards, plans, model shape and (coordinator)
  *                theta, optimiser state and the data set. Pieces are cut by
  *                counts, never by clocks: the same inputs give the same bits.
  *                GRADIENT and EVALUATE multiply with BLAS, whose bits depend
@@ -68,12 +68,12 @@ muster_executor_allow_model(muster_executor *worker, const char *spec);
 
 /*
  * A coordinator's: loads the data and test sets that `config` (checked) names,
- * makes the model and the optimiser, and cuts the data into `parts` parts.
+ * makes the model and the optimiser, and cuts the data into `shards` shards.
  * Fails as data/dataset.h, model/model.h, model/optim.h and model/schedule.h
  * say, with their texts.
  */
 MUSTER_CHECKED muster_status muster_executor_create_coordinator(
-    const muster_config *config, uint32_t parts,
+    const muster_config *config, uint32_t shards,
     const muster_executor_alloc *alloc, muster_error *error_out,
     muster_executor **executor_out);
 
@@ -101,6 +101,7 @@ typedef struct muster_executor_info {
     uint32_t features;
     uint32_t classes; // 0: the labels are real targets
     uint64_t batch;   // samples a step
+    uint32_t shards;  // that the training data is cut into
     uint64_t steps;   // of the whole run
     uint64_t step;    // steps done so far; not 0 after a restore
     bool has_test;
@@ -110,7 +111,7 @@ typedef struct muster_executor_info {
 muster_executor_info muster_executor_describe(const muster_executor *executor);
 
 /* The job description for WELCOME: JSON text {"config":{..}, "samples",
- * "features", "classes", "nonzeros", "parts"}. A new reference, or NULL when
+ * "features", "classes", "nonzeros", "shards"}. A new reference, or NULL when
  * out of memory. */
 muster_blob *muster_executor_setup_blob(const muster_executor *executor);
 

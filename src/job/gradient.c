@@ -10,7 +10,8 @@
  *
  *  1. Chunks are cut by counts (muster_executor_chunk_rows), so the sums do not
  *     depend on timing.
- *  2. A full batch is every row of every part, in order, used where it lies.
+ *  2. A full batch is every row of every shard of the plan's parts, in order,
+ *     used where it lies.
  *  3. A code with one lane and one block needs no mixing: its lane is the
  *     message, accumulated in the output blob.
  *  4. No member at all is a message of zeros.
@@ -45,48 +46,19 @@ static bool is_direct(const muster_encode_plan *plan)
            plan->message_blocks == 1 && plan->coefs[0] == 1;
 }
 
-/* Look up the plan's parts; every one must be here. */
-static muster_status find_slots(worker *self, const muster_encode_plan *plan,
-                                uint64_t *entries_row_out)
-{
-    muster_vec_clear(&self->slots);
-    for (uint32_t i = 0; i < plan->part_count; i++) {
-        held_part *held = muster_job_held_find(self, plan->parts[i].part);
-        if (held == NULL) {
-            return muster_error_set(&self->base.error, MUSTER_ERR_INVALID,
-                                    "step %" PRIu64 ": part %u is not here",
-                                    self->base.job.step, plan->parts[i].part);
-        }
-        const muster_part **slot = muster_vec_push(&self->slots);
-        if (slot == NULL) {
-            return MUSTER_ERR_NO_MEMORY;
-        }
-        *slot = &held->part;
-        if (held->row_entries_max > *entries_row_out) {
-            *entries_row_out = held->row_entries_max;
-        }
-    }
-    return MUSTER_OK;
-}
-
 /* How many members a step can have: B positions touch a sample at most
  * B / samples + 2 times. */
 static size_t members_max(const worker *self)
 {
-    const muster_part *const *slots = self->slots.data;
     const muster_batch *batch = &self->setup.batch;
-    uint64_t rows = 0;
-    for (size_t i = 0; i < self->slots.count; i++) {
-        rows += slots[i]->rows.count;
-    }
-    uint64_t count = rows * (batch->size / batch->samples + 2);
+    uint64_t count = self->slots.rows * (batch->size / batch->samples + 2);
     return count < batch->size ? count : batch->size;
 }
 
 /* Grow whatever this plan and these parts need; nothing in a steady run. */
-static muster_status make_room(worker *self, const muster_encode_plan *plan,
-                               uint64_t entries_row)
+static muster_status make_room(worker *self, const muster_encode_plan *plan)
 {
+    uint64_t entries_row = self->slots.entries_row;
     size_t floats = is_direct(plan) ? 0 : message_dim(self) * plan->lane_count;
     if (floats > self->accumulator_floats) {
         muster_mem_free(self->accumulators);
@@ -115,11 +87,11 @@ static muster_status make_room(worker *self, const muster_encode_plan *plan,
                                        plan->lane_count);
 }
 
-static muster_encode_plan *find_plan(const worker *self, uint32_t number)
+static const worker_plan *find_plan(const worker *self, uint32_t number)
 {
     for (uint32_t i = 0; i < WORKER_PLANS; i++) {
         if (self->plans[i].lanes != NULL && self->plans[i].number == number) {
-            return self->plans[i].lanes;
+            return &self->plans[i];
         }
     }
     return NULL;
@@ -143,11 +115,16 @@ static muster_status refuse(worker *self, const char *why)
 }
 
 /* How much of a step this is, for delays that depend on it. */
-static void say_work(worker *self, const muster_encode_plan *plan)
+static void say_work(worker *self, const worker_plan *adopted)
 {
+    const muster_encode_plan *plan = adopted->lanes;
     size_t dim = message_dim(self);
     muster_job_result *result = &self->base.result;
-    result->share = (double)plan->part_count / self->setup.parts;
+    uint32_t shards = 0;
+    for (uint32_t i = 0; i < plan->part_count; i++) {
+        shards += adopted->parts[i].count;
+    }
+    result->share = (double)shards / self->setup.shards;
     result->message =
         (double)muster_encode_plan_message(plan, dim) / (double)dim;
 }
@@ -155,18 +132,18 @@ static void say_work(worker *self, const muster_encode_plan *plan)
 muster_status muster_job_gradient_begin(worker *self)
 {
     const muster_job *job = &self->base.job;
-    muster_encode_plan *plan = find_plan(self, job->plan);
-    if (!self->is_set_up || plan == NULL) {
+    const worker_plan *adopted = find_plan(self, job->plan);
+    if (!self->is_set_up || adopted == NULL) {
         return refuse(self, "its plan was not adopted");
     }
     if (job->input == NULL || job->input->data == NULL ||
         job->input->bytes < self->model.dim * sizeof(float)) {
         return refuse(self, "the model is too short");
     }
-    uint64_t entries_row = 0;
-    muster_status status = find_slots(self, plan, &entries_row);
+    muster_encode_plan *plan = adopted->lanes;
+    muster_status status = muster_job_slots_find(self, adopted);
     if (status == MUSTER_OK) {
-        status = make_room(self, plan, entries_row);
+        status = make_room(self, plan);
     }
     if (status == MUSTER_OK) {
         size_t floats = muster_encode_plan_message(plan, message_dim(self));
@@ -176,7 +153,7 @@ muster_status muster_job_gradient_begin(worker *self)
     if (status != MUSTER_OK) {
         return status;
     }
-    say_work(self, plan);
+    say_work(self, adopted);
     point_lanes(self, plan);
     muster_vec_clear(&self->members);
     self->gather.count = 0;
@@ -211,19 +188,15 @@ static muster_status clear_piece(worker *self)
     return MUSTER_IN_PROGRESS;
 }
 
-/* Keep those of `samples` that a part of the plan holds. */
+/* Keep those of `samples` that a shard of the plan holds. */
 static void keep_members(worker *self, const uint32_t *samples, uint64_t count)
 {
-    const muster_part *const *slots = self->slots.data;
     for (uint64_t i = 0; i < count; i++) {
-        for (uint32_t slot = 0; slot < self->slots.count; slot++) {
-            uint32_t row = muster_part_find(slots[slot], samples[i]);
-            if (row != UINT32_MAX) {
-                batch_member *member = muster_vec_push(&self->members);
-                MUSTER_ASSERT(member != NULL); // make_room saw to it
-                *member = (batch_member){slot, row};
-                break; // parts are disjoint
-            }
+        batch_member found;
+        if (muster_job_slots_member(&self->slots, samples[i], &found)) {
+            batch_member *member = muster_vec_push(&self->members);
+            MUSTER_ASSERT(member != NULL); // make_room saw to it
+            *member = found;
         }
     }
 }
@@ -280,23 +253,25 @@ static void finish_lane(worker *self)
     state->lane++;
 }
 
-/* Full batch: the next rows of the lane's next part, where they lie. */
+/* Full batch: the next rows of the lane's next shard, where they lie. */
 static muster_status part_rows_piece(worker *self)
 {
     gradient_state *state = &self->gradient;
     const muster_encode_plan *plan = state->plan;
-    const muster_part *const *slots = self->slots.data;
-    while (state->slot < plan->part_count &&
-           (plan->parts[state->slot].lane != state->lane ||
-            state->at == slots[state->slot]->rows.count)) {
+    const plan_slot *slots = self->slots.list.data;
+    size_t count = self->slots.list.count;
+    while (state->slot < count &&
+           (plan->parts[slots[state->slot].part].lane != state->lane ||
+            state->at == slots[state->slot].shard->rows.count)) {
         state->slot++;
         state->at = 0;
     }
-    if (state->slot == plan->part_count) {
+    if (state->slot == count) {
         finish_lane(self);
         return MUSTER_IN_PROGRESS;
     }
-    muster_rows rows = slots[state->slot]->rows;
+    const plan_slot *slot = &slots[state->slot];
+    muster_rows rows = slot->shard->rows;
     uint32_t at = (uint32_t)state->at;
     uint32_t left = rows.count - at;
     rows.count = left < self->chunk_rows ? left : self->chunk_rows;
@@ -307,7 +282,7 @@ static muster_status part_rows_piece(worker *self)
         rows.offsets += at;
     }
     for (uint32_t r = 0; r < rows.count; r++) {
-        self->gather.weights[r] = (float)plan->parts[state->slot].weight;
+        self->gather.weights[r] = (float)plan->parts[slot->part].weight;
     }
     state->at += rows.count;
     return run_model(self, &rows);
@@ -318,14 +293,15 @@ static muster_status member_rows_piece(worker *self)
 {
     gradient_state *state = &self->gradient;
     const muster_encode_plan *plan = state->plan;
-    const muster_part *const *slots = self->slots.data;
+    const plan_slot *slots = self->slots.list.data;
     const batch_member *members = self->members.data;
     self->gather.count = 0;
     for (; state->at < self->members.count; state->at++) {
         const batch_member *member = &members[state->at];
-        const muster_encode_plan_part *part = &plan->parts[member->slot];
+        const plan_slot *slot = &slots[member->slot];
+        const muster_encode_plan_part *part = &plan->parts[slot->part];
         if (part->lane == state->lane &&
-            !muster_job_gather_add(&self->gather, &slots[member->slot]->rows,
+            !muster_job_gather_add(&self->gather, &slot->shard->rows,
                                    member->row, (float)part->weight)) {
             break;
         }

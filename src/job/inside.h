@@ -14,12 +14,14 @@
 #include "code/decode.h"
 #include "code/encode_plan.h"
 #include "data/batch.h"
+#include "data/cut.h"
 #include "data/dataset.h"
-#include "data/part.h"
+#include "data/shard.h"
 #include "job/executor.h"
 #include "model/model.h"
 #include "model/optim.h"
 #include "model/schedule.h"
+#include "wire/terms.h"
 
 typedef struct executor_ops {
     muster_status (*begin)(muster_executor *executor);
@@ -60,7 +62,7 @@ typedef struct job_setup {
     uint64_t nonzeros; // stored entries of all rows
     uint32_t features;
     uint32_t classes;
-    uint32_t parts;
+    uint32_t shards;
     bool is_sparse; // rows are CSR
 } job_setup;
 
@@ -69,30 +71,49 @@ MUSTER_CHECKED muster_status muster_job_setup_read(const muster_blob *blob,
                                                    job_setup *setup_out);
 muster_blob *muster_job_setup_write(const muster_config *config,
                                     const muster_dataset_info *info,
-                                    uint32_t parts);
+                                    uint32_t shards);
 
 /* The batch rule that the options ask for. */
 muster_batch muster_job_batch(const muster_config *config, uint64_t samples);
 
 /* --- the worker ----------------------------------------------------------- */
 
-/* A part that this worker holds, and its longest row when sparse. */
-typedef struct held_part {
+/* A shard that this worker holds, and its longest row when sparse. */
+typedef struct held_shard {
     muster_blob *blob;
-    muster_part part;
+    muster_shard shard;
     uint64_t row_entries_max;
-} held_part;
+} held_shard;
 
 /* What to encode under a plan. Two are kept: the next one is adopted while
  * steps of the last still come. */
 typedef struct worker_plan {
     uint32_t number;
     muster_encode_plan *lanes; // NULL: none
+    muster_terms_part *parts;  // the shards of each of lanes->parts
 } worker_plan;
 
 #define WORKER_PLANS 2u
 
-/* A member of the batch: which of the plan's parts, which row of it. */
+/* A shard of the plan, and which of the plan's parts it is of. */
+typedef struct plan_slot {
+    const muster_shard *shard;
+    uint32_t part;
+    uint32_t first, last; // its samples
+    bool is_run;          // and all between
+} plan_slot;
+
+/* Slots are looked up once for a plan and the shards held. */
+typedef struct plan_slots {
+    muster_vec list;      // of plan_slot, in the order of the plan's parts
+    uint64_t entries_row; // of the longest row when sparse
+    uint64_t rows;
+    uint32_t plan;    // number
+    uint64_t changes; // of what is held, when they were looked up
+    bool in_order;    // their samples ascend from slot to slot
+} plan_slots;
+
+/* A member of the batch: which of the plan's slots, which row of it. */
 typedef struct batch_member {
     uint32_t slot;
     uint32_t row;
@@ -124,7 +145,7 @@ typedef struct gradient_state {
     const float *theta;
     uint64_t at;   // floats cleared or encoded, samples drawn, rows done
     uint32_t lane; // being computed
-    uint32_t slot; // full batch: part being computed
+    uint32_t slot; // full batch: shard being computed
     double loss;   // of the lane so far
 } gradient_state;
 
@@ -135,11 +156,12 @@ typedef struct worker {
     char *allowed; // the shared object that may be loaded; NULL: none
     muster_model model;
     uint32_t chunk_rows;
-    void *scratch;   // of the model, for chunk_rows rows
-    muster_vec held; // of held_part
+    void *scratch;    // of the model, for chunk_rows rows
+    muster_vec held;  // of held_shard, by number
+    uint64_t changes; // of held and plans, counted
     worker_plan plans[WORKER_PLANS];
-    uint32_t newest;    // of plans
-    muster_vec slots;   // const muster_part *: the plan's parts, in its order
+    uint32_t newest; // of plans
+    plan_slots slots;
     muster_vec members; // batch_member: of this step, lane by lane unsorted
     muster_vec lanes;   // float *: accumulators; [0] may be the message itself
     float *accumulators;
@@ -149,7 +171,14 @@ typedef struct worker {
     gradient_state gradient;
 } worker;
 
-held_part *muster_job_held_find(worker *self, uint32_t number);
+/* NULL: it is not held. */
+held_shard *muster_job_held_find(const worker *self, uint32_t number);
+/* Look up the plan's shards, unless that was done and nothing has changed. */
+MUSTER_CHECKED muster_status muster_job_slots_find(worker *self,
+                                                   const worker_plan *plan);
+/* Which slot has the sample; false: none. */
+bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
+                             batch_member *member_out);
 muster_status muster_job_gradient_begin(worker *self);
 muster_status muster_job_gradient_piece(worker *self);
 
@@ -192,7 +221,7 @@ typedef struct coordinator {
     muster_dataset *train;
     muster_dataset *test; // or NULL
     muster_dataset_info info;
-    uint32_t parts;
+    muster_cut cut;
     muster_model model;
     muster_optim optim;
     muster_schedule schedule;

@@ -375,18 +375,18 @@ static void what_does_not_fit_is_refused_with_a_text(void **state)
     refused(&bed, worker, gradient, "too short");
     refused(&bed, worker,
             (muster_job){.kind = MUSTER_JOB_LOAD,
-                         .part = 0,
-                         .input = blob_of("not a part", 10)},
-            "part");
+                         .shard = 0,
+                         .input = blob_of("not a shard", 10)},
+            "shard");
     muster_job_result part = bed_run_ok(&bed, bed.coordinator,
-                                        (muster_job){.kind = MUSTER_JOB_PART});
+                                        (muster_job){.kind = MUSTER_JOB_SHARD});
     refused(
         &bed, worker,
-        (muster_job){.kind = MUSTER_JOB_LOAD, .part = 1, .input = part.output},
+        (muster_job){.kind = MUSTER_JOB_LOAD, .shard = 1, .input = part.output},
         "another number");
     bed_run_ok(&bed, worker, (muster_job){.kind = MUSTER_JOB_FORGET});
     gradient.input = muster_executor_model_blob(bed.coordinator);
-    refused(&bed, worker, gradient, "part 0 is not here");
+    refused(&bed, worker, gradient, "shard 0 is not here");
     refused(&bed, worker,
             (muster_job){.kind = MUSTER_JOB_ADOPT, .input = blob_of("x", 1)},
             "not a plan");
@@ -400,7 +400,7 @@ static void what_does_not_fit_is_refused_with_a_text(void **state)
     refused(&bed, bed.coordinator, (muster_job){.kind = MUSTER_JOB_GRADIENT},
             "coordinator's");
     refused(&bed, bed.coordinator,
-            (muster_job){.kind = MUSTER_JOB_PART, .part = 99}, "99");
+            (muster_job){.kind = MUSTER_JOB_SHARD, .shard = 99}, "99");
     bed_close(&bed);
 }
 
@@ -435,7 +435,7 @@ static void the_last_plan_serves_until_the_next_is_used(void **state)
         bed_run_ok(&bed, bed.workers[0],
                    (muster_job){.kind = MUSTER_JOB_ADOPT,
                                 .plan = plan,
-                                .input = bed_terms(bed.code, 0)});
+                                .input = bed_terms(&bed, 0)});
         for (uint32_t used = 1; used < 5; used++) {
             muster_job job = {.kind = MUSTER_JOB_GRADIENT, .plan = used};
             job.input = muster_executor_model_blob(bed.coordinator);
@@ -484,13 +484,16 @@ static void a_worker_survives_failed_allocations(void **state)
     testbed bed;
     bed_open(&bed, "linear:spc", 3, options, COUNT(options));
     muster_blob *setup = muster_executor_setup_blob(bed.coordinator);
-    muster_blob *terms = bed_terms(bed.code, 0);
+    muster_blob *terms = bed_terms(&bed, 0);
     muster_blob *model = muster_executor_model_blob(bed.coordinator);
-    muster_blob *parts[3];
-    for (uint32_t i = 0; i < 3; i++) {
-        parts[i] = bed_run_ok(&bed, bed.coordinator,
-                              (muster_job){.kind = MUSTER_JOB_PART, .part = i})
-                       .output;
+    enum { SHARDS = 12 }; // of three workers
+    assert_int_equal(bed.shards, SHARDS);
+    muster_blob *shards[SHARDS];
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        shards[i] =
+            bed_run_ok(&bed, bed.coordinator,
+                       (muster_job){.kind = MUSTER_JOB_SHARD, .shard = i})
+                .output;
     }
     bool is_done = false;
     for (uint64_t count = 0; !is_done; count++) {
@@ -499,14 +502,15 @@ static void a_worker_survives_failed_allocations(void **state)
         assert_int_equal(
             muster_executor_create_worker(&muster_executor_heap, &worker),
             MUSTER_OK);
-        muster_job jobs[] = {
+        muster_job jobs[SHARDS + 3] = {
             {.kind = MUSTER_JOB_SETUP, .input = setup},
-            {.kind = MUSTER_JOB_ADOPT, .input = terms, .plan = 1},
-            {.kind = MUSTER_JOB_LOAD, .input = parts[0], .part = 0},
-            {.kind = MUSTER_JOB_LOAD, .input = parts[1], .part = 1},
-            {.kind = MUSTER_JOB_LOAD, .input = parts[2], .part = 2},
-            {.kind = MUSTER_JOB_GRADIENT, .input = model, .plan = 1},
-        };
+            {.kind = MUSTER_JOB_ADOPT, .input = terms, .plan = 1}};
+        for (uint32_t i = 0; i < SHARDS; i++) {
+            jobs[2 + i] = (muster_job){
+                .kind = MUSTER_JOB_LOAD, .input = shards[i], .shard = i};
+        }
+        jobs[SHARDS + 2] = (muster_job){
+            .kind = MUSTER_JOB_GRADIENT, .input = model, .plan = 1};
         muster_mem_fail_after(count);
         is_done = true;
         for (size_t i = 0; i < COUNT(jobs) && is_done; i++) {
@@ -519,8 +523,8 @@ static void a_worker_survives_failed_allocations(void **state)
         muster_mem_fail_after(UINT64_MAX);
         muster_executor_free(worker);
     }
-    for (uint32_t i = 0; i < 3; i++) {
-        muster_blob_unref(parts[i]);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        muster_blob_unref(shards[i]);
     }
     muster_blob_unref(model);
     muster_blob_unref(terms);

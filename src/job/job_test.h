@@ -16,9 +16,10 @@
 #include "base/mem.h"
 #include "code/numbers.h"
 #include "config/config.h"
+#include "data/cut.h"
 #include "job/executor.h"
 #include "muster/code.h"
-#include "wire/terms.h"
+#include "role/assignment.h"
 
 #define BED_WORKERS_MAX 16u
 
@@ -26,6 +27,7 @@ typedef struct testbed {
     muster_config *config;
     muster_code *code;
     muster_code_info info;
+    uint32_t shards;
     muster_executor *coordinator;
     muster_executor *workers[BED_WORKERS_MAX];
     uint64_t step;
@@ -78,29 +80,43 @@ static inline muster_config *bed_config(const bed_option *options, size_t count)
     return config;
 }
 
-/* The PLAN payload of a worker. */
-static inline muster_blob *bed_terms(const muster_code *code, uint32_t worker)
+static inline muster_assignment bed_assignment(const muster_code *code,
+                                               uint32_t shards)
 {
-    const muster_code_encode_term *lent = NULL;
-    muster_code_info info = *muster_code_numbers(code);
-    muster_terms terms = {.gradient_blocks = info.gradient_blocks,
-                          .message_blocks = info.message_blocks};
-    assert_int_equal(
-        muster_code_encode_terms(code, worker, &lent, &terms.count), MUSTER_OK);
-    terms.terms = muster_mem_array(terms.count, sizeof(*lent));
-    memcpy(terms.terms, lent, terms.count * sizeof(*lent));
-    muster_blob *blob = muster_blob_create(muster_terms_bytes(terms.count));
-    muster_terms_write(&terms, blob->data);
-    muster_terms_fini(&terms);
+    muster_assignment plan;
+    assert_int_equal(muster_assignment_init(&plan, code, shards, 1), MUSTER_OK);
+    return plan;
+}
+
+/* The PLAN payload of a worker. */
+static inline muster_blob *bed_terms(const testbed *bed, uint32_t worker)
+{
+    muster_assignment plan = bed_assignment(bed->code, bed->shards);
+    muster_blob *blob = muster_assignment_terms(&plan, worker);
+    assert_non_null(blob);
+    muster_assignment_fini(&plan);
     return blob;
+}
+
+/* Give a worker a shard, as a coordinator would. */
+static inline void bed_give(testbed *bed, uint32_t worker, uint32_t shard)
+{
+    muster_job_result made =
+        bed_run_ok(bed, bed->coordinator,
+                   (muster_job){.kind = MUSTER_JOB_SHARD, .shard = shard});
+    bed_run_ok(bed, bed->workers[worker],
+               (muster_job){.kind = MUSTER_JOB_LOAD,
+                            .shard = shard,
+                            .input = muster_blob_ref(made.output)});
+    // Its sender may still write to it; nobody must look at it again.
+    memset(made.output->data, 0xff, made.output->bytes);
+    muster_blob_unref(made.output);
 }
 
 static inline void bed_start_worker(testbed *bed, uint32_t worker,
                                     uint32_t plan)
 {
     muster_executor *executor = bed->workers[worker];
-    const uint32_t *parts = NULL;
-    uint32_t count = 0;
     bed_run_ok(
         bed, executor,
         (muster_job){.kind = MUSTER_JOB_SETUP,
@@ -108,21 +124,15 @@ static inline void bed_start_worker(testbed *bed, uint32_t worker,
     bed_run_ok(bed, executor,
                (muster_job){.kind = MUSTER_JOB_ADOPT,
                             .plan = plan,
-                            .input = bed_terms(bed->code, worker)});
-    assert_int_equal(muster_code_parts(bed->code, worker, &parts, &count),
-                     MUSTER_OK);
-    for (uint32_t i = 0; i < count; i++) {
-        muster_job_result part =
-            bed_run_ok(bed, bed->coordinator,
-                       (muster_job){.kind = MUSTER_JOB_PART, .part = parts[i]});
-        bed_run_ok(bed, executor,
-                   (muster_job){.kind = MUSTER_JOB_LOAD,
-                                .part = parts[i],
-                                .input = muster_blob_ref(part.output)});
-        // Its sender may still write to it; nobody must look at it again.
-        memset(part.output->data, 0xff, part.output->bytes);
-        muster_blob_unref(part.output);
+                            .input = bed_terms(bed, worker)});
+    muster_assignment all = bed_assignment(bed->code, bed->shards);
+    muster_shard_walk walk = {0};
+    for (uint32_t shard;
+         (shard = muster_assignment_shard(&all, worker, &walk)) != UINT32_MAX;
+         walk.shard++) {
+        bed_give(bed, worker, shard);
     }
+    muster_assignment_fini(&all);
 }
 
 static inline void bed_open(testbed *bed, const char *code, uint32_t workers,
@@ -137,7 +147,8 @@ static inline void bed_open(testbed *bed, const char *code, uint32_t workers,
         fail_msg("%s", error.text);
     }
     bed->info = *muster_code_numbers(bed->code);
-    if (muster_executor_create_coordinator(bed->config, bed->info.parts,
+    bed->shards = muster_cut_default(workers, bed->info.parts);
+    if (muster_executor_create_coordinator(bed->config, bed->shards,
                                            &muster_executor_heap, &error,
                                            &bed->coordinator) != MUSTER_OK) {
         fail_msg("%s", error.text);

@@ -34,7 +34,7 @@ static muster_blob *text_blob(const char *text)
 
 muster_blob *muster_job_setup_write(const muster_config *config,
                                     const muster_dataset_info *info,
-                                    uint32_t parts)
+                                    uint32_t shards)
 {
     char *options = muster_config_to_json(config);
     if (options == NULL) {
@@ -46,7 +46,7 @@ muster_blob *muster_job_setup_write(const muster_config *config,
         json_loads(options, 0, NULL), "samples", (json_int_t)info->samples,
         "features", (json_int_t)info->features, "classes",
         (json_int_t)info->classes, "nonzeros", (json_int_t)info->nonzeros,
-        "parts", (json_int_t)parts, "sparse", (int)info->sparse);
+        "shards", (json_int_t)shards, "sparse", (int)info->sparse);
     char *text =
         object != NULL
             ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17))
@@ -77,12 +77,12 @@ static muster_status read_shape(const json_t *object, muster_error *error_out,
 {
     uint64_t features = 0;
     uint64_t classes = 0;
-    uint64_t parts = 0;
+    uint64_t shards = 0;
     if (!read_number(object, "samples", 1, UINT32_MAX, &setup->samples) ||
         !read_number(object, "features", 1, INT32_MAX, &features) ||
         !read_number(object, "classes", 0, INT32_MAX, &classes) ||
         !read_number(object, "nonzeros", 0, INT64_MAX, &setup->nonzeros) ||
-        !read_number(object, "parts", 1, INT32_MAX, &parts) ||
+        !read_number(object, "shards", 1, INT32_MAX, &shards) ||
         !json_is_boolean(json_object_get(object, "sparse"))) {
         return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
                                 "the job description lacks the shape of the "
@@ -90,7 +90,7 @@ static muster_status read_shape(const json_t *object, muster_error *error_out,
     }
     setup->features = (uint32_t)features;
     setup->classes = (uint32_t)classes;
-    setup->parts = (uint32_t)parts;
+    setup->shards = (uint32_t)shards;
     setup->is_sparse = json_is_true(json_object_get(object, "sparse"));
     return MUSTER_OK;
 }

@@ -1,8 +1,8 @@
 /*
  * The worker's executor. SETUP makes the model, ADOPT keeps a plan, LOAD and
- * FORGET change the parts held, GRADIENT (gradient.c) computes.
+ * FORGET change the shards held, GRADIENT (gradient.c) computes.
  *
- * Whatever arrives here came over a network: descriptions, plans and parts are
+ * Whatever arrives here came over a network: descriptions, plans and shards are
  * checked whole before anything of them is kept.
  */
 #include <stdio.h>
@@ -12,38 +12,57 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "job/inside.h"
-#include "wire/terms.h"
 
 static muster_status fail(worker *self, muster_status status, const char *why)
 {
     return muster_error_set(&self->base.error, status, "%s", why);
 }
 
-held_part *muster_job_held_find(worker *self, uint32_t number)
+/* Where the shard is in `held`, or would be. */
+static size_t held_at(const worker *self, uint32_t number)
 {
-    held_part *held = self->held.data;
-    for (size_t i = 0; i < self->held.count; i++) {
-        if (held[i].part.number == number) {
-            return &held[i];
+    const held_shard *held = self->held.data;
+    size_t low = 0;
+    size_t high = self->held.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (held[middle].shard.number < number) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    return NULL;
+    return low;
 }
 
-static void drop_parts(worker *self)
+held_shard *muster_job_held_find(const worker *self, uint32_t number)
 {
-    held_part *held = self->held.data;
+    held_shard *held = self->held.data;
+    size_t at = held_at(self, number);
+    return at < self->held.count && held[at].shard.number == number ? &held[at]
+                                                                    : NULL;
+}
+
+static void drop_shards(worker *self)
+{
+    held_shard *held = self->held.data;
     for (size_t i = 0; i < self->held.count; i++) {
         muster_blob_unref(held[i].blob);
     }
     muster_vec_clear(&self->held);
 }
 
+static void free_plan(worker_plan *plan)
+{
+    muster_encode_plan_free(plan->lanes);
+    muster_mem_free(plan->parts);
+    *plan = (worker_plan){0};
+}
+
 static void drop_plans(worker *self)
 {
     for (uint32_t i = 0; i < WORKER_PLANS; i++) {
-        muster_encode_plan_free(self->plans[i].lanes);
-        self->plans[i] = (worker_plan){0};
+        free_plan(&self->plans[i]);
     }
 }
 
@@ -66,7 +85,7 @@ static bool same_setup(const job_setup *a, const job_setup *b)
 {
     return strcmp(a->model, b->model) == 0 && a->samples == b->samples &&
            a->nonzeros == b->nonzeros && a->features == b->features &&
-           a->classes == b->classes && a->parts == b->parts &&
+           a->classes == b->classes && a->shards == b->shards &&
            a->is_sparse == b->is_sparse;
 }
 
@@ -106,7 +125,7 @@ static muster_status choose_plugin(worker *self, job_setup *setup)
 }
 
 /* A worker that reconnects to the same run is set up again and keeps its
- * parts; one that finds another job starts from nothing. */
+ * shards; one that finds another job starts from nothing. */
 static muster_status setup_job(worker *self)
 {
     job_setup setup = {0};
@@ -122,10 +141,11 @@ static muster_status setup_job(worker *self)
         return status;
     }
     if (!self->is_set_up || !same_setup(&self->setup, &setup)) {
-        drop_parts(self);
+        drop_shards(self);
     }
     drop_plans(self);
     drop_model(self);
+    self->changes++;
     self->setup = setup;
     status = muster_model_create(setup.model, setup.features, setup.classes,
                                  error, &self->model);
@@ -147,41 +167,69 @@ static muster_status setup_job(worker *self)
     return MUSTER_OK;
 }
 
-static muster_status adopt_job(worker *self)
+/* Are all parts of the lanes among those that the plan has shards for, in the
+ * same order, and all their shards of this run? */
+static bool is_whole(const worker *self, const worker_plan *plan,
+                     uint32_t part_count)
+{
+    if (plan->lanes->part_count != part_count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < part_count; i++) {
+        const muster_terms_part *part = &plan->parts[i];
+        if (part->part != plan->lanes->parts[i].part ||
+            part->first + part->count > self->setup.shards) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static muster_status read_plan(worker *self, worker_plan *plan)
 {
     const muster_blob *input = self->base.job.input;
     muster_terms terms = {0};
-    muster_encode_plan *lanes = NULL;
-    if (!self->is_set_up || input == NULL || input->data == NULL) {
-        return fail(self, MUSTER_ERR_PROTOCOL, "a plan came before its job");
-    }
     muster_status status =
         muster_terms_read(input->data, input->bytes, &self->base.error, &terms);
     if (status != MUSTER_OK) {
         return status;
     }
+    *plan = (worker_plan){self->base.job.plan, NULL, terms.parts};
+    terms.parts = NULL;
+    uint32_t part_count = terms.part_count;
     status = muster_encode_plan_create(terms.terms, terms.count,
                                        terms.gradient_blocks,
-                                       terms.message_blocks, &lanes);
+                                       terms.message_blocks, &plan->lanes);
     muster_terms_fini(&terms);
+    if (status == MUSTER_OK && !is_whole(self, plan, part_count)) {
+        status = fail(self, MUSTER_ERR_PROTOCOL,
+                      "a plan asks for a shard that does not exist");
+    }
+    if (status != MUSTER_OK) {
+        free_plan(plan);
+    }
+    return status;
+}
+
+static muster_status adopt_job(worker *self)
+{
+    const muster_blob *input = self->base.job.input;
+    if (!self->is_set_up || input == NULL || input->data == NULL) {
+        return fail(self, MUSTER_ERR_PROTOCOL, "a plan came before its job");
+    }
+    worker_plan plan = {0};
+    muster_status status = read_plan(self, &plan);
     if (status != MUSTER_OK) {
         return status;
     }
-    for (uint32_t i = 0; i < lanes->part_count; i++) {
-        if (lanes->parts[i].part >= self->setup.parts) {
-            muster_encode_plan_free(lanes);
-            return fail(self, MUSTER_ERR_PROTOCOL,
-                        "a plan asks for a part that does not exist");
-        }
-    }
-    uint32_t number = self->base.job.plan;
     worker_plan *newest = &self->plans[self->newest];
-    if (newest->lanes != NULL && newest->number != number) {
+    if (newest->lanes != NULL && newest->number != plan.number) {
         self->newest = (self->newest + 1) % WORKER_PLANS;
         newest = &self->plans[self->newest];
     }
-    muster_encode_plan_free(newest->lanes);
-    *newest = (worker_plan){number, lanes};
+    free_plan(newest);
+    *newest = plan;
+    self->changes++;
     return MUSTER_OK;
 }
 
@@ -195,47 +243,61 @@ static uint64_t longest_row(const muster_rows *rows)
     return longest;
 }
 
-static muster_status check_part(worker *self, const muster_part *part)
+static muster_status check_shard(worker *self, const muster_shard *shard)
 {
-    const muster_rows *rows = &part->rows;
-    if (part->number != self->base.job.part) {
-        return fail(self, MUSTER_ERR_PROTOCOL, "a part has another number");
+    const muster_rows *rows = &shard->rows;
+    if (shard->number != self->base.job.shard) {
+        return fail(self, MUSTER_ERR_PROTOCOL, "a shard has another number");
     }
-    if (part->number >= self->setup.parts ||
+    if (shard->number >= self->setup.shards ||
         rows->features != self->setup.features || rows->labels == NULL ||
         (rows->dense == NULL) != self->setup.is_sparse ||
         (rows->count > 0 &&
-         part->sample_ids[rows->count - 1] >= self->setup.samples)) {
+         shard->sample_ids[rows->count - 1] >= self->setup.samples)) {
         return fail(self, MUSTER_ERR_PROTOCOL,
-                    "a part is not of this run's data");
+                    "a shard is not of this run's data");
     }
     return MUSTER_OK;
 }
 
-/* Takes over the reference to `own`, which nobody else can write to. */
-static muster_status keep_part(worker *self, muster_blob *own)
+/* Room for a shard in `held`, in its place; NULL when out of memory. */
+static held_shard *hold(worker *self, uint32_t number)
 {
-    muster_part part;
-    muster_status status =
-        muster_part_open(own->data, own->bytes, &self->base.error, &part);
-    if (status == MUSTER_OK) {
-        status = check_part(self, &part);
+    held_shard *found = muster_job_held_find(self, number);
+    if (found != NULL) {
+        return found;
     }
-    held_part *held = NULL;
+    size_t at = held_at(self, number);
+    size_t after = self->held.count - at;
+    if (muster_vec_push(&self->held) == NULL) {
+        return NULL;
+    }
+    held_shard *place = (held_shard *)self->held.data + at;
+    memmove(place + 1, place, after * sizeof(*place));
+    *place = (held_shard){0};
+    return place;
+}
+
+/* Takes over the reference to `own`, which nobody else can write to. */
+static muster_status keep_shard(worker *self, muster_blob *own)
+{
+    muster_shard shard;
+    muster_status status =
+        muster_shard_open(own->data, own->bytes, &self->base.error, &shard);
     if (status == MUSTER_OK) {
-        held = muster_job_held_find(self, part.number);
-        held = held != NULL ? held : muster_vec_push(&self->held);
-        if (held == NULL) {
-            status =
-                fail(self, MUSTER_ERR_NO_MEMORY, "out of memory for a part");
-        }
+        status = check_shard(self, &shard);
+    }
+    held_shard *held = status == MUSTER_OK ? hold(self, shard.number) : NULL;
+    if (status == MUSTER_OK && held == NULL) {
+        status = fail(self, MUSTER_ERR_NO_MEMORY, "out of memory for a shard");
     }
     if (held == NULL) {
         muster_blob_unref(own);
         return status;
     }
     muster_blob_unref(held->blob);
-    *held = (held_part){own, part, longest_row(&part.rows)};
+    *held = (held_shard){own, shard, longest_row(&shard.rows)};
+    self->changes++;
     return MUSTER_OK;
 }
 
@@ -246,24 +308,25 @@ static muster_status load_job(worker *self)
 {
     const muster_blob *input = self->base.job.input;
     if (!self->is_set_up || input == NULL || input->data == NULL) {
-        return fail(self, MUSTER_ERR_PROTOCOL, "a part came before its job");
+        return fail(self, MUSTER_ERR_PROTOCOL, "a shard came before its job");
     }
     muster_blob *own = muster_blob_create(input->bytes);
     if (own == NULL) {
-        return fail(self, MUSTER_ERR_NO_MEMORY, "out of memory for a part");
+        return fail(self, MUSTER_ERR_NO_MEMORY, "out of memory for a shard");
     }
     memcpy(own->data, input->data, input->bytes);
-    return keep_part(self, own);
+    return keep_shard(self, own);
 }
 
 static muster_status forget_job(worker *self)
 {
-    held_part *held = muster_job_held_find(self, self->base.job.part);
+    held_shard *held = muster_job_held_find(self, self->base.job.shard);
     if (held != NULL) {
+        held_shard *end = (held_shard *)self->held.data + self->held.count;
         muster_blob_unref(held->blob);
-        held_part *last = (held_part *)self->held.data + self->held.count - 1;
-        *held = *last;
+        memmove(held, held + 1, (size_t)(end - held - 1) * sizeof(*held));
         self->held.count--;
+        self->changes++;
     }
     return MUSTER_OK;
 }
@@ -282,7 +345,7 @@ static muster_status worker_begin(muster_executor *executor)
         return forget_job(self);
     case MUSTER_JOB_GRADIENT:
         return muster_job_gradient_begin(self);
-    case MUSTER_JOB_PART:
+    case MUSTER_JOB_SHARD:
     case MUSTER_JOB_UPDATE:
     case MUSTER_JOB_EVALUATE:
     case MUSTER_JOB_SNAPSHOT:
@@ -307,12 +370,12 @@ static bool worker_must_finish(const muster_executor *executor)
 static void worker_free(muster_executor *executor)
 {
     worker *self = (worker *)executor;
-    drop_parts(self);
+    drop_shards(self);
     drop_plans(self);
     drop_model(self);
     muster_mem_free(self->allowed);
     muster_vec_fini(&self->held);
-    muster_vec_fini(&self->slots);
+    muster_vec_fini(&self->slots.list);
     muster_vec_fini(&self->members);
     muster_vec_fini(&self->lanes);
     muster_mem_free(self);
@@ -333,8 +396,9 @@ muster_status muster_executor_create_worker(const muster_executor_alloc *alloc,
         return MUSTER_ERR_NO_MEMORY;
     }
     muster_executor_init(&self->base, &worker_ops, alloc);
-    self->held = muster_vec_make(sizeof(held_part));
-    self->slots = muster_vec_make(sizeof(const muster_part *));
+    self->held = muster_vec_make(sizeof(held_shard));
+    self->changes = 1;
+    self->slots.list = muster_vec_make(sizeof(plan_slot));
     self->members = muster_vec_make(sizeof(batch_member));
     self->lanes = muster_vec_make(sizeof(float *));
     *executor_out = &self->base;

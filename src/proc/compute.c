@@ -134,7 +134,7 @@ static void fail_result(const muster_job *job, muster_status status,
     result_out->kind = job->kind;
     result_out->status = status;
     result_out->step = job->step;
-    result_out->part = job->part;
+    result_out->shard = job->shard;
 }
 
 /* Carry out one job from begin to end. */

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* A job of the toy engine has `part` pieces; FOREVER never ends by itself. */
+/* A job of the toy engine has `shard` pieces; FOREVER never ends by itself. */
 #define FOREVER 1000000000u
 
 typedef struct toy {
@@ -51,14 +51,14 @@ static void toy_begin(void *self, muster_job *job)
 {
     toy *shared = self;
     shared->job = *job;
-    shared->pieces_left = job->part;
+    shared->pieces_left = job->shard;
     signal_change(shared, &shared->begun);
 }
 
 static muster_status toy_piece(void *self)
 {
     toy *shared = self;
-    if (shared->job.part != FOREVER) {
+    if (shared->job.shard != FOREVER) {
         shared->pieces_left--;
     }
     return shared->pieces_left > 0 ? MUSTER_IN_PROGRESS : MUSTER_OK;
@@ -111,7 +111,7 @@ static void stop(toy *shared, muster_compute *compute)
 static void submit(muster_compute *compute, uint64_t id, uint32_t pieces,
                    muster_job_kind kind)
 {
-    muster_job job = {.id = id, .kind = kind, .step = id, .part = pieces};
+    muster_job job = {.id = id, .kind = kind, .step = id, .shard = pieces};
     job.input = muster_blob_create(16);
     assert_int_equal(muster_compute_submit(compute, &job), MUSTER_OK);
 }
@@ -197,7 +197,7 @@ static void a_full_queue_refuses_and_drops_the_job(void **state)
     submit(compute, 2, 1, MUSTER_JOB_UPDATE);
     wait_for(&shared, &shared.results, 2);
     // Both are done but not taken: the ring is still full.
-    muster_job job = {.id = 3, .kind = MUSTER_JOB_UPDATE, .part = 1};
+    muster_job job = {.id = 3, .kind = MUSTER_JOB_UPDATE, .shard = 1};
     job.input = muster_blob_create(16); // freed by the refusal, or a leak
     assert_int_equal(muster_compute_submit(compute, &job), MUSTER_ERR_AGAIN);
     assert_int_equal(take(compute).id, 1);

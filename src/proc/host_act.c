@@ -165,7 +165,7 @@ static void do_compute(muster_host *host, muster_action *action)
     event.as.computed.id = job->id;
     event.as.computed.kind = job->kind;
     event.as.computed.step = job->step;
-    event.as.computed.part = job->part;
+    event.as.computed.shard = job->shard;
     muster_status status = muster_compute_submit(host->compute, job);
     memset(job, 0, sizeof *job); // its references were taken over
     if (status == MUSTER_OK) {

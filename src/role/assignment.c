@@ -8,19 +8,26 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "code/numbers.h"
+#include "wire/message.h"
 #include "wire/terms.h"
 
 muster_status muster_assignment_init(muster_assignment *assignment,
-                                     const muster_code *code, uint32_t number)
+                                     const muster_code *code, uint32_t shards,
+                                     uint32_t number)
 {
     muster_code_info info = *muster_code_numbers(code);
+    MUSTER_ASSERT(shards > 0);
     *assignment = (muster_assignment){
         .number = number,
         .code = code,
         .info = info,
+        .shards = shards,
+        .first_shard =
+            muster_mem_array((size_t)info.parts + 1, sizeof(uint32_t)),
         .slot_of = muster_mem_array(info.workers, sizeof(uint32_t)),
         .worker_of = muster_mem_array(info.workers, sizeof(uint32_t))};
-    if (assignment->slot_of == NULL || assignment->worker_of == NULL) {
+    if (assignment->first_shard == NULL || assignment->slot_of == NULL ||
+        assignment->worker_of == NULL) {
         muster_assignment_fini(assignment);
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -28,11 +35,15 @@ muster_status muster_assignment_init(muster_assignment *assignment,
         assignment->slot_of[i] = i;
         assignment->worker_of[i] = i;
     }
+    for (uint64_t part = 0; part <= info.parts; part++) {
+        assignment->first_shard[part] = (uint32_t)(part * shards / info.parts);
+    }
     return MUSTER_OK;
 }
 
 void muster_assignment_fini(muster_assignment *assignment)
 {
+    muster_mem_free(assignment->first_shard);
     muster_mem_free(assignment->slot_of);
     muster_mem_free(assignment->worker_of);
     *assignment = (muster_assignment){0};
@@ -48,6 +59,59 @@ uint32_t muster_assignment_parts(const muster_assignment *assignment,
     return count;
 }
 
+uint32_t muster_assignment_shard(const muster_assignment *assignment,
+                                 uint32_t worker, muster_shard_walk *walk)
+{
+    const uint32_t *parts = NULL;
+    uint32_t count = muster_assignment_parts(assignment, worker, &parts);
+    for (; walk->part < count; walk->part++, walk->shard = 0) {
+        const uint32_t *first = &assignment->first_shard[parts[walk->part]];
+        if (first[0] + walk->shard < first[1]) {
+            return first[0] + walk->shard;
+        }
+    }
+    return MUSTER_ID_ANY;
+}
+
+/* How many of `list`, which ascends, are not above `value`. */
+static uint32_t count_up_to(const uint32_t *list, uint32_t count,
+                            uint32_t value)
+{
+    uint32_t low = 0;
+    uint32_t high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list[middle] <= value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+bool muster_assignment_asks(const muster_assignment *assignment,
+                            uint32_t worker, uint32_t shard)
+{
+    const uint32_t *parts = NULL;
+    uint32_t count = muster_assignment_parts(assignment, worker, &parts);
+    if (shard >= assignment->shards) {
+        return false;
+    }
+    uint32_t part = count_up_to(assignment->first_shard,
+                                assignment->info.parts + 1, shard) -
+                    1;
+    uint32_t at = count_up_to(parts, count, part);
+    return at > 0 && parts[at - 1] == part;
+}
+
+static muster_terms_part shards_of(const muster_assignment *assignment,
+                                   uint32_t part)
+{
+    const uint32_t *first = &assignment->first_shard[part];
+    return (muster_terms_part){part, first[0], first[1] - first[0]};
+}
+
 muster_blob *muster_assignment_terms(const muster_assignment *assignment,
                                      uint32_t worker)
 {
@@ -58,11 +122,19 @@ muster_blob *muster_assignment_terms(const muster_assignment *assignment,
         assignment->code, assignment->slot_of[worker], &list, &terms.count);
     MUSTER_ASSERT(status == MUSTER_OK);
     terms.terms = muster_mem_array(terms.count, sizeof(*terms.terms));
-    if (terms.terms == NULL) {
-        return NULL;
+    terms.parts = muster_mem_array(terms.count, sizeof(*terms.parts));
+    muster_blob *blob = NULL;
+    if (terms.terms != NULL && terms.parts != NULL) {
+        memcpy(terms.terms, list, terms.count * sizeof(*terms.terms));
+        for (uint32_t i = 0; i < terms.count; i++) {
+            if (i == 0 || list[i].part != list[i - 1].part) {
+                terms.parts[terms.part_count++] =
+                    shards_of(assignment, list[i].part);
+            }
+        }
+        blob = muster_blob_create(
+            muster_terms_bytes(terms.count, terms.part_count));
     }
-    memcpy(terms.terms, list, terms.count * sizeof(*terms.terms));
-    muster_blob *blob = muster_blob_create(muster_terms_bytes(terms.count));
     if (blob != NULL) {
         muster_terms_write(&terms, blob->data);
     }

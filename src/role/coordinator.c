@@ -337,8 +337,8 @@ static void on_computed(muster_coordinator *c, const muster_event *event,
         closing_done(c, event, actions);
     } else if (result->kind == MUSTER_JOB_UPDATE) {
         muster_step_updated(c, event, actions);
-    } else if (result->kind == MUSTER_JOB_PART) {
-        muster_workers_part_made(c, event, actions);
+    } else if (result->kind == MUSTER_JOB_SHARD) {
+        muster_workers_shard_made(c, event, actions);
     } else if (result->status < 0) { // a checkpoint on the way
         muster_coordinator_end(c, result->status, result->text, event, actions);
     }

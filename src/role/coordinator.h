@@ -22,8 +22,8 @@
  *   Ends         by a STOP action: MUSTER_OK, _QUORUM, _INTERRUPTED (after a
  *                STOP event), or what a failed job said. Workers are told
  *                before.
- *   Ownership    `code` is lent for the role's life; setup and model are
- *                referenced by create.
+ *   Ownership    `code` and `change_code` are lent for the role's life; setup
+ *                and model are referenced by create.
  */
 #ifndef MUSTER_ROLE_COORDINATOR_H
 #define MUSTER_ROLE_COORDINATOR_H
@@ -56,7 +56,11 @@ typedef struct muster_coordinator_opts {
                                // arrivals of the last steps
     bool degrade;              // go on when too many are lost, not exactly
     const char *shuffle;       // a policy of role/shuffle.h; NULL: none
-    const void *saved;         // what save() gave in an earlier life, or NULL
+    uint32_t shards;           // S, pieces that the data is cut into; 0: as
+                               // many as the code has parts
+    const muster_code *change_code; // go over to this one, of as many workers
+    uint64_t change_step;           // when this step has begun; NULL: never
+    const void *saved; // what save() gave in an earlier life, or NULL
     size_t saved_bytes;
 } muster_coordinator_opts;
 

@@ -2,8 +2,9 @@
  * role/coordinator_inside.h -- the state of a coordinator, for its files:
  *   coordinator.c        events, pause and patience, the end
  *   coordinator_make.c   create, save, free
- *   coordinator_workers.c  from JOINED to READY: setup, plan, parts
+ *   coordinator_workers.c  from JOINED to READY: setup, plan, shards
  *   coordinator_plan.c   the next plan: when, made ready, adopted
+ *   coordinator_recode.c  a next plan of another code
  *   coordinator_step.c   one step: offer, answers, decode, update
  *   coordinator_wait.c   how long a step waits, and for which workers
  */
@@ -33,7 +34,7 @@ typedef enum muster_worker_stage {
     MUSTER_STAGE_ABSENT = 0,
     MUSTER_STAGE_SETUP, // welcomed; its SETUP is running
     MUSTER_STAGE_PLAN,  // was sent its plan
-    MUSTER_STAGE_PARTS, // is being sent its parts, one at a time
+    MUSTER_STAGE_PARTS, // is being sent the shards of its parts
     MUSTER_STAGE_READY,
 } muster_worker_stage;
 
@@ -45,13 +46,25 @@ typedef enum muster_next_stage {
     MUSTER_NEXT_DONE,
 } muster_next_stage;
 
+/* Shards that a worker may have under way at once: about a part. */
+#define MUSTER_SHARDS_UNDER_WAY 4u
+
+/* A shard that a worker waits for. */
+typedef struct muster_shard_under_way {
+    uint32_t shard;
+    uint64_t stamp; // it was sent with; 0: it is being made
+} muster_shard_under_way;
+
 typedef struct muster_worker_record {
     muster_worker_stage stage;
     muster_next_stage next_stage;
-    muster_vec held; // uint32_t part numbers
-    uint32_t part;   // wanted or on its way; MUSTER_ID_ANY: none
-    bool part_sent;
-    uint64_t stamp;       // of the newest PART or FORGET of this life
+    muster_vec held;        // uint32_t shard numbers, ascending
+    muster_shard_walk walk; // shards before it are held or under way
+    muster_shard_under_way under_way[MUSTER_SHARDS_UNDER_WAY];
+    uint32_t under_way_count;
+    bool waits;           // in the line of joining
+    uint32_t waits_next;  // the worker after it there, or MUSTER_ID_ANY
+    uint64_t stamp;       // of the newest SHARD or FORGET of this life
     uint64_t heard_steps; // step + 1 of its newest answer; 0: none yet
     muster_blob *message; // its answer to the current step, or NULL
     int64_t offered_ns;   // when the current step's model was offered
@@ -75,19 +88,49 @@ typedef enum muster_coordinator_phase {
  * later still is timed from the oldest begin that is remembered. */
 #define MUSTER_STEPS_REMEMBERED 1024u
 
+/* SHARD jobs that may be under way at once. */
+#define MUSTER_SHARD_JOBS 2u
+
+/* A SHARD job, and the workers that wait for its result. */
+typedef struct muster_shard_job {
+    uint32_t shard;    // MUSTER_ID_ANY: none is under way
+    muster_vec takers; // uint32_t worker numbers
+} muster_shard_job;
+
 /* From JOINED to READY: coordinator_workers.c. */
 typedef struct muster_joining {
-    uint32_t ready;       // workers in stage READY
-    int64_t ready_ns;     // when the last one became so
-    uint32_t part_jobs;   // PART jobs under way
-    uint32_t next_served; // the worker that gets the next part
+    uint32_t ready;   // workers in stage READY
+    int64_t ready_ns; // when the last one became so
+    muster_shard_job jobs[MUSTER_SHARD_JOBS];
+    uint32_t first; // of the workers that wait for a shard to be made,
+    uint32_t last;  // in line; MUSTER_ID_ANY: none
 } muster_joining;
 
 /* Which worker has which slot: coordinator_plan.c. */
 typedef struct muster_shuffling {
     muster_shuffle *policy;    // NULL: the map never changes
-    muster_shuffle_seen *seen; // with a policy: scratch, by worker
+    muster_shuffle_seen *seen; // scratch, by worker
 } muster_shuffling;
+
+/* Whatever is made for one code. Of the one in force it lies in the fields of
+ * the coordinator: coordinator_recode.c. */
+typedef struct muster_coding {
+    muster_assignment plan;
+    muster_assignment next; // with a shuffle
+    muster_code_cache *decodings;
+    muster_code_progress *progress, *reach;
+    muster_shuffle *shuffle;
+    uint64_t *received; // by part
+    bool *counted;      // by part
+} muster_coding;
+
+/* A change to another code in mid-run. */
+typedef struct muster_recoding {
+    muster_coding other; // to come, and afterwards the one that was
+    uint64_t *by_shard;  // scratch
+    bool under_way;      // the next plan has the other code
+    bool done;           // it was asked for
+} muster_recoding;
 
 /* The step whose answers are being gathered: coordinator_step.c and, for how
  * long it waits, coordinator_wait.c. */
@@ -153,6 +196,7 @@ typedef struct muster_coordinator {
     bool degraded; // an exact code goes on without enough workers
     muster_joining joining;
     muster_shuffling shuffling;
+    muster_recoding recoding;
     muster_open_step open;
     muster_past_steps past;
     muster_coordinator_jobs jobs;
@@ -167,14 +211,14 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
                          const muster_event *event, muster_actions *actions);
 void muster_workers_have(muster_coordinator *c, uint32_t id,
                          const muster_event *event, muster_actions *actions);
-void muster_workers_part_made(muster_coordinator *c, const muster_event *event,
-                              muster_actions *actions);
+void muster_workers_shard_made(muster_coordinator *c, const muster_event *event,
+                               muster_actions *actions);
 /* Send `plan` to a worker; false when out of memory, and the run ends. */
 bool muster_workers_send_plan(muster_coordinator *c, uint32_t id,
                               const muster_assignment *plan,
                               const muster_event *event,
                               muster_actions *actions);
-/* Have a ready worker drop the parts that neither plan asks for. */
+/* Have a ready worker drop the shards that neither plan asks for. */
 void muster_workers_tidy(muster_coordinator *c, uint32_t id,
                          muster_actions *actions);
 
@@ -190,6 +234,32 @@ void muster_plan_consider(muster_coordinator *c, const muster_event *event,
 /* A worker has become ready while the next plan is being made ready. */
 void muster_plan_prepare(muster_coordinator *c, uint32_t id,
                          const muster_event *event, muster_actions *actions);
+
+/* coordinator_recode.c */
+/* What fails leaves a coding that fini takes. MUSTER_ERR_NO_MEMORY, or as
+ * muster_shuffle_create(). */
+MUSTER_CHECKED muster_status muster_coding_init(muster_coding *coding,
+                                                const muster_code *code,
+                                                uint32_t shards,
+                                                const char *policy,
+                                                muster_error *error);
+void muster_coding_fini(muster_coding *coding);
+/* Exchange `coding` with the one in force. */
+void muster_coding_use(muster_coordinator *c, muster_coding *coding);
+/* How often each shard came, from the parts, and back: a part came as often as
+ * its rarest shard. */
+void muster_coding_counts_to_shards(const muster_assignment *plan,
+                                    const uint64_t *received,
+                                    uint64_t *by_shard_out);
+void muster_coding_counts_to_parts(const muster_assignment *plan,
+                                   const uint64_t *by_shard,
+                                   uint64_t *received_out);
+MUSTER_CHECKED muster_status muster_recode_init(muster_coordinator *c,
+                                                muster_error *error);
+/* Is it time for the other code? The next plan has it then. */
+bool muster_recode_wanted(muster_coordinator *c);
+/* Adopt the next plan if it has the other code; false: it has not. */
+bool muster_recode_adopt(muster_coordinator *c);
 
 /* coordinator_step.c */
 void muster_step_begin(muster_coordinator *c, int64_t now_ns,

@@ -2,8 +2,9 @@
  * coordinator_make.c -- create, save, free.
  *
  * Saved: SAVED_MAGIC, run, step, plan number, incarnations given out, workers,
- * parts, then how long the states of shuffle and classes are; then the map
- * (4 bytes a worker), the parts' counters (8 bytes a part), and those states.
+ * parts, shards, then how long the states of shuffle and classes are; then the
+ * map (4 bytes a worker), how often each shard came (8 bytes a shard), and
+ * those states. The counters are the shards', which another code has too.
  * Incarnations given out after the last save are not known any more: a restart
  * begins a new block of them, so that none is given out twice.
  * A plan that was being made ready is not: a restart asks for it again.
@@ -17,17 +18,14 @@
 #include "role/coordinator_inside.h"
 #include "wire/bytes.h"
 
-#define SAVED_MAGIC 0x3243534du // "MSC2"
-#define HEAD_BYTES  44u
+#define SAVED_MAGIC 0x3343534du // "MSC3"
+#define HEAD_BYTES  48u
 #define LIVES_BLOCK 65536u
-
-/* Responder sets whose decodings are kept: stragglers repeat. */
-#define DECODINGS_MAX 64u
 
 /* A saved state, taken apart. */
 typedef struct saved_state {
     uint64_t run;
-    uint32_t plan, lives, workers, parts;
+    uint32_t plan, lives, workers, parts, shards;
     size_t shuffle_bytes, classes_bytes;
     const uint8_t *map, *received, *shuffle, *classes;
 } saved_state;
@@ -44,8 +42,9 @@ static bool read_saved(const void *bytes, size_t size, saved_state *saved_out)
         .lives = (uint32_t)muster_bytes_get(at + 24, 4),
         .workers = (uint32_t)muster_bytes_get(at + 28, 4),
         .parts = (uint32_t)muster_bytes_get(at + 32, 4),
-        .shuffle_bytes = (size_t)muster_bytes_get(at + 36, 4),
-        .classes_bytes = (size_t)muster_bytes_get(at + 40, 4),
+        .shards = (uint32_t)muster_bytes_get(at + 36, 4),
+        .shuffle_bytes = (size_t)muster_bytes_get(at + 40, 4),
+        .classes_bytes = (size_t)muster_bytes_get(at + 44, 4),
     };
     saved.map = at + HEAD_BYTES;
     size_t left = size - HEAD_BYTES;
@@ -54,11 +53,11 @@ static bool read_saved(const void *bytes, size_t size, saved_state *saved_out)
     }
     left -= 4 * (size_t)saved.workers;
     saved.received = saved.map + 4 * (size_t)saved.workers;
-    if (left / 8 < saved.parts) {
+    if (left / 8 < saved.shards) {
         return false;
     }
-    left -= 8 * (size_t)saved.parts;
-    saved.shuffle = saved.received + 8 * (size_t)saved.parts;
+    left -= 8 * (size_t)saved.shards;
+    saved.shuffle = saved.received + 8 * (size_t)saved.shards;
     saved.classes = saved.shuffle + saved.shuffle_bytes;
     *saved_out = saved;
     return left == saved.shuffle_bytes + saved.classes_bytes;
@@ -74,17 +73,22 @@ static bool append(muster_vec *bytes, uint64_t value, size_t width)
 static bool write_saved(const muster_coordinator *c, muster_vec *bytes)
 {
     size_t start = bytes->count;
-    uint32_t parts = c->plan.info.parts;
+    const muster_assignment *plan = &c->plan;
+    uint32_t parts = plan->info.parts;
     bool ok = append(bytes, SAVED_MAGIC, 4) && append(bytes, c->opts.run, 8) &&
               append(bytes, c->step, 8) && append(bytes, c->plan.number, 4) &&
               append(bytes, c->member.incarnation, 4) &&
               append(bytes, c->worker_count, 4) && append(bytes, parts, 4) &&
+              append(bytes, plan->shards, 4) &&
               append(bytes, 0, 8); // the lengths, known below
     for (uint32_t id = 0; ok && id < c->worker_count; id++) {
         ok = append(bytes, c->plan.slot_of[id], 4);
     }
-    for (uint32_t part = 0; ok && part < parts; part++) {
-        ok = append(bytes, c->past.parts_received[part], 8);
+    for (uint32_t part = 0; part < parts; part++) {
+        for (uint32_t shard = plan->first_shard[part];
+             ok && shard < plan->first_shard[part + 1]; shard++) {
+            ok = append(bytes, c->past.parts_received[part], 8);
+        }
     }
     size_t before = bytes->count;
     ok = ok && (c->shuffling.policy == NULL ||
@@ -93,8 +97,8 @@ static bool write_saved(const muster_coordinator *c, muster_vec *bytes)
     ok = ok && muster_classes_save(muster_watch_classes(c->watch), bytes);
     if (ok) {
         uint8_t *head = (uint8_t *)bytes->data + start;
-        muster_bytes_put(head + 36, middle - before, 4);
-        muster_bytes_put(head + 40, bytes->count - middle, 4);
+        muster_bytes_put(head + 40, middle - before, 4);
+        muster_bytes_put(head + 44, bytes->count - middle, 4);
     }
     return ok;
 }
@@ -128,6 +132,9 @@ static void coordinator_free(void *state)
         muster_blob_unref(c->workers[id].message);
         muster_vec_fini(&c->workers[id].held);
     }
+    for (uint32_t i = 0; i < MUSTER_SHARD_JOBS; i++) {
+        muster_vec_fini(&c->joining.jobs[i].takers);
+    }
     muster_mem_free(c->workers);
     muster_mem_free(c->open.responders);
     muster_job_list_unref(c->open.messages);
@@ -142,6 +149,8 @@ static void coordinator_free(void *state)
     muster_code_cache_free(c->decodings);
     muster_assignment_fini(&c->plan);
     muster_assignment_fini(&c->next);
+    muster_coding_fini(&c->recoding.other);
+    muster_mem_free(c->recoding.by_shard);
     muster_member_fini(&c->member);
     muster_blob_unref(c->model);
     muster_mem_free(c);
@@ -154,6 +163,12 @@ static const muster_role_ops coordinator_ops = {
     .free = coordinator_free,
 };
 
+static uint32_t shards_of(const muster_coordinator_opts *opts)
+{
+    return opts->shards != 0 ? opts->shards
+                             : muster_code_numbers(opts->code)->parts;
+}
+
 static const char *wrong_with_saved(const muster_coordinator_opts *opts)
 {
     saved_state saved;
@@ -164,8 +179,12 @@ static const char *wrong_with_saved(const muster_coordinator_opts *opts)
     if (opts->run != 0 && saved.run != opts->run) {
         return "the saved state is not of this run";
     }
-    if (saved.workers != info.workers || saved.parts != info.parts) {
+    if (saved.workers != info.workers ||
+        (saved.parts != info.parts && opts->change_code == NULL)) {
         return "the saved state is of another code";
+    }
+    if (saved.shards != shards_of(opts)) {
+        return "the saved state is of data cut into other shards";
     }
     return NULL;
 }
@@ -183,6 +202,10 @@ static muster_status check_opts(const muster_coordinator_opts *opts,
                opts->grace_ns < 0 || opts->patience_ns <= 0 ||
                opts->deadline_ns < 0) {
         wrong = "times must be positive";
+    } else if (opts->change_code != NULL &&
+               muster_code_numbers(opts->change_code)->workers !=
+                   muster_code_numbers(opts->code)->workers) {
+        wrong = "the code to change to must have as many workers";
     } else if (opts->saved != NULL) {
         wrong = wrong_with_saved(opts);
     }
@@ -202,6 +225,22 @@ static muster_status check_opts(const muster_coordinator_opts *opts,
     return MUSTER_OK;
 }
 
+/* False when out of memory. */
+static bool restore_counts(muster_coordinator *c, const saved_state *saved)
+{
+    uint64_t *by_shard = muster_mem_array(saved->shards, sizeof(*by_shard));
+    if (by_shard == NULL) {
+        return false;
+    }
+    for (uint32_t shard = 0; shard < saved->shards; shard++) {
+        by_shard[shard] =
+            muster_bytes_get(saved->received + 8 * (size_t)shard, 8);
+    }
+    muster_coding_counts_to_parts(&c->plan, by_shard, c->past.parts_received);
+    muster_mem_free(by_shard);
+    return true;
+}
+
 /* The map and the counters as they were; false: not a map. */
 static bool restore(muster_coordinator *c, const saved_state *saved)
 {
@@ -215,12 +254,12 @@ static bool restore(muster_coordinator *c, const saved_state *saved)
         plan->slot_of[id] = (uint32_t)slot;
         plan->worker_of[slot] = id;
     }
-    for (uint32_t part = 0; part < plan->info.parts; part++) {
-        c->past.parts_received[part] =
-            muster_bytes_get(saved->received + 8 * (size_t)part, 8);
+    if (!restore_counts(c, saved)) {
+        return false;
     }
-    // States of another policy start afresh.
+    // States of another policy or code start afresh.
     if (c->shuffling.policy != NULL && saved->shuffle_bytes > 0 &&
+        saved->parts == plan->info.parts &&
         muster_shuffle_load(c->shuffling.policy, saved->shuffle,
                             saved->shuffle_bytes) != MUSTER_OK) {
         return false;
@@ -229,40 +268,23 @@ static bool restore(muster_coordinator *c, const saved_state *saved)
                                saved->classes_bytes) == MUSTER_OK;
 }
 
-static muster_status build_shuffle(muster_coordinator *c, muster_error *error)
-{
-    const char *policy = c->opts.shuffle;
-    if (policy == NULL || strcmp(policy, "none") == 0) {
-        return MUSTER_OK;
-    }
-    muster_shuffle_opts shuffle = {.policy = policy, .code = c->opts.code};
-    muster_status status =
-        muster_shuffle_create(&shuffle, error, &c->shuffling.policy);
-    if (status == MUSTER_OK) {
-        status = muster_assignment_init(&c->next, c->opts.code, 0);
-        c->shuffling.seen =
-            muster_mem_array(c->worker_count, sizeof(*c->shuffling.seen));
-    }
-    return status == MUSTER_OK && c->shuffling.seen == NULL
-               ? MUSTER_ERR_NO_MEMORY
-               : status;
-}
-
 static muster_status build_tables(muster_coordinator *c)
 {
-    uint32_t parts = muster_code_numbers(c->opts.code)->parts;
     c->workers = muster_mem_array(c->worker_count, sizeof(*c->workers));
     c->open.responders =
         muster_mem_array(c->worker_count, sizeof(*c->open.responders));
-    c->past.parts_received =
-        muster_mem_array(parts, sizeof(*c->past.parts_received));
-    c->past.counted = muster_mem_array(parts, sizeof(*c->past.counted));
+    c->shuffling.seen =
+        muster_mem_array(c->worker_count, sizeof(*c->shuffling.seen));
+    c->joining.first = c->joining.last = MUSTER_ID_ANY;
+    for (uint32_t i = 0; i < MUSTER_SHARD_JOBS; i++) {
+        c->joining.jobs[i].shard = MUSTER_ID_ANY;
+        c->joining.jobs[i].takers = muster_vec_make(sizeof(uint32_t));
+    }
     for (uint32_t id = 0; c->workers != NULL && id < c->worker_count; id++) {
-        c->workers[id].part = MUSTER_ID_ANY;
         c->workers[id].held = muster_vec_make(sizeof(uint32_t));
     }
     if (c->workers == NULL || c->open.responders == NULL ||
-        c->past.parts_received == NULL || c->past.counted == NULL) {
+        c->shuffling.seen == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     muster_status status =
@@ -279,6 +301,22 @@ static uint32_t last_incarnation(const saved_state *saved)
     return fresh ? 0 : (saved->lives / LIVES_BLOCK + 1) * LIVES_BLOCK;
 }
 
+/* Whatever is made for the code, and for the one to change to. */
+static muster_status build_coding(muster_coordinator *c,
+                                  const saved_state *saved, muster_error *error)
+{
+    muster_coding coding;
+    muster_status status = muster_coding_init(
+        &coding, c->opts.code, shards_of(&c->opts), c->opts.shuffle, error);
+    if (status == MUSTER_OK) {
+        muster_coding_use(c, &coding);
+        c->plan.number = saved->plan;
+        status = muster_recode_init(c, error);
+    }
+    muster_coding_fini(&coding); // nothing, or what could be made
+    return status;
+}
+
 static muster_status build(muster_coordinator *c, const saved_state *saved,
                            muster_error *error)
 {
@@ -293,23 +331,10 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
                                  .incarnations = last_incarnation(saved)};
     muster_status status = build_tables(c);
     if (status == MUSTER_OK) {
-        status = muster_assignment_init(&c->plan, opts->code, saved->plan);
-    }
-    if (status == MUSTER_OK) {
-        status =
-            muster_code_cache_create(opts->code, DECODINGS_MAX, &c->decodings);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_progress_create(opts->code, &c->open.progress);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_progress_create(opts->code, &c->open.reach);
+        status = build_coding(c, saved, error);
     }
     if (status == MUSTER_OK) {
         status = muster_member_init(&c->member, &member);
-    }
-    if (status == MUSTER_OK) {
-        status = build_shuffle(c, error);
     }
     if (status == MUSTER_OK && saved->map != NULL && !restore(c, saved)) {
         status = muster_error_set(error, MUSTER_ERR_INVALID,
@@ -349,8 +374,6 @@ muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
             error_out, status, "%s",
             why.status == status ? why.text : muster_status_text(status));
     }
-    c->answer_bytes = muster_code_block_length(opts->code, opts->message_dim) *
-                      c->plan.info.message_blocks * sizeof(float);
     c->opts.saved = NULL; // lent for create only, like the policy's name
     c->opts.shuffle = NULL;
     *role_out = (muster_role){&coordinator_ops, c};

@@ -42,11 +42,14 @@ static bool all_ready_are_ahead(const muster_coordinator *c)
 /* The plan in force and the next change places. */
 static void swap_plans(muster_coordinator *c)
 {
+    c->plan_first_step = c->step;
+    if (muster_recode_adopt(c)) {
+        return;
+    }
     muster_assignment old = c->plan;
     c->plan = c->next; // decodings are by slot: they stay
     c->next = old;
     c->next.number = 0;
-    c->plan_first_step = c->step;
 }
 
 void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
@@ -77,9 +80,14 @@ void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
 void muster_plan_consider(muster_coordinator *c, const muster_event *event,
                           muster_actions *actions)
 {
-    if (c->shuffling.policy == NULL || c->next.number != 0 || c->end.begun ||
-        !muster_shuffle_next(c->shuffling.policy, c->step, c->plan.slot_of,
-                             c->next.slot_of)) {
+    if (c->next.number != 0 || c->end.begun) {
+        return;
+    }
+    bool wanted = muster_recode_wanted(c) ||
+                  (c->shuffling.policy != NULL &&
+                   muster_shuffle_next(c->shuffling.policy, c->step,
+                                       c->plan.slot_of, c->next.slot_of));
+    if (!wanted) {
         return;
     }
     c->next.number = c->plan.number + 1;

@@ -81,7 +81,7 @@ static void have(stage *s, uint32_t worker, uint32_t plan, uint32_t part,
 {
     muster_message message = {
         .kind = MUSTER_MSG_HAVE, .plan = plan, .step = stamp};
-    message.as.have.part = part;
+    message.as.have.shard = part;
     say(s, worker, message, NULL);
 }
 
@@ -216,7 +216,7 @@ static void a_part_announced_late_is_not_asked_for(void **state)
         adopt(&s, w);
         const muster_action *made = find(&s, MUSTER_ACTION_COMPUTE);
         assert_non_null(made);
-        assert_int_equal(made->as.job.part, w);
+        assert_int_equal(made->as.job.shard, w);
         jobs[w] = made->as.job.id;
     }
     adopt(&s, 2);
@@ -227,11 +227,11 @@ static void a_part_announced_late_is_not_asked_for(void **state)
     assert_int_equal(ready->as.report.as.worker.change, MUSTER_WORKER_READY);
     for (uint32_t w = 0; w < 2; w++) {
         computed(&s, (muster_job_result){.id = jobs[w],
-                                         .kind = MUSTER_JOB_PART,
-                                         .part = w,
+                                         .kind = MUSTER_JOB_SHARD,
+                                         .shard = w,
                                          .output = s.blob});
         assert_null(find(&s, MUSTER_ACTION_COMPUTE)); // no part for nobody
-        assert_int_equal(count_sends(&s, MUSTER_MSG_PART), 1);
+        assert_int_equal(count_sends(&s, MUSTER_MSG_SHARD), 1);
         have(&s, w, 1, w, 1);
         ready = find(&s, MUSTER_ACTION_REPORT);
         assert_non_null(ready);

@@ -1,23 +1,25 @@
 /*
- * coordinator_workers.c -- workers from JOINED to READY: setup, plan, parts;
- * and the parts of the next plan for workers that are ready.
+ * coordinator_workers.c -- workers from JOINED to READY: setup, plan, shards;
+ * and the shards of the next plan for workers that are ready.
  *
  * Each stage ends with a HAVE of the worker, so no message of a later stage can
- * overtake one of an earlier. A worker has at most one part under way, and the
- * coordinator at most PART_JOBS_MAX in the making, so joining costs bounded
- * memory and never keeps an UPDATE waiting for long. A part that several
- * workers wait for is made once.
+ * overtake one of an earlier. A worker has at most MUSTER_SHARDS_UNDER_WAY
+ * shards under way, and the coordinator at most MUSTER_SHARD_JOBS in the
+ * making, so joining costs bounded memory and never keeps an UPDATE waiting for
+ * long. Workers that lack a shard wait in a line, and each is given one at a
+ * time in turn. A shard that several workers wait for is made once.
  *
- * `held` is what the worker surely has: a part enters it by the HAVE that says
+ * `held` is what the worker surely has: a shard enters it by the HAVE that says
  * back the stamp it was sent with (or is announced by a worker that returns,
- * with stamp 0, before it is ready), and leaves it when FORGET is sent.
+ * with stamp 0, before it is ready), and leaves it when FORGET is sent. Shards
+ * are the same under every plan, so a worker is sent what it lacks, whichever
+ * code asks for it.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
-
-#define PART_JOBS_MAX 2u
 
 static void report_change(uint32_t id, const muster_coordinator *c,
                           muster_worker_change change, const char *reason,
@@ -33,32 +35,55 @@ static void report_change(uint32_t id, const muster_coordinator *c,
              reason);
 }
 
-static bool holds(const muster_worker_record *worker, uint32_t part)
+/* Where `shard` is in `held`, or would be. */
+static size_t held_at(const muster_worker_record *worker, uint32_t shard)
 {
     const uint32_t *held = worker->held.data;
-    for (size_t i = 0; i < worker->held.count; i++) {
-        if (held[i] == part) {
-            return true;
+    size_t low = 0;
+    size_t high = worker->held.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (held[middle] < shard) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    return false;
+    return low;
 }
 
-/* A part that `plan` asks for and the worker lacks, or MUSTER_ID_ANY. */
-static uint32_t missing_part(const muster_coordinator *c, uint32_t id,
-                             const muster_assignment *plan)
+static bool holds(const muster_worker_record *worker, uint32_t shard)
 {
-    const uint32_t *parts = NULL;
-    uint32_t count = muster_assignment_parts(plan, id, &parts);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!holds(&c->workers[id], parts[i])) {
-            return parts[i];
-        }
-    }
-    return MUSTER_ID_ANY;
+    const uint32_t *held = worker->held.data;
+    size_t at = held_at(worker, shard);
+    return at < worker->held.count && held[at] == shard;
 }
 
-/* The plan whose parts the worker is to be sent now, or NULL. */
+static bool note_held(muster_worker_record *worker, uint32_t shard)
+{
+    size_t at = held_at(worker, shard);
+    size_t after = worker->held.count - at;
+    if (muster_vec_push(&worker->held) == NULL) {
+        return false;
+    }
+    uint32_t *held = worker->held.data;
+    memmove(held + at + 1, held + at, after * sizeof(*held));
+    held[at] = shard;
+    return true;
+}
+
+static muster_shard_under_way *under_way(muster_worker_record *worker,
+                                         uint32_t shard)
+{
+    for (uint32_t i = 0; i < worker->under_way_count; i++) {
+        if (worker->under_way[i].shard == shard) {
+            return &worker->under_way[i];
+        }
+    }
+    return NULL;
+}
+
+/* The plan whose shards the worker is to be sent now, or NULL. */
 static const muster_assignment *wanted_plan(const muster_coordinator *c,
                                             uint32_t id)
 {
@@ -71,16 +96,19 @@ static const muster_assignment *wanted_plan(const muster_coordinator *c,
     return ahead ? &c->next : NULL;
 }
 
-static bool asks_for(const muster_assignment *plan, uint32_t id, uint32_t part)
+/* A shard that `plan` asks for, that the worker neither holds nor has under
+ * way, or MUSTER_ID_ANY. */
+static uint32_t lacking(muster_coordinator *c, uint32_t id,
+                        const muster_assignment *plan)
 {
-    const uint32_t *parts = NULL;
-    uint32_t count = muster_assignment_parts(plan, id, &parts);
-    for (uint32_t i = 0; i < count; i++) {
-        if (parts[i] == part) {
-            return true;
-        }
+    muster_worker_record *worker = &c->workers[id];
+    uint32_t shard = muster_assignment_shard(plan, id, &worker->walk);
+    while (shard != MUSTER_ID_ANY &&
+           (holds(worker, shard) || under_way(worker, shard) != NULL)) {
+        worker->walk.shard++;
+        shard = muster_assignment_shard(plan, id, &worker->walk);
     }
-    return false;
+    return shard;
 }
 
 void muster_workers_tidy(muster_coordinator *c, uint32_t id,
@@ -90,15 +118,16 @@ void muster_workers_tidy(muster_coordinator *c, uint32_t id,
     uint32_t *held = worker->held.data;
     size_t kept = 0;
     for (size_t i = 0; i < worker->held.count; i++) {
-        if (asks_for(&c->plan, id, held[i]) ||
-            (c->next.number != 0 && asks_for(&c->next, id, held[i]))) {
+        if (muster_assignment_asks(&c->plan, id, held[i]) ||
+            (c->next.number != 0 &&
+             muster_assignment_asks(&c->next, id, held[i]))) {
             held[kept++] = held[i];
             continue;
         }
         muster_member_mail mail = {.message = {.kind = MUSTER_MSG_FORGET,
                                                .plan = c->plan.number,
                                                .step = ++worker->stamp,
-                                               .as.part.part = held[i]}};
+                                               .as.shard.shard = held[i]}};
         muster_member_send(&c->member, id, &mail, actions);
     }
     worker->held.count = kept;
@@ -110,7 +139,7 @@ void muster_workers_joined(muster_coordinator *c, uint32_t id,
     muster_worker_record *worker = &c->workers[id];
     worker->stage = MUSTER_STAGE_SETUP;
     worker->next_stage = MUSTER_NEXT_NONE;
-    worker->part = MUSTER_ID_ANY;
+    worker->under_way_count = 0;
     worker->stamp = 0;
     worker->heard_steps = 0;
     muster_vec_clear(&worker->held);
@@ -128,7 +157,7 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
     c->joining.ready -= worker->stage == MUSTER_STAGE_READY;
     worker->stage = MUSTER_STAGE_ABSENT;
     worker->next_stage = MUSTER_NEXT_NONE;
-    worker->part = MUSTER_ID_ANY;
+    worker->under_way_count = 0;
     muster_watch_lost(c->watch, id);
     if (c->phase >= MUSTER_PHASE_FAREWELL) {
         return; // it went because it was told to
@@ -173,57 +202,101 @@ static void become_ready(muster_coordinator *c, uint32_t id,
     muster_coordinator_review(c, event, actions);
 }
 
-static bool is_being_made(const muster_coordinator *c, uint32_t part)
+/* The job that makes `shard`, a free one, or NULL. */
+static muster_shard_job *job_for(muster_coordinator *c, uint32_t shard)
 {
-    for (uint32_t id = 0; id < c->worker_count; id++) {
-        if (c->workers[id].part == part && !c->workers[id].part_sent) {
-            return true;
+    muster_shard_job *idle = NULL;
+    for (uint32_t i = 0; i < MUSTER_SHARD_JOBS; i++) {
+        muster_shard_job *job = &c->joining.jobs[i];
+        if (job->shard == shard) {
+            return job;
         }
+        idle = job->shard == MUSTER_ID_ANY ? job : idle;
     }
-    return false;
+    return idle;
 }
 
-/* Start making parts for the workers that wait, each in turn. */
-static void serve_parts(muster_coordinator *c, muster_actions *actions)
+/* Put the worker at the end of the line, unless it waits already. */
+static void stand_in_line(muster_coordinator *c, uint32_t id)
 {
-    for (uint32_t i = 0; i < c->worker_count; i++) {
-        uint32_t id = (c->joining.next_served + i) % c->worker_count;
+    muster_joining *joining = &c->joining;
+    muster_worker_record *worker = &c->workers[id];
+    if (worker->waits) {
+        return;
+    }
+    worker->waits = true;
+    worker->waits_next = MUSTER_ID_ANY;
+    if (joining->first == MUSTER_ID_ANY) {
+        joining->first = id;
+    } else {
+        c->workers[joining->last].waits_next = id;
+    }
+    joining->last = id;
+}
+
+/* Have the shard made for the worker; false when out of memory. */
+static bool make_for(muster_coordinator *c, uint32_t id, uint32_t shard,
+                     muster_shard_job *making, muster_actions *actions)
+{
+    muster_worker_record *worker = &c->workers[id];
+    if (!muster_vec_append(&making->takers, &id, 1)) {
+        return false;
+    }
+    worker->under_way[worker->under_way_count++] =
+        (muster_shard_under_way){.shard = shard};
+    if (making->shard == MUSTER_ID_ANY) {
+        making->shard = shard;
+        muster_job *job =
+            muster_act_compute(actions, MUSTER_JOB_SHARD, ++c->jobs.ids);
+        job->shard = shard;
+    }
+    return true;
+}
+
+/* Start making shards for the workers in line. */
+static void serve(muster_coordinator *c, const muster_event *event,
+                  muster_actions *actions)
+{
+    while (c->joining.first != MUSTER_ID_ANY) {
+        uint32_t id = c->joining.first;
         muster_worker_record *worker = &c->workers[id];
         const muster_assignment *plan = wanted_plan(c, id);
-        if (plan == NULL || worker->part != MUSTER_ID_ANY) {
-            continue;
-        }
-        uint32_t part = missing_part(c, id, plan);
-        if (part == MUSTER_ID_ANY) {
-            continue; // the HAVE of its last part is still to be handled
-        }
-        bool shared = is_being_made(c, part);
-        if (!shared && c->joining.part_jobs >= PART_JOBS_MAX) {
-            c->joining.next_served = id;
+        bool has_room = worker->under_way_count < MUSTER_SHARDS_UNDER_WAY;
+        uint32_t shard =
+            plan != NULL && has_room ? lacking(c, id, plan) : MUSTER_ID_ANY;
+        muster_shard_job *making =
+            shard != MUSTER_ID_ANY ? job_for(c, shard) : NULL;
+        if (shard != MUSTER_ID_ANY && making == NULL) {
             return;
         }
-        worker->part = part;
-        worker->part_sent = false;
-        if (!shared) {
-            muster_job *job =
-                muster_act_compute(actions, MUSTER_JOB_PART, ++c->jobs.ids);
-            job->part = part;
-            c->joining.part_jobs++;
+        c->joining.first = worker->waits_next;
+        worker->waits = false;
+        if (making != NULL) {
+            if (!make_for(c, id, shard, making, actions)) {
+                muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY,
+                                       "no memory to move a shard", event,
+                                       actions);
+                return;
+            }
+            stand_in_line(c, id);
         }
     }
 }
 
-/* The next thing that this worker lacks, if it waits for parts. */
+/* The next thing that this worker lacks, if it waits for shards. */
 static void advance(muster_coordinator *c, uint32_t id,
                     const muster_event *event, muster_actions *actions)
 {
     muster_worker_record *worker = &c->workers[id];
     const muster_assignment *plan = wanted_plan(c, id);
-    if (plan == NULL || worker->part != MUSTER_ID_ANY) {
-        return; // nothing yet, or one is on its way
+    if (plan == NULL || worker->under_way_count == MUSTER_SHARDS_UNDER_WAY) {
+        return;
     }
-    if (missing_part(c, id, plan) != MUSTER_ID_ANY) {
-        serve_parts(c, actions);
+    if (lacking(c, id, plan) != MUSTER_ID_ANY) {
+        stand_in_line(c, id);
+        serve(c, event, actions);
+    } else if (worker->under_way_count > 0) {
+        return; // the HAVE of the last ones is still to come
     } else if (worker->stage == MUSTER_STAGE_READY) {
         worker->next_stage = MUSTER_NEXT_DONE;
     } else {
@@ -231,22 +304,23 @@ static void advance(muster_coordinator *c, uint32_t id,
     }
 }
 
-static void have_part(muster_coordinator *c, uint32_t id,
-                      const muster_event *event, muster_actions *actions)
+static void have_shard(muster_coordinator *c, uint32_t id,
+                       const muster_event *event, muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
-    uint32_t part = message->as.have.part;
+    uint32_t shard = message->as.have.shard;
     muster_worker_record *worker = &c->workers[id];
+    muster_shard_under_way *awaited = under_way(worker, shard);
     bool announced = message->step == 0 && worker->stage < MUSTER_STAGE_READY;
-    bool awaited = worker->part == part && worker->part_sent &&
-                   message->step == worker->stamp;
-    if (part >= c->plan.info.parts || (!announced && !awaited)) {
+    bool arrived = message->step != 0 && awaited != NULL &&
+                   message->step == awaited->stamp;
+    if (shard >= c->plan.shards || (!announced && !arrived)) {
         return;
     }
-    bool fresh = !holds(worker, part);
-    if (fresh && !muster_vec_append(&worker->held, &part, 1)) {
+    bool fresh = !holds(worker, shard);
+    if (fresh && !note_held(worker, shard)) {
         muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY,
-                               "no memory to note who has which part", event,
+                               "no memory to note who has which shard", event,
                                actions);
         return;
     }
@@ -255,10 +329,18 @@ static void have_part(muster_coordinator *c, uint32_t id,
         muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
                          event->now_ns + c->opts.patience_ns);
     }
-    if (awaited) {
-        worker->part = MUSTER_ID_ANY;
+    if (arrived) {
+        *awaited = worker->under_way[--worker->under_way_count];
     }
     // One that was announced may also have been the last that it lacked.
+    advance(c, id, event, actions);
+}
+
+/* The worker has adopted a plan: look for what it lacks from the start. */
+static void begin_shards(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions)
+{
+    c->workers[id].walk = (muster_shard_walk){0};
     advance(c, id, event, actions);
 }
 
@@ -267,8 +349,8 @@ void muster_workers_have(muster_coordinator *c, uint32_t id,
 {
     const muster_message *message = event->as.message.message;
     muster_worker_record *worker = &c->workers[id];
-    if (message->as.have.part != MUSTER_ID_ANY) {
-        have_part(c, id, event, actions);
+    if (message->as.have.shard != MUSTER_ID_ANY) {
+        have_shard(c, id, event, actions);
     } else if (worker->stage == MUSTER_STAGE_SETUP && message->plan == 0) {
         if (muster_workers_send_plan(c, id, &c->plan, event, actions)) {
             worker->stage = MUSTER_STAGE_PLAN;
@@ -276,38 +358,49 @@ void muster_workers_have(muster_coordinator *c, uint32_t id,
     } else if (worker->stage == MUSTER_STAGE_PLAN &&
                message->plan == c->plan.number) {
         worker->stage = MUSTER_STAGE_PARTS;
-        advance(c, id, event, actions);
+        begin_shards(c, id, event, actions);
     } else if (worker->stage == MUSTER_STAGE_READY &&
                worker->next_stage == MUSTER_NEXT_PLAN &&
                message->plan == c->next.number) {
         worker->next_stage = MUSTER_NEXT_PARTS;
-        advance(c, id, event, actions);
+        begin_shards(c, id, event, actions);
     }
 }
 
-void muster_workers_part_made(muster_coordinator *c, const muster_event *event,
-                              muster_actions *actions)
+/* Send a shard that was made to a worker that waits for it. */
+static void send_shard(muster_coordinator *c, uint32_t id,
+                       const muster_job_result *made, muster_actions *actions)
+{
+    muster_worker_record *worker = &c->workers[id];
+    muster_shard_under_way *wanted = under_way(worker, made->shard);
+    if (wanted == NULL || wanted->stamp != 0) {
+        return; // lost meanwhile, or asked for twice in two lives
+    }
+    wanted->stamp = ++worker->stamp;
+    muster_member_mail mail = {.message = {.kind = MUSTER_MSG_SHARD,
+                                           .plan = c->plan.number,
+                                           .step = wanted->stamp,
+                                           .as.shard.shard = made->shard},
+                               .payload = muster_blob_ref(made->output)};
+    c->traffic.bytes_moved +=
+        muster_message_bytes(&mail.message) + made->output->bytes;
+    muster_member_send(&c->member, id, &mail, actions);
+}
+
+void muster_workers_shard_made(muster_coordinator *c, const muster_event *event,
+                               muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
-    c->joining.part_jobs--;
+    muster_shard_job *making = job_for(c, result->shard);
     if (result->status < 0) {
         muster_coordinator_end(c, result->status, result->text, event, actions);
         return;
     }
-    for (uint32_t id = 0; id < c->worker_count; id++) {
-        muster_worker_record *worker = &c->workers[id];
-        if (worker->part != result->part || worker->part_sent) {
-            continue;
-        }
-        worker->part_sent = true;
-        muster_member_mail mail = {.message = {.kind = MUSTER_MSG_PART,
-                                               .plan = c->plan.number,
-                                               .step = ++worker->stamp,
-                                               .as.part.part = result->part},
-                                   .payload = muster_blob_ref(result->output)};
-        c->traffic.bytes_moved +=
-            muster_message_bytes(&mail.message) + result->output->bytes;
-        muster_member_send(&c->member, id, &mail, actions);
+    const uint32_t *takers = making->takers.data;
+    for (size_t i = 0; i < making->takers.count; i++) {
+        send_shard(c, takers[i], result, actions);
     }
-    serve_parts(c, actions);
+    muster_vec_clear(&making->takers);
+    making->shard = MUSTER_ID_ANY;
+    serve(c, event, actions);
 }

@@ -20,11 +20,11 @@ typedef enum muster_job_kind {
     /* worker */
     MUSTER_JOB_SETUP = 1,    // input: the job description sent by WELCOME
     MUSTER_JOB_ADOPT = 2,    // the payload of a PLAN: what to encode
-    MUSTER_JOB_LOAD = 3,     // a part arrived: check and keep it
-    MUSTER_JOB_FORGET = 4,   // drop a part
+    MUSTER_JOB_LOAD = 3,     // a shard arrived: check and keep it
+    MUSTER_JOB_FORGET = 4,   // drop a shard
     MUSTER_JOB_GRADIENT = 5, // model in, coded message out
     /* coordinator */
-    MUSTER_JOB_PART = 10,     // part number in, the part's bytes out
+    MUSTER_JOB_SHARD = 10,    // shard number in, the shard's bytes out
     MUSTER_JOB_UPDATE = 11,   // messages in; decode, optimise, new model out
     MUSTER_JOB_EVALUATE = 12, // model in, loss and accuracy out
     MUSTER_JOB_SNAPSHOT = 13, // checkpoint of the newest state
@@ -41,7 +41,7 @@ typedef struct muster_job {
     uint64_t id; // chosen by the role, unique in its life
     muster_job_kind kind;
     uint64_t step;      // GRADIENT, UPDATE, EVALUATE, SNAPSHOT
-    uint32_t part;      // LOAD, FORGET, PART
+    uint32_t shard;     // LOAD, FORGET, PART
     muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model),
                         // SNAPSHOT (the role's saved state)
     uint32_t plan;      // ADOPT, GRADIENT
@@ -57,7 +57,7 @@ typedef struct muster_job_result {
     muster_job_kind kind;
     muster_status status;
     uint64_t step;
-    uint32_t part;
+    uint32_t shard;
     muster_blob *output; // PART, GRADIENT, UPDATE: lent with the event
     int64_t busy_ns;     // compute time, with injected slowness
     double share;        // GRADIENT: of the step's samples, d parts of k

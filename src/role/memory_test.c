@@ -128,7 +128,7 @@ static void a_coordinator_that_cannot_note_a_part_ends(void **state)
     assert_int_equal(welcome->as.send.message.kind, MUSTER_MSG_WELCOME);
     muster_message have = {.kind = MUSTER_MSG_HAVE, .run = RUN};
     have.incarnation = welcome->as.send.message.incarnation;
-    have.as.have.part = 1;
+    have.as.have.shard = 1;
     muster_mem_fail_after(0);
     feed_message(&s, 1, &have, NULL);
     const muster_action *last = find(&s, MUSTER_ACTION_COMPUTE);
@@ -174,9 +174,9 @@ static void a_worker_without_memory_for_a_part_ends(void **state)
 {
     (void)state;
     stage s = make_worker();
-    muster_message part = {.kind = MUSTER_MSG_PART, .run = RUN};
+    muster_message part = {.kind = MUSTER_MSG_SHARD, .run = RUN};
     part.incarnation = 1;
-    part.as.part.part = 1;
+    part.as.shard.shard = 1;
     muster_mem_fail_after(0);
     feed_message(&s, 1, &part, s.blob);
     const muster_action *stop = find(&s, MUSTER_ACTION_STOP);
@@ -189,11 +189,11 @@ static void a_part_that_is_loading_can_be_noted_without_memory(void **state)
 {
     (void)state;
     stage s = make_worker();
-    muster_message part = {.kind = MUSTER_MSG_PART, .run = RUN};
+    muster_message part = {.kind = MUSTER_MSG_SHARD, .run = RUN};
     part.incarnation = 1;
     uint64_t jobs[20];
     for (uint32_t number = 0; number < 20; number++) {
-        part.as.part.part = number;
+        part.as.shard.shard = number;
         feed_message(&s, 1, &part, s.blob);
         const muster_action *load = find(&s, MUSTER_ACTION_COMPUTE);
         assert_non_null(load);
@@ -203,12 +203,12 @@ static void a_part_that_is_loading_can_be_noted_without_memory(void **state)
     for (uint32_t number = 0; number < 20; number++) {
         muster_event done = {.kind = MUSTER_EVENT_COMPUTED};
         done.as.computed.kind = MUSTER_JOB_LOAD;
-        done.as.computed.part = number;
+        done.as.computed.shard = number;
         done.as.computed.id = jobs[number];
         feed(&s, done);
         const muster_action *have = find(&s, MUSTER_ACTION_SEND);
         assert_non_null(have);
-        assert_int_equal(have->as.send.message.as.have.part, number);
+        assert_int_equal(have->as.send.message.as.have.shard, number);
     }
     end_stage(&s);
 }

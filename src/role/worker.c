@@ -6,11 +6,11 @@
  *      (only the newest does) and cancels it.
  *   2. Nothing is sent for a model of an earlier connection: `life` counts
  *      welcomes, and a job remembers under which it was started.
- *   3. SETUP happens once per run. Parts that were loaded stay announced by
+ *   3. SETUP happens once per run. Shards that were loaded stay announced by
  *      HAVE after a reconnection, so they need not travel again.
  *   4. A GRADIENT job is asked for only under a plan whose ADOPT has ended in
  *      this life, which no ADOPT asked for since pushes out (two are kept), and
- *      whose parts are still held: plans before `plan_floor` may have lost
+ *      whose shards are still held: plans before `plan_floor` may have lost
  *      theirs.
  */
 #include "role/worker.h"
@@ -30,13 +30,13 @@
 
 enum { TIMER_LEAVE = MUSTER_TIMER_ROLE };
 
-/* What was said and done about a part. */
-typedef struct part_state {
-    uint32_t part;
+/* What was said and done about a shard. */
+typedef struct shard_state {
+    uint32_t shard;
     bool held;      // loaded, and not told to forget it since
     uint64_t stamp; // of the newest word about it in this life; 0: none
     uint64_t job;   // the newest LOAD or FORGET of it, while under way; or 0
-} part_state;
+} shard_state;
 
 typedef struct worker {
     muster_member member;
@@ -44,9 +44,9 @@ typedef struct worker {
     uint32_t plan;        // the newest adopted in this life; 0: none
     uint32_t plan_before; // the one adopted before it; 0: none, or going
     uint32_t plan_asked;  // the newest sent
-    uint32_t plan_floor;  // earlier ones may lack parts
+    uint32_t plan_floor;  // earlier ones may lack shards
     uint64_t adopt;       // ADOPT job of plan_asked, while under way; or 0
-    muster_vec parts;     // part_state
+    muster_vec shards;    // shard_state
     uint64_t life;        // welcomes so far
     uint64_t job_ids;
     uint32_t jobs; // under way
@@ -87,13 +87,13 @@ static void stop(worker *w, muster_status status, const char *reason,
     }
 }
 
-/* Plan adopted (part MUSTER_ID_ANY), or part held as `stamp` asked for. */
-static void have(worker *w, uint32_t plan, uint32_t part, uint64_t stamp,
+/* Plan adopted (shard MUSTER_ID_ANY), or shard held as `stamp` asked for. */
+static void have(worker *w, uint32_t plan, uint32_t shard, uint64_t stamp,
                  muster_actions *actions)
 {
     muster_member_mail mail = {
         .message = {.kind = MUSTER_MSG_HAVE, .plan = plan, .step = stamp}};
-    mail.message.as.have.part = part;
+    mail.message.as.have.shard = shard;
     muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions);
 }
 
@@ -106,22 +106,22 @@ static muster_job *compute(worker *w, muster_job_kind kind, muster_blob *input,
     return job;
 }
 
-/* What is known of `part`: a new entry when nothing is. Without memory for it
+/* What is known of `shard`: a new entry when nothing is. Without memory for it
  * the worker ends, and NULL is returned. */
-static part_state *part_of(worker *w, uint32_t part, muster_actions *actions)
+static shard_state *shard_of(worker *w, uint32_t shard, muster_actions *actions)
 {
-    part_state *list = w->parts.data;
-    for (size_t i = 0; i < w->parts.count; i++) {
-        if (list[i].part == part) {
+    shard_state *list = w->shards.data;
+    for (size_t i = 0; i < w->shards.count; i++) {
+        if (list[i].shard == shard) {
             return &list[i];
         }
     }
-    part_state *added = muster_vec_push(&w->parts);
+    shard_state *added = muster_vec_push(&w->shards);
     if (added == NULL) {
-        stop(w, MUSTER_ERR_NO_MEMORY, "no memory for another part", actions);
+        stop(w, MUSTER_ERR_NO_MEMORY, "no memory for another shard", actions);
         return NULL;
     }
-    *added = (part_state){.part = part};
+    *added = (shard_state){.shard = shard};
     return added;
 }
 
@@ -141,17 +141,17 @@ static void on_welcome(worker *w, muster_actions *actions)
     w->plan = w->plan_before = w->plan_asked = w->plan_floor = 0;
     w->adopt = 0;
     forget_model(w, actions);
-    part_state *parts = w->parts.data;
-    for (size_t i = 0; i < w->parts.count; i++) {
-        parts[i].stamp = 0;
+    shard_state *shards = w->shards.data;
+    for (size_t i = 0; i < w->shards.count; i++) {
+        shards[i].stamp = 0;
     }
     if (!w->setup_asked) {
         w->setup_asked = true;
         compute(w, MUSTER_JOB_SETUP, w->member.welcome, actions);
     } else if (w->set_up) {
-        for (size_t i = 0; i < w->parts.count; i++) {
-            if (parts[i].held) {
-                have(w, 0, parts[i].part, 0, actions);
+        for (size_t i = 0; i < w->shards.count; i++) {
+            if (shards[i].held) {
+                have(w, 0, shards[i].shard, 0, actions);
             }
         }
         have(w, 0, MUSTER_ID_ANY, 0, actions);
@@ -219,51 +219,51 @@ static void on_plan(worker *w, const muster_event *event,
     }
 }
 
-static void on_part(worker *w, const muster_event *event,
-                    muster_actions *actions)
+static void on_shard(worker *w, const muster_event *event,
+                     muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
-    part_state *part = part_of(w, message->as.part.part, actions);
-    if (part == NULL) {
+    shard_state *shard = shard_of(w, message->as.shard.shard, actions);
+    if (shard == NULL) {
         return;
     }
-    bool again = message->step == part->stamp && part->job != 0;
-    if (message->step < part->stamp || again ||
+    bool again = message->step == shard->stamp && shard->job != 0;
+    if (message->step < shard->stamp || again ||
         event->as.message.payload == NULL) {
         return; // a newer word has come, or this one a second time
     }
-    part->stamp = message->step;
-    if (part->held) {
-        have(w, message->plan, part->part, part->stamp, actions);
+    shard->stamp = message->step;
+    if (shard->held) {
+        have(w, message->plan, shard->shard, shard->stamp, actions);
         return;
     }
     muster_job *job =
         compute(w, MUSTER_JOB_LOAD, event->as.message.payload, actions);
-    job->part = part->part;
-    part->job = job->id;
+    job->shard = shard->shard;
+    shard->job = job->id;
 }
 
 static void on_forget(worker *w, const muster_event *event,
                       muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
-    part_state *part = part_of(w, message->as.part.part, actions);
-    if (part == NULL) {
+    shard_state *shard = shard_of(w, message->as.shard.shard, actions);
+    if (shard == NULL) {
         return;
     }
     if (message->plan > w->plan_floor) {
         w->plan_floor = message->plan;
     }
     drop_unusable_model(w);
-    if (message->step <= part->stamp) {
+    if (message->step <= shard->stamp) {
         return;
     }
-    part->stamp = message->step;
-    if (part->held || part->job != 0) {
+    shard->stamp = message->step;
+    if (shard->held || shard->job != 0) {
         muster_job *job = compute(w, MUSTER_JOB_FORGET, NULL, actions);
-        job->part = part->part;
-        part->job = job->id;
-        part->held = false;
+        job->shard = shard->shard;
+        shard->job = job->id;
+        shard->held = false;
     }
 }
 
@@ -275,8 +275,8 @@ static void on_message(worker *w, const muster_event *event,
     case MUSTER_MSG_PLAN:
         on_plan(w, event, actions);
         break;
-    case MUSTER_MSG_PART:
-        on_part(w, event, actions);
+    case MUSTER_MSG_SHARD:
+        on_shard(w, event, actions);
         break;
     case MUSTER_MSG_FORGET:
         on_forget(w, event, actions);
@@ -329,20 +329,20 @@ static void on_adopted(worker *w, const muster_job_result *result,
     }
 }
 
-static void on_part_done(worker *w, const muster_job_result *result,
-                         muster_actions *actions)
+static void on_shard_done(worker *w, const muster_job_result *result,
+                          muster_actions *actions)
 {
-    part_state *part = part_of(w, result->part, actions);
-    if (part == NULL) {
+    shard_state *shard = shard_of(w, result->shard, actions);
+    if (shard == NULL) {
         return;
     }
-    if (result->id != part->job) {
+    if (result->id != shard->job) {
         return; // a newer word about it is being followed
     }
-    part->job = 0;
-    part->held = result->kind == MUSTER_JOB_LOAD;
-    if (part->held) {
-        have(w, 0, part->part, part->stamp, actions);
+    shard->job = 0;
+    shard->held = result->kind == MUSTER_JOB_LOAD;
+    if (shard->held) {
+        have(w, 0, shard->shard, shard->stamp, actions);
     }
 }
 
@@ -363,7 +363,7 @@ static void on_computed(worker *w, const muster_event *event,
     } else if (result->kind == MUSTER_JOB_GRADIENT) {
         on_gradient(w, result, actions);
     } else {
-        on_part_done(w, result, actions);
+        on_shard_done(w, result, actions);
     }
 }
 
@@ -475,7 +475,7 @@ static void worker_free(void *state)
 {
     worker *w = state;
     muster_member_fini(&w->member);
-    muster_vec_fini(&w->parts);
+    muster_vec_fini(&w->shards);
     muster_blob_unref(w->model);
     muster_mem_free(w);
 }
@@ -508,7 +508,7 @@ muster_status muster_worker_create(const muster_worker_opts *opts,
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for the worker");
     }
-    w->parts = muster_vec_make(sizeof(part_state));
+    w->shards = muster_vec_make(sizeof(shard_state));
     *role_out = (muster_role){&worker_ops, w};
     return MUSTER_OK;
 }

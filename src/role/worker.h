@@ -1,15 +1,15 @@
 /*
  * role/worker.h -- a worker of synchronous training: joins, computes, answers.
  *
- * It connects to the coordinator, sets up the job it is sent, keeps the parts
+ * It connects to the coordinator, sets up the job it is sent, keeps the shards
  * it is given, and answers each model with one coded message. A newer model
  * cancels the work on an older one. When the coordinator is lost it reconnects,
- * with the same number, for up to `patience_ns`; parts it holds need not be
+ * with the same number, for up to `patience_ns`; shards it holds need not be
  * sent again within the same run.
  *
  * It keeps the two newest plans, so that the next can be made ready while steps
- * go on under the present one. PART and FORGET carry a number in `step` that
- * grows with each of them; the newest word about a part counts, in whatever
+ * go on under the present one. SHARD and FORGET carry a number in `step` that
+ * grows with each of them; the newest word about a shard counts, in whatever
  * order they come, and HAVE says it back. After a FORGET of plan p no model of
  * a plan before p is taken.
  *

@@ -70,7 +70,7 @@ static void finish(stage *s, muster_job job)
     event.as.computed.id = job.id;
     event.as.computed.kind = job.kind;
     event.as.computed.step = job.step;
-    event.as.computed.part = job.part;
+    event.as.computed.shard = job.shard;
     event.as.computed.output = s->blob;
     feed(s, event);
 }
@@ -175,7 +175,7 @@ static void a_model_that_waits_goes_with_its_plan(void **state)
 static muster_message about(muster_message_kind kind, uint64_t stamp)
 {
     return (muster_message){
-        .kind = kind, .plan = 2, .step = stamp, .as.part.part = 5};
+        .kind = kind, .plan = 2, .step = stamp, .as.shard.shard = 5};
 }
 
 static void the_newest_word_about_a_part_counts(void **state)
@@ -184,24 +184,24 @@ static void the_newest_word_about_a_part_counts(void **state)
     stage s = make_worker();
     adopt(&s, 1);
     adopt(&s, 2);
-    say(&s, about(MUSTER_MSG_PART, 1));
+    say(&s, about(MUSTER_MSG_SHARD, 1));
     muster_job load = *asked(&s);
     assert_int_equal(load.kind, MUSTER_JOB_LOAD);
-    say(&s, about(MUSTER_MSG_PART, 1));
+    say(&s, about(MUSTER_MSG_SHARD, 1));
     assert_null(asked(&s)); // a second copy
     finish(&s, load);
-    assert_true(sent(&s)->as.have.part == 5 && sent(&s)->step == 1);
+    assert_true(sent(&s)->as.have.shard == 5 && sent(&s)->step == 1);
     // Sent again before the word to forget it arrives.
-    say(&s, about(MUSTER_MSG_PART, 3));
+    say(&s, about(MUSTER_MSG_SHARD, 3));
     assert_null(asked(&s));
     assert_int_equal(sent(&s)->step, 3);
     say(&s, about(MUSTER_MSG_FORGET, 2));
     assert_null(asked(&s));
     say(&s, about(MUSTER_MSG_FORGET, 4));
     assert_int_equal(asked(&s)->kind, MUSTER_JOB_FORGET);
-    say(&s, about(MUSTER_MSG_PART, 3));
+    say(&s, about(MUSTER_MSG_SHARD, 3));
     assert_null(asked(&s));
-    say(&s, about(MUSTER_MSG_PART, 5));
+    say(&s, about(MUSTER_MSG_SHARD, 5));
     assert_int_equal(asked(&s)->kind, MUSTER_JOB_LOAD);
     end_stage(&s);
 }

@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "code/numbers.h"
 #include "config/fault.h"
+#include "data/cut.h"
 
 /* Timing only: what a run has where no data says it. */
 #define STEPS_DEFAULT       100u
@@ -61,6 +63,16 @@ void muster_build_code_fini(muster_build_code *build)
     build->speeds = NULL;
 }
 
+uint32_t muster_build_shards(const muster_config *config,
+                             const muster_code *code)
+{
+    const muster_code_info *info = muster_code_numbers(code);
+    uint64_t wanted = muster_config_uint(config, MUSTER_OPT_SHARDS);
+    return wanted >= info->parts
+               ? (uint32_t)wanted
+               : muster_cut_default(info->workers, info->parts);
+}
+
 /* What the job says: steps, lengths, the first model. */
 static void take_job(const muster_config *config,
                      const muster_executor *executor,
@@ -71,6 +83,7 @@ static void take_job(const muster_config *config,
         opts->first_step = job.step;
         opts->last_step = job.steps;
         opts->message_dim = job.message_dim;
+        opts->shards = job.shards;
         opts->setup = muster_executor_setup_blob(executor);
         opts->model = muster_executor_model_blob(executor);
         return;

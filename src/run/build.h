@@ -39,6 +39,11 @@ muster_build_code_opts(const muster_config *config, const char *name,
                        muster_error *error_out, muster_build_code *build_out);
 void muster_build_code_fini(muster_build_code *build);
 
+/* S of --shards, or the default of data/cut.h. Where the code has more parts
+ * than --shards says, as after --resume with more workers, the default. */
+uint32_t muster_build_shards(const muster_config *config,
+                             const muster_code *code);
+
 /*
  * A coordinator's options, for a code and the executor that has its job. `code`
  * is lent. Without an executor (timing only) there are --steps or 100 steps,

@@ -60,6 +60,33 @@ static void forget_other_life(muster_train_state *train)
     }
 }
 
+/* config.json: the options, and into how many shards the data is cut, so that
+ * a resumed run cuts it the same way. */
+static muster_status resolve_config(muster_train_state *train,
+                                    muster_error *error_out)
+{
+    char shards[16];
+    muster_config *resolved = NULL;
+    char *options = muster_config_to_json(train->config);
+    (void)snprintf(shards, sizeof(shards), "%" PRIu32, train->job.shards);
+    muster_status status =
+        options != NULL ? muster_config_from_json(options, error_out, &resolved)
+                        : MUSTER_ERR_NO_MEMORY;
+    if (status == MUSTER_OK) {
+        status = muster_config_set(resolved, "shards", shards, error_out);
+    }
+    if (status == MUSTER_OK) {
+        train->config_json = muster_config_to_json(resolved);
+        status = train->config_json != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
+    }
+    muster_config_free(resolved);
+    muster_config_text_free(options);
+    return status != MUSTER_ERR_NO_MEMORY
+               ? status
+               : muster_error_set(error_out, status,
+                                  "no memory for config.json");
+}
+
 muster_status muster_train_claim_folder(muster_train_state *train,
                                         muster_error *error_out)
 {
@@ -91,10 +118,9 @@ muster_status muster_train_open_folder(muster_train_state *train,
     if (status < 0) {
         return status;
     }
-    train->config_json = muster_config_to_json(config);
-    if (train->config_json == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory for config.json");
+    status = resolve_config(train, error_out);
+    if (status < 0) {
+        return status;
     }
     forget_other_life(train);
     return MUSTER_OK;

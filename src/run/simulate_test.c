@@ -291,9 +291,67 @@ static void a_run_that_hangs_is_an_error_of_its_own(void **state)
     muster_config_free(config);
 }
 
+/* Loss and norm of theta after 40 steps, under `code` and, from step 15 on,
+ * under `change`. */
+static void train_virtually(const char *code, const char *change,
+                            double *loss_out, double *norm_out)
+{
+    const char *const flags[] = {"--data",  DATA,      "--workers", "6",
+                                 "--steps", "40",      "--batch",   "50",
+                                 "--model", "softmax", NULL};
+    muster_config *config = NULL;
+    muster_simulation simulation;
+    muster_code *other = NULL;
+    assert_int_equal(muster_config_create("simulate", &config), MUSTER_OK);
+    assert_int_equal(muster_config_parse(config, 10, flags, NULL), MUSTER_OK);
+    assert_int_equal(muster_config_check(config, NULL), MUSTER_OK);
+    assert_int_equal(muster_simulation_init(&simulation, config, code, NULL),
+                     MUSTER_OK);
+    if (change != NULL) {
+        muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+        opts.name = change;
+        opts.workers = 6;
+        assert_int_equal(muster_code_create(&opts, NULL, &other), MUSTER_OK);
+        simulation.opts.coordinator.change_code = other;
+        simulation.opts.coordinator.change_step = 15;
+    }
+    muster_virtual *run = muster_mem_array(1, sizeof(*run));
+    assert_non_null(run);
+    assert_int_equal(muster_virtual_init(run, &simulation.opts, NULL),
+                     MUSTER_OK);
+    assert_int_equal(muster_virtual_run(run, NULL), MUSTER_OK);
+    assert_int_equal(run->status, MUSTER_OK);
+    assert_int_equal(run->plans, change != NULL ? 2 : 1);
+    *loss_out = run->loss;
+    *norm_out = run->theta_norm;
+    muster_virtual_fini(run);
+    muster_mem_free(run);
+    muster_simulation_fini(&simulation);
+    muster_code_free(other);
+    muster_config_free(config);
+}
+
+static void another_code_in_mid_run_ends_with_the_same_model(void **state)
+{
+    (void)state;
+    static const char *const changes[][2] = {{"uncoded", "heter:s=2,k=9"},
+                                             {"frc:s=2", "cyclic-mds:s=1"},
+                                             {"heter:s=1,k=24", "uncoded"},
+                                             {"cyclic-mds:s=2", "linear:spc"}};
+    double loss[2];
+    double norm[2];
+    train_virtually("uncoded", NULL, &loss[0], &norm[0]);
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        train_virtually(changes[i][0], changes[i][1], &loss[1], &norm[1]);
+        assert_true(fabs(loss[1] - loss[0]) < 1e-5 * loss[0]);
+        assert_true(fabs(norm[1] - norm[0]) < 1e-5 * norm[0]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_code_in_mid_run_ends_with_the_same_model),
         cmocka_unit_test(every_code_ends_with_the_same_model),
         cmocka_unit_test(the_same_options_give_the_same_text),
         cmocka_unit_test(a_code_hides_the_stragglers_it_tolerates),

@@ -68,7 +68,7 @@ static muster_status make_job(muster_simulation *simulation,
     muster_status status = MUSTER_OK;
     if (muster_config_string(config, MUSTER_OPT_DATA) != NULL) {
         status = muster_executor_create_coordinator(
-            config, muster_code_numbers(simulation->code)->parts,
+            config, muster_build_shards(config, simulation->code),
             &muster_executor_heap, error_out, &simulation->executor);
     }
     return status == MUSTER_OK

@@ -56,9 +56,9 @@ static muster_status make_executor(muster_train_state *train,
         return status;
     }
     muster_executor_alloc alloc = muster_host_alloc(train->host);
-    status = muster_executor_create_coordinator(train->config,
-                                                train->code_info.parts, &alloc,
-                                                error_out, &train->executor);
+    status = muster_executor_create_coordinator(
+        train->config, muster_build_shards(train->config, train->code), &alloc,
+        error_out, &train->executor);
     if (status == MUSTER_OK) {
         train->job = muster_executor_describe(train->executor);
     }
@@ -223,13 +223,14 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
     }
     if (status == MUSTER_OK) {
         const muster_code_info *code = &train->code_info;
-        uint64_t parts = (uint64_t)code->workers * code->load;
+        uint64_t shards = (uint64_t)code->workers * code->load *
+                          (train->job.shards / code->parts + 1);
         muster_host_work work = {
             .role = train->role,
             .engine = muster_compute_engine_of(train->executor),
             .slowness = MUSTER_SLOWNESS_NONE,
-            // At the start every worker may be sent all of its parts.
-            .queue_max = (uint32_t)(parts < 60000 ? parts : 60000) + 64,
+            // With a new plan every worker may have to drop all its shards.
+            .queue_max = (uint32_t)(shards < 60000 ? shards : 60000) + 64,
         };
         status = muster_host_run(train->host, &work, error_out);
     }

@@ -41,7 +41,7 @@ typedef struct muster_sim_compute {
     void *context;
     /* Take over the job's references; say how long it takes, in ns. */
     int64_t (*begin)(void *context, uint32_t host, muster_job *job);
-    /* The job begun is over. Fills everything but id, kind, step and part;
+    /* The job begun is over. Fills everything but id, kind, step and shard;
      * `cancelled` ones are ended with MUSTER_ERR_CANCELLED. */
     void (*end)(void *context, uint32_t host, bool cancelled,
                 muster_job_result *result_out);

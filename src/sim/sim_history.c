@@ -76,7 +76,7 @@ static void mix_result(uint64_t *hash, const muster_job_result *result)
     mix(hash, result->id);
     mix(hash, (uint64_t)result->kind << 32 | (uint32_t)result->status);
     mix(hash, result->step);
-    mix(hash, result->part);
+    mix(hash, result->shard);
     mix(hash, (uint64_t)result->busy_ns);
     mix(hash, result->output != NULL ? result->output->bytes + 1 : 0);
     mix_real(hash, result->loss);

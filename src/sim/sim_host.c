@@ -91,7 +91,7 @@ static void finish_running(muster_sim *sim, uint32_t host,
     result->id = jobs[0].id;
     result->kind = jobs[0].kind;
     result->step = jobs[0].step;
-    result->part = jobs[0].part;
+    result->shard = jobs[0].shard;
     process->jobs.count--;
     for (size_t i = 0; i < process->jobs.count; i++) {
         jobs[i] = jobs[i + 1];

@@ -41,8 +41,10 @@ static void count_step(muster_virtual *run, const muster_report *report)
     run->steps_exact += !report->as.end.inexact;
     run->degraded += report->as.end.degraded;
     run->plans = report->as.end.plan;
-    memcpy(run->parts_received, report->as.end.parts_received,
-           run->info.parts * sizeof(*run->parts_received));
+    if (report->as.end.part_count == run->info.parts) { // not of another code
+        memcpy(run->parts_received, report->as.end.parts_received,
+               run->info.parts * sizeof(*run->parts_received));
+    }
 }
 
 static void start_worker(muster_virtual *run, uint32_t worker)

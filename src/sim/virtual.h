@@ -33,7 +33,8 @@
 /* What a worker computes under a plan. */
 typedef struct muster_virtual_plan {
     uint32_t number;
-    uint32_t parts;
+    uint32_t shards;
+    size_t message_bytes;
 } muster_virtual_plan;
 
 typedef struct muster_virtual_host {

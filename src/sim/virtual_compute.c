@@ -15,46 +15,61 @@
 #define SMALL_JOB_NS  MUSTER_NS_PER_MS
 #define FLOATS_PER_NS 4.0
 
-/* The parts of a plan's terms, which are sorted by part. */
-static void note_plan(muster_virtual_host *at, const muster_job *job)
+static uint32_t shards_of_run(const muster_virtual *run)
+{
+    uint32_t shards = run->opts.coordinator.shards;
+    return shards != 0 ? shards : run->info.parts;
+}
+
+/* What the worker computes and answers under a plan. */
+static void note_plan(const muster_virtual *run, muster_virtual_host *at,
+                      const muster_job *job)
 {
     muster_terms terms;
     muster_status status =
         muster_terms_read(job->input->data, job->input->bytes, NULL, &terms);
     MUSTER_ASSERT(status == MUSTER_OK);
-    uint32_t parts = 0;
-    for (uint32_t i = 0; i < terms.count; i++) {
-        parts += i == 0 || terms.terms[i].part != terms.terms[i - 1].part;
+    uint32_t shards = 0;
+    for (uint32_t i = 0; i < terms.part_count; i++) {
+        shards += terms.parts[i].count;
     }
+    size_t blocks = terms.gradient_blocks;
+    size_t block = (run->opts.coordinator.message_dim + blocks - 1) / blocks;
+    size_t bytes = block * terms.message_blocks * sizeof(float);
     muster_terms_fini(&terms);
     at->plans[1] = at->plans[0];
-    at->plans[0] = (muster_virtual_plan){job->plan, parts};
+    at->plans[0] = (muster_virtual_plan){job->plan, shards, bytes};
 }
 
-/* The length of a worker's message. */
-static size_t message_floats(const muster_virtual *run)
+static const muster_virtual_plan *plan_of(const muster_virtual_host *at,
+                                          const muster_job *job)
 {
-    return muster_code_block_length(run->opts.coordinator.code,
-                                    run->opts.coordinator.message_dim) *
-           run->info.message_blocks;
+    bool newest = at->plans[0].number == job->plan;
+    return &at->plans[newest ? 0 : 1];
 }
 
 static int64_t gradient_ns(muster_virtual *run, uint32_t worker,
                            const muster_job *job)
 {
-    const muster_virtual_host *at = &run->hosts[worker + 1];
-    bool newest = at->plans[0].number == job->plan;
-    uint32_t count = at->plans[newest ? 0 : 1].parts;
-    double share = (double)count / run->info.parts;
+    const muster_virtual_plan *plan = plan_of(&run->hosts[worker + 1], job);
+    double dim_bytes =
+        (double)(run->opts.coordinator.message_dim * sizeof(float));
+    double share = (double)plan->shards / shards_of_run(run);
     double ns = (double)run->opts.compute_ns * share * run->info.workers /
                 run->opts.speeds[worker];
     muster_delay_work work = {.share = share,
                               .message =
-                                  (double)message_floats(run) /
-                                  (double)run->opts.coordinator.message_dim,
+                                  (double)plan->message_bytes / dim_bytes,
                               .compute_ns = (int64_t)ns};
     return work.compute_ns +
            muster_slowness_ns(&run->opts.slowness[worker], job->step, &work);
+}
+
+/* A part takes as long to move in one shard as in several. */
+static bool is_of_a_shard(const muster_job *job)
+{
+    return job->kind == MUSTER_JOB_SHARD || job->kind == MUSTER_JOB_LOAD ||
+           job->kind == MUSTER_JOB_FORGET;
 }
 
 static int64_t duration_ns(muster_virtual *run, uint32_t host,
@@ -68,6 +83,9 @@ static int64_t duration_ns(muster_virtual *run, uint32_t host,
                         (job->message_count + 1.0);
         return (int64_t)(floats / FLOATS_PER_NS);
     }
+    if (is_of_a_shard(job)) {
+        return SMALL_JOB_NS * run->info.parts / shards_of_run(run);
+    }
     return SMALL_JOB_NS;
 }
 
@@ -76,7 +94,7 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
     muster_virtual *run = context;
     muster_virtual_host *at = &run->hosts[host];
     if (job->kind == MUSTER_JOB_ADOPT) {
-        note_plan(at, job);
+        note_plan(run, at, job);
     }
     at->busy_ns = duration_ns(run, host, job);
     if (run->opts.recorder != NULL && job->kind == MUSTER_JOB_GRADIENT) {
@@ -101,21 +119,23 @@ static muster_blob *length_only(size_t bytes)
 }
 
 /* Timing only: outputs are lengths. */
-static void pretend(const muster_virtual *run, const muster_job *job,
+static void pretend(const muster_virtual *run, const muster_virtual_host *at,
                     muster_job_result *result)
 {
+    const muster_job *job = &at->job;
     result->loss = NAN;
     result->theta_norm = NAN;
     result->test_loss = NAN;
     result->test_accuracy = NAN;
     if (job->kind == MUSTER_JOB_GRADIENT) {
-        result->output = length_only(message_floats(run) * sizeof(float));
+        result->output = length_only(plan_of(at, job)->message_bytes);
     } else if (job->kind == MUSTER_JOB_UPDATE) {
         result->grad_err = job->decoding->fit.residual;
         result->output = length_only((run->opts.coordinator.message_dim - 1) *
                                      sizeof(float));
-    } else if (job->kind == MUSTER_JOB_PART) {
-        result->output = length_only(PART_BYTES);
+    } else if (job->kind == MUSTER_JOB_SHARD) {
+        result->output = length_only((size_t)PART_BYTES * run->info.parts /
+                                     shards_of_run(run));
     }
 }
 
@@ -132,7 +152,7 @@ static void end(void *context, uint32_t host, bool cancelled,
     } else {
         result->status = cancelled ? MUSTER_ERR_CANCELLED : MUSTER_OK;
         if (!cancelled) {
-            pretend(run, &at->job, result);
+            pretend(run, at, result);
         }
         muster_job_fini(&at->job);
     }

@@ -78,8 +78,10 @@ static const layout layouts[] = {
                                {RANGE(as.heartbeat.busy, 0, 1)}}},
     [MUSTER_MSG_DIRECTORY] = {"DIRECTORY", 0, {{0}}},
     [MUSTER_MSG_PLAN] = {"PLAN", 0, {{0}}},
-    [MUSTER_MSG_PART] = {"PART", 1, {{RANGE(as.part.part, 0, UINT32_MAX - 1)}}},
-    [MUSTER_MSG_HAVE] = {"HAVE", 1, {{ANY_U32(as.have.part)}}},
+    [MUSTER_MSG_SHARD] = {"SHARD",
+                          1,
+                          {{RANGE(as.shard.shard, 0, UINT32_MAX - 1)}}},
+    [MUSTER_MSG_HAVE] = {"HAVE", 1, {{ANY_U32(as.have.shard)}}},
     [MUSTER_MSG_MODEL] = {"MODEL", 0, {{0}}},
     [MUSTER_MSG_GRADIENT] = {"GRADIENT",
                              1,
@@ -90,7 +92,7 @@ static const layout layouts[] = {
     [MUSTER_MSG_LEAVE] = {"LEAVE", 0, {{0}}},
     [MUSTER_MSG_FORGET] = {"FORGET",
                            1,
-                           {{RANGE(as.part.part, 0, UINT32_MAX - 1)}}},
+                           {{RANGE(as.shard.shard, 0, UINT32_MAX - 1)}}},
 };
 #define KIND_END (sizeof(layouts) / sizeof(layouts[0]))
 

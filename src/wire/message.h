@@ -2,16 +2,17 @@
  * wire/message.h -- every message as a struct, to bytes and back.
  *
  * A message is a fixed-size struct; whatever is long (a model, a gradient, a
- * part, the terms of a plan, a directory) is its payload, a blob beside it. The
- * bytes are little-endian: magic, kind, then the fields in the table's order
- * (docs/format.md). One table of fields per kind drives writing and reading.
+ * shard, the terms of a plan, a directory) is its payload, a blob beside it.
+ * The bytes are little-endian: magic, kind, then the fields in the table's
+ * order (docs/format.md). One table of fields per kind drives writing and
+ * reading.
  *
  *   Promise      read() accepts exactly what write() makes, for every kind,
  *                and refuses everything else without reading past `size`:
  *                short, long, unknown kind, text that is too long or has a
  *                zero inside, number out of its range.
  *   Determinism  The bytes of a message are the same on every machine.
- *   Not here     Sockets; payload formats (data/part, wire/terms).
+ *   Not here     Sockets; payload formats (data/shard, wire/terms).
  *
  * Every message carries (run, incarnation, plan, step), so that a late one, or
  * one of an earlier life, is known for what it is.
@@ -35,13 +36,13 @@ typedef enum muster_message_kind {
     MUSTER_MSG_HEARTBEAT = 4, // both ways
     MUSTER_MSG_DIRECTORY = 5, // payload: who is where
     MUSTER_MSG_PLAN = 6,      // payload: the terms of your message
-    MUSTER_MSG_PART = 7,      // payload: a part of the data
-    MUSTER_MSG_HAVE = 8,      // plan `plan` adopted, or part `part` loaded
+    MUSTER_MSG_SHARD = 7,     // payload: a shard of the data
+    MUSTER_MSG_HAVE = 8,      // plan `plan` adopted, or shard `shard` loaded
     MUSTER_MSG_MODEL = 9,     // payload: theta for step `step`
     MUSTER_MSG_GRADIENT = 10, // payload: the coded message for step `step`
     MUSTER_MSG_STOP = 11,     // the run is over, and why
     MUSTER_MSG_LEAVE = 12,    // I am going, do not wait for me
-    MUSTER_MSG_FORGET = 13,   // plan `plan` is in force, drop part `part`
+    MUSTER_MSG_FORGET = 13,   // plan `plan` is in force, drop shard `shard`
 } muster_message_kind;
 
 /* What a process is to the one it says HELLO to. Values travel. */
@@ -79,11 +80,11 @@ typedef struct muster_message {
             uint32_t busy;     // 1: a job is running
         } heartbeat;
         struct {
-            uint32_t part; // MUSTER_ID_ANY: the plan itself
+            uint32_t shard; // MUSTER_ID_ANY: the plan itself
         } have;
         struct {
-            uint32_t part; // PART, FORGET; `step` numbers them, see worker.h
-        } part;
+            uint32_t shard; // SHARD, FORGET; `step` numbers them, see worker.h
+        } shard;
         struct {
             uint64_t compute_ns;
         } gradient;

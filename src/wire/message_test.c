@@ -30,7 +30,7 @@ typedef struct golden {
     .kind = (k), .run = 0x0102030405060708u, .incarnation = 3, .plan = 2, \
     .step = 5
 
-/* Frames of protocol version 1: they must never change. */
+/* Frames of protocol version 2: they must never change. */
 static const golden goldens[] = {
     {{COMMON(MUSTER_MSG_HELLO),
       .as.hello = {UINT32_MAX, MUSTER_MEMBER_WORKER, 77, "ab", "unix:@x"}},
@@ -54,7 +54,7 @@ static const golden goldens[] = {
                 "01000000"},
     {{COMMON(MUSTER_MSG_DIRECTORY)}, HEAD("05")},
     {{COMMON(MUSTER_MSG_PLAN)}, HEAD("06")},
-    {{COMMON(MUSTER_MSG_PART), .as.part = {9}}, HEAD("07") "09000000"},
+    {{COMMON(MUSTER_MSG_SHARD), .as.shard = {9}}, HEAD("07") "09000000"},
     {{COMMON(MUSTER_MSG_HAVE), .as.have = {UINT32_MAX}}, HEAD("08") "ffffffff"},
     {{COMMON(MUSTER_MSG_MODEL)}, HEAD("09")},
     {{COMMON(MUSTER_MSG_GRADIENT), .as.gradient = {1000}},
@@ -63,7 +63,7 @@ static const golden goldens[] = {
      HEAD("0b") "d8ffffff"
                 "0000"},
     {{COMMON(MUSTER_MSG_LEAVE)}, HEAD("0c")},
-    {{COMMON(MUSTER_MSG_FORGET), .as.part = {9}}, HEAD("0d") "09000000"},
+    {{COMMON(MUSTER_MSG_FORGET), .as.shard = {9}}, HEAD("0d") "09000000"},
 };
 #define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
 
@@ -163,7 +163,7 @@ static void values_out_of_range_are_refused(void **state)
                        "0000"); // refused with success
     refused(HEAD("04") "0201000000000000"
                        "02000000"); // busy twice
-    refused(HEAD("07") "ffffffff"); // a part called any
+    refused(HEAD("07") "ffffffff"); // a shard called any
     refused(HEAD("03") "e9ffffff"
                        "0200"
                        "6e00"); // zero inside a text

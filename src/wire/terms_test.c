@@ -15,12 +15,13 @@
 
 static muster_code_encode_term sample_terms[] = {
     {0, 1, 0, 1.0}, {0, 1, 1, -2.5}, {1, 1, 0, 0.5}, {0, 4, 1, 3e-300}};
-static const muster_terms sample = {2, 2, 4, sample_terms};
-#define SAMPLE_BYTES (12u + 4u * 20u)
+static muster_terms_part sample_parts[] = {{1, 3, 2}, {4, 5, 0}};
+static const muster_terms sample = {2, 2, 4, 2, sample_terms, sample_parts};
+#define SAMPLE_BYTES (16u + 4u * 20u + 2u * 12u)
 
 static void write_sample(uint8_t *bytes)
 {
-    assert_int_equal(muster_terms_bytes(4), SAMPLE_BYTES);
+    assert_int_equal(muster_terms_bytes(4, 2), SAMPLE_BYTES);
     muster_terms_write(&sample, bytes);
 }
 
@@ -53,6 +54,8 @@ static void terms_come_back_as_they_went(void **state)
                          sample_terms[i].gradient_block);
         assert_memory_equal(&back.terms[i].coef, &sample_terms[i].coef, 8);
     }
+    assert_int_equal(back.part_count, 2);
+    assert_memory_equal(back.parts, sample_parts, sizeof(sample_parts));
     muster_terms_fini(&back);
 }
 
@@ -90,8 +93,40 @@ static void refused_with(muster_code_encode_term last)
     muster_code_encode_term terms[4];
     memcpy(terms, sample_terms, sizeof(terms));
     terms[3] = last;
-    muster_terms_write(&(muster_terms){2, 2, 4, terms}, bytes);
+    muster_terms_write(&(muster_terms){2, 2, 4, 2, terms, sample_parts}, bytes);
     assert_int_equal(read_back(bytes, sizeof(bytes)), MUSTER_ERR_PROTOCOL);
+}
+
+static void refused_parts(muster_terms_part first, muster_terms_part last)
+{
+    uint8_t bytes[SAMPLE_BYTES];
+    muster_terms_part parts[] = {first, last};
+    muster_terms_write(&(muster_terms){2, 2, 4, 2, sample_terms, parts}, bytes);
+    assert_int_equal(read_back(bytes, sizeof(bytes)), MUSTER_ERR_PROTOCOL);
+}
+
+static void wrong_shards_are_refused(void **state)
+{
+    (void)state;
+    const muster_terms_part one = {1, 3, 2};
+    refused_parts(one, (muster_terms_part){3, 5, 1}); // not of the terms
+    refused_parts(one, (muster_terms_part){4, 4, 1}); // in both
+    refused_parts(one, (muster_terms_part){4, 0, 1}); // out of order
+    refused_parts(one, (muster_terms_part){4, UINT32_MAX, 1});
+    refused_parts((muster_terms_part){4, 5, 1}, one);
+}
+
+static void as_many_parts_as_the_terms_name_are_wanted(void **state)
+{
+    (void)state;
+    muster_terms_part parts[] = {{1, 3, 2}, {4, 5, 0}, {5, 5, 1}};
+    uint8_t bytes[SAMPLE_BYTES + 12];
+    for (uint32_t count = 1; count <= 3; count++) {
+        muster_terms terms = {2, 2, 4, count, sample_terms, parts};
+        muster_terms_write(&terms, bytes);
+        assert_int_equal(read_back(bytes, muster_terms_bytes(4, count)),
+                         count == 2 ? MUSTER_OK : MUSTER_ERR_PROTOCOL);
+    }
 }
 
 static void wrong_terms_are_refused(void **state)
@@ -123,6 +158,8 @@ int main(void)
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(every_flipped_bit_is_refused_or_another_plan),
         cmocka_unit_test(wrong_terms_are_refused),
+        cmocka_unit_test(wrong_shards_are_refused),
+        cmocka_unit_test(as_many_parts_as_the_terms_name_are_wanted),
         cmocka_unit_test(a_plan_without_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,4 +97,14 @@ has_lines "$work/int/metrics.jsonl" $((steps + 5)) || fail "a finished run did n
 # shellcheck disable=SC2086
 expect 2 train $job --local 2 --run "$work/int"
 expect 3 train --resume "$work/nothing"
+# config.json says into how many shards the data is cut; a folder of a release
+# that did not cut it is read, and goes on with what is the default now.
+# shellcheck disable=SC2086
+expect 0 train $job --steps 300 --local 2 --code uncoded --run "$work/cut"
+grep -q '"shards": 8' "$work/cut/config.json" || fail "config.json does not say 8 shards"
+sed -i '/"shards"/d' "$work/cut/config.json"
+expect 0 train --resume "$work/cut" --steps 320 --json
+[ "$(value steps < "$work/out")" -eq 320 ] || fail "a folder without shards did not go on"
+grep -q '"shards": 8' "$work/cut/config.json" || fail "the resumed run does not say its shards"
+
 finish

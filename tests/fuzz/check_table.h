@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "data/part.h"
 #include "data/readers.h"
+#include "data/shard.h"
 
 static inline void check_table(muster_status status, muster_table *table)
 {
@@ -26,12 +26,12 @@ static inline void check_table(muster_status status, muster_table *table)
         .values = table->values,
         .labels = table->labels,
     };
-    size_t size = muster_part_bytes(&rows);
+    size_t size = muster_shard_bytes(&rows);
     void *bytes = muster_mem_raw_aligned(size, 1);
     MUSTER_ASSERT(bytes != NULL);
-    muster_part_write_range(0, 0, &rows, bytes);
-    muster_part part;
-    MUSTER_ASSERT(muster_part_open(bytes, size, NULL, &part) == MUSTER_OK);
+    muster_shard_write_range(0, 0, &rows, bytes);
+    muster_shard part;
+    MUSTER_ASSERT(muster_shard_open(bytes, size, NULL, &part) == MUSTER_OK);
     muster_mem_free(bytes);
     muster_table_fini(table);
 }

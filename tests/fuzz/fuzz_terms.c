@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (muster_terms_read(data, size, &error, &terms) != MUSTER_OK) {
         return 0;
     }
-    MUSTER_ASSERT(muster_terms_bytes(terms.count) == size);
+    MUSTER_ASSERT(muster_terms_bytes(terms.count, terms.part_count) == size);
     uint8_t *bytes = muster_mem_array(size, 1);
     MUSTER_ASSERT(bytes != NULL);
     muster_terms_write(&terms, bytes);

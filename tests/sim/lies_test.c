@@ -107,16 +107,16 @@ static void answer_everything(muster_action *copy, muster_actions *actions)
 /* Says that it has what it has not, or is what it is not. */
 static void tamper_have(lie how, muster_action *action, muster_actions *actions)
 {
-    uint32_t part = action->as.send.message.as.have.part;
+    uint32_t part = action->as.send.message.as.have.shard;
     muster_action copy = *action;
     if (part == MUSTER_ID_ANY) {
         return;
     }
     if (how == LIE_OTHER_PART) {
-        action->as.send.message.as.have.part = part == 0 ? 1 : part - 1;
+        action->as.send.message.as.have.shard = part == 0 ? 1 : part - 1;
     } else if (how == LIE_MANY_PARTS) {
         for (uint32_t other = 0; other < 8; other++) {
-            copy.as.send.message.as.have.part = other;
+            copy.as.send.message.as.have.shard = other;
             copy.as.send.message.step = (uint64_t)(other % 2) * part;
             MUSTER_ASSERT(muster_vec_append(&actions->list, &copy, 1));
         }

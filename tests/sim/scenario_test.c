@@ -233,11 +233,11 @@ static void a_restarted_coordinator_finds_its_workers_and_their_parts(void **st)
     start_coordinator_at(&t, SECONDS(3));
     muster_sim_run(t.sim, SECONDS(2));
     assert_int_equal(t.disk.step, 8);
-    uint64_t made = t.parts_made;
+    uint64_t made = t.shards_made;
     assert_true(made > 0);
     run_to_end(&t);
     assert_right(&t);
-    assert_int_equal(t.parts_made, made); // they still had them
+    assert_int_equal(t.shards_made, made); // they still had them
     assert_int_equal(t.ready, 12);
     toy_fini(&t);
 }

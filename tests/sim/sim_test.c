@@ -347,6 +347,10 @@ static toy_opts plot(uint64_t seed)
     if (!muster_code_numbers(opts.made)->exact && loss == 2) {
         opts.deadline_ns = (int64_t)(14 * opts.pace * 1e6);
     }
+    // Parts of equal numbers of shards, or not.
+    uint32_t parts = muster_code_numbers(opts.made)->parts;
+    opts.shards = parts * (1 + (uint32_t)muster_rng_below(&rng, 3));
+    opts.shards += (uint32_t)muster_rng_below(&rng, 2) * (parts / 3);
     return opts;
 }
 

@@ -19,6 +19,18 @@ static void toy_kill(muster_sim *sim, void *context, uint64_t host)
     muster_sim_kill(sim, (uint32_t)host);
 }
 
+/* The first step of a plan of another code. */
+static void toy_recoded(toy *t, const muster_report *report)
+{
+    MUSTER_ASSERT(t->change_code != NULL && report->step > t->change_step);
+    t->info = *muster_code_numbers(t->change_code);
+    MUSTER_ASSERT(report->as.end.part_count == t->info.parts &&
+                  report->as.end.parts_missing == 0);
+    for (uint32_t part = 0; part < t->info.parts; part++) {
+        t->received[part] = report->as.end.parts_received[part];
+    }
+}
+
 /* grad_err, the parts missing, those received and the flag must tell the same
  * story. */
 static void toy_step_end(toy *t, const muster_report *report)
@@ -35,7 +47,10 @@ static void toy_step_end(toy *t, const muster_report *report)
     t->degraded += report->as.end.degraded ? 1 : 0;
     t->plan = report->as.end.plan;
     t->steps_without += report->as.end.parts_missing;
-    MUSTER_ASSERT(report->as.end.part_count == t->info.parts);
+    if (report->as.end.part_count != t->info.parts) {
+        toy_recoded(t, report);
+        return;
+    }
     uint64_t missed = t->info.parts;
     for (uint32_t part = 0; part < t->info.parts; part++) {
         uint64_t more = report->as.end.parts_received[part] - t->received[part];
@@ -182,12 +197,11 @@ static bool toy_may_be_offered(const toy *t, const muster_message *model)
         if (process->plans[i].number != model->plan) {
             continue;
         }
-        for (uint32_t j = 0; j < terms->count; j++) {
-            if (!process->held[terms->terms[j].part]) {
-                return false;
-            }
+        bool all = true;
+        for (uint32_t j = 0; j < terms->part_count; j++) {
+            all = all && toy_holds(process, &terms->parts[j]);
         }
-        return true;
+        return all;
     }
     return false;
 }
@@ -199,10 +213,10 @@ static void toy_action(void *context, uint32_t host, const muster_event *event,
 {
     toy *t = context;
     const muster_message *message = &action->as.send.message;
-    bool part = host == 0 && action->kind == MUSTER_ACTION_SEND &&
-                (message->kind == MUSTER_MSG_PART ||
-                 message->kind == MUSTER_MSG_FORGET);
-    MUSTER_ASSERT(!part || message->as.part.part < t->info.parts);
+    bool shard = host == 0 && action->kind == MUSTER_ACTION_SEND &&
+                 (message->kind == MUSTER_MSG_SHARD ||
+                  message->kind == MUSTER_MSG_FORGET);
+    MUSTER_ASSERT(!shard || message->as.shard.shard < t->shards);
     if (host == 0 && action->kind == MUSTER_ACTION_SEND &&
         message->kind == MUSTER_MSG_MODEL && !toy_may_be_offered(t, message)) {
         t->premature = true;
@@ -280,6 +294,10 @@ static void toy_start_coordinator(toy *t)
     opts.shuffle = t->shuffle;
     opts.deadline_ns = t->deadline_ns;
     opts.degrade = t->degrade;
+    opts.shards = t->shards;
+    opts.change_code = t->change_code;
+    opts.change_step = t->change_step;
+    t->info = *muster_code_numbers(t->code);
     opts.saved = t->disk.role_bytes > 0 ? t->disk.role : NULL;
     opts.saved_bytes = t->disk.role_bytes;
     muster_role role;
@@ -320,27 +338,43 @@ typedef struct toy_opts {
     const char *shuffle;
     int64_t deadline_ns;
     bool degrade;
+    uint32_t shards;         // 0: one a part
+    const char *change_code; // NULL: none
+    uint64_t change_step;
     void (*on_trace)(void *context, const char *line);
 } toy_opts;
+
+static muster_code *toy_make_code(const char *name, uint32_t workers)
+{
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    muster_code *code = NULL;
+    muster_error error;
+    opts.name = name;
+    opts.workers = workers;
+    muster_status status = muster_code_create(&opts, &error, &code);
+    if (status != MUSTER_OK) {
+        fprintf(stderr, "%s: %s\n", name, error.text);
+    }
+    MUSTER_ASSERT(status == MUSTER_OK);
+    return code;
+}
 
 static void toy_init_code(toy *t, const toy_opts *opts)
 {
     t->code = opts->made;
     t->code_lent = opts->made != NULL;
     if (!t->code_lent) {
-        muster_code_opts code = MUSTER_CODE_OPTS_INIT;
-        code.name = opts->code;
-        code.workers = opts->workers;
-        muster_error error;
-        muster_status status = muster_code_create(&code, &error, &t->code);
-        if (status != MUSTER_OK) {
-            fprintf(stderr, "%s: %s\n", opts->code, error.text);
-        }
-        MUSTER_ASSERT(status == MUSTER_OK);
+        t->code = toy_make_code(opts->code, opts->workers);
+    }
+    if (opts->change_code != NULL) {
+        t->change_code = toy_make_code(opts->change_code, opts->workers);
+        t->change_step = opts->change_step;
     }
     t->info = *muster_code_numbers(t->code);
     MUSTER_ASSERT(t->info.parts <= TOY_PARTS_MAX &&
                   t->info.workers == opts->workers);
+    t->shards = opts->shards != 0 ? opts->shards : t->info.parts;
+    MUSTER_ASSERT(t->shards <= TOY_SHARDS_MAX);
 }
 
 /* Everybody up, nothing has happened yet. Hosts: 0 coordinator, 1.. workers,
@@ -386,6 +420,7 @@ static void toy_fini(toy *t)
     if (!t->code_lent) {
         muster_code_free(t->code);
     }
+    muster_code_free(t->change_code);
 }
 
 #endif // MUSTER_TESTS_SIM_TOY_H

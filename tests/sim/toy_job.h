@@ -2,8 +2,9 @@
  * toy_job.h -- a training job small enough to check by hand, and how its jobs
  * are computed; toy.h makes runs of it.
  *
- * Parameters are integers below 1009, the gradient of a part is an integer
- * function of (part, step, theta), and an update is theta = (3 theta + sum of
+ * Parameters are integers below 1009, the gradient of a shard is an integer
+ * function of (shard, step, theta), that of a part is the sum of its shards',
+ * and an update is theta = (3 theta + sum of
  * gradients) mod 1009: everything is exact in float32, and one wrong, missing
  * or doubled message changes every later step. The serial answer is computed
  * beside it and compared after each update, and with each model that a worker
@@ -29,12 +30,13 @@
 #include "sim/sim.h"
 #include "wire/terms.h"
 
-#define TOY_DIM       13u // not a multiple of the block counts in use
-#define TOY_PARTS_MAX 64u
-#define TOY_HOSTS_MAX 32u
-#define TOY_RUN       0x746f79u
-#define TOY_PLANS     2u  // a worker keeps two, as the real one
-#define TOY_PAST      64u // steps whose answer is remembered
+#define TOY_DIM        13u // not a multiple of the block counts in use
+#define TOY_PARTS_MAX  64u
+#define TOY_SHARDS_MAX 192u
+#define TOY_HOSTS_MAX  32u
+#define TOY_RUN        0x746f79u
+#define TOY_PLANS      2u  // a worker keeps two, as the real one
+#define TOY_PAST       64u // steps whose answer is remembered
 
 typedef struct toy_plan {
     uint32_t number; // 0: none
@@ -45,7 +47,7 @@ typedef struct toy_process {
     bool set_up;
     toy_plan plans[TOY_PLANS];
     uint32_t newest; // of plans
-    bool held[TOY_PARTS_MAX];
+    bool held[TOY_SHARDS_MAX];
     muster_job job; // under way
 } toy_process;
 
@@ -62,7 +64,10 @@ typedef struct toy {
     muster_sim *sim;
     muster_code *code;
     bool code_lent;
-    muster_code_info info;
+    muster_code_info info;    // of the last step's plan
+    muster_code *change_code; // or NULL
+    uint64_t change_step;
+    uint32_t shards;
     uint32_t workers;
     uint64_t steps;
     const char *shuffle;
@@ -100,12 +105,12 @@ typedef struct toy {
     char lost_reason[128];
     int64_t lost_ns;
     uint32_t lost_worker;
-    uint64_t parts_made, snapshots, results;
+    uint64_t shards_made, snapshots, results;
     uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
     uint64_t kill_at_step; // + 1; with kill_host: SIGKILL when it begins
     uint32_t kill_host;
     uint64_t inexact, degraded;       // steps
-    uint64_t forgotten;               // parts
+    uint64_t forgotten;               // shards
     uint32_t plan;                    // of the last step
     uint64_t received[TOY_PARTS_MAX]; // as reported last
     uint64_t steps_without;           // sum of parts missing over steps
@@ -123,12 +128,23 @@ typedef struct toy {
     double loose; // largest excess of a decoding's error over its residual
 } toy;
 
-static float toy_gradient(uint32_t part, uint64_t step, const float *theta,
+static float toy_gradient(uint32_t shard, uint64_t step, const float *theta,
                           uint32_t at)
 {
     uint64_t mixed =
-        part * 31u + step * 17u + at * 7u + (uint64_t)theta[at] * (part + 1u);
+        shard * 31u + step * 17u + at * 7u + (uint64_t)theta[at] * (shard + 1u);
     return (float)((int)(mixed % 13u) - 6);
+}
+
+/* Of shards first .. first + count - 1. */
+static float toy_sum(uint32_t first, uint32_t count, uint64_t step,
+                     const float *theta, uint32_t at)
+{
+    float sum = 0;
+    for (uint32_t shard = first; shard < first + count; shard++) {
+        sum += toy_gradient(shard, step, theta, at);
+    }
+    return sum;
 }
 
 static void toy_serial_step(toy *t)
@@ -136,10 +152,7 @@ static void toy_serial_step(toy *t)
     const float *theta = t->serial[t->serial_step % TOY_PAST];
     float *next = t->serial[(t->serial_step + 1) % TOY_PAST];
     for (uint32_t i = 0; i < TOY_DIM; i++) {
-        float sum = 0;
-        for (uint32_t part = 0; part < t->info.parts; part++) {
-            sum += toy_gradient(part, t->serial_step, theta, i);
-        }
+        float sum = toy_sum(0, t->shards, t->serial_step, theta, i);
         next[i] = fmodf(3 * theta[i] + sum + 1009 * 16, 1009);
     }
     t->serial_step++;
@@ -158,9 +171,9 @@ static double toy_error(const toy *t, uint64_t step, const float *theta)
     return error;
 }
 
-static size_t toy_block(const toy *t)
+static size_t toy_block(uint32_t gradient_blocks)
 {
-    return muster_code_block_length(t->code, TOY_DIM);
+    return (TOY_DIM + gradient_blocks - 1) / gradient_blocks;
 }
 
 static muster_blob *toy_blob(const void *data, size_t bytes)
@@ -182,13 +195,23 @@ static const muster_terms *toy_terms(const toy_process *process, uint32_t plan)
     return NULL;
 }
 
+static bool toy_holds(const toy_process *process, const muster_terms_part *part)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < part->count; i++) {
+        all = all && process->held[part->first + i];
+    }
+    return all;
+}
+
 static muster_blob *toy_encode(toy *t, toy_process *process)
 {
-    size_t block = toy_block(t);
     const float *theta = process->job.input->data;
     t->wrong_model =
         fmax(t->wrong_model, toy_error(t, process->job.step, theta));
     const muster_terms *terms = toy_terms(process, process->job.plan);
+    const muster_terms_part *part = terms->parts;
+    size_t block = toy_block(terms->gradient_blocks);
     muster_blob *blob =
         muster_blob_create(terms->message_blocks * block * sizeof(float));
     MUSTER_ASSERT(blob != NULL && process->set_up);
@@ -196,14 +219,15 @@ static muster_blob *toy_encode(toy *t, toy_process *process)
     memset(message, 0, blob->bytes);
     for (uint32_t i = 0; i < terms->count; i++) {
         const muster_code_encode_term *term = &terms->terms[i];
-        MUSTER_ASSERT(process->held[term->part]);
+        part += part->part != term->part ? 1 : 0;
+        MUSTER_ASSERT(toy_holds(process, part));
         for (size_t j = 0; j < block; j++) {
             size_t at = term->gradient_block * block + j;
             if (at < TOY_DIM) {
                 message[term->message_block * block + j] +=
-                    (float)term->coef * toy_gradient(term->part,
-                                                     process->job.step, theta,
-                                                     (uint32_t)at);
+                    (float)term->coef * toy_sum(part->first, part->count,
+                                                process->job.step, theta,
+                                                (uint32_t)at);
             }
         }
     }
@@ -216,19 +240,21 @@ static double toy_bound(const toy *t, const muster_job *job, uint32_t at,
                         float *true_out)
 {
     uint32_t blocks = t->info.gradient_blocks;
-    uint32_t block = (uint32_t)toy_block(t);
+    uint32_t block = (uint32_t)toy_block(blocks);
     double squares = 0;
     float sum = 0;
-    for (uint32_t part = 0; part < t->info.parts; part++) {
+    uint32_t parts = t->info.parts;
+    for (uint32_t part = 0; part < parts; part++) {
+        uint32_t first = part * t->shards / parts;
+        uint32_t count = (part + 1) * t->shards / parts - first;
         for (uint32_t i = at % block; i < TOY_DIM; i += block) {
-            float g = toy_gradient(part, job->step, t->theta, i);
+            float g = toy_sum(first, count, job->step, t->theta, i);
             squares += (double)g * (double)g;
             sum += i == at ? g : 0;
         }
     }
     *true_out = sum;
-    return job->decoding->fit.residual *
-           sqrt((double)t->info.parts * blocks * squares);
+    return job->decoding->fit.residual * sqrt((double)parts * blocks * squares);
 }
 
 /* Compare with the serial answer and take the step. */
@@ -255,7 +281,7 @@ static void toy_take_step(toy *t, const muster_job *job, const float *sum)
 
 static void toy_update(toy *t, const muster_job *job)
 {
-    size_t block = toy_block(t);
+    size_t block = toy_block(job->decoding->gradient_blocks);
     float sum[TOY_DIM + 64] = {0};
     for (size_t i = 0; i < job->decoding->term_count; i++) {
         const muster_code_decode_term *term = &job->decoding->terms[i];
@@ -328,15 +354,15 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         result->status = toy_adopt(process, job);
         break;
     case MUSTER_JOB_LOAD:
-        MUSTER_ASSERT(*(const uint32_t *)job->input->data == job->part);
-        process->held[job->part] = true;
+        MUSTER_ASSERT(*(const uint32_t *)job->input->data == job->shard);
+        process->held[job->shard] = true;
         break;
     case MUSTER_JOB_GRADIENT:
         result->output = toy_encode(t, process);
         break;
-    case MUSTER_JOB_PART:
-        t->parts_made++;
-        result->output = toy_blob(&job->part, sizeof(job->part));
+    case MUSTER_JOB_SHARD:
+        t->shards_made++;
+        result->output = toy_blob(&job->shard, sizeof(job->shard));
         break;
     case MUSTER_JOB_UPDATE:
         toy_update(t, job);
@@ -351,7 +377,7 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         result->loss = t->theta[0];
         break;
     case MUSTER_JOB_FORGET:
-        process->held[job->part] = false;
+        process->held[job->shard] = false;
         t->forgotten++;
         break;
     }

@@ -1,6 +1,6 @@
 /*
- * part_test.c -- parts come back as they were written; bytes that are not a
- * part are refused, for every truncation and every flipped bit, and what is
+ * shard_test.c -- shards come back as they were written; bytes that are not a
+ * shard are refused, for every truncation and every flipped bit, and what is
  * accepted in spite of a flip still keeps all promises.
  */
 #include <math.h>
@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "data/part.h"
+#include "data/shard.h"
 
 #define ROWS     5
 #define FEATURES 7
@@ -47,55 +47,55 @@ static muster_rows sparse_rows(void)
                          .labels = labels};
 }
 
-static uint8_t *write_part(const muster_rows *rows, size_t *size_out)
+static uint8_t *write_shard(const muster_rows *rows, size_t *size_out)
 {
-    *size_out = muster_part_bytes(rows);
+    *size_out = muster_shard_bytes(rows);
     uint8_t *bytes = muster_mem_raw_aligned(*size_out, 1);
     assert_non_null(bytes);
     memset(bytes, 0xee, *size_out); // gaps must be written too
-    muster_part_write(42, ids, rows, bytes);
+    muster_shard_write(42, ids, rows, bytes);
     return bytes;
 }
 
-static void a_dense_part_comes_back(void **state)
+static void a_dense_shard_comes_back(void **state)
 {
     (void)state;
     muster_rows rows = dense_rows();
     size_t size;
-    uint8_t *bytes = write_part(&rows, &size);
-    muster_part part;
-    assert_int_equal(muster_part_open(bytes, size, NULL, &part), MUSTER_OK);
-    assert_int_equal(part.number, 42);
-    assert_int_equal(part.rows.count, ROWS);
-    assert_int_equal(part.rows.features, FEATURES);
-    assert_null(part.rows.offsets);
-    assert_int_equal((uintptr_t)part.rows.dense % 64, 0);
-    assert_memory_equal(part.sample_ids, ids, sizeof(ids));
-    assert_memory_equal(part.rows.labels, labels, sizeof(labels));
+    uint8_t *bytes = write_shard(&rows, &size);
+    muster_shard shard;
+    assert_int_equal(muster_shard_open(bytes, size, NULL, &shard), MUSTER_OK);
+    assert_int_equal(shard.number, 42);
+    assert_int_equal(shard.rows.count, ROWS);
+    assert_int_equal(shard.rows.features, FEATURES);
+    assert_null(shard.rows.offsets);
+    assert_int_equal((uintptr_t)shard.rows.dense % 64, 0);
+    assert_memory_equal(shard.sample_ids, ids, sizeof(ids));
+    assert_memory_equal(shard.rows.labels, labels, sizeof(labels));
     for (size_t r = 0; r < ROWS; r++) {
-        assert_memory_equal(part.rows.dense + r * part.rows.stride,
+        assert_memory_equal(shard.rows.dense + r * shard.rows.stride,
                             dense_values + r * (FEATURES + 1),
                             FEATURES * sizeof(float));
     }
     muster_mem_free(bytes);
 }
 
-static void a_sparse_part_comes_back(void **state)
+static void a_sparse_shard_comes_back(void **state)
 {
     (void)state;
     muster_rows rows = sparse_rows();
     size_t size;
-    uint8_t *bytes = write_part(&rows, &size);
-    muster_part part;
-    assert_int_equal(muster_part_open(bytes, size, NULL, &part), MUSTER_OK);
-    assert_null(part.rows.dense);
-    assert_int_equal(part.rows.count, ROWS);
+    uint8_t *bytes = write_shard(&rows, &size);
+    muster_shard shard;
+    assert_int_equal(muster_shard_open(bytes, size, NULL, &shard), MUSTER_OK);
+    assert_null(shard.rows.dense);
+    assert_int_equal(shard.rows.count, ROWS);
     for (uint32_t r = 0; r <= ROWS; r++) {
-        assert_int_equal(part.rows.offsets[r], offsets[r] - 2);
+        assert_int_equal(shard.rows.offsets[r], offsets[r] - 2);
     }
-    assert_memory_equal(part.rows.columns, columns + 2, 10 * sizeof(uint32_t));
-    assert_memory_equal(part.rows.values, values + 2, 10 * sizeof(float));
-    assert_memory_equal(part.rows.labels, labels, sizeof(labels));
+    assert_memory_equal(shard.rows.columns, columns + 2, 10 * sizeof(uint32_t));
+    assert_memory_equal(shard.rows.values, values + 2, 10 * sizeof(float));
+    assert_memory_equal(shard.rows.labels, labels, sizeof(labels));
     muster_mem_free(bytes);
 }
 
@@ -104,30 +104,31 @@ static void a_range_needs_no_list_of_samples(void **state)
     (void)state;
     muster_rows rows = sparse_rows();
     static const uint32_t range[ROWS] = {50, 51, 52, 53, 54};
-    size_t size = muster_part_bytes(&rows);
+    size_t size = muster_shard_bytes(&rows);
     uint8_t *listed = muster_mem_raw_aligned(size, 1);
     uint8_t *ranged = muster_mem_raw_aligned(size, 1);
     assert_non_null(listed);
     assert_non_null(ranged);
-    muster_part_write(1, range, &rows, listed);
-    muster_part_write_range(1, 50, &rows, ranged);
+    muster_shard_write(1, range, &rows, listed);
+    muster_shard_write_range(1, 50, &rows, ranged);
     assert_memory_equal(listed, ranged, size);
     muster_mem_free(listed);
     muster_mem_free(ranged);
 }
 
-static void an_empty_part_is_a_part(void **state)
+static void an_empty_shard_is_a_shard(void **state)
 {
     (void)state;
     for (int sparse = 0; sparse < 2; sparse++) {
         muster_rows rows = sparse ? sparse_rows() : dense_rows();
         rows.count = 0;
         size_t size;
-        uint8_t *bytes = write_part(&rows, &size);
-        muster_part part;
-        assert_int_equal(muster_part_open(bytes, size, NULL, &part), MUSTER_OK);
-        assert_int_equal(part.rows.count, 0);
-        assert_int_equal(muster_part_find(&part, 3), UINT32_MAX);
+        uint8_t *bytes = write_shard(&rows, &size);
+        muster_shard shard;
+        assert_int_equal(muster_shard_open(bytes, size, NULL, &shard),
+                         MUSTER_OK);
+        assert_int_equal(shard.rows.count, 0);
+        assert_int_equal(muster_shard_find(&shard, 3), UINT32_MAX);
         muster_mem_free(bytes);
     }
 }
@@ -138,14 +139,14 @@ static void every_truncation_is_refused(void **state)
     for (int sparse = 0; sparse < 2; sparse++) {
         muster_rows rows = sparse ? sparse_rows() : dense_rows();
         size_t size;
-        uint8_t *bytes = write_part(&rows, &size);
+        uint8_t *bytes = write_shard(&rows, &size);
         for (size_t cut = 0; cut < size; cut++) {
             uint8_t *copy = muster_mem_raw_aligned(cut, 1);
             assert_non_null(copy);
             memcpy(copy, bytes, cut);
-            muster_part part;
+            muster_shard shard;
             muster_error error = {.status = MUSTER_OK};
-            assert_int_equal(muster_part_open(copy, cut, &error, &part),
+            assert_int_equal(muster_shard_open(copy, cut, &error, &shard),
                              MUSTER_ERR_PROTOCOL);
             assert_int_equal(error.status, MUSTER_ERR_PROTOCOL);
             muster_mem_free(copy);
@@ -154,15 +155,15 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-// Every promise of a part, checked one by one and slowly.
-static void assert_sound(const muster_part *part, size_t size,
+// Every promise of a shard, checked one by one and slowly.
+static void assert_sound(const muster_shard *shard, size_t size,
                          const uint8_t *bytes)
 {
-    const muster_rows *rows = &part->rows;
+    const muster_rows *rows = &shard->rows;
     assert_true(rows->features > 0);
     for (uint32_t r = 0; r < rows->count; r++) {
         assert_true(isfinite(rows->labels[r]));
-        assert_true(r == 0 || part->sample_ids[r] > part->sample_ids[r - 1]);
+        assert_true(r == 0 || shard->sample_ids[r] > shard->sample_ids[r - 1]);
         if (rows->dense != NULL) {
             for (uint32_t j = 0; j < rows->features; j++) {
                 const float *x = &rows->dense[r * rows->stride + j];
@@ -190,12 +191,12 @@ static void every_flipped_bit_is_refused_or_harmless(void **state)
         muster_rows rows = sparse ? sparse_rows() : dense_rows();
         size_t size;
         unsigned refused = 0;
-        uint8_t *bytes = write_part(&rows, &size);
+        uint8_t *bytes = write_shard(&rows, &size);
         for (size_t bit = 0; bit < size * 8; bit++) {
             bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            muster_part part;
-            if (muster_part_open(bytes, size, NULL, &part) == MUSTER_OK) {
-                assert_sound(&part, size, bytes);
+            muster_shard shard;
+            if (muster_shard_open(bytes, size, NULL, &shard) == MUSTER_OK) {
+                assert_sound(&shard, size, bytes);
                 // Of the header only the number and the features may vary.
                 assert_true(bit >= 512 || (bit >= 96 && bit < 128) ||
                             (bit >= 160 && bit < 192));
@@ -215,7 +216,7 @@ static void random_damage_never_breaks_a_promise(void **state)
     muster_rng rng = muster_rng_make(11, 0);
     muster_rows rows = sparse_rows();
     size_t size;
-    uint8_t *bytes = write_part(&rows, &size);
+    uint8_t *bytes = write_shard(&rows, &size);
     uint8_t *copy = muster_mem_raw_aligned(size, 1);
     assert_non_null(copy);
     for (int i = 0; i < 20000; i++) {
@@ -224,9 +225,9 @@ static void random_damage_never_breaks_a_promise(void **state)
         for (uint64_t c = 0; c < changes; c++) {
             copy[muster_rng_below(&rng, size)] = (uint8_t)muster_rng_next(&rng);
         }
-        muster_part part;
-        if (muster_part_open(copy, size, NULL, &part) == MUSTER_OK) {
-            assert_sound(&part, size, copy);
+        muster_shard shard;
+        if (muster_shard_open(copy, size, NULL, &shard) == MUSTER_OK) {
+            assert_sound(&shard, size, copy);
         }
     }
     muster_mem_free(copy);
@@ -236,27 +237,27 @@ static void random_damage_never_breaks_a_promise(void **state)
 static void a_sample_is_found_where_it_is(void **state)
 {
     (void)state;
-    muster_part listed = {.sample_ids = ids, .rows = {.count = ROWS}};
+    muster_shard listed = {.sample_ids = ids, .rows = {.count = ROWS}};
     static const uint32_t range[4] = {7, 8, 9, 10};
-    muster_part ranged = {.sample_ids = range, .rows = {.count = 4}};
+    muster_shard ranged = {.sample_ids = range, .rows = {.count = 4}};
     for (uint32_t sample = 0; sample < 70010; sample++) {
         uint32_t row = UINT32_MAX;
         for (uint32_t r = 0; r < ROWS; r++) {
             row = ids[r] == sample ? r : row;
         }
-        assert_int_equal(muster_part_find(&listed, sample), row);
+        assert_int_equal(muster_shard_find(&listed, sample), row);
         row = sample >= 7 && sample <= 10 ? sample - 7 : UINT32_MAX;
-        assert_int_equal(muster_part_find(&ranged, sample), row);
+        assert_int_equal(muster_shard_find(&ranged, sample), row);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_dense_part_comes_back),
-        cmocka_unit_test(a_sparse_part_comes_back),
+        cmocka_unit_test(a_dense_shard_comes_back),
+        cmocka_unit_test(a_sparse_shard_comes_back),
         cmocka_unit_test(a_range_needs_no_list_of_samples),
-        cmocka_unit_test(an_empty_part_is_a_part),
+        cmocka_unit_test(an_empty_shard_is_a_shard),
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(every_flipped_bit_is_refused_or_harmless),
         cmocka_unit_test(random_damage_never_breaks_a_promise),

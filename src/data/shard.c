@@ -1,11 +1,11 @@
 /*
- * part.c -- write a part, and check one before it is used.
+ * shard.c -- write a shard, and check one before it is used.
  *
  * The arrays' places follow from the header alone (layout()), so the header
  * carries no offsets that could lie. Order of checks: sizes, so that every
  * array lies inside; then contents, so that a model may trust them.
  */
-#include "data/part.h"
+#include "data/shard.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -15,12 +15,12 @@
 #include "data/table.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "parts are used in place: the machine must be little-endian");
+               "shards are used in place: the machine must be little-endian");
 
-#define PART_ALIGNMENT 64u
-#define PART_VERSION   1u
+#define SHARD_ALIGNMENT 64u
+#define SHARD_VERSION   1u
 
-typedef struct part_header {
+typedef struct shard_header {
     char magic[8];
     uint32_t version;
     uint32_t number;
@@ -31,30 +31,30 @@ typedef struct part_header {
     uint64_t entries;
     uint64_t bytes;
     uint64_t zeros[2];
-} part_header;
+} shard_header;
 
-_Static_assert(sizeof(part_header) == PART_ALIGNMENT, "layout of a part");
+_Static_assert(sizeof(shard_header) == SHARD_ALIGNMENT, "layout of a shard");
 
-static const char part_magic[8] = {'M', 'U', 'S', 'T', 'P', 'A', 'R', 'T'};
+static const char shard_magic[8] = {'M', 'U', 'S', 'T', 'S', 'H', 'R', 'D'};
 
-// Where the arrays begin, and where the part ends.
-typedef struct part_layout {
+// Where the arrays begin, and where the shard ends.
+typedef struct shard_layout {
     uint64_t ids;
     uint64_t labels;
     uint64_t offsets; // sparse only
     uint64_t columns; // sparse only
     uint64_t values;
     uint64_t end;
-} part_layout;
+} shard_layout;
 
 static uint64_t align(uint64_t offset)
 {
-    return (offset + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
+    return (offset + SHARD_ALIGNMENT - 1) / SHARD_ALIGNMENT * SHARD_ALIGNMENT;
 }
 
-static part_layout layout(const part_header *header)
+static shard_layout layout(const shard_header *header)
 {
-    part_layout at = {.ids = sizeof(*header)};
+    shard_layout at = {.ids = sizeof(*header)};
     at.labels = align(at.ids + (uint64_t)header->count * sizeof(uint32_t));
     at.values = align(at.labels + (uint64_t)header->count * sizeof(float));
     if (header->sparse) {
@@ -67,17 +67,17 @@ static part_layout layout(const part_header *header)
     return at;
 }
 
-static part_header describe(uint32_t number, const muster_rows *rows)
+static shard_header describe(uint32_t number, const muster_rows *rows)
 {
-    part_header header = {
-        .version = PART_VERSION,
+    shard_header header = {
+        .version = SHARD_VERSION,
         .number = number,
         .count = rows->count,
         .features = rows->features,
         .sparse = rows->dense == NULL,
         .entries = (uint64_t)rows->count * rows->features,
     };
-    memcpy(header.magic, part_magic, sizeof(part_magic));
+    memcpy(header.magic, shard_magic, sizeof(shard_magic));
     if (header.sparse) {
         header.entries = rows->offsets[rows->count] - rows->offsets[0];
     }
@@ -85,7 +85,7 @@ static part_header describe(uint32_t number, const muster_rows *rows)
     return header;
 }
 
-size_t muster_part_bytes(const muster_rows *rows)
+size_t muster_shard_bytes(const muster_rows *rows)
 {
     return describe(0, rows).bytes;
 }
@@ -110,8 +110,8 @@ static void write_dense(const muster_rows *rows, uint8_t *to)
     }
 }
 
-static void write_sparse(const muster_rows *rows, const part_header *header,
-                         const part_layout *at, uint8_t *bytes)
+static void write_sparse(const muster_rows *rows, const shard_header *header,
+                         const shard_layout *at, uint8_t *bytes)
 {
     uint64_t first = rows->offsets[0];
     for (uint64_t r = 0; r <= rows->count; r++) {
@@ -130,8 +130,8 @@ static void write_sparse(const muster_rows *rows, const part_header *header,
 static void write_rows(uint32_t number, const muster_rows *rows, uint8_t *bytes)
 {
     MUSTER_ASSERT(rows->labels != NULL && (uintptr_t)bytes % 8 == 0);
-    part_header header = describe(number, rows);
-    part_layout at = layout(&header);
+    shard_header header = describe(number, rows);
+    shard_layout at = layout(&header);
     size_t column_bytes = rows->count * sizeof(uint32_t);
     memcpy(bytes, &header, sizeof(header));
     zero_gap(bytes, at.ids + column_bytes);
@@ -145,19 +145,19 @@ static void write_rows(uint32_t number, const muster_rows *rows, uint8_t *bytes)
     zero_gap(bytes, at.values + header.entries * sizeof(float));
 }
 
-void muster_part_write(uint32_t number, const uint32_t *sample_ids,
-                       const muster_rows *rows, void *bytes)
+void muster_shard_write(uint32_t number, const uint32_t *sample_ids,
+                        const muster_rows *rows, void *bytes)
 {
     write_rows(number, rows, bytes);
-    copy((uint8_t *)bytes + sizeof(part_header), sample_ids,
+    copy((uint8_t *)bytes + sizeof(shard_header), sample_ids,
          rows->count * sizeof(uint32_t));
 }
 
-void muster_part_write_range(uint32_t number, uint32_t first_sample,
-                             const muster_rows *rows, void *bytes)
+void muster_shard_write_range(uint32_t number, uint32_t first_sample,
+                              const muster_rows *rows, void *bytes)
 {
     write_rows(number, rows, bytes);
-    uint8_t *ids = (uint8_t *)bytes + sizeof(part_header);
+    uint8_t *ids = (uint8_t *)bytes + sizeof(shard_header);
     for (uint32_t r = 0; r < rows->count; r++) {
         uint32_t id = first_sample + r;
         memcpy(ids + r * sizeof(id), &id, sizeof(id));
@@ -165,12 +165,12 @@ void muster_part_write_range(uint32_t number, uint32_t first_sample,
 }
 
 // The reason why the header cannot be that of `size` bytes, or NULL.
-static const char *check_header(const part_header *header, size_t size)
+static const char *check_header(const shard_header *header, size_t size)
 {
-    if (memcmp(header->magic, part_magic, sizeof(part_magic)) != 0) {
-        return "it does not begin with MUSTPART";
+    if (memcmp(header->magic, shard_magic, sizeof(shard_magic)) != 0) {
+        return "it does not begin with MUSTSHRD";
     }
-    if (header->version != PART_VERSION) {
+    if (header->version != SHARD_VERSION) {
         return "it is of another version";
     }
     if (header->bytes != size) {
@@ -247,8 +247,8 @@ static bool gap_is_zero(const uint8_t *bytes, uint64_t from)
     return any == 0;
 }
 
-static bool gaps_are_zero(const uint8_t *bytes, const part_header *header,
-                          const part_layout *at)
+static bool gaps_are_zero(const uint8_t *bytes, const shard_header *header,
+                          const shard_layout *at)
 {
     uint64_t count_bytes = (uint64_t)header->count * sizeof(uint32_t);
     uint64_t entry_bytes = header->entries * sizeof(float);
@@ -262,72 +262,74 @@ static bool gaps_are_zero(const uint8_t *bytes, const part_header *header,
 }
 
 static const char *check_contents(const uint8_t *bytes,
-                                  const part_header *header,
-                                  const part_layout *at,
-                                  const muster_part *part)
+                                  const shard_header *header,
+                                  const shard_layout *at,
+                                  const muster_shard *shard)
 {
-    const float *values = header->sparse ? part->rows.values : part->rows.dense;
-    if (!ids_ascend(part->sample_ids, header->count)) {
+    const float *values =
+        header->sparse ? shard->rows.values : shard->rows.dense;
+    if (!ids_ascend(shard->sample_ids, header->count)) {
         return "its sample numbers do not ascend";
     }
-    if (!all_finite(part->rows.labels, header->count) ||
+    if (!all_finite(shard->rows.labels, header->count) ||
         !all_finite(values, header->entries)) {
         return "a label or value is not finite";
     }
     if (!gaps_are_zero(bytes, header, at)) {
         return "the gaps between its arrays are not zero";
     }
-    return header->sparse ? check_sparse(&part->rows, header->entries) : NULL;
+    return header->sparse ? check_sparse(&shard->rows, header->entries) : NULL;
 }
 
-static muster_part view(const uint8_t *bytes, const part_header *header,
-                        const part_layout *at)
+static muster_shard view(const uint8_t *bytes, const shard_header *header,
+                         const shard_layout *at)
 {
     // Each place is 64-byte aligned from the start, which is at least 8.
-    muster_part part = {.number = header->number};
-    part.sample_ids = (const void *)(bytes + at->ids);
-    part.rows.count = header->count;
-    part.rows.features = header->features;
-    part.rows.labels = (const void *)(bytes + at->labels);
+    muster_shard shard = {.number = header->number};
+    shard.sample_ids = (const void *)(bytes + at->ids);
+    shard.rows.count = header->count;
+    shard.rows.features = header->features;
+    shard.rows.labels = (const void *)(bytes + at->labels);
     if (header->sparse) {
-        part.rows.offsets = (const void *)(bytes + at->offsets);
-        part.rows.columns = (const void *)(bytes + at->columns);
-        part.rows.values = (const void *)(bytes + at->values);
+        shard.rows.offsets = (const void *)(bytes + at->offsets);
+        shard.rows.columns = (const void *)(bytes + at->columns);
+        shard.rows.values = (const void *)(bytes + at->values);
     } else {
-        part.rows.dense = (const void *)(bytes + at->values);
-        part.rows.stride = header->features;
+        shard.rows.dense = (const void *)(bytes + at->values);
+        shard.rows.stride = header->features;
     }
-    return part;
+    return shard;
 }
 
-muster_status muster_part_open(const void *bytes, size_t size,
-                               muster_error *error_out, muster_part *part_out)
+muster_status muster_shard_open(const void *bytes, size_t size,
+                                muster_error *error_out,
+                                muster_shard *shard_out)
 {
     MUSTER_ASSERT((uintptr_t)bytes % 8 == 0);
     const char *reason = "it is shorter than its header";
-    if (size >= sizeof(part_header)) {
-        part_header header;
+    if (size >= sizeof(shard_header)) {
+        shard_header header;
         memcpy(&header, bytes, sizeof(header));
         reason = check_header(&header, size);
         if (reason == NULL) {
-            part_layout at = layout(&header);
-            muster_part part = view(bytes, &header, &at);
-            reason = check_contents(bytes, &header, &at, &part);
+            shard_layout at = layout(&header);
+            muster_shard shard = view(bytes, &header, &at);
+            reason = check_contents(bytes, &header, &at, &shard);
             if (reason == NULL) {
-                *part_out = part;
+                *shard_out = shard;
                 return MUSTER_OK;
             }
         }
     }
     return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
-                            "%zu bytes are not a part of the data: %s", size,
+                            "%zu bytes are not a shard of the data: %s", size,
                             reason);
 }
 
-uint32_t muster_part_find(const muster_part *part, uint32_t sample)
+uint32_t muster_shard_find(const muster_shard *shard, uint32_t sample)
 {
-    uint32_t count = part->rows.count;
-    const uint32_t *ids = part->sample_ids;
+    uint32_t count = shard->rows.count;
+    const uint32_t *ids = shard->sample_ids;
     if (count == 0 || sample < ids[0] || sample > ids[count - 1]) {
         return UINT32_MAX;
     }

@@ -1,11 +1,11 @@
 /*
- * fuzz_part.c -- a part that was accepted is written back byte for byte.
+ * fuzz_shard.c -- a shard that was accepted is written back byte for byte.
  */
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "data/part.h"
+#include "data/shard.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -14,16 +14,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *bytes = muster_mem_raw_aligned(size, 1);
     MUSTER_ASSERT(bytes != NULL);
     memcpy(bytes, data, size);
-    muster_part part;
+    muster_shard shard;
     muster_error error;
-    if (muster_part_open(bytes, size, &error, &part) == MUSTER_OK) {
-        MUSTER_ASSERT(muster_part_bytes(&part.rows) == size);
+    if (muster_shard_open(bytes, size, &error, &shard) == MUSTER_OK) {
+        MUSTER_ASSERT(muster_shard_bytes(&shard.rows) == size);
         uint8_t *again = muster_mem_raw_aligned(size, 1);
         MUSTER_ASSERT(again != NULL);
-        muster_part_write(part.number, part.sample_ids, &part.rows, again);
+        muster_shard_write(shard.number, shard.sample_ids, &shard.rows, again);
         MUSTER_ASSERT(memcmp(bytes, again, size) == 0);
-        for (uint32_t r = 0; r < part.rows.count; r++) {
-            MUSTER_ASSERT(muster_part_find(&part, part.sample_ids[r]) == r);
+        for (uint32_t r = 0; r < shard.rows.count; r++) {
+            MUSTER_ASSERT(muster_shard_find(&shard, shard.sample_ids[r]) == r);
         }
         muster_mem_free(again);
     }

@@ -1,0 +1,119 @@
+/*
+ * slots.c -- the shards of a plan, and which of them has a sample.
+ *
+ * A slot is a shard of one of the plan's parts, in the order of the parts and,
+ * within a part, of the shards. Where no two shards have samples between each
+ * other's, as when the data is cut in one piece after another, slots ascend by
+ * their samples and one is found by halving; else each is looked at.
+ */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "job/inside.h"
+
+static plan_slot make_slot(const muster_shard *shard, uint32_t part)
+{
+    const uint32_t *ids = shard->sample_ids;
+    uint32_t last = shard->rows.count - 1;
+    return (plan_slot){.shard = shard,
+                       .part = part,
+                       .first = ids[0],
+                       .last = ids[last],
+                       .is_run = ids[last] - ids[0] == last};
+}
+
+/* Append the shards of a part; every one must be here. One without samples
+ * has nothing to find. */
+static muster_status add_part(worker *self, const muster_terms_part *shards,
+                              uint32_t part)
+{
+    plan_slots *slots = &self->slots;
+    for (uint32_t i = 0; i < shards->count; i++) {
+        const held_shard *held = muster_job_held_find(self, shards->first + i);
+        if (held == NULL) {
+            return muster_error_set(&self->base.error, MUSTER_ERR_INVALID,
+                                    "step %" PRIu64 ": shard %u is not here",
+                                    self->base.job.step, shards->first + i);
+        }
+        if (held->shard.rows.count == 0) {
+            continue;
+        }
+        plan_slot *slot = muster_vec_push(&slots->list);
+        if (slot == NULL) {
+            return MUSTER_ERR_NO_MEMORY;
+        }
+        *slot = make_slot(&held->shard, part);
+        slots->rows += held->shard.rows.count;
+        slots->in_order = slots->in_order && (slots->list.count == 1 ||
+                                              slot[-1].last < slot->first);
+        if (held->row_entries_max > slots->entries_row) {
+            slots->entries_row = held->row_entries_max;
+        }
+    }
+    return MUSTER_OK;
+}
+
+muster_status muster_job_slots_find(worker *self, const worker_plan *plan)
+{
+    plan_slots *slots = &self->slots;
+    if (slots->plan == plan->number && slots->changes == self->changes) {
+        return MUSTER_OK;
+    }
+    muster_vec_clear(&slots->list);
+    slots->entries_row = 0;
+    slots->rows = 0;
+    slots->in_order = true;
+    slots->changes = 0; // nothing is looked up until all of it is
+    muster_status status = MUSTER_OK;
+    for (uint32_t i = 0; status == MUSTER_OK && i < plan->lanes->part_count;
+         i++) {
+        status = add_part(self, &plan->parts[i], i);
+    }
+    if (status == MUSTER_OK) {
+        slots->plan = plan->number;
+        slots->changes = self->changes;
+    }
+    return status;
+}
+
+static uint32_t row_of(const plan_slot *slot, uint32_t sample)
+{
+    if (sample < slot->first || sample > slot->last) {
+        return UINT32_MAX;
+    }
+    return slot->is_run ? sample - slot->first
+                        : muster_shard_find(slot->shard, sample);
+}
+
+/* The last slot that begins at `sample` or before it; the first if none. */
+static size_t slot_before(const plan_slot *list, size_t count, uint32_t sample)
+{
+    size_t low = 0;
+    while (count > 1) {
+        size_t half = count / 2;
+        low += list[low + half].first <= sample ? half : 0;
+        count -= half;
+    }
+    return low;
+}
+
+bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
+                             batch_member *member_out)
+{
+    const plan_slot *list = slots->list.data;
+    size_t count = slots->list.count;
+    if (slots->in_order && count > 0) {
+        size_t at = slot_before(list, count, sample);
+        uint32_t row = row_of(&list[at], sample);
+        *member_out = (batch_member){(uint32_t)at, row};
+        return row != UINT32_MAX;
+    }
+    for (size_t at = 0; at < count; at++) {
+        uint32_t row = row_of(&list[at], sample);
+        if (row != UINT32_MAX) {
+            *member_out = (batch_member){(uint32_t)at, row};
+            return true;
+        }
+    }
+    return false;
+}
