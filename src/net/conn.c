@@ -223,19 +223,34 @@ void muster_conn_touch(muster_conn *conn)
     }
 }
 
-void muster_conn_arm(muster_conn *conn, bool armed)
+/* false: the connection has ended. */
+static bool ask_events(muster_conn *conn, bool armed, bool paused)
 {
-    if (conn->out.armed == armed) {
-        return;
-    }
     struct epoll_event event = {
-        .events = EPOLLIN | (armed ? EPOLLOUT : 0u),
+        .events = (paused ? 0u : EPOLLIN) | (armed ? EPOLLOUT : 0u),
         .data.ptr = conn,
     };
     conn->net->counters.syscalls++;
     if (epoll_ctl(conn->net->epoll_fd, EPOLL_CTL_MOD, conn->fd, &event) != 0) {
         muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "%s", strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+void muster_conn_arm(muster_conn *conn, bool armed)
+{
+    if (conn->out.armed == armed) {
         return;
     }
-    conn->out.armed = armed;
+    if (ask_events(conn, armed, conn->paused)) {
+        conn->out.armed = armed;
+    }
+}
+
+void muster_conn_pause(muster_conn *conn, bool paused)
+{
+    if (conn->paused != paused && ask_events(conn, conn->out.armed, paused)) {
+        conn->paused = paused;
+    }
 }

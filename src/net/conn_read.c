@@ -43,6 +43,13 @@ static void deliver(muster_conn *conn, const muster_frame *frame,
     conn->in.received = frame->sequence;
     net->counters.messages_received++;
     net->counters.bytes_received += frame->header_bytes + frame->payload_bytes;
+    if (net->pace != NULL && muster_pace_has_latency(net->pace)) {
+        if (!muster_pace_hold(net->pace, conn, frame, header, payload)) {
+            muster_blob_unref(payload);
+            end_memory(conn, frame->payload_bytes);
+        }
+        return;
+    }
     if (net->callbacks.on_message != NULL) {
         net->callbacks.on_message(net->context, conn->peer, &message);
     }
@@ -366,8 +373,20 @@ static size_t make_room(muster_conn *conn, struct iovec *iov, size_t *count_out)
     return room + space;
 }
 
+/* At most so many bytes into these pieces; returns how many that are. */
+static size_t cut_room(struct iovec *iov, size_t count, size_t allowed)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t left = allowed - room;
+        iov[i].iov_len = iov[i].iov_len < left ? iov[i].iov_len : left;
+        room += iov[i].iov_len;
+    }
+    return room;
+}
+
 /* One recvmsg(); 0: nothing more for this turn. */
-static size_t read_some(muster_conn *conn, size_t *room_out)
+static size_t read_some(muster_conn *conn, size_t allowed, size_t *room_out)
 {
     union {
         char bytes[CMSG_SPACE(sizeof(int) * MUSTER_CONN_DESCRIPTORS)];
@@ -376,6 +395,9 @@ static size_t read_some(muster_conn *conn, size_t *room_out)
     struct iovec iov[2];
     struct msghdr message = {.msg_iov = iov};
     *room_out = make_room(conn, iov, &message.msg_iovlen);
+    if (allowed < *room_out) {
+        *room_out = cut_room(iov, message.msg_iovlen, allowed);
+    }
     if (conn->shares) {
         message.msg_control = control.bytes;
         message.msg_controllen = sizeof(control.bytes);
@@ -400,13 +422,31 @@ static size_t read_some(muster_conn *conn, size_t *room_out)
     return (size_t)got;
 }
 
+/* With a pace: how many bytes it is the connection's turn to read. Those of a
+ * peer that has hung up wait for no turn. */
+static size_t paced_bytes(muster_conn *conn)
+{
+    muster_pace *pace = conn->net->pace;
+    size_t allowed = SIZE_MAX;
+    if (!conn->gone) {
+        allowed = muster_pace_allowance(pace, conn, MUSTER_PACE_IN);
+        muster_conn_pause(conn, allowed == 0);
+    }
+    return conn->state == MUSTER_CONN_DEAD ? 0 : allowed;
+}
+
 /* Returns how many bytes came. */
 static size_t read_turn(muster_conn *conn)
 {
+    muster_pace *pace = conn->net->pace;
     size_t total = 0;
     for (int i = 0; i < TURN_READS && total < TURN_BYTES; i++) {
         size_t room = 0;
-        size_t got = read_some(conn, &room);
+        size_t allowed = pace != NULL ? paced_bytes(conn) : SIZE_MAX;
+        size_t got = allowed > 0 ? read_some(conn, allowed, &room) : 0;
+        if (got > 0 && pace != NULL) {
+            muster_pace_spend(pace, MUSTER_PACE_IN, got);
+        }
         if (got == 0) {
             break;
         }

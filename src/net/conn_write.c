@@ -131,7 +131,8 @@ static void add_bytes(muster_net *net, gathering *gather, void *bytes,
     }
 }
 
-static void add_item(muster_net *net, gathering *gather, muster_item *item)
+static void add_item(muster_net *net, gathering *gather, muster_item *item,
+                     size_t limit)
 {
     size_t sent = item->sent;
     if (sent < item->head_bytes) {
@@ -142,22 +143,22 @@ static void add_item(muster_net *net, gathering *gather, muster_item *item)
     if (left > 0) {
         // At most a turn's worth of one payload, so that others get theirs.
         size_t at = sent - item->head_bytes;
-        size_t take = left < WRITE_BYTES ? left : WRITE_BYTES;
+        size_t take = left < limit ? left : limit;
         add_bytes(net, gather, (char *)item->payload->data + at, take);
     }
 }
 
-static gathering gather_items(muster_conn *conn)
+static gathering gather_items(muster_conn *conn, size_t limit)
 {
     gathering gather = {0};
     for (muster_item *item = conn->out.queue.first; item != NULL;
          item = item->next) {
         if (gather.iov_count + 2 > (int)MUSTER_NET_IOV ||
-            gather.bytes >= WRITE_BYTES || gather.described != NULL ||
+            gather.bytes >= limit || gather.described != NULL ||
             (item->sent == 0 && !prepare(conn, &gather, item))) {
             break;
         }
-        add_item(conn->net, &gather, item);
+        add_item(conn->net, &gather, item, limit);
     }
     return gather;
 }
@@ -265,7 +266,13 @@ static void write_broke(muster_conn *conn)
 /* true: all was written and more may be tried. */
 static bool write_some(muster_conn *conn)
 {
-    gathering gather = gather_items(conn);
+    muster_pace *pace = conn->net->pace;
+    size_t limit = WRITE_BYTES;
+    if (pace != NULL) {
+        size_t allowed = muster_pace_allowance(pace, conn, MUSTER_PACE_OUT);
+        limit = allowed < limit ? allowed : limit;
+    }
+    gathering gather = limit > 0 ? gather_items(conn, limit) : (gathering){0};
     if (gather.iov_count == 0) {
         muster_conn_arm(conn, false);
         return false;
@@ -283,6 +290,9 @@ static bool write_some(muster_conn *conn)
     }
     if (written > 0) {
         account(conn, &gather, (size_t)written);
+    }
+    if (written > 0 && pace != NULL) {
+        muster_pace_spend(pace, MUSTER_PACE_OUT, (size_t)written);
     }
     if (written < (ssize_t)gather.bytes) {
         muster_conn_arm(conn, true);

@@ -29,6 +29,7 @@
 #include "net/hello.h"
 #include "net/mapped_blob.h"
 #include "net/net.h"
+#include "net/pace.h"
 #include "net/pool.h"
 #include "net/queue.h"
 #include "net/socket_address.h"
@@ -117,9 +118,12 @@ typedef struct muster_conn {
     muster_peer peer;
     int fd;
     bool incoming;
-    bool shares;      // descriptors can pass: a Unix socket
-    bool down_due;    // call on_down (not dropped by the user)
-    bool dirty;       // on the net's dirty list
+    bool shares;   // descriptors can pass: a Unix socket
+    bool down_due; // call on_down (not dropped by the user)
+    bool dirty;    // on the net's dirty list
+    bool gone;     // the peer has hung up: what it sent is read unpaced
+    bool paused;   // EPOLLIN is not asked for: it waits for its turn
+    muster_pace_seat seat;
     int64_t deadline; // of the hello; MUSTER_NET_NEVER when up
     struct muster_conn *next_dirty;
     struct muster_conn *next_dead;
@@ -158,6 +162,7 @@ struct muster_net {
     muster_store store;
     muster_pool *pool;
     muster_release_queue *release_queue;
+    muster_pace *pace; // NULL: as fast as it goes
     muster_net_counters counters;
     bool polling;
     bool idle_watches;    // idle_fd is armed: an event ends a wait aside
@@ -196,6 +201,9 @@ void muster_conn_touch(muster_conn *conn);
 
 /* Ask epoll for EPOLLOUT, or not. */
 void muster_conn_arm(muster_conn *conn, bool armed);
+
+/* Do not ask epoll for EPOLLIN, or do. */
+void muster_conn_pause(muster_conn *conn, bool paused);
 
 /* Move an item to the finished ones. */
 void muster_net_finish(struct muster_net *net, muster_item *item,

@@ -91,11 +91,13 @@ typedef struct muster_net_opts {
     uint32_t protocol_version; // default MUSTER_PROTOCOL_VERSION; tests differ
     int64_t hello_timeout_ns;  // default 5 s
     const uint8_t *key;        // must be NULL: MUSTER_ERR_UNSUPPORTED so far
+    double bytes_per_s; // of the NIC to pretend, each way; 0: none (pace.h)
+    int64_t latency_ns; // of every message that is received
 } muster_net_opts;
 
-#define MUSTER_NET_OPTS_INIT                                   \
-    {                                                          \
-        (uint32_t)sizeof(muster_net_opts), 0, 0, 0, 0, 0, NULL \
+#define MUSTER_NET_OPTS_INIT                                         \
+    {                                                                \
+        (uint32_t)sizeof(muster_net_opts), 0, 0, 0, 0, 0, NULL, 0, 0 \
     }
 
 /* One send. `replace_slot` != 0: an unsent earlier message to the same peer

@@ -66,6 +66,9 @@ static void tell_downs(muster_net *net)
         }
         conn->next_dead = net->dead;
         net->dead = conn;
+        if (net->pace != NULL) {
+            muster_pace_end(net->pace, conn, conn->down_due);
+        }
         if (!conn->down_due) {
             continue;
         }
@@ -151,6 +154,7 @@ static void conn_event(muster_conn *conn, uint32_t events)
         connected(conn);
         return;
     }
+    conn->gone |= (events & (EPOLLHUP | EPOLLERR)) != 0;
     if (conn->state != MUSTER_CONN_DEAD && (events & ~(uint32_t)EPOLLOUT)) {
         muster_conn_read(conn);
     }
@@ -230,6 +234,18 @@ static void set_idle_watch(muster_net *net, bool on)
     }
 }
 
+/* The timeout, or less when something of the pace is due before. */
+static int64_t pace_time(const muster_pace *pace, int64_t timeout_ns)
+{
+    int64_t next_ns = muster_pace_next_ns(pace);
+    if (next_ns == MUSTER_NET_NEVER) {
+        return timeout_ns;
+    }
+    int64_t left_ns = next_ns - muster_clock_ns();
+    left_ns = left_ns > 0 ? left_ns : 0;
+    return timeout_ns < 0 || left_ns < timeout_ns ? left_ns : timeout_ns;
+}
+
 /* How long epoll may sleep. */
 static int64_t sleep_time(muster_net *net, int64_t timeout_ns)
 {
@@ -240,6 +256,9 @@ static int64_t sleep_time(muster_net *net, int64_t timeout_ns)
         if (next != MUSTER_NET_NEVER && (timeout_ns < 0 || left < timeout_ns)) {
             timeout_ns = left;
         }
+    }
+    if (net->pace != NULL) {
+        timeout_ns = pace_time(net->pace, timeout_ns);
     }
     // Items without a `done` need no poll.
     while (net->finished.first != NULL && net->finished.first->done == NULL) {
@@ -312,6 +331,9 @@ muster_status muster_net_poll(muster_net *net, int64_t timeout_ns)
         net->sleep_announced = false;
     }
     handle_events(net, events, count);
+    if (net->pace != NULL) {
+        muster_pace_run(net->pace);
+    }
     if (net->waiting > 0) {
         check_deadlines(net, muster_clock_ns());
     }

@@ -105,7 +105,11 @@ muster_status muster_net_open(const muster_net_opts *opts,
     } else {
         net->pool = muster_pool_create(net->wake_fd);
         net->release_queue = muster_release_queue_create(net->wake_fd);
-        if (net->pool == NULL || net->release_queue == NULL) {
+        bool paced = own.bytes_per_s > 0 || own.latency_ns > 0;
+        net->pace =
+            paced ? muster_pace_create(own.bytes_per_s, own.latency_ns) : NULL;
+        if (net->pool == NULL || net->release_queue == NULL ||
+            (paced && net->pace == NULL)) {
             status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                       "no memory for a network");
         }
@@ -137,6 +141,7 @@ void muster_net_close(muster_net *net)
     for (muster_conn *conn = net->downs; conn != NULL; conn = conn->next_dead) {
         conn->dirty = false;
     }
+    muster_pace_free(net->pace); // holds blobs of the release queue
     muster_net_free_conns(net->downs);
     muster_listener **listeners = net->listeners.data;
     for (size_t i = 0; i < net->listeners.count; i++) {
@@ -211,8 +216,10 @@ muster_status muster_net_send(muster_net *net, muster_peer peer,
     if (conn == NULL || conn->state == MUSTER_CONN_DEAD) {
         return MUSTER_ERR_PEER_LOST;
     }
-    muster_segment *segment =
-        conn->shares ? muster_pool_segment(net->pool, payload) : NULL;
+    // With a bandwidth the payload itself has to travel.
+    muster_segment *segment = conn->shares && net->opts.bytes_per_s <= 0
+                                  ? muster_pool_segment(net->pool, payload)
+                                  : NULL;
     muster_item *item = muster_store_take(&net->store, send_opts->header_bytes,
                                           segment != NULL);
     if (item == NULL) {

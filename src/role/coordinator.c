@@ -78,13 +78,14 @@ static void review_gathering(muster_coordinator *c, const muster_event *event,
 {
     if (c->joining.ready == c->worker_count) {
         begin(c, event, actions);
+        return;
+    }
+    // Whether those that are ready suffice is looked at once no more come.
+    int64_t begin_ns = c->joining.ready_ns + c->opts.grace_ns;
+    if (event->now_ns < begin_ns) {
+        muster_act_timer(actions, MUSTER_TIMER_GRACE, begin_ns);
     } else if (muster_step_reachable(c)) {
-        int64_t begin_ns = c->joining.ready_ns + c->opts.grace_ns;
-        if (event->now_ns >= begin_ns) {
-            begin(c, event, actions);
-        } else {
-            muster_act_timer(actions, MUSTER_TIMER_GRACE, begin_ns);
-        }
+        begin(c, event, actions);
     }
 }
 
@@ -196,8 +197,9 @@ static void over(muster_coordinator *c, muster_actions *actions)
 
 static bool anybody_here(const muster_coordinator *c)
 {
-    for (uint32_t id = 0; id < c->worker_count; id++) {
-        if (c->member.places[id].peer != 0) {
+    const muster_link *links = c->member.links.data;
+    for (size_t i = c->member.links.count; i-- > 0;) {
+        if (links[i].state == MUSTER_LINK_MEMBER) {
             return true;
         }
     }

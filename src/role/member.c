@@ -77,6 +77,9 @@ static const char *verdict(const muster_member *member, const muster_link *link,
                            int64_t now_ns, char *text, size_t text_bytes)
 {
     int64_t silent_ns = now_ns - link->heard_ns;
+    if (link->state == MUSTER_LINK_GONE) {
+        return NULL;
+    }
     if (link->state == MUSTER_LINK_GREETING) {
         return silent_ns > MUSTER_GREETING_NS ? "said no hello" : NULL;
     }
@@ -228,7 +231,8 @@ static void on_up(muster_member *member, const muster_event *event,
 {
     if (!event->as.up.incoming) {
         muster_member_connected(member, event, actions);
-    } else if (member->links.count >= 2u * member->size + STRANGERS_MAX ||
+    } else if (member->links.count - member->links_gone >=
+                   2u * member->size + STRANGERS_MAX ||
                muster_member_add(member, event->peer, event->now_ns) == NULL) {
         muster_act_drop(actions, event->peer);
     }

@@ -87,7 +87,8 @@ typedef struct muster_link {
     enum {
         MUSTER_LINK_GREETING,
         MUSTER_LINK_MEMBER,
-        MUSTER_LINK_REFUSED
+        MUSTER_LINK_REFUSED,
+        MUSTER_LINK_GONE // its place in the list is still to be used again
     } state;
     bool outgoing;
     int64_t heard_ns;    // or when it came up
@@ -129,6 +130,7 @@ typedef struct muster_member {
     uint32_t size;
     muster_place *places; // size of them; a star's follower has none
     muster_vec links;     // muster_link, ascending by peer
+    size_t links_gone;    // of `links`: in state GONE
     muster_vec targets;   // muster_connect_target
     muster_vec news;      // muster_news of the last event
     muster_blob *welcome; // follower: payload of the newest WELCOME

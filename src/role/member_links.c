@@ -18,12 +18,23 @@
 #define SHUT_OUT_FIRST_NS MUSTER_NS_PER_S
 #define SHUT_OUT_MAX_NS   (60 * MUSTER_NS_PER_S)
 #define BARS_MAX          6u
+/* A list of at most so many links has no gaps. */
+#define LINKS_MOVED 64u
 
 static size_t link_index(const muster_member *member, muster_role_peer peer)
 {
     const muster_link *links = member->links.data;
     size_t low = 0;
-    for (size_t high = member->links.count; low < high;) {
+    size_t count = member->links.count;
+    // Numbers grow evenly where all peers do the same: guess before searching.
+    if (count > 1 && peer > links[0].peer && peer <= links[count - 1].peer) {
+        uint64_t span = links[count - 1].peer - links[0].peer;
+        size_t guess = (size_t)((peer - links[0].peer) * (count - 1) / span);
+        if (links[guess].peer == peer) {
+            return guess;
+        }
+    }
+    for (size_t high = count; low < high;) {
         size_t middle = low + (high - low) / 2;
         if (links[middle].peer < peer) {
             low = middle + 1;
@@ -38,13 +49,30 @@ muster_link *muster_member_find(muster_member *member, muster_role_peer peer)
 {
     size_t index = link_index(member, peer);
     muster_link *links = member->links.data;
-    bool found = index < member->links.count && links[index].peer == peer;
+    bool found = index < member->links.count && links[index].peer == peer &&
+                 links[index].state != MUSTER_LINK_GONE;
     return found ? &links[index] : NULL;
+}
+
+static void close_gaps(muster_member *member)
+{
+    muster_link *links = member->links.data;
+    size_t kept = 0;
+    for (size_t i = 0; i < member->links.count; i++) {
+        if (links[i].state != MUSTER_LINK_GONE) {
+            links[kept++] = links[i];
+        }
+    }
+    member->links.count = kept;
+    member->links_gone = 0;
 }
 
 muster_link *muster_member_add(muster_member *member, muster_role_peer peer,
                                int64_t now_ns)
 {
+    if (2 * member->links_gone > member->links.count) {
+        close_gaps(member);
+    }
     size_t index = link_index(member, peer);
     // One event may be news of every link, and a little more.
     if (!muster_vec_reserve(&member->news,
@@ -61,8 +89,15 @@ muster_link *muster_member_add(muster_member *member, muster_role_peer peer,
     return link;
 }
 
+/* In a long list the place stays empty until many are: thousands of peers may
+ * go one after another. */
 static void remove_link(muster_member *member, muster_link *link)
 {
+    if (member->links.count > LINKS_MOVED) {
+        link->state = MUSTER_LINK_GONE;
+        member->links_gone++;
+        return;
+    }
     muster_link *links = member->links.data;
     size_t index = (size_t)(link - links);
     memmove(link, link + 1, (--member->links.count - index) * sizeof(*link));
@@ -75,7 +110,9 @@ muster_news *muster_member_tell(muster_member *member, muster_news_kind kind,
     MUSTER_ASSERT(news != NULL);
     news->kind = kind;
     news->id = id;
-    snprintf(news->reason, sizeof(news->reason), "%s", reason);
+    if (reason[0] != 0) { // most news is a message
+        snprintf(news->reason, sizeof(news->reason), "%s", reason);
+    }
     return news;
 }
 

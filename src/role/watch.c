@@ -148,11 +148,45 @@ void muster_watch_late(muster_watch *watch, uint32_t worker, uint64_t step,
     }
 }
 
-static int ascending(const void *left, const void *right)
+/* The element that sorting would put at `rank` (Hoare's quickselect, with the
+ * middle as pivot). The list is reordered. */
+static int64_t select_rank(int64_t *list, size_t count, size_t rank)
 {
-    int64_t a = *(const int64_t *)left;
-    int64_t b = *(const int64_t *)right;
-    return (a > b) - (a < b);
+    size_t low = 0;
+    size_t high = count;
+    while (high - low > 1) {
+        int64_t pivot = list[low + (high - low) / 2];
+        size_t left = low;
+        size_t right = high - 1;
+        while (left <= right) {
+            while (list[left] < pivot) {
+                left++;
+            }
+            while (list[right] > pivot) {
+                right--;
+            }
+            if (left > right) {
+                break;
+            }
+            int64_t moved = list[left];
+            list[left++] = list[right];
+            list[right] = moved;
+            if (right == low) {
+                break;
+            }
+            right--;
+        }
+        // list[low..right] <= pivot <= list[left..high)
+        if (rank < left && rank > right) {
+            return pivot;
+        }
+        if (rank >= left) {
+            low = left;
+        } else {
+            high = right + 1;
+        }
+    }
+    return list[low];
 }
 
 static int64_t largest(int64_t a, int64_t b, int64_t c)
@@ -175,14 +209,12 @@ static void judge_arrivals(muster_watch *watch, step_times *step)
     if (count == 0) {
         return;
     }
-    qsort(watch->arrivals, count, sizeof(*watch->arrivals), ascending);
-    int64_t median_ns = watch->arrivals[(count - 1) / 2];
+    int64_t median_ns = select_rank(watch->arrivals, count, (count - 1) / 2);
     for (size_t i = 0; i < count; i++) {
         int64_t off_ns = watch->arrivals[i] - median_ns;
         watch->arrivals[i] = off_ns < 0 ? -off_ns : off_ns;
     }
-    qsort(watch->arrivals, count, sizeof(*watch->arrivals), ascending);
-    int64_t spread_ns = watch->arrivals[(count - 1) / 2];
+    int64_t spread_ns = select_rank(watch->arrivals, count, (count - 1) / 2);
     step->median_ns = median_ns;
     step->late_ns =
         largest(LATE_MEDIANS * median_ns, median_ns + LATE_MADS * spread_ns,

@@ -17,6 +17,7 @@
 #include "proc/signals.h"
 #include "proc/user_address.h"
 #include "run/build.h"
+#include "run/network.h"
 
 /* A worker computes one step at a time, and loads its parts. */
 #define JOBS_MAX 4096u
@@ -131,7 +132,7 @@ muster_status muster_join(const muster_config *config, muster_error *error_out)
     muster_error unheard;
     muster_worker_opts opts;
     muster_slowness slowness = MUSTER_SLOWNESS_NONE;
-    muster_host_opts host_opts = {.net = MUSTER_NET_OPTS_INIT,
+    muster_host_opts host_opts = {.net = muster_network_opts(config),
                                   .on_report = on_report,
                                   .on_turn = on_turn};
     muster_host *host = NULL;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "model/model.h"
 #include "proc/signals.h"
+#include "run/network.h"
 #include "run/train.h"
 
 /* How long workers get to end by themselves once the run is over. */
@@ -46,6 +47,7 @@ muster_status muster_train_spawn_worker(muster_train_state *train,
         &arguments, muster_config_bool(config, MUSTER_OPT_VERBOSE) ? "--verbose"
                                                                    : "--quiet");
     add_slowness(train, &arguments);
+    muster_network_pass(config, &arguments);
     if (muster_model_plugin_path(model) > 0) {
         muster_arguments_add_option(&arguments, "--allow-model", model);
     }

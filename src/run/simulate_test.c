@@ -348,6 +348,46 @@ static void another_code_in_mid_run_ends_with_the_same_model(void **state)
     }
 }
 
+/* All connections of a machine share its NIC: the coordinator's link needs n
+ * times a message down, and then up. */
+static void a_step_takes_what_the_coordinators_link_needs(void **state)
+{
+    (void)state;
+    const char *const flags[] = {"--workers", "100",  "--code",      "uncoded",
+                                 "--steps",   "5",    "--bandwidth", "100",
+                                 "--compute", "10ms", "--latency",   "1ms",
+                                 NULL};
+    char *text = NULL;
+    assert_int_equal(simulate(flags, &text), MUSTER_OK);
+    json_t *result = json_loads(text, 0, NULL);
+    const json_t *step = json_object_get(code_at(result, 0), "step_ms");
+    double bytes = 4.0 * 100000; // without data
+    double link_ms = 2 * 100 * bytes * 8 / 100e6 * 1e3;
+    assert_true(number(step, "mean") >= link_ms);
+    assert_true(number(step, "mean") < link_ms * 1.05);
+    json_decref(result);
+    muster_mem_free(text);
+}
+
+/* Half as long a message up, and six answers of eight, save what they say. */
+static void short_messages_pay_where_the_link_is_narrow(void **state)
+{
+    (void)state;
+    const char *const flags[] = {
+        "--workers", "8",   "--code",      "frc:s=3+linear:gaussian:s=2,m=2",
+        "--steps",   "5",   "--bandwidth", "100",
+        "--compute", "1ms", NULL};
+    char *text = NULL;
+    assert_int_equal(simulate(flags, &text), MUSTER_OK);
+    json_t *result = json_loads(text, 0, NULL);
+    double frc = number(json_object_get(code_at(result, 0), "step_ms"), "mean");
+    double linear =
+        number(json_object_get(code_at(result, 1), "step_ms"), "mean");
+    assert_true(linear < 0.8 * frc);
+    json_decref(result);
+    muster_mem_free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +400,8 @@ int main(void)
         cmocka_unit_test(a_shuffle_spreads_what_the_slow_ones_miss),
         cmocka_unit_test(degrading_goes_on_where_waiting_gives_up),
         cmocka_unit_test(a_run_that_hangs_is_an_error_of_its_own),
+        cmocka_unit_test(a_step_takes_what_the_coordinators_link_needs),
+        cmocka_unit_test(short_messages_pay_where_the_link_is_narrow),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

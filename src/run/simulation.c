@@ -10,9 +10,8 @@
 #include "base/mem.h"
 #include "code/numbers.h"
 #include "config/fault.h"
+#include "run/network.h"
 #include "run/record_delays.h"
-
-#define BYTES_PER_S_MBIT 125000.0
 
 static muster_status make_code(muster_simulation *simulation,
                                const muster_config *config, const char *name,
@@ -105,8 +104,8 @@ muster_status muster_simulation_init(muster_simulation *simulation,
     opts->faults = simulation->faults.data;
     opts->fault_count = simulation->faults.count;
     opts->compute_ns = muster_config_duration_ns(config, MUSTER_OPT_COMPUTE);
-    opts->bytes_per_s =
-        muster_config_double(config, MUSTER_OPT_BANDWIDTH) * BYTES_PER_S_MBIT;
+    opts->bytes_per_s = muster_network_bytes_per_s(config);
+    opts->latency_ns = muster_network_sim_latency_ns(config);
     opts->seed = muster_config_uint(config, MUSTER_OPT_SEED);
     return MUSTER_OK;
 }

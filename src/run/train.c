@@ -24,6 +24,7 @@
 #include "proc/user_address.h"
 #include "run/build.h"
 #include "run/complete.h"
+#include "run/network.h"
 #include "run/sparse_train.h"
 
 static muster_status make_code(muster_train_state *train,
@@ -47,7 +48,7 @@ static muster_status make_code(muster_train_state *train,
 static muster_status make_executor(muster_train_state *train,
                                    muster_error *error_out)
 {
-    muster_host_opts opts = {.net = MUSTER_NET_OPTS_INIT,
+    muster_host_opts opts = {.net = muster_network_opts(train->config),
                              .on_report = muster_train_on_report,
                              .on_turn = muster_train_on_turn,
                              .context = train};

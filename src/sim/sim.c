@@ -7,10 +7,10 @@
 #include "base/mem.h"
 #include "sim/sim_inside.h"
 
-void muster_sim_item_fini(muster_sim_item *item)
+void muster_sim_item_fini(muster_sim *sim, muster_sim_item *item)
 {
-    muster_blob_unref(item->payload);
-    item->payload = NULL;
+    muster_sim_parcel_unref(sim, item->parcel);
+    item->parcel = NULL;
 }
 
 muster_status muster_sim_create(const muster_sim_opts *opts, uint32_t hosts,
@@ -31,11 +31,16 @@ muster_status muster_sim_create(const muster_sim_opts *opts, uint32_t hosts,
     sim->processes = processes;
     sim->connections = muster_vec_make(sizeof(muster_sim_connection));
     sim->held = muster_vec_make(sizeof(muster_sim_item));
-    sim->voided = muster_vec_make(sizeof(muster_sim_void));
+    sim->slabs = muster_vec_make(sizeof(muster_sim_parcel *));
     sim->actions = muster_actions_make();
     muster_sim_queue_init(&sim->queue);
     for (uint32_t host = 0; host < hosts; host++) {
         processes[host].link = opts->link;
+        for (unsigned way = 0; way < 2; way++) {
+            processes[host].ways[way].due_ns = INT64_MAX;
+            processes[host].ways[way].flows =
+                muster_vec_make(sizeof(muster_sim_flow));
+        }
         processes[host].jobs = muster_vec_make(sizeof(muster_job));
         processes[host].deferred = muster_vec_make(sizeof(muster_sim_item));
     }
@@ -60,20 +65,22 @@ void muster_sim_free(muster_sim *sim)
         if (sim->processes[host].up) {
             muster_sim_process_down(sim, host);
         }
+        muster_vec_fini(&sim->processes[host].ways[MUSTER_SIM_OUT].flows);
+        muster_vec_fini(&sim->processes[host].ways[MUSTER_SIM_IN].flows);
         muster_vec_fini(&sim->processes[host].jobs);
         muster_vec_fini(&sim->processes[host].deferred);
     }
     muster_sim_item *held = sim->held.data;
     for (size_t i = 0; i < sim->held.count; i++) {
-        muster_sim_item_fini(&held[i]);
+        muster_sim_item_fini(sim, &held[i]);
     }
     muster_vec_fini(&sim->held);
-    muster_vec_fini(&sim->voided);
     muster_vec_fini(&sim->connections);
     muster_sim_echo_fini(sim);
     muster_blob_unref(sim->digested);
     muster_actions_fini(&sim->actions);
-    muster_sim_queue_fini(&sim->queue);
+    muster_sim_queue_fini(sim);
+    muster_sim_parcels_fini(sim);
     muster_mem_free(sim->processes);
     muster_mem_free(sim);
 }
@@ -84,8 +91,8 @@ static void push_simple(muster_sim *sim, uint32_t host, muster_event_kind kind)
                             .at_ns = sim->now_ns,
                             .host = host,
                             .life = sim->processes[host].life,
-                            .from = host};
-    item.event.kind = kind;
+                            .from = host,
+                            .event = kind};
     muster_sim_push(sim, &item);
 }
 
@@ -205,9 +212,7 @@ void muster_sim_at(muster_sim *sim, int64_t at_ns, muster_sim_call call,
 {
     muster_sim_item item = {.kind = MUSTER_SIM_CALL,
                             .at_ns = at_ns > sim->now_ns ? at_ns : sim->now_ns,
-                            .call = call,
-                            .context = context,
-                            .value = value};
+                            .as.call = {call, context, value}};
     muster_sim_push(sim, &item);
 }
 
@@ -228,39 +233,73 @@ static bool is_held_back(muster_sim *sim, const muster_sim_item *item)
     return true;
 }
 
+/* Hand the event of an item to the host's role. */
+static void feed_item(muster_sim *sim, const muster_sim_item *item)
+{
+    muster_event event;
+    event.kind = item->event;
+    event.peer = item->peer;
+    uint64_t digest = 0;
+    switch (item->event) {
+    case MUSTER_EVENT_PEER_UP:
+        event.as.up.incoming = item->as.up.incoming;
+        event.as.up.token = item->as.up.token;
+        break;
+    case MUSTER_EVENT_PEER_DOWN:
+        event.as.down.status = item->as.down.status;
+        event.as.down.reason = item->as.down.reason;
+        event.as.down.token = item->as.down.token;
+        break;
+    case MUSTER_EVENT_MESSAGE:
+        event.as.message.message = &item->parcel->message;
+        event.as.message.payload = item->parcel->payload;
+        digest = item->parcel->digest;
+        muster_sim_echo(sim, item);
+        break;
+    case MUSTER_EVENT_TIMER:
+        event.as.timer.id = item->as.timer.id;
+        sim->processes[item->host].timers[item->as.timer.id] = -1;
+        break;
+    case MUSTER_EVENT_SENT:
+        event.as.sent.token = item->as.sent.token;
+        event.as.sent.status = item->as.sent.status;
+        break;
+    case MUSTER_EVENT_START:
+    case MUSTER_EVENT_STOP:
+    case MUSTER_EVENT_HEARD:
+    case MUSTER_EVENT_COMPUTED:
+        break;
+    }
+    muster_sim_feed(sim, item->host, &event, digest);
+}
+
+static void take_event(muster_sim *sim, muster_sim_item *item)
+{
+    bool stale = item->event == MUSTER_EVENT_TIMER &&
+                 sim->processes[item->host].timers[item->as.timer.id] !=
+                     item->as.timer.set_ns;
+    if (!stale && muster_sim_pass(sim, item)) {
+        feed_item(sim, item);
+    }
+    muster_sim_item_fini(sim, item);
+}
+
 static void take(muster_sim *sim, muster_sim_item *item)
 {
-    muster_sim_process *process = &sim->processes[item->host];
+    const muster_sim_process *process = &sim->processes[item->host];
     if (item->kind == MUSTER_SIM_CALL) {
-        item->call(sim, item->context, item->value);
+        item->as.call.call(sim, item->as.call.context, item->as.call.value);
+    } else if (item->kind == MUSTER_SIM_NIC) {
+        muster_sim_nic_due(sim, item);
+    } else if (item->life != process->life) {
+        muster_sim_item_fini(sim, item);
+    } else if (is_held_back(sim, item)) {
         return;
+    } else if (item->kind == MUSTER_SIM_ROLE) {
+        take_event(sim, item);
+    } else if (item->as.ticket == process->ticket) {
+        muster_sim_job_ended(sim, item->host);
     }
-    if (item->life != process->life || is_held_back(sim, item)) {
-        if (item->life != process->life) {
-            muster_sim_item_fini(item);
-        }
-        return;
-    }
-    if (item->kind == MUSTER_SIM_JOB_END) {
-        if (item->ticket == process->ticket) {
-            muster_sim_job_ended(sim, item->host);
-        }
-        return;
-    }
-    uint32_t timer = item->event.as.timer.id;
-    bool stale = item->event.kind == MUSTER_EVENT_TIMER &&
-                 process->timers[timer] != (int64_t)item->ticket;
-    if (!stale && muster_sim_pass(sim, item)) {
-        if (item->event.kind == MUSTER_EVENT_TIMER) {
-            process->timers[timer] = -1;
-        } else if (item->event.kind == MUSTER_EVENT_MESSAGE) {
-            item->event.as.message.message = &item->message;
-            item->event.as.message.payload = item->payload;
-            muster_sim_echo(sim, item);
-        }
-        muster_sim_feed(sim, item->host, &item->event, item->digest);
-    }
-    muster_sim_item_fini(item);
 }
 
 bool muster_sim_run(muster_sim *sim, int64_t until_ns)

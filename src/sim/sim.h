@@ -49,13 +49,13 @@ typedef struct muster_sim_compute {
     void (*reset)(void *context, uint32_t host);
 } muster_sim_compute;
 
-/* A host's connection to the network; a message pays both ends' latency and
- * jitter, and the narrower end's bandwidth, in which the messages of one side
- * of a connection leave one after another. */
+/* A host's NIC, which all its connections share in equal parts, each way. A
+ * message passes the sender's and the receiver's, and pays both ends' latency
+ * and jitter. */
 typedef struct muster_sim_link {
     int64_t latency_ns;
     int64_t jitter_ns;  // uniform in 0..jitter
-    double bytes_per_s; // 0: no limit
+    double bytes_per_s; // each way; 0: no limit
 } muster_sim_link;
 
 typedef struct muster_sim_opts {

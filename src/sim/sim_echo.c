@@ -54,39 +54,41 @@ static void push_echo(muster_sim *sim, const muster_sim_item *item,
     count = count < MUSTER_SIM_ECHOES ? count : MUSTER_SIM_ECHOES;
     const muster_sim_heard *heard =
         &echoes->heard[earlier].list[muster_rng_below(&sim->rng, count)];
+    muster_blob *payload = muster_blob_ref(heard->payload);
+    int64_t at_ns =
+        sim->now_ns + muster_sim_delay_ns(sim, item->from, item->host);
+    if (payload != NULL && sim->opts.on_echo != NULL) {
+        payload = sim->opts.on_echo(sim->opts.context, &heard->message, earlier,
+                                    payload);
+    }
     muster_sim_item again = {
         .kind = MUSTER_SIM_ROLE,
-        .at_ns = sim->now_ns + muster_sim_delay_ns(sim, item->from, item->host),
+        .at_ns = at_ns,
         .host = item->host,
         .life = item->life,
         .from = item->from,
-        .event = {.kind = MUSTER_EVENT_MESSAGE, .peer = item->event.peer},
-        .message = heard->message,
-        .payload = muster_blob_ref(heard->payload),
-        .echoed = true};
-    if (again.payload != NULL && sim->opts.on_echo != NULL) {
-        again.payload = sim->opts.on_echo(sim->opts.context, &again.message,
-                                          earlier, again.payload);
-    }
-    again.digest = muster_sim_digest(sim, again.payload);
+        .event = MUSTER_EVENT_MESSAGE,
+        .peer = item->peer,
+        .parcel = muster_sim_parcel_make(sim, &heard->message, payload),
+        .as.echoed = true};
     muster_sim_push(sim, &again);
 }
 
 void muster_sim_echo(muster_sim *sim, const muster_sim_item *item)
 {
-    if (sim->echoes == NULL || item->echoed) {
+    if (sim->echoes == NULL || item->as.echoed) {
         return;
     }
     muster_sim_echoes *echoes =
         &sim->echoes[(size_t)item->host * sim->hosts + item->from];
-    if (echoes->peer != item->event.peer) {
-        turn_page(echoes, item->event.peer);
+    if (echoes->peer != item->peer) {
+        turn_page(echoes, item->peer);
     }
     if (muster_rng_uniform(&sim->rng) < sim->opts.echo) {
         push_echo(sim, item, echoes);
     }
-    if (may_echo(item->message.kind)) {
-        keep(echoes, 0, &item->message, item->payload);
+    if (may_echo(item->parcel->message.kind)) {
+        keep(echoes, 0, &item->parcel->message, item->parcel->payload);
     }
 }
 

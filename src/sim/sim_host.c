@@ -26,7 +26,7 @@ static void push_job_end(muster_sim *sim, uint32_t host)
                             .at_ns = process->ends_ns,
                             .host = host,
                             .life = process->life,
-                            .ticket = process->ticket};
+                            .as.ticket = process->ticket};
     muster_sim_push(sim, &item);
 }
 
@@ -132,11 +132,9 @@ static void set_timer(muster_sim *sim, uint32_t host,
                             .at_ns = at_ns,
                             .host = host,
                             .life = process->life,
-                            .from = host};
-    item.event.kind = MUSTER_EVENT_TIMER;
-    item.event.as.timer.id = id;
-    // Tells this setting of the timer from an earlier one.
-    item.ticket = (uint64_t)at_ns;
+                            .from = host,
+                            .event = MUSTER_EVENT_TIMER,
+                            .as.timer = {id, at_ns}};
     muster_sim_push(sim, &item);
 }
 
@@ -178,21 +176,20 @@ static bool carry_out(muster_sim *sim, uint32_t host, muster_action *action)
     return false;
 }
 
-void muster_sim_feed(muster_sim *sim, uint32_t host, const muster_event *event,
+void muster_sim_feed(muster_sim *sim, uint32_t host, muster_event *event,
                      uint64_t digest)
 {
     muster_sim_process *process = &sim->processes[host];
-    muster_event stamped = *event;
-    stamped.now_ns = sim->now_ns;
-    stamped.progress = progress_of(sim, host);
-    muster_sim_note(sim, host, &stamped, digest);
-    process->role.ops->step(process->role.state, &stamped, &sim->actions);
+    event->now_ns = sim->now_ns;
+    event->progress = progress_of(sim, host);
+    muster_sim_note(sim, host, event, digest);
+    process->role.ops->step(process->role.state, event, &sim->actions);
     muster_action *list = sim->actions.list.data;
     bool done = false;
     for (size_t i = 0; i < sim->actions.list.count && !done; i++) {
         muster_sim_note_action(sim, &list[i]);
         if (sim->opts.on_action != NULL) {
-            sim->opts.on_action(sim->opts.context, host, &stamped, &list[i]);
+            sim->opts.on_action(sim->opts.context, host, event, &list[i]);
         }
         done = carry_out(sim, host, &list[i]);
     }
@@ -224,7 +221,7 @@ void muster_sim_process_down(muster_sim *sim, uint32_t host)
     muster_vec_clear(&process->jobs);
     muster_sim_item *deferred = process->deferred.data;
     for (size_t i = 0; i < process->deferred.count; i++) {
-        muster_sim_item_fini(&deferred[i]);
+        muster_sim_item_fini(sim, &deferred[i]);
     }
     muster_vec_clear(&process->deferred);
     process->role.ops->free(process->role.state);

@@ -3,7 +3,9 @@
  *   sim.c          clock, run, faults
  *   sim_queue.c    the events to come
  *   sim_host.c     a process: role, timers, compute thread
- *   sim_net.c      connections and messages
+ *   sim_net.c      connections
+ *   sim_nic.c      messages, and the NICs that they pass
+ *   sim_parcel.c   the memory of messages on their way
  *   sim_echo.c     messages that come again, much later
  *   sim_history.c  the hash of what has happened, and the trace
  */
@@ -20,32 +22,75 @@
 typedef enum muster_sim_kind {
     MUSTER_SIM_ROLE = 1, // `event` is for the host's role
     MUSTER_SIM_JOB_END,  // the host's running job, if `ticket` is its
+    MUSTER_SIM_NIC,      // a message has passed the host's NIC, perhaps
     MUSTER_SIM_CALL,     // muster_sim_at
 } muster_sim_kind;
 
+/* A message on its way. Items that wait for it share it. */
+typedef struct muster_sim_parcel {
+    uint32_t references;
+    uint32_t copies; // that arrive: two when it is duplicated
+    uint32_t from;   // host
+    uint32_t to;
+    uint32_t ways;         // of the two NICs, those that it has still to pass
+    uint32_t slot;         // replace slot
+    uint64_t life;         // of the receiver when it was sent
+    uint64_t from_life;    // likewise of the sender
+    uint64_t token;        // of SENT, or 0
+    muster_role_peer peer; // the receiver's
+    size_t bytes;
+    muster_blob *payload;           // reference held
+    uint64_t digest;                // of the payload
+    struct muster_sim_parcel *next; // in its lane, or of the free ones
+    muster_message message;         // last: few kinds use all of it
+} muster_sim_parcel;
+
 /* Something to come. */
 typedef struct muster_sim_item {
-    muster_sim_kind kind;
     int64_t at_ns;
+    uint64_t life;         // of the host that this is meant for
+    muster_role_peer peer; // of a ROLE item
     uint32_t host;
-    uint64_t life; // of the host that this is meant for
     uint32_t from; // MESSAGE, PEER_UP, PEER_DOWN: the other end, for cuts
-    muster_event event;
-    muster_message message; // of a MESSAGE event
-    muster_blob *payload;   // reference held
-    uint64_t digest;        // of the payload
-    bool echoed;            // comes again; not for the first time
-    uint64_t ticket;
-    muster_sim_call call;
-    void *context;
-    uint64_t value;
+    muster_sim_kind kind;
+    muster_event_kind event;   // of a ROLE item
+    muster_sim_parcel *parcel; // MESSAGE; reference held, or NULL
+    union {
+        uint64_t ticket; // JOB_END: of the job
+        struct {
+            bool incoming;
+            uint64_t token;
+        } up;
+        struct {
+            muster_status status;
+            const char *reason;
+            uint64_t token;
+        } down;
+        bool echoed;  // MESSAGE: comes again; not for the first time
+        uint32_t way; // NIC
+        struct {
+            uint32_t id;
+            int64_t set_ns; // tells this setting from an earlier one
+        } timer;
+        struct {
+            uint64_t token;
+            muster_status status;
+        } sent;
+        struct {
+            muster_sim_call call;
+            void *context;
+            uint64_t value;
+        } call;
+    } as;
 } muster_sim_item;
 
-typedef struct muster_sim_slot { // a node of the heap
+/* A node of the heap. Four children of sixteen bytes fill a cache line. */
+typedef struct muster_sim_slot {
     int64_t at_ns;
-    uint64_t sequence;
-    uint32_t item;
+    uint64_t order; // sequence, then the item's place
 } muster_sim_slot;
+
+#define MUSTER_SIM_PLACE_BITS 24u // of `order`: 16 million items at a time
 
 typedef struct muster_sim_queue {
     muster_vec heap;  // muster_sim_slot
@@ -53,6 +98,24 @@ typedef struct muster_sim_queue {
     muster_vec free;  // uint32_t: items not in use
     uint64_t sequence;
 } muster_sim_queue;
+
+/* A message that passes a NIC. */
+typedef struct muster_sim_flow {
+    double end; // it has passed when `served` is this
+    uint64_t order;
+    muster_sim_parcel *parcel;
+} muster_sim_flow;
+
+/* One way of a machine's NIC, which its flows share in equal parts. */
+typedef struct muster_sim_way {
+    double served;    // bytes of every flow that has been here all the time
+    int64_t at_ns;    // when that was so
+    int64_t due_ns;   // of the next NIC item; INT64_MAX: there is none
+    int64_t told_ns;  // IN: when roles last heard of what is coming
+    muster_vec flows; // muster_sim_flow: a heap by (end, order)
+} muster_sim_way;
+
+enum { MUSTER_SIM_OUT, MUSTER_SIM_IN };
 
 typedef struct muster_sim_process {
     bool up;
@@ -64,6 +127,8 @@ typedef struct muster_sim_process {
     int64_t touched_ns; // when a fault, or its end, last befell it
     muster_role role;
     muster_sim_link link;
+    muster_sim_way ways[2];            // OUT, IN
+    muster_role_peer newest;           // its newest connection, or 0
     int64_t timers[MUSTER_SIM_TIMERS]; // < 0: not set
     muster_vec jobs;                   // muster_job; the first is running
     bool running;
@@ -77,28 +142,19 @@ typedef struct muster_sim_process {
 
 #define MUSTER_SIM_SLOTS 4u // replace slots, 0: none
 
-/* What one side of a connection has still to send. */
+/* The long messages of one side of a connection leave one after another. */
 typedef struct muster_sim_lane {
-    int64_t free_ns; // when all that was sent has left
-    struct {
-        uint64_t ticket; // of the newest message in this slot
-        int64_t begins_ns;
-        uint32_t items; // in the queue under this ticket
-    } slots[MUSTER_SIM_SLOTS];
+    muster_sim_parcel *first; // it is leaving; the others wait
+    muster_sim_parcel *last;
 } muster_sim_lane;
-
-/* A message that was replaced before it left. */
-typedef struct muster_sim_void {
-    uint64_t ticket;
-    uint32_t items; // of it still in the queue
-} muster_sim_void;
 
 typedef struct muster_sim_connection {
     uint32_t host[2]; // [0] made it
     muster_sim_lane lanes[2];
     bool up[2];
-    bool told[2];   // PEER_UP has reached the role
-    uint64_t token; // of the connect action
+    bool told[2];               // PEER_UP has reached the role
+    uint64_t token;             // of the connect action
+    muster_role_peer before[2]; // of the same host, or 0
 } muster_sim_connection;
 
 #define MUSTER_SIM_ECHOES 16u
@@ -126,13 +182,15 @@ struct muster_sim {
     uint64_t hash;
     uint64_t events;
     uint64_t tickets;
+    uint64_t flows; // that have entered a NIC so far
     bool halted;
     uint32_t hosts;
     muster_sim_process *processes;
     muster_vec
-        connections;   // muster_sim_connection; peer = 2 * index + side + 1
-    muster_vec held;   // muster_sim_item that a cut holds back
-    muster_vec voided; // muster_sim_void
+        connections;  // muster_sim_connection; peer = 2 * index + side + 1
+    muster_vec held;  // muster_sim_item that a cut holds back
+    muster_vec slabs; // muster_sim_parcel *: what parcels are cut from
+    muster_sim_parcel *free_parcels;
     muster_sim_echoes *echoes; // by receiver and sender; NULL without echo
     muster_blob *digested;     // the payload looked at last, and its digest
     uint64_t digest;
@@ -142,23 +200,35 @@ struct muster_sim {
 
 /* sim_queue.c */
 void muster_sim_queue_init(muster_sim_queue *queue);
-void muster_sim_queue_fini(muster_sim_queue *queue);
-/* A copy of the item goes into the queue, its payload reference with it. */
+void muster_sim_queue_fini(muster_sim *sim);
+/* A copy of the item goes into the queue, its reference with it. */
 void muster_sim_push(muster_sim *sim, const muster_sim_item *item);
 bool muster_sim_pop(muster_sim *sim, int64_t until_ns,
                     muster_sim_item *item_out);
 
 /* sim_host.c */
-void muster_sim_feed(muster_sim *sim, uint32_t host, const muster_event *event,
+/* The event is stamped with time and progress. */
+void muster_sim_feed(muster_sim *sim, uint32_t host, muster_event *event,
                      uint64_t digest);
 void muster_sim_job_ended(muster_sim *sim, uint32_t host);
 /* The job under way was held up for so long. */
 void muster_sim_job_shift(muster_sim *sim, uint32_t host, int64_t by_ns);
 void muster_sim_process_down(muster_sim *sim, uint32_t host);
 
+/* sim_parcel.c */
+/* With one reference; takes over the payload's. */
+muster_sim_parcel *muster_sim_parcel_make(muster_sim *sim,
+                                          const muster_message *message,
+                                          muster_blob *payload);
+void muster_sim_parcel_unref(muster_sim *sim, muster_sim_parcel *parcel);
+void muster_sim_parcels_fini(muster_sim *sim);
+
 /* sim_net.c */
 /* How long a message travels from one host to another; drawn anew each time. */
 int64_t muster_sim_delay_ns(muster_sim *sim, uint32_t from, uint32_t to);
+muster_sim_connection *muster_sim_connection_of(const muster_sim *sim,
+                                                muster_role_peer peer,
+                                                unsigned *side_out);
 void muster_sim_send(muster_sim *sim, uint32_t host,
                      const muster_action *action);
 void muster_sim_connect(muster_sim *sim, uint32_t host,
@@ -169,6 +239,13 @@ void muster_sim_drop(muster_sim *sim, uint32_t host, muster_role_peer peer,
 void muster_sim_drop_all(muster_sim *sim, uint32_t host);
 /* May this event still reach its role? Keeps the connection's books. */
 bool muster_sim_pass(muster_sim *sim, muster_sim_item *item);
+
+/* sim_nic.c */
+/* Send over a connection whose side is up. */
+void muster_sim_nic_send(muster_sim *sim, muster_sim_connection *connection,
+                         unsigned side, const muster_action *action);
+/* A NIC item is due. */
+void muster_sim_nic_due(muster_sim *sim, const muster_sim_item *item);
 
 /* sim_echo.c */
 /* A message is about to be heard: remember it, or let an old one follow it. */
@@ -184,6 +261,6 @@ void muster_sim_note_action(muster_sim *sim, const muster_action *action);
 uint64_t muster_sim_digest(muster_sim *sim, muster_blob *payload);
 
 /* sim.c */
-void muster_sim_item_fini(muster_sim_item *item);
+void muster_sim_item_fini(muster_sim *sim, muster_sim_item *item);
 
 #endif // MUSTER_SIM_SIM_INSIDE_H

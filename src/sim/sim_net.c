@@ -1,14 +1,10 @@
 /*
- * sim_net.c -- connections and messages.
+ * sim_net.c -- connections.
  *
  * A connection has two sides, each with its own peer number, so that one side
  * may still think it stands when the other has gone. Every message draws its
  * own delay: nothing keeps two of them in order. PEER_DOWN draws one too, so it
  * may overtake what was sent before; whatever comes after it is lost.
- *
- * Where there is a bandwidth, what one side sends leaves one after another. A
- * message with a replace slot takes the place of an earlier one that has not
- * begun to leave: that one's arrival is void, and its SENT says CANCELLED.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +20,9 @@ static muster_role_peer peer_of(size_t connection, unsigned side)
     return 2 * connection + side + 1;
 }
 
-static muster_sim_connection *
-connection_of(const muster_sim *sim, muster_role_peer peer, unsigned *side_out)
+muster_sim_connection *muster_sim_connection_of(const muster_sim *sim,
+                                                muster_role_peer peer,
+                                                unsigned *side_out)
 {
     size_t index = (size_t)(peer - 1) / 2;
     if (peer == 0 || index >= sim->connections.count) {
@@ -47,120 +44,40 @@ int64_t muster_sim_delay_ns(muster_sim *sim, uint32_t from, uint32_t to)
     return delay;
 }
 
-/* How long so many bytes take to leave. */
-static int64_t leaving_ns(const muster_sim *sim, uint32_t from, uint32_t to,
-                          size_t bytes)
-{
-    double rate = sim->processes[from].link.bytes_per_s;
-    double other = sim->processes[to].link.bytes_per_s;
-    if (rate <= 0 || (other > 0 && other < rate)) {
-        rate = other;
-    }
-    return rate > 0 ? (int64_t)((double)bytes / rate * 1e9) : 0;
-}
-
 static muster_sim_item item_for(const muster_sim *sim, uint32_t host,
                                 uint32_t from, muster_event_kind kind)
 {
-    muster_sim_item item = {.kind = MUSTER_SIM_ROLE,
-                            .host = host,
-                            .life = sim->processes[host].life,
-                            .from = from};
-    item.event.kind = kind;
-    return item;
+    return (muster_sim_item){.kind = MUSTER_SIM_ROLE,
+                             .host = host,
+                             .life = sim->processes[host].life,
+                             .from = from,
+                             .event = kind};
 }
 
-static void push_sent(muster_sim *sim, uint32_t host,
-                      const muster_action *action, int64_t at_ns,
-                      uint64_t ticket)
+/* The message had nowhere to go. */
+static void push_unsent(muster_sim *sim, uint32_t host,
+                        const muster_action *action)
 {
     muster_sim_item item = item_for(sim, host, host, MUSTER_EVENT_SENT);
-    item.at_ns = at_ns;
-    item.ticket = ticket;
-    item.event.peer = action->as.send.peer;
-    item.event.as.sent.token = action->as.send.token;
-    item.event.as.sent.status = ticket != 0 ? MUSTER_OK : MUSTER_ERR_PEER_LOST;
+    item.at_ns = sim->now_ns;
+    item.peer = action->as.send.peer;
+    item.as.sent.token = action->as.send.token;
+    item.as.sent.status = MUSTER_ERR_PEER_LOST;
     muster_sim_push(sim, &item);
-}
-
-/* When a message of this slot begins to leave: in its turn, or in the place of
- * an earlier one that has not begun to. */
-static int64_t take_turn(muster_sim *sim, muster_sim_lane *lane, uint32_t slot,
-                         int64_t leaving)
-{
-    MUSTER_ASSERT(slot < MUSTER_SIM_SLOTS);
-    if (slot != 0 && lane->slots[slot].begins_ns > sim->now_ns) {
-        muster_sim_void *replaced = muster_vec_push(&sim->voided);
-        MUSTER_ASSERT(replaced != NULL);
-        replaced->ticket = lane->slots[slot].ticket;
-        replaced->items = lane->slots[slot].items;
-        return lane->slots[slot].begins_ns;
-    }
-    int64_t begins_ns =
-        lane->free_ns > sim->now_ns ? lane->free_ns : sim->now_ns;
-    lane->free_ns = begins_ns + leaving;
-    return begins_ns;
 }
 
 void muster_sim_send(muster_sim *sim, uint32_t host,
                      const muster_action *action)
 {
     unsigned side = 0;
-    bool told = action->as.send.token != 0;
     muster_sim_connection *connection =
-        connection_of(sim, action->as.send.peer, &side);
+        muster_sim_connection_of(sim, action->as.send.peer, &side);
     MUSTER_ASSERT(connection == NULL || connection->host[side] == host);
-    if (connection == NULL || !connection->up[side]) {
-        if (told) {
-            push_sent(sim, host, action, sim->now_ns, 0);
-        }
-        return;
+    if (connection != NULL && connection->up[side]) {
+        muster_sim_nic_send(sim, connection, side, action);
+    } else if (action->as.send.token != 0) {
+        push_unsent(sim, host, action);
     }
-    size_t index =
-        (size_t)(connection - (muster_sim_connection *)sim->connections.data);
-    uint32_t to = connection->host[1 - side];
-    uint32_t slot = action->as.send.replace_slot;
-    muster_sim_lane *lane = &connection->lanes[side];
-    size_t bytes = muster_message_bytes(&action->as.send.message);
-    bytes +=
-        action->as.send.payload != NULL ? action->as.send.payload->bytes : 0;
-    int64_t leaving = leaving_ns(sim, host, to, bytes);
-    int64_t begins_ns = take_turn(sim, lane, slot, leaving);
-    uint64_t ticket = ++sim->tickets;
-    uint64_t digest = muster_sim_digest(sim, action->as.send.payload);
-    bool twice = sim->opts.duplicate > 0 &&
-                 muster_rng_uniform(&sim->rng) < sim->opts.duplicate;
-    lane->slots[slot].ticket = ticket;
-    lane->slots[slot].begins_ns = begins_ns;
-    lane->slots[slot].items = 1u + (twice ? 1u : 0u) + (told ? 1u : 0u);
-    for (int copy = 0; copy <= twice; copy++) {
-        muster_sim_item item = item_for(sim, to, host, MUSTER_EVENT_MESSAGE);
-        item.at_ns = begins_ns + leaving + muster_sim_delay_ns(sim, host, to);
-        item.ticket = ticket;
-        item.event.peer = peer_of(index, 1 - side);
-        item.message = action->as.send.message;
-        item.payload = muster_blob_ref(action->as.send.payload);
-        item.digest = digest;
-        muster_sim_push(sim, &item);
-    }
-    if (told) {
-        push_sent(sim, host, action, begins_ns, ticket);
-    }
-}
-
-/* Was the message of this item replaced? Each item of it asks once. */
-static bool is_void(muster_sim *sim, const muster_sim_item *item)
-{
-    muster_sim_void *voided = sim->voided.data;
-    for (size_t i = 0; i < sim->voided.count; i++) {
-        if (voided[i].ticket == item->ticket) {
-            if (--voided[i].items == 0) {
-                voided[i] = voided[--sim->voided.count];
-            }
-            return true;
-        }
-    }
-    return false;
 }
 
 static void push_unreachable(muster_sim *sim, uint32_t host, uint64_t token,
@@ -168,9 +85,9 @@ static void push_unreachable(muster_sim *sim, uint32_t host, uint64_t token,
 {
     muster_sim_item item = item_for(sim, host, host, MUSTER_EVENT_PEER_DOWN);
     item.at_ns = sim->now_ns + delay;
-    item.event.as.down.status = MUSTER_ERR_PEER_LOST;
-    item.event.as.down.reason = "cannot be reached";
-    item.event.as.down.token = token;
+    item.as.down.status = MUSTER_ERR_PEER_LOST;
+    item.as.down.reason = "cannot be reached";
+    item.as.down.token = token;
     muster_sim_push(sim, &item);
 }
 
@@ -195,6 +112,11 @@ void muster_sim_connect(muster_sim *sim, uint32_t host,
     MUSTER_ASSERT(connection != NULL);
     *connection = (muster_sim_connection){
         .host = {host, (uint32_t)to}, .up = {true, true}, .token = token};
+    for (unsigned side = 0; side < 2; side++) {
+        muster_sim_process *process = &sim->processes[connection->host[side]];
+        connection->before[side] = process->newest;
+        process->newest = peer_of(index, side);
+    }
     // The listener knows first; only then may the other side speak.
     int64_t there = muster_sim_delay_ns(sim, host, (uint32_t)to);
     int64_t back = there + muster_sim_delay_ns(sim, (uint32_t)to, host);
@@ -203,9 +125,9 @@ void muster_sim_connect(muster_sim *sim, uint32_t host,
             item_for(sim, connection->host[side], connection->host[1 - side],
                      MUSTER_EVENT_PEER_UP);
         item.at_ns = sim->now_ns + (side == 1 ? there : back);
-        item.event.peer = peer_of(index, side);
-        item.event.as.up.incoming = side == 1;
-        item.event.as.up.token = side == 1 ? 0 : token;
+        item.peer = peer_of(index, side);
+        item.as.up.incoming = side == 1;
+        item.as.up.token = side == 1 ? 0 : token;
         muster_sim_push(sim, &item);
     }
 }
@@ -214,7 +136,8 @@ void muster_sim_drop(muster_sim *sim, uint32_t host, muster_role_peer peer,
                      const char *reason)
 {
     unsigned side = 0;
-    muster_sim_connection *connection = connection_of(sim, peer, &side);
+    muster_sim_connection *connection =
+        muster_sim_connection_of(sim, peer, &side);
     if (connection == NULL || !connection->up[side]) {
         return;
     }
@@ -225,22 +148,22 @@ void muster_sim_drop(muster_sim *sim, uint32_t host, muster_role_peer peer,
     uint32_t other = connection->host[1 - side];
     muster_sim_item item = item_for(sim, other, host, MUSTER_EVENT_PEER_DOWN);
     item.at_ns = sim->now_ns + muster_sim_delay_ns(sim, host, other);
-    item.event.peer = peer_of((size_t)(peer - 1) / 2, 1 - side);
-    item.event.as.down.status = MUSTER_ERR_PEER_LOST;
-    item.event.as.down.reason = reason;
+    item.peer = peer_of((size_t)(peer - 1) / 2, 1 - side);
+    item.as.down.status = MUSTER_ERR_PEER_LOST;
+    item.as.down.reason = reason;
     muster_sim_push(sim, &item);
 }
 
 void muster_sim_drop_all(muster_sim *sim, uint32_t host)
 {
-    for (size_t i = 0; i < sim->connections.count; i++) {
+    muster_role_peer peer = sim->processes[host].newest;
+    sim->processes[host].newest = 0;
+    while (peer != 0) {
+        unsigned side = 0;
         const muster_sim_connection *connection =
-            (muster_sim_connection *)sim->connections.data + i;
-        for (unsigned side = 0; side < 2; side++) {
-            if (connection->host[side] == host) {
-                muster_sim_drop(sim, host, peer_of(i, side), "process ended");
-            }
-        }
+            muster_sim_connection_of(sim, peer, &side);
+        muster_sim_drop(sim, host, peer, "process ended");
+        peer = connection->before[side];
     }
 }
 
@@ -260,9 +183,9 @@ void muster_sim_break(muster_sim *sim, uint32_t a, uint32_t b)
                 item_for(sim, connection->host[side],
                          connection->host[1 - side], MUSTER_EVENT_PEER_DOWN);
             item.at_ns = sim->now_ns;
-            item.event.peer = peer_of(i, side);
-            item.event.as.down.status = MUSTER_ERR_PEER_LOST;
-            item.event.as.down.reason = "connection reset";
+            item.peer = peer_of(i, side);
+            item.as.down.status = MUSTER_ERR_PEER_LOST;
+            item.as.down.reason = "connection reset";
             muster_sim_push(sim, &item);
         }
     }
@@ -270,21 +193,16 @@ void muster_sim_break(muster_sim *sim, uint32_t a, uint32_t b)
 
 bool muster_sim_pass(muster_sim *sim, muster_sim_item *item)
 {
-    muster_event_kind kind = item->event.kind;
-    if (kind == MUSTER_EVENT_SENT && is_void(sim, item)) {
-        item->event.as.sent.status = MUSTER_ERR_CANCELLED;
-    } else if (kind == MUSTER_EVENT_MESSAGE && is_void(sim, item)) {
-        return false;
-    }
-    bool about_peer = kind == MUSTER_EVENT_MESSAGE ||
-                      kind == MUSTER_EVENT_PEER_UP ||
-                      kind == MUSTER_EVENT_PEER_DOWN;
-    if (!about_peer || item->event.peer == 0) {
+    muster_event_kind kind = item->event;
+    bool about_peer =
+        kind == MUSTER_EVENT_MESSAGE || kind == MUSTER_EVENT_HEARD ||
+        kind == MUSTER_EVENT_PEER_UP || kind == MUSTER_EVENT_PEER_DOWN;
+    if (!about_peer || item->peer == 0) {
         return true;
     }
     unsigned side = 0;
     muster_sim_connection *connection =
-        connection_of(sim, item->event.peer, &side);
+        muster_sim_connection_of(sim, item->peer, &side);
     MUSTER_ASSERT(connection != NULL);
     if (!connection->up[side]) {
         return false;
@@ -295,7 +213,7 @@ bool muster_sim_pass(muster_sim *sim, muster_sim_item *item)
         connection->up[side] = false;
         if (!connection->told[side]) {
             // It never stood: a failed connect, or nothing at all.
-            item->event.as.down.token = connection->token;
+            item->as.down.token = connection->token;
             return side == 0;
         }
     }

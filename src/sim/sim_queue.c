@@ -1,9 +1,16 @@
 /*
- * sim_queue.c -- the events to come: a binary heap ordered by (time, sequence)
- * over a pool of items, so that equal times keep the order of scheduling.
+ * sim_queue.c -- the events to come: a heap of four children a node, ordered
+ * by (time, sequence), over a pool of items, so that equal times keep the order of scheduling.
  */
 #include "base/assert.h"
 #include "sim/sim_inside.h"
+
+#define CHILDREN 4u
+
+static uint32_t place_of(const muster_sim_slot *slot)
+{
+    return (uint32_t)slot->order & ((1u << MUSTER_SIM_PLACE_BITS) - 1);
+}
 
 void muster_sim_queue_init(muster_sim_queue *queue)
 {
@@ -12,29 +19,24 @@ void muster_sim_queue_init(muster_sim_queue *queue)
     queue->free = muster_vec_make(sizeof(uint32_t));
 }
 
-void muster_sim_queue_fini(muster_sim_queue *queue)
+void muster_sim_queue_fini(muster_sim *sim)
 {
+    muster_sim_queue *queue = &sim->queue;
     const muster_sim_slot *heap = queue->heap.data;
     muster_sim_item *items = queue->items.data;
     for (size_t i = 0; i < queue->heap.count; i++) {
-        muster_sim_item_fini(&items[heap[i].item]);
+        muster_sim_item_fini(sim, &items[place_of(&heap[i])]);
     }
     muster_vec_fini(&queue->heap);
     muster_vec_fini(&queue->items);
     muster_vec_fini(&queue->free);
 }
 
-static bool before(const muster_sim_slot *a, const muster_sim_slot *b)
+static bool before(muster_sim_slot a, muster_sim_slot b)
 {
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns
-                                : a->sequence < b->sequence;
-}
-
-static void swap(muster_sim_slot *a, muster_sim_slot *b)
-{
-    muster_sim_slot c = *a;
-    *a = *b;
-    *b = c;
+    // Without branches: which child comes first cannot be predicted.
+    unsigned same = a.at_ns == b.at_ns;
+    return ((a.at_ns < b.at_ns) | (same & (a.order < b.order))) != 0;
 }
 
 static uint32_t take_place(muster_sim_queue *queue)
@@ -44,6 +46,7 @@ static uint32_t take_place(muster_sim_queue *queue)
         return free[--queue->free.count];
     }
     MUSTER_ASSERT(muster_vec_push(&queue->items) != NULL);
+    MUSTER_ASSERT(queue->items.count <= (size_t)1 << MUSTER_SIM_PLACE_BITS);
     return (uint32_t)(queue->items.count - 1);
 }
 
@@ -52,35 +55,35 @@ void muster_sim_push(muster_sim *sim, const muster_sim_item *item)
     muster_sim_queue *queue = &sim->queue;
     uint32_t place = take_place(queue);
     ((muster_sim_item *)queue->items.data)[place] = *item;
-    muster_sim_slot *slot = muster_vec_push(&queue->heap);
-    MUSTER_ASSERT(slot != NULL);
-    *slot = (muster_sim_slot){item->at_ns, queue->sequence++, place};
+    muster_sim_slot slot = {item->at_ns,
+                            queue->sequence++ << MUSTER_SIM_PLACE_BITS | place};
+    MUSTER_ASSERT(muster_vec_push(&queue->heap) != NULL);
     muster_sim_slot *heap = queue->heap.data;
-    for (size_t i = queue->heap.count - 1; i > 0;) {
-        size_t parent = (i - 1) / 2;
-        if (!before(&heap[i], &heap[parent])) {
-            break;
-        }
-        swap(&heap[i], &heap[parent]);
-        i = parent;
+    size_t i = queue->heap.count - 1;
+    while (i > 0 && before(slot, heap[(i - 1) / CHILDREN])) {
+        heap[i] = heap[(i - 1) / CHILDREN];
+        i = (i - 1) / CHILDREN;
     }
+    heap[i] = slot;
 }
 
-static void sift_down(muster_sim_slot *heap, size_t count)
+/* The top is free, and `slot` without a place: find it one. */
+static void sift_down(muster_sim_slot *heap, size_t count, muster_sim_slot slot)
 {
-    for (size_t i = 0;;) {
-        size_t first = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2; child++) {
-            if (child < count && before(&heap[child], &heap[first])) {
-                first = child;
-            }
+    size_t i = 0;
+    for (size_t child = 1; child < count; child = CHILDREN * i + 1) {
+        size_t end = child + CHILDREN < count ? child + CHILDREN : count;
+        size_t first = child;
+        for (size_t each = child + 1; each < end; each++) {
+            first = before(heap[each], heap[first]) ? each : first;
         }
-        if (first == i) {
-            return;
+        if (!before(heap[first], slot)) {
+            break;
         }
-        swap(&heap[i], &heap[first]);
+        heap[i] = heap[first];
         i = first;
     }
+    heap[i] = slot;
 }
 
 bool muster_sim_pop(muster_sim *sim, int64_t until_ns,
@@ -91,10 +94,12 @@ bool muster_sim_pop(muster_sim *sim, int64_t until_ns,
     if (queue->heap.count == 0 || heap[0].at_ns > until_ns) {
         return false;
     }
-    uint32_t place = heap[0].item;
+    uint32_t place = place_of(&heap[0]);
     *item_out = ((muster_sim_item *)queue->items.data)[place];
     MUSTER_ASSERT(muster_vec_append(&queue->free, &place, 1));
-    heap[0] = heap[--queue->heap.count];
-    sift_down(heap, queue->heap.count);
+    queue->heap.count--;
+    if (queue->heap.count > 0) {
+        sift_down(heap, queue->heap.count, heap[queue->heap.count]);
+    }
     return true;
 }

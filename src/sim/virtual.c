@@ -15,7 +15,8 @@
 #include "base/mem.h"
 #include "role/worker.h"
 
-#define LATENCY_NS  50000
+/* Of the latency, so much more or less at random. */
+#define JITTER_PART 10
 #define VIRTUAL_RUN 0x766972u
 /* Without a step for so long, and so many of the longest job and of the
  * patience besides, a run hangs. */
@@ -166,13 +167,15 @@ muster_status muster_virtual_init(muster_virtual *run,
         status = make_arrays(run, error_out);
     }
     if (status == MUSTER_OK) {
-        muster_sim_opts sim = {
-            .seed = opts->seed,
-            .compute = muster_virtual_compute(run),
-            .link = {LATENCY_NS, LATENCY_NS / 10, opts->bytes_per_s},
-            .context = run,
-            .on_report = on_report,
-            .on_stop = on_stop};
+        muster_sim_opts sim = {.seed = opts->seed,
+                               .compute = muster_virtual_compute(run),
+                               // Half of it, and of its jitter, at either end.
+                               .link = {opts->latency_ns / 2,
+                                        opts->latency_ns / 2 / JITTER_PART,
+                                        opts->bytes_per_s},
+                               .context = run,
+                               .on_report = on_report,
+                               .on_stop = on_stop};
         status = muster_sim_create(&sim, run->info.workers + 1, &run->sim);
     }
     if (status != MUSTER_OK) {
@@ -188,6 +191,7 @@ void muster_virtual_fini(muster_virtual *run)
     for (uint32_t host = 1; run->hosts != NULL && host < hosts; host++) {
         muster_executor_free(run->hosts[host].executor);
     }
+    muster_blob_unref(run->gradient);
     muster_mem_free(run->hosts);
     muster_mem_free(run->parts_received);
 }

@@ -11,7 +11,8 @@
  *   update     a quarter of a nanosecond per float and message
  *   others     a millisecond
  *
- * and messages pay a latency of 50 us and bytes_per_s at either end. The clock
+ * and messages pay latency_ns, with up to a tenth more by chance, and pass the
+ * NICs of both machines, which all connections share, at bytes_per_s. The clock
  * of the machine that runs the simulation is never looked at, so a seed has one
  * history.
  */
@@ -56,7 +57,8 @@ typedef struct muster_virtual_opts {
     const muster_fault *faults;
     size_t fault_count;
     int64_t compute_ns; // of a worker of speed 1 for one n-th of the data
-    double bytes_per_s; // of each machine's network, each way
+    double bytes_per_s; // of each machine's NIC, each way
+    int64_t latency_ns; // of a message from one machine to another
     uint64_t seed;
 } muster_virtual_opts;
 
@@ -66,6 +68,7 @@ typedef struct muster_virtual {
     muster_sim *sim;
     muster_virtual_host *hosts; // 0: coordinator; worker w is host w + 1
     muster_error failure;       // of a worker that could not be made
+    muster_blob *gradient;      // timing only: every answer, a length
     int64_t longest_job_ns;     // so far
     int64_t step_end_ns;        // of the last step
 

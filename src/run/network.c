@@ -1,0 +1,54 @@
+/*
+ * network.c -- see network.h.
+ */
+#include "run/network.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define BYTES_PER_S_MBIT       125000.0
+#define SIM_LATENCY_DEFAULT_NS 100000
+
+double muster_network_bytes_per_s(const muster_config *config)
+{
+    return muster_config_is_set(config, MUSTER_OPT_BANDWIDTH)
+               ? muster_config_double(config, MUSTER_OPT_BANDWIDTH) *
+                     BYTES_PER_S_MBIT
+               : 0;
+}
+
+static int64_t latency_ns(const muster_config *config, int64_t default_ns)
+{
+    return muster_config_is_set(config, MUSTER_OPT_LATENCY)
+               ? muster_config_duration_ns(config, MUSTER_OPT_LATENCY)
+               : default_ns;
+}
+
+muster_net_opts muster_network_opts(const muster_config *config)
+{
+    muster_net_opts opts = MUSTER_NET_OPTS_INIT;
+    opts.bytes_per_s = muster_network_bytes_per_s(config);
+    opts.latency_ns = latency_ns(config, 0);
+    return opts;
+}
+
+void muster_network_pass(const muster_config *config,
+                         muster_arguments *arguments)
+{
+    char text[48];
+    if (muster_config_is_set(config, MUSTER_OPT_BANDWIDTH)) {
+        snprintf(text, sizeof(text), "%.17g",
+                 muster_config_double(config, MUSTER_OPT_BANDWIDTH));
+        muster_arguments_add_option(arguments, "--bandwidth", text);
+    }
+    if (muster_config_is_set(config, MUSTER_OPT_LATENCY)) {
+        snprintf(text, sizeof(text), "%.9fs",
+                 (double)latency_ns(config, 0) * 1e-9);
+        muster_arguments_add_option(arguments, "--latency", text);
+    }
+}
+
+int64_t muster_network_sim_latency_ns(const muster_config *config)
+{
+    return latency_ns(config, SIM_LATENCY_DEFAULT_NS);
+}
