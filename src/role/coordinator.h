@@ -9,8 +9,10 @@
  * decode, training pauses, names those missing, and goes on when one returns;
  * after `patience_ns` it ends with MUSTER_ERR_QUORUM, after a snapshot. With
  * `degrade` it goes on with the least-squares best of those that are there, and
- * says so. An approximate code goes on at a deadline, with the best of what
- * came; a shuffle moves workers to other slots of the code, under a new plan.
+ * says so. An approximate code with a tolerance s > 0 goes on with n - s
+ * answers, those of lost workers missing among the s; and at a deadline, with
+ * the best of what came. An exact code does the latter where deadline_ns is
+ * set. A shuffle moves workers to other slots of the code, under a new plan.
  *
  *   Promise      No message is used that is late, of an earlier life, of
  *                another plan, of the wrong length or a second one of its
@@ -52,8 +54,9 @@ typedef struct muster_coordinator_opts {
     int64_t patience_ns;       // longest pause; default 60 s
     uint64_t checkpoint_every; // steps between SNAPSHOT jobs; 0: only at ends
     bool evaluate_at_end;      // EVALUATE before the end
-    int64_t deadline_ns;       // approximate codes: a step's wait; 0: from the
-                               // arrivals of the last steps
+    int64_t deadline_ns;       // a step's longest wait; 0: approximate codes
+                               // learn it from the arrivals of the last
+                               // steps, exact ones have none
     bool degrade;              // go on when too many are lost, not exactly
     const char *shuffle;       // a policy of role/shuffle.h; NULL: none
     uint32_t shards;           // S, pieces that the data is cut into; 0: as
@@ -72,8 +75,8 @@ typedef struct muster_coordinator_opts {
     }
 
 /*
- * MUSTER_ERR_INVALID    a field is out of its range, `saved` is of another run
- *                       or damaged, or deadline_ns is set with an exact code
+ * MUSTER_ERR_INVALID    a field is out of its range, or `saved` is of another
+ *                       run or damaged
  * MUSTER_ERR_NO_MEMORY
  */
 MUSTER_CHECKED muster_status

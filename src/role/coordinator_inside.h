@@ -140,9 +140,9 @@ typedef struct muster_open_step {
     uint32_t *responders;           // scratch: slots
     muster_job_list *messages;      // of the last UPDATE job
     uint32_t answers;
-    bool unsolved;       // `progress` calls them enough, the solve fails
-    muster_code_fit fit; // of the decoding in use
-    bool inexact;        // it has a residual
+    bool unsolved;          // `progress` calls them enough, the solve fails
+    uint32_t parts_missing; // in the sum of the decoding in use
+    bool inexact;           // it has a residual
     int64_t begin_ns;
     int64_t wait_ns;   // after which the awaited workers are named
     bool deadline_set; // the timer runs or is over
@@ -193,7 +193,8 @@ typedef struct muster_coordinator {
     muster_blob *model;  // of `step`
     size_t answer_bytes; // length of a correct message
     bool paused;
-    bool degraded; // an exact code goes on without enough workers
+    bool degraded;     // an exact code goes on without enough workers
+    bool told_cut_off; // the first exact step that a deadline cut was named
     muster_joining joining;
     muster_shuffling shuffling;
     muster_recoding recoding;
@@ -294,6 +295,9 @@ void muster_wait_answered(muster_coordinator *c, int64_t now_ns,
 void muster_wait_decoded(muster_coordinator *c, muster_actions *actions);
 /* Are the answers enough, though not all of the gradient? */
 bool muster_wait_is_over(const muster_coordinator *c);
+/* May a step go on with less than the whole gradient? An approximate code's
+ * may, and every code's with a deadline that was given. */
+bool muster_wait_may_fall_short(const muster_coordinator *c);
 /* Has every ready worker answered, at least one? */
 bool muster_wait_all_heard(const muster_coordinator *c);
 /* The step takes long: name the workers it waits for, and what would help. */

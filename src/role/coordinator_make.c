@@ -213,15 +213,6 @@ static muster_status check_opts(const muster_coordinator_opts *opts,
         return muster_error_set(error, MUSTER_ERR_INVALID, "coordinator: %s",
                                 wrong);
     }
-    muster_code_info info = *muster_code_numbers(opts->code);
-    if (opts->deadline_ns > 0 && info.exact) {
-        return muster_error_set(
-            error, MUSTER_ERR_INVALID,
-            "--deadline: %s is exact and never leaves anybody out beyond "
-            "--stragglers; raise that, or use ignore, bgc or another "
-            "approximate code",
-            info.name);
-    }
     return MUSTER_OK;
 }
 

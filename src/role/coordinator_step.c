@@ -106,9 +106,11 @@ bool muster_step_reachable(muster_coordinator *c)
             count++;
         }
     }
-    // An approximate code makes do with anybody.
-    return muster_code_progress_ready(c->open.reach) ||
-           (!c->plan.info.exact && count > 0);
+    // A code that may fall short makes do with anybody, but an exact one does
+    // not begin so.
+    bool any = c->phase == MUSTER_PHASE_GATHER ? !c->plan.info.exact
+                                               : muster_wait_may_fall_short(c);
+    return muster_code_progress_ready(c->open.reach) || (any && count > 0);
 }
 
 /* When `step`, not after the open one, began. */
@@ -213,15 +215,18 @@ static uint32_t list_responders(muster_coordinator *c)
     return count;
 }
 
-/* Which parts the sum has. */
-static void count_parts(muster_coordinator *c, const muster_decoding *decoding)
+/* Note which parts the sum has; returns how many it lacks. An answer without
+ * weight, which a least-squares best may have, adds none. */
+static uint32_t count_parts(muster_coordinator *c,
+                            const muster_decoding *decoding)
 {
     uint64_t *received = c->past.parts_received;
+    uint32_t missing = c->plan.info.parts;
     if (decoding->status == MUSTER_OK) {
         for (uint32_t part = 0; part < c->plan.info.parts; part++) {
             received[part]++;
         }
-        return;
+        return 0;
     }
     for (uint32_t i = 0; i < decoding->used_count; i++) {
         const uint32_t *parts = NULL;
@@ -229,10 +234,12 @@ static void count_parts(muster_coordinator *c, const muster_decoding *decoding)
         uint32_t count = muster_assignment_parts(&c->plan, worker, &parts);
         for (uint32_t j = 0; j < count; j++) {
             received[parts[j]] += !c->past.counted[parts[j]];
+            missing -= !c->past.counted[parts[j]];
             c->past.counted[parts[j]] = true;
         }
     }
     memset(c->past.counted, 0, c->plan.info.parts * sizeof(*c->past.counted));
+    return missing;
 }
 
 static void drop_messages(muster_coordinator *c)
@@ -270,14 +277,53 @@ static void start_update(muster_coordinator *c, muster_decoding *decoding,
         uint32_t worker = c->plan.worker_of[decoding->used[i]];
         job->messages[i] = muster_blob_ref(c->workers[worker].message);
     }
-    c->open.fit = decoding->fit;
     c->open.inexact = decoding->status == MUSTER_INEXACT;
-    count_parts(c, decoding);
+    c->open.parts_missing = count_parts(c, decoding);
     muster_wait_decoded(c, actions);
     muster_watch_decoded(c->watch, c->open.deadline_over, now_ns);
     muster_plan_observe(c);
     drop_messages(c);
     c->phase = MUSTER_PHASE_UPDATE;
+}
+
+/* The answers do not give the whole gradient: is the step to wait for more? */
+static bool is_unsolved(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions)
+{
+    if (c->plan.info.exact && c->open.answers == c->worker_count) {
+        muster_coordinator_end(c, MUSTER_ERR_UNSUPPORTED,
+                               "this code loses the gradient to rounding even "
+                               "with every answer; use another code",
+                               event, actions);
+        return true;
+    }
+    if (muster_wait_is_over(c)) {
+        return false;
+    }
+    if (muster_wait_all_heard(c) && !c->open.unsolved) {
+        c->open.unsolved = true;
+        muster_coordinator_review(c, event, actions);
+    }
+    return true; // `ready` was too hopeful: wait for one more
+}
+
+/* An exact code's step was cut off by the deadline: said once, for every such
+ * step is reported as degraded. */
+static void tell_cut_off(muster_coordinator *c, int64_t now_ns,
+                         muster_actions *actions)
+{
+    if (c->told_cut_off || c->degraded || !c->plan.info.exact) {
+        return;
+    }
+    c->told_cut_off = true;
+    muster_act_notice(
+        actions, now_ns, MUSTER_LOG_WARN,
+        "step %llu goes on approximately: %u of %u answers after %.3f s are "
+        "too few for %s (s = %u), as may be in later steps; grad_err says how "
+        "far off each step is",
+        (unsigned long long)c->step, c->open.answers, c->worker_count,
+        (double)(now_ns - c->open.begin_ns) * 1e-9, c->plan.info.name,
+        c->plan.info.stragglers);
 }
 
 void muster_step_try(muster_coordinator *c, const muster_event *event,
@@ -293,17 +339,8 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     muster_decoding *decoding = NULL;
     muster_status status = muster_code_cache_get(
         c->decodings, c->open.responders, list_responders(c), &decoding);
-    if (status == MUSTER_INEXACT && !muster_wait_is_over(c)) {
-        if (c->open.answers == c->worker_count) {
-            muster_coordinator_end(c, MUSTER_ERR_UNSUPPORTED,
-                                   "this code loses the gradient to rounding "
-                                   "even with every answer; use another code",
-                                   event, actions);
-        } else if (muster_wait_all_heard(c) && !c->open.unsolved) {
-            c->open.unsolved = true;
-            muster_coordinator_review(c, event, actions);
-        }
-        return; // `ready` was too hopeful: wait for one more
+    if (status == MUSTER_INEXACT && is_unsolved(c, event, actions)) {
+        return;
     }
     if (status >= 0 && !has_message_list(c)) {
         status = MUSTER_ERR_NO_MEMORY;
@@ -312,6 +349,9 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
         muster_coordinator_end(c, status, "a step could not be decoded", event,
                                actions);
         return;
+    }
+    if (status == MUSTER_INEXACT) {
+        tell_cut_off(c, event->now_ns, actions);
     }
     start_update(c, decoding, event->now_ns, actions);
 }
@@ -328,7 +368,7 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     report->as.end.step_ms = (double)(event->now_ns - c->open.begin_ns) * 1e-6;
     report->as.end.responders = c->open.answers;
     report->as.end.stragglers = c->worker_count - c->open.answers;
-    report->as.end.parts_missing = c->open.fit.parts_missing;
+    report->as.end.parts_missing = c->open.parts_missing;
     report->as.end.inexact = c->open.inexact;
     report->as.end.degraded = c->open.inexact && c->plan.info.exact;
     report->as.end.plan = c->plan.number;

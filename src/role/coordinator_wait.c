@@ -1,12 +1,16 @@
 /*
  * coordinator_wait.c -- how long a step waits, and for which workers.
  *
- * An exact code waits until its answers determine the gradient. An approximate
- * one waits until the deadline, by its own timer, and then for a quorum, unless
- * all have answered before. The deadline is given, or follows from when the
- * answers of the last steps came; while that is not known, it is three times
- * the delay with which the quorum of this step came. An exact code that lacks
- * workers for good and may go on without them waits for all that are there.
+ * An exact code waits until its answers determine the gradient. With a deadline
+ * that was given it waits until then, and goes on with the least-squares best
+ * of what came, one answer at least. An approximate code waits for n - s
+ * answers where s > 0: a lost worker is one of the s. It waits no longer than
+ * until the deadline, by its own timer, and then for a quorum. Nobody waits
+ * when all that are there have answered. The deadline is given, or follows from
+ * when the answers of the last steps came; while that is not known, it is three
+ * times the delay with which the quorum of this step came. An exact code that
+ * lacks workers for good and may go on without them waits for all that are
+ * there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +50,20 @@ static uint32_t quorum(const muster_coordinator *c)
     return c->opts.deadline_ns > 0 ? 1 : (c->joining.ready + 1) / 2;
 }
 
+bool muster_wait_may_fall_short(const muster_coordinator *c)
+{
+    return !c->plan.info.exact || c->opts.deadline_ns > 0;
+}
+
+/* Did n - s workers answer? An approximate code has no use for more. Lost
+ * workers are among the s, as every worker that does not answer is. */
+static bool enough_answered(const muster_coordinator *c)
+{
+    uint32_t tolerated = c->plan.info.stragglers;
+    return !c->plan.info.exact && tolerated > 0 && c->open.answers > 0 &&
+           c->open.answers + tolerated >= c->worker_count;
+}
+
 static void set_deadline(muster_coordinator *c, int64_t at_ns,
                          muster_actions *actions)
 {
@@ -61,7 +79,7 @@ void muster_wait_begin(muster_coordinator *c, int64_t now_ns,
     muster_act_timer(actions, MUSTER_TIMER_WAIT, now_ns + c->open.wait_ns);
     c->open.deadline_set = false;
     c->open.deadline_over = false;
-    if (c->plan.info.exact) {
+    if (!muster_wait_may_fall_short(c)) {
         return;
     }
     int64_t after_ns = c->opts.deadline_ns > 0
@@ -84,16 +102,18 @@ void muster_wait_answered(muster_coordinator *c, int64_t now_ns,
 
 void muster_wait_decoded(muster_coordinator *c, muster_actions *actions)
 {
+    if (c->open.deadline_set) {
+        muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
+    }
     if (c->plan.info.exact) {
         return;
     }
-    muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
+    bool cut_off = c->open.deadline_over || enough_answered(c);
     for (uint32_t id = 0; id < c->worker_count; id++) {
         const muster_worker_record *worker = &c->workers[id];
         if (worker->message != NULL) {
             muster_arrivals_add(&c->past.arrivals, worker->arrival_ns);
-        } else if (worker->stage == MUSTER_STAGE_READY &&
-                   c->open.deadline_over) {
+        } else if (worker->stage == MUSTER_STAGE_READY && cut_off) {
             muster_arrivals_add(&c->past.arrivals, MUSTER_ARRIVAL_NEVER);
         }
     }
@@ -112,10 +132,10 @@ bool muster_wait_all_heard(const muster_coordinator *c)
 
 bool muster_wait_is_over(const muster_coordinator *c)
 {
-    if (c->plan.info.exact && !c->degraded) {
+    if (!muster_wait_may_fall_short(c) && !c->degraded) {
         return false;
     }
-    return muster_wait_all_heard(c) ||
+    return muster_wait_all_heard(c) || enough_answered(c) ||
            (c->open.deadline_over && c->open.answers >= quorum(c) &&
             c->open.answers > 0);
 }

@@ -178,12 +178,12 @@ static void tell_plan(const muster_train_state *train)
                "code %s: %" PRIu32 " workers, %" PRIu32 " parts, %" PRIu32
                " each, %s",
                code->name, code->workers, code->parts, code->load, waits);
-    if (code->exact &&
+    if (code->exact && muster_config_deadline_ns(train->config) == 0 &&
         muster_config_is_set(train->config, MUSTER_OPT_DEADLINE)) {
         muster_log(MUSTER_LOG_WARN,
                    "--deadline auto changes nothing: %s is exact and waits "
                    "for as many workers as it needs; --stragglers says how "
-                   "many it goes on without",
+                   "many it goes on without, --deadline TIME how long",
                    code->name);
     }
     if (code->warning != NULL) {

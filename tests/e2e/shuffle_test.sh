@@ -64,9 +64,5 @@ at_least "$(value grad_err_max < "$work/out")" 0.4 || fail "degraded: grad_err_m
 run --local 4 --code ignore --slow 2:3s
 [ "$(received | sed -n 3p)" -le 2 ] || fail "the slow worker's part was waited for"
 at_least "$(value grad_err_max < "$work/out")" 0.4 || fail "ignore: grad_err_max is too small"
-# shellcheck disable=SC2086
-expect 2 train $job --local 4 --code frc:s=1 --deadline 20ms
-says "$work/err" "approximate code" || fail "--deadline with frc: $(cat "$work/err")"
-
 none_left || fail "left running: $(marked)"
 finish

@@ -79,6 +79,8 @@ static const struct {
     {20, false, "bgc:d=3,decode=one-step"},
     {20, false, "sgc:d=3,decode=optimal"},
     {20, false, "ignore:decode=sum"},
+    {20, false, "ignore:s=3"},
+    {20, false, "bgc:d=4,s=3"},
     {4, false, "uncoded"},
     {4, false, "frc:s=1"},
     {4, false, "ignore"},
@@ -344,7 +346,7 @@ static toy_opts plot(uint64_t seed)
     opts.shuffle = shuffles[muster_rng_below(&rng, 5)];
     uint64_t loss = muster_rng_below(&rng, 3);
     opts.degrade = loss == 1;
-    if (!muster_code_numbers(opts.made)->exact && loss == 2) {
+    if (loss == 2) {
         opts.deadline_ns = (int64_t)(14 * opts.pace * 1e6);
     }
     // Parts of equal numbers of shards, or not.
