@@ -4,7 +4,6 @@
 # same delays. An exact code under a deadline that half of its steps miss trains,
 # says how far off those steps are, and ends near the uncoded loss.
 . "$(dirname "$0")/lib.sh"
-data=${MUSTER_DATA:-../shared/data}
 
 # field NAME KEY: the first such value of one code in the output of simulate.
 field() {
@@ -67,8 +66,5 @@ half_missed() {
 
 # shellcheck disable=SC2086
 half_missed $small --local 8 --batch 100 --steps 150 --delay exponential:mean=50ms
-if [ -d "$data/mnist" ]; then
-    half_missed --data "$data/mnist" --local 8 --batch 512 --steps 600 --delay exponential:mean=50ms
-fi
 none_left || fail "left running: $(marked)"
 finish
