@@ -3,13 +3,13 @@
  *
  * The step's batch is drawn over all samples; those that lie in the plan's
  * parts are this worker's members. Lane after lane, members of the lane's parts
- * go to the model a chunk at a time, with the part's weight in the lane as the
+ * go to the model a block at a time, with the part's weight in the lane as the
  * weight of their loss, and the gradients add up in the lane's accumulator; its
  * last coordinate is the weighted sum of the losses. Lanes are then mixed into
  * the message.
  *
- *  1. Chunks are cut by counts (muster_executor_chunk_rows), so the sums do not
- *     depend on timing.
+ *  1. Blocks are cut by sizes (muster_model_block_rows), and so are the pieces
+ *     of a block (model/pass.h): the sums do not depend on timing.
  *  2. A full batch is every row of every part, in order, used where it lies.
  *  3. A code with one lane and one block needs no mixing: its lane is the
  *     message, accumulated in the output blob.
@@ -102,7 +102,7 @@ static muster_status make_room(worker *self, const muster_encode_plan *plan,
                      entries_row > self->gather_entries_row)) {
         muster_job_gather_fini(&self->gather);
         has_room = muster_job_gather_init(&self->gather, &self->setup,
-                                          self->chunk_rows, entries_row);
+                                          self->block_rows, entries_row);
         self->gather_entries_row = entries_row;
     }
     if (!has_room) {
@@ -238,13 +238,27 @@ static muster_status draw_piece(worker *self)
     return MUSTER_IN_PROGRESS;
 }
 
-static muster_status run_model(worker *self, const muster_rows *rows)
+/* Give rows to the model; their weights are gather.weights. */
+static void begin_pass(worker *self, const muster_rows *rows)
 {
     gradient_state *state = &self->gradient;
     float *const *lanes = self->lanes.data;
-    muster_status status = self->model.ops->gradient(
-        self->model.self, state->theta, rows, self->gather.weights,
-        self->scratch, lanes[state->lane], &state->loss);
+    const muster_layers_input input = {.theta = state->theta,
+                                       .rows = *rows,
+                                       .weights = self->gather.weights,
+                                       .scratch = self->scratch,
+                                       .gradient = lanes[state->lane]};
+    muster_model_pass_begin(&state->pass, &self->model, &input);
+    state->is_passing = true;
+}
+
+static muster_status pass_piece(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    muster_status status = muster_model_pass_step(&state->pass);
+    if (status == MUSTER_IN_PROGRESS) {
+        return status;
+    }
     if (status != MUSTER_OK) {
         return muster_error_set(
             &self->base.error, status < 0 ? status : MUSTER_ERR_INPUT,
@@ -254,6 +268,8 @@ static muster_status run_model(worker *self, const muster_rows *rows)
             status == MUSTER_ERR_INPUT ? "a label is not one of its classes"
                                        : muster_status_text(status));
     }
+    state->is_passing = false;
+    state->loss += state->pass.loss;
     return MUSTER_IN_PROGRESS;
 }
 
@@ -288,7 +304,7 @@ static muster_status part_rows_piece(worker *self)
     muster_rows rows = slots[state->slot]->rows;
     uint32_t at = (uint32_t)state->at;
     uint32_t left = rows.count - at;
-    rows.count = left < self->chunk_rows ? left : self->chunk_rows;
+    rows.count = left < self->block_rows ? left : self->block_rows;
     rows.labels += at;
     if (rows.dense != NULL) {
         rows.dense += at * rows.stride;
@@ -299,7 +315,8 @@ static muster_status part_rows_piece(worker *self)
         self->gather.weights[r] = (float)plan->parts[state->slot].weight;
     }
     state->at += rows.count;
-    return run_model(self, &rows);
+    begin_pass(self, &rows);
+    return pass_piece(self);
 }
 
 /* Mini-batch: the lane's next members, collected. */
@@ -322,7 +339,8 @@ static muster_status member_rows_piece(worker *self)
     if (self->gather.count > 0) {
         muster_rows rows =
             muster_job_gather_view(&self->gather, self->setup.features);
-        return run_model(self, &rows);
+        begin_pass(self, &rows);
+        return pass_piece(self);
     }
     finish_lane(self);
     return MUSTER_IN_PROGRESS;
@@ -330,6 +348,9 @@ static muster_status member_rows_piece(worker *self)
 
 static muster_status rows_piece(worker *self)
 {
+    if (self->gradient.is_passing) {
+        return pass_piece(self);
+    }
     if (self->gradient.lane < self->gradient.plan->lane_count) {
         return is_full_batch(self) ? part_rows_piece(self)
                                    : member_rows_piece(self);

@@ -19,6 +19,7 @@
 #include "job/executor.h"
 #include "model/model.h"
 #include "model/optim.h"
+#include "model/pass.h"
 #include "model/schedule.h"
 
 typedef struct executor_ops {
@@ -46,10 +47,6 @@ void muster_executor_init(muster_executor *executor, const executor_ops *ops,
 /* The output blob of the job at hand: MUSTER_ERR_NO_MEMORY if there is none. */
 MUSTER_CHECKED muster_status
 muster_executor_make_output(muster_executor *executor, size_t bytes);
-
-/* Rows that a piece of gradient or evaluation takes: a function of the model
- * and of how full its rows are, so the same everywhere. */
-uint32_t muster_executor_chunk_rows(const muster_model *model, double density);
 
 /* --- the job description -------------------------------------------------- */
 
@@ -122,10 +119,12 @@ typedef struct gradient_state {
     gradient_phase phase;
     muster_encode_plan *plan;
     const float *theta;
-    uint64_t at;   // floats cleared or encoded, samples drawn, rows done
-    uint32_t lane; // being computed
-    uint32_t slot; // full batch: part being computed
-    double loss;   // of the lane so far
+    uint64_t at;     // floats cleared or encoded, samples drawn, rows done
+    uint32_t lane;   // being computed
+    uint32_t slot;   // full batch: part being computed
+    double loss;     // of the lane so far
+    bool is_passing; // a block of rows is in `pass`
+    muster_model_pass pass;
 } gradient_state;
 
 typedef struct worker {
@@ -134,9 +133,9 @@ typedef struct worker {
     job_setup setup;
     char *allowed; // the shared object that may be loaded; NULL: none
     muster_model model;
-    uint32_t chunk_rows;
-    void *scratch;   // of the model, for chunk_rows rows
-    muster_vec held; // of held_part
+    uint32_t block_rows; // of a pass
+    void *scratch;       // of the model, for block_rows rows
+    muster_vec held;     // of held_part
     worker_plan plans[WORKER_PLANS];
     uint32_t newest;    // of plans
     muster_vec slots;   // const muster_part *: the plan's parts, in its order
@@ -180,6 +179,9 @@ typedef struct evaluate_state {
     const float *theta;
     uint64_t at; // next row
     bool is_test;
+    bool is_passing; // a block of rows is in `pass`
+    muster_rows rows;
+    muster_model_pass pass;
     muster_model_tally train;
     muster_model_tally test;
 } evaluate_state;
@@ -199,13 +201,13 @@ typedef struct coordinator {
     muster_batch batch;
     double lr;
     double l2;
-    uint64_t steps;     // of the whole run
-    uint64_t step;      // done
-    muster_blob *theta; // newest
-    float *optim_state; // optim.slots * dim
-    float *gradient;    // dim + 1: what a step decodes
-    uint32_t chunk_rows;
-    void *scratch; // for chunk_rows rows
+    uint64_t steps;      // of the whole run
+    uint64_t step;       // done
+    muster_blob *theta;  // newest
+    float *optim_state;  // optim.slots * dim
+    float *gradient;     // dim + 1: what a step decodes
+    uint32_t block_rows; // of a pass
+    void *scratch;       // for block_rows rows
     float *scores;
     update_state update;
     evaluate_state evaluate;

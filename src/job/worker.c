@@ -135,9 +135,9 @@ static muster_status setup_job(worker *self)
     }
     double cells = (double)setup.samples * setup.features;
     double density = setup.is_sparse ? (double)setup.nonzeros / cells : 1;
-    self->chunk_rows = muster_executor_chunk_rows(&self->model, density);
+    self->block_rows = muster_model_block_rows(&self->model, density);
     self->scratch = muster_mem_raw_aligned(
-        self->model.ops->scratch_bytes(self->model.self, self->chunk_rows) + 1,
+        self->model.ops->scratch_bytes(self->model.self, self->block_rows) + 1,
         1);
     if (self->scratch == NULL) {
         drop_model(self);
