@@ -96,8 +96,11 @@ static muster_executor *make_coordinator(const dense_case *sizes)
     const struct {
         const char *name;
         const char *value;
-    } options[] = {{"data", data},   {"model", model},      {"batch", batch},
-                   {"steps", "100"}, {"optimizer", "sgd"}};
+    } options[] = {{"data", data},
+                   {"model", model},
+                   {"batch", batch},
+                   {"steps", "100"},
+                   {"optimizer", "sgd"}};
     muster_config *config = NULL;
     muster_executor *coordinator = NULL;
     muster_error error = {MUSTER_OK, ""};
@@ -140,8 +143,7 @@ static void make_worker(const dense_case *sizes, bench_worker *out)
     opts.name = "uncoded";
     opts.workers = 1;
     if (muster_code_create(&opts, NULL, &code) != MUSTER_OK ||
-        muster_executor_create_worker(&alloc, &w.worker) !=
-            MUSTER_OK) {
+        muster_executor_create_worker(&alloc, &w.worker) != MUSTER_OK) {
         stop("out of memory");
     }
     const muster_job setup = {.kind = MUSTER_JOB_SETUP,
@@ -163,7 +165,8 @@ static double gradient_turn(bench_worker *w, double *piece_s)
 {
     const muster_job job = {.kind = MUSTER_JOB_GRADIENT,
                             .plan = 1,
-                            .input = muster_executor_model_blob(w->coordinator)};
+                            .input =
+                                muster_executor_model_blob(w->coordinator)};
     int64_t begin = muster_clock_ns();
     muster_job_result result = run_job(w->worker, job, piece_s);
     muster_blob_unref(result.output);

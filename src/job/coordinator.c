@@ -277,6 +277,7 @@ muster_executor_info muster_executor_describe(const muster_executor *executor)
     return (muster_executor_info){
         .dim = self->model.dim,
         .message_dim = self->model.dim + 1,
+        .message_tail = sizeof(float),
         .samples = self->info.samples,
         .features = self->info.features,
         .classes = self->info.classes,

@@ -115,16 +115,32 @@ typedef enum gradient_phase {
     GRADIENT_ENCODE, // lanes to message
 } gradient_phase;
 
+/* What is being done to the lane. */
+typedef enum lane_phase {
+    LANE_BEGIN,
+    LANE_CLEAR, // its sums in double
+    LANE_ROWS,
+    LANE_FOLD,  // add the float sums to those in double
+    LANE_ROUND, // the sums in double to the lane
+} lane_phase;
+
 typedef struct gradient_state {
     gradient_phase phase;
     muster_encode_plan *plan;
     const float *theta;
-    uint64_t at;     // floats cleared or encoded, samples drawn, rows done
-    uint32_t lane;   // being computed
-    uint32_t slot;   // full batch: part being computed
-    double loss;     // of the lane so far
-    bool is_passing; // a block of rows is in `pass`
+    uint64_t at;   // floats cleared or encoded, samples drawn, rows done
+    uint32_t lane; // being computed
+    uint32_t slot; // full batch: part being computed
+    lane_phase lane_phase;
+    uint64_t lane_rows; // of the lane
+    uint32_t unfolded;  // rows in the float sums since the last LANE_FOLD
+    size_t fold_at;     // LANE_CLEAR, LANE_FOLD, LANE_ROUND: next coordinate
+    bool is_wide;       // the lane has sums in double
+    double loss;        // of the lane so far
+    double variance;    // of the message's rounding so far, all lanes
+    bool is_passing;    // a block of rows is in `pass`
     muster_model_pass pass;
+    muster_layers_coherence coherence; // of the lane's blocks
 } gradient_state;
 
 typedef struct worker {
@@ -143,6 +159,7 @@ typedef struct worker {
     muster_vec lanes;   // float *: accumulators; [0] may be the message itself
     float *accumulators;
     size_t accumulator_floats;
+    double *wide; // dim sums of the lane being computed; NULL: unwanted so far
     gathered gather;
     uint64_t gather_entries_row; // the longest row it was made for
     gradient_state gradient;
@@ -168,6 +185,7 @@ muster_rows muster_job_gather_view(const gathered *gather, uint32_t features);
 typedef struct update_state {
     muster_decoder *decoder;
     muster_vec messages; // const float *: of the step
+    size_t tail;         // where a message has its own bound
     size_t at;           // next coordinate to decode or to optimise
     double gradient_sq;  // squares of the decoded sum
     double theta_sq;     // of the old theta, biases left out

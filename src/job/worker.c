@@ -52,10 +52,12 @@ static void drop_model(worker *self)
     muster_mem_free(self->scratch);
     muster_job_gather_fini(&self->gather);
     muster_mem_free(self->accumulators);
+    muster_mem_free(self->wide);
     muster_model_free(&self->model);
     muster_mem_free(self->setup.model);
     self->scratch = NULL;
     self->accumulators = NULL;
+    self->wide = NULL;
     self->accumulator_floats = 0;
     self->gather_entries_row = 0;
     self->setup = (job_setup){0};

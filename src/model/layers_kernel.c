@@ -8,8 +8,8 @@
 
 #include "base/simd.h"
 
-#define STRIP 512u // columns: 4 KiB of doubles
-#define LANES 8u
+#define STRIP          512u // columns: 4 KiB of doubles
+#define LANES          8u
 #define SQUARES_FLOATS ((size_t)4096)
 
 /* Lane i takes the terms i, i + 8, ..; the compiler keeps lanes in registers
@@ -115,9 +115,22 @@ void muster_layer_column_sums(const muster_matrix *x, muster_layer_sums sums)
     add_rows(x, NULL, sums);
 }
 
-MUSTER_SIMD void muster_layer_sparse(const muster_rows *rows, uint32_t begin,
-                                     uint32_t end, const float *w,
-                                     uint32_t width, float *out)
+/* One output: sums in double, as they cost no more. */
+static void sparse_dot(const muster_rows *rows, uint32_t begin, uint32_t end,
+                       const float *w, float *out)
+{
+    for (uint32_t r = begin; r < end; r++) {
+        double z = (double)out[r];
+        for (uint64_t e = rows->offsets[r]; e < rows->offsets[r + 1]; e++) {
+            z += (double)rows->values[e] * (double)w[rows->columns[e]];
+        }
+        out[r] = (float)z;
+    }
+}
+
+MUSTER_SIMD static void sparse_product(const muster_rows *rows, uint32_t begin,
+                                       uint32_t end, const float *w,
+                                       uint32_t width, float *out)
 {
     for (uint32_t r = begin; r < end; r++) {
         float *z = out + (size_t)r * width;
@@ -128,6 +141,16 @@ MUSTER_SIMD void muster_layer_sparse(const muster_rows *rows, uint32_t begin,
                 z[c] += value * from[c];
             }
         }
+    }
+}
+
+void muster_layer_sparse(const muster_rows *rows, uint32_t begin, uint32_t end,
+                         const float *w, uint32_t width, float *out)
+{
+    if (width == 1) {
+        sparse_dot(rows, begin, end, w, out);
+    } else {
+        sparse_product(rows, begin, end, w, width, out);
     }
 }
 

@@ -42,6 +42,12 @@
 /* Of the rows that measure() looks at. */
 #define SAMPLE_ALL    64u
 #define SAMPLE_STRIDE 8u
+/* Below so many rows the coherence is taken as the largest. Of a layer's
+ * weights it looks at all, or every fourth row, or at most so many. */
+#define MEASURE_ROWS   64.0
+#define MEASURE_FEW    65536.0
+#define MEASURE_STRIDE 4.0
+#define MEASURE_MAX    4e6
 
 typedef muster_layers_pass pass_t;
 
@@ -269,18 +275,34 @@ static uint32_t sample_stride(const pass_t *pass)
     return pass->input.rows.count > SAMPLE_ALL ? SAMPLE_STRIDE : 1;
 }
 
-static double weight_of(const pass_t *pass, uint32_t r)
+/*
+ * How much scores are off, in units of 2^-24 of themselves: each layer adds
+ * what a float32 sum of its inputs does to terms of either sign. Layers with
+ * one output are summed in double.
+ */
+static float score_error(const pass_t *pass)
 {
-    return pass->input.weights != NULL ? (double)pass->input.weights[r] : 1;
+    const muster_layers *net = pass->net;
+    const muster_rows *rows = &pass->input.rows;
+    double error = 2;
+    for (uint32_t l = 0; l < net->count; l++) {
+        double terms = net->sizes[l];
+        if (l == 0 && rows->dense == NULL) {
+            uint64_t entries = rows->offsets[rows->count] - rows->offsets[0];
+            terms = (double)entries / rows->count;
+        }
+        error += net->sizes[l + 1] > 1 ? sqrt(terms) / 2 : 0;
+    }
+    return (float)error;
 }
 
 /*
  * How much a slope of row r is off, in units of 2^-24 of itself: a few from its
- * own formula, and the scores' size, since a score is good to 2^-24 of itself
- * or little more. Where a small slope is the difference of large numbers
- * (squared loss) that counts in full.
+ * own formula, and the scores' size times their error. Where a small slope is
+ * the difference of large numbers (squared loss) that counts in full.
  */
-static float slope_error(const pass_t *pass, const float *z, uint32_t r)
+static float slope_error(const pass_t *pass, const float *z, uint32_t r,
+                         float scores)
 {
     uint32_t outputs = pass->net->sizes[pass->net->count];
     float largest = 0;
@@ -291,7 +313,7 @@ static float slope_error(const pass_t *pass, const float *z, uint32_t r)
         float miss = fabsf(z[0] - pass->input.rows.labels[r]);
         largest = miss > 0 ? largest / miss : 0;
     }
-    return 4 + 2 * largest;
+    return 4 + scores * largest;
 }
 
 static muster_status loss_rows(pass_t *pass, double *ops)
@@ -308,10 +330,11 @@ static muster_status loss_rows(pass_t *pass, double *ops)
         net->kind, count, outputs,
         rows->labels != NULL ? rows->labels + begin : NULL,
         pass->input.weights != NULL ? pass->input.weights + begin : NULL};
+    float scores_off = score_error(pass);
     for (uint32_t r = 0; rows->labels != NULL && r < count; r++) {
         if ((begin + r) % sample_stride(pass) == 0) {
-            pass->error_scales[begin + r] =
-                slope_error(pass, scores + (size_t)r * outputs, begin + r);
+            pass->error_scales[begin + r] = slope_error(
+                pass, scores + (size_t)r * outputs, begin + r, scores_off);
         }
     }
     muster_status status = muster_loss_slopes(&scored, scores, &pass->loss);
@@ -321,15 +344,6 @@ static muster_status loss_rows(pass_t *pass, double *ops)
     }
     *ops = SCORE_OPS * count * outputs;
     return status;
-}
-
-/* How many rows the layer's weights are summed over in float32. */
-static double float_rows(const pass_t *pass)
-{
-    if (is_sparse(pass)) {
-        return pass->input.wide != NULL ? 0 : pass->input.rows_summed;
-    }
-    return pass->net->sizes[pass->layer + 1] == 1 ? 0 : pass->input.rows.count;
 }
 
 static double input_squares(const pass_t *pass, uint32_t r)
@@ -344,30 +358,75 @@ static double input_squares(const pass_t *pass, uint32_t r)
     return muster_layer_squares(x.data + r * x.stride, x.columns);
 }
 
+/* Squares of the layer's gradient; of many weights some stand for all. */
+static double gradient_squares(const pass_t *pass)
+{
+    uint32_t l = pass->layer;
+    uint32_t inner = pass->net->sizes[l];
+    uint32_t width = pass->net->sizes[l + 1];
+    const float *gw = pass->input.gradient + pass->net->weights[l];
+    double cells = (double)inner * width;
+    uint32_t stride = 1;
+    if (cells > MEASURE_FEW) {
+        stride = (uint32_t)fmax(MEASURE_STRIDE, cells / MEASURE_MAX);
+    }
+    double squares = 0;
+    double rows = 0;
+    for (uint32_t i = 0; i < inner; i += stride) {
+        squares += muster_layer_squares(gw + (size_t)i * width, width);
+        rows++;
+    }
+    return squares * inner / rows;
+}
+
 /*
- * Add up the variance of the rounding in the layer's gradient. Each of n float
- * additions is off by up to 2^-24 of the sum so far, whose square is at most n
- * times the sum of squared terms, whatever their signs: a variance of at most
- * 2^-48 n^2 / 6 times those squares. Each term is itself off as its slope is.
- * The squares of row r's terms are (|x_r|^2 + 1) |slopes_r|^2. Of many rows a
- * few stand for all: this must cost nothing.
+ * The variance of n float32 additions, in units of 2^-48 times the sum of
+ * squared terms. Each is off by up to 2^-24 of the sum so far. Terms of either
+ * sign walk at random: the sums' squares grow as k, which makes n / 6. Terms
+ * that agree make n c / 9, where c, the coherence, is the square of their sum
+ * over the sum of their squares, at most n.
+ */
+static double sum_variance(pass_t *pass, double squares)
+{
+    muster_layers_coherence *coherence = pass->input.coherence;
+    double n = pass->input.rows.count;
+    double agree = n;
+    if (is_sparse(pass)) {
+        n = pass->input.wide != NULL ? 0 : pass->input.rows_summed;
+        agree = n;
+    } else if (pass->net->sizes[pass->layer + 1] == 1) {
+        n = 0; // sums in double
+    } else if (coherence != NULL && n > MEASURE_ROWS) {
+        if (coherence->is_fresh) {
+            coherence->layers[pass->layer] = gradient_squares(pass) / squares;
+        }
+        agree = fmin(n, coherence->layers[pass->layer]);
+    }
+    return n * (agree / 9 + 1.0 / 6);
+}
+
+/*
+ * Add up the variance of the rounding in the layer's gradient: of its terms,
+ * which are off as their slopes are, and of their sums. The squares of row r's
+ * terms are (|x_r|^2 + 1) |slopes_r|^2. Of many rows a few stand for all: this
+ * must cost next to nothing.
  */
 static void measure(pass_t *pass)
 {
     const uint32_t width = pass->net->sizes[pass->layer + 1];
     const uint32_t stride = sample_stride(pass);
-    const double summed = float_rows(pass) / sqrt(6);
+    double all = 0; // squares of the terms
     double variance = 0;
     for (uint32_t r = 0; r < pass->input.rows.count; r += stride) {
         const float *slopes = pass->outs[pass->layer] + (size_t)r * width;
-        double weight = weight_of(pass, r);
         double squares = muster_layer_squares(slopes, width);
-        if (weight == 0 || squares == 0) {
-            continue;
-        }
-        squares *= 1 + input_squares(pass, r);
-        double off = summed + (double)pass->error_scales[r];
-        variance += squares * off * off / weight;
+        double off = (double)pass->error_scales[r];
+        squares *= squares > 0 ? 1 + input_squares(pass, r) : 0;
+        all += squares;
+        variance += squares * off * off;
+    }
+    if (all > 0) {
+        variance += all * sum_variance(pass, all * stride);
     }
     pass->variance += variance * stride;
 }
@@ -376,6 +435,7 @@ static void measure(pass_t *pass)
 
 static void end_weights(pass_t *pass)
 {
+    measure(pass);
     if (pass->layer > 0) {
         enter(pass, MUSTER_LAYERS_BELOW, pass->layer);
     } else {
@@ -393,7 +453,6 @@ static void begin_weights(pass_t *pass)
     const muster_layer_sums sums = {pass->input.gradient + pass->net->biases[l],
                                     NULL};
     muster_layer_column_sums(&slopes, sums);
-    measure(pass);
 }
 
 /* Where the first layer's weights are summed by loops of our own. */

@@ -37,6 +37,14 @@ typedef struct muster_layers {
     size_t dim;
 } muster_layers;
 
+/* How much the rows of a block agree, layer by layer: the square of the sum of
+ * their gradients over the sum of the squares, from about 0 to the number of
+ * rows. Measured in a block that begins a sum, kept for those that follow. */
+typedef struct muster_layers_coherence {
+    bool is_fresh; // the gradient is 0 before this block
+    double layers[MUSTER_LAYERS_MAX];
+} muster_layers_coherence;
+
 typedef struct muster_layers_input {
     const float *theta;
     muster_rows rows;
@@ -46,6 +54,7 @@ typedef struct muster_layers_input {
     double *wide;    // NULL, or sums of the first layer go here, in double,
                      // where that costs nothing: muster_layers_wide()
     uint32_t rows_summed; // rows that `gradient` takes before it is read
+    muster_layers_coherence *coherence; // NULL: taken as the largest
 } muster_layers_input;
 
 typedef enum muster_layers_phase {
@@ -67,8 +76,8 @@ typedef struct muster_layers_pass {
     uint32_t column; // of the tile to do next, or row where rows are cut
     uint32_t inner;  // along the sum, or down the weights
     double loss;     // sum of weight times loss, complete when done
-    double variance; // of the gradient's rounding, in units of 2^-48: sum over
-                     // rows of the variance at weight 1 times the weight
+    double variance; // of the gradient's rounding, squares of its coordinates
+                     // added up, in units of 2^-48; complete when done
 } muster_layers_pass;
 
 /* rows_max rows of all layers' outputs, a tile and a float: at most

@@ -25,7 +25,7 @@
 typedef struct muster_model_pass {
     const muster_model *model;
     muster_layers_pass layers; // also holds a user's model's input
-    double loss;     // when done: sum of weight times loss
+    double loss;               // when done: sum of weight times loss
     double variance; // when done: what rounding did to the gradient, see
                      // layers_pass.h; 0 for a user's model, which does not say
 } muster_model_pass;

@@ -350,7 +350,8 @@ muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
             why.status == status ? why.text : muster_status_text(status));
     }
     c->answer_bytes = muster_code_block_length(opts->code, opts->message_dim) *
-                      c->plan.info.message_blocks * sizeof(float);
+                          c->plan.info.message_blocks * sizeof(float) +
+                      opts->message_tail;
     c->opts.saved = NULL; // lent for create only, like the policy's name
     c->opts.shuffle = NULL;
     *role_out = (muster_role){&coordinator_ops, c};
