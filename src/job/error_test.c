@@ -67,8 +67,8 @@ static void twin_forward(const twin *t, twin_row *at)
         for (uint32_t c = 0; c < width; c++) {
             out[c] = (double)t->theta[t->net->biases[l] + c];
         }
-        for (uint64_t e = 0; l == 0 ? entry(at, e, &column, &value)
-                                    : e < t->net->sizes[l];
+        for (uint64_t e = 0;
+             l == 0 ? entry(at, e, &column, &value) : e < t->net->sizes[l];
              e++) {
             column = l == 0 ? column : (uint32_t)e;
             value = l == 0 ? value : at->outs[l - 1][e];
@@ -181,7 +181,8 @@ static void check_step(testbed *bed, twin *t, const error_case *run)
     size_t dim = c->model.dim;
     t->theta = theta->data;
     memset(t->sum, 0, dim * sizeof(double));
-    muster_rows rows = muster_dataset_rows(c->train, 0, (uint32_t)c->info.samples);
+    muster_rows rows =
+        muster_dataset_rows(c->train, 0, (uint32_t)c->info.samples);
     for (uint64_t i = 0; i < c->batch.size; i++) {
         uint32_t sample = (uint32_t)i;
         if (c->batch.size != c->info.samples) {
@@ -232,11 +233,16 @@ static const struct {
     const char *name;
     uint32_t workers;
 } codes[] = {
-    {"uncoded", 1},          {"uncoded", 4},
-    {"frc:s=1", 4},          {"crc:s=1", 5},
-    {"cyclic-mds:s=2", 6},   {"rs:s=2", 6},
-    {"ye-abbe:s=1,m=2", 6},  {"ye-abbe-tuned:s=1,m=2", 6},
-    {"linear:tuned:s=4,m=3", 10}, {"linear:spc", 5},
+    {"uncoded", 1},
+    {"uncoded", 4},
+    {"frc:s=1", 4},
+    {"crc:s=1", 5},
+    {"cyclic-mds:s=2", 6},
+    {"rs:s=2", 6},
+    {"ye-abbe:s=1,m=2", 6},
+    {"ye-abbe-tuned:s=1,m=2", 6},
+    {"linear:tuned:s=4,m=3", 10},
+    {"linear:spc", 5},
     {"heter-group:s=1", 5},
 };
 
@@ -247,8 +253,8 @@ static const error_case cases[] = {
      "0.5", 20},
     {"synthetic:samples=60000,features=10,classes=2,seed=6", "logistic", "0",
      "1", 20},
-    {"synthetic:samples=3000,features=20,classes=5,seed=7", "softmax", "0",
-     "1", 40},
+    {"synthetic:samples=3000,features=20,classes=5,seed=7", "softmax", "0", "1",
+     40},
     {"synthetic:samples=6000,features=20,classes=5,seed=8", "mlp:hidden=12",
      "0", "0.2", 10},
     {"synthetic:samples=2000,features=20,classes=5,seed=8", "mlp:hidden=12,9",
