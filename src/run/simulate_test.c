@@ -237,12 +237,10 @@ static void what_cannot_be_is_refused(void **state)
     const char *const delay[] = {"--workers", "4", "--delay", "odd", NULL};
     const char *const data[] = {"--workers", "4", "--data", "/nonexistent",
                                 NULL};
-    const char *const exact[] = {"--workers", "4", "--deadline", "5ms", NULL};
     const char *const shuffle[] = {"--workers", "4", "--shuffle", "odd", NULL};
     const char *const loss[] = {"--workers", "4", "--on-loss", "odd", NULL};
     const char *const time[] = {"--workers", "4", "--deadline", "odd", NULL};
     char *text = NULL;
-    assert_int_equal(simulate(exact, &text), MUSTER_ERR_INVALID);
     assert_int_equal(simulate(shuffle, &text), MUSTER_ERR_INVALID);
     assert_int_equal(simulate(loss, &text), MUSTER_ERR_INVALID);
     assert_int_equal(simulate(time, &text), MUSTER_ERR_INVALID);

@@ -43,8 +43,7 @@ static void toy_step_end(toy *t, const muster_report *report)
     MUSTER_ASSERT(err > least - 1e-9);
     MUSTER_ASSERT(!t->info.exact || err < 1 + 1e-6); // least squares
     MUSTER_ASSERT(report->as.end.degraded == (inexact && t->info.exact));
-    MUSTER_ASSERT(!report->as.end.degraded || t->degrade ||
-                  t->deadline_ns > 0);
+    MUSTER_ASSERT(!report->as.end.degraded || t->degrade || t->deadline_ns > 0);
     t->degraded += report->as.end.degraded ? 1 : 0;
     t->plan = report->as.end.plan;
     t->steps_without += report->as.end.parts_missing;
