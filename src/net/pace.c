@@ -18,7 +18,7 @@
 #include "net/inside.h"
 
 #define PACKET_BYTES 1500u
-#define TURN_NS      (MUSTER_NS_PER_MS / 2)
+#define TURN_NS      500000ll // half a millisecond
 #define LATE_NS      (5 * MUSTER_NS_PER_MS)
 
 typedef struct held {

@@ -2,12 +2,12 @@
  * net/pace.h -- a NIC of so many bytes a second, and a latency, for one net.
  *
  * All connections of the net share the NIC, each way. They take turns of half a
- * millisecond's bytes, so that each gets its part of the rate, as streams of TCP
- * do on a real one. A connection whose turn has not come stands in a line: its
- * socket is neither written nor read meanwhile, and what the peer sends waits in
- * the system's buffers and then at the peer. So payloads that would lie in
- * shared memory are streamed instead. The latency is the time that a received
- * message is held before it is delivered.
+ * millisecond's bytes, so that each gets its part of the rate, as streams of
+ * TCP do on a real one. A connection whose turn has not come stands in a line:
+ * its socket is neither written nor read meanwhile, and what the peer sends
+ * waits in the system's buffers and then at the peer. So payloads that would
+ * lie in shared memory are streamed instead. The latency is the time that a
+ * received message is held before it is delivered.
  *
  *   Promise      No busy polling: the net sleeps until the next turn.
  *   Allocation   With a latency, one block per message that is held.

@@ -81,7 +81,7 @@ muster_status muster_net_open(const muster_net_opts *opts,
                               void *context, muster_error *error_out,
                               muster_net **net_out)
 {
-    muster_net_opts own;
+    muster_net_opts own = MUSTER_NET_OPTS_INIT;
     muster_status status = take_opts(opts, error_out, &own);
     if (status != MUSTER_OK) {
         return status;

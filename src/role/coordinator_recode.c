@@ -118,11 +118,11 @@ void muster_coding_counts_to_parts(const muster_assignment *plan,
     for (uint32_t part = 0; part < plan->info.parts; part++) {
         uint32_t first = plan->first_shard[part];
         uint32_t end = plan->first_shard[part + 1];
-        uint64_t least = first < end ? by_shard[first] : 0;
+        uint64_t min = first < end ? by_shard[first] : 0;
         for (uint32_t shard = first; shard < end; shard++) {
-            least = by_shard[shard] < least ? by_shard[shard] : least;
+            min = by_shard[shard] < min ? by_shard[shard] : min;
         }
-        received_out[part] = least;
+        received_out[part] = min;
     }
 }
 

@@ -9,15 +9,16 @@
  * A message without a payload is a packet that waits for none: it only delays
  * those that pass.
  *
- * Sharing costs O(log n) a message: `served` grows by rate / flows, the same for
- * every flow, and a flow of b bytes has passed when `served` has grown by b
+ * Sharing costs O(log n) a message: `served` grows by rate / flows, the same
+ * for every flow, and a flow of b bytes has passed when `served` has grown by b
  * since it came. So flows that are there keep their order when others come.
  *
  * Invariants
  *   1. `served` and the flows of a way are those of `at_ns`; flows that ended
  *      before are found by advance(), each at its own time, so a way needs no
  *      item for each.
- *   2. Of a parcel that has not passed, one way at least has an item that is due
+ *   2. Of a parcel that has not passed, one way at least has an item that is
+ *   due
  *      no later than the parcel passes that way; when that way is the first of
  *      the two, the other one gets one then.
  */

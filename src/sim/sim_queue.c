@@ -1,6 +1,7 @@
 /*
  * sim_queue.c -- the events to come: a heap of four children a node, ordered
- * by (time, sequence), over a pool of items, so that equal times keep the order of scheduling.
+ * by (time, sequence), over a pool of items, so that equal times keep the order
+ * of scheduling.
  */
 #include "base/assert.h"
 #include "sim/sim_inside.h"
