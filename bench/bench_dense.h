@@ -20,7 +20,7 @@ typedef struct dense_case {
 typedef struct dense_times {
     double gradient_s; // a worker's GRADIENT job, whole
     double products_s; // its matrix products alone, each in one call
-    double piece_s;    // the longest piece of the job
+    double piece_s;    // the longest piece of a job: the median of such
 } dense_times;
 
 /* Medians of turns that alternate; ends the program when something fails. */

@@ -11,8 +11,8 @@
  *     that are near to square (see tile_of): a tile of all columns and few
  *     rows, or the other way round, makes BLAS copy one side again and again.
  *     Measured with 512 rows and layers of 4,096: 512 columns by 1,024 run at
- *     0.96 of the whole product's speed, 128 columns by 4,096 at 0.87, single
- *     rows at 0.03.
+ *     0.90 to 0.96 of the whole product's speed, 128 columns by 4,096 at 0.84,
+ *     single rows at 0.03.
  *  2. Layers with one output and sparse rows are loops of our own
  *     (layers_kernel.h), cut by rows.
  *  3. `column` and `inner` are 0 whenever a phase begins.
