@@ -197,7 +197,7 @@ static muster_status allocate(coordinator *self, const muster_config *config)
     const muster_dataset_info *info = &self->info;
     double density =
         (double)info->nonzeros / ((double)info->samples * info->features);
-    self->chunk_rows = muster_executor_chunk_rows(model, density);
+    self->block_rows = muster_model_block_rows(model, density);
     self->spec =
         muster_mem_string(muster_config_string(config, MUSTER_OPT_MODEL));
     self->optim_spec =
@@ -209,9 +209,9 @@ static muster_status allocate(coordinator *self, const muster_config *config)
         muster_mem_array(model->dim * self->optim.slots, sizeof(float));
     self->gradient = muster_mem_raw_aligned(model->dim + 1, sizeof(float));
     self->scratch = muster_mem_raw_aligned(
-        muster_model_evaluate_bytes(model, self->chunk_rows) + 1, 1);
+        muster_model_evaluate_bytes(model, self->block_rows) + 1, 1);
     self->scores = muster_mem_raw_aligned(
-        (size_t)self->chunk_rows * model->outputs, sizeof(float));
+        (size_t)self->block_rows * model->outputs, sizeof(float));
     if (self->spec == NULL || self->optim_spec == NULL || self->setup == NULL ||
         self->theta == NULL || self->optim_state == NULL ||
         self->gradient == NULL || self->scratch == NULL ||
@@ -280,6 +280,7 @@ muster_executor_info muster_executor_describe(const muster_executor *executor)
     return (muster_executor_info){
         .dim = self->model.dim,
         .message_dim = self->model.dim + 1,
+        .message_tail = sizeof(float),
         .samples = self->info.samples,
         .features = self->info.features,
         .classes = self->info.classes,

@@ -61,18 +61,54 @@ static muster_status finish(coordinator *self)
     return MUSTER_OK;
 }
 
+/* Begin with the next rows of the set. */
+static void take_rows(coordinator *self, const muster_dataset *set)
+{
+    evaluate_state *evaluate = &self->evaluate;
+    uint64_t left = muster_dataset_describe(set).samples - evaluate->at;
+    uint32_t count =
+        left < self->block_rows ? (uint32_t)left : self->block_rows;
+    evaluate->rows = muster_dataset_rows(set, evaluate->at, count);
+    evaluate->is_passing = true;
+    if (self->model.library == NULL) {
+        const muster_layers_input input = {.theta = evaluate->theta,
+                                           .rows = evaluate->rows,
+                                           .scratch = self->scratch};
+        muster_model_pass_begin(&evaluate->pass, &self->model, &input);
+    }
+}
+
+/* A piece of the rows at hand. */
+static muster_status score_rows(coordinator *self)
+{
+    evaluate_state *evaluate = &self->evaluate;
+    muster_model_tally *tally =
+        evaluate->is_test ? &evaluate->test : &evaluate->train;
+    if (self->model.library != NULL) {
+        return muster_model_evaluate(&self->model, evaluate->theta,
+                                     &evaluate->rows, self->scratch,
+                                     self->scores, tally);
+    }
+    muster_status status = muster_model_pass_step(&evaluate->pass);
+    return status != MUSTER_OK
+               ? status
+               : muster_model_count(&self->model, &evaluate->rows,
+                                    muster_model_pass_scores(&evaluate->pass),
+                                    tally);
+}
+
 muster_status muster_job_evaluate_piece(coordinator *self)
 {
     evaluate_state *evaluate = &self->evaluate;
     const muster_dataset *set = evaluate->is_test ? self->test : self->train;
-    uint64_t samples = muster_dataset_describe(set).samples;
-    uint64_t left = samples - evaluate->at;
-    uint32_t count =
-        left < self->chunk_rows ? (uint32_t)left : self->chunk_rows;
-    muster_rows rows = muster_dataset_rows(set, evaluate->at, count);
-    muster_status status = muster_model_evaluate(
-        &self->model, evaluate->theta, &rows, self->scratch, self->scores,
-        evaluate->is_test ? &evaluate->test : &evaluate->train);
+    if (!evaluate->is_passing) {
+        take_rows(self, set);
+    }
+    muster_status status = score_rows(self);
+    if (status == MUSTER_IN_PROGRESS) {
+        return status;
+    }
+    uint32_t count = evaluate->rows.count;
     if (status != MUSTER_OK) {
         return muster_error_set(&self->base.error, MUSTER_ERR_INPUT,
                                 "the model cannot be evaluated on rows "
@@ -80,8 +116,9 @@ muster_status muster_job_evaluate_piece(coordinator *self)
                                 evaluate->at, evaluate->at + count - 1,
                                 evaluate->is_test ? "test" : "training");
     }
+    evaluate->is_passing = false;
     evaluate->at += count;
-    if (evaluate->at < samples) {
+    if (evaluate->at < muster_dataset_describe(set).samples) {
         return MUSTER_IN_PROGRESS;
     }
     if (!evaluate->is_test && self->test != NULL) {

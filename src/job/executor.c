@@ -12,15 +12,6 @@
 #include "base/error.h"
 #include "job/inside.h"
 
-/*
- * What fits in about 5 ms of one ordinary core: so many operations of dense
- * (or sparse) products, and so many floats of input.
- */
-#define CHUNK_DENSE_OPS  2e8
-#define CHUNK_SPARSE_OPS 2e7
-#define CHUNK_FLOATS     1e6
-#define CHUNK_ROWS_MAX   4096
-
 static muster_blob *heap_make(void *context, size_t bytes)
 {
     (void)context;
@@ -117,29 +108,4 @@ muster_status muster_executor_make_output(muster_executor *executor,
     }
     MUSTER_ASSERT(executor->result.output->bytes >= bytes);
     return MUSTER_OK;
-}
-
-/* Operations of one row: two for each product, three passes (forwards, to the
- * weights, to the layer below); sparse rows meet a share of the first tensor
- * only. */
-static double row_operations(const muster_model *model, double density)
-{
-    double operations = 0;
-    for (uint32_t t = 0; t < model->tensor_count; t++) {
-        const muster_model_tensor *tensor = &model->tensors[t];
-        double floats = (double)tensor->shape[0];
-        floats *= tensor->rank == 2 ? (double)tensor->shape[1] : 1;
-        bool is_first = tensor->shape[0] == model->features;
-        operations += 6 * floats * (is_first ? density : 1);
-    }
-    return operations;
-}
-
-uint32_t muster_executor_chunk_rows(const muster_model *model, double density)
-{
-    double budget = density < 1 ? CHUNK_SPARSE_OPS : CHUNK_DENSE_OPS;
-    double rows = budget / (row_operations(model, density) + 1);
-    rows = fmin(rows, CHUNK_FLOATS / (density * model->features + 1));
-    rows = fmin(rows, CHUNK_FLOATS / model->outputs);
-    return (uint32_t)fmax(1, fmin(rows, CHUNK_ROWS_MAX));
 }

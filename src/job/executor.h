@@ -95,9 +95,11 @@ void muster_executor_end(muster_executor *executor,
 /* --- the coordinator's executor only -------------------------------------- */
 
 typedef struct muster_executor_info {
-    size_t dim;         // p, floats of theta
-    size_t message_dim; // D = p + 1: the gradient and the loss
-    uint64_t samples;   // of the training data
+    size_t dim;          // p, floats of theta
+    size_t message_dim;  // D = p + 1: the gradient and the loss
+    size_t message_tail; // bytes behind what a code makes of D floats: a float,
+                         // the bound on the rounding in the message
+    uint64_t samples;    // of the training data
     uint32_t features;
     uint32_t classes; // 0: the labels are real targets
     uint64_t batch;   // samples a step

@@ -3,20 +3,29 @@
  *
  * The step's batch is drawn over all samples; those that lie in the plan's
  * parts are this worker's members. Lane after lane, members of the lane's parts
- * go to the model a chunk at a time, with the part's weight in the lane as the
+ * go to the model a block at a time, with the part's weight in the lane as the
  * weight of their loss, and the gradients add up in the lane's accumulator; its
  * last coordinate is the weighted sum of the losses. Lanes are then mixed into
  * the message.
  *
- *  1. Chunks are cut by counts (muster_executor_chunk_rows), so the sums do not
- *     depend on timing.
+ *  1. Blocks are cut by sizes (muster_model_block_rows), and so are the pieces
+ *     of a block (model/pass.h): the sums do not depend on timing.
  *  2. A full batch is every row of every shard of the plan's parts, in order,
  *     used where it lies.
  *  3. A code with one lane and one block needs no mixing: its lane is the
  *     message, accumulated in the output blob.
  *  4. No member at all is a message of zeros.
+ *  5. A lane of many rows is summed in double (needs_wide). One array of such
+ *     sums serves all lanes: they come one after another. Loops over single
+ *     entries add to the sums in double themselves. Matrix products add blocks
+ *     of rows to the lane in float32; after SUM_ROWS rows the lane is added to
+ *     the sums in double and begins anew. So an error grows with a block, never
+ *     with the batch; what is left is measured (layers_pass.h).
+ *  6. Behind the message goes one more float, for the coordinator's grad_err:
+ *     how far off rounding has the message, as a 2-norm.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -28,6 +37,17 @@
 #define DRAW_GROUP    512u
 #define DRAW_SAMPLES  32768u // of a piece
 #define ENCODE_FLOATS ((size_t)1 << 20)
+#define FOLD_FLOATS   ((size_t)1 << 20)
+
+/* Rows that products add to a lane in float32: 8 blocks of sums. Folding then
+ * costs 24 bytes a weight for 6 * 4,096 operations, about a hundredth. */
+#define SUM_ROWS 4096u
+/* Rows that single float32 additions may take: an error of 5 ulps. */
+#define SUM_ROWS_DIRECT 256u
+/* Sums in double cost two more passes over them. That is nothing where there
+ * are few, or where each of them gets this many terms. */
+#define SUM_FEW   65536u
+#define SUM_TERMS 16.0
 
 static bool is_full_batch(const worker *self)
 {
@@ -37,6 +57,24 @@ static bool is_full_batch(const worker *self)
 static size_t message_dim(const worker *self)
 {
     return self->model.dim + 1;
+}
+
+/* Whether a lane of so many rows is summed in double. Where the model adds
+ * single entries to its sums it does so from SUM_ROWS_DIRECT rows on, unless
+ * the model is so large and its rows so sparse that the additional passes would
+ * be felt; then few terms meet in a sum, and the variance tells the rest. */
+static bool needs_wide(const worker *self, uint64_t rows)
+{
+    const job_setup *setup = &self->setup;
+    size_t direct = muster_model_pass_wide(&self->model, setup->is_sparse);
+    if (rows <= SUM_ROWS_DIRECT || direct == 0) {
+        return rows > SUM_ROWS;
+    }
+    double row = setup->is_sparse
+                     ? (double)setup->nonzeros / (double)setup->samples
+                     : setup->features;
+    double terms = (double)rows * row / setup->features;
+    return direct <= SUM_FEW || terms >= SUM_TERMS;
 }
 
 /* Whether the one lane is the message as it stands. */
@@ -55,6 +93,12 @@ static size_t members_max(const worker *self)
     return count < batch->size ? count : batch->size;
 }
 
+/* Rows that a step can have. */
+static uint64_t rows_max(const worker *self)
+{
+    return is_full_batch(self) ? self->slots.rows : members_max(self);
+}
+
 /* Grow whatever this plan and these parts need; nothing in a steady run. */
 static muster_status make_room(worker *self, const muster_encode_plan *plan)
 {
@@ -65,6 +109,12 @@ static muster_status make_room(worker *self, const muster_encode_plan *plan)
         self->accumulators = muster_mem_raw_aligned(floats, sizeof(float));
         self->accumulator_floats = self->accumulators != NULL ? floats : 0;
     }
+    if (self->wide == NULL && needs_wide(self, rows_max(self))) {
+        self->wide = muster_mem_raw_aligned(self->model.dim, sizeof(double));
+        if (self->wide == NULL) {
+            return MUSTER_ERR_NO_MEMORY;
+        }
+    }
     bool has_room = floats <= self->accumulator_floats &&
                     muster_vec_reserve(&self->lanes, plan->lane_count);
     if (has_room && !is_full_batch(self)) {
@@ -74,7 +124,7 @@ static muster_status make_room(worker *self, const muster_encode_plan *plan)
                      entries_row > self->gather_entries_row)) {
         muster_job_gather_fini(&self->gather);
         has_room = muster_job_gather_init(&self->gather, &self->setup,
-                                          self->chunk_rows, entries_row);
+                                          self->block_rows, entries_row);
         self->gather_entries_row = entries_row;
     }
     if (!has_room) {
@@ -147,8 +197,8 @@ muster_status muster_job_gradient_begin(worker *self)
     }
     if (status == MUSTER_OK) {
         size_t floats = muster_encode_plan_message(plan, message_dim(self));
-        status =
-            muster_executor_make_output(&self->base, floats * sizeof(float));
+        status = muster_executor_make_output(&self->base,
+                                             (floats + 1) * sizeof(float));
     }
     if (status != MUSTER_OK) {
         return status;
@@ -222,13 +272,52 @@ static muster_status draw_piece(worker *self)
     return MUSTER_IN_PROGRESS;
 }
 
-static muster_status run_model(worker *self, const muster_rows *rows)
+/* What becomes of a lane's squares in the message, at most. */
+static double lane_squares(const muster_encode_plan *plan, uint32_t lane)
+{
+    size_t count = (size_t)plan->message_blocks * plan->gradient_blocks;
+    const double *coefs = plan->coefs + lane * count;
+    double squares = 0;
+    for (size_t i = 0; i < count; i++) {
+        squares += coefs[i] * coefs[i];
+    }
+    return squares;
+}
+
+static void enter_lane(gradient_state *state, lane_phase phase, size_t at)
+{
+    state->lane_phase = phase;
+    state->fold_at = at;
+}
+
+/* Give rows to the model; their weights are gather.weights. */
+static void begin_pass(worker *self, const muster_rows *rows)
 {
     gradient_state *state = &self->gradient;
     float *const *lanes = self->lanes.data;
-    muster_status status = self->model.ops->gradient(
-        self->model.self, state->theta, rows, self->gather.weights,
-        self->scratch, lanes[state->lane], &state->loss);
+    uint32_t lane_rows =
+        state->lane_rows < UINT32_MAX ? (uint32_t)state->lane_rows : UINT32_MAX;
+    state->coherence.is_fresh = state->unfolded == 0;
+    const muster_layers_input input = {.theta = state->theta,
+                                       .rows = *rows,
+                                       .weights = self->gather.weights,
+                                       .scratch = self->scratch,
+                                       .gradient = lanes[state->lane],
+                                       .wide =
+                                           state->is_wide ? self->wide : NULL,
+                                       .rows_summed = lane_rows,
+                                       .coherence = &state->coherence};
+    muster_model_pass_begin(&state->pass, &self->model, &input);
+    state->is_passing = true;
+}
+
+static muster_status pass_piece(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    muster_status status = muster_model_pass_step(&state->pass);
+    if (status == MUSTER_IN_PROGRESS) {
+        return status;
+    }
     if (status != MUSTER_OK) {
         return muster_error_set(
             &self->base.error, status < 0 ? status : MUSTER_ERR_INPUT,
@@ -238,10 +327,19 @@ static muster_status run_model(worker *self, const muster_rows *rows)
             status == MUSTER_ERR_INPUT ? "a label is not one of its classes"
                                        : muster_status_text(status));
     }
+    state->is_passing = false;
+    state->loss += state->pass.loss;
+    state->variance +=
+        state->pass.variance * lane_squares(state->plan, state->lane);
+    state->unfolded += state->pass.layers.input.rows.count;
+    if (state->is_wide && state->unfolded >= SUM_ROWS) {
+        enter_lane(state, LANE_FOLD,
+                   muster_model_pass_wide(&self->model, self->setup.is_sparse));
+    }
     return MUSTER_IN_PROGRESS;
 }
 
-/* The lane is complete: its loss is its last coordinate. */
+/* The lane is complete. */
 static void finish_lane(worker *self)
 {
     gradient_state *state = &self->gradient;
@@ -250,7 +348,79 @@ static void finish_lane(worker *self)
     state->loss = 0;
     state->at = 0;
     state->slot = 0;
+    state->unfolded = 0;
     state->lane++;
+    enter_lane(state, LANE_BEGIN, 0);
+}
+
+/* All rows of the lane are summed. */
+static void end_rows(worker *self)
+{
+    if (self->gradient.is_wide) {
+        enter_lane(&self->gradient, LANE_ROUND, 0);
+    } else {
+        finish_lane(self);
+    }
+}
+
+/* Some coordinates of LANE_CLEAR, LANE_FOLD or LANE_ROUND; true at the end. */
+static bool fold_some(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    float *lane = ((float *const *)self->lanes.data)[state->lane];
+    double *wide = self->wide;
+    size_t dim = self->model.dim;
+    size_t begin = state->fold_at;
+    size_t end = dim - begin < FOLD_FLOATS ? dim : begin + FOLD_FLOATS;
+    if (state->lane_phase == LANE_CLEAR) {
+        memset(wide + begin, 0, (end - begin) * sizeof(*wide));
+    } else if (state->lane_phase == LANE_FOLD) {
+        for (size_t i = begin; i < end; i++) {
+            wide[i] += (double)lane[i];
+            lane[i] = 0;
+        }
+    } else {
+        for (size_t i = begin; i < end; i++) {
+            lane[i] = (float)(wide[i] + (double)lane[i]);
+        }
+    }
+    state->fold_at = end;
+    return end == dim;
+}
+
+static muster_status fold_piece(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    if (!fold_some(self)) {
+        return MUSTER_IN_PROGRESS;
+    }
+    if (state->lane_phase == LANE_ROUND) {
+        finish_lane(self);
+    } else {
+        state->unfolded = 0;
+        enter_lane(state, LANE_ROWS, 0);
+    }
+    return MUSTER_IN_PROGRESS;
+}
+
+/* How many rows the lane will take decides how they are summed. */
+static void begin_lane(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    const muster_encode_plan_part *parts = state->plan->parts;
+    const plan_slot *slots = self->slots.list.data;
+    const batch_member *members = self->members.data;
+    uint64_t rows = 0;
+    for (size_t i = 0; is_full_batch(self) && i < self->slots.list.count; i++) {
+        bool mine = parts[slots[i].part].lane == state->lane;
+        rows += mine ? slots[i].shard->rows.count : 0;
+    }
+    for (size_t i = 0; i < self->members.count; i++) {
+        rows += parts[slots[members[i].slot].part].lane == state->lane;
+    }
+    state->lane_rows = rows;
+    state->is_wide = needs_wide(self, rows);
+    enter_lane(state, state->is_wide ? LANE_CLEAR : LANE_ROWS, 0);
 }
 
 /* Full batch: the next rows of the lane's next shard, where they lie. */
@@ -267,14 +437,14 @@ static muster_status part_rows_piece(worker *self)
         state->at = 0;
     }
     if (state->slot == count) {
-        finish_lane(self);
+        end_rows(self);
         return MUSTER_IN_PROGRESS;
     }
     const plan_slot *slot = &slots[state->slot];
     muster_rows rows = slot->shard->rows;
     uint32_t at = (uint32_t)state->at;
     uint32_t left = rows.count - at;
-    rows.count = left < self->chunk_rows ? left : self->chunk_rows;
+    rows.count = left < self->block_rows ? left : self->block_rows;
     rows.labels += at;
     if (rows.dense != NULL) {
         rows.dense += at * rows.stride;
@@ -285,7 +455,8 @@ static muster_status part_rows_piece(worker *self)
         self->gather.weights[r] = (float)plan->parts[slot->part].weight;
     }
     state->at += rows.count;
-    return run_model(self, &rows);
+    begin_pass(self, &rows);
+    return pass_piece(self);
 }
 
 /* Mini-batch: the lane's next members, collected. */
@@ -309,19 +480,45 @@ static muster_status member_rows_piece(worker *self)
     if (self->gather.count > 0) {
         muster_rows rows =
             muster_job_gather_view(&self->gather, self->setup.features);
-        return run_model(self, &rows);
+        begin_pass(self, &rows);
+        return pass_piece(self);
     }
-    finish_lane(self);
+    end_rows(self);
     return MUSTER_IN_PROGRESS;
+}
+
+static muster_status lane_piece(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    if (state->lane_phase == LANE_BEGIN) {
+        begin_lane(self);
+    }
+    if (state->lane_phase != LANE_ROWS) {
+        return fold_piece(self);
+    }
+    if (state->is_passing) {
+        return pass_piece(self);
+    }
+    return is_full_batch(self) ? part_rows_piece(self)
+                               : member_rows_piece(self);
+}
+
+/* The float behind the message. */
+static void put_tail(worker *self)
+{
+    const gradient_state *state = &self->gradient;
+    float *message = self->base.result.output->data;
+    message[muster_encode_plan_message(state->plan, message_dim(self))] =
+        (float)(0x1p-24 * sqrt(state->variance));
 }
 
 static muster_status rows_piece(worker *self)
 {
     if (self->gradient.lane < self->gradient.plan->lane_count) {
-        return is_full_batch(self) ? part_rows_piece(self)
-                                   : member_rows_piece(self);
+        return lane_piece(self);
     }
     enter(self, GRADIENT_ENCODE);
+    put_tail(self);
     return is_direct(self->gradient.plan) ? MUSTER_OK : MUSTER_IN_PROGRESS;
 }
 

@@ -20,6 +20,7 @@
 #include "job/executor.h"
 #include "model/model.h"
 #include "model/optim.h"
+#include "model/pass.h"
 #include "model/schedule.h"
 #include "wire/terms.h"
 
@@ -48,10 +49,6 @@ void muster_executor_init(muster_executor *executor, const executor_ops *ops,
 /* The output blob of the job at hand: MUSTER_ERR_NO_MEMORY if there is none. */
 MUSTER_CHECKED muster_status
 muster_executor_make_output(muster_executor *executor, size_t bytes);
-
-/* Rows that a piece of gradient or evaluation takes: a function of the model
- * and of how full its rows are, so the same everywhere. */
-uint32_t muster_executor_chunk_rows(const muster_model *model, double density);
 
 /* --- the job description -------------------------------------------------- */
 
@@ -139,6 +136,15 @@ typedef enum gradient_phase {
     GRADIENT_ENCODE, // lanes to message
 } gradient_phase;
 
+/* What is being done to the lane. */
+typedef enum lane_phase {
+    LANE_BEGIN,
+    LANE_CLEAR, // its sums in double
+    LANE_ROWS,
+    LANE_FOLD,  // add the float sums to those in double
+    LANE_ROUND, // the sums in double to the lane
+} lane_phase;
+
 typedef struct gradient_state {
     gradient_phase phase;
     muster_encode_plan *plan;
@@ -146,7 +152,16 @@ typedef struct gradient_state {
     uint64_t at;   // floats cleared or encoded, samples drawn, rows done
     uint32_t lane; // being computed
     uint32_t slot; // full batch: shard being computed
-    double loss;   // of the lane so far
+    lane_phase lane_phase;
+    uint64_t lane_rows; // of the lane
+    uint32_t unfolded;  // rows in the float sums since the last LANE_FOLD
+    size_t fold_at;     // LANE_CLEAR, LANE_FOLD, LANE_ROUND: next coordinate
+    bool is_wide;       // the lane has sums in double
+    double loss;        // of the lane so far
+    double variance;    // of the message's rounding so far, all lanes
+    bool is_passing;    // a block of rows is in `pass`
+    muster_model_pass pass;
+    muster_layers_coherence coherence; // of the lane's blocks
 } gradient_state;
 
 typedef struct worker {
@@ -155,10 +170,10 @@ typedef struct worker {
     job_setup setup;
     char *allowed; // the shared object that may be loaded; NULL: none
     muster_model model;
-    uint32_t chunk_rows;
-    void *scratch;    // of the model, for chunk_rows rows
-    muster_vec held;  // of held_shard, by number
-    uint64_t changes; // of held and plans, counted
+    uint32_t block_rows; // of a pass
+    void *scratch;       // of the model, for block_rows rows
+    muster_vec held;     // of held_shard, by number
+    uint64_t changes;    // of held and plans, counted
     worker_plan plans[WORKER_PLANS];
     uint32_t newest; // of plans
     plan_slots slots;
@@ -166,6 +181,7 @@ typedef struct worker {
     muster_vec lanes;   // float *: accumulators; [0] may be the message itself
     float *accumulators;
     size_t accumulator_floats;
+    double *wide; // dim sums of the lane being computed; NULL: unwanted so far
     gathered gather;
     uint64_t gather_entries_row; // the longest row it was made for
     gradient_state gradient;
@@ -198,6 +214,7 @@ muster_rows muster_job_gather_view(const gathered *gather, uint32_t features);
 typedef struct update_state {
     muster_decoder *decoder;
     muster_vec messages; // const float *: of the step
+    size_t tail;         // where a message has its own bound
     size_t at;           // next coordinate to decode or to optimise
     double gradient_sq;  // squares of the decoded sum
     double theta_sq;     // of the old theta, biases left out
@@ -209,6 +226,9 @@ typedef struct evaluate_state {
     const float *theta;
     uint64_t at; // next row
     bool is_test;
+    bool is_passing; // a block of rows is in `pass`
+    muster_rows rows;
+    muster_model_pass pass;
     muster_model_tally train;
     muster_model_tally test;
 } evaluate_state;
@@ -228,13 +248,13 @@ typedef struct coordinator {
     muster_batch batch;
     double lr;
     double l2;
-    uint64_t steps;     // of the whole run
-    uint64_t step;      // done
-    muster_blob *theta; // newest
-    float *optim_state; // optim.slots * dim
-    float *gradient;    // dim + 1: what a step decodes
-    uint32_t chunk_rows;
-    void *scratch; // for chunk_rows rows
+    uint64_t steps;      // of the whole run
+    uint64_t step;       // done
+    muster_blob *theta;  // newest
+    float *optim_state;  // optim.slots * dim
+    float *gradient;     // dim + 1: what a step decodes
+    uint32_t block_rows; // of a pass
+    void *scratch;       // for block_rows rows
     float *scores;
     update_state update;
     evaluate_state evaluate;

@@ -257,13 +257,13 @@ static void training_learns_what_can_be_learned(void **state)
 
 /* --- cutting off, doing again --------------------------------------------- */
 
-static void a_gradient_cut_off_anywhere_can_be_done_again(void **state)
+static void check_cutting_off(const char *data, const char *model_spec,
+                              const char *batch, uint64_t stride)
 {
-    (void)state;
     const bed_option options[] = {
-        {"data", "synthetic:samples=9000,features=30,classes=3,seed=5"},
-        {"model", "mlp:hidden=64"},
-        {"batch", "8000"},
+        {"data", data},
+        {"model", model_spec},
+        {"batch", batch},
         {"steps", "3"},
     };
     testbed bed;
@@ -275,7 +275,7 @@ static void a_gradient_cut_off_anywhere_can_be_done_again(void **state)
     muster_job_result whole = bed_run_ok(&bed, bed.workers[0], job);
     uint64_t pieces = bed.pieces - before;
     assert_true(pieces > 4);
-    for (uint64_t stop = 0; stop < pieces; stop++) {
+    for (uint64_t stop = 0; stop < pieces; stop += stride) {
         muster_job_result result;
         muster_job again = job;
         again.input = muster_blob_ref(model);
@@ -297,6 +297,21 @@ static void a_gradient_cut_off_anywhere_can_be_done_again(void **state)
     muster_blob_unref(whole.output);
     muster_blob_unref(model);
     bed_close(&bed);
+}
+
+static void a_gradient_cut_off_anywhere_can_be_done_again(void **state)
+{
+    (void)state;
+    check_cutting_off("synthetic:samples=9000,features=30,classes=3,seed=5",
+                      "mlp:hidden=64", "8000", 1);
+}
+
+/* Layers so large that even one block of rows takes several pieces. */
+static void a_gradient_is_cut_off_between_tiles(void **state)
+{
+    (void)state;
+    check_cutting_off("synthetic:samples=600,features=1100,classes=3,seed=5",
+                      "mlp:hidden=1030", "0", 3);
 }
 
 static void an_update_is_done_whole_or_not_at_all(void **state)
@@ -541,6 +556,7 @@ int main(void)
         cmocka_unit_test(the_loss_of_a_step_is_the_objective_of_its_batch),
         cmocka_unit_test(training_learns_what_can_be_learned),
         cmocka_unit_test(a_gradient_cut_off_anywhere_can_be_done_again),
+        cmocka_unit_test(a_gradient_is_cut_off_between_tiles),
         cmocka_unit_test(an_update_is_done_whole_or_not_at_all),
         cmocka_unit_test(what_does_not_fit_is_refused_with_a_text),
         cmocka_unit_test(a_gradient_that_is_not_finite_stops_the_run),

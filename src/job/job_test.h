@@ -32,6 +32,7 @@ typedef struct testbed {
     muster_executor *workers[BED_WORKERS_MAX];
     uint64_t step;
     uint64_t pieces; // done so far, by all
+    uint32_t silent; // so many workers, from the first on, never answer
     muster_job_result last;
 } testbed;
 
@@ -196,7 +197,7 @@ static inline muster_job bed_update_job(testbed *bed, uint32_t missing)
     uint32_t count = 0;
     muster_job job = {.kind = MUSTER_JOB_UPDATE, .step = bed->step};
     for (uint32_t w = 0; w < bed->info.workers; w++) {
-        if (w == missing) {
+        if (w == missing || w < bed->silent) {
             continue;
         }
         muster_job_result result =

@@ -21,6 +21,7 @@
 #define DECODE_MIN      ((size_t)4096)    // coordinates of a piece
 #define OPTIMISE_FLOATS ((size_t)1 << 19) // coordinates of a piece
 #define ROUNDING_F32    0x1p-24
+#define DEVIATIONS      2.0 // standard deviations in a bound
 #define SQUARE_LANES    16u
 #define SQUARE_FLOATS   ((size_t)4096)
 
@@ -82,7 +83,7 @@ static muster_status check_inputs(coordinator *self, size_t length)
         const muster_blob *message = job->messages[i];
         if (message == NULL || message->data == NULL ||
             message->bytes <
-                length * decoding->message_blocks * sizeof(float)) {
+                (length * decoding->message_blocks + 1) * sizeof(float)) {
             return refuse(self, "a message is too short");
         }
     }
@@ -107,6 +108,7 @@ static muster_status begin_decoding(coordinator *self, size_t length)
     }
     const float **messages = update->messages.data; // by slot, as the terms are
     memset(messages, 0, decoding->workers * sizeof(*messages));
+    update->tail = length * decoding->message_blocks;
     for (uint32_t i = 0; i < job->message_count; i++) {
         messages[decoding->used[i]] = job->messages[i]->data;
     }
@@ -157,14 +159,37 @@ muster_status muster_job_update_begin(coordinator *self)
     return status == MUSTER_OK ? MUSTER_IN_PROGRESS : status;
 }
 
-/* The share that is missing, plus the bound on what rounding did. */
+/*
+ * What rounding did to the messages before they were sent, as it arrives in the
+ * decoded sum: squares of each message's own bound times its decode weights.
+ */
+static double message_squares(const coordinator *self)
+{
+    const muster_decoding *decoding = self->base.job.decoding;
+    const float *const *messages = self->update.messages.data;
+    size_t tail = self->update.tail;
+    double squares = 0;
+    for (size_t i = 0; i < decoding->term_count; i++) {
+        const muster_code_decode_term *term = &decoding->terms[i];
+        double off = term->weight * (double)messages[term->worker][tail];
+        squares += off * off;
+    }
+    return squares;
+}
+
+/* The share that is missing, plus the bound on what rounding did: to lanes and
+ * messages (as much each), to the decoded sum, and to the sums over rows. */
 static double gradient_error(const coordinator *self)
 {
     const update_state *update = &self->update;
-    double mass = muster_decoder_mass(update->decoder);
+    const muster_code_fit *fit = &self->base.job.decoding->fit;
     double norm = sqrt(update->gradient_sq);
-    double rounding = mass > 0 && norm > 0 ? ROUNDING_F32 * mass / norm : 0;
-    return self->base.job.decoding->fit.residual + rounding;
+    if (!(norm > 0)) {
+        return fit->residual;
+    }
+    double mass = 2 * muster_decoder_mass(update->decoder);
+    double sums = DEVIATIONS * sqrt(message_squares(self));
+    return fit->residual + ROUNDING_F32 * (1 + mass / norm) + sums / norm;
 }
 
 /* The decoded sum is complete: is it a gradient? */
@@ -195,12 +220,15 @@ static muster_status decode_piece(coordinator *self)
     size_t terms = muster_decoder_terms_at(update->decoder, begin);
     size_t some = DECODE_FLOATS / (terms + 1);
     some = some > DECODE_MIN ? some : DECODE_MIN;
-    size_t end = dim + 1 - begin < some ? dim + 1 : begin + some;
+    size_t all = dim + 1;
+    size_t end = all - begin < some ? all : begin + some;
     muster_decoder_range(update->decoder, begin, end, self->gradient);
     size_t stop = end < dim ? end : dim;
-    update->gradient_sq += squares(self->gradient + begin, stop - begin);
+    if (begin < stop) {
+        update->gradient_sq += squares(self->gradient + begin, stop - begin);
+    }
     update->at = end;
-    return end <= dim ? MUSTER_IN_PROGRESS : finish_decoding(self);
+    return end < all ? MUSTER_IN_PROGRESS : finish_decoding(self);
 }
 
 /* The new theta stands: it becomes the coordinator's. */

@@ -71,10 +71,12 @@ static void drop_model(worker *self)
     muster_mem_free(self->scratch);
     muster_job_gather_fini(&self->gather);
     muster_mem_free(self->accumulators);
+    muster_mem_free(self->wide);
     muster_model_free(&self->model);
     muster_mem_free(self->setup.model);
     self->scratch = NULL;
     self->accumulators = NULL;
+    self->wide = NULL;
     self->accumulator_floats = 0;
     self->gather_entries_row = 0;
     self->setup = (job_setup){0};
@@ -155,9 +157,9 @@ static muster_status setup_job(worker *self)
     }
     double cells = (double)setup.samples * setup.features;
     double density = setup.is_sparse ? (double)setup.nonzeros / cells : 1;
-    self->chunk_rows = muster_executor_chunk_rows(&self->model, density);
+    self->block_rows = muster_model_block_rows(&self->model, density);
     self->scratch = muster_mem_raw_aligned(
-        self->model.ops->scratch_bytes(self->model.self, self->chunk_rows) + 1,
+        self->model.ops->scratch_bytes(self->model.self, self->block_rows) + 1,
         1);
     if (self->scratch == NULL) {
         drop_model(self);

@@ -1,12 +1,32 @@
 /*
  * model/layers_pass.h -- rows through fully connected layers, and gradients
- * back; layers.h says what the layers are. The functions are those of
- * muster_model_ops, the model being a muster_layers.
+ * back; layers.h says what the layers are.
+ *
+ * A pass takes a block of rows through all layers: forwards layer by layer,
+ * the loss, backwards layer by layer. It is cut into tiles of matrix products,
+ * and a step does tiles worth about 5 ms, so that a caller can stop in between:
+ *
+ *     muster_layers_begin(&pass, net, &input);
+ *     do { status = muster_layers_step(&pass); } while (.. IN_PROGRESS);
+ *
+ *   Promise      Tiles are cut by sizes alone: the same input gives the same
+ *                bits, however it is stopped and continued. A label outside
+ *                the classes is MUSTER_ERR_INPUT, before the gradient changes.
+ *   Ownership    The input's memory is lent until the last step.
+ *   Allocation   None: the caller brings muster_layers_scratch_bytes().
  */
 #ifndef MUSTER_MODEL_LAYERS_PASS_H
 #define MUSTER_MODEL_LAYERS_PASS_H
 
 #include "model/layers.h"
+
+/*
+ * Rows of a block: as many as make BLAS fast and no more. A block streams all
+ * weights twice and all sums once, 16 bytes for 6 operations a row: with 512
+ * rows that is a few per cent of the products' own time. More rows would only
+ * add scratch, and rounding to the sums of a block, which are in float32.
+ */
+#define MUSTER_LAYERS_ROWS 512u
 
 typedef struct muster_layers {
     muster_model_kind kind;
@@ -17,8 +37,63 @@ typedef struct muster_layers {
     size_t dim;
 } muster_layers;
 
+/* How much the rows of a block agree, layer by layer: the square of the sum of
+ * their gradients over the sum of the squares, from about 0 to the number of
+ * rows. Measured in a block that begins a sum, kept for those that follow. */
+typedef struct muster_layers_coherence {
+    bool is_fresh; // the gradient is 0 before this block
+    double layers[MUSTER_LAYERS_MAX];
+} muster_layers_coherence;
+
+typedef struct muster_layers_input {
+    const float *theta;
+    muster_rows rows;
+    const float *weights; // of the rows' losses; NULL: all 1
+    void *scratch;
+    float *gradient; // added to; NULL: scores only
+    double *wide;    // NULL, or sums of the first layer go here, in double,
+                     // where that costs nothing: muster_layers_wide()
+    uint32_t rows_summed; // rows that `gradient` takes before it is read
+    muster_layers_coherence *coherence; // NULL: taken as the largest
+} muster_layers_input;
+
+typedef enum muster_layers_phase {
+    MUSTER_LAYERS_FORWARD,
+    MUSTER_LAYERS_LOSS,
+    MUSTER_LAYERS_WEIGHTS, // gradient of a layer's weights
+    MUSTER_LAYERS_BELOW,   // slopes of the layer below
+    MUSTER_LAYERS_DONE,
+} muster_layers_phase;
+
+typedef struct muster_layers_pass {
+    const muster_layers *net;
+    muster_layers_input input;
+    float *outs[MUSTER_LAYERS_MAX]; // rows x sizes[l + 1]; the last: scores
+    float *spare;                   // a tile of slopes
+    float *error_scales;            // per row, see measure() in the source
+    muster_layers_phase phase;
+    uint32_t layer;
+    uint32_t column; // of the tile to do next, or row where rows are cut
+    uint32_t inner;  // along the sum, or down the weights
+    double loss;     // sum of weight times loss, complete when done
+    double variance; // of the gradient's rounding, squares of its coordinates
+                     // added up, in units of 2^-48; complete when done
+} muster_layers_pass;
+
+/* rows_max rows of all layers' outputs, a tile and a float: at most
+ * rows_max * (sum of widths + 545) + 2^18 floats. */
 size_t muster_layers_scratch_bytes(const void *model, uint32_t rows_max);
 
+/* How many leading coordinates of the gradient a pass sums in `wide`, given
+ * one; all others go to `gradient`. */
+size_t muster_layers_wide(const muster_layers *net, bool is_sparse);
+
+void muster_layers_begin(muster_layers_pass *pass, const muster_layers *net,
+                         const muster_layers_input *input);
+/* MUSTER_IN_PROGRESS, MUSTER_OK, or MUSTER_ERR_INPUT for a label. */
+MUSTER_CHECKED muster_status muster_layers_step(muster_layers_pass *pass);
+
+/* The functions of muster_model_ops: a whole pass at once. */
 // NOLINTNEXTLINE(readability-function-size): the shape of the public ops.
 muster_status muster_layers_gradient(const void *model, const float *theta,
                                      const muster_rows *rows,

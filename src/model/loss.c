@@ -78,16 +78,18 @@ static double softmax_slopes(float *z, uint32_t classes, uint32_t label,
 {
     float score_max = largest(z, classes);
     float chosen = z[label] - score_max;
-    float sum = 0;
+    float others = 0;
     for (uint32_t c = 0; c < classes; c++) {
         z[c] = expf(z[c] - score_max);
-        sum += z[c];
+        others += c != label ? z[c] : 0;
     }
+    float sum = others + z[label];
     float scale = weight / sum;
     for (uint32_t c = 0; c < classes; c++) {
         z[c] *= scale;
     }
-    z[label] -= weight;
+    // Its probability minus 1 would lose the digits of a row that is right.
+    z[label] = -scale * others;
     return (double)(logf(sum) - chosen);
 }
 

@@ -322,6 +322,40 @@ static muster_status plugin_loss(const muster_model *model, const float *theta,
         (char *)scratch + plugin_extra(model, rows->count), gradient, loss);
 }
 
+muster_status muster_model_count(const muster_model *model,
+                                 const muster_rows *rows, const float *scores,
+                                 muster_model_tally *tally)
+{
+    const muster_loss_rows scored = {model->kind, rows->count, model->outputs,
+                                     rows->labels, NULL};
+    double loss = 0;
+    muster_status status = muster_loss_sum(&scored, scores, &loss);
+    if (status == MUSTER_OK) {
+        tally->loss += loss;
+        tally->right += muster_loss_correct(&scored, scores);
+        tally->rows += rows->count;
+    }
+    return status;
+}
+
+/* The same for a user's model, whose loss only its gradient says. */
+static muster_status plugin_count(const muster_model *model, const float *theta,
+                                  const muster_rows *rows, void *scratch,
+                                  const float *scores,
+                                  muster_model_tally *tally)
+{
+    const muster_loss_rows scored = {model->kind, rows->count, model->outputs,
+                                     rows->labels, NULL};
+    double loss = 0;
+    muster_status status = plugin_loss(model, theta, rows, scratch, &loss);
+    if (status == MUSTER_OK) {
+        tally->loss += loss;
+        tally->right += muster_loss_correct(&scored, scores);
+        tally->rows += rows->count;
+    }
+    return status;
+}
+
 muster_status muster_model_evaluate(const muster_model *model,
                                     const float *theta, const muster_rows *rows,
                                     void *scratch, float *scores_out,
@@ -333,18 +367,9 @@ muster_status muster_model_evaluate(const muster_model *model,
         tally->rows += status == MUSTER_OK ? rows->count : 0;
         return status;
     }
-    const muster_loss_rows scored = {model->kind, rows->count, model->outputs,
-                                     rows->labels, NULL};
-    double loss = 0;
-    status = model->library == NULL
-                 ? muster_loss_sum(&scored, scores_out, &loss)
-                 : plugin_loss(model, theta, rows, scratch, &loss);
-    if (status == MUSTER_OK) {
-        tally->loss += loss;
-        tally->right += muster_loss_correct(&scored, scores_out);
-        tally->rows += rows->count;
-    }
-    return status;
+    return model->library == NULL
+               ? muster_model_count(model, rows, scores_out, tally)
+               : plugin_count(model, theta, rows, scratch, scores_out, tally);
 }
 
 double muster_model_add_l2(const muster_model *model, double l2,

@@ -79,6 +79,13 @@ MUSTER_CHECKED muster_status muster_model_evaluate(
     const muster_model *model, const float *theta, const muster_rows *rows,
     void *scratch, float *scores_out, muster_model_tally *tally);
 
+/* Losses and hits of rows with labels, from the scores of a built-in model,
+ * added to *tally. MUSTER_ERR_INPUT as above. */
+MUSTER_CHECKED muster_status muster_model_count(const muster_model *model,
+                                                const muster_rows *rows,
+                                                const float *scores,
+                                                muster_model_tally *tally);
+
 /* Add `l2` theta to the gradient in begin..end-1, biases left out; returns
  * the sum of the squares of the theta it used. */
 double muster_model_add_l2(const muster_model *model, double l2,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/simd.h"
 #include "base/spec.h"
 #include "base/suggest.h"
 
@@ -67,29 +68,31 @@ muster_status muster_optim_parse(const char *spec, muster_error *error_out,
     return muster_suggestion_fail(&meant, "--optimizer ", error_out);
 }
 
-static void apply_momentum(const muster_optim *optim, float lr,
-                           const muster_optim_arrays *arrays, size_t begin,
-                           size_t end)
+MUSTER_SIMD static void apply_momentum(const muster_optim *optim, float lr,
+                                       const muster_optim_arrays *arrays,
+                                       size_t begin, size_t end)
 {
     const float beta = (float)optim->beta1;
     const float *g = arrays->gradient;
+    const float *theta = arrays->theta;
+    float *theta_out = arrays->theta_out;
     float *v = arrays->state;
     if (optim->kind == MUSTER_OPTIM_MOMENTUM) {
         for (size_t i = begin; i < end; i++) {
             v[i] = beta * v[i] + g[i];
-            arrays->theta_out[i] = arrays->theta[i] - lr * v[i];
+            theta_out[i] = theta[i] - lr * v[i];
         }
         return;
     }
     for (size_t i = begin; i < end; i++) {
         v[i] = beta * v[i] + g[i];
-        arrays->theta_out[i] = arrays->theta[i] - lr * (g[i] + beta * v[i]);
+        theta_out[i] = theta[i] - lr * (g[i] + beta * v[i]);
     }
 }
 
-static void apply_adam(const muster_optim *optim, uint64_t step, double lr,
-                       const muster_optim_arrays *arrays, size_t begin,
-                       size_t end)
+MUSTER_SIMD static void apply_adam(const muster_optim *optim, uint64_t step,
+                                   double lr, const muster_optim_arrays *arrays,
+                                   size_t begin, size_t end)
 {
     const double t = (double)step + 1;
     const double correct1 = 1 - pow(optim->beta1, t);
@@ -102,13 +105,17 @@ static void apply_adam(const muster_optim *optim, uint64_t step, double lr,
     const float rest2 = (float)(1 - optim->beta2);
     const float epsilon = (float)optim->epsilon;
     const float *g = arrays->gradient;
+    const float *theta = arrays->theta;
+    float *theta_out = arrays->theta_out;
     float *m = arrays->state;
     float *v = arrays->state + arrays->dim;
     for (size_t i = begin; i < end; i++) {
-        m[i] = b1 * m[i] + rest1 * g[i];
-        v[i] = b2 * v[i] + rest2 * g[i] * g[i];
-        arrays->theta_out[i] =
-            arrays->theta[i] - scale * m[i] / (sqrtf(v[i]) * root + epsilon);
+        float first = b1 * m[i] + rest1 * g[i];
+        float second = b2 * v[i] + rest2 * g[i] * g[i];
+        m[i] = first;
+        v[i] = second;
+        theta_out[i] =
+            theta[i] - scale * first / (sqrtf(second) * root + epsilon);
     }
 }
 

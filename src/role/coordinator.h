@@ -46,6 +46,7 @@ typedef struct muster_coordinator_opts {
     uint64_t first_step;       // of this life; 0 unless resumed
     uint64_t last_step;        // one past the last
     size_t message_dim;        // D: floats of a gradient with its loss, p + 1
+    size_t message_tail;       // bytes behind the coded ones; default 0
     muster_blob *setup;        // payload of WELCOME: the job description
     muster_blob *model;        // theta for first_step
     int64_t heartbeat_ns;      // silence that counts as lost; default 2 s

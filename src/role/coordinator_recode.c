@@ -94,7 +94,8 @@ void muster_coding_use(muster_coordinator *c, muster_coding *coding)
     c->past.counted = coding->counted;
     c->answer_bytes =
         muster_code_block_length(c->plan.code, c->opts.message_dim) *
-        c->plan.info.message_blocks * sizeof(float);
+            c->plan.info.message_blocks * sizeof(float) +
+        c->opts.message_tail;
     *coding = used;
 }
 

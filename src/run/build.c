@@ -84,6 +84,7 @@ static void take_job(const muster_config *config,
         opts->last_step = job.steps;
         opts->message_dim = job.message_dim;
         opts->shards = job.shards;
+        opts->message_tail = job.message_tail;
         opts->setup = muster_executor_setup_blob(executor);
         opts->model = muster_executor_model_blob(executor);
         return;

@@ -1,0 +1,137 @@
+/*
+ * bench_dense.c -- dense gradients against their limits: `muster bench dense`.
+ *
+ *   gradient_HxB  a worker's whole GRADIENT job (draw, collect rows, forwards,
+ *                 loss, backwards, message) for 1024-H-H-10 with ReLU and a
+ *                 batch of B, in GFLOPS of its matrix products, beside the same
+ *                 products alone, each in one sgemm call over the whole batch
+ *   torch_HxB     the same in milliseconds beside forward and backward of
+ *                 PyTorch, where /usr/bin/python3 has it
+ *   piece_HxB     the longest piece of that job, beside the 50 ms within which
+ *                 a worker answers when it is told to stop
+ *   adam, combine_8  GB/s beside copying memory
+ *
+ * One thread. Turns of the job and of the products alternate and the medians
+ * are compared: the speed of a shared machine drifts. --quick leaves out the
+ * largest sizes; HxB asks for one of them alone.
+ */
+#define _GNU_SOURCE
+#include "bench_dense.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define CANCEL_MS  50.0
+#define PATH_BYTES 1024u
+
+/* Milliseconds of a step of PyTorch, NAN without it. */
+static double torch_ms(const dense_case *sizes)
+{
+    char folder[PATH_BYTES];
+    char command[PATH_BYTES + 128];
+    char line[64] = "";
+    ssize_t length = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
+    if (length <= 0) {
+        return NAN;
+    }
+    folder[length] = '\0';
+    *strrchr(folder, '/') = '\0';
+    // build/release/ lies two folders below the sources.
+    snprintf(command, sizeof(command),
+             "/usr/bin/python3 '%s/../../bench/dense_torch.py' %u %u %u %u "
+             "2>/dev/null",
+             folder, DENSE_FEATURES, sizes->hidden, DENSE_CLASSES,
+             sizes->batch);
+    FILE *pipe = popen(command, "r");
+    bool has_line = pipe != NULL && fgets(line, sizeof(line), pipe) != NULL;
+    if (pipe != NULL) {
+        pclose(pipe);
+    }
+    return has_line ? strtod(line, NULL) : NAN;
+}
+
+static void bench_case(const dense_case *sizes, bool json)
+{
+    char name[64];
+    dense_times times = dense_measure(sizes);
+    double giga = dense_operations(sizes) / 1e9;
+    snprintf(name, sizeof(name), "gradient_%ux%u", sizes->hidden, sizes->batch);
+    bench_row speed = {name, giga / times.gradient_s, "GFLOPS", "sgemm",
+                       giga / times.products_s};
+    bench_print(&speed, json);
+    snprintf(name, sizeof(name), "piece_%ux%u", sizes->hidden, sizes->batch);
+    bench_row piece = {name, times.piece_s * 1e3, "ms", "wanted", CANCEL_MS};
+    bench_print(&piece, json);
+    double torch = torch_ms(sizes);
+    if (isfinite(torch)) {
+        snprintf(name, sizeof(name), "torch_%ux%u", sizes->hidden,
+                 sizes->batch);
+        bench_row beside = {name, times.gradient_s * 1e3, "ms", "pytorch",
+                            torch};
+        bench_print(&beside, json);
+    }
+}
+
+typedef struct options {
+    bool json;
+    bool is_quick;
+    dense_case only; // hidden 0: all
+} options;
+
+/* 256x512 */
+static bool read_case(const char *text, dense_case *out)
+{
+    char *end = NULL;
+    out->hidden = (uint32_t)strtoul(text, &end, 10);
+    if (*end != 'x') {
+        return false;
+    }
+    out->batch = (uint32_t)strtoul(end + 1, &end, 10);
+    return *end == '\0' && out->hidden > 0 && out->batch > 0;
+}
+
+static bool read_options(int argc, char **argv, options *out)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            out->json = true;
+        } else if (strcmp(argv[i], "--quick") == 0) {
+            out->is_quick = true;
+        } else if (!read_case(argv[i], &out->only)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static const uint32_t hidden[] = {64, 256, 1024, 4096};
+    static const uint32_t batch[] = {32, 256, 512, 4096};
+    options asked = {0};
+    if (!read_options(argc, argv, &asked)) {
+        fprintf(stderr, "usage: muster bench dense [--quick] [--json] [HxB]\n");
+        return 2;
+    }
+    openblas_set_num_threads(1);
+    if (asked.only.hidden > 0) {
+        bench_case(&asked.only, asked.json);
+        return 0;
+    }
+    for (size_t h = 0; h < sizeof(hidden) / sizeof(hidden[0]); h++) {
+        for (size_t b = 0; b < sizeof(batch) / sizeof(batch[0]); b++) {
+            const dense_case sizes = {hidden[h], batch[b]};
+            if (!asked.is_quick || dense_operations(&sizes) < 1e10) {
+                bench_case(&sizes, asked.json);
+            }
+        }
+    }
+    dense_bench_memory(asked.json);
+    return 0;
+}

@@ -1,0 +1,35 @@
+/*
+ * bench_dense.h -- what the files of `muster bench dense` share.
+ */
+#ifndef MUSTER_BENCH_DENSE_H
+#define MUSTER_BENCH_DENSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DENSE_FEATURES 1024u
+#define DENSE_CLASSES  10u
+#define DENSE_LAYERS   3u
+
+/* A model of FEATURES-hidden-hidden-CLASSES and a batch. */
+typedef struct dense_case {
+    uint32_t hidden;
+    uint32_t batch;
+} dense_case;
+
+typedef struct dense_times {
+    double gradient_s; // a worker's GRADIENT job, whole
+    double products_s; // its matrix products alone, each in one call
+    double piece_s;    // the longest piece of a job: the median of such
+} dense_times;
+
+/* Medians of turns that alternate; ends the program when something fails. */
+dense_times dense_measure(const dense_case *sizes);
+
+/* Operations of those products. */
+double dense_operations(const dense_case *sizes);
+
+/* Adam, and the combination of messages, beside copying memory. */
+void dense_bench_memory(bool json);
+
+#endif // MUSTER_BENCH_DENSE_H
