@@ -71,12 +71,16 @@ static muster_blob *plan_of(const muster_code *code)
     if (muster_code_encode_terms(code, 0, &lent, &terms.count) != MUSTER_OK) {
         stop("no terms");
     }
+    terms.part_count = 1; // of one shard
     terms.terms = muster_mem_array(terms.count, sizeof(*lent));
-    muster_blob *blob = muster_blob_create(muster_terms_bytes(terms.count));
-    if (terms.terms == NULL || blob == NULL) {
+    terms.parts = muster_mem_array(terms.part_count, sizeof(*terms.parts));
+    muster_blob *blob =
+        muster_blob_create(muster_terms_bytes(terms.count, terms.part_count));
+    if (terms.terms == NULL || terms.parts == NULL || blob == NULL) {
         stop("out of memory");
     }
     memcpy(terms.terms, lent, terms.count * sizeof(*lent));
+    terms.parts[0].count = 1;
     muster_terms_write(&terms, blob->data);
     muster_terms_fini(&terms);
     return blob;
@@ -96,16 +100,14 @@ static muster_executor *make_coordinator(const dense_case *sizes)
     const struct {
         const char *name;
         const char *value;
-    } options[] = {{"data", data},
-                   {"model", model},
-                   {"batch", batch},
-                   {"steps", "100"},
-                   {"optimizer", "sgd"}};
+    } options[] = {{"data", data},   {"model", model}, {"batch", batch},
+                   {"steps", "100"}, {"shards", "1"},  {"optimizer", "sgd"}};
     muster_config *config = NULL;
     muster_executor *coordinator = NULL;
     muster_error error = {MUSTER_OK, ""};
     muster_status status = muster_config_create("train", &config);
-    for (size_t i = 0; i < 5 && status == MUSTER_OK; i++) {
+    for (size_t i = 0;
+         i < sizeof(options) / sizeof(options[0]) && status == MUSTER_OK; i++) {
         status = muster_config_set(config, options[i].name, options[i].value,
                                    &error);
     }
@@ -153,9 +155,9 @@ static void make_worker(const dense_case *sizes, bench_worker *out)
     const muster_job adopt = {
         .kind = MUSTER_JOB_ADOPT, .plan = 1, .input = plan_of(code)};
     (void)run_job(w.worker, adopt, &unused);
-    const muster_job cut = {.kind = MUSTER_JOB_PART};
-    muster_job_result part = run_job(w.coordinator, cut, &unused);
-    const muster_job load = {.kind = MUSTER_JOB_LOAD, .input = part.output};
+    const muster_job cut = {.kind = MUSTER_JOB_SHARD};
+    muster_job_result shard = run_job(w.coordinator, cut, &unused);
+    const muster_job load = {.kind = MUSTER_JOB_LOAD, .input = shard.output};
     (void)run_job(w.worker, load, &unused);
     muster_code_free(code);
     out->worker = w.worker;
