@@ -91,7 +91,10 @@ void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position)
     float *row = muster_ps_table_begin(table, key);
     if (row != NULL) {
         muster_protocol_apply(node, &head, key, position, values, row);
-        muster_ps_table_end(table, key);
+        // A pull leaves a replica clean: it has no delta to send.
+        bool written = request->op != MUSTER_ROWOP_PULL &&
+                       request->op != MUSTER_ROWOP_PULL_ROW;
+        muster_latch_release(&table->words[key], written);
         return;
     }
     uint32_t arriving = muster_arriving_find(node, request->table, key);
