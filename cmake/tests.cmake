@@ -11,6 +11,11 @@ set(MUSTER_TEST_ENV
     "ASAN_OPTIONS=detect_leaks=1:abort_on_error=0"
     "TSAN_OPTIONS=halt_on_error=1:suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp"
     "UBSAN_OPTIONS=print_stacktrace=1")
+# The limit of an end-to-end run is there to end one that hangs. Sanitizers make
+# runs many times slower.
+if(MUSTER_SANITIZE)
+    list(APPEND MUSTER_TEST_ENV "E2E_LIMIT=300")
+endif()
 
 function(muster_finish_test name)
     set_tests_properties(${name} PROPERTIES

@@ -20,10 +20,10 @@
 #include "model/layers_pass.h"
 
 #include <cblas.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "model/layers_error.h"
 #include "model/layers_kernel.h"
 #include "model/loss.h"
 
@@ -38,16 +38,6 @@
 
 #define TILE_INNER       1024u
 #define TILE_COLUMNS_MIN 512u
-
-/* Of the rows that measure() looks at. */
-#define SAMPLE_ALL    64u
-#define SAMPLE_STRIDE 8u
-/* Below so many rows the coherence is taken as the largest. Of a layer's
- * weights it looks at all, or every fourth row, or at most so many. */
-#define MEASURE_ROWS   64.0
-#define MEASURE_FEW    65536.0
-#define MEASURE_STRIDE 4.0
-#define MEASURE_MAX    4e6
 
 typedef muster_layers_pass pass_t;
 
@@ -69,6 +59,34 @@ static uint32_t columns_max(uint32_t rows)
 static uint32_t min_of(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
+}
+
+/* What the next product covers: columns from pass->column on, and of the side
+ * that is summed over from pass->inner on. */
+typedef struct tile_size {
+    uint32_t columns;
+    uint32_t inner;
+} tile_size;
+
+static tile_size next_tile(const pass_t *pass, uint32_t columns, uint32_t inner)
+{
+    uint32_t columns_most =
+        tile_of(columns, columns_max(pass->input.rows.count));
+    return (tile_size){
+        min_of(columns_most, columns - pass->column),
+        min_of(tile_of(inner, TILE_INNER), inner - pass->inner),
+    };
+}
+
+/* Whether the tile's columns are complete. */
+static bool end_inner(pass_t *pass, tile_size done, uint32_t inner)
+{
+    pass->inner += done.inner;
+    if (pass->inner < inner) {
+        return false;
+    }
+    pass->inner = 0;
+    return true;
 }
 
 size_t muster_layers_scratch_bytes(const void *model, uint32_t rows_max)
@@ -94,13 +112,12 @@ size_t muster_layers_wide(const muster_layers *net, bool is_sparse)
     return is_sparse || net->sizes[1] == 1 ? net->biases[0] : 0;
 }
 
-static bool is_sparse(const pass_t *pass)
+bool muster_layers_is_sparse(const muster_layers_pass *pass)
 {
     return pass->layer == 0 && pass->input.rows.dense == NULL;
 }
 
-/* The input of the layer: the rows themselves, or the outputs below. */
-static muster_matrix input_of(const pass_t *pass)
+muster_matrix muster_layers_input_of(const muster_layers_pass *pass)
 {
     const muster_rows *rows = &pass->input.rows;
     uint32_t l = pass->layer;
@@ -214,7 +231,7 @@ static double forward_sparse(pass_t *pass)
 /* One output: a dot product a row, at the speed of memory. */
 static double forward_dot(pass_t *pass)
 {
-    muster_matrix x = input_of(pass);
+    muster_matrix x = muster_layers_input_of(pass);
     uint32_t l = pass->layer;
     const float *theta = pass->input.theta;
     muster_layer_dot(&x, theta + pass->net->weights[l],
@@ -231,90 +248,39 @@ static double forward_tile(pass_t *pass)
 {
     uint32_t l = pass->layer;
     uint32_t width = pass->net->sizes[l + 1];
-    muster_matrix x = input_of(pass);
-    uint32_t tile = tile_of(width, columns_max(x.rows));
-    uint32_t columns = min_of(tile, width - pass->column);
-    uint32_t inner =
-        min_of(tile_of(x.columns, TILE_INNER), x.columns - pass->inner);
+    muster_matrix x = muster_layers_input_of(pass);
+    tile_size part = next_tile(pass, width, x.columns);
     for (uint32_t r = 0; pass->inner == 0 && r < x.rows; r++) {
-        fill_bias(pass, r, pass->column, columns);
+        fill_bias(pass, r, pass->column, part.columns);
     }
     const float *w = pass->input.theta + pass->net->weights[l] +
                      (size_t)pass->inner * width + pass->column;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)x.rows,
-                (int)columns, (int)inner, 1.0f, x.data + pass->inner,
+                (int)part.columns, (int)part.inner, 1.0f, x.data + pass->inner,
                 (int)x.stride, w, (int)width, 1.0f,
                 pass->outs[l] + pass->column, (int)width);
-    pass->inner += inner;
-    if (pass->inner == x.columns) {
+    if (end_inner(pass, part, x.columns)) {
         for (uint32_t r = 0; r < x.rows; r++) {
-            relu(pass, r, pass->column, columns);
+            relu(pass, r, pass->column, part.columns);
         }
-        pass->inner = 0;
-        pass->column += columns;
+        pass->column += part.columns;
     }
     if (pass->column == width) {
         end_forward(pass);
     }
-    return 2.0 * x.rows * columns * inner;
+    return 2.0 * x.rows * part.columns * part.inner;
 }
 
 static double forward(pass_t *pass)
 {
-    if (is_sparse(pass)) {
+    if (muster_layers_is_sparse(pass)) {
         return forward_sparse(pass);
     }
     return pass->net->sizes[pass->layer + 1] == 1 ? forward_dot(pass)
                                                   : forward_tile(pass);
 }
 
-/* --- the loss, and what rounding does ------------------------------------- */
-
-static uint32_t sample_stride(const pass_t *pass)
-{
-    return pass->input.rows.count > SAMPLE_ALL ? SAMPLE_STRIDE : 1;
-}
-
-/*
- * How much scores are off, in units of 2^-24 of themselves: each layer adds
- * what a float32 sum of its inputs does to terms of either sign. Layers with
- * one output are summed in double.
- */
-static float score_error(const pass_t *pass)
-{
-    const muster_layers *net = pass->net;
-    const muster_rows *rows = &pass->input.rows;
-    double error = 2;
-    for (uint32_t l = 0; l < net->count; l++) {
-        double terms = net->sizes[l];
-        if (l == 0 && rows->dense == NULL) {
-            uint64_t entries = rows->offsets[rows->count] - rows->offsets[0];
-            terms = (double)entries / rows->count;
-        }
-        error += net->sizes[l + 1] > 1 ? sqrt(terms) / 2 : 0;
-    }
-    return (float)error;
-}
-
-/*
- * How much a slope of row r is off, in units of 2^-24 of itself: a few from its
- * own formula, and the scores' size times their error. Where a small slope is
- * the difference of large numbers (squared loss) that counts in full.
- */
-static float slope_error(const pass_t *pass, const float *z, uint32_t r,
-                         float scores)
-{
-    uint32_t outputs = pass->net->sizes[pass->net->count];
-    float largest = 0;
-    for (uint32_t c = 0; c < outputs; c++) {
-        largest = fmaxf(largest, fabsf(z[c]));
-    }
-    if (pass->net->kind == MUSTER_MODEL_REGRESSION) {
-        float miss = fabsf(z[0] - pass->input.rows.labels[r]);
-        largest = miss > 0 ? largest / miss : 0;
-    }
-    return 4 + scores * largest;
-}
+/* --- the loss ------------------------------------------------------------- */
 
 static muster_status loss_rows(pass_t *pass, double *ops)
 {
@@ -330,13 +296,7 @@ static muster_status loss_rows(pass_t *pass, double *ops)
         net->kind, count, outputs,
         rows->labels != NULL ? rows->labels + begin : NULL,
         pass->input.weights != NULL ? pass->input.weights + begin : NULL};
-    float scores_off = score_error(pass);
-    for (uint32_t r = 0; rows->labels != NULL && r < count; r++) {
-        if ((begin + r) % sample_stride(pass) == 0) {
-            pass->error_scales[begin + r] = slope_error(
-                pass, scores + (size_t)r * outputs, begin + r, scores_off);
-        }
-    }
+    muster_layers_scale_errors(pass, scores, begin, count);
     muster_status status = muster_loss_slopes(&scored, scores, &pass->loss);
     pass->column = begin + count;
     if (pass->column == rows->count) {
@@ -346,96 +306,11 @@ static muster_status loss_rows(pass_t *pass, double *ops)
     return status;
 }
 
-static double input_squares(const pass_t *pass, uint32_t r)
-{
-    const muster_rows *rows = &pass->input.rows;
-    if (is_sparse(pass)) {
-        uint64_t from = rows->offsets[r];
-        return muster_layer_squares(rows->values + from,
-                                    rows->offsets[r + 1] - from);
-    }
-    muster_matrix x = input_of(pass);
-    return muster_layer_squares(x.data + r * x.stride, x.columns);
-}
-
-/* Squares of the layer's gradient; of many weights some stand for all. */
-static double gradient_squares(const pass_t *pass)
-{
-    uint32_t l = pass->layer;
-    uint32_t inner = pass->net->sizes[l];
-    uint32_t width = pass->net->sizes[l + 1];
-    const float *gw = pass->input.gradient + pass->net->weights[l];
-    double cells = (double)inner * width;
-    uint32_t stride = 1;
-    if (cells > MEASURE_FEW) {
-        stride = (uint32_t)fmax(MEASURE_STRIDE, cells / MEASURE_MAX);
-    }
-    double squares = 0;
-    double rows = 0;
-    for (uint32_t i = 0; i < inner; i += stride) {
-        squares += muster_layer_squares(gw + (size_t)i * width, width);
-        rows++;
-    }
-    return squares * inner / rows;
-}
-
-/*
- * The variance of n float32 additions, in units of 2^-48 times the sum of
- * squared terms. Each is off by up to 2^-24 of the sum so far. Terms of either
- * sign walk at random: the sums' squares grow as k, which makes n / 6. Terms
- * that agree make n c / 9, where c, the coherence, is the square of their sum
- * over the sum of their squares, at most n.
- */
-static double sum_variance(pass_t *pass, double squares)
-{
-    muster_layers_coherence *coherence = pass->input.coherence;
-    double n = pass->input.rows.count;
-    double agree = n;
-    if (is_sparse(pass)) {
-        n = pass->input.wide != NULL ? 0 : pass->input.rows_summed;
-        agree = n;
-    } else if (pass->net->sizes[pass->layer + 1] == 1) {
-        n = 0; // sums in double
-    } else if (coherence != NULL && n > MEASURE_ROWS) {
-        if (coherence->is_fresh) {
-            coherence->layers[pass->layer] = gradient_squares(pass) / squares;
-        }
-        agree = fmin(n, coherence->layers[pass->layer]);
-    }
-    return n * (agree / 9 + 1.0 / 6);
-}
-
-/*
- * Add up the variance of the rounding in the layer's gradient: of its terms,
- * which are off as their slopes are, and of their sums. The squares of row r's
- * terms are (|x_r|^2 + 1) |slopes_r|^2. Of many rows a few stand for all: this
- * must cost next to nothing.
- */
-static void measure(pass_t *pass)
-{
-    const uint32_t width = pass->net->sizes[pass->layer + 1];
-    const uint32_t stride = sample_stride(pass);
-    double all = 0; // squares of the terms
-    double variance = 0;
-    for (uint32_t r = 0; r < pass->input.rows.count; r += stride) {
-        const float *slopes = pass->outs[pass->layer] + (size_t)r * width;
-        double squares = muster_layer_squares(slopes, width);
-        double off = (double)pass->error_scales[r];
-        squares *= squares > 0 ? 1 + input_squares(pass, r) : 0;
-        all += squares;
-        variance += squares * off * off;
-    }
-    if (all > 0) {
-        variance += all * sum_variance(pass, all * stride);
-    }
-    pass->variance += variance * stride;
-}
-
 /* --- backwards ------------------------------------------------------------ */
 
 static void end_weights(pass_t *pass)
 {
-    measure(pass);
+    muster_layers_measure(pass);
     if (pass->layer > 0) {
         enter(pass, MUSTER_LAYERS_BELOW, pass->layer);
     } else {
@@ -480,7 +355,7 @@ static double weights_sparse(pass_t *pass)
 
 static double weights_dot(pass_t *pass)
 {
-    muster_matrix x = input_of(pass);
+    muster_matrix x = muster_layers_input_of(pass);
     muster_layer_dot_back(&x, pass->outs[pass->layer], first_sums(pass));
     end_weights(pass);
     return CELL_OPS * x.rows * x.columns;
@@ -491,26 +366,21 @@ static double weights_tile(pass_t *pass)
 {
     uint32_t l = pass->layer;
     uint32_t width = pass->net->sizes[l + 1];
-    muster_matrix x = input_of(pass);
-    uint32_t tile = tile_of(width, columns_max(x.rows));
-    uint32_t columns = min_of(tile, width - pass->column);
-    uint32_t inner =
-        min_of(tile_of(x.columns, TILE_INNER), x.columns - pass->inner);
+    muster_matrix x = muster_layers_input_of(pass);
+    tile_size part = next_tile(pass, width, x.columns);
     float *gw = pass->input.gradient + pass->net->weights[l] +
                 (size_t)pass->inner * width + pass->column;
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)inner,
-                (int)columns, (int)x.rows, 1.0f, x.data + pass->inner,
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)part.inner,
+                (int)part.columns, (int)x.rows, 1.0f, x.data + pass->inner,
                 (int)x.stride, pass->outs[l] + pass->column, (int)width, 1.0f,
                 gw, (int)width);
-    pass->inner += inner;
-    if (pass->inner == x.columns) {
-        pass->inner = 0;
-        pass->column += columns;
+    if (end_inner(pass, part, x.columns)) {
+        pass->column += part.columns;
     }
     if (pass->column == width) {
         end_weights(pass);
     }
-    return 2.0 * x.rows * columns * inner;
+    return 2.0 * x.rows * part.columns * part.inner;
 }
 
 static double backward(pass_t *pass)
@@ -518,7 +388,7 @@ static double backward(pass_t *pass)
     if (pass->column == 0 && pass->inner == 0) {
         begin_weights(pass);
     }
-    if (is_sparse(pass)) {
+    if (muster_layers_is_sparse(pass)) {
         return weights_sparse(pass);
     }
     return pass->net->sizes[pass->layer + 1] == 1 ? weights_dot(pass)
@@ -543,25 +413,21 @@ static double below_tile(pass_t *pass)
     uint32_t rows = pass->input.rows.count;
     uint32_t width = pass->net->sizes[l];
     uint32_t above = pass->net->sizes[l + 1];
-    uint32_t columns =
-        min_of(tile_of(width, columns_max(rows)), width - pass->column);
-    uint32_t inner = min_of(tile_of(above, TILE_INNER), above - pass->inner);
+    tile_size part = next_tile(pass, width, above);
     const float *w = pass->input.theta + pass->net->weights[l] +
                      (size_t)pass->column * above + pass->inner;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows,
-                (int)columns, (int)inner, 1.0f, pass->outs[l] + pass->inner,
-                (int)above, w, (int)above, pass->inner == 0 ? 0.0f : 1.0f,
-                pass->spare, (int)columns);
-    pass->inner += inner;
-    if (pass->inner == above) {
-        mask(pass, columns);
-        pass->inner = 0;
-        pass->column += columns;
+                (int)part.columns, (int)part.inner, 1.0f,
+                pass->outs[l] + pass->inner, (int)above, w, (int)above,
+                pass->inner == 0 ? 0.0f : 1.0f, pass->spare, (int)part.columns);
+    if (end_inner(pass, part, above)) {
+        mask(pass, part.columns);
+        pass->column += part.columns;
     }
     if (pass->column == width) {
         enter(pass, MUSTER_LAYERS_WEIGHTS, l - 1);
     }
-    return 2.0 * rows * columns * inner;
+    return 2.0 * rows * part.columns * part.inner;
 }
 
 /* --- a step --------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 #define MUSTER_MODEL_LAYERS_PASS_H
 
 #include "model/layers.h"
+#include "model/layers_kernel.h"
 
 /*
  * Rows of a block: as many as make BLAS fast and no more. A block streams all
@@ -70,7 +71,7 @@ typedef struct muster_layers_pass {
     muster_layers_input input;
     float *outs[MUSTER_LAYERS_MAX]; // rows x sizes[l + 1]; the last: scores
     float *spare;                   // a tile of slopes
-    float *error_scales;            // per row, see measure() in the source
+    float *error_scales;            // per row, see layers_error.h
     muster_layers_phase phase;
     uint32_t layer;
     uint32_t column; // of the tile to do next, or row where rows are cut
@@ -92,6 +93,12 @@ void muster_layers_begin(muster_layers_pass *pass, const muster_layers *net,
                          const muster_layers_input *input);
 /* MUSTER_IN_PROGRESS, MUSTER_OK, or MUSTER_ERR_INPUT for a label. */
 MUSTER_CHECKED muster_status muster_layers_step(muster_layers_pass *pass);
+
+/* Whether the pass stands at the first layer, over sparse rows. */
+bool muster_layers_is_sparse(const muster_layers_pass *pass);
+
+/* The input of the pass's layer: dense rows, or the outputs below. */
+muster_matrix muster_layers_input_of(const muster_layers_pass *pass);
 
 /* The functions of muster_model_ops: a whole pass at once. */
 // NOLINTNEXTLINE(readability-function-size): the shape of the public ops.

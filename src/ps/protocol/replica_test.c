@@ -393,9 +393,48 @@ static void operations_do_not_overtake_the_delta_of_a_replica(void **state)
     mesh_free(m);
 }
 
+static void request_here(mesh *m, uint16_t at, muster_row_op op)
+{
+    static const uint32_t key = 0;
+    static const uint32_t position = 0;
+    float value = 1;
+    int ended = 0;
+    muster_row_request request = {.op = op,
+                                  .keys = &key,
+                                  .values = &value,
+                                  .positions = &position,
+                                  .count = 1,
+                                  .context = &ended};
+    assert_int_equal(
+        muster_protocol_request(m->node[at], m->now_ns, &request, &m->out[at]),
+        MUSTER_OK);
+    collect(m, at);
+    assert_int_equal(ended, 1);
+    assert_int_equal(m->flying, 0);
+}
+
+/* The replica arrived after the worker had looked: the request is answered
+ * here, and a pull has no delta to send. */
+static void a_pull_leaves_a_replica_clean(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    localize_one(m, 1, 0, true);
+    uint32_t before = budget_at(m, 1);
+    request_here(m, 1, MUSTER_ROWOP_PULL);
+    request_here(m, 1, MUSTER_ROWOP_PULL_ROW);
+    assert_int_equal(budget_at(m, 1), before);
+    assert_false(atomic_load(&m->tables[1]->words[0]) & MUSTER_WORD_DIRTY);
+    request_here(m, 1, MUSTER_ROWOP_PUSH);
+    assert_int_equal(budget_at(m, 1), before - 1);
+    assert_true(atomic_load(&m->tables[1]->words[0]) & MUSTER_WORD_DIRTY);
+    mesh_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pull_leaves_a_replica_clean),
         cmocka_unit_test(
             a_contested_row_is_replicated_unless_it_is_used_in_turns),
         cmocka_unit_test(

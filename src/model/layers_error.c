@@ -1,0 +1,169 @@
+/*
+ * The rounding of a pass, estimated as it goes. Slopes are off as their scores
+ * are, terms as their slopes are, and sums add what float32 loses. All is kept
+ * as a variance, since errors of either sign add up like a random walk.
+ */
+#include "model/layers_error.h"
+
+#include <math.h>
+
+#include "model/layers_kernel.h"
+
+/* Of the rows that muster_layers_measure() looks at. */
+#define SAMPLE_ALL    64u
+#define SAMPLE_STRIDE 8u
+/* Below so many rows the coherence is taken as the largest. Of a layer's
+ * weights it looks at all, or every fourth row, or at most so many. */
+#define MEASURE_ROWS   64.0
+#define MEASURE_FEW    65536.0
+#define MEASURE_STRIDE 4.0
+#define MEASURE_MAX    4e6
+
+typedef muster_layers_pass pass_t;
+
+static uint32_t sample_stride(const pass_t *pass)
+{
+    return pass->input.rows.count > SAMPLE_ALL ? SAMPLE_STRIDE : 1;
+}
+
+/*
+ * How much scores are off, in units of 2^-24 of themselves: each layer adds
+ * what a float32 sum of its inputs does to terms of either sign. Layers with
+ * one output are summed in double.
+ */
+static float score_error(const pass_t *pass)
+{
+    const muster_layers *net = pass->net;
+    const muster_rows *rows = &pass->input.rows;
+    double error = 2;
+    for (uint32_t l = 0; l < net->count; l++) {
+        double terms = net->sizes[l];
+        if (l == 0 && rows->dense == NULL) {
+            uint64_t entries = rows->offsets[rows->count] - rows->offsets[0];
+            terms = (double)entries / rows->count;
+        }
+        error += net->sizes[l + 1] > 1 ? sqrt(terms) / 2 : 0;
+    }
+    return (float)error;
+}
+
+/*
+ * How much a slope of row r is off, in units of 2^-24 of itself: a few from its
+ * own formula, and the scores' size times their error. Where a small slope is
+ * the difference of large numbers (squared loss) that counts in full.
+ */
+static float slope_error(const pass_t *pass, const float *z, uint32_t r,
+                         float scores)
+{
+    uint32_t outputs = pass->net->sizes[pass->net->count];
+    float largest = 0;
+    for (uint32_t c = 0; c < outputs; c++) {
+        largest = fmaxf(largest, fabsf(z[c]));
+    }
+    if (pass->net->kind == MUSTER_MODEL_REGRESSION) {
+        float miss = fabsf(z[0] - pass->input.rows.labels[r]);
+        largest = miss > 0 ? largest / miss : 0;
+    }
+    return 4 + scores * largest;
+}
+
+void muster_layers_scale_errors(muster_layers_pass *pass, const float *scores,
+                                uint32_t begin, uint32_t count)
+{
+    if (pass->input.rows.labels == NULL) {
+        return;
+    }
+    uint32_t outputs = pass->net->sizes[pass->net->count];
+    float scores_off = score_error(pass);
+    for (uint32_t r = 0; r < count; r++) {
+        if ((begin + r) % sample_stride(pass) == 0) {
+            pass->error_scales[begin + r] = slope_error(
+                pass, scores + (size_t)r * outputs, begin + r, scores_off);
+        }
+    }
+}
+
+static double input_squares(const pass_t *pass, uint32_t r)
+{
+    const muster_rows *rows = &pass->input.rows;
+    if (muster_layers_is_sparse(pass)) {
+        uint64_t from = rows->offsets[r];
+        return muster_layer_squares(rows->values + from,
+                                    rows->offsets[r + 1] - from);
+    }
+    muster_matrix x = muster_layers_input_of(pass);
+    return muster_layer_squares(x.data + r * x.stride, x.columns);
+}
+
+/* Squares of the layer's gradient; of many weights some stand for all. */
+static double gradient_squares(const pass_t *pass)
+{
+    uint32_t l = pass->layer;
+    uint32_t inner = pass->net->sizes[l];
+    uint32_t width = pass->net->sizes[l + 1];
+    const float *gw = pass->input.gradient + pass->net->weights[l];
+    double cells = (double)inner * width;
+    uint32_t stride = 1;
+    if (cells > MEASURE_FEW) {
+        stride = (uint32_t)fmax(MEASURE_STRIDE, cells / MEASURE_MAX);
+    }
+    double squares = 0;
+    double rows = 0;
+    for (uint32_t i = 0; i < inner; i += stride) {
+        squares += muster_layer_squares(gw + (size_t)i * width, width);
+        rows++;
+    }
+    return squares * inner / rows;
+}
+
+/*
+ * The variance of n float32 additions, in units of 2^-48 times the sum of
+ * squared terms. Each is off by up to 2^-24 of the sum so far. Terms of either
+ * sign walk at random: the sums' squares grow as k, which makes n / 6. Terms
+ * that agree make n c / 9, where c, the coherence, is the square of their sum
+ * over the sum of their squares, at most n.
+ */
+static double sum_variance(pass_t *pass, double squares)
+{
+    muster_layers_coherence *coherence = pass->input.coherence;
+    double n = pass->input.rows.count;
+    double agree = n;
+    if (muster_layers_is_sparse(pass)) {
+        n = pass->input.wide != NULL ? 0 : pass->input.rows_summed;
+        agree = n;
+    } else if (pass->net->sizes[pass->layer + 1] == 1) {
+        n = 0; // sums in double
+    } else if (coherence != NULL && n > MEASURE_ROWS) {
+        if (coherence->is_fresh) {
+            coherence->layers[pass->layer] = gradient_squares(pass) / squares;
+        }
+        agree = fmin(n, coherence->layers[pass->layer]);
+    }
+    return n * (agree / 9 + 1.0 / 6);
+}
+
+/*
+ * Add up the variance of the rounding in the layer's gradient: of its terms,
+ * which are off as their slopes are, and of their sums. The squares of row r's
+ * terms are (|x_r|^2 + 1) |slopes_r|^2. Of many rows a few stand for all: this
+ * must cost next to nothing.
+ */
+void muster_layers_measure(muster_layers_pass *pass)
+{
+    const uint32_t width = pass->net->sizes[pass->layer + 1];
+    const uint32_t stride = sample_stride(pass);
+    double all = 0; // squares of the terms
+    double variance = 0;
+    for (uint32_t r = 0; r < pass->input.rows.count; r += stride) {
+        const float *slopes = pass->outs[pass->layer] + (size_t)r * width;
+        double squares = muster_layer_squares(slopes, width);
+        double off = (double)pass->error_scales[r];
+        squares *= squares > 0 ? 1 + input_squares(pass, r) : 0;
+        all += squares;
+        variance += squares * off * off;
+    }
+    if (all > 0) {
+        variance += all * sum_variance(pass, all * stride);
+    }
+    pass->variance += variance * stride;
+}
