@@ -316,8 +316,11 @@ muster_status muster_sampler_finish(muster_sampler *sampler, uint32_t handle)
 
 void muster_sampler_note(muster_sampler *sampler, uint32_t key)
 {
+    if (sampler->scheme != MUSTER_PS_REPURPOSE) {
+        return;
+    }
     uint32_t first = muster_key_distribution_first(sampler->target);
-    if (sampler->scheme == MUSTER_PS_REPURPOSE && key >= first &&
+    if (key >= first &&
         key - first < muster_key_distribution_count(sampler->target)) {
         sampler->noted[sampler->noted_count++ % NOTED] = key;
     }
