@@ -124,3 +124,18 @@ muster_status muster_code_dense_only(const muster_code_spec *spec,
     }
     return MUSTER_OK;
 }
+
+muster_status muster_code_settle_dense(muster_code_spec *spec,
+                                       const char *known, muster_error *error)
+{
+    muster_status status = muster_code_spec_settle(spec, known, error);
+    return status == MUSTER_OK ? muster_code_dense_only(spec, error) : status;
+}
+
+muster_status muster_code_read_draws(const muster_code_spec *spec,
+                                     muster_error *error, uint32_t *draws_out)
+{
+    *draws_out = MUSTER_CODE_DRAWS;
+    return muster_code_spec_option_number(spec, "draws", 1, 10000, error,
+                                          draws_out);
+}

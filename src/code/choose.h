@@ -44,6 +44,15 @@ MUSTER_CHECKED muster_status muster_code_judge(muster_code *code,
 MUSTER_CHECKED muster_status
 muster_code_dense_only(const muster_code_spec *spec, muster_error *error);
 
+/* muster_code_spec_settle(), then that. */
+MUSTER_CHECKED muster_status muster_code_settle_dense(muster_code_spec *spec,
+                                                      const char *known,
+                                                      muster_error *error);
+
+/* The key `draws`, 1 to 10,000; MUSTER_CODE_DRAWS unless given. */
+MUSTER_CHECKED muster_status muster_code_read_draws(
+    const muster_code_spec *spec, muster_error *error, uint32_t *draws_out);
+
 /* code.c: a zeroed code made ready for a build function. */
 void muster_code_start(muster_code *code, const muster_code_ops *ops,
                        const muster_code_spec *spec);

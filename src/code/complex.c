@@ -47,3 +47,30 @@ void muster_complex_set_null(muster_dual *dual, uint32_t t, uint32_t worker,
     real[1] = cimag(value);
     imaginary[1] = creal(value);
 }
+
+muster_status muster_complex_fill_cyclic(muster_code *code,
+                                         const double complex *coefs,
+                                         uint32_t copies, muster_error *error)
+{
+    uint32_t n = code->info.workers;
+    uint32_t blocks = code->info.message_blocks;
+    muster_code_layout layout;
+    code->info.parts = n;
+    muster_status status = muster_code_layout_init(
+        &layout, n, (size_t)n * copies, blocks * blocks);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    muster_code_layout_cyclic(&layout, n, copies);
+    for (size_t e = 0; e < layout.first[n]; e++) {
+        double complex coef = coefs[e % copies];
+        if (blocks == 1) {
+            layout.cells[e] = creal(coef);
+        } else {
+            muster_complex_cells(coef, layout.cells + 4 * e);
+        }
+    }
+    status = muster_code_layout_fill(&layout, code, error);
+    muster_code_layout_fini(&layout);
+    return status;
+}

@@ -12,6 +12,7 @@
 #include <complex.h>
 
 #include "code/dual.h"
+#include "code/layout.h"
 
 /* exp(2 pi i k / n), with k reduced first. */
 double complex muster_root_of_unity(uint64_t k, uint32_t n);
@@ -25,5 +26,12 @@ void muster_complex_set_affine(muster_dual *dual, uint32_t worker,
                                double complex a);
 void muster_complex_set_null(muster_dual *dual, uint32_t t, uint32_t worker,
                              double complex value);
+
+/* Set the terms of a code with n parts on `copies` neighbours each: holder t of
+ * every part has coefs[t], of which a code of one block takes the real part.
+ * MUSTER_ERR_NO_MEMORY, MUSTER_ERR_UNSUPPORTED (too many terms). */
+MUSTER_CHECKED muster_status
+muster_complex_fill_cyclic(muster_code *code, const double complex *coefs,
+                           uint32_t copies, muster_error *error);
 
 #endif // MUSTER_CODE_COMPLEX_H

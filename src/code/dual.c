@@ -14,6 +14,9 @@
 /* A solve that leaves more than this is repeated by least squares. */
 #define ENCODE_RESIDUAL 1e-9
 
+/* A weight below this share of the decoding that uses everyone is none. */
+#define VANISHED 1e-7
+
 muster_dual *muster_dual_create(uint32_t workers, uint32_t outputs,
                                 uint32_t blocks, uint32_t stragglers)
 {
@@ -27,6 +30,7 @@ muster_dual *muster_dual_create(uint32_t workers, uint32_t outputs,
     dual->blocks = blocks;
     dual->stragglers = stragglers;
     dual->freedom = stragglers * blocks;
+    dual->zeros_max = stragglers;
     dual->affine = muster_mem_array(columns, outputs * sizeof(double));
     dual->null = muster_mem_array(columns, dual->freedom * sizeof(double));
     if (dual->affine == NULL || dual->null == NULL) {
@@ -191,10 +195,11 @@ static uint32_t worker_at(const muster_dual_query *query, uint32_t place)
     return query->names != NULL ? query->names[place] : place;
 }
 
-/* Columns of missing workers that hold anything, up to the freedom; more are
- * counted but not listed. */
+/* Columns of missing workers that hold anything, up to `room`; more are counted
+ * but not listed. */
 static uint32_t list_missing(const muster_dual *dual,
-                             const muster_dual_query *query, uint32_t *zero)
+                             const muster_dual_query *query, uint32_t room,
+                             uint32_t *zero)
 {
     uint32_t count = 0;
     uint32_t at = 0;
@@ -207,13 +212,47 @@ static uint32_t list_missing(const muster_dual *dual,
             continue;
         }
         for (uint32_t b = 0; b < dual->blocks; b++) {
-            if (count < dual->freedom) {
+            if (count < room) {
                 zero[count] = p * dual->blocks + b;
             }
             count++;
         }
     }
     return count;
+}
+
+/* s of the missing workers, spread over them: neighbours depend on each other
+ * most. */
+static void choose_spread(const muster_dual *dual, const uint32_t *missing,
+                          uint32_t count, uint32_t *chosen)
+{
+    uint64_t workers = count / dual->blocks;
+    for (uint32_t t = 0; t < dual->freedom; t++) {
+        uint64_t place = t / dual->blocks * workers / dual->stragglers;
+        chosen[t] = missing[place * dual->blocks + t % dual->blocks];
+    }
+}
+
+/* Are the weights of all missing columns nothing but rounding? Makes them 0. */
+static bool clear_missing(const muster_dual *dual, const uint32_t *missing,
+                          uint32_t count, double *weights)
+{
+    size_t columns = (size_t)dual->workers * dual->blocks;
+    for (uint32_t u = 0; u < dual->outputs; u++) {
+        double *row = weights + u * columns;
+        const double *affine = dual->affine + u * columns;
+        double size = 0.0;
+        for (size_t c = 0; c < columns; c++) {
+            size = fmax(size, fabs(affine[c]));
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            if (!(fabs(row[missing[i]]) <= VANISHED * size)) {
+                return false;
+            }
+            row[missing[i]] = 0.0;
+        }
+    }
+    return true;
 }
 
 static void fill_scale(const muster_dual *dual, const muster_dual_query *query,
@@ -228,12 +267,35 @@ static void fill_scale(const muster_dual *dual, const muster_dual_query *query,
     }
 }
 
+/* Solve for the missing columns, or for `freedom` of them when there are more;
+ * `chosen` has room for as many. */
+static muster_status solve_missing(const muster_dual *dual,
+                                   muster_vanish *problem, uint32_t *chosen,
+                                   double *weights, double *condition_out)
+{
+    const uint32_t *missing = problem->zero;
+    uint32_t count = problem->zero_count;
+    if (count <= dual->freedom) {
+        return muster_vanish_solve(problem, weights, condition_out);
+    }
+    choose_spread(dual, missing, count, chosen);
+    problem->zero = chosen;
+    problem->zero_count = dual->freedom;
+    muster_status status = muster_vanish_solve(problem, weights, condition_out);
+    if (status == MUSTER_OK && !clear_missing(dual, missing, count, weights)) {
+        status = MUSTER_ERR_INVALID;
+    }
+    return status;
+}
+
 muster_status muster_dual_solve(const muster_dual *dual,
                                 const muster_dual_query *query,
                                 double *weights_out, double *condition_out)
 {
     uint32_t columns = dual->workers * dual->blocks;
-    uint32_t *zero = muster_mem_array(dual->freedom, sizeof(uint32_t));
+    uint32_t room = dual->zeros_max * dual->blocks;
+    uint32_t *zero =
+        muster_mem_array((size_t)room + dual->freedom, sizeof(uint32_t));
     double *scale = muster_mem_array(columns, sizeof(double));
     muster_status status = MUSTER_ERR_NO_MEMORY;
     if (zero != NULL && scale != NULL) {
@@ -244,10 +306,11 @@ muster_status muster_dual_solve(const muster_dual *dual,
                                  .null = dual->null,
                                  .scale = scale,
                                  .zero = zero};
-        problem.zero_count = list_missing(dual, query, zero);
+        problem.zero_count = list_missing(dual, query, room, zero);
         fill_scale(dual, query, scale);
-        status = problem.zero_count <= dual->freedom
-                     ? muster_vanish_solve(&problem, weights_out, condition_out)
+        status = problem.zero_count <= room
+                     ? solve_missing(dual, &problem, zero + room, weights_out,
+                                     condition_out)
                      : MUSTER_ERR_INVALID;
     }
     muster_mem_free(scale);

@@ -19,7 +19,9 @@
  * and appear here in their real form.
  *
  *   Promise      At most s missing workers that hold anything: exact up to the
- *                rounding that the fit reports. More: least squares (lsq.h).
+ *                rounding that the fit reports. More: exact where a decoding
+ *                vanishes on all of them, which some sets of structured codes
+ *                allow; else least squares (lsq.h).
  */
 #ifndef MUSTER_CODE_DUAL_H
 #define MUSTER_CODE_DUAL_H
@@ -34,6 +36,8 @@ typedef struct muster_dual {
     uint32_t blocks;     // message blocks
     uint32_t stragglers; // s
     uint32_t freedom;    // rows of N: s * blocks
+    uint32_t zeros_max;  // workers on whom a decoding may vanish at once: s
+                         // unless the family raises it
     double *affine;      // outputs x columns, row-major
     double *null;        // columns x freedom: column c at null + c * freedom
 } muster_dual;
@@ -67,10 +71,20 @@ muster_status muster_dual_weights(const muster_code *code,
                                   muster_code_query *query);
 
 /*
+ * Progress for such a code where zeros_max > s (the table's functions): ready
+ * as early as the set allows (dual_progress.c).
+ */
+size_t muster_dual_progress_bytes(const muster_code *code);
+void muster_dual_progress_reset(const muster_code *code, void *progress);
+bool muster_dual_progress_add(const muster_code *code, void *progress,
+                              uint32_t worker);
+
+/*
  * The weights alone, for a dual that is part of another state: its place p is
  * worker names[p] of the code (NULL: itself), `present` are the places heard
  * from, ascending. weights_out: outputs x (places * blocks).
- * MUSTER_ERR_INVALID: more are missing than s, or singular.
+ * MUSTER_ERR_INVALID: more are missing than s and no decoding vanishes on all
+ * of them, or singular.
  */
 typedef struct muster_dual_query {
     const muster_code *code;

@@ -250,12 +250,11 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
                            muster_error *error)
 {
     muster_code_spec spec = *given;
-    uint32_t draws = MUSTER_CODE_DRAWS;
+    uint32_t draws;
     muster_status status =
         muster_code_spec_accept(&spec, "decode,draws", error);
     if (status == MUSTER_OK) {
-        status = muster_code_spec_option_number(&spec, "draws", 1, 10000, error,
-                                                &draws);
+        status = muster_code_read_draws(&spec, error, &draws);
     }
     if (status == MUSTER_OK) {
         status = muster_code_spec_whole(&spec, error);

@@ -264,14 +264,10 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
                            muster_error *error)
 {
     muster_code_spec spec = *given;
-    uint32_t draws = MUSTER_CODE_DRAWS;
-    muster_status status = muster_code_spec_settle(&spec, "draws", error);
+    uint32_t draws;
+    muster_status status = muster_code_settle_dense(&spec, "draws", error);
     if (status == MUSTER_OK) {
-        status = muster_code_spec_option_number(&spec, "draws", 1, 10000, error,
-                                                &draws);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_code_dense_only(&spec, error);
+        status = muster_code_read_draws(&spec, error, &draws);
     }
     if (status != MUSTER_OK) {
         return status;

@@ -14,7 +14,6 @@
 #include "code/choose.h"
 #include "code/complex.h"
 #include "code/families/families.h"
-#include "code/layout.h"
 
 typedef struct cyclic_shape {
     uint32_t n;
@@ -41,20 +40,16 @@ static void generator_polynomial(const cyclic_shape *shape, double complex *g)
     }
 }
 
-/* Holder t of part j (worker j - s + t) has coefficient g_t of the shift that
- * starts there, so that worker i's coefficient of part j is g_(j - i). */
-static void set_cells(const cyclic_shape *shape, const double complex *g,
-                      muster_code_layout *layout)
+/* A decoding is c + x^first q(x) at the points x = w^i, q of degree below s. It
+ * has no more zeros there than its degree, read upwards or, divided by x^n = 1,
+ * downwards. The exponents are no run with 0 in it, so these may be more than
+ * the s zeros of MDS codes in general, and decoding may need fewer than n - s
+ * workers. */
+static uint32_t zeros_max(const cyclic_shape *shape)
 {
-    for (size_t e = 0; e < layout->first[layout->parts]; e++) {
-        uint32_t t = (uint32_t)(e % (shape->s + 1));
-        double complex coef = g[shape->s - t];
-        if (shape->real) {
-            layout->cells[e] = creal(coef);
-        } else {
-            muster_complex_cells(coef, layout->cells + 4 * e);
-        }
-    }
+    uint32_t up = shape->first_root + shape->s - 1;
+    uint32_t down = shape->n - shape->first_root;
+    return shape->s == 0 ? 0 : up < down ? up : down;
 }
 
 static void set_dual_real(const cyclic_shape *shape, double total,
@@ -87,17 +82,21 @@ static void set_dual_complex(const cyclic_shape *shape, double complex total,
     }
 }
 
+/* Worker i's coefficient of part j is g_(j - i): holder t of a part, worker
+ * j - s + t, has g_(s - t). */
 static muster_status fill(muster_code *code, const cyclic_shape *shape,
-                          const double complex *g, muster_error *error)
+                          double complex *g, muster_error *error)
 {
     uint32_t blocks = shape->real ? 1 : 2;
-    muster_dual *dual = muster_dual_create(shape->n, blocks, blocks, shape->s);
+    uint32_t s = shape->s;
+    muster_dual *dual = muster_dual_create(shape->n, blocks, blocks, s);
     if (dual == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     code->state = dual;
+    dual->zeros_max = zeros_max(shape);
     double complex total = 0.0;
-    for (uint32_t t = 0; t <= shape->s; t++) {
+    for (uint32_t t = 0; t <= s; t++) {
         total += g[t];
     }
     if (shape->real) {
@@ -109,29 +108,21 @@ static muster_status fill(muster_code *code, const cyclic_shape *shape,
     if (status != MUSTER_OK) {
         return status;
     }
-    code->info.parts = shape->n;
+    for (uint32_t t = 0; 2 * t < s; t++) {
+        double complex last = g[s - t];
+        g[s - t] = g[t];
+        g[t] = last;
+    }
     code->info.gradient_blocks = blocks;
     code->info.message_blocks = blocks;
-    muster_code_layout layout;
-    status = muster_code_layout_init(
-        &layout, shape->n, (size_t)shape->n * (shape->s + 1), blocks * blocks);
-    if (status == MUSTER_OK) {
-        muster_code_layout_cyclic(&layout, shape->n, shape->s + 1);
-        set_cells(shape, g, &layout);
-        status = muster_code_layout_fill(&layout, code, error);
-        muster_code_layout_fini(&layout);
-    }
-    return status;
+    return muster_complex_fill_cyclic(code, g, s + 1, error);
 }
 
 static muster_status build(muster_code *code, const muster_code_spec *given,
                            muster_error *error)
 {
     muster_code_spec spec = *given;
-    muster_status status = muster_code_spec_settle(&spec, "", error);
-    if (status == MUSTER_OK) {
-        status = muster_code_dense_only(&spec, error);
-    }
+    muster_status status = muster_code_settle_dense(&spec, "", error);
     if (status != MUSTER_OK) {
         return status;
     }
@@ -159,6 +150,9 @@ const muster_code_ops muster_code_cyclic_mds = {
     .build = build,
     .weights = muster_dual_weights,
     .free_state = muster_dual_free,
+    .progress_bytes = muster_dual_progress_bytes,
+    .progress_reset = muster_dual_progress_reset,
+    .progress_add = muster_dual_progress_add,
     .needs = "any s < n; m = 1; n - s even doubles the encoding work",
     .limits = "(20,8), (25,6), (30,5), (64,4)",
 };

@@ -68,13 +68,6 @@ muster_status muster_heter_parts(const muster_code_spec *spec,
     return status;
 }
 
-/* The load follows from the speeds; a given one buys tolerance. */
-static muster_status check_spec(muster_code_spec *spec, muster_error *error)
-{
-    muster_status status = muster_code_spec_settle(spec, "k", error);
-    return status == MUSTER_OK ? muster_code_dense_only(spec, error) : status;
-}
-
 static muster_status fill(muster_code *code, const muster_code_spec *spec,
                           const muster_dual *dual, muster_error *error)
 {
@@ -123,7 +116,8 @@ muster_status muster_heter_build(muster_code *code,
                                  muster_error *error)
 {
     muster_code_spec spec = *given;
-    muster_status status = check_spec(&spec, error);
+    // The load follows from the speeds; a given one buys tolerance.
+    muster_status status = muster_code_settle_dense(&spec, "k", error);
     if (status == MUSTER_OK) {
         status = muster_code_keep_best(
             code, &spec,

@@ -8,20 +8,19 @@
  * of all points gives h(0) for any h of degree < n, and a_i^1 .. a_i^s average
  * every h of degree < n - s to nothing. Complex: see complex.h.
  */
+#include "base/mem.h"
 #include "code/choose.h"
 #include "code/complex.h"
 #include "code/families/families.h"
-#include "code/layout.h"
 
-/* t_j at worker i, who holds part j: worker i = j - s + t (mod n). */
-static double complex coefficient(uint32_t n, uint32_t s, uint32_t part,
-                                  uint32_t worker)
+/* t_0 at `worker`, who holds part 0. Rotating part and worker together leaves a
+ * coefficient unchanged, so part 0 speaks for all. */
+static double complex coefficient(uint32_t n, uint32_t s, uint32_t worker)
 {
     double complex at = muster_root_of_unity(worker, n);
     double complex value = 1.0;
     for (uint32_t l = 1; l < n - s; l++) {
-        double complex point =
-            muster_root_of_unity((uint64_t)part + l, n); // lacks the part
+        double complex point = muster_root_of_unity(l, n); // lacks the part
         value *= (at - point) / -point;
     }
     return value;
@@ -30,24 +29,16 @@ static double complex coefficient(uint32_t n, uint32_t s, uint32_t part,
 static muster_status fill(muster_code *code, uint32_t s, muster_error *error)
 {
     uint32_t n = code->info.workers;
-    muster_code_layout layout;
-    muster_status status =
-        muster_code_layout_init(&layout, n, (size_t)n * (s + 1), 4);
-    if (status != MUSTER_OK) {
-        return status;
+    double complex *coefs = muster_mem_array((size_t)s + 1, sizeof(*coefs));
+    if (coefs == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
     }
-    muster_code_layout_cyclic(&layout, n, s + 1);
-    // Rotating part and worker together leaves the coefficient unchanged, so
-    // the first part's s + 1 serve all.
     for (uint32_t t = 0; t <= s; t++) {
-        double complex coef = coefficient(n, s, 0, layout.holders[t]);
-        for (uint32_t part = 0; part < n; part++) {
-            size_t e = (size_t)part * (s + 1) + t;
-            muster_complex_cells(coef, layout.cells + 4 * e);
-        }
+        coefs[t] = coefficient(n, s, (n - s + t) % n);
     }
-    status = muster_code_layout_fill(&layout, code, error);
-    muster_code_layout_fini(&layout);
+    muster_status status =
+        muster_complex_fill_cyclic(code, coefs, s + 1, error);
+    muster_mem_free(coefs);
     return status;
 }
 
@@ -55,10 +46,7 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
                            muster_error *error)
 {
     muster_code_spec spec = *given;
-    muster_status status = muster_code_spec_settle(&spec, "", error);
-    if (status == MUSTER_OK) {
-        status = muster_code_dense_only(&spec, error);
-    }
+    muster_status status = muster_code_settle_dense(&spec, "", error);
     if (status != MUSTER_OK) {
         return status;
     }
@@ -76,7 +64,6 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
         }
     }
     code->info.stragglers = spec.stragglers;
-    code->info.parts = n;
     code->info.gradient_blocks = 2;
     code->info.message_blocks = 2;
     status = muster_dual_orthonormalise(dual);

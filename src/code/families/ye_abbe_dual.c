@@ -86,11 +86,10 @@ static muster_status random_build(muster_code *code,
                                   muster_error *error)
 {
     muster_code_spec spec = *given;
-    uint32_t draws = MUSTER_CODE_DRAWS;
+    uint32_t draws;
     muster_status status = prepare(&spec, "draws", error);
     if (status == MUSTER_OK) {
-        status = muster_code_spec_option_number(&spec, "draws", 1, 10000, error,
-                                                &draws);
+        status = muster_code_read_draws(&spec, error, &draws);
     }
     if (status == MUSTER_OK) {
         status = muster_code_keep_best(code, &spec, draws, random_draw, error);
