@@ -51,13 +51,15 @@ typedef struct muster_code_report {
     double rel_err_f32_predicted; // what the error model says of the worst
     double weights_us;            // weights of one set, median
     double decode_us;             // decoding 100,000 floats, median
+    double cond_bound; // one draw of a Gaussian code has with probability .99
+                       // no set with a larger condition; NAN: not Gaussian
 } muster_code_report;
 
 /* The other fields become zero, in C and in C++. */
 #define MUSTER_CODE_REPORT_INIT                                                \
     {                                                                          \
         (uint32_t)sizeof(muster_code_report), false, 0, 0, 0, 0, 0, "", "", 0, \
-            0, 0, 0, 0, 0, 0, 0, 0, 0                                          \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                       \
     }
 
 /*

@@ -4,7 +4,9 @@
 #include "code/choose.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -108,6 +110,19 @@ muster_status muster_code_judge(muster_code *code, const muster_code_spec *spec,
                  (unsigned long long)survey.sets_checked, instead);
     }
     return MUSTER_OK;
+}
+
+void muster_code_warn(muster_code *code, const char *format, ...)
+{
+    size_t length = strlen(code->warning);
+    const char *between = length > 0 ? "; " : "";
+    va_list arguments;
+    va_start(arguments, format);
+    char text[sizeof(code->warning)];
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    (void)snprintf(code->warning + length, sizeof(code->warning) - length,
+                   "%s%s", between, text);
 }
 
 muster_status muster_code_dense_only(const muster_code_spec *spec,

@@ -40,6 +40,10 @@ MUSTER_CHECKED muster_status muster_code_judge(muster_code *code,
                                                bool always, const char *instead,
                                                muster_error *error);
 
+/* Add to what a code's warning says. */
+__attribute__((format(printf, 2, 3))) void
+muster_code_warn(muster_code *code, const char *format, ...);
+
 /* Refuse more workers than dense solves serve. */
 MUSTER_CHECKED muster_status
 muster_code_dense_only(const muster_code_spec *spec, muster_error *error);

@@ -81,6 +81,9 @@ struct muster_code_ops {
     void (*progress_reset)(const muster_code *code, void *progress);
     bool (*progress_add)(const muster_code *code, void *progress,
                          uint32_t worker);
+    /* Gaussian families; NULL: none. With probability 1 - risk one draw has no
+     * larger condition in any set of exactly s missing; NAN: nothing to say. */
+    double (*condition_bound)(const muster_code *code, double risk);
     /* For people: what it needs, and where its float32 error stays small. */
     const char *needs;
     const char *limits;

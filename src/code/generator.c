@@ -12,7 +12,6 @@
 #include "code/sets.h"
 #include "linalg/dense.h"
 
-#define CHOICES_MAX    1000000u
 #define SPAN_TOLERANCE 1e-9
 #define RANK_TOLERANCE 1e-9
 
@@ -192,6 +191,7 @@ static uint32_t fullest_hyperplane(const muster_generator *g,
 }
 
 muster_status muster_generator_distance(const muster_generator *g,
+                                        uint32_t choices_max,
                                         uint32_t *distance_out)
 {
     muster_dense_shape shape;
@@ -205,7 +205,7 @@ muster_status muster_generator_distance(const muster_generator *g,
         return MUSTER_ERR_UNSUPPORTED;
     }
     muster_code_sets sets =
-        muster_code_sets_make(g->columns, g->rows - 1, CHOICES_MAX, 1);
+        muster_code_sets_make(g->columns, g->rows - 1, choices_max, 1);
     if (!sets.all) {
         return MUSTER_ERR_UNSUPPORTED;
     }

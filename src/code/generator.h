@@ -33,10 +33,11 @@ muster_generator_survey_run(const muster_generator *generator, uint32_t answers,
  * The smallest number of nonzero entries of x G, x != 0: any distance - 1
  * columns may be lost. By hyperplanes: it is n' minus the largest number of
  * columns in one, and such a one is spanned by k' - 1 independent columns.
- * MUSTER_ERR_UNSUPPORTED  rank below k' (*distance_out = 0), or more than 10^6
- *                         choices to look at (untouched)
+ * MUSTER_ERR_UNSUPPORTED  rank below k' (*distance_out = 0), or more than
+ *                         choices_max to look at (untouched)
  */
-MUSTER_CHECKED muster_status muster_generator_distance(
-    const muster_generator *generator, uint32_t *distance_out);
+MUSTER_CHECKED muster_status
+muster_generator_distance(const muster_generator *generator,
+                          uint32_t choices_max, uint32_t *distance_out);
 
 #endif // MUSTER_CODE_GENERATOR_H

@@ -1,6 +1,6 @@
 /*
- * group.c -- builds group codes: cuts workers into groups, has each size's
- * generator made, and writes the members' terms.
+ * group.c -- builds group codes: has each size's generator made, notes what it
+ * tolerates, and writes the members' terms.
  */
 #include "code/group.h"
 
@@ -14,6 +14,9 @@
 
 /* Straggler sets of a group to look at before warning. */
 #define SURVEY_SETS 1000u
+
+/* Choices of columns to look at for the distance of a larger group. */
+#define DISTANCE_CHOICES 20000u
 
 static muster_status build_shape(muster_group_shape *shape,
                                  const muster_group_plan *plan,
@@ -61,23 +64,29 @@ static bool equals_first(const muster_group_state *state,
     return true;
 }
 
+/* The worker at a place. */
+static uint32_t worker_at(const muster_group_state *state, uint32_t place)
+{
+    return state->order != NULL ? state->order[place] : place;
+}
+
 /* The terms of member r of a group. */
 static bool add_member(muster_code *code, const muster_group_state *state,
                        const muster_group_ref *ref, uint32_t r)
 {
     const double *generator = ref->shape->generator;
     uint32_t columns = ref->shape->workers;
-    uint32_t worker = ref->first + r;
+    uint32_t worker = worker_at(state, ref->first + r);
     if (r > 0 && equals_first(state, ref->shape, r)) {
-        muster_code_share_worker(code, worker, ref->first);
+        muster_code_share_worker(code, worker, worker_at(state, ref->first));
         return true;
     }
     muster_code_open_worker(code, worker);
-    for (uint32_t j = 0; j < state->length; j++) {
+    for (uint32_t j = 0; j < ref->parts; j++) {
         for (uint32_t u = 0; u < state->blocks; u++) {
             muster_code_encode_term term = {
                 .message_block = 0,
-                .part = ref->index * state->length + j,
+                .part = ref->first_part + j,
                 .gradient_block = u,
                 .coef = generator[(size_t)u * columns + r]};
             if (term.coef != 0.0 && !muster_code_add_term(code, term)) {
@@ -92,8 +101,7 @@ static muster_status add_members(muster_code *code,
                                  const muster_group_state *state,
                                  muster_error *error)
 {
-    uint64_t terms_max = (uint64_t)state->groups * state->length *
-                         state->blocks *
+    uint64_t terms_max = (uint64_t)code->info.parts * state->blocks *
                          (state->blocks > 1 ? state->shapes[0].workers : 1);
     if (terms_max > MUSTER_CODE_TERMS_MAX) {
         return muster_error_set(error, MUSTER_ERR_UNSUPPORTED,
@@ -113,7 +121,7 @@ static muster_status add_members(muster_code *code,
             }
         }
     }
-    return MUSTER_OK;
+    return state->rest != NULL ? muster_group_rest_add(code) : MUSTER_OK;
 }
 
 /* Warn when a group's worst decoding is rough in float32. */
@@ -124,7 +132,7 @@ static muster_status look_for_roughness(muster_code *code,
     muster_generator generator = {plan->blocks, shape->workers,
                                   shape->generator};
     muster_generator_survey survey;
-    uint32_t answers = shape->workers - plan->stragglers;
+    uint32_t answers = shape->workers - code->info.stragglers;
     muster_status status =
         muster_generator_survey_run(&generator, answers, SURVEY_SETS, &survey);
     if (status == MUSTER_OK &&
@@ -138,12 +146,67 @@ static muster_status look_for_roughness(muster_code *code,
     return status;
 }
 
+/* How many members of a group of this size may be missing, whichever. A group
+ * of the block length has what the plan says; of a larger one the generator is
+ * looked at where that is quick. */
+static muster_status tolerance_of(const muster_group_plan *plan,
+                                  const muster_group_shape *shape,
+                                  uint32_t *tolerance_out)
+{
+    uint32_t distance = 0;
+    *tolerance_out = plan->stragglers;
+    if (shape->workers == plan->length) {
+        return MUSTER_OK;
+    }
+    if (plan->any_blocks_do) {
+        *tolerance_out = shape->workers - plan->blocks;
+        return MUSTER_OK;
+    }
+    muster_generator generator = {plan->blocks, shape->workers,
+                                  shape->generator};
+    muster_status status =
+        muster_generator_distance(&generator, DISTANCE_CHOICES, &distance);
+    if (status == MUSTER_OK) {
+        *tolerance_out = distance - 1;
+    }
+    return status == MUSTER_ERR_UNSUPPORTED ? MUSTER_OK : status;
+}
+
+/* Build the sizes of groups that there are, and note what all tolerate: an
+ * approximate code's s is how many it goes on without. */
+static muster_status build_shapes(muster_code *code,
+                                  const muster_group_plan *plan,
+                                  muster_error *error)
+{
+    muster_group_state *state = code->state;
+    uint32_t tolerance_min =
+        state->rest != NULL ? state->rest->info.stragglers : UINT32_MAX;
+    bool used[2] = {state->big_groups > 0, state->groups > state->big_groups};
+    for (int i = 1; i >= 0; i--) {
+        uint32_t tolerance = tolerance_min;
+        muster_status status = MUSTER_OK;
+        if (used[i]) {
+            status = build_shape(&state->shapes[i], plan, error);
+        }
+        if (used[i] && status == MUSTER_OK) {
+            status = tolerance_of(plan, &state->shapes[i], &tolerance);
+        }
+        if (status != MUSTER_OK) {
+            return status;
+        }
+        tolerance_min = tolerance < tolerance_min ? tolerance : tolerance_min;
+    }
+    code->info.stragglers = code->info.exact ? tolerance_min : plan->stragglers;
+    return used[1] && plan->instead != NULL
+               ? look_for_roughness(code, &state->shapes[1], plan)
+               : MUSTER_OK;
+}
+
 muster_status muster_group_build(muster_code *code,
                                  const muster_code_spec *spec,
                                  const muster_group_plan *plan,
                                  muster_error *error)
 {
-    uint32_t n = spec->workers;
     muster_group_state *state = muster_mem_array(1, sizeof(*state));
     if (state == NULL) {
         muster_mem_free(plan->owned);
@@ -151,34 +214,26 @@ muster_status muster_group_build(muster_code *code,
     }
     code->state = state;
     state->owned = plan->owned;
-    if (plan->length > n) {
+    if (plan->length > spec->workers) {
         return muster_error_set(error, MUSTER_ERR_UNSUPPORTED,
                                 "%s: a group needs %u workers (its block "
                                 "length), there are %u",
-                                code->name, plan->length, n);
+                                code->name, plan->length, spec->workers);
     }
-    state->groups = n / plan->length;
-    state->big_groups = n % state->groups;
     state->length = plan->length;
     state->blocks = plan->blocks;
     state->any_blocks_do = plan->any_blocks_do;
     state->shortcut = plan->shortcut;
     state->shortcut_context = plan->shortcut_context;
-    state->shapes[0].workers = n / state->groups + 1;
-    state->shapes[1].workers = n / state->groups;
-
-    muster_status status = build_shape(&state->shapes[1], plan, error);
-    if (status == MUSTER_OK && state->big_groups > 0) {
-        status = build_shape(&state->shapes[0], plan, error);
-    }
-    if (status == MUSTER_OK && plan->instead != NULL) {
-        status = look_for_roughness(code, &state->shapes[1], plan);
+    muster_status status = muster_group_form(state, spec, plan, error);
+    if (status == MUSTER_OK) {
+        status = build_shapes(code, plan, error);
     }
     if (status != MUSTER_OK) {
         return status;
     }
-    code->info.parts = state->groups * plan->length;
-    code->info.stragglers = plan->stragglers;
+    code->info.parts = muster_group_first_part(state, state->groups) +
+                       (state->rest != NULL ? state->rest->info.parts : 0);
     code->info.comm = plan->blocks;
     code->info.gradient_blocks = plan->blocks;
     code->info.message_blocks = 1;
@@ -195,6 +250,9 @@ void muster_group_free(void *memory)
         muster_mem_free(state->shapes[i].generator);
         muster_mem_free(state->shapes[i].full);
     }
+    muster_mem_free(state->order);
+    muster_mem_free(state->first_part);
+    muster_code_free(state->rest);
     muster_mem_free(state->owned);
     muster_mem_free(state);
 }

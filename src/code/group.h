@@ -8,7 +8,12 @@
  * m x n_b generator of a linear code. A group decodes by itself from the
  * columns of G that answered: with all of them, by least squares, or by a
  * shortcut of the family. When d' does not divide n the groups are larger than
- * d' (by one worker more or less equal); the extra workers add tolerance only.
+ * d' (by one worker more or less equal) and tolerate more; or, where the family
+ * names a cyclic code of the same s and m, the last 2 d' - 1 workers or fewer
+ * take that, and every worker's load is d' of n parts, the least there is.
+ *
+ * With speeds that differ, a group has one of the fastest workers, one of the
+ * next, and so on, and parts in proportion to its members' speeds.
  *
  *   Cost         Decoding is one m x m problem a group, never anything in n.
  */
@@ -52,6 +57,8 @@ typedef struct muster_group_plan {
     const void *shortcut_context; // kept; owned by the caller's state or static
     void *owned;                  // freed with the code, may be NULL
     const char *instead;          // warn when rough: what to use; NULL: never
+    bool by_speed;                // form groups by the speeds, loads too
+    const char *rest; // a code for workers that fill no group; NULL: none
 } muster_group_plan;
 
 MUSTER_CHECKED muster_status muster_group_build(muster_code *code,
@@ -72,6 +79,9 @@ bool muster_group_progress_add(const muster_code *code, void *progress,
 bool muster_group_first(const void *context, const muster_group_shape *shape,
                         const uint32_t *present, uint32_t count,
                         double *weights);
+
+/* The table's condition_bound, for Gaussian generators. */
+double muster_group_condition_bound(const muster_code *code, double risk);
 
 /* A generator of ones. */
 muster_status muster_group_ones(void *context, uint32_t workers,

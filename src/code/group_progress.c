@@ -14,13 +14,15 @@
 typedef struct group_progress {
     uint32_t groups_ready;
     uint32_t pad;
-    uint32_t counts[]; // per group: answers, or rank where that is needed
+    uint32_t counts[]; // per group: answers, or rank where that is needed;
+                       // then the answers of the rest
 } group_progress;
 
 /* Doubles of the bases start at the first multiple of 8 after the counts. */
 static size_t bases_offset(const muster_group_state *state)
 {
-    size_t bytes = sizeof(group_progress) + sizeof(uint32_t) * state->groups;
+    size_t bytes =
+        sizeof(group_progress) + sizeof(uint32_t) * (state->groups + 1);
     return (bytes + 7) / 8 * 8;
 }
 
@@ -38,7 +40,7 @@ void muster_group_progress_reset(const muster_code *code, void *memory)
     const muster_group_state *state = code->state;
     group_progress *progress = memory;
     progress->groups_ready = 0;
-    memset(progress->counts, 0, sizeof(uint32_t) * state->groups);
+    memset(progress->counts, 0, sizeof(uint32_t) * (state->groups + 1));
 }
 
 /* Add column r of the generator to an orthonormal basis of `rank` vectors;
@@ -76,25 +78,46 @@ static bool extend_basis(const muster_group_shape *shape, uint32_t blocks,
     return true;
 }
 
+/* An answer of the rest: it is ready when at most s of it are missing. */
+static bool rest_is_ready(const muster_group_state *state,
+                          group_progress *progress)
+{
+    const muster_code_info *rest = &state->rest->info;
+    uint32_t heard = ++progress->counts[state->groups];
+    return heard + rest->stragglers == rest->workers;
+}
+
+/* An answer of a group's member: does it make the group ready? */
+static bool group_is_ready(const muster_group_state *state, void *memory,
+                           uint32_t place)
+{
+    group_progress *progress = memory;
+    muster_group_ref ref = muster_group_of(state, place);
+    uint32_t *count = &progress->counts[ref.index];
+    if (*count == state->blocks) {
+        return false;
+    }
+    bool counts = true;
+    if (!state->any_blocks_do) {
+        double *bases =
+            (double *)(void *)((char *)memory + bases_offset(state));
+        double *basis =
+            bases + (size_t)ref.index * state->blocks * state->blocks;
+        counts = extend_basis(ref.shape, state->blocks, place - ref.first,
+                              basis, *count);
+    }
+    *count += counts;
+    return counts && *count == state->blocks;
+}
+
 bool muster_group_progress_add(const muster_code *code, void *memory,
                                uint32_t worker)
 {
     const muster_group_state *state = code->state;
     group_progress *progress = memory;
-    muster_group_ref ref = muster_group_of(state, worker);
-    uint32_t *count = &progress->counts[ref.index];
-    if (*count < state->blocks) {
-        bool counts = true;
-        if (!state->any_blocks_do) {
-            double *bases =
-                (double *)(void *)((char *)memory + bases_offset(state));
-            double *basis =
-                bases + (size_t)ref.index * state->blocks * state->blocks;
-            counts = extend_basis(ref.shape, state->blocks, worker - ref.first,
-                                  basis, *count);
-        }
-        *count += counts;
-        progress->groups_ready += counts && *count == state->blocks;
-    }
-    return progress->groups_ready == state->groups;
+    uint32_t place = muster_group_place(state, worker);
+    progress->groups_ready += place < muster_group_end(state)
+                                  ? group_is_ready(state, memory, place)
+                                  : rest_is_ready(state, progress);
+    return progress->groups_ready == state->groups + (state->rest != NULL);
 }

@@ -341,6 +341,43 @@ static void a_condition_is_a_number_only_where_there_is_one(void **state)
     muster_mem_free(text);
 }
 
+/* 2.56 m C(n', m) / .01, the bound over all choices of m columns. */
+static void gaussian_codes_show_their_bound(void **state)
+{
+    (void)state;
+    muster_code_report r = report_of("linear:gaussian:s=2,m=2", 8, 0);
+    assert_true(fabs(r.cond_bound - 2.5588 * 2 * 6 / 0.01) < 10.0);
+    assert_true(r.cond_worst < r.cond_bound);
+    char *json = muster_code_report_json(&r);
+    assert_non_null(strstr(json, "\"cond_bound\": 307"));
+    muster_mem_free(json);
+    char *text = muster_code_report_text(&r);
+    assert_non_null(strstr(text, "one draw: at most 3.07e+03"));
+    muster_mem_free(text);
+    r = report_of("linear:gaussian:s=2,m=2", 10, 0); // with a cyclic rest
+    assert_true(r.cond_worst < r.cond_bound && isfinite(r.cond_bound));
+    r = report_of("ye-abbe-random:s=2,m=2", 10, 0);
+    assert_true(r.cond_worst < r.cond_bound && isfinite(r.cond_bound));
+    r = report_of("linear:tuned:s=2,m=2", 8, 0);
+    assert_true(isnan(r.cond_bound));
+    json = muster_code_report_json(&r);
+    assert_non_null(strstr(json, "\"cond_bound\": null"));
+    muster_mem_free(json);
+}
+
+/* Loads of 3 never add up to 10 parts; 9 they do. */
+static void heter_group_says_when_it_is_heter(void **state)
+{
+    (void)state;
+    muster_code *without = build_code("heter-group", 10, 2, 0);
+    muster_code *with = build_code("heter-group", 9, 2, 0);
+    assert_non_null(
+        strstr(muster_code_numbers(without)->warning, "this is heter"));
+    assert_null(muster_code_numbers(with)->warning);
+    muster_code_free(without);
+    muster_code_free(with);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +389,8 @@ int main(void)
         cmocka_unit_test(equal_options_give_equal_codes),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(reports_say_what_was_built),
+        cmocka_unit_test(gaussian_codes_show_their_bound),
+        cmocka_unit_test(heter_group_says_when_it_is_heter),
         cmocka_unit_test(a_condition_is_a_number_only_where_there_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

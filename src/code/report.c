@@ -26,6 +26,7 @@
 #define DECODE_DIM    100000u
 #define DECODE_FLOATS (16u << 20) // of all messages together, for times
 #define STREAM_REPORT 0x4e90
+#define BOUND_RISK    0.01
 
 /* The fields of the first release: no caller has fewer. */
 #define REPORT_MIN (offsetof(muster_code_report, decode_us) + sizeof(double))
@@ -305,6 +306,9 @@ muster_status muster_code_report_make(const muster_code_opts *opts,
     report.load = (double)info->load / info->parts;
     report.message_fraction =
         (double)info->message_blocks / (double)info->gradient_blocks;
+    report.cond_bound = code->ops->condition_bound != NULL
+                            ? code->ops->condition_bound(code, BOUND_RISK)
+                            : NAN;
     status = fill(code, opts, sets_max, &report);
     if (status == MUSTER_OK) {
         muster_sized_fill(report_out, &report, sizeof(report));

@@ -25,6 +25,7 @@ static char *report_json(const muster_code_report *r)
                          (unsigned long long)r->sets_checked);
     muster_code_text_number(&text, "cond_worst", r->cond_worst);
     muster_code_text_number(&text, "cond_median", r->cond_median);
+    muster_code_text_number(&text, "cond_bound", r->cond_bound);
     muster_code_text_number(&text, "rel_err_f32_worst", r->rel_err_f32_worst);
     muster_code_text_number(&text, "rel_err_f64_worst", r->rel_err_f64_worst);
     muster_code_text_number(&text, "rel_err_f32_predicted",
@@ -53,6 +54,12 @@ static void add_condition(muster_code_text *text, const muster_code_report *r)
                          isinf(r->cond_worst)
                              ? " (inf: messages that depend on each other)"
                              : "");
+    if (r->cond_bound > 0.0) {
+        muster_code_text_add(text,
+                             "               one draw: at most %.3g with "
+                             "probability 0.99\n",
+                             r->cond_bound);
+    }
 }
 
 static char *report_text(const muster_code_report *r)
@@ -94,6 +101,7 @@ static bool read_report(const muster_code_report *report,
                         muster_code_report *known_out)
 {
     *known_out = (muster_code_report)MUSTER_CODE_REPORT_INIT;
+    known_out->cond_bound = NAN; // of callers that do not know it
     return muster_sized_read(
         report, offsetof(muster_code_report, decode_us) + sizeof(double),
         known_out);

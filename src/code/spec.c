@@ -99,18 +99,40 @@ static const char *take_family(muster_code_spec *spec, const char *name,
     return name + length + (name[length] != '\0');
 }
 
+/* PATH or PATH:d=NUMBER. */
+static muster_status take_path(muster_code_spec *spec, const char *name,
+                               const char *path, muster_error *error)
+{
+    size_t length = strlen(path);
+    const char *stated = strrchr(path, ':');
+    if (stated != NULL && strncmp(stated, ":d=", 3) == 0) {
+        uint64_t value;
+        if (!muster_value_uint(stated + 3, &value) || value == 0 ||
+            value > MUSTER_CODE_WORKERS_MAX) {
+            return muster_error_set(error, MUSTER_ERR_INVALID,
+                                    "code linear:file: d=%.32s: expected the "
+                                    "minimum distance, a whole number from 1 "
+                                    "to %u",
+                                    stated + 3, MUSTER_CODE_WORKERS_MAX);
+        }
+        spec->distance = (uint32_t)value;
+        length = (size_t)(stated - path);
+    }
+    if (length == 0 || length >= MUSTER_CODE_SPEC_PATH_MAX) {
+        return bad(error, name, "the path is empty or too long");
+    }
+    memcpy(spec->path, path, length);
+    spec->path[length] = '\0';
+    memcpy(spec->family, "linear:file", sizeof("linear:file"));
+    return MUSTER_OK;
+}
+
 static muster_status take_name(muster_code_spec *spec, const char *name,
                                muster_error *error)
 {
     size_t prefix = strlen(FILE_PREFIX);
     if (strncmp(name, FILE_PREFIX, prefix) == 0) {
-        size_t length = strlen(name + prefix);
-        if (length == 0 || length >= MUSTER_CODE_SPEC_PATH_MAX) {
-            return bad(error, name, "the path is empty or too long");
-        }
-        spec->path = name + prefix;
-        memcpy(spec->family, "linear:file", sizeof("linear:file"));
-        return MUSTER_OK;
+        return take_path(spec, name, name + prefix, error);
     }
     bool fits;
     const char *rest = take_family(spec, name, &fits);

@@ -3,14 +3,15 @@
  *
  *     NAME[:key=value[,key=value..]]        frc:s=2    ye-abbe:s=2,m=3
  *     linear:KIND[:key=value..]             linear:tuned:s=2,m=2
- *     linear:file=PATH                      PATH is all that follows
+ *     linear:file=PATH[:d=8]                PATH is all that follows, but for
+ *                                           a minimum distance that is stated
  *
  * s, m, d and seed are known to every family and win over the fields of
  * muster_code_opts, as is force=1: build a code whose decodings are mostly
  * wrong in double, to look at it. Other keys belong to a family, which must
  * take all of them: what it does not take is refused by name.
  *
- *   Ownership    A spec holds copies, but for speeds and path, which are lent.
+ *   Ownership    A spec holds copies, but for speeds, which are lent.
  *   Threads      Pure.
  */
 #ifndef MUSTER_CODE_SPEC_H
@@ -41,7 +42,8 @@ typedef struct muster_code_spec {
     const double *speeds; // lent by the caller of create
     uint32_t option_count;
     muster_code_spec_option options[MUSTER_CODE_SPEC_OPTIONS_MAX];
-    const char *path; // of linear:file; lent by the caller of create
+    char path[MUSTER_CODE_SPEC_PATH_MAX]; // of linear:file, or ""
+    uint32_t distance; // of linear:file as stated, 0: not stated
 } muster_code_spec;
 
 /* Parse opts->name and merge. MUSTER_ERR_INVALID with a message. */

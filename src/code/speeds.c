@@ -25,8 +25,8 @@ static double speed_of(const muster_code_spec *spec, uint32_t worker)
     return spec->speeds != NULL ? spec->speeds[worker] : 1.0;
 }
 
-static muster_status check_speeds(const muster_code_spec *spec, uint32_t copies,
-                                  muster_error *error)
+muster_status muster_code_check_speeds(const muster_code_spec *spec,
+                                       uint32_t copies, muster_error *error)
 {
     uint32_t moving = 0;
     for (uint32_t i = 0; i < spec->workers; i++) {
@@ -46,6 +46,16 @@ static muster_status check_speeds(const muster_code_spec *spec, uint32_t copies,
                                 spec->family, moving, copies - 1, copies);
     }
     return MUSTER_OK;
+}
+
+bool muster_code_speeds_differ(const muster_code_spec *spec)
+{
+    for (uint32_t i = 1; spec->speeds != NULL && i < spec->workers; i++) {
+        if (spec->speeds[i] != spec->speeds[0]) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Descending by remainder, then by worker. */
@@ -89,7 +99,7 @@ muster_status muster_code_share_load(const muster_code_spec *spec,
                                      uint32_t parts, uint32_t copies,
                                      muster_error *error, uint32_t *loads_out)
 {
-    muster_status status = check_speeds(spec, copies, error);
+    muster_status status = muster_code_check_speeds(spec, copies, error);
     if (status != MUSTER_OK) {
         return status;
     }

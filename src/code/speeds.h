@@ -4,9 +4,18 @@
 #ifndef MUSTER_CODE_SPEEDS_H
 #define MUSTER_CODE_SPEEDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "code/spec.h"
+
+/* MUSTER_ERR_INVALID: a speed is negative or not finite.
+ * MUSTER_ERR_UNSUPPORTED: fewer than `copies` are above 0. */
+MUSTER_CHECKED muster_status muster_code_check_speeds(
+    const muster_code_spec *spec, uint32_t copies, muster_error *error);
+
+/* Do the workers differ in speed? */
+bool muster_code_speeds_differ(const muster_code_spec *spec);
 
 /*
  * Share `total` = parts * copies places among the workers in proportion to the

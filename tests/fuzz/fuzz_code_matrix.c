@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (matrix.rows <= 6 && matrix.columns <= 12) {
         uint32_t distance = 0;
-        status = muster_generator_distance(&matrix, &distance);
+        status = muster_generator_distance(&matrix, 1000000, &distance);
         MUSTER_ASSERT(
             status == MUSTER_ERR_UNSUPPORTED ||
             (distance >= 1 && distance <= matrix.columns - matrix.rows + 1));

@@ -37,7 +37,8 @@ static muster_status build(muster_code *code, const muster_code_spec *given,
                               .stragglers = spec.stragglers,
                               .any_blocks_do = true,
                               .generate = muster_group_ones,
-                              .shortcut = muster_group_first};
+                              .shortcut = muster_group_first,
+                              .by_speed = true};
     return muster_group_build(code, &spec, &plan, error);
 }
 

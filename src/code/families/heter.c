@@ -53,12 +53,8 @@ muster_status muster_heter_parts(const muster_code_spec *spec,
                                  muster_error *error, uint32_t *parts_out)
 {
     uint32_t parts = spec->workers;
-    bool equal = true;
-    for (uint32_t i = 1; spec->speeds != NULL && i < spec->workers; i++) {
-        equal = equal && spec->speeds[i] == spec->speeds[0];
-    }
     // Finer parts follow unequal speeds better.
-    if (!equal) {
+    if (muster_code_speeds_differ(spec)) {
         parts *= 4;
     }
     muster_status status = muster_code_spec_option_number(

@@ -8,7 +8,6 @@
  * that tolerance. So speeds need not be known well: a group is ready when its
  * own members are.
  */
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -23,8 +22,9 @@
 
 typedef struct heter_groups {
     uint32_t workers;
-    uint32_t groups;     // P
-    uint32_t *group_of;  // per worker; NO_GROUP: one of the coded rest
+    uint32_t groups; // P
+    uint32_t *
+        group_of; // owns the lists; per worker; NO_GROUP: one of the coded rest
     uint32_t *sizes;     // per group
     uint32_t rest;       // workers of the rest that hold anything
     uint32_t rest_spare; // of which so many may be missing: s - P
@@ -40,9 +40,6 @@ static void free_state(void *memory)
         return;
     }
     muster_mem_free(state->group_of);
-    muster_mem_free(state->sizes);
-    muster_mem_free(state->place_of);
-    muster_mem_free(state->names);
     muster_dual_free(state->dual);
     muster_mem_free(state);
 }
@@ -115,14 +112,14 @@ static muster_status make_state(muster_code *code, const uint32_t *loads,
     }
     code->state = state;
     state->workers = n;
-    state->group_of = muster_mem_array(n, sizeof(uint32_t));
-    state->sizes = muster_mem_array(copies, sizeof(uint32_t));
-    state->place_of = muster_mem_array(n, sizeof(uint32_t));
-    state->names = muster_mem_array(n, sizeof(uint32_t));
-    if (state->group_of == NULL || state->sizes == NULL ||
-        state->place_of == NULL || state->names == NULL) {
+    state->group_of =
+        muster_mem_array(3 * (size_t)n + copies, sizeof(uint32_t));
+    if (state->group_of == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
+    state->place_of = state->group_of + n;
+    state->names = state->place_of + n;
+    state->sizes = state->names + n;
     muster_status status = find_groups(state, loads, code->info.parts, copies);
     // Not used without a rest: then P = s + 1.
     state->rest_spare = state->rest > 0 ? copies - 1 - state->groups : 0;
@@ -245,11 +242,28 @@ static muster_status build_draw(muster_code *code, const muster_code_spec *spec,
     return status;
 }
 
+/* Without a group all workers are the coded rest: say that this is heter. */
+static void tell_without_groups(muster_code *code)
+{
+    const heter_groups *state = code->state;
+    if (state->groups > 0) {
+        return;
+    }
+    muster_code_warn(code,
+                     "heter-group found no workers whose loads add up to the "
+                     "%u parts: this is heter; another k= may have groups",
+                     code->info.parts);
+}
+
 static muster_status build(muster_code *code, const muster_code_spec *given,
                            muster_error *error)
 {
-    return muster_heter_build(code, given, build_draw, "a smaller s, or frc",
-                              error);
+    muster_status status = muster_heter_build(code, given, build_draw,
+                                              "a smaller s, or frc", error);
+    if (status == MUSTER_OK) {
+        tell_without_groups(code);
+    }
+    return status;
 }
 
 /* ---- decoding ------------------------------------------------------------ */

@@ -5,6 +5,7 @@
 #include "code/families/linear.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -47,7 +48,8 @@ static muster_status repetition_build(muster_code *code,
                               .blocks = 1,
                               .stragglers = spec.stragglers,
                               .any_blocks_do = true,
-                              .generate = muster_group_ones};
+                              .generate = muster_group_ones,
+                              .by_speed = true};
     return muster_group_build(code, &spec, &plan, error);
 }
 
@@ -96,7 +98,8 @@ static muster_status spc_build(muster_code *code, const muster_code_spec *spec,
                               .stragglers = 1,
                               .any_blocks_do = false,
                               .generate = spc_generate,
-                              .context = &m};
+                              .context = &m,
+                              .by_speed = true};
     return muster_group_build(code, spec, &plan, error);
 }
 
@@ -159,7 +162,8 @@ static muster_status hamming_build(muster_code *code,
                               .stragglers = 2,
                               .any_blocks_do = false,
                               .generate = hamming_generate,
-                              .context = &bits};
+                              .context = &bits,
+                              .by_speed = true};
     return muster_group_build(code, spec, &plan, error);
 }
 
@@ -240,16 +244,39 @@ static muster_status tuned_generate(void *memory, uint32_t workers,
     return MUSTER_OK;
 }
 
+/* rest=groups has groups larger than d in place of a cyclic rest. `text` has
+ * room for the rest's name with its parameters. */
+static muster_status choose_rest(const muster_code_spec *spec,
+                                 muster_group_plan *plan, uint32_t draws,
+                                 muster_error *error, char text[64])
+{
+    const char *rest = muster_code_spec_option_get(spec, "rest");
+    bool groups = rest != NULL && strcmp(rest, "groups") == 0;
+    if (rest != NULL && !groups && strcmp(rest, "cyclic") != 0) {
+        return muster_error_set(error, MUSTER_ERR_INVALID,
+                                "%s: rest=%s; it is cyclic (the least load) or "
+                                "groups (larger ones, which tolerate more)",
+                                spec->family, rest);
+    }
+    bool draw = muster_code_spec_option_get(spec, "draws") != NULL;
+    (void)snprintf(text, 64, draw ? "%s:draws=%u" : "%s", plan->rest, draws);
+    plan->rest = groups ? NULL : text;
+    return MUSTER_OK;
+}
+
 static muster_status mds_build(muster_code *code, const muster_code_spec *given,
                                const char *options, muster_group_plan *plan,
                                muster_error *error)
 {
     muster_code_spec spec = *given;
-    mds_context context = {.draws = MUSTER_CODE_DRAWS, .seed = spec.seed};
+    mds_context context = {.seed = spec.seed};
+    char rest[64];
     muster_status status = muster_code_spec_accept(&spec, options, error);
     if (status == MUSTER_OK) {
-        status = muster_code_spec_option_number(&spec, "draws", 1, 10000, error,
-                                                &context.draws);
+        status = muster_code_read_draws(&spec, error, &context.draws);
+    }
+    if (status == MUSTER_OK) {
+        status = choose_rest(&spec, plan, context.draws, error, rest);
     }
     if (status == MUSTER_OK) {
         status = muster_code_spec_balance(&spec, error);
@@ -269,6 +296,7 @@ static muster_status mds_build(muster_code *code, const muster_code_spec *given,
     plan->stragglers = spec.load - spec.comm;
     plan->any_blocks_do = true;
     plan->context = &context;
+    plan->by_speed = true;
     return muster_group_build(code, &spec, plan, error);
 }
 
@@ -277,8 +305,9 @@ static muster_status gaussian_build(muster_code *code,
                                     muster_error *error)
 {
     muster_group_plan plan = {.generate = gaussian_generate,
-                              .instead = "linear:tuned, or a smaller m"};
-    return mds_build(code, spec, "draws", &plan, error);
+                              .instead = "linear:tuned, or a smaller m",
+                              .rest = "ye-abbe-random"};
+    return mds_build(code, spec, "draws,rest", &plan, error);
 }
 
 static muster_status vandermonde_build(muster_code *code,
@@ -286,8 +315,9 @@ static muster_status vandermonde_build(muster_code *code,
                                        muster_error *error)
 {
     muster_group_plan plan = {.generate = vandermonde_generate,
-                              .instead = "linear:tuned, or a smaller m"};
-    return mds_build(code, spec, "", &plan, error);
+                              .instead = "linear:tuned, or a smaller m",
+                              .rest = "ye-abbe"};
+    return mds_build(code, spec, "rest", &plan, error);
 }
 
 static muster_status tuned_build(muster_code *code,
@@ -295,12 +325,14 @@ static muster_status tuned_build(muster_code *code,
                                  muster_error *error)
 {
     muster_group_plan plan = {.generate = tuned_generate,
-                              .instead = "a smaller m or s"};
-    return mds_build(code, spec, "", &plan, error);
+                              .instead = "a smaller m or s",
+                              .rest = "ye-abbe-tuned"};
+    return mds_build(code, spec, "rest", &plan, error);
 }
 
 const muster_code_ops muster_code_linear_gaussian =
-    MUSTER_LINEAR_OPS("gaussian", gaussian_build, "d = s + m <= n", "d <= 10");
+    MUSTER_LINEAR_OPS("gaussian", gaussian_build, "d = s + m <= n", "d <= 10",
+                      .condition_bound = muster_group_condition_bound);
 
 const muster_code_ops muster_code_linear_vandermonde = MUSTER_LINEAR_OPS(
     "vandermonde", vandermonde_build, "d = s + m <= n", "d <= 10");

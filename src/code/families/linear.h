@@ -11,15 +11,16 @@
 
 #include "code/group.h"
 
-/* The table of a kind; all decode through the group engine. */
-#define MUSTER_LINEAR_OPS(kind, build_function, needs_text, limits_text)  \
+/* The table of a kind; all decode through the group engine. Further fields may
+ * follow the texts. */
+#define MUSTER_LINEAR_OPS(kind, build_function, needs_text, ...)          \
     {                                                                     \
         .name = "linear:" kind, .build = (build_function),                \
         .weights = muster_group_weights, .free_state = muster_group_free, \
         .progress_bytes = muster_group_progress_bytes,                    \
         .progress_reset = muster_group_progress_reset,                    \
         .progress_add = muster_group_progress_add, .needs = (needs_text), \
-        .limits = (limits_text)                                           \
+        .limits = __VA_ARGS__                                             \
     }
 
 /* Repeat the first `known` columns of a rows x workers generator until it is

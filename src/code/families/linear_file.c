@@ -3,7 +3,8 @@
  *
  * Text: k' lines of n' numbers, separated by blanks or commas; empty lines and
  * what follows a # are skipped. Its rank must be k'; the minimum distance over
- * the reals is computed and sets the tolerance. This is the one place where
+ * the reals is computed and sets the tolerance. Where that takes too long the
+ * user may state it (:d=8), and it is checked on some sets. This is the one place where
  * src/code opens a file: the matrix is an argument, given by name.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -16,12 +17,19 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "code/choose.h"
 #include "code/families/families.h"
 #include "code/families/linear.h"
 #include "code/generator.h"
 #include "code/matrix_text.h"
 
 #define FILE_BYTES_MAX (1u << 20)
+
+/* Choices of columns to look at for the distance: about a second. */
+#define CHOICES_MAX 1000000u
+
+/* Sets of lost columns that a stated distance is checked on. */
+#define STATED_SETS 2000u
 
 static muster_status read_whole(const char *path, muster_error *error,
                                 char **text_out)
@@ -71,30 +79,70 @@ static muster_status copy_generate(void *context, uint32_t workers,
     return MUSTER_OK;
 }
 
-/* The distance, and what was asked for against what the matrix gives. */
-static muster_status check(const muster_code_spec *spec,
-                           const muster_generator *g, muster_error *error,
-                           uint32_t *distance_out)
+/* What was stated of the distance, where finding it takes too long: bounds that
+ * every code keeps, and random sets of lost columns. */
+static muster_status check_stated(const muster_code_spec *spec,
+                                  const muster_generator *g,
+                                  muster_error *error)
+{
+    uint32_t stated = spec->distance;
+    if (stated == 0) {
+        return muster_error_set(error, MUSTER_ERR_UNSUPPORTED,
+                                "%.200s: the minimum distance of a %u x %u "
+                                "matrix takes too long to find: more than 10^6 "
+                                "choices of %u columns; if you know it, state "
+                                "it: linear:file=PATH:d=NUMBER",
+                                spec->path, g->rows, g->columns, g->rows - 1);
+    }
+    if (stated > g->columns - g->rows + 1) {
+        return muster_error_set(error, MUSTER_ERR_UNSUPPORTED,
+                                "%.200s: d=%u is stated; a %u x %u matrix has "
+                                "at most %u",
+                                spec->path, stated, g->rows, g->columns,
+                                g->columns - g->rows + 1);
+    }
+    muster_generator_survey survey;
+    muster_status status = muster_generator_survey_run(
+        g, g->columns - stated + 1, STATED_SETS, &survey);
+    if (status == MUSTER_OK && isinf(survey.error_worst)) {
+        return muster_error_set(error, MUSTER_ERR_UNSUPPORTED,
+                                "%.200s: d=%u is stated, and the rank falls "
+                                "below %u without some %u columns: the "
+                                "distance over the reals is smaller",
+                                spec->path, stated, g->rows, stated - 1);
+    }
+    return status;
+}
+
+/* The distance; *stated_out: as stated, not found. */
+static muster_status find_distance(const muster_code_spec *spec,
+                                   const muster_generator *g,
+                                   muster_error *error, uint32_t *distance_out,
+                                   bool *stated_out)
 {
     uint32_t distance = 1;
-    muster_status status = muster_generator_distance(g, &distance);
+    muster_status status = muster_generator_distance(g, CHOICES_MAX, &distance);
     if (status == MUSTER_ERR_UNSUPPORTED && distance == 0) {
         return muster_error_set(error, status,
                                 "%.200s: the %u x %u matrix has a rank below "
                                 "%u; its rows must be independent",
                                 spec->path, g->rows, g->columns, g->rows);
     }
-    if (status == MUSTER_ERR_UNSUPPORTED) {
-        return muster_error_set(error, status,
-                                "%.200s: the minimum distance of a %u x %u "
-                                "matrix takes too long to find; up to 10^6 "
-                                "choices of %u columns are looked at",
-                                spec->path, g->rows, g->columns, g->rows - 1);
+    *stated_out = status == MUSTER_ERR_UNSUPPORTED;
+    if (*stated_out) {
+        *distance_out = spec->distance;
+        return check_stated(spec, g, error);
     }
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    bool fits = spec->stragglers < distance &&
+    *distance_out = distance;
+    return status;
+}
+
+/* What was asked for against what the matrix gives. */
+static muster_status check(const muster_code_spec *spec,
+                           const muster_generator *g, uint32_t distance,
+                           muster_error *error)
+{
+    bool fits = spec->stragglers < distance && spec->distance <= distance &&
                 (spec->comm == 0 || spec->comm == g->rows) &&
                 (spec->load == 0 || spec->load == g->columns);
     if (!fits) {
@@ -105,7 +153,6 @@ static muster_status check(const muster_code_spec *spec,
             spec->path, g->columns, g->rows, distance, g->columns, g->rows,
             distance - 1);
     }
-    *distance_out = distance;
     return MUSTER_OK;
 }
 
@@ -115,7 +162,8 @@ static muster_status build(muster_code *code, const muster_code_spec *spec,
     char *text = NULL;
     muster_generator given = {0, 0, NULL};
     uint32_t distance = 0;
-    if (spec->path == NULL) {
+    bool stated = false;
+    if (spec->path[0] == '\0') {
         return muster_error_set(error, MUSTER_ERR_INVALID,
                                 "linear:file needs a path: linear:file=PATH");
     }
@@ -126,7 +174,10 @@ static muster_status build(muster_code *code, const muster_code_spec *spec,
     status = muster_matrix_text_parse(text, spec->path, error, &given);
     muster_mem_free(text);
     if (status == MUSTER_OK) {
-        status = check(spec, &given, error, &distance);
+        status = find_distance(spec, &given, error, &distance, &stated);
+    }
+    if (status == MUSTER_OK) {
+        status = check(spec, &given, distance, error);
     }
     if (status == MUSTER_OK) {
         muster_group_plan plan = {
@@ -138,13 +189,20 @@ static muster_status build(muster_code *code, const muster_code_spec *spec,
                              spec->workers % given.columns == 0,
             .generate = copy_generate,
             .context = &given,
-            .instead = "linear:tuned with the same s and m"};
+            .instead = "linear:tuned with the same s and m",
+            .by_speed = true};
         status = muster_group_build(code, spec, &plan, error);
+    }
+    if (status == MUSTER_OK && stated) {
+        muster_code_warn(code,
+                         "the distance %u is as stated, checked on %u sets of "
+                         "%u lost columns, not on all",
+                         distance, STATED_SETS, distance - 1);
     }
     muster_mem_free(given.entries);
     return status;
 }
 
 const muster_code_ops muster_code_linear_file = MUSTER_LINEAR_OPS(
-    "file", build, "=PATH of a k' x n' matrix of rank k'; n >= n'",
+    "file", build, "=PATH of a k' x n' matrix of rank k'; n >= n'; PATH:d=8",
     "as its matrix");

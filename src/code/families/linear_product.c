@@ -215,7 +215,8 @@ static muster_status build(muster_code *code, const muster_code_spec *spec,
                               .context = kept,
                               .shortcut = decode_by_peeling,
                               .shortcut_context = kept,
-                              .owned = kept};
+                              .owned = kept,
+                              .by_speed = true};
     return muster_group_build(code, spec, &plan, error);
 }
 

@@ -6,10 +6,13 @@
  * encoding a solve of size s + m a part where the paper's is of size n - d. The
  * tuned one takes the best of the harmonic candidates of tuned.h.
  */
+#include <math.h>
+
 #include "base/rng.h"
 #include "code/choose.h"
 #include "code/dual.h"
 #include "code/families/families.h"
+#include "code/gaussian.h"
 #include "code/layout.h"
 #include "code/tuned.h"
 
@@ -100,6 +103,20 @@ static muster_status random_build(muster_code *code,
     return status;
 }
 
+/* What is solved is s rows of N, made orthonormal: its condition is at most that
+ * of the rows as drawn times that of all of N. */
+static double random_bound(const muster_code *code, double risk)
+{
+    uint32_t n = code->info.workers;
+    uint32_t s = code->info.stragglers;
+    if (s == 0) {
+        return NAN;
+    }
+    double choices = muster_gaussian_log_choose(n, s);
+    return muster_gaussian_condition(s, s, choices, risk / 2.0) *
+           muster_gaussian_condition(s, n, 0.0, risk / 2.0);
+}
+
 /* ---- tuned --------------------------------------------------------------- */
 
 static muster_status tuned_draw(muster_code *code, const muster_code_spec *spec,
@@ -135,6 +152,7 @@ const muster_code_ops muster_code_ye_abbe_random = {
     .build = random_build,
     .weights = muster_dual_weights,
     .free_state = muster_dual_free,
+    .condition_bound = random_bound,
     .needs = "d = s + m <= n",
     .limits = "(30,2) with m = 2; ye-abbe-tuned is better",
 };
