@@ -63,7 +63,8 @@ typedef struct muster_code_opts {
     uint32_t stragglers;  // s; 0 unless set here or in the name
     uint32_t comm;        // m; 0 means the code's default (1)
     uint32_t load;        // d; 0 means the smallest that s and m need
-    const double *speeds; // n relative speeds for heter codes; NULL: all equal
+    const double *speeds; // n relative speeds, for heter codes and to form
+                          // groups of frc, erasurehead, linear; NULL: equal
     uint64_t seed;        // random families only; default 1
 } muster_code_opts;
 

@@ -9,8 +9,8 @@
 #define WORKERS_MAX 26u
 #define ENTRIES_MAX ((size_t)(2 * WORKERS_MAX + 1) * 2 * WORKERS_MAX)
 
-/* Make `row` orthogonal to `rank` unit rows, twice for accuracy; returns what is
- * left of its length. */
+/* Make `row` orthogonal to `rank` unit rows, twice for accuracy; returns what
+ * is left of its length. */
 static double reduce(const double *basis, uint32_t rank, size_t width,
                      double *row)
 {

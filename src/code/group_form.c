@@ -62,7 +62,7 @@ static int compare(const void *one, const void *two)
 
 /* Deal the workers out, fastest first: each turn gives one to every group, in
  * turns from the first and from the last; the last turn of unequal groups goes
- * to the larger ones. totals_out: the speed of a group, zeroed by the caller. */
+ * to the larger ones. totals_out: the groups' speeds, zeroed by the caller. */
 static void deal(muster_group_state *state, const seat *seats, uint32_t n,
                  double *totals_out)
 {

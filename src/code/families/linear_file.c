@@ -4,8 +4,8 @@
  * Text: k' lines of n' numbers, separated by blanks or commas; empty lines and
  * what follows a # are skipped. Its rank must be k'; the minimum distance over
  * the reals is computed and sets the tolerance. Where that takes too long the
- * user may state it (:d=8), and it is checked on some sets. This is the one place where
- * src/code opens a file: the matrix is an argument, given by name.
+ * user may state it (:d=8), and it is checked on some sets. This is the one
+ * place where src/code opens a file: the matrix is an argument, given by name.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>

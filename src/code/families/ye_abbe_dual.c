@@ -103,8 +103,8 @@ static muster_status random_build(muster_code *code,
     return status;
 }
 
-/* What is solved is s rows of N, made orthonormal: its condition is at most that
- * of the rows as drawn times that of all of N. */
+/* What is solved is s columns of N, made orthonormal: its condition is at most
+ * that of the columns as drawn times that of all of N. */
 static double random_bound(const muster_code *code, double risk)
 {
     uint32_t n = code->info.workers;
