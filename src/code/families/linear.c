@@ -265,10 +265,12 @@ static muster_status choose_rest(const muster_code_spec *spec,
 }
 
 static muster_status mds_build(muster_code *code, const muster_code_spec *given,
-                               const char *options, muster_group_plan *plan,
+                               const char *options,
+                               const muster_group_plan *like,
                                muster_error *error)
 {
     muster_code_spec spec = *given;
+    muster_group_plan plan = *like;
     mds_context context = {.seed = spec.seed};
     char rest[64];
     muster_status status = muster_code_spec_accept(&spec, options, error);
@@ -276,7 +278,7 @@ static muster_status mds_build(muster_code *code, const muster_code_spec *given,
         status = muster_code_read_draws(&spec, error, &context.draws);
     }
     if (status == MUSTER_OK) {
-        status = choose_rest(&spec, plan, context.draws, error, rest);
+        status = choose_rest(&spec, &plan, context.draws, error, rest);
     }
     if (status == MUSTER_OK) {
         status = muster_code_spec_balance(&spec, error);
@@ -291,13 +293,13 @@ static muster_status mds_build(muster_code *code, const muster_code_spec *given,
         return status;
     }
     context.m = spec.comm;
-    plan->length = spec.load;
-    plan->blocks = spec.comm;
-    plan->stragglers = spec.load - spec.comm;
-    plan->any_blocks_do = true;
-    plan->context = &context;
-    plan->by_speed = true;
-    return muster_group_build(code, &spec, plan, error);
+    plan.length = spec.load;
+    plan.blocks = spec.comm;
+    plan.stragglers = spec.load - spec.comm;
+    plan.any_blocks_do = true;
+    plan.context = &context;
+    plan.by_speed = true;
+    return muster_group_build(code, &spec, &plan, error);
 }
 
 static muster_status gaussian_build(muster_code *code,
