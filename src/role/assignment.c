@@ -49,21 +49,34 @@ void muster_assignment_fini(muster_assignment *assignment)
     *assignment = (muster_assignment){0};
 }
 
+static uint32_t parts_of_slot(const muster_assignment *assignment,
+                              uint32_t slot, const uint32_t **parts_out)
+{
+    uint32_t count = 0;
+    muster_status status =
+        muster_code_parts(assignment->code, slot, parts_out, &count);
+    MUSTER_ASSERT(status == MUSTER_OK);
+    return count;
+}
+
 uint32_t muster_assignment_parts(const muster_assignment *assignment,
                                  uint32_t worker, const uint32_t **parts_out)
 {
-    uint32_t count = 0;
-    muster_status status = muster_code_parts(
-        assignment->code, assignment->slot_of[worker], parts_out, &count);
-    MUSTER_ASSERT(status == MUSTER_OK);
-    return count;
+    return parts_of_slot(assignment, assignment->slot_of[worker], parts_out);
 }
 
 uint32_t muster_assignment_shard(const muster_assignment *assignment,
                                  uint32_t worker, muster_shard_walk *walk)
 {
+    return muster_assignment_slot_shard(assignment, assignment->slot_of[worker],
+                                        walk);
+}
+
+uint32_t muster_assignment_slot_shard(const muster_assignment *assignment,
+                                      uint32_t slot, muster_shard_walk *walk)
+{
     const uint32_t *parts = NULL;
-    uint32_t count = muster_assignment_parts(assignment, worker, &parts);
+    uint32_t count = parts_of_slot(assignment, slot, &parts);
     for (; walk->part < count; walk->part++, walk->shard = 0) {
         const uint32_t *first = &assignment->first_shard[parts[walk->part]];
         if (first[0] + walk->shard < first[1]) {
@@ -93,8 +106,15 @@ static uint32_t count_up_to(const uint32_t *list, uint32_t count,
 bool muster_assignment_asks(const muster_assignment *assignment,
                             uint32_t worker, uint32_t shard)
 {
+    return muster_assignment_slot_asks(assignment, assignment->slot_of[worker],
+                                       shard);
+}
+
+bool muster_assignment_slot_asks(const muster_assignment *assignment,
+                                 uint32_t slot, uint32_t shard)
+{
     const uint32_t *parts = NULL;
-    uint32_t count = muster_assignment_parts(assignment, worker, &parts);
+    uint32_t count = parts_of_slot(assignment, slot, &parts);
     if (shard >= assignment->shards) {
         return false;
     }

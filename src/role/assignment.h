@@ -59,6 +59,12 @@ uint32_t muster_assignment_shard(const muster_assignment *assignment,
 bool muster_assignment_asks(const muster_assignment *assignment,
                             uint32_t worker, uint32_t shard);
 
+/* The same two of a slot, whoever has it. */
+uint32_t muster_assignment_slot_shard(const muster_assignment *assignment,
+                                      uint32_t slot, muster_shard_walk *walk);
+bool muster_assignment_slot_asks(const muster_assignment *assignment,
+                                 uint32_t slot, uint32_t shard);
+
 /* The payload of the PLAN message to `worker`; NULL when out of memory. */
 muster_blob *muster_assignment_terms(const muster_assignment *assignment,
                                      uint32_t worker);

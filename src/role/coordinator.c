@@ -69,8 +69,10 @@ static void begin(muster_coordinator *c, const muster_event *event,
                           "starting with %u of %u workers, without %s",
                           c->joining.ready, c->worker_count, names);
     }
-    muster_step_begin(c, event->now_ns, actions);
-    muster_plan_consider(c, event, actions);
+    muster_plan_change(c, event, actions);
+    if (!c->end.begun) {
+        muster_step_begin(c, event->now_ns, actions);
+    }
 }
 
 static void review_gathering(muster_coordinator *c, const muster_event *event,

@@ -33,18 +33,10 @@ enum {
 typedef enum muster_worker_stage {
     MUSTER_STAGE_ABSENT = 0,
     MUSTER_STAGE_SETUP, // welcomed; its SETUP is running
-    MUSTER_STAGE_PLAN,  // was sent its plan
-    MUSTER_STAGE_PARTS, // is being sent the shards of its parts
+    MUSTER_STAGE_PLAN,  // was sent its first plan
+    MUSTER_STAGE_PARTS, // has a plan; is being sent the shards of its parts
     MUSTER_STAGE_READY,
 } muster_worker_stage;
-
-/* How far a READY worker is with the next plan. */
-typedef enum muster_next_stage {
-    MUSTER_NEXT_NONE = 0,
-    MUSTER_NEXT_PLAN,  // was sent it
-    MUSTER_NEXT_PARTS, // is being sent what it lacks
-    MUSTER_NEXT_DONE,
-} muster_next_stage;
 
 /* Shards that a worker may have under way at once: about a part. */
 #define MUSTER_SHARDS_UNDER_WAY 4u
@@ -57,9 +49,14 @@ typedef struct muster_shard_under_way {
 
 typedef struct muster_worker_record {
     muster_worker_stage stage;
-    muster_next_stage next_stage;
+    bool behind;            // READY, but not under the plan in force: it is
+                            // offered no model
+    bool answered;          // the last step, in time
+    uint32_t plan_sent;     // the newest it was sent in this life; 0: none
+    uint32_t plan_has;      // the newest it has confirmed
     muster_vec held;        // uint32_t shard numbers, ascending
-    muster_shard_walk walk; // shards before it are held or under way
+    uint32_t walk_turn;     // of muster_plan_slot(): the shards of earlier ones
+    muster_shard_walk walk; // and those before it are held or under way
     muster_shard_under_way under_way[MUSTER_SHARDS_UNDER_WAY];
     uint32_t under_way_count;
     bool waits;           // in the line of joining
@@ -110,6 +107,8 @@ typedef struct muster_joining {
 typedef struct muster_shuffling {
     muster_shuffle *policy;    // NULL: the map never changes
     muster_shuffle_seen *seen; // scratch, by worker
+    uint32_t turns;            // known to follow the newest plan: their shards
+                               // are sent beforehand
 } muster_shuffling;
 
 /* Whatever is made for one code. Of the one in force it lies in the fields of
@@ -219,22 +218,26 @@ bool muster_workers_send_plan(muster_coordinator *c, uint32_t id,
                               const muster_assignment *plan,
                               const muster_event *event,
                               muster_actions *actions);
-/* Have a ready worker drop the shards that neither plan asks for. */
-void muster_workers_tidy(muster_coordinator *c, uint32_t id,
-                         muster_actions *actions);
+/* The plans have changed: what does the worker lack now? `adopted`: the one in
+ * force is another. */
+void muster_workers_follow(muster_coordinator *c, uint32_t id, bool adopted,
+                           const muster_event *event, muster_actions *actions);
+/* Has the worker confirmed the next plan, and does it hold its shards? */
+bool muster_workers_is_ahead(muster_coordinator *c, uint32_t id);
 
 /* coordinator_plan.c */
 /* Tell the shuffle which workers answered the step just decoded. */
 void muster_plan_observe(muster_coordinator *c);
-/* Between two steps: adopt the next plan if it is ready. */
-void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
-                       muster_actions *actions);
-/* After a step has begun: does the shuffle want another map? */
-void muster_plan_consider(muster_coordinator *c, const muster_event *event,
-                          muster_actions *actions);
-/* A worker has become ready while the next plan is being made ready. */
-void muster_plan_prepare(muster_coordinator *c, uint32_t id,
-                         const muster_event *event, muster_actions *actions);
+/* Between two steps, before a model is offered: adopt the next plan if it is
+ * ready, and see whether another map is wanted. */
+void muster_plan_change(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions);
+/* How many turns the workers are to hold the shards of: the plan in force, the
+ * next one, and those that are known to follow. */
+uint32_t muster_plan_turns(const muster_coordinator *c);
+/* The slot of a worker in one of them, and the plan whose slots they are. */
+uint32_t muster_plan_slot(const muster_coordinator *c, uint32_t id,
+                          uint32_t turn, const muster_assignment **plan_out);
 
 /* coordinator_recode.c */
 /* What fails leaves a coding that fini takes. MUSTER_ERR_NO_MEMORY, or as

@@ -2,15 +2,20 @@
  * coordinator_plan.c -- the next plan: wanted by the shuffle, made ready while
  * steps go on, adopted between two of them.
  *
+ * A plan for step t + 1 is sent when step t begins, before its model, so that a
+ * worker has confirmed it when it answers. Shards go out earlier still, where
+ * the shuffle knows the turns that follow. So a map can change with every step.
+ *
  * Invariants:
  *   1. At most one next plan. Once begun it is adopted, never given up: a
  *      worker keeps two plans, so a third would push out the one in force.
- *   2. It is adopted when every ready worker has confirmed it and its parts.
- *      One that is lost meanwhile is not waited for; one that becomes ready
- *      meanwhile, under the present plan, makes itself ready for the next too.
- *   3. Parts are forgotten only after the plan that needed them is out of
- *      force. A worker that is not READY yet at an adoption starts again from
- *      PLAN; it keeps the parts that it was sent.
+ *   2. It is adopted when those that answered the last step have confirmed it
+ *      and hold its shards, and can do with an exact code what they did before;
+ *      or when all that are ready have. One that has not then is behind: it is
+ *      offered no model until it has. One that has not confirmed what it was
+ *      sent is sent no further plan.
+ *   3. Shards are forgotten only after the plan that needed them is out of
+ *      force, by workers that are under the new one.
  */
 #include "base/assert.h"
 #include "base/mem.h"
@@ -20,23 +25,44 @@
  * parts are moved as those of a slow one are. */
 #define GONE_STEPS 16u
 
-void muster_plan_prepare(muster_coordinator *c, uint32_t id,
-                         const muster_event *event, muster_actions *actions)
+uint32_t muster_plan_turns(const muster_coordinator *c)
 {
-    if (muster_workers_send_plan(c, id, &c->next, event, actions)) {
-        c->workers[id].next_stage = MUSTER_NEXT_PLAN;
-    }
+    uint32_t plans = c->next.number != 0 ? 2 : 1;
+    return plans + c->shuffling.turns;
 }
 
-static bool all_ready_are_ahead(const muster_coordinator *c)
+uint32_t muster_plan_slot(const muster_coordinator *c, uint32_t id,
+                          uint32_t turn, const muster_assignment **plan_out)
 {
+    bool is_next = turn > 0 && c->next.number != 0;
+    const muster_assignment *plan = is_next ? &c->next : &c->plan;
+    uint32_t further = turn - (is_next ? 1 : 0);
+    *plan_out = plan;
+    return further == 0 ? plan->slot_of[id]
+                        : muster_shuffle_slot_ahead(c->shuffling.policy,
+                                                    plan->slot_of[id], further);
+}
+
+/* May the next plan come into force? */
+static bool is_ready(muster_coordinator *c)
+{
+    muster_code_progress *reach =
+        c->recoding.under_way ? c->recoding.other.reach : c->open.reach;
+    muster_code_progress_reset(reach);
+    bool all = true;
     for (uint32_t id = 0; id < c->worker_count; id++) {
-        if (c->workers[id].stage == MUSTER_STAGE_READY &&
-            c->workers[id].next_stage != MUSTER_NEXT_DONE) {
+        if (c->workers[id].stage != MUSTER_STAGE_READY) {
+            continue;
+        }
+        if (muster_workers_is_ahead(c, id)) {
+            muster_code_progress_add(reach, c->next.slot_of[id]);
+        } else if (c->workers[id].answered) {
             return false;
+        } else {
+            all = false;
         }
     }
-    return true;
+    return all || !c->next.info.exact || muster_code_progress_ready(reach);
 }
 
 /* The plan in force and the next change places. */
@@ -52,53 +78,72 @@ static void swap_plans(muster_coordinator *c)
     c->next.number = 0;
 }
 
-void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
-                       muster_actions *actions)
+static bool adopt(muster_coordinator *c, const muster_event *event,
+                  muster_actions *actions)
 {
-    if (c->next.number == 0 || !all_ready_are_ahead(c)) {
-        return;
+    if (c->next.number == 0 || !is_ready(c)) {
+        return false;
     }
     swap_plans(c);
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_DEBUG,
                       "plan %u from step %llu on", c->plan.number,
                       (unsigned long long)c->step);
-    for (uint32_t id = 0; id < c->worker_count; id++) {
-        muster_worker_record *worker = &c->workers[id];
-        worker->next_stage = MUSTER_NEXT_NONE;
-        if (worker->stage == MUSTER_STAGE_READY) {
-            muster_workers_tidy(c, id, actions);
-        } else if (worker->stage == MUSTER_STAGE_PLAN ||
-                   worker->stage == MUSTER_STAGE_PARTS) {
-            worker->stage = MUSTER_STAGE_PLAN;
-            if (!muster_workers_send_plan(c, id, &c->plan, event, actions)) {
-                return;
-            }
+    return true;
+}
+
+/* Another map or code for the steps after this one? */
+static bool is_wanted(muster_coordinator *c)
+{
+    if (c->next.number != 0 || c->step + 1 >= c->opts.last_step) {
+        return false;
+    }
+    return muster_recode_wanted(c) ||
+           (c->shuffling.policy != NULL &&
+            muster_shuffle_next(c->shuffling.policy, c->step + 1,
+                                c->plan.slot_of, c->next.slot_of));
+}
+
+/* Make the next plan, if one is wanted, and note the turns that are known to
+ * follow. False: nothing has changed. */
+static bool look_ahead(muster_coordinator *c)
+{
+    bool wanted = is_wanted(c);
+    if (wanted) {
+        c->next.number = c->plan.number + 1;
+        for (uint32_t id = 0; id < c->worker_count; id++) {
+            c->next.worker_of[c->next.slot_of[id]] = id;
+        }
+    }
+    const uint32_t *newest =
+        c->next.number != 0 ? c->next.slot_of : c->plan.slot_of;
+    uint32_t before = c->shuffling.turns;
+    c->shuffling.turns =
+        c->shuffling.policy == NULL || c->recoding.under_way
+            ? 0
+            : muster_shuffle_turns_ahead(c->shuffling.policy, c->step + 1,
+                                         c->opts.last_step, newest);
+    return wanted || before != c->shuffling.turns;
+}
+
+void muster_plan_change(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions)
+{
+    if (c->end.begun) {
+        return;
+    }
+    bool adopted = adopt(c, event, actions);
+    bool changed = look_ahead(c);
+    for (uint32_t id = 0; id < c->worker_count && (adopted || changed); id++) {
+        if (c->workers[id].stage >= MUSTER_STAGE_PARTS && !c->end.begun) {
+            muster_workers_follow(c, id, adopted, event, actions);
         }
     }
 }
 
-void muster_plan_consider(muster_coordinator *c, const muster_event *event,
-                          muster_actions *actions)
+/* That the worker straggles in the next step. */
+static double chance(const muster_class *class_of)
 {
-    if (c->next.number != 0 || c->end.begun) {
-        return;
-    }
-    bool wanted = muster_recode_wanted(c) ||
-                  (c->shuffling.policy != NULL &&
-                   muster_shuffle_next(c->shuffling.policy, c->step,
-                                       c->plan.slot_of, c->next.slot_of));
-    if (!wanted) {
-        return;
-    }
-    c->next.number = c->plan.number + 1;
-    for (uint32_t id = 0; id < c->worker_count; id++) {
-        c->next.worker_of[c->next.slot_of[id]] = id;
-    }
-    for (uint32_t id = 0; id < c->worker_count && !c->end.begun; id++) {
-        if (c->workers[id].stage == MUSTER_STAGE_READY) {
-            muster_plan_prepare(c, id, event, actions);
-        }
-    }
+    return class_of->lasting ? class_of->straggle_rate : class_of->probability;
 }
 
 void muster_plan_observe(muster_coordinator *c)
@@ -112,8 +157,9 @@ void muster_plan_observe(muster_coordinator *c)
         bool gone = muster_watch_away(c->watch, id) >= GONE_STEPS;
         c->shuffling.seen[id] = (muster_shuffle_seen){
             .late = c->workers[id].message == NULL,
-            .slow = gone || (class_of.slow && class_of.lasting),
-            .straggle_rate = gone ? 1 : class_of.straggle_rate};
+            .slow = gone || class_of.slow,
+            .passing = !gone && !class_of.lasting,
+            .straggle_rate = gone ? 1 : chance(&class_of)};
     }
     muster_shuffle_observe(c->shuffling.policy, c->plan.slot_of,
                            c->shuffling.seen);

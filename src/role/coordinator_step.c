@@ -60,12 +60,17 @@ void muster_step_sent(muster_coordinator *c, const muster_event *event,
     }
 }
 
+static bool may_be_offered(const muster_worker_record *worker)
+{
+    return worker->stage == MUSTER_STAGE_READY && !worker->behind;
+}
+
 void muster_step_offer_again(muster_coordinator *c, int64_t now_ns,
                              muster_actions *actions)
 {
     for (uint32_t id = 0; id < c->worker_count; id++) {
         if (c->workers[id].unoffered && c->phase == MUSTER_PHASE_COLLECT &&
-            c->workers[id].stage == MUSTER_STAGE_READY) {
+            may_be_offered(&c->workers[id])) {
             muster_step_offer(c, id, now_ns, actions);
         }
     }
@@ -85,7 +90,7 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     muster_act_report(actions, MUSTER_REPORT_STEP_BEGIN, now_ns)->step =
         c->step;
     for (uint32_t id = 0; id < c->worker_count; id++) {
-        if (c->workers[id].stage == MUSTER_STAGE_READY) {
+        if (may_be_offered(&c->workers[id])) {
             muster_step_offer(c, id, now_ns, actions);
         }
     }
@@ -245,6 +250,7 @@ static uint32_t count_parts(muster_coordinator *c,
 static void drop_messages(muster_coordinator *c)
 {
     for (uint32_t id = 0; id < c->worker_count; id++) {
+        c->workers[id].answered = c->workers[id].message != NULL;
         muster_blob_unref(c->workers[id].message);
         c->workers[id].message = NULL;
     }
@@ -433,11 +439,10 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
         muster_coordinator_end(c, MUSTER_OK, "done", event, actions);
         return;
     }
-    muster_plan_adopt(c, event, actions);
+    muster_plan_change(c, event, actions);
     if (c->end.begun) {
         return;
     }
     muster_step_begin(c, event->now_ns, actions);
-    muster_plan_consider(c, event, actions);
     muster_coordinator_review(c, event, actions);
 }

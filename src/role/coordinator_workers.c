@@ -83,44 +83,81 @@ static muster_shard_under_way *under_way(muster_worker_record *worker,
     return NULL;
 }
 
-/* The plan whose shards the worker is to be sent now, or NULL. */
-static const muster_assignment *wanted_plan(const muster_coordinator *c,
-                                            uint32_t id)
-{
-    const muster_worker_record *worker = &c->workers[id];
-    if (worker->stage == MUSTER_STAGE_PARTS) {
-        return &c->plan;
-    }
-    bool ahead = worker->stage == MUSTER_STAGE_READY &&
-                 worker->next_stage == MUSTER_NEXT_PARTS;
-    return ahead ? &c->next : NULL;
-}
-
-/* A shard that `plan` asks for, that the worker neither holds nor has under
- * way, or MUSTER_ID_ANY. */
-static uint32_t lacking(muster_coordinator *c, uint32_t id,
-                        const muster_assignment *plan)
+/* The first shard, by turns, that the worker neither holds nor has under way,
+ * or MUSTER_ID_ANY. */
+static uint32_t lacking(muster_coordinator *c, uint32_t id)
 {
     muster_worker_record *worker = &c->workers[id];
-    uint32_t shard = muster_assignment_shard(plan, id, &worker->walk);
-    while (shard != MUSTER_ID_ANY &&
-           (holds(worker, shard) || under_way(worker, shard) != NULL)) {
-        worker->walk.shard++;
-        shard = muster_assignment_shard(plan, id, &worker->walk);
+    uint32_t turns = muster_plan_turns(c);
+    while (worker->walk_turn < turns) {
+        const muster_assignment *plan = NULL;
+        uint32_t slot = muster_plan_slot(c, id, worker->walk_turn, &plan);
+        uint32_t shard =
+            muster_assignment_slot_shard(plan, slot, &worker->walk);
+        if (shard == MUSTER_ID_ANY) {
+            worker->walk_turn++;
+            worker->walk = (muster_shard_walk){0};
+        } else if (holds(worker, shard) || under_way(worker, shard) != NULL) {
+            worker->walk.shard++;
+        } else {
+            return shard;
+        }
     }
-    return shard;
+    return MUSTER_ID_ANY;
 }
 
-void muster_workers_tidy(muster_coordinator *c, uint32_t id,
-                         muster_actions *actions)
+static bool turn_asks(const muster_coordinator *c, uint32_t id, uint32_t turn,
+                      uint32_t shard)
+{
+    const muster_assignment *plan = NULL;
+    uint32_t slot = muster_plan_slot(c, id, turn, &plan);
+    return muster_assignment_slot_asks(plan, slot, shard);
+}
+
+/* Does the worker hold the shards of the turns up to this one? */
+static bool holds_turn(muster_coordinator *c, uint32_t id, uint32_t turn)
+{
+    const muster_worker_record *worker = &c->workers[id];
+    (void)lacking(c, id);
+    if (worker->walk_turn <= turn) {
+        return false;
+    }
+    for (uint32_t i = 0; i < worker->under_way_count; i++) {
+        for (uint32_t j = 0; j <= turn; j++) {
+            if (turn_asks(c, id, j, worker->under_way[i].shard)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool muster_workers_is_ahead(muster_coordinator *c, uint32_t id)
+{
+    return c->workers[id].plan_has >= c->next.number && holds_turn(c, id, 1);
+}
+
+static bool is_asked_for(const muster_coordinator *c, uint32_t id,
+                         uint32_t shard)
+{
+    uint32_t turns = muster_plan_turns(c);
+    for (uint32_t turn = 0; turn < turns; turn++) {
+        if (turn_asks(c, id, turn, shard)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Have a worker under the plan in force drop the shards that no turn asks for.
+ */
+static void tidy(muster_coordinator *c, uint32_t id, muster_actions *actions)
 {
     muster_worker_record *worker = &c->workers[id];
     uint32_t *held = worker->held.data;
     size_t kept = 0;
     for (size_t i = 0; i < worker->held.count; i++) {
-        if (muster_assignment_asks(&c->plan, id, held[i]) ||
-            (c->next.number != 0 &&
-             muster_assignment_asks(&c->next, id, held[i]))) {
+        if (is_asked_for(c, id, held[i])) {
             held[kept++] = held[i];
             continue;
         }
@@ -133,13 +170,21 @@ void muster_workers_tidy(muster_coordinator *c, uint32_t id,
     worker->held.count = kept;
 }
 
+static void forget_plans(muster_worker_record *worker)
+{
+    worker->behind = worker->answered = false;
+    worker->plan_sent = worker->plan_has = 0;
+    worker->walk_turn = 0;
+    worker->walk = (muster_shard_walk){0};
+    worker->under_way_count = 0;
+}
+
 void muster_workers_joined(muster_coordinator *c, uint32_t id,
                            const muster_event *event, muster_actions *actions)
 {
     muster_worker_record *worker = &c->workers[id];
     worker->stage = MUSTER_STAGE_SETUP;
-    worker->next_stage = MUSTER_NEXT_NONE;
-    worker->under_way_count = 0;
+    forget_plans(worker);
     worker->stamp = 0;
     worker->heard_steps = 0;
     muster_vec_clear(&worker->held);
@@ -156,8 +201,7 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
     muster_worker_record *worker = &c->workers[id];
     c->joining.ready -= worker->stage == MUSTER_STAGE_READY;
     worker->stage = MUSTER_STAGE_ABSENT;
-    worker->next_stage = MUSTER_NEXT_NONE;
-    worker->under_way_count = 0;
+    forget_plans(worker);
     muster_watch_lost(c->watch, id);
     if (c->phase >= MUSTER_PHASE_FAREWELL) {
         return; // it went because it was told to
@@ -167,10 +211,9 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
     muster_coordinator_review(c, event, actions);
 }
 
-bool muster_workers_send_plan(muster_coordinator *c, uint32_t id,
-                              const muster_assignment *plan,
-                              const muster_event *event,
-                              muster_actions *actions)
+static bool send_plan(muster_coordinator *c, uint32_t id,
+                      const muster_assignment *plan, const muster_event *event,
+                      muster_actions *actions)
 {
     muster_blob *terms = muster_assignment_terms(plan, id);
     if (terms == NULL) {
@@ -182,7 +225,25 @@ bool muster_workers_send_plan(muster_coordinator *c, uint32_t id,
         .message = {.kind = MUSTER_MSG_PLAN, .plan = plan->number},
         .payload = terms};
     muster_member_send(&c->member, id, &mail, actions);
+    c->workers[id].plan_sent = plan->number;
     return true;
+}
+
+/* Send the plan that it lacks, that in force first. One at a time: a worker
+ * keeps two, and a third must not push out the one in force. False when out of
+ * memory, and the run ends. */
+static bool send_next_plan(muster_coordinator *c, uint32_t id,
+                           const muster_event *event, muster_actions *actions)
+{
+    const muster_worker_record *worker = &c->workers[id];
+    if (worker->plan_has != worker->plan_sent) {
+        return true;
+    }
+    if (worker->plan_has < c->plan.number) {
+        return send_plan(c, id, &c->plan, event, actions);
+    }
+    return worker->plan_has >= c->next.number ||
+           send_plan(c, id, &c->next, event, actions);
 }
 
 static void become_ready(muster_coordinator *c, uint32_t id,
@@ -192,14 +253,22 @@ static void become_ready(muster_coordinator *c, uint32_t id,
     c->joining.ready++;
     c->joining.ready_ns = event->now_ns;
     report_change(id, c, MUSTER_WORKER_READY, "", event->now_ns, actions);
-    muster_workers_tidy(c, id, actions);
+    tidy(c, id, actions);
     if (c->phase == MUSTER_PHASE_COLLECT) {
         muster_step_offer(c, id, event->now_ns, actions);
     }
-    if (c->next.number != 0) {
-        muster_plan_prepare(c, id, event, actions);
-    }
     muster_coordinator_review(c, event, actions);
+}
+
+/* A worker that was behind has the plan in force and its shards. */
+static void catch_up(muster_coordinator *c, uint32_t id,
+                     const muster_event *event, muster_actions *actions)
+{
+    c->workers[id].behind = false;
+    tidy(c, id, actions);
+    if (c->phase == MUSTER_PHASE_COLLECT) {
+        muster_step_offer(c, id, event->now_ns, actions);
+    }
 }
 
 /* The job that makes `shard`, a free one, or NULL. */
@@ -260,10 +329,9 @@ static void serve(muster_coordinator *c, const muster_event *event,
     while (c->joining.first != MUSTER_ID_ANY) {
         uint32_t id = c->joining.first;
         muster_worker_record *worker = &c->workers[id];
-        const muster_assignment *plan = wanted_plan(c, id);
-        bool has_room = worker->under_way_count < MUSTER_SHARDS_UNDER_WAY;
-        uint32_t shard =
-            plan != NULL && has_room ? lacking(c, id, plan) : MUSTER_ID_ANY;
+        bool takes = worker->stage >= MUSTER_STAGE_PARTS &&
+                     worker->under_way_count < MUSTER_SHARDS_UNDER_WAY;
+        uint32_t shard = takes ? lacking(c, id) : MUSTER_ID_ANY;
         muster_shard_job *making =
             shard != MUSTER_ID_ANY ? job_for(c, shard) : NULL;
         if (shard != MUSTER_ID_ANY && making == NULL) {
@@ -283,25 +351,45 @@ static void serve(muster_coordinator *c, const muster_event *event,
     }
 }
 
-/* The next thing that this worker lacks, if it waits for shards. */
+/* What this worker lacks next: a plan, shards; or nothing more to be ready. */
 static void advance(muster_coordinator *c, uint32_t id,
                     const muster_event *event, muster_actions *actions)
 {
     muster_worker_record *worker = &c->workers[id];
-    const muster_assignment *plan = wanted_plan(c, id);
-    if (plan == NULL || worker->under_way_count == MUSTER_SHARDS_UNDER_WAY) {
+    if (worker->stage < MUSTER_STAGE_PARTS ||
+        !send_next_plan(c, id, event, actions)) {
         return;
     }
-    if (lacking(c, id, plan) != MUSTER_ID_ANY) {
+    if (worker->under_way_count < MUSTER_SHARDS_UNDER_WAY &&
+        lacking(c, id) != MUSTER_ID_ANY) {
         stand_in_line(c, id);
         serve(c, event, actions);
-    } else if (worker->under_way_count > 0) {
-        return; // the HAVE of the last ones is still to come
-    } else if (worker->stage == MUSTER_STAGE_READY) {
-        worker->next_stage = MUSTER_NEXT_DONE;
+    }
+    bool waits = worker->stage == MUSTER_STAGE_PARTS || worker->behind;
+    if (!waits || worker->plan_has < c->plan.number || !holds_turn(c, id, 0)) {
+        return;
+    }
+    if (worker->behind) {
+        catch_up(c, id, event, actions);
     } else {
         become_ready(c, id, event, actions);
     }
+}
+
+void muster_workers_follow(muster_coordinator *c, uint32_t id, bool adopted,
+                           const muster_event *event, muster_actions *actions)
+{
+    muster_worker_record *worker = &c->workers[id];
+    worker->walk_turn = 0;
+    worker->walk = (muster_shard_walk){0};
+    if (adopted && worker->stage == MUSTER_STAGE_READY) {
+        worker->behind =
+            worker->plan_has < c->plan.number || !holds_turn(c, id, 0);
+        if (!worker->behind) {
+            tidy(c, id, actions);
+        }
+    }
+    advance(c, id, event, actions);
 }
 
 static void have_shard(muster_coordinator *c, uint32_t id,
@@ -336,14 +424,6 @@ static void have_shard(muster_coordinator *c, uint32_t id,
     advance(c, id, event, actions);
 }
 
-/* The worker has adopted a plan: look for what it lacks from the start. */
-static void begin_shards(muster_coordinator *c, uint32_t id,
-                         const muster_event *event, muster_actions *actions)
-{
-    c->workers[id].walk = (muster_shard_walk){0};
-    advance(c, id, event, actions);
-}
-
 void muster_workers_have(muster_coordinator *c, uint32_t id,
                          const muster_event *event, muster_actions *actions)
 {
@@ -352,18 +432,17 @@ void muster_workers_have(muster_coordinator *c, uint32_t id,
     if (message->as.have.shard != MUSTER_ID_ANY) {
         have_shard(c, id, event, actions);
     } else if (worker->stage == MUSTER_STAGE_SETUP && message->plan == 0) {
-        if (muster_workers_send_plan(c, id, &c->plan, event, actions)) {
+        if (send_plan(c, id, &c->plan, event, actions)) {
             worker->stage = MUSTER_STAGE_PLAN;
         }
-    } else if (worker->stage == MUSTER_STAGE_PLAN &&
-               message->plan == c->plan.number) {
-        worker->stage = MUSTER_STAGE_PARTS;
-        begin_shards(c, id, event, actions);
-    } else if (worker->stage == MUSTER_STAGE_READY &&
-               worker->next_stage == MUSTER_NEXT_PLAN &&
-               message->plan == c->next.number) {
-        worker->next_stage = MUSTER_NEXT_PARTS;
-        begin_shards(c, id, event, actions);
+    } else if (worker->stage >= MUSTER_STAGE_PLAN &&
+               message->plan == worker->plan_sent &&
+               message->plan > worker->plan_has) {
+        worker->plan_has = message->plan;
+        if (worker->stage == MUSTER_STAGE_PLAN) {
+            worker->stage = MUSTER_STAGE_PARTS;
+        }
+        advance(c, id, event, actions);
     }
 }
 

@@ -50,17 +50,17 @@ static void beat_all(const muster_member *member, const muster_event *event,
 
 /* It owes an answer, and says that it has nothing to do. */
 static const char *idles(const muster_member *member, const muster_link *link,
-                         int64_t now_ns, char *text, size_t text_bytes)
+                         char *text, size_t text_bytes)
 {
     int64_t since_ns =
         link->owed_ns > link->progress_ns ? link->owed_ns : link->progress_ns;
     if (link->state != MUSTER_LINK_MEMBER || link->busy || link->owed_ns == 0 ||
         member->opts.stall_ns <= 0 ||
-        now_ns - since_ns <= member->opts.stall_ns) {
+        link->beat_ns - since_ns <= member->opts.stall_ns) {
         return NULL;
     }
     snprintf(text, text_bytes, "idle, and did not answer for %.1f s",
-             (double)(now_ns - since_ns) * 1e-9);
+             (double)(link->beat_ns - since_ns) * 1e-9);
     return text;
 }
 
@@ -88,14 +88,14 @@ static const char *verdict(const muster_member *member, const muster_link *link,
                  (double)silent_ns * 1e-9);
         return text;
     }
-    int64_t stuck_ns = now_ns - link->progress_ns;
+    int64_t stuck_ns = link->beat_ns - link->progress_ns;
     if (link->state == MUSTER_LINK_MEMBER && link->busy &&
         member->opts.stall_ns > 0 && stuck_ns > member->opts.stall_ns) {
         snprintf(text, text_bytes, "busy without progress for %.1f s",
                  (double)stuck_ns * 1e-9);
         return text;
     }
-    return idles(member, link, now_ns, text, text_bytes);
+    return idles(member, link, text, text_bytes);
 }
 
 static void check_links(muster_member *member, const muster_event *event,
@@ -144,6 +144,7 @@ static void hear(muster_link *link, const muster_event *event)
     if (message->kind != MUSTER_MSG_HEARTBEAT) {
         return;
     }
+    link->beat_ns = event->now_ns;
     bool busy = message->as.heartbeat.busy != 0;
     // Heartbeats may overtake each other; progress only grows.
     if (message->as.heartbeat.progress > link->progress || busy != link->busy) {

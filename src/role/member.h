@@ -21,6 +21,7 @@
  *                the heartbeat window is loss; so is a peer that says it is
  *                busy and whose progress counter stands still for `stall_ns`,
  *                and one that says it is idle while it owes an answer as long.
+ *                Both as of its newest heartbeat: between two nothing is known.
  *                A process that returns after its silence was not dead but
  *                starved: a star's leader then gives it twice the window, at
  *                most four times, or on a crowded machine it would be lost
@@ -92,6 +93,7 @@ typedef struct muster_link {
     } state;
     bool outgoing;
     int64_t heard_ns;    // or when it came up
+    int64_t beat_ns;     // its newest heartbeat; what it says is as old
     int64_t progress_ns; // when `progress` last moved, or busy began
     uint64_t progress;
     bool busy;

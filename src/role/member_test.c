@@ -73,6 +73,40 @@ static void a_message_slower_than_a_heartbeat_is_a_sign_of_life(void **state)
     }
 }
 
+/* A heartbeat every 150 s: that no news of progress came between two of them
+ * says nothing, but one that brings none does. */
+static void between_two_heartbeats_nothing_is_known(void **state)
+{
+    (void)state;
+    for (int moves = 0; moves < 2; moves++) {
+        muster_member member;
+        muster_actions actions;
+        lead(&member, &actions);
+        member.heartbeat_ns = 600 * MUSTER_NS_PER_S;
+        for (int64_t beat = 1; beat < 8; beat++) {
+            int64_t now_ns = beat * 150 * MUSTER_NS_PER_S;
+            muster_event timer = {.kind = MUSTER_EVENT_TIMER, .now_ns = now_ns};
+            timer.as.timer.id = MUSTER_TIMER_MEMBER;
+            muster_message message = {.kind = MUSTER_MSG_HEARTBEAT, .run = 1};
+            message.incarnation = member.places[0].incarnation;
+            message.as.heartbeat.busy = 1;
+            message.as.heartbeat.progress =
+                moves || beat == 1 ? (uint64_t)beat : 1;
+            muster_event heard = {.kind = MUSTER_EVENT_MESSAGE,
+                                  .now_ns = now_ns + MUSTER_NS_PER_MS,
+                                  .peer = PEER};
+            heard.as.message.message = &message;
+            muster_member_step(&member, &timer, &actions);
+            bool stuck = !moves && beat > 2;
+            assert_int_equal(muster_member_link(&member, 0) == NULL, stuck);
+            muster_member_step(&member, &heard, &actions);
+            muster_actions_clear(&actions);
+        }
+        muster_actions_fini(&actions);
+        muster_member_fini(&member);
+    }
+}
+
 static void bytes_of_a_stranger_are_no_hello(void **state)
 {
     (void)state;
@@ -170,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_slower_than_a_heartbeat_is_a_sign_of_life),
+        cmocka_unit_test(between_two_heartbeats_nothing_is_known),
         cmocka_unit_test(bytes_of_a_stranger_are_no_hello),
         cmocka_unit_test(a_starved_process_that_returns_is_given_more_time),
     };

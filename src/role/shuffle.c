@@ -1,13 +1,11 @@
 /*
- * shuffle.c -- what role/shuffle.h keeps and answers, and the policies but one:
- * `targeted` is in shuffle_targeted.c.
+ * shuffle.c -- what role/shuffle.h keeps and answers, and the policies but two:
+ * `targeted` and `auto` are in shuffle_targeted.c.
  *
  * Kept for good: how often each part was missed, and the last step's view of
  * each worker.
  */
 #include "role/shuffle.h"
-
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/error.h"
@@ -20,14 +18,19 @@
 #include "role/shuffle_inside.h"
 #include "wire/bytes.h"
 
-#define FORMAT     1u
+#define FORMAT     2u
+#define FORMAT_1   1u // without the last number
 #define PERIOD_MAX 1000000000u
+/* `auto` follows workers that are slow for a while after so many steps that
+ * say so: at the start few observations make two classes look like chains. */
+#define PASSING_STEPS 32u
 
 /* By muster_shuffle_policy; rotate takes a period, as in rotate:30. */
 static const char *const policies[] = {
     [MUSTER_SHUFFLE_NONE] = "none",
     [MUSTER_SHUFFLE_ROTATE] = "rotate",
     [MUSTER_SHUFFLE_TARGETED] = "targeted",
+    [MUSTER_SHUFFLE_AUTO] = "auto",
     NULL,
 };
 
@@ -39,7 +42,7 @@ static muster_status parse_policy(const char *text, muster_shuffle *shuffle,
     int policy = muster_name_index(policies, text);
     if (policy < 0) {
         muster_suggestion meant = muster_suggestion_make(text, length);
-        muster_suggestion_add_list(&meant, "none,targeted,rotate:30", ',');
+        muster_suggestion_add_list(&meant, "none,auto,targeted,rotate:30", ',');
         return muster_suggestion_fail(&meant, "--shuffle ", error);
     }
     uint64_t period = 0;
@@ -48,8 +51,8 @@ static muster_status parse_policy(const char *text, muster_shuffle *shuffle,
                       period > PERIOD_MAX
                 : text[length] != '\0') {
         return muster_error_set(error, MUSTER_ERR_INVALID,
-                                "--shuffle %.60s: expected none, targeted or "
-                                "rotate:PERIOD such as rotate:30",
+                                "--shuffle %.60s: expected none, auto, "
+                                "targeted or rotate:PERIOD such as rotate:30",
                                 text);
     }
     shuffle->policy = (muster_shuffle_policy)policy;
@@ -112,6 +115,20 @@ static void fill_tables(muster_shuffle *s, const muster_shuffle_opts *opts)
     }
 }
 
+/* Turns that the slot with most new parts takes at the mean pace. */
+static uint64_t turns_to_send(const muster_shuffle *s)
+{
+    uint64_t most = 0;
+    uint64_t sum = 0;
+    for (uint32_t slot = 0; slot < s->slots; slot++) {
+        uint32_t moves =
+            muster_shuffle_moves(s, slot, (slot + 1) % s->slots, NULL);
+        most = moves > most ? moves : most;
+        sum += moves;
+    }
+    return sum > 0 ? (most * s->slots + sum - 1) / sum : 0;
+}
+
 muster_status muster_shuffle_create(const muster_shuffle_opts *opts,
                                     muster_error *error_out,
                                     muster_shuffle **shuffle_out)
@@ -146,6 +163,7 @@ muster_status muster_shuffle_create(const muster_shuffle_opts *opts,
                                 parsed.slots);
     }
     fill_tables(shuffle, opts);
+    shuffle->ahead = turns_to_send(shuffle);
     *shuffle_out = shuffle;
     return MUSTER_OK;
 }
@@ -179,7 +197,18 @@ void muster_shuffle_invert(muster_shuffle *s, const uint32_t *slot_of)
 void muster_shuffle_observe(muster_shuffle *s, const uint32_t *slot_of,
                             const muster_shuffle_seen *seen)
 {
-    memcpy(s->seen, seen, s->slots * sizeof(*seen));
+    bool passing = false;
+    for (uint32_t worker = 0; worker < s->slots; worker++) {
+        passing = passing || seen[worker].passing;
+    }
+    s->passing = passing ? s->passing + 1 : 0;
+    s->follows =
+        s->policy == MUSTER_SHUFFLE_AUTO && s->passing >= PASSING_STEPS;
+    for (uint32_t worker = 0; worker < s->slots; worker++) {
+        s->seen[worker] = seen[worker];
+        s->seen[worker].slow =
+            seen[worker].slow && (!seen[worker].passing || s->follows);
+    }
     muster_shuffle_invert(s, slot_of);
     for (uint32_t part = 0; part < s->parts; part++) {
         bool missed = true;
@@ -191,21 +220,45 @@ void muster_shuffle_observe(muster_shuffle *s, const uint32_t *slot_of,
     }
 }
 
+/* Turns that the map lacks in `step`. */
+static uint32_t turns_lacking(const muster_shuffle *s, uint64_t step,
+                              const uint32_t *slot_of)
+{
+    uint64_t turn = step / s->period % s->slots;
+    return (uint32_t)((turn + s->slots - slot_of[0]) % s->slots);
+}
+
 bool muster_shuffle_next(muster_shuffle *s, uint64_t step,
                          const uint32_t *slot_of, uint32_t *slot_of_out)
 {
-    if (s->policy == MUSTER_SHUFFLE_TARGETED) {
+    if (s->policy >= MUSTER_SHUFFLE_TARGETED) {
         return muster_shuffle_target(s, slot_of, slot_of_out);
     }
-    memcpy(slot_of_out, slot_of, s->slots * sizeof(*slot_of));
-    if (s->policy == MUSTER_SHUFFLE_NONE) {
-        return false;
-    }
-    uint64_t turn = step / s->period % s->slots;
+    bool turns = s->policy == MUSTER_SHUFFLE_ROTATE &&
+                 turns_lacking(s, step, slot_of) > 0;
     for (uint32_t worker = 0; worker < s->slots; worker++) {
-        slot_of_out[worker] = (uint32_t)((worker + turn) % s->slots);
+        slot_of_out[worker] = (slot_of[worker] + (turns ? 1 : 0)) % s->slots;
     }
-    return memcmp(slot_of_out, slot_of, s->slots * sizeof(*slot_of)) != 0;
+    return turns;
+}
+
+uint32_t muster_shuffle_turns_ahead(const muster_shuffle *s, uint64_t step,
+                                    uint64_t end, const uint32_t *slot_of)
+{
+    if (s->policy != MUSTER_SHUFFLE_ROTATE || step >= end) {
+        return 0;
+    }
+    uint64_t last = end - step > s->ahead ? step + s->ahead : end - 1;
+    uint64_t turns =
+        turns_lacking(s, step, slot_of) + last / s->period - step / s->period;
+    return (uint32_t)(turns < last - step ? turns : last - step);
+}
+
+uint32_t muster_shuffle_slot_ahead(const muster_shuffle *s, uint32_t slot,
+                                   uint32_t turns)
+{
+    MUSTER_ASSERT(s->policy == MUSTER_SHUFFLE_ROTATE);
+    return (uint32_t)(((uint64_t)slot + turns) % s->slots);
 }
 
 uint32_t muster_shuffle_moves(const muster_shuffle *s, uint32_t from,
@@ -235,10 +288,11 @@ uint64_t muster_shuffle_misses(const muster_shuffle *s, uint32_t part)
     return s->misses[part];
 }
 
-/* Layout: format, parts, then the misses of each part, 8 bytes each. */
+/* Layout: format, parts, the misses of each part, for how many steps workers
+ * were slow for a while; 8 bytes each. */
 bool muster_shuffle_save(const muster_shuffle *s, muster_vec *bytes)
 {
-    size_t size = 8 * (2 + (size_t)s->parts);
+    size_t size = 8 * (3 + (size_t)s->parts);
     uint8_t *out = muster_mem_array(size, 1);
     if (out == NULL) {
         return false;
@@ -248,6 +302,7 @@ bool muster_shuffle_save(const muster_shuffle *s, muster_vec *bytes)
     for (uint32_t part = 0; part < s->parts; part++) {
         muster_bytes_put(out + 8 * (2 + (size_t)part), s->misses[part], 8);
     }
+    muster_bytes_put(out + size - 8, s->passing, 8);
     bool ok = muster_vec_append(bytes, out, size);
     muster_mem_free(out);
     return ok;
@@ -257,13 +312,16 @@ muster_status muster_shuffle_load(muster_shuffle *s, const void *bytes,
                                   size_t size)
 {
     const uint8_t *at = bytes;
-    if (size != 8 * (2 + (size_t)s->parts) ||
-        muster_bytes_get(at, 8) != FORMAT ||
+    uint64_t format = size >= 16 ? muster_bytes_get(at, 8) : 0;
+    size_t numbers = format == FORMAT_1 ? 2 : 3;
+    if ((format != FORMAT && format != FORMAT_1) ||
+        size != 8 * (numbers + (size_t)s->parts) ||
         muster_bytes_get(at + 8, 8) != s->parts) {
         return MUSTER_ERR_INPUT;
     }
     for (uint32_t part = 0; part < s->parts; part++) {
         s->misses[part] = muster_bytes_get(at + 8 * (2 + (size_t)part), 8);
     }
+    s->passing = format == FORMAT ? muster_bytes_get(at + size - 8, 8) : 0;
     return MUSTER_OK;
 }

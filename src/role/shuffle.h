@@ -9,7 +9,8 @@
  *
  *   none           never
  *   rotate:PERIOD  worker i fills slot (i + t) mod n, t = step / PERIOD: over n
- *                  turns a slow worker visits every part (Johri et al., 2021)
+ *                  turns a slow worker visits every part (Johri et al., 2021).
+ *                  A turn is by one slot, also where one came late.
  *   targeted       two workers exchange slots when a part has only slow
  *                  holders, or one active holder and was missed or will be in
  *                  one of 1000 steps; nothing otherwise. An exchange that puts
@@ -18,6 +19,11 @@
  *                  handed on to a part that was missed less often, once the
  *                  difference exceeds 1.5 sqrt(1 + misses). So the worst part's
  *                  share of misses tends to the mean, with ever fewer moves.
+ *   auto           as targeted, and it follows workers that are slow for a
+ *                  while too (the Markov model of cluster/classes.h), once
+ *                  that is believed for 32 steps. A place is then handed on at
+ *                  a 20th of that difference: who is slow changes anyway, so
+ *                  even shares cost few moves.
  *
  * Works from the parts of the slots alone, so for every code.
  *
@@ -61,8 +67,9 @@ typedef struct muster_shuffle_opts {
 /* What a step showed of one worker. */
 typedef struct muster_shuffle_seen {
     bool late;            // not used by the step: late, dead, cut off
-    bool slow;            // slow for good, as far as known
+    bool slow;            // as far as known
     double straggle_rate; // 0..1, as far as known
+    bool passing;         // slow or active for a while, not for good
 } muster_shuffle_seen;
 
 /*
@@ -87,6 +94,20 @@ void muster_shuffle_observe(muster_shuffle *shuffle, const uint32_t *slot_of,
  */
 bool muster_shuffle_next(muster_shuffle *shuffle, uint64_t step,
                          const uint32_t *slot_of, uint32_t *slot_of_out);
+
+/*
+ * How many turns are known to follow the map whose parts should be on their way
+ * before `step`: as many steps ahead as the slot that gets most new parts in a
+ * turn needs at the mean pace, and none from step `end` on. 0 where a map
+ * follows from what is observed.
+ */
+uint32_t muster_shuffle_turns_ahead(const muster_shuffle *shuffle,
+                                    uint64_t step, uint64_t end,
+                                    const uint32_t *slot_of);
+
+/* The slot that a worker in `slot` fills so many turns later. */
+uint32_t muster_shuffle_slot_ahead(const muster_shuffle *shuffle, uint32_t slot,
+                                   uint32_t turns);
 
 /*
  * The parts that a worker needs in slot `to` and has not from slot `from`,

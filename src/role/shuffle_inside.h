@@ -12,11 +12,13 @@ typedef enum muster_shuffle_policy {
     MUSTER_SHUFFLE_NONE,
     MUSTER_SHUFFLE_ROTATE,
     MUSTER_SHUFFLE_TARGETED,
+    MUSTER_SHUFFLE_AUTO,
 } muster_shuffle_policy;
 
 struct muster_shuffle {
     muster_shuffle_policy policy;
     uint64_t period;
+    uint64_t ahead; // steps in which the parts of a turn are sent
     uint32_t slots;
     uint32_t parts;
     uint32_t *first; // slot -> parts, as in the layout
@@ -29,13 +31,15 @@ struct muster_shuffle {
     uint32_t *active;    // per part: holders that are not slow
     double *lost;        // per part: chance that all holders straggle
     bool *tried;
-    uint32_t need; // active holders that a part should have, at present
+    uint32_t need;    // active holders that a part should have, at present
+    uint64_t passing; // steps in a row in which workers were slow for a while
+    bool follows;     // auto goes by that
 };
 
 /* The working copy of the map: worker_of, from slot_of. */
 void muster_shuffle_invert(muster_shuffle *shuffle, const uint32_t *slot_of);
 
-/* The next map of `targeted`; false: it is the same. */
+/* The next map of `targeted` and `auto`; false: it is the same. */
 bool muster_shuffle_target(muster_shuffle *shuffle, const uint32_t *slot_of,
                            uint32_t *slot_of_out);
 

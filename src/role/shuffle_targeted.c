@@ -1,5 +1,5 @@
 /*
- * shuffle_targeted.c -- the policy `targeted` of role/shuffle.h.
+ * shuffle_targeted.c -- the policies `targeted` and `auto` of role/shuffle.h.
  *
  * It builds a working copy of the map (worker_of, and per part the number of
  * active holders and the chance that all straggle) and exchanges a slow holder
@@ -18,6 +18,7 @@
 
 #define MARGIN      1.5  // see shuffle.h
 #define MARGIN_THIN 1.0  // likewise, for parts with one active holder
+#define FOLLOWING   0.05 // of them, where slow workers change
 #define RATE_MIN    1e-3 // nobody is trusted beyond this
 #define PARTS_TRIED 8u   // short parts looked at for one exchange
 #define LIKELY      1e-3 // to be missed in a step
@@ -103,7 +104,8 @@ static bool is_worth_it(const muster_shuffle *s, const trade *t)
     if (t->uncovered == 0) {
         return true;
     }
-    double margin = s->need == 1 ? MARGIN : MARGIN_THIN;
+    double margin =
+        (s->need == 1 ? MARGIN : MARGIN_THIN) * (s->follows ? FOLLOWING : 1);
     return !t->bares && t->uncovered <= t->covered &&
            t->balance >= margin * sqrt(1 + t->worst) * t->uncovered;
 }

@@ -48,7 +48,7 @@ static void look(uint32_t slow, bool late, muster_shuffle_seen *seen)
 {
     for (uint32_t i = 0; i < N; i++) {
         bool is = slow >> i & 1;
-        seen[i] = (muster_shuffle_seen){late && is, is, is ? 0.8 : 0.01};
+        seen[i] = (muster_shuffle_seen){late && is, is, is ? 0.8 : 0.01, false};
     }
 }
 
@@ -117,6 +117,75 @@ static void rotation_is_worker_plus_turn(void **state)
     // Each turn half the workers cross into another group of two parts.
     assert_int_equal(moved, (N - 1) * (N / 2) * 2);
     muster_shuffle_free(shuffle);
+    muster_code_free(code);
+}
+
+/* Each turn is by one slot, however many steps late it comes; who needs two
+ * parts at once, at a mean of one, is sent them from two steps before. */
+static void a_late_turn_is_by_one_slot_and_parts_go_ahead_of_it(void **state)
+{
+    (void)state;
+    muster_code *code = make_code("frc:s=1");
+    muster_shuffle *shuffle = make(code, "rotate:5");
+    uint32_t slot_of[N];
+    uint32_t next[N];
+    start(slot_of);
+    assert_false(muster_shuffle_next(shuffle, 4, slot_of, next));
+    assert_true(muster_shuffle_next(shuffle, 17, slot_of, next));
+    for (uint32_t i = 0; i < N; i++) {
+        assert_int_equal(next[i], (i + 1) % N);
+    }
+    assert_int_equal(muster_shuffle_turns_ahead(shuffle, 1, 99, slot_of), 0);
+    assert_int_equal(muster_shuffle_turns_ahead(shuffle, 2, 99, slot_of), 0);
+    assert_int_equal(muster_shuffle_turns_ahead(shuffle, 3, 99, slot_of), 1);
+    assert_int_equal(muster_shuffle_turns_ahead(shuffle, 17, 99, slot_of), 2);
+    assert_int_equal(muster_shuffle_turns_ahead(shuffle, 17, 19, slot_of), 1);
+    assert_int_equal(muster_shuffle_turns_ahead(shuffle, 3, 5, slot_of), 0);
+    assert_int_equal(muster_shuffle_turns_ahead(shuffle, 9, 9, slot_of), 0);
+    assert_int_equal(muster_shuffle_slot_ahead(shuffle, N - 1, 2), 1);
+    muster_shuffle_free(shuffle);
+    shuffle = make(code, "targeted");
+    assert_int_equal(muster_shuffle_turns_ahead(shuffle, 17, 99, slot_of), 0);
+    muster_shuffle_free(shuffle);
+    muster_code_free(code);
+}
+
+/* Both holders of the first two parts are slow, for a while. */
+static void auto_alone_acts_on_what_passes(void **state)
+{
+    (void)state;
+    muster_code *code = make_code("frc:s=1");
+    uint32_t slow = 0;
+    const uint32_t *parts;
+    uint32_t count;
+    for (uint32_t i = 0; i < N; i++) {
+        assert_int_equal(muster_code_parts(code, i, &parts, &count), MUSTER_OK);
+        slow |= parts[0] == 0 ? 1u << i : 0;
+    }
+    for (int follows = 0; follows < 2; follows++) {
+        muster_shuffle *shuffle = make(code, follows ? "auto" : "targeted");
+        muster_shuffle_seen seen[N];
+        uint32_t slot_of[N];
+        uint32_t next[N];
+        start(slot_of);
+        look(slow, true, seen);
+        for (uint32_t i = 0; i < N; i++) {
+            seen[i].passing = true;
+        }
+        for (int step = 0; step < 31; step++) {
+            muster_shuffle_observe(shuffle, slot_of, seen);
+            assert_false(muster_shuffle_next(shuffle, 1, slot_of, next));
+        }
+        muster_shuffle_observe(shuffle, slot_of, seen);
+        assert_int_equal(muster_shuffle_next(shuffle, 1, slot_of, next),
+                         follows);
+        assert_int_equal(count_uncovered(code, next, slow), follows ? 0 : 2);
+        look(slow, true, seen); // for good: then both do
+        muster_shuffle_observe(shuffle, slot_of, seen);
+        assert_true(muster_shuffle_next(shuffle, 1, slot_of, next));
+        assert_int_equal(count_uncovered(code, next, slow), 0);
+        muster_shuffle_free(shuffle);
+    }
     muster_code_free(code);
 }
 
@@ -250,6 +319,14 @@ static void misses_survive_saving_and_damage_is_refused(void **state)
     for (uint32_t part = 0; part < N; part++) {
         assert_int_equal(muster_shuffle_misses(again, part), part < 8 ? 7 : 0);
     }
+    // Of the version before, which ended with the misses.
+    ((uint8_t *)bytes.data)[0] = 1;
+    assert_int_equal(muster_shuffle_load(again, bytes.data, bytes.count),
+                     MUSTER_ERR_INPUT);
+    assert_int_equal(muster_shuffle_load(again, bytes.data, bytes.count - 8),
+                     MUSTER_OK);
+    assert_int_equal(muster_shuffle_misses(again, 7), 7);
+    ((uint8_t *)bytes.data)[0] = 2;
     ((uint8_t *)bytes.data)[8] ^= 1; // another number of parts
     assert_int_equal(muster_shuffle_load(again, bytes.data, bytes.count),
                      MUSTER_ERR_INPUT);
@@ -262,17 +339,10 @@ static void misses_survive_saving_and_damage_is_refused(void **state)
 static void bad_policies_and_no_memory_are_statuses(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"",
-                                      "rotate",
-                                      "rotate:",
-                                      "rotate:0",
-                                      "rotate:-1",
-                                      "rotate:1x",
-                                      "targeted:3",
-                                      "Targeted",
-                                      "rotate: 5",
-                                      "rotate:+5",
-                                      "rotate:99999999999999999999"};
+    static const char *const bad[] = {
+        "",          "rotate",    "rotate:",    "rotate:0",
+        "rotate:-1", "rotate:1x", "targeted:3", "auto:1",
+        "Targeted",  "rotate: 5", "rotate:+5",  "rotate:99999999999999999999"};
     muster_code *code = make_code("frc:s=1");
     muster_shuffle *shuffle = NULL;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -300,6 +370,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rotation_is_worker_plus_turn),
+        cmocka_unit_test(a_late_turn_is_by_one_slot_and_parts_go_ahead_of_it),
+        cmocka_unit_test(auto_alone_acts_on_what_passes),
         cmocka_unit_test(every_class_pattern_is_covered_as_far_as_possible),
         cmocka_unit_test(the_uncovered_place_moves_on),
         cmocka_unit_test(random_classes_never_break_the_map),

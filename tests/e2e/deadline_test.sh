@@ -18,7 +18,9 @@ not_slower() {
     local s=$1 name exact
     shift
     expect 0 simulate --json --quiet --compute 1us --seed 3 "$@" \
-        --code "ignore:s=$s+bgc:s=$s+rbgc:s=$s+sgc:s=$s+erasurehead:s=$s+graph:s=$s+cyclic-mds:s=$s+crc:s=$s" || return
+        --code "ignore:s=$s+bgc:s=$s+rbgc:s=$s+sgc:s=$s+erasurehead:s=$s+${graph}s=$s+cyclic-mds:s=$s+crc:s=$s" || return
+    echo "s=$s $*:$(for name in ignore bgc rbgc sgc erasurehead graph cyclic-mds crc; do
+        echo -n " $name $(field $name mean)"; done) ms"
     for name in ignore bgc rbgc sgc erasurehead graph; do
         for exact in cyclic-mds crc; do
             awk -v a="$(field $name mean)" -v e="$(field $exact mean)" \
@@ -28,6 +30,7 @@ not_slower() {
     done
 }
 
+graph=graph:
 small="--data synthetic:samples=1200,features=20,classes=5,seed=3"
 # shellcheck disable=SC2086
 not_slower 1 $small --local 6 --steps 300 --delay exponential:mean=50ms
@@ -40,6 +43,18 @@ awk 'BEGIN { srand(7); print "iteration,worker,seconds"
         print i "," w "," (1 + 0.1 * rand()) * (w == 3 && rand() < 0.8 ? 9 : rand() < 0.05 ? 4 : 1) }' > "$work/trace.csv"
 # shellcheck disable=SC2086
 not_slower 1 $small --local 12 --steps 60 --delay "trace:file=$work/trace.csv"
+
+# Times of real machines: workers and steps of each trace.
+traces=${MUSTER_DATA:-../shared/data}/ec2-traces
+for of in "2 15 100" "3 8 50" "4 10 311"; do
+    read -r trace workers steps <<< "$of"
+    [ -f "$traces/trace$trace.csv" ] || continue
+    # A 3-regular graph needs a multiple of 3 edges.
+    [ $((workers % 3)) -eq 0 ] && graph=graph: || graph=graph:degree=2,
+    for s in 1 2 3; do
+        not_slower $s --local "$workers" --steps "$steps" --delay "trace:file=$traces/trace$trace.csv"
+    done
+done
 
 # half_missed JOB: deadlines at each code's own median step. What came by then may
 # be exact though `ready` waits for more, so fewer steps may be inexact.

@@ -17,7 +17,6 @@
 
 #define SAMPLES  400u
 #define FEATURES 4u // the last is the bias
-#define RUNS     4
 #define MACHINES 8u // and as many buckets, or half of them
 
 typedef struct sample {
@@ -79,15 +78,23 @@ static void descend(const buckets *data, uint32_t b, const double *at,
     }
 }
 
-/* Mean squared error over all samples after 1000 steps, with `copies` of each
- * bucket; a NULL policy loses nothing. Lost buckets count 0, with no rescaling.
- */
-static double train(const sample *samples, bool sorted, const source *from,
-                    uint32_t copies, const char *policy)
+/* What is trained on: samples and layout, stragglers, copies of each bucket. */
+typedef struct setting {
+    const sample *samples;
+    bool sorted;
+    const source *from;
+    uint32_t copies;
+} setting;
+
+/* Mean squared error over all samples after 1000 steps; a NULL policy loses
+ * nothing. Lost buckets count 0, with no rescaling. */
+static double train(const setting *of, const char *policy, uint32_t *moved)
 {
+    const sample *samples = of->samples;
+    uint32_t copies = of->copies;
     static sample copy[SAMPLES];
     memcpy(copy, samples, sizeof(copy));
-    if (sorted) {
+    if (of->sorted) {
         qsort(copy, SAMPLES, sizeof(sample), by_label);
     }
     static buckets data;
@@ -95,7 +102,7 @@ static double train(const sample *samples, bool sorted, const source *from,
     layout parts;
     lay_frc(&parts, MACHINES, copies);
     study s;
-    study_open(&s, from, &parts, policy != NULL ? policy : "none");
+    study_open(&s, of->from, &parts, policy != NULL ? policy : "none");
     double w[FEATURES] = {0};
     for (uint64_t step = 0; step < STEPS; step++) {
         bool missed[N_MAX];
@@ -108,7 +115,7 @@ static double train(const sample *samples, bool sorted, const source *from,
             }
         }
     }
-    (void)study_close(&s);
+    *moved += study_close(&s).moved;
     double loss = 0;
     for (uint32_t i = 0; i < SAMPLES; i++) {
         double error = samples[i].y;
@@ -120,54 +127,96 @@ static double train(const sample *samples, bool sorted, const source *from,
     return loss;
 }
 
+typedef struct contest {
+    const char *name, *policy;
+    uint32_t copies;
+    double excess[2]; // over the ideal run, mean: random layout, sorted one
+    double worst[2];
+    uint32_t moved; // parts
+} contest;
+
+static void run_draw(const source *from, uint64_t draw, unsigned draws,
+                     contest *runs, size_t count)
+{
+    static sample samples[SAMPLES];
+    draw_samples(draw, samples);
+    for (int sorted = 0; sorted < 2; sorted++) {
+        uint32_t none = 0;
+        setting of = {samples, sorted, from, 2};
+        double ideal = train(&of, NULL, &none);
+        for (size_t r = 0; r < count; r++) {
+            of.copies = runs[r].copies;
+            double loss = train(&of, runs[r].policy, &runs[r].moved) - ideal;
+            runs[r].excess[sorted] += loss / draws;
+            runs[r].worst[sorted] = fmax(runs[r].worst[sorted], loss);
+        }
+    }
+}
+
+static void print_contest(const contest *run, const char *model)
+{
+    print_message("%s, %s: loss above ideal, mean (worst): random layout %.5f "
+                  "(%.5f), label-sorted %.5f (%.5f); %u parts moved\n",
+                  model, run->name, run->excess[0], run->worst[0],
+                  run->excess[1], run->worst[1], run->moved);
+}
+
 static void a_sorted_layout_needs_shuffling_and_a_random_one_less(void **state)
 {
     (void)state;
-    static sample samples[SAMPLES];
     const unsigned draws = 30;
-    // Excess over the ideal run: [sorted][which].
-    static const struct {
-        const char *name, *policy;
-        uint32_t copies;
-    } runs[RUNS] = {{"frc", "none", 2},
-                    {"rotate:1", "rotate:1", 2},
-                    {"targeted", "targeted", 2},
-                    {"ignore", "none", 1}};
-    double excess[2][RUNS] = {{0}};
-    double worst[2][RUNS] = {{0}};
+    contest runs[] = {{.name = "frc", .policy = "none", .copies = 2},
+                      {.name = "rotate:1", .policy = "rotate:1", .copies = 2},
+                      {.name = "targeted", .policy = "targeted", .copies = 2},
+                      {.name = "auto", .policy = "auto", .copies = 2},
+                      {.name = "ignore", .policy = "none", .copies = 1}};
     for (unsigned draw = 0; draw < draws; draw++) {
-        draw_samples(draw, samples);
         source from = make_classes(MACHINES, MACHINES / 2, draw);
-        for (int sorted = 0; sorted < 2; sorted++) {
-            double ideal = train(samples, sorted, &from, 2, NULL);
-            for (int r = 0; r < RUNS; r++) {
-                double loss = train(samples, sorted, &from, runs[r].copies,
-                                    runs[r].policy);
-                excess[sorted][r] += (loss - ideal) / draws;
-                worst[sorted][r] = fmax(worst[sorted][r], loss - ideal);
-            }
-        }
+        run_draw(&from, draw, draws, runs, 5);
     }
-    for (int r = 0; r < RUNS; r++) {
-        print_message("%s: loss above ideal, mean (worst): random layout %.4f "
-                      "(%.4f), label-sorted %.4f (%.4f)\n",
-                      runs[r].name, excess[0][r], worst[0][r], excess[1][r],
-                      worst[1][r]);
+    for (int r = 0; r < 5; r++) {
+        print_contest(&runs[r], "two classes");
     }
-    for (int r = 1; r < 3; r++) {
-        assert_true(excess[1][r] < excess[1][0] / 20);
-        assert_true(worst[1][r] < worst[1][0] / 20);
+    for (int r = 1; r < 4; r++) {
+        assert_true(runs[r].excess[1] < runs[0].excess[1] / 20);
+        assert_true(runs[r].worst[1] < runs[0].worst[1] / 20);
     }
-    assert_true(excess[0][0] < excess[1][0] / 2);
-    assert_true(worst[0][0] < worst[1][0] / 2);
+    assert_true(runs[0].excess[0] < runs[0].excess[1] / 2);
+    assert_true(runs[0].worst[0] < runs[0].worst[1] / 2);
     // Two copies lose less than one; as published, for the sorted layout.
-    assert_true(excess[1][0] < excess[1][3]);
+    assert_true(runs[0].excess[1] < runs[4].excess[1]);
+    // Where slow ones stay slow, auto is not worse than targeted.
+    assert_true(runs[3].excess[1] <= runs[2].excess[1]);
+}
+
+static void auto_follows_workers_that_are_slow_for_a_while(void **state)
+{
+    (void)state;
+    const unsigned draws = 30;
+    contest runs[] = {{.name = "frc", .policy = "none", .copies = 2},
+                      {.name = "rotate:1", .policy = "rotate:1", .copies = 2},
+                      {.name = "targeted", .policy = "targeted", .copies = 2},
+                      {.name = "auto", .policy = "auto", .copies = 2}};
+    for (unsigned draw = 0; draw < draws; draw++) {
+        source from = make_chains(MACHINES, draw);
+        run_draw(&from, draw, draws, runs, 4);
+        muster_delay_free(from.delay);
+    }
+    for (int r = 0; r < 4; r++) {
+        print_contest(&runs[r], "markov");
+    }
+    for (int sorted = 0; sorted < 2; sorted++) {
+        assert_true(runs[3].excess[sorted] <= runs[1].excess[sorted]);
+        assert_true(runs[3].worst[sorted] <= runs[1].worst[sorted]);
+    }
+    assert_true(runs[3].moved <= runs[1].moved);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sorted_layout_needs_shuffling_and_a_random_one_less),
+        cmocka_unit_test(auto_follows_workers_that_are_slow_for_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

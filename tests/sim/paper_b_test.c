@@ -280,34 +280,30 @@ static void equal_workers_gain_nothing_from_rotation(void **state)
 
 // ---- Workers that are now slow, now active.
 
-static bool late_by_chain(const source *from, uint32_t worker, uint64_t step,
-                          double *arrival_out)
-{
-    *arrival_out = 0;
-    return muster_delay_ns(from->delay, worker, step) > 0;
-}
-
-static void a_chain_is_not_chased(void **state)
+static void auto_alone_follows_a_chain(void **state)
 {
     (void)state;
-    source from = {.late = late_by_chain, .workers = 36};
-    assert_int_equal(
-        muster_delay_create("markov:delay=1ms", 36, 4, NULL, &from.delay),
-        MUSTER_OK);
+    source from = make_chains(36, 4);
     layout parts;
     lay_frc(&parts, 36, 2);
     outcome still = run_study(&from, &parts, "none", STEPS);
     outcome turned = run_study(&from, &parts, "rotate:1", STEPS);
     outcome target = run_study(&from, &parts, "targeted", STEPS);
+    outcome follow = run_study(&from, &parts, "auto", STEPS);
     print_message("markov frc k=2 received min/mean/max of 1000: %u/%.0f/%u, "
-                  "rotate:1 %u/%.0f/%u, targeted %u/%.0f/%u (%.1f data sets)\n",
+                  "rotate:1 %u/%.0f/%u (%.1f data sets), targeted %u/%.0f/%u "
+                  "(%.1f), auto %u/%.0f/%u (%.1f)\n",
                   still.least, still.mean, still.most, turned.least,
-                  turned.mean, turned.most, target.least, target.mean,
-                  target.most, target.moved / 36.0);
+                  turned.mean, turned.most, turned.moved / 36.0, target.least,
+                  target.mean, target.most, target.moved / 36.0, follow.least,
+                  follow.mean, follow.most, follow.moved / 36.0);
     // Half of the time slow, so a quarter is lost, whoever holds it.
     assert_true(fabs(still.mean - 750) < 40);
     assert_true(turned.most - turned.least < still.most - still.least);
     assert_true(target.moved < 36 * 3);
+    assert_true(follow.mean > turned.mean + 100);
+    assert_true(follow.least > turned.most);
+    assert_true(follow.moved < turned.moved);
     muster_delay_free(from.delay);
 }
 
@@ -320,7 +316,7 @@ int main(void)
         cmocka_unit_test(every_bar_is_as_high_as_its_holders_say),
         cmocka_unit_test(the_published_bars_are_among_those_drawn),
         cmocka_unit_test(equal_workers_gain_nothing_from_rotation),
-        cmocka_unit_test(a_chain_is_not_chased),
+        cmocka_unit_test(auto_alone_follows_a_chain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,6 +90,24 @@ static source make_classes(uint32_t n, uint32_t slow, uint64_t seed)
     return made;
 }
 
+/* Now slow, now active: a chain that stays what it is with .95 each way. */
+static inline bool late_by_chain(const source *from, uint32_t worker,
+                                 uint64_t step, double *arrival_out)
+{
+    *arrival_out = 0;
+    return muster_delay_ns(from->delay, worker, step) > 0;
+}
+
+/* from.delay is to be freed. */
+static inline source make_chains(uint32_t n, uint64_t seed)
+{
+    source made = {.late = late_by_chain, .workers = n};
+    assert_int_equal(
+        muster_delay_create("markov:delay=1ms", n, seed, NULL, &made.delay),
+        MUSTER_OK);
+    return made;
+}
+
 typedef struct outcome {
     uint32_t received[N_MAX]; // steps, per part
     uint32_t least, most;
@@ -135,8 +153,10 @@ static void study_step(study *s, uint64_t step, bool *missed)
     }
     for (uint32_t i = 0; i < n; i++) {
         muster_class class = muster_classes_of(s->classes, i);
-        seen[i].slow = class.slow && class.lasting;
-        seen[i].straggle_rate = class.straggle_rate;
+        seen[i].slow = class.slow;
+        seen[i].passing = !class.lasting;
+        seen[i].straggle_rate =
+            class.lasting ? class.straggle_rate : class.probability;
     }
     uint64_t before[N_MAX];
     for (uint32_t part = 0; part < n; part++) {
