@@ -84,19 +84,31 @@ typedef struct muster_sim_item {
     } as;
 } muster_sim_item;
 
-/* A node of the heap. Four children of sixteen bytes fill a cache line. */
-typedef struct muster_sim_slot {
+/* The time of an item in the queue, and the item after it in its bucket. */
+typedef struct muster_sim_node {
     int64_t at_ns;
-    uint64_t order; // sequence, then the item's place
-} muster_sim_slot;
+    uint32_t next; // a place; of free ones, the next free one
+} muster_sim_node;
 
-#define MUSTER_SIM_PLACE_BITS 24u // of `order`: 16 million items at a time
+#define MUSTER_SIM_DIGIT_BITS 6u  // of a time, one digit
+#define MUSTER_SIM_DIGITS     11u // that a time has
+#define MUSTER_SIM_BUCKETS    64u // a digit
+
+/* Items whose times agree with the queue's down to one digit; in order of
+ * scheduling. */
+typedef struct muster_sim_bucket {
+    uint32_t first; // places; valid while its bit of `used` is set
+    uint32_t last;
+} muster_sim_bucket;
 
 typedef struct muster_sim_queue {
-    muster_vec heap;  // muster_sim_slot
-    muster_vec items; // muster_sim_item
-    muster_vec free;  // uint32_t: items not in use
-    uint64_t sequence;
+    int64_t last_ns;                  // no item is earlier
+    uint32_t levels;                  // a bit for each digit with items
+    uint32_t free;                    // the first place without an item
+    muster_vec nodes;                 // muster_sim_node, by place
+    muster_vec items;                 // muster_sim_item, by place
+    uint64_t used[MUSTER_SIM_DIGITS]; // a bit for each bucket with items
+    muster_sim_bucket buckets[MUSTER_SIM_DIGITS][MUSTER_SIM_BUCKETS];
 } muster_sim_queue;
 
 /* A message that passes a NIC. */
@@ -118,26 +130,28 @@ typedef struct muster_sim_way {
 enum { MUSTER_SIM_OUT, MUSTER_SIM_IN };
 
 typedef struct muster_sim_process {
+    // What every event reads comes first, in few cache lines.
     bool up;
     bool frozen;
     bool stuck;
     bool cut;
-    uint64_t life;
-    int64_t frozen_ns;
-    int64_t touched_ns; // when a fault, or its end, last befell it
-    muster_role role;
-    muster_sim_link link;
-    muster_sim_way ways[2];            // OUT, IN
-    muster_role_peer newest;           // its newest connection, or 0
-    int64_t timers[MUSTER_SIM_TIMERS]; // < 0: not set
-    muster_vec jobs;                   // muster_job; the first is running
     bool running;
-    bool cancelled;   // the running one
-    uint64_t ticket;  // of its end
-    int64_t began_ns; // when it began
-    int64_t ends_ns;
+    bool cancelled; // the running job
+    uint64_t life;
+    muster_role role;
     uint64_t progress;
-    muster_vec deferred; // muster_sim_item, while frozen
+    int64_t began_ns; // when the running job began
+    muster_vec jobs;  // muster_job; the first is running
+    uint64_t ticket;  // of its end
+    int64_t sleep_ns; // when it begins to sleep; ends_ns: it does not
+    int64_t ends_ns;
+    muster_sim_link link;
+    int64_t timers[MUSTER_SIM_TIMERS]; // < 0: not set
+    muster_sim_way ways[2];            // OUT, IN
+    int64_t frozen_ns;
+    int64_t touched_ns;      // when a fault, or its end, last befell it
+    muster_role_peer newest; // its newest connection, or 0
+    muster_vec deferred;     // muster_sim_item, while frozen
 } muster_sim_process;
 
 #define MUSTER_SIM_SLOTS 4u // replace slots, 0: none
@@ -207,6 +221,10 @@ bool muster_sim_pop(muster_sim *sim, int64_t until_ns,
                     muster_sim_item *item_out);
 
 /* sim_host.c */
+#define MUSTER_SIM_AHEAD 3u
+/* An item will be taken after `ahead` - 1 others. */
+void muster_sim_prefetch(const muster_sim *sim, const muster_sim_item *item,
+                         unsigned ahead);
 /* The event is stamped with time and progress. */
 void muster_sim_feed(muster_sim *sim, uint32_t host, muster_event *event,
                      uint64_t digest);
