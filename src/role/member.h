@@ -101,11 +101,11 @@ typedef struct muster_link {
 /* Somebody we connect to, again and again until told otherwise. */
 typedef struct muster_connect_target {
     uint32_t id;
-    char address[128];
     uint64_t token;        // of the connect under way, or 0
     muster_role_peer peer; // 0: not connected
     int64_t retry_ns;      // when to try next; < 0: not waiting
     int64_t backoff_ns;
+    char address[128];
 } muster_connect_target;
 
 /* A number, as the leader or the directory knows it. */

@@ -313,11 +313,7 @@ void muster_member_prefetch(const muster_member *member)
 {
     __builtin_prefetch(member->links.data);
     __builtin_prefetch(member->news.data);
-    const muster_connect_target *target = member->targets.data;
-    if (target != NULL) {
-        __builtin_prefetch(target);
-        __builtin_prefetch(&target->peer);
-    }
+    __builtin_prefetch(member->targets.data);
 }
 
 /* Where the link of a peer is, or would be: the guess of link_index(). */

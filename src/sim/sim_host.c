@@ -36,10 +36,10 @@ void muster_sim_prefetch(const muster_sim *sim, const muster_sim_item *item,
         }
         return;
     }
-    if (process->role.ops == NULL) {
+    if (ahead > 2 || process->role.ops == NULL) {
         return;
     }
-    if (ahead > 1) {
+    if (ahead == 2) {
         prefetch_bytes(process->role.state, ROLE_BYTES);
     } else if (item->kind == MUSTER_SIM_JOB_END) {
         __builtin_prefetch(process->jobs.data);

@@ -29,11 +29,11 @@ typedef enum muster_sim_kind {
 /* A message on its way. Items that wait for it share it. */
 typedef struct muster_sim_parcel {
     uint32_t references;
-    uint32_t copies; // that arrive: two when it is duplicated
-    uint32_t from;   // host
+    uint8_t copies; // that arrive: two when it is duplicated
+    uint8_t ways;   // of the two NICs, those that it has still to pass
+    uint16_t slot;  // replace slot
+    uint32_t from;  // host
     uint32_t to;
-    uint32_t ways;         // of the two NICs, those that it has still to pass
-    uint32_t slot;         // replace slot
     uint64_t life;         // of the receiver when it was sent
     uint64_t from_life;    // likewise of the sender
     uint64_t token;        // of SENT, or 0
@@ -84,11 +84,20 @@ typedef struct muster_sim_item {
     } as;
 } muster_sim_item;
 
-/* The time of an item in the queue, and the item after it in its bucket. */
-typedef struct muster_sim_node {
+/* The time of an item in the queue, and its place among the items. */
+typedef struct muster_sim_entry {
     int64_t at_ns;
-    uint32_t next; // a place; of free ones, the next free one
-} muster_sim_node;
+    uint32_t place;
+} muster_sim_entry;
+
+#define MUSTER_SIM_CHUNK_ENTRIES 15u
+
+/* Some entries of a bucket, one after another in memory. */
+typedef struct muster_sim_chunk {
+    uint32_t next; // chunk of the same bucket; of free ones, the next free one
+    uint16_t begin, end; // of the entries in use
+    muster_sim_entry entries[MUSTER_SIM_CHUNK_ENTRIES];
+} muster_sim_chunk;
 
 #define MUSTER_SIM_DIGIT_BITS 6u  // of a time, one digit
 #define MUSTER_SIM_DIGITS     11u // that a time has
@@ -97,16 +106,17 @@ typedef struct muster_sim_node {
 /* Items whose times agree with the queue's down to one digit; in order of
  * scheduling. */
 typedef struct muster_sim_bucket {
-    uint32_t first; // places; valid while its bit of `used` is set
+    uint32_t first; // chunks; valid while its bit of `used` is set
     uint32_t last;
 } muster_sim_bucket;
 
 typedef struct muster_sim_queue {
     int64_t last_ns;                  // no item is earlier
     uint32_t levels;                  // a bit for each digit with items
-    uint32_t free;                    // the first place without an item
-    muster_vec nodes;                 // muster_sim_node, by place
+    uint32_t chunk;                   // the first free one
+    muster_vec chunks;                // muster_sim_chunk
     muster_vec items;                 // muster_sim_item, by place
+    muster_vec free;                  // uint32_t: places without an item
     uint64_t used[MUSTER_SIM_DIGITS]; // a bit for each bucket with items
     muster_sim_bucket buckets[MUSTER_SIM_DIGITS][MUSTER_SIM_BUCKETS];
 } muster_sim_queue;
@@ -221,7 +231,7 @@ bool muster_sim_pop(muster_sim *sim, int64_t until_ns,
                     muster_sim_item *item_out);
 
 /* sim_host.c */
-#define MUSTER_SIM_AHEAD 3u
+#define MUSTER_SIM_AHEAD 4u
 /* An item will be taken after `ahead` - 1 others. */
 void muster_sim_prefetch(const muster_sim *sim, const muster_sim_item *item,
                          unsigned ahead);
