@@ -314,6 +314,7 @@ void muster_member_prefetch(const muster_member *member)
     __builtin_prefetch(member->links.data);
     __builtin_prefetch(member->news.data);
     __builtin_prefetch(member->targets.data);
+    __builtin_prefetch(&member->opts);
 }
 
 /* Where the link of a peer is, or would be: the guess of link_index(). */

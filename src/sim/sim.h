@@ -51,7 +51,7 @@ typedef struct muster_sim_compute {
      * at once, cancelled computing with the piece under way. NULL: no job
      * sleeps. */
     int64_t (*sleeps)(void *context, uint32_t host);
-    /* A hint: a job of the host will end soon. May be NULL. */
+    /* A hint: something happens to the host soon. May be NULL. */
     void (*prefetch)(void *context, uint32_t host);
 } muster_sim_compute;
 

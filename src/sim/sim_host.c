@@ -30,8 +30,8 @@ void muster_sim_prefetch(const muster_sim *sim, const muster_sim_item *item,
             prefetch_bytes(item->parcel, 2 * LINE_BYTES);
             __builtin_prefetch((muster_sim_connection *)sim->connections.data +
                                (item->peer - 1) / 2);
-        } else if (item->kind == MUSTER_SIM_JOB_END &&
-                   sim->opts.compute.prefetch != NULL) {
+        }
+        if (sim->opts.compute.prefetch != NULL) {
             sim->opts.compute.prefetch(sim->opts.compute.context, item->host);
         }
         return;
@@ -41,7 +41,7 @@ void muster_sim_prefetch(const muster_sim *sim, const muster_sim_item *item,
     }
     if (ahead == 2) {
         prefetch_bytes(process->role.state, ROLE_BYTES);
-    } else if (item->kind == MUSTER_SIM_JOB_END) {
+    } else {
         __builtin_prefetch(process->jobs.data);
     }
     if (process->role.ops->prefetch != NULL) {

@@ -207,6 +207,9 @@ static void prefetch(void *context, uint32_t host)
     __builtin_prefetch(at);
     __builtin_prefetch(at + sizeof(run->hosts[host]) / 2);
     __builtin_prefetch(at + sizeof(run->hosts[host]) - 1);
+    if (host > 0) {
+        __builtin_prefetch(&run->opts.slowness[host - 1]);
+    }
 }
 
 muster_sim_compute muster_virtual_compute(muster_virtual *run)
