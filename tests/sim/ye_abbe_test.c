@@ -6,8 +6,8 @@
  * The published figures are computed here again, by the integral of the order
  * statistic, and with them the standard deviation of a step. The mean of a
  * simulation is within three standard errors, and 0.001 for what the simulator
- * adds: half a millisecond of network and decoding. MUSTER_GRID_STEPS sets the number of
- * steps (the long run: 100000).
+ * adds: half a millisecond of network and decoding. MUSTER_GRID_STEPS sets the
+ * number of steps (the long run: 100000).
  */
 #include <math.h>
 #include <setjmp.h>
