@@ -6,6 +6,9 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
+/* What the first elements take at most. */
+#define FIRST_BYTES 256u
+
 muster_vec muster_vec_make(size_t element_bytes)
 {
     MUSTER_ASSERT(element_bytes > 0);
@@ -17,7 +20,13 @@ bool muster_vec_reserve(muster_vec *vec, size_t capacity)
     if (capacity <= vec->capacity) {
         return true;
     }
-    size_t grown = vec->capacity < 8 ? 8 : vec->capacity;
+    size_t grown = vec->capacity;
+    if (grown == 0) { // eight, or of large elements fewer: most lists are short
+        grown = vec->element_bytes < FIRST_BYTES / 8
+                    ? 8
+                    : FIRST_BYTES / vec->element_bytes;
+        grown = grown > 0 ? grown : 1;
+    }
     while (grown < capacity) {
         if (grown > SIZE_MAX / 2) {
             return false;

@@ -112,15 +112,24 @@ static double expect(muster_classes *classes)
     double timely[2] = {log1p(-fit.pns), log1p(-fit.pss)};
     double share[2] = {log1p(-fit.p_hat), log(fit.p_hat)};
     double likelihood = 0;
+    const worker *like = NULL; // the last one whose posterior was computed
+    double sum = 0;
     for (uint32_t i = 0; i < classes->workers; i++) {
         worker *w = &classes->of[i];
+        if (like != NULL && w->seen == like->seen &&
+            w->straggled == like->straggled) {
+            w->slow = like->slow; // most are alike
+            likelihood += sum;
+            continue;
+        }
+        like = w;
         double as[2];
         for (int c = 0; c < 2; c++) {
             as[c] = share[c] + w->straggled * late[c] +
                     (w->seen - w->straggled) * timely[c];
         }
         double top = fmax(as[0], as[1]);
-        double sum = log(exp(as[0] - top) + exp(as[1] - top)) + top;
+        sum = log(exp(as[0] - top) + exp(as[1] - top)) + top;
         w->slow = exp(as[1] - sum);
         likelihood += sum;
     }

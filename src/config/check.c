@@ -336,15 +336,25 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
     return check_run(config, error_out);
 }
 
+/* Is one code simulated, with one seed? */
+static bool is_one_run(const muster_config *config)
+{
+    const char *code = muster_config_string(config, MUSTER_OPT_CODE);
+    const char *dots = strstr(code, "..");
+    bool range = dots != NULL && dots > code && dots[-1] >= '0' &&
+                 dots[-1] <= '9'; // else a path
+    return strchr(code, '+') == NULL && !range &&
+           muster_config_uint(config, MUSTER_OPT_SEEDS) == 1;
+}
+
 /* A file has room for the times of one run. */
 static muster_status check_record(const muster_config *config,
                                   muster_error *error_out)
 {
     if (muster_config_string(config, MUSTER_OPT_RECORD_DELAYS) != NULL &&
-        config->verb == MUSTER_VERB_SIMULATE &&
-        strchr(muster_config_string(config, MUSTER_OPT_CODE), '+') != NULL) {
+        config->verb == MUSTER_VERB_SIMULATE && !is_one_run(config)) {
         return INVALID("--record-delays: holds the times of one run; give one "
-                       "--code");
+                       "--code and one of the --seeds");
     }
     return MUSTER_OK;
 }
@@ -367,7 +377,7 @@ static muster_status check_stdin(const muster_config *config,
                        "for one of them");
     }
     if ((data || test) && config->verb == MUSTER_VERB_SIMULATE &&
-        strchr(muster_config_string(config, MUSTER_OPT_CODE), '+') != NULL) {
+        !is_one_run(config)) {
         return INVALID("--%s -: stdin is read once, and each code of --code "
                        "reads the data; give a file",
                        name);

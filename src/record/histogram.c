@@ -5,6 +5,7 @@
 #include "record/histogram.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #define FIRST_EXPONENT (-10)
 #define BUCKET_COUNT   (MUSTER_HISTOGRAM_OCTAVES * MUSTER_HISTOGRAM_STEPS)
@@ -50,6 +51,23 @@ void muster_histogram_add(muster_histogram *histogram, double ms)
     }
     histogram->sum += value;
     histogram->count++;
+}
+
+void muster_histogram_merge(muster_histogram *histogram,
+                            const muster_histogram *other)
+{
+    if (other->count == 0) {
+        return;
+    }
+    bool empty = histogram->count == 0;
+    histogram->min = empty ? other->min : fmin(histogram->min, other->min);
+    histogram->max = empty ? other->max : fmax(histogram->max, other->max);
+    histogram->sum += other->sum;
+    histogram->count += other->count;
+    for (unsigned i = 0; i < BUCKET_COUNT; i++) {
+        uint64_t both = (uint64_t)histogram->buckets[i] + other->buckets[i];
+        histogram->buckets[i] = both < UINT32_MAX ? (uint32_t)both : UINT32_MAX;
+    }
 }
 
 double muster_histogram_quantile(const muster_histogram *histogram, double q)

@@ -27,6 +27,10 @@ typedef struct muster_histogram {
  * ones count as 0. */
 void muster_histogram_add(muster_histogram *histogram, double ms);
 
+/* Add all that `other` holds. */
+void muster_histogram_merge(muster_histogram *histogram,
+                            const muster_histogram *other);
+
 /* The value below which a share `q` in 0..1 lies; NAN when empty. */
 double muster_histogram_quantile(const muster_histogram *histogram, double q);
 

@@ -259,7 +259,7 @@ static json_t *code_object(const muster_summary_end *end)
                      integer(end->d));
 }
 
-static json_t *straggling_object(const muster_summary_straggling *of)
+json_t *muster_summary_straggling_json(const muster_summary_straggling *of)
 {
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:s, s:{s:o, s:o, s:o}, s:{s:o, s:o}}",
@@ -296,8 +296,9 @@ static json_t *summary_object(const muster_summary *summary,
     failed |= json_object_set_new(object, "straggler_wait_ms",
                                   muster_json_real(end->straggler_wait_ms));
     if (end->straggling != NULL) {
-        failed |= json_object_set_new(object, "straggling",
-                                      straggling_object(end->straggling));
+        failed |= json_object_set_new(
+            object, "straggling",
+            muster_summary_straggling_json(end->straggling));
     }
     if (end->parts_received != NULL) {
         failed |= json_object_set_new(object, "parts_received", part_list(end));

@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "muster/status.h"
 #include "record/line.h"
 
@@ -43,6 +45,9 @@ typedef struct muster_summary_straggling {
     double slow, p_slow, p_active; // as --delay bernoulli: has them
     double stay_slow, stay_active; // as --delay markov: has them
 } muster_summary_straggling;
+
+/* The object of summary.json; NULL when out of memory. */
+json_t *muster_summary_straggling_json(const muster_summary_straggling *of);
 
 /* What only the end of the run knows. Start from MUSTER_SUMMARY_END_INIT; NULL
  * and NAN mean "not known". */

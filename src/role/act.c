@@ -4,7 +4,9 @@
 #include "role/act.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -33,10 +35,37 @@ void muster_actions_fini(muster_actions *actions)
     muster_vec_fini(&actions->list);
 }
 
+/* The bytes of an action that are cleared: not the room for texts that their
+ * writers end themselves. */
+static size_t cleared_bytes(muster_action_kind kind)
+{
+    size_t head = offsetof(muster_action, as);
+    switch (kind) {
+    case MUSTER_ACTION_COMPUTE:
+        return head + sizeof(muster_job);
+    case MUSTER_ACTION_REPORT:
+        return head + offsetof(muster_report, as) +
+               sizeof(((muster_report *)NULL)->as.end);
+    case MUSTER_ACTION_SET_TIMER:
+        return head + sizeof(((muster_action *)NULL)->as.timer);
+    case MUSTER_ACTION_CANCEL:
+        return head + sizeof(((muster_action *)NULL)->as.cancel);
+    case MUSTER_ACTION_DROP:
+        return head + sizeof(((muster_action *)NULL)->as.drop);
+    case MUSTER_ACTION_SEND:
+    case MUSTER_ACTION_CONNECT:
+    case MUSTER_ACTION_STOP:
+        break;
+    }
+    return sizeof(muster_action);
+}
+
 muster_action *muster_act(muster_actions *actions, muster_action_kind kind)
 {
-    muster_action *action = muster_vec_push(&actions->list);
-    MUSTER_ASSERT(action != NULL);
+    muster_vec *list = &actions->list;
+    MUSTER_ASSERT(muster_vec_reserve(list, list->count + 1));
+    muster_action *action = (muster_action *)list->data + list->count++;
+    memset(action, 0, cleared_bytes(kind));
     action->kind = kind;
     return action;
 }

@@ -199,13 +199,7 @@ static void over(muster_coordinator *c, muster_actions *actions)
 
 static bool anybody_here(const muster_coordinator *c)
 {
-    const muster_link *links = c->member.links.data;
-    for (size_t i = c->member.links.count; i-- > 0;) {
-        if (links[i].state == MUSTER_LINK_MEMBER) {
-            return true;
-        }
-    }
-    return false;
+    return c->member.links_member > 0;
 }
 
 static void farewell(muster_coordinator *c, const muster_event *event,

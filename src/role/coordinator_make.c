@@ -156,11 +156,30 @@ static void coordinator_free(void *state)
     muster_mem_free(c);
 }
 
+static void coordinator_prefetch(const void *state, muster_role_peer peer,
+                                 unsigned ahead)
+{
+    const muster_coordinator *c = state;
+    if (ahead > 1) {
+        muster_member_prefetch_link(&c->member, peer);
+        return;
+    }
+    uint32_t id = muster_member_number_of(&c->member, peer);
+    if (id < c->worker_count) {
+        const char *record = (const char *)&c->workers[id];
+        for (size_t at = 0; at < sizeof(muster_worker_record); at += 64) {
+            __builtin_prefetch(record + at);
+        }
+        muster_watch_prefetch(c->watch, id);
+    }
+}
+
 static const muster_role_ops coordinator_ops = {
     .name = "coordinator",
     .step = muster_coordinator_step,
     .save = coordinator_save,
     .free = coordinator_free,
+    .prefetch = coordinator_prefetch,
 };
 
 static uint32_t shards_of(const muster_coordinator_opts *opts)

@@ -164,7 +164,7 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
     size_t bytes = payload != NULL ? payload->bytes : 0;
     c->traffic.bytes_up += muster_message_bytes(message) + bytes;
     c->traffic.messages_up++;
-    muster_member_paid(&c->member, id);
+    muster_member_paid(&c->member, event->peer);
     // Answers to steps of another code, which come late, have its length.
     bool recoded = c->recoding.done && message->step < c->plan_first_step;
     if (bytes != c->answer_bytes && !recoded) {

@@ -122,6 +122,7 @@ static void on_timer(muster_member *member, const muster_event *event,
                      muster_actions *actions)
 {
     member->timer_ns = -1;
+    (void)muster_member_merge(member); // else the new ones wait once more
     if (event->now_ns >= member->next_beat_ns) {
         // A host that was stopped finds old messages waiting behind its timer;
         // it must not call the others silent before it has read them.
@@ -232,7 +233,8 @@ static void on_up(muster_member *member, const muster_event *event,
 {
     if (!event->as.up.incoming) {
         muster_member_connected(member, event, actions);
-    } else if (member->links.count - member->links_gone >=
+    } else if (member->links.count + member->links_new.count -
+                       member->links_gone >=
                    2u * member->size + STRANGERS_MAX ||
                muster_member_add(member, event->peer, event->now_ns) == NULL) {
         muster_act_drop(actions, event->peer);
@@ -327,6 +329,7 @@ muster_status muster_member_init(muster_member *member,
         .incarnation = opts->incarnations,
         .size = opts->size,
         .links = muster_vec_make(sizeof(muster_link)),
+        .links_new = muster_vec_make(sizeof(muster_link)),
         .targets = muster_vec_make(sizeof(muster_connect_target)),
         .news = muster_vec_make(sizeof(muster_news)),
         .heartbeat_ns = opts->leads ? opts->heartbeat_ns : HEARTBEAT_DEFAULT_NS,
@@ -359,6 +362,7 @@ void muster_member_fini(muster_member *member)
     muster_blob_unref(member->opts.setup);
     muster_blob_unref(member->welcome);
     muster_vec_fini(&member->links);
+    muster_vec_fini(&member->links_new);
     muster_vec_fini(&member->targets);
     muster_vec_fini(&member->news);
     *member = (muster_member){0};

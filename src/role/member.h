@@ -103,11 +103,11 @@ typedef struct muster_link {
 /* Somebody we connect to, again and again until told otherwise. */
 typedef struct muster_connect_target {
     uint32_t id;
-    char address[128];
     uint64_t token;        // of the connect under way, or 0
     muster_role_peer peer; // 0: not connected
     int64_t retry_ns;      // when to try next; < 0: not waiting
     int64_t backoff_ns;
+    char address[128];
 } muster_connect_target;
 
 /* A number, as the leader or the directory knows it. */
@@ -125,27 +125,30 @@ typedef struct muster_place {
 } muster_place;
 
 typedef struct muster_member {
-    muster_member_opts opts;
+    // What every event reads comes first, in few cache lines.
     uint64_t run;         // 0 until welcomed
     uint32_t id;          // ours
     uint32_t incarnation; // ours; leader: the last one given out
     uint32_t size;
-    muster_place *places; // size of them; a star's follower has none
+    bool busy;            // told to peers; kept by the role
     muster_vec links;     // muster_link, ascending by peer
-    size_t links_gone;    // of `links`: in state GONE
+    muster_vec links_new; // likewise ascending, to be merged into a long list
     muster_vec targets;   // muster_connect_target
     muster_vec news;      // muster_news of the last event
+    muster_place *places; // size of them; a star's follower has none
+    int64_t next_beat_ns;
+    int64_t contact_ns;  // follower: when the leader was last heard
+    int64_t timer_ns;    // what the timer is set to
+    uint64_t strays;     // dropped: of another run or incarnation
+    char unreached[160]; // follower: why it has no leader; "" with one
+    muster_member_opts opts;
+    size_t links_gone;    // of both lists: in state GONE
+    size_t links_member;  // of both lists: in state MEMBER
     muster_blob *welcome; // follower: payload of the newest WELCOME
     uint64_t tokens;
     uint64_t epoch; // of the directory
     int64_t heartbeat_ns;
-    int64_t next_beat_ns;
-    int64_t contact_ns;  // follower: when the leader was last heard
-    int64_t timer_ns;    // what the timer is set to
-    bool busy;           // told to peers; kept by the role
-    char closed[128];    // leader: refuse everybody, and why
-    uint64_t strays;     // dropped: of another run or incarnation
-    char unreached[160]; // follower: why it has no leader; "" with one
+    char closed[128]; // leader: refuse everybody, and why
 } muster_member;
 
 MUSTER_CHECKED muster_status muster_member_init(muster_member *member,
@@ -177,10 +180,19 @@ void muster_member_drop(muster_member *member, uint32_t id,
                         const muster_event *event, muster_actions *actions);
 
 /* The role's word that a connection has been handed what asks for an answer (it
- * may owe one already), and that a member has answered. */
+ * may owe one already), and that it has answered. */
 void muster_member_owes(muster_member *member, muster_role_peer peer,
                         int64_t now_ns);
-void muster_member_paid(muster_member *member, uint32_t id);
+void muster_member_paid(muster_member *member, muster_role_peer peer);
+
+/* Ask the processor for what the next event reads besides the member. */
+void muster_member_prefetch(const muster_member *member);
+/* Likewise for the link of a peer; the number that it had, or MUSTER_ID_ANY,
+ * when it has been asked for before. */
+void muster_member_prefetch_link(const muster_member *member,
+                                 muster_role_peer peer);
+uint32_t muster_member_number_of(const muster_member *member,
+                                 muster_role_peer peer);
 
 /* The link of a member that is here, or NULL; valid until the next step. */
 muster_link *muster_member_link(muster_member *member, uint32_t id);

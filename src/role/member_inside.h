@@ -22,6 +22,8 @@ muster_link *muster_member_find(muster_member *member, muster_role_peer peer);
 /* A new link, with room for the news of it; NULL when out of memory. */
 muster_link *muster_member_add(muster_member *member, muster_role_peer peer,
                                int64_t now_ns);
+/* All links are in `links` from now on; false when out of memory. */
+bool muster_member_merge(muster_member *member);
 /* The link is a member's from now on: JOINED. */
 void muster_member_settle(muster_member *member, muster_link *link,
                           int64_t now_ns);

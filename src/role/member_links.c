@@ -20,12 +20,15 @@
 #define BARS_MAX          6u
 /* A list of at most so many links has no gaps. */
 #define LINKS_MOVED 64u
+/* Beyond so many, new links wait in a list of at most so many. */
+#define LINKS_NEW_MAX 512u
 
-static size_t link_index(const muster_member *member, muster_role_peer peer)
+/* Where a link is in a list that ascends, or would be. */
+static size_t link_index(const muster_vec *list, muster_role_peer peer)
 {
-    const muster_link *links = member->links.data;
+    const muster_link *links = list->data;
     size_t low = 0;
-    size_t count = member->links.count;
+    size_t count = list->count;
     // Numbers grow evenly where all peers do the same: guess before searching.
     if (count > 1 && peer > links[0].peer && peer <= links[count - 1].peer) {
         uint64_t span = links[count - 1].peer - links[0].peer;
@@ -45,13 +48,41 @@ static size_t link_index(const muster_member *member, muster_role_peer peer)
     return low;
 }
 
-muster_link *muster_member_find(muster_member *member, muster_role_peer peer)
+static muster_link *find_in(const muster_vec *list, muster_role_peer peer)
 {
-    size_t index = link_index(member, peer);
-    muster_link *links = member->links.data;
-    bool found = index < member->links.count && links[index].peer == peer &&
+    size_t index = link_index(list, peer);
+    muster_link *links = list->data;
+    bool found = index < list->count && links[index].peer == peer &&
                  links[index].state != MUSTER_LINK_GONE;
     return found ? &links[index] : NULL;
+}
+
+muster_link *muster_member_find(muster_member *member, muster_role_peer peer)
+{
+    muster_link *link = find_in(&member->links, peer);
+    return link != NULL || member->links_new.count == 0
+               ? link
+               : find_in(&member->links_new, peer);
+}
+
+bool muster_member_merge(muster_member *member)
+{
+    size_t old = member->links.count;
+    size_t added = member->links_new.count;
+    if (!muster_vec_reserve(&member->links, old + added)) {
+        return false;
+    }
+    member->links.count += added;
+    muster_link *links = member->links.data;
+    const muster_link *fresh = member->links_new.data;
+    while (added > 0) { // from the end: nothing is overwritten unread
+        bool take_old = old > 0 && links[old - 1].peer > fresh[added - 1].peer;
+        links[old + added - 1] = take_old ? links[old - 1] : fresh[added - 1];
+        old -= take_old;
+        added -= !take_old;
+    }
+    muster_vec_clear(&member->links_new);
+    return true;
 }
 
 static void close_gaps(muster_member *member)
@@ -67,21 +98,43 @@ static void close_gaps(muster_member *member)
     member->links_gone = 0;
 }
 
+/* The list that takes a new link. Thousands of peers may come one after
+ * another in any order: in a long list they are merged many at a time. NULL
+ * when out of memory. */
+static muster_vec *list_for(muster_member *member, muster_role_peer peer)
+{
+    if (member->links_new.count >= LINKS_NEW_MAX &&
+        !muster_member_merge(member)) {
+        return NULL;
+    }
+    const muster_link *links = member->links.data;
+    size_t count = member->links.count;
+    bool moves_many = count > LINKS_NEW_MAX && links[count - 1].peer > peer;
+    return moves_many || member->links_new.count > 0 ? &member->links_new
+                                                     : &member->links;
+}
+
 muster_link *muster_member_add(muster_member *member, muster_role_peer peer,
                                int64_t now_ns)
 {
     if (2 * member->links_gone > member->links.count) {
+        if (!muster_member_merge(member)) {
+            return NULL;
+        }
         close_gaps(member);
     }
-    size_t index = link_index(member, peer);
+    muster_vec *list = list_for(member, peer);
+    size_t all = member->links.count + member->links_new.count;
     // One event may be news of every link, and a little more.
-    if (!muster_vec_reserve(&member->news,
-                            member->links.count + 1 + MUSTER_NEWS_MORE) ||
-        muster_vec_push(&member->links) == NULL) {
+    if (list == NULL ||
+        !muster_vec_reserve(&member->news, all + 1 + MUSTER_NEWS_MORE) ||
+        muster_vec_push(list) == NULL) {
         return NULL;
     }
-    muster_link *link = (muster_link *)member->links.data + index;
-    memmove(link + 1, link, (member->links.count - 1 - index) * sizeof(*link));
+    list->count--;
+    size_t index = link_index(list, peer);
+    muster_link *link = (muster_link *)list->data + index;
+    memmove(link + 1, link, (list->count++ - index) * sizeof(*link));
     *link = (muster_link){.peer = peer,
                           .id = MUSTER_ID_ANY,
                           .heard_ns = now_ns,
@@ -106,11 +159,13 @@ static void remove_link(muster_member *member, muster_link *link)
 muster_news *muster_member_tell(muster_member *member, muster_news_kind kind,
                                 uint32_t id, const char *reason)
 {
-    muster_news *news = muster_vec_push(&member->news);
-    MUSTER_ASSERT(news != NULL);
+    // Without clearing the room for a reason: most news is a message.
+    MUSTER_ASSERT(muster_vec_reserve(&member->news, member->news.count + 1));
+    muster_news *news = (muster_news *)member->news.data + member->news.count++;
     news->kind = kind;
     news->id = id;
-    if (reason[0] != 0) { // most news is a message
+    news->reason[0] = 0;
+    if (reason[0] != 0) {
         snprintf(news->reason, sizeof(news->reason), "%s", reason);
     }
     return news;
@@ -119,6 +174,7 @@ muster_news *muster_member_tell(muster_member *member, muster_news_kind kind,
 void muster_member_settle(muster_member *member, muster_link *link,
                           int64_t now_ns)
 {
+    member->links_member += link->state != MUSTER_LINK_MEMBER;
     link->state = MUSTER_LINK_MEMBER;
     link->heard_ns = now_ns;
     link->progress_ns = now_ns;
@@ -133,6 +189,7 @@ void muster_member_forget(muster_member *member, muster_link *link,
                           const muster_event *event, muster_actions *actions)
 {
     muster_link gone = *link;
+    member->links_member -= gone.state == MUSTER_LINK_MEMBER;
     remove_link(member, link);
     if (drop) {
         muster_act_drop(actions, gone.peer);
@@ -165,6 +222,7 @@ void muster_member_refuse(muster_member *member, muster_link *link,
     message->as.refuse.status = status;
     snprintf(message->as.refuse.text, sizeof(message->as.refuse.text), "%s",
              text);
+    member->links_member -= link->state == MUSTER_LINK_MEMBER;
     link->state = MUSTER_LINK_REFUSED;
     link->outgoing = false;
 }
@@ -243,10 +301,47 @@ void muster_member_owes(muster_member *member, muster_role_peer peer,
     }
 }
 
-void muster_member_paid(muster_member *member, uint32_t id)
+void muster_member_paid(muster_member *member, muster_role_peer peer)
 {
-    muster_link *link = muster_member_link(member, id);
+    muster_link *link = muster_member_find(member, peer);
     if (link != NULL) {
         link->owed_ns = 0;
     }
+}
+
+void muster_member_prefetch(const muster_member *member)
+{
+    __builtin_prefetch(member->links.data);
+    __builtin_prefetch(member->news.data);
+    __builtin_prefetch(member->targets.data);
+    __builtin_prefetch(&member->opts);
+}
+
+/* Where the link of a peer is, or would be: the guess of link_index(). */
+static const muster_link *link_near(const muster_member *member,
+                                    muster_role_peer peer)
+{
+    const muster_link *links = member->links.data;
+    size_t count = member->links.count;
+    if (count < 2 || peer < links[0].peer || peer > links[count - 1].peer) {
+        return NULL;
+    }
+    uint64_t span = links[count - 1].peer - links[0].peer;
+    return &links[(size_t)((peer - links[0].peer) * (count - 1) / span)];
+}
+
+void muster_member_prefetch_link(const muster_member *member,
+                                 muster_role_peer peer)
+{
+    const muster_link *link = link_near(member, peer);
+    if (link != NULL) {
+        __builtin_prefetch(link);
+    }
+}
+
+uint32_t muster_member_number_of(const muster_member *member,
+                                 muster_role_peer peer)
+{
+    const muster_link *link = link_near(member, peer);
+    return link != NULL && link->peer == peer ? link->id : MUSTER_ID_ANY;
 }

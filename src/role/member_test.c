@@ -152,6 +152,62 @@ static void say_hello(muster_member *member, muster_role_peer peer,
     muster_actions_clear(actions);
 }
 
+/* Thousands connect in no order: every number has its link, before and after
+ * the heartbeats, and those that go leave the others. */
+static void links_of_many_come_in_any_order(void **state)
+{
+    (void)state;
+    enum { MANY = 3000, STRIDE = 1213 }; // without a common divisor
+    muster_member_opts opts = {.leads = true,
+                               .kind = MUSTER_MEMBER_WORKER,
+                               .size = MANY,
+                               .run = 1,
+                               .heartbeat_ns = 2 * MUSTER_NS_PER_S};
+    muster_member member;
+    muster_actions actions = muster_actions_make();
+    assert_int_equal(muster_member_init(&member, &opts), MUSTER_OK);
+    muster_event start = {.kind = MUSTER_EVENT_START};
+    muster_member_step(&member, &start, &actions);
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint32_t id = i * STRIDE % MANY;
+        muster_message hello = {.kind = MUSTER_MSG_HELLO};
+        hello.as.hello.id = id;
+        hello.as.hello.role = MUSTER_MEMBER_WORKER;
+        muster_event up = {.kind = MUSTER_EVENT_PEER_UP, .peer = 2 * id + 1};
+        up.as.up.incoming = true;
+        muster_event message = {.kind = MUSTER_EVENT_MESSAGE,
+                                .peer = 2 * id + 1};
+        message.as.message.message = &hello;
+        muster_member_step(&member, &up, &actions);
+        muster_member_step(&member, &message, &actions);
+        muster_actions_clear(&actions);
+        assert_int_equal(member.links_member, i + 1);
+    }
+    for (int beaten = 0; beaten < 2; beaten++) {
+        for (uint32_t id = 0; id < MANY; id++) {
+            const muster_link *link = muster_member_link(&member, id);
+            assert_non_null(link);
+            assert_int_equal(link->peer, 2 * id + 1);
+        }
+        muster_event timer = {.kind = MUSTER_EVENT_TIMER,
+                              .now_ns = MUSTER_NS_PER_S / 2};
+        timer.as.timer.id = MUSTER_TIMER_MEMBER;
+        muster_member_step(&member, &timer, &actions);
+        muster_actions_clear(&actions);
+        assert_int_equal(member.links.count, MANY);
+    }
+    for (uint32_t id = 0; id < MANY; id += 2) {
+        muster_event down = {.kind = MUSTER_EVENT_PEER_DOWN,
+                             .peer = 2 * id + 1};
+        muster_member_step(&member, &down, &actions);
+        assert_null(muster_member_link(&member, id));
+        assert_non_null(muster_member_link(&member, id + 1));
+    }
+    assert_int_equal(member.links_member, MANY / 2);
+    muster_actions_fini(&actions);
+    muster_member_fini(&member);
+}
+
 /* The process gets to run every three seconds: it hears what happened to its
  * connection, and says hello anew or answers. */
 static void a_starved_process_that_returns_is_given_more_time(void **state)
@@ -203,6 +259,7 @@ static void a_starved_process_that_returns_is_given_more_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(links_of_many_come_in_any_order),
         cmocka_unit_test(a_message_slower_than_a_heartbeat_is_a_sign_of_life),
         cmocka_unit_test(between_two_heartbeats_nothing_is_known),
         cmocka_unit_test(bytes_of_a_stranger_are_no_hello),

@@ -142,6 +142,11 @@ typedef struct muster_role_ops {
     /* Everything that a restart needs, without blobs. */
     muster_status (*save)(const void *state, muster_vec *bytes_out);
     void (*free)(void *state);
+    /* A hint for hosts of many roles: an event of `peer` comes after
+     * `ahead` - 1 others, of any role. May ask the processor for the memory
+     * that the event will read. Called with `ahead` 2 and then 1; between them
+     * the first 512 bytes of the state come. NULL: nothing to ask for. */
+    void (*prefetch)(const void *state, muster_role_peer peer, unsigned ahead);
 } muster_role_ops;
 
 typedef struct muster_role {

@@ -301,3 +301,8 @@ muster_classes *muster_watch_classes(muster_watch *watch)
 {
     return watch->classes;
 }
+
+void muster_watch_prefetch(const muster_watch *watch, uint32_t worker)
+{
+    __builtin_prefetch(&watch->workers[worker]);
+}

@@ -55,6 +55,9 @@ void muster_watch_lost(muster_watch *watch, uint32_t worker);
  * it is not there. */
 uint64_t muster_watch_away(const muster_watch *watch, uint32_t worker);
 
+/* Ask the processor for what is known of a worker. */
+void muster_watch_prefetch(const muster_watch *watch, uint32_t worker);
+
 /* What is believed; lent as long as the watch lives. Its state is what a
  * restart needs. */
 muster_classes *muster_watch_classes(muster_watch *watch);

@@ -39,7 +39,6 @@ typedef struct shard_state {
 } shard_state;
 
 typedef struct worker {
-    muster_member member;
     bool setup_asked, set_up;
     uint32_t plan;        // the newest adopted in this life; 0: none
     uint32_t plan_before; // the one adopted before it; 0: none, or going
@@ -58,7 +57,8 @@ typedef struct worker {
     uint64_t gradient;   // job under way, or 0
     uint64_t gradient_life;
     bool leaving, over;
-    bool told_unreached; // why there is no coordinator, since the last welcome
+    bool told_unreached;  // why there is no coordinator, since the last welcome
+    muster_member member; // last: its end is seldom read
 } worker;
 
 /* The coordinator's address as a user would write it. */
@@ -480,11 +480,22 @@ static void worker_free(void *state)
     muster_mem_free(w);
 }
 
+static void worker_prefetch(const void *state, muster_role_peer peer,
+                            unsigned ahead)
+{
+    const worker *w = state;
+    (void)peer;
+    if (ahead == 1) {
+        muster_member_prefetch(&w->member);
+    }
+}
+
 static const muster_role_ops worker_ops = {
     .name = "worker",
     .step = worker_step,
     .save = worker_save,
     .free = worker_free,
+    .prefetch = worker_prefetch,
 };
 
 muster_status muster_worker_create(const muster_worker_opts *opts,

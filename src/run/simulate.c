@@ -1,9 +1,12 @@
 /*
  * simulate.c -- muster_simulate(): the same training in virtual time, for one
- * code or for several side by side (--code uncoded+frc:s=1), as JSON.
+ * code or for several side by side (--code uncoded+frc:s=1..3), each with one
+ * seed or with several, as JSON.
  */
+#include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,118 +14,74 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "muster/run.h"
-#include "record/json.h"
+#include "run/simulate_outcome.h"
+#include "run/simulate_sweep.h"
 #include "run/simulation.h"
 
-static json_t *integer(uint64_t value)
+/* What the verb has made so far. */
+typedef struct work {
+    const muster_config *config;
+    muster_error *error;
+    json_t *codes;
+    FILE *csv; // NULL without --csv
+} work;
+
+static muster_status no_memory(muster_error *error)
 {
-    return json_integer((json_int_t)value);
+    return muster_error_set(error, MUSTER_ERR_NO_MEMORY, "no memory");
 }
 
-static json_t *describe(const muster_virtual *run)
+/* The options with another seed. */
+static muster_status with_seed(const muster_config *config, uint64_t seed,
+                               muster_error *error, muster_config **config_out)
 {
-    const muster_code_info *info = &run->info;
-    double exact_share =
-        run->steps_done > 0 ? (double)run->steps_exact / (double)run->steps_done
-                            : NAN;
-    json_t *object = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:{s:o, s:o}, s:o}", "name",
-        info->name, "n", integer(info->workers), "k", integer(info->parts), "s",
-        integer(info->stragglers), "m", integer(info->comm), "d",
-        integer(info->load), "status", muster_status_name(run->status), "steps",
-        integer(run->steps_done), "step_ms", "p50",
-        muster_json_real(muster_histogram_quantile(&run->step_ms, 0.5)), "mean",
-        muster_json_real(muster_histogram_mean(&run->step_ms)), "exact_share",
-        muster_json_real(exact_share));
-    json_t *more = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "bytes", integer(run->bytes_up + run->bytes_down), "bytes_up",
-        integer(run->bytes_up), "bytes_down", integer(run->bytes_down),
-        "bytes_moved", integer(run->bytes_moved), "messages_up",
-        integer(run->messages_up), "late", integer(run->late), "losses",
-        integer(run->losses), "grad_err_max",
-        muster_json_real(run->grad_err_max), "grad_err_mean",
-        muster_json_real(run->grad_err_sum / (double)run->steps_done),
-        "degraded", integer(run->degraded), "plans", integer(run->plans),
-        "virtual_s", muster_json_real((double)muster_sim_now(run->sim) * 1e-9),
-        "history",
-        json_sprintf("%016llx", (unsigned long long)muster_sim_hash(run->sim)));
-    if (object == NULL || more == NULL || json_object_update(object, more)) {
-        json_decref(object);
-        object = NULL;
+    char *json = muster_config_to_json(config);
+    if (json == NULL) {
+        return no_memory(error);
     }
-    json_decref(more);
-    return object;
-}
-
-/* In how many steps each part was in the sum. */
-static int describe_parts(const muster_virtual *run, json_t *object)
-{
-    json_t *list = json_array();
-    int failed = list == NULL;
-    for (uint32_t part = 0; failed == 0 && part < run->info.parts; part++) {
-        failed =
-            json_array_append_new(list, integer(run->parts_received[part]));
+    muster_config *copy = NULL;
+    char text[32];
+    snprintf(text, sizeof(text), "%" PRIu64, seed);
+    muster_status status = muster_config_from_json(json, error, &copy);
+    muster_config_text_free(json);
+    if (status == MUSTER_OK) {
+        status = muster_config_set(copy, "seed", text, error);
     }
-    return json_object_set_new(object, "parts_received", list) | failed;
-}
-
-/* What only real data can tell. */
-static int describe_result(const muster_virtual *run, json_t *object)
-{
-    if (!isfinite(run->loss)) {
-        return 0;
+    if (status == MUSTER_OK) {
+        status = muster_config_check(copy, error);
     }
-    int failed =
-        json_object_set_new(object, "loss", muster_json_real(run->loss));
-    failed |= json_object_set_new(object, "theta_norm",
-                                  muster_json_real(run->theta_norm));
-    if (isfinite(run->test_loss)) {
-        failed |= json_object_set_new(
-            object, "test",
-            json_pack("{s:o, s:o}", "loss", muster_json_real(run->test_loss),
-                      "accuracy", muster_json_real(run->test_accuracy)));
-    }
-    return failed;
-}
-
-static void tell(const muster_virtual *run)
-{
-    muster_log(MUSTER_LOG_INFO,
-               "%s (s = %u, m = %u): %llu steps, median %.2f ms, mean %.2f ms, "
-               "%llu exact, %.1f MB",
-               run->info.name, run->info.stragglers, run->info.comm,
-               (unsigned long long)run->steps_done,
-               muster_histogram_quantile(&run->step_ms, 0.5),
-               muster_histogram_mean(&run->step_ms),
-               (unsigned long long)run->steps_exact,
-               (double)(run->bytes_up + run->bytes_down) * 1e-6);
-}
-
-/* Run one code to its end and append what came of it. */
-static muster_status run_code(muster_virtual *run, const char *code,
-                              muster_error *error, json_t *codes)
-{
-    muster_status status = muster_virtual_run(run, error);
     if (status != MUSTER_OK) {
+        muster_config_free(copy);
         return status;
     }
-    tell(run);
-    json_t *object = describe(run);
-    if (object == NULL || describe_parts(run, object) != 0 ||
-        describe_result(run, object) != 0 ||
-        json_array_append_new(codes, object) != 0) {
-        return muster_error_set(error, MUSTER_ERR_NO_MEMORY, "no memory");
-    }
-    return run->status == MUSTER_OK
-               ? MUSTER_OK
-               : muster_error_set(error, run->status, "%s: %s", code,
-                                  run->reason);
+    *config_out = copy;
+    return MUSTER_OK;
 }
 
-static muster_status simulate_code(const muster_config *config,
+/* Run to the end and add what came of it; the first run makes the outcome. */
+static muster_status run_to_end(muster_virtual *run, const char *code,
+                                muster_error *error, muster_outcome *outcome)
+{
+    muster_status status = muster_virtual_run(run, error);
+    if (status == MUSTER_OK && outcome->parts_received == NULL) {
+        status = muster_outcome_init(outcome, code, &run->info);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_outcome_add(outcome, run);
+    }
+    if (status == MUSTER_ERR_NO_MEMORY) {
+        return no_memory(error);
+    }
+    if (status == MUSTER_OK && run->status != MUSTER_OK) {
+        status =
+            muster_error_set(error, run->status, "%s: %s", code, run->reason);
+    }
+    return status;
+}
+
+static muster_status simulate_seed(const muster_config *config,
                                    const char *code, muster_error *error,
-                                   json_t *codes)
+                                   muster_outcome *outcome)
 {
     muster_simulation simulation;
     muster_status status =
@@ -133,11 +92,11 @@ static muster_status simulate_code(const muster_config *config,
     muster_virtual *run = muster_mem_array(1, sizeof(*run));
     if (run == NULL) {
         muster_simulation_fini(&simulation);
-        return muster_error_set(error, MUSTER_ERR_NO_MEMORY, "no memory");
+        return no_memory(error);
     }
     status = muster_virtual_init(run, &simulation.opts, error);
     if (status == MUSTER_OK) {
-        status = run_code(run, code, error, codes);
+        status = run_to_end(run, code, error, outcome);
         status = muster_simulation_recorded(&simulation, config, status, error);
         muster_virtual_fini(run);
     }
@@ -146,39 +105,117 @@ static muster_status simulate_code(const muster_config *config,
     return status;
 }
 
-/* Each code of "a+b+c" in turn. In a comparison, that one of them ends for want
- * of workers is a result like any other; alone, it is how the verb ends. */
-static muster_status simulate_codes(const muster_config *config,
-                                    const char *names, muster_error *error,
-                                    json_t *codes)
+/* That one of several runs ends for want of workers is a result like any
+ * other. */
+static bool is_result(muster_status status)
 {
-    muster_status worst = MUSTER_OK;
-    while (*names != 0) {
-        size_t length = strcspn(names, "+");
-        char *name = muster_mem_string_n(names, length);
-        if (name == NULL) {
-            return muster_error_set(error, MUSTER_ERR_NO_MEMORY, "no memory");
+    return status >= 0 || status == MUSTER_ERR_QUORUM;
+}
+
+/* One code with --seeds seeds. MUSTER_ERR_QUORUM when a run ended so. */
+static muster_status simulate_seeds(const work *at, const char *code,
+                                    muster_outcome *outcome)
+{
+    uint64_t first = muster_config_uint(at->config, MUSTER_OPT_SEED);
+    uint64_t count = muster_config_uint(at->config, MUSTER_OPT_SEEDS);
+    muster_status worst = simulate_seed(at->config, code, at->error, outcome);
+    for (uint64_t i = 1; i < count && is_result(worst); i++) {
+        muster_config *other = NULL;
+        muster_status status =
+            with_seed(at->config, first + i, at->error, &other);
+        if (status == MUSTER_OK) {
+            status = simulate_seed(other, code, at->error, outcome);
+            muster_config_free(other);
         }
-        muster_status status = simulate_code(config, name, error, codes);
-        muster_mem_free(name);
-        if (status < 0 && status != MUSTER_ERR_QUORUM) {
+        worst = status < 0 ? status : worst;
+    }
+    return worst;
+}
+
+static muster_status report(const work *at, const muster_outcome *outcome)
+{
+    muster_outcome_tell(outcome);
+    json_t *object = muster_outcome_json(outcome);
+    if (object == NULL || json_array_append_new(at->codes, object) != 0) {
+        return no_memory(at->error);
+    }
+    if (at->csv != NULL && muster_outcome_csv(outcome, at->csv) < 0) {
+        return muster_error_set(
+            at->error, MUSTER_ERR_SYSTEM, "--csv %s: %s",
+            muster_config_string(at->config, MUSTER_OPT_CSV), strerror(errno));
+    }
+    return MUSTER_OK;
+}
+
+static muster_status simulate_code(const work *at, const char *code)
+{
+    muster_outcome outcome = {.parts_received = NULL};
+    muster_status status = simulate_seeds(at, code, &outcome);
+    if (is_result(status) && outcome.runs.count > 0) {
+        muster_status reported = report(at, &outcome);
+        status = reported < 0 ? reported : status;
+    }
+    muster_outcome_fini(&outcome);
+    return status;
+}
+
+/* In a comparison, that a code ends for want of workers is a result; alone, it
+ * is how the verb ends. */
+static muster_status simulate_codes(const work *at, const muster_vec *names)
+{
+    char *const *codes = names->data;
+    muster_status worst = MUSTER_OK;
+    for (size_t i = 0; i < names->count; i++) {
+        muster_status status = simulate_code(at, codes[i]);
+        if (!is_result(status)) {
             return status;
         }
         if (status < 0) {
-            muster_log(MUSTER_LOG_WARN, "%s", error->text);
+            muster_log(MUSTER_LOG_WARN, "%s", at->error->text);
             worst = status;
         }
-        names += length + (names[length] == '+');
     }
-    return json_array_size(codes) > 1 ? MUSTER_OK : worst;
+    return names->count > 1 ? MUSTER_OK : worst;
 }
 
-static char *to_text(const muster_config *config, json_t *codes)
+static muster_status open_csv(work *at)
+{
+    const char *path = muster_config_string(at->config, MUSTER_OPT_CSV);
+    if (path == NULL) {
+        return MUSTER_OK;
+    }
+    at->csv = fopen(path, "w");
+    if (at->csv == NULL || muster_outcome_csv_head(at->csv) < 0) {
+        return muster_error_set(at->error, MUSTER_ERR_SYSTEM, "--csv %s: %s",
+                                path, strerror(errno));
+    }
+    return MUSTER_OK;
+}
+
+static muster_status close_csv(work *at, muster_status status)
+{
+    if (at->csv != NULL && fclose(at->csv) != 0 && status >= 0) {
+        status = muster_error_set(
+            at->error, MUSTER_ERR_SYSTEM, "--csv %s: %s",
+            muster_config_string(at->config, MUSTER_OPT_CSV), strerror(errno));
+    }
+    at->csv = NULL;
+    return status;
+}
+
+static json_t *integer(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+static char *to_text(const work *at)
 {
     json_t *object = json_pack(
-        "{s:o, s:o, s:O}", "workers", integer(muster_config_workers(config)),
-        "seed", integer(muster_config_uint(config, MUSTER_OPT_SEED)), "codes",
-        codes);
+        "{s:o, s:o, s:o, s:O}", "workers",
+        integer(muster_config_workers(at->config)), "seed",
+        integer(muster_config_uint(at->config, MUSTER_OPT_SEED)), "seeds",
+        integer(muster_config_uint(at->config, MUSTER_OPT_SEEDS)), "codes",
+        at->codes);
     char *dumped =
         object != NULL
             ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12))
@@ -194,20 +231,30 @@ muster_status muster_simulate(const muster_config *config,
 {
     *json_out = NULL;
     muster_error scratch;
-    error_out = error_out != NULL ? error_out : &scratch;
-    json_t *codes = json_array();
-    if (codes == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY, "no memory");
+    work at = {.config = config,
+               .error = error_out != NULL ? error_out : &scratch,
+               .codes = json_array()};
+    if (at.codes == NULL) {
+        return no_memory(at.error);
     }
-    const char *names = muster_config_string(config, MUSTER_OPT_CODE);
-    muster_status status = simulate_codes(config, names, error_out, codes);
-    if (json_array_size(codes) > 0) {
-        *json_out = to_text(config, codes);
+    muster_vec names = {0};
+    muster_status status = muster_sweep_init(
+        muster_config_string(config, MUSTER_OPT_CODE), at.error, &names);
+    if (status == MUSTER_OK) {
+        status = open_csv(&at);
+    }
+    if (status == MUSTER_OK) {
+        status = simulate_codes(&at, &names);
+    }
+    status = close_csv(&at, status);
+    if (json_array_size(at.codes) > 0) {
+        *json_out = to_text(&at);
         if (*json_out == NULL) {
-            status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+            status = muster_error_set(at.error, MUSTER_ERR_NO_MEMORY,
                                       "no memory for the result");
         }
     }
-    json_decref(codes);
+    muster_sweep_fini(&names);
+    json_decref(at.codes);
     return status;
 }

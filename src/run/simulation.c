@@ -13,6 +13,9 @@
 #include "run/network.h"
 #include "run/record_delays.h"
 
+/* Workers for which the default of --heartbeat is meant. */
+#define WORKERS_A_HEARTBEAT 1000u
+
 static muster_status make_code(muster_simulation *simulation,
                                const muster_config *config, const char *name,
                                muster_error *error_out)
@@ -77,6 +80,20 @@ static muster_status make_job(muster_simulation *simulation,
                : status;
 }
 
+/* A step of more workers takes longer, and every worker beats in every window:
+ * with a fixed one heartbeats would be most of what is simulated. */
+static void widen_heartbeat(const muster_config *config,
+                            muster_coordinator_opts *opts)
+{
+    uint32_t workers = muster_config_workers(config);
+    if (!muster_config_is_set(config, MUSTER_OPT_HEARTBEAT) &&
+        workers > WORKERS_A_HEARTBEAT) {
+        int64_t times = workers / WORKERS_A_HEARTBEAT;
+        opts->heartbeat_ns *= times;
+        opts->stall_ns *= times; // progress is told by heartbeats
+    }
+}
+
 muster_status muster_simulation_init(muster_simulation *simulation,
                                      const muster_config *config,
                                      const char *code, muster_error *error_out)
@@ -95,6 +112,7 @@ muster_status muster_simulation_init(muster_simulation *simulation,
         return status;
     }
     muster_virtual_opts *opts = &simulation->opts;
+    widen_heartbeat(config, &opts->coordinator);
     opts->worker_patience_ns = muster_build_worker(config).patience_ns;
     opts->executor = simulation->executor;
     opts->model = muster_config_string(config, MUSTER_OPT_MODEL);

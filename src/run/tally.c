@@ -160,6 +160,24 @@ static const char *model_name(muster_classes_model model)
     return "unknown";
 }
 
+muster_summary_straggling
+muster_straggling_of(const muster_classes_rates *rates,
+                     const muster_classes_fit *fit)
+{
+    return (muster_summary_straggling){
+        .p_straggle = rates->straggle,
+        .p_again = rates->again,
+        .p_begin = rates->begin,
+        .spell_steps = rates->spell_steps,
+        .model = model_name(fit->model),
+        .slow = fit->p_hat,
+        .p_slow = fit->pss,
+        .p_active = fit->pns,
+        .stay_slow = fit->stay_slow,
+        .stay_active = fit->stay_active,
+    };
+}
+
 muster_summary_straggling muster_tally_straggling(const muster_tally *tally)
 {
     if (tally->classes == NULL) {
@@ -168,19 +186,7 @@ muster_summary_straggling muster_tally_straggling(const muster_tally *tally)
     }
     muster_classes_rates rates = muster_classes_count(tally->classes);
     muster_classes_fit fit = muster_classes_describe(tally->classes);
-    muster_summary_straggling straggling = {
-        .p_straggle = rates.straggle,
-        .p_again = rates.again,
-        .p_begin = rates.begin,
-        .spell_steps = rates.spell_steps,
-        .model = model_name(fit.model),
-        .slow = fit.p_hat,
-        .p_slow = fit.pss,
-        .p_active = fit.pns,
-        .stay_slow = fit.stay_slow,
-        .stay_active = fit.stay_active,
-    };
-    return straggling;
+    return muster_straggling_of(&rates, &fit);
 }
 
 void muster_tally_classes(const muster_tally *tally,

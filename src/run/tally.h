@@ -61,6 +61,11 @@ typedef enum muster_worker_class {
 /* What the role believes of a worker; nothing before the first step. */
 muster_class muster_tally_class(const muster_tally *tally, uint32_t worker);
 
+/* How workers straggled, as summary.json has it. */
+muster_summary_straggling
+muster_straggling_of(const muster_classes_rates *rates,
+                     const muster_classes_fit *fit);
+
 /* How workers straggled so far, and what fits it; nothing counted before the
  * first step. The role must live. */
 muster_summary_straggling muster_tally_straggling(const muster_tally *tally);

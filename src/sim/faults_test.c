@@ -26,12 +26,15 @@ typedef struct script {
     double loss;
     const char *notice;
     uint32_t messages;
+    bool cancels; // the job, when it hears of an interruption
 } script;
 
 typedef struct stage {
     script script;
     int64_t job_ns;
+    int64_t sleep_ns; // of that, at its end
     int64_t computed_ns;
+    bool cancelled;
     uint64_t progress;         // when it was computed
     uint64_t steps[HEARD_MAX]; // of the messages heard
     uint32_t payloads[HEARD_MAX];
@@ -98,6 +101,10 @@ static void player_step(void *state, const muster_event *event,
         for (uint32_t i = 0; i < s->script.messages; i++) {
             say(s, event->peer, 100 * s->ups + i, actions);
         }
+    } else if (event->kind == MUSTER_EVENT_STOP && s->script.cancels) {
+        muster_action action = {.kind = MUSTER_ACTION_CANCEL};
+        action.as.cancel.job_id = 1;
+        MUSTER_ASSERT(muster_vec_append(&actions->list, &action, 1));
     } else if (event->kind == MUSTER_EVENT_COMPUTED) {
         s->computed_ns = event->now_ns;
         s->progress = event->progress;
@@ -128,7 +135,7 @@ static void end_job(void *context, uint32_t host, bool cancelled,
                     muster_job_result *result)
 {
     (void)host;
-    (void)cancelled;
+    ((stage *)context)->cancelled = cancelled;
     result->status = MUSTER_OK;
     result->loss = ((stage *)context)->script.loss;
 }
@@ -137,6 +144,12 @@ static void reset(void *context, uint32_t host)
 {
     (void)context;
     (void)host;
+}
+
+static int64_t sleeps(void *context, uint32_t host)
+{
+    (void)host;
+    return ((const stage *)context)->sleep_ns;
 }
 
 static muster_blob *mark(void *context, const muster_message *message,
@@ -163,12 +176,13 @@ typedef struct theatre {
 static void raise_curtain(theatre *t, const script *play, double echo)
 {
     *t = (theatre){.stage = {.script = *play, .job_ns = MS(100)}};
-    muster_sim_opts opts = {.seed = 1,
-                            .compute = {&t->stage, begin_job, end_job, reset},
-                            .link = {1000, 0, 0},
-                            .echo = echo,
-                            .context = &t->stage,
-                            .on_echo = mark};
+    muster_sim_opts opts = {
+        .seed = 1,
+        .compute = {&t->stage, begin_job, end_job, reset, sleeps, NULL},
+        .link = {1000, 0, 0},
+        .echo = echo,
+        .context = &t->stage,
+        .on_echo = mark};
     assert_int_equal(muster_sim_create(&opts, 2, &t->sim), MUSTER_OK);
     for (uint32_t host = 2; host-- > 0;) {
         t->players[host] = (player){&t->stage, host};
@@ -216,6 +230,33 @@ static void a_stopped_job_ends_later_by_the_time_it_stood(void **state)
             assert_int_equal(t.stage.progress, 100 / 5 + 1);
             muster_sim_free(t.sim);
         }
+    }
+}
+
+static void interrupt_host(muster_sim *sim, void *context, uint64_t host)
+{
+    (void)context;
+    muster_sim_interrupt(sim, (uint32_t)host);
+}
+
+static void a_cancelled_sleep_ends_at_once(void **state)
+{
+    (void)state;
+    // The job computes for 40 of its 100 ms, and then sleeps. A cancel ends
+    // computing with the piece under way, 5 ms at most, and a sleep at once.
+    static const int64_t cancel_ms[] = {10, 38, 40, 41, 99, 100};
+    static const int64_t end_ms[] = {15, 40, 40, 41, 99, 100};
+    script play = plain;
+    play.cancels = true;
+    for (size_t i = 0; i < 6; i++) {
+        theatre t;
+        raise_curtain(&t, &play, 0);
+        t.stage.sleep_ns = MS(60);
+        muster_sim_at(t.sim, MS(cancel_ms[i]), interrupt_host, NULL, 0);
+        muster_sim_run(t.sim, MS(1000));
+        assert_int_equal(t.stage.computed_ns, MS(end_ms[i]));
+        assert_int_equal(t.stage.cancelled, end_ms[i] < 100);
+        muster_sim_free(t.sim);
     }
 }
 
@@ -322,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stopped_job_ends_later_by_the_time_it_stood),
+        cmocka_unit_test(a_cancelled_sleep_ends_at_once),
         cmocka_unit_test(a_history_that_differs_in_anything_has_another_hash),
         cmocka_unit_test(what_was_heard_echoes_also_over_a_later_connection),
         cmocka_unit_test(a_host_is_well_since_its_last_trouble),

@@ -47,6 +47,12 @@ typedef struct muster_sim_compute {
                 muster_job_result *result_out);
     /* The host starts with nothing in memory. */
     void (*reset)(void *context, uint32_t host);
+    /* How long the job begun sleeps when it has computed: a cancelled sleep
+     * ends at once, cancelled computing with the piece under way. NULL: no
+     * job sleeps. */
+    int64_t (*sleeps)(void *context, uint32_t host);
+    /* A hint: something happens to the host soon. May be NULL. */
+    void (*prefetch)(void *context, uint32_t host);
 } muster_sim_compute;
 
 /* A host's NIC, which all its connections share in equal parts, each way. A

@@ -2,8 +2,52 @@
  * sim_host.c -- a process: its role's events and actions, its timers, and its
  * one compute thread.
  */
+#include <stddef.h>
+#include <string.h>
+
 #include "base/assert.h"
 #include "sim/sim_inside.h"
+
+/* What of a role's state its events read at once: its begin. */
+#define ROLE_BYTES    512u
+#define PROCESS_BYTES 192u
+#define LINE_BYTES    64u
+
+static void prefetch_bytes(const void *at, size_t bytes)
+{
+    for (size_t byte = 0; byte < bytes; byte += LINE_BYTES) {
+        __builtin_prefetch((const char *)at + byte);
+    }
+}
+
+void muster_sim_prefetch(const muster_sim *sim, const muster_sim_item *item,
+                         unsigned ahead)
+{
+    const muster_sim_process *process = &sim->processes[item->host];
+    if (ahead == MUSTER_SIM_AHEAD) {
+        prefetch_bytes(process, PROCESS_BYTES);
+        if (item->parcel != NULL) {
+            prefetch_bytes(item->parcel, 2 * LINE_BYTES);
+            __builtin_prefetch((muster_sim_connection *)sim->connections.data +
+                               (item->peer - 1) / 2);
+        }
+        if (sim->opts.compute.prefetch != NULL) {
+            sim->opts.compute.prefetch(sim->opts.compute.context, item->host);
+        }
+        return;
+    }
+    if (ahead > 2 || process->role.ops == NULL) {
+        return;
+    }
+    if (ahead == 2) {
+        prefetch_bytes(process->role.state, ROLE_BYTES);
+    } else {
+        __builtin_prefetch(process->jobs.data);
+    }
+    if (process->role.ops->prefetch != NULL) {
+        process->role.ops->prefetch(process->role.state, item->peer, ahead);
+    }
+}
 
 static uint64_t progress_of(const muster_sim *sim, uint32_t host)
 {
@@ -35,6 +79,7 @@ void muster_sim_job_shift(muster_sim *sim, uint32_t host, int64_t by_ns)
     muster_sim_process *process = &sim->processes[host];
     if (process->running) {
         process->began_ns += by_ns;
+        process->sleep_ns += by_ns;
         process->ends_ns += by_ns;
         push_job_end(sim, host);
     }
@@ -47,9 +92,12 @@ static void begin_job(muster_sim *sim, uint32_t host)
     process->running = true;
     process->cancelled = false;
     process->began_ns = sim->now_ns;
-    int64_t duration =
-        sim->opts.compute.begin(sim->opts.compute.context, host, &job);
+    const muster_sim_compute *compute = &sim->opts.compute;
+    int64_t duration = compute->begin(compute->context, host, &job);
     process->ends_ns = sim->now_ns + (duration > 0 ? duration : 0);
+    process->sleep_ns =
+        process->ends_ns -
+        (compute->sleeps != NULL ? compute->sleeps(compute->context, host) : 0);
     push_job_end(sim, host);
 }
 
@@ -72,6 +120,8 @@ static void cancel(muster_sim *sim, uint32_t host, uint64_t job_id)
     }
     process->cancelled = true;
     int64_t soon_ns = sim->now_ns + MUSTER_SIM_PIECE_NS;
+    soon_ns = soon_ns < process->sleep_ns ? soon_ns : process->sleep_ns;
+    soon_ns = soon_ns > sim->now_ns ? soon_ns : sim->now_ns;
     if (process->ends_ns > soon_ns) {
         process->ends_ns = soon_ns;
         push_job_end(sim, host);
@@ -85,7 +135,8 @@ static void finish_running(muster_sim *sim, uint32_t host,
 {
     muster_sim_process *process = &sim->processes[host];
     muster_job *jobs = process->jobs.data;
-    *result = (muster_job_result){0};
+    memset(result, 0, offsetof(muster_job_result, text));
+    result->text[0] = 0;
     sim->opts.compute.end(sim->opts.compute.context, host, process->cancelled,
                           result);
     result->id = jobs[0].id;
@@ -103,7 +154,9 @@ void muster_sim_job_ended(muster_sim *sim, uint32_t host)
 {
     muster_sim_process *process = &sim->processes[host];
     uint64_t life = process->life;
-    muster_event event = {.kind = MUSTER_EVENT_COMPUTED};
+    muster_event event;
+    event.kind = MUSTER_EVENT_COMPUTED;
+    event.peer = 0;
     process->progress = progress_of(sim, host) + 1;
     finish_running(sim, host, &event.as.computed);
     muster_sim_feed(sim, host, &event, 0);

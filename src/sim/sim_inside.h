@@ -29,11 +29,11 @@ typedef enum muster_sim_kind {
 /* A message on its way. Items that wait for it share it. */
 typedef struct muster_sim_parcel {
     uint32_t references;
-    uint32_t copies; // that arrive: two when it is duplicated
-    uint32_t from;   // host
+    uint8_t copies; // that arrive: two when it is duplicated
+    uint8_t ways;   // of the two NICs, those that it has still to pass
+    uint16_t slot;  // replace slot
+    uint32_t from;  // host
     uint32_t to;
-    uint32_t ways;         // of the two NICs, those that it has still to pass
-    uint32_t slot;         // replace slot
     uint64_t life;         // of the receiver when it was sent
     uint64_t from_life;    // likewise of the sender
     uint64_t token;        // of SENT, or 0
@@ -84,19 +84,41 @@ typedef struct muster_sim_item {
     } as;
 } muster_sim_item;
 
-/* A node of the heap. Four children of sixteen bytes fill a cache line. */
-typedef struct muster_sim_slot {
+/* The time of an item in the queue, and its place among the items. */
+typedef struct muster_sim_entry {
     int64_t at_ns;
-    uint64_t order; // sequence, then the item's place
-} muster_sim_slot;
+    uint32_t place;
+} muster_sim_entry;
 
-#define MUSTER_SIM_PLACE_BITS 24u // of `order`: 16 million items at a time
+#define MUSTER_SIM_CHUNK_ENTRIES 15u
+
+/* Some entries of a bucket, one after another in memory. */
+typedef struct muster_sim_chunk {
+    uint32_t next; // chunk of the same bucket; of free ones, the next free one
+    uint16_t begin, end; // of the entries in use
+    muster_sim_entry entries[MUSTER_SIM_CHUNK_ENTRIES];
+} muster_sim_chunk;
+
+#define MUSTER_SIM_DIGIT_BITS 6u  // of a time, one digit
+#define MUSTER_SIM_DIGITS     11u // that a time has
+#define MUSTER_SIM_BUCKETS    64u // a digit
+
+/* Items whose times agree with the queue's down to one digit; in order of
+ * scheduling. */
+typedef struct muster_sim_bucket {
+    uint32_t first; // chunks; valid while its bit of `used` is set
+    uint32_t last;
+} muster_sim_bucket;
 
 typedef struct muster_sim_queue {
-    muster_vec heap;  // muster_sim_slot
-    muster_vec items; // muster_sim_item
-    muster_vec free;  // uint32_t: items not in use
-    uint64_t sequence;
+    int64_t last_ns;                  // no item is earlier
+    uint32_t levels;                  // a bit for each digit with items
+    uint32_t chunk;                   // the first free one
+    muster_vec chunks;                // muster_sim_chunk
+    muster_vec items;                 // muster_sim_item, by place
+    muster_vec free;                  // uint32_t: places without an item
+    uint64_t used[MUSTER_SIM_DIGITS]; // a bit for each bucket with items
+    muster_sim_bucket buckets[MUSTER_SIM_DIGITS][MUSTER_SIM_BUCKETS];
 } muster_sim_queue;
 
 /* A message that passes a NIC. */
@@ -118,26 +140,28 @@ typedef struct muster_sim_way {
 enum { MUSTER_SIM_OUT, MUSTER_SIM_IN };
 
 typedef struct muster_sim_process {
+    // What every event reads comes first, in few cache lines.
     bool up;
     bool frozen;
     bool stuck;
     bool cut;
-    uint64_t life;
-    int64_t frozen_ns;
-    int64_t touched_ns; // when a fault, or its end, last befell it
-    muster_role role;
-    muster_sim_link link;
-    muster_sim_way ways[2];            // OUT, IN
-    muster_role_peer newest;           // its newest connection, or 0
-    int64_t timers[MUSTER_SIM_TIMERS]; // < 0: not set
-    muster_vec jobs;                   // muster_job; the first is running
     bool running;
-    bool cancelled;   // the running one
-    uint64_t ticket;  // of its end
-    int64_t began_ns; // when it began
-    int64_t ends_ns;
+    bool cancelled; // the running job
+    uint64_t life;
+    muster_role role;
     uint64_t progress;
-    muster_vec deferred; // muster_sim_item, while frozen
+    int64_t began_ns; // when the running job began
+    muster_vec jobs;  // muster_job; the first is running
+    uint64_t ticket;  // of its end
+    int64_t sleep_ns; // when it begins to sleep; ends_ns: it does not
+    int64_t ends_ns;
+    muster_sim_link link;
+    int64_t timers[MUSTER_SIM_TIMERS]; // < 0: not set
+    muster_sim_way ways[2];            // OUT, IN
+    int64_t frozen_ns;
+    int64_t touched_ns;      // when a fault, or its end, last befell it
+    muster_role_peer newest; // its newest connection, or 0
+    muster_vec deferred;     // muster_sim_item, while frozen
 } muster_sim_process;
 
 #define MUSTER_SIM_SLOTS 4u // replace slots, 0: none
@@ -207,6 +231,10 @@ bool muster_sim_pop(muster_sim *sim, int64_t until_ns,
                     muster_sim_item *item_out);
 
 /* sim_host.c */
+#define MUSTER_SIM_AHEAD 4u
+/* An item will be taken after `ahead` - 1 others. */
+void muster_sim_prefetch(const muster_sim *sim, const muster_sim_item *item,
+                         unsigned ahead);
 /* The event is stamped with time and progress. */
 void muster_sim_feed(muster_sim *sim, uint32_t host, muster_event *event,
                      uint64_t digest);

@@ -167,7 +167,7 @@ static void advance(muster_sim *sim, uint32_t host, uint32_t which);
 static void leave(muster_sim *sim, muster_sim_parcel *parcel, uint32_t which)
 {
     uint32_t other = which == MUSTER_SIM_OUT ? parcel->to : parcel->from;
-    parcel->ways &= ~(1u << which);
+    parcel->ways = (uint8_t)(parcel->ways & ~(1u << which));
     if (parcel->ways == 0) {
         passed(sim, parcel);
         return;
@@ -220,7 +220,7 @@ static bool enter(muster_sim *sim, uint32_t host, uint32_t which,
     if (way->flows.count == 0) {
         way->told_ns = sim->now_ns;
     }
-    parcel->ways |= 1u << which;
+    parcel->ways = (uint8_t)(parcel->ways | 1u << which);
     push_flow(&way->flows,
               (muster_sim_flow){.end = way->served + (double)parcel->bytes,
                                 .order = sim->flows++,
@@ -310,7 +310,7 @@ void muster_sim_nic_send(muster_sim *sim, muster_sim_connection *connection,
     parcel->peer = 2 * index + (1 - side) + 1;
     parcel->life = sim->processes[parcel->to].life;
     parcel->from_life = sim->processes[parcel->from].life;
-    parcel->slot = action->as.send.replace_slot;
+    parcel->slot = (uint16_t)action->as.send.replace_slot;
     parcel->token = action->as.send.token;
     parcel->bytes = muster_message_bytes(&action->as.send.message) +
                     (payload != NULL ? payload->bytes : 0);

@@ -15,7 +15,7 @@
 
 static void cut_slab(muster_sim *sim)
 {
-    muster_sim_parcel *slab = muster_mem_array(SLAB_PARCELS, sizeof(*slab));
+    muster_sim_parcel *slab = muster_mem_lines(SLAB_PARCELS, sizeof(*slab));
     MUSTER_ASSERT(slab != NULL && muster_vec_append(&sim->slabs, &slab, 1));
     for (uint32_t i = 0; i < SLAB_PARCELS; i++) {
         slab[i].next = sim->free_parcels;

@@ -42,6 +42,7 @@ static void count_step(muster_virtual *run, const muster_report *report)
     run->steps_exact += !report->as.end.inexact;
     run->degraded += report->as.end.degraded;
     run->plans = report->as.end.plan;
+    run->classes = report->as.end.classes;
     if (report->as.end.part_count == run->info.parts) { // not of another code
         memcpy(run->parts_received, report->as.end.parts_received,
                run->info.parts * sizeof(*run->parts_received));
@@ -131,6 +132,10 @@ static void on_stop(void *context, uint32_t host, muster_status status,
     muster_virtual *run = context;
     if (host == 0) {
         run->status = status;
+        if (run->classes != NULL) {
+            run->rates = muster_classes_count(run->classes);
+            run->fit = muster_classes_describe(run->classes);
+        }
         snprintf(run->reason, sizeof(run->reason), "%s", reason);
         muster_sim_halt(run->sim);
     }
@@ -154,13 +159,16 @@ muster_status muster_virtual_init(muster_virtual *run,
                                   const muster_virtual_opts *opts,
                                   muster_error *error_out)
 {
-    *run = (muster_virtual){.opts = *opts,
-                            .info = MUSTER_CODE_INFO_INIT,
-                            .status = MUSTER_ERR_QUORUM,
-                            .loss = NAN,
-                            .theta_norm = NAN,
-                            .test_loss = NAN,
-                            .test_accuracy = NAN};
+    *run = (muster_virtual){
+        .opts = *opts,
+        .info = MUSTER_CODE_INFO_INIT,
+        .status = MUSTER_ERR_QUORUM,
+        .loss = NAN,
+        .theta_norm = NAN,
+        .test_loss = NAN,
+        .test_accuracy = NAN,
+        .rates = {0, NAN, NAN, NAN, NAN},
+        .fit = {MUSTER_CLASSES_ONE, NAN, NAN, NAN, NAN, NAN, {NAN, NAN, NAN}}};
     muster_status status =
         muster_code_describe(opts->coordinator.code, &run->info);
     if (status == MUSTER_OK) {

@@ -9,7 +9,8 @@
  *              that the worker's plan names, over its speed; and then what
  *              cluster/slowness.h adds
  *   update     a quarter of a nanosecond per float and message
- *   others     a millisecond
+ *   others     a millisecond; of all shards together, a millisecond a part and
+ *              a second at most
  *
  * and messages pay latency_ns, with up to a tenth more by chance, and pass the
  * NICs of both machines, which all connections share, at bytes_per_s. The clock
@@ -22,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cluster/classes.h"
 #include "cluster/delay_recorder.h"
 #include "cluster/slowness.h"
 #include "config/fault.h"
@@ -43,6 +45,7 @@ typedef struct muster_virtual_host {
     muster_virtual_plan plans[2]; // the newest it was sent
     muster_job job;               // under way; timing only: holds references
     int64_t busy_ns;
+    int64_t sleep_ns; // of that, at its end
 } muster_virtual_host;
 
 /* What a simulated run is made of. Everything is lent until fini. */
@@ -84,6 +87,9 @@ typedef struct muster_virtual {
     uint64_t *parts_received; // by part
     double loss, theta_norm, test_loss, test_accuracy;
     double grad_err_max, grad_err_sum;
+    const muster_classes *classes; // the coordinator's, while that lives
+    muster_classes_rates rates;    // how workers straggled
+    muster_classes_fit fit;        // and what fits it; NAN: no step ended
 } muster_virtual;
 
 MUSTER_CHECKED muster_status

@@ -11,8 +11,10 @@
 #include "wire/terms.h"
 
 /* Without data: what moving a part costs, whichever. */
-#define PART_BYTES    (1u << 20)
-#define SMALL_JOB_NS  MUSTER_NS_PER_MS
+#define PART_BYTES   (1u << 20)
+#define SMALL_JOB_NS MUSTER_NS_PER_MS
+/* Of more parts each is smaller: all data is made ready in a second. */
+#define PARTS_TIMED   1000u
 #define FLOATS_PER_NS 4.0
 
 static uint32_t shards_of_run(const muster_virtual *run)
@@ -48,8 +50,9 @@ static const muster_virtual_plan *plan_of(const muster_virtual_host *at,
     return &at->plans[newest ? 0 : 1];
 }
 
+/* Computing, and then what the worker sleeps. */
 static int64_t gradient_ns(muster_virtual *run, uint32_t worker,
-                           const muster_job *job)
+                           const muster_job *job, int64_t *sleep_ns_out)
 {
     const muster_virtual_plan *plan = plan_of(&run->hosts[worker + 1], job);
     double dim_bytes =
@@ -61,8 +64,9 @@ static int64_t gradient_ns(muster_virtual *run, uint32_t worker,
                               .message =
                                   (double)plan->message_bytes / dim_bytes,
                               .compute_ns = (int64_t)ns};
-    return work.compute_ns +
-           muster_slowness_ns(&run->opts.slowness[worker], job->step, &work);
+    *sleep_ns_out =
+        muster_slowness_ns(&run->opts.slowness[worker], job->step, &work);
+    return work.compute_ns + *sleep_ns_out;
 }
 
 /* A part takes as long to move in one shard as in several. */
@@ -73,10 +77,11 @@ static bool is_of_a_shard(const muster_job *job)
 }
 
 static int64_t duration_ns(muster_virtual *run, uint32_t host,
-                           const muster_job *job)
+                           const muster_job *job, int64_t *sleep_ns_out)
 {
+    *sleep_ns_out = 0;
     if (job->kind == MUSTER_JOB_GRADIENT) {
-        return gradient_ns(run, host - 1, job);
+        return gradient_ns(run, host - 1, job, sleep_ns_out);
     }
     if (job->kind == MUSTER_JOB_UPDATE) {
         double floats = (double)run->opts.coordinator.message_dim *
@@ -84,7 +89,9 @@ static int64_t duration_ns(muster_virtual *run, uint32_t host,
         return (int64_t)(floats / FLOATS_PER_NS);
     }
     if (is_of_a_shard(job)) {
-        return SMALL_JOB_NS * run->info.parts / shards_of_run(run);
+        uint32_t parts =
+            run->info.parts < PARTS_TIMED ? run->info.parts : PARTS_TIMED;
+        return SMALL_JOB_NS * parts / shards_of_run(run);
     }
     return SMALL_JOB_NS;
 }
@@ -96,7 +103,7 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
     if (job->kind == MUSTER_JOB_ADOPT) {
         note_plan(run, at, job);
     }
-    at->busy_ns = duration_ns(run, host, job);
+    at->busy_ns = duration_ns(run, host, job, &at->sleep_ns);
     if (run->opts.recorder != NULL && job->kind == MUSTER_JOB_GRADIENT) {
         muster_delay_recorder_time(run->opts.recorder, job->step, host - 1,
                                    (double)at->busy_ns * 1e-9);
@@ -109,6 +116,12 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
         at->job = *job;
     }
     return at->busy_ns;
+}
+
+static int64_t sleeps(void *context, uint32_t host)
+{
+    const muster_virtual *run = context;
+    return run->hosts[host].sleep_ns;
 }
 
 static muster_blob *length_only(size_t bytes)
@@ -187,7 +200,19 @@ static void reset(void *context, uint32_t host)
     MUSTER_ASSERT(status == MUSTER_OK);
 }
 
+static void prefetch(void *context, uint32_t host)
+{
+    const muster_virtual *run = context;
+    const char *at = (const char *)&run->hosts[host];
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + sizeof(run->hosts[host]) / 2);
+    __builtin_prefetch(at + sizeof(run->hosts[host]) - 1);
+    if (host > 0) {
+        __builtin_prefetch(&run->opts.slowness[host - 1]);
+    }
+}
+
 muster_sim_compute muster_virtual_compute(muster_virtual *run)
 {
-    return (muster_sim_compute){run, begin, end, reset};
+    return (muster_sim_compute){run, begin, end, reset, sleeps, prefetch};
 }

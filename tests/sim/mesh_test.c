@@ -102,7 +102,7 @@ static muster_sim *start_mesh(uint64_t seed)
 {
     muster_sim_opts opts = {
         .seed = seed,
-        .compute = {NULL, no_begin, no_end, no_reset},
+        .compute = {NULL, no_begin, no_end, no_reset, NULL, NULL},
         .link = {100000, (int64_t)(seed % 3) * 5 * MUSTER_NS_PER_MS, 0},
         .duplicate = seed % 2 == 0 ? 0.05 : 0};
     muster_sim *sim = NULL;

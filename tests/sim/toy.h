@@ -392,17 +392,18 @@ static void toy_init(toy *t, const toy_opts *opts)
     t->degrade = opts->degrade;
     t->pace = opts->pace > 0 ? opts->pace : 1;
     t->rng = muster_rng_make(opts->seed, 2);
-    muster_sim_opts sim = {.seed = opts->seed,
-                           .compute = {t, toy_begin, toy_end, toy_reset},
-                           .link = {100000, opts->jitter_ns, opts->bytes_per_s},
-                           .duplicate = opts->duplicate,
-                           .echo = opts->echo,
-                           .context = t,
-                           .on_report = toy_report,
-                           .on_stop = toy_stopped,
-                           .on_action = toy_action,
-                           .on_echo = toy_echo,
-                           .on_trace = opts->on_trace};
+    muster_sim_opts sim = {
+        .seed = opts->seed,
+        .compute = {t, toy_begin, toy_end, toy_reset, NULL, NULL},
+        .link = {100000, opts->jitter_ns, opts->bytes_per_s},
+        .duplicate = opts->duplicate,
+        .echo = opts->echo,
+        .context = t,
+        .on_report = toy_report,
+        .on_stop = toy_stopped,
+        .on_action = toy_action,
+        .on_echo = toy_echo,
+        .on_trace = opts->on_trace};
     muster_status status = muster_sim_create(&sim, hosts, &t->sim);
     MUSTER_ASSERT(status == MUSTER_OK);
     toy_start_coordinator(t);
