@@ -80,7 +80,7 @@ static muster_status add_name(muster_vec *names, char *name,
 static char *fill_in(const char *name, const range *of, uint64_t value)
 {
     size_t before = (size_t)(of->begin - name);
-    size_t size = strlen(name) + 2 * DIGITS_MAX;
+    size_t size = strlen(name) + 2 * (size_t)DIGITS_MAX;
     char *text = muster_mem_array(size, 1);
     if (text != NULL) {
         memcpy(text, name, before);

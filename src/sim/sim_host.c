@@ -11,7 +11,7 @@
 /* What of a role's state its events read at once: its begin. */
 #define ROLE_BYTES    512u
 #define PROCESS_BYTES 192u
-#define LINE_BYTES    64u
+#define LINE_BYTES    ((size_t)64)
 
 static void prefetch_bytes(const void *at, size_t bytes)
 {
