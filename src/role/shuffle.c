@@ -118,15 +118,15 @@ static void fill_tables(muster_shuffle *s, const muster_shuffle_opts *opts)
 /* Turns that the slot with most new parts takes at the mean pace. */
 static uint64_t turns_to_send(const muster_shuffle *s)
 {
-    uint64_t most = 0;
+    uint64_t max = 0;
     uint64_t sum = 0;
     for (uint32_t slot = 0; slot < s->slots; slot++) {
         uint32_t moves =
             muster_shuffle_moves(s, slot, (slot + 1) % s->slots, NULL);
-        most = moves > most ? moves : most;
+        max = moves > max ? moves : max;
         sum += moves;
     }
-    return sum > 0 ? (most * s->slots + sum - 1) / sum : 0;
+    return sum > 0 ? (max * s->slots + sum - 1) / sum : 0;
 }
 
 muster_status muster_shuffle_create(const muster_shuffle_opts *opts,
