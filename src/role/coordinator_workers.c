@@ -20,6 +20,7 @@
 
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
+#include "role/edge_inside.h"
 
 static void report_change(uint32_t id, const muster_coordinator *c,
                           muster_worker_change change, const char *reason,
@@ -88,7 +89,8 @@ static const muster_assignment *wanted_plan(const muster_coordinator *c,
                                             uint32_t id)
 {
     const muster_worker_record *worker = &c->workers[id];
-    if (worker->stage == MUSTER_STAGE_PARTS) {
+    bool wants = muster_coordinator_leads_edges(c) && worker->want_count > 0;
+    if (worker->stage == MUSTER_STAGE_PARTS || wants) {
         return &c->plan;
     }
     bool ahead = worker->stage == MUSTER_STAGE_READY &&
@@ -102,6 +104,9 @@ static uint32_t lacking(muster_coordinator *c, uint32_t id,
                         const muster_assignment *plan)
 {
     muster_worker_record *worker = &c->workers[id];
+    if (muster_coordinator_leads_edges(c)) {
+        return muster_edges_lacking(worker);
+    }
     uint32_t shard = muster_assignment_shard(plan, id, &worker->walk);
     while (shard != MUSTER_ID_ANY &&
            (holds(worker, shard) || under_way(worker, shard) != NULL)) {
@@ -140,6 +145,8 @@ void muster_workers_joined(muster_coordinator *c, uint32_t id,
     worker->stage = MUSTER_STAGE_SETUP;
     worker->next_stage = MUSTER_NEXT_NONE;
     worker->under_way_count = 0;
+    worker->want_count = 0;
+    worker->want_stamp = worker->want_seen = 0;
     worker->stamp = 0;
     worker->heard_steps = 0;
     muster_vec_clear(&worker->held);
@@ -158,6 +165,7 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
     worker->stage = MUSTER_STAGE_ABSENT;
     worker->next_stage = MUSTER_NEXT_NONE;
     worker->under_way_count = 0;
+    worker->want_count = 0;
     muster_watch_lost(c->watch, id);
     if (c->phase >= MUSTER_PHASE_FAREWELL) {
         return; // it went because it was told to
@@ -172,7 +180,9 @@ bool muster_workers_send_plan(muster_coordinator *c, uint32_t id,
                               const muster_event *event,
                               muster_actions *actions)
 {
-    muster_blob *terms = muster_assignment_terms(plan, id);
+    muster_blob *terms = muster_coordinator_leads_edges(c)
+                             ? muster_edges_plan(c, plan->slot_of[id])
+                             : muster_assignment_terms(plan, id);
     if (terms == NULL) {
         muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY, "no memory for a plan",
                                event, actions);
@@ -244,6 +254,10 @@ static bool make_for(muster_coordinator *c, uint32_t id, uint32_t shard,
     }
     worker->under_way[worker->under_way_count++] =
         (muster_shard_under_way){.shard = shard};
+    if (making->shard == MUSTER_ID_ANY && c->edge != NULL) {
+        making->shard = shard;
+        return muster_edge_want(c->edge, shard, actions);
+    }
     if (making->shard == MUSTER_ID_ANY) {
         making->shard = shard;
         muster_job *job =
@@ -356,6 +370,10 @@ void muster_workers_have(muster_coordinator *c, uint32_t id,
             worker->stage = MUSTER_STAGE_PLAN;
         }
     } else if (worker->stage == MUSTER_STAGE_PLAN &&
+               message->plan == c->plan.number &&
+               muster_coordinator_leads_edges(c)) {
+        become_ready(c, id, event, actions); // and its workers, enough of them
+    } else if (worker->stage == MUSTER_STAGE_PLAN &&
                message->plan == c->plan.number) {
         worker->stage = MUSTER_STAGE_PARTS;
         begin_shards(c, id, event, actions);
@@ -385,6 +403,29 @@ static void send_shard(muster_coordinator *c, uint32_t id,
     c->traffic.bytes_moved +=
         muster_message_bytes(&mail.message) + made->output->bytes;
     muster_member_send(&c->member, id, &mail, actions);
+    if (muster_coordinator_leads_edges(c)) {
+        muster_edges_sent(worker, made->shard); // an edge keeps none
+        *wanted = worker->under_way[--worker->under_way_count];
+    }
+}
+
+void muster_workers_want(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    muster_worker_record *edge = &c->workers[id];
+    if (!muster_coordinator_leads_edges(c) || edge->stage < MUSTER_STAGE_PLAN ||
+        message->as.shard.shard >= c->plan.shards ||
+        !muster_edges_want(edge, message->as.shard.shard, message->step)) {
+        return;
+    }
+    if (c->paused || c->phase == MUSTER_PHASE_GATHER) {
+        // Help is on its way: patience starts again.
+        muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
+                         event->now_ns + c->opts.patience_ns);
+    }
+    stand_in_line(c, id);
+    serve(c, event, actions);
 }
 
 void muster_workers_shard_made(muster_coordinator *c, const muster_event *event,
