@@ -15,7 +15,8 @@
  * set. With `edges` those that join are edges (role/edge.h), each with the
  * workers that the hier code has under it: one model goes to an edge, one
  * message comes back, and shards go to it when it asks for them; "worker" means
- * an edge in all of this page then. A shuffle moves workers to other slots of the code, under a new plan.
+ * an edge in all of this page then. A shuffle moves workers to other slots of
+ * the code, under a new plan.
  *
  *   Promise      No message is used that is late, of an earlier life, of
  *                another plan, of the wrong length or a second one of its

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "code/hier.h"
 #include "role/edge_inside.h"
 #include "role/member_inside.h"
 
@@ -206,6 +207,16 @@ static const muster_role_ops edge_ops = {
     .save = edge_save,
     .free = edge_free,
 };
+
+uint32_t muster_edge_count(const muster_code *code)
+{
+    return muster_hier_numbers_of(code).edges;
+}
+
+uint32_t muster_edge_of(const muster_code *code, uint32_t worker)
+{
+    return muster_hier_edge_of(code, worker);
+}
 
 muster_status muster_edge_create(const muster_edge_opts *opts,
                                  muster_error *error_out, muster_role *role_out)

@@ -20,16 +20,16 @@
 
 /* The number that a HELLO asks for. One of another edge's was given to the
  * process by an edge that had another number: it gets any of ours. */
-static uint32_t wish_of(const muster_member *member,
-                        const muster_message *hello)
+static uint32_t wanted_number(const muster_member *member,
+                              const muster_message *hello)
 {
-    uint32_t wish = hello->as.hello.id;
-    bool ours =
-        wish >= member->opts.first && wish - member->opts.first < member->size;
-    if (wish == MUSTER_ID_ANY || member->opts.total == 0) {
-        return wish;
+    uint32_t wanted = hello->as.hello.id;
+    bool ours = wanted >= member->opts.first &&
+                wanted - member->opts.first < member->size;
+    if (wanted == MUSTER_ID_ANY || member->opts.total == 0) {
+        return wanted;
     }
-    return ours ? wish - member->opts.first : MUSTER_ID_ANY;
+    return ours ? wanted - member->opts.first : MUSTER_ID_ANY;
 }
 
 /* The first number nobody ever had, else the first one that is free. */
@@ -58,7 +58,7 @@ static uint32_t free_number(const muster_member *member)
 static uint32_t choose_number(const muster_member *member,
                               const muster_message *hello)
 {
-    uint32_t wanted = wish_of(member, hello);
+    uint32_t wanted = wanted_number(member, hello);
     if (wanted == MUSTER_ID_ANY) {
         return free_number(member);
     }
@@ -76,7 +76,7 @@ static bool is_welcome(muster_member *member, muster_link *link,
                        const muster_message *hello, muster_actions *actions)
 {
     char text[200];
-    uint32_t wanted = wish_of(member, hello);
+    uint32_t wanted = wanted_number(member, hello);
     if (member->closed[0] != 0) {
         snprintf(text, sizeof(text), "%s", member->closed);
     } else if (hello->run != 0 && hello->run != member->run) {

@@ -1,7 +1,7 @@
 /*
  * local_workers.c -- the workers of `--local N` and the edges of `--topology`:
- * processes that are started with `muster join ADDRESS --worker W` and join over
- * private sockets.
+ * processes that are started with `muster join ADDRESS --worker W` and join
+ * over private sockets.
  *
  *   coordinator: FOLDER/socket    edge K: FOLDER/edge-K, for its workers
  *

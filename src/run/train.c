@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "code/hier.h"
 #include "code/numbers.h"
 #include "config/fault.h"
 #include "muster/run.h"
@@ -160,6 +161,25 @@ static muster_status listen_for_joiners(muster_train_state *train,
     return MUSTER_OK;
 }
 
+/* What the code goes on without. */
+static void say_tolerance(const muster_train_state *train, char *text,
+                          size_t room)
+{
+    if (train->edges > 0) {
+        muster_hier_numbers hier = muster_hier_numbers_of(train->code);
+        (void)snprintf(text, room,
+                       "goes on without any %" PRIu32 " of %" PRIu32
+                       " edges and any %" PRIu32 " workers under each other",
+                       hier.edge_stragglers, hier.edges,
+                       hier.worker_stragglers);
+    } else if (train->code_info.stragglers > 0) {
+        (void)snprintf(text, room, "goes on without any %" PRIu32,
+                       train->code_info.stragglers);
+    } else {
+        (void)snprintf(text, room, "waits for all");
+    }
+}
+
 static void tell_plan(const muster_train_state *train)
 {
     const muster_code_info *code = &train->code_info;
@@ -170,11 +190,8 @@ static void tell_plan(const muster_train_state *train)
                " samples",
                muster_config_string(train->config, MUSTER_OPT_MODEL),
                job->samples, job->features, job->dim, job->steps, job->batch);
-    char waits[64] = "waits for all";
-    if (code->stragglers > 0) {
-        (void)snprintf(waits, sizeof(waits), "goes on without any %" PRIu32,
-                       code->stragglers);
-    }
+    char waits[96];
+    say_tolerance(train, waits, sizeof(waits));
     muster_log(MUSTER_LOG_INFO,
                "code %s: %" PRIu32 " workers, %" PRIu32 " parts, %" PRIu32
                " each, %s",

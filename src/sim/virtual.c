@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "code/hier.h"
 #include "role/edge.h"
 #include "role/worker.h"
 
@@ -54,9 +53,8 @@ static void start_worker(muster_virtual *run, uint32_t worker)
 {
     muster_worker_opts opts = MUSTER_WORKER_OPTS_INIT;
     uint32_t leader =
-        run->edges > 0
-            ? 1 + muster_hier_edge_of(run->opts.coordinator.code, worker)
-            : 0;
+        run->edges > 0 ? 1 + muster_edge_of(run->opts.coordinator.code, worker)
+                       : 0;
     snprintf(opts.address, sizeof(opts.address), "sim:%" PRIu32, leader);
     snprintf(opts.host, sizeof(opts.host), "virtual");
     opts.id = worker;
@@ -197,7 +195,7 @@ muster_status muster_virtual_init(muster_virtual *run,
         muster_code_describe(opts->coordinator.code, &run->info);
     if (status == MUSTER_OK) {
         run->edges = opts->coordinator.edges
-                         ? muster_hier_numbers_of(opts->coordinator.code).edges
+                         ? muster_edge_count(opts->coordinator.code)
                          : 0;
         status = make_arrays(run, error_out);
     }

@@ -426,8 +426,8 @@ static void toy_init_code(toy *t, const toy_opts *opts)
     MUSTER_ASSERT(t->shards <= TOY_SHARDS_MAX);
 }
 
-/* Everybody up, nothing has happened yet. Hosts: 0 coordinator, then edges, then
- * workers, and then the spares, which are down. */
+/* Everybody up, nothing has happened yet. Hosts: 0 coordinator, then edges,
+ * then workers, and then the spares, which are down. */
 static void toy_init(toy *t, const toy_opts *opts)
 {
     memset(t, 0, sizeof(*t));
