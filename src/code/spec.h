@@ -43,7 +43,8 @@ typedef struct muster_code_spec {
     uint32_t option_count;
     muster_code_spec_option options[MUSTER_CODE_SPEC_OPTIONS_MAX];
     char path[MUSTER_CODE_SPEC_PATH_MAX]; // of linear:file, or ""
-    uint32_t distance; // of linear:file as stated, 0: not stated
+    uint32_t distance;    // of linear:file as stated, 0: not stated
+    const char *topology; // of hier; lent by the caller of create
 } muster_code_spec;
 
 /* Parse opts->name and merge. MUSTER_ERR_INVALID with a message. */

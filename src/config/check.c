@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -13,6 +14,7 @@
 #include "base/names.h"
 #include "base/spec.h"
 #include "base/suggest.h"
+#include "base/topology.h"
 #include "base/value.h"
 #include "config/fault.h"
 #include "config/state.h"
@@ -22,6 +24,9 @@
 #define EPOCHS_DEFAULT "10"
 #define LR_DEFAULT     "0.1"
 #define LR_ADAM        "0.001"
+#define EDGES_CODE     "hier"
+/* Processes that gather for others on one machine. */
+#define EDGES_LOCAL_MAX 256u
 
 #define INVALID(...) \
     muster_error_set(error_out, MUSTER_ERR_INVALID, __VA_ARGS__)
@@ -59,6 +64,49 @@ static muster_status check_run(muster_config *config, muster_error *error_out)
     }
     // The folder may have been moved since its config.json was written.
     return settle(config, MUSTER_OPT_RUN, resume, error_out);
+}
+
+/* --topology says how many workers there are, and asks for a code of two
+ * layers. */
+static muster_status check_topology(muster_config *config,
+                                    muster_error *error_out)
+{
+    const char *text = muster_config_string(config, MUSTER_OPT_TOPOLOGY);
+    const char *listen = muster_config_string(config, MUSTER_OPT_LISTEN);
+    muster_topology topology = {0};
+    if (text == NULL) {
+        return MUSTER_OK;
+    }
+    muster_status status =
+        muster_topology_parse("--topology", text, error_out, &topology);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    uint32_t edges = topology.edges;
+    char workers[16];
+    snprintf(workers, sizeof(workers), "%" PRIu32, topology.workers);
+    muster_topology_fini(&topology);
+    uint32_t said = muster_config_workers(config);
+    if (said != 0 && said != (uint32_t)strtoul(workers, NULL, 10)) {
+        return INVALID("--topology %.60s has %s workers: leave out --local and "
+                       "--workers",
+                       text, workers);
+    }
+    if (config->verb == MUSTER_VERB_TRAIN && edges > EDGES_LOCAL_MAX) {
+        return INVALID("--topology %.60s: at most %u edges", text,
+                       EDGES_LOCAL_MAX);
+    }
+    if (strcmp(muster_config_string(config, MUSTER_OPT_SHUFFLE), "none") != 0) {
+        return INVALID("--shuffle has no meaning with --topology");
+    }
+    if (!muster_config_is_set(config, MUSTER_OPT_CODE)) {
+        status = settle(config, MUSTER_OPT_CODE, EDGES_CODE, error_out);
+    }
+    return status == MUSTER_OK
+               ? settle(config,
+                        listen != NULL ? MUSTER_OPT_WORKERS : MUSTER_OPT_LOCAL,
+                        workers, error_out)
+               : status;
 }
 
 static muster_status check_workers(muster_config *config,
@@ -194,7 +242,8 @@ static const char *written(const muster_config *config,
         const char *text = muster_config_list_at(config, option, i);
         muster_fault same = {0};
         if (muster_fault_parse(option, text, NULL, &same) == MUSTER_OK &&
-            same.worker == fault->worker && same.step == fault->step) {
+            same.worker == fault->worker && same.edge == fault->edge &&
+            same.step == fault->step) {
             return text;
         }
     }
@@ -209,7 +258,8 @@ static bool has_gone(const muster_fault *faults, size_t before)
                                   ? MUSTER_FAULT_KILL
                                   : MUSTER_FAULT_STOP;
     for (size_t i = before; i-- > 0;) {
-        if (faults[i].worker == back->worker && faults[i].kind == going) {
+        if (faults[i].worker == back->worker && faults[i].edge == back->edge &&
+            faults[i].kind == going) {
             return true;
         }
     }
@@ -222,18 +272,24 @@ static muster_status check_fault(const muster_config *config,
 {
     const muster_fault *fault = &faults[index];
     const char *name = muster_option_get(option_of(fault->kind))->name;
-    uint32_t workers = muster_config_workers(config);
-    if (fault->worker >= workers) {
-        return INVALID(
-            "--%s %.60s: there %s %" PRIu32 " worker%s, numbered 0 to %" PRIu32,
-            name, written(config, fault), workers == 1 ? "is" : "are", workers,
-            workers == 1 ? "" : "s", workers - 1);
+    const char *noun = fault->edge ? "edge" : "worker";
+    uint32_t count = fault->edge ? muster_config_edges(config)
+                                 : muster_config_workers(config);
+    if (count == 0) {
+        return INVALID("--%s %.60s: there are no edges without --topology",
+                       name, written(config, fault));
+    }
+    if (fault->worker >= count) {
+        return INVALID("--%s %.60s: there %s %" PRIu32
+                       " %s%s, numbered 0 to %" PRIu32,
+                       name, written(config, fault), count == 1 ? "is" : "are",
+                       count, noun, count == 1 ? "" : "s", count - 1);
     }
     bool is_return =
         fault->kind == MUSTER_FAULT_REJOIN || fault->kind == MUSTER_FAULT_CONT;
     if (is_return && !has_gone(faults, index)) {
-        return INVALID("--%s %.60s: worker %" PRIu32 " is not %s before", name,
-                       written(config, fault), fault->worker,
+        return INVALID("--%s %.60s: %s %" PRIu32 " is not %s before", name,
+                       written(config, fault), noun, fault->worker,
                        fault->kind == MUSTER_FAULT_REJOIN ? "killed"
                                                           : "stopped");
     }
@@ -423,6 +479,9 @@ static muster_status check_training_run(muster_config *config,
         status = check_run(config, error_out);
     }
     if (status == MUSTER_OK) {
+        status = check_topology(config, error_out);
+    }
+    if (status == MUSTER_OK) {
         status = check_workers(config, error_out);
     }
     if (status == MUSTER_OK) {
@@ -456,6 +515,16 @@ static muster_status check_join(const muster_config *config,
         muster_config_string(config, MUSTER_OPT_DELAY) != NULL) {
         status = INVALID("--delay: say with --worker W --workers N which of "
                          "how many workers this one is to be");
+    }
+    const char *as = muster_config_string(config, MUSTER_OPT_AS);
+    bool edge = strcmp(as, "edge") == 0;
+    bool listens = muster_config_string(config, MUSTER_OPT_LISTEN) != NULL;
+    if (status == MUSTER_OK && !edge && strcmp(as, "worker") != 0) {
+        status = INVALID("--as %.60s: expected worker or edge", as);
+    }
+    if (status == MUSTER_OK && edge != listens) {
+        status = INVALID("--as edge and --listen ADDRESS belong together: an "
+                         "edge says where its workers join it");
     }
     muster_vec faults = muster_vec_make(sizeof(muster_fault));
     if (status == MUSTER_OK) {

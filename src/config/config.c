@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/topology.h"
 #include "base/value.h"
 #include "config/state.h"
 
@@ -320,6 +321,19 @@ const char *muster_config_get(const muster_config *config, const char *name)
         return ((char *const *)value->list.data)[value->list.count - 1];
     }
     return value->text;
+}
+
+uint32_t muster_config_edges(const muster_config *config)
+{
+    const char *text = muster_config_string(config, MUSTER_OPT_TOPOLOGY);
+    muster_topology topology = {0};
+    if (text == NULL ||
+        muster_topology_parse("", text, NULL, &topology) != MUSTER_OK) {
+        return 0;
+    }
+    uint32_t edges = topology.edges;
+    muster_topology_fini(&topology);
+    return edges;
 }
 
 uint32_t muster_config_workers(const muster_config *config)

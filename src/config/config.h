@@ -67,6 +67,9 @@ const char *muster_config_list_at(const muster_config *config,
 /* How many workers the run has: --workers, or else --local. */
 uint32_t muster_config_workers(const muster_config *config);
 
+/* How many edges --topology has; 0 without it. */
+uint32_t muster_config_edges(const muster_config *config);
+
 /* Is --model a sparse task, trained on a parameter server (src/task)? */
 bool muster_config_is_task(const muster_config *config);
 

@@ -202,15 +202,15 @@ static void faults_come_in_the_order_they_happen(void **state)
     muster_vec faults = muster_vec_make(sizeof(muster_fault));
     assert_int_equal(muster_faults_read(config, &error, &faults), MUSTER_OK);
     static const muster_fault expected[] = {
-        {MUSTER_FAULT_SLOW_BY, 0, 0, 200000000, 0},
-        {MUSTER_FAULT_SLOW_TIMES, 4, 0, 0, 10},
-        {MUSTER_FAULT_KILL, 2, 3, 0, 0},
-        {MUSTER_FAULT_SLOW_TIMES, 0, 4, 0, 3},
-        {MUSTER_FAULT_KILL, 1, 5, 0, 0},
-        {MUSTER_FAULT_SLOW_BY, 0, 8, 0, 0},
-        {MUSTER_FAULT_REJOIN, 1, 9, 0, 0},
-        {MUSTER_FAULT_STOP, 3, 9, 0, 0},
-        {MUSTER_FAULT_CONT, 3, 10, 0, 0},
+        {MUSTER_FAULT_SLOW_BY, 0, 0, 200000000, 0, false},
+        {MUSTER_FAULT_SLOW_TIMES, 4, 0, 0, 10, false},
+        {MUSTER_FAULT_KILL, 2, 3, 0, 0, false},
+        {MUSTER_FAULT_SLOW_TIMES, 0, 4, 0, 3, false},
+        {MUSTER_FAULT_KILL, 1, 5, 0, 0, false},
+        {MUSTER_FAULT_SLOW_BY, 0, 8, 0, 0, false},
+        {MUSTER_FAULT_REJOIN, 1, 9, 0, 0, false},
+        {MUSTER_FAULT_STOP, 3, 9, 0, 0, false},
+        {MUSTER_FAULT_CONT, 3, 10, 0, 0, false},
     };
     assert_int_equal(faults.count, sizeof(expected) / sizeof(expected[0]));
     const muster_fault *found = faults.data;

@@ -11,6 +11,7 @@
 #include "base/value.h"
 #include "config/table.h"
 
+#define EDGE         "edge"
 #define FACTOR_MAX   1e6
 #define DELAY_NS_MAX 3600000000000ll
 
@@ -22,10 +23,12 @@ static muster_status malformed(muster_option option, const char *text,
                             muster_option_get(option)->name, text, example);
 }
 
-/* The worker number before `mark`; *rest_out is what follows. */
-static bool split(const char *text, char mark, uint32_t *worker_out,
+/* The worker's or edge's number before `mark`; *rest_out is what follows. */
+static bool split(const char *text, char mark, muster_fault *fault,
                   const char **rest_out)
 {
+    fault->edge = strncmp(text, EDGE, strlen(EDGE)) == 0;
+    text += fault->edge ? strlen(EDGE) : 0;
     const char *at = strchr(text, mark);
     char number[16];
     uint64_t worker = 0;
@@ -37,7 +40,7 @@ static bool split(const char *text, char mark, uint32_t *worker_out,
     if (!muster_value_uint(number, &worker) || worker > UINT32_MAX) {
         return false;
     }
-    *worker_out = (uint32_t)worker;
+    fault->worker = (uint32_t)worker;
     *rest_out = at + 1;
     return true;
 }
@@ -73,7 +76,7 @@ static bool parse_slow_parts(const char *text, muster_fault *fault)
 {
     const char *rest = NULL;
     char amount[40];
-    if (!split(text, ':', &fault->worker, &rest)) {
+    if (!split(text, ':', fault, &rest)) {
         return false;
     }
     size_t length = strcspn(rest, "@");
@@ -95,7 +98,7 @@ static muster_status parse_slow(const char *text, muster_error *error_out,
         return malformed(MUSTER_OPT_SLOW, text,
                          "W:TIME such as 3:200ms (at most 1h), or W:FACTORx "
                          "such as 3:10x (at least 1x), with @STEP to begin "
-                         "there",
+                         "there; W is a worker's number, or edgeK",
                          error_out);
     }
     *fault_out = fault;
@@ -126,7 +129,7 @@ muster_status muster_fault_parse(muster_option option, const char *text,
     }
     muster_fault fault = {.kind = kind_of(option)};
     const char *rest = NULL;
-    if (!split(text, '@', &fault.worker, &rest) ||
+    if (!split(text, '@', &fault, &rest) ||
         !muster_value_uint(rest, &fault.step)) {
         return malformed(option, text, "W@STEP such as 3@50", error_out);
     }
@@ -163,6 +166,9 @@ static int compare_faults(const void *left, const void *right)
     int order = order_of(a->kind) - order_of(b->kind);
     if (order != 0) {
         return order;
+    }
+    if (a->edge != b->edge) {
+        return a->edge ? -1 : 1; // an edge comes back before its workers
     }
     return a->worker < b->worker ? -1 : a->worker > b->worker;
 }

@@ -8,12 +8,14 @@
  *                    the same from step 50 on, in place of what was before
  *   --slow 3:0@80    worker 3 is as fast as it can from step 80 on
  *   --kill 3@50, --rejoin 3@80, --stop 3@50, --cont 3@80
+ *   --kill edge1@50  edge 1; likewise in all the others
  *
  * Both the runtime (signals, sleeps) and the simulator read them from here.
  */
 #ifndef MUSTER_CONFIG_FAULT_H
 #define MUSTER_CONFIG_FAULT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/vec.h"
@@ -30,10 +32,11 @@ typedef enum muster_fault_kind {
 
 typedef struct muster_fault {
     muster_fault_kind kind;
-    uint32_t worker;
+    uint32_t worker;  // or the number of the edge
     uint64_t step;    // when it begins; SLOW: 0 where none was given
     int64_t delay_ns; // SLOW_BY; 0 there ends every slowness; else 0
     double factor;    // SLOW_TIMES, at least 1; else 0
+    bool edge;        // `worker` numbers edges
 } muster_fault;
 
 /* One value of SLOW, KILL, REJOIN, STOP or CONT. MUSTER_ERR_INVALID says how

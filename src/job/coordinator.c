@@ -46,6 +46,7 @@ static muster_status coordinator_begin(muster_executor *executor)
     case MUSTER_JOB_LOAD:
     case MUSTER_JOB_FORGET:
     case MUSTER_JOB_GRADIENT:
+    case MUSTER_JOB_COMBINE:
         break;
     }
     return muster_error_set(&executor->error, MUSTER_ERR_INVALID,

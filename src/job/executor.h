@@ -66,6 +66,18 @@ MUSTER_CHECKED muster_status muster_executor_create_worker(
 MUSTER_CHECKED muster_status
 muster_executor_allow_model(muster_executor *worker, const char *spec);
 
+/* Makes the run's code from its options. */
+typedef muster_status (*muster_executor_code)(const muster_config *config,
+                                              muster_error *error_out,
+                                              muster_code **code_out);
+
+/* An edge's: SETUP makes the code that the job description names, by `code`,
+ * and lends it in its result; COMBINE decodes messages.
+ * MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status muster_executor_create_edge(
+    muster_executor_code code, const muster_executor_alloc *alloc,
+    muster_executor **executor_out);
+
 /*
  * A coordinator's: loads the data and test sets that `config` (checked) names,
  * makes the model and the optimiser, and cuts the data into `shards` shards.

@@ -66,6 +66,10 @@ typedef struct job_setup {
 MUSTER_CHECKED muster_status muster_job_setup_read(const muster_blob *blob,
                                                    muster_error *error_out,
                                                    job_setup *setup_out);
+/* The options in a job description; for muster_config_free(). */
+MUSTER_CHECKED muster_status
+muster_job_setup_config(const muster_blob *blob, muster_error *error_out,
+                        muster_config **config_out);
 muster_blob *muster_job_setup_write(const muster_config *config,
                                     const muster_dataset_info *info,
                                     uint32_t shards);
@@ -208,6 +212,30 @@ void muster_job_gather_fini(gathered *gather);
 bool muster_job_gather_add(gathered *gather, const muster_rows *rows,
                            uint32_t row, float weight);
 muster_rows muster_job_gather_view(const gathered *gather, uint32_t features);
+
+/* --- messages that are decoded -------------------------------------------- */
+
+#define MUSTER_JOB_ROUNDING   0x1p-24 // of a float32
+#define MUSTER_JOB_DEVIATIONS 2.0     // standard deviations in a bound
+
+/* How long the messages of a decoding are. */
+typedef struct job_messages_shape {
+    size_t block;    // floats
+    size_t measured; // coordinates that count for the bound on rounding
+} job_messages_shape;
+
+/* Check that every message that the job's decoding uses is here and has its
+ * length and a tail, and that every term is about one of them; then hand them
+ * to the decoder, by slot. */
+MUSTER_CHECKED muster_status muster_job_messages_begin(
+    muster_executor *executor, const job_messages_shape *shape,
+    muster_vec *messages, muster_decoder *decoder);
+
+/* What rounding did to the messages before they were sent, as it arrives in the
+ * decoded sum: squares of each message's own bound, which is at `tail`, times
+ * its decode weights. */
+double muster_job_messages_squares(const muster_decoding *decoding,
+                                   const float *const *messages, size_t tail);
 
 /* --- the coordinator ------------------------------------------------------ */
 

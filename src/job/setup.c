@@ -95,8 +95,26 @@ static muster_status read_shape(const json_t *object, muster_error *error_out,
     return MUSTER_OK;
 }
 
-static muster_status read_options(const json_t *object, muster_error *error_out,
-                                  job_setup *setup)
+/* The description's JSON object; a new reference. */
+static muster_status open_description(const muster_blob *blob,
+                                      muster_error *error_out,
+                                      json_t **object_out)
+{
+    json_error_t problem;
+    if (blob == NULL || blob->data == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
+                                "there is no job description");
+    }
+    *object_out = json_loadb(blob->data, blob->bytes, 0, &problem);
+    return *object_out != NULL
+               ? MUSTER_OK
+               : muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
+                                  "the job description is not JSON: %s",
+                                  problem.text);
+}
+
+static muster_status open_options(const json_t *object, muster_error *error_out,
+                                  muster_config **config_out)
 {
     char *text = json_dumps(json_object_get(object, "config"),
                             JSON_COMPACT | JSON_REAL_PRECISION(17));
@@ -104,9 +122,16 @@ static muster_status read_options(const json_t *object, muster_error *error_out,
         return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
                                 "the job description has no options");
     }
-    muster_config *config = NULL;
-    muster_status status = muster_config_from_json(text, error_out, &config);
+    muster_status status = muster_config_from_json(text, error_out, config_out);
     free(text); // heap: jansson's
+    return status;
+}
+
+static muster_status read_options(const json_t *object, muster_error *error_out,
+                                  job_setup *setup)
+{
+    muster_config *config = NULL;
+    muster_status status = open_options(object, error_out, &config);
     if (status != MUSTER_OK) {
         return status;
     }
@@ -121,23 +146,30 @@ static muster_status read_options(const json_t *object, muster_error *error_out,
     return MUSTER_OK;
 }
 
+muster_status muster_job_setup_config(const muster_blob *blob,
+                                      muster_error *error_out,
+                                      muster_config **config_out)
+{
+    json_t *object = NULL;
+    muster_status status = open_description(blob, error_out, &object);
+    if (status == MUSTER_OK) {
+        status = open_options(object, error_out, config_out);
+        json_decref(object);
+    }
+    return status;
+}
+
 muster_status muster_job_setup_read(const muster_blob *blob,
                                     muster_error *error_out,
                                     job_setup *setup_out)
 {
-    json_error_t problem;
+    json_t *object = NULL;
     job_setup setup = {.model = NULL};
-    if (blob == NULL || blob->data == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
-                                "there is no job description");
+    muster_status status = open_description(blob, error_out, &object);
+    if (status != MUSTER_OK) {
+        return status;
     }
-    json_t *object = json_loadb(blob->data, blob->bytes, 0, &problem);
-    if (object == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
-                                "the job description is not JSON: %s",
-                                problem.text);
-    }
-    muster_status status = read_shape(object, error_out, &setup);
+    status = read_shape(object, error_out, &setup);
     if (status == MUSTER_OK) {
         status = read_options(object, error_out, &setup);
     }

@@ -20,8 +20,6 @@
 #define DECODE_FLOATS   ((size_t)8 << 20) // read by a piece
 #define DECODE_MIN      ((size_t)4096)    // coordinates of a piece
 #define OPTIMISE_FLOATS ((size_t)1 << 19) // coordinates of a piece
-#define ROUNDING_F32    0x1p-24
-#define DEVIATIONS      2.0 // standard deviations in a bound
 #define SQUARE_LANES    16u
 #define SQUARE_FLOATS   ((size_t)4096)
 
@@ -70,62 +68,6 @@ static muster_status refuse(coordinator *self, const char *why)
                             "step %" PRIu64 ": %s", self->base.job.step, why);
 }
 
-/* Every message that the decoding uses is here and has the length that it
- * implies, and every term is about one of them. */
-static muster_status check_inputs(coordinator *self, size_t length)
-{
-    const muster_job *job = &self->base.job;
-    const muster_decoding *decoding = job->decoding;
-    if (job->message_count != decoding->used_count) {
-        return refuse(self, "the decoding uses other messages");
-    }
-    for (uint32_t i = 0; i < job->message_count; i++) {
-        const muster_blob *message = job->messages[i];
-        if (message == NULL || message->data == NULL ||
-            message->bytes <
-                (length * decoding->message_blocks + 1) * sizeof(float)) {
-            return refuse(self, "a message is too short");
-        }
-    }
-    for (size_t i = 0; i < decoding->term_count; i++) {
-        const muster_code_decode_term *term = &decoding->terms[i];
-        if (term->output_block >= decoding->gradient_blocks ||
-            term->worker >= decoding->workers ||
-            term->message_block >= decoding->message_blocks) {
-            return refuse(self, "a decode term is out of place");
-        }
-    }
-    return MUSTER_OK;
-}
-
-static muster_status begin_decoding(coordinator *self, size_t length)
-{
-    update_state *update = &self->update;
-    const muster_job *job = &self->base.job;
-    const muster_decoding *decoding = job->decoding;
-    if (!muster_vec_reserve(&update->messages, decoding->workers)) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
-    const float **messages = update->messages.data; // by slot, as the terms are
-    memset(messages, 0, decoding->workers * sizeof(*messages));
-    update->tail = length * decoding->message_blocks;
-    for (uint32_t i = 0; i < job->message_count; i++) {
-        messages[decoding->used[i]] = job->messages[i]->data;
-    }
-    // The loss, which travels behind the gradient, is not measured.
-    const muster_decode_input input = {
-        .terms = decoding->terms,
-        .term_count = decoding->term_count,
-        .messages = messages,
-        .block = length,
-        .measured = self->model.dim,
-    };
-    muster_status status = muster_decoder_begin(update->decoder, &input);
-    return status == MUSTER_ERR_INVALID
-               ? refuse(self, "a decode term is out of place")
-               : status;
-}
-
 /* Check all, then hand it to the decoder. */
 static muster_status take_messages(coordinator *self)
 {
@@ -140,8 +82,15 @@ static muster_status take_messages(coordinator *self)
     size_t dim = self->model.dim + 1;
     size_t length =
         (dim + decoding->gradient_blocks - 1) / decoding->gradient_blocks;
-    muster_status status = check_inputs(self, length);
-    return status == MUSTER_OK ? begin_decoding(self, length) : status;
+    if (self->base.job.block > length) {
+        length = self->base.job.block; // the last is padded with more zeros
+    }
+    // The loss, which travels behind the gradient, is not measured.
+    const job_messages_shape shape = {.block = length,
+                                      .measured = self->model.dim};
+    self->update.tail = length * decoding->message_blocks;
+    return muster_job_messages_begin(
+        &self->base, &shape, &self->update.messages, self->update.decoder);
 }
 
 muster_status muster_job_update_begin(coordinator *self)
@@ -159,24 +108,6 @@ muster_status muster_job_update_begin(coordinator *self)
     return status == MUSTER_OK ? MUSTER_IN_PROGRESS : status;
 }
 
-/*
- * What rounding did to the messages before they were sent, as it arrives in the
- * decoded sum: squares of each message's own bound times its decode weights.
- */
-static double message_squares(const coordinator *self)
-{
-    const muster_decoding *decoding = self->base.job.decoding;
-    const float *const *messages = self->update.messages.data;
-    size_t tail = self->update.tail;
-    double squares = 0;
-    for (size_t i = 0; i < decoding->term_count; i++) {
-        const muster_code_decode_term *term = &decoding->terms[i];
-        double off = term->weight * (double)messages[term->worker][tail];
-        squares += off * off;
-    }
-    return squares;
-}
-
 /* The share that is missing, plus the bound on what rounding did: to lanes and
  * messages (as much each), to the decoded sum, and to the sums over rows. */
 static double gradient_error(const coordinator *self)
@@ -188,8 +119,12 @@ static double gradient_error(const coordinator *self)
         return fit->residual;
     }
     double mass = 2 * muster_decoder_mass(update->decoder);
-    double sums = DEVIATIONS * sqrt(message_squares(self));
-    return fit->residual + ROUNDING_F32 * (1 + mass / norm) + sums / norm;
+    double sums =
+        MUSTER_JOB_DEVIATIONS *
+        sqrt(muster_job_messages_squares(
+            self->base.job.decoding, self->update.messages.data, update->tail));
+    return fit->residual + MUSTER_JOB_ROUNDING * (1 + mass / norm) +
+           sums / norm;
 }
 
 /* The decoded sum is complete: is it a gradient? */

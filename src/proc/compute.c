@@ -144,7 +144,8 @@ static void run_job(muster_compute *compute, muster_job *job,
     const muster_compute_engine *engine = &compute->opts.engine;
     muster_job known = *job; // ids only: begin takes over the references
     int64_t start_ns = muster_clock_ns();
-    bool slow = job->kind == MUSTER_JOB_GRADIENT;
+    bool slow =
+        job->kind == MUSTER_JOB_GRADIENT || job->kind == MUSTER_JOB_COMBINE;
     // A system call, so only when a factor needs it.
     bool timed = slow && muster_slowness_multiplies(&compute->opts.slowness);
     int64_t cpu_ns = timed ? muster_clock_thread_cpu_ns() : 0;

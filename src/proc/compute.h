@@ -17,11 +17,11 @@
  *   Threads      All functions: the network thread. progress and busy: any.
  *   Allocation   At start only: the queue is bounded.
  *
- * Slowness on demand: after the pieces of each GRADIENT job the thread sleeps
- * for what muster_slowness_ns() says of the step and of the CPU time that the
- * job took. The sleep counts as busy time, counts as progress every 100 ms, and
- * ends at once when the job is cancelled: a slow machine also stops when told
- * so.
+ * Slowness on demand: after the pieces of each GRADIENT or COMBINE job the
+ * thread sleeps for what muster_slowness_ns() says of the step and of the CPU
+ * time that the job took. The sleep counts as busy time, counts as progress
+ * every 100 ms, and ends at once when the job is cancelled: a slow machine also
+ * stops when told so.
  */
 #ifndef MUSTER_PROC_COMPUTE_H
 #define MUSTER_PROC_COMPUTE_H

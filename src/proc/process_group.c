@@ -39,8 +39,20 @@ struct muster_process_group {
     char **environment; // ended by NULL; strings not owned
     int64_t leave_ns;
     uint32_t count;
+    uint32_t edges;
     member *members;
 };
+
+/* What a member is called, and its number among those that are. */
+static const char *noun_of(const muster_process_group *group, uint32_t process)
+{
+    return process < group->edges ? "edge" : group->noun;
+}
+
+static uint32_t number_of(const muster_process_group *group, uint32_t process)
+{
+    return process < group->edges ? process : process - group->edges;
+}
 
 static bool starts_with(const char *text, const char *prefix)
 {
@@ -78,6 +90,7 @@ muster_status muster_process_group_create(const muster_process_group_opts *opts,
         goto out;
     }
     group->count = opts->count;
+    group->edges = opts->edges;
     group->leave_ns = opts->leave_ns;
     group->members = muster_mem_array(opts->count, sizeof(member));
     group->environment = make_environment();
@@ -153,9 +166,9 @@ static muster_status fork_member(muster_process_group *group, uint32_t number,
         become_member(group, argv, parent);
     }
     if (pid < 0) {
-        return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
-                                "cannot start %s %u: fork: %s", group->noun,
-                                number, strerror(errno));
+        return muster_error_set(
+            error_out, MUSTER_ERR_SYSTEM, "cannot start %s %u: fork: %s",
+            noun_of(group, number), number_of(group, number), strerror(errno));
     }
     group->members[number] = (member){.pid = pid};
     return MUSTER_OK;
@@ -176,9 +189,9 @@ muster_status muster_process_group_spawn(muster_process_group *group,
     char **argv =
         texts == NULL ? NULL : muster_mem_array(count + 2, sizeof *argv);
     if (argv == NULL) {
-        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                                "no memory to start %s %u", group->noun,
-                                number);
+        return muster_error_set(
+            error_out, MUSTER_ERR_NO_MEMORY, "no memory to start %s %u",
+            noun_of(group, number), number_of(group, number));
     }
     argv[0] = group->program;
     memcpy(argv + 1, texts, count * sizeof *argv); // the last stays NULL
@@ -223,7 +236,7 @@ void muster_process_group_reap(muster_process_group *group)
         if (one->pid == 0 || waitpid(one->pid, &status, WNOHANG) != one->pid) {
             continue;
         }
-        tell_end(group->noun, i, one, status);
+        tell_end(noun_of(group, i), number_of(group, i), one, status);
         one->pid = 0;
         one->clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     }

@@ -31,6 +31,8 @@ typedef struct muster_process_group_opts {
     const char *program; // path of the muster command
     const char *noun;    // what a member is called in log lines: "worker"
     uint32_t count;
+    uint32_t edges;   // the first so many are edges, and the noun's numbers
+                      // begin after them; 0: there are none
     int64_t leave_ns; // how long end() waits before it sends SIGTERM
 } muster_process_group_opts;
 

@@ -26,21 +26,32 @@ _Static_assert(MUSTER_PS_NODES_MAX <= 100, "node numbers have two digits");
 #define DIR_YOUNG_S 10
 #define ENTRIES_MAX 100000
 
+/* "node-0" and so on; `prefix` has five characters. */
+static void remove_numbered(int folder, const char *prefix, uint32_t count)
+{
+    for (uint32_t number = 0; number < count; number++) {
+        char name[] = "name-000";
+        char *digit = name + strlen("name-");
+        memcpy(name, prefix, strlen("name-"));
+        if (number >= 100) {
+            *digit++ = (char)('0' + number / 100);
+        }
+        if (number >= 10) {
+            *digit++ = (char)('0' + number / 10 % 10);
+        }
+        *digit++ = (char)('0' + number % 10);
+        *digit = '\0';
+        (void)unlinkat(folder, name, 0);
+    }
+}
+
 /* Every name that a socket may have. Without snprintf, which is not
  * async-signal-safe. */
 static void remove_sockets(int folder)
 {
     (void)unlinkat(folder, "socket", 0);
-    for (uint32_t node = 0; node < MUSTER_PS_NODES_MAX; node++) {
-        char name[] = "node-00";
-        char *digit = name + strlen("node-");
-        if (node >= 10) {
-            *digit++ = (char)('0' + node / 10);
-        }
-        *digit++ = (char)('0' + node % 10);
-        *digit = '\0';
-        (void)unlinkat(folder, name, 0);
-    }
+    remove_numbered(folder, "node-", MUSTER_PS_NODES_MAX);
+    remove_numbered(folder, "edge-", MUSTER_SOCKET_EDGES_MAX);
 }
 
 void muster_socket_dir_remove(const muster_socket_dir *dir)

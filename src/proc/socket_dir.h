@@ -16,6 +16,9 @@
 #include "muster/status.h"
 #include "net/net.h"
 
+/* Sockets "edge-0" .. that edges may have in it. */
+#define MUSTER_SOCKET_EDGES_MAX 256u
+
 typedef struct muster_socket_dir {
     int lock;                             // the folder, open
     char folder[96];                      // "" when there is none

@@ -15,11 +15,24 @@ muster_status muster_assignment_init(muster_assignment *assignment,
                                      const muster_code *code, uint32_t shards,
                                      uint32_t number)
 {
-    muster_code_info info = *muster_code_numbers(code);
+    muster_layer whole = {.code = code, .terms = code};
+    return muster_assignment_init_layer(assignment, &whole, shards, number);
+}
+
+muster_status muster_assignment_init_layer(muster_assignment *assignment,
+                                           const muster_layer *layer,
+                                           uint32_t shards, uint32_t number)
+{
+    const muster_code_info *terms = muster_code_numbers(layer->terms);
+    muster_code_info info = *muster_code_numbers(layer->code);
+    info.parts = terms->parts;
+    info.gradient_blocks = terms->gradient_blocks;
+    info.message_blocks = terms->message_blocks;
     MUSTER_ASSERT(shards > 0);
     *assignment = (muster_assignment){
         .number = number,
-        .code = code,
+        .code = layer->terms,
+        .first = layer->first,
         .info = info,
         .shards = shards,
         .first_shard =
@@ -53,8 +66,8 @@ static uint32_t parts_of_slot(const muster_assignment *assignment,
                               uint32_t slot, const uint32_t **parts_out)
 {
     uint32_t count = 0;
-    muster_status status =
-        muster_code_parts(assignment->code, slot, parts_out, &count);
+    muster_status status = muster_code_parts(
+        assignment->code, assignment->first + slot, parts_out, &count);
     MUSTER_ASSERT(status == MUSTER_OK);
     return count;
 }
@@ -139,7 +152,8 @@ muster_blob *muster_assignment_terms(const muster_assignment *assignment,
     muster_terms terms = {.gradient_blocks = assignment->info.gradient_blocks,
                           .message_blocks = assignment->info.message_blocks};
     muster_status status = muster_code_encode_terms(
-        assignment->code, assignment->slot_of[worker], &list, &terms.count);
+        assignment->code, assignment->first + assignment->slot_of[worker],
+        &list, &terms.count);
     MUSTER_ASSERT(status == MUSTER_OK);
     terms.terms = muster_mem_array(terms.count, sizeof(*terms.terms));
     terms.parts = muster_mem_array(terms.count, sizeof(*terms.parts));

@@ -25,9 +25,18 @@
 #include "muster/code.h"
 #include "muster/status.h"
 
+/* The workers that a plan is for: all of a code's, or those under an edge. */
+typedef struct muster_layer {
+    const muster_code *code;  // says when their answers are enough, and how to
+                              // decode them; n workers
+    const muster_code *terms; // their parts and encode terms: worker j has
+    uint32_t first;           // those of worker first + j of this one
+} muster_layer;
+
 typedef struct muster_assignment {
     uint32_t number;
-    const muster_code *code;
+    const muster_code *code; // muster_layer.terms
+    uint32_t first;          // of the layer
     muster_code_info info;
     uint32_t shards;       // S, of the run
     uint32_t *first_shard; // by part, and S after the last
@@ -39,6 +48,11 @@ typedef struct muster_assignment {
 MUSTER_CHECKED muster_status
 muster_assignment_init(muster_assignment *assignment, const muster_code *code,
                        uint32_t shards, uint32_t number);
+/* The same for a layer. The numbers in `info` are of `layer->code`; parts and
+ * blocks, which the encode terms speak of, of `layer->terms`. */
+MUSTER_CHECKED muster_status muster_assignment_init_layer(
+    muster_assignment *assignment, const muster_layer *layer, uint32_t shards,
+    uint32_t number);
 void muster_assignment_fini(muster_assignment *assignment);
 
 /* The parts that `worker` needs, ascending; lent by the code. */

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "role/coordinator_inside.h"
+#include "role/edge_inside.h"
 
 #define FAREWELL_NS  MUSTER_NS_PER_S
 #define NAMES_LISTED 8u
@@ -34,7 +35,7 @@ static void list_missing(const muster_coordinator *c, char *text, size_t room)
         }
         if (missing++ < NAMES_LISTED && used < room) {
             int wrote = snprintf(text + used, room - used, "%s%u",
-                                 missing > 1 ? ", " : "", id);
+                                 missing > 1 ? ", " : "", id + c->layer.first);
             used += wrote > 0 ? (size_t)wrote : 0;
         }
     }
@@ -49,10 +50,13 @@ static void tell_missing(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions)
 {
     char names[128];
+    if (c->joining.ready == c->worker_count) {
+        return; // an edge's, between two steps
+    }
     list_missing(c, names, sizeof(names));
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
-                      "%u of %u workers are ready; missing: %s",
-                      c->joining.ready, c->worker_count, names);
+                      "%u of %u %ss are ready; missing: %s", c->joining.ready,
+                      c->worker_count, muster_coordinator_noun(c), names);
     muster_act_timer(actions, MUSTER_TIMER_WAIT,
                      event->now_ns + MISSING_NEXT_NS);
 }
@@ -66,8 +70,9 @@ static void begin(muster_coordinator *c, const muster_event *event,
         char names[128];
         list_missing(c, names, sizeof(names));
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
-                          "starting with %u of %u workers, without %s",
-                          c->joining.ready, c->worker_count, names);
+                          "starting with %u of %u %ss, without %s",
+                          c->joining.ready, c->worker_count,
+                          muster_coordinator_noun(c), names);
     }
     muster_plan_change(c, event, actions);
     if (!c->end.begun) {
@@ -101,10 +106,10 @@ static void pause_run(muster_coordinator *c, const muster_event *event,
                      event->now_ns + c->opts.patience_ns);
     muster_act_notice(
         actions, event->now_ns, MUSTER_LOG_WARN,
-        "paused at step %llu: %s (s = %u) cannot do without workers %s; goes "
+        "paused at step %llu: %s (s = %u) cannot do without %ss %s; goes "
         "on when one of them, or a replacement, joins within %.0f s",
         (unsigned long long)c->step, c->plan.info.name, c->plan.info.stragglers,
-        names, (double)c->opts.patience_ns * 1e-9);
+        muster_coordinator_noun(c), names, (double)c->opts.patience_ns * 1e-9);
 }
 
 /* Too few workers for the code, but some are ready: go on with them, and say
@@ -114,18 +119,18 @@ static void degrade(muster_coordinator *c, bool exact,
 {
     if (exact && c->degraded) {
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
-                          "exact again at step %llu, with %u of %u workers",
+                          "exact again at step %llu, with %u of %u %ss",
                           (unsigned long long)c->step, c->joining.ready,
-                          c->worker_count);
+                          c->worker_count, muster_coordinator_noun(c));
     } else if (!exact && !c->degraded) {
         char names[128];
         list_missing(c, names, sizeof(names));
         muster_act_notice(
             actions, event->now_ns, MUSTER_LOG_WARN,
             "step %llu goes on approximately: %s (s = %u) cannot do without "
-            "workers %s; grad_err says how far off each step is",
+            "%ss %s; grad_err says how far off each step is",
             (unsigned long long)c->step, c->plan.info.name,
-            c->plan.info.stragglers, names);
+            c->plan.info.stragglers, muster_coordinator_noun(c), names);
     }
     c->degraded = !exact;
 }
@@ -134,6 +139,10 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
                                muster_actions *actions)
 {
     if (c->end.begun) {
+        return;
+    }
+    if (c->edge != NULL) {
+        muster_edge_review(c->edge, event, actions);
         return;
     }
     if (c->phase == MUSTER_PHASE_GATHER) {
@@ -156,9 +165,9 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
         c->paused = false;
         muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
-                          "going on at step %llu with %u of %u workers",
+                          "going on at step %llu with %u of %u %ss",
                           (unsigned long long)c->step, c->joining.ready,
-                          c->worker_count);
+                          c->worker_count, muster_coordinator_noun(c));
     }
     if (c->degraded) {
         muster_step_try(c, event,
@@ -170,7 +179,7 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
                             muster_actions *actions)
 {
     bool waiting = c->phase == MUSTER_PHASE_GATHER || c->paused;
-    if (!waiting || c->end.begun) {
+    if (!waiting || c->end.begun || c->edge != NULL) {
         return;
     }
     bool enough =
@@ -184,10 +193,11 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
     char reason[256];
     list_missing(c, names, sizeof(names));
     snprintf(reason, sizeof(reason),
-             "step %llu: %u of %u workers are ready, too few for %s (s = %u); "
+             "step %llu: %u of %u %ss are ready, too few for %s (s = %u); "
              "missing: %s",
              (unsigned long long)c->step, c->joining.ready, c->worker_count,
-             c->plan.info.name, c->plan.info.stragglers, names);
+             muster_coordinator_noun(c), c->plan.info.name,
+             c->plan.info.stragglers, names);
     muster_coordinator_end(c, MUSTER_ERR_QUORUM, reason, event, actions);
 }
 
@@ -333,7 +343,8 @@ static void on_computed(muster_coordinator *c, const muster_event *event,
     const muster_job_result *result = &event->as.computed;
     if (result->id == c->jobs.closing) {
         closing_done(c, event, actions);
-    } else if (result->kind == MUSTER_JOB_UPDATE) {
+    } else if (result->kind == MUSTER_JOB_UPDATE ||
+               result->kind == MUSTER_JOB_COMBINE) {
         muster_step_updated(c, event, actions);
     } else if (result->kind == MUSTER_JOB_SHARD) {
         muster_workers_shard_made(c, event, actions);
@@ -375,6 +386,8 @@ static void on_message(muster_coordinator *c, uint32_t id,
         muster_step_answer(c, id, event, actions);
     } else if (event->as.message.message->kind == MUSTER_MSG_HAVE) {
         muster_workers_have(c, id, event, actions);
+    } else if (event->as.message.message->kind == MUSTER_MSG_WANT) {
+        muster_workers_want(c, id, event, actions);
     }
 }
 
@@ -401,6 +414,9 @@ static void on_start(muster_coordinator *c, const muster_event *event,
                      muster_actions *actions)
 {
     c->joining.ready_ns = event->now_ns;
+    if (c->edge != NULL) {
+        return; // the run's coordinator has the patience
+    }
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
                      event->now_ns + c->opts.patience_ns);
     muster_act_timer(actions, MUSTER_TIMER_WAIT,
@@ -421,10 +437,11 @@ static void tell_stray(muster_coordinator *c, const muster_event *event,
             continue;
         }
         bool first = c->workers[id].unusable++ == 0;
-        muster_act_notice(
-            actions, event->now_ns, first ? MUSTER_LOG_WARN : MUSTER_LOG_DEBUG,
-            "worker %u sent a %s of another run or life; dropped", id,
-            muster_message_name(event->as.message.message->kind));
+        muster_act_notice(actions, event->now_ns,
+                          first ? MUSTER_LOG_WARN : MUSTER_LOG_DEBUG,
+                          "%s %u sent a %s of another run or life; dropped",
+                          muster_coordinator_noun(c), id + c->layer.first,
+                          muster_message_name(event->as.message.message->kind));
     }
 }
 

@@ -12,7 +12,11 @@
  * says so. An approximate code with a tolerance s > 0 goes on with n - s
  * answers, those of lost workers missing among the s; and at a deadline, with
  * the best of what came. An exact code does the latter where deadline_ns is
- * set. A shuffle moves workers to other slots of the code, under a new plan.
+ * set. With `edges` those that join are edges (role/edge.h), each with the
+ * workers that the hier code has under it: one model goes to an edge, one
+ * message comes back, and shards go to it when it asks for them; "worker" means
+ * an edge in all of this page then. A shuffle moves workers to other slots of
+ * the code, under a new plan.
  *
  *   Promise      No message is used that is late, of an earlier life, of
  *                another plan, of the wrong length or a second one of its
@@ -42,6 +46,7 @@
 typedef struct muster_coordinator_opts {
     uint32_t struct_size;
     const muster_code *code;   // its n workers are the workers of the run
+    bool edges;                // a hier code whose edges join, not workers
     uint64_t run;              // drawn anew for each run; 0: that of `saved`
     uint64_t first_step;       // of this life; 0 unless resumed
     uint64_t last_step;        // one past the last

@@ -7,6 +7,7 @@
  *   coordinator_recode.c  a next plan of another code
  *   coordinator_step.c   one step: offer, answers, decode, update
  *   coordinator_wait.c   how long a step waits, and for which workers
+ *   coordinator_edges.c  where the workers of a coordinator are edges
  */
 #ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
 #define MUSTER_ROLE_COORDINATOR_INSIDE_H
@@ -47,6 +48,9 @@ typedef struct muster_shard_under_way {
     uint64_t stamp; // it was sent with; 0: it is being made
 } muster_shard_under_way;
 
+/* Shards that an edge may want at once: it asks for two. */
+#define MUSTER_WANTS_MAX 8u
+
 typedef struct muster_worker_record {
     muster_worker_stage stage;
     bool behind;            // READY, but not under the plan in force: it is
@@ -59,6 +63,10 @@ typedef struct muster_worker_record {
     muster_shard_walk walk; // and those before it are held or under way
     muster_shard_under_way under_way[MUSTER_SHARDS_UNDER_WAY];
     uint32_t under_way_count;
+    uint32_t wants[MUSTER_WANTS_MAX]; // shards that an edge asked for
+    uint32_t want_count;
+    uint64_t want_stamp;  // the highest of a WANT in this life
+    uint64_t want_seen;   // bit i: that of want_stamp - i has come
     bool waits;           // in the line of joining
     uint32_t waits_next;  // the worker after it there, or MUSTER_ID_ANY
     uint64_t stamp;       // of the newest SHARD or FORGET of this life
@@ -177,8 +185,14 @@ typedef struct muster_step_traffic {
     uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
 } muster_step_traffic;
 
+/* An edge, to the coordinator that serves its workers: role/edge_inside.h. */
+typedef struct muster_edge muster_edge;
+
 typedef struct muster_coordinator {
     muster_coordinator_opts opts;
+    muster_layer layer;      // which workers it leads
+    const muster_code *hier; // the code of both layers; NULL without edges
+    muster_edge *edge;       // whose workers these are; NULL: it leads the run
     muster_member member;
     muster_coordinator_phase phase;
     muster_assignment plan;
@@ -211,6 +225,9 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
                          const muster_event *event, muster_actions *actions);
 void muster_workers_have(muster_coordinator *c, uint32_t id,
                          const muster_event *event, muster_actions *actions);
+/* An edge asks for a shard. */
+void muster_workers_want(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions);
 void muster_workers_shard_made(muster_coordinator *c, const muster_event *event,
                                muster_actions *actions);
 /* Send `plan` to a worker; false when out of memory, and the run ends. */
@@ -239,11 +256,33 @@ uint32_t muster_plan_turns(const muster_coordinator *c);
 uint32_t muster_plan_slot(const muster_coordinator *c, uint32_t id,
                           uint32_t turn, const muster_assignment **plan_out);
 
+/* coordinator_edges.c */
+/* Floats of a correct answer, without its tail. */
+size_t muster_coordinator_answer_floats(const muster_coordinator *c);
+/* Floats of a block of an answer, for UPDATE and COMBINE. */
+size_t muster_coordinator_block_floats(const muster_coordinator *c);
+/* Are the workers that it leads edges? */
+bool muster_coordinator_leads_edges(const muster_coordinator *c);
+/* "worker" or "edge". */
+const char *muster_coordinator_noun(const muster_coordinator *c);
+/* The payload of PLAN to an edge; NULL when out of memory. */
+muster_blob *muster_edges_plan(const muster_coordinator *c, uint32_t edge);
+/* A sum over the encode terms of an edge's workers. */
+double muster_edges_check(const muster_code *hier, uint32_t edge);
+/* Note that an edge wants a shard; false: it said so before, or asks for too
+ * much. `stamp` numbers what it asks for in this life. */
+bool muster_edges_want(muster_worker_record *edge, uint32_t shard,
+                       uint64_t stamp);
+/* The next shard to make for an edge, or MUSTER_ID_ANY. */
+uint32_t muster_edges_lacking(const muster_worker_record *edge);
+/* It was sent. */
+void muster_edges_sent(muster_worker_record *edge, uint32_t shard);
+
 /* coordinator_recode.c */
 /* What fails leaves a coding that fini takes. MUSTER_ERR_NO_MEMORY, or as
  * muster_shuffle_create(). */
 MUSTER_CHECKED muster_status muster_coding_init(muster_coding *coding,
-                                                const muster_code *code,
+                                                const muster_layer *layer,
                                                 uint32_t shards,
                                                 const char *policy,
                                                 muster_error *error);
@@ -283,6 +322,8 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
                      muster_actions *actions);
 void muster_step_updated(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions);
+/* Leave the open step, if any: its answers are not wanted any more. */
+void muster_step_abandon(muster_coordinator *c, muster_actions *actions);
 /* Could the answers so far and those of the ready workers be decoded? */
 bool muster_step_reachable(muster_coordinator *c);
 
@@ -308,6 +349,20 @@ void muster_wait_tell(muster_coordinator *c, const muster_event *event,
                       muster_actions *actions);
 
 /* coordinator_make.c */
+/* What tells a coordinator that serves an edge's workers from one that leads a
+ * run. */
+typedef struct muster_coordinator_place {
+    muster_layer layer;
+    const muster_code *hier;
+    muster_edge *edge;
+    uint32_t first; // of the workers' numbers
+    uint32_t total; // workers of the run
+    uint64_t jobs;  // ids given out before
+} muster_coordinator_place;
+/* muster_coordinator_create() for an edge. */
+MUSTER_CHECKED muster_status muster_coordinator_create_below(
+    const muster_coordinator_opts *opts, const muster_coordinator_place *place,
+    muster_error *error_out, muster_role *role_out);
 /* The role's own state, as save gives it; NULL when out of memory. */
 muster_blob *muster_coordinator_saved(const muster_coordinator *c);
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "code/hier.h"
 #include "code/numbers.h"
 #include "role/coordinator_inside.h"
 #include "wire/bytes.h"
@@ -317,7 +318,7 @@ static muster_status build_coding(muster_coordinator *c,
 {
     muster_coding coding;
     muster_status status = muster_coding_init(
-        &coding, c->opts.code, shards_of(&c->opts), c->opts.shuffle, error);
+        &coding, &c->layer, shards_of(&c->opts), c->opts.shuffle, error);
     if (status == MUSTER_OK) {
         muster_coding_use(c, &coding);
         c->plan.number = saved->plan;
@@ -328,13 +329,17 @@ static muster_status build_coding(muster_coordinator *c,
 }
 
 static muster_status build(muster_coordinator *c, const saved_state *saved,
+                           const muster_coordinator_place *place,
                            muster_error *error)
 {
     const muster_coordinator_opts *opts = &c->opts;
     muster_member_opts member = {.leads = true,
-                                 .kind = MUSTER_MEMBER_WORKER,
+                                 .kind = opts->edges ? MUSTER_MEMBER_EDGE
+                                                     : MUSTER_MEMBER_WORKER,
                                  .stall_ns = opts->stall_ns,
                                  .size = c->worker_count,
+                                 .first = place->first,
+                                 .total = place->total,
                                  .run = opts->run,
                                  .heartbeat_ns = opts->heartbeat_ns,
                                  .setup = opts->setup,
@@ -353,31 +358,47 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
     return status;
 }
 
-muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
-                                        muster_error *error_out,
-                                        muster_role *role_out)
+/* A zeroed one with its options and its place. */
+static muster_coordinator *start(const muster_coordinator_opts *opts,
+                                 const muster_coordinator_place *place)
+{
+    muster_coordinator *c = muster_mem_array(1, sizeof(*c));
+    if (c == NULL) {
+        return NULL;
+    }
+    c->opts = *opts;
+    c->layer = place->layer;
+    c->hier = place->hier;
+    c->edge = place->edge;
+    c->jobs.ids = place->jobs;
+    c->worker_count = muster_code_numbers(place->layer.code)->workers;
+    c->model = muster_blob_ref(opts->model);
+    c->step = opts->first_step;
+    c->plan_first_step = c->step;
+    return c;
+}
+
+/* `opts->code` is that of the layer. */
+static muster_status create(const muster_coordinator_opts *opts,
+                            const muster_coordinator_place *place,
+                            muster_error *error_out, muster_role *role_out)
 {
     saved_state saved = {.plan = 1};
     muster_status status = check_opts(opts, error_out);
     if (status != MUSTER_OK) {
         return status;
     }
-    muster_coordinator *c = muster_mem_array(1, sizeof(*c));
+    muster_coordinator *c = start(opts, place);
     if (c == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for the coordinator");
     }
-    c->opts = *opts;
     if (opts->saved != NULL &&
         read_saved(opts->saved, opts->saved_bytes, &saved)) {
         c->opts.run = saved.run;
     }
-    c->worker_count = muster_code_numbers(opts->code)->workers;
-    c->model = muster_blob_ref(opts->model);
-    c->step = opts->first_step;
-    c->plan_first_step = c->step;
     muster_error why = {.status = MUSTER_OK};
-    status = build(c, &saved, &why);
+    status = build(c, &saved, place, &why);
     if (status != MUSTER_OK) {
         coordinator_free(c);
         return muster_error_set(
@@ -388,4 +409,37 @@ muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
     c->opts.shuffle = NULL;
     *role_out = (muster_role){&coordinator_ops, c};
     return MUSTER_OK;
+}
+
+muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
+                                        muster_error *error_out,
+                                        muster_role *role_out)
+{
+    muster_coordinator_opts own = *opts;
+    muster_coordinator_place place = {0};
+    bool hier = opts->code != NULL && muster_code_is_hier(opts->code);
+    if (opts->edges && (!hier || opts->change_code != NULL)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "coordinator: edges need a hier code, which "
+                                "stays the same");
+    }
+    if (opts->edges) {
+        place.hier = opts->code;
+        own.code = muster_hier_outer(opts->code);
+    }
+    place.layer = (muster_layer){.code = own.code, .terms = own.code};
+    return create(&own, &place, error_out, role_out);
+}
+
+muster_status
+muster_coordinator_create_below(const muster_coordinator_opts *opts,
+                                const muster_coordinator_place *place,
+                                muster_error *error_out, muster_role *role_out)
+{
+    muster_status status = create(opts, place, error_out, role_out);
+    if (status == MUSTER_OK) {
+        muster_coordinator *c = role_out->state;
+        c->end.saved = true; // there is nothing to save
+    }
+    return status;
 }

@@ -34,11 +34,11 @@ static muster_status build_shuffle(muster_coding *coding, const char *policy,
     return status;
 }
 
-muster_status muster_coding_init(muster_coding *coding, const muster_code *code,
-                                 uint32_t shards, const char *policy,
-                                 muster_error *error)
+muster_status muster_coding_init(muster_coding *coding,
+                                 const muster_layer *layer, uint32_t shards,
+                                 const char *policy, muster_error *error)
 {
-    uint32_t parts = muster_code_numbers(code)->parts;
+    uint32_t parts = muster_code_numbers(layer->terms)->parts;
     *coding = (muster_coding){
         .received = muster_mem_array(parts, sizeof(*coding->received)),
         .counted = muster_mem_array(parts, sizeof(*coding->counted))};
@@ -46,17 +46,17 @@ muster_status muster_coding_init(muster_coding *coding, const muster_code *code,
                                ? MUSTER_ERR_NO_MEMORY
                                : MUSTER_OK;
     if (status == MUSTER_OK) {
-        status = muster_assignment_init(&coding->plan, code, shards, 0);
+        status = muster_assignment_init_layer(&coding->plan, layer, shards, 0);
     }
     if (status == MUSTER_OK) {
-        status =
-            muster_code_cache_create(code, DECODINGS_MAX, &coding->decodings);
+        status = muster_code_cache_create(layer->code, DECODINGS_MAX,
+                                          &coding->decodings);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_progress_create(code, &coding->progress);
+        status = muster_code_progress_create(layer->code, &coding->progress);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_progress_create(code, &coding->reach);
+        status = muster_code_progress_create(layer->code, &coding->reach);
     }
     return status == MUSTER_OK ? build_shuffle(coding, policy, error) : status;
 }
@@ -92,10 +92,8 @@ void muster_coding_use(muster_coordinator *c, muster_coding *coding)
     c->shuffling.policy = coding->shuffle;
     c->past.parts_received = coding->received;
     c->past.counted = coding->counted;
-    c->answer_bytes =
-        muster_code_block_length(c->plan.code, c->opts.message_dim) *
-            c->plan.info.message_blocks * sizeof(float) +
-        c->opts.message_tail;
+    c->answer_bytes = muster_coordinator_answer_floats(c) * sizeof(float) +
+                      c->opts.message_tail;
     *coding = used;
 }
 
@@ -132,11 +130,12 @@ muster_status muster_recode_init(muster_coordinator *c, muster_error *error)
     if (code == NULL) {
         return MUSTER_OK;
     }
+    muster_layer layer = {.code = code, .terms = code};
     c->recoding.by_shard =
         muster_mem_array(c->plan.shards, sizeof(*c->recoding.by_shard));
     return c->recoding.by_shard == NULL
                ? MUSTER_ERR_NO_MEMORY
-               : muster_coding_init(&c->recoding.other, code, c->plan.shards,
+               : muster_coding_init(&c->recoding.other, &layer, c->plan.shards,
                                     c->opts.shuffle, error);
 }
 

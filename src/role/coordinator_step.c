@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
+#include "role/edge_inside.h"
 
 /* After which a model that found its queue full is offered again. */
 #define OFFER_AGAIN_NS (20 * MUSTER_NS_PER_MS)
@@ -149,7 +150,8 @@ static void reject(muster_coordinator *c, uint32_t id, const char *what,
 {
     c->workers[id].unusable++;
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
-                      "worker %u sent %s for step %llu; dropped", id, what,
+                      "%s %u sent %s for step %llu; dropped",
+                      muster_coordinator_noun(c), id + c->layer.first, what,
                       (unsigned long long)event->as.message.message->step);
     muster_member_drop(&c->member, id, event, actions);
     muster_workers_lost(c, id, what, event, actions);
@@ -187,7 +189,8 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
         bool first = worker->unusable++ == 0;
         muster_act_notice(actions, event->now_ns,
                           first ? MUSTER_LOG_WARN : MUSTER_LOG_DEBUG,
-                          "worker %u answered step %llu twice; dropped", id,
+                          "%s %u answered step %llu twice; dropped",
+                          muster_coordinator_noun(c), id + c->layer.first,
                           (unsigned long long)message->step);
         return;
     }
@@ -256,6 +259,20 @@ static void drop_messages(muster_coordinator *c)
     }
 }
 
+void muster_step_abandon(muster_coordinator *c, muster_actions *actions)
+{
+    if (c->open.deadline_set) {
+        muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
+    }
+    if (c->jobs.update != 0) {
+        muster_act_cancel(actions, c->jobs.update);
+        c->jobs.update = 0;
+    }
+    drop_messages(c);
+    c->open.answers = 0;
+    c->phase = MUSTER_PHASE_GATHER;
+}
+
 /* The list of the last UPDATE serves again, unless its job still has it. */
 static bool has_message_list(muster_coordinator *c)
 {
@@ -271,8 +288,10 @@ static void start_update(muster_coordinator *c, muster_decoding *decoding,
                          int64_t now_ns, muster_actions *actions)
 {
     c->jobs.update = ++c->jobs.ids;
-    muster_job *job =
-        muster_act_compute(actions, MUSTER_JOB_UPDATE, c->jobs.update);
+    muster_job_kind kind =
+        c->edge != NULL ? MUSTER_JOB_COMBINE : MUSTER_JOB_UPDATE;
+    muster_job *job = muster_act_compute(actions, kind, c->jobs.update);
+    job->block = muster_coordinator_block_floats(c);
     job->step = c->step;
     job->plan = c->plan.number;
     job->decoding = muster_decoding_ref(decoding);
@@ -412,9 +431,17 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
+    if (result->id != c->jobs.update) {
+        return; // of a step that was abandoned
+    }
     c->jobs.update = 0;
     if (result->status < 0) {
         failed_update(c, event, actions);
+        return;
+    }
+    if (c->edge != NULL) {
+        c->phase = MUSTER_PHASE_GATHER;
+        muster_edge_combined(c->edge, event, actions);
         return;
     }
     muster_blob_unref(c->model);

@@ -154,7 +154,7 @@ static void list_awaited(muster_coordinator *c, char *text, size_t room)
         }
         const muster_link *link = muster_member_link(&c->member, id);
         int wrote = snprintf(text + used, room - used, "%s%u (%s)",
-                             count > 1 ? ", " : "", id,
+                             count > 1 ? ", " : "", id + c->layer.first,
                              link != NULL && link->busy ? "busy" : "idle");
         used += wrote > 0 ? (size_t)wrote : 0;
     }
@@ -174,11 +174,12 @@ void muster_wait_tell(muster_coordinator *c, const muster_event *event,
     list_awaited(c, names, sizeof(names));
     muster_act_notice(
         actions, event->now_ns, MUSTER_LOG_WARN,
-        "step %llu has waited %.1f s for workers %s; %s tolerates %u, more "
+        "step %llu has waited %.1f s for %ss %s; %s tolerates %u, more "
         "--stragglers would go on without them",
         (unsigned long long)c->step,
-        (double)(event->now_ns - c->open.begin_ns) * 1e-9, names,
-        c->plan.info.name, c->plan.info.stragglers);
+        (double)(event->now_ns - c->open.begin_ns) * 1e-9,
+        muster_coordinator_noun(c), names, c->plan.info.name,
+        c->plan.info.stragglers);
     c->open.wait_ns *= 2;
     muster_act_timer(actions, MUSTER_TIMER_WAIT,
                      event->now_ns + c->open.wait_ns);

@@ -20,6 +20,7 @@
 
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
+#include "role/edge_inside.h"
 
 static void report_change(uint32_t id, const muster_coordinator *c,
                           muster_worker_change change, const char *reason,
@@ -88,6 +89,9 @@ static muster_shard_under_way *under_way(muster_worker_record *worker,
 static uint32_t lacking(muster_coordinator *c, uint32_t id)
 {
     muster_worker_record *worker = &c->workers[id];
+    if (muster_coordinator_leads_edges(c)) {
+        return muster_edges_lacking(worker);
+    }
     uint32_t turns = muster_plan_turns(c);
     while (worker->walk_turn < turns) {
         const muster_assignment *plan = NULL;
@@ -177,6 +181,8 @@ static void forget_plans(muster_worker_record *worker)
     worker->walk_turn = 0;
     worker->walk = (muster_shard_walk){0};
     worker->under_way_count = 0;
+    worker->want_count = 0;
+    worker->want_stamp = worker->want_seen = 0;
 }
 
 void muster_workers_joined(muster_coordinator *c, uint32_t id,
@@ -215,7 +221,9 @@ static bool send_plan(muster_coordinator *c, uint32_t id,
                       const muster_assignment *plan, const muster_event *event,
                       muster_actions *actions)
 {
-    muster_blob *terms = muster_assignment_terms(plan, id);
+    muster_blob *terms = muster_coordinator_leads_edges(c)
+                             ? muster_edges_plan(c, plan->slot_of[id])
+                             : muster_assignment_terms(plan, id);
     if (terms == NULL) {
         muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY, "no memory for a plan",
                                event, actions);
@@ -313,6 +321,10 @@ static bool make_for(muster_coordinator *c, uint32_t id, uint32_t shard,
     }
     worker->under_way[worker->under_way_count++] =
         (muster_shard_under_way){.shard = shard};
+    if (making->shard == MUSTER_ID_ANY && c->edge != NULL) {
+        making->shard = shard;
+        return muster_edge_want(c->edge, shard, actions);
+    }
     if (making->shard == MUSTER_ID_ANY) {
         making->shard = shard;
         muster_job *job =
@@ -329,8 +341,9 @@ static void serve(muster_coordinator *c, const muster_event *event,
     while (c->joining.first != MUSTER_ID_ANY) {
         uint32_t id = c->joining.first;
         muster_worker_record *worker = &c->workers[id];
-        bool takes = worker->stage >= MUSTER_STAGE_PARTS &&
-                     worker->under_way_count < MUSTER_SHARDS_UNDER_WAY;
+        bool asks = worker->stage >= MUSTER_STAGE_PARTS ||
+                    worker->want_count > 0; // it leads workers
+        bool takes = asks && worker->under_way_count < MUSTER_SHARDS_UNDER_WAY;
         uint32_t shard = takes ? lacking(c, id) : MUSTER_ID_ANY;
         muster_shard_job *making =
             shard != MUSTER_ID_ANY ? job_for(c, shard) : NULL;
@@ -435,6 +448,11 @@ void muster_workers_have(muster_coordinator *c, uint32_t id,
         if (send_plan(c, id, &c->plan, event, actions)) {
             worker->stage = MUSTER_STAGE_PLAN;
         }
+    } else if (worker->stage == MUSTER_STAGE_PLAN &&
+               message->plan == c->plan.number &&
+               muster_coordinator_leads_edges(c)) {
+        worker->plan_has = message->plan;
+        become_ready(c, id, event, actions); // and its workers, enough of them
     } else if (worker->stage >= MUSTER_STAGE_PLAN &&
                message->plan == worker->plan_sent &&
                message->plan > worker->plan_has) {
@@ -464,6 +482,29 @@ static void send_shard(muster_coordinator *c, uint32_t id,
     c->traffic.bytes_moved +=
         muster_message_bytes(&mail.message) + made->output->bytes;
     muster_member_send(&c->member, id, &mail, actions);
+    if (muster_coordinator_leads_edges(c)) {
+        muster_edges_sent(worker, made->shard); // an edge keeps none
+        *wanted = worker->under_way[--worker->under_way_count];
+    }
+}
+
+void muster_workers_want(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    muster_worker_record *edge = &c->workers[id];
+    if (!muster_coordinator_leads_edges(c) || edge->stage < MUSTER_STAGE_PLAN ||
+        message->as.shard.shard >= c->plan.shards ||
+        !muster_edges_want(edge, message->as.shard.shard, message->step)) {
+        return;
+    }
+    if (c->paused || c->phase == MUSTER_PHASE_GATHER) {
+        // Help is on its way: patience starts again.
+        muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
+                         event->now_ns + c->opts.patience_ns);
+    }
+    stand_in_line(c, id);
+    serve(c, event, actions);
 }
 
 void muster_workers_shard_made(muster_coordinator *c, const muster_event *event,

@@ -23,6 +23,8 @@ typedef enum muster_job_kind {
     MUSTER_JOB_LOAD = 3,     // a shard arrived: check and keep it
     MUSTER_JOB_FORGET = 4,   // drop a shard
     MUSTER_JOB_GRADIENT = 5, // model in, coded message out
+    /* edge; it has SETUP too */
+    MUSTER_JOB_COMBINE = 6, // messages in; decode, the edge's message out
     /* coordinator */
     MUSTER_JOB_SHARD = 10,    // shard number in, the shard's bytes out
     MUSTER_JOB_UPDATE = 11,   // messages in; decode, optimise, new model out
@@ -45,9 +47,11 @@ typedef struct muster_job {
     muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model),
                         // SNAPSHOT (the role's saved state)
     uint32_t plan;      // ADOPT, GRADIENT
-    muster_decoding *decoding; // UPDATE
-    muster_blob **messages;    // UPDATE: in `list`; messages[i] is of slot
-                               // decoding->used[i]
+    muster_decoding *decoding; // UPDATE, COMBINE
+    muster_blob **messages;    // UPDATE, COMBINE: in `list`; messages[i] is of
+                               // slot decoding->used[i]
+    size_t block;              // UPDATE, COMBINE: floats of a message's block;
+                               // 0 in UPDATE: as the model's length says
     uint32_t message_count;
     muster_job_list *list;
 } muster_job;
@@ -58,14 +62,16 @@ typedef struct muster_job_result {
     muster_status status;
     uint64_t step;
     uint32_t shard;
-    muster_blob *output; // PART, GRADIENT, UPDATE: lent with the event
-    int64_t busy_ns;     // compute time, with injected slowness
-    double share;        // GRADIENT: of the step's samples, d parts of k
-    double message;      // GRADIENT: the output's length over a gradient's
-    double loss;         // UPDATE: decoded batch mean + l2; EVALUATE: objective
-    double grad_err;     // UPDATE
-    double theta_norm;   // UPDATE, EVALUATE
-    double test_loss;    // EVALUATE; NAN without a test set
+    muster_blob *output;     // PART, GRADIENT, UPDATE, COMBINE: lent with the
+                             // event
+    int64_t busy_ns;         // compute time, with injected slowness
+    const muster_code *code; // SETUP of an edge: the run's; lent for its life
+    double share;            // GRADIENT: of the step's samples, d parts of k
+    double message;          // GRADIENT: the output's length over a gradient's
+    double loss;       // UPDATE: decoded batch mean + l2; EVALUATE: objective
+    double grad_err;   // UPDATE
+    double theta_norm; // UPDATE, EVALUATE
+    double test_loss;  // EVALUATE; NAN without a test set
     double test_accuracy;
     char text[256]; // why, when status < 0
 } muster_job_result;

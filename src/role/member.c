@@ -266,6 +266,11 @@ static void on_start(muster_member *member, const muster_event *event)
     }
 }
 
+static uint32_t timer_of(const muster_member *member)
+{
+    return member->opts.timer != 0 ? member->opts.timer : MUSTER_TIMER_MEMBER;
+}
+
 /* Sets the timer to the earliest thing due, when that has changed. */
 static void rearm(muster_member *member, muster_actions *actions)
 {
@@ -278,7 +283,7 @@ static void rearm(muster_member *member, muster_actions *actions)
     }
     if (due_ns != member->timer_ns) {
         member->timer_ns = due_ns;
-        muster_act_timer(actions, MUSTER_TIMER_MEMBER, due_ns);
+        muster_act_timer(actions, timer_of(member), due_ns);
     }
 }
 
@@ -301,7 +306,7 @@ void muster_member_step(muster_member *member, const muster_event *event,
         on_message(member, event, actions);
         break;
     case MUSTER_EVENT_TIMER:
-        if (event->as.timer.id == MUSTER_TIMER_MEMBER) {
+        if (event->as.timer.id == timer_of(member)) {
             on_timer(member, event, actions);
         }
         break;

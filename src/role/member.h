@@ -26,7 +26,9 @@
  *                starved: a star's leader then gives it twice the window, at
  *                most four times, or on a crowded machine it would be lost
  *                again before it has its parts, for ever.
- *   Timer        MUSTER_TIMER_MEMBER belongs to this module.
+ *   Timer        MUSTER_TIMER_MEMBER, or opts.timer, belongs to this module.
+ *   Numbers      Inside they are 0..size-1. HELLO and WELCOME of a leader with
+ *                opts.first say first..first+size-1.
  *   Ownership    `setup` is referenced.
  */
 #ifndef MUSTER_ROLE_MEMBER_H
@@ -50,8 +52,11 @@ typedef struct muster_member_opts {
     bool mesh;               // everybody connects to everybody
     muster_member_role kind; // what we are, or whom we lead
     int64_t stall_ns;        // 0: progress is not watched
+    uint32_t timer;          // 0: MUSTER_TIMER_MEMBER
     /* leader */
-    uint32_t size; // numbers to give out
+    uint32_t size;  // numbers to give out
+    uint32_t first; // the lowest of them, as others know it (an edge's)
+    uint32_t total; // members of the whole run; 0: `size`
     uint64_t run;
     int64_t heartbeat_ns;  // the window
     muster_blob *setup;    // payload of WELCOME, or NULL

@@ -18,6 +18,20 @@
 #define DOUBTS_MAX    2u
 #define DOUBT_WINDOWS 100
 
+/* The number that a HELLO asks for. One of another edge's was given to the
+ * process by an edge that had another number: it gets any of ours. */
+static uint32_t wanted_number(const muster_member *member,
+                              const muster_message *hello)
+{
+    uint32_t wanted = hello->as.hello.id;
+    bool ours = wanted >= member->opts.first &&
+                wanted - member->opts.first < member->size;
+    if (wanted == MUSTER_ID_ANY || member->opts.total == 0) {
+        return wanted;
+    }
+    return ours ? wanted - member->opts.first : MUSTER_ID_ANY;
+}
+
 /* The first number nobody ever had, else the first one that is free. */
 static uint32_t free_number(const muster_member *member)
 {
@@ -44,7 +58,7 @@ static uint32_t free_number(const muster_member *member)
 static uint32_t choose_number(const muster_member *member,
                               const muster_message *hello)
 {
-    uint32_t wanted = hello->as.hello.id;
+    uint32_t wanted = wanted_number(member, hello);
     if (wanted == MUSTER_ID_ANY) {
         return free_number(member);
     }
@@ -62,7 +76,7 @@ static bool is_welcome(muster_member *member, muster_link *link,
                        const muster_message *hello, muster_actions *actions)
 {
     char text[200];
-    uint32_t wanted = hello->as.hello.id;
+    uint32_t wanted = wanted_number(member, hello);
     if (member->closed[0] != 0) {
         snprintf(text, sizeof(text), "%s", member->closed);
     } else if (hello->run != 0 && hello->run != member->run) {
@@ -107,8 +121,9 @@ static void send_welcome(const muster_member *member, const muster_link *link,
     welcome->kind = MUSTER_MSG_WELCOME;
     welcome->run = member->run;
     welcome->incarnation = link->incarnation;
-    welcome->as.welcome.id = link->id;
-    welcome->as.welcome.size = member->size;
+    welcome->as.welcome.id = member->opts.first + link->id;
+    welcome->as.welcome.size =
+        member->opts.total != 0 ? member->opts.total : member->size;
     welcome->as.welcome.heartbeat_ms =
         (uint32_t)(member->heartbeat_ns / MUSTER_NS_PER_MS);
 }

@@ -296,6 +296,7 @@ static void on_message(worker *w, const muster_event *event,
     case MUSTER_MSG_HAVE:
     case MUSTER_MSG_GRADIENT:
     case MUSTER_MSG_LEAVE:
+    case MUSTER_MSG_WANT:
         break; // not for a worker
     }
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "code/hier.h"
 #include "code/numbers.h"
 #include "config/fault.h"
 #include "data/cut.h"
@@ -50,6 +51,7 @@ muster_status muster_build_code_opts(const muster_config *config,
     opts.comm = (uint32_t)muster_config_uint(config, MUSTER_OPT_COMM);
     opts.load = (uint32_t)muster_config_uint(config, MUSTER_OPT_LOAD);
     opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
+    opts.topology = muster_config_string(config, MUSTER_OPT_TOPOLOGY);
     // Some codes read speeds as a wish for unequal loads.
     opts.speeds =
         muster_config_is_set(config, MUSTER_OPT_SPEEDS) ? speeds : NULL;
@@ -106,6 +108,13 @@ muster_status muster_build_coordinator(const muster_config *config,
     const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);
     muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
     opts.code = code;
+    opts.edges = muster_config_edges(config) > 0;
+    if (opts.edges && !muster_code_is_hier(code)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--topology: code %.60s has no layer for "
+                                "edges; use --code hier:se=1,sw=1",
+                                muster_code_numbers(code)->name);
+    }
     opts.heartbeat_ns = muster_config_duration_ns(config, MUSTER_OPT_HEARTBEAT);
     opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
     opts.evaluate_at_end = true;
@@ -128,6 +137,30 @@ void muster_build_coordinator_fini(muster_coordinator_opts *opts)
     muster_blob_unref(opts->model);
     opts->setup = NULL;
     opts->model = NULL;
+}
+
+muster_status muster_build_code_of(const muster_config *config,
+                                   muster_error *error_out,
+                                   muster_code **code_out)
+{
+    muster_build_code build;
+    muster_status status =
+        muster_build_code_opts(config, NULL, error_out, &build);
+    if (status == MUSTER_OK) {
+        status = muster_code_create(&build.opts, error_out, code_out);
+        muster_build_code_fini(&build);
+    }
+    return status;
+}
+
+muster_edge_opts muster_build_edge(const muster_config *config)
+{
+    muster_edge_opts opts = MUSTER_EDGE_OPTS_INIT;
+    if (muster_config_is_set(config, MUSTER_OPT_WORKER)) {
+        opts.id = (uint32_t)muster_config_uint(config, MUSTER_OPT_WORKER);
+    }
+    opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
+    return opts;
 }
 
 muster_worker_opts muster_build_worker(const muster_config *config)
@@ -185,8 +218,10 @@ static muster_status add_change(const muster_fault *fault,
     return MUSTER_OK;
 }
 
-static muster_status read_changes(const muster_config *config, uint32_t worker,
-                                  muster_error *error_out, muster_vec *changes)
+/* Of worker or edge `number`. */
+static muster_status read_changes(const muster_config *config, uint32_t number,
+                                  bool edge, muster_error *error_out,
+                                  muster_vec *changes)
 {
     size_t count = muster_config_list_count(config, MUSTER_OPT_SLOW);
     for (size_t i = 0; i < count; i++) {
@@ -194,7 +229,8 @@ static muster_status read_changes(const muster_config *config, uint32_t worker,
         muster_status status = muster_fault_parse(
             MUSTER_OPT_SLOW, muster_config_list_at(config, MUSTER_OPT_SLOW, i),
             error_out, &fault);
-        if (status == MUSTER_OK && fault.worker == worker) {
+        if (status == MUSTER_OK && fault.worker == number &&
+            fault.edge == edge) {
             status = add_change(&fault, error_out, changes);
         }
         if (status < 0) {
@@ -204,22 +240,47 @@ static muster_status read_changes(const muster_config *config, uint32_t worker,
     return MUSTER_OK;
 }
 
+static muster_status slowness_of(const muster_config *config, uint32_t number,
+                                 bool edge, muster_error *error_out,
+                                 muster_slowness *slowness)
+{
+    muster_vec changes = muster_vec_make(sizeof(muster_slowness_change));
+    muster_status status =
+        read_changes(config, number, edge, error_out, &changes);
+    if (status < 0) {
+        muster_vec_fini(&changes);
+        return status;
+    }
+    slowness->changes = changes.data; // the vector's array is handed over
+    slowness->change_count = (uint32_t)changes.count;
+    return MUSTER_OK;
+}
+
 muster_status muster_build_slowness(const muster_config *config,
                                     uint32_t worker, muster_delay *delay,
                                     muster_error *error_out,
                                     muster_slowness *slowness_out)
 {
     muster_slowness slowness = MUSTER_SLOWNESS_NONE;
-    slowness.delay = delay;
-    slowness.worker = worker;
-    muster_vec changes = muster_vec_make(sizeof(muster_slowness_change));
-    muster_status status = read_changes(config, worker, error_out, &changes);
-    if (status < 0) {
-        muster_vec_fini(&changes);
-        return status;
+    muster_status status =
+        slowness_of(config, worker, false, error_out, &slowness);
+    if (status == MUSTER_OK) {
+        slowness.delay = delay;
+        slowness.worker = worker;
+        *slowness_out = slowness;
     }
-    slowness.changes = changes.data; // the vector's array is handed over
-    slowness.change_count = (uint32_t)changes.count;
-    *slowness_out = slowness;
-    return MUSTER_OK;
+    return status;
+}
+
+muster_status muster_build_edge_slowness(const muster_config *config,
+                                         uint32_t edge, muster_error *error_out,
+                                         muster_slowness *slowness_out)
+{
+    muster_slowness slowness = MUSTER_SLOWNESS_NONE;
+    muster_status status =
+        slowness_of(config, edge, true, error_out, &slowness);
+    if (status == MUSTER_OK) {
+        *slowness_out = slowness;
+    }
+    return status;
 }

@@ -24,6 +24,7 @@
 #include "muster/code.h"
 #include "muster/status.h"
 #include "role/coordinator.h"
+#include "role/edge.h"
 #include "role/worker.h"
 
 /* The options of a code, with the array that they point to. */
@@ -56,6 +57,15 @@ MUSTER_CHECKED muster_status muster_build_coordinator(
     muster_coordinator_opts *opts_out);
 void muster_build_coordinator_fini(muster_coordinator_opts *opts);
 
+/* The run's code, as an edge makes it from the options in its job description;
+ * for muster_executor_create_edge(). */
+MUSTER_CHECKED muster_status muster_build_code_of(const muster_config *config,
+                                                  muster_error *error_out,
+                                                  muster_code **code_out);
+
+/* An edge's options, likewise. */
+muster_edge_opts muster_build_edge(const muster_config *config);
+
 /* A worker's options: --patience and, in `join`, --worker. Address, pid and
  * host are the caller's to fill in. */
 muster_worker_opts muster_build_worker(const muster_config *config);
@@ -65,6 +75,11 @@ MUSTER_CHECKED muster_status muster_build_delay(const muster_config *config,
                                                 uint32_t workers,
                                                 muster_error *error_out,
                                                 muster_delay **delay_out);
+
+/* How slow an edge is: of the values of --slow those for edgeK. */
+MUSTER_CHECKED muster_status muster_build_edge_slowness(
+    const muster_config *config, uint32_t edge, muster_error *error_out,
+    muster_slowness *slowness_out);
 
 /*
  * How slow `worker` is: of the values W:TIME that --slow has for it the last

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "code/hier.h"
 #include "run/train.h"
 
 /* Has the folder's config.json exactly this text? */
@@ -148,14 +149,16 @@ static void ending_fini(ending *last)
 static void fill_lists(const muster_train_state *train, ending *last)
 {
     muster_tally_classes(&train->tally, last->classes);
-    for (uint32_t w = 0; w < train->code_info.workers; w++) {
+    for (uint32_t w = 0; w < train->led; w++) {
         const uint32_t *parts = NULL;
         last->names[w] = muster_worker_class_name(last->classes[w]);
         last->probabilities[w] =
             muster_tally_class(&train->tally, w).probability;
         last->behind_ms[w] =
             muster_stragglers_cost(train->tally.costs, w).behind_ms;
-        if (muster_code_parts(train->code, w, &parts, &last->loads[w]) < 0) {
+        const muster_code *code =
+            train->edges > 0 ? muster_hier_outer(train->code) : train->code;
+        if (muster_code_parts(code, w, &parts, &last->loads[w]) < 0) {
             last->loads[w] = 0;
         }
     }
@@ -165,13 +168,13 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
 {
     const muster_code_info *code = &train->code_info;
     const muster_tally *tally = &train->tally;
+    uint32_t led = train->led;
     ending last = {
-        .classes = muster_mem_array(code->workers, sizeof *last.classes),
-        .names = muster_mem_array(code->workers, sizeof *last.names),
-        .probabilities =
-            muster_mem_array(code->workers, sizeof *last.probabilities),
-        .behind_ms = muster_mem_array(code->workers, sizeof *last.behind_ms),
-        .loads = muster_mem_array(code->workers, sizeof *last.loads),
+        .classes = muster_mem_array(led, sizeof *last.classes),
+        .names = muster_mem_array(led, sizeof *last.names),
+        .probabilities = muster_mem_array(led, sizeof *last.probabilities),
+        .behind_ms = muster_mem_array(led, sizeof *last.behind_ms),
+        .loads = muster_mem_array(led, sizeof *last.loads),
     };
     if (last.classes == NULL || last.names == NULL ||
         last.probabilities == NULL || last.behind_ms == NULL ||

@@ -1,5 +1,5 @@
 /*
- * join.c -- `muster join`: one worker process, from connect to the end.
+ * join.c -- `muster join`: one worker or edge process, from connect to the end.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
@@ -45,37 +45,37 @@ static muster_status read_slowness(const muster_config *config, uint32_t id,
     return status;
 }
 
-static muster_status read_options(const muster_config *config,
-                                  muster_error *error_out,
-                                  muster_worker_opts *opts_out,
-                                  muster_slowness *slowness_out)
+static muster_status check_allowed(const char *allowed, muster_error *error_out)
 {
-    muster_worker_opts opts = muster_build_worker(config);
-    const char *allowed = muster_config_string(config, MUSTER_OPT_ALLOW_MODEL);
     if (allowed != NULL && muster_model_plugin_path(allowed) == 0) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "--allow-model %s: expected the path of a "
                                 "shared object, such as ./mine.so",
                                 allowed);
     }
+    return MUSTER_OK;
+}
+
+/* Where the coordinator, or a worker's edge, listens. */
+static muster_status read_address(const muster_config *config,
+                                  muster_error *error_out, char *address)
+{
     muster_status status = muster_user_address_expand(
         muster_config_string(config, MUSTER_OPT_CONNECT), "join", error_out,
-        opts.address);
+        address);
     if (status < 0) {
         return status;
     }
     // The role would try an address that is no address until patience is over.
     muster_socket_address parsed;
-    status = muster_socket_address_parse(opts.address, error_out, &parsed);
-    if (status < 0) {
-        return status;
+    return muster_socket_address_parse(address, error_out, &parsed);
+}
+
+static void read_host(char *host, size_t room)
+{
+    if (gethostname(host, room - 1) != 0) {
+        (void)snprintf(host, room, "unknown");
     }
-    opts.pid = (uint32_t)getpid();
-    if (gethostname(opts.host, sizeof opts.host - 1) != 0) {
-        (void)snprintf(opts.host, sizeof opts.host, "unknown");
-    }
-    *opts_out = opts;
-    return read_slowness(config, opts.id, error_out, slowness_out);
 }
 
 static void on_report(void *context, const muster_report *report)
@@ -94,44 +94,125 @@ static bool on_turn(void *context, int64_t now_ns, int64_t *wait_until_ns)
     return muster_signals_stop_asked();
 }
 
-static muster_status serve(muster_host *host, const muster_worker_opts *opts,
-                           muster_slowness slowness, const char *allowed,
-                           muster_error *error_out)
+/* What makes a process a worker or an edge. */
+typedef struct joiner {
+    muster_executor *executor;
+    muster_role role;
+    muster_slowness slowness;
+} joiner;
+
+static muster_status make_worker(const muster_config *config, muster_host *host,
+                                 muster_error *error_out, joiner *self)
+{
+    const char *allowed = muster_config_string(config, MUSTER_OPT_ALLOW_MODEL);
+    muster_executor_alloc alloc = muster_host_alloc(host);
+    muster_worker_opts opts = muster_build_worker(config);
+    opts.pid = (uint32_t)getpid();
+    read_host(opts.host, sizeof opts.host);
+    muster_status status = read_address(config, error_out, opts.address);
+    if (status == MUSTER_OK) {
+        status = read_slowness(config, opts.id, error_out, &self->slowness);
+    }
+    if (status < 0) {
+        return status;
+    }
+    status = muster_executor_create_worker(&alloc, &self->executor);
+    if (status == MUSTER_OK && allowed != NULL) {
+        status = muster_executor_allow_model(self->executor, allowed);
+    }
+    if (status < 0) {
+        return muster_error_set(error_out, status, "no memory for a worker");
+    }
+    return muster_worker_create(&opts, error_out, &self->role);
+}
+
+/* Where an edge's workers join it. */
+static muster_status listen_for_workers(const muster_config *config,
+                                        muster_host *host,
+                                        muster_error *error_out)
+{
+    char wanted[MUSTER_NET_ADDRESS_MAX], address[MUSTER_NET_ADDRESS_MAX];
+    muster_status status = muster_user_address_expand(
+        muster_config_string(config, MUSTER_OPT_LISTEN), "--listen", error_out,
+        wanted);
+    if (status == MUSTER_OK) {
+        status = muster_net_listen(muster_host_net(host), wanted, error_out,
+                                   address);
+    }
+    if (status == MUSTER_OK) {
+        char reachable[MUSTER_NET_ADDRESS_MAX];
+        muster_net_reachable(address, reachable);
+        muster_log(MUSTER_LOG_INFO,
+                   "an edge's workers join it here: muster "
+                   "join %s",
+                   reachable);
+    }
+    return status;
+}
+
+static muster_status make_edge(const muster_config *config, muster_host *host,
+                               muster_error *error_out, joiner *self)
 {
     muster_executor_alloc alloc = muster_host_alloc(host);
-    muster_executor *executor = NULL;
-    muster_role role = {NULL, NULL};
-    muster_status status = muster_executor_create_worker(&alloc, &executor);
+    muster_edge_opts opts = muster_build_edge(config);
+    opts.pid = (uint32_t)getpid();
+    read_host(opts.host, sizeof opts.host);
+    muster_status status = read_address(config, error_out, opts.address);
+    if (status == MUSTER_OK) {
+        status = muster_build_edge_slowness(config, opts.id, error_out,
+                                            &self->slowness);
+    }
+    if (status == MUSTER_OK) {
+        status = listen_for_workers(config, host, error_out);
+    }
     if (status < 0) {
-        return muster_error_set(error_out, status, "no memory for a worker");
+        return status;
     }
-    if (allowed != NULL) {
-        status = muster_executor_allow_model(executor, allowed);
+    status = muster_executor_create_edge(muster_build_code_of, &alloc,
+                                         &self->executor);
+    return status < 0
+               ? muster_error_set(error_out, status, "no memory for an edge")
+               : muster_edge_create(&opts, error_out, &self->role);
+}
+
+static void joiner_fini(joiner *self)
+{
+    if (self->role.state != NULL) {
+        self->role.ops->free(self->role.state);
     }
-    if (status < 0) {
-        muster_executor_free(executor);
-        return muster_error_set(error_out, status, "no memory for a worker");
+    muster_executor_free(self->executor);
+    muster_delay_free(self->slowness.delay);
+    muster_slowness_fini(&self->slowness);
+}
+
+static muster_status serve(const muster_config *config, muster_host *host,
+                           muster_error *error_out)
+{
+    joiner self = {.slowness = MUSTER_SLOWNESS_NONE};
+    bool edge =
+        strcmp(muster_config_string(config, MUSTER_OPT_AS), "edge") == 0;
+    muster_status status = edge ? make_edge(config, host, error_out, &self)
+                                : make_worker(config, host, error_out, &self);
+    if (status == MUSTER_OK) {
+        status = muster_signals_start(muster_host_net(host), error_out);
     }
-    status = muster_worker_create(opts, error_out, &role);
     if (status == MUSTER_OK) {
         muster_host_work work = {
-            .role = role,
-            .engine = muster_compute_engine_of(executor),
-            .slowness = slowness,
+            .role = self.role,
+            .engine = muster_compute_engine_of(self.executor),
+            .slowness = self.slowness,
             .queue_max = JOBS_MAX,
         };
         status = muster_host_run(host, &work, error_out);
-        role.ops->free(role.state);
+        muster_signals_stop();
     }
-    muster_executor_free(executor);
+    joiner_fini(&self);
     return status;
 }
 
 muster_status muster_join(const muster_config *config, muster_error *error_out)
 {
     muster_error unheard;
-    muster_worker_opts opts;
-    muster_slowness slowness = MUSTER_SLOWNESS_NONE;
     muster_host_opts host_opts = {.net = muster_network_opts(config),
                                   .on_report = on_report,
                                   .on_turn = on_turn};
@@ -139,22 +220,15 @@ muster_status muster_join(const muster_config *config, muster_error *error_out)
     if (error_out == NULL) {
         error_out = &unheard;
     }
-    muster_status status = read_options(config, error_out, &opts, &slowness);
+    muster_status status = check_allowed(
+        muster_config_string(config, MUSTER_OPT_ALLOW_MODEL), error_out);
     if (status < 0) {
         return status;
     }
     status = muster_host_open(&host_opts, error_out, &host);
     if (status == MUSTER_OK) {
-        status = muster_signals_start(muster_host_net(host), error_out);
-        if (status == MUSTER_OK) {
-            const char *allowed =
-                muster_config_string(config, MUSTER_OPT_ALLOW_MODEL);
-            status = serve(host, &opts, slowness, allowed, error_out);
-            muster_signals_stop();
-        }
+        status = serve(config, host, error_out);
         muster_host_close(host);
     }
-    muster_delay_free(slowness.delay);
-    muster_slowness_fini(&slowness);
     return status;
 }

@@ -1,11 +1,18 @@
 /*
- * local_workers.c -- the workers of `--local N`: processes that are started
- * with `muster join ADDRESS --worker W` and join over a private socket.
+ * local_workers.c -- the workers of `--local N` and the edges of `--topology`:
+ * processes that are started with `muster join ADDRESS --worker W` and join
+ * over private sockets.
+ *
+ *   coordinator: FOLDER/socket    edge K: FOLDER/edge-K, for its workers
  *
  * What makes a worker slow (--slow, --delay) is passed on as it was given, so
  * that a local worker reads it like one that a user started (run/build.h).
  */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/clock.h"
+#include "code/hier.h"
 #include "model/model.h"
 #include "proc/signals.h"
 #include "run/network.h"
@@ -15,12 +22,12 @@
 #define LEAVE_NS (500 * MUSTER_NS_PER_MS)
 
 static void add_slowness(const muster_train_state *train,
-                         muster_arguments *arguments)
+                         muster_arguments *arguments, bool delays)
 {
     const muster_config *config = train->config;
     const char *delay = muster_config_string(config, MUSTER_OPT_DELAY);
     size_t slow = muster_config_list_count(config, MUSTER_OPT_SLOW);
-    if (delay != NULL) {
+    if (delay != NULL && delays) {
         muster_arguments_add_option(arguments, "--delay", delay);
         muster_arguments_add_number(arguments, "--workers",
                                     train->code_info.workers);
@@ -34,24 +41,79 @@ static void add_slowness(const muster_train_state *train,
     }
 }
 
-muster_status muster_train_spawn_worker(muster_train_state *train,
-                                        uint32_t worker,
-                                        muster_error *error_out)
+/* Where an edge listens for its workers. */
+static void edge_address(const muster_train_state *train, uint32_t edge,
+                         char *address, size_t room)
+{
+    (void)snprintf(address, room, "unix:%s/edge-%" PRIu32,
+                   train->socket_dir.folder, edge);
+}
+
+static void add_common(const muster_train_state *train,
+                       muster_arguments *arguments, const char *address,
+                       uint32_t number)
 {
     const muster_config *config = train->config;
-    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
-    muster_arguments arguments = muster_arguments_make();
-    muster_arguments_add_option(&arguments, "join", train->socket_dir.address);
-    muster_arguments_add_number(&arguments, "--worker", worker);
+    muster_arguments_add_option(arguments, "join", address);
+    muster_arguments_add_number(arguments, "--worker", number);
     muster_arguments_add(
-        &arguments, muster_config_bool(config, MUSTER_OPT_VERBOSE) ? "--verbose"
-                                                                   : "--quiet");
-    add_slowness(train, &arguments);
-    muster_network_pass(config, &arguments);
-    if (muster_model_plugin_path(model) > 0) {
-        muster_arguments_add_option(&arguments, "--allow-model", model);
+        arguments, muster_config_bool(config, MUSTER_OPT_VERBOSE) ? "--verbose"
+                                                                  : "--quiet");
+    if (train->edges > 0) { // a worker must outlast the loss of its edge
+        char patience[32];
+        (void)snprintf(
+            patience, sizeof patience, "%.3fs",
+            (double)muster_config_duration_ns(config, MUSTER_OPT_PATIENCE) *
+                1e-9);
+        muster_arguments_add_option(arguments, "--patience", patience);
     }
-    muster_status status = muster_process_group_spawn(train->workers, worker,
+    muster_network_pass(config, arguments);
+}
+
+static void edge_arguments(const muster_train_state *train, uint32_t edge,
+                           muster_arguments *arguments)
+{
+    char own[MUSTER_NET_ADDRESS_MAX];
+    edge_address(train, edge, own, sizeof own);
+    add_common(train, arguments, train->socket_dir.address, edge);
+    muster_arguments_add_option(arguments, "--as", "edge");
+    muster_arguments_add_option(arguments, "--listen", own);
+    add_slowness(train, arguments, false);
+}
+
+static void worker_arguments(const muster_train_state *train, uint32_t worker,
+                             muster_arguments *arguments)
+{
+    const char *model = muster_config_string(train->config, MUSTER_OPT_MODEL);
+    char address[MUSTER_NET_ADDRESS_MAX];
+    (void)snprintf(address, sizeof address, "%s", train->socket_dir.address);
+    if (train->edges > 0) {
+        edge_address(train, muster_hier_edge_of(train->code, worker), address,
+                     sizeof address);
+    }
+    add_common(train, arguments, address, worker);
+    add_slowness(train, arguments, true);
+    if (muster_model_plugin_path(model) > 0) {
+        muster_arguments_add_option(arguments, "--allow-model", model);
+    }
+}
+
+uint32_t muster_train_process(const muster_train_state *train,
+                              const muster_fault *fault)
+{
+    return fault->edge ? fault->worker : train->edges + fault->worker;
+}
+
+muster_status muster_train_spawn(muster_train_state *train, uint32_t process,
+                                 muster_error *error_out)
+{
+    muster_arguments arguments = muster_arguments_make();
+    if (process < train->edges) {
+        edge_arguments(train, process, &arguments);
+    } else {
+        worker_arguments(train, process - train->edges, &arguments);
+    }
+    muster_status status = muster_process_group_spawn(train->workers, process,
                                                       &arguments, error_out);
     muster_arguments_fini(&arguments);
     return status;
@@ -63,7 +125,9 @@ muster_status muster_train_start_workers(muster_train_state *train,
     char address[MUSTER_NET_ADDRESS_MAX];
     muster_process_group_opts opts = {.program = train->program,
                                       .noun = "worker",
-                                      .count = train->code_info.workers,
+                                      .edges = train->edges,
+                                      .count = train->edges +
+                                               train->code_info.workers,
                                       .leave_ns = LEAVE_NS};
     muster_status status =
         muster_socket_dir_open(error_out, &train->socket_dir);
@@ -76,8 +140,8 @@ muster_status muster_train_start_workers(muster_train_state *train,
     if (status == MUSTER_OK) {
         status = muster_process_group_create(&opts, error_out, &train->workers);
     }
-    for (uint32_t w = 0; status == MUSTER_OK && w < opts.count; w++) {
-        status = muster_train_spawn_worker(train, w, error_out);
+    for (uint32_t p = 0; status == MUSTER_OK && p < opts.count; p++) {
+        status = muster_train_spawn(train, p, error_out);
     }
     return status;
 }

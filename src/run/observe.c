@@ -22,22 +22,23 @@ static void do_faults(muster_train_state *train, uint64_t step)
         const muster_fault *fault = &all[train->next_fault];
         muster_error error = {.text = ""};
         const char *what = NULL;
+        uint32_t process = muster_train_process(train, fault);
         switch (fault->kind) {
         case MUSTER_FAULT_KILL:
             what = "killed";
-            muster_process_group_signal(train->workers, fault->worker, SIGKILL);
+            muster_process_group_signal(train->workers, process, SIGKILL);
             break;
         case MUSTER_FAULT_STOP:
             what = "stopped";
-            muster_process_group_signal(train->workers, fault->worker, SIGSTOP);
+            muster_process_group_signal(train->workers, process, SIGSTOP);
             break;
         case MUSTER_FAULT_CONT:
             what = "continued";
-            muster_process_group_signal(train->workers, fault->worker, SIGCONT);
+            muster_process_group_signal(train->workers, process, SIGCONT);
             break;
         case MUSTER_FAULT_REJOIN:
             what = "started again";
-            if (muster_train_spawn_worker(train, fault->worker, &error) < 0) {
+            if (muster_train_spawn(train, process, &error) < 0) {
                 muster_host_fail(train->host, &error);
             }
             break;
@@ -49,8 +50,8 @@ static void do_faults(muster_train_state *train, uint64_t step)
         }
         if (what != NULL) {
             muster_log(MUSTER_LOG_INFO,
-                       "step %" PRIu64 ": worker %" PRIu32 " %s, as asked",
-                       step, fault->worker, what);
+                       "step %" PRIu64 ": %s %" PRIu32 " %s, as asked", step,
+                       fault->edge ? "edge" : "worker", fault->worker, what);
         }
     }
 }
@@ -111,21 +112,23 @@ static void on_step_end(muster_train_state *train, const muster_report *report)
 static void on_worker(muster_train_state *train, const muster_report *report)
 {
     uint32_t worker = report->as.worker.worker;
+    const char *noun = muster_train_noun(train);
     bool returned = worker < train->tally.worker_count &&
                     train->tally.workers[worker].deaths > 0;
     switch (report->as.worker.change) {
     case MUSTER_WORKER_JOINED:
-        muster_log(MUSTER_LOG_DEBUG, "worker %" PRIu32 " has joined", worker);
+        muster_log(MUSTER_LOG_DEBUG, "%s %" PRIu32 " has joined", noun, worker);
         break;
     case MUSTER_WORKER_READY:
         if (returned) {
-            muster_log(MUSTER_LOG_INFO, "worker %" PRIu32 " is back", worker);
+            muster_log(MUSTER_LOG_INFO, "%s %" PRIu32 " is back", noun, worker);
         } else {
-            muster_log(MUSTER_LOG_DEBUG, "worker %" PRIu32 " is ready", worker);
+            muster_log(MUSTER_LOG_DEBUG, "%s %" PRIu32 " is ready", noun,
+                       worker);
         }
         break;
     case MUSTER_WORKER_LOST:
-        muster_log(MUSTER_LOG_WARN, "worker %" PRIu32 " is lost: %s", worker,
+        muster_log(MUSTER_LOG_WARN, "%s %" PRIu32 " is lost: %s", noun, worker,
                    report->as.worker.reason);
         break;
     }

@@ -36,6 +36,29 @@ static muster_status make_code(muster_simulation *simulation,
     return MUSTER_OK;
 }
 
+static muster_status make_edges(muster_simulation *simulation,
+                                const muster_config *config,
+                                muster_error *error_out)
+{
+    uint32_t edges = muster_config_edges(config);
+    if (edges == 0) {
+        return MUSTER_OK;
+    }
+    simulation->edge_slowness =
+        muster_mem_array(edges, sizeof(*simulation->edge_slowness));
+    if (simulation->edge_slowness == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for %" PRIu32 " edges", edges);
+    }
+    simulation->edges = edges;
+    muster_status status = MUSTER_OK;
+    for (uint32_t i = 0; i < edges && status == MUSTER_OK; i++) {
+        status = muster_build_edge_slowness(config, i, error_out,
+                                            &simulation->edge_slowness[i]);
+    }
+    return status;
+}
+
 /* What each machine is like: --slow, --delay and the faults. */
 static muster_status make_machines(muster_simulation *simulation,
                                    const muster_config *config,
@@ -50,6 +73,9 @@ static muster_status make_machines(muster_simulation *simulation,
     }
     muster_status status =
         muster_build_delay(config, workers, error_out, &simulation->delay);
+    if (status == MUSTER_OK) {
+        status = make_edges(simulation, config, error_out);
+    }
     for (uint32_t i = 0; i < workers && status == MUSTER_OK; i++) {
         status = muster_build_slowness(config, i, simulation->delay, error_out,
                                        &simulation->slowness[i]);
@@ -118,6 +144,8 @@ muster_status muster_simulation_init(muster_simulation *simulation,
     opts->model = muster_config_string(config, MUSTER_OPT_MODEL);
     opts->speeds = simulation->build.speeds;
     opts->slowness = simulation->slowness;
+    opts->edge_slowness = simulation->edge_slowness;
+    opts->make_code = muster_build_code_of;
     opts->recorder = simulation->recorder;
     opts->faults = simulation->faults.data;
     opts->fault_count = simulation->faults.count;
@@ -157,6 +185,10 @@ void muster_simulation_fini(muster_simulation *simulation)
         muster_slowness_fini(&simulation->slowness[i]);
     }
     muster_mem_free(simulation->slowness);
+    for (uint32_t i = 0; i < simulation->edges; i++) {
+        muster_slowness_fini(&simulation->edge_slowness[i]);
+    }
+    muster_mem_free(simulation->edge_slowness);
     muster_code_free(simulation->code);
     muster_build_code_fini(&simulation->build);
 }

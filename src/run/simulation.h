@@ -14,7 +14,9 @@ typedef struct muster_simulation {
     muster_virtual_opts opts; // what it points to is below
     muster_build_code build;
     muster_code *code;
-    muster_slowness *slowness;       // by worker
+    muster_slowness *slowness;      // by worker
+    muster_slowness *edge_slowness; // by edge; NULL without edges
+    uint32_t edges;
     muster_delay *delay;             // NULL without --delay
     muster_delay_recorder *recorder; // NULL without --record-delays
     muster_vec faults;               // muster_fault

@@ -47,33 +47,37 @@ static void tell_row(const muster_tally *tally, uint32_t worker,
         muster_summary_late(summary, worker), tally->workers[worker].deaths);
 }
 
-static void tell_slow(const muster_tally *tally, uint32_t worker)
+static void tell_slow(const muster_train_state *train, uint32_t worker)
 {
+    const muster_tally *tally = &train->tally;
+    const char *noun = muster_train_noun(train);
     muster_straggler_cost cost = muster_stragglers_cost(tally->costs, worker);
     uint64_t in_time = muster_summary_in_time(tally->summary, worker);
     uint64_t late = muster_summary_late(tally->summary, worker);
     if (in_time + late == 0) {
         muster_log(MUSTER_LOG_INFO,
-                   "worker %" PRIu32 " is slow: it finished no step; none "
-                   "waited for it",
-                   worker);
+                   "%s %" PRIu32 " is slow: it finished no step; none waited "
+                   "for it",
+                   noun, worker);
         return;
     }
     bool waited = 2 * in_time > muster_summary_steps(tally->summary);
     muster_log(MUSTER_LOG_INFO,
-               "worker %" PRIu32 " is slow: %.3g ms a step; %s %.3g ms a step",
-               worker, cost.arrive_ms,
+               "%s %" PRIu32 " is slow: %.3g ms a step; %s %.3g ms a step",
+               noun, worker, cost.arrive_ms,
                waited ? "that cost" : "waiting for it would have cost",
                fmax(cost.behind_ms, 0));
 }
 
-static void tell_deaths(const muster_tally *tally, uint32_t worker)
+static void tell_deaths(const muster_train_state *train, uint32_t worker)
 {
+    const muster_tally *tally = &train->tally;
     uint32_t deaths = tally->workers[worker].deaths;
     if (deaths == 0) {
         return;
     }
-    muster_log(MUSTER_LOG_INFO, "worker %" PRIu32 " was lost %s%s", worker,
+    muster_log(MUSTER_LOG_INFO, "%s %" PRIu32 " was lost %s%s",
+               muster_train_noun(train), worker,
                deaths == 1 ? "once" : "several times",
                tally->workers[worker].joined ? " and came back" : "");
 }
@@ -110,7 +114,7 @@ static void tell_help(const muster_train_state *train, uint32_t slow)
     double waited_ms = muster_stragglers_waited_ms(train->tally.costs);
     double step_ms = muster_summary_step_ms(train->tally.summary, 0.5);
     muster_code_info info;
-    if (slow == 0 || slow <= train->code_info.stragglers ||
+    if (slow == 0 || train->edges > 0 || slow <= train->code_info.stragglers ||
         waited_ms < 0.1 * step_ms || !find_code(train, slow, &info)) {
         return;
     }
@@ -161,8 +165,10 @@ void muster_train_tell_stragglers(const muster_train_state *train,
             continue;
         }
         if (rows++ == 0) {
-            muster_log(MUSTER_LOG_INFO, "worker  class   compute ms   send ms "
-                                        "  wait ms  in time   late  deaths");
+            muster_log(MUSTER_LOG_INFO,
+                       "%-6s  class   compute ms   send ms   wait ms  in time "
+                       "  late  deaths",
+                       muster_train_noun(train));
         }
         tell_row(tally, w, classes[w]);
     }
@@ -171,9 +177,9 @@ void muster_train_tell_stragglers(const muster_train_state *train,
             continue;
         }
         if (classes[w] == MUSTER_CLASS_SLOW) {
-            tell_slow(tally, w);
+            tell_slow(train, w);
         }
-        tell_deaths(tally, w);
+        tell_deaths(train, w);
     }
     if (rows > 0) {
         tell_rates(tally);

@@ -20,21 +20,22 @@ struct muster_tracing {
     int64_t enough_ns;   // its last answer in time
 };
 
-static muster_status name_rows(muster_tracing *tracing, muster_error *error_out)
+static muster_status name_rows(muster_tracing *tracing, const char *noun,
+                               muster_error *error_out)
 {
     muster_status status =
         muster_trace_name(tracing->trace, 0, "coordinator", error_out);
     for (uint32_t w = 0; status == MUSTER_OK && w < tracing->worker_count;
          w++) {
         char name[32];
-        (void)snprintf(name, sizeof name, "worker %" PRIu32, w);
+        (void)snprintf(name, sizeof name, "%s %" PRIu32, noun, w);
         status = muster_trace_name(tracing->trace, w + 1, name, error_out);
     }
     return status;
 }
 
-muster_status muster_tracing_open(const char *path, uint32_t workers,
-                                  muster_error *error_out,
+muster_status muster_tracing_open(const char *path, const char *noun,
+                                  uint32_t workers, muster_error *error_out,
                                   muster_tracing **tracing_out)
 {
     muster_tracing *tracing = muster_mem_array(1, sizeof *tracing);
@@ -49,7 +50,7 @@ muster_status muster_tracing_open(const char *path, uint32_t workers,
     }
     muster_status status = muster_trace_open(path, error_out, &tracing->trace);
     if (status == MUSTER_OK) {
-        status = name_rows(tracing, error_out);
+        status = name_rows(tracing, noun, error_out);
     }
     if (status < 0) {
         muster_status ignored = muster_tracing_close(tracing, NULL);

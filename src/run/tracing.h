@@ -23,6 +23,7 @@
 typedef struct muster_tracing muster_tracing;
 
 MUSTER_CHECKED muster_status muster_tracing_open(const char *path,
+                                                 const char *noun,
                                                  uint32_t workers,
                                                  muster_error *error_out,
                                                  muster_tracing **tracing_out);

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "code/hier.h"
 #include "code/numbers.h"
 #include "config/fault.h"
 #include "muster/run.h"
@@ -30,16 +31,12 @@
 static muster_status make_code(muster_train_state *train,
                                muster_error *error_out)
 {
-    muster_build_code build;
     muster_status status =
-        muster_build_code_opts(train->config, NULL, error_out, &build);
-    if (status < 0) {
-        return status;
-    }
-    status = muster_code_create(&build.opts, error_out, &train->code);
-    muster_build_code_fini(&build);
+        muster_build_code_of(train->config, error_out, &train->code);
     if (status == MUSTER_OK) {
         train->code_info = *muster_code_numbers(train->code);
+        train->edges = muster_config_edges(train->config);
+        train->led = train->edges > 0 ? train->edges : train->code_info.workers;
     }
     return status;
 }
@@ -69,7 +66,7 @@ static muster_status make_executor(muster_train_state *train,
 static muster_status make_counts(muster_train_state *train,
                                  muster_error *error_out)
 {
-    uint32_t workers = train->code_info.workers;
+    uint32_t workers = train->led;
     muster_status status = muster_tally_init(workers, &train->tally);
     if (status == MUSTER_OK) {
         status = muster_progress_init(workers, &train->progress);
@@ -79,8 +76,8 @@ static muster_status make_counts(muster_train_state *train,
     }
     const char *trace = muster_config_string(train->config, MUSTER_OPT_TRACE);
     if (trace != NULL) {
-        status =
-            muster_tracing_open(trace, workers, error_out, &train->tracing);
+        status = muster_tracing_open(trace, muster_train_noun(train), workers,
+                                     error_out, &train->tracing);
     }
     if (status == MUSTER_OK) {
         status = muster_record_delays_open(train->config, workers, error_out,
@@ -131,6 +128,11 @@ static muster_status make_role(muster_train_state *train,
     return status;
 }
 
+const char *muster_train_noun(const muster_train_state *train)
+{
+    return train->edges > 0 ? "edge" : "worker";
+}
+
 static muster_status listen_for_joiners(muster_train_state *train,
                                         muster_error *error_out)
 {
@@ -153,10 +155,29 @@ static muster_status listen_for_joiners(muster_train_state *train,
     }
     char reachable[MUSTER_NET_ADDRESS_MAX];
     muster_net_reachable(address, reachable);
-    muster_log(MUSTER_LOG_INFO,
-               "waiting for %" PRIu32 " workers: muster join %s",
-               train->code_info.workers, reachable);
+    muster_log(MUSTER_LOG_INFO, "waiting for %" PRIu32 " %ss: muster join %s%s",
+               train->led, muster_train_noun(train), reachable,
+               train->edges > 0 ? " --as edge --listen ADDRESS" : "");
     return MUSTER_OK;
+}
+
+/* What the code goes on without. */
+static void say_tolerance(const muster_train_state *train, char *text,
+                          size_t room)
+{
+    if (train->edges > 0) {
+        muster_hier_numbers hier = muster_hier_numbers_of(train->code);
+        (void)snprintf(text, room,
+                       "goes on without any %" PRIu32 " of %" PRIu32
+                       " edges and any %" PRIu32 " workers under each other",
+                       hier.edge_stragglers, hier.edges,
+                       hier.worker_stragglers);
+    } else if (train->code_info.stragglers > 0) {
+        (void)snprintf(text, room, "goes on without any %" PRIu32,
+                       train->code_info.stragglers);
+    } else {
+        (void)snprintf(text, room, "waits for all");
+    }
 }
 
 static void tell_plan(const muster_train_state *train)
@@ -169,11 +190,8 @@ static void tell_plan(const muster_train_state *train)
                " samples",
                muster_config_string(train->config, MUSTER_OPT_MODEL),
                job->samples, job->features, job->dim, job->steps, job->batch);
-    char waits[64] = "waits for all";
-    if (code->stragglers > 0) {
-        (void)snprintf(waits, sizeof(waits), "goes on without any %" PRIu32,
-                       code->stragglers);
-    }
+    char waits[96];
+    say_tolerance(train, waits, sizeof(waits));
     muster_log(MUSTER_LOG_INFO,
                "code %s: %" PRIu32 " workers, %" PRIu32 " parts, %" PRIu32
                " each, %s",

@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "cluster/delay_recorder.h"
 #include "config/config.h"
+#include "config/fault.h"
 #include "job/executor.h"
 #include "muster/code.h"
 #include "muster/status.h"
@@ -31,13 +32,16 @@ typedef struct muster_train_state {
     const char *program;
     muster_code *code;
     muster_code_info code_info;
+    uint32_t edges; // of --topology; 0: none
+    uint32_t led;   // members that the coordinator leads: edges, or workers
     muster_host *host;
     muster_executor *executor;
     muster_executor_info job;
     muster_role role;
     muster_socket_dir
         socket_dir; // of the local workers; folder "" when there is none
-    muster_process_group *workers; // NULL: workers join by themselves
+    muster_process_group *workers; // edges, then workers; NULL: they join by
+                                   // themselves
     muster_vec faults;             // of muster_fault, by step
     size_t next_fault;             // the first that is not done
     muster_tally tally;
@@ -53,12 +57,19 @@ typedef struct muster_train_state {
     bool is_stopping; // a signal asked for the end
 } muster_train_state;
 
-/* local_workers.c: listen at a private socket and start all workers; start one
- * of them (again). */
+/* local_workers.c: listen at a private socket and start all edges and workers;
+ * start one of the processes (again). */
 MUSTER_CHECKED muster_status
 muster_train_start_workers(muster_train_state *train, muster_error *error_out);
-MUSTER_CHECKED muster_status muster_train_spawn_worker(
-    muster_train_state *train, uint32_t worker, muster_error *error_out);
+MUSTER_CHECKED muster_status muster_train_spawn(muster_train_state *train,
+                                                uint32_t process,
+                                                muster_error *error_out);
+/* The process of a worker or an edge that a fault names. */
+uint32_t muster_train_process(const muster_train_state *train,
+                              const muster_fault *fault);
+
+/* What the coordinator leads: "worker" or "edge". */
+const char *muster_train_noun(const muster_train_state *train);
 
 /* Open the run folder, if there is to be one, and take up what it holds. */
 MUSTER_CHECKED muster_status muster_train_open_folder(muster_train_state *train,

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "role/edge.h"
 #include "role/worker.h"
 
 /* Of the latency, so much more or less at random. */
@@ -52,7 +53,10 @@ static void count_step(muster_virtual *run, const muster_report *report)
 static void start_worker(muster_virtual *run, uint32_t worker)
 {
     muster_worker_opts opts = MUSTER_WORKER_OPTS_INIT;
-    snprintf(opts.address, sizeof(opts.address), "sim:0");
+    uint32_t leader =
+        run->edges > 0 ? 1 + muster_edge_of(run->opts.coordinator.code, worker)
+                       : 0;
+    snprintf(opts.address, sizeof(opts.address), "sim:%" PRIu32, leader);
     snprintf(opts.host, sizeof(opts.host), "virtual");
     opts.id = worker;
     opts.pid = worker;
@@ -60,7 +64,25 @@ static void start_worker(muster_virtual *run, uint32_t worker)
     muster_role role;
     muster_status status = muster_worker_create(&opts, &run->failure, &role);
     if (status == MUSTER_OK) {
-        muster_sim_start(run->sim, worker + 1, role);
+        muster_sim_start(run->sim, muster_virtual_worker_host(run, worker),
+                         role);
+    } else {
+        muster_sim_halt(run->sim);
+    }
+}
+
+static void start_edge(muster_virtual *run, uint32_t edge)
+{
+    muster_edge_opts opts = MUSTER_EDGE_OPTS_INIT;
+    snprintf(opts.address, sizeof(opts.address), "sim:0");
+    snprintf(opts.host, sizeof(opts.host), "virtual");
+    opts.id = edge;
+    opts.pid = edge;
+    opts.patience_ns = run->opts.worker_patience_ns;
+    muster_role role;
+    muster_status status = muster_edge_create(&opts, &run->failure, &role);
+    if (status == MUSTER_OK) {
+        muster_sim_start(run->sim, 1 + edge, role);
     } else {
         muster_sim_halt(run->sim);
     }
@@ -70,7 +92,9 @@ static void apply_fault(muster_sim *sim, void *context, uint64_t index)
 {
     muster_virtual *run = context;
     const muster_fault *fault = &run->opts.faults[index];
-    uint32_t host = fault->worker + 1;
+    uint32_t host = fault->edge
+                        ? 1 + fault->worker
+                        : muster_virtual_worker_host(run, fault->worker);
     if (fault->kind == MUSTER_FAULT_KILL) {
         muster_sim_kill(sim, host);
     } else if (fault->kind == MUSTER_FAULT_STOP) {
@@ -79,7 +103,11 @@ static void apply_fault(muster_sim *sim, void *context, uint64_t index)
         muster_sim_cont(sim, host);
     } else if (fault->kind == MUSTER_FAULT_REJOIN &&
                !muster_sim_is_up(sim, host)) {
-        start_worker(run, fault->worker);
+        if (fault->edge) {
+            start_edge(run, fault->worker);
+        } else {
+            start_worker(run, fault->worker);
+        }
     }
 }
 
@@ -143,7 +171,9 @@ static void on_stop(void *context, uint32_t host, muster_status status,
 
 static muster_status make_arrays(muster_virtual *run, muster_error *error_out)
 {
-    run->hosts = muster_mem_array(run->info.workers + 1u, sizeof(*run->hosts));
+    run->hosts =
+        muster_mem_array(muster_virtual_worker_host(run, run->info.workers),
+                         sizeof(*run->hosts));
     run->parts_received =
         muster_mem_array(run->info.parts, sizeof(*run->parts_received));
     if (run->hosts == NULL || run->parts_received == NULL) {
@@ -172,6 +202,9 @@ muster_status muster_virtual_init(muster_virtual *run,
     muster_status status =
         muster_code_describe(opts->coordinator.code, &run->info);
     if (status == MUSTER_OK) {
+        run->edges = opts->coordinator.edges
+                         ? muster_edge_count(opts->coordinator.code)
+                         : 0;
         status = make_arrays(run, error_out);
     }
     if (status == MUSTER_OK) {
@@ -184,7 +217,9 @@ muster_status muster_virtual_init(muster_virtual *run,
                                .context = run,
                                .on_report = on_report,
                                .on_stop = on_stop};
-        status = muster_sim_create(&sim, run->info.workers + 1, &run->sim);
+        status = muster_sim_create(
+            &sim, muster_virtual_worker_host(run, run->info.workers),
+            &run->sim);
     }
     if (status != MUSTER_OK) {
         muster_virtual_fini(run);
@@ -195,7 +230,7 @@ muster_status muster_virtual_init(muster_virtual *run,
 void muster_virtual_fini(muster_virtual *run)
 {
     muster_sim_free(run->sim);
-    uint32_t hosts = run->info.workers + 1;
+    uint32_t hosts = muster_virtual_worker_host(run, run->info.workers);
     for (uint32_t host = 1; run->hosts != NULL && host < hosts; host++) {
         muster_executor_free(run->hosts[host].executor);
     }
@@ -249,6 +284,9 @@ muster_status muster_virtual_run(muster_virtual *run, muster_error *error_out)
     muster_status status = start_coordinator(run, error_out);
     if (status != MUSTER_OK) {
         return status;
+    }
+    for (uint32_t edge = 0; edge < run->edges; edge++) {
+        start_edge(run, edge);
     }
     for (uint32_t worker = 0; worker < run->info.workers; worker++) {
         start_worker(run, worker);

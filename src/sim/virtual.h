@@ -52,11 +52,13 @@ typedef struct muster_virtual_host {
 typedef struct muster_virtual_opts {
     muster_coordinator_opts coordinator; // with code, setup and model
     int64_t worker_patience_ns;
-    muster_executor *executor; // the coordinator's; NULL: timing only
-    const char *model;         // with executor: workers may load this plugin
-    const double *speeds;      // by worker
-    const muster_slowness *slowness; // by worker
-    muster_delay_recorder *recorder; // of the workers' times; NULL: none
+    muster_executor *executor;      // the coordinator's; NULL: timing only
+    muster_executor_code make_code; // with executor: of edges
+    const char *model;    // with executor: workers may load this plugin
+    const double *speeds; // by worker
+    const muster_slowness *slowness;      // by worker
+    const muster_slowness *edge_slowness; // by edge; NULL without edges
+    muster_delay_recorder *recorder;      // of the workers' times; NULL: none
     const muster_fault *faults;
     size_t fault_count;
     int64_t compute_ns; // of a worker of speed 1 for one n-th of the data
@@ -69,7 +71,8 @@ typedef struct muster_virtual {
     muster_virtual_opts opts;
     muster_code_info info;
     muster_sim *sim;
-    muster_virtual_host *hosts; // 0: coordinator; worker w is host w + 1
+    uint32_t edges;             // 0: workers join the coordinator
+    muster_virtual_host *hosts; // 0: coordinator; then edges, then workers
     muster_error failure;       // of a worker that could not be made
     muster_blob *gradient;      // timing only: every answer, a length
     int64_t longest_job_ns;     // so far
@@ -106,6 +109,13 @@ void muster_virtual_fini(muster_virtual *run);
  */
 MUSTER_CHECKED muster_status muster_virtual_run(muster_virtual *run,
                                                 muster_error *error_out);
+
+/* The host of a worker. */
+static inline uint32_t muster_virtual_worker_host(const muster_virtual *run,
+                                                  uint32_t worker)
+{
+    return 1 + run->edges + worker;
+}
 
 /* virtual_compute.c: how jobs are carried out. */
 muster_sim_compute muster_virtual_compute(muster_virtual *run);

@@ -54,7 +54,8 @@ static const muster_virtual_plan *plan_of(const muster_virtual_host *at,
 static int64_t gradient_ns(muster_virtual *run, uint32_t worker,
                            const muster_job *job, int64_t *sleep_ns_out)
 {
-    const muster_virtual_plan *plan = plan_of(&run->hosts[worker + 1], job);
+    const muster_virtual_plan *plan =
+        plan_of(&run->hosts[muster_virtual_worker_host(run, worker)], job);
     double dim_bytes =
         (double)(run->opts.coordinator.message_dim * sizeof(float));
     double share = (double)plan->shards / shards_of_run(run);
@@ -69,6 +70,20 @@ static int64_t gradient_ns(muster_virtual *run, uint32_t worker,
     return work.compute_ns + *sleep_ns_out;
 }
 
+static uint32_t worker_of(const muster_virtual *run, uint32_t host)
+{
+    return host - muster_virtual_worker_host(run, 0);
+}
+
+/* An edge's, with its slowness. */
+static int64_t combine_ns(muster_virtual *run, uint32_t host,
+                          const muster_job *job, int64_t ns)
+{
+    muster_delay_work work = {.share = 1, .message = 1, .compute_ns = ns};
+    return ns + muster_slowness_ns(&run->opts.edge_slowness[host - 1],
+                                   job->step, &work);
+}
+
 /* A part takes as long to move in one shard as in several. */
 static bool is_of_a_shard(const muster_job *job)
 {
@@ -81,12 +96,14 @@ static int64_t duration_ns(muster_virtual *run, uint32_t host,
 {
     *sleep_ns_out = 0;
     if (job->kind == MUSTER_JOB_GRADIENT) {
-        return gradient_ns(run, host - 1, job, sleep_ns_out);
+        return gradient_ns(run, worker_of(run, host), job, sleep_ns_out);
     }
-    if (job->kind == MUSTER_JOB_UPDATE) {
+    if (job->kind == MUSTER_JOB_UPDATE || job->kind == MUSTER_JOB_COMBINE) {
         double floats = (double)run->opts.coordinator.message_dim *
                         (job->message_count + 1.0);
-        return (int64_t)(floats / FLOATS_PER_NS);
+        int64_t ns = (int64_t)(floats / FLOATS_PER_NS);
+        return job->kind == MUSTER_JOB_UPDATE ? ns
+                                              : combine_ns(run, host, job, ns);
     }
     if (is_of_a_shard(job)) {
         uint32_t parts =
@@ -105,7 +122,8 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
     }
     at->busy_ns = duration_ns(run, host, job, &at->sleep_ns);
     if (run->opts.recorder != NULL && job->kind == MUSTER_JOB_GRADIENT) {
-        muster_delay_recorder_time(run->opts.recorder, job->step, host - 1,
+        muster_delay_recorder_time(run->opts.recorder, job->step,
+                                   worker_of(run, host),
                                    (double)at->busy_ns * 1e-9);
     }
     run->longest_job_ns =
@@ -152,6 +170,11 @@ static void pretend(muster_virtual *run, const muster_virtual_host *at,
     result->test_accuracy = NAN;
     if (job->kind == MUSTER_JOB_GRADIENT) {
         result->output = gradient_length(run, plan_of(at, job)->message_bytes);
+    } else if (job->kind == MUSTER_JOB_COMBINE) {
+        result->output = gradient_length(
+            run, job->block * job->decoding->gradient_blocks * sizeof(float));
+    } else if (job->kind == MUSTER_JOB_SETUP && run->edges > 0) {
+        result->code = run->opts.coordinator.code;
     } else if (job->kind == MUSTER_JOB_UPDATE) {
         result->grad_err = job->decoding->fit.residual;
         result->output = length_only((run->opts.coordinator.message_dim - 1) *
@@ -193,8 +216,15 @@ static void reset(void *context, uint32_t host)
     muster_executor_free(at->executor);
     at->executor = NULL;
     muster_status status =
-        muster_executor_create_worker(&muster_executor_heap, &at->executor);
+        host <= run->edges
+            ? muster_executor_create_edge(run->opts.make_code,
+                                          &muster_executor_heap, &at->executor)
+            : muster_executor_create_worker(&muster_executor_heap,
+                                            &at->executor);
     MUSTER_ASSERT(status == MUSTER_OK);
+    if (host <= run->edges) {
+        return;
+    }
     // It is this process that was asked to train it.
     status = muster_executor_allow_model(at->executor, run->opts.model);
     MUSTER_ASSERT(status == MUSTER_OK);

@@ -93,6 +93,9 @@ static const layout layouts[] = {
     [MUSTER_MSG_FORGET] = {"FORGET",
                            1,
                            {{RANGE(as.shard.shard, 0, UINT32_MAX - 1)}}},
+    [MUSTER_MSG_WANT] = {"WANT",
+                         1,
+                         {{RANGE(as.shard.shard, 0, UINT32_MAX - 1)}}},
 };
 #define KIND_END (sizeof(layouts) / sizeof(layouts[0]))
 

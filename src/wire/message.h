@@ -43,6 +43,7 @@ typedef enum muster_message_kind {
     MUSTER_MSG_STOP = 11,     // the run is over, and why
     MUSTER_MSG_LEAVE = 12,    // I am going, do not wait for me
     MUSTER_MSG_FORGET = 13,   // plan `plan` is in force, drop shard `shard`
+    MUSTER_MSG_WANT = 14,     // an edge asks for shard `shard` for a worker
 } muster_message_kind;
 
 /* What a process is to the one it says HELLO to. Values travel. */
@@ -83,7 +84,8 @@ typedef struct muster_message {
             uint32_t shard; // MUSTER_ID_ANY: the plan itself
         } have;
         struct {
-            uint32_t shard; // SHARD, FORGET; `step` numbers them, see worker.h
+            uint32_t shard; // SHARD, FORGET, WANT; `step` numbers the first
+                            // two, see worker.h
         } shard;
         struct {
             uint64_t compute_ns;

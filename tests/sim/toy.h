@@ -10,6 +10,7 @@
 
 #include "code/numbers.h"
 #include "role/coordinator.h"
+#include "role/edge.h"
 #include "role/worker.h"
 #include "toy_job.h"
 
@@ -218,7 +219,8 @@ static void toy_action(void *context, uint32_t host, const muster_event *event,
                   message->kind == MUSTER_MSG_FORGET);
     MUSTER_ASSERT(!shard || message->as.shard.shard < t->shards);
     if (host == 0 && action->kind == MUSTER_ACTION_SEND &&
-        message->kind == MUSTER_MSG_MODEL && !toy_may_be_offered(t, message)) {
+        message->kind == MUSTER_MSG_MODEL && t->edges == 0 &&
+        !toy_may_be_offered(t, message)) {
         t->premature = true;
     }
     if (host == 0 && event->kind == MUSTER_EVENT_TIMER &&
@@ -269,11 +271,30 @@ static void toy_stopped(void *context, uint32_t host, muster_status status,
     muster_sim_halt(t->sim);
 }
 
+/* Of the code that the coordinator decodes. */
+static const muster_code_info *toy_numbers(const toy *t)
+{
+    return muster_code_numbers(t->edges > 0 ? muster_hier_outer(t->code)
+                                            : t->code);
+}
+
+/* The host of an edge, and that of a worker (numbered across edges). */
+static uint32_t toy_edge_host(uint32_t edge)
+{
+    return 1 + edge;
+}
+
+static uint32_t toy_worker_host(const toy *t, uint32_t worker)
+{
+    return 1 + t->edges + worker;
+}
+
 /* Start, or restart from the newest snapshot, the coordinator on host 0. */
 static void toy_start_coordinator(toy *t)
 {
     muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
     opts.code = t->code;
+    opts.edges = t->edges > 0;
     opts.run = TOY_RUN;
     opts.first_step = t->disk.step;
     t->next_step = t->disk.step;
@@ -297,7 +318,7 @@ static void toy_start_coordinator(toy *t)
     opts.shards = t->shards;
     opts.change_code = t->change_code;
     opts.change_step = t->change_step;
-    t->info = *muster_code_numbers(t->code);
+    t->info = *toy_numbers(t);
     opts.saved = t->disk.role_bytes > 0 ? t->disk.role : NULL;
     opts.saved_bytes = t->disk.role_bytes;
     muster_role role;
@@ -309,10 +330,29 @@ static void toy_start_coordinator(toy *t)
     muster_sim_start(t->sim, 0, role);
 }
 
+static void toy_start_edge(toy *t, uint32_t host, uint32_t wish)
+{
+    muster_edge_opts opts = MUSTER_EDGE_OPTS_INIT;
+    snprintf(opts.address, sizeof(opts.address), "sim:0");
+    opts.id = wish;
+    opts.pid = host;
+    opts.patience_ns = 20 * MUSTER_NS_PER_S;
+    muster_role role;
+    muster_error error;
+    muster_status status = muster_edge_create(&opts, &error, &role);
+    MUSTER_ASSERT(status == MUSTER_OK);
+    muster_sim_start(t->sim, host, role);
+}
+
 static void toy_start_worker(toy *t, uint32_t host, uint32_t wish)
 {
     muster_worker_opts opts = MUSTER_WORKER_OPTS_INIT;
-    snprintf(opts.address, sizeof(opts.address), "sim:0");
+    uint32_t leader = 0;
+    if (t->edges > 0) {
+        uint32_t worker = host - toy_worker_host(t, 0);
+        leader = toy_edge_host(muster_hier_edge_of(t->code, worker));
+    }
+    snprintf(opts.address, sizeof(opts.address), "sim:%u", leader);
     opts.id = wish;
     opts.pid = host;
     opts.patience_ns = 20 * MUSTER_NS_PER_S;
@@ -328,7 +368,8 @@ typedef struct toy_opts {
     const char *code;
     muster_code *made; // the same, made before; lent; or NULL
     uint32_t workers;
-    uint32_t spares; // hosts beyond those, down at first
+    const char *topology; // of a hier code: edges join; NULL: workers do
+    uint32_t spares;      // hosts beyond those, down at first
     uint64_t steps;
     double duplicate;
     double echo;
@@ -344,13 +385,15 @@ typedef struct toy_opts {
     void (*on_trace)(void *context, const char *line);
 } toy_opts;
 
-static muster_code *toy_make_code(const char *name, uint32_t workers)
+static muster_code *toy_make_code(const char *name, uint32_t workers,
+                                  const char *topology)
 {
     muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
     muster_code *code = NULL;
     muster_error error;
     opts.name = name;
     opts.workers = workers;
+    opts.topology = topology;
     muster_status status = muster_code_create(&opts, &error, &code);
     if (status != MUSTER_OK) {
         fprintf(stderr, "%s: %s\n", name, error.text);
@@ -364,28 +407,33 @@ static void toy_init_code(toy *t, const toy_opts *opts)
     t->code = opts->made;
     t->code_lent = opts->made != NULL;
     if (!t->code_lent) {
-        t->code = toy_make_code(opts->code, opts->workers);
+        t->code = toy_make_code(opts->code, opts->workers, opts->topology);
     }
     if (opts->change_code != NULL) {
-        t->change_code = toy_make_code(opts->change_code, opts->workers);
+        t->change_code = toy_make_code(opts->change_code, opts->workers, NULL);
         t->change_step = opts->change_step;
     }
     t->info = *muster_code_numbers(t->code);
     MUSTER_ASSERT(t->info.parts <= TOY_PARTS_MAX &&
                   t->info.workers == opts->workers);
+    t->workers = opts->workers;
+    if (opts->topology != NULL) {
+        t->edges = muster_hier_numbers_of(t->code).edges;
+        t->workers = t->edges;
+        t->info = *toy_numbers(t);
+    }
     t->shards = opts->shards != 0 ? opts->shards : t->info.parts;
     MUSTER_ASSERT(t->shards <= TOY_SHARDS_MAX);
 }
 
-/* Everybody up, nothing has happened yet. Hosts: 0 coordinator, 1.. workers,
- * and then the spares, which are down. */
+/* Everybody up, nothing has happened yet. Hosts: 0 coordinator, then edges,
+ * then workers, and then the spares, which are down. */
 static void toy_init(toy *t, const toy_opts *opts)
 {
-    uint32_t hosts = opts->workers + opts->spares + 1;
     memset(t, 0, sizeof(*t));
-    MUSTER_ASSERT(hosts <= TOY_HOSTS_MAX);
     toy_init_code(t, opts);
-    t->workers = opts->workers;
+    uint32_t hosts = t->edges + opts->workers + opts->spares + 1;
+    MUSTER_ASSERT(hosts <= TOY_HOSTS_MAX);
     t->steps = opts->steps;
     t->shuffle = opts->shuffle;
     t->deadline_ns = opts->deadline_ns;
@@ -407,8 +455,11 @@ static void toy_init(toy *t, const toy_opts *opts)
     muster_status status = muster_sim_create(&sim, hosts, &t->sim);
     MUSTER_ASSERT(status == MUSTER_OK);
     toy_start_coordinator(t);
-    for (uint32_t host = 1; host <= opts->workers; host++) {
-        toy_start_worker(t, host, host - 1);
+    for (uint32_t edge = 0; edge < t->edges; edge++) {
+        toy_start_edge(t, toy_edge_host(edge), edge);
+    }
+    for (uint32_t worker = 0; worker < opts->workers; worker++) {
+        toy_start_worker(t, toy_worker_host(t, worker), worker);
     }
 }
 

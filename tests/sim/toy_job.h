@@ -24,6 +24,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "code/hier.h"
+#include "code/numbers.h"
 #include "muster/code.h"
 #include "role/job.h"
 #include "role/report.h"
@@ -68,7 +70,8 @@ typedef struct toy {
     muster_code *change_code; // or NULL
     uint64_t change_step;
     uint32_t shards;
-    uint32_t workers;
+    uint32_t workers; // that the coordinator leads; edges where there are any
+    uint32_t edges;   // 0: workers join the coordinator themselves
     uint64_t steps;
     const char *shuffle;
     int64_t deadline_ns;
@@ -279,10 +282,10 @@ static void toy_take_step(toy *t, const muster_job *job, const float *sum)
     memcpy(t->theta, new_theta, sizeof(new_theta));
 }
 
-static void toy_update(toy *t, const muster_job *job)
+/* Add up messages by the job's decoding. */
+static void toy_decode(const muster_job *job, float *sum)
 {
-    size_t block = toy_block(job->decoding->gradient_blocks);
-    float sum[TOY_DIM + 64] = {0};
+    size_t block = job->block;
     for (size_t i = 0; i < job->decoding->term_count; i++) {
         const muster_code_decode_term *term = &job->decoding->terms[i];
         uint32_t at = 0;
@@ -296,10 +299,25 @@ static void toy_update(toy *t, const muster_job *job)
                 (float)term->weight * message[term->message_block * block + j];
         }
     }
+}
+
+static void toy_update(toy *t, const muster_job *job)
+{
+    float sum[TOY_DIM + 64] = {0};
+    toy_decode(job, sum);
     while (t->serial_step <= job->step) {
         toy_serial_step(t);
     }
     toy_take_step(t, job, sum);
+}
+
+static muster_blob *toy_combine(const muster_job *job)
+{
+    float sum[TOY_DIM + 64] = {0};
+    size_t floats = job->block * job->decoding->gradient_blocks;
+    MUSTER_ASSERT(floats <= TOY_DIM + 64 && job->decoding->status == MUSTER_OK);
+    toy_decode(job, sum);
+    return toy_blob(sum, floats * sizeof(float));
 }
 
 static void toy_snapshot(toy *t, const muster_job *job)
@@ -321,6 +339,8 @@ static int64_t toy_begin(void *context, uint32_t host, muster_job *job)
     if (job->kind == MUSTER_JOB_GRADIENT) {
         ms = 8 + 4 * muster_rng_exponential(&t->rng) + t->slow_ms[host];
         ms *= t->pace;
+    } else if (job->kind == MUSTER_JOB_COMBINE) {
+        ms = 0.2 + t->slow_ms[host];
     } else if (job->kind == MUSTER_JOB_SETUP || job->kind == MUSTER_JOB_LOAD) {
         ms = 2;
     }
@@ -349,6 +369,7 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
     switch (job->kind) {
     case MUSTER_JOB_SETUP:
         process->set_up = true;
+        result->code = t->code; // an edge's
         break;
     case MUSTER_JOB_ADOPT:
         result->status = toy_adopt(process, job);
@@ -368,6 +389,9 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         toy_update(t, job);
         result->grad_err = job->decoding->fit.residual;
         result->output = toy_blob(t->theta, sizeof(t->theta));
+        break;
+    case MUSTER_JOB_COMBINE:
+        result->output = toy_combine(job);
         break;
     case MUSTER_JOB_SNAPSHOT:
         t->snapshots++;

@@ -1,0 +1,129 @@
+/*
+ * coordinator_edges.c -- what is other where those that a coordinator leads are
+ * edges: lengths, plans, and shards that they ask for.
+ *
+ * An edge makes the hier code itself. Its plan says how long messages are, and
+ * has a sum over the coefficients of its workers: an edge that made another
+ * code ends rather than send a message that decodes to something wrong. An edge
+ * keeps no shard. It asks for one (WANT) when a worker of its lacks it, and
+ * passes it on.
+ */
+#include "base/mem.h"
+#include "code/hier.h"
+#include "role/coordinator_inside.h"
+#include "wire/edge_terms.h"
+
+/* Weights of the check: terms that change places change it. */
+#define CHECK_WEIGHTS 7u
+/* WANTs of an edge that are told apart: it has two under way. */
+#define STAMPS_SEEN 64u
+
+bool muster_coordinator_leads_edges(const muster_coordinator *c)
+{
+    return c->hier != NULL && c->edge == NULL;
+}
+
+const char *muster_coordinator_noun(const muster_coordinator *c)
+{
+    return muster_coordinator_leads_edges(c) ? "edge" : "worker";
+}
+
+size_t muster_coordinator_answer_floats(const muster_coordinator *c)
+{
+    return muster_coordinator_leads_edges(c)
+               ? muster_hier_edge_length(c->hier, c->opts.message_dim)
+               : muster_code_message_length(c->plan.code, c->opts.message_dim);
+}
+
+size_t muster_coordinator_block_floats(const muster_coordinator *c)
+{
+    return muster_coordinator_answer_floats(c) / c->plan.info.message_blocks;
+}
+
+double muster_edges_check(const muster_code *hier, uint32_t edge)
+{
+    double sum = 0;
+    uint32_t end = muster_hier_first(hier, edge + 1);
+    for (uint32_t w = muster_hier_first(hier, edge); w < end; w++) {
+        const muster_code_encode_term *terms = NULL;
+        uint32_t count = 0;
+        if (muster_code_encode_terms(hier, w, &terms, &count) != MUSTER_OK) {
+            continue;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            sum += terms[i].coef * (1 + (w + terms[i].part) % CHECK_WEIGHTS);
+        }
+    }
+    return sum;
+}
+
+muster_blob *muster_edges_plan(const muster_coordinator *c, uint32_t edge)
+{
+    muster_edge_terms terms = {.message_dim = c->opts.message_dim,
+                               .message_tail = (uint32_t)c->opts.message_tail,
+                               .shards = c->plan.shards,
+                               .check = muster_edges_check(c->hier, edge)};
+    muster_blob *blob = muster_blob_create(MUSTER_EDGE_TERMS_BYTES);
+    if (blob != NULL) {
+        muster_edge_terms_write(&terms, blob->data);
+    }
+    return blob;
+}
+
+/* The first message with this stamp? They may overtake each other a little. */
+static bool is_fresh(muster_worker_record *edge, uint64_t stamp)
+{
+    if (stamp > edge->want_stamp) {
+        uint64_t ahead = stamp - edge->want_stamp;
+        edge->want_seen = ahead < STAMPS_SEEN ? edge->want_seen << ahead : 0;
+        edge->want_stamp = stamp;
+    }
+    uint64_t behind = edge->want_stamp - stamp;
+    bool fresh = stamp > 0 && behind < STAMPS_SEEN &&
+                 (edge->want_seen >> behind & 1u) == 0;
+    edge->want_seen |= behind < STAMPS_SEEN ? (uint64_t)1 << behind : 0;
+    return fresh;
+}
+
+bool muster_edges_want(muster_worker_record *edge, uint32_t shard,
+                       uint64_t stamp)
+{
+    if (!is_fresh(edge, stamp)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < edge->want_count; i++) {
+        if (edge->wants[i] == shard) {
+            return false; // asked for already
+        }
+    }
+    if (edge->want_count == MUSTER_WANTS_MAX) {
+        return false;
+    }
+    edge->wants[edge->want_count++] = shard;
+    return true;
+}
+
+uint32_t muster_edges_lacking(const muster_worker_record *edge)
+{
+    for (uint32_t i = 0; i < edge->want_count; i++) {
+        bool being_made = false;
+        for (uint32_t j = 0; j < edge->under_way_count; j++) {
+            being_made =
+                being_made || edge->under_way[j].shard == edge->wants[i];
+        }
+        if (!being_made) {
+            return edge->wants[i];
+        }
+    }
+    return MUSTER_ID_ANY;
+}
+
+void muster_edges_sent(muster_worker_record *edge, uint32_t shard)
+{
+    for (uint32_t i = 0; i < edge->want_count; i++) {
+        if (edge->wants[i] == shard) {
+            edge->wants[i] = edge->wants[--edge->want_count];
+            return;
+        }
+    }
+}

@@ -1,0 +1,274 @@
+/*
+ * edge_below.c -- an edge and its workers: when they are enough, and the step
+ * that they are asked for.
+ *
+ * Invariants:
+ *   1. The coordinator below lives from a plan to the next welcome above. Its
+ *      steps ascend, and their models are all of one life above.
+ *   2. Its phases are GATHER (no step is open), COLLECT and UPDATE (the COMBINE
+ *      job runs), and those of the end.
+ *   3. The edge is `ready` above only while the ready workers, with the answers
+ *      of an open step, suffice for the inner code.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "code/hier.h"
+#include "code/numbers.h"
+#include "role/edge_inside.h"
+#include "role/member_inside.h"
+#include "wire/edge_terms.h"
+
+/* How far the sum over the coefficients may be off: other processors round
+ * otherwise. */
+#define CHECK_MAX 1e-6
+
+static void have(muster_edge *edge, muster_actions *actions)
+{
+    muster_member_mail mail = {
+        .message = {.kind = MUSTER_MSG_HAVE, .plan = edge->plan}};
+    mail.message.as.have.shard = MUSTER_ID_ANY;
+    muster_member_send(&edge->above, MUSTER_ID_LEADER, &mail, actions);
+}
+
+/* Too few workers are left: the coordinator must not wait for this edge. */
+static void withdraw(muster_edge *edge, const muster_event *event,
+                     muster_actions *actions)
+{
+    const muster_coordinator *c = muster_edge_below(edge);
+    edge->ready = false;
+    edge->plan = 0;
+    muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
+                      "edge %u has %u of %u workers, too few for %s (s = %u); "
+                      "it joins again when enough are back",
+                      edge->above.id, c->joining.ready, c->worker_count,
+                      c->plan.info.name, c->plan.info.stragglers);
+    muster_member_drop(&edge->above, MUSTER_ID_LEADER, event, actions);
+}
+
+void muster_edge_review(muster_edge *edge, const muster_event *event,
+                        muster_actions *actions)
+{
+    muster_coordinator *c = muster_edge_below(edge);
+    if (c->phase == MUSTER_PHASE_UPDATE) {
+        return; // looked at again when the step's message is sent
+    }
+    bool all = c->joining.ready == c->worker_count;
+    bool reachable = all || muster_step_reachable(c);
+    if (edge->ready && !reachable) {
+        withdraw(edge, event, actions);
+        return;
+    }
+    if (edge->ready || !reachable || edge->plan == 0) {
+        return;
+    }
+    int64_t begin_ns = c->joining.ready_ns + c->opts.grace_ns;
+    if (!all && event->now_ns < begin_ns) {
+        muster_act_timer(actions, MUSTER_TIMER_GRACE, begin_ns);
+        return;
+    }
+    edge->ready = true;
+    have(edge, actions);
+}
+
+static void ask(muster_edge *edge, uint32_t shard, muster_actions *actions)
+{
+    muster_member_mail mail = {.message = {.kind = MUSTER_MSG_WANT,
+                                           .plan = edge->plan,
+                                           .step = ++edge->want_stamp,
+                                           .as.shard.shard = shard}};
+    muster_member_send(&edge->above, MUSTER_ID_LEADER, &mail, actions);
+}
+
+bool muster_edge_want(muster_edge *edge, uint32_t shard,
+                      muster_actions *actions)
+{
+    if (!muster_vec_append(&edge->wants, &shard, 1)) {
+        return false;
+    }
+    ask(edge, shard, actions);
+    return true;
+}
+
+/* Takes the shard off the list; false: nobody has asked for it. */
+static bool take_want(muster_edge *edge, uint32_t shard)
+{
+    uint32_t *wants = edge->wants.data;
+    for (size_t i = 0; i < edge->wants.count; i++) {
+        if (wants[i] == shard) {
+            wants[i] = wants[--edge->wants.count];
+            return true;
+        }
+    }
+    return false;
+}
+
+void muster_edge_shard(muster_edge *edge, const muster_event *event,
+                       muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    muster_coordinator *c = muster_edge_below(edge);
+    if (event->as.message.payload == NULL || c == NULL ||
+        !take_want(edge, message->as.shard.shard)) {
+        return;
+    }
+    // To the coordinator below, it was made.
+    muster_event made = {.kind = MUSTER_EVENT_COMPUTED,
+                         .now_ns = event->now_ns,
+                         .progress = event->progress};
+    made.as.computed.id = ++c->jobs.ids;
+    made.as.computed.kind = MUSTER_JOB_SHARD;
+    made.as.computed.shard = message->as.shard.shard;
+    made.as.computed.output = event->as.message.payload;
+    muster_edge_feed(edge, &made, actions);
+}
+
+void muster_edge_begin(muster_edge *edge, const muster_event *event,
+                       muster_actions *actions)
+{
+    muster_coordinator *c = muster_edge_below(edge);
+    const muster_message *message = event->as.message.message;
+    muster_blob *payload = event->as.message.payload;
+    if (c == NULL || !edge->ready || message->plan != edge->plan ||
+        payload == NULL || (edge->step_seen && message->step <= c->step)) {
+        return; // of another plan, or overtaken by a newer one
+    }
+    muster_step_abandon(c, actions);
+    muster_blob_unref(c->model);
+    c->model = muster_blob_ref(payload);
+    c->step = message->step;
+    edge->step_seen = true;
+    muster_step_begin(c, event->now_ns, actions);
+}
+
+void muster_edge_combined(muster_edge *edge, const muster_event *event,
+                          muster_actions *actions)
+{
+    const muster_coordinator *c = muster_edge_below(edge);
+    const muster_job_result *result = &event->as.computed;
+    muster_member_mail mail = {.message = {.kind = MUSTER_MSG_GRADIENT,
+                                           .plan = edge->plan,
+                                           .step = result->step},
+                               .payload = muster_blob_ref(result->output)};
+    mail.message.as.gradient.compute_ns =
+        (uint64_t)(event->now_ns - c->open.begin_ns);
+    muster_member_send(&edge->above, MUSTER_ID_LEADER, &mail, actions);
+    muster_edge_review(edge, event, actions);
+}
+
+void muster_edge_feed(muster_edge *edge, const muster_event *event,
+                      muster_actions *actions)
+{
+    if (edge->below.state == NULL) {
+        return;
+    }
+    edge->below.ops->step(edge->below.state, event, actions);
+    if (muster_edge_below(edge)->phase == MUSTER_PHASE_OVER) {
+        edge->over = true; // its STOP action is the edge's
+    }
+}
+
+void muster_edge_close(muster_edge *edge, muster_actions *actions)
+{
+    muster_coordinator *c = muster_edge_below(edge);
+    if (c == NULL) {
+        return;
+    }
+    muster_step_abandon(c, actions);
+    const muster_link *links = c->member.links.data;
+    for (size_t i = 0; i < c->member.links.count; i++) {
+        if (links[i].state != MUSTER_LINK_GONE) {
+            muster_act_drop(actions, links[i].peer);
+        }
+    }
+    for (uint32_t id = MUSTER_TIMER_ROLE; id <= MUSTER_TIMER_OFFER; id++) {
+        muster_act_timer(actions, id, -1);
+    }
+    muster_act_timer(actions, MUSTER_TIMER_MEMBER, -1);
+    edge->job_ids = c->jobs.ids;
+    edge->below.ops->free(c);
+    edge->below = (muster_role){0};
+    muster_vec_clear(&edge->wants);
+}
+
+/* Is the code that was made here the one that the coordinator has? */
+static const char *wrong_with(const muster_edge *edge,
+                              const muster_edge_terms *terms)
+{
+    uint32_t id = edge->above.id;
+    if (!muster_code_is_hier(edge->code) ||
+        id >= muster_hier_numbers_of(edge->code).edges) {
+        return "the run's code has no such edge";
+    }
+    double own = muster_edges_check(edge->code, id);
+    return fabs(own - terms->check) <= CHECK_MAX * (1 + fabs(own))
+               ? NULL
+               : "this machine makes another code of the run's options than "
+                 "the coordinator's";
+}
+
+static muster_status create(muster_edge *edge, const muster_edge_terms *terms,
+                            const muster_event *event)
+{
+    uint32_t id = edge->above.id;
+    const muster_code *inner = muster_hier_inner(edge->code, id);
+    muster_coordinator_place place = {
+        .layer = {.code = inner,
+                  .terms = edge->code,
+                  .first = muster_hier_first(edge->code, id)},
+        .hier = edge->code,
+        .edge = edge,
+        .first = muster_hier_first(edge->code, id),
+        .total = muster_code_numbers(edge->code)->workers,
+        .jobs = edge->job_ids};
+    muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
+    opts.code = inner;
+    opts.run = edge->above.run;
+    opts.last_step = UINT64_MAX;
+    opts.message_dim = (size_t)terms->message_dim;
+    opts.message_tail = terms->message_tail;
+    opts.shards = terms->shards;
+    opts.setup = edge->above.welcome;
+    opts.model = muster_blob_create_empty(0); // none has come yet
+    opts.heartbeat_ns = edge->above.heartbeat_ns;
+    opts.grace_ns = edge->opts.grace_ns;
+    muster_status status = opts.model == NULL
+                               ? MUSTER_ERR_NO_MEMORY
+                               : muster_coordinator_create_below(
+                                     &opts, &place, NULL, &edge->below);
+    muster_blob_unref(opts.model);
+    if (status == MUSTER_OK) {
+        muster_edge_below(edge)->plan.number = event->as.message.message->plan;
+    }
+    return status;
+}
+
+bool muster_edge_open(muster_edge *edge, const muster_event *event,
+                      muster_actions *actions)
+{
+    const muster_blob *payload = event->as.message.payload;
+    muster_edge_terms terms;
+    if (payload->data == NULL ||
+        muster_edge_terms_read(payload->data, payload->bytes, &terms) < 0) {
+        muster_edge_stop(edge, MUSTER_ERR_PROTOCOL,
+                         "the coordinator's plan is not an edge's", actions);
+        return false;
+    }
+    const char *wrong = wrong_with(edge, &terms);
+    if (wrong != NULL) {
+        muster_edge_stop(edge, MUSTER_ERR_REFUSED, wrong, actions);
+        return false;
+    }
+    muster_status status = create(edge, &terms, event);
+    if (status != MUSTER_OK) {
+        muster_edge_stop(edge, status, "the workers' plan cannot be made",
+                         actions);
+        return false;
+    }
+    muster_event start = {.kind = MUSTER_EVENT_START,
+                          .now_ns = event->now_ns,
+                          .progress = event->progress};
+    muster_edge_feed(edge, &start, actions);
+    return true;
+}

@@ -1,0 +1,77 @@
+/*
+ * role/edge_inside.h -- the state of an edge, for its files:
+ *   edge.c        events: which are for the member above, which for below
+ *   edge_above.c  what the coordinator says
+ *   edge_below.c  its workers: when they are enough, and their step
+ *
+ * Its workers are led by a muster_coordinator of its own, whose `edge` says
+ * whose it is; that calls the functions named "called by" below.
+ */
+#ifndef MUSTER_ROLE_EDGE_INSIDE_H
+#define MUSTER_ROLE_EDGE_INSIDE_H
+
+#include "role/coordinator_inside.h"
+#include "role/edge.h"
+
+enum {
+    MUSTER_TIMER_ABOVE = 2, // of the member that follows the coordinator
+    MUSTER_TIMER_LEAVE = 23,
+};
+
+struct muster_edge {
+    muster_edge_opts opts;
+    muster_member above;
+    muster_role below;       // no state: there is no plan yet
+    const muster_code *code; // of both layers; NULL until SETUP has ended
+    bool setup_asked;
+    uint32_t plan;       // in force in this life above; 0: none
+    bool ready;          // told above, in this life
+    bool step_seen;      // a model came in this life
+    muster_vec wants;    // uint32_t: shards asked for above
+    uint64_t want_stamp; // of the newest WANT in this life above
+    uint64_t job_ids;    // given out by the last coordinator below
+    uint64_t progress;   // of all below, counted
+    bool leaving, over;
+    bool told_unreached; // why there is no coordinator, since the last welcome
+};
+
+static inline muster_coordinator *muster_edge_below(const muster_edge *edge)
+{
+    return edge->below.state;
+}
+
+/* edge.c */
+void muster_edge_stop(muster_edge *edge, muster_status status,
+                      const char *reason, muster_actions *actions);
+
+/* edge_above.c */
+void muster_edge_above(muster_edge *edge, const muster_event *event,
+                       muster_actions *actions);
+void muster_edge_set_up(muster_edge *edge, const muster_job_result *result,
+                        muster_actions *actions);
+
+/* edge_below.c */
+/* Lead workers under this plan; false: it cannot be, and the edge ends. */
+bool muster_edge_open(muster_edge *edge, const muster_event *event,
+                      muster_actions *actions);
+/* Drop all workers. */
+void muster_edge_close(muster_edge *edge, muster_actions *actions);
+/* Hand it an event. */
+void muster_edge_feed(muster_edge *edge, const muster_event *event,
+                      muster_actions *actions);
+/* A model has come from above. */
+void muster_edge_begin(muster_edge *edge, const muster_event *event,
+                       muster_actions *actions);
+/* A shard has come from above. */
+void muster_edge_shard(muster_edge *edge, const muster_event *event,
+                       muster_actions *actions);
+/* Called by the coordinator below: who is ready has changed; a shard is
+ * lacking (false: out of memory); a step's message is there. */
+void muster_edge_review(muster_edge *edge, const muster_event *event,
+                        muster_actions *actions);
+bool muster_edge_want(muster_edge *edge, uint32_t shard,
+                      muster_actions *actions);
+void muster_edge_combined(muster_edge *edge, const muster_event *event,
+                          muster_actions *actions);
+
+#endif // MUSTER_ROLE_EDGE_INSIDE_H
