@@ -452,7 +452,7 @@ static void a_turn_moves_only_the_shards_that_are_lacking(void **state)
     assert_right(&t);
     assert_int_equal(t.plan, 3);
     // Three parts each at the start, then one of three is new at each turn.
-    uint64_t sent = 6 * 4 * (3 + 1 + 1);
+    uint64_t sent = (uint64_t)6 * 4 * (3 + 1 + 1);
     assert_int_equal(t.bytes_moved, sent * each);
     assert_int_equal(t.forgotten, 6 * 4 * 2);
     assert_int_equal(shards_held(&t), 4 * parts_of_all(&t));
