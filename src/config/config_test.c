@@ -225,6 +225,43 @@ static void faults_come_in_the_order_they_happen(void **state)
     muster_config_free(config);
 }
 
+static void a_topology_says_how_many_workers_and_edges_there_are(void **state)
+{
+    (void)state;
+    muster_config *config = make("simulate");
+    muster_error error = {0};
+    assert_int_equal(parse_line(config,
+                                "--topology 3,4,5 --kill edge1@5 --rejoin "
+                                "edge1@9 --slow 11:2x",
+                                true, &error),
+                     MUSTER_OK);
+    assert_int_equal(muster_config_workers(config), 12);
+    assert_int_equal(muster_config_edges(config), 3);
+    assert_string_equal(muster_config_string(config, MUSTER_OPT_CODE), "hier");
+    muster_vec faults = muster_vec_make(sizeof(muster_fault));
+    assert_int_equal(muster_faults_read(config, &error, &faults), MUSTER_OK);
+    const muster_fault *found = faults.data;
+    assert_int_equal(faults.count, 3);
+    assert_true(!found[0].edge && found[1].edge && found[2].edge);
+    assert_int_equal(found[1].worker, 1);
+    muster_vec_fini(&faults);
+    muster_config_free(config);
+    assert_refused("simulate", "--topology 4x4 --kill edge4@5",
+                   "--kill edge4@5: there are 4 edges, numbered 0 to 3");
+    assert_refused("simulate", "--workers 4 --kill edge0@5",
+                   "--kill edge0@5: there are no edges without --topology");
+    assert_refused("simulate", "--topology 2x2 --cont edge0@5 --stop 0@2",
+                   "--cont edge0@5: edge 0 is not stopped before");
+    assert_refused("simulate", "--topology 2x2 --workers 5",
+                   "--topology 2x2 has 4 workers: leave out --local and "
+                   "--workers");
+    assert_refused("simulate", "--topology 2x2 --shuffle rotate:1",
+                   "--shuffle has no meaning with --topology");
+    assert_refused("join", "--connect 127.0.0.1:1 --as edge",
+                   "--as edge and --listen ADDRESS belong together: an edge "
+                   "says where its workers join it");
+}
+
 static void speeds_become_numbers(void **state)
 {
     (void)state;
@@ -364,6 +401,7 @@ int main(void)
         cmocka_unit_test(options_are_checked_together),
         cmocka_unit_test(faults_of_workers_that_are_not_there_are_refused),
         cmocka_unit_test(faults_come_in_the_order_they_happen),
+        cmocka_unit_test(a_topology_says_how_many_workers_and_edges_there_are),
         cmocka_unit_test(speeds_become_numbers),
         cmocka_unit_test(every_option_of_a_verb_is_in_its_help),
         cmocka_unit_test(the_examples_of_the_help_are_right),

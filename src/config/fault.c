@@ -98,7 +98,7 @@ static muster_status parse_slow(const char *text, muster_error *error_out,
         return malformed(MUSTER_OPT_SLOW, text,
                          "W:TIME such as 3:200ms (at most 1h), or W:FACTORx "
                          "such as 3:10x (at least 1x), with @STEP to begin "
-                         "there; W is a worker's number, or edgeK",
+                         "there",
                          error_out);
     }
     *fault_out = fault;

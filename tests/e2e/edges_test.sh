@@ -45,7 +45,8 @@ says "$work/err" 'edge 2 is back' || fail "edge 2 did not come back: $(cat "$wor
 expect 4 train $job $edges --steps 60 --kill edge1@20 --kill edge2@20 --kill edge3@20 \
     --patience 1s --run "$work/run"
 says "$work/err" 'edges are ready, too few' || fail "no reason: $(cat "$work/err")"
-expect 0 train --resume "$work/run" --json
+# Other faults than those that ended it.
+expect 0 train --resume "$work/run" --kill edge0@40 --patience 20s --json
 same resumed
 
 # What cannot be is refused.

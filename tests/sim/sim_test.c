@@ -81,6 +81,7 @@ static const struct {
     {20, false, "ignore:decode=sum"},
     {20, false, "ignore:s=3"},
     {20, false, "bgc:d=4,s=3"},
+    {20, false, "hier:edges=4x5,se=1,sw=1"},
     {4, false, "uncoded"},
     {4, false, "frc:s=1"},
     {4, false, "ignore"},
