@@ -65,11 +65,12 @@ typedef struct muster_code_opts {
     uint32_t load;        // d; 0 means the smallest that s and m need
     const double *speeds; // n relative speeds for heter codes; NULL: all equal
     uint64_t seed;        // random families only; default 1
+    const char *topology; // hier: workers under each edge, "4x10" or "3,4,5"
 } muster_code_opts;
 
-#define MUSTER_CODE_OPTS_INIT                                         \
-    {                                                                 \
-        (uint32_t)sizeof(muster_code_opts), NULL, 0, 0, 0, 0, NULL, 1 \
+#define MUSTER_CODE_OPTS_INIT                                               \
+    {                                                                       \
+        (uint32_t)sizeof(muster_code_opts), NULL, 0, 0, 0, 0, NULL, 1, NULL \
     }
 
 /* Opaque. Made by muster_code_create(), ended by muster_code_free(). */

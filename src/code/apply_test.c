@@ -23,6 +23,8 @@ static const struct {
                     {"ye-abbe-tuned:s=1,m=2", 5},
                     {"heter:s=1", 5},
                     {"heter-group:s=1", 5},
+                    {"hier:edges=2,3,4,se=1,sw=1", 9},
+                    {"hier:edges=3x3,se=1,mw=2,me=2", 9},
                     {"linear:tuned:s=1,m=2", 7},
                     {"linear:gaussian:s=1,m=2,draws=2", 4},
                     {"linear:vandermonde:s=1,m=2", 4},

@@ -151,6 +151,7 @@ muster_status muster_code_spec_parse(const muster_code_opts *opts,
     spec->load = opts->load;
     spec->speeds = opts->speeds;
     spec->seed = opts->seed;
+    spec->topology = opts->topology;
     muster_status status = take_name(spec, opts->name, error);
     if (status != MUSTER_OK) {
         return status;

@@ -41,7 +41,8 @@ typedef struct muster_code_spec {
     const double *speeds; // lent by the caller of create
     uint32_t option_count;
     muster_code_spec_option options[MUSTER_CODE_SPEC_OPTIONS_MAX];
-    const char *path; // of linear:file; lent by the caller of create
+    const char *path;     // of linear:file; lent by the caller of create
+    const char *topology; // of hier; lent by the caller of create
 } muster_code_spec;
 
 /* Parse opts->name and merge. MUSTER_ERR_INVALID with a message. */

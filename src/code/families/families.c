@@ -16,6 +16,7 @@ const muster_code_ops *const muster_code_families[] = {
     &muster_code_ye_abbe_tuned,
     &muster_code_heter,
     &muster_code_heter_group,
+    &muster_code_hier,
     &muster_code_linear_tuned,
     &muster_code_linear_gaussian,
     &muster_code_linear_vandermonde,

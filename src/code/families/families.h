@@ -23,6 +23,7 @@ extern const muster_code_ops muster_code_ye_abbe;
 extern const muster_code_ops muster_code_ye_abbe_random;
 extern const muster_code_ops muster_code_ye_abbe_tuned;
 extern const muster_code_ops muster_code_rs;
+extern const muster_code_ops muster_code_hier;
 extern const muster_code_ops muster_code_linear_tuned;
 extern const muster_code_ops muster_code_linear_gaussian;
 extern const muster_code_ops muster_code_linear_vandermonde;
