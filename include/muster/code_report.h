@@ -51,13 +51,20 @@ typedef struct muster_code_report {
     double rel_err_f32_predicted; // what the error model says of the worst
     double weights_us;            // weights of one set, median
     double decode_us;             // decoding 100,000 floats, median
+    // hier; 0 for other codes:
+    uint32_t edges;
+    uint32_t edge_stragglers;   // s_e
+    uint32_t worker_stragglers; // s_w, under each edge
+    uint32_t flat_stragglers;   // s of a flat code of equal protection
+    double load_bound;          // the smallest load possible
+    double flat_load;           // of that flat code
 } muster_code_report;
 
 /* The other fields become zero, in C and in C++. */
 #define MUSTER_CODE_REPORT_INIT                                                \
     {                                                                          \
         (uint32_t)sizeof(muster_code_report), false, 0, 0, 0, 0, 0, "", "", 0, \
-            0, 0, 0, 0, 0, 0, 0, 0, 0                                          \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                        \
     }
 
 /*
