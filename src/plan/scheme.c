@@ -53,8 +53,9 @@ static void list_flat(lister *list)
     for (uint32_t m = 1; m <= m_max; m++) {
         for (uint32_t s = 0; s + m <= n; s++) {
             bool uncoded = s == 0 && m == 1;
-            // Groups that cover all workers once: d does not matter beyond.
-            if (groups_are_safe(s + m, m) && !uncoded) {
+            // Of equally many groups, those of the largest s + m.
+            bool largest = s + m == n / (n / (s + m));
+            if (largest && groups_are_safe(s + m, m) && !uncoded) {
                 add(list, (muster_scheme){
                               .kind = MUSTER_SCHEME_GROUPS, .s = s, .m = m});
             }
@@ -201,6 +202,9 @@ void muster_scheme_name(const muster_scheme *scheme,
             (void)snprintf(name_out + length, name_size - (size_t)length,
                            ",me=%u,mw=%u", scheme->m_e, scheme->m_w);
         }
+    } else if (scheme->s_e + scheme->s_w > 0) {
+        (void)snprintf(name_out, name_size, "%s:se=%u,sw=%u", family,
+                       scheme->s_e, scheme->s_w);
     } else if (scheme->m > 1) {
         (void)snprintf(name_out, name_size, "%s:s=%u,m=%u", family, scheme->s,
                        scheme->m);
