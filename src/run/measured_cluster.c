@@ -10,7 +10,8 @@
 #include "code/hier.h"
 #include "code/numbers.h"
 
-#define SMALLEST 0.05 // quantile
+#define SMALLEST   0.05 // quantile
+#define TIME_MAX_S 3600.0
 
 /* Load 1 is what an uncoded worker has. */
 static double load_of(const muster_code *code, uint32_t worker)
@@ -41,26 +42,13 @@ static bool measure(const muster_summary *summary, const muster_code *code,
     return true;
 }
 
-static double time_of(const muster_cluster_worker *worker)
-{
-    return worker->shift_s + worker->mean_s;
-}
-
 static void measure_all(muster_cluster *cluster, const muster_summary *summary,
                         const muster_code *code)
 {
-    muster_cluster_worker slowest = {.speed = 1};
+    double run_s = fmin(muster_summary_step_s(summary), TIME_MAX_S);
     for (uint32_t w = 0; w < cluster->worker_count; w++) {
-        muster_cluster_worker *worker = &cluster->workers[w];
-        bool known = measure(summary, code, w, worker);
-        worker->speed = known ? 1 : 0; // 0: to be filled in below
-        if (known && time_of(worker) > time_of(&slowest)) {
-            slowest = *worker;
-        }
-    }
-    for (uint32_t w = 0; w < cluster->worker_count; w++) {
-        if (cluster->workers[w].speed == 0) {
-            cluster->workers[w] = slowest;
+        if (!measure(summary, code, w, &cluster->workers[w])) {
+            cluster->workers[w].shift_s = run_s;
         }
     }
 }

@@ -4,7 +4,8 @@
  * A worker's computing time of load 1 is its time over its load; the smallest
  * times (5 % quantile) give the shift, the mean above them the mean. What an
  * answer takes beyond computing is two ways over its link: half of the smallest
- * gives the latency. A worker that never answered is taken for the slowest.
+ * gives the latency. A worker that never answered is taken to need the time of
+ * the whole run.
  */
 #ifndef MUSTER_RUN_MEASURED_CLUSTER_H
 #define MUSTER_RUN_MEASURED_CLUSTER_H
