@@ -77,8 +77,9 @@ int64_t muster_config_deadline_ns(const muster_config *config);
  * ending in .yaml or .yml) and no list; else NULL. */
 const char *muster_config_speeds_file(const muster_config *config);
 
-/* --speeds as `count` numbers; nothing is done where it names a file. MUSTER_ERR_INVALID when there are more or fewer
- * or one is not positive; nothing is written when the option is not set. */
+/* --speeds as `count` numbers. MUSTER_ERR_INVALID when there are more or fewer
+ * or one is not positive; nothing is written when the option is not set or
+ * names a file. */
 MUSTER_CHECKED muster_status muster_config_speeds(const muster_config *config,
                                                   uint32_t count,
                                                   muster_error *error_out,

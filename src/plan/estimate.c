@@ -9,13 +9,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "base/rng.h"
 
 #define STREAM_COMPUTE   UINT64_C(0)
 #define STREAM_DOWN      UINT64_C(1)
 #define STREAM_UP        UINT64_C(2)
-#define STREAM_RELAY     UINT64_C(3) // the edge's link, for one worker's message
+#define STREAM_RELAY     UINT64_C(3) // a message on the edge's link
 #define STREAM_EDGE_DOWN UINT64_C(4)
 #define STREAM_EDGE_UP   UINT64_C(5)
 
@@ -322,6 +323,7 @@ static float kth_smallest(float *values, uint32_t count, uint32_t k)
 static float slowest_group(float *values, uint32_t count, uint32_t groups,
                            uint32_t m)
 {
+    MUSTER_ASSERT(groups > 0);
     uint32_t size = count / groups;
     uint32_t large = count % groups; // the first have one more
     float slowest = 0;

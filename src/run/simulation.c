@@ -103,7 +103,7 @@ muster_status muster_simulation_init(muster_simulation *simulation,
     opts->recorder = simulation->recorder;
     opts->faults = simulation->faults.data;
     opts->fault_count = simulation->faults.count;
-    // A cluster file says how long computing takes, unless --compute adds to it.
+    // A cluster file says how long computing takes; --compute adds to it.
     bool timed = muster_config_is_set(config, MUSTER_OPT_CLUSTER) &&
                  !muster_config_is_set(config, MUSTER_OPT_COMPUTE);
     opts->compute_ns =

@@ -11,9 +11,9 @@ defaults:
   edge: {link: {latency: 50ms, loss: 0.1}}
 edges:
   - link: {latency: 1s}
-    workers: [{count: 4}, {speed: 0.1}]
+    workers: [{count: 8}, {count: 2, speed: 0.1}]
   - count: 3
-    workers: [{count: 4}, {speed: 0.1}]
+    workers: [{count: 8}, {count: 2, speed: 0.1}]
 END
 run plan --cluster c.yaml --json --explain
 [ "$code" -eq 0 ] || fail "plan --json: exit code $code"
@@ -25,7 +25,7 @@ run plan --cluster c.yaml
 grep -q '^  worker-only ' "$work/out" || fail "plan prints no comparison"
 
 printf 'version: 1\nworkers:\n  - {sped: 2}\n' > bad.yaml
-refuses 3 "bad.yaml:3: workers[0].sped: key sped: unknown; did you mean speed?" plan --cluster bad.yaml
+refuses 3 "bad.yaml:3: workers[0].sped: key sped: unknown; did you mean speed? There are speed, compute, link, count" plan --cluster bad.yaml
 refuses 3 "none.yaml: cannot be opened; expected a cluster file" plan --cluster none.yaml
 run plan
 [ "$code" -eq 2 ] || fail "plan without --cluster: exit code $code"
@@ -38,7 +38,7 @@ run plan --cluster r/cluster.yaml --json
 run code heter:s=1 --workers 3 --speeds r/cluster.yaml --json
 [ "$code" -eq 0 ] || fail "--speeds FILE: exit code $code"
 refuses 3 "r/cluster.yaml: has 3 workers, the run has 4" code heter:s=1 --workers 4 --speeds r/cluster.yaml
-run simulate --workers 20 --cluster c.yaml --code hier:se=1,sw=1,edges=4x5 --steps 20 --json
+run simulate --workers 40 --cluster c.yaml --code hier:se=1,sw=1,edges=4x10 --steps 20 --json
 [ "$code" -eq 0 ] || fail "simulate --cluster: exit code $code: $(cat "$work/err")"
 
 # The two-layer code says its bound.
