@@ -402,15 +402,12 @@ static muster_status read_tree(reader *r, muster_cluster **cluster_out)
     static const muster_yaml_node nothing = {.kind = MUSTER_YAML_SCALAR,
                                              .line = 1};
     muster_status status = read_top(r, top != NULL ? top : &nothing);
-    muster_cluster *cluster = NULL;
-    if (status == MUSTER_OK) {
-        cluster = muster_mem_array(1, sizeof(*cluster));
-        status = cluster != NULL ? MUSTER_OK : no_memory(r);
-    }
-    if (status != MUSTER_OK) {
+    muster_cluster *cluster =
+        status == MUSTER_OK ? muster_mem_array(1, sizeof(*cluster)) : NULL;
+    if (cluster == NULL) {
         muster_vec_fini(&r->workers);
         muster_vec_fini(&r->edges);
-        return status;
+        return status == MUSTER_OK ? no_memory(r) : status;
     }
     cluster->workers = r->workers.data; // the arrays are handed over
     cluster->worker_count = (uint32_t)r->workers.count;
