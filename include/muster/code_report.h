@@ -53,13 +53,20 @@ typedef struct muster_code_report {
     double decode_us;             // decoding 100,000 floats, median
     double cond_bound; // one draw of a Gaussian code has with probability .99
                        // no set with a larger condition; NAN: not Gaussian
+    // hier; 0 for other codes:
+    uint32_t edges;
+    uint32_t edge_stragglers;   // s_e
+    uint32_t worker_stragglers; // s_w, under each edge
+    uint32_t flat_stragglers;   // s of a flat code of equal protection
+    double load_bound;          // the smallest load possible
+    double flat_load;           // of that flat code
 } muster_code_report;
 
 /* The other fields become zero, in C and in C++. */
 #define MUSTER_CODE_REPORT_INIT                                                \
     {                                                                          \
         (uint32_t)sizeof(muster_code_report), false, 0, 0, 0, 0, 0, "", "", 0, \
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                       \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                     \
     }
 
 /*

@@ -95,6 +95,15 @@ MUSTER_API MUSTER_CHECKED muster_status muster_show_code(
     const muster_config *config, muster_error *error_out, char **text_out);
 
 /*
+ * Plan for the cluster of --cluster (muster/plan.h). *text_out is JSON with
+ * --json, else lines for people; the caller's, for muster_config_text_free().
+ * MUSTER_ERR_INPUT      the cluster file is missing or bad
+ * MUSTER_ERR_NO_MEMORY  the plan or the text does not fit the memory
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_show_plan(
+    const muster_config *config, muster_error *error_out, char **text_out);
+
+/*
  * Apply model.safetensors to a data set.
  * MUSTER_ERR_INVALID    options that do not go together
  * MUSTER_ERR_INPUT      the model or the data is missing or bad, or they do

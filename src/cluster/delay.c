@@ -22,6 +22,7 @@
 #include "base/spec.h"
 #include "base/suggest.h"
 #include "cluster/delay_trace.h"
+#include "cluster/file_delay.h"
 
 #define PARAMS_MAX    4u
 #define FIELDS_MAX    6u
@@ -66,6 +67,7 @@ struct delay_term {
     uint64_t seed;
     chain *chains; // markov, by worker
     muster_delay_trace trace;
+    muster_cluster *cluster;
 };
 
 struct muster_delay {
@@ -170,6 +172,12 @@ static double draw_geometric(delay_term *term, uint32_t worker, uint64_t step)
     return sum * term->values[0];
 }
 
+/* Of load 1; muster_delay_of() asks for the load that a worker has. */
+static double draw_cluster(delay_term *term, uint32_t worker, uint64_t step)
+{
+    return muster_cluster_delay_s(term->cluster, term->seed, worker, step, 1);
+}
+
 /* Field i of a model lies in values[i]. */
 #define AT(i) (offsetof(delay_term, values) + (i) * sizeof(double))
 #define MAY_TIME(label, i)                                               \
@@ -271,6 +279,14 @@ static const delay_model models[] = {
      draw_trace,
      NULL,
      0},
+    {"cluster",
+     {{"file", MUSTER_SPEC_TEXT, offsetof(delay_term, path), 0,
+       MUSTER_SPEC_VALUE_MAX, NULL, true},
+      END},
+     {0},
+     draw_cluster,
+     NULL,
+     0},
 };
 #define MODELS (sizeof(models) / sizeof(models[0]))
 
@@ -357,11 +373,26 @@ static muster_status read_term(delay_term *term, const char *spec,
     return status == MUSTER_OK ? check_term(term, given, error) : status;
 }
 
+static muster_status load_cluster(delay_term *term, muster_error *error)
+{
+    muster_status status =
+        muster_cluster_read(term->path, error, &term->cluster);
+    if (status == MUSTER_OK && term->cluster->worker_count != term->workers) {
+        return muster_error_set(
+            error, MUSTER_ERR_INPUT, "%s: has %u workers, the run has %u",
+            term->path, term->cluster->worker_count, term->workers);
+    }
+    return status;
+}
+
 /* What a term needs beside its values. */
 static muster_status make_term(delay_term *term, muster_error *error)
 {
     if (term->model->draw == draw_trace) {
         return muster_delay_trace_load(term->path, error, &term->trace);
+    }
+    if (term->model->draw == draw_cluster) {
+        return load_cluster(term, error);
     }
     if (term->model->draw == draw_markov) {
         term->chains = muster_mem_array(term->workers, sizeof(chain));
@@ -374,19 +405,20 @@ static muster_status make_term(delay_term *term, muster_error *error)
     return MUSTER_OK;
 }
 
-/* Does a new term begin after this '+'? The path of a trace may have one. */
-static bool is_seam(const char *plus, bool in_trace)
+/* Does a new term begin after this '+'? A path may have one. */
+static bool is_seam(const char *plus, bool in_path)
 {
     bool letter = (plus[1] >= 'a' && plus[1] <= 'z');
-    return in_trace ? find_model(plus + 1) != NULL : letter;
+    return in_path ? find_model(plus + 1) != NULL : letter;
 }
 
 /* The length of the first term. */
 static size_t term_length(const char *spec)
 {
-    bool in_trace = muster_spec_is(spec, "trace");
+    bool in_path =
+        muster_spec_is(spec, "trace") || muster_spec_is(spec, "cluster");
     const char *plus = strchr(spec, '+');
-    while (plus != NULL && !is_seam(plus, in_trace)) {
+    while (plus != NULL && !is_seam(plus, in_path)) {
         plus = strchr(plus + 1, '+');
     }
     return plus != NULL ? (size_t)(plus - spec) : strlen(spec);
@@ -456,6 +488,7 @@ void muster_delay_free(muster_delay *delay)
     for (uint32_t i = 0; i < delay->count; i++) {
         muster_delay_trace_fini(&delay->terms[i].trace);
         muster_mem_free(delay->terms[i].chains);
+        muster_cluster_free(delay->terms[i].cluster);
     }
     muster_mem_free(delay);
 }
@@ -484,6 +517,12 @@ int64_t muster_delay_of(muster_delay *delay, uint32_t worker, uint64_t step,
     double seconds = 0;
     for (uint32_t i = 0; i < delay->count; i++) {
         delay_term *term = &delay->terms[i];
+        if (term->cluster != NULL) {
+            seconds +=
+                muster_cluster_delay_s(term->cluster, term->seed, worker, step,
+                                       work->share * delay->workers);
+            continue;
+        }
         seconds +=
             term->model->draw(term, worker, step) * unit_of(delay, term, work);
     }

@@ -17,8 +17,10 @@
  *       down (the model), up (the answer) or both, each with tries of its own
  *   trace:file=PATH,scale=1,base=0s     csv lines iteration,worker,seconds;
  *       a step takes (seconds - base) * scale, steps and workers wrap around
+ *   cluster:file=PATH                   a cluster file (cluster/file.h): each
+ *       worker's computing time by its load, and the tries of its links
  *
- * Every model takes `per`:
+ * Every model but cluster takes `per`:
  *   per=step     (default) the delay as it is drawn
  *   per=load     times the worker's load: its share of the step's samples
  *                times the number of workers, so that an uncoded worker has 1

@@ -296,6 +296,39 @@ static void a_trace_is_replayed(void **state)
     }
 }
 
+static void a_cluster_file_gives_each_worker_its_delay(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/muster-cluster-XXXXXX";
+    int fd = mkstemp(path);
+    static const char text[] =
+        "version: 1\nedges:\n  - link: {latency: 3ms, loss: 0.5}\n    workers: "
+        "[{count: 39, compute: {shift: 2ms, mean: 1ms}}, {speed: 0.1, compute: "
+        "{shift: 2ms, mean: 1ms}, link: {latency: 1ms}}]\n";
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    (void)close(fd);
+    char spec[64];
+    (void)snprintf(spec, sizeof(spec), "cluster:file=%s", path);
+    muster_delay *delay = make(spec);
+    double sums[2] = {0, 0};
+    for (uint64_t step = 0; step < STEPS; step++) {
+        muster_delay_work twice = {.share = 2.0 / WORKERS, .message = 1};
+        sums[0] += (double)delay_of(delay, 3, step) * 1e-6 / STEPS;
+        sums[1] +=
+            (double)muster_delay_of(delay, 39, step, &twice) * 1e-6 / STEPS;
+    }
+    // Two tries of 3 ms each way, and the computing of load 1 or 2.
+    assert_true(fabs(sums[0] - (3 + 12)) < 0.6);
+    assert_true(fabs(sums[1] - (60 + 12 + 2)) < 3);
+    muster_delay_free(delay);
+    muster_error error = {0};
+    assert_int_equal(muster_delay_create(spec, 7, 5, &error, &delay),
+                     MUSTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, "has 40 workers, the run has 7"));
+    (void)unlink(path);
+}
+
 static void creation_without_memory_is_an_error(void **state)
 {
     (void)state;
@@ -321,6 +354,7 @@ int main(void)
         cmocka_unit_test(delays_take_every_unit_of_time),
         cmocka_unit_test(bad_specs_are_refused_by_name),
         cmocka_unit_test(a_trace_is_replayed),
+        cmocka_unit_test(a_cluster_file_gives_each_worker_its_delay),
         cmocka_unit_test(creation_without_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #include "base/sized.h"
 #include "code/decode.h"
 #include "code/family.h"
+#include "code/hier.h"
 #include "code/sets.h"
 
 #define SETS_DEFAULT  2000u
@@ -278,6 +279,17 @@ static muster_status fill(const muster_code *code, const muster_code_opts *opts,
     return status;
 }
 
+static void take_hier(const muster_code *code, muster_code_report *report)
+{
+    muster_hier_numbers numbers = muster_hier_numbers_of(code);
+    report->edges = numbers.edges;
+    report->edge_stragglers = numbers.edge_stragglers;
+    report->worker_stragglers = numbers.worker_stragglers;
+    report->flat_stragglers = numbers.flat_stragglers;
+    report->load_bound = numbers.load_bound;
+    report->flat_load = numbers.flat_load;
+}
+
 muster_status muster_code_report_make(const muster_code_opts *opts,
                                       uint64_t sets_max,
                                       muster_error *error_out,
@@ -309,6 +321,9 @@ muster_status muster_code_report_make(const muster_code_opts *opts,
     report.cond_bound = code->ops->condition_bound != NULL
                             ? code->ops->condition_bound(code, BOUND_RISK)
                             : NAN;
+    if (muster_code_is_hier(code)) {
+        take_hier(code, &report);
+    }
     status = fill(code, opts, sets_max, &report);
     if (status == MUSTER_OK) {
         muster_sized_fill(report_out, &report, sizeof(report));

@@ -32,6 +32,14 @@ static char *report_json(const muster_code_report *r)
                             r->rel_err_f32_predicted);
     muster_code_text_number(&text, "weights_us", r->weights_us);
     muster_code_text_number(&text, "decode_us", r->decode_us);
+    if (r->edges > 0) {
+        muster_code_text_add(&text, ", \"edges\": %u, \"s_e\": %u, \"s_w\": %u",
+                             r->edges, r->edge_stragglers,
+                             r->worker_stragglers);
+        muster_code_text_number(&text, "load_bound", r->load_bound);
+        muster_code_text_add(&text, ", \"flat_s\": %u", r->flat_stragglers);
+        muster_code_text_number(&text, "flat_load", r->flat_load);
+    }
     if (r->warning[0] != '\0') {
         muster_code_text_add(&text, ", \"warning\": \"%s\"", r->warning);
     } else {
@@ -62,6 +70,18 @@ static void add_condition(muster_code_text *text, const muster_code_report *r)
     }
 }
 
+static void add_layers(muster_code_text *text, const muster_code_report *r)
+{
+    muster_code_text_add(text,
+                         "  edges        %u; any %u of them lost, and any %u "
+                         "workers under each other\n"
+                         "  bound        a load of at least %.4g of the data\n"
+                         "  flat code    needs s = %u for the same protection, "
+                         "a load of %.4g\n",
+                         r->edges, r->edge_stragglers, r->worker_stragglers,
+                         r->load_bound, r->flat_stragglers, r->flat_load);
+}
+
 static char *report_text(const muster_code_report *r)
 {
     muster_code_text text = muster_code_text_make();
@@ -80,6 +100,9 @@ static char *report_text(const muster_code_report *r)
                          "the data\n"
                          "  message      %.4g of the gradient\n",
                          r->parts_per_worker_max, r->load, r->message_fraction);
+    if (r->edges > 0) {
+        add_layers(&text, r);
+    }
     muster_code_text_add(&text, "  tried        %llu straggler sets of %u\n",
                          (unsigned long long)r->sets_checked, r->stragglers);
     add_condition(&text, r);

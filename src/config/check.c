@@ -184,10 +184,23 @@ static muster_status check_waiting(const muster_config *config,
     return MUSTER_OK;
 }
 
+const char *muster_config_speeds_file(const muster_config *config)
+{
+    const char *text = muster_config_string(config, MUSTER_OPT_SPEEDS);
+    size_t length = text != NULL ? strlen(text) : 0;
+    bool is_path = length > 0 &&
+                   (strchr(text, '/') != NULL ||
+                    (length > 5 && strcmp(text + length - 5, ".yaml") == 0) ||
+                    (length > 4 && strcmp(text + length - 4, ".yml") == 0));
+    return is_path ? text : NULL;
+}
+
 muster_status muster_config_speeds(const muster_config *config, uint32_t count,
                                    muster_error *error_out, double *speeds_out)
 {
-    const char *text = muster_config_string(config, MUSTER_OPT_SPEEDS);
+    const char *text = muster_config_speeds_file(config) == NULL
+                           ? muster_config_string(config, MUSTER_OPT_SPEEDS)
+                           : NULL;
     uint32_t found = 0;
     while (text != NULL) {
         size_t length = strcspn(text, ",");
@@ -561,6 +574,9 @@ muster_status muster_config_check(muster_config *config,
         return check_join(config, error_out);
     case MUSTER_VERB_PREDICT:
         return check_predict(config, error_out);
+    case MUSTER_VERB_PLAN:
+        return require(config, MUSTER_OPT_CLUSTER,
+                       "muster plan --cluster cluster.yaml", error_out);
     case MUSTER_VERB_CODE:
     case MUSTER_VERB_COUNT:
         break;

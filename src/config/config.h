@@ -76,8 +76,13 @@ bool muster_config_is_task(const muster_config *config);
 /* --deadline in ns; 0: auto. */
 int64_t muster_config_deadline_ns(const muster_config *config);
 
+/* The cluster file that --speeds names, where it is a path (with a slash, or
+ * ending in .yaml or .yml) and no list; else NULL. */
+const char *muster_config_speeds_file(const muster_config *config);
+
 /* --speeds as `count` numbers. MUSTER_ERR_INVALID when there are more or fewer
- * or one is not positive; nothing is written when the option is not set. */
+ * or one is not positive; nothing is written when the option is not set or
+ * names a file. */
 MUSTER_CHECKED muster_status muster_config_speeds(const muster_config *config,
                                                   uint32_t count,
                                                   muster_error *error_out,

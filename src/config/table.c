@@ -15,6 +15,7 @@
 #define PREDICT  (1u << MUSTER_VERB_PREDICT)
 #define SIMULATE (1u << MUSTER_VERB_SIMULATE)
 #define CODE     (1u << MUSTER_VERB_CODE)
+#define PLAN     (1u << MUSTER_VERB_PLAN)
 #define UNSAVED  MUSTER_OPTION_UNSAVED
 
 #define RANGE(kind, from, to) .type = (kind), .min = (from), .max = (to)

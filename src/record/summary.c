@@ -11,14 +11,12 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/vec.h"
 #include "record/histogram.h"
 #include "record/json.h"
 
 /* Without an estimator's word, a worker that misses more steps than it makes
  * is called slow. */
-#define SLOW_RATE  0.5
-#define LINE_BYTES 256
+#define SLOW_RATE 0.5
 
 typedef struct worker_sum {
     muster_histogram compute_ms;
@@ -148,6 +146,12 @@ double muster_summary_compute_ms(const muster_summary *summary, uint32_t worker,
                                  double q)
 {
     return muster_histogram_quantile(&summary->workers[worker].compute_ms, q);
+}
+
+double muster_summary_compute_mean_ms(const muster_summary *summary,
+                                      uint32_t worker)
+{
+    return muster_histogram_mean(&summary->workers[worker].compute_ms);
 }
 
 double muster_summary_send_ms(const muster_summary *summary, uint32_t worker,
@@ -335,85 +339,4 @@ char *muster_summary_json(const muster_summary *summary,
     free(text); // heap: jansson
     json_decref(object);
     return copy;
-}
-
-/* Parts per ms; NAN for a worker that never answered. */
-static double rate_of(const muster_summary *summary,
-                      const muster_summary_end *end, uint32_t worker)
-{
-    double ms =
-        muster_histogram_quantile(&summary->workers[worker].compute_ms, 0.5);
-    double load = end->loads != NULL ? (double)end->loads[worker] : 1;
-    return ms > 0 ? load / ms : (double)NAN;
-}
-
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left;
-    double b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
-static double median_rate(const muster_summary *summary,
-                          const muster_summary_end *end, double *scratch)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < summary->worker_count; i++) {
-        double rate = rate_of(summary, end, i);
-        if (isfinite(rate)) {
-            scratch[count++] = rate;
-        }
-    }
-    if (count == 0) {
-        return NAN;
-    }
-    qsort(scratch, count, sizeof(*scratch), compare_doubles);
-    return scratch[count / 2];
-}
-
-/* Append the `length` characters that snprintf put (or meant to put) in
- * `line`. */
-static bool add_line(muster_vec *text, const char *line, int length)
-{
-    return length >= 0 && length < LINE_BYTES &&
-           muster_vec_append(text, line, (size_t)length);
-}
-
-static bool add_worker(muster_vec *text, const muster_summary *summary,
-                       const muster_summary_end *end, uint32_t i, double median)
-{
-    char line[LINE_BYTES];
-    double speed = rate_of(summary, end, i) / median;
-    double ms = muster_histogram_quantile(&summary->workers[i].compute_ms, 0.5);
-    int length = snprintf(line, sizeof(line),
-                          "  - id: %" PRIu32 "\n    class: %s\n"
-                          "    straggle_rate: %.4g\n",
-                          i, class_of(summary, end, i),
-                          muster_summary_straggle_rate(summary, i));
-    bool good = add_line(text, line, length);
-    if (good && isfinite(speed)) {
-        length = snprintf(line, sizeof(line),
-                          "    compute_ms: %.4g\n    speed: %.4g\n", ms, speed);
-        good = add_line(text, line, length);
-    }
-    return good;
-}
-
-char *muster_summary_cluster(const muster_summary *summary,
-                             const muster_summary_end *end)
-{
-    muster_vec text = muster_vec_make(1);
-    double *scratch = muster_mem_array(summary->worker_count, sizeof(double));
-    bool good = scratch != NULL &&
-                muster_vec_append(&text, "workers:\n", strlen("workers:\n"));
-    double median = good ? median_rate(summary, end, scratch) : (double)NAN;
-    for (uint32_t i = 0; good && i < summary->worker_count; i++) {
-        good = add_worker(&text, summary, end, i, median);
-    }
-    muster_mem_free(scratch);
-    if (!good || !muster_vec_append(&text, "", 1)) {
-        muster_vec_fini(&text);
-        return NULL;
-    }
-    return text.data;
 }

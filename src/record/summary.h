@@ -1,5 +1,5 @@
 /*
- * record/summary.h -- adds a run up: summary.json and cluster.yaml.
+ * record/summary.h -- adds a run up: summary.json.
  *
  * Told of every step and every answer, it keeps totals and histograms, so its
  * size depends on the number of workers, never on the length of the run.
@@ -68,7 +68,6 @@ typedef struct muster_summary_end {
                                     // answers; or NULL
     double straggler_wait_ms;       // per step, for slow workers
     const muster_summary_straggling *straggling; // or NULL
-    const uint32_t *loads; // parts per worker; NULL: equal
 } muster_summary_end;
 
 #define MUSTER_SUMMARY_END_INIT                                             \
@@ -94,6 +93,9 @@ double muster_summary_step_ms(const muster_summary *summary, double q);
 double muster_summary_compute_ms(const muster_summary *summary, uint32_t worker,
                                  double q);
 
+double muster_summary_compute_mean_ms(const muster_summary *summary,
+                                      uint32_t worker);
+
 /* Likewise: from computing to the answer's arrival, its share of the step that
  * was not computing; and from there to the end of the step. */
 double muster_summary_send_ms(const muster_summary *summary, uint32_t worker,
@@ -109,10 +111,5 @@ double muster_summary_straggle_rate(const muster_summary *summary,
 /* The object of summary.json; NULL when out of memory. */
 char *muster_summary_json(const muster_summary *summary,
                           const muster_summary_end *end);
-
-/* What was measured of each worker, as YAML; NULL when out of memory. `speed`
- * is parts per time, 1 for the median worker, as --speeds takes it. */
-char *muster_summary_cluster(const muster_summary *summary,
-                             const muster_summary_end *end);
 
 #endif // MUSTER_RECORD_SUMMARY_H

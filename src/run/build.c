@@ -4,10 +4,13 @@
 #include "run/build.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/spec.h"
+#include "cluster/file.h"
 #include "code/hier.h"
 #include "code/numbers.h"
 #include "config/fault.h"
@@ -16,6 +19,45 @@
 /* Timing only: what a run has where no data says it. */
 #define STEPS_DEFAULT       100u
 #define MESSAGE_DIM_DEFAULT 100001u
+
+/* The mean of the speeds becomes 1, as it is without a file. */
+static void normalise(double *speeds, uint32_t workers)
+{
+    double sum = 0;
+    for (uint32_t worker = 0; worker < workers; worker++) {
+        sum += speeds[worker];
+    }
+    for (uint32_t worker = 0; worker < workers; worker++) {
+        speeds[worker] *= workers / sum;
+    }
+}
+
+/* From --speeds, a list or a cluster file, or from --cluster. */
+static muster_status read_speeds(const muster_config *config, uint32_t workers,
+                                 muster_error *error_out, double *speeds_out)
+{
+    const char *path = muster_config_speeds_file(config);
+    if (!muster_config_is_set(config, MUSTER_OPT_SPEEDS)) {
+        path = muster_config_string(config, MUSTER_OPT_CLUSTER);
+    }
+    if (path == NULL) {
+        return muster_config_speeds(config, workers, error_out, speeds_out);
+    }
+    muster_cluster *cluster = NULL;
+    muster_status status = muster_cluster_read(path, error_out, &cluster);
+    if (status == MUSTER_OK && cluster->worker_count != workers) {
+        status = muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                  "%s: has %" PRIu32 " workers, the run has "
+                                  "%" PRIu32,
+                                  path, cluster->worker_count, workers);
+    }
+    if (status == MUSTER_OK) {
+        muster_cluster_speeds(cluster, speeds_out);
+        normalise(speeds_out, workers);
+    }
+    muster_cluster_free(cluster);
+    return status;
+}
 
 muster_status muster_build_code_opts(const muster_config *config,
                                      const char *name, muster_error *error_out,
@@ -38,8 +80,7 @@ muster_status muster_build_code_opts(const muster_config *config,
     for (uint32_t worker = 0; worker < workers; worker++) {
         speeds[worker] = 1;
     }
-    muster_status status =
-        muster_config_speeds(config, workers, error_out, speeds);
+    muster_status status = read_speeds(config, workers, error_out, speeds);
     if (status < 0) {
         muster_mem_free(speeds);
         return status;
@@ -53,8 +94,10 @@ muster_status muster_build_code_opts(const muster_config *config,
     opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
     opts.topology = muster_config_string(config, MUSTER_OPT_TOPOLOGY);
     // Some codes read speeds as a wish for unequal loads.
-    opts.speeds =
-        muster_config_is_set(config, MUSTER_OPT_SPEEDS) ? speeds : NULL;
+    opts.speeds = muster_config_is_set(config, MUSTER_OPT_SPEEDS) ||
+                          muster_config_is_set(config, MUSTER_OPT_CLUSTER)
+                      ? speeds
+                      : NULL;
     *build_out = (muster_build_code){opts, speeds};
     return MUSTER_OK;
 }
@@ -178,7 +221,19 @@ muster_status muster_build_delay(const muster_config *config, uint32_t workers,
                                  muster_delay **delay_out)
 {
     const char *spec = muster_config_string(config, MUSTER_OPT_DELAY);
+    const char *file = muster_config_string(config, MUSTER_OPT_CLUSTER);
+    char joined[2 * MUSTER_SPEC_VALUE_MAX];
     *delay_out = NULL;
+    if (file != NULL) { // only a simulation has both
+        int length =
+            snprintf(joined, sizeof(joined), "cluster:file=%s%s%s", file,
+                     spec != NULL ? "+" : "", spec != NULL ? spec : "");
+        if (length < 0 || (size_t)length >= sizeof(joined)) {
+            return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                    "--cluster: the path is too long");
+        }
+        spec = joined;
+    }
     if (spec == NULL) {
         return MUSTER_OK;
     }

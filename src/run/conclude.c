@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "code/hier.h"
+#include "run/measured_cluster.h"
 #include "run/train.h"
 
 /* Has the folder's config.json exactly this text? */
@@ -134,7 +135,6 @@ typedef struct ending {
     const char **names;
     double *probabilities, *behind_ms;
     muster_summary_straggling straggling;
-    uint32_t *loads;
 } ending;
 
 static void ending_fini(ending *last)
@@ -143,24 +143,17 @@ static void ending_fini(ending *last)
     muster_mem_free(last->names);
     muster_mem_free(last->probabilities);
     muster_mem_free(last->behind_ms);
-    muster_mem_free(last->loads);
 }
 
 static void fill_lists(const muster_train_state *train, ending *last)
 {
     muster_tally_classes(&train->tally, last->classes);
     for (uint32_t w = 0; w < train->led; w++) {
-        const uint32_t *parts = NULL;
         last->names[w] = muster_worker_class_name(last->classes[w]);
         last->probabilities[w] =
             muster_tally_class(&train->tally, w).probability;
         last->behind_ms[w] =
             muster_stragglers_cost(train->tally.costs, w).behind_ms;
-        const muster_code *code =
-            train->edges > 0 ? muster_hier_outer(train->code) : train->code;
-        if (muster_code_parts(code, w, &parts, &last->loads[w]) < 0) {
-            last->loads[w] = 0;
-        }
     }
 }
 
@@ -174,11 +167,9 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .names = muster_mem_array(led, sizeof *last.names),
         .probabilities = muster_mem_array(led, sizeof *last.probabilities),
         .behind_ms = muster_mem_array(led, sizeof *last.behind_ms),
-        .loads = muster_mem_array(led, sizeof *last.loads),
     };
     if (last.classes == NULL || last.names == NULL ||
-        last.probabilities == NULL || last.behind_ms == NULL ||
-        last.loads == NULL) {
+        last.probabilities == NULL || last.behind_ms == NULL) {
         ending_fini(&last);
         return false;
     }
@@ -203,18 +194,18 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .slow_probability = last.probabilities,
         .behind_ms = last.behind_ms,
         .straggler_wait_ms = muster_stragglers_waited_ms(tally->costs),
-        .loads = last.loads,
     };
     *last_out = last;
     return true;
 }
 
-static muster_status write_files(muster_train_state *train,
-                                 const muster_summary_end *end,
-                                 const char *json, muster_error *error_out)
+static muster_status write_files(muster_train_state *train, const char *json,
+                                 muster_error *error_out)
 {
     muster_run_folder *folder = train->folder;
-    char *cluster = muster_summary_cluster(train->tally.summary, end);
+    char *cluster = muster_measured_cluster(
+        train->tally.summary,
+        train->edges > 0 ? muster_hier_outer(train->code) : train->code);
     if (cluster == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for cluster.yaml");
@@ -290,7 +281,7 @@ muster_status muster_train_conclude(muster_train_state *train,
         status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                   "no memory for the summary");
     } else if (train->folder != NULL) {
-        status = write_files(train, &last.end, json, error_out);
+        status = write_files(train, json, error_out);
     }
     ending_fini(&last);
     *json_out = json;

@@ -149,7 +149,11 @@ muster_status muster_simulation_init(muster_simulation *simulation,
     opts->recorder = simulation->recorder;
     opts->faults = simulation->faults.data;
     opts->fault_count = simulation->faults.count;
-    opts->compute_ns = muster_config_duration_ns(config, MUSTER_OPT_COMPUTE);
+    // A cluster file says how long computing takes; --compute adds to it.
+    bool timed = muster_config_is_set(config, MUSTER_OPT_CLUSTER) &&
+                 !muster_config_is_set(config, MUSTER_OPT_COMPUTE);
+    opts->compute_ns =
+        timed ? 0 : muster_config_duration_ns(config, MUSTER_OPT_COMPUTE);
     opts->bytes_per_s = muster_network_bytes_per_s(config);
     opts->latency_ns = muster_network_sim_latency_ns(config);
     opts->seed = muster_config_uint(config, MUSTER_OPT_SEED);

@@ -1,0 +1,490 @@
+/*
+ * estimate.c -- see estimate.h.
+ *
+ * A scheme is prepared once: what one unit of each draw costs each worker. A
+ * draw then is one pass over the workers and a selection (quickselect), O(n).
+ */
+#include "plan/estimate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+#define STREAM_COMPUTE   UINT64_C(0)
+#define STREAM_DOWN      UINT64_C(1)
+#define STREAM_UP        UINT64_C(2)
+#define STREAM_RELAY     UINT64_C(3) // a message on the edge's link
+#define STREAM_EDGE_DOWN UINT64_C(4)
+#define STREAM_EDGE_UP   UINT64_C(5)
+
+/* The random numbers of a step: for each worker and edge. */
+typedef struct step_draw {
+    const float *compute; // Exp(1)
+    const float *down;    // tries
+    const float *up;
+    const float *relay;
+    const float *edge_down;
+    const float *edge_up;
+} step_draw;
+
+/* What a unit of each draw costs a worker, seconds. */
+typedef struct worker_cost {
+    float shift, compute, down, up, relay;
+} worker_cost;
+
+struct muster_estimator {
+    const muster_cluster *cluster;
+    double bytes;
+    uint32_t samples;
+    uint32_t n, edges;
+    float *memory;  // samples x (4 n + 2 edges), a step after the other
+    float *mean;    // the same of mean delays
+    double *shares; // of SPEEDS, per worker
+    uint32_t *edge_of;
+    // Of the scheme at hand:
+    worker_cost *costs;
+    float *edge_down, *edge_up; // a try, per edge
+    float *times, *edge_times, *scratch;
+};
+
+static size_t floats_of_step(const muster_estimator *e)
+{
+    return 4 * (size_t)e->n + 2 * (size_t)e->edges;
+}
+
+static step_draw draw_at(const muster_estimator *e, const float *at)
+{
+    size_t n = e->n;
+    return (step_draw){at,         at + n,     at + 2 * n,
+                       at + 3 * n, at + 4 * n, at + 4 * n + e->edges};
+}
+
+/* ---- draws --------------------------------------------------------------- */
+
+static float tries(double loss, double uniform)
+{
+    if (loss <= 0) {
+        return 1;
+    }
+    return (float)(1 + floor(log(1 - uniform) / log(loss)));
+}
+
+static float mean_tries(double loss)
+{
+    return (float)(1 / (1 - loss));
+}
+
+static void fill_draw(const muster_estimator *e, float *at, uint64_t seed,
+                      uint64_t sample)
+{
+    size_t n = e->n;
+    muster_rng rng[6];
+    for (uint64_t stream = 0; stream < 6; stream++) {
+        rng[stream] = muster_rng_make(seed, stream);
+        rng[stream].index = sample * (stream < STREAM_EDGE_DOWN ? n : e->edges);
+    }
+    for (uint32_t w = 0; w < n; w++) {
+        double loss = e->cluster->workers[w].link.loss;
+        double relay = 0;
+        if (e->edges > 0) {
+            relay = e->cluster->edges[e->edge_of[w]].link.loss;
+        }
+        at[w] = (float)muster_rng_exponential(&rng[STREAM_COMPUTE]);
+        at[n + w] = tries(loss, muster_rng_uniform(&rng[STREAM_DOWN]));
+        at[2 * n + w] = tries(loss, muster_rng_uniform(&rng[STREAM_UP]));
+        at[3 * n + w] = tries(relay, muster_rng_uniform(&rng[STREAM_RELAY]));
+    }
+    for (uint32_t i = 0; i < e->edges; i++) {
+        double loss = e->cluster->edges[i].link.loss;
+        at[4 * n + i] = tries(loss, muster_rng_uniform(&rng[STREAM_EDGE_DOWN]));
+        at[4 * n + e->edges + i] =
+            tries(loss, muster_rng_uniform(&rng[STREAM_EDGE_UP]));
+    }
+}
+
+static void fill_mean(const muster_estimator *e)
+{
+    size_t n = e->n;
+    for (uint32_t w = 0; w < n; w++) {
+        float both = mean_tries(e->cluster->workers[w].link.loss);
+        e->mean[w] = 1;
+        e->mean[n + w] = both;
+        e->mean[2 * n + w] = both;
+        e->mean[3 * n + w] =
+            e->edges > 0
+                ? mean_tries(e->cluster->edges[e->edge_of[w]].link.loss)
+                : 0;
+    }
+    for (uint32_t i = 0; i < e->edges; i++) {
+        float both = mean_tries(e->cluster->edges[i].link.loss);
+        e->mean[4 * n + i] = both;
+        e->mean[4 * n + e->edges + i] = both;
+    }
+}
+
+static bool allocate(muster_estimator *e)
+{
+    size_t n = e->n;
+    size_t edges = (size_t)e->edges + 1;
+    size_t step = floats_of_step(e);
+    size_t widest = n > edges ? n : edges;
+    e->memory = muster_mem_array(e->samples, step * sizeof(float));
+    e->mean = muster_mem_array(step, sizeof(float));
+    e->shares = muster_mem_array(n, sizeof(double));
+    e->edge_of = muster_mem_array(n, sizeof(uint32_t));
+    e->costs = muster_mem_array(n, sizeof(worker_cost));
+    e->edge_down = muster_mem_array(edges, sizeof(float));
+    e->edge_up = muster_mem_array(edges, sizeof(float));
+    e->times = muster_mem_array(n, sizeof(float));
+    e->edge_times = muster_mem_array(edges, sizeof(float));
+    e->scratch = muster_mem_array(widest, sizeof(float));
+    return e->memory != NULL && e->mean != NULL && e->shares != NULL &&
+           e->edge_of != NULL && e->costs != NULL && e->edge_down != NULL &&
+           e->edge_up != NULL && e->times != NULL && e->edge_times != NULL &&
+           e->scratch != NULL;
+}
+
+muster_estimator *muster_estimator_create(const muster_estimator_opts *opts)
+{
+    muster_estimator *e = muster_mem_array(1, sizeof(*e));
+    if (e == NULL) {
+        return NULL;
+    }
+    e->cluster = opts->cluster;
+    e->bytes = opts->message_bytes;
+    e->samples = opts->samples;
+    e->n = opts->cluster->worker_count;
+    e->edges = opts->cluster->edge_count;
+    if (!allocate(e)) {
+        muster_estimator_free(e);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < e->edges; i++) {
+        const muster_cluster_edge *edge = &e->cluster->edges[i];
+        for (uint32_t w = 0; w < edge->workers; w++) {
+            e->edge_of[edge->first + w] = i;
+        }
+    }
+    for (uint32_t i = 0; i < e->samples; i++) {
+        fill_draw(e, e->memory + i * floats_of_step(e), opts->seed, i);
+    }
+    fill_mean(e);
+    return e;
+}
+
+void muster_estimator_free(muster_estimator *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    muster_mem_free(e->memory);
+    muster_mem_free(e->mean);
+    muster_mem_free(e->shares);
+    muster_mem_free(e->edge_of);
+    muster_mem_free(e->costs);
+    muster_mem_free(e->edge_down);
+    muster_mem_free(e->edge_up);
+    muster_mem_free(e->times);
+    muster_mem_free(e->edge_times);
+    muster_mem_free(e->scratch);
+    muster_mem_free(e);
+}
+
+/* ---- a scheme's costs ---------------------------------------------------- */
+
+static float try_time(const muster_cluster_link *link, double bytes)
+{
+    double wire = link->bytes_per_s > 0 ? bytes / link->bytes_per_s : 0;
+    return (float)(link->latency_s + wire);
+}
+
+/* Shares in proportion to speeds, s + 1 in all, none above 1. */
+static void share_by_speed(muster_estimator *e, uint32_t copies)
+{
+    double left = copies;
+    bool again = true;
+    muster_cluster_speeds(e->cluster, e->shares);
+    while (again) {
+        double speed = 0;
+        again = false;
+        for (uint32_t w = 0; w < e->n; w++) {
+            speed += e->shares[w] > 0 ? e->shares[w] : 0;
+        }
+        for (uint32_t w = 0; w < e->n; w++) {
+            if (e->shares[w] > 0 && left * e->shares[w] > speed) {
+                e->shares[w] = -1; // full
+                left -= 1;
+                again = true;
+                break;
+            }
+        }
+        for (uint32_t w = 0; !again && w < e->n; w++) {
+            e->shares[w] = e->shares[w] > 0 ? left * e->shares[w] / speed : 1.0;
+        }
+    }
+}
+
+/* Loads: 1 is what an uncoded worker has. */
+static double load_of(const muster_estimator *e, const muster_scheme *scheme,
+                      uint32_t worker)
+{
+    switch (scheme->kind) {
+    case MUSTER_SCHEME_GROUPS: {
+        uint32_t groups = e->n / (scheme->s + scheme->m);
+        return (double)e->n / groups;
+    }
+    case MUSTER_SCHEME_SPREAD:
+        return scheme->s + scheme->m;
+    case MUSTER_SCHEME_SPEEDS:
+        return e->shares[worker] * e->n;
+    case MUSTER_SCHEME_HIER:
+        return (double)(scheme->s_e + scheme->m_e) *
+               (double)(scheme->s_w + scheme->m_w);
+    case MUSTER_SCHEME_IGNORE:
+        return 1;
+    }
+    return 1;
+}
+
+static bool is_layered(const muster_estimator *e, const muster_scheme *scheme)
+{
+    return scheme->kind == MUSTER_SCHEME_HIER ||
+           (scheme->kind == MUSTER_SCHEME_IGNORE && e->edges > 0);
+}
+
+static void prepare(muster_estimator *e, const muster_scheme *scheme)
+{
+    bool layered = is_layered(e, scheme);
+    double message = e->bytes / scheme->m;
+    if (scheme->kind == MUSTER_SCHEME_SPEEDS) {
+        share_by_speed(e, scheme->s + 1);
+    }
+    for (uint32_t i = 0; i < e->edges; i++) {
+        const muster_cluster_link *link = &e->cluster->edges[i].link;
+        uint32_t m_e = scheme->m_e > 0 ? scheme->m_e : 1;
+        e->edge_down[i] = try_time(link, e->bytes);
+        e->edge_up[i] = layered ? try_time(link, e->bytes / m_e) : 0;
+    }
+    for (uint32_t w = 0; w < e->n; w++) {
+        const muster_cluster_worker *worker = &e->cluster->workers[w];
+        double load = load_of(e, scheme, w) / worker->speed;
+        e->costs[w] = (worker_cost){
+            .shift = (float)(load * worker->shift_s),
+            .compute = (float)(load * worker->mean_s),
+            .down = try_time(&worker->link, e->bytes),
+            .up = try_time(&worker->link, message),
+        };
+        if (e->edges > 0 && !layered) {
+            const muster_cluster_edge *edge = &e->cluster->edges[e->edge_of[w]];
+            e->costs[w].relay = try_time(&edge->link, message * edge->workers);
+        }
+    }
+}
+
+/* ---- one draw ------------------------------------------------------------ */
+
+/* The k-th smallest (from 1) of `count` values, which are reordered. */
+static float kth_smallest(float *values, uint32_t count, uint32_t k)
+{
+    uint32_t low = 0;
+    uint32_t high = count - 1;
+    while (low < high) {
+        float pivot = values[low + (high - low) / 2];
+        uint32_t i = low;
+        uint32_t j = high;
+        for (;;) {
+            while (values[i] < pivot) {
+                i++;
+            }
+            while (values[j] > pivot) {
+                j--;
+            }
+            if (i >= j) {
+                break;
+            }
+            float swap = values[i];
+            values[i++] = values[j];
+            values[j--] = swap;
+        }
+        uint32_t end = j; // low..end <= pivot <= end+1..high
+        if (k - 1 <= end) {
+            high = end;
+        } else {
+            low = end + 1;
+        }
+    }
+    return values[low];
+}
+
+/* The largest over `groups` groups of consecutive ones of its m-th smallest. */
+static float slowest_group(float *values, uint32_t count, uint32_t groups,
+                           uint32_t m)
+{
+    MUSTER_ASSERT(groups > 0);
+    uint32_t size = count / groups;
+    uint32_t large = count % groups; // the first have one more
+    float slowest = 0;
+    for (uint32_t g = 0; g < groups; g++) {
+        uint32_t members = size + (g < large);
+        slowest = fmaxf(slowest, kth_smallest(values, members, m));
+        values += members;
+    }
+    return slowest;
+}
+
+/* When a layer of n that have these times can decode; `values` are reordered.
+ */
+static float layer_time(float *values, uint32_t n, uint32_t s, uint32_t m)
+{
+    return muster_scheme_groups(n, s, m)
+               ? slowest_group(values, n, n / (s + m), m)
+               : kth_smallest(values, n, n - s);
+}
+
+static void worker_times(const muster_estimator *e, const muster_scheme *scheme,
+                         const step_draw *draw)
+{
+    bool relayed = e->edges > 0 && !is_layered(e, scheme);
+    for (uint32_t w = 0; w < e->n; w++) {
+        const worker_cost *cost = &e->costs[w];
+        e->times[w] = cost->shift + cost->compute * draw->compute[w] +
+                      cost->down * draw->down[w] + cost->up * draw->up[w];
+        if (relayed) {
+            uint32_t edge = e->edge_of[w];
+            e->times[w] += cost->relay * draw->relay[w] +
+                           e->edge_down[edge] * draw->edge_down[edge];
+        }
+    }
+}
+
+static bool edges_are_equal(const muster_cluster *cluster)
+{
+    bool equal = true;
+    for (uint32_t i = 1; i < cluster->edge_count; i++) {
+        equal = equal && cluster->edges[i].workers == cluster->edges[0].workers;
+    }
+    return equal;
+}
+
+/* Uses a copy: e->times stays. */
+static float layered_time(muster_estimator *e, const muster_scheme *scheme,
+                          const step_draw *draw)
+{
+    bool ignore = scheme->kind == MUSTER_SCHEME_IGNORE;
+    memcpy(e->scratch, e->times, e->n * sizeof(float));
+    for (uint32_t i = 0; i < e->edges; i++) {
+        const muster_cluster_edge *edge = &e->cluster->edges[i];
+        float *values = e->scratch + edge->first;
+        float ready = ignore ? kth_smallest(values, edge->workers,
+                                            edge->workers - scheme->s_w)
+                             : layer_time(values, edge->workers, scheme->s_w,
+                                          scheme->m_w);
+        e->edge_times[i] = ready + e->edge_down[i] * draw->edge_down[i] +
+                           e->edge_up[i] * draw->edge_up[i];
+    }
+    if (ignore || !edges_are_equal(e->cluster)) {
+        return kth_smallest(e->edge_times, e->edges, e->edges - scheme->s_e);
+    }
+    return layer_time(e->edge_times, e->edges, scheme->s_e, scheme->m_e);
+}
+
+/* The scheme is prepared. */
+static float step_time(muster_estimator *e, const muster_scheme *scheme,
+                       const step_draw *draw)
+{
+    worker_times(e, scheme, draw);
+    if (is_layered(e, scheme)) {
+        return layered_time(e, scheme, draw);
+    }
+    memcpy(e->scratch, e->times, e->n * sizeof(float));
+    if (scheme->kind == MUSTER_SCHEME_GROUPS) {
+        return slowest_group(e->scratch, e->n, e->n / (scheme->s + scheme->m),
+                             scheme->m);
+    }
+    return kth_smallest(e->scratch, e->n, e->n - scheme->s);
+}
+
+/* ---- what is asked ------------------------------------------------------- */
+
+double muster_estimate_surrogate_s(muster_estimator *e,
+                                   const muster_scheme *scheme)
+{
+    step_draw draw = draw_at(e, e->mean);
+    prepare(e, scheme);
+    return (double)step_time(e, scheme, &draw);
+}
+
+double muster_estimate_mean_s(muster_estimator *e, const muster_scheme *scheme,
+                              uint32_t samples, double *error_out)
+{
+    double sum = 0;
+    double squares = 0;
+    uint32_t count = samples < e->samples ? samples : e->samples;
+    prepare(e, scheme);
+    for (uint32_t i = 0; i < count; i++) {
+        step_draw draw = draw_at(e, e->memory + i * floats_of_step(e));
+        double time = (double)step_time(e, scheme, &draw);
+        sum += time;
+        squares += time * time;
+    }
+    double mean = sum / count;
+    if (error_out != NULL) {
+        double variance = fmax(0, squares / count - mean * mean);
+        *error_out = sqrt(variance / count);
+    }
+    return mean;
+}
+
+double muster_estimate_draw_s(muster_estimator *e, const muster_scheme *scheme,
+                              uint32_t sample)
+{
+    step_draw draw = draw_at(e, e->memory + sample * floats_of_step(e));
+    prepare(e, scheme);
+    return (double)step_time(e, scheme, &draw);
+}
+
+void muster_estimate_workers(muster_estimator *e, const muster_scheme *scheme,
+                             uint32_t samples,
+                             muster_estimate_worker *workers_out)
+{
+    uint32_t count = samples < e->samples ? samples : e->samples;
+    bool layered = is_layered(e, scheme);
+    prepare(e, scheme);
+    for (uint32_t w = 0; w < e->n; w++) {
+        workers_out[w] =
+            (muster_estimate_worker){.load = load_of(e, scheme, w)};
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        step_draw draw = draw_at(e, e->memory + i * floats_of_step(e));
+        double end = (double)step_time(e, scheme, &draw);
+        for (uint32_t w = 0; w < e->n; w++) {
+            uint32_t edge = e->edge_of[w];
+            double time = (double)e->times[w];
+            workers_out[w].mean_s += time / count;
+            if (layered) {
+                time += (double)(e->edge_down[edge] * draw.edge_down[edge] +
+                                 e->edge_up[edge] * draw.edge_up[edge]);
+            }
+            workers_out[w].in_time += (time <= end) / (double)count;
+        }
+    }
+}
+
+void muster_estimate_arrivals(muster_estimator *e, const muster_scheme *scheme,
+                              uint32_t sample, double *workers_out,
+                              double *edges_out)
+{
+    step_draw draw = draw_at(e, e->memory + sample * floats_of_step(e));
+    prepare(e, scheme);
+    worker_times(e, scheme, &draw);
+    for (uint32_t w = 0; w < e->n; w++) {
+        workers_out[w] = (double)e->times[w];
+    }
+    for (uint32_t i = 0; edges_out != NULL && i < e->edges; i++) {
+        edges_out[i] = (double)(e->edge_down[i] * draw.edge_down[i] +
+                                e->edge_up[i] * draw.edge_up[i]);
+    }
+}

@@ -1,0 +1,439 @@
+/*
+ * plan_test.c -- plans: the clusters of the paper's notes, the table of Ye and
+ * Abbe's model, what is chosen against an exhaustive search, and estimates
+ * against the `ready` of the real codes.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "muster/code.h"
+#include "plan/plan.h"
+#include "plan/search.h"
+
+static muster_plan *make_plan(const char *text, uint64_t floats)
+{
+    muster_plan_opts opts = MUSTER_PLAN_OPTS_INIT;
+    muster_error error = {MUSTER_OK, ""};
+    muster_plan *plan = NULL;
+    opts.cluster = text;
+    opts.model_floats = floats;
+    if (muster_plan_create(&opts, &error, &plan) != MUSTER_OK) {
+        fail_msg("%s", error.text);
+    }
+    return plan;
+}
+
+static muster_plan_choice labelled(const muster_plan *plan, const char *label)
+{
+    muster_plan_choice choice = MUSTER_PLAN_CHOICE_INIT;
+    for (uint32_t i = 0; i < muster_plan_alternative_count(plan); i++) {
+        assert_int_equal(muster_plan_alternative(plan, i, &choice), MUSTER_OK);
+        if (strcmp(choice.label, label) == 0) {
+            return choice;
+        }
+    }
+    fail_msg("no alternative %s", label);
+    return choice;
+}
+
+/* The strongly heterogeneous 4 x 10 cluster of the notes: one edge link 20
+ * times slower, two workers under each edge 10 times slower. */
+static const char strong[] =
+    "version: 1\n"
+    "defaults:\n"
+    "  worker:\n"
+    "    compute: {shift: 10ms, mean: 5ms}\n"
+    "    link: {latency: 20ms, loss: 0.1}\n"
+    "  edge: {link: {latency: 50ms, loss: 0.1}}\n"
+    "edges:\n"
+    "  - link: {latency: 1s}\n"
+    "    workers: [{count: 8}, {count: 2, speed: 0.1}]\n"
+    "  - count: 3\n"
+    "    workers: [{count: 8}, {count: 2, speed: 0.1}]\n";
+
+static void a_strongly_unequal_cluster_gains_6_times(void **state)
+{
+    (void)state;
+    muster_plan *plan = make_plan(strong, 0);
+    muster_plan_choice chosen = MUSTER_PLAN_CHOICE_INIT;
+    assert_int_equal(muster_plan_chosen(plan, &chosen), MUSTER_OK);
+    muster_plan_choice uncoded = labelled(plan, "uncoded");
+    if (strcmp(chosen.code, "hier") != 0 ||
+        uncoded.expected_ms < 6 * chosen.expected_ms) {
+        fail_msg("%s %g ms, uncoded %g ms", chosen.spec, chosen.expected_ms,
+                 uncoded.expected_ms);
+    }
+    // The notes' own Monte Carlo of uncoded.
+    assert_true(fabs(uncoded.expected_ms / 2456 - 1) < 0.03);
+    assert_true(labelled(plan, "worker-only").expected_ms > chosen.expected_ms);
+    assert_true(labelled(plan, "edge-only").expected_ms > chosen.expected_ms);
+    assert_true(labelled(plan, "flat").expected_ms > chosen.expected_ms);
+    assert_false(labelled(plan, "ignore").exact);
+    muster_plan_free(plan);
+}
+
+static void a_quiet_cluster_stays_uncoded(void **state)
+{
+    (void)state;
+    muster_plan *plan =
+        make_plan("version: 1\n"
+                  "defaults:\n"
+                  "  worker:\n"
+                  "    compute: {shift: 10ms, mean: 0.1ms}\n"
+                  "    link: {latency: 1ms, loss: 0.01}\n"
+                  "  edge: {link: {latency: 1ms, loss: 0.01}}\n"
+                  "edges: [{count: 4, workers: [{count: 10}]}]\n",
+                  0);
+    muster_plan_choice chosen = MUSTER_PLAN_CHOICE_INIT;
+    assert_int_equal(muster_plan_chosen(plan, &chosen), MUSTER_OK);
+    assert_string_equal(chosen.code, "uncoded");
+    assert_int_equal(chosen.s, 0);
+    assert_int_equal(chosen.d, 1);
+    muster_plan_free(plan);
+}
+
+/* ---- estimates ----------------------------------------------------------- */
+
+static muster_estimator *estimator_of(const muster_cluster *cluster,
+                                      double bytes, uint32_t samples)
+{
+    muster_estimator_opts opts = {cluster, bytes, samples, 7};
+    muster_estimator *estimator = muster_estimator_create(&opts);
+    assert_non_null(estimator);
+    return estimator;
+}
+
+/* Order statistics of Exp(1): the k-th of n has the mean H_n - H_(n-k). */
+static void order_statistics_have_their_means(void **state)
+{
+    (void)state;
+    muster_cluster *cluster = muster_cluster_create(12);
+    for (uint32_t i = 0; i < 12; i++) {
+        cluster->workers[i].mean_s = 1;
+    }
+    muster_estimator *estimator = estimator_of(cluster, 0, 20000);
+    for (uint32_t s = 0; s < 12; s++) {
+        double expected = 0;
+        for (uint32_t i = s + 1; i <= 12; i++) {
+            expected += 1.0 / i;
+        }
+        muster_scheme ignore = {.kind = MUSTER_SCHEME_IGNORE, .s = s, .m = 1};
+        double error;
+        double mean = muster_estimate_mean_s(estimator, &ignore, 20000, &error);
+        assert_true(fabs(mean - expected) < 5 * error + 1e-6);
+    }
+    // Groups of 3 at load 3: the minimum of 3 a group, the maximum of 4.
+    muster_scheme groups = {.kind = MUSTER_SCHEME_GROUPS, .s = 2, .m = 1};
+    double error;
+    double mean = muster_estimate_mean_s(estimator, &groups, 20000, &error);
+    assert_true(fabs(mean - (1 + 1.0 / 2 + 1.0 / 3 + 1.0 / 4)) < 5 * error);
+    muster_estimator_free(estimator);
+    muster_cluster_free(cluster);
+}
+
+/* When a real code is ready, with the estimator's arrival times. */
+static double ready_time(muster_code_progress *progress, const double *times,
+                         uint32_t n)
+{
+    bool done[64] = {false};
+    muster_code_progress_reset(progress);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t next = n;
+        for (uint32_t i = 0; i < n; i++) {
+            if (!done[i] && (next == n || times[i] < times[next])) {
+                next = i;
+            }
+        }
+        done[next] = true;
+        if (muster_code_progress_add(progress, next)) {
+            return times[next];
+        }
+    }
+    return INFINITY;
+}
+
+/* Step times by `ready` of the built code: all answers at one decoder. */
+static void check_against_code(const muster_cluster *cluster,
+                               muster_scheme scheme)
+{
+    char family[32];
+    char name[96];
+    double *speeds = muster_mem_array(cluster->worker_count, sizeof(double));
+    muster_scheme_name(&scheme, cluster, family, sizeof(family), name,
+                       sizeof(name));
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    muster_cluster_speeds(cluster, speeds);
+    opts.name = name;
+    opts.workers = cluster->worker_count;
+    opts.speeds = scheme.kind == MUSTER_SCHEME_SPEEDS ? speeds : NULL;
+    char *topology =
+        cluster->edge_count > 0 ? muster_scheme_topology(cluster) : NULL;
+    opts.topology = topology;
+    muster_code *code = NULL;
+    muster_code_progress *progress = NULL;
+    assert_int_equal(muster_code_create(&opts, NULL, &code), MUSTER_OK);
+    assert_int_equal(muster_code_progress_create(code, &progress), MUSTER_OK);
+    muster_estimator *estimator = estimator_of(cluster, 4e5, 20);
+    for (uint32_t i = 0; i < 20; i++) {
+        double times[64];
+        double edges[8];
+        muster_estimate_arrivals(estimator, &scheme, i, times, edges);
+        for (uint32_t e = 0;
+             scheme.kind == MUSTER_SCHEME_HIER && e < cluster->edge_count;
+             e++) {
+            const muster_cluster_edge *edge = &cluster->edges[e];
+            for (uint32_t w = 0; w < edge->workers; w++) {
+                times[edge->first + w] += edges[e];
+            }
+        }
+        double ready = ready_time(progress, times, cluster->worker_count);
+        double mine = muster_estimate_draw_s(estimator, &scheme, i);
+        if (fabs(mine - ready) > 1e-5 * ready) {
+            fail_msg("%s: estimated %g, ready at %g", name, mine, ready);
+        }
+    }
+    muster_estimator_free(estimator);
+    muster_code_progress_free(progress);
+    muster_code_free(code);
+    muster_mem_free(topology);
+    muster_mem_free(speeds);
+}
+
+static muster_cluster *parse(const char *text)
+{
+    muster_cluster *cluster = NULL;
+    assert_int_equal(
+        muster_cluster_parse(text, strlen(text), "c", NULL, &cluster),
+        MUSTER_OK);
+    return cluster;
+}
+
+static void estimates_agree_with_ready_of_the_codes(void **state)
+{
+    (void)state;
+    muster_cluster *flat =
+        parse("version: 1\nworkers: [{count: 7, compute: {mean: 1s}, link: "
+              "{latency: 1ms, loss: 0.3, bandwidth: 10}}, {count: 3, speed: "
+              "2, compute: {shift: 1s, mean: 1s}}]\n");
+    for (uint32_t s = 0; s < 4; s++) {
+        for (uint32_t m = 1; m < 4; m++) {
+            check_against_code(
+                flat, (muster_scheme){MUSTER_SCHEME_GROUPS, s, m, 0, 0, 0, 0});
+            check_against_code(
+                flat, (muster_scheme){MUSTER_SCHEME_SPREAD, s, m, 0, 0, 0, 0});
+        }
+        check_against_code(
+            flat, (muster_scheme){MUSTER_SCHEME_SPEEDS, s, 1, 0, 0, 0, 0});
+    }
+    muster_cluster_free(flat);
+    static const char *const edges[] = {
+        "version: 1\nedges: [{link: {latency: 1s, loss: 0.2}, count: 4, "
+        "workers: [{count: 6, compute: {mean: 1s}}]}]\n",
+        "version: 1\nedges: [{link: {latency: 1s}, workers: [{count: 3, "
+        "compute: {mean: 1s}}]}, {workers: [{count: 4, compute: {mean: "
+        "1s}}]}, {workers: [{count: 5, compute: {mean: 1s}}]}]\n"};
+    for (int i = 0; i < 2; i++) {
+        muster_cluster *cluster = parse(edges[i]);
+        for (uint32_t s_e = 0; s_e < 2; s_e++) {
+            for (uint32_t s_w = 0; s_w < 3; s_w++) {
+                check_against_code(
+                    cluster,
+                    (muster_scheme){MUSTER_SCHEME_HIER, 0, 1, s_e, s_w, 1, 1});
+            }
+        }
+        check_against_code(
+            cluster, (muster_scheme){MUSTER_SCHEME_HIER, 0, 2, 1, 1, 1, 2});
+        muster_cluster_free(cluster);
+    }
+}
+
+/* Ye and Abbe's table: d (t1 + Exp) + (t2 + Exp) / m, here with fixed links. */
+static void shorter_messages_pay_where_links_are_slow(void **state)
+{
+    (void)state;
+    muster_plan *plan = make_plan(
+        "version: 1\nworkers: [{count: 8, compute: {shift: 10ms, mean: 20ms}, "
+        "link: {bandwidth: 8}}]\n",
+        100000);
+    muster_plan_choice chosen = MUSTER_PLAN_CHOICE_INIT;
+    assert_int_equal(muster_plan_chosen(plan, &chosen), MUSTER_OK);
+    assert_true(chosen.m > 1);
+    assert_true(chosen.d >= chosen.m);
+    muster_plan_free(plan);
+}
+
+/* ---- against an exhaustive search ---------------------------------------- */
+
+static void draw_link(muster_rng *rng, muster_cluster_link *link)
+{
+    link->latency_s = 0.001 + 0.02 * muster_rng_uniform(rng);
+    link->loss = 0.3 * muster_rng_uniform(rng);
+    link->bytes_per_s =
+        muster_rng_uniform(rng) < 0.5 ? 0 : 1e6 + 1e8 * muster_rng_uniform(rng);
+    if (muster_rng_uniform(rng) < 0.15) {
+        link->latency_s *= 10;
+    }
+}
+
+static muster_cluster *draw_cluster(uint64_t seed)
+{
+    muster_rng rng = muster_rng_make(seed, 1);
+    uint32_t n = 4 + (uint32_t)muster_rng_below(&rng, 13);
+    muster_cluster *cluster = muster_cluster_create(n);
+    for (uint32_t i = 0; i < n; i++) {
+        muster_cluster_worker *worker = &cluster->workers[i];
+        worker->speed = muster_rng_uniform(&rng) < 0.2 ? 0.1 : 1;
+        worker->shift_s = 0.01;
+        worker->mean_s = 0.02 * muster_rng_uniform(&rng);
+        draw_link(&rng, &worker->link);
+    }
+    if (seed % 2 == 0) {
+        return cluster;
+    }
+    uint32_t edges = 2 + (uint32_t)muster_rng_below(&rng, 3);
+    cluster->edges = muster_mem_array(edges, sizeof(muster_cluster_edge));
+    cluster->edge_count = edges;
+    for (uint32_t e = 0, first = 0; e < edges; e++) {
+        uint32_t next = (e + 1) * n / edges;
+        cluster->edges[e].first = first;
+        cluster->edges[e].workers = next - first;
+        draw_link(&rng, &cluster->edges[e].link);
+        first = next;
+    }
+    return cluster;
+}
+
+/* The best of all schemes by other draws, and the chosen one by the same. */
+static void check_choice(uint64_t seed)
+{
+    enum { SAMPLES = 3000 };
+    muster_cluster *cluster = draw_cluster(seed);
+    muster_plan_opts opts = MUSTER_PLAN_OPTS_INIT;
+    muster_plan *plan = NULL;
+    opts.model_floats = 20000;
+    assert_int_equal(muster_plan_of_cluster(cluster, &opts, NULL, &plan),
+                     MUSTER_OK);
+    muster_estimator *estimator = estimator_of(cluster, 80000, SAMPLES);
+    muster_vec schemes = muster_vec_make(sizeof(muster_scheme));
+    assert_true(muster_scheme_list(cluster, true, &schemes));
+    const muster_scheme *all = schemes.data;
+    double best = INFINITY;
+    double mine = INFINITY;
+    for (size_t i = 0; i < schemes.count; i++) {
+        char family[32];
+        char name[96];
+        double mean = muster_estimate_mean_s(estimator, &all[i], SAMPLES, NULL);
+        muster_scheme_name(&all[i], cluster, family, sizeof(family), name,
+                           sizeof(name));
+        best = mean < best ? mean : best;
+        bool by_speed = all[i].kind == MUSTER_SCHEME_SPEEDS;
+        if (strcmp(name, plan->chosen.spec) == 0 &&
+            by_speed == plan->chosen.by_speed) {
+            mine = mean;
+        }
+    }
+    if (!(mine <= 1.05 * best)) {
+        fail_msg("cluster %llu: %s takes %g s, the best of %zu %g s",
+                 (unsigned long long)seed, plan->chosen.spec, mine,
+                 schemes.count, best);
+    }
+    muster_vec_fini(&schemes);
+    muster_estimator_free(estimator);
+    muster_plan_free(plan);
+    muster_cluster_free(cluster);
+}
+
+static void choices_are_near_the_best_of_an_exhaustive_search(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        check_choice(seed);
+    }
+}
+
+/* ---- texts and mistakes -------------------------------------------------- */
+
+static void texts_name_what_was_chosen(void **state)
+{
+    (void)state;
+    muster_plan *plan = make_plan(strong, 0);
+    char *json = muster_plan_json(plan, true);
+    char *text = muster_plan_text(plan, true);
+    assert_non_null(strstr(json, "{\"chosen\": {\"code\": \"hier\""));
+    assert_non_null(strstr(json, "\"alternatives\": [{"));
+    assert_non_null(strstr(json, "\"per_worker\": [{\"worker\": 0"));
+    assert_non_null(strstr(text, "worker-only"));
+    assert_non_null(strstr(text, "in time"));
+    muster_mem_free(json);
+    muster_mem_free(text);
+    muster_plan_worker worker = MUSTER_PLAN_WORKER_INIT;
+    assert_int_equal(muster_plan_worker_at(plan, 39, &worker), MUSTER_OK);
+    assert_int_equal(worker.edge, 3);
+    assert_true(worker.in_time < 0.5); // a slow one
+    assert_int_equal(muster_plan_worker_at(plan, 40, &worker),
+                     MUSTER_ERR_INVALID);
+    muster_plan_free(plan);
+}
+
+static void mistakes_of_a_caller_are_refused(void **state)
+{
+    (void)state;
+    muster_plan_opts opts = MUSTER_PLAN_OPTS_INIT;
+    muster_error error = {MUSTER_OK, ""};
+    muster_plan *plan = NULL;
+    assert_int_equal(muster_plan_create(&opts, &error, &plan),
+                     MUSTER_ERR_INVALID);
+    opts.cluster = "version: 1\nworkers: [{sped: 1}]\n";
+    opts.file = "my.yaml";
+    assert_int_equal(muster_plan_create(&opts, &error, &plan),
+                     MUSTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, "my.yaml:2: workers[0].sped"));
+}
+
+static void out_of_memory_leaks_nothing(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "version: 1\nedges: [{count: 2, workers: [{count: 2, compute: {mean: "
+        "1s}}]}]\n";
+    for (uint64_t allowed = 0;; allowed += 1 + allowed / 8) {
+        muster_plan_opts opts = MUSTER_PLAN_OPTS_INIT;
+        muster_plan *plan = NULL;
+        opts.cluster = text;
+        opts.samples = 16;
+        muster_mem_fail_after(allowed);
+        muster_status status = muster_plan_create(&opts, NULL, &plan);
+        muster_mem_fail_after(UINT64_MAX);
+        if (status == MUSTER_OK) {
+            muster_plan_free(plan);
+            break;
+        }
+        assert_int_equal(status, MUSTER_ERR_NO_MEMORY);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_statistics_have_their_means),
+        cmocka_unit_test(estimates_agree_with_ready_of_the_codes),
+        cmocka_unit_test(a_strongly_unequal_cluster_gains_6_times),
+        cmocka_unit_test(a_quiet_cluster_stays_uncoded),
+        cmocka_unit_test(shorter_messages_pay_where_links_are_slow),
+        cmocka_unit_test(choices_are_near_the_best_of_an_exhaustive_search),
+        cmocka_unit_test(texts_name_what_was_chosen),
+        cmocka_unit_test(mistakes_of_a_caller_are_refused),
+        cmocka_unit_test(out_of_memory_leaks_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

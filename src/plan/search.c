@@ -1,0 +1,135 @@
+/*
+ * search.c -- see search.h.
+ */
+#include "plan/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "muster/code.h"
+
+#define FIRST_SAMPLES 16u
+#define STAGE_GROWS   4u
+#define KEPT_MIN      48u // of a stage
+
+static int compare(const void *one, const void *two)
+{
+    const muster_finding *a = one;
+    const muster_finding *b = two;
+    return (a->expected_s > b->expected_s) - (a->expected_s < b->expected_s);
+}
+
+static bool list_findings(muster_search *search, bool split)
+{
+    muster_vec schemes = muster_vec_make(sizeof(muster_scheme));
+    bool done = muster_scheme_list(search->cluster, split, &schemes);
+    const muster_scheme *all = schemes.data;
+    for (size_t i = 0; done && i < schemes.count; i++) {
+        muster_finding finding = {.scheme = all[i]};
+        done = muster_vec_append(&search->findings, &finding, 1);
+    }
+    muster_vec_fini(&schemes);
+    return done;
+}
+
+/* Value the first `count` findings by `samples` draws and sort them. */
+static void run_stage(muster_search *search, size_t count, uint32_t samples)
+{
+    muster_finding *all = search->findings.data;
+    for (size_t i = 0; i < count; i++) {
+        all[i].expected_s = muster_estimate_mean_s(
+            search->estimator, &all[i].scheme, samples, &all[i].error_s);
+    }
+    qsort(all, count, sizeof(*all), compare);
+}
+
+muster_status muster_search_run(muster_search *search, bool split)
+{
+    search->findings = muster_vec_make(sizeof(muster_finding));
+    if (!list_findings(search, split)) {
+        muster_search_fini(search);
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    muster_finding *all = search->findings.data;
+    for (size_t i = 0; i < search->findings.count; i++) {
+        all[i].surrogate_s =
+            muster_estimate_surrogate_s(search->estimator, &all[i].scheme);
+    }
+    size_t count = search->findings.count;
+    uint32_t samples = FIRST_SAMPLES;
+    run_stage(search, count, samples);
+    while (samples < search->samples) {
+        samples *= STAGE_GROWS;
+        samples = samples < search->samples ? samples : search->samples;
+        size_t kept = count / STAGE_GROWS;
+        kept = kept > KEPT_MIN ? kept : KEPT_MIN;
+        count = kept < count ? kept : count;
+        run_stage(search, count, samples);
+    }
+    search->last = count;
+    return MUSTER_OK;
+}
+
+void muster_search_fini(muster_search *search)
+{
+    muster_vec_fini(&search->findings);
+}
+
+void muster_search_value(const muster_search *search, muster_finding *finding)
+{
+    finding->surrogate_s =
+        muster_estimate_surrogate_s(search->estimator, &finding->scheme);
+    finding->expected_s =
+        muster_estimate_mean_s(search->estimator, &finding->scheme,
+                               search->samples, &finding->error_s);
+}
+
+static muster_status build_code(const muster_search *search,
+                                const muster_scheme *scheme,
+                                const double *speeds, const char *topology,
+                                muster_code **code_out)
+{
+    char family[32];
+    char name[96];
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    muster_scheme_name(scheme, search->cluster, family, sizeof(family), name,
+                       sizeof(name));
+    opts.name = name;
+    opts.workers = search->cluster->worker_count;
+    opts.speeds = scheme->kind == MUSTER_SCHEME_SPEEDS ? speeds : NULL;
+    opts.topology = topology;
+    return muster_code_create(&opts, NULL, code_out);
+}
+
+muster_status muster_search_check(const muster_search *search,
+                                  muster_finding *finding, bool *usable_out)
+{
+    const muster_cluster *cluster = search->cluster;
+    double *speeds = muster_mem_array(cluster->worker_count, sizeof(double));
+    char *topology = NULL;
+    muster_code *code = NULL;
+    muster_status status = speeds != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
+    if (status == MUSTER_OK && cluster->edge_count > 0) {
+        topology = muster_scheme_topology(cluster);
+        status = topology != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
+    }
+    if (status == MUSTER_OK) {
+        muster_cluster_speeds(cluster, speeds);
+        status = build_code(search, &finding->scheme, speeds, topology, &code);
+    }
+    *usable_out = false;
+    muster_code_info info = MUSTER_CODE_INFO_INIT;
+    if (status == MUSTER_OK) {
+        status = muster_code_describe(code, &info);
+        finding->d = info.load;
+        finding->parts = info.parts;
+        *usable_out = info.warning == NULL;
+    } else if (status != MUSTER_ERR_NO_MEMORY) {
+        status = MUSTER_OK; // refused: not usable
+    }
+    muster_code_free(code);
+    muster_mem_free(topology);
+    muster_mem_free(speeds);
+    return status;
+}
