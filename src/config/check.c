@@ -22,6 +22,8 @@
 #define EPOCHS_DEFAULT "10"
 #define LR_DEFAULT     "0.1"
 #define LR_ADAM        "0.001"
+#define EVAL_DEFAULT   50u // steps, with --until
+#define LOCAL_MAX      1000000u
 
 #define INVALID(...) \
     muster_error_set(error_out, MUSTER_ERR_INVALID, __VA_ARGS__)
@@ -164,6 +166,73 @@ muster_status muster_config_speeds(const muster_config *config, uint32_t count,
                        found, count);
     }
     return MUSTER_OK;
+}
+
+muster_status muster_config_until(const muster_config *config,
+                                  muster_error *error_out,
+                                  muster_config_goal *goal_out,
+                                  double *value_out)
+{
+    const char *text = muster_config_string(config, MUSTER_OPT_UNTIL);
+    *goal_out = MUSTER_GOAL_NONE;
+    if (text == NULL) {
+        return MUSTER_OK;
+    }
+    const char *number = strchr(text, '=');
+    bool known = number != NULL && muster_value_double(number + 1, value_out);
+    if (known && strncmp(text, "accuracy=", 9) == 0 && *value_out > 0 &&
+        *value_out <= 1) {
+        *goal_out = MUSTER_GOAL_ACCURACY;
+    } else if (known && strncmp(text, "loss=", 5) == 0) {
+        *goal_out = MUSTER_GOAL_LOSS;
+    } else {
+        return INVALID("--until %.60s: expected accuracy=0.97 (above 0, at "
+                       "most 1) or loss=0.1",
+                       text);
+    }
+    return MUSTER_OK;
+}
+
+uint32_t muster_config_local_steps(const muster_config *config)
+{
+    const char *text = muster_config_string(config, MUSTER_OPT_ALGORITHM);
+    uint64_t steps = 0;
+    bool local = text != NULL && strncmp(text, "local:", 6) == 0 &&
+                 muster_value_uint(text + 6, &steps) && steps <= LOCAL_MAX;
+    return local ? (uint32_t)steps : 0;
+}
+
+static muster_status check_algorithm(const muster_config *config,
+                                     muster_error *error_out)
+{
+    const char *text = muster_config_string(config, MUSTER_OPT_ALGORITHM);
+    const char *shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
+    if (strcmp(text, "sync") == 0) {
+        return MUSTER_OK;
+    }
+    if (muster_config_local_steps(config) == 0) {
+        return INVALID("--algorithm %.60s: expected sync, or local:H with H "
+                       "steps from 1 to %u",
+                       text, LOCAL_MAX);
+    }
+    if (strcmp(muster_config_string(config, MUSTER_OPT_CODE), "uncoded") != 0 ||
+        muster_config_uint(config, MUSTER_OPT_STRAGGLERS) > 0) {
+        return INVALID("--algorithm %.60s averages models: there is nothing to "
+                       "code; leave out --code and --stragglers",
+                       text);
+    }
+    return strcmp(shuffle, "none") == 0
+               ? MUSTER_OK
+               : INVALID("--algorithm %.60s: workers keep their samples; leave "
+                         "out --shuffle",
+                         text);
+}
+
+uint64_t muster_config_eval_every(const muster_config *config)
+{
+    uint64_t every = muster_config_uint(config, MUSTER_OPT_EVAL_EVERY);
+    bool wanted = muster_config_string(config, MUSTER_OPT_UNTIL) != NULL;
+    return every == 0 && wanted ? EVAL_DEFAULT : every;
 }
 
 static muster_option option_of(muster_fault_kind kind)
@@ -380,6 +449,32 @@ static muster_status check_stdin(const muster_config *config,
     return MUSTER_OK;
 }
 
+static muster_status check_target(const muster_config *config,
+                                  muster_error *error_out)
+{
+    const char *target = muster_config_string(config, MUSTER_OPT_TARGET);
+    return target == NULL || strcmp(target, "class") == 0 ||
+                   strcmp(target, "value") == 0
+               ? MUSTER_OK
+               : INVALID("--target %.60s: expected class or value", target);
+}
+
+static muster_status check_placement(const muster_config *config,
+                                     muster_error *error_out)
+{
+    const char *shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
+    if (muster_config_string(config, MUSTER_OPT_PLACEMENT) == NULL) {
+        return MUSTER_OK;
+    }
+    if (muster_config_string(config, MUSTER_OPT_DATA) == NULL) {
+        return INVALID("--placement: needs --data");
+    }
+    return shuffle == NULL || strcmp(shuffle, "none") == 0
+               ? MUSTER_OK
+               : INVALID("--placement gives each worker samples of its own, "
+                         "--shuffle moves them: use one of them");
+}
+
 static muster_status check_training_run(muster_config *config,
                                         muster_error *error_out)
 {
@@ -387,10 +482,8 @@ static muster_status check_training_run(muster_config *config,
     if (status == MUSTER_OK) {
         status = check_record(config, error_out);
     }
-    const char *target = muster_config_string(config, MUSTER_OPT_TARGET);
-    if (status == MUSTER_OK && target != NULL && strcmp(target, "class") != 0 &&
-        strcmp(target, "value") != 0) {
-        status = INVALID("--target %.60s: expected class or value", target);
+    if (status == MUSTER_OK) {
+        status = check_target(config, error_out);
     }
     if (status == MUSTER_OK && config->verb == MUSTER_VERB_TRAIN) {
         status = require(config, MUSTER_OPT_DATA,
@@ -424,6 +517,17 @@ static muster_status check_training_run(muster_config *config,
     }
     if (status == MUSTER_OK) {
         status = check_waiting(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_placement(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_algorithm(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        muster_config_goal goal;
+        double value = 0;
+        status = muster_config_until(config, error_out, &goal, &value);
     }
     uint64_t stragglers = muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
     uint32_t workers = muster_config_workers(config);
@@ -467,6 +571,23 @@ static muster_status check_predict(const muster_config *config,
                          "muster predict runs/first --data PATH", error_out);
 }
 
+static muster_status check_partition(const muster_config *config,
+                                     muster_error *error_out)
+{
+    static const char example[] =
+        "muster partition --data synthetic: --workers 4 --speeds 1,2,3,4";
+    muster_status status = require(config, MUSTER_OPT_DATA, example, error_out);
+    uint32_t workers = muster_config_workers(config);
+    if (status == MUSTER_OK && workers == 0) {
+        status =
+            INVALID("partition: --workers is missing; for example %s", example);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_config_speeds(config, workers, error_out, NULL);
+    }
+    return status == MUSTER_OK ? check_target(config, error_out) : status;
+}
+
 muster_status muster_config_check(muster_config *config,
                                   muster_error *error_out)
 {
@@ -482,6 +603,8 @@ muster_status muster_config_check(muster_config *config,
         return check_join(config, error_out);
     case MUSTER_VERB_PREDICT:
         return check_predict(config, error_out);
+    case MUSTER_VERB_PARTITION:
+        return check_partition(config, error_out);
     case MUSTER_VERB_CODE:
     case MUSTER_VERB_COUNT:
         break;

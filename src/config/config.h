@@ -73,6 +73,26 @@ bool muster_config_is_task(const muster_config *config);
 /* --deadline in ns; 0: auto. */
 int64_t muster_config_deadline_ns(const muster_config *config);
 
+/* What --until asks for. */
+typedef enum muster_config_goal {
+    MUSTER_GOAL_NONE = 0,
+    MUSTER_GOAL_LOSS,
+    MUSTER_GOAL_ACCURACY,
+} muster_config_goal;
+
+/* MUSTER_GOAL_NONE where it is not given; MUSTER_ERR_INVALID where it is none
+ * of the two, or not a number that can be reached. */
+MUSTER_CHECKED muster_status muster_config_until(const muster_config *config,
+                                                 muster_error *error_out,
+                                                 muster_config_goal *goal_out,
+                                                 double *value_out);
+
+/* H of --algorithm local:H; 0: sync. */
+uint32_t muster_config_local_steps(const muster_config *config);
+
+/* --eval-every, or what --until takes for it. */
+uint64_t muster_config_eval_every(const muster_config *config);
+
 /* --speeds as `count` numbers. MUSTER_ERR_INVALID when there are more or fewer
  * or one is not positive; nothing is written when the option is not set. */
 MUSTER_CHECKED muster_status muster_config_speeds(const muster_config *config,

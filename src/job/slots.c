@@ -4,9 +4,13 @@
  * A slot is a shard of one of the plan's parts, in the order of the parts and,
  * within a part, of the shards. Where no two shards have samples between each
  * other's, as when the data is cut in one piece after another, slots ascend by
- * their samples and one is found by halving; else each is looked at.
+ * their samples and one is found by halving. Else, as with a placement, a bit
+ * for each sample of the data says whether a slot has it, which most of a batch
+ * are sorted out by, and then each slot is looked at.
  */
 #include <inttypes.h>
+
+#include <string.h>
 
 #include "base/error.h"
 #include "job/inside.h"
@@ -53,6 +57,27 @@ static muster_status add_part(worker *self, const muster_terms_part *shards,
     return MUSTER_OK;
 }
 
+static muster_status mark_samples(worker *self)
+{
+    plan_slots *slots = &self->slots;
+    const plan_slot *list = slots->list.data;
+    size_t words = (size_t)((self->setup.samples + 63) / 64);
+    muster_vec_clear(&slots->bits);
+    if (!muster_vec_reserve(&slots->bits, words)) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    uint64_t *bits = slots->bits.data;
+    memset(bits, 0, words * sizeof(*bits));
+    for (size_t i = 0; i < slots->list.count; i++) {
+        const muster_shard *shard = list[i].shard;
+        for (uint32_t r = 0; r < shard->rows.count; r++) {
+            uint32_t sample = shard->sample_ids[r];
+            bits[sample / 64] |= (uint64_t)1 << sample % 64;
+        }
+    }
+    return MUSTER_OK;
+}
+
 muster_status muster_job_slots_find(worker *self, const worker_plan *plan)
 {
     plan_slots *slots = &self->slots;
@@ -68,6 +93,9 @@ muster_status muster_job_slots_find(worker *self, const worker_plan *plan)
     for (uint32_t i = 0; status == MUSTER_OK && i < plan->lanes->part_count;
          i++) {
         status = add_part(self, &plan->parts[i], i);
+    }
+    if (status == MUSTER_OK && !slots->in_order) {
+        status = mark_samples(self);
     }
     if (status == MUSTER_OK) {
         slots->plan = plan->number;
@@ -107,6 +135,10 @@ bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
         uint32_t row = row_of(&list[at], sample);
         *member_out = (batch_member){(uint32_t)at, row};
         return row != UINT32_MAX;
+    }
+    const uint64_t *bits = slots->bits.data;
+    if (count == 0 || (bits[sample / 64] >> sample % 64 & 1) == 0) {
+        return false;
     }
     for (size_t at = 0; at < count; at++) {
         uint32_t row = row_of(&list[at], sample);

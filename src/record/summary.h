@@ -44,6 +44,15 @@ typedef struct muster_summary_straggling {
     double stay_slow, stay_active; // as --delay markov: has them
 } muster_summary_straggling;
 
+/* An evaluation on the way. */
+typedef struct muster_summary_evaluation {
+    uint64_t step;  // steps that made the model
+    double seconds; // of training until it stood
+    double loss;    // NAN: left out
+    double test_loss, test_accuracy;
+    bool reached; // the target of --until
+} muster_summary_evaluation;
+
 /* What only the end of the run knows. Start from MUSTER_SUMMARY_END_INIT; NULL
  * and NAN mean "not known". */
 typedef struct muster_summary_end {
@@ -64,6 +73,8 @@ typedef struct muster_summary_end {
     double straggler_wait_ms;       // per step, for slow workers
     const muster_summary_straggling *straggling; // or NULL
     const uint32_t *loads; // parts per worker; NULL: equal
+    const muster_summary_evaluation *evaluations; // on the way
+    size_t evaluation_count;
 } muster_summary_end;
 
 #define MUSTER_SUMMARY_END_INIT                                             \

@@ -6,6 +6,7 @@
  *   coordinator_plan.c   the next plan: when, made ready, adopted
  *   coordinator_recode.c  a next plan of another code
  *   coordinator_step.c   one step: offer, answers, decode, update
+ *   coordinator_evaluate.c  evaluations on the way, and the target
  *   coordinator_wait.c   how long a step waits, and for which workers
  */
 #ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
@@ -163,6 +164,9 @@ typedef struct muster_coordinator_jobs {
     uint64_t ids;     // given out so far
     uint64_t update;  // under way, or 0
     uint64_t closing; // EVALUATE or SNAPSHOT at the end, or 0
+
+    uint64_t evaluate; // EVALUATE on the way, or 0
+    int64_t model_ns;  // when its model stood
 } muster_coordinator_jobs;
 
 /* The end of the run: coordinator.c. */
@@ -282,6 +286,13 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions);
 /* Could the answers so far and those of the ready workers be decoded? */
 bool muster_step_reachable(muster_coordinator *c);
+
+/* coordinator_evaluate.c */
+/* A step has ended: evaluate its model if it is time to. */
+void muster_evaluate_begin(muster_coordinator *c, int64_t now_ns,
+                           muster_actions *actions);
+void muster_evaluate_done(muster_coordinator *c, const muster_event *event,
+                          muster_actions *actions);
 
 /* coordinator_wait.c */
 int64_t muster_wait_median_ns(const muster_coordinator *c);

@@ -292,6 +292,15 @@ static uint32_t last_incarnation(const saved_state *saved)
     return fresh ? 0 : (saved->lives / LIVES_BLOCK + 1) * LIVES_BLOCK;
 }
 
+/* The shards of each part as a placement says. */
+static void take_parts(muster_assignment *plan, const uint32_t *first_shard)
+{
+    if (plan->first_shard != NULL && first_shard != NULL) {
+        memcpy(plan->first_shard, first_shard,
+               ((size_t)plan->info.parts + 1) * sizeof(*first_shard));
+    }
+}
+
 /* Whatever is made for the code, and for the one to change to. */
 static muster_status build_coding(muster_coordinator *c,
                                   const saved_state *saved, muster_error *error)
@@ -300,6 +309,8 @@ static muster_status build_coding(muster_coordinator *c,
     muster_status status = muster_coding_init(
         &coding, c->opts.code, shards_of(&c->opts), c->opts.shuffle, error);
     if (status == MUSTER_OK) {
+        take_parts(&coding.plan, c->opts.first_shard);
+        take_parts(&coding.next, c->opts.first_shard);
         muster_coding_use(c, &coding);
         c->plan.number = saved->plan;
         status = muster_recode_init(c, error);
@@ -367,6 +378,7 @@ muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
     }
     c->opts.saved = NULL; // lent for create only, like the policy's name
     c->opts.shuffle = NULL;
+    c->opts.first_shard = NULL;
     *role_out = (muster_role){&coordinator_ops, c};
     return MUSTER_OK;
 }

@@ -433,6 +433,7 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
         muster_coordinator_end(c, MUSTER_OK, "done", event, actions);
         return;
     }
+    muster_evaluate_begin(c, event->now_ns, actions);
     muster_plan_adopt(c, event, actions);
     if (c->end.begun) {
         return;

@@ -45,6 +45,7 @@ typedef struct muster_job {
     muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model),
                         // SNAPSHOT (the role's saved state)
     uint32_t plan;      // ADOPT, GRADIENT
+    bool test_only;     // EVALUATE: leave the training data out
     muster_decoding *decoding; // UPDATE
     muster_blob **messages;    // UPDATE: in `list`; messages[i] is of slot
                                // decoding->used[i]
@@ -62,10 +63,11 @@ typedef struct muster_job_result {
     int64_t busy_ns;     // compute time, with injected slowness
     double share;        // GRADIENT: of the step's samples, d parts of k
     double message;      // GRADIENT: the output's length over a gradient's
-    double loss;         // UPDATE: decoded batch mean + l2; EVALUATE: objective
-    double grad_err;     // UPDATE
-    double theta_norm;   // UPDATE, EVALUATE
-    double test_loss;    // EVALUATE; NAN without a test set
+    double loss;       // UPDATE: decoded batch mean + l2; EVALUATE: objective,
+                       // NAN when left out
+    double grad_err;   // UPDATE
+    double theta_norm; // UPDATE, EVALUATE
+    double test_loss;  // EVALUATE; NAN without a test set
     double test_accuracy;
     char text[256]; // why, when status < 0
 } muster_job_result;

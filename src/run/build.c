@@ -16,6 +16,10 @@
 #define STEPS_DEFAULT       100u
 #define MESSAGE_DIM_DEFAULT 100001u
 
+/* A shard has one owner: with more of them, sizes by speed fit better. */
+#define PLACED_FINER 8u
+#define SHARDS_MAX   (1u << 20)
+
 muster_status muster_build_code_opts(const muster_config *config,
                                      const char *name, muster_error *error_out,
                                      muster_build_code *build_out)
@@ -68,9 +72,12 @@ uint32_t muster_build_shards(const muster_config *config,
 {
     const muster_code_info *info = muster_code_numbers(code);
     uint64_t wanted = muster_config_uint(config, MUSTER_OPT_SHARDS);
-    return wanted >= info->parts
-               ? (uint32_t)wanted
-               : muster_cut_default(info->workers, info->parts);
+    if (wanted >= info->parts) {
+        return (uint32_t)wanted;
+    }
+    uint32_t shards = muster_cut_default(info->workers, info->parts);
+    bool placed = muster_config_string(config, MUSTER_OPT_PLACEMENT) != NULL;
+    return placed && shards < SHARDS_MAX ? shards * PLACED_FINER : shards;
 }
 
 /* What the job says: steps, lengths, the first model. */
@@ -85,6 +92,7 @@ static void take_job(const muster_config *config,
         opts->message_dim = job.message_dim;
         opts->shards = job.shards;
         opts->message_tail = job.message_tail;
+        opts->first_shard = muster_executor_owned(executor);
         opts->setup = muster_executor_setup_blob(executor);
         opts->model = muster_executor_model_blob(executor);
         return;
@@ -97,6 +105,37 @@ static void take_job(const muster_config *config,
         muster_blob_create_empty((opts->message_dim - 1) * sizeof(float));
 }
 
+/* --until. An accuracy needs test data and classes. */
+static muster_status take_target(const muster_config *config,
+                                 const muster_executor *executor,
+                                 muster_error *error_out,
+                                 muster_target *target_out)
+{
+    static const muster_target_kind kinds[] = {
+        [MUSTER_GOAL_NONE] = MUSTER_TARGET_NONE,
+        [MUSTER_GOAL_LOSS] = MUSTER_TARGET_LOSS,
+        [MUSTER_GOAL_ACCURACY] = MUSTER_TARGET_ACCURACY};
+    muster_config_goal goal = MUSTER_GOAL_NONE;
+    double value = 0;
+    muster_status status =
+        muster_config_until(config, error_out, &goal, &value);
+    if (status == MUSTER_OK && goal != MUSTER_GOAL_NONE && executor == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--until: needs --data");
+    }
+    if (status == MUSTER_OK && goal == MUSTER_GOAL_ACCURACY) {
+        muster_executor_info job = muster_executor_describe(executor);
+        if (!job.has_test || job.classes == 0) {
+            return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                    "--until accuracy: there is no test data "
+                                    "with classes; give --test, or use "
+                                    "--until loss=..");
+        }
+    }
+    *target_out = (muster_target){kinds[goal], value};
+    return status;
+}
+
 muster_status muster_build_coordinator(const muster_config *config,
                                        const muster_code *code,
                                        const muster_executor *executor,
@@ -105,12 +144,20 @@ muster_status muster_build_coordinator(const muster_config *config,
 {
     const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);
     muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
+    muster_status status =
+        take_target(config, executor, error_out, &opts.target);
+    if (status != MUSTER_OK) {
+        return status;
+    }
     opts.code = code;
     opts.heartbeat_ns = muster_config_duration_ns(config, MUSTER_OPT_HEARTBEAT);
     opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
     opts.evaluate_at_end = true;
     opts.deadline_ns = muster_config_deadline_ns(config);
-    opts.degrade = strcmp(on_loss, "degrade") == 0;
+    opts.averages = muster_config_local_steps(config) > 0;
+    opts.degrade = opts.averages || strcmp(on_loss, "degrade") == 0;
+    opts.evaluate_every =
+        executor != NULL ? muster_config_eval_every(config) : 0;
     opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
     take_job(config, executor, &opts);
     if (opts.setup == NULL || opts.model == NULL) {

@@ -201,6 +201,8 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .behind_ms = last.behind_ms,
         .straggler_wait_ms = muster_stragglers_waited_ms(tally->costs),
         .loads = last.loads,
+        .evaluations = tally->evaluations.data,
+        .evaluation_count = tally->evaluations.count,
     };
     *last_out = last;
     return true;
@@ -257,7 +259,11 @@ static void tell(const muster_train_state *train, const ending *last)
                muster_summary_step_ms(tally->summary, 0.99),
                who[0] != '\0' ? ";" : "", who);
     uint64_t degraded = muster_summary_degraded(tally->summary);
-    if (degraded > 0) {
+    if (degraded > 0 && muster_config_local_steps(train->config) > 0) {
+        muster_log(MUSTER_LOG_WARN,
+                   "%" PRIu64 " of these steps averaged without some worker",
+                   degraded);
+    } else if (degraded > 0) {
         muster_log(MUSTER_LOG_WARN,
                    "%" PRIu64 " of these steps were approximate, for too few "
                    "workers were there; grad_err in metrics.jsonl says how far "

@@ -77,6 +77,13 @@ static int describe_result(const muster_virtual *run, json_t *object)
         json_object_set_new(object, "loss", muster_json_real(run->loss));
     failed |= json_object_set_new(object, "theta_norm",
                                   muster_json_real(run->theta_norm));
+    if (run->target_step > 0) {
+        failed |= json_object_set_new(
+            object, "target",
+            json_pack("{s:o, s:o}", "step", integer(run->target_step),
+                      "seconds",
+                      muster_json_real((double)run->target_ns * 1e-9)));
+    }
     if (isfinite(run->test_loss)) {
         failed |= json_object_set_new(
             object, "test",
