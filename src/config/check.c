@@ -138,11 +138,22 @@ static muster_status check_waiting(const muster_config *config,
     return MUSTER_OK;
 }
 
+bool muster_config_speeds_measured(const muster_config *config)
+{
+    const char *text = muster_config_string(config, MUSTER_OPT_SPEEDS);
+    return text != NULL && strcmp(text, "measure") == 0;
+}
+
 muster_status muster_config_speeds(const muster_config *config, uint32_t count,
                                    muster_error *error_out, double *speeds_out)
 {
     const char *text = muster_config_string(config, MUSTER_OPT_SPEEDS);
     uint32_t found = 0;
+    bool trains = config->verb == MUSTER_VERB_TRAIN ||
+                  config->verb == MUSTER_VERB_SIMULATE;
+    if (trains && muster_config_speeds_measured(config)) {
+        return MUSTER_OK;
+    }
     while (text != NULL) {
         size_t length = strcspn(text, ",");
         char number[64];
@@ -463,7 +474,14 @@ static muster_status check_placement(const muster_config *config,
                                      muster_error *error_out)
 {
     const char *shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
-    if (muster_config_string(config, MUSTER_OPT_PLACEMENT) == NULL) {
+    const char *method = muster_config_string(config, MUSTER_OPT_PLACEMENT);
+    bool measured = muster_config_speeds_measured(config);
+    if (measured && (method == NULL || strncmp(method, "equal", 5) == 0 ||
+                     strstr(method, ".npy") != NULL)) {
+        return INVALID("--speeds measure: needs a --placement that sizes parts "
+                       "by speed, such as proportional-stratified");
+    }
+    if (method == NULL) {
         return MUSTER_OK;
     }
     if (muster_config_string(config, MUSTER_OPT_DATA) == NULL) {

@@ -87,6 +87,9 @@ MUSTER_CHECKED muster_status muster_config_until(const muster_config *config,
                                                  muster_config_goal *goal_out,
                                                  double *value_out);
 
+/* Is it --speeds measure? */
+bool muster_config_speeds_measured(const muster_config *config);
+
 /* H of --algorithm local:H; 0: sync. */
 uint32_t muster_config_local_steps(const muster_config *config);
 
@@ -94,7 +97,8 @@ uint32_t muster_config_local_steps(const muster_config *config);
 uint64_t muster_config_eval_every(const muster_config *config);
 
 /* --speeds as `count` numbers. MUSTER_ERR_INVALID when there are more or fewer
- * or one is not positive; nothing is written when the option is not set. */
+ * or one is not positive; nothing is written when the option is not set, or is
+ * "measure". */
 MUSTER_CHECKED muster_status muster_config_speeds(const muster_config *config,
                                                   uint32_t count,
                                                   muster_error *error_out,

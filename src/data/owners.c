@@ -49,9 +49,12 @@ muster_status muster_owners_read(const char *path, uint64_t samples,
         return status;
     }
     float *numbers = muster_mem_array(samples, sizeof(*numbers));
-    status = numbers == NULL ? muster_table_fail_memory(path, error_out)
-                             : muster_npy_read_column(source, samples, "owner",
-                                                      error_out, numbers);
+    if (numbers == NULL) {
+        muster_source_close(source);
+        return muster_table_fail_memory(path, error_out);
+    }
+    status =
+        muster_npy_read_column(source, samples, "owner", error_out, numbers);
     if (status == MUSTER_OK) {
         status = take(path, numbers, samples, workers, error_out, owners_out);
     }

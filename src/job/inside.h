@@ -113,6 +113,12 @@ typedef struct plan_slot {
     bool is_run;          // and all between
 } plan_slot;
 
+/* A member of the batch: which of the plan's slots, which row of it. */
+typedef struct batch_member {
+    uint32_t slot;
+    uint32_t row;
+} batch_member;
+
 /* Slots are looked up once for a plan and the shards held. */
 typedef struct plan_slots {
     muster_vec list;      // of plan_slot, in the order of the plan's parts
@@ -121,14 +127,9 @@ typedef struct plan_slots {
     uint32_t plan;    // number
     uint64_t changes; // of what is held, when they were looked up
     bool in_order;    // their samples ascend from slot to slot
-    muster_vec bits;  // uint64_t: which samples any slot has; where not so
+    bool are_runs;    // no slot has gaps between its samples
+    muster_vec where; // batch_member of each sample, where not so
 } plan_slots;
-
-/* A member of the batch: which of the plan's slots, which row of it. */
-typedef struct batch_member {
-    uint32_t slot;
-    uint32_t row;
-} batch_member;
 
 /* Rows collected for one call of the model. */
 typedef struct gathered {

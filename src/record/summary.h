@@ -72,7 +72,7 @@ typedef struct muster_summary_end {
                                     // answers; or NULL
     double straggler_wait_ms;       // per step, for slow workers
     const muster_summary_straggling *straggling; // or NULL
-    const uint32_t *loads; // parts per worker; NULL: equal
+    const uint32_t *loads; // work per worker, in any unit; NULL: equal
     const muster_summary_evaluation *evaluations; // on the way
     size_t evaluation_count;
 } muster_summary_end;
@@ -117,7 +117,7 @@ char *muster_summary_json(const muster_summary *summary,
                           const muster_summary_end *end);
 
 /* What was measured of each worker, as YAML; NULL when out of memory. `speed`
- * is parts per time, 1 for the median worker, as --speeds takes it. */
+ * is work per time, 1 for the median worker, as --speeds takes it. */
 char *muster_summary_cluster(const muster_summary *summary,
                              const muster_summary_end *end);
 

@@ -81,6 +81,9 @@ typedef struct muster_coordinator_opts {
     /* The first shard of each part, and S after the last; lent for create.
      * NULL: as many shards for each part. */
     const uint32_t *first_shard;
+    /* Size parts by the times that workers measure: role/balance.h. For codes
+     * with one part for each worker, and without a shuffle. */
+    bool balance;
     /* Answers are models to be averaged: a step without a lost worker is as
      * good as any. Only what people are told depends on it. */
     bool averages;

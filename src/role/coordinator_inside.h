@@ -16,6 +16,7 @@
 #include "role/act.h"
 #include "role/arrivals.h"
 #include "role/assignment.h"
+#include "role/balance.h"
 #include "role/coordinator.h"
 #include "role/member.h"
 #include "role/shuffle.h"
@@ -202,6 +203,7 @@ typedef struct muster_coordinator {
     muster_joining joining;
     muster_shuffling shuffling;
     muster_recoding recoding;
+    muster_balance *balance; // NULL: parts keep their sizes
     muster_open_step open;
     muster_past_steps past;
     muster_coordinator_jobs jobs;

@@ -150,6 +150,7 @@ static void coordinator_free(void *state)
     muster_assignment_fini(&c->plan);
     muster_assignment_fini(&c->next);
     muster_coding_fini(&c->recoding.other);
+    muster_balance_free(c->balance);
     muster_mem_free(c->recoding.by_shard);
     muster_member_fini(&c->member);
     muster_blob_unref(c->model);
@@ -301,6 +302,17 @@ static void take_parts(muster_assignment *plan, const uint32_t *first_shard)
     }
 }
 
+/* What is needed to size parts anew. */
+static muster_status build_balance(muster_coordinator *c, muster_coding *coding)
+{
+    muster_status status = muster_assignment_init(&coding->next, c->opts.code,
+                                                  shards_of(&c->opts), 0);
+    return status == MUSTER_OK
+               ? muster_balance_create(c->worker_count, shards_of(&c->opts),
+                                       &c->balance)
+               : status;
+}
+
 /* Whatever is made for the code, and for the one to change to. */
 static muster_status build_coding(muster_coordinator *c,
                                   const saved_state *saved, muster_error *error)
@@ -308,6 +320,9 @@ static muster_status build_coding(muster_coordinator *c,
     muster_coding coding;
     muster_status status = muster_coding_init(
         &coding, c->opts.code, shards_of(&c->opts), c->opts.shuffle, error);
+    if (status == MUSTER_OK && c->opts.balance) {
+        status = build_balance(c, &coding);
+    }
     if (status == MUSTER_OK) {
         take_parts(&coding.plan, c->opts.first_shard);
         take_parts(&coding.next, c->opts.first_shard);

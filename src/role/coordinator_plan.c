@@ -12,6 +12,8 @@
  *      force. A worker that is not READY yet at an adoption starts again from
  *      PLAN; it keeps the parts that it was sent.
  */
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
@@ -50,6 +52,9 @@ static void swap_plans(muster_coordinator *c)
     c->plan = c->next; // decodings are by slot: they stay
     c->next = old;
     c->next.number = 0;
+    if (c->balance != NULL) {
+        muster_balance_adopted(c->balance);
+    }
 }
 
 void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
@@ -77,13 +82,46 @@ void muster_plan_adopt(muster_coordinator *c, const muster_event *event,
     }
 }
 
+/* Do the workers' times ask for parts of other sizes? */
+static bool wants_sizes(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions)
+{
+    uint32_t moved = 0;
+    if (c->balance == NULL ||
+        !muster_balance_next(c->balance, c->plan.first_shard,
+                             c->next.first_shard)) {
+        return false;
+    }
+    memcpy(c->next.slot_of, c->plan.slot_of,
+           c->worker_count * sizeof(*c->next.slot_of));
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        for (uint32_t shard = c->next.first_shard[id];
+             shard < c->next.first_shard[id + 1]; shard++) {
+            moved += shard < c->plan.first_shard[id] ||
+                     shard >= c->plan.first_shard[id + 1];
+        }
+    }
+    double slow = muster_balance_speed(c->balance, 0), fast = slow;
+    for (uint32_t id = 1; id < c->worker_count; id++) {
+        double speed = muster_balance_speed(c->balance, id);
+        slow = speed < slow ? speed : slow;
+        fast = speed > fast ? speed : fast;
+    }
+    muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
+                      "step %llu: workers' speeds differ by a factor of %.2f: "
+                      "%u of %u shards move",
+                      (unsigned long long)c->step, fast / slow, moved,
+                      c->plan.shards);
+    return true;
+}
+
 void muster_plan_consider(muster_coordinator *c, const muster_event *event,
                           muster_actions *actions)
 {
     if (c->next.number != 0 || c->end.begun) {
         return;
     }
-    bool wanted = muster_recode_wanted(c) ||
+    bool wanted = muster_recode_wanted(c) || wants_sizes(c, event, actions) ||
                   (c->shuffling.policy != NULL &&
                    muster_shuffle_next(c->shuffling.policy, c->step,
                                        c->plan.slot_of, c->next.slot_of));

@@ -55,6 +55,7 @@ typedef struct muster_report {
             // long as the role lives.
             const uint64_t *parts_received;
             uint32_t part_count;
+            const uint32_t *first_shard;   // of each part; lent likewise
             const muster_classes *classes; // who is slow; lent likewise
             // Since the last step: answers, models and parts handed over.
             uint64_t bytes_up, bytes_down, messages_up, bytes_moved;

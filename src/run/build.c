@@ -55,8 +55,10 @@ muster_status muster_build_code_opts(const muster_config *config,
     opts.load = (uint32_t)muster_config_uint(config, MUSTER_OPT_LOAD);
     opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
     // Some codes read speeds as a wish for unequal loads.
-    opts.speeds =
-        muster_config_is_set(config, MUSTER_OPT_SPEEDS) ? speeds : NULL;
+    opts.speeds = muster_config_is_set(config, MUSTER_OPT_SPEEDS) &&
+                          !muster_config_speeds_measured(config)
+                      ? speeds
+                      : NULL;
     *build_out = (muster_build_code){opts, speeds};
     return MUSTER_OK;
 }
@@ -77,7 +79,9 @@ uint32_t muster_build_shards(const muster_config *config,
     }
     uint32_t shards = muster_cut_default(info->workers, info->parts);
     bool placed = muster_config_string(config, MUSTER_OPT_PLACEMENT) != NULL;
-    return placed && shards < SHARDS_MAX ? shards * PLACED_FINER : shards;
+    uint32_t finer =
+        muster_config_speeds_measured(config) ? 2 * PLACED_FINER : PLACED_FINER;
+    return placed && shards < SHARDS_MAX ? shards * finer : shards;
 }
 
 /* What the job says: steps, lengths, the first model. */
@@ -92,7 +96,10 @@ static void take_job(const muster_config *config,
         opts->message_dim = job.message_dim;
         opts->shards = job.shards;
         opts->message_tail = job.message_tail;
-        opts->first_shard = muster_executor_owned(executor);
+        // With measured speeds each shard has an owner, and parts begin equal.
+        opts->balance = muster_config_speeds_measured(config);
+        opts->first_shard =
+            opts->balance ? NULL : muster_executor_owned(executor);
         opts->setup = muster_executor_setup_blob(executor);
         opts->model = muster_executor_model_blob(executor);
         return;

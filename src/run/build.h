@@ -40,7 +40,7 @@ muster_build_code_opts(const muster_config *config, const char *name,
 void muster_build_code_fini(muster_build_code *build);
 
 /* S of --shards, or the default of data/cut.h, eight times as many with
- * --placement. Where the code has more parts
+ * --placement, twice that where speeds are measured. Where the code has more parts
  * than --shards says, as after --resume with more workers, the default. */
 uint32_t muster_build_shards(const muster_config *config,
                              const muster_code *code);

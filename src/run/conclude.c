@@ -145,6 +145,18 @@ static void ending_fini(ending *last)
     muster_mem_free(last->loads);
 }
 
+/* The work of a worker: shards of its parts, or parts before any step. */
+static uint32_t count_shards(const muster_tally *tally, const uint32_t *parts,
+                             uint32_t count)
+{
+    uint32_t shards = 0;
+    for (uint32_t i = 0; tally->first_shard != NULL && i < count; i++) {
+        const uint32_t *first = &tally->first_shard[parts[i]];
+        shards += first[1] - first[0];
+    }
+    return tally->first_shard != NULL ? shards : count;
+}
+
 static void fill_lists(const muster_train_state *train, ending *last)
 {
     muster_tally_classes(&train->tally, last->classes);
@@ -155,8 +167,9 @@ static void fill_lists(const muster_train_state *train, ending *last)
             muster_tally_class(&train->tally, w).probability;
         last->behind_ms[w] =
             muster_stragglers_cost(train->tally.costs, w).behind_ms;
-        if (muster_code_parts(train->code, w, &parts, &last->loads[w]) < 0) {
-            last->loads[w] = 0;
+        uint32_t count = 0;
+        if (muster_code_parts(train->code, w, &parts, &count) == MUSTER_OK) {
+            last->loads[w] = count_shards(&train->tally, parts, count);
         }
     }
 }

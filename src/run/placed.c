@@ -71,13 +71,22 @@ muster_status muster_placed_make(const muster_config *config,
     if (status != MUSTER_OK) {
         return status;
     }
+    bool measured = muster_config_speeds_measured(config);
+    if (measured && !is_one_each(code)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--speeds measure: is for codes with one part "
+                                "for each worker (uncoded, ignore)");
+    }
     uint64_t samples = muster_executor_describe(executor).samples;
+    if (measured) {
+        placing.owners = muster_executor_describe(executor).shards;
+    }
     double *speeds = muster_mem_array(placing.owners, sizeof(*speeds));
     uint32_t *owner_of = muster_mem_array(samples, sizeof(*owner_of));
     if (speeds == NULL || owner_of == NULL) {
         status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                   "no memory for --placement");
-    } else if (muster_config_is_set(config, MUSTER_OPT_SPEEDS) &&
+    } else if (muster_config_is_set(config, MUSTER_OPT_SPEEDS) && !measured &&
                is_one_each(code)) {
         placing.speeds = speeds;
         status =

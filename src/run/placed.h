@@ -6,6 +6,10 @@
  * worker j owns part j, sized by its speed. Any other code has its parts on
  * several workers, and all of them are equal: who is fast has more parts, if
  * the code is one for unequal workers (heter).
+ *
+ * With --speeds measure the parts have their sizes from the role
+ * (role/balance.h), in whole shards: then each shard is placed like a worker of
+ * its own, so that any of them together have the classes in proportion.
  */
 #ifndef MUSTER_RUN_PLACED_H
 #define MUSTER_RUN_PLACED_H

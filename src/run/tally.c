@@ -85,6 +85,7 @@ static void count_step(muster_tally *tally, const muster_report *report)
     tally->degraded = report->as.end.degraded;
     tally->parts_received = report->as.end.parts_received;
     tally->classes = report->as.end.classes;
+    tally->first_shard = report->as.end.first_shard;
     muster_summary_step(tally->summary, &line);
 }
 

@@ -40,6 +40,20 @@ grep -q "given to worker 3" "$work/err" || fail "$(cat "$work/err")"
 expect 2 train "${common[@]}" --placement submodlar
 expect 2 train "${common[@]}" --placement submodular --shuffle rotate:5
 
+# Measured speeds: samples move, the result stays, and steps get shorter.
+machines=(--data $data --workers 4 --batch 240 --steps 200 --json --slow 0:8x --slow 1:4x)
+expect 0 simulate "${machines[@]}"
+norm=$(json "o['codes'][0]['theta_norm']")
+wait_ms=$(json "o['codes'][0]['step_ms']['p50']")
+expect 0 simulate "${machines[@]}" --placement proportional-stratified --speeds measure
+near "$(json "o['codes'][0]['theta_norm']")" "$norm" 1e-5
+[ "$(json "o['codes'][0]['step_ms']['p50'] < $wait_ms / 2")" = True ] ||
+    fail "measured speeds gain nothing: $(cat "$work/out")"
+[ "$(json "o['codes'][0]['plans'] > 1")" = True ] || fail "no other plan"
+expect 2 train "${common[@]}" --speeds measure
+expect 2 train "${common[@]}" --speeds measure --placement submodular --code frc:s=1
+expect 2 partition --data $data --workers 2 --speeds measure
+
 # One step on all own samples, averaged, is one step on all samples.
 expect 0 train "${common[@]}" --batch 0 --optimizer sgd
 norm=$(json "o['theta_norm']")
