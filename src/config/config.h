@@ -90,6 +90,8 @@ MUSTER_CHECKED muster_status muster_config_until(const muster_config *config,
 /* Is it --speeds measure? */
 bool muster_config_speeds_measured(const muster_config *config);
 
+#define MUSTER_CONFIG_LOCAL_MAX 1000000u
+
 /* H of --algorithm local:H; 0: sync. */
 uint32_t muster_config_local_steps(const muster_config *config);
 

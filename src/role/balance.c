@@ -182,8 +182,8 @@ static void round_sizes(const muster_balance *balance, uint32_t *first_out)
         uint32_t left = balance->workers - 1 - i;
         sum += balance->ideal[i];
         double end = round(sum);
-        double most = (double)(balance->shards - left);
-        end = end < most ? end : most;
+        double max = (double)(balance->shards - left);
+        end = end < max ? end : max;
         uint32_t whole = (uint32_t)end;
         first_out[i + 1] = whole > first_out[i] ? whole : first_out[i] + 1;
     }

@@ -7,9 +7,9 @@
  * timed enough of its own batches, the sizes are sought that let all end
  * together. The first sizes tell t_j alone, as if there were no fixed cost; the
  * second ones, being others, tell a_j too. Workers of one machine slow each
- * other down, so that speeds depend on the sizes: there are up to three moves at
- * the start. Later times are watched, and speeds that have changed for good lead
- * to new sizes.
+ * other down, so that speeds depend on the sizes: there are up to three moves
+ * at the start. Later times are watched, and speeds that have changed for good
+ * lead to new sizes.
  *
  *   Promise      Sizes add up to the shards; every worker has at least one.
  *                A new map is wanted where the slowest worker would gain 7 %;

@@ -39,9 +39,9 @@ muster_build_code_opts(const muster_config *config, const char *name,
                        muster_error *error_out, muster_build_code *build_out);
 void muster_build_code_fini(muster_build_code *build);
 
-/* S of --shards, or the default of data/cut.h, eight times as many with
- * --placement, twice that where speeds are measured. Where the code has more parts
- * than --shards says, as after --resume with more workers, the default. */
+/* S of --shards, or the default of data/cut.h: eight times as many with
+ * --placement, twice that where speeds are measured. Also where the code has
+ * more parts than --shards says, as after --resume with more workers. */
 uint32_t muster_build_shards(const muster_config *config,
                              const muster_code *code);
 
