@@ -115,6 +115,18 @@ MUSTER_API MUSTER_CHECKED muster_status muster_predict(
     const muster_config *config, muster_error *error_out, char **json_out);
 
 /*
+ * Give every sample of --data one of --workers by --method (or read who has
+ * it), measure that, and write it to --out.
+ * MUSTER_ERR_INVALID    options that do not go together, no such method
+ * MUSTER_ERR_INPUT      the data or the owners' file is missing or bad, or
+ *                       there are more workers than samples
+ * MUSTER_ERR_SYSTEM     the owners could not be written
+ * MUSTER_ERR_NO_MEMORY  data or similarities do not fit the memory
+ */
+MUSTER_API MUSTER_CHECKED muster_status muster_partition(
+    const muster_config *config, muster_error *error_out, char **json_out);
+
+/*
  * The `count` (1..1000) rows nearest to the one called `word`, by cosine, among
  * vectors in word2vec's format: a file, or a run folder that has vectors.txt.
  * MUSTER_ERR_INVALID    count is out of range

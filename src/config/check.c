@@ -15,7 +15,6 @@
 #include "base/spec.h"
 #include "base/suggest.h"
 #include "base/topology.h"
-#include "base/value.h"
 #include "config/fault.h"
 #include "config/state.h"
 #include "muster/ps.h"
@@ -158,15 +157,6 @@ static muster_status check_training(muster_config *config,
     return status;
 }
 
-int64_t muster_config_deadline_ns(const muster_config *config)
-{
-    const char *text = muster_config_string(config, MUSTER_OPT_DEADLINE);
-    int64_t deadline_ns = 0;
-    bool given = strcmp(text, "auto") != 0;
-    return given && muster_value_duration_ns(text, &deadline_ns) ? deadline_ns
-                                                                 : 0;
-}
-
 static muster_status check_waiting(const muster_config *config,
                                    muster_error *error_out)
 {
@@ -184,47 +174,30 @@ static muster_status check_waiting(const muster_config *config,
     return MUSTER_OK;
 }
 
-const char *muster_config_speeds_file(const muster_config *config)
+static muster_status check_algorithm(const muster_config *config,
+                                     muster_error *error_out)
 {
-    const char *text = muster_config_string(config, MUSTER_OPT_SPEEDS);
-    size_t length = text != NULL ? strlen(text) : 0;
-    bool is_path = length > 0 &&
-                   (strchr(text, '/') != NULL ||
-                    (length > 5 && strcmp(text + length - 5, ".yaml") == 0) ||
-                    (length > 4 && strcmp(text + length - 4, ".yml") == 0));
-    return is_path ? text : NULL;
-}
-
-muster_status muster_config_speeds(const muster_config *config, uint32_t count,
-                                   muster_error *error_out, double *speeds_out)
-{
-    const char *text = muster_config_speeds_file(config) == NULL
-                           ? muster_config_string(config, MUSTER_OPT_SPEEDS)
-                           : NULL;
-    uint32_t found = 0;
-    while (text != NULL) {
-        size_t length = strcspn(text, ",");
-        char number[64];
-        double speed = 0;
-        snprintf(number, sizeof(number), "%.*s",
-                 (int)(length < sizeof(number) ? length : sizeof(number) - 1),
-                 text);
-        if (!muster_value_double(number, &speed) || speed <= 0) {
-            return INVALID("--speeds: '%s' is not a positive number; write one "
-                           "for each worker, such as 1,1,2,4",
-                           number);
-        }
-        if (found < count && speeds_out != NULL) {
-            speeds_out[found] = speed;
-        }
-        found++;
-        text = text[length] == ',' ? text + length + 1 : NULL;
+    const char *text = muster_config_string(config, MUSTER_OPT_ALGORITHM);
+    const char *shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
+    if (strcmp(text, "sync") == 0) {
+        return MUSTER_OK;
     }
-    if (found != 0 && found != count) {
-        return INVALID("--speeds: %" PRIu32 " speeds for %" PRIu32 " workers",
-                       found, count);
+    if (muster_config_local_steps(config) == 0) {
+        return INVALID("--algorithm %.60s: expected sync, or local:H with H "
+                       "steps from 1 to %u",
+                       text, MUSTER_CONFIG_LOCAL_MAX);
     }
-    return MUSTER_OK;
+    if (strcmp(muster_config_string(config, MUSTER_OPT_CODE), "uncoded") != 0 ||
+        muster_config_uint(config, MUSTER_OPT_STRAGGLERS) > 0) {
+        return INVALID("--algorithm %.60s averages models: there is nothing to "
+                       "code; leave out --code and --stragglers",
+                       text);
+    }
+    return strcmp(shuffle, "none") == 0
+               ? MUSTER_OK
+               : INVALID("--algorithm %.60s: workers keep their samples; leave "
+                         "out --shuffle",
+                         text);
 }
 
 static muster_option option_of(muster_fault_kind kind)
@@ -459,6 +432,39 @@ static muster_status check_stdin(const muster_config *config,
     return MUSTER_OK;
 }
 
+static muster_status check_target(const muster_config *config,
+                                  muster_error *error_out)
+{
+    const char *target = muster_config_string(config, MUSTER_OPT_TARGET);
+    return target == NULL || strcmp(target, "class") == 0 ||
+                   strcmp(target, "value") == 0
+               ? MUSTER_OK
+               : INVALID("--target %.60s: expected class or value", target);
+}
+
+static muster_status check_placement(const muster_config *config,
+                                     muster_error *error_out)
+{
+    const char *shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
+    const char *method = muster_config_string(config, MUSTER_OPT_PLACEMENT);
+    bool measured = muster_config_speeds_measured(config);
+    if (measured && (method == NULL || strncmp(method, "equal", 5) == 0 ||
+                     strstr(method, ".npy") != NULL)) {
+        return INVALID("--speeds measure: needs a --placement that sizes parts "
+                       "by speed, such as proportional-stratified");
+    }
+    if (method == NULL) {
+        return MUSTER_OK;
+    }
+    if (muster_config_string(config, MUSTER_OPT_DATA) == NULL) {
+        return INVALID("--placement: needs --data");
+    }
+    return shuffle == NULL || strcmp(shuffle, "none") == 0
+               ? MUSTER_OK
+               : INVALID("--placement gives each worker samples of its own, "
+                         "--shuffle moves them: use one of them");
+}
+
 static muster_status check_training_run(muster_config *config,
                                         muster_error *error_out)
 {
@@ -466,10 +472,8 @@ static muster_status check_training_run(muster_config *config,
     if (status == MUSTER_OK) {
         status = check_record(config, error_out);
     }
-    const char *target = muster_config_string(config, MUSTER_OPT_TARGET);
-    if (status == MUSTER_OK && target != NULL && strcmp(target, "class") != 0 &&
-        strcmp(target, "value") != 0) {
-        status = INVALID("--target %.60s: expected class or value", target);
+    if (status == MUSTER_OK) {
+        status = check_target(config, error_out);
     }
     if (status == MUSTER_OK && config->verb == MUSTER_VERB_TRAIN) {
         status = require(config, MUSTER_OPT_DATA,
@@ -506,6 +510,17 @@ static muster_status check_training_run(muster_config *config,
     }
     if (status == MUSTER_OK) {
         status = check_waiting(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_placement(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_algorithm(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        muster_config_goal goal;
+        double value = 0;
+        status = muster_config_until(config, error_out, &goal, &value);
     }
     uint64_t stragglers = muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
     uint32_t workers = muster_config_workers(config);
@@ -559,6 +574,23 @@ static muster_status check_predict(const muster_config *config,
                          "muster predict runs/first --data PATH", error_out);
 }
 
+static muster_status check_partition(const muster_config *config,
+                                     muster_error *error_out)
+{
+    static const char example[] =
+        "muster partition --data synthetic: --workers 4 --speeds 1,2,3,4";
+    muster_status status = require(config, MUSTER_OPT_DATA, example, error_out);
+    uint32_t workers = muster_config_workers(config);
+    if (status == MUSTER_OK && workers == 0) {
+        status =
+            INVALID("partition: --workers is missing; for example %s", example);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_config_speeds(config, workers, error_out, NULL);
+    }
+    return status == MUSTER_OK ? check_target(config, error_out) : status;
+}
+
 muster_status muster_config_check(muster_config *config,
                                   muster_error *error_out)
 {
@@ -577,6 +609,8 @@ muster_status muster_config_check(muster_config *config,
     case MUSTER_VERB_PLAN:
         return require(config, MUSTER_OPT_CLUSTER,
                        "muster plan --cluster cluster.yaml", error_out);
+    case MUSTER_VERB_PARTITION:
+        return check_partition(config, error_out);
     case MUSTER_VERB_CODE:
     case MUSTER_VERB_COUNT:
         break;

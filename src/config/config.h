@@ -80,9 +80,34 @@ int64_t muster_config_deadline_ns(const muster_config *config);
  * ending in .yaml or .yml) and no list; else NULL. */
 const char *muster_config_speeds_file(const muster_config *config);
 
+/* What --until asks for. */
+typedef enum muster_config_goal {
+    MUSTER_GOAL_NONE = 0,
+    MUSTER_GOAL_LOSS,
+    MUSTER_GOAL_ACCURACY,
+} muster_config_goal;
+
+/* MUSTER_GOAL_NONE where it is not given; MUSTER_ERR_INVALID where it is none
+ * of the two, or not a number that can be reached. */
+MUSTER_CHECKED muster_status muster_config_until(const muster_config *config,
+                                                 muster_error *error_out,
+                                                 muster_config_goal *goal_out,
+                                                 double *value_out);
+
+/* Is it --speeds measure? */
+bool muster_config_speeds_measured(const muster_config *config);
+
+#define MUSTER_CONFIG_LOCAL_MAX 1000000u
+
+/* H of --algorithm local:H; 0: sync. */
+uint32_t muster_config_local_steps(const muster_config *config);
+
+/* --eval-every, or what --until takes for it. */
+uint64_t muster_config_eval_every(const muster_config *config);
+
 /* --speeds as `count` numbers. MUSTER_ERR_INVALID when there are more or fewer
- * or one is not positive; nothing is written when the option is not set or
- * names a file. */
+ * or one is not positive; nothing is written when the option is not set, names
+ * a file, or is "measure". */
 MUSTER_CHECKED muster_status muster_config_speeds(const muster_config *config,
                                                   uint32_t count,
                                                   muster_error *error_out,

@@ -10,13 +10,14 @@
 
 #include "base/assert.h"
 
-#define TRAIN    (1u << MUSTER_VERB_TRAIN)
-#define JOIN     (1u << MUSTER_VERB_JOIN)
-#define PREDICT  (1u << MUSTER_VERB_PREDICT)
-#define SIMULATE (1u << MUSTER_VERB_SIMULATE)
-#define CODE     (1u << MUSTER_VERB_CODE)
-#define PLAN     (1u << MUSTER_VERB_PLAN)
-#define UNSAVED  MUSTER_OPTION_UNSAVED
+#define TRAIN     (1u << MUSTER_VERB_TRAIN)
+#define JOIN      (1u << MUSTER_VERB_JOIN)
+#define PREDICT   (1u << MUSTER_VERB_PREDICT)
+#define SIMULATE  (1u << MUSTER_VERB_SIMULATE)
+#define CODE      (1u << MUSTER_VERB_CODE)
+#define PLAN      (1u << MUSTER_VERB_PLAN)
+#define PARTITION (1u << MUSTER_VERB_PARTITION)
+#define UNSAVED   MUSTER_OPTION_UNSAVED
 
 #define RANGE(kind, from, to) .type = (kind), .min = (from), .max = (to)
 #define STRING                RANGE(MUSTER_TYPE_STRING, 0, 0)

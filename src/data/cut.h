@@ -3,14 +3,18 @@
  *
  * The data is cut once, at the start of a run, into S numbered shards; they
  * stay what they are whatever plan, code or placement comes. Shard i is the
- * samples first[i] .. first[i + 1] - 1; it may be empty.
+ * samples at first[i] .. first[i + 1] - 1 of `order`, or those of these
+ * numbers where there is no order; it may be empty.
  *
  *   Even         Shard i begins at i N / S. So where k divides S, the shards of
  *                each of k parts are the samples of part j N / k ..
  *   Owned        A placement gives each owner a run of samples. No shard then
  *                has samples of two owners, so that what one owner gives up
  *                can be moved without touching another's.
- *   Ownership    fini frees what the two others make.
+ *   Placed       A placement names the owner of each sample. `order` puts the
+ *                samples of an owner side by side, in ascending order, and
+ *                the cut of this order is an owned one.
+ *   Ownership    fini frees what the others make.
  *   Determinism  The same numbers on every machine.
  */
 #ifndef MUSTER_DATA_CUT_H
@@ -23,6 +27,9 @@
 typedef struct muster_cut {
     uint32_t shards;
     uint64_t *first; // shards + 1 numbers; the last is the number of samples
+    uint32_t *order; // NULL: samples are in the order of their numbers
+    uint32_t *owned; // first shard of each owner, and `shards` after the last;
+                     // NULL: nobody owns any
 } muster_cut;
 
 /* S where nobody asks for another: the smallest multiple of `parts` (at least
@@ -44,6 +51,16 @@ MUSTER_CHECKED muster_status muster_cut_owned(const uint64_t *ends,
                                               uint32_t owners, uint32_t shards,
                                               muster_error *error_out,
                                               muster_cut *cut_out);
+
+/*
+ * owner_of[i], below `owners`, is the owner of sample i of `samples` (below
+ * 2^32). Fails as muster_cut_owned().
+ */
+MUSTER_CHECKED muster_status muster_cut_placed(const uint32_t *owner_of,
+                                               uint64_t samples,
+                                               uint32_t owners, uint32_t shards,
+                                               muster_error *error_out,
+                                               muster_cut *cut_out);
 
 void muster_cut_fini(muster_cut *cut);
 

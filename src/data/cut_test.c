@@ -115,6 +115,36 @@ static void owners_that_cannot_be_served_are_refused(void **state)
     assert_int_equal(even, MUSTER_ERR_NO_MEMORY);
 }
 
+static void a_placement_puts_an_owners_samples_side_by_side(void **state)
+{
+    (void)state;
+    static const uint32_t owner_of[] = {2, 0, 2, 2, 0, 3, 2, 3};
+    static const uint32_t order[] = {1, 4, 0, 2, 3, 6, 5, 7};
+    static const uint32_t owned[] = {0, 1, 1, 2, 4}; // owner 1 has none
+    muster_cut cut;
+    assert_int_equal(muster_cut_placed(owner_of, 8, 4, 4, NULL, &cut),
+                     MUSTER_OK);
+    assert_memory_equal(cut.order, order, sizeof(order));
+    assert_memory_equal(cut.owned, owned, sizeof(owned));
+    for (uint32_t shard = 0; shard < cut.shards; shard++) {
+        uint32_t owner = owner_of[cut.order[cut.first[shard]]];
+        for (uint64_t i = cut.first[shard]; i < cut.first[shard + 1]; i++) {
+            assert_int_equal(owner_of[cut.order[i]], owner);
+        }
+    }
+    muster_cut_fini(&cut);
+    muster_error error;
+    assert_int_equal(muster_cut_placed(owner_of, 8, 4, 2, &error, &cut),
+                     MUSTER_ERR_INVALID);
+    for (uint64_t left = 0; left < 4; left++) {
+        muster_mem_fail_after(left);
+        muster_status status =
+            muster_cut_placed(owner_of, 8, 4, 4, &error, &cut);
+        muster_mem_fail_after(UINT64_MAX);
+        assert_int_equal(status, MUSTER_ERR_NO_MEMORY);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +153,7 @@ int main(void)
         cmocka_unit_test(no_shard_has_samples_of_two_owners),
         cmocka_unit_test(an_owner_has_shards_by_its_share),
         cmocka_unit_test(owners_that_cannot_be_served_are_refused),
+        cmocka_unit_test(a_placement_puts_an_owners_samples_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -359,6 +359,21 @@ void muster_dataset_use_targets(muster_dataset *dataset)
     dataset->labels.classes = 0;
 }
 
+muster_status muster_dataset_take_target(muster_dataset *dataset,
+                                         const char *target,
+                                         muster_error *error_out)
+{
+    if (target != NULL && strcmp(target, "value") == 0) {
+        muster_dataset_use_targets(dataset);
+    } else if (target != NULL && dataset->labels.classes == 0) {
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "--target class: the labels of %s are not all "
+                                "whole numbers from -1000 to 1000",
+                                dataset->name);
+    }
+    return MUSTER_OK;
+}
+
 void muster_dataset_free(muster_dataset *dataset)
 {
     if (dataset != NULL) {
@@ -457,9 +472,30 @@ static muster_rows shard_rows(const muster_dataset *dataset,
                                (uint32_t)(cut->first[shard + 1] - first));
 }
 
+/* The samples of a shard where the cut has an order of them. */
+static const uint32_t *shard_ids(const muster_cut *cut, uint32_t shard,
+                                 uint32_t *count_out)
+{
+    MUSTER_ASSERT(shard < cut->shards);
+    uint64_t first = cut->first[shard];
+    *count_out = (uint32_t)(cut->first[shard + 1] - first);
+    return cut->order + first;
+}
+
+static muster_rows all_rows(const muster_dataset *dataset)
+{
+    return muster_dataset_rows(dataset, 0, (uint32_t)dataset->table.samples);
+}
+
 size_t muster_dataset_shard_bytes(const muster_dataset *dataset,
                                   const muster_cut *cut, uint32_t shard)
 {
+    if (cut->order != NULL) {
+        uint32_t count = 0;
+        const uint32_t *ids = shard_ids(cut, shard, &count);
+        muster_rows all = all_rows(dataset);
+        return muster_shard_bytes_listed(&all, ids, count);
+    }
     muster_rows rows = shard_rows(dataset, cut, shard);
     return muster_shard_bytes(&rows);
 }
@@ -468,6 +504,13 @@ void muster_dataset_shard_write(const muster_dataset *dataset,
                                 const muster_cut *cut, uint32_t shard,
                                 void *bytes)
 {
+    if (cut->order != NULL) {
+        uint32_t count = 0;
+        const uint32_t *ids = shard_ids(cut, shard, &count);
+        muster_rows all = all_rows(dataset);
+        muster_shard_write_listed(shard, ids, count, &all, bytes);
+        return;
+    }
     muster_rows rows = shard_rows(dataset, cut, shard);
     muster_shard_write_range(shard, (uint32_t)cut->first[shard], &rows, bytes);
 }

@@ -110,6 +110,11 @@ muster_dataset_load_as(const char *spec, const muster_dataset_form *form,
  * data set is shared, and before its test set is loaded. */
 void muster_dataset_use_targets(muster_dataset *dataset);
 
+/* What --target says, or NULL: "value" as above; with "class", labels that are
+ * none are MUSTER_ERR_INPUT. */
+MUSTER_CHECKED muster_status muster_dataset_take_target(
+    muster_dataset *dataset, const char *target, muster_error *error_out);
+
 /* End a data set. NULL is allowed and does nothing. */
 void muster_dataset_free(muster_dataset *dataset);
 

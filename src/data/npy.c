@@ -214,23 +214,25 @@ static muster_status check_ended(muster_source *source, muster_error *error_out)
     return status;
 }
 
-static muster_status read_labels(muster_source *labels, uint64_t samples,
-                                 muster_error *error_out, float *out)
+muster_status muster_npy_read_column(muster_source *source, uint64_t samples,
+                                     const char *what, muster_error *error_out,
+                                     float *out)
 {
     npy_header header;
-    muster_status status = read_header(labels, error_out, &header);
+    muster_status status = read_header(source, error_out, &header);
     if (status != MUSTER_OK) {
         return status;
     }
     if (header.count != samples || header.element != 1) {
         return muster_source_fail_byte(
-            labels, error_out,
-            "%llu x %llu labels for %llu samples: need one label a sample",
+            source, error_out,
+            "%llu x %llu %ss for %llu samples: need one %s a sample",
             (unsigned long long)header.count,
-            (unsigned long long)header.element, (unsigned long long)samples);
+            (unsigned long long)header.element, what,
+            (unsigned long long)samples, what);
     }
-    status = read_elements(labels, &header, samples, error_out, out);
-    return status == MUSTER_OK ? check_ended(labels, error_out) : status;
+    status = read_elements(source, &header, samples, error_out, out);
+    return status == MUSTER_OK ? check_ended(source, error_out) : status;
 }
 
 // Samples in turn: what is before the label, the label, what is after it.
@@ -303,7 +305,8 @@ static muster_status read_all(muster_source *source, muster_source *labels,
         status = check_ended(source, error_out);
     }
     if (status == MUSTER_OK && !inside) {
-        status = read_labels(labels, header.count, error_out, table->labels);
+        status = muster_npy_read_column(labels, header.count, "label",
+                                        error_out, table->labels);
     }
     if (status == MUSTER_OK && inside && choice.number == 0) {
         muster_mem_free(table->labels);

@@ -59,6 +59,13 @@ MUSTER_CHECKED muster_status muster_npy_read(muster_source *source,
                                              muster_error *error_out,
                                              muster_table *table);
 
+/* A vector of `samples` numbers, `what` each of them is ("label"). */
+MUSTER_CHECKED muster_status muster_npy_read_column(muster_source *source,
+                                                    uint64_t samples,
+                                                    const char *what,
+                                                    muster_error *error_out,
+                                                    float *out);
+
 /* The training samples, or the held-out ones, of "synthetic:OPTIONS". With
  * test=0 there are none held out: the table stays empty (samples == 0). */
 MUSTER_CHECKED muster_status muster_synthetic_make(const char *spec,

@@ -164,6 +164,82 @@ void muster_shard_write_range(uint32_t number, uint32_t first_sample,
     }
 }
 
+static shard_header describe_listed(uint32_t number, const uint32_t *ids,
+                                    uint32_t count, const muster_rows *all)
+{
+    muster_rows rows = {.count = count,
+                        .features = all->features,
+                        .dense = all->dense,
+                        .offsets = all->offsets};
+    if (all->dense != NULL) {
+        return describe(number, &rows);
+    }
+    rows.count = 0; // its entries are counted below
+    shard_header header = describe(number, &rows);
+    header.count = count;
+    header.entries = 0;
+    for (uint32_t r = 0; r < count; r++) {
+        header.entries += all->offsets[ids[r] + 1] - all->offsets[ids[r]];
+    }
+    header.bytes = layout(&header).end;
+    return header;
+}
+
+size_t muster_shard_bytes_listed(const muster_rows *all, const uint32_t *ids,
+                                 uint32_t count)
+{
+    return describe_listed(0, ids, count, all).bytes;
+}
+
+static void list_sparse(const uint32_t *ids, uint32_t count,
+                        const muster_rows *all, const shard_layout *at,
+                        uint8_t *bytes)
+{
+    uint64_t done = 0;
+    for (uint32_t r = 0; r < count; r++) {
+        uint64_t from = all->offsets[ids[r]];
+        uint64_t entries = all->offsets[ids[r] + 1] - from;
+        memcpy(bytes + at->offsets + r * sizeof(done), &done, sizeof(done));
+        copy(bytes + at->columns + done * sizeof(uint32_t), all->columns + from,
+             entries * sizeof(uint32_t));
+        copy(bytes + at->values + done * sizeof(float), all->values + from,
+             entries * sizeof(float));
+        done += entries;
+    }
+    memcpy(bytes + at->offsets + count * sizeof(done), &done, sizeof(done));
+}
+
+static void list_dense(const uint32_t *ids, uint32_t count,
+                       const muster_rows *all, uint8_t *to)
+{
+    size_t row_bytes = all->features * sizeof(float);
+    for (uint32_t r = 0; r < count; r++) {
+        memcpy(to + r * row_bytes, all->dense + ids[r] * all->stride,
+               row_bytes);
+    }
+}
+
+void muster_shard_write_listed(uint32_t number, const uint32_t *ids,
+                               uint32_t count, const muster_rows *all,
+                               void *bytes)
+{
+    MUSTER_ASSERT(all->labels != NULL && (uintptr_t)bytes % 8 == 0);
+    shard_header header = describe_listed(number, ids, count, all);
+    shard_layout at = layout(&header);
+    memset(bytes, 0, header.bytes); // the gaps
+    memcpy(bytes, &header, sizeof(header));
+    copy((uint8_t *)bytes + at.ids, ids, count * sizeof(*ids));
+    for (uint32_t r = 0; r < count; r++) {
+        memcpy((uint8_t *)bytes + at.labels + r * sizeof(float),
+               &all->labels[ids[r]], sizeof(float));
+    }
+    if (header.sparse) {
+        list_sparse(ids, count, all, &at, bytes);
+    } else {
+        list_dense(ids, count, all, (uint8_t *)bytes + at.values);
+    }
+}
+
 // The reason why the header cannot be that of `size` bytes, or NULL.
 static const char *check_header(const shard_header *header, size_t size)
 {

@@ -54,6 +54,14 @@ void muster_shard_write(uint32_t number, const uint32_t *sample_ids,
 void muster_shard_write_range(uint32_t number, uint32_t first_sample,
                               const muster_rows *rows, void *bytes);
 
+/* Likewise, of `all` rows those numbered ids[0] .. ids[count - 1], which are
+ * also the samples' numbers. */
+size_t muster_shard_bytes_listed(const muster_rows *all, const uint32_t *ids,
+                                 uint32_t count);
+void muster_shard_write_listed(uint32_t number, const uint32_t *ids,
+                               uint32_t count, const muster_rows *all,
+                               void *bytes);
+
 /* Check the bytes (8-byte aligned at least) and view them. MUSTER_ERR_PROTOCOL
  * with a reason if they are not a shard; nothing outside them is ever read. */
 MUSTER_CHECKED muster_status muster_shard_open(const void *bytes, size_t size,

@@ -251,9 +251,48 @@ static void a_sample_is_found_where_it_is(void **state)
     }
 }
 
+/* Rows 0, 2 and 4 of rows that begin at entry 0, as a data set's do. */
+static void listed_rows_come_back(void **state)
+{
+    (void)state;
+    static const uint32_t picked[] = {0, 2, 4};
+    static const uint64_t from_0[ROWS + 1] = {0, 3, 3, 4, 8, 10};
+    muster_rows kinds[2] = {dense_rows(), sparse_rows()};
+    kinds[1].offsets = from_0;
+    kinds[1].columns = columns + 2;
+    kinds[1].values = values + 2;
+    for (int k = 0; k < 2; k++) {
+        size_t size = muster_shard_bytes_listed(&kinds[k], picked, 3);
+        uint8_t *bytes = muster_mem_raw_aligned(size, 1);
+        assert_non_null(bytes);
+        memset(bytes, 0xee, size);
+        muster_shard_write_listed(7, picked, 3, &kinds[k], bytes);
+        muster_shard shard;
+        assert_int_equal(muster_shard_open(bytes, size, NULL, &shard),
+                         MUSTER_OK);
+        assert_int_equal(shard.number, 7);
+        assert_memory_equal(shard.sample_ids, picked, sizeof(picked));
+        for (uint32_t r = 0; r < 3; r++) {
+            assert_true(shard.rows.labels[r] == labels[picked[r]]);
+        }
+        if (k == 0) {
+            assert_memory_equal(shard.rows.dense + 2 * shard.rows.stride,
+                                dense_values + 4 * (FEATURES + 1),
+                                FEATURES * sizeof(float));
+        } else {
+            assert_int_equal(shard.rows.offsets[1], 3);
+            assert_int_equal(shard.rows.offsets[3], 6);
+            assert_int_equal(shard.rows.columns[3], 1);
+            assert_true(shard.rows.values[5] == 10);
+        }
+        muster_mem_free(bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(listed_rows_come_back),
         cmocka_unit_test(a_dense_shard_comes_back),
         cmocka_unit_test(a_sparse_shard_comes_back),
         cmocka_unit_test(a_range_needs_no_list_of_samples),

@@ -125,18 +125,9 @@ static muster_status load_train(coordinator *self, const muster_config *config,
     const char *target = muster_config_string(config, MUSTER_OPT_TARGET);
     muster_status status =
         muster_dataset_load(data, label, error_out, &self->train);
-    if (status != MUSTER_OK || target == NULL) {
-        return status;
-    }
-    if (strcmp(target, "value") == 0) {
-        muster_dataset_use_targets(self->train);
-    } else if (muster_dataset_describe(self->train).classes == 0) {
-        return muster_error_set(error_out, MUSTER_ERR_INPUT,
-                                "--target class: the labels of %s are not all "
-                                "whole numbers from -1000 to 1000",
-                                data);
-    }
-    return MUSTER_OK;
+    return status == MUSTER_OK
+               ? muster_dataset_take_target(self->train, target, error_out)
+               : status;
 }
 
 static muster_status load_data(coordinator *self, const muster_config *config,
@@ -161,18 +152,6 @@ static muster_status load_data(coordinator *self, const muster_config *config,
     return status;
 }
 
-static uint64_t count_steps(const muster_config *config,
-                            const muster_batch *batch)
-{
-    uint64_t steps = muster_config_uint(config, MUSTER_OPT_STEPS);
-    uint64_t epochs = muster_config_uint(config, MUSTER_OPT_EPOCHS);
-    if (epochs == 0) {
-        return steps;
-    }
-    uint64_t all = muster_batch_steps(batch, (double)epochs);
-    return steps == 0 || all < steps ? all : steps;
-}
-
 static muster_status read_options(coordinator *self,
                                   const muster_config *config,
                                   muster_error *error_out)
@@ -181,7 +160,7 @@ static muster_status read_options(coordinator *self,
         muster_optim_parse(muster_config_string(config, MUSTER_OPT_OPTIMIZER),
                            error_out, &self->optim);
     self->batch = muster_job_batch(config, self->info.samples);
-    self->steps = count_steps(config, &self->batch);
+    self->steps = muster_job_steps(config, &self->batch);
     if (status == MUSTER_OK) {
         status = muster_schedule_parse(
             muster_config_string(config, MUSTER_OPT_SCHEDULE), self->steps,
@@ -189,6 +168,12 @@ static muster_status read_options(coordinator *self,
     }
     self->lr = muster_config_double(config, MUSTER_OPT_LR);
     self->l2 = muster_config_double(config, MUSTER_OPT_L2);
+    self->is_local = muster_config_local_steps(config) > 0;
+    if (self->is_local) { // workers do the rest: their mean way is gone
+        self->optim = (muster_optim){.kind = MUSTER_OPTIM_SGD};
+        self->schedule = (muster_schedule){.kind = MUSTER_SCHEDULE_CONSTANT};
+        self->lr = 1;
+    }
     return status;
 }
 
@@ -273,6 +258,32 @@ const coordinator *muster_job_coordinator_const(const muster_executor *executor)
 {
     MUSTER_ASSERT(executor->ops == &coordinator_ops);
     return (const coordinator *)executor;
+}
+
+muster_status muster_executor_place(muster_executor *executor,
+                                    const uint32_t *owner_of, uint32_t owners,
+                                    muster_error *error_out)
+{
+    coordinator *self = muster_job_coordinator(executor);
+    muster_cut cut;
+    muster_status status =
+        muster_cut_placed(owner_of, self->info.samples, owners,
+                          self->cut.shards, error_out, &cut);
+    if (status == MUSTER_OK) {
+        muster_cut_fini(&self->cut);
+        self->cut = cut;
+    }
+    return status;
+}
+
+const muster_dataset *muster_executor_data(const muster_executor *executor)
+{
+    return muster_job_coordinator_const(executor)->train;
+}
+
+const uint32_t *muster_executor_owned(const muster_executor *executor)
+{
+    return muster_job_coordinator_const(executor)->cut.owned;
 }
 
 muster_executor_info muster_executor_describe(const muster_executor *executor)

@@ -19,7 +19,9 @@ muster_status muster_job_evaluate_begin(coordinator *self)
         return muster_error_set(&self->base.error, MUSTER_ERR_INVALID,
                                 "evaluation: the model is too short");
     }
-    self->evaluate = (evaluate_state){.theta = model->data};
+    bool test_only = self->base.job.test_only && self->test != NULL;
+    self->evaluate =
+        (evaluate_state){.theta = model->data, .is_test = test_only};
     return MUSTER_IN_PROGRESS;
 }
 
@@ -49,7 +51,9 @@ static muster_status finish(coordinator *self)
 {
     const evaluate_state *evaluate = &self->evaluate;
     muster_job_result *result = &self->base.result;
-    result->loss = evaluate->train.loss / (double)evaluate->train.rows;
+    bool trained = evaluate->train.rows > 0;
+    result->loss =
+        trained ? evaluate->train.loss / (double)evaluate->train.rows : NAN;
     measure_theta(self);
     if (self->test != NULL) {
         double rows = (double)evaluate->test.rows;

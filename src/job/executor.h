@@ -37,6 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/dataset.h"
 #include "muster/config.h"
 #include "muster/status.h"
 #include "role/job.h"
@@ -88,6 +89,21 @@ MUSTER_CHECKED muster_status muster_executor_create_coordinator(
     const muster_config *config, uint32_t shards,
     const muster_executor_alloc *alloc, muster_error *error_out,
     muster_executor **executor_out);
+
+/*
+ * Cut the data of a coordinator's executor by owners in place of evenly, into
+ * as many shards: owner_of[i], below `owners`, owns sample i. Before the first
+ * job. Fails as muster_cut_placed().
+ */
+MUSTER_CHECKED muster_status muster_executor_place(muster_executor *executor,
+                                                   const uint32_t *owner_of,
+                                                   uint32_t owners,
+                                                   muster_error *error_out);
+
+/* The training data; and the first shard of each owner, with the number of
+ * shards after the last, or NULL where nobody owns any. Lent. */
+const muster_dataset *muster_executor_data(const muster_executor *executor);
+const uint32_t *muster_executor_owned(const muster_executor *executor);
 
 /* NULL is allowed and does nothing. */
 void muster_executor_free(muster_executor *executor);

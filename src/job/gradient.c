@@ -165,16 +165,11 @@ static muster_status refuse(worker *self, const char *why)
 }
 
 /* How much of a step this is, for delays that depend on it. */
-static void say_work(worker *self, const worker_plan *adopted)
+static void say_work(worker *self, const muster_encode_plan *plan)
 {
-    const muster_encode_plan *plan = adopted->lanes;
     size_t dim = message_dim(self);
     muster_job_result *result = &self->base.result;
-    uint32_t shards = 0;
-    for (uint32_t i = 0; i < plan->part_count; i++) {
-        shards += adopted->parts[i].count;
-    }
-    result->share = (double)shards / self->setup.shards;
+    result->share = (double)self->slots.rows / (double)self->setup.samples;
     result->message =
         (double)muster_encode_plan_message(plan, dim) / (double)dim;
 }
@@ -203,7 +198,11 @@ muster_status muster_job_gradient_begin(worker *self)
     if (status != MUSTER_OK) {
         return status;
     }
-    say_work(self, adopted);
+    say_work(self, plan);
+    if (self->setup.local.steps > 0) {
+        return is_direct(plan) ? muster_job_local_begin(self)
+                               : refuse(self, "local steps have no code");
+    }
     point_lanes(self, plan);
     muster_vec_clear(&self->members);
     self->gather.count = 0;
@@ -539,6 +538,9 @@ static muster_status encode_piece(worker *self)
 
 muster_status muster_job_gradient_piece(worker *self)
 {
+    if (self->setup.local.steps > 0) {
+        return muster_job_local_piece(self);
+    }
     switch (self->gradient.phase) {
     case GRADIENT_CLEAR:
         return clear_piece(self);

@@ -52,6 +52,14 @@ muster_executor_make_output(muster_executor *executor, size_t bytes);
 
 /* --- the job description -------------------------------------------------- */
 
+/* Steps that a worker takes by itself before models are averaged. */
+typedef struct local_rule {
+    uint32_t steps; // H; 0: none, gradients are added up
+    muster_optim optim;
+    muster_schedule schedule;
+    double lr, l2;
+} local_rule;
+
 typedef struct job_setup {
     char *model; // its spec, owned
     muster_batch batch;
@@ -61,6 +69,7 @@ typedef struct job_setup {
     uint32_t classes;
     uint32_t shards;
     bool is_sparse; // rows are CSR
+    local_rule local;
 } job_setup;
 
 MUSTER_CHECKED muster_status muster_job_setup_read(const muster_blob *blob,
@@ -76,6 +85,10 @@ muster_blob *muster_job_setup_write(const muster_config *config,
 
 /* The batch rule that the options ask for. */
 muster_batch muster_job_batch(const muster_config *config, uint64_t samples);
+
+/* Steps of the whole run: --steps, --epochs; of local:H, averages. */
+uint64_t muster_job_steps(const muster_config *config,
+                          const muster_batch *batch);
 
 /* --- the worker ----------------------------------------------------------- */
 
@@ -104,6 +117,12 @@ typedef struct plan_slot {
     bool is_run;          // and all between
 } plan_slot;
 
+/* A member of the batch: which of the plan's slots, which row of it. */
+typedef struct batch_member {
+    uint32_t slot;
+    uint32_t row;
+} batch_member;
+
 /* Slots are looked up once for a plan and the shards held. */
 typedef struct plan_slots {
     muster_vec list;      // of plan_slot, in the order of the plan's parts
@@ -112,13 +131,9 @@ typedef struct plan_slots {
     uint32_t plan;    // number
     uint64_t changes; // of what is held, when they were looked up
     bool in_order;    // their samples ascend from slot to slot
+    bool are_runs;    // no slot has gaps between its samples
+    muster_vec where; // batch_member of each sample, where not so
 } plan_slots;
-
-/* A member of the batch: which of the plan's slots, which row of it. */
-typedef struct batch_member {
-    uint32_t slot;
-    uint32_t row;
-} batch_member;
 
 /* Rows collected for one call of the model. */
 typedef struct gathered {
@@ -168,6 +183,28 @@ typedef struct gradient_state {
     muster_layers_coherence coherence; // of the lane's blocks
 } gradient_state;
 
+typedef enum local_phase {
+    LOCAL_ROWS,     // the gradient of a batch of own samples
+    LOCAL_OPTIMISE, // a step by it
+} local_phase;
+
+/* GRADIENT with steps of one's own: local.c. */
+typedef struct local_state {
+    local_phase phase;
+    uint32_t done;      // steps
+    uint64_t at;        // rows of the batch, or coordinates
+    muster_batch batch; // over the rows of the slots, one after another
+    muster_vec first;   // uint64_t: of each slot, its first row so counted
+    float *memory;      // theta, gradient and the optimiser's, dim each
+    size_t memory_floats;
+    double loss;     // of the batch
+    double theta_sq; // of the l2 term
+    double loss_sum; // of the steps done
+    bool is_passing; // a block of rows is in `pass`
+    muster_model_pass pass;
+    muster_layers_coherence coherence;
+} local_state;
+
 typedef struct worker {
     muster_executor base;
     bool is_set_up;
@@ -189,6 +226,7 @@ typedef struct worker {
     gathered gather;
     uint64_t gather_entries_row; // the longest row it was made for
     gradient_state gradient;
+    local_state local;
 } worker;
 
 /* NULL: it is not held. */
@@ -201,6 +239,10 @@ bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
                              batch_member *member_out);
 muster_status muster_job_gradient_begin(worker *self);
 muster_status muster_job_gradient_piece(worker *self);
+/* After the checks of gradient_begin, where the setup has local steps. */
+muster_status muster_job_local_begin(worker *self);
+muster_status muster_job_local_piece(worker *self);
+void muster_job_local_fini(local_state *local);
 
 /* Room for rows_max rows; a sparse row may have up to entries_row. */
 MUSTER_CHECKED bool muster_job_gather_init(gathered *gather,
@@ -246,6 +288,7 @@ typedef struct update_state {
     size_t at;           // next coordinate to decode or to optimise
     double gradient_sq;  // squares of the decoded sum
     double theta_sq;     // of the old theta, biases left out
+    double divisor;      // of the decoded sum: samples that it is of
     double new_theta_sq; // of the new theta, all of it
     bool is_optimising;
 } update_state;
@@ -276,6 +319,7 @@ typedef struct coordinator {
     muster_batch batch;
     double lr;
     double l2;
+    bool is_local;       // messages are the ways of models, not gradients
     uint64_t steps;      // of the whole run
     uint64_t step;       // done
     muster_blob *theta;  // newest

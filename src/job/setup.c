@@ -22,6 +22,44 @@ muster_batch muster_job_batch(const muster_config *config, uint64_t samples)
     };
 }
 
+uint64_t muster_job_steps(const muster_config *config,
+                          const muster_batch *batch)
+{
+    uint64_t steps = muster_config_uint(config, MUSTER_OPT_STEPS);
+    uint64_t epochs = muster_config_uint(config, MUSTER_OPT_EPOCHS);
+    uint32_t local = muster_config_local_steps(config);
+    if (epochs == 0) {
+        return steps;
+    }
+    uint64_t all = muster_batch_steps(batch, (double)epochs);
+    all = local > 0 ? (all + local - 1) / local : all;
+    return steps == 0 || all < steps ? all : steps;
+}
+
+static muster_status read_local(const muster_config *config,
+                                const muster_batch *batch,
+                                muster_error *error_out, local_rule *rule)
+{
+    uint32_t steps = muster_config_local_steps(config);
+    *rule = (local_rule){
+        .steps = steps,
+        .lr = muster_config_double(config, MUSTER_OPT_LR),
+        .l2 = muster_config_double(config, MUSTER_OPT_L2),
+    };
+    if (steps == 0) {
+        return MUSTER_OK;
+    }
+    muster_status status =
+        muster_optim_parse(muster_config_string(config, MUSTER_OPT_OPTIMIZER),
+                           error_out, &rule->optim);
+    return status != MUSTER_OK
+               ? status
+               : muster_schedule_parse(
+                     muster_config_string(config, MUSTER_OPT_SCHEDULE),
+                     muster_job_steps(config, batch) * steps, error_out,
+                     &rule->schedule);
+}
+
 static muster_blob *text_blob(const char *text)
 {
     size_t length = strlen(text);
@@ -138,7 +176,13 @@ static muster_status read_options(const json_t *object, muster_error *error_out,
     const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
     setup->batch = muster_job_batch(config, setup->samples);
     setup->model = model != NULL ? muster_mem_string(model) : NULL;
+    status = read_local(config, &setup->batch, error_out, &setup->local);
     muster_config_free(config);
+    if (status != MUSTER_OK) {
+        muster_mem_free(setup->model);
+        setup->model = NULL;
+        return status;
+    }
     if (setup->model == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
                                 "the job description names no model");

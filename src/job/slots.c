@@ -4,9 +4,13 @@
  * A slot is a shard of one of the plan's parts, in the order of the parts and,
  * within a part, of the shards. Where no two shards have samples between each
  * other's, as when the data is cut in one piece after another, slots ascend by
- * their samples and one is found by halving; else each is looked at.
+ * their samples and one is found by halving; else each is looked at. Where a
+ * slot has gaps between its samples, as with a placement, a table over all
+ * samples of the data says where each of them is.
  */
 #include <inttypes.h>
+
+#include <string.h>
 
 #include "base/error.h"
 #include "job/inside.h"
@@ -44,10 +48,33 @@ static muster_status add_part(worker *self, const muster_terms_part *shards,
         }
         *slot = make_slot(&held->shard, part);
         slots->rows += held->shard.rows.count;
+        slots->are_runs = slots->are_runs && slot->is_run;
         slots->in_order = slots->in_order && (slots->list.count == 1 ||
                                               slot[-1].last < slot->first);
         if (held->row_entries_max > slots->entries_row) {
             slots->entries_row = held->row_entries_max;
+        }
+    }
+    return MUSTER_OK;
+}
+
+/* Note for every sample which slot and row has it. */
+static muster_status map_samples(worker *self)
+{
+    plan_slots *slots = &self->slots;
+    const plan_slot *list = slots->list.data;
+    size_t samples = (size_t)self->setup.samples;
+    if (!muster_vec_reserve(&slots->where, samples)) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    batch_member *where = slots->where.data;
+    for (size_t i = 0; i < samples; i++) {
+        where[i] = (batch_member){UINT32_MAX, UINT32_MAX};
+    }
+    for (size_t i = 0; i < slots->list.count; i++) {
+        const muster_shard *shard = list[i].shard;
+        for (uint32_t r = 0; r < shard->rows.count; r++) {
+            where[shard->sample_ids[r]] = (batch_member){(uint32_t)i, r};
         }
     }
     return MUSTER_OK;
@@ -63,11 +90,15 @@ muster_status muster_job_slots_find(worker *self, const worker_plan *plan)
     slots->entries_row = 0;
     slots->rows = 0;
     slots->in_order = true;
+    slots->are_runs = true;
     slots->changes = 0; // nothing is looked up until all of it is
     muster_status status = MUSTER_OK;
     for (uint32_t i = 0; status == MUSTER_OK && i < plan->lanes->part_count;
          i++) {
         status = add_part(self, &plan->parts[i], i);
+    }
+    if (status == MUSTER_OK && !slots->are_runs) {
+        status = map_samples(self);
     }
     if (status == MUSTER_OK) {
         slots->plan = plan->number;
@@ -102,6 +133,10 @@ bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
 {
     const plan_slot *list = slots->list.data;
     size_t count = slots->list.count;
+    if (!slots->are_runs) {
+        *member_out = ((const batch_member *)slots->where.data)[sample];
+        return member_out->slot != UINT32_MAX;
+    }
     if (slots->in_order && count > 0) {
         size_t at = slot_before(list, count, sample);
         uint32_t row = row_of(&list[at], sample);

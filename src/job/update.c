@@ -127,6 +127,18 @@ static double gradient_error(const coordinator *self)
            sums / norm;
 }
 
+/* Local steps: behind each message is how many samples its worker has. */
+static double sum_samples(const coordinator *self)
+{
+    const muster_job *job = &self->base.job;
+    double samples = 0;
+    for (uint32_t i = 0; i < job->message_count; i++) {
+        const float *message = job->messages[i]->data;
+        samples += (double)message[self->update.tail];
+    }
+    return samples > 0 ? samples : 1;
+}
+
 /* The decoded sum is complete: is it a gradient? */
 static muster_status finish_decoding(coordinator *self)
 {
@@ -140,8 +152,12 @@ static muster_status finish_decoding(coordinator *self)
             self->base.job.step,
             isfinite(loss_sum) ? "decoded gradient" : "loss");
     }
-    self->base.result.grad_err = gradient_error(self);
-    self->base.result.loss = loss_sum / (double)self->batch.size;
+    const muster_code_fit *fit = &self->base.job.decoding->fit;
+    update->divisor =
+        self->is_local ? sum_samples(self) : (double)self->batch.size;
+    self->base.result.grad_err =
+        self->is_local ? fit->residual : gradient_error(self);
+    self->base.result.loss = loss_sum / update->divisor;
     update->at = 0;
     update->is_optimising = true;
     return MUSTER_IN_PROGRESS;
@@ -191,11 +207,11 @@ static muster_status optimise_piece(coordinator *self)
     size_t end = dim - begin < OPTIMISE_FLOATS ? dim : begin + OPTIMISE_FLOATS;
     const float *theta = self->theta->data;
     float *theta_out = self->base.result.output->data;
-    const float scale = (float)(1 / (double)self->batch.size);
+    const float scale = (float)(1 / update->divisor);
     for (size_t i = begin; i < end; i++) {
         self->gradient[i] *= scale;
     }
-    if (self->l2 > 0) {
+    if (self->l2 > 0 && !self->is_local) {
         update->theta_sq += muster_model_add_l2(&self->model, self->l2, theta,
                                                 self->gradient, begin, end);
     }

@@ -210,13 +210,21 @@ static json_t *listed(const double *values, uint32_t index)
     return values != NULL ? muster_json_real(values[index]) : json_null();
 }
 
+/* The share of the steps' time in which the worker did not compute. */
+static double idle_share(const muster_summary *summary, uint32_t worker)
+{
+    double busy_ms = summary->workers[worker].compute_ms.sum;
+    double idle = 1 - busy_ms / summary->step_ms.sum;
+    return idle > 0 || isnan(idle) ? idle : 0;
+}
+
 static json_t *worker_object(const muster_summary *summary,
                              const muster_summary_end *end, uint32_t i)
 {
     const worker_sum *worker = &summary->workers[i];
     return json_pack(
-        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", integer(i),
-        "class", class_of(summary, end, i), "slow_probability",
+        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
+        integer(i), "class", class_of(summary, end, i), "slow_probability",
         listed(end->slow_probability, i), "straggle_rate",
         muster_json_real(muster_summary_straggle_rate(summary, i)),
         "compute_ms_p50",
@@ -225,8 +233,9 @@ static json_t *worker_object(const muster_summary *summary,
         muster_json_real(muster_histogram_quantile(&worker->send_ms, 0.5)),
         "wait_ms_p50",
         muster_json_real(muster_histogram_quantile(&worker->wait_ms, 0.5)),
-        "behind_ms", listed(end->behind_ms, i), "late", integer(worker->late),
-        "deaths", integer(worker->deaths));
+        "idle_share", muster_json_real(idle_share(summary, i)), "behind_ms",
+        listed(end->behind_ms, i), "late", integer(worker->late), "deaths",
+        integer(worker->deaths));
 }
 
 static json_t *worker_list(const muster_summary *summary,
@@ -278,6 +287,32 @@ json_t *muster_summary_straggling_json(const muster_summary_straggling *of)
         muster_json_real(of->stay_active));
 }
 
+static json_t *evaluation_object(const muster_summary_evaluation *of)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "step", integer(of->step),
+                     "seconds", muster_json_real(of->seconds), "loss",
+                     muster_json_real(of->loss), "test_loss",
+                     muster_json_real(of->test_loss), "test_accuracy",
+                     muster_json_real(of->test_accuracy));
+}
+
+/* The evaluations, and the one that reached the target. */
+static int add_evaluations(json_t *object, const muster_summary_end *end)
+{
+    json_t *list = json_array();
+    json_t *reached = json_null();
+    int failed = list == NULL;
+    for (size_t i = 0; failed == 0 && i < end->evaluation_count; i++) {
+        const muster_summary_evaluation *of = &end->evaluations[i];
+        failed = json_array_append_new(list, evaluation_object(of));
+        if (of->reached) {
+            reached = evaluation_object(of);
+        }
+    }
+    failed |= json_object_set_new(object, "evaluations", list);
+    return failed | json_object_set_new(object, "target", reached);
+}
+
 static json_t *summary_object(const muster_summary *summary,
                               const muster_summary_end *end)
 {
@@ -294,6 +329,9 @@ static json_t *summary_object(const muster_summary *summary,
             object, "test",
             json_pack("{s:o, s:o}", "loss", muster_json_real(end->test_loss),
                       "accuracy", muster_json_real(end->test_accuracy)));
+    }
+    if (end->evaluation_count > 0) {
+        failed |= add_evaluations(object, end);
     }
     failed |= json_object_set_new(object, "code", code_object(end));
     failed |= json_object_set_new(object, "workers", worker_list(summary, end));

@@ -48,6 +48,14 @@ typedef struct muster_summary_straggling {
 
 /* The object of summary.json; NULL when out of memory. */
 json_t *muster_summary_straggling_json(const muster_summary_straggling *of);
+/* An evaluation on the way. */
+typedef struct muster_summary_evaluation {
+    uint64_t step;  // steps that made the model
+    double seconds; // of training until it stood
+    double loss;    // NAN: left out
+    double test_loss, test_accuracy;
+    bool reached; // the target of --until
+} muster_summary_evaluation;
 
 /* What only the end of the run knows. Start from MUSTER_SUMMARY_END_INIT; NULL
  * and NAN mean "not known". */
@@ -68,6 +76,8 @@ typedef struct muster_summary_end {
                                     // answers; or NULL
     double straggler_wait_ms;       // per step, for slow workers
     const muster_summary_straggling *straggling; // or NULL
+    const muster_summary_evaluation *evaluations; // on the way
+    size_t evaluation_count;
 } muster_summary_end;
 
 #define MUSTER_SUMMARY_END_INIT                                             \

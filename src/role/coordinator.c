@@ -112,17 +112,35 @@ static void pause_run(muster_coordinator *c, const muster_event *event,
         muster_coordinator_noun(c), names, (double)c->opts.patience_ns * 1e-9);
 }
 
+/* Models are averaged with fewer workers, or with all of them again. */
+static void tell_averaging(const muster_coordinator *c, bool all,
+                           const muster_event *event, muster_actions *actions)
+{
+    char names[128];
+    list_missing(c, names, sizeof(names));
+    muster_act_notice(actions, event->now_ns,
+                      all ? MUSTER_LOG_INFO : MUSTER_LOG_WARN,
+                      all ? "step %llu averages all workers again%s"
+                          : "step %llu averages without workers %s",
+                      (unsigned long long)c->step, all ? "" : names);
+}
+
 /* Too few workers for the code, but some are ready: go on with them, and say
  * so. */
 static void degrade(muster_coordinator *c, bool exact,
                     const muster_event *event, muster_actions *actions)
 {
-    if (exact && c->degraded) {
+    if (exact == !c->degraded) {
+        return;
+    }
+    if (c->opts.averages) {
+        tell_averaging(c, exact, event, actions);
+    } else if (exact) {
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
                           "exact again at step %llu, with %u of %u %ss",
                           (unsigned long long)c->step, c->joining.ready,
                           c->worker_count, muster_coordinator_noun(c));
-    } else if (!exact && !c->degraded) {
+    } else {
         char names[128];
         list_missing(c, names, sizeof(names));
         muster_act_notice(
@@ -343,6 +361,8 @@ static void on_computed(muster_coordinator *c, const muster_event *event,
     const muster_job_result *result = &event->as.computed;
     if (result->id == c->jobs.closing) {
         closing_done(c, event, actions);
+    } else if (result->id == c->jobs.evaluate) {
+        muster_evaluate_done(c, event, actions);
     } else if (result->kind == MUSTER_JOB_UPDATE ||
                result->kind == MUSTER_JOB_COMBINE) {
         muster_step_updated(c, event, actions);

@@ -25,6 +25,8 @@
  *   Reports      STEP_BEGIN, ANSWER (also late ones), STEP_END for each step;
  *                WORKER for each change; RESULT before the end; NOTICE for
  *                what people should know.
+ *   Evaluations  with `evaluate_every` run beside the next step and delay its
+ *                update at most; each is an EVALUATION report.
  *   Ends         by a STOP action: MUSTER_OK, _QUORUM, _INTERRUPTED (after a
  *                STOP event), or what a failed job said. Workers are told
  *                before.
@@ -42,6 +44,18 @@
 #include "muster/code.h"
 #include "muster/status.h"
 #include "role/role.h"
+
+/* What an evaluation on the way must show for training to end. */
+typedef enum muster_target_kind {
+    MUSTER_TARGET_NONE = 0,
+    MUSTER_TARGET_LOSS,     // the objective on the training data, at most
+    MUSTER_TARGET_ACCURACY, // on the test data, at least
+} muster_target_kind;
+
+typedef struct muster_target {
+    muster_target_kind kind;
+    double value;
+} muster_target;
 
 typedef struct muster_coordinator_opts {
     uint32_t struct_size;
@@ -69,6 +83,18 @@ typedef struct muster_coordinator_opts {
                                // many as the code has parts
     const muster_code *change_code; // go over to this one, of as many workers
     uint64_t change_step;           // when this step has begun; NULL: never
+    /* The first shard of each part, and S after the last; lent for create.
+     * NULL: as many shards for each part. */
+    const uint32_t *first_shard;
+    /* Size parts by the times that workers measure: role/balance.h. For codes
+     * with one part for each worker, and without a shuffle. */
+    bool balance;
+    /* Answers are models to be averaged: a step without a lost worker is as
+     * good as any. Only what people are told depends on it. */
+    bool averages;
+    /* Steps between EVALUATE jobs (0: none), and when training ends by one. */
+    uint64_t evaluate_every;
+    muster_target target;
     const void *saved; // what save() gave in an earlier life, or NULL
     size_t saved_bytes;
 } muster_coordinator_opts;

@@ -6,6 +6,7 @@
  *   coordinator_plan.c   the next plan: when, made ready, adopted
  *   coordinator_recode.c  a next plan of another code
  *   coordinator_step.c   one step: offer, answers, decode, update
+ *   coordinator_evaluate.c  evaluations on the way, and the target
  *   coordinator_wait.c   how long a step waits, and for which workers
  *   coordinator_edges.c  where the workers of a coordinator are edges
  */
@@ -16,6 +17,7 @@
 #include "role/act.h"
 #include "role/arrivals.h"
 #include "role/assignment.h"
+#include "role/balance.h"
 #include "role/coordinator.h"
 #include "role/member.h"
 #include "role/shuffle.h"
@@ -170,6 +172,9 @@ typedef struct muster_coordinator_jobs {
     uint64_t ids;     // given out so far
     uint64_t update;  // under way, or 0
     uint64_t closing; // EVALUATE or SNAPSHOT at the end, or 0
+
+    uint64_t evaluate; // EVALUATE on the way, or 0
+    int64_t model_ns;  // when its model stood
 } muster_coordinator_jobs;
 
 /* The end of the run: coordinator.c. */
@@ -211,6 +216,7 @@ typedef struct muster_coordinator {
     muster_joining joining;
     muster_shuffling shuffling;
     muster_recoding recoding;
+    muster_balance *balance; // NULL: parts keep their sizes
     muster_open_step open;
     muster_past_steps past;
     muster_coordinator_jobs jobs;
@@ -326,6 +332,13 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
 void muster_step_abandon(muster_coordinator *c, muster_actions *actions);
 /* Could the answers so far and those of the ready workers be decoded? */
 bool muster_step_reachable(muster_coordinator *c);
+
+/* coordinator_evaluate.c */
+/* A step has ended: evaluate its model if it is time to. */
+void muster_evaluate_begin(muster_coordinator *c, int64_t now_ns,
+                           muster_actions *actions);
+void muster_evaluate_done(muster_coordinator *c, const muster_event *event,
+                          muster_actions *actions);
 
 /* coordinator_wait.c */
 int64_t muster_wait_median_ns(const muster_coordinator *c);

@@ -151,6 +151,7 @@ static void coordinator_free(void *state)
     muster_assignment_fini(&c->plan);
     muster_assignment_fini(&c->next);
     muster_coding_fini(&c->recoding.other);
+    muster_balance_free(c->balance);
     muster_mem_free(c->recoding.by_shard);
     muster_member_fini(&c->member);
     muster_blob_unref(c->model);
@@ -312,6 +313,26 @@ static uint32_t last_incarnation(const saved_state *saved)
     return fresh ? 0 : (saved->lives / LIVES_BLOCK + 1) * LIVES_BLOCK;
 }
 
+/* The shards of each part as a placement says. */
+static void take_parts(muster_assignment *plan, const uint32_t *first_shard)
+{
+    if (plan->first_shard != NULL && first_shard != NULL) {
+        memcpy(plan->first_shard, first_shard,
+               ((size_t)plan->info.parts + 1) * sizeof(*first_shard));
+    }
+}
+
+/* What is needed to size parts anew. */
+static muster_status build_balance(muster_coordinator *c, muster_coding *coding)
+{
+    muster_status status = muster_assignment_init(&coding->next, c->opts.code,
+                                                  shards_of(&c->opts), 0);
+    return status == MUSTER_OK
+               ? muster_balance_create(c->worker_count, shards_of(&c->opts),
+                                       &c->balance)
+               : status;
+}
+
 /* Whatever is made for the code, and for the one to change to. */
 static muster_status build_coding(muster_coordinator *c,
                                   const saved_state *saved, muster_error *error)
@@ -319,7 +340,12 @@ static muster_status build_coding(muster_coordinator *c,
     muster_coding coding;
     muster_status status = muster_coding_init(
         &coding, &c->layer, shards_of(&c->opts), c->opts.shuffle, error);
+    if (status == MUSTER_OK && c->opts.balance) {
+        status = build_balance(c, &coding);
+    }
     if (status == MUSTER_OK) {
+        take_parts(&coding.plan, c->opts.first_shard);
+        take_parts(&coding.next, c->opts.first_shard);
         muster_coding_use(c, &coding);
         c->plan.number = saved->plan;
         status = muster_recode_init(c, error);
@@ -407,6 +433,7 @@ static muster_status create(const muster_coordinator_opts *opts,
     }
     c->opts.saved = NULL; // lent for create only, like the policy's name
     c->opts.shuffle = NULL;
+    c->opts.first_shard = NULL;
     *role_out = (muster_role){&coordinator_ops, c};
     return MUSTER_OK;
 }

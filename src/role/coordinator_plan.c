@@ -17,6 +17,8 @@
  *   3. Shards are forgotten only after the plan that needed them is out of
  *      force, by workers that are under the new one.
  */
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/mem.h"
 #include "role/coordinator_inside.h"
@@ -76,6 +78,9 @@ static void swap_plans(muster_coordinator *c)
     c->plan = c->next; // decodings are by slot: they stay
     c->next = old;
     c->next.number = 0;
+    if (c->balance != NULL) {
+        muster_balance_adopted(c->balance);
+    }
 }
 
 static bool adopt(muster_coordinator *c, const muster_event *event,
@@ -91,13 +96,47 @@ static bool adopt(muster_coordinator *c, const muster_event *event,
     return true;
 }
 
+/* Do the workers' times ask for parts of other sizes? */
+static bool wants_sizes(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions)
+{
+    uint32_t moved = 0;
+    if (c->balance == NULL ||
+        !muster_balance_next(c->balance, c->plan.first_shard,
+                             c->next.first_shard)) {
+        return false;
+    }
+    memcpy(c->next.slot_of, c->plan.slot_of,
+           c->worker_count * sizeof(*c->next.slot_of));
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        for (uint32_t shard = c->next.first_shard[id];
+             shard < c->next.first_shard[id + 1]; shard++) {
+            moved += shard < c->plan.first_shard[id] ||
+                     shard >= c->plan.first_shard[id + 1];
+        }
+    }
+    double slow = muster_balance_speed(c->balance, 0), fast = slow;
+    for (uint32_t id = 1; id < c->worker_count; id++) {
+        double speed = muster_balance_speed(c->balance, id);
+        slow = speed < slow ? speed : slow;
+        fast = speed > fast ? speed : fast;
+    }
+    muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
+                      "step %llu: workers' speeds differ by a factor of %.2f: "
+                      "%u of %u shards move",
+                      (unsigned long long)c->step, fast / slow, moved,
+                      c->plan.shards);
+    return true;
+}
+
 /* Another map or code for the steps after this one? */
-static bool is_wanted(muster_coordinator *c)
+static bool is_wanted(muster_coordinator *c, const muster_event *event,
+                      muster_actions *actions)
 {
     if (c->next.number != 0 || c->step + 1 >= c->opts.last_step) {
         return false;
     }
-    return muster_recode_wanted(c) ||
+    return muster_recode_wanted(c) || wants_sizes(c, event, actions) ||
            (c->shuffling.policy != NULL &&
             muster_shuffle_next(c->shuffling.policy, c->step + 1,
                                 c->plan.slot_of, c->next.slot_of));
@@ -105,9 +144,10 @@ static bool is_wanted(muster_coordinator *c)
 
 /* Make the next plan, if one is wanted, and note the turns that are known to
  * follow. False: nothing has changed. */
-static bool look_ahead(muster_coordinator *c)
+static bool look_ahead(muster_coordinator *c, const muster_event *event,
+                       muster_actions *actions)
 {
-    bool wanted = is_wanted(c);
+    bool wanted = is_wanted(c, event, actions);
     if (wanted) {
         c->next.number = c->plan.number + 1;
         for (uint32_t id = 0; id < c->worker_count; id++) {
@@ -132,7 +172,7 @@ void muster_plan_change(muster_coordinator *c, const muster_event *event,
         return;
     }
     bool adopted = adopt(c, event, actions);
-    bool changed = look_ahead(c);
+    bool changed = look_ahead(c, event, actions);
     for (uint32_t id = 0; id < c->worker_count && (adopted || changed); id++) {
         if (c->workers[id].stage >= MUSTER_STAGE_PARTS && !c->end.begun) {
             muster_workers_follow(c, id, adopted, event, actions);

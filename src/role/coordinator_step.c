@@ -198,6 +198,10 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
         worker->heard_steps = message->step + 1;
     }
     report_answer(c, id, !open, event, actions);
+    if (c->balance != NULL && message->plan == c->plan.number) {
+        muster_balance_time(c->balance, id,
+                            (int64_t)message->as.gradient.compute_ns);
+    }
     if (!open) {
         muster_watch_late(c->watch, id, message->step, event->now_ns);
         return;
@@ -399,6 +403,7 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     report->as.end.plan = c->plan.number;
     report->as.end.parts_received = c->past.parts_received;
     report->as.end.part_count = c->plan.info.parts;
+    report->as.end.first_shard = c->plan.first_shard;
     report->as.end.classes = muster_watch_classes(c->watch);
     report->as.end.bytes_up = c->traffic.bytes_up;
     report->as.end.bytes_down = c->traffic.bytes_down;
@@ -466,6 +471,7 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
         muster_coordinator_end(c, MUSTER_OK, "done", event, actions);
         return;
     }
+    muster_evaluate_begin(c, event->now_ns, actions);
     muster_plan_change(c, event, actions);
     if (c->end.begun) {
         return;

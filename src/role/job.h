@@ -47,6 +47,7 @@ typedef struct muster_job {
     muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model),
                         // SNAPSHOT (the role's saved state)
     uint32_t plan;      // ADOPT, GRADIENT
+    bool test_only;     // EVALUATE: leave the training data out
     muster_decoding *decoding; // UPDATE, COMBINE
     muster_blob **messages;    // UPDATE, COMBINE: in `list`; messages[i] is of
                                // slot decoding->used[i]
@@ -68,7 +69,8 @@ typedef struct muster_job_result {
     const muster_code *code; // SETUP of an edge: the run's; lent for its life
     double share;            // GRADIENT: of the step's samples, d parts of k
     double message;          // GRADIENT: the output's length over a gradient's
-    double loss;       // UPDATE: decoded batch mean + l2; EVALUATE: objective
+    double loss;       // UPDATE: decoded batch mean + l2; EVALUATE: objective,
+                       // NAN when left out
     double grad_err;   // UPDATE
     double theta_norm; // UPDATE, EVALUATE
     double test_loss;  // EVALUATE; NAN without a test set

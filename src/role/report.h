@@ -17,6 +17,7 @@ typedef enum muster_report_kind {
     MUSTER_REPORT_STEP_END = 4,   // one line of metrics.jsonl
     MUSTER_REPORT_WORKER = 5,     // joined, ready, lost, returned
     MUSTER_REPORT_RESULT = 6,     // the final evaluation
+    MUSTER_REPORT_EVALUATION = 7, // one on the way
 } muster_report_kind;
 
 typedef enum muster_worker_change {
@@ -54,6 +55,7 @@ typedef struct muster_report {
             // long as the role lives.
             const uint64_t *parts_received;
             uint32_t part_count;
+            const uint32_t *first_shard;   // of each part; lent likewise
             const muster_classes *classes; // who is slow; lent likewise
             // Since the last step: answers, models and parts handed over.
             uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
@@ -67,6 +69,11 @@ typedef struct muster_report {
         struct {
             double loss, theta_norm, test_loss, test_accuracy;
         } result;
+        struct { // of the model that `step` steps have made
+            double loss, test_loss, test_accuracy;
+            int64_t model_ns; // when it stood
+            bool reached;     // the target
+        } evaluation;
     } as;
 } muster_report;
 

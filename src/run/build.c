@@ -20,6 +20,10 @@
 #define STEPS_DEFAULT       100u
 #define MESSAGE_DIM_DEFAULT 100001u
 
+/* A shard has one owner: with more of them, sizes by speed fit better. */
+#define PLACED_FINER 8u
+#define SHARDS_MAX   (1u << 20)
+
 /* The mean of the speeds becomes 1, as it is without a file. */
 static void normalise(double *speeds, uint32_t workers)
 {
@@ -94,7 +98,8 @@ muster_status muster_build_code_opts(const muster_config *config,
     opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
     opts.topology = muster_config_string(config, MUSTER_OPT_TOPOLOGY);
     // Some codes read speeds as a wish for unequal loads.
-    opts.speeds = muster_config_is_set(config, MUSTER_OPT_SPEEDS) ||
+    opts.speeds = (muster_config_is_set(config, MUSTER_OPT_SPEEDS) &&
+                   !muster_config_speeds_measured(config)) ||
                           muster_config_is_set(config, MUSTER_OPT_CLUSTER)
                       ? speeds
                       : NULL;
@@ -113,9 +118,14 @@ uint32_t muster_build_shards(const muster_config *config,
 {
     const muster_code_info *info = muster_code_numbers(code);
     uint64_t wanted = muster_config_uint(config, MUSTER_OPT_SHARDS);
-    return wanted >= info->parts
-               ? (uint32_t)wanted
-               : muster_cut_default(info->workers, info->parts);
+    if (wanted >= info->parts) {
+        return (uint32_t)wanted;
+    }
+    uint32_t shards = muster_cut_default(info->workers, info->parts);
+    bool placed = muster_config_string(config, MUSTER_OPT_PLACEMENT) != NULL;
+    uint32_t finer =
+        muster_config_speeds_measured(config) ? 2 * PLACED_FINER : PLACED_FINER;
+    return placed && shards < SHARDS_MAX ? shards * finer : shards;
 }
 
 /* What the job says: steps, lengths, the first model. */
@@ -130,6 +140,10 @@ static void take_job(const muster_config *config,
         opts->message_dim = job.message_dim;
         opts->shards = job.shards;
         opts->message_tail = job.message_tail;
+        // With measured speeds each shard has an owner, and parts begin equal.
+        opts->balance = muster_config_speeds_measured(config);
+        opts->first_shard =
+            opts->balance ? NULL : muster_executor_owned(executor);
         opts->setup = muster_executor_setup_blob(executor);
         opts->model = muster_executor_model_blob(executor);
         return;
@@ -142,6 +156,37 @@ static void take_job(const muster_config *config,
         muster_blob_create_empty((opts->message_dim - 1) * sizeof(float));
 }
 
+/* --until. An accuracy needs test data and classes. */
+static muster_status take_target(const muster_config *config,
+                                 const muster_executor *executor,
+                                 muster_error *error_out,
+                                 muster_target *target_out)
+{
+    static const muster_target_kind kinds[] = {
+        [MUSTER_GOAL_NONE] = MUSTER_TARGET_NONE,
+        [MUSTER_GOAL_LOSS] = MUSTER_TARGET_LOSS,
+        [MUSTER_GOAL_ACCURACY] = MUSTER_TARGET_ACCURACY};
+    muster_config_goal goal = MUSTER_GOAL_NONE;
+    double value = 0;
+    muster_status status =
+        muster_config_until(config, error_out, &goal, &value);
+    if (status == MUSTER_OK && goal != MUSTER_GOAL_NONE && executor == NULL) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--until: needs --data");
+    }
+    if (status == MUSTER_OK && goal == MUSTER_GOAL_ACCURACY) {
+        muster_executor_info job = muster_executor_describe(executor);
+        if (!job.has_test || job.classes == 0) {
+            return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                    "--until accuracy: there is no test data "
+                                    "with classes; give --test, or use "
+                                    "--until loss=..");
+        }
+    }
+    *target_out = (muster_target){kinds[goal], value};
+    return status;
+}
+
 muster_status muster_build_coordinator(const muster_config *config,
                                        const muster_code *code,
                                        const muster_executor *executor,
@@ -150,6 +195,11 @@ muster_status muster_build_coordinator(const muster_config *config,
 {
     const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);
     muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
+    muster_status status =
+        take_target(config, executor, error_out, &opts.target);
+    if (status != MUSTER_OK) {
+        return status;
+    }
     opts.code = code;
     opts.edges = muster_config_edges(config) > 0;
     if (opts.edges && !muster_code_is_hier(code)) {
@@ -162,7 +212,10 @@ muster_status muster_build_coordinator(const muster_config *config,
     opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
     opts.evaluate_at_end = true;
     opts.deadline_ns = muster_config_deadline_ns(config);
-    opts.degrade = strcmp(on_loss, "degrade") == 0;
+    opts.averages = muster_config_local_steps(config) > 0;
+    opts.degrade = opts.averages || strcmp(on_loss, "degrade") == 0;
+    opts.evaluate_every =
+        executor != NULL ? muster_config_eval_every(config) : 0;
     opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
     take_job(config, executor, &opts);
     if (opts.setup == NULL || opts.model == NULL) {

@@ -40,8 +40,9 @@ muster_build_code_opts(const muster_config *config, const char *name,
                        muster_error *error_out, muster_build_code *build_out);
 void muster_build_code_fini(muster_build_code *build);
 
-/* S of --shards, or the default of data/cut.h. Where the code has more parts
- * than --shards says, as after --resume with more workers, the default. */
+/* S of --shards, or the default of data/cut.h: eight times as many with
+ * --placement, twice that where speeds are measured. Also where the code has
+ * more parts than --shards says, as after --resume with more workers. */
 uint32_t muster_build_shards(const muster_config *config,
                              const muster_code *code);
 
@@ -49,7 +50,8 @@ uint32_t muster_build_shards(const muster_config *config,
  * A coordinator's options, for a code and the executor that has its job. `code`
  * is lent. Without an executor (timing only) there are --steps or 100 steps,
  * and messages are lengths. The run's number or saved state and the steps
- * between checkpoints are the caller's to fill in. MUSTER_ERR_NO_MEMORY.
+ * between checkpoints are the caller's to fill in. MUSTER_ERR_INPUT: the
+ * accuracy that --until asks for cannot be had. MUSTER_ERR_NO_MEMORY.
  */
 MUSTER_CHECKED muster_status muster_build_coordinator(
     const muster_config *config, const muster_code *code,

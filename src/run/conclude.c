@@ -194,6 +194,8 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .slow_probability = last.probabilities,
         .behind_ms = last.behind_ms,
         .straggler_wait_ms = muster_stragglers_waited_ms(tally->costs),
+        .evaluations = tally->evaluations.data,
+        .evaluation_count = tally->evaluations.count,
     };
     *last_out = last;
     return true;
@@ -203,9 +205,12 @@ static muster_status write_files(muster_train_state *train, const char *json,
                                  muster_error *error_out)
 {
     muster_run_folder *folder = train->folder;
+    // Of edges, the parts are those of the outer code.
+    bool led = train->edges > 0;
     char *cluster = muster_measured_cluster(
         train->tally.summary,
-        train->edges > 0 ? muster_hier_outer(train->code) : train->code);
+        led ? muster_hier_outer(train->code) : train->code,
+        led ? NULL : train->tally.first_shard);
     if (cluster == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for cluster.yaml");
@@ -251,7 +256,11 @@ static void tell(const muster_train_state *train, const ending *last)
                muster_summary_step_ms(tally->summary, 0.99),
                who[0] != '\0' ? ";" : "", who);
     uint64_t degraded = muster_summary_degraded(tally->summary);
-    if (degraded > 0) {
+    if (degraded > 0 && muster_config_local_steps(train->config) > 0) {
+        muster_log(MUSTER_LOG_WARN,
+                   "%" PRIu64 " of these steps averaged without some worker",
+                   degraded);
+    } else if (degraded > 0) {
         muster_log(MUSTER_LOG_WARN,
                    "%" PRIu64 " of these steps were approximate, for too few "
                    "workers were there; grad_err in metrics.jsonl says how far "

@@ -14,8 +14,10 @@
 #include "record/summary.h"
 
 /* The text of a cluster file, for muster_mem_free(); NULL when out of memory.
- */
+ * first_shard: of each part, and the number of shards after the last; NULL:
+ * parts are equal. */
 char *muster_measured_cluster(const muster_summary *summary,
-                              const muster_code *code);
+                              const muster_code *code,
+                              const uint32_t *first_shard);
 
 #endif // MUSTER_RUN_MEASURED_CLUSTER_H

@@ -3,7 +3,9 @@
  * faults on demand, children that end, signals.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -134,6 +136,22 @@ static void on_worker(muster_train_state *train, const muster_report *report)
     }
 }
 
+static void on_evaluation(const muster_report *report)
+{
+    char loss[32] = "", accuracy[48] = "";
+    if (!isnan(report->as.evaluation.loss)) {
+        (void)snprintf(loss, sizeof(loss), " loss %.6g",
+                       report->as.evaluation.loss);
+    }
+    if (!isnan(report->as.evaluation.test_accuracy)) {
+        (void)snprintf(accuracy, sizeof(accuracy), " test accuracy %.4f",
+                       report->as.evaluation.test_accuracy);
+    }
+    muster_log(MUSTER_LOG_INFO, "step %" PRIu64 ":%s%s%s", report->step, loss,
+               accuracy,
+               report->as.evaluation.reached ? ": the target is reached" : "");
+}
+
 static void trace(muster_train_state *train, const muster_report *report)
 {
     muster_error error = {.text = ""};
@@ -183,6 +201,9 @@ void muster_train_on_report(void *context, const muster_report *report)
         break;
     case MUSTER_REPORT_WORKER:
         on_worker(train, report);
+        break;
+    case MUSTER_REPORT_EVALUATION:
+        on_evaluation(report);
         break;
     case MUSTER_REPORT_RESULT:
         break;

@@ -66,6 +66,9 @@ muster_status muster_outcome_add(muster_outcome *outcome,
         .theta_norm = run->theta_norm,
         .test_loss = run->test_loss,
         .test_accuracy = run->test_accuracy,
+        .target_step =
+            run->target_step > 0 ? (double)run->target_step : (double)NAN,
+        .target_s = (double)run->target_ns * 1e-9,
         .virtual_s = (double)muster_sim_now(run->sim) * 1e-9,
         .history = muster_sim_hash(run->sim),
         .straggling = muster_straggling_of(&run->rates, &run->fit),
@@ -104,11 +107,15 @@ static muster_outcome_run all_of(const muster_outcome *outcome)
         all.theta_norm += of->theta_norm;
         all.test_loss += of->test_loss;
         all.test_accuracy += of->test_accuracy;
+        all.target_step += of->target_step;
+        all.target_s += of->target_s;
     }
     all.loss *= weight;
     all.theta_norm *= weight;
     all.test_loss *= weight;
     all.test_accuracy *= weight;
+    all.target_step *= weight;
+    all.target_s *= weight;
     return all;
 }
 
@@ -225,6 +232,12 @@ static int add_result(const muster_outcome_run *all, json_t *object)
         json_object_set_new(object, "loss", muster_json_real(all->loss));
     failed |= json_object_set_new(object, "theta_norm",
                                   muster_json_real(all->theta_norm));
+    if (isfinite(all->target_step)) {
+        failed |= json_object_set_new(
+            object, "target",
+            json_pack("{s:o, s:o}", "step", muster_json_real(all->target_step),
+                      "seconds", muster_json_real(all->target_s)));
+    }
     if (isfinite(all->test_loss)) {
         failed |= json_object_set_new(
             object, "test",

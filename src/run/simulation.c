@@ -11,6 +11,7 @@
 #include "code/numbers.h"
 #include "config/fault.h"
 #include "run/network.h"
+#include "run/placed.h"
 #include "run/record_delays.h"
 
 /* Workers for which the default of --heartbeat is meant. */
@@ -98,6 +99,10 @@ static muster_status make_job(muster_simulation *simulation,
         status = muster_executor_create_coordinator(
             config, muster_build_shards(config, simulation->code),
             &muster_executor_heap, error_out, &simulation->executor);
+        if (status == MUSTER_OK) {
+            status = muster_placed_make(config, simulation->code,
+                                        simulation->executor, error_out);
+        }
     }
     return status == MUSTER_OK
                ? muster_build_coordinator(config, simulation->code,
@@ -154,6 +159,9 @@ muster_status muster_simulation_init(muster_simulation *simulation,
                  !muster_config_is_set(config, MUSTER_OPT_COMPUTE);
     opts->compute_ns =
         timed ? 0 : muster_config_duration_ns(config, MUSTER_OPT_COMPUTE);
+    if (muster_config_local_steps(config) > 0) {
+        opts->compute_ns *= muster_config_local_steps(config);
+    }
     opts->bytes_per_s = muster_network_bytes_per_s(config);
     opts->latency_ns = muster_network_sim_latency_ns(config);
     opts->seed = muster_config_uint(config, MUSTER_OPT_SEED);

@@ -8,11 +8,11 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "record/atomic.h"
+#include "record/npy.h"
 #include "record/safetensors.h"
 #include "run/sparse_train.h"
 
-#define HEAD_MAX 256u
-#define BATCH    512u
+#define BATCH 512u
 
 typedef struct saving {
     const muster_task_ops *ops;
@@ -85,37 +85,15 @@ static muster_status save_safetensors(saving *s)
         &note, 1, s->error);
 }
 
-/* Version 1.0 of the npy format: a padded line of Python, then the floats. */
 static muster_status save_npy(saving *s, uint32_t index)
 {
     const muster_task_output *out = &s->outputs[index];
-    char head[HEAD_MAX];
-    char name[64];
-    memset(head, ' ', sizeof(head));
-    int length = snprintf(head + 10, sizeof(head) - 10,
-                          "{'descr': '<f4', 'fortran_order': False, 'shape': "
-                          "(%u, %u), }",
-                          out->rows, out->width);
-    size_t total = (10 + (size_t)length + 1 + 63) / 64 * 64;
-    static const char magic[8] = {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0};
-    memcpy(head, magic, sizeof(magic));
-    head[8] = (char)((total - 10) & 0xff);
-    head[9] = (char)((total - 10) >> 8);
-    head[10 + length] = ' ';
-    head[total - 1] = '\n';
+    char name[64], shape[64];
     (void)snprintf(name, sizeof(name), "%s.npy", out->name);
-    muster_atomic file;
-    muster_status status = muster_atomic_begin(
-        &file, muster_run_folder_path(s->folder, name), s->error);
-    if (status == MUSTER_OK) {
-        status = muster_atomic_write(&file, head, total, s->error);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_atomic_write(
-            &file, s->values[index],
-            (size_t)out->rows * out->width * sizeof(float), s->error);
-    }
-    return status == MUSTER_OK ? muster_atomic_commit(&file, s->error) : status;
+    (void)snprintf(shape, sizeof(shape), "%u, %u", out->rows, out->width);
+    return muster_npy_save(
+        muster_run_folder_path(s->folder, name), "<f4", shape, s->values[index],
+        (size_t)out->rows * out->width * sizeof(float), s->error);
 }
 
 /* Blanks end a word in these formats: '_' stands for those of a name. */

@@ -157,6 +157,7 @@ void muster_stragglers_report(muster_stragglers *s, const muster_report *report)
         break;
     case MUSTER_REPORT_WORKER:
     case MUSTER_REPORT_NOTICE:
+    case MUSTER_REPORT_EVALUATION:
     case MUSTER_REPORT_RESULT:
         break;
     }

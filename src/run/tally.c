@@ -10,7 +10,10 @@
 
 muster_status muster_tally_init(uint32_t workers, muster_tally *tally_out)
 {
-    muster_tally tally = {.worker_count = workers, .loss = NAN};
+    muster_tally tally = {
+        .worker_count = workers,
+        .loss = NAN,
+        .evaluations = muster_vec_make(sizeof(muster_summary_evaluation))};
     tally.workers = muster_mem_array(workers, sizeof *tally.workers);
     if (tally.workers == NULL ||
         muster_stragglers_create(workers, &tally.costs) < 0 ||
@@ -27,6 +30,7 @@ void muster_tally_fini(muster_tally *tally)
     muster_mem_free(tally->workers);
     muster_stragglers_free(tally->costs);
     muster_summary_free(tally->summary);
+    muster_vec_fini(&tally->evaluations);
     memset(tally, 0, sizeof *tally);
 }
 
@@ -81,6 +85,7 @@ static void count_step(muster_tally *tally, const muster_report *report)
     tally->degraded = report->as.end.degraded;
     tally->parts_received = report->as.end.parts_received;
     tally->classes = report->as.end.classes;
+    tally->first_shard = report->as.end.first_shard;
     muster_summary_step(tally->summary, &line);
 }
 
@@ -106,8 +111,28 @@ static void count_worker(muster_tally *tally, const muster_report *report)
     }
 }
 
-static void count_begin(muster_tally *tally)
+/* One that finds no memory is left out: it is in the log. */
+static void count_evaluation(muster_tally *tally, const muster_report *report)
 {
+    muster_summary_evaluation *at = muster_vec_push(&tally->evaluations);
+    if (at != NULL) {
+        *at = (muster_summary_evaluation){
+            .step = report->step,
+            .seconds =
+                (double)(report->as.evaluation.model_ns - tally->first_ns) *
+                1e-9,
+            .loss = report->as.evaluation.loss,
+            .test_loss = report->as.evaluation.test_loss,
+            .test_accuracy = report->as.evaluation.test_accuracy,
+            .reached = report->as.evaluation.reached};
+    }
+}
+
+static void count_begin(muster_tally *tally, const muster_report *report)
+{
+    if (tally->first_ns == 0) {
+        tally->first_ns = report->now_ns;
+    }
     for (uint32_t w = 0; w < tally->worker_count; w++) {
         tally->workers[w].ready_steps += tally->workers[w].ready;
     }
@@ -118,7 +143,7 @@ void muster_tally_report(muster_tally *tally, const muster_report *report)
     muster_stragglers_report(tally->costs, report);
     switch (report->kind) {
     case MUSTER_REPORT_STEP_BEGIN:
-        count_begin(tally);
+        count_begin(tally, report);
         break;
     case MUSTER_REPORT_ANSWER:
         count_answer(tally, report);
@@ -128,6 +153,9 @@ void muster_tally_report(muster_tally *tally, const muster_report *report)
         break;
     case MUSTER_REPORT_WORKER:
         count_worker(tally, report);
+        break;
+    case MUSTER_REPORT_EVALUATION:
+        count_evaluation(tally, report);
         break;
     case MUSTER_REPORT_RESULT:
         tally->has_result = true;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/vec.h"
 #include "muster/status.h"
 #include "record/summary.h"
 #include "role/report.h"
@@ -38,6 +39,10 @@ typedef struct muster_tally {
     bool degraded;   // the last step was not exact, though the code is
     const uint64_t *parts_received; // the role's, while that lives; or NULL
     const muster_classes *classes;  // likewise
+    const uint32_t *first_shard;    // of each part; likewise
+    muster_vec evaluations;         // muster_summary_evaluation; seconds from
+                                    // first_ns, when the first step began
+    int64_t first_ns;
     bool has_result;
     double result_loss, theta_norm, test_loss, test_accuracy;
 } muster_tally;

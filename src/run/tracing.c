@@ -174,6 +174,7 @@ muster_status muster_tracing_report(muster_tracing *tracing,
     case MUSTER_REPORT_WORKER:
         return on_worker(tracing, report, error_out);
     case MUSTER_REPORT_NOTICE:
+    case MUSTER_REPORT_EVALUATION:
     case MUSTER_REPORT_RESULT:
         break;
     }

@@ -26,6 +26,7 @@
 #include "run/build.h"
 #include "run/complete.h"
 #include "run/network.h"
+#include "run/placed.h"
 #include "run/sparse_train.h"
 
 static muster_status make_code(muster_train_state *train,
@@ -59,6 +60,8 @@ static muster_status make_executor(muster_train_state *train,
         error_out, &train->executor);
     if (status == MUSTER_OK) {
         train->job = muster_executor_describe(train->executor);
+        status = muster_placed_make(train->config, train->code, train->executor,
+                                    error_out);
     }
     return status;
 }
@@ -190,6 +193,13 @@ static void tell_plan(const muster_train_state *train)
                " samples",
                muster_config_string(train->config, MUSTER_OPT_MODEL),
                job->samples, job->features, job->dim, job->steps, job->batch);
+    uint32_t local = muster_config_local_steps(train->config);
+    if (local > 0) {
+        muster_log(MUSTER_LOG_INFO,
+                   "a step is the mean of the workers' models, after %" PRIu32
+                   " steps of each on its own samples",
+                   local);
+    }
     char waits[96];
     say_tolerance(train, waits, sizeof(waits));
     muster_log(MUSTER_LOG_INFO,

@@ -224,6 +224,11 @@ static void mix_report(uint64_t *hash, const muster_report *report)
         mix_real(hash, report->as.result.test_loss);
         mix_real(hash, report->as.result.test_accuracy);
         break;
+    case MUSTER_REPORT_EVALUATION:
+        mix_real(hash, report->as.evaluation.loss);
+        mix_real(hash, report->as.evaluation.test_loss);
+        mix_real(hash, report->as.evaluation.test_accuracy);
+        break;
     case MUSTER_REPORT_STEP_BEGIN:
         break;
     }

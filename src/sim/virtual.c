@@ -148,6 +148,12 @@ static void on_report(void *context, uint32_t host, const muster_report *report)
         run->test_loss = report->as.result.test_loss;
         run->test_accuracy = report->as.result.test_accuracy;
         break;
+    case MUSTER_REPORT_EVALUATION:
+        if (report->as.evaluation.reached) {
+            run->target_step = report->step;
+            run->target_ns = report->as.evaluation.model_ns;
+        }
+        break;
     case MUSTER_REPORT_NOTICE:
         muster_log(report->as.notice.level, "%s", report->as.notice.text);
         break;

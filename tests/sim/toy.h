@@ -172,6 +172,8 @@ static void toy_report(void *context, uint32_t host,
     case MUSTER_REPORT_RESULT:
         t->results++;
         break;
+    case MUSTER_REPORT_EVALUATION:
+        break;
     case MUSTER_REPORT_NOTICE:
         toy_notice(t, report->as.notice.text);
         break;

@@ -1,0 +1,125 @@
+/*
+ * balance_test.c -- sizes follow the speeds, with a fixed cost and without.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "role/balance.h"
+
+#define WORKERS 4u
+#define SHARDS  256u
+
+static const double speeds[WORKERS] = {1, 2, 3, 4};
+
+static void even(uint32_t *first)
+{
+    for (uint32_t i = 0; i <= WORKERS; i++) {
+        first[i] = i * SHARDS / WORKERS;
+    }
+}
+
+/* `steps` answers of each worker, in ms: fixed + shards / speed / 4. */
+static void answer(muster_balance *balance, const uint32_t *first,
+                   double fixed_ms, int steps)
+{
+    for (int step = 0; step < steps; step++) {
+        for (uint32_t i = 0; i < WORKERS; i++) {
+            double size = first[i + 1] - first[i];
+            double ms = fixed_ms + size / speeds[i] / 4;
+            muster_balance_time(balance, i,
+                                (int64_t)(ms * (double)MUSTER_NS_PER_MS));
+        }
+    }
+}
+
+static void sizes_follow_the_speeds(void **state)
+{
+    (void)state;
+    muster_balance *balance = NULL;
+    uint32_t first[WORKERS + 1], next[WORKERS + 1];
+    assert_int_equal(muster_balance_create(WORKERS, SHARDS, &balance),
+                     MUSTER_OK);
+    even(first);
+    answer(balance, first, 0, 9);
+    assert_false(muster_balance_next(balance, first, next));
+    answer(balance, first, 0, 40);
+    assert_true(muster_balance_next(balance, first, next));
+    static const uint32_t wanted[] = {0, 26, 77, 154, 256};
+    assert_memory_equal(next, wanted, sizeof(wanted));
+    assert_true(muster_balance_speed(balance, 3) >
+                3.9 * muster_balance_speed(balance, 0));
+    // None is asked for before this one is in force, and none after it.
+    assert_false(muster_balance_next(balance, first, next));
+    muster_balance_adopted(balance);
+    answer(balance, wanted, 0, 40);
+    assert_false(muster_balance_next(balance, wanted, next));
+    muster_balance_free(balance);
+}
+
+static void a_fixed_cost_is_found_by_the_second_size(void **state)
+{
+    (void)state;
+    const double fixed_ms = 6;
+    muster_balance *balance = NULL;
+    uint32_t first[WORKERS + 1], next[WORKERS + 1];
+    assert_int_equal(muster_balance_create(WORKERS, SHARDS, &balance),
+                     MUSTER_OK);
+    even(first);
+    for (int move = 0; move < 3; move++) {
+        answer(balance, first, fixed_ms, 40);
+        if (!muster_balance_next(balance, first, next)) {
+            break;
+        }
+        for (uint32_t i = 0; i <= WORKERS; i++) {
+            first[i] = next[i];
+        }
+        muster_balance_adopted(balance);
+    }
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        double size = first[i + 1] - first[i];
+        double ms = fixed_ms + size / speeds[i] / 4;
+        assert_true(ms > 11.5 && ms < 13.5); // 6 + 25.6 / 4 = 12.4 for all
+    }
+    muster_balance_free(balance);
+}
+
+static void everybody_keeps_a_shard(void **state)
+{
+    (void)state;
+    muster_balance *balance = NULL;
+    const uint32_t first[] = {0, 2, 4, 6};
+    uint32_t next[4];
+    assert_int_equal(muster_balance_create(3, 6, &balance), MUSTER_OK);
+    for (int step = 0; step < 20; step++) {
+        muster_balance_time(balance, 0, 1000 * MUSTER_NS_PER_MS);
+        muster_balance_time(balance, 1, 1000 * MUSTER_NS_PER_MS);
+        muster_balance_time(balance, 2, 10 * MUSTER_NS_PER_MS);
+    }
+    assert_true(muster_balance_next(balance, first, next));
+    static const uint32_t wanted[] = {0, 1, 2, 6};
+    assert_memory_equal(next, wanted, sizeof(wanted));
+    muster_balance_free(balance);
+    for (uint64_t left = 0; left < 3; left++) {
+        muster_mem_fail_after(left);
+        muster_status status = muster_balance_create(3, 6, &balance);
+        muster_mem_fail_after(UINT64_MAX);
+        assert_int_equal(status, MUSTER_ERR_NO_MEMORY);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_follow_the_speeds),
+        cmocka_unit_test(a_fixed_cost_is_found_by_the_second_size),
+        cmocka_unit_test(everybody_keeps_a_shard),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,55 @@
+/*
+ * run/placement.h -- which worker gets which sample: by a method of
+ * muster/partition.h, or as an owners.npy says.
+ */
+#ifndef MUSTER_RUN_PLACEMENT_H
+#define MUSTER_RUN_PLACEMENT_H
+
+#include <stdint.h>
+
+#include "data/dataset.h"
+#include "muster/partition.h"
+#include "muster/status.h"
+
+typedef struct muster_placing {
+    const char *option; // that names the method, for errors: "--method"
+    const char *method; // a method's name or a file
+    uint32_t owners;
+    const double *speeds; // of each owner; NULL: equal
+    uint64_t seed;
+    uint32_t threads;
+} muster_placing;
+
+/* Is there such a method, or is it a file? MUSTER_ERR_INVALID with the one that
+ * was meant. */
+MUSTER_CHECKED muster_status muster_placing_check(const muster_placing *placing,
+                                                  muster_error *error_out);
+
+/* The options of the library's call for this data; its progress goes to the
+ * line for people. */
+muster_partition_opts muster_placing_opts(const muster_placing *placing,
+                                          const muster_dataset *data);
+
+/*
+ * The owner of each sample. A warning (an owner gets no sample of a class) is
+ * told. report_out may be NULL; it is not written where the owners are read.
+ * MUSTER_ERR_INVALID    no such method
+ * MUSTER_ERR_INPUT      a bad file, or more owners than samples
+ * MUSTER_ERR_NO_MEMORY, MUSTER_ERR_SYSTEM
+ */
+MUSTER_CHECKED muster_status
+muster_placing_make(const muster_placing *placing, const muster_dataset *data,
+                    muster_error *error_out, uint32_t *owner_of,
+                    muster_partition_report *report_out);
+
+/* Progress lines: "WHAT  42 %  ETA 0:10". */
+typedef struct muster_placing_meter {
+    const char *what;
+    int64_t begin_ns;
+    int64_t told_ns;
+} muster_placing_meter;
+
+muster_placing_meter muster_placing_meter_make(const char *what);
+bool muster_placing_tell(void *meter, double share);
+
+#endif // MUSTER_RUN_PLACEMENT_H

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# muster partition: sizes, measures, the file of owners, and what it refuses.
+. "$(dirname "$0")/lib.sh"
+data=synthetic:samples=1000,features=8,classes=3
+owners=$work/owners.npy
+
+# json EXPRESSION: of the object `o` that was printed.
+json() {
+    python3 -c "import json,sys; o=json.load(open('$work/out')); print($1)"
+}
+
+run partition --data $data --workers 4 --speeds 1,2,3,4 --json --out "$owners"
+[ "$code" -eq 0 ] || fail "exit code $code: $(cat "$work/err")"
+[ "$(json "o['sizes']")" = "[100, 200, 300, 400]" ] || fail "$(json "o['sizes']")"
+[ "$(json "o['method'], o['gradient_dissimilarity']")" = "submodular None" ] ||
+    fail "method: $(cat "$work/out")"
+better=$(json "o['coverage_min']")
+[ "$(json "all(k in o for k in ('coverage_mean', 'drift_worst', 'seconds'))")" = True ] ||
+    fail "keys: $(cat "$work/out")"
+python3 - "$owners" << 'END' || fail "owners.npy is not what numpy reads"
+import ast, struct, sys
+data = open(sys.argv[1], "rb").read()
+assert data[:8] == b"\x93NUMPY\x01\x00"
+size = struct.unpack("<H", data[8:10])[0]
+head = ast.literal_eval(data[10:10 + size].decode())
+assert head == {"descr": "<u4", "fortran_order": False, "shape": (1000,)}, head
+assert (10 + size) % 64 == 0
+owner = struct.unpack("<1000I", data[10 + size:])
+assert [owner.count(w) for w in range(4)] == [100, 200, 300, 400]
+END
+
+# The file is measured as what made it was; a random one covers less.
+sum=$(json "o['coverage_min'] + o['drift_worst']")
+run partition --data $data --workers 4 --method "$owners" --json
+[ "$(json "o['coverage_min'] + o['drift_worst']")" = "$sum" ] ||
+    fail "a file has other measures than its method: $(cat "$work/out")"
+run partition --data $data --workers 4 --speeds 1,2,3,4 --json \
+    --method proportional-stratified --model softmax
+[ "$(json "o['coverage_min'] < $better")" = True ] || fail "random covers as well"
+[ "$(json "0 < o['gradient_dissimilarity'] < 1")" = True ] || fail "$(cat "$work/out")"
+mixed=$(json "o['gradient_dissimilarity']")
+run partition --data $data --workers 4 --speeds 1,2,3,4 --json \
+    --method class-sorted --model softmax
+[ "$(json "o['gradient_dissimilarity'] > 5 * $mixed")" = True ] ||
+    fail "sorted by class, gradients differ no more: $(cat "$work/out")"
+
+# A class smaller than the number of workers: who gets none.
+printf '%s\n' 1,0,0 2,1,0 3,0,0 4,1,0 5,1,1 6,0,1 > "$work/few.csv"
+run partition --data "$work/few.csv" --workers 3 --method equal-stratified --json
+[ "$code" -eq 0 ] || fail "few: $(cat "$work/err")"
+grep -q "worker" "$work/err" || fail "no warning: $(cat "$work/err")"
+[ "$(json "o['warning'] != ''")" = True ] || fail "no warning in JSON"
+
+refuses 2 "--speeds: '0' is not a positive number; write one for each worker, such as 1,1,2,4" \
+    partition --data $data --workers 2 --speeds 1,0
+refuses 2 "--speeds: '-1' is not a positive number; write one for each worker, such as 1,1,2,4" \
+    partition --data $data --workers 2 --speeds=-1,1
+refuses 2 "--speeds: 2 speeds for 3 workers" \
+    partition --data $data --workers 3 --speeds 1,1
+refuses 2 "partition: --workers is missing; for example muster partition --data synthetic: --workers 4 --speeds 1,2,3,4" \
+    partition --data $data
+run partition --data $data --workers 2 --method submodlar
+grep -q "did you mean submodular" "$work/err" && [ "$code" -eq 2 ] ||
+    fail "a wrong name: $code $(cat "$work/err")"
+refuses 3 "1000 samples are too few for 1001 workers" \
+    partition --data $data --workers 1001
+printf '1,2,0\n1,nan,1\n' > "$work/nan.csv"
+run partition --data "$work/nan.csv" --workers 2
+[ "$code" -eq 3 ] && grep -q "nan.csv:2" "$work/err" || fail "NaN: $(cat "$work/err")"
+run partition --data synthetic:samples=999,features=8,classes=3 --workers 4 --method "$owners"
+[ "$code" -eq 3 ] && grep -q "owners.npy.*1000 x 1 owners for 999 samples" "$work/err" ||
+    fail "another length: $(cat "$work/err")"
+run partition --data $data --workers 3 --method "$owners"
+[ "$code" -eq 3 ] && grep -q "is given to worker 3; there are 3 workers" "$work/err" ||
+    fail "no such worker: $(cat "$work/err")"
+finish

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Placements in training: they change the time, never the result of sync;
+# averages of local models go on without a worker and take it back.
+. "$(dirname "$0")/lib.sh"
+data=synthetic:samples=3000,features=12,classes=3
+common=(--data $data --local 4 --batch 240 --steps 40 --json)
+
+# json EXPRESSION: of the summary `o` that was printed.
+json() {
+    python3 -c "import json; o=json.load(open('$work/out')); print($1)"
+}
+# near A B TOLERANCE: relative.
+near() {
+    python3 -c "import sys; a,b=$1,$2; sys.exit(abs(a-b) > $3*abs(b))" ||
+        fail "$1 is not within $3 of $2"
+}
+
+expect 0 train "${common[@]}"
+norm=$(json "o['theta_norm']")
+for method in proportional-stratified submodular class-sorted; do
+    expect 0 train "${common[@]}" --placement $method --speeds 1,2,3,4
+    near "$(json "o['theta_norm']")" "$norm" 1e-5
+    [ "$(json "o['exact']")" = True ] || fail "$method is not exact"
+done
+expect 0 train "${common[@]}" --batch 0
+loss=$(json "o['loss']")
+expect 0 train "${common[@]}" --placement equal-stratified --code frc:s=1 --batch 0
+near "$(json "o['loss']")" "$loss" 1e-5
+[ "$(json "all('idle_share' in w for w in o['workers'])")" = True ] || fail "no idle share"
+
+# The file that partition writes is a placement; one of another length is not.
+expect 0 partition --data $data --workers 4 --speeds 1,2,3,4 --out "$work/owners.npy"
+expect 0 train "${common[@]}" --placement "$work/owners.npy" --run "$work/run"
+near "$(json "o['theta_norm']")" "$norm" 1e-5
+expect 3 train --data synthetic:samples=2999,features=12,classes=3 --local 4 \
+    --placement "$work/owners.npy"
+grep -q "3000 x 1 owners for 2999 samples" "$work/err" || fail "$(cat "$work/err")"
+expect 3 train --data $data --local 3 --placement "$work/owners.npy"
+grep -q "given to worker 3" "$work/err" || fail "$(cat "$work/err")"
+expect 2 train "${common[@]}" --placement submodlar
+expect 2 train "${common[@]}" --placement submodular --shuffle rotate:5
+
+# Measured speeds: samples move, the result stays, and steps get shorter.
+machines=(--data $data --workers 4 --batch 240 --steps 200 --json --slow 0:8x --slow 1:4x)
+expect 0 simulate "${machines[@]}"
+norm=$(json "o['codes'][0]['theta_norm']")
+wait_ms=$(json "o['codes'][0]['step_ms']['p50']")
+expect 0 simulate "${machines[@]}" --placement proportional-stratified --speeds measure
+near "$(json "o['codes'][0]['theta_norm']")" "$norm" 1e-5
+[ "$(json "o['codes'][0]['step_ms']['p50'] < $wait_ms / 2")" = True ] ||
+    fail "measured speeds gain nothing: $(cat "$work/out")"
+[ "$(json "o['codes'][0]['plans'] > 1")" = True ] || fail "no other plan"
+expect 2 train "${common[@]}" --speeds measure
+expect 2 train "${common[@]}" --speeds measure --placement submodular --code frc:s=1
+expect 2 partition --data $data --workers 2 --speeds measure
+
+# One step on all own samples, averaged, is one step on all samples.
+expect 0 train "${common[@]}" --batch 0 --optimizer sgd
+norm=$(json "o['theta_norm']")
+expect 0 train "${common[@]}" --batch 0 --optimizer sgd --algorithm local:1 \
+    --placement proportional-random --speeds 1,2,3,4 --l2 0
+near "$(json "o['theta_norm']")" "$norm" 1e-5
+
+# A worker that dies and returns: the run goes on, and ends near the other.
+expect 0 train "${common[@]}" --algorithm local:4
+loss=$(json "o['loss']")
+expect 0 train "${common[@]}" --algorithm local:4 --kill 2@10 --rejoin 2@20
+near "$(json "o['loss']")" "$loss" 0.01
+[ "$(json "o['workers'][2]['deaths']")" = 1 ] || fail "nobody died"
+expect 0 simulate --data $data --workers 4 --batch 240 --steps 40 --json \
+    --algorithm local:4 --kill 2@10 --rejoin 2@20
+near "$(json "o['codes'][0]['loss']")" "$loss" 0.01
+expect 2 train "${common[@]}" --algorithm local:0
+expect 2 train "${common[@]}" --algorithm local:4 --code frc:s=1
+
+# Until a target: the steps and seconds to it.
+expect 0 train "${common[@]}" --steps 4000 --until accuracy=0.6 --eval-every 2
+[ "$(json "o['target']['test_accuracy'] >= 0.6 and o['steps'] < 4000")" = True ] ||
+    fail "the target: $(cat "$work/out")"
+[ "$(json "o['target']['step'] % 2")" = 0 ] || fail "evaluated in between"
+expect 2 train "${common[@]}" --until accuracy=2
+expect 2 train "${common[@]}" --until speed=2
+finish
