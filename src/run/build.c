@@ -36,9 +36,8 @@ static void normalise(double *speeds, uint32_t workers)
     }
 }
 
-/* From --speeds, a list or a cluster file, or from --cluster. */
-static muster_status read_speeds(const muster_config *config, uint32_t workers,
-                                 muster_error *error_out, double *speeds_out)
+muster_status muster_build_speeds(const muster_config *config, uint32_t workers,
+                                  muster_error *error_out, double *speeds_out)
 {
     const char *path = muster_config_speeds_file(config);
     if (!muster_config_is_set(config, MUSTER_OPT_SPEEDS)) {
@@ -84,7 +83,8 @@ muster_status muster_build_code_opts(const muster_config *config,
     for (uint32_t worker = 0; worker < workers; worker++) {
         speeds[worker] = 1;
     }
-    muster_status status = read_speeds(config, workers, error_out, speeds);
+    muster_status status =
+        muster_build_speeds(config, workers, error_out, speeds);
     if (status < 0) {
         muster_mem_free(speeds);
         return status;

@@ -33,6 +33,14 @@ typedef struct muster_build_code {
     double *speeds; // one a worker, 1 without --speeds
 } muster_build_code;
 
+/* Of each worker: from --speeds, a list or a cluster file, or from --cluster;
+ * nothing is written without them. MUSTER_ERR_INVALID: not one for each worker.
+ * MUSTER_ERR_INPUT: a bad file. */
+MUSTER_CHECKED muster_status muster_build_speeds(const muster_config *config,
+                                                 uint32_t workers,
+                                                 muster_error *error_out,
+                                                 double *speeds_out);
+
 /* `name` is a code, or NULL: that of --code. MUSTER_ERR_INVALID: there are no
  * workers, or --speeds does not fit them. MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status

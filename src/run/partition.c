@@ -17,6 +17,7 @@
 #include "muster/run.h"
 #include "record/json.h"
 #include "record/npy.h"
+#include "run/build.h"
 #include "run/dissimilarity.h"
 #include "run/placement.h"
 
@@ -92,8 +93,8 @@ static muster_status read_options(partition *self, muster_error *error_out)
                                 placing->owners);
     }
     placing->speeds = self->speeds;
-    return muster_config_speeds(config, placing->owners, error_out,
-                                self->speeds);
+    return muster_build_speeds(config, placing->owners, error_out,
+                               self->speeds);
 }
 
 static muster_status measure(partition *self, muster_error *error_out)

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "code/numbers.h"
+#include "run/build.h"
 #include "run/placement.h"
 
 #define THREADS_MAX 16
@@ -89,8 +90,7 @@ muster_status muster_placed_make(const muster_config *config,
     } else if (muster_config_is_set(config, MUSTER_OPT_SPEEDS) && !measured &&
                is_one_each(code)) {
         placing.speeds = speeds;
-        status =
-            muster_config_speeds(config, placing.owners, error_out, speeds);
+        status = muster_build_speeds(config, placing.owners, error_out, speeds);
     }
     if (status == MUSTER_OK) {
         status = place(&placing, executor, owner_of, error_out);
