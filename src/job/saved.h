@@ -31,8 +31,11 @@ MUSTER_CHECKED muster_status muster_saved_write(const char *path,
                                                 const muster_saved *saved,
                                                 muster_error *error_out);
 
-/* MUSTER_ERR_INPUT with what is wrong; else as muster_model_create(). */
+/* `allowed` is the shared object that may be run where the file's model is one
+ * (model/allow.h); NULL: none. MUSTER_ERR_INPUT with what is wrong; else as
+ * muster_model_allow() and muster_model_create(). */
 MUSTER_CHECKED muster_status muster_saved_read(const char *path,
+                                               const char *allowed,
                                                muster_error *error_out,
                                                muster_saved *saved_out);
 

@@ -148,7 +148,7 @@ static void a_saved_model_comes_back_as_it_was(void **state)
         fail_msg("%s", error.text);
     }
     muster_saved saved;
-    if (muster_saved_read(path, &error, &saved) != MUSTER_OK) {
+    if (muster_saved_read(path, NULL, &error, &saved) != MUSTER_OK) {
         fail_msg("%s", error.text);
     }
     assert_int_equal(saved.model.features, 8);
@@ -164,9 +164,9 @@ static void a_saved_model_comes_back_as_it_was(void **state)
     assert_int_equal(muster_saved_write(path, "softmax", &saved, &error),
                      MUSTER_OK);
     muster_saved other;
-    assert_int_equal(muster_saved_read(path, &error, &other), MUSTER_ERR_INPUT);
+    assert_int_equal(muster_saved_read(path, NULL, &error, &other), MUSTER_ERR_INPUT);
     assert_non_null(strstr(error.text, "tensors"));
-    assert_int_equal(muster_saved_read("/tmp/no-such-file", &error, &other),
+    assert_int_equal(muster_saved_read("/tmp/no-such-file", NULL, &error, &other),
                      MUSTER_ERR_INPUT);
     muster_saved_fini(&saved);
     muster_blob_unref(theta);
@@ -202,7 +202,7 @@ static void a_saved_model_knows_its_label(void **state)
                          MUSTER_OK);
         muster_model_free(&saved.model);
         muster_saved back;
-        assert_int_equal(muster_saved_read(path, &error, &back), MUSTER_OK);
+        assert_int_equal(muster_saved_read(path, NULL, &error, &back), MUSTER_OK);
         assert_int_equal(back.label_column, 4);
         if (names[i].read == NULL) {
             assert_null(back.label_name);

@@ -11,6 +11,7 @@
 #include "code/numbers.h"
 #include "config/fault.h"
 #include "data/cut.h"
+#include "model/model.h"
 
 /* Timing only: what a run has where no data says it. */
 #define STEPS_DEFAULT       100u
@@ -128,6 +129,16 @@ void muster_build_coordinator_fini(muster_coordinator_opts *opts)
     muster_blob_unref(opts->model);
     opts->setup = NULL;
     opts->model = NULL;
+}
+
+const char *muster_build_model_path(const muster_config *config)
+{
+    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
+    const char *allowed = muster_config_string(config, MUSTER_OPT_ALLOW_MODEL);
+    return muster_config_is_from_file(config, MUSTER_OPT_MODEL) &&
+                   allowed != NULL && muster_model_plugin_path(model) > 0
+               ? allowed
+               : model;
 }
 
 muster_worker_opts muster_build_worker(const muster_config *config)

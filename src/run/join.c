@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "job/executor.h"
-#include "model/model.h"
+#include "model/allow.h"
 #include "muster/run.h"
 #include "net/socket_address.h"
 #include "proc/host.h"
@@ -52,13 +52,12 @@ static muster_status read_options(const muster_config *config,
 {
     muster_worker_opts opts = muster_build_worker(config);
     const char *allowed = muster_config_string(config, MUSTER_OPT_ALLOW_MODEL);
-    if (allowed != NULL && muster_model_plugin_path(allowed) == 0) {
-        return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                "--allow-model %s: expected the path of a "
-                                "shared object, such as ./mine.so",
-                                allowed);
+    muster_status status = muster_model_allow_check(allowed, error_out);
+    if (status < 0) {
+        return status;
     }
-    muster_status status = muster_user_address_expand(
+    muster_model_tell_code(allowed);
+    status = muster_user_address_expand(
         muster_config_string(config, MUSTER_OPT_CONNECT), "join", error_out,
         opts.address);
     if (status < 0) {

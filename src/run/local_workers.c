@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "model/model.h"
 #include "proc/signals.h"
+#include "run/build.h"
 #include "run/network.h"
 #include "run/train.h"
 
@@ -39,7 +40,7 @@ muster_status muster_train_spawn_worker(muster_train_state *train,
                                         muster_error *error_out)
 {
     const muster_config *config = train->config;
-    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
+    const char *model = muster_build_model_path(config);
     muster_arguments arguments = muster_arguments_make();
     muster_arguments_add_option(&arguments, "join", train->socket_dir.address);
     muster_arguments_add_number(&arguments, "--worker", worker);
