@@ -37,10 +37,10 @@ static void schedule(const unsigned char block[64], uint32_t w[64])
                (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     }
     for (unsigned i = 16; i < 64; i++) {
-        uint32_t s0 = rotated(w[i - 15], 7) ^ rotated(w[i - 15], 18) ^
-                      w[i - 15] >> 3;
-        uint32_t s1 = rotated(w[i - 2], 17) ^ rotated(w[i - 2], 19) ^
-                      w[i - 2] >> 10;
+        uint32_t s0 =
+            rotated(w[i - 15], 7) ^ rotated(w[i - 15], 18) ^ w[i - 15] >> 3;
+        uint32_t s1 =
+            rotated(w[i - 2], 17) ^ rotated(w[i - 2], 19) ^ w[i - 2] >> 10;
         w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
 }
@@ -68,9 +68,9 @@ static void mix_block(uint32_t state[8], const unsigned char block[64])
 
 muster_sha256 muster_sha256_make(void)
 {
-    return (muster_sha256){
-        .state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
-                  0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+    return (muster_sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372,
+                                     0xa54ff53a, 0x510e527f, 0x9b05688c,
+                                     0x1f83d9ab, 0x5be0cd19}};
 }
 
 void muster_sha256_add(muster_sha256 *hash, const void *bytes, size_t size)

@@ -32,12 +32,10 @@ static void known_texts_have_their_digests(void **state)
     (void)state;
     const char *two =
         "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
-    digests(
-        "", 1,
-        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-    digests(
-        "abc", 3,
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    digests("", 1,
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    digests("abc", 3,
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     for (size_t step = 1; step < 60; step++) {
         digests(
             two, step,

@@ -40,6 +40,8 @@ static muster_status coordinator_begin(muster_executor *executor)
         return muster_job_update_begin(self);
     case MUSTER_JOB_EVALUATE:
         return muster_job_evaluate_begin(self);
+    case MUSTER_JOB_VERIFY:
+        return muster_job_verify_begin(self);
     case MUSTER_JOB_SNAPSHOT:
         return muster_job_snapshot(self);
     case MUSTER_JOB_SETUP:
@@ -57,6 +59,9 @@ static muster_status coordinator_begin(muster_executor *executor)
 static muster_status coordinator_piece(muster_executor *executor)
 {
     coordinator *self = (coordinator *)executor;
+    if (executor->job.kind == MUSTER_JOB_VERIFY) {
+        return muster_job_verify_piece(self);
+    }
     return executor->job.kind == MUSTER_JOB_UPDATE
                ? muster_job_update_piece(self)
                : muster_job_evaluate_piece(self);
@@ -72,6 +77,7 @@ static bool coordinator_must_finish(const muster_executor *executor)
 static void coordinator_free(muster_executor *executor)
 {
     coordinator *self = (coordinator *)executor;
+    muster_job_verify_fini(self);
     muster_vec_fini(&self->update.messages);
     muster_decoder_free(self->update.decoder);
     muster_mem_free(self->scores);

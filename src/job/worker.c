@@ -330,6 +330,7 @@ static muster_status worker_begin(muster_executor *executor)
     case MUSTER_JOB_UPDATE:
     case MUSTER_JOB_EVALUATE:
     case MUSTER_JOB_SNAPSHOT:
+    case MUSTER_JOB_VERIFY:
         break;
     }
     return muster_error_set(&executor->error, MUSTER_ERR_INVALID,

@@ -64,8 +64,8 @@ static muster_status replace_path(const char *spec, size_t length,
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "out of memory for the model");
     }
-    (void)snprintf(chosen, room, "%.*s%s", (int)kept,
-                   length > 0 ? allowed : "", spec + length);
+    (void)snprintf(chosen, room, "%.*s%s", (int)kept, length > 0 ? allowed : "",
+                   spec + length);
     *spec_out = chosen;
     return MUSTER_OK;
 }

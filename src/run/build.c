@@ -98,6 +98,18 @@ static void take_job(const muster_config *config,
         muster_blob_create_empty((opts->message_dim - 1) * sizeof(float));
 }
 
+/* Without data there is nothing to compare. */
+static muster_verify_mode verify_mode(const muster_config *config,
+                                      const muster_executor *executor)
+{
+    const char *verify = muster_config_string(config, MUSTER_OPT_VERIFY);
+    if (executor == NULL || strcmp(verify, "off") == 0) {
+        return MUSTER_VERIFY_OFF;
+    }
+    return strcmp(verify, "correct") == 0 ? MUSTER_VERIFY_CORRECT
+                                          : MUSTER_VERIFY_WARN;
+}
+
 muster_status muster_build_coordinator(const muster_config *config,
                                        const muster_code *code,
                                        const muster_executor *executor,
@@ -113,6 +125,7 @@ muster_status muster_build_coordinator(const muster_config *config,
     opts.deadline_ns = muster_config_deadline_ns(config);
     opts.degrade = strcmp(on_loss, "degrade") == 0;
     opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
+    opts.verify = verify_mode(config, executor);
     take_job(config, executor, &opts);
     if (opts.setup == NULL || opts.model == NULL) {
         muster_build_coordinator_fini(&opts);
