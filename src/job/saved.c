@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "model/allow.h"
-#include "record/safetensors.h"
+#include "record/checksum.h"
 
 #define VALUE_TEXT_MAX 16u // of one class value, with its comma
 #define CLASSES_MAX    1048576u
@@ -95,8 +95,8 @@ muster_status muster_saved_write(const char *path, const char *spec,
         };
         size_t count = sizeof(notes) / sizeof(notes[0]);
         count -= !is_text(saved->label_name);
-        status = muster_safetensors_save(path, tensors, model->tensor_count,
-                                         notes, count, error_out);
+        status = muster_checksum_save(path, tensors, model->tensor_count, notes,
+                                      count, error_out);
     }
     muster_mem_free(tensors);
     muster_mem_free(values);
@@ -233,7 +233,10 @@ muster_status muster_saved_read(const char *path, const char *allowed,
     if (status != MUSTER_OK) {
         return status;
     }
-    status = take_file(path, allowed, file, error_out, &saved);
+    status = muster_checksum_check(file, path, error_out);
+    if (status == MUSTER_OK) {
+        status = take_file(path, allowed, file, error_out, &saved);
+    }
     muster_safetensors_close(file);
     if (status != MUSTER_OK) {
         muster_saved_fini(&saved);

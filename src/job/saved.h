@@ -8,7 +8,8 @@
  * its name and `label_column` its number from 1.
  *
  *   Promise      read() refuses a file whose tensors are not exactly those of
- *                the model that its metadata names, or are not finite.
+ *                the model that its metadata names, or are not finite, or
+ *                whose checksum (record/checksum.h) is another.
  *   Ownership    fini ends what read gave.
  */
 #ifndef MUSTER_JOB_SAVED_H
