@@ -32,11 +32,11 @@ static uint32_t rotated(uint32_t word, unsigned bits)
 
 static void schedule(const unsigned char block[64], uint32_t w[64])
 {
-    for (unsigned i = 0; i < 16; i++) {
+    for (size_t i = 0; i < 16; i++) {
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     }
-    for (unsigned i = 16; i < 64; i++) {
+    for (size_t i = 16; i < 64; i++) {
         uint32_t s0 =
             rotated(w[i - 15], 7) ^ rotated(w[i - 15], 18) ^ w[i - 15] >> 3;
         uint32_t s1 =

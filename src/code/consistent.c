@@ -24,7 +24,9 @@
 
 /* Disagreement that rounding is believed to make, in standard deviations. */
 #define DEVIATIONS_MAX 64.0
-/* Beyond these a component is left unchecked, or its liars are not sought. */
+/* Beyond these, answers or a component of them are left unchecked, or liars are
+ * not sought: a check is one piece of work. */
+#define COUNT_MAX 4096u
 #define ROWS_MAX  256u
 #define CELLS_MAX ((size_t)1 << 20)
 #define WORK_MAX  4e9
@@ -113,11 +115,11 @@ static void take_noise(checker *self)
     uint32_t count = self->input->count;
     memcpy(self->noise, self->input->noise, count * sizeof(double));
     qsort(self->noise, count, sizeof(double), ascending);
-    double least = self->noise[count / 2] * NOISE_SHARE;
-    least = least > 0 ? least : 1e-300;
+    double noise_min = self->noise[count / 2] * NOISE_SHARE;
+    noise_min = noise_min > 0 ? noise_min : 1e-300;
     for (uint32_t r = 0; r < count; r++) {
         double noise = self->input->noise[r];
-        self->noise[r] = noise > least ? noise : least;
+        self->noise[r] = noise > noise_min ? noise : noise_min;
     }
 }
 
@@ -238,10 +240,10 @@ static muster_status examine(checker *self, leftover *leftover_out)
     for (uint32_t q = 0; redundancy > 0 && q < self->input->probes; q++) {
         squares += unexplained(self, rows, q);
     }
-    double most = DEVIATIONS_MAX * DEVIATIONS_MAX * redundancy *
-                  (double)self->input->probes;
+    double squares_max = DEVIATIONS_MAX * DEVIATIONS_MAX * redundancy *
+                         (double)self->input->probes;
     // What is not a number does not agree.
-    *leftover_out = (leftover){redundancy, squares <= most};
+    *leftover_out = (leftover){redundancy, squares <= squares_max};
     return MUSTER_OK;
 }
 
@@ -289,15 +291,15 @@ static double choices(uint32_t count, uint32_t size)
     return product;
 }
 
-/* All smallest sets of at most `most` members whose absence explains it. */
-static muster_status explain(checker *self, uint32_t most)
+/* All smallest sets of up to `size_max` members whose absence explains it. */
+static muster_status explain(checker *self, uint32_t size_max)
 {
     double rows = (double)self->member_count * self->info->message_blocks;
     double one = rows * self->columns * (rows + self->columns);
     muster_status status = MUSTER_OK;
     self->explained = 0;
     memset(self->blamed, 0, self->member_count * sizeof(uint32_t));
-    for (uint32_t size = 1; size <= most && self->explained == 0; size++) {
+    for (uint32_t size = 1; size <= size_max && self->explained == 0; size++) {
         if (choices(self->member_count, size) * one > WORK_MAX) {
             break;
         }
@@ -405,7 +407,7 @@ muster_status muster_consistent_check(const muster_consistent_input *input,
     for (uint32_t r = 0; r < input->count; r++) {
         agreement_out[r] = MUSTER_AGREE_UNKNOWN;
     }
-    if (input->count < 2) {
+    if (input->count < 2 || input->count > COUNT_MAX) {
         return MUSTER_OK;
     }
     muster_status status =

@@ -419,41 +419,6 @@ static void what_does_not_fit_is_refused_with_a_text(void **state)
     bed_close(&bed);
 }
 
-/* The messages of a step, some of them no gradient, and what is said of it. */
-static void marks_of(testbed *bed, size_t coordinate, float value,
-                     muster_job_mark *mark_out)
-{
-    muster_job job = bed_update_job(bed, NOBODY);
-    assert_true(job.message_count >= 2);
-    ((float *)job.messages[1]->data)[coordinate] = value;
-    muster_job_result result = bed_run(bed, bed->coordinator, job);
-    assert_int_equal(result.status, MUSTER_INEXACT);
-    const uint8_t *marks = result.output->data;
-    assert_int_equal(marks[0], MUSTER_MARK_NONE);
-    *mark_out = marks[1];
-    muster_blob_unref(result.output);
-}
-
-static void a_message_that_is_not_finite_is_named(void **state)
-{
-    (void)state;
-    const bed_option options[] = {{"data", SYNTHETIC}, {"steps", "5"}};
-    testbed bed;
-    muster_job_mark mark = MUSTER_MARK_NONE;
-    bed_open(&bed, "frc:s=1", 4, options, COUNT(options));
-    muster_job probe = bed_update_job(&bed, NOBODY);
-    size_t floats = probe.messages[0]->bytes / sizeof(float);
-    muster_job_fini(&probe);
-    // The gradient, the loss, and the bound on what rounding did.
-    const size_t places[] = {3, floats - 2, floats - 1};
-    for (size_t i = 0; i < COUNT(places); i++) {
-        marks_of(&bed, places[i], i == 1 ? -INFINITY : NAN, &mark);
-        assert_int_equal(mark, MUSTER_MARK_NOT_FINITE);
-    }
-    bed_step(&bed, NOBODY); // nothing was spoiled
-    bed_close(&bed);
-}
-
 static void a_sum_that_is_not_finite_stops_the_run(void **state)
 {
     (void)state;
@@ -594,7 +559,6 @@ int main(void)
         cmocka_unit_test(a_gradient_is_cut_off_between_tiles),
         cmocka_unit_test(an_update_is_done_whole_or_not_at_all),
         cmocka_unit_test(what_does_not_fit_is_refused_with_a_text),
-        cmocka_unit_test(a_message_that_is_not_finite_is_named),
         cmocka_unit_test(a_sum_that_is_not_finite_stops_the_run),
         cmocka_unit_test(the_last_plan_serves_until_the_next_is_used),
         cmocka_unit_test(every_failed_allocation_is_reported),

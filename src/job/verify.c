@@ -168,11 +168,11 @@ static void measure_noise(const coordinator *self, const uint32_t *finite,
 {
     const verify_state *verify = &self->verify;
     size_t tail = verify->length * verify->info->message_blocks;
-    double most = bound_max(self, noise_out, finite, count);
+    double believed_max = bound_max(self, noise_out, finite, count);
     for (uint32_t i = 0; i < count; i++) {
         const float *message = self->base.job.messages[finite[i]]->data;
         double bound = fabs((double)message[tail]);
-        bound = bound < most ? bound : most;
+        bound = bound < believed_max ? bound : believed_max;
         noise_out[i] =
             sqrt(bound * bound + LOSE * LOSE * verify->squares[finite[i]]);
     }

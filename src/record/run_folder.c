@@ -1,8 +1,8 @@
 /*
  * run_folder.c -- files of a run, and two line files that are appended to.
  *
- * A folder may come from elsewhere: a link in it must not say which file of this
- * machine is written. So a resumed run's lines are copied to a new file, and
+ * A folder may come from elsewhere: a link in it must not say which file here
+ * is written. So a resumed run's lines are copied to a new file, and
  * whole files are renamed into place (record/atomic.h).
  *
  * Invariants: the folder is locked (flock on the folder itself, so nothing is

@@ -7,12 +7,12 @@
  * has diverged, or those workers are broken: the run ends.
  *
  * Warn: every 16th step asks all workers for their answer, also when it comes
- * late. The answers are kept until all that are ready have given theirs, or
- * 14 steps have passed, or the run ends, and go to a VERIFY job, which compares them by the
- * code's redundant equations. Nothing waits for it. A worker whose answer is
- * wrong is named and counted. Where equations tell only that one of several is
- * wrong, whoever is among the suspects of every such step is the one, once
- * nobody else is.
+ * late. The answers are kept until all that are ready have given theirs, or 14
+ * steps have passed, or the run ends, and go to a VERIFY job, which compares
+ * them by the code's redundant equations. Nothing waits for it. A worker whose
+ * answer is wrong is named and counted. Where equations tell only that one of
+ * several is wrong, whoever is among the suspects of every such step is the
+ * one, once nobody else is.
  *
  * Correct: every step waits for all ready workers, has them checked, and is
  * decoded without those that are wrong; they are lost. Where it cannot be told
@@ -35,7 +35,7 @@ muster_status muster_verify_init(muster_coordinator *c)
 {
     muster_verifying *v = &c->verifying;
     v->slot_of = muster_mem_array(c->worker_count, sizeof(*v->slot_of));
-    v->messages = muster_mem_array(c->worker_count, sizeof(*v->messages));
+    v->messages = muster_mem_array(c->worker_count, sizeof(muster_blob *));
     v->workers = muster_mem_array(c->worker_count, sizeof(*v->workers));
     v->suspects = muster_mem_array(c->worker_count, sizeof(*v->suspects));
     return v->slot_of != NULL && v->messages != NULL && v->workers != NULL &&
@@ -90,12 +90,12 @@ static void start_job(muster_coordinator *c, const uint32_t *slot_of,
         return; // nobody waits for a check of which nothing is known
     }
     uint32_t *slot = slots->data;
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        v->workers[slot_of[id]] = id;
+    }
     v->worker_count = 0;
     for (uint32_t at = 0; at < c->worker_count; at++) {
-        uint32_t id = 0;
-        while (slot_of[id] != at) {
-            id++;
-        }
+        uint32_t id = v->workers[at]; // those before are not needed any more
         if (messages[id] != NULL) {
             slot[v->worker_count] = at;
             v->workers[v->worker_count] = id;
@@ -192,7 +192,7 @@ bool muster_verify_holds(muster_coordinator *c, muster_actions *actions)
     v->job_step = c->step;
     v->job = 0;
     start_job(c, c->plan.slot_of, c->plan.code, v->messages, actions);
-    memset(v->messages, 0, c->worker_count * sizeof(*v->messages));
+    memset(v->messages, 0, c->worker_count * sizeof(muster_blob *));
     c->open.verified = true;
     if (v->job == 0) {
         return false;

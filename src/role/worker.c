@@ -3,8 +3,8 @@
  *
  * Invariants:
  *   1. At most one GRADIENT job is under way; a newer model waits in `model`
- *      (only the newest does) and cancels it, unless the job's model was sent to
- *      be answered in any case.
+ *      (only the newest does) and cancels it, unless the job's model was sent
+ *      to be answered in any case.
  *   2. Nothing is sent for a model of an earlier connection: `life` counts
  *      welcomes, and a job remembers under which it was started.
  *   3. SETUP happens once per run. Shards that were loaded stay announced by
