@@ -7,8 +7,9 @@
  *     flip      the other way              stale     that of the first model
  *     nan inf   not a number, infinite     huge      1e20 times too long
  */
-#define muster_model_plugin honest_plugin
-#include "../../examples/huber_model.c"
+// The honest model itself, under another name: it is a file, not a library.
+#define muster_model_plugin honest_plugin // NOLINT
+#include "../../examples/huber_model.c"   // NOLINT
 #undef muster_model_plugin
 
 #define DIM_MAX 256u
