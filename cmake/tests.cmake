@@ -55,6 +55,13 @@ foreach(source ${SHELL_TESTS})
     set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
 endforeach()
 
+# A model whose workers can be made to lie.
+add_library(liar_model MODULE tests/hostile/liar_model.c)
+set_target_properties(liar_model PROPERTIES
+    PREFIX "" C_VISIBILITY_PRESET default)
+target_include_directories(liar_model PRIVATE ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(liar_model PRIVATE muster_flags m)
+
 # The fuzz targets' corpora are replayed as plain tests.
 file(GLOB FUZZERS CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 foreach(source ${FUZZERS})

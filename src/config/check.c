@@ -171,6 +171,11 @@ static muster_status check_waiting(const muster_config *config,
     if (strcmp(on_loss, "wait") != 0 && strcmp(on_loss, "degrade") != 0) {
         return INVALID("--on-loss %.60s: expected wait or degrade", on_loss);
     }
+    const char *verify = muster_config_string(config, MUSTER_OPT_VERIFY);
+    if (strcmp(verify, "warn") != 0 && strcmp(verify, "correct") != 0 &&
+        strcmp(verify, "off") != 0) {
+        return INVALID("--verify %.60s: expected warn, correct or off", verify);
+    }
     return MUSTER_OK;
 }
 

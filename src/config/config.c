@@ -269,6 +269,13 @@ bool muster_config_is_set(const muster_config *config, muster_option option)
     return config->values[option].origin != MUSTER_ORIGIN_DEFAULT;
 }
 
+bool muster_config_is_from_file(const muster_config *config,
+                                muster_option option)
+{
+    MUSTER_ASSERT(option < MUSTER_OPT_COUNT);
+    return config->values[option].origin == MUSTER_ORIGIN_JSON;
+}
+
 const char *muster_config_string(const muster_config *config,
                                  muster_option option)
 {

@@ -47,6 +47,11 @@ const char *muster_config_verb(const muster_config *config);
  * lists defaults, too; those do not count. */
 bool muster_config_is_set(const muster_config *config, muster_option option);
 
+/* Does its value come from the file of a run, or from another machine, and not
+ * from the person who started this program? */
+bool muster_config_is_from_file(const muster_config *config,
+                                muster_option option);
+
 /* The value of an option of the type that the name says (else an assertion);
  * its default when it was not set. Numbers without a default are 0, strings
  * NULL. */

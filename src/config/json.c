@@ -138,6 +138,13 @@ static muster_status read_member(muster_config *config, const char *file,
         return muster_config_unknown(config->verb, place, key, "", error_out);
     }
     snprintf(place, sizeof(place), "%.400s: %s", file, key);
+    // Such options name files that are written, or code that is run.
+    if ((muster_option_get(option)->verbs & MUSTER_OPTION_UNSAVED) != 0) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "%s: belongs on the command line, as --%s, "
+                                "and not into a file of a run",
+                                place, key);
+    }
     if (!json_is_array(value)) {
         return apply_json(config, option, value, place, error_out);
     }

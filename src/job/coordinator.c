@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "job/inside.h"
+#include "model/allow.h"
 
 static muster_status shard_begin(coordinator *self)
 {
@@ -39,6 +40,8 @@ static muster_status coordinator_begin(muster_executor *executor)
         return muster_job_update_begin(self);
     case MUSTER_JOB_EVALUATE:
         return muster_job_evaluate_begin(self);
+    case MUSTER_JOB_VERIFY:
+        return muster_job_verify_begin(self);
     case MUSTER_JOB_SNAPSHOT:
         return muster_job_snapshot(self);
     case MUSTER_JOB_SETUP:
@@ -57,6 +60,9 @@ static muster_status coordinator_begin(muster_executor *executor)
 static muster_status coordinator_piece(muster_executor *executor)
 {
     coordinator *self = (coordinator *)executor;
+    if (executor->job.kind == MUSTER_JOB_VERIFY) {
+        return muster_job_verify_piece(self);
+    }
     return executor->job.kind == MUSTER_JOB_UPDATE
                ? muster_job_update_piece(self)
                : muster_job_evaluate_piece(self);
@@ -72,6 +78,7 @@ static bool coordinator_must_finish(const muster_executor *executor)
 static void coordinator_free(muster_executor *executor)
 {
     coordinator *self = (coordinator *)executor;
+    muster_job_verify_fini(self);
     muster_vec_fini(&self->update.messages);
     muster_decoder_free(self->update.decoder);
     muster_mem_free(self->scores);
@@ -99,10 +106,9 @@ static const executor_ops coordinator_ops = {
 
 /* The model that is asked for. Whether it takes classes or targets shows only
  * when it is made; regression then gets the values of the data's files. */
-static muster_status make_model(coordinator *self, const muster_config *config,
-                                muster_error *error_out)
+static muster_status create_model(coordinator *self, const char *spec,
+                                  muster_error *error_out)
 {
-    const char *spec = muster_config_string(config, MUSTER_OPT_MODEL);
     self->info = muster_dataset_describe(self->train);
     muster_status status = muster_model_create(
         spec, self->info.features, self->info.classes, error_out, &self->model);
@@ -116,6 +122,27 @@ static muster_status make_model(coordinator *self, const muster_config *config,
     self->info = muster_dataset_describe(self->train);
     return muster_model_create(spec, self->info.features, 0, error_out,
                                &self->model);
+}
+
+/* A run folder may name code as the model; only the command line may have it
+ * run. */
+static muster_status make_model(coordinator *self, const muster_config *config,
+                                muster_error *error_out)
+{
+    const char *spec = muster_config_string(config, MUSTER_OPT_MODEL);
+    const char *run = muster_config_string(config, MUSTER_OPT_RUN);
+    if (!muster_config_is_from_file(config, MUSTER_OPT_MODEL)) {
+        return create_model(self, spec, error_out);
+    }
+    char *chosen = NULL;
+    muster_status status = muster_model_allow(
+        spec, muster_config_string(config, MUSTER_OPT_ALLOW_MODEL),
+        run != NULL ? run : "the run", error_out, &chosen);
+    if (status == MUSTER_OK) {
+        status = create_model(self, chosen, error_out);
+    }
+    muster_mem_free(chosen);
+    return status;
 }
 
 static muster_status load_train(coordinator *self, const muster_config *config,

@@ -293,6 +293,16 @@ typedef struct update_state {
     bool is_optimising;
 } update_state;
 
+typedef struct verify_state {
+    uint64_t secret; // of the random signs; 0: not drawn yet
+    const muster_code_info *info;
+    size_t length;   // of a block
+    size_t at;       // next coordinate
+    float *signs;    // of the chunk at hand, probe after probe
+    double *values;  // [(message, message block)][probe]
+    double *squares; // by message
+} verify_state;
+
 typedef struct evaluate_state {
     const float *theta;
     uint64_t at; // next row
@@ -330,6 +340,7 @@ typedef struct coordinator {
     float *scores;
     update_state update;
     evaluate_state evaluate;
+    verify_state verify;
     char *snapshot_folder; // NULL: none wanted
 } coordinator;
 
@@ -340,6 +351,11 @@ muster_job_coordinator_const(const muster_executor *executor);
 
 muster_status muster_job_update_begin(coordinator *self);
 muster_status muster_job_update_piece(coordinator *self);
+/* Is every number finite? */
+bool muster_job_is_finite(const float *numbers, size_t count);
+muster_status muster_job_verify_begin(coordinator *self);
+muster_status muster_job_verify_piece(coordinator *self);
+void muster_job_verify_fini(coordinator *self);
 muster_status muster_job_evaluate_begin(coordinator *self);
 muster_status muster_job_evaluate_piece(coordinator *self);
 muster_status muster_job_snapshot(coordinator *self);

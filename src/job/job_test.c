@@ -419,7 +419,7 @@ static void what_does_not_fit_is_refused_with_a_text(void **state)
     bed_close(&bed);
 }
 
-static void a_gradient_that_is_not_finite_stops_the_run(void **state)
+static void a_sum_that_is_not_finite_stops_the_run(void **state)
 {
     (void)state;
     const bed_option options[] = {{"data", SYNTHETIC}, {"steps", "5"}};
@@ -428,7 +428,7 @@ static void a_gradient_that_is_not_finite_stops_the_run(void **state)
     bed_step(&bed, NOBODY);
     muster_job job = bed_update_job(&bed, NOBODY);
     for (uint32_t i = 0; i < job.message_count; i++) {
-        ((float *)job.messages[i]->data)[3] = INFINITY;
+        ((float *)job.messages[i]->data)[3] = 3e38f;
     }
     refused(&bed, bed.coordinator, job, "step 1: the decoded gradient is not");
     job = bed_update_job(&bed, NOBODY);
@@ -559,7 +559,7 @@ int main(void)
         cmocka_unit_test(a_gradient_is_cut_off_between_tiles),
         cmocka_unit_test(an_update_is_done_whole_or_not_at_all),
         cmocka_unit_test(what_does_not_fit_is_refused_with_a_text),
-        cmocka_unit_test(a_gradient_that_is_not_finite_stops_the_run),
+        cmocka_unit_test(a_sum_that_is_not_finite_stops_the_run),
         cmocka_unit_test(the_last_plan_serves_until_the_next_is_used),
         cmocka_unit_test(every_failed_allocation_is_reported),
         cmocka_unit_test(a_worker_survives_failed_allocations),

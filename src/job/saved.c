@@ -13,7 +13,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "record/safetensors.h"
+#include "model/allow.h"
+#include "record/checksum.h"
 
 #define VALUE_TEXT_MAX 16u // of one class value, with its comma
 #define CLASSES_MAX    1048576u
@@ -94,8 +95,8 @@ muster_status muster_saved_write(const char *path, const char *spec,
         };
         size_t count = sizeof(notes) / sizeof(notes[0]);
         count -= !is_text(saved->label_name);
-        status = muster_safetensors_save(path, tensors, model->tensor_count,
-                                         notes, count, error_out);
+        status = muster_checksum_save(path, tensors, model->tensor_count, notes,
+                                      count, error_out);
     }
     muster_mem_free(tensors);
     muster_mem_free(values);
@@ -169,7 +170,24 @@ static bool take_label(const muster_safetensors *file, muster_saved *saved)
     return name == NULL || saved->label_name != NULL;
 }
 
-static muster_status take_file(const char *path, const muster_safetensors *file,
+/* A file names its model; whether that may be run is not the file's to say. */
+static muster_status make_model(const char *path, const char *spec,
+                                const char *allowed, muster_error *error_out,
+                                muster_model *model)
+{
+    char *chosen = NULL;
+    muster_status status =
+        muster_model_allow(spec, allowed, path, error_out, &chosen);
+    if (status == MUSTER_OK) {
+        status = muster_model_create(chosen, model->features, model->classes,
+                                     error_out, model);
+    }
+    muster_mem_free(chosen);
+    return status;
+}
+
+static muster_status take_file(const char *path, const char *allowed,
+                               const muster_safetensors *file,
                                muster_error *error_out, muster_saved *saved)
 {
     const char *spec = muster_safetensors_note(file, "model");
@@ -182,8 +200,9 @@ static muster_status take_file(const char *path, const muster_safetensors *file,
                                 "lack model, features or classes",
                                 path);
     }
+    saved->model = (muster_model){.features = features, .classes = classes};
     muster_status status =
-        muster_model_create(spec, features, classes, error_out, &saved->model);
+        make_model(path, spec, allowed, error_out, &saved->model);
     if (status != MUSTER_OK) {
         return status;
     }
@@ -204,7 +223,8 @@ static muster_status take_file(const char *path, const muster_safetensors *file,
                                             "%s: %s", path, wrong);
 }
 
-muster_status muster_saved_read(const char *path, muster_error *error_out,
+muster_status muster_saved_read(const char *path, const char *allowed,
+                                muster_error *error_out,
                                 muster_saved *saved_out)
 {
     muster_safetensors *file = NULL;
@@ -213,7 +233,10 @@ muster_status muster_saved_read(const char *path, muster_error *error_out,
     if (status != MUSTER_OK) {
         return status;
     }
-    status = take_file(path, file, error_out, &saved);
+    status = muster_checksum_check(file, path, error_out);
+    if (status == MUSTER_OK) {
+        status = take_file(path, allowed, file, error_out, &saved);
+    }
     muster_safetensors_close(file);
     if (status != MUSTER_OK) {
         muster_saved_fini(&saved);

@@ -8,7 +8,8 @@
  * its name and `label_column` its number from 1.
  *
  *   Promise      read() refuses a file whose tensors are not exactly those of
- *                the model that its metadata names, or are not finite.
+ *                the model that its metadata names, or are not finite, or
+ *                whose checksum (record/checksum.h) is another.
  *   Ownership    fini ends what read gave.
  */
 #ifndef MUSTER_JOB_SAVED_H
@@ -31,8 +32,11 @@ MUSTER_CHECKED muster_status muster_saved_write(const char *path,
                                                 const muster_saved *saved,
                                                 muster_error *error_out);
 
-/* MUSTER_ERR_INPUT with what is wrong; else as muster_model_create(). */
+/* `allowed` is the shared object that may be run where the file's model is one
+ * (model/allow.h); NULL: none. MUSTER_ERR_INPUT with what is wrong; else as
+ * muster_model_allow() and muster_model_create(). */
 MUSTER_CHECKED muster_status muster_saved_read(const char *path,
+                                               const char *allowed,
                                                muster_error *error_out,
                                                muster_saved *saved_out);
 

@@ -3,7 +3,8 @@
  *
  * Two passes, each in ranges:
  *  1. decode (code/decode.h), which also measures the messages for the bound
- *     on what rounding did.
+ *     on what rounding did. A message that is not finite shows in the sum; the
+ *     job then ends MUSTER_INEXACT and says which.
  *  2. optimise. Mean, l2 term, optimiser, into the output blob.
  * Nothing of the coordinator's state changes in pass 1, and the decoded sum is
  * known to be finite before pass 2 starts. Pass 2 changes the optimiser's state
@@ -139,12 +140,72 @@ static double sum_samples(const coordinator *self)
     return samples > 0 ? samples : 1;
 }
 
+bool muster_job_is_finite(const float *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(numbers[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Do all messages say what rounding did to them? */
+static bool has_bounds(const coordinator *self)
+{
+    const muster_job *job = &self->base.job;
+    for (uint32_t i = 0; i < job->message_count; i++) {
+        const float *message = job->messages[i]->data;
+        if (!isfinite(message[self->update.tail])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Something is not finite. Where that is so of messages, they become the job's
+ * output, marked, and nothing else has changed: who sent them is the role's
+ * matter. A message that is not finite leaves a sum that is not, so messages
+ * are read for it only here.
+ */
+static muster_status blame_messages(coordinator *self)
+{
+    const muster_job *job = &self->base.job;
+    size_t floats = self->update.tail + 1;
+    bool any = false;
+    muster_blob *marks = muster_blob_create(job->message_count);
+    if (marks == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < job->message_count; i++) {
+        bool good = muster_job_is_finite(job->messages[i]->data, floats);
+        ((uint8_t *)marks->data)[i] =
+            good ? MUSTER_MARK_NONE : MUSTER_MARK_NOT_FINITE;
+        any = any || !good;
+    }
+    if (!any) {
+        muster_blob_unref(marks);
+        return MUSTER_OK;
+    }
+    muster_blob_unref(self->base.result.output);
+    self->base.result.output = marks;
+    return MUSTER_INEXACT;
+}
+
 /* The decoded sum is complete: is it a gradient? */
 static muster_status finish_decoding(coordinator *self)
 {
     update_state *update = &self->update;
     double loss_sum = (double)self->gradient[self->model.dim];
-    if (!isfinite(update->gradient_sq) || !isfinite(loss_sum)) {
+    bool is_finite = isfinite(update->gradient_sq) && isfinite(loss_sum);
+    if (!is_finite || !has_bounds(self)) {
+        muster_status status = blame_messages(self);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+    }
+    if (!is_finite) {
         return muster_error_set(
             &self->base.error, MUSTER_ERR_INVALID,
             "step %" PRIu64 ": the %s is not finite; the training diverged: "

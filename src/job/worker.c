@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "job/inside.h"
+#include "model/allow.h"
 
 static muster_status fail(worker *self, muster_status status, const char *why)
 {
@@ -91,39 +92,17 @@ static bool same_setup(const job_setup *a, const job_setup *b)
            a->is_sparse == b->is_sparse;
 }
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 /* Put the file that was allowed in place of the one that the job names. */
 static muster_status choose_plugin(worker *self, job_setup *setup)
 {
-    size_t length = muster_model_plugin_path(setup->model);
-    if (length == 0) {
-        return MUSTER_OK; // built in
+    char *spec = NULL;
+    muster_status status = muster_model_allow(
+        setup->model, self->allowed, "the run", &self->base.error, &spec);
+    if (status == MUSTER_OK) {
+        muster_mem_free(setup->model);
+        setup->model = spec;
     }
-    const char *wanted = file_name(setup->model);
-    size_t wanted_length = (size_t)(setup->model + length - wanted);
-    if (self->allowed == NULL ||
-        strlen(file_name(self->allowed)) != wanted_length ||
-        strncmp(file_name(self->allowed), wanted, wanted_length) != 0) {
-        return muster_error_set(
-            &self->base.error, MUSTER_ERR_INVALID,
-            "the run's model is code, %.*s: to run it here, get the file from "
-            "whom you trust and join with --allow-model PATH/%.*s",
-            (int)length, setup->model, (int)wanted_length, wanted);
-    }
-    size_t room = strlen(self->allowed) + strlen(setup->model + length) + 1;
-    char *spec = muster_mem_array(room, 1);
-    if (spec == NULL) {
-        return fail(self, MUSTER_ERR_NO_MEMORY, "out of memory for the model");
-    }
-    (void)snprintf(spec, room, "%s%s", self->allowed, setup->model + length);
-    muster_mem_free(setup->model);
-    setup->model = spec;
-    return MUSTER_OK;
+    return status;
 }
 
 /* A worker that reconnects to the same run is set up again and keeps its
@@ -352,6 +331,7 @@ static muster_status worker_begin(muster_executor *executor)
     case MUSTER_JOB_EVALUATE:
     case MUSTER_JOB_SNAPSHOT:
     case MUSTER_JOB_COMBINE:
+    case MUSTER_JOB_VERIFY:
         break;
     }
     return muster_error_set(&executor->error, MUSTER_ERR_INVALID,

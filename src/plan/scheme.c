@@ -206,8 +206,11 @@ void muster_scheme_name(const muster_scheme *scheme,
         (void)snprintf(name_out, name_size, "%s:se=%u,sw=%u", family,
                        scheme->s_e, scheme->s_w);
     } else if (scheme->m > 1) {
-        (void)snprintf(name_out, name_size, "%s:s=%u,m=%u", family, scheme->s,
-                       scheme->m);
+        // Where groups do not divide n, the estimate is of larger groups.
+        bool rest = scheme->kind == MUSTER_SCHEME_GROUPS &&
+                    cluster->worker_count % (scheme->s + scheme->m) != 0;
+        (void)snprintf(name_out, name_size, "%s:s=%u,m=%u%s", family, scheme->s,
+                       scheme->m, rest ? ",rest=groups" : "");
     } else if (muster_scheme_is_uncoded(scheme)) {
         (void)snprintf(name_out, name_size, "%s", family);
     } else {

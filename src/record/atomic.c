@@ -57,8 +57,10 @@ muster_status muster_atomic_begin(muster_atomic *file, const char *path,
         return MUSTER_ERR_NO_MEMORY;
     }
     snprintf(file->beside, size, "%s.tmp", path);
-    file->fd =
-        open(file->beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    // What an earlier process left is not written through: it may be a link.
+    (void)unlink(file->beside);
+    file->fd = open(file->beside,
+                    O_WRONLY | O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC, 0666);
     if (file->fd < 0) {
         int reason = errno;
         muster_atomic_abort(file);

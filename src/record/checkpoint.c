@@ -1,10 +1,6 @@
 /*
  * checkpoint.c -- safetensors files with a checksum, the newest two kept.
  *
- * The checksum adds up the hashes of all pieces, so that it does not depend on
- * the order in which the file lists them; each hash covers name, type, shape
- * and bytes of a tensor, or key and value of a note.
- *
  * The note `version` says what the hash is. Version 1 had a hash of its own and
  * no such note; since version 2 it is XXH3, 64 bits.
  */
@@ -21,33 +17,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <xxhash.h>
-
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "record/checksum.h"
 
 #define KEPT         2u
 #define VERSION      "2"
 #define FILE_PATTERN "step-%012" PRIu64 ".safetensors"
-
-static uint64_t hash_tensor(const muster_tensor *tensor)
-{
-    uint64_t about[2 + MUSTER_TENSOR_RANK_MAX] = {tensor->dtype, tensor->rank};
-    MUSTER_ASSERT(tensor->rank <= MUSTER_TENSOR_RANK_MAX);
-    memcpy(about + 2, tensor->shape, tensor->rank * sizeof(about[0]));
-    uint64_t hash = XXH3_64bits_withSeed(tensor->name, strlen(tensor->name), 1);
-    hash = XXH3_64bits_withSeed(about, sizeof(about), hash);
-    return XXH3_64bits_withSeed(tensor->data, tensor->bytes, hash);
-}
-
-static uint64_t hash_note(muster_note note)
-{
-    uint64_t hash = XXH3_64bits_withSeed(note.key, strlen(note.key), 2);
-    return XXH3_64bits_withSeed(note.value, strlen(note.value), hash);
-}
 
 static muster_status make_path(const char *folder, uint64_t step,
                                char *path_out, muster_error *error_out)
@@ -127,9 +105,8 @@ static bool is_reserved(const char *key)
 /* The caller's notes, then our own into `notes_out`. */
 static bool complete_notes(const muster_checkpoint_parts *parts,
                            muster_note *notes_out, char *step_text,
-                           char *checksum_text, size_t text_size)
+                           size_t text_size, char *checksum_text)
 {
-    uint64_t sum = 0;
     size_t count = parts->note_count;
     for (size_t i = 0; i < count; i++) {
         if (is_reserved(parts->notes[i].key)) {
@@ -140,13 +117,8 @@ static bool complete_notes(const muster_checkpoint_parts *parts,
     snprintf(step_text, text_size, "%" PRIu64, parts->step);
     notes_out[count++] = (muster_note){"step", step_text};
     notes_out[count++] = (muster_note){"version", VERSION};
-    for (size_t i = 0; i < count; i++) {
-        sum += hash_note(notes_out[i]);
-    }
-    for (size_t i = 0; i < parts->tensor_count; i++) {
-        sum += hash_tensor(&parts->tensors[i]);
-    }
-    snprintf(checksum_text, text_size, "%016" PRIx64, sum);
+    muster_checksum_of(parts->tensors, parts->tensor_count, notes_out, count,
+                       checksum_text);
     notes_out[count] = (muster_note){"checksum", checksum_text};
     return true;
 }
@@ -157,7 +129,7 @@ muster_status muster_checkpoint_write(const char *folder,
 {
     char path[MUSTER_RECORD_PATH_MAX];
     char step_text[32];
-    char checksum_text[32];
+    char checksum_text[MUSTER_CHECKSUM_TEXT];
     muster_status status = make_path(folder, parts->step, path, error_out);
     if (status != MUSTER_OK) {
         return status;
@@ -171,8 +143,8 @@ muster_status muster_checkpoint_write(const char *folder,
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "out of memory");
     }
-    if (complete_notes(parts, notes, step_text, checksum_text,
-                       sizeof(step_text))) {
+    if (complete_notes(parts, notes, step_text, sizeof(step_text),
+                       checksum_text)) {
         status = muster_safetensors_save(
             path, parts->tensors, parts->tensor_count, notes,
             parts->note_count + OWN_NOTES, error_out);
@@ -186,19 +158,6 @@ muster_status muster_checkpoint_write(const char *folder,
         drop_old(folder);
     }
     return status;
-}
-
-static uint64_t sum_of(const muster_safetensors *file)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < muster_safetensors_count(file); i++) {
-        sum += hash_tensor(muster_safetensors_at(file, i));
-    }
-    for (size_t i = 0; i < muster_safetensors_note_count(file); i++) {
-        muster_note note = muster_safetensors_note_at(file, i);
-        sum += strcmp(note.key, "checksum") == 0 ? 0 : hash_note(note);
-    }
-    return sum;
 }
 
 /* MUSTER_ERR_UNSUPPORTED: a whole checkpoint of another version. */
@@ -225,13 +184,10 @@ static muster_status check_sum(const muster_safetensors *file, uint64_t step,
                                const char *path, muster_error *error_out)
 {
     char step_text[32];
-    char checksum_text[32];
     snprintf(step_text, sizeof(step_text), "%" PRIu64, step);
-    snprintf(checksum_text, sizeof(checksum_text), "%016" PRIx64, sum_of(file));
     const char *stored_step = muster_safetensors_note(file, "step");
-    const char *stored = muster_safetensors_note(file, "checksum");
-    bool same = stored != NULL && strcmp(stored, checksum_text) == 0 &&
-                stored_step != NULL && strcmp(stored_step, step_text) == 0;
+    bool same = muster_checksum_matches(file) && stored_step != NULL &&
+                strcmp(stored_step, step_text) == 0;
     return same ? MUSTER_OK
                 : muster_error_set(error_out, MUSTER_ERR_INPUT,
                                    "%.300s: the checksum does not match", path);

@@ -1,6 +1,10 @@
 /*
  * run_folder.c -- files of a run, and two line files that are appended to.
  *
+ * A folder may come from elsewhere: a link in it must not say which file here
+ * is written. So a resumed run's lines are copied to a new file, and
+ * whole files are renamed into place (record/atomic.h).
+ *
  * Invariants: the folder is locked (flock on the folder itself, so nothing is
  * left behind by a crash); a line file's buffer holds whole lines only; after a
  * failed write the file stays failed, since half a line may be on disk.
@@ -333,6 +337,11 @@ static muster_status cut_lines(muster_run_folder *folder, line_file *file,
 {
     const char *path = muster_run_folder_path(folder, file->name);
     FILE *from = fopen(path, "re");
+    if (from == NULL && errno == ENOENT) {
+        // A link that leads nowhere: lines would make the file it names.
+        (void)unlink(path);
+        errno = ENOENT;
+    }
     if (from == NULL) {
         return errno == ENOENT ? MUSTER_OK
                                : muster_record_failed(path, errno, error_out);

@@ -292,6 +292,7 @@ void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
     muster_act_timer(actions, MUSTER_TIMER_WAIT, -1);
     muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
+    muster_verify_now(c, actions);
     close_next(c, event, actions);
 }
 
@@ -366,6 +367,8 @@ static void on_computed(muster_coordinator *c, const muster_event *event,
     } else if (result->kind == MUSTER_JOB_UPDATE ||
                result->kind == MUSTER_JOB_COMBINE) {
         muster_step_updated(c, event, actions);
+    } else if (result->kind == MUSTER_JOB_VERIFY) {
+        muster_verify_done(c, event, actions);
     } else if (result->kind == MUSTER_JOB_SHARD) {
         muster_workers_shard_made(c, event, actions);
     } else if (result->status < 0) { // a checkpoint on the way

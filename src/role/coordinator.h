@@ -22,6 +22,10 @@
  *                another plan, of the wrong length or a second one of its
  *                worker. Every step's UPDATE sees messages whose decoding was
  *                solved for exactly those responders.
+ *                A message that is not finite is an answer that did not come;
+ *                its worker is named, and lost after three. With `verify`
+ *                (coordinator_verify.c) surplus answers are compared with
+ *                those used.
  *   Reports      STEP_BEGIN, ANSWER (also late ones), STEP_END for each step;
  *                WORKER for each change; RESULT before the end; NOTICE for
  *                what people should know.
@@ -57,6 +61,13 @@ typedef struct muster_target {
     double value;
 } muster_target;
 
+/* What is done with answers beyond those that decoding needs. */
+typedef enum muster_verify_mode {
+    MUSTER_VERIFY_OFF = 0,
+    MUSTER_VERIFY_WARN,    // now and then: name workers whose answers are wrong
+    MUSTER_VERIFY_CORRECT, // every step waits for all, and uses none that is
+} muster_verify_mode;
+
 typedef struct muster_coordinator_opts {
     uint32_t struct_size;
     const muster_code *code;   // its n workers are the workers of the run
@@ -78,6 +89,7 @@ typedef struct muster_coordinator_opts {
                                // learn it from the arrivals of the last
                                // steps, exact ones have none
     bool degrade;              // go on when too many are lost, not exactly
+    muster_verify_mode verify; // default: off
     const char *shuffle;       // a policy of role/shuffle.h; NULL: none
     uint32_t shards;           // S, pieces that the data is cut into; 0: as
                                // many as the code has parts

@@ -7,6 +7,7 @@
  *   coordinator_recode.c  a next plan of another code
  *   coordinator_step.c   one step: offer, answers, decode, update
  *   coordinator_evaluate.c  evaluations on the way, and the target
+ *   coordinator_verify.c  answers that are no gradient, or not the right one
  *   coordinator_wait.c   how long a step waits, and for which workers
  *   coordinator_edges.c  where the workers of a coordinator are edges
  */
@@ -78,6 +79,8 @@ typedef struct muster_worker_record {
     int64_t arrival_ns;   // from then to its answer; valid with `message`
     bool unoffered;       // that found no room on the way: offer it again
     uint64_t unusable;    // answers that could not be used
+    uint32_t not_finite;  // answers that were not finite
+    uint32_t wrong;       // answers that the others' showed to be wrong
 } muster_worker_record;
 
 typedef enum muster_coordinator_phase {
@@ -148,7 +151,9 @@ typedef struct muster_open_step {
     muster_code_progress *reach;    // scratch: what could still come
     uint32_t *responders;           // scratch: slots
     muster_job_list *messages;      // of the last UPDATE job
+    muster_decoding *decoding;      // likewise
     uint32_t answers;
+    bool verified;          // --verify correct has looked at the answers
     bool unsolved;          // `progress` calls them enough, the solve fails
     uint32_t parts_missing; // in the sum of the decoding in use
     bool inexact;           // it has a residual
@@ -157,6 +162,23 @@ typedef struct muster_open_step {
     bool deadline_set; // the timer runs or is over
     bool deadline_over;
 } muster_open_step;
+
+/* A step whose surplus answers are compared: coordinator_verify.c. */
+typedef struct muster_verifying {
+    bool open; // answers to `step` are kept as they come
+    uint64_t step;
+    const muster_code *code; // of the step
+    uint32_t *slot_of;       // worker -> slot, in the step
+    muster_blob **messages;  // by worker, or NULL
+    uint32_t answers;        // so many are not
+    uint64_t job;            // VERIFY under way, or 0
+    uint64_t job_step;       // whose answers it has
+    uint32_t *workers;       // of the job's messages, in order
+    uint32_t worker_count;
+    bool *suspects; // by worker: of every step that did not agree so far
+    bool has_suspects;
+    bool told_unchecked; // a step that had no redundancy was named
+} muster_verifying;
 
 /* What earlier steps took and gave. */
 typedef struct muster_past_steps {
@@ -222,6 +244,7 @@ typedef struct muster_coordinator {
     muster_coordinator_jobs jobs;
     muster_coordinator_ending end;
     muster_step_traffic traffic;
+    muster_verifying verifying;
 } muster_coordinator;
 
 /* coordinator_workers.c */
@@ -330,6 +353,13 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions);
 /* Leave the open step, if any: its answers are not wanted any more. */
 void muster_step_abandon(muster_coordinator *c, muster_actions *actions);
+/* Take back the answer of `id` to the open step: it did not come. */
+void muster_step_withdraw(muster_coordinator *c, uint32_t id);
+/* Was it taken back? Another will not come. */
+bool muster_step_is_withdrawn(const muster_coordinator *c, uint32_t id);
+/* End the connection of a worker that does what a correct one never does. */
+void muster_step_reject(muster_coordinator *c, uint32_t id, const char *what,
+                        const muster_event *event, muster_actions *actions);
 /* Could the answers so far and those of the ready workers be decoded? */
 bool muster_step_reachable(muster_coordinator *c);
 
@@ -339,6 +369,27 @@ void muster_evaluate_begin(muster_coordinator *c, int64_t now_ns,
                            muster_actions *actions);
 void muster_evaluate_done(muster_coordinator *c, const muster_event *event,
                           muster_actions *actions);
+
+/* coordinator_verify.c */
+MUSTER_CHECKED muster_status muster_verify_init(muster_coordinator *c);
+void muster_verify_fini(muster_coordinator *c);
+/* Is the open step one that every worker is asked to answer, late or not? */
+bool muster_verify_is_asked(const muster_coordinator *c);
+/* A step begins. */
+void muster_verify_begin(muster_coordinator *c, muster_actions *actions);
+/* An answer, in time or late. */
+void muster_verify_answer(muster_coordinator *c, uint32_t id,
+                          const muster_event *event, muster_actions *actions);
+/* Check what has come so far: the run ends. */
+void muster_verify_now(muster_coordinator *c, muster_actions *actions);
+/* --verify correct: is the step not to be decoded yet? */
+bool muster_verify_holds(muster_coordinator *c, muster_actions *actions);
+/* A VERIFY job has ended. */
+void muster_verify_done(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions);
+/* An UPDATE job found messages that are not finite. */
+void muster_verify_not_finite(muster_coordinator *c, const muster_event *event,
+                              muster_actions *actions);
 
 /* coordinator_wait.c */
 int64_t muster_wait_median_ns(const muster_coordinator *c);

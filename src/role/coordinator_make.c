@@ -139,6 +139,8 @@ static void coordinator_free(void *state)
     muster_mem_free(c->workers);
     muster_mem_free(c->open.responders);
     muster_job_list_unref(c->open.messages);
+    muster_decoding_unref(c->open.decoding);
+    muster_verify_fini(c);
     muster_mem_free(c->shuffling.seen);
     muster_mem_free(c->past.parts_received);
     muster_mem_free(c->past.counted);
@@ -371,6 +373,9 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
                                  .setup = opts->setup,
                                  .incarnations = last_incarnation(saved)};
     muster_status status = build_tables(c);
+    if (status == MUSTER_OK) {
+        status = muster_verify_init(c);
+    }
     if (status == MUSTER_OK) {
         status = build_coding(c, saved, error);
     }

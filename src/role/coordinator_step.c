@@ -4,7 +4,9 @@
  * Invariants:
  *   1. workers[i].message is non-NULL exactly when worker i's answer to the
  *      open step was accepted; `answers` counts them. The message of a worker
- *      that is lost after its answer stays: it is still right.
+ *      that is lost after its answer stays: it is still right. They are dropped
+ *      when the step has ended: until then one may turn out to be no gradient,
+ *      and the step is decoded anew without it.
  *   2. An answer is accepted once per worker and step, only in COLLECT, only
  *      for (plan, step) and with the exact length. member has checked run and
  *      incarnation.
@@ -39,6 +41,9 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
                                .payload = muster_blob_ref(c->model),
                                .replace_slot = MUSTER_SLOT_MODEL,
                                .token = model_token(c->step)};
+    if (muster_verify_is_asked(c)) {
+        mail.message.plan |= MUSTER_PLAN_CHECK;
+    }
     muster_member_send(&c->member, id, &mail, actions);
 }
 
@@ -85,7 +90,9 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     c->past.begun_ns[c->step % MUSTER_STEPS_REMEMBERED] = now_ns;
     c->open.answers = 0;
     c->open.unsolved = false;
+    c->open.verified = false;
     muster_code_progress_reset(c->open.progress);
+    muster_verify_begin(c, actions);
     muster_wait_begin(c, now_ns, actions);
     muster_watch_begin(c->watch, c->step, now_ns);
     muster_act_report(actions, MUSTER_REPORT_STEP_BEGIN, now_ns)->step =
@@ -107,7 +114,9 @@ bool muster_step_reachable(muster_coordinator *c)
     uint32_t count = 0;
     for (uint32_t id = 0; id < c->worker_count; id++) {
         bool answered = open && c->workers[id].message != NULL;
-        if (answered || c->workers[id].stage == MUSTER_STAGE_READY) {
+        bool may_answer = c->workers[id].stage == MUSTER_STAGE_READY &&
+                          !(open && muster_step_is_withdrawn(c, id));
+        if (answered || may_answer) {
             muster_code_progress_add(c->open.reach, c->plan.slot_of[id]);
             count++;
         }
@@ -144,6 +153,13 @@ static void report_answer(const muster_coordinator *c, uint32_t id, bool late,
         (double)(event->now_ns - begin_of(c, message->step)) * 1e-6;
 }
 
+void muster_step_reject(muster_coordinator *c, uint32_t id, const char *what,
+                        const muster_event *event, muster_actions *actions)
+{
+    muster_member_drop(&c->member, id, event, actions);
+    muster_workers_lost(c, id, what, event, actions);
+}
+
 /* Something a correct worker never sends: end its connection and say so. */
 static void reject(muster_coordinator *c, uint32_t id, const char *what,
                    const muster_event *event, muster_actions *actions)
@@ -153,8 +169,19 @@ static void reject(muster_coordinator *c, uint32_t id, const char *what,
                       "%s %u sent %s for step %llu; dropped",
                       muster_coordinator_noun(c), id + c->layer.first, what,
                       (unsigned long long)event->as.message.message->step);
-    muster_member_drop(&c->member, id, event, actions);
-    muster_workers_lost(c, id, what, event, actions);
+    muster_step_reject(c, id, what, event, actions);
+}
+
+/* Too late for the decoding under way; it serves when that has to be done
+ * anew. */
+static void keep_spare(muster_coordinator *c, uint32_t id,
+                       const muster_event *event)
+{
+    if (c->phase == MUSTER_PHASE_UPDATE &&
+        event->as.message.message->step == c->step &&
+        c->workers[id].message == NULL) {
+        c->workers[id].message = muster_blob_ref(event->as.message.payload);
+    }
 }
 
 void muster_step_answer(muster_coordinator *c, uint32_t id,
@@ -202,8 +229,10 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
         muster_balance_time(c->balance, id,
                             (int64_t)message->as.gradient.compute_ns);
     }
+    muster_verify_answer(c, id, event, actions);
     if (!open) {
         muster_watch_late(c->watch, id, message->step, event->now_ns);
+        keep_spare(c, id, event);
         return;
     }
     muster_watch_answered(c->watch, id, event->now_ns);
@@ -252,6 +281,26 @@ static uint32_t count_parts(muster_coordinator *c,
     }
     memset(c->past.counted, 0, c->plan.info.parts * sizeof(*c->past.counted));
     return missing;
+}
+
+bool muster_step_is_withdrawn(const muster_coordinator *c, uint32_t id)
+{
+    return c->workers[id].message == NULL &&
+           c->workers[id].heard_steps == c->step + 1;
+}
+
+void muster_step_withdraw(muster_coordinator *c, uint32_t id)
+{
+    muster_blob_unref(c->workers[id].message);
+    c->workers[id].message = NULL;
+    c->open.answers = 0;
+    muster_code_progress_reset(c->open.progress);
+    for (uint32_t other = 0; other < c->worker_count; other++) {
+        if (c->workers[other].message != NULL) {
+            c->open.answers++;
+            muster_code_progress_add(c->open.progress, c->plan.slot_of[other]);
+        }
+    }
 }
 
 static void drop_messages(muster_coordinator *c)
@@ -307,11 +356,11 @@ static void start_update(muster_coordinator *c, muster_decoding *decoding,
         job->messages[i] = muster_blob_ref(c->workers[worker].message);
     }
     c->open.inexact = decoding->status == MUSTER_INEXACT;
-    c->open.parts_missing = count_parts(c, decoding);
+    muster_decoding_unref(c->open.decoding);
+    c->open.decoding = muster_decoding_ref(decoding);
     muster_wait_decoded(c, actions);
     muster_watch_decoded(c->watch, c->open.deadline_over, now_ns);
     muster_plan_observe(c);
-    drop_messages(c);
     c->phase = MUSTER_PHASE_UPDATE;
 }
 
@@ -363,6 +412,9 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     }
     if (!muster_code_progress_ready(c->open.progress) &&
         !muster_wait_is_over(c)) {
+        return;
+    }
+    if (muster_verify_holds(c, actions)) {
         return;
     }
     muster_decoding *decoding = NULL;
@@ -440,10 +492,16 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
         return; // of a step that was abandoned
     }
     c->jobs.update = 0;
+    if (result->status == MUSTER_INEXACT) {
+        muster_verify_not_finite(c, event, actions);
+        return;
+    }
     if (result->status < 0) {
         failed_update(c, event, actions);
         return;
     }
+    c->open.parts_missing = count_parts(c, c->open.decoding);
+    drop_messages(c);
     if (c->edge != NULL) {
         c->phase = MUSTER_PHASE_GATHER;
         muster_edge_combined(c->edge, event, actions);

@@ -123,7 +123,8 @@ bool muster_wait_all_heard(const muster_coordinator *c)
 {
     for (uint32_t id = 0; id < c->worker_count; id++) {
         if (c->workers[id].stage == MUSTER_STAGE_READY &&
-            c->workers[id].message == NULL) {
+            c->workers[id].message == NULL &&
+            !muster_step_is_withdrawn(c, id)) {
             return false;
         }
     }

@@ -30,7 +30,17 @@ typedef enum muster_job_kind {
     MUSTER_JOB_UPDATE = 11,   // messages in; decode, optimise, new model out
     MUSTER_JOB_EVALUATE = 12, // model in, loss and accuracy out
     MUSTER_JOB_SNAPSHOT = 13, // checkpoint of the newest state
+    MUSTER_JOB_VERIFY = 14,   // messages in, a muster_job_mark each out
 } muster_job_kind;
+
+/* What UPDATE and VERIFY say of a message: a byte each. */
+typedef enum muster_job_mark {
+    MUSTER_MARK_NONE = 0,   // nothing is known against it
+    MUSTER_MARK_AGREES,     // it agrees with those of others
+    MUSTER_MARK_SUSPECT,    // it, or another suspect, is wrong
+    MUSTER_MARK_WRONG,      // those of the others show that it is wrong
+    MUSTER_MARK_NOT_FINITE, // it is no gradient
+} muster_job_mark;
 
 /* Room for the messages of a job. Reference-counted, so that a role can use it
  * again when the job that had it is over. */
@@ -45,12 +55,14 @@ typedef struct muster_job {
     uint64_t step;      // GRADIENT, UPDATE, EVALUATE, SNAPSHOT
     uint32_t shard;     // LOAD, FORGET, PART
     muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model),
-                        // SNAPSHOT (the role's saved state)
+                        // SNAPSHOT (the role's saved state), VERIFY (the slots
+                        // of the messages, uint32_t, ascending)
     uint32_t plan;      // ADOPT, GRADIENT
     bool test_only;     // EVALUATE: leave the training data out
     muster_decoding *decoding; // UPDATE, COMBINE
+    const muster_code *code;   // VERIFY: lent until the job has ended
     muster_blob **messages;    // UPDATE, COMBINE: in `list`; messages[i] is of
-                               // slot decoding->used[i]
+                               // slot decoding->used[i]. VERIFY likewise
     size_t block;              // UPDATE, COMBINE: floats of a message's block;
                                // 0 in UPDATE: as the model's length says
     uint32_t message_count;
@@ -63,8 +75,10 @@ typedef struct muster_job_result {
     muster_status status;
     uint64_t step;
     uint32_t shard;
-    muster_blob *output;     // PART, GRADIENT, UPDATE, COMBINE: lent with the
-                             // event
+    muster_blob *output;     // PART, GRADIENT, UPDATE, COMBINE, VERIFY (marks):
+                             // lent with the event. Of an UPDATE or COMBINE
+                             // that ended MUSTER_INEXACT: marks; messages are
+                             // not finite, nothing was changed
     int64_t busy_ns;         // compute time, with injected slowness
     const muster_code *code; // SETUP of an edge: the run's; lent for its life
     double share;            // GRADIENT: of the step's samples, d parts of k

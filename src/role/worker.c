@@ -3,7 +3,8 @@
  *
  * Invariants:
  *   1. At most one GRADIENT job is under way; a newer model waits in `model`
- *      (only the newest does) and cancels it.
+ *      (only the newest does) and cancels it, unless the job's model was sent
+ *      to be answered in any case.
  *   2. Nothing is sent for a model of an earlier connection: `life` counts
  *      welcomes, and a job remembers under which it was started.
  *   3. SETUP happens once per run. Shards that were loaded stay announced by
@@ -54,8 +55,11 @@ typedef struct worker {
     uint64_t model_step; // of `model` or of the job
     uint32_t model_plan; // likewise
     bool model_seen;     // in this life
+    bool model_check;    // it is to be answered even if a newer one comes
     uint64_t gradient;   // job under way, or 0
     uint64_t gradient_life;
+    uint32_t gradient_plan;
+    bool gradient_check; // likewise
     bool leaving, over;
     bool told_unreached;  // why there is no coordinator, since the last welcome
     muster_member member; // last: its end is seldom read
@@ -167,6 +171,8 @@ static void start_gradient(worker *w, muster_actions *actions)
     job->step = w->model_step;
     job->plan = w->model_plan;
     w->gradient = job->id;
+    w->gradient_plan = w->model_plan;
+    w->gradient_check = w->model_check;
     w->gradient_life = w->life;
     muster_blob_unref(w->model);
     w->model = NULL;
@@ -191,15 +197,20 @@ static void on_model(worker *w, const muster_event *event,
                      muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
+    uint32_t plan = message->plan & ~MUSTER_PLAN_CHECK;
     bool newer = !w->model_seen || message->step > w->model_step;
-    if (!newer || !is_usable(w, message->plan) ||
-        event->as.message.payload == NULL) {
+    if (!newer || !is_usable(w, plan) || event->as.message.payload == NULL) {
         return; // overtaken by a newer one, or meant for another plan
     }
-    forget_model(w, actions);
+    if (w->gradient != 0 && w->gradient_check && w->gradient_life == w->life) {
+        muster_blob_unref(w->model); // the one after it waits
+    } else {
+        forget_model(w, actions);
+    }
     w->model_seen = true;
     w->model_step = message->step;
-    w->model_plan = message->plan;
+    w->model_plan = plan;
+    w->model_check = (message->plan & MUSTER_PLAN_CHECK) != 0;
     w->model = muster_blob_ref(event->as.message.payload);
     start_gradient(w, actions);
 }
@@ -305,12 +316,13 @@ static void on_gradient(worker *w, const muster_job_result *result,
                         muster_actions *actions)
 {
     w->gradient = 0;
+    bool newest =
+        w->model == NULL && w->model_seen && result->step == w->model_step;
     bool wanted = result->status >= 0 && w->gradient_life == w->life &&
-                  w->model == NULL && w->model_seen &&
-                  result->step == w->model_step;
+                  (newest || w->gradient_check);
     if (wanted) {
         muster_member_mail mail = {.message = {.kind = MUSTER_MSG_GRADIENT,
-                                               .plan = w->model_plan,
+                                               .plan = w->gradient_plan,
                                                .step = result->step},
                                    .payload = muster_blob_ref(result->output)};
         mail.message.as.gradient.compute_ns = (uint64_t)result->busy_ns;

@@ -15,6 +15,7 @@
 #include "code/numbers.h"
 #include "config/fault.h"
 #include "data/cut.h"
+#include "model/model.h"
 
 /* Timing only: what a run has where no data says it. */
 #define STEPS_DEFAULT       100u
@@ -187,6 +188,18 @@ static muster_status take_target(const muster_config *config,
     return status;
 }
 
+/* Without data there is nothing to compare. */
+static muster_verify_mode verify_mode(const muster_config *config,
+                                      const muster_executor *executor)
+{
+    const char *verify = muster_config_string(config, MUSTER_OPT_VERIFY);
+    if (executor == NULL || strcmp(verify, "off") == 0) {
+        return MUSTER_VERIFY_OFF;
+    }
+    return strcmp(verify, "correct") == 0 ? MUSTER_VERIFY_CORRECT
+                                          : MUSTER_VERIFY_WARN;
+}
+
 muster_status muster_build_coordinator(const muster_config *config,
                                        const muster_code *code,
                                        const muster_executor *executor,
@@ -217,6 +230,9 @@ muster_status muster_build_coordinator(const muster_config *config,
     opts.evaluate_every =
         executor != NULL ? muster_config_eval_every(config) : 0;
     opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
+    // What edges send are sums over workers that differ from step to step.
+    opts.verify =
+        opts.edges ? MUSTER_VERIFY_OFF : verify_mode(config, executor);
     take_job(config, executor, &opts);
     if (opts.setup == NULL || opts.model == NULL) {
         muster_build_coordinator_fini(&opts);
@@ -257,6 +273,16 @@ muster_edge_opts muster_build_edge(const muster_config *config)
     }
     opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
     return opts;
+}
+
+const char *muster_build_model_path(const muster_config *config)
+{
+    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
+    const char *allowed = muster_config_string(config, MUSTER_OPT_ALLOW_MODEL);
+    return muster_config_is_from_file(config, MUSTER_OPT_MODEL) &&
+                   allowed != NULL && muster_model_plugin_path(model) > 0
+               ? allowed
+               : model;
 }
 
 muster_worker_opts muster_build_worker(const muster_config *config)

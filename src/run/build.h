@@ -76,6 +76,11 @@ MUSTER_CHECKED muster_status muster_build_code_of(const muster_config *config,
 /* An edge's options, likewise. */
 muster_edge_opts muster_build_edge(const muster_config *config);
 
+/* The model, as this machine knows it: --model; for code that the file of a
+ * resumed run names, the shared object that --allow-model has in its place.
+ * Lent by the configuration. */
+const char *muster_build_model_path(const muster_config *config);
+
 /* A worker's options: --patience and, in `join`, --worker. Address, pid and
  * host are the caller's to fill in. */
 muster_worker_opts muster_build_worker(const muster_config *config);

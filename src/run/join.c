@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "job/executor.h"
-#include "model/model.h"
+#include "model/allow.h"
 #include "muster/run.h"
 #include "net/socket_address.h"
 #include "proc/host.h"
@@ -47,13 +47,11 @@ static muster_status read_slowness(const muster_config *config, uint32_t id,
 
 static muster_status check_allowed(const char *allowed, muster_error *error_out)
 {
-    if (allowed != NULL && muster_model_plugin_path(allowed) == 0) {
-        return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                "--allow-model %s: expected the path of a "
-                                "shared object, such as ./mine.so",
-                                allowed);
+    muster_status status = muster_model_allow_check(allowed, error_out);
+    if (status == MUSTER_OK) {
+        muster_model_tell_code(allowed);
     }
-    return MUSTER_OK;
+    return status;
 }
 
 /* Where the coordinator, or a worker's edge, listens. */

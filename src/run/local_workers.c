@@ -15,6 +15,7 @@
 #include "code/hier.h"
 #include "model/model.h"
 #include "proc/signals.h"
+#include "run/build.h"
 #include "run/network.h"
 #include "run/train.h"
 
@@ -84,7 +85,7 @@ static void edge_arguments(const muster_train_state *train, uint32_t edge,
 static void worker_arguments(const muster_train_state *train, uint32_t worker,
                              muster_arguments *arguments)
 {
-    const char *model = muster_config_string(train->config, MUSTER_OPT_MODEL);
+    const char *model = muster_build_model_path(train->config);
     char address[MUSTER_NET_ADDRESS_MAX];
     (void)snprintf(address, sizeof address, "%s", train->socket_dir.address);
     if (train->edges > 0) {

@@ -19,6 +19,7 @@
 #include "config/config.h"
 #include "data/dataset.h"
 #include "job/saved.h"
+#include "model/allow.h"
 #include "model/loss.h"
 #include "muster/run.h"
 #include "record/atomic.h"
@@ -75,7 +76,8 @@ static const muster_task_ops *task_of(const char *path)
 /* Read the model. A run that has none, or tables of rows in place of one, is
  * told as what it is, with what can be done about it. */
 static muster_status read_model(const char *from, const char *path,
-                                muster_error *error_out, muster_saved *saved)
+                                const char *allowed, muster_error *error_out,
+                                muster_saved *saved)
 {
     char config[PATH_BYTES];
     (void)snprintf(config, sizeof(config), "%s/config.json", from);
@@ -86,7 +88,7 @@ static muster_status read_model(const char *from, const char *path,
                                 "it",
                                 from, from);
     }
-    muster_status status = muster_saved_read(path, error_out, saved);
+    muster_status status = muster_saved_read(path, allowed, error_out, saved);
     const muster_task_ops *task =
         status == MUSTER_ERR_INPUT ? task_of(path) : NULL;
     if (task == NULL) {
@@ -112,17 +114,23 @@ static muster_status open_inputs(prediction *self, const muster_config *config,
                                 "predict: needs --from (a run folder or a "
                                 "model.safetensors) and --data");
     }
+    const char *allowed = muster_config_string(config, MUSTER_OPT_ALLOW_MODEL);
+    muster_status status = muster_model_allow_check(allowed, error_out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
     char *path = model_path(from);
     if (path == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "%s: out of memory", from);
     }
-    muster_status status = read_model(from, path, error_out, &self->saved);
+    status = read_model(from, path, allowed, error_out, &self->saved);
     muster_mem_free(path);
     if (status != MUSTER_OK) {
         return status;
     }
     const muster_model *model = &self->saved.model;
+    muster_model_tell_code(model->library != NULL ? allowed : NULL);
     const char *label = muster_config_string(config, MUSTER_OPT_LABEL);
     const muster_label_column trained = {.name = self->saved.label_name,
                                          .number = self->saved.label_column};

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "record/atomic.h"
+#include "record/checksum.h"
 #include "record/npy.h"
 #include "record/safetensors.h"
 #include "run/sparse_train.h"
@@ -80,7 +81,7 @@ static muster_status save_safetensors(saving *s)
                                      .bytes = (size_t)out->rows * out->width *
                                               sizeof(float)};
     }
-    return muster_safetensors_save(
+    return muster_checksum_save(
         muster_run_folder_path(s->folder, MUSTER_RUN_MODEL), tensors, s->count,
         &note, 1, s->error);
 }

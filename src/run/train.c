@@ -19,6 +19,7 @@
 #include "code/hier.h"
 #include "code/numbers.h"
 #include "config/fault.h"
+#include "model/allow.h"
 #include "muster/run.h"
 #include "net/socket_address.h"
 #include "proc/signals.h"
@@ -234,6 +235,7 @@ static muster_status call_workers(muster_train_state *train,
         return MUSTER_OK; // nobody is needed for the files of the end
     }
     tell_plan(train);
+    muster_model_tell_code(muster_build_model_path(train->config));
     return muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL
                ? listen_for_joiners(train, error_out)
                : muster_train_start_workers(train, error_out);
@@ -384,7 +386,11 @@ muster_status muster_train(const muster_config *config, const char *program,
     if (muster_config_is_task(config)) {
         return muster_train_task(config, program, error_out, json_out);
     }
-    muster_status status = prepare(&train, error_out);
+    muster_status status = muster_model_allow_check(
+        muster_config_string(config, MUSTER_OPT_ALLOW_MODEL), error_out);
+    if (status == MUSTER_OK) {
+        status = prepare(&train, error_out);
+    }
     if (status == MUSTER_OK && is_complete(&train)) {
         bool by_epochs = muster_config_uint(config, MUSTER_OPT_EPOCHS) > 0;
         muster_run_tell_complete(train.job.step, train.job.steps, "steps",

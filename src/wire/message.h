@@ -28,6 +28,10 @@
 #define MUSTER_MESSAGE_BYTES_MAX 1024u
 #define MUSTER_ID_ANY            UINT32_MAX
 
+/* In `plan` of MODEL, beside the plan's number: the answer is wanted even when
+ * a newer model has come. */
+#define MUSTER_PLAN_CHECK 0x80000000u
+
 /* Values travel: append, never renumber. */
 typedef enum muster_message_kind {
     MUSTER_MSG_HELLO = 1,     // I am here; first on every connection we make

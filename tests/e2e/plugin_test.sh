@@ -15,7 +15,20 @@ done > "$work/train.csv"
 expect 0 train --model "$plugin" --data "$work/train.csv" --local 4 --code frc --stragglers 1 \
     --kill 2@50 --batch 0 --steps 1500 --lr 0.5 --run "$work/run" --quiet --json || finish
 printf '0.5,2\n' > "$work/new.csv"
-expect 0 predict "$work/run" --data "$work/new.csv" --out "$work/said.csv" --json
+
+# Data never runs code: a saved model and a run folder that name a shared object
+# are refused, with the file and its hash, until the command line allows it.
+hash=$(sha256sum "$plugin" | cut -d' ' -f1)
+expect 2 predict "$work/run" --data "$work/new.csv"
+says "$work/err" "model is code, $plugin (sha256 $hash)" || fail "predict does not name the code: $(cat "$work/err")"
+says "$work/err" "--allow-model PATH/huber_model.so" || fail "predict does not name the option: $(cat "$work/err")"
+expect 2 predict "$work/run" --data "$work/new.csv" --allow-model softmax
+expect 2 train --resume "$work/run" --steps 1510
+says "$work/err" "model is code, $plugin (sha256 $hash)" || fail "resume does not name the code: $(cat "$work/err")"
+expect 0 train --resume "$work/run" --steps 1510 --allow-model "$plugin"
+says "$work/err" "the model is code: $plugin, sha256 $hash" || fail "resume does not say whose code it runs: $(cat "$work/err")"
+
+expect 0 predict "$work/run" --data "$work/new.csv" --out "$work/said.csv" --json --allow-model "$plugin"
 said=$(head -n 1 "$work/said.csv" | cut -d, -f1)
 close "$said" 2.1 0.1 || fail "predicted $said at x = 0.5, not about 2: the outliers won"
 

@@ -107,4 +107,23 @@ expect 0 train --resume "$work/cut" --steps 320 --json
 [ "$(value steps < "$work/out")" -eq 320 ] || fail "a folder without shards did not go on"
 grep -q '"shards": 8' "$work/cut/config.json" || fail "the resumed run does not say its shards"
 
+# What a run folder says is never written to: a path to write to belongs on the
+# command line.
+echo "mine" > "$work/mine"
+for key in trace record-delays allow-model; do
+    cp "$work/cut/config.json" "$work/config.saved"
+    sed -i "s|^{|{ \"$key\": \"$work/mine\",|" "$work/cut/config.json"
+    expect 2 train --resume "$work/cut" --steps 340
+    says "$work/err" "config.json: $key: belongs on the command line, as --$key" ||
+        fail "$key: $(cat "$work/err")"
+    cp "$work/config.saved" "$work/cut/config.json"
+done
+[ "$(cat "$work/mine")" = mine ] || fail "a run folder had a file written"
+mv "$work/cut/workers.jsonl" "$work/workers.saved"
+ln -s "$work/made" "$work/cut/workers.jsonl"
+ln -s "$work/mine" "$work/cut/summary.json.tmp"
+expect 0 train --resume "$work/cut" --steps 340
+[ -e "$work/made" ] && fail "a link of a run folder had a file made"
+[ "$(cat "$work/mine")" = mine ] || fail "a link of a run folder had a file written"
+
 finish

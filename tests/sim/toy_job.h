@@ -381,6 +381,8 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
     case MUSTER_JOB_GRADIENT:
         result->output = toy_encode(t, process);
         break;
+    case MUSTER_JOB_VERIFY: // not asked for here
+        break;
     case MUSTER_JOB_SHARD:
         t->shards_made++;
         result->output = toy_blob(&job->shard, sizeof(job->shard));
