@@ -65,7 +65,7 @@ typedef struct muster_report {
             char reason[128];
         } worker;
         struct {
-            double loss, theta_norm, test_loss, test_accuracy;
+            double loss, theta_norm, test_loss, test_accuracy, test_auc;
         } result;
     } as;
 } muster_report;

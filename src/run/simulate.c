@@ -78,10 +78,10 @@ static int describe_result(const muster_virtual *run, json_t *object)
     failed |= json_object_set_new(object, "theta_norm",
                                   muster_json_real(run->theta_norm));
     if (isfinite(run->test_loss)) {
-        failed |= json_object_set_new(
-            object, "test",
-            json_pack("{s:o, s:o}", "loss", muster_json_real(run->test_loss),
-                      "accuracy", muster_json_real(run->test_accuracy)));
+        failed |= json_object_set_new(object, "test",
+                                      muster_json_test(run->test_loss,
+                                                       run->test_accuracy,
+                                                       run->test_auc));
     }
     return failed;
 }

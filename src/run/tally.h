@@ -39,7 +39,7 @@ typedef struct muster_tally {
     const uint64_t *parts_received; // the role's, while that lives; or NULL
     const muster_classes *classes;  // likewise
     bool has_result;
-    double result_loss, theta_norm, test_loss, test_accuracy;
+    double result_loss, theta_norm, test_loss, test_accuracy, test_auc;
 } muster_tally;
 
 MUSTER_CHECKED muster_status muster_tally_init(uint32_t workers,

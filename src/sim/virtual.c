@@ -118,6 +118,7 @@ static void on_report(void *context, uint32_t host, const muster_report *report)
         run->theta_norm = report->as.result.theta_norm;
         run->test_loss = report->as.result.test_loss;
         run->test_accuracy = report->as.result.test_accuracy;
+        run->test_auc = report->as.result.test_auc;
         break;
     case MUSTER_REPORT_NOTICE:
         muster_log(report->as.notice.level, "%s", report->as.notice.text);
@@ -160,7 +161,8 @@ muster_status muster_virtual_init(muster_virtual *run,
                             .loss = NAN,
                             .theta_norm = NAN,
                             .test_loss = NAN,
-                            .test_accuracy = NAN};
+                            .test_accuracy = NAN,
+                            .test_auc = NAN};
     muster_status status =
         muster_code_describe(opts->coordinator.code, &run->info);
     if (status == MUSTER_OK) {

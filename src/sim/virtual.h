@@ -82,7 +82,7 @@ typedef struct muster_virtual {
     uint64_t degraded;        // steps
     uint32_t plans;           // the number of the last
     uint64_t *parts_received; // by part
-    double loss, theta_norm, test_loss, test_accuracy;
+    double loss, theta_norm, test_loss, test_accuracy, test_auc;
     double grad_err_max, grad_err_sum;
 } muster_virtual;
 
