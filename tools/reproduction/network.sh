@@ -3,7 +3,7 @@
 # As root every machine of the run has a network namespace of its own. Its link
 # to one bridge passes a token bucket (tbf) each way, so that the limit is the
 # kernel's and holds for all connections of a machine together. Elsewhere the
-# same limit is muster's own --bandwidth.
+# same limit is muster's own --bandwidth. $links gets a line that says which.
 
 network_prefix=mr$$
 
@@ -20,13 +20,11 @@ network_has_namespaces() {
     return $answer
 }
 
-network_kind() {
-    [ -n "${network:-}" ] ||
-        { network_has_namespaces && network=namespaces || network=bandwidth; }
-    case $network in
-    namespaces) echo "links by namespaces with tbf" ;;
-    *) echo "links by --bandwidth" ;;
-    esac
+# Sets $network: namespaces or bandwidth.
+network_choose() {
+    [ -z "${network:-}" ] || return 0
+    network=bandwidth
+    ! network_has_namespaces || network=namespaces
 }
 
 network_limit() { # NAMESPACE DEVICE MBIT
@@ -69,11 +67,12 @@ network_train() {
     local slow=(--seed "$4") joined=()
     shift 4
     [ "$delay" = none ] || slow+=(--delay "$delay")
-    network_kind > /dev/null
     if [ "$network" = bandwidth ]; then
+        echo "links by --bandwidth" >> "$links"
         muster train --local "$workers" --bandwidth "$mbit" "${slow[@]}" "$@" --json --quiet
         return
     fi
+    echo "links by namespaces with tbf" >> "$links"
     network_open "$workers" "$mbit"
     for i in $(seq "$workers"); do
         ip netns exec "$network_prefix-$i" "$MUSTER_BIN" join 10.77.0.1:7700 \
