@@ -79,6 +79,9 @@ plot() {
 set terminal svg size 640,360 font "sans,12" background "white"
 set output "$files/$name.svg"
 set datafile separator ","
+set datafile missing NaN
+set key noenhanced
+set xtics noenhanced
 set key autotitle columnheader
 set key outside right
 set grid

@@ -98,11 +98,11 @@ plot_times() { # NAME TEXT
     plot "$1" "$2" <<TEXT
 set style data histograms
 set style fill solid
-unset key
+set key top right inside
 set ylabel "ms a step"
 set yrange [0:]
 set xtics rotate by -20
-plot data("$1") using 5:xtic(1)
+plot data("$1") using 5:xtic(1) title "links", "" using 7 title "--bandwidth"
 TEXT
 }
 
@@ -430,7 +430,7 @@ TEXT
 set xlabel "seconds"
 set ylabel "AUC"
 set key bottom right inside
-plot for [i=4:8] data("curves") using i:3 with linespoints
+plot for [i=4:8] data("curves") using i:3 with linespoints title columnheader(i)
 TEXT
     local last
     last=$(tail -n 1 "$files/curves.csv")
