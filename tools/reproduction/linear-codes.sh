@@ -398,6 +398,9 @@ Logistic regression with Nesterov's method on 16,000 generated one-hot rows of 8
 this line of work uses (Amazon Employee Access, which is not ours to ship). Eight workers at 100 Mbit/s, each late by an
 exponential time of mean 50 ms. All codes are exact, so loss and AUC after t steps are the same for all of them: they are
 measured once, the times for each code.
+
+The size decides who wins. With 20,000 columns, tried first (60 steps, one run each), delays took more of a step and frc was ahead:
+4.37 s, against 5.73 for linear:gaussian, 6.91 for ye-abbe-random and 11.94 uncoded. The table is for 80,000 columns.
 TEXT
     : > "$work/marks"
     for step in $marks; do
