@@ -1,7 +1,8 @@
 # Muster's front door. `make demo` and `make test` work on a bare Debian or
 # Ubuntu machine with git and make: they install what is missing, by name.
 
-.PHONY: all demo test check-all format clean install deps deps-test deps-check
+.PHONY: all demo test check-all reproduce format clean install deps deps-test \
+	deps-check deps-reproduce
 
 all: deps
 	@cmake --preset release > /dev/null
@@ -12,6 +13,8 @@ test: deps-test
 	@bash tools/run-tests dev
 check-all: deps-check
 	@bash tools/check-all
+reproduce: deps-reproduce all
+	@bash tools/reproduce $(ONLY)
 format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')
 install: all
@@ -24,3 +27,5 @@ deps-test:
 	@bash tools/install-deps test
 deps-check:
 	@bash tools/install-deps check
+deps-reproduce:
+	@bash tools/install-deps reproduce

@@ -81,6 +81,7 @@ static void coordinator_free(muster_executor *executor)
     muster_job_verify_fini(self);
     muster_vec_fini(&self->update.messages);
     muster_decoder_free(self->update.decoder);
+    muster_mem_free(self->scored);
     muster_mem_free(self->scores);
     muster_mem_free(self->scratch);
     muster_mem_free(self->gradient);
@@ -204,6 +205,17 @@ static muster_status read_options(coordinator *self,
     return status;
 }
 
+/* Room to rank the test set's rows by score, where that has a meaning. */
+static muster_status allocate_scored(coordinator *self)
+{
+    if (self->test == NULL || !muster_auc_applies(&self->model)) {
+        return MUSTER_OK;
+    }
+    self->scored = muster_mem_array(muster_dataset_describe(self->test).samples,
+                                    sizeof(*self->scored));
+    return self->scored != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
+}
+
 static muster_status allocate(coordinator *self, const muster_config *config)
 {
     const muster_model *model = &self->model;
@@ -234,7 +246,7 @@ static muster_status allocate(coordinator *self, const muster_config *config)
         return MUSTER_ERR_NO_MEMORY;
     }
     model->ops->init(model->self, self->batch.seed, self->theta->data);
-    return MUSTER_OK;
+    return allocate_scored(self);
 }
 
 muster_status

@@ -1,6 +1,7 @@
 /*
- * EVALUATE: the objective on all training data, and the loss and accuracy on
- * the test set, some rows a piece. Reads the model given, or the newest.
+ * EVALUATE: the objective on all training data, and the loss, the accuracy and
+ * for two classes the AUC on the test set, some rows a piece. Reads the model
+ * given, or the newest.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -61,6 +62,9 @@ static muster_status finish(coordinator *self)
         if (self->model.kind != MUSTER_MODEL_REGRESSION) {
             result->test_accuracy = (double)evaluate->test.right / rows;
         }
+        if (self->scored != NULL) {
+            result->test_auc = muster_auc(self->scored, evaluate->test.rows);
+        }
     }
     return MUSTER_OK;
 }
@@ -88,17 +92,25 @@ static muster_status score_rows(coordinator *self)
     evaluate_state *evaluate = &self->evaluate;
     muster_model_tally *tally =
         evaluate->is_test ? &evaluate->test : &evaluate->train;
+    const float *scores = self->scores;
+    muster_status status = MUSTER_OK;
     if (self->model.library != NULL) {
-        return muster_model_evaluate(&self->model, evaluate->theta,
-                                     &evaluate->rows, self->scratch,
-                                     self->scores, tally);
+        status = muster_model_evaluate(&self->model, evaluate->theta,
+                                       &evaluate->rows, self->scratch,
+                                       self->scores, tally);
+    } else {
+        status = muster_model_pass_step(&evaluate->pass);
+        if (status == MUSTER_OK) {
+            scores = muster_model_pass_scores(&evaluate->pass);
+            status = muster_model_count(&self->model, &evaluate->rows, scores,
+                                        tally);
+        }
     }
-    muster_status status = muster_model_pass_step(&evaluate->pass);
-    return status != MUSTER_OK
-               ? status
-               : muster_model_count(&self->model, &evaluate->rows,
-                                    muster_model_pass_scores(&evaluate->pass),
-                                    tally);
+    if (status == MUSTER_OK && evaluate->is_test && self->scored != NULL) {
+        muster_auc_collect(&self->model, &evaluate->rows, scores,
+                           self->scored + evaluate->at);
+    }
+    return status;
 }
 
 muster_status muster_job_evaluate_piece(coordinator *self)

@@ -54,6 +54,7 @@ void muster_executor_begin(muster_executor *executor, muster_job *job)
         .shard = executor->job.shard,
         .test_loss = NAN,
         .test_accuracy = NAN,
+        .test_auc = NAN,
     };
     executor->status = executor->ops->begin(executor);
 }

@@ -18,6 +18,7 @@
 #include "data/dataset.h"
 #include "data/shard.h"
 #include "job/executor.h"
+#include "model/auc.h"
 #include "model/model.h"
 #include "model/optim.h"
 #include "model/pass.h"
@@ -338,6 +339,7 @@ typedef struct coordinator {
     uint32_t block_rows; // of a pass
     void *scratch;       // for block_rows rows
     float *scores;
+    muster_scored_row *scored; // the test set; NULL unless two classes
     update_state update;
     evaluate_state evaluate;
     verify_state verify;

@@ -255,6 +255,35 @@ static void training_learns_what_can_be_learned(void **state)
     }
 }
 
+static void two_classes_have_an_auc_and_others_have_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        const char *data;
+        bool has_auc;
+    } rows[] = {
+        {"logistic", "synthetic:samples=1500,features=8,classes=2", true},
+        {"softmax", "synthetic:samples=1500,features=8,classes=2", true},
+        {"softmax", "synthetic:samples=1500,features=8,classes=3", false},
+        {"logistic", "synthetic:samples=1500,classes=2,test=0", false},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const bed_option options[] = {
+            {"data", rows[i].data}, {"model", rows[i].model}, {"epochs", "4"}};
+        testbed bed;
+        bed_open(&bed, "uncoded", 3, options, COUNT(options));
+        for (uint32_t t = 0; t < 20; t++) {
+            bed_step(&bed, NOBODY);
+        }
+        muster_job_result end = bed_evaluate(&bed);
+        assert_true(rows[i].has_auc
+                        ? end.test_auc > end.test_accuracy && end.test_auc <= 1
+                        : isnan(end.test_auc));
+        bed_close(&bed);
+    }
+}
+
 /* --- cutting off, doing again --------------------------------------------- */
 
 static void check_cutting_off(const char *data, const char *model_spec,
@@ -555,6 +584,7 @@ int main(void)
         cmocka_unit_test(more_parts_than_samples_still_train),
         cmocka_unit_test(the_loss_of_a_step_is_the_objective_of_its_batch),
         cmocka_unit_test(training_learns_what_can_be_learned),
+        cmocka_unit_test(two_classes_have_an_auc_and_others_have_none),
         cmocka_unit_test(a_gradient_cut_off_anywhere_can_be_done_again),
         cmocka_unit_test(a_gradient_is_cut_off_between_tiles),
         cmocka_unit_test(an_update_is_done_whole_or_not_at_all),

@@ -367,6 +367,7 @@ static void the_summary_adds_up(void **state)
                               .loss = 0.25,
                               .test_loss = 0.5,
                               .test_accuracy = 0.9,
+                              .test_auc = 0.95,
                               .theta_norm = 3,
                               .code = "frc",
                               .n = 5,
@@ -399,6 +400,7 @@ static void the_summary_adds_up(void **state)
     assert_true(fabs(number_at(times, "mean") - 10.99) < 1e-9);
     const json_t *test = json_object_get(object, "test");
     assert_true(number_at(test, "accuracy") == 0.9);
+    assert_true(number_at(test, "auc") == 0.95);
     const json_t *code = json_object_get(object, "code");
     assert_string_equal(json_string_value(json_object_get(code, "name")),
                         "frc");

@@ -325,10 +325,10 @@ static json_t *summary_object(const muster_summary *summary,
         json_object_set_new(object, "step_ms", step_times(&summary->step_ms));
     failed |= json_object_set_new(object, "loss", muster_json_real(end->loss));
     if (!isnan(end->test_loss) || !isnan(end->test_accuracy)) {
-        failed |= json_object_set_new(
-            object, "test",
-            json_pack("{s:o, s:o}", "loss", muster_json_real(end->test_loss),
-                      "accuracy", muster_json_real(end->test_accuracy)));
+        failed |= json_object_set_new(object, "test",
+                                      muster_json_test(end->test_loss,
+                                                       end->test_accuracy,
+                                                       end->test_auc));
     }
     if (end->evaluation_count > 0) {
         failed |= add_evaluations(object, end);

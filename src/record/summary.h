@@ -64,6 +64,7 @@ typedef struct muster_summary_end {
     double loss; // objective on all training data
     double test_loss;
     double test_accuracy; // NAN together with test_loss: no test set
+    double test_auc;      // NAN: not two classes
     double theta_norm;
     const char *code; // name, as resolved
     uint32_t n, s, m, d;
@@ -83,7 +84,7 @@ typedef struct muster_summary_end {
 #define MUSTER_SUMMARY_END_INIT                                             \
     {                                                                       \
         .wall_s = NAN, .loss = NAN, .test_loss = NAN, .test_accuracy = NAN, \
-        .theta_norm = NAN, .straggler_wait_ms = NAN                         \
+        .test_auc = NAN, .theta_norm = NAN, .straggler_wait_ms = NAN        \
     }
 
 /* How many steps it was told of. */

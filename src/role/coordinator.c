@@ -352,6 +352,7 @@ static void closing_done(muster_coordinator *c, const muster_event *event,
         report->as.result.theta_norm = result->theta_norm;
         report->as.result.test_loss = result->test_loss;
         report->as.result.test_accuracy = result->test_accuracy;
+        report->as.result.test_auc = result->test_auc;
     }
     close_next(c, event, actions);
 }

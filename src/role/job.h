@@ -89,7 +89,8 @@ typedef struct muster_job_result {
     double theta_norm; // UPDATE, EVALUATE
     double test_loss;  // EVALUATE; NAN without a test set
     double test_accuracy;
-    char text[256]; // why, when status < 0
+    double test_auc; // NAN unless there are two classes
+    char text[256];  // why, when status < 0
 } muster_job_result;
 
 /* Empty, for so many blobs; NULL when out of memory. */

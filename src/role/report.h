@@ -67,7 +67,7 @@ typedef struct muster_report {
             char reason[128];
         } worker;
         struct {
-            double loss, theta_norm, test_loss, test_accuracy;
+            double loss, theta_norm, test_loss, test_accuracy, test_auc;
         } result;
         struct { // of the model that `step` steps have made
             double loss, test_loss, test_accuracy;

@@ -181,6 +181,7 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .loss = known ? tally->result_loss : (double)NAN,
         .test_loss = known ? tally->test_loss : (double)NAN,
         .test_accuracy = known ? tally->test_accuracy : (double)NAN,
+        .test_auc = known ? tally->test_auc : (double)NAN,
         .theta_norm = known ? tally->theta_norm : (double)NAN,
         .code = code->name,
         .n = code->workers,

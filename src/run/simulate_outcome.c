@@ -66,6 +66,7 @@ muster_status muster_outcome_add(muster_outcome *outcome,
         .theta_norm = run->theta_norm,
         .test_loss = run->test_loss,
         .test_accuracy = run->test_accuracy,
+        .test_auc = run->test_auc,
         .target_step =
             run->target_step > 0 ? (double)run->target_step : (double)NAN,
         .target_s = (double)run->target_ns * 1e-9,
@@ -107,6 +108,7 @@ static muster_outcome_run all_of(const muster_outcome *outcome)
         all.theta_norm += of->theta_norm;
         all.test_loss += of->test_loss;
         all.test_accuracy += of->test_accuracy;
+        all.test_auc += of->test_auc;
         all.target_step += of->target_step;
         all.target_s += of->target_s;
     }
@@ -114,6 +116,7 @@ static muster_outcome_run all_of(const muster_outcome *outcome)
     all.theta_norm *= weight;
     all.test_loss *= weight;
     all.test_accuracy *= weight;
+    all.test_auc *= weight;
     all.target_step *= weight;
     all.target_s *= weight;
     return all;
@@ -239,10 +242,10 @@ static int add_result(const muster_outcome_run *all, json_t *object)
                       "seconds", muster_json_real(all->target_s)));
     }
     if (isfinite(all->test_loss)) {
-        failed |= json_object_set_new(
-            object, "test",
-            json_pack("{s:o, s:o}", "loss", muster_json_real(all->test_loss),
-                      "accuracy", muster_json_real(all->test_accuracy)));
+        failed |= json_object_set_new(object, "test",
+                                      muster_json_test(all->test_loss,
+                                                       all->test_accuracy,
+                                                       all->test_auc));
     }
     return failed;
 }

@@ -36,6 +36,7 @@ typedef struct muster_outcome_run {
     uint32_t plans;
     double grad_err_max, grad_err_sum;
     double loss, theta_norm, test_loss, test_accuracy; // NAN without data
+    double test_auc;                                   // NAN: not two classes
     double target_step, target_s; // of --until; NAN: never reached
     double virtual_s;
     uint64_t history;

@@ -163,6 +163,7 @@ void muster_tally_report(muster_tally *tally, const muster_report *report)
         tally->theta_norm = report->as.result.theta_norm;
         tally->test_loss = report->as.result.test_loss;
         tally->test_accuracy = report->as.result.test_accuracy;
+        tally->test_auc = report->as.result.test_auc;
         break;
     case MUSTER_REPORT_NOTICE:
         break;

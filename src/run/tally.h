@@ -44,7 +44,7 @@ typedef struct muster_tally {
                                     // first_ns, when the first step began
     int64_t first_ns;
     bool has_result;
-    double result_loss, theta_norm, test_loss, test_accuracy;
+    double result_loss, theta_norm, test_loss, test_accuracy, test_auc;
 } muster_tally;
 
 MUSTER_CHECKED muster_status muster_tally_init(uint32_t workers,

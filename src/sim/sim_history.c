@@ -96,6 +96,7 @@ static void mix_result(uint64_t *hash, const muster_job_result *result)
     mix_real(hash, result->theta_norm);
     mix_real(hash, result->test_loss);
     mix_real(hash, result->test_accuracy);
+    mix_real(hash, result->test_auc);
     mix_text(hash, result->status < 0 ? result->text : NULL);
 }
 
@@ -223,6 +224,7 @@ static void mix_report(uint64_t *hash, const muster_report *report)
         mix_real(hash, report->as.result.theta_norm);
         mix_real(hash, report->as.result.test_loss);
         mix_real(hash, report->as.result.test_accuracy);
+        mix_real(hash, report->as.result.test_auc);
         break;
     case MUSTER_REPORT_EVALUATION:
         mix_real(hash, report->as.evaluation.loss);

@@ -147,6 +147,7 @@ static void on_report(void *context, uint32_t host, const muster_report *report)
         run->theta_norm = report->as.result.theta_norm;
         run->test_loss = report->as.result.test_loss;
         run->test_accuracy = report->as.result.test_accuracy;
+        run->test_auc = report->as.result.test_auc;
         break;
     case MUSTER_REPORT_EVALUATION:
         if (report->as.evaluation.reached) {
@@ -203,6 +204,7 @@ muster_status muster_virtual_init(muster_virtual *run,
         .theta_norm = NAN,
         .test_loss = NAN,
         .test_accuracy = NAN,
+        .test_auc = NAN,
         .rates = {0, NAN, NAN, NAN, NAN},
         .fit = {MUSTER_CLASSES_ONE, NAN, NAN, NAN, NAN, NAN, {NAN, NAN, NAN}}};
     muster_status status =

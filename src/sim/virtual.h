@@ -88,7 +88,7 @@ typedef struct muster_virtual {
     uint64_t degraded;        // steps
     uint32_t plans;           // the number of the last
     uint64_t *parts_received; // by part
-    double loss, theta_norm, test_loss, test_accuracy;
+    double loss, theta_norm, test_loss, test_accuracy, test_auc;
     uint64_t target_step; // that reached the target of the coordinator,
     int64_t target_ns;    // and when its model stood; 0: none
     double grad_err_max, grad_err_sum;

@@ -168,6 +168,7 @@ static void pretend(muster_virtual *run, const muster_virtual_host *at,
     result->theta_norm = NAN;
     result->test_loss = NAN;
     result->test_accuracy = NAN;
+    result->test_auc = NAN;
     if (job->kind == MUSTER_JOB_GRADIENT) {
         result->output = gradient_length(run, plan_of(at, job)->message_bytes);
     } else if (job->kind == MUSTER_JOB_COMBINE) {
