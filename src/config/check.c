@@ -81,6 +81,7 @@ static muster_status check_topology(muster_config *config,
     if (status != MUSTER_OK) {
         return status;
     }
+    bool started_here = config->verb == MUSTER_VERB_TRAIN && listen == NULL;
     uint32_t edges = topology.edges;
     char workers[16];
     snprintf(workers, sizeof(workers), "%" PRIu32, topology.workers);
@@ -103,7 +104,7 @@ static muster_status check_topology(muster_config *config,
     }
     return status == MUSTER_OK
                ? settle(config,
-                        listen != NULL ? MUSTER_OPT_WORKERS : MUSTER_OPT_LOCAL,
+                        started_here ? MUSTER_OPT_LOCAL : MUSTER_OPT_WORKERS,
                         workers, error_out)
                : status;
 }

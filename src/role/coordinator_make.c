@@ -458,6 +458,8 @@ muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
     if (opts->edges) {
         place.hier = opts->code;
         own.code = muster_hier_outer(opts->code);
+        own.shards = opts->shards != 0 ? opts->shards
+                                       : muster_code_numbers(opts->code)->parts;
     }
     place.layer = (muster_layer){.code = own.code, .terms = own.code};
     return create(&own, &place, error_out, role_out);

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "code/hier.h"
+#include "code/numbers.h"
 #include "role/edge_inside.h"
 #include "role/member_inside.h"
 
@@ -211,6 +212,11 @@ static const muster_role_ops edge_ops = {
 uint32_t muster_edge_count(const muster_code *code)
 {
     return muster_hier_numbers_of(code).edges;
+}
+
+uint32_t muster_edge_parts(const muster_code *code)
+{
+    return muster_code_numbers(muster_hier_outer(code))->parts;
 }
 
 uint32_t muster_edge_of(const muster_code *code, uint32_t worker)

@@ -56,8 +56,10 @@ MUSTER_CHECKED muster_status muster_edge_create(const muster_edge_opts *opts,
                                                 muster_error *error_out,
                                                 muster_role *role_out);
 
-/* Of a hier code: how many edges, and which one a worker is under. */
+/* Of a hier code: how many edges, the parts that its outer code has, and which
+ * edge a worker is under. */
 uint32_t muster_edge_count(const muster_code *code);
+uint32_t muster_edge_parts(const muster_code *code);
 uint32_t muster_edge_of(const muster_code *code, uint32_t worker);
 
 #endif // MUSTER_ROLE_EDGE_H

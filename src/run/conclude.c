@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "code/hier.h"
+#include "role/edge.h"
 #include "run/measured_cluster.h"
 #include "run/train.h"
 
@@ -189,7 +190,8 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .m = code->comm,
         .d = code->load,
         .parts_received = tally->parts_received,
-        .part_count = code->parts,
+        .part_count =
+            train->edges > 0 ? muster_edge_parts(train->code) : code->parts,
         .bytes_moved = tally->bytes_moved,
         .classes = last.names,
         .slow_probability = last.probabilities,

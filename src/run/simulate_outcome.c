@@ -75,7 +75,8 @@ muster_status muster_outcome_add(muster_outcome *outcome,
         .straggling = muster_straggling_of(&run->rates, &run->fit),
     };
     muster_histogram_merge(&outcome->step_ms, &run->step_ms);
-    for (uint32_t part = 0; part < outcome->info.parts; part++) {
+    outcome->parts = run->parts;
+    for (uint32_t part = 0; part < run->parts; part++) {
         outcome->parts_received[part] += run->parts_received[part];
     }
     return MUSTER_OK;
@@ -214,7 +215,7 @@ static json_t *parts_json(const muster_outcome *outcome)
 {
     json_t *list = json_array();
     int failed = list == NULL;
-    for (uint32_t part = 0; failed == 0 && part < outcome->info.parts; part++) {
+    for (uint32_t part = 0; failed == 0 && part < outcome->parts; part++) {
         failed =
             json_array_append_new(list, integer(outcome->parts_received[part]));
     }

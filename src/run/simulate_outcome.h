@@ -49,6 +49,7 @@ typedef struct muster_outcome {
     muster_code_info info;
     muster_histogram step_ms;
     muster_vec runs;          // muster_outcome_run
+    uint32_t parts;           // that the coordinator decodes
     uint64_t *parts_received; // by part
 } muster_outcome;
 

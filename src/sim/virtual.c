@@ -44,9 +44,9 @@ static void count_step(muster_virtual *run, const muster_report *report)
     run->degraded += report->as.end.degraded;
     run->plans = report->as.end.plan;
     run->classes = report->as.end.classes;
-    if (report->as.end.part_count == run->info.parts) { // not of another code
+    if (report->as.end.part_count == run->parts) { // not of another code
         memcpy(run->parts_received, report->as.end.parts_received,
-               run->info.parts * sizeof(*run->parts_received));
+               run->parts * sizeof(*run->parts_received));
     }
 }
 
@@ -182,7 +182,7 @@ static muster_status make_arrays(muster_virtual *run, muster_error *error_out)
         muster_mem_array(muster_virtual_worker_host(run, run->info.workers),
                          sizeof(*run->hosts));
     run->parts_received =
-        muster_mem_array(run->info.parts, sizeof(*run->parts_received));
+        muster_mem_array(run->parts, sizeof(*run->parts_received));
     if (run->hosts == NULL || run->parts_received == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for %" PRIu32 " workers",
@@ -213,6 +213,8 @@ muster_status muster_virtual_init(muster_virtual *run,
         run->edges = opts->coordinator.edges
                          ? muster_edge_count(opts->coordinator.code)
                          : 0;
+        run->parts = run->edges > 0 ? muster_edge_parts(opts->coordinator.code)
+                                    : run->info.parts;
         status = make_arrays(run, error_out);
     }
     if (status == MUSTER_OK) {

@@ -70,6 +70,7 @@ typedef struct muster_virtual_opts {
 typedef struct muster_virtual {
     muster_virtual_opts opts;
     muster_code_info info;
+    uint32_t parts; // that the coordinator decodes
     muster_sim *sim;
     uint32_t edges;             // 0: workers join the coordinator
     muster_virtual_host *hosts; // 0: coordinator; then edges, then workers

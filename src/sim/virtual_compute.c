@@ -238,8 +238,8 @@ static void prefetch(void *context, uint32_t host)
     __builtin_prefetch(at);
     __builtin_prefetch(at + sizeof(run->hosts[host]) / 2);
     __builtin_prefetch(at + sizeof(run->hosts[host]) - 1);
-    if (host > 0) {
-        __builtin_prefetch(&run->opts.slowness[host - 1]);
+    if (host > run->edges) {
+        __builtin_prefetch(&run->opts.slowness[worker_of(run, host)]);
     }
 }
 
