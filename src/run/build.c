@@ -255,7 +255,7 @@ muster_status muster_build_code_of(const muster_config *config,
                                    muster_error *error_out,
                                    muster_code **code_out)
 {
-    muster_build_code build;
+    muster_build_code build = {.speeds = NULL};
     muster_status status =
         muster_build_code_opts(config, NULL, error_out, &build);
     if (status == MUSTER_OK) {
