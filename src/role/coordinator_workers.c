@@ -89,10 +89,10 @@ static muster_shard_under_way *under_way(muster_worker_record *worker,
 static uint32_t lacking(muster_coordinator *c, uint32_t id)
 {
     muster_worker_record *worker = &c->workers[id];
+    uint32_t turns = muster_plan_turns(c);
     if (muster_coordinator_leads_edges(c)) {
         return muster_edges_lacking(worker);
     }
-    uint32_t turns = muster_plan_turns(c);
     while (worker->walk_turn < turns) {
         const muster_assignment *plan = NULL;
         uint32_t slot = muster_plan_slot(c, id, worker->walk_turn, &plan);
@@ -122,6 +122,9 @@ static bool turn_asks(const muster_coordinator *c, uint32_t id, uint32_t turn,
 static bool holds_turn(muster_coordinator *c, uint32_t id, uint32_t turn)
 {
     const muster_worker_record *worker = &c->workers[id];
+    if (muster_coordinator_leads_edges(c)) {
+        return true; // an edge holds none; its workers do
+    }
     (void)lacking(c, id);
     if (worker->walk_turn <= turn) {
         return false;
@@ -334,6 +337,14 @@ static bool make_for(muster_coordinator *c, uint32_t id, uint32_t shard,
     return true;
 }
 
+/* From which stage on one that joins is sent shards. An edge's workers need
+ * theirs before it is ready. */
+static muster_worker_stage takes_from(const muster_coordinator *c)
+{
+    return muster_coordinator_leads_edges(c) ? MUSTER_STAGE_PLAN
+                                             : MUSTER_STAGE_PARTS;
+}
+
 /* Start making shards for the workers in line. */
 static void serve(muster_coordinator *c, const muster_event *event,
                   muster_actions *actions)
@@ -341,9 +352,8 @@ static void serve(muster_coordinator *c, const muster_event *event,
     while (c->joining.first != MUSTER_ID_ANY) {
         uint32_t id = c->joining.first;
         muster_worker_record *worker = &c->workers[id];
-        bool asks = worker->stage >= MUSTER_STAGE_PARTS ||
-                    worker->want_count > 0; // it leads workers
-        bool takes = asks && worker->under_way_count < MUSTER_SHARDS_UNDER_WAY;
+        bool takes = worker->stage >= takes_from(c) &&
+                     worker->under_way_count < MUSTER_SHARDS_UNDER_WAY;
         uint32_t shard = takes ? lacking(c, id) : MUSTER_ID_ANY;
         muster_shard_job *making =
             shard != MUSTER_ID_ANY ? job_for(c, shard) : NULL;
@@ -448,11 +458,6 @@ void muster_workers_have(muster_coordinator *c, uint32_t id,
         if (send_plan(c, id, &c->plan, event, actions)) {
             worker->stage = MUSTER_STAGE_PLAN;
         }
-    } else if (worker->stage == MUSTER_STAGE_PLAN &&
-               message->plan == c->plan.number &&
-               muster_coordinator_leads_edges(c)) {
-        worker->plan_has = message->plan;
-        become_ready(c, id, event, actions); // and its workers, enough of them
     } else if (worker->stage >= MUSTER_STAGE_PLAN &&
                message->plan == worker->plan_sent &&
                message->plan > worker->plan_has) {
@@ -493,7 +498,7 @@ void muster_workers_want(muster_coordinator *c, uint32_t id,
 {
     const muster_message *message = event->as.message.message;
     muster_worker_record *edge = &c->workers[id];
-    if (!muster_coordinator_leads_edges(c) || edge->stage < MUSTER_STAGE_PLAN ||
+    if (!muster_coordinator_leads_edges(c) || edge->stage < takes_from(c) ||
         message->as.shard.shard >= c->plan.shards ||
         !muster_edges_want(edge, message->as.shard.shard, message->step)) {
         return;
