@@ -76,7 +76,7 @@ typedef struct muster_summary_end {
     const double *behind_ms;        // per worker, how long after the median it
                                     // answers; or NULL
     double straggler_wait_ms;       // per step, for slow workers
-    const muster_summary_straggling *straggling; // or NULL
+    const muster_summary_straggling *straggling;  // or NULL
     const muster_summary_evaluation *evaluations; // on the way
     size_t evaluation_count;
 } muster_summary_end;

@@ -15,7 +15,7 @@
 #define ANSWERS_LONG    2u // when they took LONG_NS together
 #define LONG_NS         (MUSTER_NS_PER_S / 2)
 #define ANSWERS_MANY    16u // when they took MANY_NS together
-#define MANY_NS         (16 * 5 * MUSTER_NS_PER_MS)
+#define MANY_NS         (80 * MUSTER_NS_PER_MS)
 #define WINDOW          32u
 #define MOVES_FIRST     3u
 #define GAIN_FIRST      1.07
@@ -117,7 +117,9 @@ static double median_ns(const worker_times *times)
     uint32_t count = times->count < WINDOW ? times->count : WINDOW;
     memcpy(sorted, times->window_ns, count * sizeof(*sorted));
     qsort(sorted, count, sizeof(*sorted), compare_ns);
-    return ((double)sorted[(count - 1) / 2] + (double)sorted[count / 2]) / 2;
+    uint32_t low = (count - 1) / 2;
+    uint32_t high = count / 2;
+    return ((double)sorted[low] + (double)sorted[high]) / 2;
 }
 
 /* Time by size: a line through two sizes, or through one and zero. */
