@@ -28,7 +28,7 @@ data_sets() {
     local moved
     moved=$(value bytes_moved)
     [ "$1" != none ] || echo "$moved" > "$work/start"
-    calc "($moved - $(cat "$work/start")) * 2 / $(cat "$work/start")" 4
+    echo "$(calc "($moved - $(cat "$work/start")) * 2 / $(cat "$work/start")" 4)"
 }
 
 section_bars() {
