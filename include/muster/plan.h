@@ -49,7 +49,7 @@ typedef struct muster_plan_opts {
     bool even;             // leave out codes of unequal loads; default false
 } muster_plan_opts;
 
-#define MUSTER_PLAN_OPTS_INIT                                   \
+#define MUSTER_PLAN_OPTS_INIT                                                \
     {                                                                        \
         (uint32_t)sizeof(muster_plan_opts), 0, NULL, NULL, 0, 1, NULL, false \
     }

@@ -23,8 +23,9 @@ void muster_planner_fini(muster_planner *planner);
  * MUSTER_ERR_INVALID    the job has no cluster
  * MUSTER_ERR_INPUT      what it has is not one
  * MUSTER_ERR_NO_MEMORY */
-MUSTER_CHECKED muster_status
-muster_planner_run(muster_planner *planner, const muster_job *job,
-                   muster_error *error_out, muster_job_result *result_out);
+MUSTER_CHECKED muster_status muster_planner_run(muster_planner *planner,
+                                                const muster_job *job,
+                                                muster_error *error_out,
+                                                muster_job_result *result_out);
 
 #endif // MUSTER_JOB_PLANNER_H

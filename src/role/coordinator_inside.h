@@ -139,8 +139,8 @@ typedef struct muster_coding {
 
 /* A change to another code in mid-run. */
 typedef struct muster_recoding {
-    muster_coding other; // to come, and afterwards the one that was
-    uint64_t *by_shard;  // scratch
+    muster_coding other;     // to come, and afterwards the one that was
+    uint64_t *by_shard;      // scratch
     const muster_code *code; // of `other`, until the next plan has it
     bool under_way;          // the next plan has the other code
     bool done;               // there was one: late answers may have its length

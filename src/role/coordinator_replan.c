@@ -3,8 +3,7 @@
  *
  * Every answer says how long its worker computed. The last few steps of each
  * worker make a cluster, and a PLAN job says which code suits it. An answer
- * that took several steps counts for each of them, and so does one that is not
- * there yet. What a worker takes beyond what its load takes the median worker
+ * that took several steps counts for each of them, and so does long silence. What a worker takes beyond what its load takes the median worker
  * is held for a delay that comes with any load: whether a smaller load would
  * help cannot be told from one load.
  *
@@ -28,12 +27,15 @@
 /* Of the steps before the first plan, a few show how a run begins. */
 #define FIRST_STEPS (MUSTER_REPLAN_STEPS + 4)
 /* Steps from one plan to the next. */
-#define NEXT_STEPS  8u
-#define GAIN        0.9
-#define CHANGED     0.25
-#define VOTES       2u
-#define JOB_SHARE   50
-#define ABSENT_S    3600.0
+#define NEXT_STEPS 8u
+/* After which silence counts. Less than a worker that was slow needs to show
+ * that it is not any more: slowness that wanders is then seen at both ends. */
+#define SILENT_STEPS 12u
+#define GAIN         0.9
+#define CHANGED      0.25
+#define VOTES        2u
+#define JOB_SHARE    50
+#define ABSENT_S     3600.0
 
 muster_status muster_replan_init(muster_coordinator *c)
 {
@@ -94,9 +96,9 @@ void muster_replan_answer(muster_coordinator *c, uint32_t id,
     }
     muster_replan_worker *worker = &c->replanning.workers[id];
     uint64_t behind = c->step - message->step;
-    muster_replan_time time = {
-        .load = load_of(c, id),
-        .s = (double)message->as.gradient.compute_ns * 1e-9};
+    muster_replan_time time = {.load = load_of(c, id),
+                               .s = (double)message->as.gradient.compute_ns *
+                                    1e-9};
     // One of an earlier plan had another load.
     if (message->plan == c->plan.number && time.load > 0 && time.s > 0) {
         put(worker, time, behind > 0 ? behind : 1);
@@ -106,23 +108,39 @@ void muster_replan_answer(muster_coordinator *c, uint32_t id,
     worker->owes_ns = now_ns;
 }
 
-/* A worker with the answer that it owes as if it came now. */
+static uint32_t times_of(const muster_replan_worker *worker)
+{
+    return worker->count < MUSTER_REPLAN_STEPS ? worker->count
+                                               : MUSTER_REPLAN_STEPS;
+}
+
+/* Do the times that are known of a worker say why it is silent? A newer model
+ * ends its work on the last one, so a slow worker is heard no more. */
+static bool is_explained(const muster_coordinator *c,
+                         const muster_replan_worker *worker)
+{
+    uint64_t last = c->past.steps + MUSTER_STEP_TIMES - 1;
+    double step_s = (double)c->past.step_ns[last % MUSTER_STEP_TIMES] * 1e-9;
+    double least = INFINITY;
+    for (uint32_t i = 0; i < times_of(worker); i++) {
+        least = fmin(least, worker->times[i].s);
+    }
+    return least > step_s;
+}
+
+/* A worker with the answer that it owes as if it came now; but one that is
+ * beaten by others for a few steps is not slow. */
 static muster_replan_worker seen_now(const muster_coordinator *c, uint32_t id,
                                      int64_t now_ns)
 {
     muster_replan_worker worker = c->replanning.workers[id];
     muster_replan_time time = {.load = load_of(c, id),
                                .s = (double)(now_ns - worker.owes_ns) * 1e-9};
-    if (worker.owes && c->step > worker.owes_step && time.load > 0) {
+    if (worker.owes && c->step >= worker.owes_step + SILENT_STEPS &&
+        time.load > 0 && !is_explained(c, &worker)) {
         put(&worker, time, c->step - worker.owes_step);
     }
     return worker;
-}
-
-static uint32_t times_of(const muster_replan_worker *worker)
-{
-    return worker->count < MUSTER_REPLAN_STEPS ? worker->count
-                                               : MUSTER_REPLAN_STEPS;
 }
 
 static double least_per_load(const muster_replan_worker *worker)

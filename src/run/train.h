@@ -33,8 +33,8 @@ typedef struct muster_train_state {
     muster_code *code;
     const muster_code *in_force; // another one after a change
     muster_code_info code_info;  // of that in force
-    uint32_t edges; // of --topology; 0: none
-    uint32_t led;   // members that the coordinator leads: edges, or workers
+    uint32_t edges;              // of --topology; 0: none
+    uint32_t led; // members that the coordinator leads: edges, or workers
     muster_host *host;
     muster_executor *executor;
     muster_executor_info job;
