@@ -2,11 +2,11 @@
  * coordinator_recode.c -- a plan of another code in mid-run.
  *
  * Whatever is made for one code (how it decodes, which parts came, the shuffle
- * over its slots) is made twice where a second code is given: before it is
- * asked for, so that the change can fail no more. The next plan then has the other
- * code. It is made ready and adopted as every plan is: workers are sent the
- * shards that they lack, and drop those that neither plan asks for when it is
- * in force. At the adoption what belongs to the two codes changes places.
+ * over its slots) is made for the other one before it is asked for, so that the
+ * change can fail no more. The next plan then has the other code. It is made
+ * ready and adopted as every plan is: workers are sent the shards that they
+ * lack, and drop those that neither plan asks for when it is in force. At the
+ * adoption what belongs to the two codes changes places.
  */
 #include <string.h>
 

@@ -3,9 +3,10 @@
  *
  * Every answer says how long its worker computed. The last few steps of each
  * worker make a cluster, and a PLAN job says which code suits it. An answer
- * that took several steps counts for each of them, and so does long silence. What a worker takes beyond what its load takes the median worker
- * is held for a delay that comes with any load: whether a smaller load would
- * help cannot be told from one load.
+ * that took several steps counts for each of them, and so does long silence.
+ * What a worker takes beyond what its load takes the median worker is held for
+ * a delay that comes with any load: whether a smaller load would help cannot be
+ * told from one load.
  *
  * So that noise does not move data to and fro:
  *   1. There is no plan unless some worker's time has changed by a quarter
@@ -121,11 +122,11 @@ static bool is_explained(const muster_coordinator *c,
 {
     uint64_t last = c->past.steps + MUSTER_STEP_TIMES - 1;
     double step_s = (double)c->past.step_ns[last % MUSTER_STEP_TIMES] * 1e-9;
-    double least = INFINITY;
+    double min = INFINITY;
     for (uint32_t i = 0; i < times_of(worker); i++) {
-        least = fmin(least, worker->times[i].s);
+        min = fmin(min, worker->times[i].s);
     }
-    return least > step_s;
+    return min > step_s;
 }
 
 /* A worker with the answer that it owes as if it came now; but one that is
@@ -143,13 +144,13 @@ static muster_replan_worker seen_now(const muster_coordinator *c, uint32_t id,
     return worker;
 }
 
-static double least_per_load(const muster_replan_worker *worker)
+static double min_per_load(const muster_replan_worker *worker)
 {
-    double least = INFINITY;
+    double min = INFINITY;
     for (uint32_t i = 0; i < times_of(worker); i++) {
-        least = fmin(least, worker->times[i].s / worker->times[i].load);
+        min = fmin(min, worker->times[i].s / worker->times[i].load);
     }
-    return least;
+    return min;
 }
 
 static int compare(const void *one, const void *two)
@@ -168,19 +169,19 @@ static bool is_seen(const muster_coordinator *c, uint32_t id)
 static double median_s(const muster_coordinator *c,
                        const muster_replan_worker *seen)
 {
-    double *least = muster_mem_array(c->worker_count, sizeof(*least));
+    double *times = muster_mem_array(c->worker_count, sizeof(*times));
     size_t count = 0;
-    for (uint32_t id = 0; least != NULL && id < c->worker_count; id++) {
+    for (uint32_t id = 0; times != NULL && id < c->worker_count; id++) {
         if (is_seen(c, id)) {
-            least[count++] = least_per_load(&seen[id]);
+            times[count++] = min_per_load(&seen[id]);
         }
     }
     double median = INFINITY;
     if (count > 0) {
-        qsort(least, count, sizeof(*least), compare);
-        median = least[(count - 1) / 2];
+        qsort(times, count, sizeof(*times), compare);
+        median = times[(count - 1) / 2];
     }
-    muster_mem_free(least);
+    muster_mem_free(times);
     return median;
 }
 
@@ -188,34 +189,28 @@ static void describe(const muster_replan_worker *seen, double median,
                      muster_cluster_worker *worker)
 {
     uint32_t count = times_of(seen);
-    double shift = fmin(least_per_load(seen), median);
-    double least = INFINITY, sum = 0, load = 0;
+    double shift = fmin(min_per_load(seen), median);
+    double min = INFINITY, sum = 0, load = 0;
     for (uint32_t i = 0; i < count; i++) {
         double beyond = seen->times[i].s - shift * seen->times[i].load;
-        least = fmin(least, beyond);
+        min = fmin(min, beyond);
         sum += beyond;
         load += seen->times[i].load;
     }
-    least = fmax(least, 0);
+    min = fmax(min, 0);
     worker->shift_s = shift;
-    worker->mean_s = fmax(sum - least * count, 0) / load;
-    worker->link.latency_s = least / 2; // a link is used twice in a step
+    worker->mean_s = fmax(sum - min * count, 0) / load;
+    worker->link.latency_s = min / 2; // a link is used twice in a step
 }
 
 /* NULL: out of memory, or no worker was seen. */
-static muster_cluster *measure(const muster_coordinator *c, int64_t now_ns)
+static muster_cluster *cluster_of(const muster_coordinator *c,
+                                  const muster_replan_worker *seen)
 {
-    muster_cluster *cluster = muster_cluster_create(c->worker_count);
-    muster_replan_worker *seen =
-        muster_mem_array(c->worker_count, sizeof(*seen));
-    double median = INFINITY;
-    if (cluster != NULL && seen != NULL) {
-        for (uint32_t id = 0; id < c->worker_count; id++) {
-            seen[id] = seen_now(c, id, now_ns);
-        }
-        median = median_s(c, seen);
-    }
-    for (uint32_t id = 0; isfinite(median) && id < c->worker_count; id++) {
+    double median = median_s(c, seen);
+    muster_cluster *cluster =
+        isfinite(median) ? muster_cluster_create(c->worker_count) : NULL;
+    for (uint32_t id = 0; cluster != NULL && id < c->worker_count; id++) {
         if (is_seen(c, id)) {
             describe(&seen[id], median, &cluster->workers[id]);
         } else {
@@ -223,11 +218,22 @@ static muster_cluster *measure(const muster_coordinator *c, int64_t now_ns)
             cluster->workers[id].link.latency_s = ABSENT_S / 2;
         }
     }
-    muster_mem_free(seen);
-    if (!isfinite(median)) {
-        muster_cluster_free(cluster);
+    return cluster;
+}
+
+/* Likewise. */
+static muster_cluster *measure(const muster_coordinator *c, int64_t now_ns)
+{
+    muster_replan_worker *seen =
+        muster_mem_array(c->worker_count, sizeof(*seen));
+    if (seen == NULL) {
         return NULL;
     }
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        seen[id] = seen_now(c, id, now_ns);
+    }
+    muster_cluster *cluster = cluster_of(c, seen);
+    muster_mem_free(seen);
     return cluster;
 }
 
