@@ -44,11 +44,14 @@ typedef struct muster_plan_opts {
     uint64_t model_floats; // of the gradient; 0: messages take no time but
                            // the latency
     uint64_t seed;         // default 1
+    const char *in_force;  // the name of a code of `spec` below that is to be
+                           // among the alternatives; NULL: none
+    bool even;             // leave out codes of unequal loads; default false
 } muster_plan_opts;
 
-#define MUSTER_PLAN_OPTS_INIT                                   \
-    {                                                           \
-        (uint32_t)sizeof(muster_plan_opts), 0, NULL, NULL, 0, 1 \
+#define MUSTER_PLAN_OPTS_INIT                                                \
+    {                                                                        \
+        (uint32_t)sizeof(muster_plan_opts), 0, NULL, NULL, 0, 1, NULL, false \
     }
 
 /* One code with its numbers, and what is expected of it. */

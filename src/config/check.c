@@ -518,6 +518,9 @@ static muster_status check_training_run(muster_config *config,
         status = check_waiting(config, error_out);
     }
     if (status == MUSTER_OK) {
+        status = muster_config_check_auto(config, error_out);
+    }
+    if (status == MUSTER_OK) {
         status = check_placement(config, error_out);
     }
     if (status == MUSTER_OK) {

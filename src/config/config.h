@@ -102,6 +102,10 @@ MUSTER_CHECKED muster_status muster_config_until(const muster_config *config,
 /* Is it --speeds measure? */
 bool muster_config_speeds_measured(const muster_config *config);
 
+/* --code auto: is the code chosen while training? `name` is that of one code,
+ * NULL: the whole value. */
+bool muster_config_is_auto(const muster_config *config, const char *name);
+
 #define MUSTER_CONFIG_LOCAL_MAX 1000000u
 
 /* H of --algorithm local:H; 0: sync. */

@@ -76,4 +76,8 @@ MUSTER_CHECKED muster_status muster_config_read_file(const char *path,
                                                      char **text_out,
                                                      size_t *size_out);
 
+/* training.c: what --code auto does not go with. */
+MUSTER_CHECKED muster_status
+muster_config_check_auto(const muster_config *config, muster_error *error_out);
+
 #endif // MUSTER_CONFIG_STATE_H

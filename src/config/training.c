@@ -1,6 +1,6 @@
 /*
  * training.c -- options of training whose values are more than a number:
- * --speeds, --algorithm, --until, --eval-every, --deadline.
+ * --code auto, --speeds, --algorithm, --until, --eval-every, --deadline.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,6 +28,57 @@ bool muster_config_speeds_measured(const muster_config *config)
 {
     const char *text = muster_config_string(config, MUSTER_OPT_SPEEDS);
     return text != NULL && strcmp(text, "measure") == 0;
+}
+
+bool muster_config_is_auto(const muster_config *config, const char *name)
+{
+    name = name != NULL ? name : muster_config_string(config, MUSTER_OPT_CODE);
+    return strcmp(name, "auto") == 0;
+}
+
+/* Is auto among the codes? Simulations have several, joined by +. */
+static bool has_auto(const muster_config *config)
+{
+    const char *at = muster_config_string(config, MUSTER_OPT_CODE);
+    bool found = false;
+    while (at != NULL && !found) {
+        size_t length = strcspn(at, "+");
+        found = length == 4 && strncmp(at, "auto", length) == 0;
+        at = at[length] == '+' ? at + length + 1 : NULL;
+    }
+    return found;
+}
+
+muster_status muster_config_check_auto(const muster_config *config,
+                                       muster_error *error_out)
+{
+    const char *shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
+    if (!has_auto(config)) {
+        return MUSTER_OK;
+    }
+    if (muster_config_string(config, MUSTER_OPT_TOPOLOGY) != NULL) {
+        return INVALID("--code auto: not with --topology; let muster plan "
+                       "choose a hier code");
+    }
+    if (muster_config_local_steps(config) > 0) {
+        return INVALID("--code auto: not with --algorithm local:H, which "
+                       "averages models: there is nothing to code");
+    }
+    if (muster_config_string(config, MUSTER_OPT_PLACEMENT) != NULL ||
+        muster_config_speeds_measured(config)) {
+        return INVALID("--code auto: not with --placement or --speeds measure, "
+                       "which give each worker samples of its own");
+    }
+    if (strcmp(shuffle, "none") != 0) {
+        return INVALID("--code auto: not with --shuffle");
+    }
+    if (muster_config_uint(config, MUSTER_OPT_STRAGGLERS) > 0 ||
+        muster_config_uint(config, MUSTER_OPT_COMM) > 0 ||
+        muster_config_uint(config, MUSTER_OPT_LOAD) > 0) {
+        return INVALID("--code auto chooses them: leave out --stragglers, "
+                       "--comm and --load");
+    }
+    return MUSTER_OK;
 }
 
 const char *muster_config_speeds_file(const muster_config *config)

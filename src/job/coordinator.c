@@ -44,6 +44,9 @@ static muster_status coordinator_begin(muster_executor *executor)
         return muster_job_verify_begin(self);
     case MUSTER_JOB_SNAPSHOT:
         return muster_job_snapshot(self);
+    case MUSTER_JOB_PLAN:
+        return muster_planner_run(&self->planner, &executor->job,
+                                  &executor->error, &executor->result);
     case MUSTER_JOB_SETUP:
     case MUSTER_JOB_ADOPT:
     case MUSTER_JOB_LOAD:
@@ -79,6 +82,7 @@ static void coordinator_free(muster_executor *executor)
 {
     coordinator *self = (coordinator *)executor;
     muster_job_verify_fini(self);
+    muster_planner_fini(&self->planner);
     muster_vec_fini(&self->update.messages);
     muster_decoder_free(self->update.decoder);
     muster_mem_free(self->scored);
@@ -263,6 +267,7 @@ muster_executor_create_coordinator(const muster_config *config, uint32_t shards,
     MUSTER_ASSERT(shards > 0);
     muster_executor_init(&self->base, &coordinator_ops, alloc);
     self->update.messages = muster_vec_make(sizeof(const float *));
+    self->planner = muster_planner_make();
     muster_status status = load_data(self, config, error_out);
     if (status == MUSTER_OK) {
         status = read_options(self, config, error_out);

@@ -18,6 +18,7 @@
 #include "data/dataset.h"
 #include "data/shard.h"
 #include "job/executor.h"
+#include "job/planner.h"
 #include "model/auc.h"
 #include "model/model.h"
 #include "model/optim.h"
@@ -343,6 +344,7 @@ typedef struct coordinator {
     update_state update;
     evaluate_state evaluate;
     verify_state verify;
+    muster_planner planner;
     char *snapshot_folder; // NULL: none wanted
 } coordinator;
 

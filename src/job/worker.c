@@ -332,6 +332,7 @@ static muster_status worker_begin(muster_executor *executor)
     case MUSTER_JOB_SNAPSHOT:
     case MUSTER_JOB_COMBINE:
     case MUSTER_JOB_VERIFY:
+    case MUSTER_JOB_PLAN:
         break;
     }
     return muster_error_set(&executor->error, MUSTER_ERR_INVALID,

@@ -127,6 +127,20 @@ static muster_finding ignore_like(const muster_search *search,
     return finding;
 }
 
+/* The code whose name was given, where the list has it. */
+static bool add_in_force(const muster_search *search, muster_vec *choices)
+{
+    const muster_finding *all = search->findings.data;
+    for (size_t i = 0; search->in_force != NULL && i < search->findings.count;
+         i++) {
+        muster_plan_choice choice = choice_of(search, &all[i], "");
+        if (strcmp(choice.spec, search->in_force) == 0) {
+            return add_choice(choices, search, all[i], "in force");
+        }
+    }
+    return true;
+}
+
 static bool list_choices(const muster_search *search,
                          const muster_finding *chosen, muster_vec *choices)
 {
@@ -145,6 +159,7 @@ static bool list_choices(const muster_search *search,
         done =
             best == NULL || add_choice(choices, search, *best, rows[i].label);
     }
+    done = done && add_in_force(search, choices);
     done = done && add_choice(choices, search,
                               ignore_like(search, &chosen->scheme), "ignore");
     done = done &&
@@ -170,6 +185,9 @@ static muster_status choose(const muster_search *search,
     muster_search_value(search, &uncoded);
     bool usable = false;
     for (size_t i = 0; !usable && i < search->last; i++) {
+        if (search->even && all[i].scheme.kind == MUSTER_SCHEME_SPEEDS) {
+            continue;
+        }
         if (uncoded.expected_s <= UNCODED_KEPT * all[i].expected_s) {
             break;
         }
@@ -263,7 +281,10 @@ muster_status muster_plan_of_cluster(const muster_cluster *cluster,
         .seed = opts->seed,
     };
     muster_plan *plan = muster_mem_array(1, sizeof(*plan));
-    muster_search search = {.cluster = cluster, .samples = model.samples};
+    muster_search search = {.cluster = cluster,
+                            .samples = model.samples,
+                            .in_force = opts->in_force,
+                            .even = opts->even};
     search.estimator = muster_estimator_create(&model);
     muster_status status = MUSTER_ERR_NO_MEMORY;
     if (plan != NULL && search.estimator != NULL) {

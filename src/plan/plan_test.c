@@ -400,6 +400,28 @@ static void mistakes_of_a_caller_are_refused(void **state)
     assert_non_null(strstr(error.text, "my.yaml:2: workers[0].sped"));
 }
 
+static void the_code_in_force_is_shown_and_loads_may_be_kept_even(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "version: 1\nworkers:\n  - {count: 4, compute: {shift: 10ms}}\n"
+        "  - {count: 4, speed: 3, compute: {shift: 10ms}}\n";
+    muster_plan_opts opts = MUSTER_PLAN_OPTS_INIT;
+    muster_plan *plan = NULL;
+    opts.cluster = text;
+    opts.in_force = "frc:s=1";
+    assert_int_equal(muster_plan_create(&opts, NULL, &plan), MUSTER_OK);
+    assert_string_equal(plan->chosen.code, "heter");
+    muster_plan_choice frc = labelled(plan, "in force");
+    assert_string_equal(frc.spec, "frc:s=1");
+    assert_true(fabs(frc.expected_ms - 20) < 1e-6);
+    muster_plan_free(plan);
+    opts.even = true;
+    assert_int_equal(muster_plan_create(&opts, NULL, &plan), MUSTER_OK);
+    assert_false(plan->chosen.by_speed);
+    muster_plan_free(plan);
+}
+
 static void out_of_memory_leaks_nothing(void **state)
 {
     (void)state;
@@ -433,6 +455,7 @@ int main(void)
         cmocka_unit_test(choices_are_near_the_best_of_an_exhaustive_search),
         cmocka_unit_test(texts_name_what_was_chosen),
         cmocka_unit_test(mistakes_of_a_caller_are_refused),
+        cmocka_unit_test(the_code_in_force_is_shown_and_loads_may_be_kept_even),
         cmocka_unit_test(out_of_memory_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,8 @@ typedef struct muster_search {
     const muster_cluster *cluster; // lent
     muster_estimator *estimator;   // lent
     uint32_t samples;              // of the last stage
+    const char *in_force;          // a name to be shown too; NULL: none
+    bool even;                     // schemes of unequal loads are not chosen
     muster_vec findings; // muster_finding, all, by ascending expected time
     size_t last;         // so many were in the last stage
 } muster_search;

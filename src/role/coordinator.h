@@ -95,6 +95,9 @@ typedef struct muster_coordinator_opts {
                                // many as the code has parts
     const muster_code *change_code; // go over to this one, of as many workers
     uint64_t change_step;           // when this step has begun; NULL: never
+    /* Change to the code that a plan for the times measured so far chooses, as
+     * often as that pays: coordinator_replan.c. Without a shuffle. */
+    bool replan;
     /* The first shard of each part, and S after the last; lent for create.
      * NULL: as many shards for each part. */
     const uint32_t *first_shard;

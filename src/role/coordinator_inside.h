@@ -5,6 +5,7 @@
  *   coordinator_workers.c  from JOINED to READY: setup, plan, shards
  *   coordinator_plan.c   the next plan: when, made ready, adopted
  *   coordinator_recode.c  a next plan of another code
+ *   coordinator_replan.c  which code, by the times that workers take
  *   coordinator_step.c   one step: offer, answers, decode, update
  *   coordinator_evaluate.c  evaluations on the way, and the target
  *   coordinator_verify.c  answers that are no gradient, or not the right one
@@ -138,11 +139,40 @@ typedef struct muster_coding {
 
 /* A change to another code in mid-run. */
 typedef struct muster_recoding {
-    muster_coding other; // to come, and afterwards the one that was
-    uint64_t *by_shard;  // scratch
-    bool under_way;      // the next plan has the other code
-    bool done;           // it was asked for
+    muster_coding other;     // to come, and afterwards the one that was
+    uint64_t *by_shard;      // scratch
+    const muster_code *code; // of `other`, until the next plan has it
+    bool under_way;          // the next plan has the other code
+    bool done;               // there was one: late answers may have its length
 } muster_recoding;
+
+/* Steps whose times a plan is made for. */
+#define MUSTER_REPLAN_STEPS 16u
+
+/* What an answer took, with the load that it had. */
+typedef struct muster_replan_time {
+    double load; // 1: an uncoded worker's
+    double s;
+} muster_replan_time;
+
+typedef struct muster_replan_worker {
+    muster_replan_time times[MUSTER_REPLAN_STEPS]; // a ring
+    uint32_t count;                                // put in so far
+    bool owes;          // an answer to a model that it has or had
+    uint64_t owes_step; // since this step began
+    int64_t owes_ns;
+    double planned_s; // an uncoded step of it, by the last plan
+} muster_replan_worker;
+
+/* Which code suits the times measured: coordinator_replan.c. */
+typedef struct muster_replanning {
+    muster_replan_worker *workers; // NULL: the code is not chosen by times
+    uint64_t job;                  // PLAN under way, or 0
+    bool planned;                  // there was one
+    uint32_t votes;                // plans in a row that asked for a change
+    uint64_t next_step;            // no plan before it,
+    int64_t next_ns;               // nor before this
+} muster_replanning;
 
 /* The step whose answers are being gathered: coordinator_step.c and, for how
  * long it waits, coordinator_wait.c. */
@@ -238,6 +268,7 @@ typedef struct muster_coordinator {
     muster_joining joining;
     muster_shuffling shuffling;
     muster_recoding recoding;
+    muster_replanning replanning;
     muster_balance *balance; // NULL: parts keep their sizes
     muster_open_step open;
     muster_past_steps past;
@@ -328,10 +359,30 @@ void muster_coding_counts_to_parts(const muster_assignment *plan,
                                    uint64_t *received_out);
 MUSTER_CHECKED muster_status muster_recode_init(muster_coordinator *c,
                                                 muster_error *error);
+/* The next plan is to have this code, which is lent for the role's life; while
+ * none with another code is under way. As muster_coding_init(). */
+MUSTER_CHECKED muster_status muster_recode_to(muster_coordinator *c,
+                                              const muster_code *code,
+                                              muster_error *error);
 /* Is it time for the other code? The next plan has it then. */
 bool muster_recode_wanted(muster_coordinator *c);
 /* Adopt the next plan if it has the other code; false: it has not. */
 bool muster_recode_adopt(muster_coordinator *c);
+
+/* coordinator_replan.c; all but init do nothing unless opts.replan */
+MUSTER_CHECKED muster_status muster_replan_init(muster_coordinator *c);
+void muster_replan_fini(muster_coordinator *c);
+/* A model was offered. */
+void muster_replan_offered(muster_coordinator *c, uint32_t id, int64_t now_ns);
+/* An answer, in time or late. */
+void muster_replan_answer(muster_coordinator *c, uint32_t id,
+                          const muster_message *message, int64_t now_ns);
+/* Between two steps: ask for a plan if the times have changed. */
+void muster_replan_ask(muster_coordinator *c, int64_t now_ns,
+                       muster_actions *actions);
+/* A PLAN job has ended. */
+void muster_replan_done(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions);
 
 /* coordinator_step.c */
 void muster_step_begin(muster_coordinator *c, int64_t now_ns,

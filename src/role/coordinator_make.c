@@ -141,6 +141,7 @@ static void coordinator_free(void *state)
     muster_job_list_unref(c->open.messages);
     muster_decoding_unref(c->open.decoding);
     muster_verify_fini(c);
+    muster_replan_fini(c);
     muster_mem_free(c->shuffling.seen);
     muster_mem_free(c->past.parts_received);
     muster_mem_free(c->past.counted);
@@ -203,7 +204,8 @@ static const char *wrong_with_saved(const muster_coordinator_opts *opts)
         return "the saved state is not of this run";
     }
     if (saved.workers != info.workers ||
-        (saved.parts != info.parts && opts->change_code == NULL)) {
+        (saved.parts != info.parts && opts->change_code == NULL &&
+         !opts->replan)) {
         return "the saved state is of another code";
     }
     if (saved.shards != shards_of(opts)) {
@@ -351,6 +353,9 @@ static muster_status build_coding(muster_coordinator *c,
         muster_coding_use(c, &coding);
         c->plan.number = saved->plan;
         status = muster_recode_init(c, error);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_replan_init(c);
     }
     muster_coding_fini(&coding); // nothing, or what could be made
     return status;

@@ -2,14 +2,15 @@
  * coordinator_recode.c -- a plan of another code in mid-run.
  *
  * Whatever is made for one code (how it decodes, which parts came, the shuffle
- * over its slots) is made twice where a second code is given: at the start, so
- * that a change in mid-run can fail no more. The next plan then has the other
- * code. It is made ready and adopted as every plan is: workers are sent the
- * shards that they lack, and drop those that neither plan asks for when it is
- * in force. At the adoption what belongs to the two codes changes places.
+ * over its slots) is made for the other one before it is asked for, so that the
+ * change can fail no more. The next plan then has the other code. It is made
+ * ready and adopted as every plan is: workers are sent the shards that they
+ * lack, and drop those that neither plan asks for when it is in force. At the
+ * adoption what belongs to the two codes changes places.
  */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "code/numbers.h"
@@ -126,26 +127,37 @@ void muster_coding_counts_to_parts(const muster_assignment *plan,
 
 muster_status muster_recode_init(muster_coordinator *c, muster_error *error)
 {
-    const muster_code *code = c->opts.change_code;
-    if (code == NULL) {
+    if (c->opts.change_code == NULL && !c->opts.replan) {
         return MUSTER_OK;
     }
-    muster_layer layer = {.code = code, .terms = code};
     c->recoding.by_shard =
         muster_mem_array(c->plan.shards, sizeof(*c->recoding.by_shard));
-    return c->recoding.by_shard == NULL
-               ? MUSTER_ERR_NO_MEMORY
-               : muster_coding_init(&c->recoding.other, &layer, c->plan.shards,
-                                    c->opts.shuffle, error);
+    if (c->recoding.by_shard == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    return c->opts.change_code == NULL
+               ? MUSTER_OK
+               : muster_recode_to(c, c->opts.change_code, error);
+}
+
+muster_status muster_recode_to(muster_coordinator *c, const muster_code *code,
+                               muster_error *error)
+{
+    MUSTER_ASSERT(!c->recoding.under_way);
+    muster_layer layer = {.code = code, .terms = code};
+    muster_coding_fini(&c->recoding.other);
+    c->recoding.code = code;
+    return muster_coding_init(&c->recoding.other, &layer, c->plan.shards,
+                              c->opts.shuffle, error);
 }
 
 bool muster_recode_wanted(muster_coordinator *c)
 {
     muster_assignment *plan = &c->recoding.other.plan;
-    if (c->opts.change_code == NULL || c->recoding.done ||
-        c->step < c->opts.change_step) {
+    if (c->recoding.code == NULL || c->step < c->opts.change_step) {
         return false;
     }
+    c->recoding.code = NULL;
     c->recoding.done = c->recoding.under_way = true;
     memcpy(plan->slot_of, c->plan.slot_of,
            c->worker_count * sizeof(*plan->slot_of));

@@ -35,6 +35,7 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
     c->workers[id].offered_ns = now_ns;
     c->workers[id].unoffered = false;
     muster_watch_offered(c->watch, id, now_ns);
+    muster_replan_offered(c, id, now_ns);
     muster_member_mail mail = {.message = {.kind = MUSTER_MSG_MODEL,
                                            .plan = c->plan.number,
                                            .step = c->step},
@@ -229,6 +230,7 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
         muster_balance_time(c->balance, id,
                             (int64_t)message->as.gradient.compute_ns);
     }
+    muster_replan_answer(c, id, message, event->now_ns);
     muster_verify_answer(c, id, event, actions);
     if (!open) {
         muster_watch_late(c->watch, id, message->step, event->now_ns);
@@ -455,6 +457,7 @@ static void report_end(muster_coordinator *c, const muster_event *event,
     report->as.end.plan = c->plan.number;
     report->as.end.parts_received = c->past.parts_received;
     report->as.end.part_count = c->plan.info.parts;
+    report->as.end.code = c->plan.code;
     report->as.end.first_shard = c->plan.first_shard;
     report->as.end.classes = muster_watch_classes(c->watch);
     report->as.end.bytes_up = c->traffic.bytes_up;
@@ -530,6 +533,7 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
         return;
     }
     muster_evaluate_begin(c, event->now_ns, actions);
+    muster_replan_ask(c, event->now_ns, actions);
     muster_plan_change(c, event, actions);
     if (c->end.begun) {
         return;

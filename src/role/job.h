@@ -31,6 +31,7 @@ typedef enum muster_job_kind {
     MUSTER_JOB_EVALUATE = 12, // model in, loss and accuracy out
     MUSTER_JOB_SNAPSHOT = 13, // checkpoint of the newest state
     MUSTER_JOB_VERIFY = 14,   // messages in, a muster_job_mark each out
+    MUSTER_JOB_PLAN = 15,     // a measured cluster in, a code for it out
 } muster_job_kind;
 
 /* What UPDATE and VERIFY say of a message: a byte each. */
@@ -56,11 +57,13 @@ typedef struct muster_job {
     uint32_t shard;     // LOAD, FORGET, PART
     muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model),
                         // SNAPSHOT (the role's saved state), VERIFY (the slots
-                        // of the messages, uint32_t, ascending)
+                        // of the messages, uint32_t, ascending), PLAN (a
+                        // cluster file's text, with its NUL)
     uint32_t plan;      // ADOPT, GRADIENT
     bool test_only;     // EVALUATE: leave the training data out
     muster_decoding *decoding; // UPDATE, COMBINE
-    const muster_code *code;   // VERIFY: lent until the job has ended
+    const muster_code *code;   // VERIFY; PLAN: the one in force; lent until
+                               // the job has ended
     muster_blob **messages;    // UPDATE, COMBINE: in `list`; messages[i] is of
                                // slot decoding->used[i]. VERIFY likewise
     size_t block;              // UPDATE, COMBINE: floats of a message's block;
@@ -80,7 +83,10 @@ typedef struct muster_job_result {
                              // that ended MUSTER_INEXACT: marks; messages are
                              // not finite, nothing was changed
     int64_t busy_ns;         // compute time, with injected slowness
-    const muster_code *code; // SETUP of an edge: the run's; lent for its life
+    const muster_code *code; // SETUP of an edge: the run's; PLAN: the chosen
+                             // one. Lent for the executor's life
+    double expected_ms;      // PLAN: of a step with the chosen code,
+    double in_force_ms;      // and with that in force; NAN: not known
     double share;            // GRADIENT: of the step's samples, d parts of k
     double message;          // GRADIENT: the output's length over a gradient's
     double loss;       // UPDATE: decoded batch mean + l2; EVALUATE: objective,
@@ -90,7 +96,8 @@ typedef struct muster_job_result {
     double test_loss;  // EVALUATE; NAN without a test set
     double test_accuracy;
     double test_auc; // NAN unless there are two classes
-    char text[256];  // why, when status < 0
+    char text[256];  // why, when status < 0; PLAN: names of the code chosen
+                     // and of that in force, "frc:s=1 in place of uncoded"
 } muster_job_result;
 
 /* Empty, for so many blobs; NULL when out of memory. */

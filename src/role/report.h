@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "cluster/classes.h"
+#include "muster/code.h"
 
 typedef enum muster_report_kind {
     MUSTER_REPORT_NOTICE = 1,     // a line for people
@@ -55,6 +56,7 @@ typedef struct muster_report {
             // long as the role lives.
             const uint64_t *parts_received;
             uint32_t part_count;
+            const muster_code *code; // in force; lent as long as the run's are
             const uint32_t *first_shard;   // of each part; lent likewise
             const muster_classes *classes; // who is slow; lent likewise
             // Since the last step: answers, models and parts handed over.

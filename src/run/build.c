@@ -230,6 +230,7 @@ muster_status muster_build_coordinator(const muster_config *config,
     opts.evaluate_every =
         executor != NULL ? muster_config_eval_every(config) : 0;
     opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
+    opts.replan = muster_config_is_auto(config, NULL);
     // What edges send are sums over workers that differ from step to step.
     opts.verify =
         opts.edges ? MUSTER_VERIFY_OFF : verify_mode(config, executor);
@@ -256,8 +257,9 @@ muster_status muster_build_code_of(const muster_config *config,
                                    muster_code **code_out)
 {
     muster_build_code build = {.speeds = NULL};
-    muster_status status =
-        muster_build_code_opts(config, NULL, error_out, &build);
+    muster_status status = muster_build_code_opts(
+        config, muster_config_is_auto(config, NULL) ? MUSTER_BUILD_FIRST : NULL,
+        error_out, &build);
     if (status == MUSTER_OK) {
         status = muster_code_create(&build.opts, error_out, code_out);
         muster_build_code_fini(&build);

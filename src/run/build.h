@@ -41,6 +41,9 @@ MUSTER_CHECKED muster_status muster_build_speeds(const muster_config *config,
                                                  muster_error *error_out,
                                                  double *speeds_out);
 
+/* The code that --code auto begins with. */
+#define MUSTER_BUILD_FIRST "uncoded"
+
 /* `name` is a code, or NULL: that of --code. MUSTER_ERR_INVALID: there are no
  * workers, or --speeds does not fit them. MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status

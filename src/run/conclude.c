@@ -212,7 +212,7 @@ static muster_status write_files(muster_train_state *train, const char *json,
     bool led = train->edges > 0;
     char *cluster = muster_measured_cluster(
         train->tally.summary,
-        led ? muster_hier_outer(train->code) : train->code,
+        led ? muster_hier_outer(train->code) : train->in_force,
         led ? NULL : train->tally.first_shard);
     if (cluster == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,

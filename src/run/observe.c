@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "code/numbers.h"
 #include "config/fault.h"
 #include "proc/signals.h"
 #include "run/train.h"
@@ -100,9 +101,20 @@ static muster_status write_step(muster_train_state *train,
     return status;
 }
 
+/* The code may be another than before. Edges have one for both layers, which
+ * stays. */
+static void note_code(muster_train_state *train, const muster_code *code)
+{
+    if (train->edges == 0 && code != train->in_force) {
+        train->in_force = code;
+        train->code_info = *muster_code_numbers(code);
+    }
+}
+
 static void on_step_end(muster_train_state *train, const muster_report *report)
 {
     muster_error error = {.text = ""};
+    note_code(train, report->as.end.code);
     muster_step_line line = muster_tally_step_line(report);
     train->last_step_ns = report->now_ns;
     if (train->folder != NULL && write_step(train, &line, &error) < 0) {

@@ -19,7 +19,9 @@ muster_status muster_outcome_init(muster_outcome *outcome, const char *code,
         .runs = muster_vec_make(sizeof(muster_outcome_run)),
         .parts_received = muster_mem_array(info->parts, sizeof(uint64_t))};
     snprintf(outcome->code, sizeof(outcome->code), "%s", code);
-    snprintf(outcome->name, sizeof(outcome->name), "%s", info->name);
+    // The numbers of auto are those of the code that it begins with.
+    snprintf(outcome->name, sizeof(outcome->name), "%s",
+             strcmp(code, "auto") == 0 ? code : info->name);
     outcome->info.name = NULL; // lent; `name` is ours
     outcome->info.warning = NULL;
     return outcome->parts_received != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;

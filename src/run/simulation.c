@@ -21,8 +21,9 @@ static muster_status make_code(muster_simulation *simulation,
                                const muster_config *config, const char *name,
                                muster_error *error_out)
 {
-    muster_status status =
-        muster_build_code_opts(config, name, error_out, &simulation->build);
+    muster_status status = muster_build_code_opts(
+        config, muster_config_is_auto(config, name) ? MUSTER_BUILD_FIRST : name,
+        error_out, &simulation->build);
     if (status == MUSTER_OK) {
         status = muster_code_create(&simulation->build.opts, error_out,
                                     &simulation->code);
@@ -144,6 +145,7 @@ muster_status muster_simulation_init(muster_simulation *simulation,
     }
     muster_virtual_opts *opts = &simulation->opts;
     widen_heartbeat(config, &opts->coordinator);
+    opts->coordinator.replan = muster_config_is_auto(config, code);
     opts->worker_patience_ns = muster_build_worker(config).patience_ns;
     opts->executor = simulation->executor;
     opts->model = muster_config_string(config, MUSTER_OPT_MODEL);

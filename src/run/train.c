@@ -36,6 +36,7 @@ static muster_status make_code(muster_train_state *train,
     muster_status status =
         muster_build_code_of(train->config, error_out, &train->code);
     if (status == MUSTER_OK) {
+        train->in_force = train->code;
         train->code_info = *muster_code_numbers(train->code);
         train->edges = muster_config_edges(train->config);
         train->led = train->edges > 0 ? train->edges : train->code_info.workers;
@@ -254,7 +255,9 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
     }
     if (status == MUSTER_OK) {
         const muster_code_info *code = &train->code_info;
-        uint64_t shards = (uint64_t)code->workers * code->load *
+        bool any = muster_config_is_auto(train->config, NULL);
+        uint64_t shards = (uint64_t)code->workers *
+                          (any ? code->parts : code->load) *
                           (train->job.shards / code->parts + 1);
         muster_host_work work = {
             .role = train->role,

@@ -31,9 +31,10 @@ typedef struct muster_train_state {
     const muster_config *config;
     const char *program;
     muster_code *code;
-    muster_code_info code_info;
-    uint32_t edges; // of --topology; 0: none
-    uint32_t led;   // members that the coordinator leads: edges, or workers
+    const muster_code *in_force; // another one after a change
+    muster_code_info code_info;  // of that in force
+    uint32_t edges;              // of --topology; 0: none
+    uint32_t led; // members that the coordinator leads: edges, or workers
     muster_host *host;
     muster_executor *executor;
     muster_executor_info job;

@@ -198,6 +198,7 @@ muster_status muster_virtual_init(muster_virtual *run,
 {
     *run = (muster_virtual){
         .opts = *opts,
+        .planner = muster_planner_make(),
         .info = MUSTER_CODE_INFO_INIT,
         .status = MUSTER_ERR_QUORUM,
         .loss = NAN,
@@ -245,6 +246,7 @@ void muster_virtual_fini(muster_virtual *run)
         muster_executor_free(run->hosts[host].executor);
     }
     muster_blob_unref(run->gradient);
+    muster_planner_fini(&run->planner);
     muster_mem_free(run->hosts);
     muster_mem_free(run->parts_received);
 }

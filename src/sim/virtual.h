@@ -28,6 +28,7 @@
 #include "cluster/slowness.h"
 #include "config/fault.h"
 #include "job/executor.h"
+#include "job/planner.h"
 #include "muster/code.h"
 #include "record/histogram.h"
 #include "role/coordinator.h"
@@ -76,6 +77,7 @@ typedef struct muster_virtual {
     muster_virtual_host *hosts; // 0: coordinator; then edges, then workers
     muster_error failure;       // of a worker that could not be made
     muster_blob *gradient;      // timing only: every answer, a length
+    muster_planner planner;     // timing only
     int64_t longest_job_ns;     // so far
     int64_t step_end_ns;        // of the last step
 

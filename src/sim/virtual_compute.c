@@ -183,6 +183,8 @@ static void pretend(muster_virtual *run, const muster_virtual_host *at,
     } else if (job->kind == MUSTER_JOB_SHARD) {
         result->output = length_only((size_t)PART_BYTES * run->info.parts /
                                      shards_of_run(run));
+    } else if (job->kind == MUSTER_JOB_PLAN) {
+        result->status = muster_planner_run(&run->planner, job, NULL, result);
     }
 }
 

@@ -382,6 +382,7 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         result->output = toy_encode(t, process);
         break;
     case MUSTER_JOB_VERIFY: // not asked for here
+    case MUSTER_JOB_PLAN:
         break;
     case MUSTER_JOB_SHARD:
         t->shards_made++;

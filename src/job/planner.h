@@ -1,0 +1,31 @@
+/*
+ * job/planner.h -- carries out PLAN jobs: a measured cluster in, a code out.
+ *
+ *   Ownership    Codes that it gives out live until fini: a role may use one
+ *                for the rest of the run. One of equal name is made once.
+ *   Determinism  A function of the jobs.
+ */
+#ifndef MUSTER_JOB_PLANNER_H
+#define MUSTER_JOB_PLANNER_H
+
+#include "base/vec.h"
+#include "muster/status.h"
+#include "role/job.h"
+
+typedef struct muster_planner {
+    muster_vec made; // the codes given out, with their names
+} muster_planner;
+
+muster_planner muster_planner_make(void);
+void muster_planner_fini(muster_planner *planner);
+
+/* Sets code, expected_ms, in_force_ms and text of the result.
+ * MUSTER_ERR_INVALID    the job has no cluster
+ * MUSTER_ERR_INPUT      what it has is not one
+ * MUSTER_ERR_NO_MEMORY */
+MUSTER_CHECKED muster_status muster_planner_run(muster_planner *planner,
+                                                const muster_job *job,
+                                                muster_error *error_out,
+                                                muster_job_result *result_out);
+
+#endif // MUSTER_JOB_PLANNER_H

@@ -1,0 +1,369 @@
+/*
+ * coordinator_replan.c -- which code, by the times that workers take.
+ *
+ * Every answer says how long its worker computed. The last few steps of each
+ * worker make a cluster, and a PLAN job says which code suits it. An answer
+ * that took several steps counts for each of them, and so does long silence.
+ * What a worker takes beyond what its load takes the median worker is held for
+ * a delay that comes with any load: whether a smaller load would help cannot be
+ * told from one load.
+ *
+ * So that noise does not move data to and fro:
+ *   1. There is no plan unless some worker's time has changed by a quarter
+ *      since the last one.
+ *   2. A code takes the place of another only where a step is expected to take
+ *      a tenth less; after the first plan, only where two in a row say so.
+ *   3. Steps wait for a PLAN job: they take a fiftieth of the time at most.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "cluster/file.h"
+#include "code/numbers.h"
+#include "role/coordinator_inside.h"
+
+/* Of the steps before the first plan, a few show how a run begins. */
+#define FIRST_STEPS (MUSTER_REPLAN_STEPS + 4)
+/* Steps from one plan to the next. */
+#define NEXT_STEPS 8u
+/* After which silence counts. Less than a worker that was slow needs to show
+ * that it is not any more: slowness that wanders is then seen at both ends. */
+#define SILENT_STEPS 12u
+#define GAIN         0.9
+#define CHANGED      0.25
+#define VOTES        2u
+#define JOB_SHARE    50
+#define ABSENT_S     3600.0
+
+muster_status muster_replan_init(muster_coordinator *c)
+{
+    if (!c->opts.replan) {
+        return MUSTER_OK;
+    }
+    c->replanning.next_step = c->step + FIRST_STEPS;
+    c->replanning.workers =
+        muster_mem_array(c->worker_count, sizeof(*c->replanning.workers));
+    return c->replanning.workers != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
+}
+
+void muster_replan_fini(muster_coordinator *c)
+{
+    muster_mem_free(c->replanning.workers);
+    c->replanning.workers = NULL;
+}
+
+/* ---- what was measured --------------------------------------------------- */
+
+void muster_replan_offered(muster_coordinator *c, uint32_t id, int64_t now_ns)
+{
+    if (c->replanning.workers == NULL || c->replanning.workers[id].owes) {
+        return;
+    }
+    muster_replan_worker *worker = &c->replanning.workers[id];
+    worker->owes = true;
+    worker->owes_step = c->step;
+    worker->owes_ns = now_ns;
+}
+
+static void put(muster_replan_worker *worker, muster_replan_time time,
+                uint64_t steps)
+{
+    steps = steps < MUSTER_REPLAN_STEPS ? steps : MUSTER_REPLAN_STEPS;
+    for (uint64_t i = 0; i < steps; i++) {
+        worker->times[worker->count++ % MUSTER_REPLAN_STEPS] = time;
+    }
+}
+
+static double load_of(const muster_coordinator *c, uint32_t id)
+{
+    const uint32_t *parts = NULL;
+    uint32_t count = muster_assignment_parts(&c->plan, id, &parts);
+    uint32_t shards = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t *first = &c->plan.first_shard[parts[i]];
+        shards += first[1] - first[0];
+    }
+    return (double)shards / c->plan.shards * c->worker_count;
+}
+
+void muster_replan_answer(muster_coordinator *c, uint32_t id,
+                          const muster_message *message, int64_t now_ns)
+{
+    if (c->replanning.workers == NULL) {
+        return;
+    }
+    muster_replan_worker *worker = &c->replanning.workers[id];
+    uint64_t behind = c->step - message->step;
+    muster_replan_time time = {.load = load_of(c, id),
+                               .s = (double)message->as.gradient.compute_ns *
+                                    1e-9};
+    // One of an earlier plan had another load.
+    if (message->plan == c->plan.number && time.load > 0 && time.s > 0) {
+        put(worker, time, behind > 0 ? behind : 1);
+    }
+    worker->owes = behind > 0; // it begins with a newer model now
+    worker->owes_step = c->step;
+    worker->owes_ns = now_ns;
+}
+
+static uint32_t times_of(const muster_replan_worker *worker)
+{
+    return worker->count < MUSTER_REPLAN_STEPS ? worker->count
+                                               : MUSTER_REPLAN_STEPS;
+}
+
+/* Do the times that are known of a worker say why it is silent? A newer model
+ * ends its work on the last one, so a slow worker is heard no more. */
+static bool is_explained(const muster_coordinator *c,
+                         const muster_replan_worker *worker)
+{
+    uint64_t last = c->past.steps + MUSTER_STEP_TIMES - 1;
+    double step_s = (double)c->past.step_ns[last % MUSTER_STEP_TIMES] * 1e-9;
+    double min = INFINITY;
+    for (uint32_t i = 0; i < times_of(worker); i++) {
+        min = fmin(min, worker->times[i].s);
+    }
+    return min > step_s;
+}
+
+/* A worker with the answer that it owes as if it came now; but one that is
+ * beaten by others for a few steps is not slow. */
+static muster_replan_worker seen_now(const muster_coordinator *c, uint32_t id,
+                                     int64_t now_ns)
+{
+    muster_replan_worker worker = c->replanning.workers[id];
+    muster_replan_time time = {.load = load_of(c, id),
+                               .s = (double)(now_ns - worker.owes_ns) * 1e-9};
+    if (worker.owes && c->step >= worker.owes_step + SILENT_STEPS &&
+        time.load > 0 && !is_explained(c, &worker)) {
+        put(&worker, time, c->step - worker.owes_step);
+    }
+    return worker;
+}
+
+static double min_per_load(const muster_replan_worker *worker)
+{
+    double min = INFINITY;
+    for (uint32_t i = 0; i < times_of(worker); i++) {
+        min = fmin(min, worker->times[i].s / worker->times[i].load);
+    }
+    return min;
+}
+
+static int compare(const void *one, const void *two)
+{
+    double a = *(const double *)one, b = *(const double *)two;
+    return (a > b) - (a < b);
+}
+
+static bool is_seen(const muster_coordinator *c, uint32_t id)
+{
+    return c->workers[id].stage == MUSTER_STAGE_READY &&
+           c->replanning.workers[id].count > 0;
+}
+
+/* What load 1 takes the median worker at its best. */
+static double median_s(const muster_coordinator *c,
+                       const muster_replan_worker *seen)
+{
+    double *times = muster_mem_array(c->worker_count, sizeof(*times));
+    size_t count = 0;
+    for (uint32_t id = 0; times != NULL && id < c->worker_count; id++) {
+        if (is_seen(c, id)) {
+            times[count++] = min_per_load(&seen[id]);
+        }
+    }
+    double median = INFINITY;
+    if (count > 0) {
+        qsort(times, count, sizeof(*times), compare);
+        median = times[(count - 1) / 2];
+    }
+    muster_mem_free(times);
+    return median;
+}
+
+static void describe(const muster_replan_worker *seen, double median,
+                     muster_cluster_worker *worker)
+{
+    uint32_t count = times_of(seen);
+    double shift = fmin(min_per_load(seen), median);
+    double min = INFINITY, sum = 0, load = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        double beyond = seen->times[i].s - shift * seen->times[i].load;
+        min = fmin(min, beyond);
+        sum += beyond;
+        load += seen->times[i].load;
+    }
+    min = fmax(min, 0);
+    worker->shift_s = shift;
+    worker->mean_s = fmax(sum - min * count, 0) / load;
+    worker->link.latency_s = min / 2; // a link is used twice in a step
+}
+
+/* NULL: out of memory, or no worker was seen. */
+static muster_cluster *cluster_of(const muster_coordinator *c,
+                                  const muster_replan_worker *seen)
+{
+    double median = median_s(c, seen);
+    muster_cluster *cluster =
+        isfinite(median) ? muster_cluster_create(c->worker_count) : NULL;
+    for (uint32_t id = 0; cluster != NULL && id < c->worker_count; id++) {
+        if (is_seen(c, id)) {
+            describe(&seen[id], median, &cluster->workers[id]);
+        } else {
+            cluster->workers[id].shift_s = median;
+            cluster->workers[id].link.latency_s = ABSENT_S / 2;
+        }
+    }
+    return cluster;
+}
+
+/* Likewise. */
+static muster_cluster *measure(const muster_coordinator *c, int64_t now_ns)
+{
+    muster_replan_worker *seen =
+        muster_mem_array(c->worker_count, sizeof(*seen));
+    if (seen == NULL) {
+        return NULL;
+    }
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        seen[id] = seen_now(c, id, now_ns);
+    }
+    muster_cluster *cluster = cluster_of(c, seen);
+    muster_mem_free(seen);
+    return cluster;
+}
+
+/* ---- the plan ------------------------------------------------------------ */
+
+static double step_s(const muster_cluster_worker *worker)
+{
+    return worker->shift_s + worker->mean_s + 2 * worker->link.latency_s;
+}
+
+/* Since the last plan, for some worker. */
+static bool has_changed(const muster_coordinator *c,
+                        const muster_cluster *cluster)
+{
+    bool changed = false;
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        double before = c->replanning.workers[id].planned_s;
+        double now = step_s(&cluster->workers[id]);
+        changed |= fabs(now - before) > CHANGED * fmax(now, before);
+    }
+    return changed;
+}
+
+static muster_blob *text_blob(const muster_cluster *cluster)
+{
+    char *text = muster_cluster_text(cluster);
+    size_t bytes = text != NULL ? strlen(text) + 1 : 0;
+    muster_blob *blob = text != NULL ? muster_blob_create(bytes) : NULL;
+    if (blob != NULL) {
+        memcpy(blob->data, text, bytes);
+    }
+    muster_mem_free(text);
+    return blob;
+}
+
+static void ask(muster_coordinator *c, const muster_cluster *cluster,
+                muster_actions *actions)
+{
+    c->replanning.job = ++c->jobs.ids;
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        c->replanning.workers[id].planned_s = step_s(&cluster->workers[id]);
+    }
+    muster_job *job =
+        muster_act_compute(actions, MUSTER_JOB_PLAN, c->replanning.job);
+    job->step = c->step;
+    job->code = c->plan.code;
+    job->input = text_blob(cluster);
+}
+
+void muster_replan_ask(muster_coordinator *c, int64_t now_ns,
+                       muster_actions *actions)
+{
+    muster_replanning *at = &c->replanning;
+    bool busy = at->job != 0 || c->recoding.code != NULL || c->next.number != 0;
+    if (at->workers == NULL || busy || c->step < at->next_step ||
+        now_ns < at->next_ns || c->step + 2 >= c->opts.last_step) {
+        return;
+    }
+    muster_cluster *cluster = measure(c, now_ns);
+    if (cluster != NULL && (at->votes > 0 || has_changed(c, cluster))) {
+        ask(c, cluster, actions);
+    }
+    muster_cluster_free(cluster);
+    at->next_step = c->step + NEXT_STEPS;
+}
+
+/* Is the code that was planned worth moving data for? */
+static bool is_worth(const muster_coordinator *c,
+                     const muster_job_result *result)
+{
+    // NAN: the plan knows nothing of the code in force.
+    bool gains = isnan(result->in_force_ms) ||
+                 result->expected_ms < GAIN * result->in_force_ms;
+    return gains && result->code != c->plan.code &&
+           muster_code_numbers(result->code)->parts <= c->plan.shards;
+}
+
+static void change(muster_coordinator *c, const muster_event *event,
+                   muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    muster_error error = {.text = ""};
+    muster_status status = muster_recode_to(c, result->code, &error);
+    if (status < 0) {
+        muster_coordinator_end(c, status, "no memory for another code", event,
+                               actions);
+        return;
+    }
+    c->replanning.votes = 0;
+    muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
+                      "step %llu: code %s: steps of %.3g ms are expected, not "
+                      "of %.3g ms",
+                      (unsigned long long)c->step, result->text,
+                      result->expected_ms, result->in_force_ms);
+}
+
+static void tell_first(const muster_coordinator *c, const muster_event *event,
+                       muster_actions *actions)
+{
+    muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
+                      "step %llu: code %s stays: no other is expected to make "
+                      "steps of %.3g ms a tenth shorter",
+                      (unsigned long long)c->step, c->plan.info.name,
+                      event->as.computed.in_force_ms);
+}
+
+void muster_replan_done(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions)
+{
+    const muster_job_result *result = &event->as.computed;
+    muster_replanning *at = &c->replanning;
+    if (result->id != at->job || c->end.begun) {
+        return;
+    }
+    at->job = 0;
+    at->next_ns = event->now_ns + JOB_SHARE * result->busy_ns;
+    if (result->status < 0) {
+        muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
+                          "step %llu: the code stays, for there is no plan: "
+                          "%.120s",
+                          (unsigned long long)c->step, result->text);
+        at->votes = 0;
+        return;
+    }
+    bool first = !at->planned;
+    at->planned = true;
+    at->votes = is_worth(c, result) ? at->votes + 1 : 0;
+    if (at->votes > 0 && (first || at->votes >= VOTES)) {
+        change(c, event, actions);
+    } else if (first) {
+        tell_first(c, event, actions);
+    }
+}
