@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -28,9 +29,11 @@
 #define WAIT_SLICE_NS (50 * MUSTER_NS_PER_MS)
 
 typedef struct member {
-    pid_t pid;   // 0: none runs
-    bool doomed; // signalled to end: its end is not logged
-    bool clean;  // the last one ended with exit code 0
+    pid_t pid;       // 0: none runs
+    bool doomed;     // signalled to end: its end is not logged
+    bool clean;      // the last one ended with exit code 0
+    bool died;       // the last one died by itself
+    uint32_t deaths; // of all that were started in this place
 } member;
 
 struct muster_process_group {
@@ -170,7 +173,8 @@ static muster_status fork_member(muster_process_group *group, uint32_t number,
             error_out, MUSTER_ERR_SYSTEM, "cannot start %s %u: fork: %s",
             noun_of(group, number), number_of(group, number), strerror(errno));
     }
-    group->members[number] = (member){.pid = pid};
+    group->members[number] =
+        (member){.pid = pid, .deaths = group->members[number].deaths};
     return MUSTER_OK;
 }
 
@@ -228,6 +232,16 @@ static void tell_end(const char *noun, uint32_t number, const member *one,
     }
 }
 
+static void note_end(member *one, int status)
+{
+    one->pid = 0;
+    one->clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    one->died = !one->doomed &&
+                (WIFSIGNALED(status) ||
+                 (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE));
+    one->deaths += one->died ? 1 : 0;
+}
+
 void muster_process_group_reap(muster_process_group *group)
 {
     for (uint32_t i = 0; i < group->count; i++) {
@@ -237,9 +251,20 @@ void muster_process_group_reap(muster_process_group *group)
             continue;
         }
         tell_end(noun_of(group, i), number_of(group, i), one, status);
-        one->pid = 0;
-        one->clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        note_end(one, status);
     }
+}
+
+uint32_t muster_process_group_deaths(const muster_process_group *group,
+                                     uint32_t number)
+{
+    return group->members[number].deaths;
+}
+
+bool muster_process_group_has_died(const muster_process_group *group,
+                                   uint32_t number)
+{
+    return group->members[number].died;
 }
 
 bool muster_process_group_is_running(const muster_process_group *group,

@@ -62,6 +62,15 @@ void muster_process_group_reap(muster_process_group *group);
 bool muster_process_group_is_running(const muster_process_group *group,
                                      uint32_t member);
 
+/* How often did the member die by itself: by a signal that was not sent here,
+ * or with exit code 1? Other codes say what would be the same again. */
+uint32_t muster_process_group_deaths(const muster_process_group *group,
+                                     uint32_t member);
+
+/* Is none running because the last one died by itself? */
+bool muster_process_group_has_died(const muster_process_group *group,
+                                   uint32_t member);
+
 /* Have all members ended, and none of them with exit code 0? */
 bool muster_process_group_is_lost(const muster_process_group *group);
 

@@ -137,12 +137,39 @@ static void a_member_that_left_by_itself_is_not_lost(void **state)
     muster_process_group_free(group);
 }
 
+/* A crash and exit code 1 are deaths; an end that was asked for, an end in
+ * order and an exit code that names a reason are not. */
+static void deaths_of_a_members_own_are_counted(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"exit 0", "exit 1", "exit 5",
+                                       "kill -USR1 $$", "exec sleep 1000"};
+    static const bool died[] = {false, true, false, true, false};
+    muster_process_group *group = make_group(5, LONG_NS);
+    for (uint32_t i = 0; i < 5; i++) {
+        spawn(group, i, ends[i], "");
+    }
+    muster_process_group_signal(group, 4, SIGKILL);
+    muster_process_group_end(group);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(muster_process_group_has_died(group, i), died[i]);
+        assert_int_equal(muster_process_group_deaths(group, i), died[i]);
+    }
+    spawn(group, 1, "exit 1", "");
+    assert_false(muster_process_group_has_died(group, 1));
+    muster_process_group_end(group);
+    assert_true(muster_process_group_has_died(group, 1));
+    assert_int_equal(muster_process_group_deaths(group, 1), 2);
+    muster_process_group_free(group);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_member_begins_with_a_clean_process),
         cmocka_unit_test(members_that_do_not_leave_are_ended),
         cmocka_unit_test(a_member_that_left_by_itself_is_not_lost),
+        cmocka_unit_test(deaths_of_a_members_own_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
