@@ -178,6 +178,11 @@ bool muster_member_send(muster_member *member, uint32_t id,
 /* Refuse every HELLO from now on. */
 void muster_member_close(muster_member *member, const char *why);
 
+/* What a follower says that ends without its leader, before the address: it
+ * never came in, or the run that it was in went on or ended without it. */
+const char *muster_member_without_leader(const muster_member *member,
+                                         muster_status status);
+
 /* Misbehaviour that the role saw: end the connection; no LOST follows. A leader
  * does not admit that process again before a second is over, then two, .. at
  * most a minute; another process may take its place at once. */
