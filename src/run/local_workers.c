@@ -124,13 +124,12 @@ muster_status muster_train_spawn(muster_train_state *train, uint32_t process,
 muster_status muster_train_restart(muster_train_state *train,
                                    muster_error *error_out)
 {
-    uint64_t most = muster_config_uint(train->config, MUSTER_OPT_RESTART);
+    uint64_t max = muster_config_uint(train->config, MUSTER_OPT_RESTART);
     uint32_t count = train->edges + train->code_info.workers;
     muster_status status = MUSTER_OK;
     for (uint32_t p = 0; status == MUSTER_OK && p < count; p++) {
         uint32_t deaths = muster_process_group_deaths(train->workers, p);
-        if (!muster_process_group_has_died(train->workers, p) ||
-            deaths > most) {
+        if (!muster_process_group_has_died(train->workers, p) || deaths > max) {
             continue;
         }
         bool edge = p < train->edges;
@@ -138,7 +137,7 @@ muster_status muster_train_restart(muster_train_state *train,
                    "starting %s %" PRIu32 " again, time %" PRIu32
                    " of at most %" PRIu64,
                    edge ? "edge" : "worker", edge ? p : p - train->edges,
-                   deaths, most);
+                   deaths, max);
         status = muster_train_spawn(train, p, error_out);
     }
     return status;
