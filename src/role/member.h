@@ -16,8 +16,8 @@
  *                of that connection. JOINED and LOST of a number alternate.
  *                The newest HELLO for a number wins; the older connection is
  *                told so and dropped.
- *   Liveness     Any message counts as a sign of life, and so do bytes of one
- *                that is still arriving (HEARD). Silence longer than
+ *   Liveness     Any message counts as a sign of life, and so does each KiB of
+ *                one that is still arriving (HEARD). Silence longer than
  *                the heartbeat window is loss; so is a peer that says it is
  *                busy and whose progress counter stands still for `stall_ns`,
  *                and one that says it is idle while it owes an answer as long.
