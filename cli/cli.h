@@ -9,6 +9,7 @@
 #define MUSTER_CLI_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "muster/config.h"
 #include "muster/status.h"
@@ -40,6 +41,17 @@ muster_config *cli_options(const char *verb, int argc, char **argv,
  */
 int cli_finish(muster_config *config, muster_status status,
                const muster_error *error, char *json);
+
+/* The program's path, so that processes made from it carry its name in `ps`;
+ * the link itself when the path is gone (the program was replaced meanwhile).
+ * Lent from `path` or static. */
+const char *cli_own_path(char *path, size_t size);
+
+/* limits.c. First in main(): start the program again without BLAS threads where
+ * the address space is limited. */
+void cli_limits_prepare(char **argv);
+/* After an error for want of memory: name the limit, if there is one. */
+void cli_limits_tell(void);
 
 /* Write a text to stdout; 0, or 1 with a message when that fails. */
 int cli_print(const char *text);

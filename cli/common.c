@@ -169,7 +169,21 @@ int cli_fail(muster_status status, const muster_error *error)
     shown_line safe =
         shown(has_text ? error->text : muster_status_text(status));
     fprintf(stderr, "muster: %s\n", safe.text);
+    if (status == MUSTER_ERR_NO_MEMORY) {
+        cli_limits_tell();
+    }
     return muster_status_exit_code(status);
+}
+
+const char *cli_own_path(char *path, size_t size)
+{
+    static const char link[] = "/proc/self/exe";
+    ssize_t length = readlink(link, path, size - 1);
+    if (length <= 0 || (size_t)length >= size - 1) {
+        return link;
+    }
+    path[length] = '\0';
+    return access(path, X_OK) == 0 ? path : link;
 }
 
 int cli_print(const char *text)

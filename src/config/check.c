@@ -158,26 +158,34 @@ static muster_status check_training(muster_config *config,
     return status;
 }
 
+static muster_status check_on_loss(const muster_config *config,
+                                   muster_error *error_out)
+{
+    const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);
+    if (strcmp(on_loss, "wait") != 0 && strcmp(on_loss, "degrade") != 0 &&
+        strcmp(on_loss, "stop") != 0) {
+        return INVALID("--on-loss %.60s: expected wait, degrade or stop",
+                       on_loss);
+    }
+    return MUSTER_OK;
+}
+
 static muster_status check_waiting(const muster_config *config,
                                    muster_error *error_out)
 {
     const char *deadline = muster_config_string(config, MUSTER_OPT_DEADLINE);
-    const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);
     if (strcmp(deadline, "auto") != 0 &&
         muster_config_deadline_ns(config) <= 0) {
         return INVALID("--deadline %.60s: expected a time such as 50ms, or "
                        "auto",
                        deadline);
     }
-    if (strcmp(on_loss, "wait") != 0 && strcmp(on_loss, "degrade") != 0) {
-        return INVALID("--on-loss %.60s: expected wait or degrade", on_loss);
-    }
     const char *verify = muster_config_string(config, MUSTER_OPT_VERIFY);
     if (strcmp(verify, "warn") != 0 && strcmp(verify, "correct") != 0 &&
         strcmp(verify, "off") != 0) {
         return INVALID("--verify %.60s: expected warn, correct or off", verify);
     }
-    return MUSTER_OK;
+    return check_on_loss(config, error_out);
 }
 
 static muster_status check_algorithm(const muster_config *config,
@@ -359,14 +367,11 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
     }
     muster_status status = check_manage(
         muster_config_string(config, MUSTER_OPT_MANAGE), error_out);
+    if (status == MUSTER_OK) {
+        status = check_on_loss(config, error_out);
+    }
     if (status != MUSTER_OK) {
         return status;
-    }
-    const char *on_loss = muster_config_string(config, MUSTER_OPT_ON_LOSS);
-    if (strcmp(on_loss, "wait") != 0 && strcmp(on_loss, "degrade") != 0 &&
-        strcmp(on_loss, "stop") != 0) {
-        return INVALID("--on-loss %.60s: expected wait, degrade or stop",
-                       on_loss);
     }
     bool node = muster_config_is_set(config, MUSTER_OPT_NODE);
     if (muster_config_bool(config, MUSTER_OPT_REPLACE) &&

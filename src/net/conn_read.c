@@ -469,15 +469,18 @@ static size_t read_turn(muster_conn *conn)
 void muster_conn_read(muster_conn *conn)
 {
     const muster_net *net = conn->net;
-    bool came = read_turn(conn) > 0;
+    size_t came = read_turn(conn);
     bool midway = conn->in.end > 0 || conn->in.stream.payload != NULL;
-    if (!came || !midway || conn->state != MUSTER_CONN_UP ||
+    conn->in.bytes_untold = midway ? conn->in.bytes_untold + came : 0;
+    if (came == 0 || !midway || conn->state != MUSTER_CONN_UP ||
+        conn->in.bytes_untold < MUSTER_NET_BYTES_MIN ||
         net->callbacks.on_bytes == NULL) {
         return;
     }
     int64_t now_ns = muster_clock_ns();
     if (now_ns - conn->in.bytes_told_ns >= MUSTER_NET_BYTES_NS) {
         conn->in.bytes_told_ns = now_ns;
+        conn->in.bytes_untold = 0;
         net->callbacks.on_bytes(net->context, conn->peer);
     }
 }

@@ -109,6 +109,7 @@ typedef struct muster_conn_in {
     unsigned descriptor_count;
     muster_conn_stream stream;
     int64_t bytes_told_ns; // when on_bytes was called last
+    size_t bytes_untold;   // came since then
 } muster_conn_in;
 
 typedef struct muster_conn {

@@ -50,6 +50,7 @@
 #define MUSTER_NET_HEADER_MAX  65536u
 #define MUSTER_NET_ADDRESS_MAX 128u
 #define MUSTER_NET_BYTES_NS    10000000
+#define MUSTER_NET_BYTES_MIN   1024u
 
 typedef struct muster_net muster_net;
 
@@ -79,7 +80,8 @@ typedef struct muster_net_callbacks {
                     const char *reason);
     /* Bytes came of a message that is not whole yet: the peer lives, though
      * its other words wait behind this one. At most every
-     * MUSTER_NET_BYTES_NS per peer; never for what comes whole. */
+     * MUSTER_NET_BYTES_NS per peer, and for every MUSTER_NET_BYTES_MIN bytes:
+     * a peer that trickles is silent. Never for what comes whole. */
     void (*on_bytes)(void *context, muster_peer peer);
 } muster_net_callbacks;
 

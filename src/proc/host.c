@@ -289,6 +289,7 @@ void muster_host_close(muster_host *host)
     if (host == NULL) {
         return;
     }
+    muster_host_tell_expelled(host);
     muster_net_close(host->net); // calls every `done` that is left
     while (host->free_tickets != NULL) {
         muster_host_ticket *next = host->free_tickets->next_free;

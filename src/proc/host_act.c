@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -53,11 +54,36 @@ uint64_t muster_host_take_dial(muster_host *host, muster_peer peer)
     return 0;
 }
 
+/* Name at most one a second, and count the others: strangers may come in
+ * floods. */
+static void tell_expelled(muster_host *host, muster_peer peer,
+                          const char *reason)
+{
+    int64_t now_ns = muster_clock_ns();
+    if (host->expelled_told_ns != 0 &&
+        now_ns - host->expelled_told_ns < MUSTER_NS_PER_S) {
+        host->expelled_untold++;
+        return;
+    }
+    muster_host_tell_expelled(host);
+    muster_log(MUSTER_LOG_WARN, "dropping %s: %s",
+               muster_net_peer_name(host->net, peer), reason);
+    host->expelled_told_ns = now_ns;
+}
+
+void muster_host_tell_expelled(muster_host *host)
+{
+    if (host->expelled_untold > 0) {
+        muster_log(MUSTER_LOG_WARN, "%u more were dropped meanwhile",
+                   host->expelled_untold);
+    }
+    host->expelled_untold = 0;
+}
+
 void muster_host_expel(muster_host *host, muster_peer peer,
                        muster_status status, const char *reason)
 {
-    muster_log(MUSTER_LOG_WARN, "dropping %s: %s",
-               muster_net_peer_name(host->net, peer), reason);
+    tell_expelled(host, peer, reason);
     muster_net_drop(host->net, peer);
     muster_event event = {.kind = MUSTER_EVENT_PEER_DOWN, .peer = peer};
     event.as.down.status = status;

@@ -46,7 +46,9 @@ struct muster_host {
     size_t pending_next;
     muster_vec dials; // of muster_host_dial
     muster_host_ticket *free_tickets;
-    size_t unsent; // sends whose `done` has not come
+    size_t unsent;            // sends whose `done` has not come
+    int64_t expelled_told_ns; // when a dropped peer was logged last; 0: never
+    uint32_t expelled_untold; // dropped since then
     bool delivering;
     bool stop_given;
     bool stopped;
@@ -60,6 +62,8 @@ struct muster_host {
 void muster_host_act(muster_host *host, muster_action *action);
 
 /* Drop a peer that cannot go on; the role will be told. */
+/* Log how many dropped peers were not. */
+void muster_host_tell_expelled(muster_host *host);
 void muster_host_expel(muster_host *host, muster_peer peer,
                        muster_status status, const char *reason);
 

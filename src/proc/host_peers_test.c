@@ -5,6 +5,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "proc/host_test.h"
 
+#include <stdlib.h>
+
+#include "muster/log.h"
+
 /* Connects and sends more than is read in one turn. */
 static void send_long(script *self, const muster_event *event,
                       muster_actions *actions)
@@ -123,6 +127,60 @@ static void a_peer_that_sends_rubbish_is_dropped_and_told_of(void **state)
     pthread_join(thread, NULL);
 }
 
+#define FLOOD 30
+
+static void *run_vandals(void *argument)
+{
+    for (int i = 0; i < FLOOD; i++) {
+        vandal next = {.address = argument};
+        (void)run_vandal(&next);
+    }
+    return NULL;
+}
+
+static void stop_after_flood(script *self, const muster_event *event,
+                             muster_actions *actions)
+{
+    if (event->kind == MUSTER_EVENT_PEER_DOWN && self->downs == FLOOD) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+typedef struct flood_log {
+    int named;
+    int counted;
+} flood_log;
+
+static void note_line(void *context, muster_log_level level, const char *line)
+{
+    (void)level;
+    flood_log *log = context;
+    log->named += strncmp(line, "dropping ", 9) == 0;
+    if (strstr(line, " more were dropped meanwhile") != NULL) {
+        log->counted += (int)strtol(line, NULL, 10);
+    }
+}
+
+static void a_flood_of_rubbish_is_summed_up_in_the_log(void **state)
+{
+    (void)state;
+    char bound[MUSTER_NET_ADDRESS_MAX];
+    flood_log log = {0};
+    muster_host *host = open_listener(bound);
+    pthread_t thread;
+    muster_log_to(note_line, &log, MUSTER_LOG_WARN);
+    int64_t start_ns = muster_clock_ns();
+    assert_int_equal(pthread_create(&thread, NULL, run_vandals, bound), 0);
+    script self = {.step = stop_after_flood};
+    assert_int_equal(run_script(host, &self, 4, NULL), MUSTER_OK);
+    int64_t seconds = (muster_clock_ns() - start_ns) / MUSTER_NS_PER_S;
+    muster_host_close(host);
+    pthread_join(thread, NULL);
+    muster_log_to(NULL, NULL, MUSTER_LOG_WARN);
+    assert_int_equal(log.named + log.counted, FLOOD);
+    assert_in_range(log.named, 1, seconds + 1);
+}
+
 /* Fills the queue, then sends one too many: first with a slot, then without.
  * Nothing leaves before the actions of the events at hand are carried out. */
 static void send_too_much(script *self, const muster_event *event,
@@ -170,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_message_is_heard_of_before_it_is_whole),
         cmocka_unit_test(a_peer_that_sends_rubbish_is_dropped_and_told_of),
+        cmocka_unit_test(a_flood_of_rubbish_is_summed_up_in_the_log),
         cmocka_unit_test(a_full_queue_leaves_out_slots_and_ends_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

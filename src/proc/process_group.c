@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -25,12 +26,15 @@
 #include "base/mem.h"
 
 #define TERMINATE_NS  (2 * MUSTER_NS_PER_S)
+#define KILL_NS       (3 * MUSTER_NS_PER_S) // one in the kernel may not die
 #define WAIT_SLICE_NS (50 * MUSTER_NS_PER_MS)
 
 typedef struct member {
-    pid_t pid;   // 0: none runs
-    bool doomed; // signalled to end: its end is not logged
-    bool clean;  // the last one ended with exit code 0
+    pid_t pid;       // 0: none runs
+    bool doomed;     // signalled to end: its end is not logged
+    bool clean;      // the last one ended with exit code 0
+    bool died;       // the last one died by itself
+    uint32_t deaths; // of all that were started in this place
 } member;
 
 struct muster_process_group {
@@ -170,8 +174,48 @@ static muster_status fork_member(muster_process_group *group, uint32_t number,
             error_out, MUSTER_ERR_SYSTEM, "cannot start %s %u: fork: %s",
             noun_of(group, number), number_of(group, number), strerror(errno));
     }
-    group->members[number] = (member){.pid = pid};
+    group->members[number] =
+        (member){.pid = pid, .deaths = group->members[number].deaths};
     return MUSTER_OK;
+}
+
+static bool any_runs(const muster_process_group *group, uint32_t first,
+                     uint32_t past)
+{
+    bool any = false;
+    for (uint32_t i = first; i < past; i++) {
+        any = any || group->members[i].pid != 0;
+    }
+    return any;
+}
+
+/* Reap until members first..past-1 have ended (true) or the time is over.
+ * SIGCHLD is unblocked only inside ppoll, so that none is missed between the
+ * look and the wait. */
+static bool wait_for_some(muster_process_group *group, uint32_t first,
+                          uint32_t past, int64_t limit_ns)
+{
+    int64_t until_ns = muster_clock_ns() + limit_ns;
+    sigset_t child, before;
+    (void)sigemptyset(&child);
+    (void)sigaddset(&child, SIGCHLD);
+    (void)pthread_sigmask(SIG_BLOCK, &child, &before);
+    bool running = true;
+    for (;;) {
+        muster_process_group_reap(group);
+        running = any_runs(group, first, past);
+        int64_t left = until_ns - muster_clock_ns();
+        if (!running || left <= 0) {
+            break;
+        }
+        if (left > WAIT_SLICE_NS) {
+            left = WAIT_SLICE_NS; // also when SIGCHLD has no handler
+        }
+        struct timespec slice = {0, (long)left};
+        (void)ppoll(NULL, 0, &slice, &before);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return !running;
 }
 
 muster_status muster_process_group_spawn(muster_process_group *group,
@@ -179,10 +223,13 @@ muster_status muster_process_group_spawn(muster_process_group *group,
                                          muster_arguments *arguments,
                                          muster_error *error_out)
 {
-    if (group->members[number].pid != 0) {
-        muster_process_group_signal(group, number, SIGKILL);
-        (void)waitpid(group->members[number].pid, NULL, 0);
-        group->members[number].pid = 0;
+    pid_t before = group->members[number].pid;
+    muster_process_group_signal(group, number, SIGKILL);
+    if (before != 0 && !wait_for_some(group, number, number + 1, KILL_NS)) {
+        return muster_error_set(
+            error_out, MUSTER_ERR_SYSTEM,
+            "cannot start %s %u again: pid %ld does not end after SIGKILL",
+            noun_of(group, number), number_of(group, number), (long)before);
     }
     char *const *texts = muster_arguments_list(arguments);
     size_t count = arguments->texts.count;
@@ -228,6 +275,16 @@ static void tell_end(const char *noun, uint32_t number, const member *one,
     }
 }
 
+static void note_end(member *one, int status)
+{
+    one->pid = 0;
+    one->clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    one->died = !one->doomed &&
+                (WIFSIGNALED(status) ||
+                 (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE));
+    one->deaths += one->died ? 1 : 0;
+}
+
 void muster_process_group_reap(muster_process_group *group)
 {
     for (uint32_t i = 0; i < group->count; i++) {
@@ -237,24 +294,26 @@ void muster_process_group_reap(muster_process_group *group)
             continue;
         }
         tell_end(noun_of(group, i), number_of(group, i), one, status);
-        one->pid = 0;
-        one->clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        note_end(one, status);
     }
+}
+
+uint32_t muster_process_group_deaths(const muster_process_group *group,
+                                     uint32_t number)
+{
+    return group->members[number].deaths;
+}
+
+bool muster_process_group_has_died(const muster_process_group *group,
+                                   uint32_t number)
+{
+    return group->members[number].died;
 }
 
 bool muster_process_group_is_running(const muster_process_group *group,
                                      uint32_t number)
 {
     return group->members[number].pid != 0;
-}
-
-static bool any_runs(const muster_process_group *group)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < group->count; i++) {
-        any = any || group->members[i].pid != 0;
-    }
-    return any;
 }
 
 bool muster_process_group_is_lost(const muster_process_group *group)
@@ -274,31 +333,21 @@ static void signal_all(muster_process_group *group, int signal_number)
     }
 }
 
-/* Reap until all have ended (true) or the time is over. SIGCHLD is unblocked
- * only inside ppoll, so that none is missed between the look and the wait. */
 static bool wait_for_all(muster_process_group *group, int64_t limit_ns)
 {
-    int64_t until_ns = muster_clock_ns() + limit_ns;
-    sigset_t child, before;
-    (void)sigemptyset(&child);
-    (void)sigaddset(&child, SIGCHLD);
-    (void)pthread_sigmask(SIG_BLOCK, &child, &before);
-    bool running = true;
-    for (;;) {
-        muster_process_group_reap(group);
-        running = any_runs(group);
-        int64_t left = until_ns - muster_clock_ns();
-        if (!running || left <= 0) {
-            break;
-        }
-        if (left > WAIT_SLICE_NS) {
-            left = WAIT_SLICE_NS; // also when SIGCHLD has no handler
-        }
-        struct timespec slice = {0, (long)left};
-        (void)ppoll(NULL, 0, &slice, &before);
-    }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return !running;
+    return wait_for_some(group, 0, group->count, limit_ns);
+}
+
+/* Nobody can end it: say so, and wait for it no longer. */
+static void give_up(muster_process_group *group, uint32_t number)
+{
+    member *one = &group->members[number];
+    muster_log(MUSTER_LOG_WARN,
+               "%s %u (pid %ld) has not ended %d s after SIGKILL: it is left "
+               "to the system",
+               noun_of(group, number), number_of(group, number), (long)one->pid,
+               (int)(KILL_NS / MUSTER_NS_PER_S));
+    one->pid = 0;
 }
 
 void muster_process_group_end(muster_process_group *group)
@@ -315,10 +364,12 @@ void muster_process_group_end(muster_process_group *group)
         return;
     }
     signal_all(group, SIGKILL);
+    if (wait_for_all(group, KILL_NS)) {
+        return;
+    }
     for (uint32_t i = 0; i < group->count; i++) {
         if (group->members[i].pid != 0) {
-            (void)waitpid(group->members[i].pid, NULL, 0);
+            give_up(group, i);
         }
-        group->members[i].pid = 0;
     }
 }

@@ -4,8 +4,8 @@
  *
  * A group has members 0..count-1; a member is started by exec of the muster
  * program with arguments that the caller gives. Members die when the process
- * that started them dies, however that happens (PR_SET_PDEATHSIG), and none is
- * left when muster_process_group_end() returns.
+ * that started them dies, however that happens (PR_SET_PDEATHSIG), and none
+ * that can be killed is left when muster_process_group_end() returns.
  *
  * Each is the leader of its own process group, so that Ctrl-C on the terminal
  * reaches the starting process alone, which then ends its members. A member
@@ -44,7 +44,8 @@ MUSTER_CHECKED muster_status muster_process_group_create(
 void muster_process_group_free(muster_process_group *group);
 
 /* Start the process of a member as `program ARGUMENTS`; one that still runs is
- * killed first. MUSTER_ERR_SYSTEM, MUSTER_ERR_NO_MEMORY. */
+ * killed first. MUSTER_ERR_SYSTEM (also when that one does not end),
+ * MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_process_group_spawn(
     muster_process_group *group, uint32_t member, muster_arguments *arguments,
     muster_error *error_out);
@@ -62,10 +63,20 @@ void muster_process_group_reap(muster_process_group *group);
 bool muster_process_group_is_running(const muster_process_group *group,
                                      uint32_t member);
 
+/* How often did the member die by itself: by a signal that was not sent here,
+ * or with exit code 1? Other codes say what would be the same again. */
+uint32_t muster_process_group_deaths(const muster_process_group *group,
+                                     uint32_t member);
+
+/* Is none running because the last one died by itself? */
+bool muster_process_group_has_died(const muster_process_group *group,
+                                   uint32_t member);
+
 /* Have all members ended, and none of them with exit code 0? */
 bool muster_process_group_is_lost(const muster_process_group *group);
 
-/* End all: SIGCONT, wait for leave_ns, SIGTERM, wait for two seconds, SIGKILL.
+/* End all: SIGCONT, wait for leave_ns, SIGTERM, wait for two seconds, SIGKILL,
+ * wait for three: one that the system cannot end is named and left to it.
  * NULL is fine. */
 void muster_process_group_end(muster_process_group *group);
 

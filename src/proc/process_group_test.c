@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -21,6 +23,15 @@
 #include "base/clock.h"
 
 #define LONG_NS (60 * MUSTER_NS_PER_S)
+
+/* In place of the C library's: a process that waits inside the kernel does not
+ * end by any signal, and this is as good. */
+static bool kill_does_nothing;
+
+int kill(pid_t pid, int number)
+{
+    return kill_does_nothing ? 0 : (int)syscall(SYS_kill, pid, number);
+}
 
 static muster_process_group *make_group(uint32_t count, int64_t leave_ns)
 {
@@ -137,12 +148,64 @@ static void a_member_that_left_by_itself_is_not_lost(void **state)
     muster_process_group_free(group);
 }
 
+/* A crash and exit code 1 are deaths; an end that was asked for, an end in
+ * order and an exit code that names a reason are not. */
+static void deaths_of_a_members_own_are_counted(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"exit 0", "exit 1", "exit 5",
+                                       "kill -USR1 $$", "exec sleep 1000"};
+    static const bool died[] = {false, true, false, true, false};
+    muster_process_group *group = make_group(5, LONG_NS);
+    for (uint32_t i = 0; i < 5; i++) {
+        spawn(group, i, ends[i], "");
+    }
+    muster_process_group_signal(group, 4, SIGKILL);
+    muster_process_group_end(group);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(muster_process_group_has_died(group, i), died[i]);
+        assert_int_equal(muster_process_group_deaths(group, i), died[i]);
+    }
+    spawn(group, 1, "exit 1", "");
+    assert_false(muster_process_group_has_died(group, 1));
+    muster_process_group_end(group);
+    assert_true(muster_process_group_has_died(group, 1));
+    assert_int_equal(muster_process_group_deaths(group, 1), 2);
+    muster_process_group_free(group);
+}
+
+/* Without a limit to the wait for it this would not return. */
+static void a_member_that_cannot_be_killed_holds_nobody_up(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/muster-group-test-XXXXXX";
+    char text[32];
+    int out = mkstemp(path);
+    muster_process_group *group = make_group(1, MUSTER_NS_PER_MS);
+    spawn(group, 0, "echo $$ > \"$1\"; exec sleep 1000", path);
+    do {
+        read_file(path, text, sizeof text);
+    } while (strchr(text, '\n') == NULL);
+    kill_does_nothing = true;
+    muster_process_group_end(group);
+    kill_does_nothing = false;
+    assert_false(muster_process_group_is_running(group, 0));
+    pid_t pid = (pid_t)strtol(text, NULL, 10);
+    assert_int_equal(kill(pid, SIGKILL), 0); // it was still there
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    muster_process_group_free(group);
+    (void)close(out);
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_member_begins_with_a_clean_process),
         cmocka_unit_test(members_that_do_not_leave_are_ended),
         cmocka_unit_test(a_member_that_left_by_itself_is_not_lost),
+        cmocka_unit_test(deaths_of_a_members_own_are_counted),
+        cmocka_unit_test(a_member_that_cannot_be_killed_holds_nobody_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

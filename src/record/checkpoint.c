@@ -271,6 +271,15 @@ muster_status muster_checkpoint_load(const char *folder,
     return status;
 }
 
+bool muster_checkpoint_none(const char *folder)
+{
+    muster_vec steps = muster_vec_make(sizeof(uint64_t));
+    bool none =
+        list_steps(folder, NULL, &steps) == MUSTER_OK && steps.count == 0;
+    muster_vec_fini(&steps);
+    return none;
+}
+
 void muster_checkpoint_fini(muster_checkpoint *checkpoint)
 {
     muster_safetensors_close(checkpoint->file);

@@ -15,6 +15,7 @@
 #ifndef MUSTER_RECORD_CHECKPOINT_H
 #define MUSTER_RECORD_CHECKPOINT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "record/safetensors.h"
@@ -45,6 +46,10 @@ MUSTER_CHECKED muster_status muster_checkpoint_write(
 MUSTER_CHECKED muster_status
 muster_checkpoint_load(const char *folder, muster_error *error_out,
                        muster_checkpoint *checkpoint_out);
+
+/* Is there none in `folder`, not even a damaged one, because none was written
+ * yet? false also where that cannot be known: load says why. */
+bool muster_checkpoint_none(const char *folder);
 
 void muster_checkpoint_fini(muster_checkpoint *checkpoint);
 

@@ -96,6 +96,22 @@ static void review_gathering(muster_coordinator *c, const muster_event *event,
     }
 }
 
+/* The run ends because the workers that are ready are too few. */
+static void end_with_too_few(muster_coordinator *c, const muster_event *event,
+                             muster_actions *actions)
+{
+    char names[128];
+    char reason[256];
+    list_missing(c, names, sizeof(names));
+    snprintf(reason, sizeof(reason),
+             "step %llu: %u of %u %ss are ready, too few for %s (s = %u); "
+             "missing: %s",
+             (unsigned long long)c->step, c->joining.ready, c->worker_count,
+             muster_coordinator_noun(c), c->plan.info.name,
+             c->plan.info.stragglers, names);
+    muster_coordinator_end(c, MUSTER_ERR_QUORUM, reason, event, actions);
+}
+
 static void pause_run(muster_coordinator *c, const muster_event *event,
                       muster_actions *actions)
 {
@@ -177,7 +193,9 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
         degrade(c, reachable, event, actions);
         reachable = true;
     }
-    if (!reachable && !c->paused) {
+    if (!reachable && c->opts.stop_on_loss) {
+        end_with_too_few(c, event, actions);
+    } else if (!reachable && !c->paused) {
         pause_run(c, event, actions);
     } else if (reachable && c->paused) {
         c->paused = false;
@@ -207,16 +225,7 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
         muster_coordinator_review(c, event, actions);
         return;
     }
-    char names[128];
-    char reason[256];
-    list_missing(c, names, sizeof(names));
-    snprintf(reason, sizeof(reason),
-             "step %llu: %u of %u %ss are ready, too few for %s (s = %u); "
-             "missing: %s",
-             (unsigned long long)c->step, c->joining.ready, c->worker_count,
-             muster_coordinator_noun(c), c->plan.info.name,
-             c->plan.info.stragglers, names);
-    muster_coordinator_end(c, MUSTER_ERR_QUORUM, reason, event, actions);
+    end_with_too_few(c, event, actions);
 }
 
 static void over(muster_coordinator *c, muster_actions *actions)

@@ -7,7 +7,8 @@
  * enough; decode and optimise (one UPDATE job); next step. A worker that does
  * not answer is a straggler, dead or not. When the ready workers are too few to
  * decode, training pauses, names those missing, and goes on when one returns;
- * after `patience_ns` it ends with MUSTER_ERR_QUORUM, after a snapshot. With
+ * after `patience_ns` (with `stop_on_loss` at once, when training has begun)
+ * it ends with MUSTER_ERR_QUORUM, after a snapshot. With
  * `degrade` it goes on with the least-squares best of those that are there, and
  * says so. An approximate code with a tolerance s > 0 goes on with n - s
  * answers, those of lost workers missing among the s; and at a deadline, with
@@ -89,6 +90,7 @@ typedef struct muster_coordinator_opts {
                                // learn it from the arrivals of the last
                                // steps, exact ones have none
     bool degrade;              // go on when too many are lost, not exactly
+    bool stop_on_loss;         // end when too many are lost: no pause
     muster_verify_mode verify; // default: off
     const char *shuffle;       // a policy of role/shuffle.h; NULL: none
     uint32_t shards;           // S, pieces that the data is cut into; 0: as

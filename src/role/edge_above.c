@@ -120,8 +120,9 @@ static void stop_at_leader(muster_edge *edge, muster_status status,
                            const char *reason, muster_actions *actions)
 {
     char text[256];
-    snprintf(text, sizeof(text), "cannot join %s: %s", leader_address(edge),
-             reason[0] != 0 ? reason : "no answer");
+    snprintf(text, sizeof(text), "%s %s: %s",
+             muster_member_without_leader(&edge->above, status),
+             leader_address(edge), reason[0] != 0 ? reason : "no answer");
     muster_edge_stop(edge, status, text, actions);
 }
 

@@ -16,8 +16,8 @@
  *                of that connection. JOINED and LOST of a number alternate.
  *                The newest HELLO for a number wins; the older connection is
  *                told so and dropped.
- *   Liveness     Any message counts as a sign of life, and so do bytes of one
- *                that is still arriving (HEARD). Silence longer than
+ *   Liveness     Any message counts as a sign of life, and so does each KiB of
+ *                one that is still arriving (HEARD). Silence longer than
  *                the heartbeat window is loss; so is a peer that says it is
  *                busy and whose progress counter stands still for `stall_ns`,
  *                and one that says it is idle while it owes an answer as long.
@@ -177,6 +177,11 @@ bool muster_member_send(muster_member *member, uint32_t id,
 
 /* Refuse every HELLO from now on. */
 void muster_member_close(muster_member *member, const char *why);
+
+/* What a follower says that ends without its leader, before the address: it
+ * never came in, or the run that it was in went on or ended without it. */
+const char *muster_member_without_leader(const muster_member *member,
+                                         muster_status status);
 
 /* Misbehaviour that the role saw: end the connection; no LOST follows. A leader
  * does not admit that process again before a second is over, then two, .. at

@@ -384,8 +384,9 @@ static void stop_at_leader(worker *w, muster_status status, const char *reason,
                            muster_actions *actions)
 {
     char text[256];
-    snprintf(text, sizeof(text), "cannot join %s: %s", leader_address(w),
-             unreached_reason(w, reason));
+    snprintf(text, sizeof(text), "%s %s: %s",
+             muster_member_without_leader(&w->member, status),
+             leader_address(w), unreached_reason(w, reason));
     stop(w, status, text, actions);
 }
 

@@ -8,9 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
+#include "role/member.h"
 #include "role/worker.h"
 
 #define RUN 77u
@@ -19,12 +22,13 @@ typedef struct stage {
     muster_role role;
     muster_actions actions;
     muster_blob *blob;
+    int64_t now_ns;
 } stage;
 
 static void feed(stage *s, muster_event event)
 {
     muster_actions_clear(&s->actions);
-    event.now_ns = 1000;
+    event.now_ns = s->now_ns;
     s->role.ops->step(s->role.state, &event, &s->actions);
 }
 
@@ -79,7 +83,8 @@ static void finish(stage *s, muster_job job)
 static stage make_worker(void)
 {
     stage s = {.actions = muster_actions_make(),
-               .blob = muster_blob_create(64)};
+               .blob = muster_blob_create(64),
+               .now_ns = 1000};
     muster_worker_opts opts = MUSTER_WORKER_OPTS_INIT;
     (void)snprintf(opts.address, sizeof opts.address, "unix:/nowhere");
     assert_non_null(s.blob);
@@ -219,6 +224,29 @@ static void after_a_forget_no_model_of_an_earlier_plan_is_taken(void **state)
     end_stage(&s);
 }
 
+/* A worker that was away when the run ended looks for it as long as patience
+ * lasts, and does not say that it could not join. */
+static void a_worker_that_missed_the_end_says_so(void **state)
+{
+    (void)state;
+    stage s = make_worker();
+    feed(&s, (muster_event){.kind = MUSTER_EVENT_PEER_DOWN, .peer = 1});
+    s.now_ns += 61 * MUSTER_NS_PER_S;
+    muster_event timer = {.kind = MUSTER_EVENT_TIMER};
+    timer.as.timer.id = MUSTER_TIMER_MEMBER;
+    feed(&s, timer);
+    const muster_action *list = s.actions.list.data;
+    bool said = false;
+    for (size_t i = 0; i < s.actions.list.count; i++) {
+        said = said || (list[i].kind == MUSTER_ACTION_STOP &&
+                        list[i].as.stop.status == MUSTER_ERR_PEER_LOST &&
+                        strstr(list[i].as.stop.reason,
+                               "the run has ended meanwhile") != NULL);
+    }
+    assert_true(said);
+    end_stage(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_model_that_waits_goes_with_its_plan),
         cmocka_unit_test(the_newest_word_about_a_part_counts),
         cmocka_unit_test(after_a_forget_no_model_of_an_earlier_plan_is_taken),
+        cmocka_unit_test(a_worker_that_missed_the_end_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,6 +227,7 @@ muster_status muster_build_coordinator(const muster_config *config,
     opts.deadline_ns = muster_config_deadline_ns(config);
     opts.averages = muster_config_local_steps(config) > 0;
     opts.degrade = opts.averages || strcmp(on_loss, "degrade") == 0;
+    opts.stop_on_loss = strcmp(on_loss, "stop") == 0;
     opts.evaluate_every =
         executor != NULL ? muster_config_eval_every(config) : 0;
     opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);

@@ -19,6 +19,14 @@ void muster_run_tell_complete(uint64_t done, uint64_t wanted, const char *unit,
                done, wanted, unit, option);
 }
 
+void muster_run_tell_no_checkpoint(const char *folder)
+{
+    muster_log(MUSTER_LOG_WARN,
+               "%s: the run ended before its first checkpoint; it starts again "
+               "from the beginning",
+               folder);
+}
+
 static bool exists(muster_run_folder *folder, const char *name)
 {
     FILE *file = fopen(muster_run_folder_path(folder, name), "r");

@@ -1,5 +1,6 @@
 /*
- * run/complete.h -- `--resume` of a run that has nothing left to do.
+ * run/complete.h -- `--resume` of a run that has nothing left to do, or that
+ * has no checkpoint yet.
  */
 #ifndef MUSTER_RUN_COMPLETE_H
 #define MUSTER_RUN_COMPLETE_H
@@ -13,6 +14,9 @@
  * steps; give a larger --epochs to go on". */
 void muster_run_tell_complete(uint64_t done, uint64_t wanted, const char *unit,
                               const char *option);
+
+/* Say that there is no checkpoint, so that the run starts again. */
+void muster_run_tell_no_checkpoint(const char *folder);
 
 /* The text of the summary.json that the run left when it ended, the caller's
  * for muster_mem_free(); NULL when that file or the model is missing: the run

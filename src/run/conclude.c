@@ -11,7 +11,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "code/hier.h"
+#include "record/checkpoint.h"
 #include "role/edge.h"
+#include "run/complete.h"
 #include "run/measured_cluster.h"
 #include "run/train.h"
 
@@ -32,13 +34,19 @@ static bool same_config(muster_train_state *train, const char *json)
     return same && *json == '\0';
 }
 
-/* From the newest checkpoint; lines of later steps are cut off. */
+/* From the newest checkpoint; lines of later steps are cut off. A run that was
+ * killed before its first one starts again. */
 static muster_status go_on(muster_train_state *train, muster_error *error_out)
 {
-    muster_status status = muster_executor_restore(
-        train->executor,
-        muster_run_folder_path(train->folder, MUSTER_RUN_CHECKPOINT), error_out,
-        &train->saved);
+    const char *checkpoints =
+        muster_run_folder_path(train->folder, MUSTER_RUN_CHECKPOINT);
+    if (muster_checkpoint_none(checkpoints)) {
+        muster_run_tell_no_checkpoint(checkpoints);
+        return muster_run_folder_cut(train->folder, 0, train->tally.summary,
+                                     error_out);
+    }
+    muster_status status = muster_executor_restore(train->executor, checkpoints,
+                                                   error_out, &train->saved);
     if (status < 0) {
         return status;
     }

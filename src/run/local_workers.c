@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "code/hier.h"
 #include "model/model.h"
 #include "proc/signals.h"
@@ -117,6 +118,28 @@ muster_status muster_train_spawn(muster_train_state *train, uint32_t process,
     muster_status status = muster_process_group_spawn(train->workers, process,
                                                       &arguments, error_out);
     muster_arguments_fini(&arguments);
+    return status;
+}
+
+muster_status muster_train_restart(muster_train_state *train,
+                                   muster_error *error_out)
+{
+    uint64_t max = muster_config_uint(train->config, MUSTER_OPT_RESTART);
+    uint32_t count = train->edges + train->code_info.workers;
+    muster_status status = MUSTER_OK;
+    for (uint32_t p = 0; status == MUSTER_OK && p < count; p++) {
+        uint32_t deaths = muster_process_group_deaths(train->workers, p);
+        if (!muster_process_group_has_died(train->workers, p) || deaths > max) {
+            continue;
+        }
+        bool edge = p < train->edges;
+        muster_log(MUSTER_LOG_INFO,
+                   "starting %s %" PRIu32 " again, time %" PRIu32
+                   " of at most %" PRIu64,
+                   edge ? "edge" : "worker", edge ? p : p - train->edges,
+                   deaths, max);
+        status = muster_train_spawn(train, p, error_out);
+    }
     return status;
 }
 

@@ -222,13 +222,18 @@ void muster_train_on_report(void *context, const muster_report *report)
     }
 }
 
-/* When every local worker has died and none will come, end at once. */
+/* Start those that died again, unless the run ends. When every local worker
+ * has died and none will come, end at once. */
 static void check_workers(muster_train_state *train)
 {
+    muster_error error = {.text = ""};
+    if (!muster_signals_stop_asked() &&
+        muster_train_restart(train, &error) < 0) {
+        muster_log(MUSTER_LOG_WARN, "%s", error.text);
+    }
     if (!muster_process_group_is_lost(train->workers)) {
         return;
     }
-    muster_error error;
     (void)muster_error_set(&error, MUSTER_ERR_QUORUM,
                            "all %" PRIu32 " local workers have died",
                            train->code_info.workers);

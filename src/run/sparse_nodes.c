@@ -97,6 +97,20 @@ bool muster_local_nodes_ended(muster_local_nodes *nodes, uint32_t node)
     return !muster_process_group_is_running(nodes->group, node);
 }
 
+uint32_t muster_local_nodes_first_ended(muster_local_nodes *nodes)
+{
+    if (nodes->group == NULL) {
+        return 0;
+    }
+    muster_process_group_reap(nodes->group);
+    for (uint32_t i = 1; i < nodes->count; i++) {
+        if (!muster_process_group_is_running(nodes->group, i)) {
+            return i;
+        }
+    }
+    return 0;
+}
+
 muster_status muster_local_nodes_replace(muster_local_nodes *nodes,
                                          const muster_config *config,
                                          uint32_t node, muster_error *error_out)

@@ -36,6 +36,9 @@ MUSTER_CHECKED muster_status muster_local_nodes_start(
 /* Has the process of a node ended? */
 bool muster_local_nodes_ended(muster_local_nodes *nodes, uint32_t node);
 
+/* The first node whose process has ended, or 0. */
+uint32_t muster_local_nodes_first_ended(muster_local_nodes *nodes);
+
 /* Kill the process of a node, if it runs, and start another in its place. */
 MUSTER_CHECKED muster_status muster_local_nodes_replace(
     muster_local_nodes *nodes, const muster_config *config, uint32_t node,

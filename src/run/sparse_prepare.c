@@ -21,6 +21,8 @@
 #include "base/spec.h"
 #include "config/table.h"
 #include "proc/signals.h"
+#include "record/checkpoint.h"
+#include "run/complete.h"
 #include "run/sparse_checkpoint.h"
 #include "run/sparse_run.h"
 
@@ -47,6 +49,12 @@ static muster_status restore(muster_task_run *run, muster_error *error_out)
     char folder[MUSTER_RECORD_PATH_MAX];
     uint64_t epochs = 0;
     (void)snprintf(folder, sizeof(folder), "%s/%s", dir, MUSTER_RUN_CHECKPOINT);
+    if (muster_checkpoint_none(folder)) {
+        if (run->node == 0) {
+            muster_run_tell_no_checkpoint(folder);
+        }
+        return MUSTER_OK;
+    }
     muster_status status =
         muster_ps_restore(run->ps, run->tables, folder, error_out, &epochs);
     run->next_epoch = (uint32_t)epochs;

@@ -101,6 +101,12 @@ static void hear(void *context, const muster_membership_news *news)
     }
 }
 
+static uint32_t ended(void *context)
+{
+    muster_task_run *run = context;
+    return muster_local_nodes_first_ended(&run->others);
+}
+
 void muster_task_on_loss(muster_task_run *run)
 {
     muster_loss_hooks loss = {.joins = run->joins,
@@ -109,6 +115,7 @@ void muster_task_on_loss(muster_task_run *run)
                               .updates = updates,
                               .news = hear,
                               .stopped = muster_signals_stop_asked,
+                              .ended = ended,
                               .context = run};
     muster_ps_set_loss_hooks(run->ps, &loss);
 }

@@ -65,6 +65,9 @@ muster_train_start_workers(muster_train_state *train, muster_error *error_out);
 MUSTER_CHECKED muster_status muster_train_spawn(muster_train_state *train,
                                                 uint32_t process,
                                                 muster_error *error_out);
+/* Start those that died by themselves again, each up to --restart times. */
+MUSTER_CHECKED muster_status muster_train_restart(muster_train_state *train,
+                                                  muster_error *error_out);
 /* The process of a worker or an edge that a fault names. */
 uint32_t muster_train_process(const muster_train_state *train,
                               const muster_fault *fault);

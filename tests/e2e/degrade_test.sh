@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # --on-loss degrade: with fewer workers than an exact code needs, the run goes
 # on, and every line says so: log, progress, metrics.jsonl, summary. With the
-# worker back it is exact again. A learnt deadline means nothing to an exact code, and
+# worker back it is exact again. --on-loss stop ends the run at once. A learnt deadline means nothing to an exact code, and
 # that is said, too.
 . "$(dirname "$0")/lib.sh"
 
@@ -36,6 +36,14 @@ says "$work/err" "$degraded of these steps were approximate" || fail "the end do
 # shellcheck disable=SC2086
 expect 0 train $job --local 4 --steps 20 --on-loss degrade --kill 1@1 --delay constant:delay=60ms
 says "$work/err" 'approximate (too few workers): grad_err' || fail "no progress line says so: $(cat "$work/err")"
+
+# Or it stops at once, with a checkpoint: there is no pause.
+# shellcheck disable=SC2086
+expect 4 train $job --local 4 --steps 1000000 --on-loss stop --kill 1@5 --run "$work/stop"
+says "$work/err" 'step 5: 3 of 4 workers are ready, too few for uncoded (s = 0); missing: 1' ||
+    fail "--on-loss stop does not say why: $(cat "$work/err")"
+says "$work/err" 'paused' && fail "--on-loss stop paused: $(cat "$work/err")"
+[ -n "$(ls -A "$work/stop/checkpoint" 2> /dev/null)" ] || fail "--on-loss stop: no checkpoint"
 
 # The totals of an earlier life stay with the run.
 # shellcheck disable=SC2086

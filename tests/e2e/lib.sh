@@ -61,6 +61,7 @@ muster() {
 
 # muster_in_background ARGS: sets $pid to the muster process itself.
 muster_in_background() {
+    rm -f "$work/out.bg" "$work/err.bg" # what the last one said is not of this one
     E2E_MARK=$mark "$MUSTER_BIN" "$@" > "$work/out.bg" 2> "$work/err.bg" &
     pid=$!
 }

@@ -181,6 +181,18 @@ wait_until 5 gone "$second" || fail "a node waits for others without its lead"
 wait "$second"
 [ $? -eq 4 ] || fail "without a lead at the start: wrong exit code: $(cat "$work/err.hand6")"
 
+# A node that dies before all have met is known to be dead: nobody waits for it.
+# Much data, so that the nodes still read when one is killed.
+muster_in_background train --model mf:rank=2 --data zipf:rows=30000,cols=6000,cells=2000000,rank=2 --nodes 3
+wait_until 30 count_is 3 || fail "no nodes: $(cat "$work/err.bg")"
+kill -KILL "$(node 2)"
+wait_until 30 gone "$pid" || fail "the lead waits for a dead node: $(cat "$work/err.bg")"
+wait_for "$pid"
+[ "$code" -eq 4 ] || fail "a node died early: exit code $code: $(tail -n 3 "$work/err.bg")"
+says "$work/err.bg" "node 2 ended before all nodes had met" ||
+    fail "the early death is not told: $(cat "$work/err.bg")"
+wait_until 10 none_left || fail "left running: $(marked)"
+
 expect 2 train --model mf --data zipf: --replace
 expect 2 train --model mf --data zipf: --on-loss perhaps
 finish

@@ -93,6 +93,21 @@ cmp "$work/plain/model.safetensors" "$work/int/model.safetensors" ||
 expect 0 train --resume "$work/int" --steps $((steps + 5)) --quiet
 has_lines "$work/int/metrics.jsonl" $((steps + 5)) || fail "a finished run did not go on"
 
+# Killed before its first checkpoint, a run starts again and says so.
+# shellcheck disable=SC2086
+muster_in_background train $job --local 2 --code uncoded --run "$work/early" --checkpoint-every 0 \
+    --delay constant:delay=1ms
+wait_until 30 has_lines "$work/early/metrics.jsonl" 100 || fail "early: training did not begin"
+kill -KILL "$pid"
+wait_for "$pid" 2> /dev/null
+wait_until 10 none_left || fail "early: left running: $(marked)"
+expect 0 train --resume "$work/early" --delay constant:delay=0s
+says "$work/err" "$work/early/checkpoint: the run ended before its first checkpoint; it starts again" ||
+    fail "early: not said: $(cat "$work/err")"
+[ "$(wc -l < "$work/early/metrics.jsonl")" -eq $steps ] || fail "early: not $steps lines"
+cmp "$work/plain/model.safetensors" "$work/early/model.safetensors" ||
+    fail "early: not the same model, bit by bit"
+
 # A folder is one run's: a second one is told so.
 # shellcheck disable=SC2086
 expect 2 train $job --local 2 --run "$work/int"

@@ -75,12 +75,33 @@ wait_for "$pid" 2> /dev/null
 wait_until 10 none_left || fail "orphans: $(marked)"
 rm -rf "${XDG_RUNTIME_DIR:?}"/*
 
-# A worker that dies by itself is named; uncoded then waits in vain: exit 4.
-start --code uncoded --patience 1s
+# A worker that dies by itself is named and started again, as often as
+# --restart says, and training goes on.
+start --code uncoded --restart 1
+victim=$(marked | grep -vx "$pid" | head -n 1)
+kill -USR1 "$victim"
+wait_until 20 says "$work/err.bg" "worker [0-9] is back" || fail "not started again: $(cat "$work/err.bg")"
+says "$work/err.bg" "(pid $victim) was ended by User defined signal 1" ||
+    fail "the dead worker is not named: $(cat "$work/err.bg")"
+says "$work/err.bg" "starting worker [0-9] again, time 1 of at most 1" ||
+    fail "the new start is not told: $(cat "$work/err.bg")"
+lines=$(wc -l < "$work/run/metrics.jsonl")
+wait_until 20 has_lines "$work/run/metrics.jsonl" $((lines + 1000)) ||
+    fail "no step after the new start: $(cat "$work/err.bg")"
+kill -INT "$pid"
+ended 130 "a worker was started again"
+
+# With --restart 0 it is not; uncoded then waits in vain: exit 4.
+start --code uncoded --patience 1s --restart 0
 victim=$(marked | grep -vx "$pid" | head -n 1)
 kill -USR1 "$victim"
 ended 4 "a worker dies"
 says "$work/err.bg" "(pid $victim) was ended by User defined signal 1" ||
     fail "the dead worker is not named: $(cat "$work/err.bg")"
 says "$work/run/summary.json" '"steps"' || fail "exit 4: no summary"
+
+# A fault on demand is not undone.
+# shellcheck disable=SC2086
+expect 4 train $endless --local 4 --patience 1s --kill 1@2
+says "$work/err" "starting worker" && fail "--kill was undone: $(cat "$work/err")"
 finish

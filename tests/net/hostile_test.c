@@ -225,6 +225,29 @@ static void a_long_message_is_heard_of_while_it_comes(void **state)
     scene_close(it);
 }
 
+/* Single bytes of a message that would never be whole are none. */
+static void a_peer_that_trickles_gives_no_sign_of_life(void **state)
+{
+    (void)state;
+    scene *it = scene_open(NULL);
+    const uint8_t nothing[MUSTER_NET_BYTES_MIN] = {0};
+    muster_frame frame = {.kind = MUSTER_FRAME_MESSAGE,
+                          .flags = MUSTER_FRAME_PAYLOAD,
+                          .payload_bytes = 150000,
+                          .sequence = 1};
+    put_hello(it->fd);
+    drive(it->both, 2, &it->hub.ups, 2);
+    put_frame(it->fd, &frame, NULL, 0);
+    for (int i = 0; i < 200; i++) {
+        put(it->fd, nothing, 1);
+        drive_on(it->both, 2);
+    }
+    assert_int_equal(it->hub.bytes, 0);
+    put(it->fd, nothing, sizeof(nothing));
+    drive(it->both, 2, &it->hub.bytes, 1);
+    scene_close(it);
+}
+
 static void half_a_message_is_never_delivered(void **state)
 {
     (void)state;
@@ -571,6 +594,7 @@ int main(void)
         cmocka_unit_test(silence_times_out),
         cmocka_unit_test(a_message_may_come_byte_by_byte),
         cmocka_unit_test(a_long_message_is_heard_of_while_it_comes),
+        cmocka_unit_test(a_peer_that_trickles_gives_no_sign_of_life),
         cmocka_unit_test(half_a_message_is_never_delivered),
         cmocka_unit_test(frames_that_lie_are_refused),
         cmocka_unit_test(shared_memory_over_tcp_is_refused),

@@ -25,6 +25,9 @@ typedef struct muster_loss_hooks {
     uint64_t (*updates)(void *context);
     void (*news)(void *context, const muster_membership_news *news);
     bool (*stopped)(void); // wait no longer for other nodes; NULL: never
+    // While nodes meet, on the thread that connects: a node whose process is
+    // known to have ended, or 0. NULL: nobody knows.
+    uint32_t (*ended)(void *context);
     void *context;
 } muster_loss_hooks;
 

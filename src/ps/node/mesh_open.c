@@ -87,17 +87,36 @@ static bool stopped(const muster_mesh *mesh)
     return mesh->ps->loss.stopped != NULL && mesh->ps->loss.stopped();
 }
 
+/* Is it known that they will never all meet? */
+static muster_status check_meeting(const muster_mesh *mesh,
+                                   muster_error *error_out)
+{
+    const muster_loss_hooks *loss = &mesh->ps->loss;
+    if (atomic_load(&mesh->shared.failed)) {
+        return muster_error_set(error_out, MUSTER_ERR_PEER_LOST,
+                                "parameter server: a node ended before node %u "
+                                "had met all others",
+                                mesh->self);
+    }
+    uint32_t ended = loss->ended != NULL ? loss->ended(loss->context) : 0;
+    if (ended != 0) {
+        return muster_error_set(error_out, MUSTER_ERR_PEER_LOST,
+                                "parameter server: node %u ended before all "
+                                "nodes had met",
+                                ended);
+    }
+    return MUSTER_OK;
+}
+
 static muster_status wait_for_all(muster_mesh *mesh, muster_error *error_out)
 {
     int64_t end =
         muster_clock_ns() + mesh->ps->opts.patience_ms * MUSTER_NS_PER_MS;
     const struct timespec nap = {.tv_nsec = MUSTER_NS_PER_MS};
     while (!muster_mesh_all_met(mesh) && !stopped(mesh)) {
-        if (atomic_load(&mesh->shared.failed)) {
-            return muster_error_set(error_out, MUSTER_ERR_PEER_LOST,
-                                    "parameter server: a node ended before "
-                                    "node %u had met all others",
-                                    mesh->self);
+        muster_status status = check_meeting(mesh, error_out);
+        if (status != MUSTER_OK) {
+            return status;
         }
         if (muster_clock_ns() > end) {
             // The last node may have connected just now.
