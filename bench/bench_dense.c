@@ -13,10 +13,10 @@
  *                 a worker answers when it is told to stop
  *   adam, combine_8  GB/s beside copying memory
  *
- * One thread, but for the rows that say T. Turns of the job and of the products alternate and the medians
- * are compared: the speed of a shared machine drifts. --quick leaves out the
- * largest sizes; HxB asks for one of them alone, HxBxT also says the threads
- * beside one.
+ * One thread, but for the rows that say T. Turns of the job and of the products
+ * alternate and the medians are compared: the speed of a shared machine drifts.
+ * --quick leaves out the largest sizes; HxB asks for one of them alone, HxBxT
+ * also says the threads beside one.
  */
 #define _GNU_SOURCE
 #include "bench_dense.h"

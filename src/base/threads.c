@@ -50,8 +50,8 @@ uint32_t muster_threads_here(void)
     if (sched_getaffinity(0, sizeof(here), &here) == 0) {
         count = CPU_COUNT(&here);
     }
-    uint32_t least = count > 0 ? (uint32_t)count : 1;
-    return least < MUSTER_THREADS_MAX ? least : MUSTER_THREADS_MAX;
+    uint32_t some = count > 0 ? (uint32_t)count : 1;
+    return some < MUSTER_THREADS_MAX ? some : MUSTER_THREADS_MAX;
 }
 
 static void work(muster_threads *pool)

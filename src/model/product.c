@@ -21,10 +21,12 @@ typedef struct grid {
     uint32_t across; // cells along n
 } grid;
 
+/* Of the largest cell. */
 static double side(uint32_t size, uint32_t cells)
 {
     uint32_t groups = (size + 15) / 16;
-    return 16.0 * ((groups + cells - 1) / cells);
+    uint32_t each = (groups + cells - 1) / cells;
+    return 16.0 * each;
 }
 
 /* Of all grids of at most `cells` the one whose largest cell is done first. */
