@@ -301,10 +301,6 @@ static muster_status prepare(muster_train_state *train, muster_error *error_out)
         status = muster_train_open_folder(train, error_out);
     }
     if (status == MUSTER_OK) {
-        status =
-            muster_build_threads(train->config, train->executor, error_out);
-    }
-    if (status == MUSTER_OK) {
         train->job = muster_executor_describe(train->executor);
     }
     if (status == MUSTER_OK) {
