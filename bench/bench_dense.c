@@ -7,13 +7,16 @@
  *                 products alone, each in one sgemm call over the whole batch
  *   torch_HxB     the same in milliseconds beside forward and backward of
  *                 PyTorch, where /usr/bin/python3 has it
+ *   gradient_HxBxT  the same with --threads T, all processors, beside the
+ *                 products by as many threads of BLAS; piece_HxBxT likewise
  *   piece_HxB     the longest piece of that job, beside the 50 ms within which
  *                 a worker answers when it is told to stop
  *   adam, combine_8  GB/s beside copying memory
  *
- * One thread. Turns of the job and of the products alternate and the medians
- * are compared: the speed of a shared machine drifts. --quick leaves out the
- * largest sizes; HxB asks for one of them alone.
+ * One thread, but for the rows that say T. Turns of the job and of the products
+ * alternate and the medians are compared: the speed of a shared machine drifts.
+ * --quick leaves out the largest sizes; HxB asks for one of them alone, HxBxT
+ * also says the threads beside one.
  */
 #define _GNU_SOURCE
 #include "bench_dense.h"
@@ -25,6 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/threads.h"
 #include "bench.h"
 
 #define CANCEL_MS  50.0
@@ -56,19 +60,30 @@ static double torch_ms(const dense_case *sizes)
     return has_line ? strtod(line, NULL) : NAN;
 }
 
-static void bench_case(const dense_case *sizes, bool json)
+/* PREFIX_HxB, or PREFIX_HxBxT. */
+static void name_of(const char *prefix, const dense_case *sizes, char *name,
+                    size_t room)
+{
+    int length =
+        snprintf(name, room, "%s_%ux%u", prefix, sizes->hidden, sizes->batch);
+    if (sizes->threads > 1) {
+        snprintf(name + length, room - (size_t)length, "x%u", sizes->threads);
+    }
+}
+
+static void bench_threads(const dense_case *sizes, bool json)
 {
     char name[64];
     dense_times times = dense_measure(sizes);
     double giga = dense_operations(sizes) / 1e9;
-    snprintf(name, sizeof(name), "gradient_%ux%u", sizes->hidden, sizes->batch);
+    name_of("gradient", sizes, name, sizeof(name));
     bench_row speed = {name, giga / times.gradient_s, "GFLOPS", "sgemm",
                        giga / times.products_s};
     bench_print(&speed, json);
-    snprintf(name, sizeof(name), "piece_%ux%u", sizes->hidden, sizes->batch);
+    name_of("piece", sizes, name, sizeof(name));
     bench_row piece = {name, times.piece_s * 1e3, "ms", "wanted", CANCEL_MS};
     bench_print(&piece, json);
-    double torch = torch_ms(sizes);
+    double torch = sizes->threads > 1 ? NAN : torch_ms(sizes);
     if (isfinite(torch)) {
         snprintf(name, sizeof(name), "torch_%ux%u", sizes->hidden,
                  sizes->batch);
@@ -78,13 +93,24 @@ static void bench_case(const dense_case *sizes, bool json)
     }
 }
 
+/* By one thread and, where there are more, by all of them. */
+static void bench_case(const dense_case *sizes, bool json)
+{
+    dense_case one = *sizes;
+    one.threads = 1;
+    bench_threads(&one, json);
+    if (sizes->threads > 1) {
+        bench_threads(sizes, json);
+    }
+}
+
 typedef struct options {
     bool json;
     bool is_quick;
     dense_case only; // hidden 0: all
 } options;
 
-/* 256x512 */
+/* 256x512, or 256x512x4 */
 static bool read_case(const char *text, dense_case *out)
 {
     char *end = NULL;
@@ -93,7 +119,11 @@ static bool read_case(const char *text, dense_case *out)
         return false;
     }
     out->batch = (uint32_t)strtoul(end + 1, &end, 10);
-    return *end == '\0' && out->hidden > 0 && out->batch > 0;
+    if (*end == 'x') {
+        out->threads = (uint32_t)strtoul(end + 1, &end, 10);
+    }
+    return *end == '\0' && out->hidden > 0 && out->batch > 0 &&
+           out->threads > 0 && out->threads <= MUSTER_THREADS_MAX;
 }
 
 static bool read_options(int argc, char **argv, options *out)
@@ -114,9 +144,10 @@ int main(int argc, char **argv)
 {
     static const uint32_t hidden[] = {64, 256, 1024, 4096};
     static const uint32_t batch[] = {32, 256, 512, 4096};
-    options asked = {0};
+    options asked = {.only = {.threads = muster_threads_here()}};
     if (!read_options(argc, argv, &asked)) {
-        fprintf(stderr, "usage: muster bench dense [--quick] [--json] [HxB]\n");
+        fprintf(stderr,
+                "usage: muster bench dense [--quick] [--json] [HxB[xT]]\n");
         return 2;
     }
     openblas_set_num_threads(1);
@@ -126,7 +157,7 @@ int main(int argc, char **argv)
     }
     for (size_t h = 0; h < sizeof(hidden) / sizeof(hidden[0]); h++) {
         for (size_t b = 0; b < sizeof(batch) / sizeof(batch[0]); b++) {
-            const dense_case sizes = {hidden[h], batch[b]};
+            const dense_case sizes = {hidden[h], batch[b], asked.only.threads};
             if (!asked.is_quick || dense_operations(&sizes) < 1e10) {
                 bench_case(&sizes, asked.json);
             }

@@ -15,6 +15,7 @@
 typedef struct dense_case {
     uint32_t hidden;
     uint32_t batch;
+    uint32_t threads; // of the worker, and of BLAS for the products alone
 } dense_case;
 
 typedef struct dense_times {

@@ -19,8 +19,9 @@ struct muster_decoder {
     size_t measured;
     muster_vec rows;    // const float *, a term
     muster_vec weights; // double, a term
-    muster_vec squares; // double, a term
-    double *scratch;
+    uint32_t lanes;
+    muster_vec squares; // double, a term and lane
+    double *scratch;    // MUSTER_COMBINE_RUN a lane
 };
 
 /* The terms of one output block. */
@@ -33,7 +34,7 @@ static bool make_room(muster_decoder *decoder, size_t terms)
 {
     return muster_vec_reserve(&decoder->rows, terms) &&
            muster_vec_reserve(&decoder->weights, terms) &&
-           muster_vec_reserve(&decoder->squares, terms);
+           muster_vec_reserve(&decoder->squares, terms * decoder->lanes);
 }
 
 muster_status muster_decoder_create(size_t terms, muster_decoder **decoder_out)
@@ -45,13 +46,29 @@ muster_status muster_decoder_create(size_t terms, muster_decoder **decoder_out)
     decoder->rows = muster_vec_make(sizeof(const float *));
     decoder->weights = muster_vec_make(sizeof(double));
     decoder->squares = muster_vec_make(sizeof(double));
-    decoder->scratch =
-        muster_mem_raw_aligned(MUSTER_COMBINE_RUN, sizeof(double));
-    if (decoder->scratch == NULL || !make_room(decoder, terms + 1)) {
+    if (muster_decoder_use_lanes(decoder, 1) != MUSTER_OK ||
+        !make_room(decoder, terms + 1)) {
         muster_decoder_free(decoder);
         return MUSTER_ERR_NO_MEMORY;
     }
     *decoder_out = decoder;
+    return MUSTER_OK;
+}
+
+muster_status muster_decoder_use_lanes(muster_decoder *decoder, uint32_t lanes)
+{
+    if (lanes <= decoder->lanes) {
+        return MUSTER_OK;
+    }
+    double *scratch = muster_mem_raw_aligned((size_t)MUSTER_COMBINE_RUN * lanes,
+                                             sizeof(double));
+    if (scratch == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    muster_mem_free(decoder->scratch);
+    decoder->scratch = scratch;
+    decoder->lanes = lanes;
+    decoder->term_count = 0; // squares have moved
     return MUSTER_OK;
 }
 
@@ -87,6 +104,8 @@ muster_status muster_decoder_begin(muster_decoder *decoder,
         }
         rows[i] = message + term->message_block * input->block;
         weights[i] = term->weight;
+    }
+    for (size_t i = 0; i < count * decoder->lanes; i++) {
         squares[i] = 0.0;
     }
     decoder->terms = input->terms;
@@ -124,12 +143,14 @@ size_t muster_decoder_terms_at(const muster_decoder *decoder, size_t at)
 }
 
 /* A range within one block. */
-static void decode_within(muster_decoder *decoder, term_run run, size_t begin,
+static void decode_within(muster_decoder *decoder, uint32_t lane, size_t begin,
                           size_t end, float *out)
 {
     const float **rows = decoder->rows.data;
     const double *weights = decoder->weights.data;
-    double *squares = decoder->squares.data;
+    double *squares =
+        (double *)decoder->squares.data + lane * decoder->term_count;
+    term_run run = run_of_block(decoder, begin / decoder->block);
     size_t start = begin - begin % decoder->block;
     bool is_measured = begin < decoder->measured && run.count > 0;
     const muster_combine_rows input = {
@@ -138,12 +159,19 @@ static void decode_within(muster_decoder *decoder, term_run run, size_t begin,
         is_measured ? squares + run.first : NULL,
         (uint32_t)run.count,
     };
-    muster_combine(&input, begin - start, end - start, decoder->scratch,
+    muster_combine(&input, begin - start, end - start,
+                   decoder->scratch + (size_t)lane * MUSTER_COMBINE_RUN,
                    out + start);
 }
 
 void muster_decoder_range(muster_decoder *decoder, size_t begin, size_t end,
                           float *out)
+{
+    muster_decoder_range_in(decoder, 0, begin, end, out);
+}
+
+void muster_decoder_range_in(muster_decoder *decoder, uint32_t lane,
+                             size_t begin, size_t end, float *out)
 {
     while (begin < end) {
         size_t block = begin / decoder->block;
@@ -152,7 +180,7 @@ void muster_decoder_range(muster_decoder *decoder, size_t begin, size_t end,
         if (begin < decoder->measured && decoder->measured < stop) {
             stop = decoder->measured;
         }
-        decode_within(decoder, run_of_block(decoder, block), begin, stop, out);
+        decode_within(decoder, lane, begin, stop, out);
         begin = stop;
     }
 }
@@ -163,7 +191,11 @@ double muster_decoder_mass(const muster_decoder *decoder)
     const double *squares = decoder->squares.data;
     double sum = 0.0;
     for (size_t i = 0; i < decoder->term_count; i++) {
-        sum += fabs(weights[i]) * sqrt(squares[i]);
+        double all = 0.0;
+        for (uint32_t lane = 0; lane < decoder->lanes; lane++) {
+            all += squares[lane * decoder->term_count + i];
+        }
+        sum += fabs(weights[i]) * sqrt(all);
     }
     return sum;
 }

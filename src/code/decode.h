@@ -10,7 +10,8 @@
  *   Lifecycle    create; then begin and any number of ranges, again and again;
  *                then free.
  *   Ownership    Terms and messages are lent from begin to the last range.
- *   Threads      A decoder belongs to one thread.
+ *   Threads      A decoder belongs to one thread. Ranges that do not overlap
+ *                may be given out by several at once, a lane each.
  *   Allocation   create; begin when there are more terms than ever before. A
  *                range never allocates.
  *   Determinism  Splitting into ranges changes no bit of the output.
@@ -46,12 +47,19 @@ muster_decoder_begin(muster_decoder *decoder, const muster_decode_input *input);
  * a coordinate. */
 size_t muster_decoder_terms_at(const muster_decoder *decoder, size_t at);
 
+/* Have at least so many lanes (1 at first), from the next begin on: each adds
+ * up squares of its own. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status muster_decoder_use_lanes(muster_decoder *decoder,
+                                                      uint32_t lanes);
+
 /* out[t] for begin <= t < end. Blocks without a term become 0. */
 void muster_decoder_range(muster_decoder *decoder, size_t begin, size_t end,
                           float *out);
+void muster_decoder_range_in(muster_decoder *decoder, uint32_t lane,
+                             size_t begin, size_t end, float *out);
 
 /* Sum of |weight| * 2-norm of the message block, over the terms, of the
- * measured coordinates given out since begin. */
+ * measured coordinates given out since begin, lane after lane. */
 double muster_decoder_mass(const muster_decoder *decoder);
 
 #endif // MUSTER_CODE_DECODE_H

@@ -14,6 +14,7 @@
 #include "base/names.h"
 #include "base/spec.h"
 #include "base/suggest.h"
+#include "base/threads.h"
 #include "base/topology.h"
 #include "config/fault.h"
 #include "config/state.h"
@@ -476,6 +477,16 @@ static muster_status check_placement(const muster_config *config,
                          "--shuffle moves them: use one of them");
 }
 
+static muster_status check_threads(const muster_config *config,
+                                   muster_error *error_out)
+{
+    uint64_t threads = muster_config_uint(config, MUSTER_OPT_THREADS);
+    return threads <= MUSTER_THREADS_MAX
+               ? MUSTER_OK
+               : INVALID("--threads %" PRIu64 ": a worker has 1 to %u", threads,
+                         MUSTER_THREADS_MAX);
+}
+
 static muster_status check_training_run(muster_config *config,
                                         muster_error *error_out)
 {
@@ -495,13 +506,15 @@ static muster_status check_training_run(muster_config *config,
     }
     const char *manage = muster_config_string(config, MUSTER_OPT_MANAGE);
     if (status == MUSTER_OK &&
-        (muster_config_uint(config, MUSTER_OPT_THREADS) > 1 ||
-         muster_config_uint(config, MUSTER_OPT_NODES) > 1 ||
+        (muster_config_uint(config, MUSTER_OPT_NODES) > 1 ||
          muster_config_string(config, MUSTER_OPT_MESH) != NULL ||
          (manage != NULL && strcmp(manage, "auto") != 0))) {
-        status = INVALID("--threads, --nodes, --manage and --mesh are for "
+        status = INVALID("--nodes, --manage and --mesh are for "
                          "sparse tasks (mf, complex, ..); for more workers use "
                          "--local N");
+    }
+    if (status == MUSTER_OK) {
+        status = check_threads(config, error_out);
     }
     if (status == MUSTER_OK) {
         status = check_run(config, error_out);
@@ -608,6 +621,7 @@ static muster_status check_partition(const muster_config *config,
 muster_status muster_config_check(muster_config *config,
                                   muster_error *error_out)
 {
+    muster_status status = MUSTER_OK;
     if (muster_config_bool(config, MUSTER_OPT_QUIET) &&
         muster_config_bool(config, MUSTER_OPT_VERBOSE)) {
         return INVALID("--quiet and --verbose: use one of them");
@@ -617,7 +631,8 @@ muster_status muster_config_check(muster_config *config,
     case MUSTER_VERB_SIMULATE:
         return check_training_run(config, error_out);
     case MUSTER_VERB_JOIN:
-        return check_join(config, error_out);
+        status = check_threads(config, error_out);
+        return status != MUSTER_OK ? status : check_join(config, error_out);
     case MUSTER_VERB_PREDICT:
         return check_predict(config, error_out);
     case MUSTER_VERB_PLAN:

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/threads.h"
 #include "base/topology.h"
 #include "base/value.h"
 #include "config/state.h"
@@ -348,6 +349,20 @@ uint32_t muster_config_workers(const muster_config *config)
     uint64_t workers = muster_config_uint(config, MUSTER_OPT_WORKERS);
     uint64_t local = muster_config_uint(config, MUSTER_OPT_LOCAL);
     return (uint32_t)(workers > 0 ? workers : local);
+}
+
+uint32_t muster_config_threads(const muster_config *config)
+{
+    uint32_t threads = (uint32_t)muster_config_uint(config, MUSTER_OPT_THREADS);
+    if (threads > 0) {
+        return threads;
+    }
+    bool is_shared =
+        config->verb == MUSTER_VERB_JOIN ||
+        (config->verb == MUSTER_VERB_TRAIN && !muster_config_is_task(config));
+    uint64_t local = muster_config_uint(config, MUSTER_OPT_LOCAL);
+    uint64_t each = muster_threads_here() / (local > 0 ? local : 1);
+    return is_shared && each > 1 ? (uint32_t)each : 1;
 }
 
 void muster_config_text_free(char *text)

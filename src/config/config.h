@@ -72,6 +72,10 @@ const char *muster_config_list_at(const muster_config *config,
 /* How many workers the run has: --workers, or else --local. */
 uint32_t muster_config_workers(const muster_config *config);
 
+/* --threads, or what it is without it: 1 for a sparse task and for partition;
+ * else the processors that this program may use, divided by --local. */
+uint32_t muster_config_threads(const muster_config *config);
+
 /* How many edges --topology has; 0 without it. */
 uint32_t muster_config_edges(const muster_config *config);
 

@@ -81,7 +81,8 @@ static void take_rows(coordinator *self, const muster_dataset *set)
     if (self->model.library == NULL) {
         const muster_layers_input input = {.theta = evaluate->theta,
                                            .rows = evaluate->rows,
-                                           .scratch = self->scratch};
+                                           .scratch = self->scratch,
+                                           .pool = self->base.pool};
         muster_model_pass_begin(&evaluate->pass, &self->model, &input);
     }
 }

@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "job/inside.h"
 
+#define SHARE_MIN ((size_t)1 << 15) // coordinates worth a thread's waking
+
 static muster_blob *heap_make(void *context, size_t bytes)
 {
     (void)context;
@@ -37,7 +39,46 @@ void muster_executor_free(muster_executor *executor)
         muster_executor_end(executor, &result);
         muster_blob_unref(result.output);
     }
+    muster_threads *pool = executor->pool;
     executor->ops->free(executor);
+    muster_threads_free(pool);
+}
+
+muster_status muster_executor_use_threads(muster_executor *executor,
+                                          uint32_t threads)
+{
+    MUSTER_ASSERT(!executor->is_busy && executor->pool == NULL);
+    return threads > 1 ? muster_threads_create(threads, &executor->pool)
+                       : MUSTER_OK;
+}
+
+typedef struct shared_range {
+    job_range range;
+    void *context;
+    size_t begin, count;
+    uint32_t parts;
+} shared_range;
+
+static void range_part(void *context, uint32_t index)
+{
+    const shared_range *shared = context;
+    size_t from = muster_threads_part(shared->count, shared->parts, index);
+    size_t to = muster_threads_part(shared->count, shared->parts, index + 1);
+    shared->range(shared->context, index, shared->begin + from,
+                  shared->begin + to);
+}
+
+uint32_t muster_job_parts(const muster_executor *executor, size_t count)
+{
+    return count >= SHARE_MIN ? muster_threads_count(executor->pool) : 1;
+}
+
+void muster_job_share(muster_executor *executor, size_t begin, size_t end,
+                      job_range range, void *context)
+{
+    shared_range shared = {range, context, begin, end - begin,
+                           muster_job_parts(executor, end - begin)};
+    muster_threads_run(executor->pool, shared.parts, range_part, &shared);
 }
 
 void muster_executor_begin(muster_executor *executor, muster_job *job)

@@ -23,7 +23,9 @@
  *                An UPDATE that has begun to change the model is finished then.
  *   Ownership    begin takes over the job's references. The result's output is
  *                the caller's reference.
- *   Threads      One at a time.
+ *   Threads      One at a time. With muster_executor_use_threads() a piece is
+ *                shared among several, which wait while there is none; another
+ *                number of them changes a GRADIENT by rounding alone.
  *   Allocation   SETUP, ADOPT, LOAD allocate, and the first GRADIENT after
  *                them. Later ones, and UPDATE, take their output blob from
  *                `alloc` and nothing else.
@@ -104,6 +106,11 @@ MUSTER_CHECKED muster_status muster_executor_place(muster_executor *executor,
  * shards after the last, or NULL where nobody owns any. Lent. */
 const muster_dataset *muster_executor_data(const muster_executor *executor);
 const uint32_t *muster_executor_owned(const muster_executor *executor);
+
+/* How many threads share a piece: 1 to MUSTER_THREADS_MAX, 1 at first.
+ * Before the first job. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status
+muster_executor_use_threads(muster_executor *executor, uint32_t threads);
 
 /* NULL is allowed and does nothing. */
 void muster_executor_free(muster_executor *executor);

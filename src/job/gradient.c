@@ -220,16 +220,30 @@ static void enter(worker *self, gradient_phase phase)
     self->gradient.at = 0;
 }
 
+/* Where a piece of `each` coordinates a thread ends. */
+static size_t piece_end(const worker *self, size_t begin, size_t size,
+                        size_t each)
+{
+    size_t count = each * muster_threads_count(self->base.pool);
+    return size - begin < count ? size : begin + count;
+}
+
+static void clear_lanes(void *context, uint32_t part, size_t begin, size_t end)
+{
+    const worker *self = context;
+    float *const *lanes = self->lanes.data;
+    (void)part;
+    for (uint32_t l = 0; l < self->gradient.plan->lane_count; l++) {
+        memset(lanes[l] + begin, 0, (end - begin) * sizeof(float));
+    }
+}
+
 static muster_status clear_piece(worker *self)
 {
     gradient_state *state = &self->gradient;
-    float *const *lanes = self->lanes.data;
     size_t dim = message_dim(self);
-    size_t begin = state->at;
-    size_t end = dim - begin < CLEAR_FLOATS ? dim : begin + CLEAR_FLOATS;
-    for (uint32_t l = 0; l < state->plan->lane_count; l++) {
-        memset(lanes[l] + begin, 0, (end - begin) * sizeof(float));
-    }
+    size_t end = piece_end(self, state->at, dim, CLEAR_FLOATS);
+    muster_job_share(&self->base, state->at, end, clear_lanes, self);
     state->at = end;
     if (end == dim) {
         enter(self, is_full_batch(self) ? GRADIENT_ROWS : GRADIENT_DRAW);
@@ -305,7 +319,8 @@ static void begin_pass(worker *self, const muster_rows *rows)
                                        .wide =
                                            state->is_wide ? self->wide : NULL,
                                        .rows_summed = lane_rows,
-                                       .coherence = &state->coherence};
+                                       .coherence = &state->coherence,
+                                       .pool = self->base.pool};
     muster_model_pass_begin(&state->pass, &self->model, &input);
     state->is_passing = true;
 }
@@ -362,15 +377,14 @@ static void end_rows(worker *self)
     }
 }
 
-/* Some coordinates of LANE_CLEAR, LANE_FOLD or LANE_ROUND; true at the end. */
-static bool fold_some(worker *self)
+/* Coordinates of LANE_CLEAR, LANE_FOLD or LANE_ROUND. */
+static void fold_range(void *context, uint32_t part, size_t begin, size_t end)
 {
-    gradient_state *state = &self->gradient;
+    const worker *self = context;
+    const gradient_state *state = &self->gradient;
     float *lane = ((float *const *)self->lanes.data)[state->lane];
     double *wide = self->wide;
-    size_t dim = self->model.dim;
-    size_t begin = state->fold_at;
-    size_t end = dim - begin < FOLD_FLOATS ? dim : begin + FOLD_FLOATS;
+    (void)part;
     if (state->lane_phase == LANE_CLEAR) {
         memset(wide + begin, 0, (end - begin) * sizeof(*wide));
     } else if (state->lane_phase == LANE_FOLD) {
@@ -383,6 +397,15 @@ static bool fold_some(worker *self)
             lane[i] = (float)(wide[i] + (double)lane[i]);
         }
     }
+}
+
+/* Some of them; true at the end. */
+static bool fold_some(worker *self)
+{
+    gradient_state *state = &self->gradient;
+    size_t dim = self->model.dim;
+    size_t end = piece_end(self, state->fold_at, dim, FOLD_FLOATS);
+    muster_job_share(&self->base, state->fold_at, end, fold_range, self);
     state->fold_at = end;
     return end == dim;
 }

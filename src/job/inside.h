@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "base/threads.h"
 #include "base/vec.h"
 #include "code/decode.h"
 #include "code/encode_plan.h"
@@ -37,6 +38,7 @@ typedef struct executor_ops {
 struct muster_executor {
     const executor_ops *ops;
     muster_executor_alloc alloc;
+    muster_threads *pool; // NULL: one thread
     bool is_busy;
     muster_status status; // of the last begin or piece
     muster_job job;
@@ -51,6 +53,14 @@ void muster_executor_init(muster_executor *executor, const executor_ops *ops,
 /* The output blob of the job at hand: MUSTER_ERR_NO_MEMORY if there is none. */
 MUSTER_CHECKED muster_status
 muster_executor_make_output(muster_executor *executor, size_t bytes);
+
+/* A loop over begin..end-1 by the executor's threads, in a part each. */
+typedef void (*job_range)(void *context, uint32_t part, size_t begin,
+                          size_t end);
+/* Parts that a loop over so many coordinates has: the threads, or 1. */
+uint32_t muster_job_parts(const muster_executor *executor, size_t count);
+void muster_job_share(muster_executor *executor, size_t begin, size_t end,
+                      job_range range, void *context);
 
 /* --- the job description -------------------------------------------------- */
 

@@ -30,6 +30,7 @@ typedef struct testbed {
     uint32_t shards;
     muster_executor *coordinator;
     muster_executor *workers[BED_WORKERS_MAX];
+    uint32_t threads; // of every executor
     uint64_t step;
     uint64_t pieces; // done so far, by all
     uint32_t silent; // so many workers, from the first on, never answer
@@ -136,14 +137,12 @@ static inline void bed_start_worker(testbed *bed, uint32_t worker,
     muster_assignment_fini(&all);
 }
 
-static inline void bed_open(testbed *bed, const char *code, uint32_t workers,
-                            const bed_option *options, size_t count)
+static inline void bed_start(testbed *bed, const char *code, uint32_t workers)
 {
     muster_error error = {MUSTER_OK, ""};
     muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
     opts.name = code;
     opts.workers = workers;
-    *bed = (testbed){.config = bed_config(options, count)};
     if (muster_code_create(&opts, &error, &bed->code) != MUSTER_OK) {
         fail_msg("%s", error.text);
     }
@@ -154,12 +153,24 @@ static inline void bed_open(testbed *bed, const char *code, uint32_t workers,
                                            &bed->coordinator) != MUSTER_OK) {
         fail_msg("%s", error.text);
     }
+    assert_int_equal(
+        muster_executor_use_threads(bed->coordinator, bed->threads), MUSTER_OK);
     for (uint32_t w = 0; w < workers; w++) {
         assert_int_equal(muster_executor_create_worker(&muster_executor_heap,
                                                        &bed->workers[w]),
                          MUSTER_OK);
+        assert_int_equal(
+            muster_executor_use_threads(bed->workers[w], bed->threads),
+            MUSTER_OK);
         bed_start_worker(bed, w, 1);
     }
+}
+
+static inline void bed_open(testbed *bed, const char *code, uint32_t workers,
+                            const bed_option *options, size_t count)
+{
+    *bed = (testbed){.config = bed_config(options, count), .threads = 1};
+    bed_start(bed, code, workers);
 }
 
 static inline void bed_close(testbed *bed)

@@ -183,6 +183,7 @@ static void begin_pass(worker *self)
                            ? (uint32_t)local->batch.size
                            : UINT32_MAX,
         .coherence = &local->coherence,
+        .pool = self->base.pool,
     };
     muster_model_pass_begin(&local->pass, &self->model, &input);
     local->is_passing = true;

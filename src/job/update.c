@@ -90,6 +90,11 @@ static muster_status take_messages(coordinator *self)
     const job_messages_shape shape = {.block = length,
                                       .measured = self->model.dim};
     self->update.tail = length * decoding->message_blocks;
+    muster_status status = muster_decoder_use_lanes(
+        self->update.decoder, muster_threads_count(self->base.pool));
+    if (status != MUSTER_OK) {
+        return status;
+    }
     return muster_job_messages_begin(
         &self->base, &shape, &self->update.messages, self->update.decoder);
 }
@@ -224,21 +229,50 @@ static muster_status finish_decoding(coordinator *self)
     return MUSTER_IN_PROGRESS;
 }
 
+/* What each thread adds up in a piece: added in order afterwards, so that
+ * sums depend on the number of threads alone. */
+typedef struct shared_sums {
+    coordinator *self;
+    double gradient_sq[MUSTER_THREADS_MAX];
+    double theta_sq[MUSTER_THREADS_MAX];
+    double new_theta_sq[MUSTER_THREADS_MAX];
+} shared_sums;
+
+static double sum_parts(const coordinator *self, size_t count,
+                        const double *parts)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < muster_job_parts(&self->base, count); i++) {
+        sum += parts[i];
+    }
+    return sum;
+}
+
+static void decode_range(void *context, uint32_t part, size_t begin, size_t end)
+{
+    shared_sums *sums = context;
+    coordinator *self = sums->self;
+    size_t dim = self->model.dim;
+    muster_decoder_range_in(self->update.decoder, part, begin, end,
+                            self->gradient);
+    size_t stop = end < dim ? end : dim;
+    sums->gradient_sq[part] =
+        begin < stop ? squares(self->gradient + begin, stop - begin) : 0;
+}
+
 static muster_status decode_piece(coordinator *self)
 {
     update_state *update = &self->update;
-    size_t dim = self->model.dim;
     size_t begin = update->at;
     size_t terms = muster_decoder_terms_at(update->decoder, begin);
     size_t some = DECODE_FLOATS / (terms + 1);
     some = some > DECODE_MIN ? some : DECODE_MIN;
-    size_t all = dim + 1;
+    some *= muster_threads_count(self->base.pool);
+    size_t all = self->model.dim + 1;
     size_t end = all - begin < some ? all : begin + some;
-    muster_decoder_range(update->decoder, begin, end, self->gradient);
-    size_t stop = end < dim ? end : dim;
-    if (begin < stop) {
-        update->gradient_sq += squares(self->gradient + begin, stop - begin);
-    }
+    shared_sums sums = {.self = self};
+    muster_job_share(&self->base, begin, end, decode_range, &sums);
+    update->gradient_sq += sum_parts(self, end - begin, sums.gradient_sq);
     update->at = end;
     return end < all ? MUSTER_IN_PROGRESS : finish_decoding(self);
 }
@@ -260,27 +294,39 @@ static muster_status commit(coordinator *self)
     return MUSTER_OK;
 }
 
+static void optimise_range(void *context, uint32_t part, size_t begin,
+                           size_t end)
+{
+    shared_sums *sums = context;
+    coordinator *self = sums->self;
+    const float *theta = self->theta->data;
+    float *theta_out = self->base.result.output->data;
+    const float scale = (float)(1 / self->update.divisor);
+    for (size_t i = begin; i < end; i++) {
+        self->gradient[i] *= scale;
+    }
+    if (self->l2 > 0 && !self->is_local) {
+        sums->theta_sq[part] = muster_model_add_l2(
+            &self->model, self->l2, theta, self->gradient, begin, end);
+    }
+    const muster_optim_arrays arrays = {self->model.dim, theta, self->gradient,
+                                        self->optim_state, theta_out};
+    double lr = self->lr * muster_schedule_factor(&self->schedule, self->step);
+    muster_optim_apply(&self->optim, self->step, lr, &arrays, begin, end);
+    sums->new_theta_sq[part] = squares(theta_out + begin, end - begin);
+}
+
 static muster_status optimise_piece(coordinator *self)
 {
     update_state *update = &self->update;
     size_t dim = self->model.dim;
     size_t begin = update->at;
-    size_t end = dim - begin < OPTIMISE_FLOATS ? dim : begin + OPTIMISE_FLOATS;
-    const float *theta = self->theta->data;
-    float *theta_out = self->base.result.output->data;
-    const float scale = (float)(1 / update->divisor);
-    for (size_t i = begin; i < end; i++) {
-        self->gradient[i] *= scale;
-    }
-    if (self->l2 > 0 && !self->is_local) {
-        update->theta_sq += muster_model_add_l2(&self->model, self->l2, theta,
-                                                self->gradient, begin, end);
-    }
-    const muster_optim_arrays arrays = {dim, theta, self->gradient,
-                                        self->optim_state, theta_out};
-    double lr = self->lr * muster_schedule_factor(&self->schedule, self->step);
-    muster_optim_apply(&self->optim, self->step, lr, &arrays, begin, end);
-    update->new_theta_sq += squares(theta_out + begin, end - begin);
+    size_t some = OPTIMISE_FLOATS * muster_threads_count(self->base.pool);
+    size_t end = dim - begin < some ? dim : begin + some;
+    shared_sums sums = {.self = self};
+    muster_job_share(&self->base, begin, end, optimise_range, &sums);
+    update->theta_sq += sum_parts(self, end - begin, sums.theta_sq);
+    update->new_theta_sq += sum_parts(self, end - begin, sums.new_theta_sq);
     update->at = end;
     return end < dim ? MUSTER_IN_PROGRESS : commit(self);
 }

@@ -138,7 +138,9 @@ static muster_status setup_job(worker *self)
     double density = setup.is_sparse ? (double)setup.nonzeros / cells : 1;
     self->block_rows = muster_model_block_rows(&self->model, density);
     self->scratch = muster_mem_raw_aligned(
-        self->model.ops->scratch_bytes(self->model.self, self->block_rows) + 1,
+        muster_model_pass_bytes(&self->model, self->block_rows,
+                                muster_threads_count(self->base.pool)) +
+            1,
         1);
     if (self->scratch == NULL) {
         drop_model(self);

@@ -95,6 +95,28 @@ static double input_squares(const pass_t *pass, uint32_t r)
     return muster_layer_squares(x.data + r * x.stride, x.columns);
 }
 
+/* Rows of weights that are looked at, and what each thread finds. */
+typedef struct weight_sample {
+    const float *weights;
+    uint32_t width, stride, count;
+    uint32_t parts;
+    double squares[MUSTER_THREADS_MAX];
+} weight_sample;
+
+static void sample_part(void *context, uint32_t index)
+{
+    weight_sample *sample = context;
+    uint64_t end = muster_threads_part(sample->count, sample->parts, index + 1);
+    double squares = 0;
+    for (uint64_t i = muster_threads_part(sample->count, sample->parts, index);
+         i < end; i++) {
+        squares += muster_layer_squares(sample->weights +
+                                            i * sample->stride * sample->width,
+                                        sample->width);
+    }
+    sample->squares[index] = squares;
+}
+
 /* Squares of the layer's gradient; of many weights some stand for all. */
 static double gradient_squares(const pass_t *pass)
 {
@@ -107,13 +129,19 @@ static double gradient_squares(const pass_t *pass)
     if (cells > MEASURE_FEW) {
         stride = (uint32_t)fmax(MEASURE_STRIDE, cells / MEASURE_MAX);
     }
+    weight_sample sample = {
+        .weights = gw,
+        .width = width,
+        .stride = stride,
+        .count = (inner + stride - 1) / stride,
+        .parts =
+            cells > MEASURE_FEW ? muster_threads_count(pass->input.pool) : 1};
+    muster_threads_run(pass->input.pool, sample.parts, sample_part, &sample);
     double squares = 0;
-    double rows = 0;
-    for (uint32_t i = 0; i < inner; i += stride) {
-        squares += muster_layer_squares(gw + (size_t)i * width, width);
-        rows++;
+    for (uint32_t i = 0; i < sample.parts; i++) {
+        squares += sample.squares[i];
     }
-    return squares * inner / rows;
+    return squares * inner / sample.count;
 }
 
 /*

@@ -16,16 +16,21 @@
  *  2. Layers with one output and sparse rows are loops of our own
  *     (layers_kernel.h), cut by rows.
  *  3. `column` and `inner` are 0 whenever a phase begins.
+ *  4. T threads do one tile at a time together (product.h), so tiles and steps
+ *     are T times as large, by columns. Loops over all rows or columns are
+ *     shared out too: a sixteenth of a product takes as long as they do.
+ *     Sparse rows and the loss are done by one thread.
  */
 #include "model/layers_pass.h"
 
-#include <cblas.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "model/layers_error.h"
 #include "model/layers_kernel.h"
+#include "model/layers_share.h"
 #include "model/loss.h"
+#include "model/product.h"
 
 /* Operations of a step: 5 ms at 100 GFLOPS. A step ends with the tile that
  * reaches STEP_OPS, so it takes at most STEP_OPS + TILE_OPS. */
@@ -49,11 +54,18 @@ static uint32_t tile_of(uint32_t size, uint32_t size_max)
     return (each + 15) / 16 * 16;
 }
 
-/* Few rows make wide tiles. */
-static uint32_t columns_max(uint32_t rows)
+/* Few rows make wide tiles, and so do many threads. */
+static uint32_t columns_max(uint32_t rows, uint32_t threads)
 {
     double columns = TILE_OPS / (2.0 * TILE_INNER * rows);
-    return columns > TILE_COLUMNS_MIN ? (uint32_t)columns : TILE_COLUMNS_MIN;
+    uint32_t each =
+        columns > TILE_COLUMNS_MIN ? (uint32_t)columns : TILE_COLUMNS_MIN;
+    return each * threads;
+}
+
+static uint32_t threads_of(const pass_t *pass)
+{
+    return muster_threads_count(pass->input.pool);
 }
 
 static uint32_t min_of(uint32_t a, uint32_t b)
@@ -71,7 +83,7 @@ typedef struct tile_size {
 static tile_size next_tile(const pass_t *pass, uint32_t columns, uint32_t inner)
 {
     uint32_t columns_most =
-        tile_of(columns, columns_max(pass->input.rows.count));
+        tile_of(columns, columns_max(pass->input.rows.count, threads_of(pass)));
     return (tile_size){
         min_of(columns_most, columns - pass->column),
         min_of(tile_of(inner, TILE_INNER), inner - pass->inner),
@@ -91,7 +103,12 @@ static bool end_inner(pass_t *pass, tile_size done, uint32_t inner)
 
 size_t muster_layers_scratch_bytes(const void *model, uint32_t rows_max)
 {
-    const muster_layers *net = model;
+    return muster_layers_scratch_shared(model, rows_max, 1);
+}
+
+size_t muster_layers_scratch_shared(const muster_layers *net, uint32_t rows_max,
+                                    uint32_t threads)
+{
     size_t outputs = 0;
     size_t hidden_max = 0;
     for (uint32_t l = 1; l <= net->count; l++) {
@@ -100,8 +117,8 @@ size_t muster_layers_scratch_bytes(const void *model, uint32_t rows_max)
             hidden_max = net->sizes[l];
         }
     }
-    size_t tile = TILE_COLUMNS_MIN * (size_t)rows_max;
-    size_t tile_min = (size_t)(TILE_OPS / (2.0 * TILE_INNER));
+    size_t tile = TILE_COLUMNS_MIN * (size_t)rows_max * threads;
+    size_t tile_min = (size_t)(TILE_OPS / (2.0 * TILE_INNER)) * threads;
     tile = tile > tile_min ? tile : tile_min;
     tile = tile < hidden_max * rows_max ? tile : hidden_max * rows_max;
     return (rows_max * (outputs + 17) + tile) * sizeof(float);
@@ -168,24 +185,6 @@ static void end_forward(pass_t *pass)
     }
 }
 
-/* Columns begin..begin+count-1 of rows r of the layer's outputs. */
-static void fill_bias(pass_t *pass, uint32_t r, uint32_t begin, uint32_t count)
-{
-    const float *bias = pass->input.theta + pass->net->biases[pass->layer];
-    size_t width = pass->net->sizes[pass->layer + 1];
-    memcpy(pass->outs[pass->layer] + r * width + begin, bias + begin,
-           count * sizeof(float));
-}
-
-static void relu(pass_t *pass, uint32_t r, uint32_t begin, uint32_t count)
-{
-    if (pass->layer + 1 == pass->net->count) {
-        return;
-    }
-    size_t width = pass->net->sizes[pass->layer + 1];
-    muster_layer_relu(pass->outs[pass->layer] + r * width + begin, count);
-}
-
 /* How many rows of `width` products an entry fit a step: at least one. */
 static uint32_t sparse_rows_end(const pass_t *pass, uint32_t width)
 {
@@ -213,13 +212,13 @@ static double forward_sparse(pass_t *pass)
     uint32_t begin = pass->column;
     uint32_t end = sparse_rows_end(pass, width);
     for (uint32_t r = begin; r < end; r++) {
-        fill_bias(pass, r, 0, width);
+        muster_layers_fill_bias(pass, r, 0, width);
     }
     muster_layer_sparse(&pass->input.rows, begin, end,
                         pass->input.theta + pass->net->weights[0], width,
                         pass->outs[0]);
     for (uint32_t r = begin; r < end; r++) {
-        relu(pass, r, 0, width);
+        muster_layers_relu(pass, r, 0, width);
     }
     pass->column = end;
     if (end == pass->input.rows.count) {
@@ -232,13 +231,7 @@ static double forward_sparse(pass_t *pass)
 static double forward_dot(pass_t *pass)
 {
     muster_matrix x = muster_layers_input_of(pass);
-    uint32_t l = pass->layer;
-    const float *theta = pass->input.theta;
-    muster_layer_dot(&x, theta + pass->net->weights[l],
-                     theta[pass->net->biases[l]], pass->outs[l]);
-    for (uint32_t r = 0; r < x.rows; r++) {
-        relu(pass, r, 0, 1);
-    }
+    muster_layers_dot(pass);
     end_forward(pass);
     return CELL_OPS * x.rows * x.columns;
 }
@@ -250,19 +243,24 @@ static double forward_tile(pass_t *pass)
     uint32_t width = pass->net->sizes[l + 1];
     muster_matrix x = muster_layers_input_of(pass);
     tile_size part = next_tile(pass, width, x.columns);
-    for (uint32_t r = 0; pass->inner == 0 && r < x.rows; r++) {
-        fill_bias(pass, r, pass->column, part.columns);
+    if (pass->inner == 0) {
+        muster_layers_fill_biases(pass, part.columns);
     }
     const float *w = pass->input.theta + pass->net->weights[l] +
                      (size_t)pass->inner * width + pass->column;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)x.rows,
-                (int)part.columns, (int)part.inner, 1.0f, x.data + pass->inner,
-                (int)x.stride, w, (int)width, 1.0f,
-                pass->outs[l] + pass->column, (int)width);
+    const muster_product product = {.m = x.rows,
+                                    .n = part.columns,
+                                    .k = part.inner,
+                                    .a = x.data + pass->inner,
+                                    .a_stride = x.stride,
+                                    .b = w,
+                                    .b_stride = width,
+                                    .beta = 1,
+                                    .c = pass->outs[l] + pass->column,
+                                    .c_stride = width};
+    muster_product_run(pass->input.pool, &product);
     if (end_inner(pass, part, x.columns)) {
-        for (uint32_t r = 0; r < x.rows; r++) {
-            relu(pass, r, pass->column, part.columns);
-        }
+        muster_layers_relu_tile(pass, part.columns);
         pass->column += part.columns;
     }
     if (pass->column == width) {
@@ -318,34 +316,13 @@ static void end_weights(pass_t *pass)
     }
 }
 
-/* The layer's biases, before its weights. */
-static void begin_weights(pass_t *pass)
-{
-    uint32_t l = pass->layer;
-    uint32_t width = pass->net->sizes[l + 1];
-    const muster_matrix slopes = {pass->outs[l], width, pass->input.rows.count,
-                                  width};
-    const muster_layer_sums sums = {pass->input.gradient + pass->net->biases[l],
-                                    NULL};
-    muster_layer_column_sums(&slopes, sums);
-}
-
-/* Where the first layer's weights are summed by loops of our own. */
-static muster_layer_sums first_sums(const pass_t *pass)
-{
-    size_t at = pass->net->weights[pass->layer];
-    bool is_wide = pass->layer == 0 && pass->input.wide != NULL;
-    return (muster_layer_sums){pass->input.gradient + at,
-                               is_wide ? pass->input.wide + at : NULL};
-}
-
 static double weights_sparse(pass_t *pass)
 {
     uint32_t width = pass->net->sizes[1];
     uint32_t begin = pass->column;
     uint32_t end = sparse_rows_end(pass, width);
     muster_layer_sparse_back(&pass->input.rows, begin, end, pass->outs[0],
-                             width, first_sums(pass));
+                             width, muster_layers_first_sums(pass));
     pass->column = end;
     if (end == pass->input.rows.count) {
         end_weights(pass);
@@ -356,7 +333,7 @@ static double weights_sparse(pass_t *pass)
 static double weights_dot(pass_t *pass)
 {
     muster_matrix x = muster_layers_input_of(pass);
-    muster_layer_dot_back(&x, pass->outs[pass->layer], first_sums(pass));
+    muster_layers_dot_back(pass);
     end_weights(pass);
     return CELL_OPS * x.rows * x.columns;
 }
@@ -370,10 +347,18 @@ static double weights_tile(pass_t *pass)
     tile_size part = next_tile(pass, width, x.columns);
     float *gw = pass->input.gradient + pass->net->weights[l] +
                 (size_t)pass->inner * width + pass->column;
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)part.inner,
-                (int)part.columns, (int)x.rows, 1.0f, x.data + pass->inner,
-                (int)x.stride, pass->outs[l] + pass->column, (int)width, 1.0f,
-                gw, (int)width);
+    const muster_product product = {.m = part.inner,
+                                    .n = part.columns,
+                                    .k = x.rows,
+                                    .a = x.data + pass->inner,
+                                    .a_stride = x.stride,
+                                    .a_turned = true,
+                                    .b = pass->outs[l] + pass->column,
+                                    .b_stride = width,
+                                    .beta = 1,
+                                    .c = gw,
+                                    .c_stride = width};
+    muster_product_run(pass->input.pool, &product);
     if (end_inner(pass, part, x.columns)) {
         pass->column += part.columns;
     }
@@ -386,24 +371,13 @@ static double weights_tile(pass_t *pass)
 static double backward(pass_t *pass)
 {
     if (pass->column == 0 && pass->inner == 0) {
-        begin_weights(pass);
+        muster_layers_sum_biases(pass);
     }
     if (muster_layers_is_sparse(pass)) {
         return weights_sparse(pass);
     }
     return pass->net->sizes[pass->layer + 1] == 1 ? weights_dot(pass)
                                                   : weights_tile(pass);
-}
-
-/* Slopes through ReLU, into the place of the outputs below. */
-static void mask(pass_t *pass, uint32_t columns)
-{
-    size_t width = pass->net->sizes[pass->layer];
-    for (uint32_t r = 0; r < pass->input.rows.count; r++) {
-        muster_layer_mask(pass->outs[pass->layer - 1] + r * width +
-                              pass->column,
-                          pass->spare + (size_t)r * columns, columns);
-    }
 }
 
 /* Slopes of the layer below: slopes W'. */
@@ -416,12 +390,20 @@ static double below_tile(pass_t *pass)
     tile_size part = next_tile(pass, width, above);
     const float *w = pass->input.theta + pass->net->weights[l] +
                      (size_t)pass->column * above + pass->inner;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows,
-                (int)part.columns, (int)part.inner, 1.0f,
-                pass->outs[l] + pass->inner, (int)above, w, (int)above,
-                pass->inner == 0 ? 0.0f : 1.0f, pass->spare, (int)part.columns);
+    const muster_product product = {.m = rows,
+                                    .n = part.columns,
+                                    .k = part.inner,
+                                    .a = pass->outs[l] + pass->inner,
+                                    .a_stride = above,
+                                    .b = w,
+                                    .b_stride = above,
+                                    .b_turned = true,
+                                    .beta = pass->inner == 0 ? 0.0f : 1.0f,
+                                    .c = pass->spare,
+                                    .c_stride = part.columns};
+    muster_product_run(pass->input.pool, &product);
     if (end_inner(pass, part, above)) {
-        mask(pass, part.columns);
+        muster_layers_mask_tile(pass, part.columns);
         pass->column += part.columns;
     }
     if (pass->column == width) {
@@ -455,7 +437,8 @@ static muster_status do_tile(pass_t *pass, double *ops)
 muster_status muster_layers_step(muster_layers_pass *pass)
 {
     double done = 0;
-    while (pass->phase != MUSTER_LAYERS_DONE && done < STEP_OPS) {
+    while (pass->phase != MUSTER_LAYERS_DONE &&
+           done < STEP_OPS * threads_of(pass)) {
         double ops = 0;
         muster_status status = do_tile(pass, &ops);
         if (status != MUSTER_OK) {

@@ -12,12 +12,14 @@
  *   Promise      Tiles are cut by sizes alone: the same input gives the same
  *                bits, however it is stopped and continued. A label outside
  *                the classes is MUSTER_ERR_INPUT, before the gradient changes.
+ *                Another number of threads may round differently.
  *   Ownership    The input's memory is lent until the last step.
  *   Allocation   None: the caller brings muster_layers_scratch_bytes().
  */
 #ifndef MUSTER_MODEL_LAYERS_PASS_H
 #define MUSTER_MODEL_LAYERS_PASS_H
 
+#include "base/threads.h"
 #include "model/layers.h"
 #include "model/layers_kernel.h"
 
@@ -56,6 +58,7 @@ typedef struct muster_layers_input {
                      // where that costs nothing: muster_layers_wide()
     uint32_t rows_summed; // rows that `gradient` takes before it is read
     muster_layers_coherence *coherence; // NULL: taken as the largest
+    muster_threads *pool; // threads that share the work; NULL: the caller's own
 } muster_layers_input;
 
 typedef enum muster_layers_phase {
@@ -84,6 +87,10 @@ typedef struct muster_layers_pass {
 /* rows_max rows of all layers' outputs, a tile and a float: at most
  * rows_max * (sum of widths + 545) + 2^18 floats. */
 size_t muster_layers_scratch_bytes(const void *model, uint32_t rows_max);
+/* The same for several threads, whose tiles are as many times as wide: the
+ * tile grows to rows_max of the widest hidden layer at most. */
+size_t muster_layers_scratch_shared(const muster_layers *net, uint32_t rows_max,
+                                    uint32_t threads);
 
 /* How many leading coordinates of the gradient a pass sums in `wide`, given
  * one; all others go to `gradient`. */

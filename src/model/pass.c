@@ -67,9 +67,12 @@ uint32_t muster_model_block_rows(const muster_model *model, double density)
     return (uint32_t)fmin(copied, MUSTER_LAYERS_ROWS);
 }
 
-size_t muster_model_pass_bytes(const muster_model *model, uint32_t rows_max)
+size_t muster_model_pass_bytes(const muster_model *model, uint32_t rows_max,
+                               uint32_t threads)
 {
-    return model->ops->scratch_bytes(model->self, rows_max);
+    return is_built_in(model)
+               ? muster_layers_scratch_shared(model->self, rows_max, threads)
+               : model->ops->scratch_bytes(model->self, rows_max);
 }
 
 size_t muster_model_pass_wide(const muster_model *model, bool is_sparse)

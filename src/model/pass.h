@@ -12,7 +12,7 @@
  *   Promise      Blocks and steps are cut by sizes, never by clocks.
  *   Ownership    The input's memory is lent until the last step.
  *   Allocation   None.
- *   Threads      A pass belongs to one thread.
+ *   Threads      A pass belongs to one thread, which input->pool may help.
  */
 #ifndef MUSTER_MODEL_PASS_H
 #define MUSTER_MODEL_PASS_H
@@ -36,8 +36,10 @@ typedef struct muster_model_pass {
  */
 uint32_t muster_model_block_rows(const muster_model *model, double density);
 
-/* The model's scratch, for a block of so many rows. */
-size_t muster_model_pass_bytes(const muster_model *model, uint32_t rows_max);
+/* The model's scratch, for a block of so many rows and the threads of
+ * input->pool. A user's model has one thread, whatever the pool. */
+size_t muster_model_pass_bytes(const muster_model *model, uint32_t rows_max,
+                               uint32_t threads);
 
 /* How many leading coordinates of the gradient go to input->wide, if given. */
 size_t muster_model_pass_wide(const muster_model *model, bool is_sparse);

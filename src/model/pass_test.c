@@ -57,7 +57,7 @@ static void block_init(block *b, const char *spec, uint32_t features,
     b->gradient = muster_mem_array(b->model.dim, sizeof(float));
     b->weights = normals(count, 5);
     b->scratch =
-        muster_mem_raw_aligned(muster_model_pass_bytes(&b->model, count), 1);
+        muster_mem_raw_aligned(muster_model_pass_bytes(&b->model, count, 1), 1);
     b->model.ops->init(b->model.self, 1, b->theta);
 }
 
@@ -166,7 +166,8 @@ static void scratch_is_bounded_as_stated(void **state)
         muster_model_create("mlp:hidden=4096,4096", 1024, 10, NULL, &model),
         MUSTER_OK);
     size_t floats = (size_t)512 * (4096 + 4096 + 10 + 545) + ((size_t)1 << 18);
-    assert_true(muster_model_pass_bytes(&model, 512) <= floats * sizeof(float));
+    assert_true(muster_model_pass_bytes(&model, 512, 1) <=
+                floats * sizeof(float));
     muster_model_free(&model);
 }
 

@@ -288,6 +288,20 @@ const char *muster_build_model_path(const muster_config *config)
                : model;
 }
 
+muster_status muster_build_threads(const muster_config *config,
+                                   muster_executor *executor,
+                                   muster_error *error_out)
+{
+    uint32_t threads = muster_config_threads(config);
+    muster_status status = muster_executor_use_threads(executor, threads);
+    return status == MUSTER_OK
+               ? MUSTER_OK
+               : muster_error_set(error_out, status,
+                                  "--threads: the system does not give %" PRIu32
+                                  "; try fewer",
+                                  threads);
+}
+
 muster_worker_opts muster_build_worker(const muster_config *config)
 {
     muster_worker_opts opts = MUSTER_WORKER_OPTS_INIT;

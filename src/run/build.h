@@ -88,6 +88,11 @@ const char *muster_build_model_path(const muster_config *config);
  * host are the caller's to fill in. */
 muster_worker_opts muster_build_worker(const muster_config *config);
 
+/* Give an executor the threads of --threads. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status muster_build_threads(const muster_config *config,
+                                                  muster_executor *executor,
+                                                  muster_error *error_out);
+
 /* The delay model of --delay, or NULL. Fails as muster_delay_create(). */
 MUSTER_CHECKED muster_status muster_build_delay(const muster_config *config,
                                                 uint32_t workers,

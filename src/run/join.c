@@ -121,7 +121,9 @@ static muster_status make_worker(const muster_config *config, muster_host *host,
     if (status < 0) {
         return muster_error_set(error_out, status, "no memory for a worker");
     }
-    return muster_worker_create(&opts, error_out, &self->role);
+    status = muster_build_threads(config, self->executor, error_out);
+    return status < 0 ? status
+                      : muster_worker_create(&opts, error_out, &self->role);
 }
 
 /* Where an edge's workers join it. */

@@ -69,6 +69,8 @@ static void add_common(const muster_train_state *train,
                 1e-9);
         muster_arguments_add_option(arguments, "--patience", patience);
     }
+    muster_arguments_add_number(arguments, "--threads",
+                                muster_config_threads(config));
     muster_network_pass(config, arguments);
 }
 

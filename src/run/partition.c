@@ -79,7 +79,7 @@ static muster_status read_options(partition *self, muster_error *error_out)
         .method = muster_config_string(config, MUSTER_OPT_METHOD),
         .owners = muster_config_workers(config),
         .seed = muster_config_uint(config, MUSTER_OPT_SEED),
-        .threads = (uint32_t)muster_config_uint(config, MUSTER_OPT_THREADS),
+        .threads = muster_config_threads(config),
     };
     muster_status status = muster_placing_check(placing, error_out);
     if (status != MUSTER_OK ||

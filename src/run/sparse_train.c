@@ -187,7 +187,7 @@ muster_status muster_train_task(const muster_config *config,
         .program = program,
         .nodes = (uint32_t)muster_config_uint(config, MUSTER_OPT_NODES),
         .node = (uint32_t)muster_config_uint(config, MUSTER_OPT_NODE),
-        .threads = (uint32_t)muster_config_uint(config, MUSTER_OPT_THREADS),
+        .threads = muster_config_threads(config),
         .joins = muster_config_bool(config, MUSTER_OPT_REPLACE),
         .results = {.start_ns = muster_clock_ns(), .last = json_object()}};
     run.parts = run.nodes * run.threads;

@@ -1,0 +1,184 @@
+/*
+ * layers_share.c -- rows or columns in as many parts as there are threads. A
+ * sixteenth of a product takes about as long as these loops do, so they are
+ * shared too.
+ */
+#include "model/layers_share.h"
+
+#include <string.h>
+
+/* Fewer floats are not worth a thread's waking. */
+#define SHARE_CELLS 65536.0
+
+typedef muster_layers_pass pass_t;
+
+/* Rows or columns begin..end-1 of the loop at hand. */
+typedef struct shared_loop shared_loop;
+typedef void (*range_work)(const shared_loop *loop, uint32_t begin,
+                           uint32_t end);
+
+struct shared_loop {
+    pass_t *pass;
+    range_work work;
+    uint32_t columns; // of a tile
+    uint32_t size;    // rows or columns
+    uint32_t parts;
+};
+
+static void loop_part(void *context, uint32_t index)
+{
+    const shared_loop *loop = context;
+    uint32_t begin =
+        (uint32_t)muster_threads_part(loop->size, loop->parts, index);
+    uint32_t end =
+        (uint32_t)muster_threads_part(loop->size, loop->parts, index + 1);
+    if (begin < end) {
+        loop->work(loop, begin, end);
+    }
+}
+
+/* `cells` floats are touched in all. */
+static void share(shared_loop *loop, double cells)
+{
+    muster_threads *pool = loop->pass->input.pool;
+    loop->parts = cells >= SHARE_CELLS ? muster_threads_count(pool) : 1;
+    muster_threads_run(pool, loop->parts, loop_part, loop);
+}
+
+static void share_tile(pass_t *pass, uint32_t columns, range_work work)
+{
+    uint32_t rows = pass->input.rows.count;
+    shared_loop loop = {pass, work, columns, rows, 1};
+    share(&loop, (double)rows * columns);
+}
+
+void muster_layers_fill_bias(pass_t *pass, uint32_t r, uint32_t begin,
+                             uint32_t count)
+{
+    const float *bias = pass->input.theta + pass->net->biases[pass->layer];
+    size_t width = pass->net->sizes[pass->layer + 1];
+    memcpy(pass->outs[pass->layer] + r * width + begin, bias + begin,
+           count * sizeof(float));
+}
+
+void muster_layers_relu(pass_t *pass, uint32_t r, uint32_t begin,
+                        uint32_t count)
+{
+    if (pass->layer + 1 == pass->net->count) {
+        return;
+    }
+    size_t width = pass->net->sizes[pass->layer + 1];
+    muster_layer_relu(pass->outs[pass->layer] + r * width + begin, count);
+}
+
+static void bias_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
+{
+    for (uint32_t r = begin; r < end; r++) {
+        muster_layers_fill_bias(loop->pass, r, loop->pass->column,
+                                loop->columns);
+    }
+}
+
+void muster_layers_fill_biases(pass_t *pass, uint32_t columns)
+{
+    share_tile(pass, columns, bias_rows);
+}
+
+static void relu_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
+{
+    for (uint32_t r = begin; r < end; r++) {
+        muster_layers_relu(loop->pass, r, loop->pass->column, loop->columns);
+    }
+}
+
+void muster_layers_relu_tile(pass_t *pass, uint32_t columns)
+{
+    if (pass->layer + 1 < pass->net->count) {
+        share_tile(pass, columns, relu_rows);
+    }
+}
+
+static void mask_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
+{
+    pass_t *pass = loop->pass;
+    size_t width = pass->net->sizes[pass->layer];
+    float *below = pass->outs[pass->layer - 1] + pass->column;
+    for (uint32_t r = begin; r < end; r++) {
+        muster_layer_mask(below + r * width,
+                          pass->spare + (size_t)r * loop->columns,
+                          loop->columns);
+    }
+}
+
+void muster_layers_mask_tile(pass_t *pass, uint32_t columns)
+{
+    share_tile(pass, columns, mask_rows);
+}
+
+static void dot_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
+{
+    pass_t *pass = loop->pass;
+    muster_matrix x = muster_layers_input_of(pass);
+    uint32_t l = pass->layer;
+    const float *theta = pass->input.theta;
+    x.data += begin * x.stride;
+    x.rows = end - begin;
+    muster_layer_dot(&x, theta + pass->net->weights[l],
+                     theta[pass->net->biases[l]], pass->outs[l] + begin);
+    for (uint32_t r = begin; r < end; r++) {
+        muster_layers_relu(pass, r, 0, 1);
+    }
+}
+
+void muster_layers_dot(pass_t *pass)
+{
+    muster_matrix x = muster_layers_input_of(pass);
+    shared_loop loop = {pass, dot_rows, 1, x.rows, 1};
+    share(&loop, (double)x.rows * x.columns);
+}
+
+muster_layer_sums muster_layers_first_sums(const pass_t *pass)
+{
+    size_t at = pass->net->weights[pass->layer];
+    bool is_wide = pass->layer == 0 && pass->input.wide != NULL;
+    return (muster_layer_sums){pass->input.gradient + at,
+                               is_wide ? pass->input.wide + at : NULL};
+}
+
+static void dot_columns(const shared_loop *loop, uint32_t begin, uint32_t end)
+{
+    pass_t *pass = loop->pass;
+    muster_matrix x = muster_layers_input_of(pass);
+    muster_layer_sums sums = muster_layers_first_sums(pass);
+    sums.narrow += begin;
+    sums.wide = sums.wide != NULL ? sums.wide + begin : NULL;
+    x.data += begin;
+    x.columns = end - begin;
+    muster_layer_dot_back(&x, pass->outs[pass->layer], sums);
+}
+
+void muster_layers_dot_back(pass_t *pass)
+{
+    muster_matrix x = muster_layers_input_of(pass);
+    shared_loop loop = {pass, dot_columns, 1, x.columns, 1};
+    share(&loop, (double)x.rows * x.columns);
+}
+
+static void bias_columns(const shared_loop *loop, uint32_t begin, uint32_t end)
+{
+    pass_t *pass = loop->pass;
+    uint32_t l = pass->layer;
+    const muster_matrix slopes = {pass->outs[l] + begin,
+                                  pass->net->sizes[l + 1],
+                                  pass->input.rows.count, end - begin};
+    const muster_layer_sums sums = {
+        pass->input.gradient + pass->net->biases[l] + begin, NULL};
+    muster_layer_column_sums(&slopes, sums);
+}
+
+void muster_layers_sum_biases(pass_t *pass)
+{
+    uint32_t width = pass->net->sizes[pass->layer + 1];
+    shared_loop loop = {pass, bias_columns, 1, width, 1};
+    share(&loop, (double)width * pass->input.rows.count);
+}

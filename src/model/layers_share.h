@@ -1,0 +1,35 @@
+/*
+ * model/layers_share.h -- the loops of a pass over all rows or all columns of
+ * its block, which the threads of input->pool share.
+ *
+ *   Determinism  Every result is one thread's: no number of threads changes a
+ *                bit.
+ */
+#ifndef MUSTER_MODEL_LAYERS_SHARE_H
+#define MUSTER_MODEL_LAYERS_SHARE_H
+
+#include "model/layers_pass.h"
+
+/* Columns begin..begin+count-1 of row r of the layer's outputs. */
+void muster_layers_fill_bias(muster_layers_pass *pass, uint32_t r,
+                             uint32_t begin, uint32_t count);
+void muster_layers_relu(muster_layers_pass *pass, uint32_t r, uint32_t begin,
+                        uint32_t count);
+
+/* All rows, `columns` columns from pass->column on. */
+void muster_layers_fill_biases(muster_layers_pass *pass, uint32_t columns);
+void muster_layers_relu_tile(muster_layers_pass *pass, uint32_t columns);
+/* Slopes through ReLU, from `spare` into the place of the outputs below. */
+void muster_layers_mask_tile(muster_layers_pass *pass, uint32_t columns);
+
+/* A layer with one output: a dot product a row, and the sums of its weights. */
+void muster_layers_dot(muster_layers_pass *pass);
+void muster_layers_dot_back(muster_layers_pass *pass);
+
+/* The gradient of the layer's biases. */
+void muster_layers_sum_biases(muster_layers_pass *pass);
+
+/* Where the layer's weights are summed by loops of our own. */
+muster_layer_sums muster_layers_first_sums(const muster_layers_pass *pass);
+
+#endif // MUSTER_MODEL_LAYERS_SHARE_H

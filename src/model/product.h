@@ -1,0 +1,33 @@
+/*
+ * model/product.h -- a matrix product by several threads.
+ *
+ *   Determinism  The same sizes and the same number of threads give the same
+ *                bits. Another number cuts elsewhere: rounding may differ.
+ *   Allocation   None.
+ */
+#ifndef MUSTER_MODEL_PRODUCT_H
+#define MUSTER_MODEL_PRODUCT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/threads.h"
+
+/* c (m x n) = beta c + a b, by rows; a or b may lie transposed. */
+typedef struct muster_product {
+    uint32_t m, n, k;
+    const float *a;
+    size_t a_stride;
+    bool a_turned; // a is k x m
+    const float *b;
+    size_t b_stride;
+    bool b_turned; // b is n x k
+    float beta;
+    float *c;
+    size_t c_stride;
+} muster_product;
+
+void muster_product_run(muster_threads *pool, const muster_product *product);
+
+#endif // MUSTER_MODEL_PRODUCT_H
