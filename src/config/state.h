@@ -76,6 +76,10 @@ MUSTER_CHECKED muster_status muster_config_read_file(const char *path,
                                                      char **text_out,
                                                      size_t *size_out);
 
+/* check_faults.c: --slow, --kill and the like. */
+MUSTER_CHECKED muster_status muster_config_check_faults(
+    const muster_config *config, muster_error *error_out);
+
 /* training.c: what --code auto does not go with. */
 MUSTER_CHECKED muster_status
 muster_config_check_auto(const muster_config *config, muster_error *error_out);
