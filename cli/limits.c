@@ -1,13 +1,17 @@
 /*
- * limits.c -- a limited address space (ulimit -v).
+ * limits.c -- a limited address space (ulimit -v), and limited files.
  *
  * OpenBLAS starts a thread for each core before main(). Where the address space
  * is limited, such a thread tries for ever to get its buffer, and the process
  * cannot end. Muster uses one BLAS thread: the program starts again with that
  * said in its environment, and the threads are gone.
+ *
+ * A write beyond the limit on the size of files (ulimit -f) is an error like
+ * that of a full disk, and does not end the process.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +32,7 @@ void cli_limits_prepare(char **argv)
 {
     char path[4096];
     const char *threads = getenv(BLAS_THREADS);
+    (void)signal(SIGXFSZ, SIG_IGN); // a file that is too large is an error
     bool one = threads != NULL && strcmp(threads, "1") == 0;
     if (one || address_space() == RLIM_INFINITY ||
         setenv(BLAS_THREADS, "1", 1) != 0) {

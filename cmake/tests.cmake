@@ -63,8 +63,10 @@ target_include_directories(liar_model PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(liar_model PRIVATE muster_flags m)
 
 # Attacks that need a program of their own.
-add_executable(freeze_thread tests/hostile/freeze_thread.c)
-target_link_libraries(freeze_thread PRIVATE muster_flags)
+foreach(attack freeze_thread slow_wire)
+    add_executable(${attack} tests/hostile/${attack}.c)
+    target_link_libraries(${attack} PRIVATE muster_flags)
+endforeach()
 
 # The fuzz targets' corpora are replayed as plain tests.
 file(GLOB FUZZERS CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)

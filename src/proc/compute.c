@@ -15,6 +15,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "proc/compute.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -25,6 +26,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/mem.h"
 
 #define NAP_NS (100 * MUSTER_NS_PER_MS)
@@ -234,17 +236,27 @@ static bool init_locks(muster_compute *compute)
     return ok;
 }
 
-/* Signals are the network thread's: the new thread starts with all blocked. */
-static bool start_thread(muster_compute *compute)
+/* Signals are the network thread's: the new thread starts with all blocked.
+ * Returns 0 or an errno. */
+static int start_thread(muster_compute *compute)
 {
     sigset_t all, before;
     (void)sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) {
-        return false;
+    int failed = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (failed == 0) {
+        failed = pthread_create(&compute->thread, NULL, work, compute);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
-    bool ok = pthread_create(&compute->thread, NULL, work, compute) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return ok;
+    return failed;
+}
+
+static muster_status refuse_start(int failed, muster_error *error_out)
+{
+    char hint[MUSTER_LIMITS_HINT_BYTES];
+    return muster_error_set(
+        error_out, failed == ENOMEM ? MUSTER_ERR_NO_MEMORY : MUSTER_ERR_SYSTEM,
+        "cannot start the compute thread: %s%s", strerror(failed),
+        muster_limits_hint(failed, hint));
 }
 
 muster_status muster_compute_start(const muster_compute_opts *opts,
@@ -252,6 +264,7 @@ muster_status muster_compute_start(const muster_compute_opts *opts,
                                    muster_compute **compute_out)
 {
     MUSTER_ASSERT(opts->queue_max > 0 && opts->wake != NULL);
+    int failed = ENOMEM;
     muster_compute *compute = muster_mem_array(1, sizeof *compute);
     if (compute == NULL) {
         goto out;
@@ -264,7 +277,8 @@ muster_status muster_compute_start(const muster_compute_opts *opts,
     if (!init_locks(compute)) {
         goto out_slots;
     }
-    if (!start_thread(compute)) {
+    failed = start_thread(compute);
+    if (failed != 0) {
         goto out_locks;
     }
     *compute_out = compute;
@@ -278,8 +292,7 @@ out_slots:
 out_compute:
     muster_mem_free(compute);
 out:
-    return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
-                            "no memory for the compute thread");
+    return refuse_start(failed, error_out);
 }
 
 void muster_compute_stop(muster_compute *compute)

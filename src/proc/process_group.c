@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -170,9 +171,12 @@ static muster_status fork_member(muster_process_group *group, uint32_t number,
         become_member(group, argv, parent);
     }
     if (pid < 0) {
+        int failed = errno;
+        char hint[MUSTER_LIMITS_HINT_BYTES];
         return muster_error_set(
-            error_out, MUSTER_ERR_SYSTEM, "cannot start %s %u: fork: %s",
-            noun_of(group, number), number_of(group, number), strerror(errno));
+            error_out, MUSTER_ERR_SYSTEM, "cannot start %s %u: fork: %s%s",
+            noun_of(group, number), number_of(group, number), strerror(failed),
+            muster_limits_hint(failed, hint));
     }
     group->members[number] =
         (member){.pid = pid, .deaths = group->members[number].deaths};

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/mem.h"
 
 /* One write(2) of at most this: the kernel's own limit is just below 2 GiB. */
@@ -21,8 +22,10 @@ muster_status muster_record_failed(const char *path, int reason,
                                    muster_error *error_out)
 {
     char text[128];
-    muster_error_set(error_out, MUSTER_ERR_SYSTEM, "%.380s: %s", path,
-                     strerror_r(reason, text, sizeof(text)));
+    char hint[MUSTER_LIMITS_HINT_BYTES];
+    muster_error_set(error_out, MUSTER_ERR_SYSTEM, "%.280s: %s%s", path,
+                     strerror_r(reason, text, sizeof(text)),
+                     muster_limits_hint(reason, hint));
     return MUSTER_ERR_SYSTEM;
 }
 

@@ -15,6 +15,7 @@
 #include "code/numbers.h"
 #include "config/fault.h"
 #include "data/cut.h"
+#include "linalg/blas_room.h"
 #include "model/model.h"
 
 /* Timing only: what a run has where no data says it. */
@@ -293,7 +294,11 @@ muster_status muster_build_threads(const muster_config *config,
                                    muster_error *error_out)
 {
     uint32_t threads = muster_config_threads(config);
-    muster_status status = muster_executor_use_threads(executor, threads);
+    muster_status status = muster_blas_room_take(threads, error_out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    status = muster_executor_use_threads(executor, threads);
     return status == MUSTER_OK
                ? MUSTER_OK
                : muster_error_set(error_out, status,

@@ -19,6 +19,7 @@
 #include "config/config.h"
 #include "data/dataset.h"
 #include "job/saved.h"
+#include "linalg/blas_room.h"
 #include "model/allow.h"
 #include "model/loss.h"
 #include "muster/run.h"
@@ -154,6 +155,10 @@ static muster_status open_inputs(prediction *self, const muster_config *config,
 static muster_status allocate(prediction *self, muster_error *error_out)
 {
     const muster_model *model = &self->saved.model;
+    muster_status status = muster_blas_room_take(1, error_out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
     self->scratch = muster_mem_raw_aligned(
         muster_model_evaluate_bytes(model, ROWS_MAX) + 1, 1);
     self->scores = muster_mem_raw_aligned((size_t)ROWS_MAX * model->outputs,

@@ -24,6 +24,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "proc/signals.h"
 #include "ps/node/inside.h"
@@ -278,9 +279,10 @@ static muster_status start_workers(muster_task_run *run,
             atomic_fetch_sub(&run->phase.running, 1);
             stop_phase(run);
             join_workers(run, i);
-            return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
-                                    "cannot start a thread: %s",
-                                    strerror(failed));
+            char hint[MUSTER_LIMITS_HINT_BYTES];
+            return muster_error_set(
+                error_out, MUSTER_ERR_SYSTEM, "cannot start a thread: %s%s",
+                strerror(failed), muster_limits_hint(failed, hint));
         }
     }
     return MUSTER_OK;

@@ -20,9 +20,12 @@
 #include "base/names.h"
 #include "base/spec.h"
 #include "config/table.h"
+#include "linalg/blas_room.h"
 #include "proc/signals.h"
+#include "ps/node/inside.h"
 #include "record/checkpoint.h"
 #include "run/complete.h"
+#include "run/needs.h"
 #include "run/sparse_checkpoint.h"
 #include "run/sparse_run.h"
 
@@ -59,6 +62,26 @@ static muster_status restore(muster_task_run *run, muster_error *error_out)
         muster_ps_restore(run->ps, run->tables, folder, error_out, &epochs);
     run->next_epoch = (uint32_t)epochs;
     return status;
+}
+
+/* Files that a node has open beside its connections. */
+#define FILES 20u
+
+/* Node 0: is there room for the checkpoints of all tables? Two are kept while
+ * the next is written; then the tables as they are at the end. */
+static muster_status check_disk(const muster_task_run *run,
+                                muster_error *error_out)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < run->tables; i++) {
+        bytes += (uint64_t)run->ps->tables[i]->keys *
+                 run->ps->tables[i]->floats * sizeof(float);
+    }
+    const muster_needs needs = {
+        .folder = muster_config_string(run->config, MUSTER_OPT_RUN),
+        .file_bytes = bytes,
+        .disk_bytes = (run->next_epoch > 0 ? 2 : 4) * bytes};
+    return run->node == 0 ? muster_needs_check(&needs, error_out) : MUSTER_OK;
 }
 
 static muster_status connect_nodes(muster_task_run *run,
@@ -106,6 +129,9 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
         status = restore(run, error_out);
     }
     if (status == MUSTER_OK) {
+        status = check_disk(run, error_out);
+    }
+    if (status == MUSTER_OK) {
         muster_ps_table_opts sums = MUSTER_PS_TABLE_OPTS_INIT;
         sums.keys = 2 * run->parts * run->nodes;
         sums.width = MUSTER_TASK_SUM_FLOATS;
@@ -136,6 +162,12 @@ static muster_status make_task(muster_task_run *run, muster_error *error_out)
     run->ops = muster_task_find(opts.model);
     run->epochs = opts.epochs > 0 ? opts.epochs : run->ops->epochs();
     opts.epochs = run->epochs;
+    if (run->ops->uses_blas) {
+        muster_status status = muster_blas_room_take(run->threads, error_out);
+        if (status != MUSTER_OK) {
+            return status;
+        }
+    }
     return run->ops->create(&opts, error_out, &run->task);
 }
 
@@ -206,6 +238,17 @@ static muster_status open_folder(muster_task_run *run, muster_error *error_out)
     return status;
 }
 
+static muster_status check_processes(const muster_task_run *run, bool alone,
+                                     muster_error *error_out)
+{
+    uint64_t started = alone ? run->nodes - 1 : 0;
+    const muster_needs needs = {
+        .files = FILES + 2ull * run->nodes,
+        // Each node has a thread for the run and one for the network.
+        .processes = run->threads + 1ull + started * (run->threads + 2ull)};
+    return muster_needs_check(&needs, error_out);
+}
+
 /* The other nodes, the tables, the workers. */
 static muster_status meet(muster_task_run *run, muster_error *error_out)
 {
@@ -213,7 +256,10 @@ static muster_status meet(muster_task_run *run, muster_error *error_out)
     muster_status status = MUSTER_OK;
     atomic_store(&run->phase.stop, 0);
     run->phase.count = 0;
-    if (run->nodes > 1 && alone) {
+    if (run->nodes > 1) {
+        status = check_processes(run, alone, error_out);
+    }
+    if (status == MUSTER_OK && run->nodes > 1 && alone) {
         status = muster_local_nodes_start(run->config, run->program, error_out,
                                           &run->others);
     }

@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
@@ -26,9 +27,13 @@
 #include "proc/user_address.h"
 #include "run/build.h"
 #include "run/complete.h"
+#include "run/needs.h"
 #include "run/network.h"
 #include "run/placed.h"
 #include "run/sparse_train.h"
+
+/* Files that a coordinator has open beside its workers' connections. */
+#define FILES 24u
 
 static muster_status make_code(muster_train_state *train,
                                muster_error *error_out)
@@ -288,6 +293,32 @@ static muster_status check_delay(const muster_train_state *train,
     return status;
 }
 
+/* Connections over Unix sockets carry large messages as open files. */
+static bool uses_unix_sockets(const muster_train_state *train)
+{
+    const char *listen = muster_config_string(train->config, MUSTER_OPT_LISTEN);
+    return listen == NULL || strncmp(listen, "unix:", 5) == 0;
+}
+
+static muster_status check_needs(const muster_train_state *train,
+                                 muster_error *error_out)
+{
+    bool joined =
+        muster_config_string(train->config, MUSTER_OPT_LISTEN) != NULL;
+    uint64_t started = joined ? 0 : train->edges + train->code_info.workers;
+    uint64_t model_bytes = train->job.dim * sizeof(float);
+    const muster_needs needs = {
+        .files = FILES + train->led * (uses_unix_sockets(train) ? 2ull : 1ull),
+        .processes =
+            1 + started * (muster_config_threads(train->config) + 1ull),
+        .folder = muster_config_string(train->config, MUSTER_OPT_RUN),
+        .file_bytes = model_bytes,
+        // Two checkpoints are kept while the next is written; then the model.
+        .disk_bytes = (train->job.step > 0 ? 2 : 4) * model_bytes};
+    return is_complete(train) ? MUSTER_OK
+                              : muster_needs_check(&needs, error_out);
+}
+
 static muster_status prepare(muster_train_state *train, muster_error *error_out)
 {
     muster_status status = make_code(train, error_out);
@@ -305,6 +336,7 @@ static muster_status prepare(muster_train_state *train, muster_error *error_out)
     }
     if (status == MUSTER_OK) {
         train->job = muster_executor_describe(train->executor);
+        status = check_needs(train, error_out);
     }
     if (status == MUSTER_OK) {
         status = make_role(train, error_out);

@@ -254,6 +254,7 @@ static const char *kge_label(const void *task, uint32_t row)
 
 const muster_task_ops muster_task_complex = {
     .name = "complex",
+    .uses_blas = true,
     .unit = "triples",
     .create = create_complex,
     .free = kge_free,
@@ -269,6 +270,7 @@ const muster_task_ops muster_task_complex = {
 
 const muster_task_ops muster_task_distmult = {
     .name = "distmult",
+    .uses_blas = true,
     .unit = "triples",
     .create = create_distmult,
     .free = kge_free,
@@ -284,6 +286,7 @@ const muster_task_ops muster_task_distmult = {
 
 const muster_task_ops muster_task_transe = {
     .name = "transe",
+    .uses_blas = true,
     .unit = "triples",
     .create = create_transe,
     .free = kge_free,

@@ -71,6 +71,7 @@ typedef struct muster_task_output {
 typedef struct muster_task_ops {
     const char *name;
     const char *unit; // what an epoch is counted in: "cells"
+    bool uses_blas;
     muster_status (*create)(const muster_task_opts *opts,
                             muster_error *error_out, void **task_out);
     void (*free)(void *task);

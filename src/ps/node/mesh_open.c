@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "ps/node/mesh.h"
 #include "ps/node/mesh_address.h"
@@ -182,11 +183,14 @@ muster_status muster_mesh_create(muster_ps *ps, muster_error *error_out,
     if (status == MUSTER_OK) {
         int failed =
             pthread_create(&mesh->thread, NULL, muster_mesh_thread_run, mesh);
+        char hint[MUSTER_LIMITS_HINT_BYTES];
         mesh->thread_started = failed == 0;
-        status = failed == 0 ? wait_for_all(mesh, error_out)
-                             : muster_error_set(error_out, MUSTER_ERR_SYSTEM,
-                                                "cannot start a thread: %s",
-                                                strerror(failed));
+        status = failed == 0
+                     ? wait_for_all(mesh, error_out)
+                     : muster_error_set(error_out, MUSTER_ERR_SYSTEM,
+                                        "cannot start a thread: %s%s",
+                                        strerror(failed),
+                                        muster_limits_hint(failed, hint));
     }
     if (status != MUSTER_OK) {
         muster_mesh_free(mesh);

@@ -1,0 +1,52 @@
+/* limits_test.c -- limits are named by number and by the shell's word. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "base/limits.h"
+
+static void an_error_names_its_limit(void **state)
+{
+    (void)state;
+    char text[MUSTER_LIMITS_HINT_BYTES];
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit small = {12345, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    assert_string_equal(
+        muster_limits_hint(EFBIG, text),
+        " (the limit on the size of files is 12345: `ulimit -f`)");
+    assert_int_equal(muster_limits_get(MUSTER_LIMIT_FILE_SIZE), 12345);
+    assert_string_equal(muster_limits_hint(EPERM, text), "");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
+static void
+open_files_are_raised_only_if_wanted_and_as_far_as_allowed(void **state)
+{
+    (void)state;
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit small = {32, 64};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
+    assert_int_equal(muster_limits_raise_files(32), 32);
+    assert_int_equal(muster_limits_raise_files(33), 64);
+    assert_int_equal(muster_limits_raise_files(1000), 64);
+    (void)setrlimit(RLIMIT_NOFILE, &before); // only root may
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_error_names_its_limit),
+        cmocka_unit_test(
+            open_files_are_raised_only_if_wanted_and_as_far_as_allowed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
