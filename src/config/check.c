@@ -66,6 +66,24 @@ static muster_status check_run(muster_config *config, muster_error *error_out)
     return settle(config, MUSTER_OPT_RUN, resume, error_out);
 }
 
+/* What edges send are sums over workers that differ from step to step: they say
+ * nothing about each other. */
+static muster_status check_edges_verify(muster_config *config,
+                                        muster_error *error_out)
+{
+    const char *verify = muster_config_string(config, MUSTER_OPT_VERIFY);
+    bool asked =
+        config->values[MUSTER_OPT_VERIFY].origin == MUSTER_ORIGIN_FLAG &&
+        strcmp(verify, "off") != 0;
+    if (asked || strcmp(verify, "correct") == 0) {
+        return INVALID("--verify %.60s: with --topology answers cannot be "
+                       "compared, since edges send sums over different "
+                       "workers; leave out --verify",
+                       verify);
+    }
+    return settle(config, MUSTER_OPT_VERIFY, "off", error_out);
+}
+
 /* --topology says how many workers there are, and asks for a code of two
  * layers. */
 static muster_status check_topology(muster_config *config,
@@ -100,7 +118,8 @@ static muster_status check_topology(muster_config *config,
     if (strcmp(muster_config_string(config, MUSTER_OPT_SHUFFLE), "none") != 0) {
         return INVALID("--shuffle has no meaning with --topology");
     }
-    if (!muster_config_is_set(config, MUSTER_OPT_CODE)) {
+    status = check_edges_verify(config, error_out);
+    if (status == MUSTER_OK && !muster_config_is_set(config, MUSTER_OPT_CODE)) {
         status = settle(config, MUSTER_OPT_CODE, EDGES_CODE, error_out);
     }
     return status == MUSTER_OK

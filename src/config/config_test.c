@@ -238,6 +238,7 @@ static void a_topology_says_how_many_workers_and_edges_there_are(void **state)
     assert_int_equal(muster_config_workers(config), 12);
     assert_int_equal(muster_config_edges(config), 3);
     assert_string_equal(muster_config_string(config, MUSTER_OPT_CODE), "hier");
+    assert_string_equal(muster_config_string(config, MUSTER_OPT_VERIFY), "off");
     muster_vec faults = muster_vec_make(sizeof(muster_fault));
     assert_int_equal(muster_faults_read(config, &error, &faults), MUSTER_OK);
     const muster_fault *found = faults.data;
@@ -255,6 +256,10 @@ static void a_topology_says_how_many_workers_and_edges_there_are(void **state)
     assert_refused("simulate", "--topology 2x2 --workers 5",
                    "--topology 2x2 has 4 workers: leave out --local and "
                    "--workers");
+    assert_refused("simulate", "--topology 2x2 --verify correct",
+                   "--verify correct: with --topology answers cannot be "
+                   "compared, since edges send sums over different workers; "
+                   "leave out --verify");
     assert_refused("simulate", "--topology 2x2 --shuffle rotate:1",
                    "--shuffle has no meaning with --topology");
     assert_refused("join", "--connect 127.0.0.1:1 --as edge",

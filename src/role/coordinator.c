@@ -30,7 +30,9 @@ static void list_missing(const muster_coordinator *c, char *text, size_t room)
     size_t used = 0;
     text[0] = 0;
     for (uint32_t id = 0; id < c->worker_count; id++) {
-        if (c->workers[id].stage == MUSTER_STAGE_READY) {
+        bool dropped =
+            c->phase == MUSTER_PHASE_COLLECT && muster_step_is_withdrawn(c, id);
+        if (c->workers[id].stage == MUSTER_STAGE_READY && !dropped) {
             continue;
         }
         if (missing++ < NAMES_LISTED && used < room) {
@@ -186,8 +188,9 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
     if (c->phase != MUSTER_PHASE_COLLECT) {
         return; // looked at again when the next step begins
     }
-    bool reachable =
-        c->joining.ready == c->worker_count || muster_step_reachable(c);
+    // Of all workers no answer was dropped: no need to ask each.
+    bool all = c->joining.ready == c->worker_count && c->open.withdrawn == 0;
+    bool reachable = all || muster_step_reachable(c);
     if (c->opts.degrade &&
         (reachable || c->joining.ready + c->open.answers > 0)) {
         degrade(c, reachable, event, actions);

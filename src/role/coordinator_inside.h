@@ -183,6 +183,7 @@ typedef struct muster_open_step {
     muster_job_list *messages;      // of the last UPDATE job
     muster_decoding *decoding;      // likewise
     uint32_t answers;
+    uint32_t withdrawn;     // answers of this step that were dropped again
     bool verified;          // --verify correct has looked at the answers
     bool unsolved;          // `progress` calls them enough, the solve fails
     uint32_t parts_missing; // in the sum of the decoding in use

@@ -90,6 +90,7 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     c->open.begin_ns = now_ns;
     c->past.begun_ns[c->step % MUSTER_STEPS_REMEMBERED] = now_ns;
     c->open.answers = 0;
+    c->open.withdrawn = 0;
     c->open.unsolved = false;
     c->open.verified = false;
     muster_code_progress_reset(c->open.progress);
@@ -295,6 +296,7 @@ void muster_step_withdraw(muster_coordinator *c, uint32_t id)
 {
     muster_blob_unref(c->workers[id].message);
     c->workers[id].message = NULL;
+    c->open.withdrawn++;
     c->open.answers = 0;
     muster_code_progress_reset(c->open.progress);
     for (uint32_t other = 0; other < c->worker_count; other++) {

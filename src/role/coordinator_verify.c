@@ -355,6 +355,19 @@ static void correct(muster_coordinator *c, const uint8_t *marks,
     }
 }
 
+/* Is there an answer, or a worker that may still give one? */
+static bool anybody_can_answer(const muster_coordinator *c)
+{
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].message != NULL ||
+            (c->workers[id].stage == MUSTER_STAGE_READY &&
+             !muster_step_is_withdrawn(c, id))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Go on with what is left of the step's answers. False: they are too few, and
  * those that could still come are. */
 static bool go_on(muster_coordinator *c, const muster_event *event,
@@ -371,7 +384,8 @@ static bool go_on(muster_coordinator *c, const muster_event *event,
     if (c->phase != MUSTER_PHASE_COLLECT || c->end.begun) {
         return true;
     }
-    if (!muster_step_reachable(c) && !c->opts.degrade) {
+    if (!muster_step_reachable(c) &&
+        (!c->opts.degrade || !anybody_can_answer(c))) {
         return false;
     }
     muster_coordinator_review(c, event, actions);

@@ -233,9 +233,8 @@ muster_status muster_build_coordinator(const muster_config *config,
         executor != NULL ? muster_config_eval_every(config) : 0;
     opts.shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
     opts.replan = muster_config_is_auto(config, NULL);
-    // What edges send are sums over workers that differ from step to step.
     opts.verify =
-        opts.edges ? MUSTER_VERIFY_OFF : verify_mode(config, executor);
+        verify_mode(config, executor); // off with edges: config/check.c
     take_job(config, executor, &opts);
     if (opts.setup == NULL || opts.model == NULL) {
         muster_build_coordinator_fini(&opts);
