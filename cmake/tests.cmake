@@ -63,7 +63,7 @@ target_include_directories(liar_model PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(liar_model PRIVATE muster_flags m)
 
 # Attacks that need a program of their own.
-foreach(attack freeze_thread slow_wire)
+foreach(attack freeze_thread mutate slow_wire)
     add_executable(${attack} tests/hostile/${attack}.c)
     target_link_libraries(${attack} PRIVATE muster_flags)
 endforeach()

@@ -1,9 +1,9 @@
 /*
  * base/limits.h -- the limits that the system sets this process, by name.
  *
- * An error text that says "Too many open files" helps only those who know which
- * limit that is. muster_limits_hint() adds it: the limit, its value now, and the
- * shell's word for it.
+ * An error text that says "Too many open files" helps only those who know
+ * which limit that is. muster_limits_hint() adds it: the limit, its value now,
+ * and the shell's word for it.
  */
 #ifndef MUSTER_BASE_LIMITS_H
 #define MUSTER_BASE_LIMITS_H

@@ -5,9 +5,14 @@
  * each connected component is looked at alone, so that a group code of many
  * workers costs what its groups do. Within one, E holds the coefficients (a row
  * for each message block, a column for each gradient block of a part) and V the
- * values; both are divided by the row's noise. What E's columns cannot explain
- * of V must be noise: its mean square, over the rows beyond E's rank, is 1 but
- * for chance.
+ * values; both are divided by the row's noise. The equations are an orthonormal
+ * basis N of the vectors that E's columns are at right angles to: N'V must be
+ * noise, whose mean square is 1 but for chance.
+ *
+ * To leave out a worker is to let its values be anything: what its rows of N
+ * span is taken away from N'V, and as many equations are lost. That is exactly
+ * what is left when the rest is fitted anew, and costs a few short vectors, so
+ * that thousands of sets can be tried.
  */
 #include "code/consistent.h"
 
@@ -25,11 +30,13 @@
 /* Disagreement that rounding is believed to make, in standard deviations. */
 #define DEVIATIONS_MAX 64.0
 /* Beyond these, answers or a component of them are left unchecked, or liars are
- * not sought: a check is one piece of work. */
+ * not sought: a check is one piece of work, of some tenths of a second. */
 #define COUNT_MAX 4096u
 #define ROWS_MAX  256u
 #define CELLS_MAX ((size_t)1 << 20)
-#define WORK_MAX  4e9
+#define WORK_MAX  3e8 // multiplications
+/* A row of N that is shorter has no part in the equations. */
+#define LENGTH_MIN 1e-8
 /* No message is thought to be nearer to exact than this share of the median. */
 #define NOISE_SHARE 1e-3
 
@@ -44,23 +51,21 @@ typedef struct checker {
     uint32_t *members; // of the component: responders
     uint32_t member_count;
     uint32_t columns;
-    double *e;      // all rows of the component
-    double *v;      // likewise
-    double *kept_e; // of the members that are not left out
-    double *kept_v;
-    double *pinv;
-    double *fitted;     // by column
-    bool *left_out;     // by member
+    double *e;          // rows x columns
+    double *v;          // rows x probes
+    double *pinv;       // columns x rows
+    double *projection; // rows x rows: I - E E+, then what N leaves of it
+    double *equations;  // N': equation_count x rows
+    uint32_t rows;      // of E
+    uint32_t equation_count;
+    // While members are left out, by how many they are:
+    double *left;       // [..][equation x probe]: of N'V
+    uint32_t *lost;     // [..]: equations
+    double *span;       // what took them: orthonormal, of equation_count
     uint32_t *chosen;   // members that are left out, ascending
     uint32_t *blamed;   // by member: in how many explanations
     uint32_t explained; // how many there are
 } checker;
-
-/* What is left of the values when the code has explained all it can. */
-typedef struct leftover {
-    uint32_t redundancy; // rows beyond the rank
-    bool agrees;
-} leftover;
 
 static uint32_t root_of(const uint32_t *group, uint32_t responder)
 {
@@ -181,140 +186,193 @@ static void fill(checker *self)
     }
 }
 
-/* Copy the rows of the members that are not left out; how many rows. */
-static uint32_t keep_rows(checker *self)
+/* I - E E+, the projection on what E cannot explain; and its rank. */
+static muster_status project(checker *self)
 {
-    size_t blocks = self->info->message_blocks;
-    size_t e_row = blocks * self->columns;
-    size_t v_row = blocks * self->input->probes;
-    uint32_t kept = 0;
-    for (uint32_t m = 0; m < self->member_count; m++) {
-        if (!self->left_out[m]) {
-            memcpy(self->kept_e + kept * e_row, self->e + m * e_row,
-                   e_row * sizeof(double));
-            memcpy(self->kept_v + kept * v_row, self->v + m * v_row,
-                   v_row * sizeof(double));
-            kept++;
-        }
-    }
-    return kept * (uint32_t)blocks;
-}
-
-/* Sum of squares of v - E (E+ v), with v the column of one probe. */
-static double unexplained(checker *self, uint32_t rows, uint32_t probe)
-{
-    size_t probes = self->input->probes;
+    size_t rows = self->rows;
     size_t columns = self->columns;
-    double sum = 0;
-    for (size_t c = 0; c < columns; c++) {
-        self->fitted[c] = 0;
-        for (size_t i = 0; i < rows; i++) {
-            self->fitted[c] +=
-                self->pinv[c * rows + i] * self->kept_v[i * probes + probe];
-        }
-    }
-    for (size_t i = 0; i < rows; i++) {
-        double left =
-            self->kept_v[i * probes + probe] -
-            muster_dot_f64(self->kept_e + i * columns, self->fitted, columns);
-        sum += left * left;
-    }
-    return sum;
-}
-
-static muster_status examine(checker *self, leftover *leftover_out)
-{
-    uint32_t rows = keep_rows(self);
     muster_dense_shape shape = {0, 0};
-    *leftover_out = (leftover){0, true};
-    if (rows == 0 || self->columns == 0) {
-        return MUSTER_OK;
-    }
-    muster_status status = muster_dense_pinv(self->kept_e, rows, self->columns,
+    muster_status status = muster_dense_pinv(self->e, self->rows, self->columns,
                                              self->pinv, &shape);
     if (status != MUSTER_OK) {
         return status;
     }
-    uint32_t redundancy = rows - shape.rank;
-    double squares = 0;
-    for (uint32_t q = 0; redundancy > 0 && q < self->input->probes; q++) {
-        squares += unexplained(self, rows, q);
+    self->equation_count = self->rows - shape.rank;
+    for (size_t i = 0; i < rows && self->equation_count > 0; i++) {
+        for (size_t j = 0; j < rows; j++) {
+            double sum = i == j;
+            for (size_t c = 0; c < columns; c++) {
+                sum -= self->e[i * columns + c] * self->pinv[c * rows + j];
+            }
+            self->projection[i * rows + j] = sum;
+        }
     }
-    double squares_max = DEVIATIONS_MAX * DEVIATIONS_MAX * redundancy *
-                         (double)self->input->probes;
-    // What is not a number does not agree.
-    *leftover_out = (leftover){redundancy, squares <= squares_max};
     return MUSTER_OK;
 }
 
-/* The next choice of `size` out of `count`, ascending; false: that was all. */
-static bool next_choice(uint32_t *chosen, uint32_t size, uint32_t count)
+/* One basis vector of the projection's range: its largest column, by which it
+ * is then reduced. */
+static void take_equation(checker *self, double *equation)
 {
-    uint32_t i = size;
-    while (i > 0 && chosen[i - 1] == count - size + i - 1) {
-        i--;
+    size_t rows = self->rows;
+    double *projection = self->projection;
+    size_t best = 0;
+    for (size_t i = 1; i < rows; i++) {
+        best = projection[i * rows + i] > projection[best * rows + best] ? i
+                                                                         : best;
     }
-    if (i == 0) {
-        return false;
+    double square = projection[best * rows + best];
+    double scale = square > 0 ? 1 / sqrt(square) : 0;
+    for (size_t i = 0; i < rows; i++) {
+        equation[i] = projection[i * rows + best] * scale;
     }
-    chosen[i - 1]++;
-    for (; i < size; i++) {
-        chosen[i] = chosen[i - 1] + 1;
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t j = 0; j < rows; j++) {
+            projection[i * rows + j] -= equation[i] * equation[j];
+        }
     }
-    return true;
 }
 
-/* Does the rest agree without the chosen ones, where it still can disagree? */
-static muster_status try_choice(checker *self, uint32_t size)
+/* N, and N'V with nobody left out. */
+static muster_status find_equations(checker *self)
 {
-    leftover rest;
-    memset(self->left_out, 0, self->member_count * sizeof(bool));
-    for (uint32_t i = 0; i < size; i++) {
-        self->left_out[self->chosen[i]] = true;
+    size_t probes = self->input->probes;
+    self->equation_count = 0;
+    self->lost[0] = 0;
+    muster_status status = self->columns > 0 ? project(self) : MUSTER_OK;
+    for (size_t k = 0; status == MUSTER_OK && k < self->equation_count; k++) {
+        double *equation = self->equations + k * self->rows;
+        take_equation(self, equation);
+        for (size_t q = 0; q < probes; q++) {
+            double sum = 0;
+            for (size_t i = 0; i < self->rows; i++) {
+                sum += equation[i] * self->v[i * probes + q];
+            }
+            self->left[k * probes + q] = sum;
+        }
     }
-    muster_status status = examine(self, &rest);
-    if (status == MUSTER_OK && rest.agrees && rest.redundancy > 0) {
+    return status;
+}
+
+/* Is what is left with so many members left out no more than noise? */
+static bool agrees(const checker *self, uint32_t out)
+{
+    uint32_t equations = self->equation_count - self->lost[out];
+    size_t count = (size_t)self->equation_count * self->input->probes;
+    const double *left = self->left + out * count;
+    double squares = muster_dot_f64(left, left, count);
+    // What is not a number does not agree.
+    return squares <= DEVIATIONS_MAX * DEVIATIONS_MAX * equations *
+                          (double)self->input->probes;
+}
+
+/* What a row adds to the span of those left out; false: nothing. */
+static bool widen_span(checker *self, uint32_t row, uint32_t spanned)
+{
+    size_t length = self->equation_count;
+    double *added = self->span + spanned * length;
+    for (size_t k = 0; k < length; k++) {
+        added[k] = self->equations[k * self->rows + row];
+    }
+    for (uint32_t i = 0; i < 2 * spanned; i++) { // twice: rounding
+        const double *other = self->span + (i % spanned) * length;
+        double along = muster_dot_f64(other, added, length);
+        for (size_t k = 0; k < length; k++) {
+            added[k] -= along * other[k];
+        }
+    }
+    double norm = sqrt(muster_dot_f64(added, added, length));
+    for (size_t k = 0; k < length && norm > LENGTH_MIN; k++) {
+        added[k] /= norm;
+    }
+    return norm > LENGTH_MIN;
+}
+
+/* Beside the `out` members that are left out already, leave out another. */
+static void leave_out(checker *self, uint32_t out, uint32_t member)
+{
+    size_t length = self->equation_count;
+    size_t probes = self->input->probes;
+    uint32_t blocks = self->info->message_blocks;
+    uint32_t spanned = self->lost[out];
+    double *left = self->left + (out + 1) * length * probes;
+    memcpy(left, left - length * probes, length * probes * sizeof(double));
+    for (uint32_t b = 0; b < blocks; b++) {
+        if (!widen_span(self, member * blocks + b, spanned)) {
+            continue;
+        }
+        const double *added = self->span + spanned++ * length;
+        for (size_t q = 0; q < probes; q++) {
+            double along = 0;
+            for (size_t k = 0; k < length; k++) {
+                along += added[k] * left[k * probes + q];
+            }
+            for (size_t k = 0; k < length; k++) {
+                left[k * probes + q] -= along * added[k];
+            }
+        }
+    }
+    self->lost[out + 1] = spanned;
+}
+
+/* Without the chosen ones the rest agrees, where it still can disagree. */
+static void count_explanation(checker *self, uint32_t size)
+{
+    if (self->lost[size] < self->equation_count && agrees(self, size)) {
         self->explained++;
         for (uint32_t i = 0; i < size; i++) {
             self->blamed[self->chosen[i]]++;
         }
     }
-    return status;
 }
 
-static double choices(uint32_t count, uint32_t size)
+/* Every set of `size` members, in order; sets with the same first members share
+ * what leaving these out costs. */
+static void try_sets(checker *self, uint32_t size)
 {
-    double product = 1;
-    for (uint32_t i = 0; i < size; i++) {
-        product *= (double)(count - i) / (double)(i + 1);
+    uint32_t out = 0;
+    self->chosen[0] = 0;
+    for (;;) {
+        if (self->chosen[out] > self->member_count - (size - out)) {
+            if (out == 0) {
+                return;
+            }
+            self->chosen[--out]++;
+            continue;
+        }
+        leave_out(self, out, self->chosen[out]);
+        if (out + 1 < size) {
+            self->chosen[out + 1] = self->chosen[out] + 1;
+            out++;
+        } else {
+            count_explanation(self, size);
+            self->chosen[out]++;
+        }
     }
-    return product;
+}
+
+/* Multiplications that it takes to try all sets of a size. */
+static double work_of(const checker *self, uint32_t size)
+{
+    double blocks = self->info->message_blocks;
+    double sets = 1;
+    for (uint32_t i = 0; i < size; i++) {
+        sets *= (double)(self->member_count - i) / (double)(i + 1);
+    }
+    return sets * blocks * self->equation_count * 2 *
+           (2 * blocks * size + self->input->probes);
 }
 
 /* All smallest sets of up to `size_max` members whose absence explains it. */
-static muster_status explain(checker *self, uint32_t size_max)
+static void explain(checker *self, uint32_t size_max)
 {
-    double rows = (double)self->member_count * self->info->message_blocks;
-    double one = rows * self->columns * (rows + self->columns);
-    muster_status status = MUSTER_OK;
     self->explained = 0;
     memset(self->blamed, 0, self->member_count * sizeof(uint32_t));
-    for (uint32_t size = 1; size <= size_max && self->explained == 0; size++) {
-        if (choices(self->member_count, size) * one > WORK_MAX) {
-            break;
-        }
-        for (uint32_t i = 0; i < size; i++) {
-            self->chosen[i] = i;
-        }
-        do {
-            status = try_choice(self, size);
-        } while (status == MUSTER_OK &&
-                 next_choice(self->chosen, size, self->member_count));
-        if (status != MUSTER_OK) {
-            break;
-        }
+    for (uint32_t size = 1; size <= size_max && self->explained == 0 &&
+                            work_of(self, size) <= WORK_MAX;
+         size++) {
+        try_sets(self, size);
     }
-    return status;
 }
 
 static muster_agreement verdict(const checker *self, uint32_t member)
@@ -331,24 +389,23 @@ static muster_agreement verdict(const checker *self, uint32_t member)
 static muster_status check_component(checker *self, uint32_t first,
                                      muster_agreement *agreement_out)
 {
-    leftover all;
     open_component(self, first);
     size_t rows = (size_t)self->member_count * self->info->message_blocks;
     if (self->member_count < 2 || rows > ROWS_MAX ||
         rows * self->columns > CELLS_MAX) {
         return MUSTER_OK;
     }
+    self->rows = (uint32_t)rows;
     fill(self);
-    memset(self->left_out, 0, self->member_count * sizeof(bool));
-    muster_status status = examine(self, &all);
-    if (status == MUSTER_OK && !all.agrees) {
-        status = explain(self, all.redundancy / self->info->message_blocks / 2);
+    muster_status status = find_equations(self);
+    bool good = status == MUSTER_OK && agrees(self, 0);
+    if (status == MUSTER_OK && !good) {
+        explain(self, self->equation_count / self->info->message_blocks / 2);
     }
     for (uint32_t m = 0; status == MUSTER_OK && m < self->member_count; m++) {
-        muster_agreement found =
-            all.agrees ? MUSTER_AGREE_GOOD : verdict(self, m);
+        muster_agreement found = good ? MUSTER_AGREE_GOOD : verdict(self, m);
         agreement_out[self->members[m]] =
-            all.redundancy > 0 ? found : MUSTER_AGREE_UNKNOWN;
+            self->equation_count > 0 ? found : MUSTER_AGREE_UNKNOWN;
     }
     return status;
 }
@@ -361,16 +418,18 @@ static void fini(checker *self)
     muster_mem_free(self->members);
     muster_mem_free(self->e);
     muster_mem_free(self->v);
-    muster_mem_free(self->kept_e);
-    muster_mem_free(self->kept_v);
     muster_mem_free(self->pinv);
-    muster_mem_free(self->fitted);
-    muster_mem_free(self->left_out);
+    muster_mem_free(self->projection);
+    muster_mem_free(self->equations);
+    muster_mem_free(self->left);
+    muster_mem_free(self->lost);
+    muster_mem_free(self->span);
     muster_mem_free(self->chosen);
     muster_mem_free(self->blamed);
 }
 
-/* Room for the largest component that is looked at. */
+/* Room for the largest component that is looked at. At most half as many
+ * members are left out as there are equations. */
 static bool init(checker *self)
 {
     const muster_consistent_input *input = self->input;
@@ -380,24 +439,28 @@ static bool init(checker *self)
     size_t columns = (size_t)self->info->parts * self->info->gradient_blocks;
     size_t cells = rows * columns;
     cells = cells < CELLS_MAX ? cells : CELLS_MAX;
+    size_t levels = rows / 2 + 1;
     self->noise = muster_mem_array(count, sizeof(double));
     self->group = muster_mem_array(count, sizeof(uint32_t));
     self->column = muster_mem_array(self->info->parts, sizeof(uint32_t));
     self->members = muster_mem_array(count, sizeof(uint32_t));
     self->e = muster_mem_array(cells, sizeof(double));
     self->v = muster_mem_array(rows * input->probes, sizeof(double));
-    self->kept_e = muster_mem_array(cells, sizeof(double));
-    self->kept_v = muster_mem_array(rows * input->probes, sizeof(double));
     self->pinv = muster_mem_array(cells, sizeof(double));
-    self->fitted = muster_mem_array(columns, sizeof(double));
-    self->left_out = muster_mem_array(count, sizeof(bool));
+    self->projection = muster_mem_array(rows * rows, sizeof(double));
+    self->equations = muster_mem_array(rows * rows, sizeof(double));
+    self->left =
+        muster_mem_array(levels * rows * input->probes, sizeof(double));
+    self->lost = muster_mem_array(levels, sizeof(uint32_t));
+    self->span = muster_mem_array(levels * rows, sizeof(double));
     self->chosen = muster_mem_array(count, sizeof(uint32_t));
     self->blamed = muster_mem_array(count, sizeof(uint32_t));
     return self->noise != NULL && self->group != NULL && self->column != NULL &&
            self->members != NULL && self->e != NULL && self->v != NULL &&
-           self->kept_e != NULL && self->kept_v != NULL && self->pinv != NULL &&
-           self->fitted != NULL && self->left_out != NULL &&
-           self->chosen != NULL && self->blamed != NULL;
+           self->pinv != NULL && self->projection != NULL &&
+           self->equations != NULL && self->left != NULL &&
+           self->lost != NULL && self->span != NULL && self->chosen != NULL &&
+           self->blamed != NULL;
 }
 
 muster_status muster_consistent_check(const muster_consistent_input *input,

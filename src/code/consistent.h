@@ -43,8 +43,9 @@ typedef struct muster_consistent_input {
     const double *noise;  // by responder: standard deviation of its values
 } muster_consistent_input;
 
-/* By responder, into `agreement_out`. MUSTER_ERR_NO_MEMORY; MUSTER_ERR_INVALID
- * when a value is not finite. */
+/* By responder, into `agreement_out`. The values are finite. Costs at most some
+ * tenths of a second; sets of liars that would take longer to try are not
+ * tried, and all are suspects. MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_consistent_check(
     const muster_consistent_input *input, muster_agreement *agreement_out);
 

@@ -251,6 +251,48 @@ static void an_absurd_liar_does_not_raise_the_tolerance(void **state)
     muster_code_free(s.code);
 }
 
+/* As many sets of workers as there are to try must not take long either. */
+static void four_liars_among_64_are_found(void **state)
+{
+    (void)state;
+    enum { MANY = 64, LIARS = 4 };
+    static double values[MANY];
+    double parts[MANY];
+    double noise[MANY];
+    uint32_t all[MANY];
+    muster_agreement found[MANY];
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    muster_code *code = NULL;
+    muster_rng rng = muster_rng_make(5, MANY);
+    opts.name = "cyclic-mds";
+    opts.workers = MANY;
+    opts.stragglers = 2 * LIARS;
+    assert_int_equal(muster_code_create(&opts, NULL, &code), MUSTER_OK);
+    assert_int_equal(muster_code_numbers(code)->parts, MANY);
+    for (uint32_t i = 0; i < MANY; i++) {
+        parts[i] = muster_rng_normal(&rng);
+        noise[i] = NOISE;
+        all[i] = i;
+    }
+    for (uint32_t w = 0; w < MANY; w++) {
+        const muster_code_encode_term *terms = NULL;
+        uint32_t count = 0;
+        assert_int_equal(muster_code_encode_terms(code, w, &terms, &count),
+                         MUSTER_OK);
+        for (uint32_t t = 0; t < count; t++) {
+            values[w] += terms[t].coef * parts[terms[t].part];
+        }
+        values[w] += w % 16 == 5 ? 1 : 0; // 5, 21, 37, 53
+    }
+    const muster_consistent_input input = {code, all, MANY, 1, values, noise};
+    assert_int_equal(muster_consistent_check(&input, found), MUSTER_OK);
+    for (uint32_t w = 0; w < MANY; w++) {
+        assert_int_equal(found[w],
+                         w % 16 == 5 ? MUSTER_AGREE_WRONG : MUSTER_AGREE_GOOD);
+    }
+    muster_code_free(code);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +302,7 @@ int main(void)
         cmocka_unit_test(
             three_copies_outvote_a_liar_and_two_suspect_each_other),
         cmocka_unit_test(an_absurd_liar_does_not_raise_the_tolerance),
+        cmocka_unit_test(four_liars_among_64_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,25 +178,50 @@ static void measure_noise(const coordinator *self, const uint32_t *finite,
     }
 }
 
-/* Those that are numbers; the others are marked. */
+static bool are_finite(const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* NONE, NOT_FINITE, or WRONG: of numbers so large that their sums are not. */
+static uint8_t mark_of(coordinator *self, uint32_t i)
+{
+    verify_state *verify = &self->verify;
+    const float *message = self->base.job.messages[i]->data;
+    size_t tail = verify->length * verify->info->message_blocks;
+    size_t row = (size_t)verify->info->message_blocks * PROBES;
+    if (isfinite(verify->squares[i]) && isfinite(message[tail])) {
+        return MUSTER_MARK_NONE;
+    }
+    if (!muster_job_is_finite(message, tail + 1)) {
+        return MUSTER_MARK_NOT_FINITE;
+    }
+    // Squares of floats may be beyond floats.
+    verify->squares[i] = muster_dot_wide(message, message, tail);
+    return are_finite(verify->values + i * row, row) ? MUSTER_MARK_NONE
+                                                     : MUSTER_MARK_WRONG;
+}
+
+/* List the messages whose numbers can be compared; the others are marked. Where
+ * most are too large, the training diverged, and nobody lies. */
 static uint32_t list_finite(coordinator *self, uint32_t *finite)
 {
-    const verify_state *verify = &self->verify;
-    const muster_job *job = &self->base.job;
-    size_t tail = verify->length * verify->info->message_blocks;
+    uint32_t messages = self->base.job.message_count;
     uint8_t *marks = self->base.result.output->data;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < job->message_count; i++) {
-        const float *message = job->messages[i]->data;
-        bool good = isfinite(verify->squares[i]) && isfinite(message[tail]);
-        if (!good && muster_job_is_finite(message, tail + 1)) {
-            // Squares of floats may be beyond floats.
-            verify->squares[i] = muster_dot_wide(message, message, tail);
-            good = true;
-        }
-        marks[i] = good ? MUSTER_MARK_NONE : MUSTER_MARK_NOT_FINITE;
+    for (uint32_t i = 0; i < messages; i++) {
+        marks[i] = mark_of(self, i);
         finite[count] = i;
-        count += good;
+        count += marks[i] == MUSTER_MARK_NONE;
+    }
+    for (uint32_t i = 0; i < messages && count <= messages / 2; i++) {
+        marks[i] =
+            marks[i] == MUSTER_MARK_WRONG ? MUSTER_MARK_NOT_FINITE : marks[i];
     }
     return count;
 }

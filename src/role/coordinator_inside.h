@@ -69,19 +69,20 @@ typedef struct muster_worker_record {
     uint32_t under_way_count;
     uint32_t wants[MUSTER_WANTS_MAX]; // shards that an edge asked for
     uint32_t want_count;
-    uint64_t want_stamp;  // the highest of a WANT in this life
-    uint64_t want_seen;   // bit i: that of want_stamp - i has come
-    bool waits;           // in the line of joining
-    uint32_t waits_next;  // the worker after it there, or MUSTER_ID_ANY
-    uint64_t stamp;       // of the newest SHARD or FORGET of this life
-    uint64_t heard_steps; // step + 1 of its newest answer; 0: none yet
-    muster_blob *message; // its answer to the current step, or NULL
-    int64_t offered_ns;   // when the current step's model was offered
-    int64_t arrival_ns;   // from then to its answer; valid with `message`
-    bool unoffered;       // that found no room on the way: offer it again
-    uint64_t unusable;    // answers that could not be used
-    uint32_t not_finite;  // answers that were not finite
-    uint32_t wrong;       // answers that the others' showed to be wrong
+    uint64_t want_stamp;       // the highest of a WANT in this life
+    uint64_t want_seen;        // bit i: that of want_stamp - i has come
+    bool waits;                // in the line of joining
+    uint32_t waits_next;       // the worker after it there, or MUSTER_ID_ANY
+    uint64_t stamp;            // of the newest SHARD or FORGET of this life
+    uint64_t heard_steps;      // step + 1 of its newest answer; 0: none yet
+    muster_blob *message;      // its answer to the current step, or NULL
+    int64_t offered_ns;        // when the current step's model was offered
+    int64_t arrival_ns;        // from then to its answer; valid with `message`
+    bool unoffered;            // that found no room on the way: offer it again
+    uint64_t unusable;         // answers that could not be used
+    uint32_t not_finite;       // answers that were not finite
+    uint64_t not_finite_steps; // step + 1 of the last of them; 0: none
+    uint32_t wrong;            // answers that the others' showed to be wrong
 } muster_worker_record;
 
 typedef enum muster_coordinator_phase {

@@ -1,10 +1,11 @@
 /*
  * coordinator_verify.c -- answers that are no gradient, or not the right one.
  *
- * Not finite: UPDATE finds such messages while it decodes. They count as
- * answers that did not come: they are withdrawn, and the step goes on by the
- * code with the others. When all are heard and too few are left, the training
- * has diverged, or those workers are broken: the run ends.
+ * Not finite: UPDATE finds such messages while it decodes, VERIFY those that
+ * came too late for it. They count as answers that did not come: they are
+ * withdrawn, and the step goes on by the code with the others. When all are
+ * heard and too few are left, the training has diverged, or those workers are
+ * broken: the run ends.
  *
  * Warn: every 16th step asks all workers for their answer, also when it comes
  * late. The answers are kept until all that are ready have given theirs, or 14
@@ -282,10 +283,15 @@ static bool has_mark(const muster_coordinator *c, const uint8_t *marks,
     return memchr(marks, (int)mark, c->verifying.worker_count) != NULL;
 }
 
-/* The answer was not finite: as if it had not come. */
+/* The answer was not finite: as if it had not come. Both UPDATE and VERIFY may
+ * find that. */
 static void count_not_finite(muster_coordinator *c, uint32_t id, uint64_t step,
                              const muster_event *event, muster_actions *actions)
 {
+    if (c->workers[id].not_finite_steps == step + 1) {
+        return;
+    }
+    c->workers[id].not_finite_steps = step + 1;
     uint32_t count = ++c->workers[id].not_finite;
     c->workers[id].unusable++;
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
@@ -304,6 +310,9 @@ static void name_workers(muster_coordinator *c, const uint8_t *marks,
     for (uint32_t i = 0; i < c->verifying.worker_count; i++) {
         if (marks[i] == MUSTER_MARK_WRONG) {
             tell_wrong(c, c->verifying.workers[i], event, actions);
+        } else if (marks[i] == MUSTER_MARK_NOT_FINITE && !c->end.begun) {
+            count_not_finite(c, c->verifying.workers[i], c->verifying.job_step,
+                             event, actions);
         }
     }
     if (has_mark(c, marks, MUSTER_MARK_SUSPECT)) {

@@ -79,7 +79,7 @@ static void files_that_must_not_grow_are_named(void **state)
     (void)state;
     struct rlimit before;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    struct rlimit small = {64 * 1024, before.rlim_max};
+    struct rlimit small = {64 << 10, before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     refused(&(muster_needs){.folder = "/tmp", .file_bytes = 1 << 20},
             "/tmp: a checkpoint of this run has 1024 kB, and files are limited "

@@ -6,6 +6,7 @@
  *     scale     three times too long       constant  the same number everywhere
  *     flip      the other way              stale     that of the first model
  *     nan inf   not a number, infinite     huge      1e20 times too long
+ *     vast      numbers whose sums are beyond floats
  */
 // The honest model itself, under another name: it is a file, not a library.
 #define muster_model_plugin honest_plugin // NOLINT
@@ -29,6 +30,9 @@ static float told(const char *lie, float honest, size_t at)
     }
     if (strcmp(lie, "constant") == 0) {
         return 0.25f;
+    }
+    if (strcmp(lie, "vast") == 0) {
+        return 1e36f; // a worker adds up some of them itself
     }
     if (strcmp(lie, "huge") == 0) {
         return 1e20f * honest;
