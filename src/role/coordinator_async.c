@@ -9,9 +9,9 @@
  * runs at a time; gradients that come meanwhile go into the next one together.
  *
  * Weights. Worker j has n_j of the N samples. Work is counted in samples: an
- * answer of worker j adds n_j, and N are a step of the run, as many as in a step
- * of sync. An answer counts n_j / N times the work done since the worker's last
- * one, in steps. So over any time worker j's weights add up to n_j / N for each
+ * answer of worker j adds n_j, and N are a step of the run, as in sync. An
+ * answer counts n_j / N times the work done since the worker's last one, in
+ * steps. So over any time worker j's weights add up to n_j / N for each
  * step, whatever its speed: the expected gradient is that of all samples. Where
  * all are equally fast, or bounded, the weights are n_j / N. None is above 1:
  * a worker slower than one answer in N / n_j steps counts less than its share.
