@@ -2,7 +2,7 @@
  * data/dataset.h -- a data set in memory: samples as dense or CSR rows, and
  * their labels.
  *
- * A data set comes from files (idx, libsvm, csv, npy, CIFAR-10; also gzipped) or
+ * A data set comes from files (idx, libsvm, csv, npy, CIFAR-10; also zipped) or
  * from the built-in generator; docs/data.md tells users how. Whoever holds it
  * (the coordinator) cuts it into shards for the workers, and evaluates on it.
  *

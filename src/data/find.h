@@ -16,8 +16,8 @@
 bool muster_find_is_folder(const char *path);
 
 /* The file itself (FILE.gz where only that exists; "-" is stdin), or the
- * training file of a folder: train-images* or data_batch_1.bin, else a name with "train", else the
- * only file that is not labels, a test set or a README.
+ * training file of a folder: train-images* or data_batch_1.bin, else a name
+ * with "train", else the only file that is not labels, a test set or a README.
  * MUSTER_ERR_INPUT when the path does not exist or a folder leaves a choice. */
 MUSTER_CHECKED muster_status muster_find_train(const char *spec,
                                                muster_error *error_out,

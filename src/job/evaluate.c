@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "job/inside.h"
 
-/* Made for as many threads as there are: more than evaluate_bytes() knows of. */
+/* For as many threads as there are, which evaluate_bytes() does not know. */
 static bool has_scratch(coordinator *self)
 {
     const muster_model *model = &self->model;

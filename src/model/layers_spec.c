@@ -39,10 +39,10 @@ typedef struct layer_options {
         (label), MUSTER_SPEC_TEXT, offsetof(layer_options, member), 0, (room), \
             NULL, false                                                        \
     }
-#define SHARE(label, member, most)                                       \
+#define SHARE(label, member, max)                                        \
     {                                                                    \
         (label), MUSTER_SPEC_DOUBLE, offsetof(layer_options, member), 0, \
-            (most), NULL, false                                          \
+            (max), NULL, false                                           \
     }
 #define CLASS_WEIGHTS \
     TEXT("class-weights", class_weights, MUSTER_SPEC_VALUE_MAX)
