@@ -8,8 +8,8 @@
 
 #define SIDE         32u
 #define CHANNELS     3u
-#define PIXELS       (SIDE * SIDE)
-#define FEATURES     (PIXELS * CHANNELS)
+#define PIXELS       1024u
+#define FEATURES     ((size_t)PIXELS * CHANNELS)
 #define RECORD_BYTES MUSTER_CIFAR_RECORD_BYTES
 #define LABELS       10u
 

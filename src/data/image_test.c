@@ -18,7 +18,7 @@
 #include "base/folder_test.h"
 #include "data/dataset.h"
 
-#define RECORD 3073u
+#define RECORD ((size_t)3073)
 #define PIXELS 1024u
 
 static char folder[] = "/tmp/muster-image-XXXXXX";

@@ -123,13 +123,14 @@ static bool note_number(const muster_safetensors *file, const char *key,
 /* Files of before do not say. */
 static muster_image note_image(const muster_safetensors *file)
 {
-    muster_image image = {0};
     const char *text = muster_safetensors_note(file, "image");
-    if (text == NULL || sscanf(text, "%9ux%9ux%9u", &image.height, &image.width,
-                               &image.channels) != 3) {
-        return (muster_image){0};
+    uint32_t sides[3] = {0};
+    for (size_t i = 0; text != NULL && i < 3; i++) {
+        char *end = NULL;
+        sides[i] = (uint32_t)strtoul(text, &end, 10);
+        text = *end == 'x' ? end + 1 : NULL;
     }
-    return image;
+    return (muster_image){sides[0], sides[1], sides[2]};
 }
 
 /* Copy the model's tensors out of the file, each in its place. */

@@ -69,6 +69,11 @@ bool muster_conv_add(muster_conv *conv, const muster_image *image,
     return in.height >= 2 && in.width >= 2;
 }
 
+size_t muster_conv_layer_outputs(const muster_conv_layer *layer)
+{
+    return floats_of(pooled(layer));
+}
+
 size_t muster_conv_features(const muster_conv *conv)
 {
     return floats_of(conv->layers[0].in);
@@ -76,7 +81,7 @@ size_t muster_conv_features(const muster_conv *conv)
 
 size_t muster_conv_outputs(const muster_conv *conv)
 {
-    return floats_of(pooled(&conv->layers[conv->count - 1]));
+    return muster_conv_layer_outputs(&conv->layers[conv->count - 1]);
 }
 
 static uint32_t group_of(const layer_t *layer)

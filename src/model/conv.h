@@ -54,6 +54,9 @@ typedef struct muster_conv {
 bool muster_conv_add(muster_conv *conv, const muster_image *image,
                      uint32_t filters);
 
+/* Floats that come out of a layer for an image. */
+size_t muster_conv_layer_outputs(const muster_conv_layer *layer);
+
 /* Floats of an image that goes in, and of what comes out of the last layer. */
 size_t muster_conv_features(const muster_conv *conv);
 size_t muster_conv_outputs(const muster_conv *conv);

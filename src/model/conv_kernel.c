@@ -132,7 +132,7 @@ MUSTER_SIMD void muster_conv_pool(const muster_image *shape, const float *maps,
     const uint32_t channels = shape->channels;
     const size_t line = (size_t)shape->width * channels;
     for (uint32_t y = 0; y < shape->height / 2; y++) {
-        const float *at = maps + 2 * y * line;
+        const float *at = maps + (size_t)2 * y * line;
         for (uint32_t x = 0; x < shape->width / 2; x++) {
             pool_pixel(at, at + line, channels, biases, out, picks_out);
             at += 2 * (size_t)channels;
@@ -166,7 +166,7 @@ MUSTER_SIMD void muster_conv_unpool(const muster_image *shape,
         memset(maps, 0, shape->height * line * sizeof(float));
     }
     for (uint32_t y = 0; y < shape->height / 2; y++) {
-        float *at = maps + 2 * y * line;
+        float *at = maps + (size_t)2 * y * line;
         for (uint32_t x = 0; x < shape->width / 2; x++) {
             unpool_pixel(slopes, picks, channels, at, at + line);
             at += 2 * (size_t)channels;

@@ -172,31 +172,39 @@ static double convolve(const double *x, const muster_image *in, int y, int col,
     return sum;
 }
 
+/* The largest of four pixels of filter f, or 0. */
+static double pool(const scene *s, uint32_t l, const double *x,
+                   const muster_image *in, uint32_t pixel, size_t f)
+{
+    const muster_model_tensor *w = tensor(s, "conv", l, "weight");
+    const double *bias = s->exact + tensor(s, "conv", l, "bias")->offset;
+    int y = (int)(pixel / (in->width / 2)) * 2;
+    int col = (int)(pixel % (in->width / 2)) * 2;
+    double best = 0;
+    for (int q = 0; q < 4; q++) {
+        double z = convolve(x, in, y + q / 2, col + q % 2,
+                            s->exact + w->offset + f, w->shape[1]);
+        best = fmax(best, z + bias[f]);
+    }
+    return best;
+}
+
 /* All convolutions, in place; returns the floats that are left. */
 static size_t twin_conv(const scene *s, double *x)
 {
+    const muster_layers *net = s->model.self;
     muster_image in = s->model.image;
     double next[WIDE];
-    for (uint32_t l = 0; tensor(s, "conv", l, "weight") != NULL; l++) {
-        const muster_model_tensor *w = tensor(s, "conv", l, "weight");
-        const double *bias = s->exact + tensor(s, "conv", l, "bias")->offset;
-        size_t filters = w->shape[1];
-        uint32_t height = in.height / 2;
-        uint32_t width = in.width / 2;
-        for (uint32_t p = 0; p < height * width; p++) {
+    for (uint32_t l = 0; l < net->conv.count; l++) {
+        size_t filters = tensor(s, "conv", l, "weight")->shape[1];
+        uint32_t pixels = (in.height / 2) * (in.width / 2);
+        for (uint32_t p = 0; p < pixels; p++) {
             for (size_t f = 0; f < filters; f++) {
-                double best = 0;
-                for (int q = 0; q < 4; q++) {
-                    double z = convolve(x, &in, (int)(p / width) * 2 + q / 2,
-                                        (int)(p % width) * 2 + q % 2,
-                                        s->exact + w->offset + f, filters);
-                    best = fmax(best, z + bias[f]);
-                }
-                next[p * filters + f] = best;
+                next[p * filters + f] = pool(s, l, x, &in, p, f);
             }
         }
-        in = (muster_image){height, width, (uint32_t)filters};
-        memcpy(x, next, (size_t)height * width * filters * sizeof(double));
+        in = (muster_image){in.height / 2, in.width / 2, (uint32_t)filters};
+        memcpy(x, next, pixels * filters * sizeof(double));
     }
     return (size_t)in.height * in.width * in.channels;
 }

@@ -51,9 +51,7 @@ static double conv_floats(const muster_layers *net)
 {
     double floats = 0;
     for (uint32_t l = 0; l < net->conv.count; l++) {
-        const muster_conv_layer *layer = &net->conv.layers[l];
-        floats += (double)(layer->in.height / 2) * (layer->in.width / 2) *
-                  layer->filters;
+        floats += (double)muster_conv_layer_outputs(&net->conv.layers[l]);
     }
     return floats;
 }
