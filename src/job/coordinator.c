@@ -115,8 +115,10 @@ static muster_status create_model(coordinator *self, const char *spec,
                                   muster_error *error_out)
 {
     self->info = muster_dataset_describe(self->train);
-    muster_status status = muster_model_create(
-        spec, self->info.features, self->info.classes, error_out, &self->model);
+    muster_model_data data = {self->info.features, self->info.classes,
+                              self->info.image};
+    muster_status status =
+        muster_model_create_for(spec, &data, error_out, &self->model);
     if (status != MUSTER_OK || self->info.classes == 0 ||
         self->model.kind != MUSTER_MODEL_REGRESSION) {
         return status;
@@ -125,8 +127,8 @@ static muster_status create_model(coordinator *self, const char *spec,
     self->model = (muster_model){0};
     muster_dataset_use_targets(self->train);
     self->info = muster_dataset_describe(self->train);
-    return muster_model_create(spec, self->info.features, 0, error_out,
-                               &self->model);
+    data.classes = 0;
+    return muster_model_create_for(spec, &data, error_out, &self->model);
 }
 
 /* A run folder may name code as the model; only the command line may have it
@@ -200,6 +202,7 @@ static muster_status read_options(coordinator *self,
     }
     self->lr = muster_config_double(config, MUSTER_OPT_LR);
     self->l2 = muster_config_double(config, MUSTER_OPT_L2);
+    self->clip = muster_config_double(config, MUSTER_OPT_CLIP);
     self->is_local = muster_config_local_steps(config) > 0;
     self->is_async =
         muster_config_algorithm_kind(config) == MUSTER_ALGORITHM_SSP;
@@ -208,6 +211,7 @@ static muster_status read_options(coordinator *self,
         self->optim = (muster_optim){.kind = MUSTER_OPTIM_SGD};
         self->schedule = (muster_schedule){.kind = MUSTER_SCHEDULE_CONSTANT};
         self->lr = 1;
+        self->clip = 0;
     }
     return status;
 }
@@ -240,14 +244,11 @@ static muster_status allocate(coordinator *self, const muster_config *config)
     self->optim_state =
         muster_mem_array(model->dim * self->optim.slots, sizeof(float));
     self->gradient = muster_mem_raw_aligned(model->dim + 1, sizeof(float));
-    self->scratch = muster_mem_raw_aligned(
-        muster_model_evaluate_bytes(model, self->block_rows) + 1, 1);
     self->scores = muster_mem_raw_aligned(
         (size_t)self->block_rows * model->outputs, sizeof(float));
     if (self->spec == NULL || self->optim_spec == NULL || self->setup == NULL ||
         self->theta == NULL || self->optim_state == NULL ||
-        self->gradient == NULL || self->scratch == NULL ||
-        self->scores == NULL ||
+        self->gradient == NULL || self->scores == NULL ||
         muster_decoder_create(self->cut.shards, &self->update.decoder) !=
             MUSTER_OK) {
         return MUSTER_ERR_NO_MEMORY;

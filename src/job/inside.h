@@ -72,6 +72,7 @@ typedef struct local_rule {
     muster_optim optim;
     muster_schedule schedule;
     double lr, l2;
+    double clip; // the norm that a gradient is cut to; 0: none
 } local_rule;
 
 typedef struct job_setup {
@@ -83,6 +84,7 @@ typedef struct job_setup {
     uint32_t classes;
     uint32_t shards;
     bool is_sparse; // rows are CSR
+    muster_image image;
     local_rule local;
 } job_setup;
 
@@ -160,6 +162,7 @@ typedef struct gathered {
     float *values;
     float *labels;
     float *weights;
+    uint32_t *samples; // their numbers
 } gathered;
 
 typedef enum gradient_phase {
@@ -213,6 +216,7 @@ typedef struct local_state {
     size_t memory_floats;
     double loss;     // of the batch
     double theta_sq; // of the l2 term
+    float scale;     // of the gradient, to clip it
     double loss_sum; // of the steps done
     bool is_passing; // a block of rows is in `pass`
     muster_model_pass pass;
@@ -265,7 +269,7 @@ MUSTER_CHECKED bool muster_job_gather_init(gathered *gather,
                                            uint64_t entries_row);
 void muster_job_gather_fini(gathered *gather);
 /* Copy a row in; false when there is no room left for it. */
-bool muster_job_gather_add(gathered *gather, const muster_rows *rows,
+bool muster_job_gather_add(gathered *gather, const muster_shard *shard,
                            uint32_t row, float weight);
 muster_rows muster_job_gather_view(const gathered *gather, uint32_t features);
 
@@ -305,6 +309,7 @@ typedef struct update_state {
     double divisor;      // of the decoded sum: samples that it is of
     double loss_divisor; // of the loss behind it
     double new_theta_sq; // of the new theta, all of it
+    float scale;         // from the decoded sum to the gradient that is used
     bool is_optimising;
 } update_state;
 
@@ -344,6 +349,7 @@ typedef struct coordinator {
     muster_batch batch;
     double lr;
     double l2;
+    double clip;         // the norm that a gradient is cut to; 0: none
     bool is_local;       // messages are the ways of models, not gradients
     bool is_async;       // messages are gradients of workers' own batches
     uint32_t workers;    // of the run
@@ -354,7 +360,7 @@ typedef struct coordinator {
     float *optim_state;  // optim.slots * dim
     float *gradient;     // dim + 1: what a step decodes
     uint32_t block_rows; // of a pass
-    void *scratch;       // for block_rows rows
+    void *scratch;       // for block_rows rows; NULL: nothing evaluated yet
     float *scores;
     muster_scored_row *scored; // the test set; NULL unless two classes
     update_state update;

@@ -27,6 +27,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "job/inside.h"
+#include "model/layers_kernel.h"
 
 #define DRAW_GROUP      256u
 #define OPTIMISE_FLOATS ((size_t)1 << 19)
@@ -176,9 +177,8 @@ static void gather_rows(worker *self)
                           rows);
         for (uint64_t i = 0; !is_full && i < count; i++) {
             batch_member member = member_at(self, rows[i]);
-            is_full = !muster_job_gather_add(&self->gather,
-                                             &slots[member.slot].shard->rows,
-                                             member.row, weight);
+            is_full = !muster_job_gather_add(
+                &self->gather, slots[member.slot].shard, member.row, weight);
             local->at += !is_full;
         }
     }
@@ -198,6 +198,9 @@ static void begin_pass(worker *self)
         .rows_summed = local->batch.size < UINT32_MAX
                            ? (uint32_t)local->batch.size
                            : UINT32_MAX,
+        .sample_ids = self->gather.samples,
+        .seed = self->setup.batch.seed,
+        .step = step_number(self),
         .coherence = &local->coherence,
         .pool = self->base.pool,
     };
@@ -212,6 +215,17 @@ static muster_status finish_gradient(worker *self)
     message[self->model.dim] = (float)self->local.loss;
     message[self->model.dim + 1] = 0;
     return MUSTER_OK;
+}
+
+/* The gradient of the batch is complete. */
+static void begin_optimise(worker *self)
+{
+    local_state *local = &self->local;
+    double squares = muster_layer_squares(gradient_of(self), self->model.dim);
+    local->phase = LOCAL_OPTIMISE;
+    local->at = 0;
+    local->scale =
+        (float)muster_optim_clip(self->setup.local.clip, sqrt(squares));
 }
 
 static muster_status rows_piece(worker *self)
@@ -238,8 +252,7 @@ static muster_status rows_piece(worker *self)
         return finish_gradient(self);
     }
     if (local->at == local->batch.size) {
-        local->phase = LOCAL_OPTIMISE;
-        local->at = 0;
+        begin_optimise(self);
     }
     return MUSTER_IN_PROGRESS;
 }
@@ -269,6 +282,10 @@ static muster_status optimise_piece(worker *self)
     size_t dim = self->model.dim;
     size_t begin = local->at;
     size_t end = dim - begin < OPTIMISE_FLOATS ? dim : begin + OPTIMISE_FLOATS;
+    if (local->scale < 1) {
+        muster_layer_scale(gradient_of(self) + begin, local->scale,
+                           end - begin);
+    }
     if (rule->l2 > 0) {
         local->theta_sq +=
             muster_model_add_l2(&self->model, rule->l2, theta_of(self),
@@ -278,7 +295,8 @@ static muster_status optimise_piece(worker *self)
                                         optimiser_of(self), theta_of(self)};
     double lr =
         rule->lr * muster_schedule_factor(&rule->schedule, step_number(self));
-    muster_optim_apply(&rule->optim, local->done, lr, &arrays, begin, end);
+    const muster_optim_step step = {&rule->optim, local->done, lr};
+    muster_model_optimise(&self->model, &step, &arrays, begin, end);
     local->at = end;
     if (end < dim) {
         return MUSTER_IN_PROGRESS;

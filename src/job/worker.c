@@ -89,7 +89,8 @@ static bool same_setup(const job_setup *a, const job_setup *b)
     return strcmp(a->model, b->model) == 0 && a->samples == b->samples &&
            a->nonzeros == b->nonzeros && a->features == b->features &&
            a->classes == b->classes && a->shards == b->shards &&
-           a->is_sparse == b->is_sparse;
+           a->is_sparse == b->is_sparse &&
+           memcmp(&a->image, &b->image, sizeof(a->image)) == 0;
 }
 
 /* Put the file that was allowed in place of the one that the job names. */
@@ -128,8 +129,8 @@ static muster_status setup_job(worker *self)
     drop_model(self);
     self->changes++;
     self->setup = setup;
-    status = muster_model_create(setup.model, setup.features, setup.classes,
-                                 error, &self->model);
+    const muster_model_data data = {setup.features, setup.classes, setup.image};
+    status = muster_model_create_for(setup.model, &data, error, &self->model);
     if (status != MUSTER_OK) {
         drop_model(self);
         return status;
