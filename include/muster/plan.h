@@ -117,8 +117,9 @@ MUSTER_API void muster_plan_free(muster_plan *plan);
 MUSTER_API MUSTER_CHECKED muster_status
 muster_plan_chosen(const muster_plan *plan, muster_plan_choice *choice_out);
 
-/* Others beside it, with every machine: uncoded, ignore, worker-only, edge-only,
- * the best flat code, what the surrogate alone would choose, the next best. */
+/* Others beside it, with every machine: uncoded, ignore, worker-only,
+ * edge-only, the best flat code, what the surrogate alone would choose, and the
+ * next best. */
 MUSTER_API uint32_t muster_plan_alternative_count(const muster_plan *plan);
 /* MUSTER_ERR_INVALID: no such alternative, or struct_size is too small. */
 MUSTER_API MUSTER_CHECKED muster_status muster_plan_alternative(
