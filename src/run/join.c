@@ -23,7 +23,7 @@
 #define JOBS_MAX 4096u
 
 static muster_status read_slowness(const muster_config *config, uint32_t id,
-                                   muster_error *error_out,
+                                   bool edge, muster_error *error_out,
                                    muster_slowness *slowness_out)
 {
     if (id == MUSTER_ID_ANY &&
@@ -38,7 +38,10 @@ static muster_status read_slowness(const muster_config *config, uint32_t id,
     if (status < 0) {
         return status;
     }
-    status = muster_build_slowness(config, id, delay, error_out, slowness_out);
+    status = edge ? muster_build_edge_slowness(config, id, delay, error_out,
+                                               slowness_out)
+                  : muster_build_slowness(config, id, delay, error_out,
+                                          slowness_out);
     if (status < 0) {
         muster_delay_free(delay);
     }
@@ -109,7 +112,8 @@ static muster_status make_worker(const muster_config *config, muster_host *host,
     read_host(opts.host, sizeof opts.host);
     muster_status status = read_address(config, error_out, opts.address);
     if (status == MUSTER_OK) {
-        status = read_slowness(config, opts.id, error_out, &self->slowness);
+        status =
+            read_slowness(config, opts.id, false, error_out, &self->slowness);
     }
     if (status < 0) {
         return status;
@@ -159,8 +163,8 @@ static muster_status make_edge(const muster_config *config, muster_host *host,
     read_host(opts.host, sizeof opts.host);
     muster_status status = read_address(config, error_out, opts.address);
     if (status == MUSTER_OK) {
-        status = muster_build_edge_slowness(config, opts.id, error_out,
-                                            &self->slowness);
+        status =
+            read_slowness(config, opts.id, true, error_out, &self->slowness);
     }
     if (status == MUSTER_OK) {
         status = listen_for_workers(config, host, error_out);

@@ -192,6 +192,29 @@ static muster_status make_arrays(muster_virtual *run, muster_error *error_out)
     return MUSTER_OK;
 }
 
+static void set_nic(muster_virtual *run, uint32_t host, double bytes_per_s)
+{
+    if (bytes_per_s > 0) {
+        muster_sim_set_link(
+            run->sim, host,
+            (muster_sim_link){run->opts.latency_ns / 2,
+                              run->opts.latency_ns / 2 / JITTER_PART,
+                              bytes_per_s});
+    }
+}
+
+static void set_nics(muster_virtual *run)
+{
+    const muster_cluster *cluster = run->opts.cluster;
+    if (cluster == NULL) {
+        return;
+    }
+    set_nic(run, 0, cluster->bytes_per_s);
+    for (uint32_t e = 0; e < run->edges && e < cluster->edge_count; e++) {
+        set_nic(run, 1 + e, cluster->edges[e].bytes_per_s);
+    }
+}
+
 muster_status muster_virtual_init(muster_virtual *run,
                                   const muster_virtual_opts *opts,
                                   muster_error *error_out)
@@ -236,7 +259,9 @@ muster_status muster_virtual_init(muster_virtual *run,
     }
     if (status != MUSTER_OK) {
         muster_virtual_fini(run);
+        return status;
     }
+    set_nics(run);
     return status;
 }
 

@@ -64,7 +64,8 @@ static int64_t gradient_ns(muster_virtual *run, uint32_t worker,
     muster_delay_work work = {.share = share,
                               .message =
                                   (double)plan->message_bytes / dim_bytes,
-                              .compute_ns = (int64_t)ns};
+                              .compute_ns = (int64_t)ns,
+                              .bytes = dim_bytes};
     *sleep_ns_out =
         muster_slowness_ns(&run->opts.slowness[worker], job->step, &work);
     return work.compute_ns + *sleep_ns_out;
@@ -79,7 +80,12 @@ static uint32_t worker_of(const muster_virtual *run, uint32_t host)
 static int64_t combine_ns(muster_virtual *run, uint32_t host,
                           const muster_job *job, int64_t ns)
 {
-    muster_delay_work work = {.share = 1, .message = 1, .compute_ns = ns};
+    double dim = (double)run->opts.coordinator.message_dim;
+    double floats = (double)(job->block * job->decoding->gradient_blocks);
+    muster_delay_work work = {.share = 1,
+                              .message = floats / dim,
+                              .compute_ns = ns,
+                              .bytes = dim * sizeof(float)};
     return ns + muster_slowness_ns(&run->opts.edge_slowness[host - 1],
                                    job->step, &work);
 }
