@@ -217,9 +217,8 @@ static muster_status serve(const muster_config *config, muster_host *host,
 muster_status muster_join(const muster_config *config, muster_error *error_out)
 {
     muster_error unheard;
-    muster_host_opts host_opts = {.net = muster_network_opts(config),
-                                  .on_report = on_report,
-                                  .on_turn = on_turn};
+    muster_host_opts host_opts = {.on_report = on_report, .on_turn = on_turn};
+    muster_run_key key;
     muster_host *host = NULL;
     if (error_out == NULL) {
         error_out = &unheard;
@@ -229,7 +228,10 @@ muster_status muster_join(const muster_config *config, muster_error *error_out)
     if (status < 0) {
         return status;
     }
-    status = muster_host_open(&host_opts, error_out, &host);
+    status = muster_network_opts(config, error_out, &key, &host_opts.net);
+    if (status == MUSTER_OK) {
+        status = muster_host_open(&host_opts, error_out, &host);
+    }
     if (status == MUSTER_OK) {
         status = serve(config, host, error_out);
         muster_host_close(host);
