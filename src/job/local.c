@@ -13,6 +13,10 @@
  * n_j. The coordinator adds up those that came and divides by the sum of their
  * n_j: the weighted mean of the models.
  *
+ * With is_gossip it takes one step, by n n_j / N times the mean gradient of n
+ * workers, and the message is the model that it leads to (gossip.c). Its
+ * optimiser goes on from step to step, unless the job says that it is not.
+ *
  * With is_gradient the message is the mean gradient of the batch, its mean
  * loss, and a 0: the coordinator says by its weights how much it counts.
  *
@@ -127,6 +131,25 @@ static void begin_step(worker *self)
     local->coherence = (muster_layers_coherence){.is_fresh = true};
 }
 
+/* The model to step from, and the optimiser's state. */
+static void begin_model(worker *self)
+{
+    local_state *local = &self->local;
+    const local_rule *rule = &self->setup.local;
+    double share = (double)self->slots.rows / (double)self->setup.samples;
+    local->scale = rule->is_gossip ? rule->workers * share : 1;
+    if (rule->is_gradient) {
+        return;
+    }
+    memcpy(theta_of(self), self->base.job.input->data,
+           self->model.dim * sizeof(float));
+    if (!rule->is_gossip || !self->base.job.partial) {
+        memset(optimiser_of(self), 0,
+               self->model.dim * rule->optim.slots * sizeof(float));
+        local->age = 0;
+    }
+}
+
 muster_status muster_job_local_begin(worker *self)
 {
     local_state *local = &self->local;
@@ -145,12 +168,7 @@ muster_status muster_job_local_begin(worker *self)
                                   .size = own_batch(self)};
     local->done = 0;
     local->loss_sum = 0;
-    if (!self->setup.local.is_gradient) {
-        size_t state_floats = self->model.dim * self->setup.local.optim.slots;
-        memcpy(theta_of(self), self->base.job.input->data,
-               self->model.dim * sizeof(float));
-        memset(optimiser_of(self), 0, state_floats * sizeof(float));
-    }
+    begin_model(self);
     begin_step(self);
     return MUSTER_IN_PROGRESS;
 }
@@ -165,7 +183,7 @@ static void gather_rows(worker *self)
 {
     local_state *local = &self->local;
     const plan_slot *slots = self->slots.list.data;
-    const float weight = (float)(1 / (double)local->batch.size);
+    const float weight = (float)(local->scale / (double)local->batch.size);
     bool is_full = false;
     self->gather.count = 0;
     while (!is_full && local->at < local->batch.size) {
@@ -253,6 +271,14 @@ static muster_status finish(worker *self)
     float *message = self->base.result.output->data;
     size_t dim = self->model.dim;
     float samples = (float)self->slots.rows;
+    if (self->setup.local.is_gossip) {
+        double share = (double)self->slots.rows / (double)self->setup.samples;
+        self->base.result.loss = local->loss_sum;
+        memcpy(message, theta, dim * sizeof(float));
+        message[dim] = (float)(share * local->loss_sum);
+        message[dim + 1] = (float)share;
+        return MUSTER_OK;
+    }
     for (size_t i = 0; i < dim; i++) {
         message[i] = samples * (from[i] - theta[i]);
     }
@@ -278,12 +304,14 @@ static muster_status optimise_piece(worker *self)
                                         optimiser_of(self), theta_of(self)};
     double lr =
         rule->lr * muster_schedule_factor(&rule->schedule, step_number(self));
-    muster_optim_apply(&rule->optim, local->done, lr, &arrays, begin, end);
+    muster_optim_apply(&rule->optim, local->age, lr, &arrays, begin, end);
     local->at = end;
     if (end < dim) {
         return MUSTER_IN_PROGRESS;
     }
-    local->loss_sum += local->loss + rule->l2 / 2 * local->theta_sq;
+    local->loss_sum +=
+        local->loss / local->scale + rule->l2 / 2 * local->theta_sq;
+    local->age++;
     if (++local->done == rule->steps) {
         return finish(self);
     }
