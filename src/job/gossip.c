@@ -8,8 +8,8 @@
  * floats alone. The model of the run is the plain mean of those that came, and
  * stays what it was where none came.
  *
- * Why a plain mean: worker j's steps have n n_j / N times its gradient (local.c)
- * of n workers, so that the mean of the steps is that of the full gradient.
+ * Why a plain mean: of n workers, worker j steps by n n_j / N times its
+ * gradient (local.c), so that the mean of the steps is that of the full one.
  */
 #include <inttypes.h>
 #include <math.h>

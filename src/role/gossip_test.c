@@ -46,6 +46,23 @@ static uint32_t count_pairs(const muster_peers *peers, uint64_t step,
     return all;
 }
 
+/* Of step `step`. */
+static void check_pairs(const muster_peers *peers, uint64_t step)
+{
+    uint32_t times[MEMBERS_MAX][MEMBERS_MAX] = {{0}};
+    uint32_t count = (uint32_t)peers->members.count;
+    uint32_t all = count_pairs(peers, step, times);
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = 0; j < count; j++) {
+            assert_int_equal(times[i][j], times[j][i]);
+        }
+    }
+    uint32_t paired = count - count % 2;
+    uint32_t ring = count < 3 ? count * (count - 1) : 2 * count;
+    assert_int_equal(all,
+                     peers->partners == 0 ? ring : peers->partners * paired);
+}
+
 static void two_neighbours_have_each_other_equally_often(void **state)
 {
     (void)state;
@@ -53,16 +70,7 @@ static void two_neighbours_have_each_other_equally_often(void **state)
         for (uint32_t partners = 0; partners <= 4; partners++) {
             muster_peers peers = make(count, partners);
             for (uint64_t step = 0; step < 10; step++) {
-                uint32_t times[MEMBERS_MAX][MEMBERS_MAX] = {{0}};
-                uint32_t all = count_pairs(&peers, step, times);
-                for (uint32_t i = 0; i < count; i++) {
-                    for (uint32_t j = 0; j < count; j++) {
-                        assert_int_equal(times[i][j], times[j][i]);
-                    }
-                }
-                uint32_t paired = count - count % 2;
-                uint32_t ring = count < 3 ? count * (count - 1) : 2 * count;
-                assert_int_equal(all, partners == 0 ? ring : partners * paired);
+                check_pairs(&peers, step);
             }
             muster_vec_fini(&peers.members);
         }
