@@ -232,6 +232,9 @@ muster_status muster_build_coordinator(const muster_config *config,
     opts.averages = algorithm.kind != MUSTER_ALGORITHM_SYNC;
     opts.async = algorithm.kind == MUSTER_ALGORITHM_SSP;
     opts.bound = algorithm.bound;
+    opts.gossip = algorithm.kind == MUSTER_ALGORITHM_GOSSIP;
+    opts.partners = algorithm.partners;
+    opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
     opts.degrade = opts.averages || strcmp(on_loss, "degrade") == 0;
     opts.stop_on_loss = strcmp(on_loss, "stop") == 0;
     opts.evaluate_every =

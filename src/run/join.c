@@ -102,6 +102,26 @@ typedef struct joiner {
     muster_slowness slowness;
 } joiner;
 
+/* At --listen; `reachable_out` is where others find it. */
+static muster_status listen_as_joiner(const muster_config *config,
+                                      muster_host *host,
+                                      muster_error *error_out,
+                                      char *reachable_out)
+{
+    char wanted[MUSTER_NET_ADDRESS_MAX], address[MUSTER_NET_ADDRESS_MAX];
+    muster_status status = muster_user_address_expand(
+        muster_config_string(config, MUSTER_OPT_LISTEN), "--listen", error_out,
+        wanted);
+    if (status == MUSTER_OK) {
+        status = muster_net_listen(muster_host_net(host), wanted, error_out,
+                                   address);
+    }
+    if (status == MUSTER_OK) {
+        muster_net_reachable(address, reachable_out);
+    }
+    return status;
+}
+
 static muster_status make_worker(const muster_config *config, muster_host *host,
                                  muster_error *error_out, joiner *self)
 {
@@ -114,6 +134,10 @@ static muster_status make_worker(const muster_config *config, muster_host *host,
     if (status == MUSTER_OK) {
         status =
             read_slowness(config, opts.id, false, error_out, &self->slowness);
+    }
+    if (status == MUSTER_OK &&
+        muster_config_string(config, MUSTER_OPT_LISTEN) != NULL) {
+        status = listen_as_joiner(config, host, error_out, opts.listen);
     }
     if (status < 0) {
         return status;
@@ -135,17 +159,9 @@ static muster_status listen_for_workers(const muster_config *config,
                                         muster_host *host,
                                         muster_error *error_out)
 {
-    char wanted[MUSTER_NET_ADDRESS_MAX], address[MUSTER_NET_ADDRESS_MAX];
-    muster_status status = muster_user_address_expand(
-        muster_config_string(config, MUSTER_OPT_LISTEN), "--listen", error_out,
-        wanted);
+    char reachable[MUSTER_NET_ADDRESS_MAX];
+    muster_status status = listen_as_joiner(config, host, error_out, reachable);
     if (status == MUSTER_OK) {
-        status = muster_net_listen(muster_host_net(host), wanted, error_out,
-                                   address);
-    }
-    if (status == MUSTER_OK) {
-        char reachable[MUSTER_NET_ADDRESS_MAX];
-        muster_net_reachable(address, reachable);
         muster_log(MUSTER_LOG_INFO,
                    "an edge's workers join it here: muster "
                    "join %s",

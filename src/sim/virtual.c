@@ -58,6 +58,10 @@ static void start_worker(muster_virtual *run, uint32_t worker)
                        : 0;
     snprintf(opts.address, sizeof(opts.address), "sim:%" PRIu32, leader);
     snprintf(opts.host, sizeof(opts.host), "virtual");
+    if (run->opts.coordinator.gossip) {
+        snprintf(opts.listen, sizeof(opts.listen), "sim:%" PRIu32,
+                 muster_virtual_worker_host(run, worker));
+    }
     opts.id = worker;
     opts.pid = worker;
     opts.patience_ns = run->opts.worker_patience_ns;
