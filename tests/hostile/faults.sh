@@ -87,7 +87,8 @@ hit() { # SIGNAL I
 join() {
     local i=$1
     shift
-    E2E_MARK=$mark "$@" "$MUSTER_BIN" join "$address" --worker "$i" --allow-model "$plugin" --slow "$i:4ms" \
+    # shellcheck disable=SC2086
+    E2E_MARK=$mark "$@" "$MUSTER_BIN" join "$address" $key --worker "$i" --allow-model "$plugin" --slow "$i:4ms" \
         --patience 2s --quiet 2> "$work/err.$i" &
     joined[i]=$!
 }
@@ -121,7 +122,7 @@ judge() {
            else
                complain "loss $(number loss), theta $(number theta_norm), rmse $(number rmse), exact $(number exact): not $loss, $theta, $rmse"
            fi ;;
-        1) says "$work/err.bg" '^muster: .*\(No space\|too large\)' || complain "the disk is not named" ;;
+        1) says "$work/err.bg" '^muster: .*\(No space\|too large\|files are limited\)' || complain "the disk is not named" ;;
         4) is_named || complain "who was lost is not said" ;;
     esac
 }
@@ -175,9 +176,11 @@ run_coded() {
         trickle | cut | nan | partition)
             port=$((20000 + (seed * 7 + $$) % 20000))
             address=tcp:127.0.0.1:$port
-            [ $fault = partition ] && address=tcp:10.77.0.1:$port
+            draw 2
+            [ "$drawn" -eq 1 ] && key="--key-file $work/run.key"
+            [ $fault = partition ] && address=tcp:10.77.0.1:$port key="--key-file $work/run.key"
             # shellcheck disable=SC2086
-            start train $dense $code_options --workers $workers --listen "$address" --run "$folder"
+            start train $dense $code_options $key --workers $workers --listen "$address" --run "$folder"
             wait_until 20 says "$work/err.bg" 'waiting for' || complain "no coordinator"
             for ((i = 0; i < workers; i++)); do
                 [ $i -ne $one ] || case $fault in
@@ -206,7 +209,7 @@ run_coded() {
             judge 0 ;;
         disk)
             draw 64
-            start_limited $((drawn + 1)) "$code_options"
+            start_limited $((drawn + 1)) "$dense $code_options --local $workers"
             wait_for "$pid"
             judge 0 1 ;;
         *)
@@ -230,7 +233,7 @@ run_coded() {
 start_limited() {
     rm -f "$work/out.bg" "$work/err.bg"
     # shellcheck disable=SC2086
-    (ulimit -f "$1" && E2E_MARK=$mark exec "$MUSTER_BIN" train $dense $2 --local $workers --run "$folder") \
+    (ulimit -f "$1" && E2E_MARK=$mark exec "$MUSTER_BIN" train $2 --run "$folder") \
         > "$work/out.bg" 2> "$work/err.bg" &
     pid=$!
 }
@@ -249,14 +252,38 @@ resume() { # EXPECTED OPTIONS
     judge 0 && outcome=resumed
 }
 
+# Nodes started by hand, the last of them in the other network.
+start_apart() {
+    local i port=$((20000 + (seed * 7 + $$) % 20000))
+    local mesh="--mesh tcp:10.77.0.1:$port,10.77.0.1:$((port + 1)),10.77.0.2:$port --key-file $work/run.key"
+    # shellcheck disable=SC2086
+    start train $sparse $mesh --node 0 --run "$folder"
+    for i in 1 2; do
+        # shellcheck disable=SC2086
+        E2E_MARK=$mark $([ $i -eq 2 ] && echo "nsenter -t $far -n") "$MUSTER_BIN" train $sparse $mesh --node $i \
+            --run "$folder" > /dev/null 2> "$work/err.$i" &
+        joined[i]=$!
+    done
+}
+
 run_sparse() {
     local expected=0
     workers=3
     victims=$((victims > 2 ? 2 : victims))
     one=$((1 + one % 2)) # node 0 leads
     what="ps $fault of node $one at epoch $at"
-    # shellcheck disable=SC2086
-    start train $sparse --run "$folder"
+    case $fault in
+        disk)
+            draw 120
+            start_limited $((drawn + 1)) "$sparse"
+            wait_for "$pid"
+            judge 0 1
+            return ;;
+        partition) start_apart ;;
+        *)
+            # shellcheck disable=SC2086
+            start train $sparse --run "$folder" ;;
+    esac
     wait_until 20 has_come "$at"
     case $fault in
         kill) hit KILL $one ;;
@@ -267,6 +294,10 @@ run_sparse() {
             hit CONT $one ;;
         end) kill -TERM "$pid"; expected=130 ;;
         lead) kill -KILL "$pid"; expected=137 ;;
+        partition)
+            ip link set near down
+            wait_until 2 has_come $((at + 5))
+            ip link set near up ;;
     esac
     wait_for "$pid"
     [ $expected = 0 ] && judge 0 || resume $expected
@@ -279,13 +310,15 @@ one_seed() {
     RANDOM=$seed
     joined=()
     wire_pid=
+    key=
     folder=$work/run
     outcome=failed
     workers=6
     [ "${FAULTS_NET:-}" = own ] && coded+=(partition)
     product=${products[seed % 5]}
     if [ $product = ps ]; then
-        coded=(kill stop continue end lead)
+        coded=(kill stop continue end lead disk)
+        [ "${FAULTS_NET:-}" = own ] && coded+=(partition)
         draw 20
     else
         draw $((steps - 20))
@@ -300,6 +333,7 @@ one_seed() {
     outcomes[$product $outcome]=$((${outcomes[$product $outcome]:-0} + 1))
 }
 
+(umask 077 && "$MUSTER_BIN" key > "$work/run.key") || { fail "no key"; finish; }
 what=undisturbed
 seed=0
 folder=$work/none
