@@ -128,6 +128,18 @@ static void honest_answers_are_never_accused(void **state)
     }
 }
 
+/* Whoever is suspected, the liar is among them. */
+static void check_one_liar(scene *s, uint32_t mask, uint32_t workers,
+                           uint32_t liar)
+{
+    ask(s, mask, 1u << liar);
+    for (uint32_t w = 0; w < workers; w++) {
+        assert_true(w == liar || s->agreement[w] != MUSTER_AGREE_WRONG);
+        assert_true(s->agreement[w] != MUSTER_AGREE_SUSPECT ||
+                    s->agreement[liar] == MUSTER_AGREE_SUSPECT);
+    }
+}
+
 static void nobody_honest_is_called_wrong_because_of_one_liar(void **state)
 {
     (void)state;
@@ -136,16 +148,7 @@ static void nobody_honest_is_called_wrong_because_of_one_liar(void **state)
         open_scene(&s, codes[i].name, codes[i].workers);
         for (uint32_t mask = 0; mask < 1u << codes[i].workers; mask++) {
             for (uint32_t liar = 0; liar < codes[i].workers; liar++) {
-                ask(&s, mask, 1u << liar);
-                for (uint32_t w = 0; w < codes[i].workers; w++) {
-                    assert_true(w == liar ||
-                                s.agreement[w] != MUSTER_AGREE_WRONG);
-                }
-                // Whoever is suspected, the liar is among them.
-                for (uint32_t w = 0; w < codes[i].workers; w++) {
-                    assert_true(s.agreement[w] != MUSTER_AGREE_SUSPECT ||
-                                s.agreement[liar] == MUSTER_AGREE_SUSPECT);
-                }
+                check_one_liar(&s, mask, codes[i].workers, liar);
             }
         }
         muster_code_free(s.code);
@@ -155,6 +158,19 @@ static void nobody_honest_is_called_wrong_because_of_one_liar(void **state)
 static uint32_t ones(uint32_t mask)
 {
     return (uint32_t)__builtin_popcount(mask);
+}
+
+static void check_liars(scene *s, uint32_t mask, uint32_t workers,
+                        uint32_t liars)
+{
+    ask(s, mask, liars);
+    for (uint32_t w = 0; w < workers; w++) {
+        muster_agreement expected =
+            ((liars >> w) & 1u) != 0  ? MUSTER_AGREE_WRONG
+            : ((mask >> w) & 1u) != 0 ? MUSTER_AGREE_GOOD
+                                      : MUSTER_AGREE_UNKNOWN;
+        assert_int_equal(s->agreement[w], expected);
+    }
 }
 
 /* Of a code in general position, n - s answers are its rank. */
@@ -169,16 +185,8 @@ static void liars_up_to_half_of_the_surplus_are_found(void **state)
         for (uint32_t mask = 0; codes[i].is_general && mask < 1u << n; mask++) {
             uint32_t found = ones(mask) > rank ? (ones(mask) - rank) / 2 : 0;
             for (uint32_t liars = 1; liars < 1u << n; liars++) {
-                if ((liars & ~mask) != 0 || ones(liars) > found) {
-                    continue;
-                }
-                ask(&s, mask, liars);
-                for (uint32_t w = 0; w < n; w++) {
-                    muster_agreement expected =
-                        ((liars >> w) & 1u) != 0  ? MUSTER_AGREE_WRONG
-                        : ((mask >> w) & 1u) != 0 ? MUSTER_AGREE_GOOD
-                                                  : MUSTER_AGREE_UNKNOWN;
-                    assert_int_equal(s.agreement[w], expected);
+                if ((liars & ~mask) == 0 && ones(liars) <= found) {
+                    check_liars(&s, mask, n, liars);
                 }
             }
         }

@@ -331,7 +331,7 @@ typedef struct verify_state {
     const muster_code_info *info;
     size_t length;   // of a block
     size_t at;       // next coordinate
-    float *signs;    // of the chunk at hand, probe after probe
+    float *signs;    // a table of them for each probe
     double *values;  // [(message, message block)][probe]
     double *squares; // by message
 } verify_state;

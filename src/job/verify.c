@@ -21,10 +21,11 @@
 #include "job/inside.h"
 
 #define PROBES 4u
-#define CHUNK  4096u             // coordinates whose signs are drawn at once
-#define RUN    256u              // that are added up in float
-#define PIECE  ((size_t)4 << 20) // floats read by a piece
-#define LOSE   0x1p-23           // of a message's norm, to rounding
+#define CHUNK  4096u               // coordinates whose signs follow each other
+#define TABLE  ((size_t)2 * CHUNK) // of signs, for each probe
+#define RUN    256u                // that are added up in float
+#define PIECE  ((size_t)4 << 20)   // floats read by a piece
+#define LOSE   0x1p-23             // of a message's norm, to rounding
 /* A message's own bound is believed up to so many times the median of all. */
 #define BOUND_TIMES 8.0
 
@@ -40,18 +41,24 @@ MUSTER_SIMD static double product(const float *x, const float *signs,
     return sum;
 }
 
-static void draw_signs(const verify_state *verify, size_t at, size_t count)
+/* The table that every chunk has its signs from. */
+static void draw_signs(const verify_state *verify)
 {
-    for (uint32_t q = 0; q < PROBES; q++) {
-        float *signs = verify->signs + (size_t)q * CHUNK;
-        for (size_t i = 0; i < count; i += 64) {
-            uint64_t bits = muster_rng_at(verify->secret, q, (at + i) / 64);
-            size_t some = count - i < 64 ? count - i : 64;
-            for (size_t b = 0; b < some; b++) {
-                signs[i + b] = (bits >> b & 1) != 0 ? 1.0f : -1.0f;
-            }
-        }
+    for (size_t i = 0; i < (size_t)PROBES * TABLE; i++) {
+        uint64_t bits = muster_rng_at(verify->secret, 0, i / 64);
+        verify->signs[i] = (bits >> i % 64 & 1) != 0 ? 1.0f : -1.0f;
     }
+}
+
+/* A chunk's signs: a random place of the table, all of them turned or none. To
+ * draw each anew would cost more than the inner products. */
+static const float *signs_of(const verify_state *verify, uint32_t probe,
+                             double *turn_out)
+{
+    uint64_t drawn =
+        muster_rng_at(verify->secret, 1 + probe, verify->at / CHUNK);
+    *turn_out = (drawn & 1) != 0 ? 1.0 : -1.0;
+    return verify->signs + (size_t)probe * TABLE + (drawn >> 1) % CHUNK;
 }
 
 static muster_status refuse(coordinator *self, const char *why)
@@ -108,8 +115,7 @@ muster_status muster_job_verify_begin(coordinator *self)
     }
     muster_job_verify_fini(self);
     size_t rows = (size_t)count * verify->info->message_blocks;
-    verify->signs =
-        muster_mem_raw_aligned((size_t)PROBES * CHUNK, sizeof(float));
+    verify->signs = muster_mem_raw_aligned(PROBES * TABLE, sizeof(float));
     verify->values = muster_mem_array(rows * PROBES, sizeof(double));
     verify->squares = muster_mem_array(count, sizeof(double));
     verify->at = 0;
@@ -119,6 +125,7 @@ muster_status muster_job_verify_begin(coordinator *self)
         return muster_error_set(&self->base.error, MUSTER_ERR_NO_MEMORY,
                                 "no memory to check a step");
     }
+    draw_signs(verify);
     return MUSTER_IN_PROGRESS;
 }
 
@@ -127,15 +134,18 @@ static void probe_chunk(coordinator *self, size_t count)
 {
     verify_state *verify = &self->verify;
     uint32_t blocks = verify->info->message_blocks;
-    draw_signs(verify, verify->at, count);
+    double turns[PROBES];
+    const float *signs[PROBES];
+    for (uint32_t q = 0; q < PROBES; q++) {
+        signs[q] = signs_of(verify, q, &turns[q]);
+    }
     for (uint32_t i = 0; i < self->base.job.message_count; i++) {
         const float *message = self->base.job.messages[i]->data;
         for (uint32_t b = 0; b < blocks; b++) {
             const float *x = message + b * verify->length + verify->at;
             double *values = verify->values + ((size_t)i * blocks + b) * PROBES;
             for (uint32_t q = 0; q < PROBES; q++) {
-                values[q] +=
-                    product(x, verify->signs + (size_t)q * CHUNK, count);
+                values[q] += turns[q] * product(x, signs[q], count);
             }
             verify->squares[i] += product(x, x, count);
         }

@@ -207,6 +207,7 @@ typedef struct muster_verifying {
     uint32_t answers;        // so many are not
     uint64_t job;            // VERIFY under way, or 0
     uint64_t job_step;       // whose answers it has
+    uint64_t not_before;     // step of the next check: what the last one cost
     uint32_t *workers;       // of the job's messages, in order
     uint32_t worker_count;
     bool *suspects; // by worker: of every step that did not agree so far

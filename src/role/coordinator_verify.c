@@ -7,13 +7,13 @@
  * heard and too few are left, the training has diverged, or those workers are
  * broken: the run ends.
  *
- * Warn: every 16th step asks all workers for their answer, also when it comes
- * late. The answers are kept until all that are ready have given theirs, or 14
- * steps have passed, or the run ends, and go to a VERIFY job, which compares
- * them by the code's redundant equations. Nothing waits for it. A worker whose
- * answer is wrong is named and counted. Where equations tell only that one of
- * several is wrong, whoever is among the suspects of every such step is the
- * one, once nobody else is.
+ * Warn: every 16th step, or a later one where checks are dear, asks all workers
+ * for their answer, also when it comes late. The answers are kept until all
+ * that are ready have given theirs, or 14 steps have passed, or the run ends,
+ * and go to a VERIFY job, which compares them by the code's redundant
+ * equations. Nothing waits for it. A worker whose answer is wrong is named and
+ * counted. Where equations tell only that one of several is wrong, whoever is
+ * among the suspects of every such step is the one, once nobody else is.
  *
  * Correct: every step waits for all ready workers, has them checked, and is
  * decoded without those that are wrong; they are lost. Where it cannot be told
@@ -28,6 +28,7 @@
 #define CHECK_PERIOD   16u
 #define CHECK_PHASE    2u
 #define CHECK_WAIT     14u // steps after which missing answers are not awaited
+#define COST_STEPS     200 // a check costs 1 % of a step's time at most
 #define NOT_FINITE_MAX 3u  // such answers, and the worker is lost
 #define TELL_EVERY     16u
 #define NAMES_LISTED   6u
@@ -153,7 +154,8 @@ void muster_verify_begin(muster_coordinator *c, muster_actions *actions)
     muster_verifying *v = &c->verifying;
     try_check(c, actions);
     if (c->opts.verify != MUSTER_VERIFY_WARN || !has_redundancy(c) ||
-        c->step % CHECK_PERIOD != CHECK_PHASE || v->open || v->job != 0) {
+        c->step % CHECK_PERIOD != CHECK_PHASE || c->step < v->not_before ||
+        v->open || v->job != 0) {
         return;
     }
     v->open = true;
@@ -443,6 +445,18 @@ void muster_verify_not_finite(muster_coordinator *c, const muster_event *event,
     }
 }
 
+/* The next check comes when 100 times what this one cost has passed: its own
+ * time, and as much again for answers that were not needed. */
+static void space_checks(muster_coordinator *c, int64_t busy_ns)
+{
+    muster_verifying *v = &c->verifying;
+    int64_t step_ns = muster_wait_median_ns(c);
+    if (step_ns > 0 && busy_ns > 0) {
+        v->not_before =
+            v->job_step + (uint64_t)(COST_STEPS * busy_ns / step_ns);
+    }
+}
+
 void muster_verify_done(muster_coordinator *c, const muster_event *event,
                         muster_actions *actions)
 {
@@ -453,6 +467,7 @@ void muster_verify_done(muster_coordinator *c, const muster_event *event,
                      result->output->data != NULL;
     v->job = 0;
     if (!is_step) {
+        space_checks(c, result->busy_ns);
         if (has_marks) {
             name_workers(c, result->output->data, event, actions);
         }
