@@ -487,6 +487,15 @@ static void leave(worker *w, const muster_event *event, muster_actions *actions)
     }
 }
 
+/* The LEAVE is written, or cannot be. */
+static bool has_left(worker *w, const muster_event *event)
+{
+    return event->kind == MUSTER_EVENT_SENT ||
+           (event->kind == MUSTER_EVENT_TIMER &&
+            event->as.timer.id == TIMER_LEAVE) ||
+           muster_member_link(&w->member, MUSTER_ID_LEADER) == NULL;
+}
+
 static void worker_step(void *state, const muster_event *event,
                         muster_actions *actions)
 {
@@ -500,16 +509,14 @@ static void worker_step(void *state, const muster_event *event,
     if (w->over) {
         return;
     }
-    tell_unreached(w, event, actions);
-    bool gone = event->kind == MUSTER_EVENT_SENT ||
-                (event->kind == MUSTER_EVENT_TIMER &&
-                 event->as.timer.id == TIMER_LEAVE) ||
-                muster_member_link(&w->member, MUSTER_ID_LEADER) == NULL;
+    if (event->kind == MUSTER_EVENT_PEER_DOWN) {
+        tell_unreached(w, event, actions);
+    }
     if (event->kind == MUSTER_EVENT_COMPUTED) {
         on_computed(w, event, actions);
     } else if (event->kind == MUSTER_EVENT_STOP && !w->leaving) {
         leave(w, event, actions);
-    } else if (w->leaving && gone) {
+    } else if (w->leaving && has_left(w, event)) {
         stop(w, MUSTER_ERR_INTERRUPTED, "interrupted", actions);
     }
 }
