@@ -123,7 +123,7 @@ static void a_handshake_byte_by_byte_runs_out_of_time(void **state)
     scene_close(it);
 }
 
-/* one that has the key ------------------------------------------------------ */
+/* one that has the key ---------------------------------------------------- */
 
 typedef struct insider {
     muster_tls_context *context;
@@ -238,7 +238,7 @@ static void bytes_that_fail_the_check_end_it(void **state)
     scene_close(it);
 }
 
-/* a crowd ------------------------------------------------------------------- */
+/* a crowd ----------------------------------------------------------------- */
 
 static long resident_pages(void)
 {
