@@ -264,33 +264,30 @@ static void four_liars_among_48_are_found(void **state)
 {
     (void)state;
     enum { MANY = 48, LIARS = 4 };
-    static double values[MANY];
-    double parts[MANY];
+    double values[MANY * BLOCKS_MAX] = {0};
     double noise[MANY];
     uint32_t all[MANY];
     muster_agreement found[MANY];
     muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
     muster_code *code = NULL;
-    muster_rng rng = muster_rng_make(5, MANY);
     opts.name = "cyclic-mds";
     opts.workers = MANY;
     opts.stragglers = 2 * LIARS;
     assert_int_equal(muster_code_create(&opts, NULL, &code), MUSTER_OK);
-    assert_int_equal(muster_code_numbers(code)->parts, MANY);
-    for (uint32_t i = 0; i < MANY; i++) {
-        parts[i] = muster_rng_normal(&rng);
-        noise[i] = NOISE;
-        all[i] = i;
-    }
+    uint32_t blocks = muster_code_numbers(code)->message_blocks;
+    assert_true(blocks <= BLOCKS_MAX);
     for (uint32_t w = 0; w < MANY; w++) {
         const muster_code_encode_term *terms = NULL;
         uint32_t count = 0;
         assert_int_equal(muster_code_encode_terms(code, w, &terms, &count),
                          MUSTER_OK);
         for (uint32_t t = 0; t < count; t++) {
-            values[w] += terms[t].coef * parts[terms[t].part];
+            double part = 1 + terms[t].part * 0.1 - terms[t].gradient_block;
+            values[w * blocks + terms[t].message_block] += terms[t].coef * part;
         }
-        values[w] += w % 12 == 5 ? 1 : 0; // 5, 17, 29, 41
+        values[w * blocks] += w % 12 == 5 ? 1 : 0; // 5, 17, 29, 41
+        noise[w] = NOISE;
+        all[w] = w;
     }
     const muster_consistent_input input = {code, all, MANY, 1, values, noise};
     assert_int_equal(muster_consistent_check(&input, found), MUSTER_OK);
