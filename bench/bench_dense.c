@@ -12,11 +12,14 @@
  *   piece_HxB     the longest piece of that job, beside the 50 ms within which
  *                 a worker answers when it is told to stop
  *   adam, combine_8  GB/s beside copying memory
+ *   step_100M     a step of `muster train` with so many parameters, two local
+ *                 workers, frc s = 1, beside their computing and one pass of
+ *                 each message through memory
  *
  * One thread, but for the rows that say T. Turns of the job and of the products
  * alternate and the medians are compared: the speed of a shared machine drifts.
  * --quick leaves out the largest sizes; HxB asks for one of them alone, HxBxT
- * also says the threads beside one.
+ * also says the threads beside one, `large` for the step.
  */
 #define _GNU_SOURCE
 #include "bench_dense.h"
@@ -33,6 +36,9 @@
 
 #define CANCEL_MS  50.0
 #define PATH_BYTES 1024u
+/* Hidden widths of about 100 and 10 million parameters. */
+#define LARGE       9500u
+#define LARGE_QUICK 2700u
 
 /* Milliseconds of a step of PyTorch, NAN without it. */
 static double torch_ms(const dense_case *sizes)
@@ -107,6 +113,7 @@ static void bench_case(const dense_case *sizes, bool json)
 typedef struct options {
     bool json;
     bool is_quick;
+    bool is_large;   // the steps of a large model alone
     dense_case only; // hidden 0: all
 } options;
 
@@ -131,6 +138,8 @@ static bool read_options(int argc, char **argv, options *out)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             out->json = true;
+        } else if (strcmp(argv[i], "large") == 0) {
+            out->is_large = true;
         } else if (strcmp(argv[i], "--quick") == 0) {
             out->is_quick = true;
         } else if (!read_case(argv[i], &out->only)) {
@@ -146,11 +155,16 @@ int main(int argc, char **argv)
     static const uint32_t batch[] = {32, 256, 512, 4096};
     options asked = {.only = {.threads = muster_threads_here()}};
     if (!read_options(argc, argv, &asked)) {
-        fprintf(stderr,
-                "usage: muster bench dense [--quick] [--json] [HxB[xT]]\n");
+        fprintf(
+            stderr,
+            "usage: muster bench dense [--quick] [--json] [HxB[xT]|large]\n");
         return 2;
     }
     openblas_set_num_threads(1);
+    if (asked.is_large) {
+        dense_bench_large(asked.is_quick ? LARGE_QUICK : LARGE, asked.json);
+        return 0;
+    }
     if (asked.only.hidden > 0) {
         bench_case(&asked.only, asked.json);
         return 0;
@@ -164,5 +178,6 @@ int main(int argc, char **argv)
         }
     }
     dense_bench_memory(asked.json);
+    dense_bench_large(asked.is_quick ? LARGE_QUICK : LARGE, asked.json);
     return 0;
 }
