@@ -37,7 +37,8 @@ static muster_status coordinator_begin(muster_executor *executor)
     case MUSTER_JOB_SHARD:
         return shard_begin(self);
     case MUSTER_JOB_UPDATE:
-        return muster_job_update_begin(self);
+        return self->is_gossip ? muster_job_gossip_begin(self)
+                               : muster_job_update_begin(self);
     case MUSTER_JOB_EVALUATE:
         return muster_job_evaluate_begin(self);
     case MUSTER_JOB_VERIFY:
@@ -53,6 +54,7 @@ static muster_status coordinator_begin(muster_executor *executor)
     case MUSTER_JOB_FORGET:
     case MUSTER_JOB_GRADIENT:
     case MUSTER_JOB_COMBINE:
+    case MUSTER_JOB_MIX:
         break;
     }
     return muster_error_set(&executor->error, MUSTER_ERR_INVALID,
@@ -68,6 +70,9 @@ static muster_status coordinator_piece(muster_executor *executor)
     }
     if (executor->job.kind == MUSTER_JOB_SNAPSHOT) {
         return muster_job_snapshot_piece(self);
+    }
+    if (executor->job.kind == MUSTER_JOB_UPDATE && self->is_gossip) {
+        return muster_job_gossip_piece(self);
     }
     return executor->job.kind == MUSTER_JOB_UPDATE
                ? muster_job_update_piece(self)
@@ -206,7 +211,12 @@ static muster_status read_options(coordinator *self,
     self->l2 = muster_config_double(config, MUSTER_OPT_L2);
     self->clip = muster_config_double(config, MUSTER_OPT_CLIP);
     self->is_local = muster_config_local_steps(config) > 0;
-    if (self->is_local) { // workers do the rest: their mean way is gone
+    muster_algorithm_kind algorithm = muster_config_algorithm_kind(config);
+    self->is_async = algorithm == MUSTER_ALGORITHM_SSP;
+    self->is_gossip = algorithm == MUSTER_ALGORITHM_GOSSIP;
+    self->workers = muster_config_workers(config);
+    if (self->is_local ||
+        self->is_gossip) { // workers do the rest: their mean way is gone
         self->optim = (muster_optim){.kind = MUSTER_OPTIM_SGD};
         self->schedule = (muster_schedule){.kind = MUSTER_SCHEDULE_CONSTANT};
         self->lr = 1;
@@ -325,6 +335,11 @@ muster_status muster_executor_place(muster_executor *executor,
 const muster_dataset *muster_executor_data(const muster_executor *executor)
 {
     return muster_job_coordinator_const(executor)->train;
+}
+
+const uint64_t *muster_executor_shards(const muster_executor *executor)
+{
+    return muster_job_coordinator_const(executor)->cut.first;
 }
 
 const uint32_t *muster_executor_owned(const muster_executor *executor)

@@ -40,9 +40,15 @@ static muster_status read_local(const muster_config *config,
                                 const muster_batch *batch,
                                 muster_error *error_out, local_rule *rule)
 {
-    uint32_t steps = muster_config_local_steps(config);
+    muster_algorithm_kind kind = muster_config_algorithm_kind(config);
+    bool is_gossip = kind == MUSTER_ALGORITHM_GOSSIP;
+    bool is_ssp = kind == MUSTER_ALGORITHM_SSP;
+    uint32_t steps = is_gossip ? 1 : muster_config_local_steps(config);
     *rule = (local_rule){
-        .steps = steps,
+        .steps = is_ssp ? 1 : steps,
+        .is_gradient = is_ssp,
+        .is_gossip = is_gossip,
+        .workers = muster_config_workers(config),
         .lr = muster_config_double(config, MUSTER_OPT_LR),
         .l2 = muster_config_double(config, MUSTER_OPT_L2),
         .clip = muster_config_double(config, MUSTER_OPT_CLIP),

@@ -329,6 +329,8 @@ static muster_status worker_begin(muster_executor *executor)
         return forget_job(self);
     case MUSTER_JOB_GRADIENT:
         return muster_job_gradient_begin(self);
+    case MUSTER_JOB_MIX:
+        return muster_job_mix_begin(self);
     case MUSTER_JOB_SHARD:
     case MUSTER_JOB_UPDATE:
     case MUSTER_JOB_EVALUATE:
@@ -345,7 +347,10 @@ static muster_status worker_begin(muster_executor *executor)
 
 static muster_status worker_piece(muster_executor *executor)
 {
-    return muster_job_gradient_piece((worker *)executor);
+    worker *self = (worker *)executor;
+    return executor->job.kind == MUSTER_JOB_MIX
+               ? muster_job_mix_piece(self)
+               : muster_job_gradient_piece(self);
 }
 
 static bool worker_must_finish(const muster_executor *executor)
@@ -366,6 +371,7 @@ static void worker_free(muster_executor *executor)
     muster_vec_fini(&self->slots.where);
     muster_job_local_fini(&self->local);
     muster_vec_fini(&self->members);
+    muster_vec_fini(&self->mix.models);
     muster_vec_fini(&self->lanes);
     muster_mem_free(self);
 }
@@ -390,6 +396,7 @@ muster_status muster_executor_create_worker(const muster_executor_alloc *alloc,
     self->slots.list = muster_vec_make(sizeof(plan_slot));
     self->slots.where = muster_vec_make(sizeof(batch_member));
     self->members = muster_vec_make(sizeof(batch_member));
+    self->mix.models = muster_vec_make(sizeof(const float *));
     self->lanes = muster_vec_make(sizeof(float *));
     *executor_out = &self->base;
     return MUSTER_OK;
