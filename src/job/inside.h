@@ -161,6 +161,7 @@ typedef struct gathered {
     uint32_t count;
     uint64_t entries_max; // sparse
     float *dense;         // rows_max x features, or NULL
+    const float **from;   // dense: where each row lies
     uint64_t *offsets;
     uint32_t *columns;
     float *values;
@@ -283,10 +284,13 @@ MUSTER_CHECKED bool muster_job_gather_init(gathered *gather,
                                            uint32_t rows_max,
                                            uint64_t entries_row);
 void muster_job_gather_fini(gathered *gather);
-/* Copy a row in; false when there is no room left for it. */
+/* Take a row; false when there is no room left for it. Sparse rows are copied,
+ * dense ones by muster_job_gather_view(). */
 bool muster_job_gather_add(gathered *gather, const muster_shard *shard,
                            uint32_t row, float weight);
-muster_rows muster_job_gather_view(const gathered *gather, uint32_t features);
+/* The rows, copied by the executor's threads. */
+muster_rows muster_job_gather_view(muster_executor *executor, gathered *gather,
+                                   uint32_t features);
 
 /* --- messages that are decoded -------------------------------------------- */
 
