@@ -11,6 +11,8 @@
  *                 products by as many threads of BLAS; piece_HxBxT likewise
  *   piece_HxB     the longest piece of that job, beside the 50 ms within which
  *                 a worker answers when it is told to stop
+ *   wide_H        a batch of 8,192, whose sums are in double, beside one of
+ *                 4,096, whose sums are in float32, in GFLOPS
  *   adam, combine_8  GB/s beside copying memory
  *   step_100M     a step of `muster train` with so many parameters, two local
  *                 workers, frc s = 1, beside their computing and one pass of
@@ -39,6 +41,9 @@
 /* Hidden widths of about 100 and 10 million parameters. */
 #define LARGE       9500u
 #define LARGE_QUICK 2700u
+/* Hidden widths of the rows on sums in double. */
+#define WIDE       1024u
+#define WIDE_QUICK 256u
 
 /* Milliseconds of a step of PyTorch, NAN without it. */
 static double torch_ms(const dense_case *sizes)
@@ -110,6 +115,19 @@ static void bench_case(const dense_case *sizes, bool json)
     }
 }
 
+/* From 4,096 rows on a worker's sums are in double as well (job/gradient.c). */
+static void bench_wide(uint32_t hidden, bool json)
+{
+    char name[64];
+    const dense_case narrow = {hidden, 4096, 1};
+    const dense_case wide = {hidden, 8192, 1};
+    double base = dense_operations(&narrow) / dense_measure(&narrow).gradient_s;
+    double value = dense_operations(&wide) / dense_measure(&wide).gradient_s;
+    snprintf(name, sizeof(name), "wide_%u", hidden);
+    bench_row row = {name, value / 1e9, "GFLOPS", "sums in float", base / 1e9};
+    bench_print(&row, json);
+}
+
 typedef struct options {
     bool json;
     bool is_quick;
@@ -131,6 +149,14 @@ static bool read_case(const char *text, dense_case *out)
     }
     return *end == '\0' && out->hidden > 0 && out->batch > 0 &&
            out->threads > 0 && out->threads <= MUSTER_THREADS_MAX;
+}
+
+static void tell_torch(void)
+{
+    const dense_case tiny = {8, 8, 1};
+    if (!isfinite(torch_ms(&tiny))) {
+        fprintf(stderr, "pytorch: not installed for /usr/bin/python3\n");
+    }
 }
 
 static bool read_options(int argc, char **argv, options *out)
@@ -169,6 +195,7 @@ int main(int argc, char **argv)
         bench_case(&asked.only, asked.json);
         return 0;
     }
+    tell_torch();
     for (size_t h = 0; h < sizeof(hidden) / sizeof(hidden[0]); h++) {
         for (size_t b = 0; b < sizeof(batch) / sizeof(batch[0]); b++) {
             const dense_case sizes = {hidden[h], batch[b], asked.only.threads};
@@ -177,6 +204,7 @@ int main(int argc, char **argv)
             }
         }
     }
+    bench_wide(asked.is_quick ? WIDE_QUICK : WIDE, asked.json);
     dense_bench_memory(asked.json);
     dense_bench_large(asked.is_quick ? LARGE_QUICK : LARGE, asked.json);
     return 0;
