@@ -11,12 +11,17 @@
  *                 products by as many threads of BLAS; piece_HxBxT likewise
  *   piece_HxB     the longest piece of that job, beside the 50 ms within which
  *                 a worker answers when it is told to stop
+ *   wide_H        a batch of 8,192, whose sums are in double, beside one of
+ *                 4,096, whose sums are in float32, in GFLOPS
  *   adam, combine_8  GB/s beside copying memory
+ *   step_100M     a step of `muster train` with so many parameters, two local
+ *                 workers, frc s = 1, beside their computing and one pass of
+ *                 each message through memory
  *
  * One thread, but for the rows that say T. Turns of the job and of the products
  * alternate and the medians are compared: the speed of a shared machine drifts.
  * --quick leaves out the largest sizes; HxB asks for one of them alone, HxBxT
- * also says the threads beside one.
+ * also says the threads beside one, `large` for the step.
  */
 #define _GNU_SOURCE
 #include "bench_dense.h"
@@ -33,6 +38,12 @@
 
 #define CANCEL_MS  50.0
 #define PATH_BYTES 1024u
+/* Hidden widths of about 100 and 10 million parameters. */
+#define LARGE       9500u
+#define LARGE_QUICK 2700u
+/* Hidden widths of the rows on sums in double. */
+#define WIDE       1024u
+#define WIDE_QUICK 256u
 
 /* Milliseconds of a step of PyTorch, NAN without it. */
 static double torch_ms(const dense_case *sizes)
@@ -104,9 +115,23 @@ static void bench_case(const dense_case *sizes, bool json)
     }
 }
 
+/* From 4,096 rows on a worker's sums are in double as well (job/gradient.c). */
+static void bench_wide(uint32_t hidden, bool json)
+{
+    char name[64];
+    const dense_case narrow = {hidden, 4096, 1};
+    const dense_case wide = {hidden, 8192, 1};
+    double base = dense_operations(&narrow) / dense_measure(&narrow).gradient_s;
+    double value = dense_operations(&wide) / dense_measure(&wide).gradient_s;
+    snprintf(name, sizeof(name), "wide_%u", hidden);
+    bench_row row = {name, value / 1e9, "GFLOPS", "sums in float", base / 1e9};
+    bench_print(&row, json);
+}
+
 typedef struct options {
     bool json;
     bool is_quick;
+    bool is_large;   // the steps of a large model alone
     dense_case only; // hidden 0: all
 } options;
 
@@ -126,11 +151,21 @@ static bool read_case(const char *text, dense_case *out)
            out->threads > 0 && out->threads <= MUSTER_THREADS_MAX;
 }
 
+static void tell_torch(void)
+{
+    const dense_case tiny = {8, 8, 1};
+    if (!isfinite(torch_ms(&tiny))) {
+        fprintf(stderr, "pytorch: not installed for /usr/bin/python3\n");
+    }
+}
+
 static bool read_options(int argc, char **argv, options *out)
 {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             out->json = true;
+        } else if (strcmp(argv[i], "large") == 0) {
+            out->is_large = true;
         } else if (strcmp(argv[i], "--quick") == 0) {
             out->is_quick = true;
         } else if (!read_case(argv[i], &out->only)) {
@@ -146,15 +181,21 @@ int main(int argc, char **argv)
     static const uint32_t batch[] = {32, 256, 512, 4096};
     options asked = {.only = {.threads = muster_threads_here()}};
     if (!read_options(argc, argv, &asked)) {
-        fprintf(stderr,
-                "usage: muster bench dense [--quick] [--json] [HxB[xT]]\n");
+        fprintf(
+            stderr,
+            "usage: muster bench dense [--quick] [--json] [HxB[xT]|large]\n");
         return 2;
     }
     openblas_set_num_threads(1);
+    if (asked.is_large) {
+        dense_bench_large(asked.is_quick ? LARGE_QUICK : LARGE, asked.json);
+        return 0;
+    }
     if (asked.only.hidden > 0) {
         bench_case(&asked.only, asked.json);
         return 0;
     }
+    tell_torch();
     for (size_t h = 0; h < sizeof(hidden) / sizeof(hidden[0]); h++) {
         for (size_t b = 0; b < sizeof(batch) / sizeof(batch[0]); b++) {
             const dense_case sizes = {hidden[h], batch[b], asked.only.threads};
@@ -163,6 +204,8 @@ int main(int argc, char **argv)
             }
         }
     }
+    bench_wide(asked.is_quick ? WIDE_QUICK : WIDE, asked.json);
     dense_bench_memory(asked.json);
+    dense_bench_large(asked.is_quick ? LARGE_QUICK : LARGE, asked.json);
     return 0;
 }

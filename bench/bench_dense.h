@@ -33,4 +33,7 @@ double dense_operations(const dense_case *sizes);
 /* Adam, and the combination of messages, beside copying memory. */
 void dense_bench_memory(bool json);
 
+/* Steps of 1024-H-H-10 by processes of this machine. */
+void dense_bench_large(uint32_t hidden, bool json);
+
 #endif // MUSTER_BENCH_DENSE_H

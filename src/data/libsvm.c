@@ -2,6 +2,7 @@
  * libsvm.c -- sparse text: one sample a line, `label column:value ...`, columns
  * from 1 and ascending, '#' begins a comment. Rows stay sparse (CSR).
  */
+#include "data/bulk.h"
 #include "data/number.h"
 #include "data/readers.h"
 
@@ -10,10 +11,10 @@
 typedef struct libsvm_parse {
     muster_source *source;
     muster_error *error;
-    muster_vec offsets; // uint64_t
-    muster_vec columns; // uint32_t
-    muster_vec values;  // float
-    muster_vec labels;  // float
+    muster_vec offsets;  // uint64_t
+    muster_bulk columns; // uint32_t
+    muster_bulk values;  // float
+    muster_vec labels;   // float
     uint32_t features;
 } libsvm_parse;
 
@@ -120,8 +121,8 @@ static muster_status parse_entry(libsvm_parse *parse, const char **line,
         return fail_token(parse, token, "has a value that is not a number");
     }
     uint32_t index = column - 1;
-    if (!muster_vec_append(&parse->columns, &index, 1) ||
-        !muster_vec_append(&parse->values, &value, 1)) {
+    if (!muster_bulk_append(&parse->columns, &index, 1) ||
+        !muster_bulk_append(&parse->values, &value, 1)) {
         return fail_memory(parse);
     }
     *last = column;
@@ -145,7 +146,7 @@ static muster_status parse_line(libsvm_parse *parse, const char *line)
         return status;
     }
     parse->features = last > parse->features ? last : parse->features;
-    uint64_t offset = parse->columns.count;
+    uint64_t offset = muster_bulk_count(&parse->columns);
     if (!muster_vec_append(&parse->offsets, &offset, 1)) {
         return fail_memory(parse);
     }
@@ -178,12 +179,13 @@ static muster_status parse_lines(libsvm_parse *parse)
 muster_status muster_libsvm_read(muster_source *source, muster_error *error_out,
                                  muster_table *table)
 {
+    const size_t limit = muster_bulk_limit() / 2; // for each of two arrays
     libsvm_parse parse = {
         .source = source,
         .error = error_out,
         .offsets = muster_vec_make(sizeof(uint64_t)),
-        .columns = muster_vec_make(sizeof(uint32_t)),
-        .values = muster_vec_make(sizeof(float)),
+        .columns = muster_bulk_make(sizeof(uint32_t), limit),
+        .values = muster_bulk_make(sizeof(float), limit),
         .labels = muster_vec_make(sizeof(float)),
     };
     muster_status status = parse_lines(&parse);
@@ -196,13 +198,14 @@ muster_status muster_libsvm_read(muster_source *source, muster_error *error_out,
         table->features = parse.features;
         table->sparse = true;
         table->offsets = muster_table_take(&parse.offsets);
-        table->columns = muster_table_take(&parse.columns);
-        table->values = muster_table_take(&parse.values);
+        table->columns =
+            muster_bulk_take(&parse.columns, &table->columns_mapped);
+        table->values = muster_bulk_take(&parse.values, &table->values_mapped);
         table->labels = muster_table_take(&parse.labels);
     }
     muster_vec_fini(&parse.offsets);
-    muster_vec_fini(&parse.columns);
-    muster_vec_fini(&parse.values);
+    muster_bulk_fini(&parse.columns);
+    muster_bulk_fini(&parse.values);
     muster_vec_fini(&parse.labels);
     return status;
 }

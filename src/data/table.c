@@ -1,21 +1,20 @@
 /*
  * table.c -- memory for rows and labels, with sizes checked beforehand: Linux
- * promises memory that it does not have, and kills who uses it.
+ * promises memory that it does not have, and kills who uses it. Rows that are
+ * too large for it go to a file.
  */
-#define _POSIX_C_SOURCE 200809L
 #include "data/table.h"
-
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "data/bulk.h"
 
 void muster_table_fini(muster_table *table)
 {
-    muster_mem_free(table->dense);
+    muster_bulk_free(table->dense, table->dense_mapped);
     muster_mem_free(table->offsets);
-    muster_mem_free(table->columns);
-    muster_mem_free(table->values);
+    muster_bulk_free(table->columns, table->columns_mapped);
+    muster_bulk_free(table->values, table->values_mapped);
     muster_mem_free(table->labels);
     muster_mem_free(table->label_name);
     *table = (muster_table){0};
@@ -28,14 +27,30 @@ muster_status muster_table_fail_memory(const char *name,
                             "%s: out of memory for the data set", name);
 }
 
-static uint64_t machine_bytes(void)
+static muster_status fail_room(const muster_table *table, const char *name,
+                               muster_error *error_out)
 {
-    long pages = sysconf(_SC_PHYS_PAGES);
-    long page_bytes = sysconf(_SC_PAGESIZE);
-    if (pages <= 0 || page_bytes <= 0) {
-        return UINT64_MAX;
+    return muster_error_set(
+        error_out, MUSTER_ERR_INPUT,
+        "%s: %llu samples of %u features do not fit in memory here, nor as a "
+        "file in TMPDIR or /var/tmp",
+        name, (unsigned long long)table->samples, table->features);
+}
+
+/* Rows on the heap, or in a file. */
+static muster_status make_rows(muster_table *table, const char *name,
+                               muster_error *error_out)
+{
+    size_t bytes = table->samples * table->features * sizeof(float);
+    bool is_large = bytes > muster_bulk_limit();
+    table->dense =
+        is_large ? muster_bulk_map(bytes) : muster_mem_raw_aligned(bytes, 1);
+    table->dense_mapped = is_large && table->dense != NULL ? bytes : 0;
+    if (table->dense != NULL) {
+        return MUSTER_OK;
     }
-    return (uint64_t)pages * (uint64_t)page_bytes;
+    return is_large ? fail_room(table, name, error_out)
+                    : muster_table_fail_memory(name, error_out);
 }
 
 muster_status muster_table_make_dense(muster_table *table, uint64_t samples,
@@ -48,24 +63,27 @@ muster_status muster_table_make_dense(muster_table *table, uint64_t samples,
             "%s: %llu samples of %llu features: nothing to learn from", name,
             (unsigned long long)samples, (unsigned long long)features);
     }
-    // The first two keep the product below 2^64.
-    if (samples > MUSTER_TABLE_SAMPLES_MAX ||
-        features > MUSTER_TABLE_FEATURES_MAX ||
-        samples * (features + 1) * sizeof(float) > machine_bytes()) {
-        return muster_error_set(
-            error_out, MUSTER_ERR_INPUT,
-            "%s: %llu samples of %llu features do not fit in memory here", name,
-            (unsigned long long)samples, (unsigned long long)features);
-    }
     table->samples = samples;
     table->features = (uint32_t)features;
-    table->dense = muster_mem_raw_aligned(samples * features, sizeof(float));
-    table->labels = muster_mem_raw_aligned(samples, sizeof(float));
-    if (table->dense == NULL || table->labels == NULL) {
-        muster_table_fini(table);
-        return muster_table_fail_memory(name, error_out);
+    // Both keep the product below 2^64.
+    muster_status status = MUSTER_OK;
+    if (samples > MUSTER_TABLE_SAMPLES_MAX ||
+        features > MUSTER_TABLE_FEATURES_MAX) {
+        status = fail_room(table, name, error_out);
     }
-    return MUSTER_OK;
+    if (status == MUSTER_OK) {
+        status = make_rows(table, name, error_out);
+    }
+    if (status == MUSTER_OK) {
+        table->labels = muster_mem_raw_aligned(samples, sizeof(float));
+        status = table->labels != NULL
+                     ? MUSTER_OK
+                     : muster_table_fail_memory(name, error_out);
+    }
+    if (status != MUSTER_OK) {
+        muster_table_fini(table);
+    }
+    return status;
 }
 
 void *muster_table_take(muster_vec *vec)

@@ -33,6 +33,8 @@ typedef struct muster_table {
     uint64_t *offsets; // samples + 1
     uint32_t *columns; // from 0
     float *values;
+    // Sizes of their mappings where they are files (bulk.h); 0: on the heap.
+    size_t dense_mapped, columns_mapped, values_mapped;
     float *labels; // NULL: the file has none
     // The column that was the label, where it was one among others.
     uint32_t label_column; // from 1; 0: it was not
@@ -42,9 +44,9 @@ typedef struct muster_table {
 
 void muster_table_fini(muster_table *table);
 
-/* Make room for dense rows and labels. MUSTER_ERR_INPUT with `name` in front
- * when the size is zero or above the limits or this machine's memory: told
- * before any of it is asked for. */
+/* Make room for dense rows and labels, rows beyond muster_bulk_limit() in a
+ * file. MUSTER_ERR_INPUT with `name` in front when the size is zero or above
+ * the limits, or there is no such room: told before any of it is used. */
 MUSTER_CHECKED muster_status muster_table_make_dense(muster_table *table,
                                                      uint64_t samples,
                                                      uint64_t features,

@@ -44,7 +44,7 @@ static muster_status coordinator_begin(muster_executor *executor)
     case MUSTER_JOB_VERIFY:
         return muster_job_verify_begin(self);
     case MUSTER_JOB_SNAPSHOT:
-        return muster_job_snapshot(self);
+        return muster_job_snapshot_begin(self);
     case MUSTER_JOB_PLAN:
         return muster_planner_run(&self->planner, &executor->job,
                                   &executor->error, &executor->result);
@@ -68,6 +68,9 @@ static muster_status coordinator_piece(muster_executor *executor)
     if (executor->job.kind == MUSTER_JOB_VERIFY) {
         return muster_job_verify_piece(self);
     }
+    if (executor->job.kind == MUSTER_JOB_SNAPSHOT) {
+        return muster_job_snapshot_piece(self);
+    }
     if (executor->job.kind == MUSTER_JOB_UPDATE && self->is_gossip) {
         return muster_job_gossip_piece(self);
     }
@@ -86,6 +89,7 @@ static bool coordinator_must_finish(const muster_executor *executor)
 static void coordinator_free(muster_executor *executor)
 {
     coordinator *self = (coordinator *)executor;
+    muster_job_snapshot_fini(self);
     muster_job_verify_fini(self);
     muster_planner_fini(&self->planner);
     muster_vec_fini(&self->update.messages);
@@ -93,7 +97,6 @@ static void coordinator_free(muster_executor *executor)
     muster_mem_free(self->scored);
     muster_mem_free(self->scores);
     muster_mem_free(self->scratch);
-    muster_mem_free(self->gradient);
     muster_mem_free(self->optim_state);
     muster_blob_unref(self->theta);
     muster_model_free(&self->model);
@@ -102,7 +105,6 @@ static void coordinator_free(muster_executor *executor)
     muster_cut_fini(&self->cut);
     muster_mem_free(self->optim_spec);
     muster_mem_free(self->spec);
-    muster_mem_free(self->snapshot_folder);
     muster_blob_unref(self->setup);
     muster_mem_free(self);
 }
@@ -250,12 +252,11 @@ static muster_status allocate(coordinator *self, const muster_config *config)
                                         model->dim * sizeof(float));
     self->optim_state =
         muster_mem_array(model->dim * self->optim.slots, sizeof(float));
-    self->gradient = muster_mem_raw_aligned(model->dim + 1, sizeof(float));
     self->scores = muster_mem_raw_aligned(
         (size_t)self->block_rows * model->outputs, sizeof(float));
     if (self->spec == NULL || self->optim_spec == NULL || self->setup == NULL ||
         self->theta == NULL || self->optim_state == NULL ||
-        self->gradient == NULL || self->scores == NULL ||
+        self->scores == NULL ||
         muster_decoder_create(self->cut.shards, &self->update.decoder) !=
             MUSTER_OK) {
         return MUSTER_ERR_NO_MEMORY;

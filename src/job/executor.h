@@ -167,7 +167,11 @@ MUSTER_CHECKED muster_status muster_executor_save_model(
 /*
  * Where SNAPSHOT jobs write their checkpoints; NULL (the start): nowhere, they
  * then do nothing. A SNAPSHOT job's input, if any, is the role's own state: it
- * is stored beside theta and handed back by restore.
+ * is stored beside theta and handed back by restore. The job copies what the
+ * next step changes, and ends; the file is then written by a thread of its own.
+ * While one is being written no other begins: the job does nothing then, but
+ * with is_last it waits, writes, and ends when the file is there. That a file
+ * could not be written is told by the next SNAPSHOT job.
  */
 MUSTER_CHECKED muster_status
 muster_executor_snapshot_to(muster_executor *executor, const char *folder);

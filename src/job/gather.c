@@ -25,11 +25,12 @@ bool muster_job_gather_init(gathered *gather, const job_setup *setup,
     } else {
         gather->dense = muster_mem_raw_aligned(
             (size_t)rows_max * setup->features, sizeof(float));
+        gather->from = muster_mem_array(rows_max, sizeof(*gather->from));
     }
     bool has_rows = setup->is_sparse
                         ? gather->offsets != NULL && gather->columns != NULL &&
                               gather->values != NULL
-                        : gather->dense != NULL;
+                        : gather->dense != NULL && gather->from != NULL;
     return has_rows && gather->labels != NULL && gather->weights != NULL &&
            gather->samples != NULL;
 }
@@ -37,6 +38,7 @@ bool muster_job_gather_init(gathered *gather, const job_setup *setup,
 void muster_job_gather_fini(gathered *gather)
 {
     muster_mem_free(gather->dense);
+    muster_mem_free(gather->from);
     muster_mem_free(gather->offsets);
     muster_mem_free(gather->columns);
     muster_mem_free(gather->values);
@@ -55,9 +57,7 @@ bool muster_job_gather_add(gathered *gather, const muster_shard *shard,
         return false;
     }
     if (gather->dense != NULL) {
-        memcpy(gather->dense + (size_t)at * rows->features,
-               rows->dense + row * rows->stride,
-               rows->features * sizeof(float));
+        gather->from[at] = rows->dense + row * rows->stride;
     } else {
         uint64_t from = rows->offsets[row];
         uint64_t count = rows->offsets[row + 1] - from;
@@ -77,8 +77,33 @@ bool muster_job_gather_add(gathered *gather, const muster_shard *shard,
     return true;
 }
 
-muster_rows muster_job_gather_view(const gathered *gather, uint32_t features)
+/* Which rows a thread copies. */
+typedef struct row_copies {
+    const gathered *gather;
+    uint32_t features;
+    uint32_t parts;
+} row_copies;
+
+static void copy_part(void *context, uint32_t part)
 {
+    const row_copies *copies = context;
+    const gathered *gather = copies->gather;
+    uint64_t count = gather->count;
+    uint64_t end = count * (part + 1) / copies->parts;
+    for (uint64_t r = count * part / copies->parts; r < end; r++) {
+        memcpy(gather->dense + r * copies->features, gather->from[r],
+               copies->features * sizeof(float));
+    }
+}
+
+muster_rows muster_job_gather_view(muster_executor *executor, gathered *gather,
+                                   uint32_t features)
+{
+    size_t floats = (size_t)gather->count * features;
+    row_copies copies = {gather, features, muster_job_parts(executor, floats)};
+    if (gather->dense != NULL) {
+        muster_threads_run(executor->pool, copies.parts, copy_part, &copies);
+    }
     return (muster_rows){
         .count = gather->count,
         .features = features,

@@ -505,8 +505,8 @@ static muster_status member_rows_piece(worker *self)
         }
     }
     if (self->gather.count > 0) {
-        muster_rows rows =
-            muster_job_gather_view(&self->gather, self->setup.features);
+        muster_rows rows = muster_job_gather_view(&self->base, &self->gather,
+                                                  self->setup.features);
         begin_pass(self, &rows, self->gather.samples);
         return pass_piece(self);
     }

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "base/background.h"
 #include "base/threads.h"
 #include "base/vec.h"
 #include "code/decode.h"
@@ -25,6 +26,7 @@
 #include "model/optim.h"
 #include "model/pass.h"
 #include "model/schedule.h"
+#include "record/checkpoint.h"
 #include "wire/terms.h"
 
 typedef struct executor_ops {
@@ -159,6 +161,7 @@ typedef struct gathered {
     uint32_t count;
     uint64_t entries_max; // sparse
     float *dense;         // rows_max x features, or NULL
+    const float **from;   // dense: where each row lies
     uint64_t *offsets;
     uint32_t *columns;
     float *values;
@@ -281,10 +284,13 @@ MUSTER_CHECKED bool muster_job_gather_init(gathered *gather,
                                            uint32_t rows_max,
                                            uint64_t entries_row);
 void muster_job_gather_fini(gathered *gather);
-/* Copy a row in; false when there is no room left for it. */
+/* Take a row; false when there is no room left for it. Sparse rows are copied,
+ * dense ones by muster_job_gather_view(). */
 bool muster_job_gather_add(gathered *gather, const muster_shard *shard,
                            uint32_t row, float weight);
-muster_rows muster_job_gather_view(const gathered *gather, uint32_t features);
+/* The rows, copied by the executor's threads. */
+muster_rows muster_job_gather_view(muster_executor *executor, gathered *gather,
+                                   uint32_t features);
 
 /* --- messages that are decoded -------------------------------------------- */
 
@@ -347,6 +353,38 @@ typedef struct evaluate_state {
     muster_model_tally test;
 } evaluate_state;
 
+/* Notes of a checkpoint: which job it is of. */
+#define SNAPSHOT_NOTES 7u
+typedef struct job_notes {
+    char samples[24]; // room for the numbers
+    char features[24];
+    char classes[24];
+    char batch[24];
+    char seed[24];
+    muster_note list[SNAPSHOT_NOTES];
+} job_notes;
+
+typedef enum snapshot_phase {
+    SNAPSHOT_WAIT,  // for the writer of the one before
+    SNAPSHOT_COPY,  // of what the next step changes
+    SNAPSHOT_WRITE, // wait for our own writer
+} snapshot_phase;
+
+/* A checkpoint that is being written, from copies: snapshot.c. */
+typedef struct snapshot_state {
+    char *folder; // NULL: none wanted
+    snapshot_phase phase;
+    muster_background writer;
+    muster_blob *theta, *role; // references
+    float *optim_state;        // a copy
+    size_t at;                 // next float to copy
+    muster_tensor tensors[2 + MUSTER_OPTIM_SLOTS_MAX];
+    job_notes notes;
+    muster_checkpoint_parts parts;
+    muster_status status; // of the last one written, until it is told
+    muster_error error;
+} snapshot_state;
+
 typedef struct coordinator {
     muster_executor base;
     muster_blob *setup;
@@ -373,7 +411,6 @@ typedef struct coordinator {
     uint64_t partial;    // updates since the last step; ssp
     muster_blob *theta;  // newest
     float *optim_state;  // optim.slots * dim
-    float *gradient;     // dim + 1: what a step decodes
     uint32_t block_rows; // of a pass
     void *scratch;       // for block_rows rows; NULL: nothing evaluated yet
     float *scores;
@@ -382,7 +419,7 @@ typedef struct coordinator {
     evaluate_state evaluate;
     verify_state verify;
     muster_planner planner;
-    char *snapshot_folder; // NULL: none wanted
+    snapshot_state snapshot;
 } coordinator;
 
 /* The executor as what it must be: a coordinator's. */
@@ -402,6 +439,11 @@ muster_status muster_job_verify_piece(coordinator *self);
 void muster_job_verify_fini(coordinator *self);
 muster_status muster_job_evaluate_begin(coordinator *self);
 muster_status muster_job_evaluate_piece(coordinator *self);
-muster_status muster_job_snapshot(coordinator *self);
+muster_status muster_job_snapshot_begin(coordinator *self);
+muster_status muster_job_snapshot_piece(coordinator *self);
+/* Free what a checkpoint that has been written was written from. */
+void muster_job_snapshot_tidy(coordinator *self);
+/* Waits for one that is being written. */
+void muster_job_snapshot_fini(coordinator *self);
 
 #endif // MUSTER_JOB_INSIDE_H

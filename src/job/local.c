@@ -205,8 +205,8 @@ static void gather_rows(worker *self)
 static void begin_pass(worker *self)
 {
     local_state *local = &self->local;
-    muster_rows rows =
-        muster_job_gather_view(&self->gather, self->setup.features);
+    muster_rows rows = muster_job_gather_view(&self->base, &self->gather,
+                                              self->setup.features);
     const muster_layers_input input = {
         .theta = theta_now(self),
         .rows = rows,

@@ -3,6 +3,10 @@
  * state) and the trained model. Both are safetensors files; a checkpoint holds
  * flat arrays, a model its named tensors.
  *
+ * A checkpoint is written by a thread of its own, from theta, which no step
+ * changes, and a copy of the optimiser's state, so that the next step waits for
+ * that copy alone.
+ *
  * The notes of a checkpoint say which job it belongs to. Restoring compares
  * them all before it changes anything.
  */
@@ -17,17 +21,8 @@
 #include "job/saved.h"
 #include "record/checkpoint.h"
 
-#define NOTES 7u
-
-/* The notes of a job, and the room for their numbers. */
-typedef struct job_notes {
-    char samples[24];
-    char features[24];
-    char classes[24];
-    char batch[24];
-    char seed[24];
-    muster_note list[NOTES];
-} job_notes;
+#define COPY_FLOATS ((size_t)1 << 20) // of a piece
+#define WAIT_MS     5u                // of a piece, for the writer
 
 static void number_note(char text[24], uint64_t number)
 {
@@ -58,39 +53,170 @@ muster_status muster_executor_snapshot_to(muster_executor *executor,
     if (folder != NULL && copy == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    muster_mem_free(self->snapshot_folder);
-    self->snapshot_folder = copy;
+    (void)muster_background_wait(&self->snapshot.writer, UINT32_MAX);
+    muster_mem_free(self->snapshot.folder);
+    self->snapshot.folder = copy;
     return MUSTER_OK;
 }
 
-muster_status muster_job_snapshot(coordinator *self)
+/* --- writing -------------------------------------------------------------- */
+
+static void drop_copies(snapshot_state *snapshot)
 {
-    if (self->snapshot_folder == NULL) {
-        return MUSTER_OK;
+    muster_blob_unref(snapshot->theta);
+    muster_blob_unref(snapshot->role);
+    muster_mem_free(snapshot->optim_state);
+    snapshot->theta = NULL;
+    snapshot->role = NULL;
+    snapshot->optim_state = NULL;
+}
+
+void muster_job_snapshot_tidy(coordinator *self)
+{
+    if (muster_background_wait(&self->snapshot.writer, 0)) {
+        drop_copies(&self->snapshot);
     }
-    size_t dim = self->model.dim;
-    const muster_blob *role = self->base.job.input;
-    muster_tensor tensors[2 + MUSTER_OPTIM_SLOTS_MAX];
-    size_t count = 0;
-    job_notes notes;
-    describe_job(self, &notes);
-    tensors[count++] =
-        muster_tensor_row("theta", MUSTER_DTYPE_F32, self->theta->data, dim);
+}
+
+void muster_job_snapshot_fini(coordinator *self)
+{
+    (void)muster_background_wait(&self->snapshot.writer, UINT32_MAX);
+    drop_copies(&self->snapshot);
+    muster_mem_free(self->snapshot.folder);
+    self->snapshot.folder = NULL;
+}
+
+/* What became of the last one that was written. */
+static muster_status tell_last(coordinator *self)
+{
+    snapshot_state *snapshot = &self->snapshot;
+    muster_status status = snapshot->status;
+    if (status != MUSTER_OK) {
+        self->base.error = snapshot->error;
+    }
+    snapshot->status = MUSTER_OK;
+    return status;
+}
+
+static void write_file(void *context)
+{
+    snapshot_state *snapshot = context;
+    snapshot->status = muster_checkpoint_write(
+        snapshot->folder, &snapshot->parts, &snapshot->error);
+}
+
+/* Name what is stored. */
+static void list_parts(coordinator *self)
+{
     static const char *const slots[] = {"optimizer.0", "optimizer.1"};
+    snapshot_state *snapshot = &self->snapshot;
+    size_t dim = self->model.dim;
+    const muster_blob *role = snapshot->role;
+    size_t count = 0;
+    describe_job(self, &snapshot->notes);
+    snapshot->tensors[count++] = muster_tensor_row("theta", MUSTER_DTYPE_F32,
+                                                   snapshot->theta->data, dim);
     MUSTER_ASSERT(self->optim.slots <= MUSTER_OPTIM_SLOTS_MAX);
     for (uint32_t s = 0; s < self->optim.slots; s++) {
-        tensors[count++] = muster_tensor_row(slots[s], MUSTER_DTYPE_F32,
-                                             self->optim_state + s * dim, dim);
+        snapshot->tensors[count++] = muster_tensor_row(
+            slots[s], MUSTER_DTYPE_F32, snapshot->optim_state + s * dim, dim);
     }
     if (role != NULL && role->data != NULL && role->bytes > 0) {
-        tensors[count++] =
+        snapshot->tensors[count++] =
             muster_tensor_row("role", MUSTER_DTYPE_U8, role->data, role->bytes);
     }
-    const muster_checkpoint_parts parts = {self->step, tensors, count,
-                                           notes.list, NOTES};
-    return muster_checkpoint_write(self->snapshot_folder, &parts,
-                                   &self->base.error);
+    snapshot->parts =
+        (muster_checkpoint_parts){self->step, snapshot->tensors, count,
+                                  snapshot->notes.list, SNAPSHOT_NOTES};
 }
+
+/* The copies stand. Without a thread to spare the file is written here. */
+static void start_writing(coordinator *self)
+{
+    snapshot_state *snapshot = &self->snapshot;
+    list_parts(self);
+    snapshot->phase = SNAPSHOT_WRITE;
+    if (!muster_background_start(&snapshot->writer, write_file, snapshot)) {
+        write_file(snapshot);
+    }
+}
+
+/* The writer of the one before has ended. */
+static muster_status begin_copying(coordinator *self)
+{
+    snapshot_state *snapshot = &self->snapshot;
+    muster_status status = tell_last(self);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    drop_copies(snapshot);
+    snapshot->optim_state = muster_mem_raw_aligned(
+        self->model.dim * self->optim.slots + 1, sizeof(float));
+    if (snapshot->optim_state == NULL) {
+        return muster_error_set(&self->base.error, MUSTER_ERR_NO_MEMORY,
+                                "out of memory for a checkpoint");
+    }
+    snapshot->theta = muster_blob_ref(self->theta); // never changes
+    snapshot->role = muster_blob_ref(self->base.job.input);
+    snapshot->phase = SNAPSHOT_COPY;
+    snapshot->at = 0;
+    return MUSTER_IN_PROGRESS;
+}
+
+muster_status muster_job_snapshot_begin(coordinator *self)
+{
+    snapshot_state *snapshot = &self->snapshot;
+    snapshot->phase = SNAPSHOT_WAIT;
+    if (snapshot->folder == NULL) {
+        return MUSTER_OK;
+    }
+    if (muster_background_wait(&snapshot->writer, 0)) {
+        return begin_copying(self);
+    }
+    return self->base.job.is_last ? MUSTER_IN_PROGRESS : MUSTER_OK;
+}
+
+static void copy_range(void *context, uint32_t part, size_t begin, size_t end)
+{
+    const coordinator *self = context;
+    (void)part;
+    memcpy(self->snapshot.optim_state + begin, self->optim_state + begin,
+           (end - begin) * sizeof(float));
+}
+
+/* Some of the copy; at its end the writing begins. */
+static muster_status copy_piece(coordinator *self)
+{
+    snapshot_state *snapshot = &self->snapshot;
+    size_t all = self->model.dim * self->optim.slots;
+    size_t some = COPY_FLOATS * muster_threads_count(self->base.pool);
+    size_t end = all - snapshot->at < some ? all : snapshot->at + some;
+    muster_job_share(&self->base, snapshot->at, end, copy_range, self);
+    snapshot->at = end;
+    if (end < all) {
+        return MUSTER_IN_PROGRESS;
+    }
+    start_writing(self);
+    return self->base.job.is_last ? MUSTER_IN_PROGRESS : MUSTER_OK;
+}
+
+muster_status muster_job_snapshot_piece(coordinator *self)
+{
+    snapshot_state *snapshot = &self->snapshot;
+    if (snapshot->phase == SNAPSHOT_COPY) {
+        return copy_piece(self);
+    }
+    if (!muster_background_wait(&snapshot->writer, WAIT_MS)) {
+        return MUSTER_IN_PROGRESS;
+    }
+    if (snapshot->phase == SNAPSHOT_WAIT) {
+        return begin_copying(self);
+    }
+    drop_copies(snapshot);
+    return tell_last(self);
+}
+
+/* --- going on ------------------------------------------------------------- */
 
 static muster_status check_job(const coordinator *self, const char *folder,
                                const muster_safetensors *file,
@@ -98,7 +224,7 @@ static muster_status check_job(const coordinator *self, const char *folder,
 {
     job_notes notes;
     describe_job(self, &notes);
-    for (size_t i = 0; i < NOTES; i++) {
+    for (size_t i = 0; i < SNAPSHOT_NOTES; i++) {
         const char *key = notes.list[i].key;
         const char *found = muster_safetensors_note(file, key);
         if (found == NULL || strcmp(found, notes.list[i].value) != 0) {

@@ -67,6 +67,13 @@ static double squares(const float *x, size_t count)
     return sum;
 }
 
+/* The decoded sum, and behind it the loss. It lies where the new theta will:
+ * an array of its own would be one more copy of the model. */
+static float *gradient_of(const coordinator *self)
+{
+    return self->base.result.output->data;
+}
+
 static muster_status refuse(coordinator *self, const char *why)
 {
     return muster_error_set(&self->base.error, MUSTER_ERR_INVALID,
@@ -113,10 +120,11 @@ muster_status muster_job_update_begin(coordinator *self)
     self->update.theta_sq = 0;
     self->update.new_theta_sq = 0;
     self->update.at = 0;
+    muster_job_snapshot_tidy(self);
     muster_status status = take_messages(self);
     if (status == MUSTER_OK) {
-        status = muster_executor_make_output(&self->base,
-                                             self->model.dim * sizeof(float));
+        status = muster_executor_make_output(
+            &self->base, (self->model.dim + 1) * sizeof(float));
     }
     return status == MUSTER_OK ? MUSTER_IN_PROGRESS : status;
 }
@@ -235,7 +243,7 @@ static muster_status blame_messages(coordinator *self)
 static muster_status finish_decoding(coordinator *self)
 {
     update_state *update = &self->update;
-    double loss_sum = (double)self->gradient[self->model.dim];
+    double loss_sum = (double)gradient_of(self)[self->model.dim];
     bool is_finite = isfinite(update->gradient_sq) && isfinite(loss_sum);
     if (!is_finite || !has_bounds(self)) {
         muster_status status = blame_messages(self);
@@ -290,10 +298,10 @@ static void decode_range(void *context, uint32_t part, size_t begin, size_t end)
     coordinator *self = sums->self;
     size_t dim = self->model.dim;
     muster_decoder_range_in(self->update.decoder, part, begin, end,
-                            self->gradient);
+                            gradient_of(self));
     size_t stop = end < dim ? end : dim;
     sums->gradient_sq[part] =
-        begin < stop ? squares(self->gradient + begin, stop - begin) : 0;
+        begin < stop ? squares(gradient_of(self) + begin, stop - begin) : 0;
 }
 
 static muster_status decode_piece(coordinator *self)
@@ -324,6 +332,7 @@ static muster_status commit(coordinator *self)
         return refuse(self, "the new model is not finite; the training "
                             "diverged: try a smaller --lr");
     }
+    result->output->bytes = self->model.dim * sizeof(float); // no loss behind
     muster_blob_unref(self->theta);
     self->theta = muster_blob_ref(result->output);
     self->partial = self->base.job.partial ? self->partial + 1 : 0;
@@ -337,16 +346,16 @@ static void optimise_strip(shared_sums *sums, uint32_t part,
 {
     coordinator *self = sums->self;
     const float *theta = self->theta->data;
-    float *theta_out = self->base.result.output->data;
-    muster_layer_scale(self->gradient + begin, self->update.scale, end - begin);
+    float *gradient = gradient_of(self); // each becomes its own new theta
+    muster_layer_scale(gradient + begin, self->update.scale, end - begin);
     if (self->l2 > 0 && !self->is_local) {
         sums->theta_sq[part] += muster_model_add_l2(
-            &self->model, self->l2, theta, self->gradient, begin, end);
+            &self->model, self->l2, theta, gradient, begin, end);
     }
-    const muster_optim_arrays arrays = {self->model.dim, theta, self->gradient,
-                                        self->optim_state, theta_out};
+    const muster_optim_arrays arrays = {self->model.dim, theta, gradient,
+                                        self->optim_state, gradient};
     muster_model_optimise(&self->model, step, &arrays, begin, end);
-    sums->new_theta_sq[part] += squares(theta_out + begin, end - begin);
+    sums->new_theta_sq[part] += squares(gradient + begin, end - begin);
 }
 
 /* An async update is about one a worker in each step. */

@@ -53,7 +53,7 @@ MUSTER_CHECKED muster_status muster_optim_parse(const char *spec,
  * `norm_max`; 0: no limit. */
 double muster_optim_clip(double norm_max, double norm);
 
-/* What a step works on; theta_out may be theta. */
+/* What a step works on; theta_out may be theta, or gradient. */
 typedef struct muster_optim_arrays {
     size_t dim;
     const float *theta;

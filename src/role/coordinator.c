@@ -271,6 +271,7 @@ uint64_t muster_coordinator_snapshot(muster_coordinator *c,
     muster_job *job =
         muster_act_compute(actions, MUSTER_JOB_SNAPSHOT, ++c->jobs.ids);
     job->step = c->step;
+    job->is_last = c->phase == MUSTER_PHASE_CLOSE;
     // Without it a restart counts incarnations anew and begins with plan 1.
     job->input = muster_coordinator_saved(c);
     return job->id;

@@ -55,6 +55,7 @@ typedef struct muster_job {
     uint64_t id; // chosen by the role, unique in its life
     muster_job_kind kind;
     uint64_t step;      // GRADIENT, UPDATE, EVALUATE, SNAPSHOT
+    bool is_last;       // SNAPSHOT: it ends when the file is there
     uint32_t shard;     // LOAD, FORGET, PART
     muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model),
                         // SNAPSHOT (the role's saved state), VERIFY (the slots
