@@ -174,6 +174,7 @@ static void toy_report(void *context, uint32_t host,
         break;
     case MUSTER_REPORT_EVALUATION:
         break;
+    case MUSTER_REPORT_BELOW:
     case MUSTER_REPORT_NOTICE:
         toy_notice(t, report->as.notice.text);
         break;
