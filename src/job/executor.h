@@ -12,7 +12,8 @@
  *
  *   Promise      After SETUP, the result of a job depends on its inputs only:
  *                an executor holds shards, plans, model shape and (coordinator)
- *                theta, optimiser state and the data set. Pieces are cut by
+ *                theta, optimiser state and the data set; a worker of gossip
+ *                has the state of its optimiser. Pieces are cut by
  *                counts, never by clocks: the same inputs give the same bits.
  *                GRADIENT and EVALUATE multiply with BLAS, whose bits depend
  *                on the number of its threads; the command and the workers
@@ -106,6 +107,8 @@ MUSTER_CHECKED muster_status muster_executor_place(muster_executor *executor,
  * shards after the last, or NULL where nobody owns any. Lent. */
 const muster_dataset *muster_executor_data(const muster_executor *executor);
 const uint32_t *muster_executor_owned(const muster_executor *executor);
+/* How many samples are in the shards before each, and in all of them. Lent. */
+const uint64_t *muster_executor_shards(const muster_executor *executor);
 
 /* How many threads share a piece: 1 to MUSTER_THREADS_MAX, 1 at first.
  * Before the first job. MUSTER_ERR_NO_MEMORY. */

@@ -102,6 +102,26 @@ typedef struct joiner {
     muster_slowness slowness;
 } joiner;
 
+/* At --listen; `reachable_out` is where others find it. */
+static muster_status listen_as_joiner(const muster_config *config,
+                                      muster_host *host,
+                                      muster_error *error_out,
+                                      char *reachable_out)
+{
+    char wanted[MUSTER_NET_ADDRESS_MAX], address[MUSTER_NET_ADDRESS_MAX];
+    muster_status status = muster_user_address_expand(
+        muster_config_string(config, MUSTER_OPT_LISTEN), "--listen", error_out,
+        wanted);
+    if (status == MUSTER_OK) {
+        status = muster_net_listen(muster_host_net(host), wanted, error_out,
+                                   address);
+    }
+    if (status == MUSTER_OK) {
+        muster_net_reachable(address, reachable_out);
+    }
+    return status;
+}
+
 static muster_status make_worker(const muster_config *config, muster_host *host,
                                  muster_error *error_out, joiner *self)
 {
@@ -114,6 +134,10 @@ static muster_status make_worker(const muster_config *config, muster_host *host,
     if (status == MUSTER_OK) {
         status =
             read_slowness(config, opts.id, false, error_out, &self->slowness);
+    }
+    if (status == MUSTER_OK &&
+        muster_config_string(config, MUSTER_OPT_LISTEN) != NULL) {
+        status = listen_as_joiner(config, host, error_out, opts.listen);
     }
     if (status < 0) {
         return status;
@@ -135,17 +159,9 @@ static muster_status listen_for_workers(const muster_config *config,
                                         muster_host *host,
                                         muster_error *error_out)
 {
-    char wanted[MUSTER_NET_ADDRESS_MAX], address[MUSTER_NET_ADDRESS_MAX];
-    muster_status status = muster_user_address_expand(
-        muster_config_string(config, MUSTER_OPT_LISTEN), "--listen", error_out,
-        wanted);
+    char reachable[MUSTER_NET_ADDRESS_MAX];
+    muster_status status = listen_as_joiner(config, host, error_out, reachable);
     if (status == MUSTER_OK) {
-        status = muster_net_listen(muster_host_net(host), wanted, error_out,
-                                   address);
-    }
-    if (status == MUSTER_OK) {
-        char reachable[MUSTER_NET_ADDRESS_MAX];
-        muster_net_reachable(address, reachable);
         muster_log(MUSTER_LOG_INFO,
                    "an edge's workers join it here: muster "
                    "join %s",
@@ -217,9 +233,8 @@ static muster_status serve(const muster_config *config, muster_host *host,
 muster_status muster_join(const muster_config *config, muster_error *error_out)
 {
     muster_error unheard;
-    muster_host_opts host_opts = {.net = muster_network_opts(config),
-                                  .on_report = on_report,
-                                  .on_turn = on_turn};
+    muster_host_opts host_opts = {.on_report = on_report, .on_turn = on_turn};
+    muster_run_key key;
     muster_host *host = NULL;
     if (error_out == NULL) {
         error_out = &unheard;
@@ -229,7 +244,10 @@ muster_status muster_join(const muster_config *config, muster_error *error_out)
     if (status < 0) {
         return status;
     }
-    status = muster_host_open(&host_opts, error_out, &host);
+    status = muster_network_opts(config, error_out, &key, &host_opts.net);
+    if (status == MUSTER_OK) {
+        status = muster_host_open(&host_opts, error_out, &host);
+    }
     if (status == MUSTER_OK) {
         status = serve(config, host, error_out);
         muster_host_close(host);

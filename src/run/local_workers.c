@@ -4,6 +4,7 @@
  * over private sockets.
  *
  *   coordinator: FOLDER/socket    edge K: FOLDER/edge-K, for its workers
+ *   worker W of gossip: FOLDER/worker-W, for the others
  *
  * What makes a worker slow (--slow, --delay) is passed on as it was given, so
  * that a local worker reads it like one that a user started (run/build.h).
@@ -111,6 +112,11 @@ static void worker_arguments(const muster_train_state *train, uint32_t worker,
                      sizeof address);
     }
     add_common(train, arguments, address, worker);
+    if (muster_train_is_gossip(train)) {
+        (void)snprintf(address, sizeof address, "unix:%s/worker-%" PRIu32,
+                       train->socket_dir.folder, worker);
+        muster_arguments_add_option(arguments, "--listen", address);
+    }
     add_slowness(train, arguments);
     if (muster_model_plugin_path(model) > 0) {
         muster_arguments_add_option(arguments, "--allow-model", model);

@@ -4,8 +4,8 @@
  * A worker's computing time of load 1 is its time over its load; the smallest
  * times (5 % quantile) give the shift, the mean above them the mean. What an
  * answer takes beyond computing is two ways over its link: half of the smallest
- * gives the latency, of edges likewise. A worker that never answered is taken to need the time of
- * the whole run.
+ * gives the latency, of edges likewise. A worker that never answered is taken
+ * to need the time of the whole run.
  */
 #ifndef MUSTER_RUN_MEASURED_CLUSTER_H
 #define MUSTER_RUN_MEASURED_CLUSTER_H
@@ -25,7 +25,8 @@ typedef struct muster_measured {
     bool per_load;                 // computing times of `workers` are of load 1
 } muster_measured;
 
-/* The text of a cluster file, for muster_mem_free(); NULL when out of memory. */
+/* The text of a cluster file, for muster_mem_free(); NULL when out of memory.
+ */
 char *muster_measured_cluster(const muster_measured *of);
 
 /* The load of a worker; 1: what an uncoded worker has, of equal parts. */

@@ -58,6 +58,10 @@ static void start_worker(muster_virtual *run, uint32_t worker)
                        : 0;
     snprintf(opts.address, sizeof(opts.address), "sim:%" PRIu32, leader);
     snprintf(opts.host, sizeof(opts.host), "virtual");
+    if (run->opts.coordinator.gossip) {
+        snprintf(opts.listen, sizeof(opts.listen), "sim:%" PRIu32,
+                 muster_virtual_worker_host(run, worker));
+    }
     opts.id = worker;
     opts.pid = worker;
     opts.patience_ns = run->opts.worker_patience_ns;
@@ -250,6 +254,8 @@ muster_status muster_virtual_init(muster_virtual *run,
                                .link = {opts->latency_ns / 2,
                                         opts->latency_ns / 2 / JITTER_PART,
                                         opts->bytes_per_s},
+                               .duplicate = opts->duplicate,
+                               .echo = opts->echo,
                                .context = run,
                                .on_report = on_report,
                                .on_stop = on_stop};
