@@ -45,12 +45,13 @@ size_t muster_worker_line_write(const muster_worker_line *line, char *text_out)
 {
     char compute_ms[NUMBER_MAX];
     char arrive_ms[NUMBER_MAX];
-    int length = snprintf(
-        text_out, MUSTER_LINE_BYTES_MAX,
-        "{\"step\":%" PRIu64 ",\"worker\":%" PRIu32
-        ",\"compute_ms\":%s,\"arrive_ms\":%s,\"late\":%s}\n",
-        line->step, line->worker, number(line->compute_ms, compute_ms),
-        number(line->arrive_ms, arrive_ms), line->late ? "true" : "false");
+    int length = snprintf(text_out, MUSTER_LINE_BYTES_MAX,
+                          "{\"step\":%" PRIu64 ",\"%s\":%" PRIu32
+                          ",\"compute_ms\":%s,\"arrive_ms\":%s,\"late\":%s}\n",
+                          line->step, line->edge ? "edge" : "worker",
+                          line->worker, number(line->compute_ms, compute_ms),
+                          number(line->arrive_ms, arrive_ms),
+                          line->late ? "true" : "false");
     MUSTER_ASSERT(length > 0 && length < (int)MUSTER_LINE_BYTES_MAX);
     return (size_t)length;
 }
@@ -121,11 +122,13 @@ bool muster_worker_line_read(const char *text, size_t size,
     muster_worker_line line;
     uint64_t worker = 0;
     const json_t *late = json_object_get(object, "late");
-    bool good = get_uint(object, "step", INT64_MAX, &line.step) &&
-                get_uint(object, "worker", UINT32_MAX, &worker) &&
-                get_number(object, "compute_ms", &line.compute_ms) &&
-                get_number(object, "arrive_ms", &line.arrive_ms) &&
-                json_is_boolean(late);
+    line.edge = json_object_get(object, "edge") != NULL;
+    bool good =
+        get_uint(object, "step", INT64_MAX, &line.step) &&
+        get_uint(object, line.edge ? "edge" : "worker", UINT32_MAX, &worker) &&
+        get_number(object, "compute_ms", &line.compute_ms) &&
+        get_number(object, "arrive_ms", &line.arrive_ms) &&
+        json_is_boolean(late);
     if (good) {
         line.worker = (uint32_t)worker;
         line.late = json_is_true(late);

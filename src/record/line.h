@@ -36,6 +36,7 @@ typedef struct muster_worker_line {
     double compute_ms;
     double arrive_ms; // since the step began
     bool late;        // after the step was decoded
+    bool edge;        // `worker` is the number of an edge: the key is "edge"
 } muster_worker_line;
 
 /* The line with its newline; returns its length, below MUSTER_LINE_BYTES_MAX.

@@ -282,35 +282,40 @@ muster_status muster_run_folder_flush(muster_run_folder *folder,
 
 /* Does the line stay? If so the summary learns of it. */
 static bool keep_step(const char *text, size_t size, uint64_t next_step,
-                      muster_summary *summary)
+                      const muster_run_counts *counts)
 {
     muster_step_line line;
     bool keep =
         muster_step_line_read(text, size, &line) && line.step < next_step;
-    if (keep && summary != NULL) {
-        muster_summary_step(summary, &line);
+    if (keep && counts->summary != NULL) {
+        muster_summary_step(counts->summary, &line);
+    }
+    if (keep && counts->below != NULL) {
+        muster_summary_step(counts->below, &line);
     }
     return keep;
 }
 
 static bool keep_worker(const char *text, size_t size, uint64_t next_step,
-                        muster_summary *summary)
+                        const muster_run_counts *counts)
 {
-    muster_worker_line line;
+    muster_worker_line line = {0};
     bool keep =
         muster_worker_line_read(text, size, &line) && line.step < next_step;
-    if (keep && summary != NULL) {
-        muster_summary_worker(summary, &line);
+    muster_summary *of =
+        counts->below != NULL && !line.edge ? counts->below : counts->summary;
+    if (keep && of != NULL) {
+        muster_summary_worker(of, &line);
     }
     return keep;
 }
 
 typedef bool (*line_filter)(const char *text, size_t size, uint64_t next_step,
-                            muster_summary *summary);
+                            const muster_run_counts *counts);
 
 static muster_status copy_lines(FILE *from, muster_atomic *to,
                                 line_filter filter, uint64_t next_step,
-                                muster_summary *summary,
+                                const muster_run_counts *counts,
                                 muster_error *error_out)
 {
     char text[MUSTER_LINE_BYTES_MAX];
@@ -319,7 +324,7 @@ static muster_status copy_lines(FILE *from, muster_atomic *to,
     while (status == MUSTER_OK && fgets(text, sizeof(text), from) != NULL) {
         size_t length = strlen(text);
         bool whole = length > 0 && text[length - 1] == '\n';
-        if (at_start && whole && filter(text, length - 1, next_step, summary)) {
+        if (at_start && whole && filter(text, length - 1, next_step, counts)) {
             status = muster_atomic_write(to, text, length, error_out);
         }
         at_start = whole;
@@ -333,7 +338,8 @@ static muster_status copy_lines(FILE *from, muster_atomic *to,
 
 static muster_status cut_lines(muster_run_folder *folder, line_file *file,
                                line_filter filter, uint64_t next_step,
-                               muster_summary *summary, muster_error *error_out)
+                               const muster_run_counts *counts,
+                               muster_error *error_out)
 {
     const char *path = muster_run_folder_path(folder, file->name);
     FILE *from = fopen(path, "re");
@@ -349,7 +355,7 @@ static muster_status cut_lines(muster_run_folder *folder, line_file *file,
     muster_atomic to;
     muster_status status = muster_atomic_begin(&to, path, error_out);
     if (status == MUSTER_OK) {
-        status = copy_lines(from, &to, filter, next_step, summary, error_out);
+        status = copy_lines(from, &to, filter, next_step, counts, error_out);
     }
     if (status == MUSTER_OK) {
         status = muster_atomic_commit(&to, error_out);
@@ -359,14 +365,15 @@ static muster_status cut_lines(muster_run_folder *folder, line_file *file,
 }
 
 muster_status muster_run_folder_cut(muster_run_folder *folder,
-                                    uint64_t next_step, muster_summary *summary,
+                                    uint64_t next_step,
+                                    const muster_run_counts *counts,
                                     muster_error *error_out)
 {
     muster_status status = cut_lines(folder, &folder->steps, keep_step,
-                                     next_step, summary, error_out);
+                                     next_step, counts, error_out);
     if (status == MUSTER_OK) {
         status = cut_lines(folder, &folder->workers, keep_worker, next_step,
-                           summary, error_out);
+                           counts, error_out);
     }
     return status;
 }

@@ -79,14 +79,19 @@ MUSTER_CHECKED muster_status muster_run_folder_worker(
 MUSTER_CHECKED muster_status muster_run_folder_flush(muster_run_folder *folder,
                                                      muster_error *error_out);
 
+/* Who is told of the lines that stay; each may be NULL. */
+typedef struct muster_run_counts {
+    muster_summary *summary; // those that the coordinator leads
+    muster_summary *below;   // the workers under edges
+} muster_run_counts;
+
 /*
  * When a run continues at `next_step`: drop the lines of that step and later
- * ones, and half a last line, and tell `summary` (may be NULL) of those kept.
- * Before the first line is appended.
+ * ones, and half a last line, and tell `counts` of those kept. Before the first
+ * line is appended.
  */
-MUSTER_CHECKED muster_status muster_run_folder_cut(muster_run_folder *folder,
-                                                   uint64_t next_step,
-                                                   muster_summary *summary,
-                                                   muster_error *error_out);
+MUSTER_CHECKED muster_status
+muster_run_folder_cut(muster_run_folder *folder, uint64_t next_step,
+                      const muster_run_counts *counts, muster_error *error_out);
 
 #endif // MUSTER_RECORD_RUN_FOLDER_H

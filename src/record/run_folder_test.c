@@ -214,7 +214,9 @@ static void a_continued_run_drops_what_came_after(void **state)
     assert_int_equal(muster_summary_create(4, &summary), MUSTER_OK);
     assert_int_equal(muster_run_folder_open(*state, true, &error, &folder),
                      MUSTER_OK);
-    assert_int_equal(muster_run_folder_cut(folder, 600, summary, &error),
+    assert_int_equal(muster_run_folder_cut(folder, 600,
+                                           &(muster_run_counts){summary, NULL},
+                                           &error),
                      MUSTER_OK);
     assert_int_equal(muster_summary_steps(summary), 600);
     append_steps(folder, 600, 700);
@@ -231,7 +233,9 @@ static void cutting_a_run_without_lines_is_fine(void **state)
 {
     muster_error error = {0};
     muster_run_folder *folder = open_new(*state);
-    assert_int_equal(muster_run_folder_cut(folder, 5, NULL, &error), MUSTER_OK);
+    assert_int_equal(muster_run_folder_cut(
+                         folder, 5, &(muster_run_counts){NULL, NULL}, &error),
+                     MUSTER_OK);
     muster_run_folder_close(folder);
 }
 

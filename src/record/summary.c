@@ -252,6 +252,25 @@ static json_t *worker_list(const muster_summary *summary,
     return list;
 }
 
+/* `workers`; with edges these, and `edges`. */
+static int add_workers(json_t *object, const muster_summary *summary,
+                       const muster_summary_end *end)
+{
+    if (end->below == NULL) {
+        return json_object_set_new(object, "workers",
+                                   worker_list(summary, end));
+    }
+    const muster_summary_end below = {.classes = end->below_classes};
+    json_t *workers = worker_list(end->below, &below);
+    int failed =
+        json_object_set_new(object, "edges", worker_list(summary, end));
+    for (uint32_t w = 0; workers != NULL && w < end->below->worker_count; w++) {
+        failed |= json_object_set_new(json_array_get(workers, w), "edge",
+                                      integer(end->edge_of[w]));
+    }
+    return failed | json_object_set_new(object, "workers", workers);
+}
+
 static json_t *part_list(const muster_summary_end *end)
 {
     json_t *list = json_array();
@@ -334,7 +353,7 @@ static json_t *summary_object(const muster_summary *summary,
         failed |= add_evaluations(object, end);
     }
     failed |= json_object_set_new(object, "code", code_object(end));
-    failed |= json_object_set_new(object, "workers", worker_list(summary, end));
+    failed |= add_workers(object, summary, end);
     failed |= json_object_set_new(object, "straggler_wait_ms",
                                   muster_json_real(end->straggler_wait_ms));
     if (end->straggling != NULL) {

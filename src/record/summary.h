@@ -76,6 +76,10 @@ typedef struct muster_summary_end {
     const double *behind_ms;        // per worker, how long after the median it
                                     // answers; or NULL
     double straggler_wait_ms;       // per step, for slow workers
+    // With edges, which the lists above are about: their workers; or NULL.
+    const muster_summary *below;
+    const char *const *below_classes;             // per worker
+    const uint32_t *edge_of;                      // per worker
     const muster_summary_straggling *straggling;  // or NULL
     const muster_summary_evaluation *evaluations; // on the way
     size_t evaluation_count;

@@ -428,6 +428,8 @@ static void on_message(muster_coordinator *c, uint32_t id,
         muster_workers_have(c, id, event, actions);
     } else if (event->as.message.message->kind == MUSTER_MSG_WANT) {
         muster_workers_want(c, id, event, actions);
+    } else if (event->as.message.message->kind == MUSTER_MSG_ANSWERS) {
+        muster_edges_answers(c, id, event, actions);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "code/hier.h"
 #include "role/coordinator_inside.h"
+#include "wire/edge_answers.h"
 #include "wire/edge_terms.h"
 
 /* Weights of the check: terms that change places change it. */
@@ -124,6 +125,46 @@ void muster_edges_sent(muster_worker_record *edge, uint32_t shard)
         if (edge->wants[i] == shard) {
             edge->wants[i] = edge->wants[--edge->want_count];
             return;
+        }
+    }
+}
+
+static void report_below(const muster_coordinator *c, uint32_t edge,
+                         const muster_edge_answer *answer,
+                         muster_actions *actions)
+{
+    double arrive_ms = answer->arrive_us * 1e-3;
+    // The time of the links is not known: as if the edge began with the step.
+    int64_t came_ns =
+        muster_step_begun_ns(c, answer->step) + (int64_t)(arrive_ms * 1e6);
+    muster_report *report =
+        muster_act_report(actions, MUSTER_REPORT_BELOW, came_ns);
+    report->step = answer->step;
+    report->as.below.edge = edge;
+    report->as.below.worker = answer->worker;
+    report->as.below.late = answer->late;
+    report->as.below.slow = answer->slow;
+    report->as.below.compute_ms = answer->compute_us * 1e-3;
+    report->as.below.arrive_ms = arrive_ms;
+}
+
+void muster_edges_answers(muster_coordinator *c, uint32_t edge,
+                          const muster_event *event, muster_actions *actions)
+{
+    const muster_blob *payload = event->as.message.payload;
+    if (!muster_coordinator_leads_edges(c) || payload == NULL ||
+        payload->data == NULL) {
+        return;
+    }
+    const uint8_t *at = payload->data;
+    for (size_t left = payload->bytes / MUSTER_EDGE_ANSWER_BYTES; left > 0;
+         left--, at += MUSTER_EDGE_ANSWER_BYTES) {
+        muster_edge_answer answer = muster_edge_answer_read(at);
+        // An edge speaks of its own workers, and of steps that there were.
+        if (answer.step <= c->step &&
+            answer.worker >= muster_hier_first(c->hier, edge) &&
+            answer.worker < muster_hier_first(c->hier, edge + 1)) {
+            report_below(c, edge, &answer, actions);
         }
     }
 }

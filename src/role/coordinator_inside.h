@@ -350,6 +350,9 @@ bool muster_edges_want(muster_worker_record *edge, uint32_t shard,
                        uint64_t stamp);
 /* The next shard to make for an edge, or MUSTER_ID_ANY. */
 uint32_t muster_edges_lacking(const muster_worker_record *edge);
+/* What an edge's workers did: report it. */
+void muster_edges_answers(muster_coordinator *c, uint32_t edge,
+                          const muster_event *event, muster_actions *actions);
 /* It was sent. */
 void muster_edges_sent(muster_worker_record *edge, uint32_t shard);
 
@@ -441,6 +444,8 @@ bool muster_step_is_withdrawn(const muster_coordinator *c, uint32_t id);
 /* End the connection of a worker that does what a correct one never does. */
 void muster_step_reject(muster_coordinator *c, uint32_t id, const char *what,
                         const muster_event *event, muster_actions *actions);
+/* When `step`, not after the open one, began. */
+int64_t muster_step_begun_ns(const muster_coordinator *c, uint64_t step);
 /* Could the answers so far and those of the ready workers be decoded? */
 bool muster_step_reachable(muster_coordinator *c);
 

@@ -146,8 +146,7 @@ bool muster_step_reachable(muster_coordinator *c)
     return muster_code_progress_ready(c->open.reach) || (any && count > 0);
 }
 
-/* When `step`, not after the open one, began. */
-static int64_t begin_of(const muster_coordinator *c, uint64_t step)
+int64_t muster_step_begun_ns(const muster_coordinator *c, uint64_t step)
 {
     uint64_t behind = c->step - step;
     if (behind >= MUSTER_STEPS_REMEMBERED) {
@@ -168,7 +167,14 @@ static void report_answer(const muster_coordinator *c, uint32_t id, bool late,
     report->as.answer.compute_ms =
         (double)message->as.gradient.compute_ns * 1e-6;
     report->as.answer.arrive_ms =
-        (double)(event->now_ns - begin_of(c, message->step)) * 1e-6;
+        (double)(event->now_ns - muster_step_begun_ns(c, message->step)) * 1e-6;
+    if (message->plan == c->plan.number) {
+        report->as.answer.code = c->plan.code;
+        report->as.answer.first_shard = c->plan.first_shard;
+    }
+    if (c->edge != NULL) {
+        muster_edge_answered(c->edge, report);
+    }
 }
 
 void muster_step_reject(muster_coordinator *c, uint32_t id, const char *what,

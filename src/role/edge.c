@@ -19,6 +19,7 @@
 #include "code/numbers.h"
 #include "role/edge_inside.h"
 #include "role/member_inside.h"
+#include "wire/edge_answers.h"
 
 #define LEAVE_NS    MUSTER_NS_PER_S
 #define LEAVE_TOKEN 1u
@@ -199,6 +200,7 @@ static void edge_free(void *state)
     }
     muster_member_fini(&edge->above);
     muster_vec_fini(&edge->wants);
+    muster_vec_fini(&edge->answers);
     muster_mem_free(edge);
 }
 
@@ -248,6 +250,7 @@ muster_status muster_edge_create(const muster_edge_opts *opts,
     }
     edge->opts = *opts;
     edge->wants = muster_vec_make(sizeof(uint32_t));
+    edge->answers = muster_vec_make(sizeof(muster_edge_answer));
     *role_out = (muster_role){&edge_ops, edge};
     return MUSTER_OK;
 }

@@ -18,11 +18,17 @@
 #include "code/numbers.h"
 #include "role/edge_inside.h"
 #include "role/member_inside.h"
+#include "wire/edge_answers.h"
 #include "wire/edge_terms.h"
 
 /* How far the sum over the coefficients may be off: other processors round
  * otherwise. */
 #define CHECK_MAX 1e-6
+/* What workers did is told when so many answers have come, or after this time;
+ * kept are at most so many. */
+#define ANSWERS_TOLD 64u
+#define ANSWERS_NS   (50 * MUSTER_NS_PER_MS)
+#define ANSWERS_MAX  65536u
 
 static void have(muster_edge *edge, muster_actions *actions)
 {
@@ -142,6 +148,54 @@ void muster_edge_begin(muster_edge *edge, const muster_event *event,
     muster_step_begin(c, event->now_ns, actions);
 }
 
+static uint32_t to_us(double ms)
+{
+    return ms > 0 ? (uint32_t)fmin(ms * 1e3, UINT32_MAX) : 0;
+}
+
+void muster_edge_answered(muster_edge *edge, const muster_report *report)
+{
+    const muster_coordinator *c = muster_edge_below(edge);
+    const muster_classes *classes = muster_watch_classes(c->watch);
+    uint32_t id = report->as.answer.worker;
+    muster_edge_answer answer = {
+        .step = report->step,
+        .worker = id + c->layer.first,
+        .compute_us = to_us(report->as.answer.compute_ms),
+        .arrive_us = to_us(report->as.answer.arrive_ms),
+        .late = report->as.answer.late,
+        .slow = muster_classes_of(classes, id).slow,
+    };
+    if (edge->answers.count < ANSWERS_MAX) { // else records lack it
+        (void)muster_vec_append(&edge->answers, &answer, 1);
+    }
+}
+
+/* Tell the coordinator what workers did, some steps at a time. */
+static void tell_answers(muster_edge *edge, int64_t now_ns,
+                         muster_actions *actions)
+{
+    size_t count = edge->answers.count;
+    if (count == 0 || (count < ANSWERS_TOLD && edge->told_ns != 0 &&
+                       now_ns - edge->told_ns < ANSWERS_NS)) {
+        return;
+    }
+    muster_blob *payload = muster_blob_create(count * MUSTER_EDGE_ANSWER_BYTES);
+    const muster_edge_answer *all = edge->answers.data;
+    for (size_t i = 0; payload != NULL && i < count; i++) {
+        muster_edge_answer_write(&all[i], (uint8_t *)payload->data +
+                                              i * MUSTER_EDGE_ANSWER_BYTES);
+    }
+    edge->told_ns = now_ns;
+    muster_vec_clear(&edge->answers);
+    if (payload != NULL) {
+        muster_member_mail mail = {
+            .message = {.kind = MUSTER_MSG_ANSWERS, .plan = edge->plan},
+            .payload = payload};
+        muster_member_send(&edge->above, MUSTER_ID_LEADER, &mail, actions);
+    }
+}
+
 void muster_edge_combined(muster_edge *edge, const muster_event *event,
                           muster_actions *actions)
 {
@@ -154,6 +208,7 @@ void muster_edge_combined(muster_edge *edge, const muster_event *event,
     mail.message.as.gradient.compute_ns =
         (uint64_t)(event->now_ns - c->open.begin_ns);
     muster_member_send(&edge->above, MUSTER_ID_LEADER, &mail, actions);
+    tell_answers(edge, event->now_ns, actions);
     muster_edge_review(edge, event, actions);
 }
 

@@ -31,6 +31,8 @@ struct muster_edge {
     uint64_t want_stamp; // of the newest WANT in this life above
     uint64_t job_ids;    // given out by the last coordinator below
     uint64_t progress;   // of all below, counted
+    muster_vec answers;  // muster_edge_answer: not told above yet
+    int64_t told_ns;     // when some were
     bool leaving, over;
     bool told_unreached; // why there is no coordinator, since the last welcome
 };
@@ -73,5 +75,7 @@ bool muster_edge_want(muster_edge *edge, uint32_t shard,
                       muster_actions *actions);
 void muster_edge_combined(muster_edge *edge, const muster_event *event,
                           muster_actions *actions);
+/* Called by it likewise: a worker has answered. */
+void muster_edge_answered(muster_edge *edge, const muster_report *report);
 
 #endif // MUSTER_ROLE_EDGE_INSIDE_H

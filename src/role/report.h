@@ -19,6 +19,7 @@ typedef enum muster_report_kind {
     MUSTER_REPORT_WORKER = 5,     // joined, ready, lost, returned
     MUSTER_REPORT_RESULT = 6,     // the final evaluation
     MUSTER_REPORT_EVALUATION = 7, // one on the way
+    MUSTER_REPORT_BELOW = 8,      // a worker's answer to its edge
 } muster_report_kind;
 
 typedef enum muster_worker_change {
@@ -41,6 +42,9 @@ typedef struct muster_report {
             bool late;         // after the step was decoded
             double compute_ms; // as the worker measured it
             double arrive_ms;  // since the step began
+            // Of the plan that it answers; NULL: of an earlier one.
+            const muster_code *code;
+            const uint32_t *first_shard;
         } answer;
         struct {
             double loss;
@@ -71,6 +75,14 @@ typedef struct muster_report {
         struct {
             double loss, theta_norm, test_loss, test_accuracy, test_auc;
         } result;
+        struct { // now_ns: when it came, by the coordinator's clock
+            uint32_t edge;
+            uint32_t worker; // counted across edges
+            bool late;       // after the edge had decoded the step
+            bool slow;       // the edge takes it for a slow one
+            double compute_ms;
+            double arrive_ms; // since the edge began the step
+        } below;
         struct { // of the model that `step` steps have made
             double loss, test_loss, test_accuracy;
             int64_t model_ns; // when it stood

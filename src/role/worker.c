@@ -318,6 +318,7 @@ static void on_message(worker *w, const muster_event *event,
     case MUSTER_MSG_GRADIENT:
     case MUSTER_MSG_LEAVE:
     case MUSTER_MSG_WANT:
+    case MUSTER_MSG_ANSWERS:
         break; // not for a worker
     }
 }

@@ -40,10 +40,11 @@ static muster_status go_on(muster_train_state *train, muster_error *error_out)
 {
     const char *checkpoints =
         muster_run_folder_path(train->folder, MUSTER_RUN_CHECKPOINT);
+    const muster_run_counts counts = {train->tally.summary,
+                                      train->below.summary};
     if (muster_checkpoint_none(checkpoints)) {
         muster_run_tell_no_checkpoint(checkpoints);
-        return muster_run_folder_cut(train->folder, 0, train->tally.summary,
-                                     error_out);
+        return muster_run_folder_cut(train->folder, 0, &counts, error_out);
     }
     muster_status status = muster_executor_restore(train->executor, checkpoints,
                                                    error_out, &train->saved);
@@ -55,8 +56,7 @@ static muster_status go_on(muster_train_state *train, muster_error *error_out)
     if (step < job.steps) {
         muster_log(MUSTER_LOG_INFO, "going on from step %" PRIu64, step);
     }
-    status = muster_run_folder_cut(train->folder, step, train->tally.summary,
-                                   error_out);
+    status = muster_run_folder_cut(train->folder, step, &counts, error_out);
     train->earlier_s = muster_summary_step_s(train->tally.summary);
     return status;
 }
@@ -216,12 +216,18 @@ static muster_status write_files(muster_train_state *train, const char *json,
                                  muster_error *error_out)
 {
     muster_run_folder *folder = train->folder;
-    // Of edges, the parts are those of the outer code.
-    bool led = train->edges > 0;
-    char *cluster = muster_measured_cluster(
-        train->tally.summary,
-        led ? muster_hier_outer(train->code) : train->in_force,
-        led ? NULL : train->tally.first_shard);
+    muster_measured measured = {.code = train->in_force,
+                                .workers = train->tally.summary,
+                                .first_shard = train->tally.first_shard};
+    if (train->edges > 0) {
+        measured = (muster_measured){.code = train->code,
+                                     .workers = train->below.summary,
+                                     .edges = train->tally.summary};
+    } else if (train->per_load != NULL) {
+        measured.workers = train->per_load;
+        measured.per_load = true;
+    }
+    char *cluster = muster_measured_cluster(&measured);
     if (cluster == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for cluster.yaml");
@@ -281,6 +287,7 @@ static void tell(const muster_train_state *train, const ending *last)
                    degraded, muster_summary_grad_err(tally->summary));
     }
     muster_train_tell_stragglers(train, last->classes);
+    muster_below_tell(&train->below);
 }
 
 muster_status muster_train_conclude(muster_train_state *train,
@@ -297,6 +304,7 @@ muster_status muster_train_conclude(muster_train_state *train,
     tell(train, &last);
     last.straggling = muster_tally_straggling(&train->tally);
     last.end.straggling = &last.straggling;
+    muster_below_end(&train->below, &last.end);
     muster_status status = MUSTER_OK;
     char *json = muster_summary_json(train->tally.summary, &last.end);
     if (json == NULL) {

@@ -13,6 +13,7 @@
 #include "code/numbers.h"
 #include "config/fault.h"
 #include "proc/signals.h"
+#include "run/measured_cluster.h"
 #include "run/train.h"
 
 /* Faults of the steps up to `step` that were not done yet. */
@@ -72,7 +73,10 @@ static void skip_faults(muster_train_state *train, uint64_t first_step)
 static void on_answer(muster_train_state *train, const muster_report *report)
 {
     muster_error error = {.text = ""};
-    muster_worker_line line = muster_tally_worker_line(report);
+    bool below = report->kind == MUSTER_REPORT_BELOW;
+    muster_worker_line line =
+        below ? muster_below_line(report) : muster_tally_worker_line(report);
+    line.edge = !below && train->edges > 0;
     if (train->folder != NULL &&
         muster_run_folder_worker(train->folder, &line, &error) < 0) {
         muster_host_fail(train->host, &error);
@@ -175,7 +179,12 @@ static void trace(muster_train_state *train, const muster_report *report)
 
 static void record(muster_train_state *train, const muster_report *report)
 {
-    if (train->recorder != NULL && report->kind == MUSTER_REPORT_ANSWER) {
+    if (train->recorder != NULL && report->kind == MUSTER_REPORT_BELOW) {
+        muster_delay_recorder_time(train->recorder, report->step,
+                                   report->as.below.worker,
+                                   report->as.below.compute_ms * 1e-3);
+    } else if (train->recorder != NULL && train->edges == 0 &&
+               report->kind == MUSTER_REPORT_ANSWER) {
         muster_delay_recorder_time(train->recorder, report->step,
                                    report->as.answer.worker,
                                    report->as.answer.compute_ms * 1e-3);
@@ -186,10 +195,30 @@ static void record(muster_train_state *train, const muster_report *report)
     }
 }
 
+/* A chosen code changes the workers' loads: their times over their loads. */
+static void measure_load(muster_train_state *train, const muster_report *report)
+{
+    if (train->per_load == NULL || report->kind != MUSTER_REPORT_ANSWER ||
+        report->as.answer.code == NULL) {
+        return;
+    }
+    muster_worker_line line = muster_tally_worker_line(report);
+    double send_ms = line.arrive_ms - line.compute_ms;
+    double load = muster_measured_load(
+        report->as.answer.code, report->as.answer.first_shard, line.worker);
+    if (load > 0) {
+        line.compute_ms /= load;
+        line.arrive_ms = line.compute_ms + send_ms;
+        muster_summary_worker(train->per_load, &line);
+    }
+}
+
 void muster_train_on_report(void *context, const muster_report *report)
 {
     muster_train_state *train = context;
     muster_tally_report(&train->tally, report);
+    muster_below_report(&train->below, report);
+    measure_load(train, report);
     trace(train, report);
     record(train, report);
     switch (report->kind) {
@@ -206,6 +235,7 @@ void muster_train_on_report(void *context, const muster_report *report)
         do_faults(train, report->step);
         break;
     case MUSTER_REPORT_ANSWER:
+    case MUSTER_REPORT_BELOW:
         on_answer(train, report);
         break;
     case MUSTER_REPORT_STEP_END:

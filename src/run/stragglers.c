@@ -156,6 +156,7 @@ void muster_stragglers_report(muster_stragglers *s, const muster_report *report)
         on_end(s, report);
         break;
     case MUSTER_REPORT_WORKER:
+    case MUSTER_REPORT_BELOW:
     case MUSTER_REPORT_NOTICE:
     case MUSTER_REPORT_EVALUATION:
     case MUSTER_REPORT_RESULT:

@@ -165,6 +165,7 @@ void muster_tally_report(muster_tally *tally, const muster_report *report)
         tally->test_accuracy = report->as.result.test_accuracy;
         tally->test_auc = report->as.result.test_auc;
         break;
+    case MUSTER_REPORT_BELOW:
     case MUSTER_REPORT_NOTICE:
         break;
     }

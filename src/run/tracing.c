@@ -14,27 +14,30 @@
 
 struct muster_tracing {
     muster_trace *trace;
-    uint32_t worker_count;
-    int64_t *arrived_ns; // per worker: the answer to the open step; 0: none
-    int64_t begin_ns;    // of the open step
-    int64_t enough_ns;   // its last answer in time
+    uint32_t worker_count; // those that the coordinator leads: edges, if any
+    uint32_t below;        // workers under edges; 0 without edges
+    int64_t *arrived_ns;   // per worker: the answer to the open step; 0: none
+    int64_t begin_ns;      // of the open step
+    int64_t enough_ns;     // its last answer in time
 };
 
-static muster_status name_rows(muster_tracing *tracing, const char *noun,
+static muster_status name_rows(muster_tracing *tracing, uint32_t edges,
                                muster_error *error_out)
 {
     muster_status status =
         muster_trace_name(tracing->trace, 0, "coordinator", error_out);
-    for (uint32_t w = 0; status == MUSTER_OK && w < tracing->worker_count;
-         w++) {
+    uint32_t rows = tracing->worker_count + tracing->below;
+    for (uint32_t row = 0; status == MUSTER_OK && row < rows; row++) {
         char name[32];
-        (void)snprintf(name, sizeof name, "%s %" PRIu32, noun, w);
-        status = muster_trace_name(tracing->trace, w + 1, name, error_out);
+        (void)snprintf(name, sizeof name, "%s %" PRIu32,
+                       row < edges ? "edge" : "worker",
+                       row - (row < edges ? 0 : edges));
+        status = muster_trace_name(tracing->trace, row + 1, name, error_out);
     }
     return status;
 }
 
-muster_status muster_tracing_open(const char *path, const char *noun,
+muster_status muster_tracing_open(const char *path, uint32_t edges,
                                   uint32_t workers, muster_error *error_out,
                                   muster_tracing **tracing_out)
 {
@@ -42,15 +45,16 @@ muster_status muster_tracing_open(const char *path, const char *noun,
     if (tracing == NULL) {
         goto out;
     }
-    tracing->worker_count = workers;
+    tracing->worker_count = edges > 0 ? edges : workers;
+    tracing->below = edges > 0 ? workers : 0;
     tracing->arrived_ns =
-        muster_mem_array(workers, sizeof *tracing->arrived_ns);
+        muster_mem_array(tracing->worker_count, sizeof *tracing->arrived_ns);
     if (tracing->arrived_ns == NULL) {
         goto out;
     }
     muster_status status = muster_trace_open(path, error_out, &tracing->trace);
     if (status == MUSTER_OK) {
-        status = name_rows(tracing, noun, error_out);
+        status = name_rows(tracing, edges, error_out);
     }
     if (status < 0) {
         muster_status ignored = muster_tracing_close(tracing, NULL);
@@ -89,25 +93,37 @@ static muster_status mark(muster_tracing *tracing, uint32_t row,
     return muster_trace_mark(tracing->trace, &event, error_out);
 }
 
-static muster_status on_answer(muster_tracing *tracing,
-                               const muster_report *report,
-                               muster_error *error_out)
+/* The model's way, computing and the answer's way, up to now_ns. */
+static muster_status answer_spans(muster_tracing *tracing, uint32_t row,
+                                  double compute_ms, double arrive_ms,
+                                  const muster_report *report,
+                                  muster_error *error_out)
 {
     static const char *const names[] = {"receive", "compute", "send"};
-    uint32_t worker = report->as.answer.worker;
-    double arrive_ms = report->as.answer.arrive_ms;
-    if (worker >= tracing->worker_count || isnan(arrive_ms)) {
-        return MUSTER_OK;
-    }
-    double compute_ms = fmin(report->as.answer.compute_ms, arrive_ms);
+    compute_ms = fmin(compute_ms, arrive_ms);
     int64_t aside_ns = (int64_t)((arrive_ms - compute_ms) * 0.5e6);
     int64_t begin_ns = report->now_ns - (int64_t)(arrive_ms * 1e6);
     int64_t at[] = {begin_ns, begin_ns + aside_ns, report->now_ns - aside_ns,
                     report->now_ns};
     muster_status status = MUSTER_OK;
     for (size_t i = 0; status == MUSTER_OK && i < 3; i++) {
-        status = span(tracing, worker + 1, names[i], &at[i], report, error_out);
+        status = span(tracing, row, names[i], &at[i], report, error_out);
     }
+    return status;
+}
+
+static muster_status on_answer(muster_tracing *tracing,
+                               const muster_report *report,
+                               muster_error *error_out)
+{
+    uint32_t worker = report->as.answer.worker;
+    double arrive_ms = report->as.answer.arrive_ms;
+    if (worker >= tracing->worker_count || isnan(arrive_ms)) {
+        return MUSTER_OK;
+    }
+    muster_status status =
+        answer_spans(tracing, worker + 1, report->as.answer.compute_ms,
+                     arrive_ms, report, error_out);
     if (report->as.answer.late) {
         return status == MUSTER_OK
                    ? mark(tracing, worker + 1, "late", report, error_out)
@@ -116,6 +132,23 @@ static muster_status on_answer(muster_tracing *tracing,
     tracing->arrived_ns[worker] = report->now_ns;
     tracing->enough_ns = report->now_ns;
     return status;
+}
+
+static muster_status on_below(muster_tracing *tracing,
+                              const muster_report *report,
+                              muster_error *error_out)
+{
+    uint32_t worker = report->as.below.worker;
+    uint32_t row = 1 + tracing->worker_count + worker;
+    if (worker >= tracing->below) {
+        return MUSTER_OK;
+    }
+    muster_status status =
+        answer_spans(tracing, row, report->as.below.compute_ms,
+                     report->as.below.arrive_ms, report, error_out);
+    return status == MUSTER_OK && report->as.below.late
+               ? mark(tracing, row, "late", report, error_out)
+               : status;
 }
 
 static muster_status on_end(muster_tracing *tracing,
@@ -169,6 +202,8 @@ muster_status muster_tracing_report(muster_tracing *tracing,
         break;
     case MUSTER_REPORT_ANSWER:
         return on_answer(tracing, report, error_out);
+    case MUSTER_REPORT_BELOW:
+        return on_below(tracing, report, error_out);
     case MUSTER_REPORT_STEP_END:
         return on_end(tracing, report, error_out);
     case MUSTER_REPORT_WORKER:

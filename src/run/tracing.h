@@ -1,6 +1,7 @@
 /*
  * run/tracing.h -- the reports of a run as a trace (record/trace.h): the
- * coordinator on row 0, worker W on row W + 1.
+ * coordinator on row 0, worker W on row W + 1; with edges, edge K on row K + 1
+ * and the workers on the rows after all edges.
  *
  *   coordinator   wait: from the beginning of a step to the last answer that it
  *                 needed; decode and update: from there to the new model
@@ -22,8 +23,9 @@
 
 typedef struct muster_tracing muster_tracing;
 
+/* `edges` is 0 where the workers have none. */
 MUSTER_CHECKED muster_status muster_tracing_open(const char *path,
-                                                 const char *noun,
+                                                 uint32_t edges,
                                                  uint32_t workers,
                                                  muster_error *error_out,
                                                  muster_tracing **tracing_out);

@@ -98,17 +98,25 @@ static muster_status make_counts(muster_train_state *train,
     if (status == MUSTER_OK) {
         status = muster_progress_init(workers, &train->progress);
     }
+    if (status == MUSTER_OK && train->edges > 0) {
+        status = muster_below_init(train->code, &train->below);
+    }
+    if (status == MUSTER_OK && muster_config_is_auto(train->config, NULL)) {
+        status = muster_summary_create(workers, &train->per_load);
+    }
     if (status < 0) {
         return muster_error_set(error_out, status, "no memory for the counts");
     }
     const char *trace = muster_config_string(train->config, MUSTER_OPT_TRACE);
     if (trace != NULL) {
-        status = muster_tracing_open(trace, muster_train_noun(train), workers,
-                                     error_out, &train->tracing);
+        status =
+            muster_tracing_open(trace, train->edges, train->code_info.workers,
+                                error_out, &train->tracing);
     }
     if (status == MUSTER_OK) {
-        status = muster_record_delays_open(train->config, workers, error_out,
-                                           &train->recorder);
+        status =
+            muster_record_delays_open(train->config, train->code_info.workers,
+                                      error_out, &train->recorder);
     }
     return status < 0
                ? status
@@ -379,6 +387,8 @@ static void finish(muster_train_state *train)
     muster_blob_unref(train->saved);
     muster_vec_fini(&train->faults);
     muster_progress_fini(&train->progress);
+    muster_below_fini(&train->below);
+    muster_summary_free(train->per_load);
     muster_tally_fini(&train->tally);
     muster_executor_free(train->executor);
     muster_host_close(train->host);

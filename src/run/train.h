@@ -23,6 +23,7 @@
 #include "proc/socket_dir.h"
 #include "record/run_folder.h"
 #include "role/role.h"
+#include "run/below.h"
 #include "run/progress.h"
 #include "run/tally.h"
 #include "run/tracing.h"
@@ -46,6 +47,8 @@ typedef struct muster_train_state {
     muster_vec faults;             // of muster_fault, by step
     size_t next_fault;             // the first that is not done
     muster_tally tally;
+    muster_below below;       // the workers under edges
+    muster_summary *per_load; // --code auto: times of load 1; else NULL
     muster_progress progress;
     muster_run_folder *folder;       // NULL without --run
     muster_tracing *tracing;         // NULL without --trace

@@ -210,6 +210,12 @@ static void mix_report(uint64_t *hash, const muster_report *report)
         mix_real(hash, report->as.answer.compute_ms);
         mix_real(hash, report->as.answer.arrive_ms);
         break;
+    case MUSTER_REPORT_BELOW:
+        mix(hash, (uint64_t)report->as.below.worker << 2 |
+                      report->as.below.late << 1 | report->as.below.slow);
+        mix_real(hash, report->as.below.compute_ms);
+        mix_real(hash, report->as.below.arrive_ms);
+        break;
     case MUSTER_REPORT_STEP_END:
         mix_step_end(hash, report);
         break;

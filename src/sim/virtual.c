@@ -140,6 +140,8 @@ static void on_report(void *context, uint32_t host, const muster_report *report)
     case MUSTER_REPORT_STEP_END:
         count_step(run, report);
         break;
+    case MUSTER_REPORT_BELOW:
+        break;
     case MUSTER_REPORT_ANSWER:
         run->late += report->as.answer.late;
         break;

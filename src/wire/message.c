@@ -98,6 +98,7 @@ static const layout layouts[] = {
                          1,
                          {{RANGE(as.shard.shard, 0, UINT32_MAX - 1)}}},
     [MUSTER_MSG_PEERS] = {"PEERS", 0, {{0}}},
+    [MUSTER_MSG_ANSWERS] = {"ANSWERS", 0, {{0}}},
 };
 #define KIND_END (sizeof(layouts) / sizeof(layouts[0]))
 

@@ -23,12 +23,21 @@ same calm
 messages=$(value messages_up < "$work/out")
 [ "$messages" -le 240 ] && [ "$messages" -ge 180 ] || fail "calm: $messages messages of 4 edges in 60 steps"
 grep -q '"edge 3"' "$work/trace.json" || fail "the trace does not name edges"
+grep -q '"worker 15"' "$work/trace.json" || fail "the trace does not name workers under edges"
 
 # An edge is stopped, and one worker under each other edge is slow.
 # shellcheck disable=SC2086
 expect 0 train $job $edges --steps 60 --stop edge0@5 \
-    --slow 5:200ms --slow 10:200ms --slow 15:200ms
+    --slow 5:200ms --slow 10:200ms --slow 15:200ms --run "$work/stopped"
 same stopped
+# The records know the workers under the edges.
+grep -q '"edge":1,' "$work/stopped/workers.jsonl" || fail "workers.jsonl has no edges"
+grep -q '"worker":7,' "$work/stopped/workers.jsonl" || fail "workers.jsonl has no workers under edges"
+tr -d ' \n' < "$work/stopped/summary.json" > "$work/summary"
+grep -q '"edges":\[{"id":0,' "$work/summary" || fail "summary.json has no edges"
+grep -q '"workers":\[{"id":0,.*"edge":3}\]' "$work/summary" || fail "summary.json has no workers under edges"
+grep -q '^edges:' "$work/stopped/cluster.yaml" || fail "cluster.yaml nests no edges: $(cat "$work/stopped/cluster.yaml")"
+expect 0 plan --cluster "$work/stopped/cluster.yaml" --json
 at_least 100 "$(value p50 < "$work/out")" || fail "stopped: steps of $(value p50 < "$work/out") ms"
 
 # An edge is killed and returns; its workers wait for it. The delay makes steps
@@ -59,4 +68,36 @@ expect 2 train $job --local 4 --kill edge0@5
 # shellcheck disable=SC2086
 expect 2 train $job $edges --local 3
 expect 2 join 127.0.0.1:1 --as edge
+
+# Edges and workers that join over TCP.
+rm -f "$work"/err.edge*
+# shellcheck disable=SC2086
+muster_in_background train $job --topology 2x2 --code hier:se=1,sw=1 --steps 60 \
+    --listen 127.0.0.1:0 --patience 30s
+coordinator=$pid
+wait_until 20 says "$work/err.bg" "muster join tcp:127.0.0.1:" ||
+    { fail "no coordinator: $(cat "$work/err.bg")"; finish; }
+address=$(grep -o 'tcp:127.0.0.1:[0-9]*' "$work/err.bg" | head -n 1)
+members=()
+for edge in 0 1; do
+    E2E_MARK=$mark "$MUSTER_BIN" join "${address#tcp:}" --as edge --worker $edge --listen 127.0.0.1:0 \
+        --patience 30s 2> "$work/err.edge$edge" &
+    members+=($!)
+    wait_until 20 says "$work/err.edge$edge" "muster join tcp:127.0.0.1:" ||
+        { fail "edge $edge does not say where to join: $(cat "$work/err.edge$edge")"; finish; }
+    below=$(grep -o 'tcp:127.0.0.1:[0-9]*' "$work/err.edge$edge" | head -n 1)
+    for worker in 0 1; do
+        E2E_MARK=$mark "$MUSTER_BIN" join "${below#tcp:}" --patience 30s 2> "$work/err.$edge$worker" &
+        members+=($!)
+    done
+done
+wait_for "$coordinator"
+[ "$code" -eq 0 ] || fail "over TCP: exit code $code: $(cat "$work/err.bg" "$work"/err.edge*)"
+cp "$work/out.bg" "$work/out"
+same "over TCP"
+for member in "${members[@]}"; do
+    wait_for "$member"
+    [ "$code" -eq 0 ] || fail "a member over TCP: exit code $code"
+done
+wait_until 10 none_left || fail "left running: $(marked)"
 finish

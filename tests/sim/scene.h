@@ -14,13 +14,13 @@ static toy_opts plain(const char *code, uint32_t workers, uint64_t steps)
         .seed = 7, .code = code, .workers = workers, .steps = steps};
 }
 
-static void run_to_end(toy *t)
+static inline void run_to_end(toy *t)
 {
     muster_sim_run(t->sim, SECONDS(300));
     assert_true(t->over);
 }
 
-static void assert_right(const toy *t)
+static inline void assert_right(const toy *t)
 {
     assert_int_equal(t->status, MUSTER_OK);
     assert_int_equal(t->serial_step, t->steps);

@@ -48,6 +48,10 @@ static void toy_step_end(toy *t, const muster_report *report)
     t->degraded += report->as.end.degraded ? 1 : 0;
     t->plan = report->as.end.plan;
     t->steps_without += report->as.end.parts_missing;
+    if (t->plan_code_count > 0) {
+        t->info = *muster_code_numbers(report->as.end.code);
+        return; // parts of other codes are others
+    }
     if (report->as.end.part_count != t->info.parts) {
         toy_recoded(t, report);
         return;
@@ -174,6 +178,7 @@ static void toy_report(void *context, uint32_t host,
         break;
     case MUSTER_REPORT_EVALUATION:
         break;
+    case MUSTER_REPORT_BELOW:
     case MUSTER_REPORT_NOTICE:
         toy_notice(t, report->as.notice.text);
         break;
@@ -320,6 +325,7 @@ static void toy_start_coordinator(toy *t)
     opts.shards = t->shards;
     opts.change_code = t->change_code;
     opts.change_step = t->change_step;
+    opts.replan = t->plan_code_count > 0;
     t->info = *toy_numbers(t);
     opts.saved = t->disk.role_bytes > 0 ? t->disk.role : NULL;
     opts.saved_bytes = t->disk.role_bytes;
@@ -384,6 +390,7 @@ typedef struct toy_opts {
     uint32_t shards;         // 0: one a part
     const char *change_code; // NULL: none
     uint64_t change_step;
+    const char *const *plan_codes; // ended by NULL; NULL: none
     void (*on_trace)(void *context, const char *line);
 } toy_opts;
 
@@ -414,6 +421,12 @@ static void toy_init_code(toy *t, const toy_opts *opts)
     if (opts->change_code != NULL) {
         t->change_code = toy_make_code(opts->change_code, opts->workers, NULL);
         t->change_step = opts->change_step;
+    }
+    for (size_t i = 0; opts->plan_codes != NULL && opts->plan_codes[i] != NULL;
+         i++) {
+        MUSTER_ASSERT(t->plan_code_count < TOY_PLAN_CODES);
+        t->plan_codes[t->plan_code_count++] =
+            toy_make_code(opts->plan_codes[i], opts->workers, NULL);
     }
     t->info = *muster_code_numbers(t->code);
     MUSTER_ASSERT(t->info.parts <= TOY_PARTS_MAX &&
@@ -475,6 +488,9 @@ static void toy_fini(toy *t)
         muster_code_free(t->code);
     }
     muster_code_free(t->change_code);
+    for (uint32_t i = 0; i < t->plan_code_count; i++) {
+        muster_code_free(t->plan_codes[i]);
+    }
 }
 
 #endif // MUSTER_TESTS_SIM_TOY_H

@@ -37,6 +37,7 @@
 #define TOY_SHARDS_MAX 192u
 #define TOY_HOSTS_MAX  32u
 #define TOY_RUN        0x746f79u
+#define TOY_PLAN_CODES 8u
 #define TOY_PLANS      2u  // a worker keeps two, as the real one
 #define TOY_PAST       64u // steps whose answer is remembered
 
@@ -50,7 +51,8 @@ typedef struct toy_process {
     toy_plan plans[TOY_PLANS];
     uint32_t newest; // of plans
     bool held[TOY_SHARDS_MAX];
-    muster_job job; // under way
+    muster_job job;  // under way
+    int64_t busy_ns; // that it takes
 } toy_process;
 
 /* What survives a coordinator: its newest snapshot. */
@@ -69,6 +71,9 @@ typedef struct toy {
     muster_code_info info;    // of the last step's plan
     muster_code *change_code; // or NULL
     uint64_t change_step;
+    muster_code *plan_codes[TOY_PLAN_CODES]; // that PLAN jobs give in turn
+    uint32_t plan_code_count;                // 0: the code is not chosen
+    uint64_t planned;                        // such jobs so far
     uint32_t shards;
     uint32_t workers; // that the coordinator leads; edges where there are any
     uint32_t edges;   // 0: workers join the coordinator themselves
@@ -344,7 +349,8 @@ static int64_t toy_begin(void *context, uint32_t host, muster_job *job)
     } else if (job->kind == MUSTER_JOB_SETUP || job->kind == MUSTER_JOB_LOAD) {
         ms = 2;
     }
-    return (int64_t)(ms * 1e6);
+    t->processes[host].busy_ns = (int64_t)(ms * 1e6);
+    return t->processes[host].busy_ns;
 }
 
 static muster_status toy_adopt(toy_process *process, const muster_job *job)
@@ -380,9 +386,14 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         break;
     case MUSTER_JOB_GRADIENT:
         result->output = toy_encode(t, process);
+        result->busy_ns = process->busy_ns;
         break;
     case MUSTER_JOB_VERIFY: // not asked for here
-    case MUSTER_JOB_PLAN:
+        break;
+    case MUSTER_JOB_PLAN: // any other code is much better
+        result->code = t->plan_codes[t->planned++ % t->plan_code_count];
+        result->expected_ms = 1;
+        result->in_force_ms = 9;
         break;
     case MUSTER_JOB_SHARD:
         t->shards_made++;
