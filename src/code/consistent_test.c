@@ -283,9 +283,10 @@ static void four_liars_among_48_are_found(void **state)
                          MUSTER_OK);
         for (uint32_t t = 0; t < count; t++) {
             double part = 1 + terms[t].part * 0.1 - terms[t].gradient_block;
-            values[w * blocks + terms[t].message_block] += terms[t].coef * part;
+            values[(size_t)w * blocks + terms[t].message_block] +=
+                terms[t].coef * part;
         }
-        values[w * blocks] += w % 12 == 5 ? 1 : 0; // 5, 17, 29, 41
+        values[(size_t)w * blocks] += w % 12 == 5 ? 1 : 0; // 5, 17, 29, 41
         noise[w] = NOISE;
         all[w] = w;
     }

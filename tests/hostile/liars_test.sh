@@ -21,7 +21,7 @@ joined() {
     wait_until 20 test -S "$work/socket" || { fail "no coordinator: $(cat "$work/err.bg")"; return; }
     for i in 0 1 2 3 4 5 6 7 8; do
         options="--worker $i --allow-model $plugin --quiet"
-        [[ $slow == *" $i "* ]] && options="$options --slow $i:40ms" || options="$options --slow $i:10ms"
+        [[ $slow == *" $i "* ]] && options="$options --slow $i:60ms" || options="$options --slow $i:20ms"
         # shellcheck disable=SC2086
         if [ "$i" -eq 4 ] && [ "$lie" != none ]; then
             LIE=$lie E2E_MARK=$mark "$MUSTER_BIN" join "unix:$work/socket" $options 2> "$work/err.$i" &
