@@ -1,5 +1,5 @@
 /*
- * base/background.h -- one task on a thread of its own, while its owner goes on.
+ * base/background.h -- one task on a thread of its own; its owner goes on.
  *
  *     muster_background_start(&background, task, context);
  *     .. muster_background_wait(&background, 0) ..   // true: it has ended
