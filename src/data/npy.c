@@ -20,6 +20,7 @@ typedef struct npy_header {
     unsigned dimensions;
     uint64_t count;   // first dimension
     uint64_t element; // product of the others
+    uint64_t sides[DIMENSIONS_MAX];
 } npy_header;
 
 // The text after `'key':`, or NULL.
@@ -69,7 +70,11 @@ static muster_status parse_shape(muster_source *source, const char *header,
         char *end;
         uint64_t size = strtoull(p, &end, 10);
         p = end;
-        bool first = parsed->dimensions++ == 0;
+        bool first = parsed->dimensions == 0;
+        if (parsed->dimensions < DIMENSIONS_MAX) {
+            parsed->sides[parsed->dimensions] = size;
+        }
+        parsed->dimensions++;
         parsed->count = first ? size : parsed->count;
         if (parsed->dimensions > DIMENSIONS_MAX ||
             parsed->count > MUSTER_TABLE_SAMPLES_MAX ||
@@ -235,6 +240,42 @@ muster_status muster_npy_read_column(muster_source *source, uint64_t samples,
     return status == MUSTER_OK ? check_ended(source, error_out) : status;
 }
 
+muster_status muster_npy_read_features(muster_source *source, uint64_t samples,
+                                       muster_error *error_out,
+                                       uint32_t *features_out, float **rows_out)
+{
+    npy_header header;
+    muster_status status = read_header(source, error_out, &header);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    if (header.count != samples || header.element == 0 ||
+        header.element > INT32_MAX) {
+        return muster_source_fail_byte(
+            source, error_out,
+            "%llu rows of %llu features for %llu samples: need one row a "
+            "sample",
+            (unsigned long long)header.count,
+            (unsigned long long)header.element, (unsigned long long)samples);
+    }
+    float *rows = muster_mem_array(samples, header.element * sizeof(*rows));
+    if (rows == NULL) {
+        return muster_table_fail_memory(muster_source_name(source), error_out);
+    }
+    status = read_elements(source, &header, samples * header.element, error_out,
+                           rows);
+    if (status == MUSTER_OK) {
+        status = check_ended(source, error_out);
+    }
+    if (status != MUSTER_OK) {
+        muster_mem_free(rows);
+        return status;
+    }
+    *features_out = (uint32_t)header.element;
+    *rows_out = rows;
+    return MUSTER_OK;
+}
+
 // Samples in turn: what is before the label, the label, what is after it.
 static muster_status read_rows(muster_source *source, const npy_header *header,
                                uint64_t label, muster_error *error_out,
@@ -264,6 +305,17 @@ static muster_status fail_shape(const muster_source *source, bool inside,
         source, error_out,
         "the array must have two dimensions: samples x features%s",
         inside ? ", the label among them" : "");
+}
+
+// What samples of two or three dimensions are; their sizes are bounded.
+static muster_image image_of(const npy_header *header)
+{
+    if (header->dimensions < 3) {
+        return (muster_image){0};
+    }
+    uint64_t channels = header->dimensions == 4 ? header->sides[3] : 1;
+    return (muster_image){(uint32_t)header->sides[1],
+                          (uint32_t)header->sides[2], (uint32_t)channels};
 }
 
 static muster_status read_all(muster_source *source, muster_source *labels,
@@ -311,6 +363,9 @@ static muster_status read_all(muster_source *source, muster_source *labels,
     if (status == MUSTER_OK && inside && choice.number == 0) {
         muster_mem_free(table->labels);
         table->labels = NULL;
+    }
+    if (choice.number == 0) {
+        table->image = image_of(&header);
     }
     table->label_column = (uint32_t)choice.number;
     table->label_why = choice.why;
