@@ -245,18 +245,25 @@ size_t muster_code_decode_terms_max(const muster_code *code)
            code->info.gradient_blocks;
 }
 
+/* The square of the share that a step may lack to be made longer. */
+#define LACKING_MAX 0.5
+
 /* The least-squares best is a projection: with a missing share r of the
  * gradient, the parts count 1 - r^2 times on average, and a step with it is as
  * much too short. Let them count once on average, or as nearly as leaves it no
- * further off than no step at all. */
+ * further off than LACKING_MAX: what is left of a gradient that is mostly
+ * missing is mostly noise. */
 static muster_status make_full_length(const muster_code *code,
                                       muster_code_query *query)
 {
     double share = muster_code_mean_share(code, query);
-    double residual = query->fit.residual;
-    // Of c, how often the parts count: ||c||^2 / k.
-    double square = residual * residual - 1.0 + 2.0 * share;
-    double longer = fmin(1.0 / share, 2.0 * share / square);
+    double lacking = query->fit.residual * query->fit.residual;
+    // Let the parts count c times: ||c||^2 / k is this, and ||l c - 1||^2 / k
+    // is square l^2 - 2 share l + 1.
+    double square = lacking - 1.0 + 2.0 * share;
+    double allowed = fmax(lacking, LACKING_MAX);
+    double root = fmax(share * share - square * (1.0 - allowed), 0.0);
+    double longer = fmin(1.0 / share, (share + sqrt(root)) / square);
     if (!(share > 0.0 && longer > 1.0)) {
         return MUSTER_OK;
     }
