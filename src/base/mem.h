@@ -28,7 +28,8 @@ void *muster_mem_raw_aligned(size_t count, size_t size);
 #define MUSTER_MEM_APART 128u
 
 /* Zeroed as well, and in cache lines of its own: for what one thread writes
- * while others read what lies beside it. */
+ * while others read what lies beside it. Where it is megabytes, large pages are
+ * asked for. */
 void *muster_mem_lines(size_t count, size_t size);
 
 /* Resize to count * size; new bytes are not zeroed. On NULL the old block

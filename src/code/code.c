@@ -245,6 +245,34 @@ size_t muster_code_decode_terms_max(const muster_code *code)
            code->info.gradient_blocks;
 }
 
+/* The square of the share that a step may lack to be made longer. */
+#define LACKING_MAX 0.5
+
+/* The least-squares best is a projection: with a missing share r of the
+ * gradient, the parts count 1 - r^2 times on average, and a step with it is as
+ * much too short. Let them count once on average, or as nearly as leaves it no
+ * further off than LACKING_MAX: what is left of a gradient that is mostly
+ * missing is mostly noise. */
+static muster_status make_full_length(const muster_code *code,
+                                      muster_code_query *query)
+{
+    double share = muster_code_mean_share(code, query);
+    double lacking = query->fit.residual * query->fit.residual;
+    // Let the parts count c times: ||c||^2 / k is this, and ||l c - 1||^2 / k
+    // is square l^2 - 2 share l + 1.
+    double square = lacking - 1.0 + 2.0 * share;
+    double allowed = fmax(lacking, LACKING_MAX);
+    double root = fmax(share * share - square * (1.0 - allowed), 0.0);
+    double longer = fmin(1.0 / share, (share + sqrt(root)) / square);
+    if (!(share > 0.0 && longer > 1.0)) {
+        return MUSTER_OK;
+    }
+    for (size_t i = 0; i < query->term_count; i++) {
+        query->terms[i].weight *= longer;
+    }
+    return muster_code_measure(code, query);
+}
+
 muster_status muster_code_solve(const muster_code *code,
                                 muster_code_query *query)
 {
@@ -262,8 +290,13 @@ muster_status muster_code_solve(const muster_code *code,
         return status;
     }
     // Written so that a NaN is not exact either.
-    bool exact = query->fit.residual <= MUSTER_CODE_EXACT;
-    return exact ? MUSTER_OK : MUSTER_INEXACT;
+    if (query->fit.residual <= MUSTER_CODE_EXACT) {
+        return MUSTER_OK;
+    }
+    if (code->info.exact) {
+        status = make_full_length(code, query);
+    }
+    return status == MUSTER_OK ? MUSTER_INEXACT : status;
 }
 
 muster_status muster_code_weights(const muster_code *code,

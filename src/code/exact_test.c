@@ -6,6 +6,7 @@
 #include <complex.h>
 
 #include "code/code_test.h"
+#include "code/family.h"
 #include "code/numbers.h"
 
 /* One set: within the tolerance it must decode, beyond it say so or be right.
@@ -250,6 +251,74 @@ static void ye_abbe_has_the_golden_integers(void **state)
     muster_code_free(code);
 }
 
+/* Too few answers, at random: their step is of full length, or not shorter
+ * than the least-squares best and not too far off, and the residual is that of
+ * this step. */
+static void check_full_length(const char *name, uint32_t n, uint64_t seed)
+{
+    muster_code *code = build_code(name, n, 0, 0);
+    muster_code_decode_term *terms =
+        muster_mem_array(muster_code_decode_terms_max(code), sizeof(*terms));
+    assert_non_null(terms);
+    muster_rng rng = muster_rng_make(seed, 17);
+    uint32_t short_sets = 0;
+    uint32_t full_sets = 0;
+    for (int round = 0; round < 100; round++) {
+        uint32_t heard[32];
+        uint32_t count = 0;
+        for (uint32_t w = 0; w < n; w++) {
+            heard[count] = w;
+            count += muster_rng_below(&rng, 3) > 0;
+        }
+        muster_code_query query = {
+            .responders = heard, .count = count, .terms = terms};
+        assert_int_equal(code->ops->weights(code, &query), MUSTER_OK);
+        double share = muster_code_mean_share(code, &query);
+        double residual = query.fit.residual;
+        if (muster_code_solve(code, &query) == MUSTER_OK) {
+            continue;
+        }
+        short_sets++;
+        // ||l c - 1||^2 where ||c - 1||^2 = k r^2 and the mean of c is `share`.
+        double square = residual * residual - 1.0 + 2.0 * share;
+        double longer =
+            share > 0 ? muster_code_mean_share(code, &query) / share : 1.0;
+        square = longer * longer * square - 2.0 * longer * share + 1.0;
+        assert_true(fabs(query.fit.residual - sqrt(square)) < 1e-9);
+        assert_true(longer > 1.0 - 1e-9);
+        bool is_full = fabs(longer * share - 1.0) < 1e-9;
+        bool is_far = query.fit.residual > sqrt(0.5) - 1e-9;
+        assert_true(is_full || is_far || share > 1.0);
+        assert_true(query.fit.residual < fmax(sqrt(0.5), residual) + 1e-9);
+        full_sets += is_full;
+    }
+    assert_true(full_sets > 0);
+    assert_true(short_sets > 10);
+    muster_mem_free(terms);
+    muster_code_free(code);
+}
+
+static void too_few_answers_give_a_step_of_full_length(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"uncoded",
+                                        "frc:s=1",
+                                        "crc:s=1",
+                                        "cyclic-mds:s=1",
+                                        "rs:s=1",
+                                        "ye-abbe:s=1,m=2",
+                                        "heter:s=1",
+                                        "heter-group:s=1",
+                                        "ye-abbe-tuned:s=1,m=2",
+                                        "linear:spc",
+                                        "linear:hamming",
+                                        "linear:tuned:s=1,m=2",
+                                        "linear:gaussian:s=1,m=2"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        check_full_length(names[i], 8, i + 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +332,7 @@ int main(void)
         cmocka_unit_test(ye_abbe_has_the_golden_integers),
         cmocka_unit_test(cyclic_mds_has_the_golden_coefficients),
         cmocka_unit_test(rs_weights_are_lagranges),
+        cmocka_unit_test(too_few_answers_give_a_step_of_full_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

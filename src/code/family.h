@@ -114,4 +114,8 @@ bool muster_code_fit_is_legal(const muster_code_fit *fit);
 MUSTER_CHECKED muster_status muster_code_measure(const muster_code *code,
                                                  muster_code_query *query);
 
+/* How often a part counts in what the query's terms give, on average. */
+double muster_code_mean_share(const muster_code *code,
+                              const muster_code_query *query);
+
 #endif // MUSTER_CODE_FAMILY_H

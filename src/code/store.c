@@ -168,3 +168,22 @@ muster_status muster_code_measure(const muster_code *code,
     muster_mem_free(scratch);
     return MUSTER_OK;
 }
+
+double muster_code_mean_share(const muster_code *code,
+                              const muster_code_query *query)
+{
+    const muster_code_encode_term *all = code->terms.data;
+    double sum = 0.0;
+    for (size_t i = 0; i < query->term_count; i++) {
+        const muster_code_decode_term *decode = &query->terms[i];
+        muster_code_span span = code->term_spans[decode->worker];
+        for (uint32_t j = 0; j < span.count; j++) {
+            const muster_code_encode_term *term = &all[span.first + j];
+            if (term->message_block == decode->message_block &&
+                term->gradient_block == decode->output_block) {
+                sum += decode->weight * term->coef;
+            }
+        }
+    }
+    return sum / ((double)code->info.parts * code->info.gradient_blocks);
+}

@@ -13,7 +13,10 @@
 #define PROCESS_BYTES 192u
 #define PARCEL_BYTES  128u
 
-static void prefetch_bytes(const void *at, size_t bytes)
+/* Inlined, or the compiler drops calls that seem to do nothing. */
+#define INLINED static inline __attribute__((always_inline))
+
+INLINED void prefetch_bytes(const void *at, size_t bytes)
 {
     for (size_t byte = 0; byte < bytes; byte += MUSTER_SIM_LINE) {
         __builtin_prefetch((const char *)at + byte);
@@ -21,7 +24,7 @@ static void prefetch_bytes(const void *at, size_t bytes)
 }
 
 /* The connection that a process made last: a worker has no other. */
-static void prefetch_connection(const muster_sim *sim, muster_role_peer peer)
+INLINED void prefetch_connection(const muster_sim *sim, muster_role_peer peer)
 {
     if (peer != 0) {
         prefetch_bytes((muster_sim_connection *)sim->connections.data +

@@ -9,17 +9,19 @@
 #include "base/mem.h"
 #include "sim/sim_inside.h"
 
-#define SLAB_PARCELS 256u
-#define FREE_AHEAD   4u // parcels that will be used are asked for so early
+#define SLAB_PARCELS 256u // of the first; each has twice those of the last
+#define FREE_AHEAD   4u   // parcels that will be used are asked for so early
 
 static void cut_slab(muster_sim *sim)
 {
-    muster_sim_parcel *slab = muster_mem_lines(SLAB_PARCELS, sizeof(*slab));
+    size_t count = (size_t)SLAB_PARCELS << sim->slabs.count;
+    muster_sim_parcel *slab = muster_mem_lines(count, sizeof(*slab));
     MUSTER_ASSERT(slab != NULL && muster_vec_append(&sim->slabs, &slab, 1));
-    MUSTER_ASSERT(muster_vec_reserve(&sim->free_parcels,
-                                     sim->slabs.count * SLAB_PARCELS));
+    // As many as all slabs together have.
+    MUSTER_ASSERT(
+        muster_vec_reserve(&sim->free_parcels, 2 * count - SLAB_PARCELS));
     muster_sim_parcel **free = sim->free_parcels.data;
-    for (uint32_t i = SLAB_PARCELS; i-- > 0;) {
+    for (size_t i = count; i-- > 0;) {
         free[sim->free_parcels.count++] = &slab[i];
     }
 }
@@ -60,7 +62,7 @@ void muster_sim_parcels_fini(muster_sim *sim)
 {
     muster_sim_parcel **slabs = sim->slabs.data;
     for (size_t i = 0; i < sim->slabs.count; i++) {
-        for (uint32_t k = 0; k < SLAB_PARCELS; k++) {
+        for (size_t k = 0; k < (size_t)SLAB_PARCELS << i; k++) {
             if (slabs[i][k].references > 0) { // it was still on its way
                 muster_blob_unref(slabs[i][k].payload);
             }

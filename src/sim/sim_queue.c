@@ -30,8 +30,8 @@
 #include "sim/sim_inside.h"
 
 #define NOWHERE    UINT32_MAX
-#define SLAB_ITEMS 1024u
-#define FREE_AHEAD 4u // items that will be used are asked for so early
+#define SLAB_ITEMS 1024u // of the first; each has twice those of the last
+#define FREE_AHEAD 4u    // items that will be used are asked for so early
 
 #define BUCKET_SORTED 64u  // a bucket of at most so many is sorted
 #define RUN_ENTRIES   128u // a run takes buckets until it has as many
@@ -72,12 +72,12 @@ static muster_sim_chunk *chunk_at(const muster_sim_queue *queue, uint32_t index)
 
 static void cut_slab(muster_sim_queue *queue)
 {
-    muster_sim_item *slab = muster_mem_lines(SLAB_ITEMS, sizeof(*slab));
-    MUSTER_ASSERT(
-        slab != NULL && muster_vec_append(&queue->slabs, &slab, 1) &&
-        muster_vec_reserve(&queue->free, queue->slabs.count * SLAB_ITEMS));
+    size_t count = (size_t)SLAB_ITEMS << queue->slabs.count;
+    muster_sim_item *slab = muster_mem_lines(count, sizeof(*slab));
+    MUSTER_ASSERT(slab != NULL && muster_vec_append(&queue->slabs, &slab, 1) &&
+                  muster_vec_reserve(&queue->free, 2 * count - SLAB_ITEMS));
     muster_sim_item **free = queue->free.data;
-    for (uint32_t i = SLAB_ITEMS; i-- > 0;) {
+    for (size_t i = count; i-- > 0;) {
         free[queue->free.count++] = &slab[i];
     }
 }
