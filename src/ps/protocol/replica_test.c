@@ -197,7 +197,8 @@ static void push(mesh *m, uint16_t at, float what, uint32_t times)
 
 static uint32_t budget_at(const mesh *m, uint16_t at)
 {
-    return muster_word_budget(atomic_load(&m->tables[at]->words[0]));
+    return muster_word_budget(atomic_load(&m->tables[at]->words[0])) -
+           MUSTER_WORD_RESERVE;
 }
 
 /* Node 1 has a replica of node 0's row, whose budget has grown for long. */

@@ -130,6 +130,15 @@ static inline uint32_t muster_word_budget(uint64_t word)
     return word & MUSTER_WORD_SPENT ? 0 : (1u << 27) - muster_word_moves(word);
 }
 
+/* A replica is to be synchronised when only the reserve of its budget is left:
+ * writes that are made until the owner's row has come. True once on the way
+ * down. */
+#define MUSTER_WORD_RESERVE 256u
+static inline bool muster_word_needs_sync(uint64_t word)
+{
+    return muster_word_budget(word) == MUSTER_WORD_RESERVE;
+}
+
 /* Here and not spent: a worker may use the row. */
 static inline bool muster_word_usable(uint64_t word)
 {
