@@ -9,7 +9,7 @@
  * microsecond.
  *
  * What the synchronisation costs is estimated from its rows. When it takes more
- * than a quarter of a processor, all periods are stretched.
+ * than 15 % of a processor, all periods are stretched.
  */
 #include "base/assert.h"
 #include "ps/protocol/inside.h"
@@ -20,7 +20,7 @@
 #define EARLY_SHARE           8 // of the period: a replica may go so early
 #define ROW_NS                400
 #define FLOAT_NS              1
-#define LOAD_MAX              0.25 // of a processor
+#define LOAD_MAX              0.15 // of a processor
 #define STRETCH_MAX           64.0
 
 static int64_t smaller(int64_t a, int64_t b)
