@@ -7,6 +7,7 @@
  *   coordinator_recode.c  a next plan of another code
  *   coordinator_replan.c  which code, by the times that workers take
  *   coordinator_step.c   one step: offer, answers, decode, update
+ *   coordinator_async.c  the same where gradients are applied as they come
  *   coordinator_evaluate.c  evaluations on the way, and the target
  *   coordinator_verify.c  answers that are no gradient, or not the right one
  *   coordinator_wait.c   how long a step waits, and for which workers
@@ -242,6 +243,9 @@ typedef struct muster_step_traffic {
     uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
 } muster_step_traffic;
 
+/* Gradients applied as they come: coordinator_async.c. */
+typedef struct muster_async muster_async;
+
 /* An edge, to the coordinator that serves its workers: role/edge_inside.h. */
 typedef struct muster_edge muster_edge;
 
@@ -270,6 +274,7 @@ typedef struct muster_coordinator {
     muster_recoding recoding;
     muster_replanning replanning;
     muster_balance *balance; // NULL: parts keep their sizes
+    muster_async *async;     // NULL: steps are synchronous
     muster_open_step open;
     muster_past_steps past;
     muster_coordinator_jobs jobs;
@@ -402,6 +407,17 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
                      muster_actions *actions);
 void muster_step_updated(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions);
+/* What a step gave. */
+typedef struct muster_step_outcome {
+    double loss, grad_err;
+    uint32_t responders;
+} muster_step_outcome;
+/* A step has ended, and its model stands: report it, and begin the next. */
+void muster_step_ended(muster_coordinator *c,
+                       const muster_step_outcome *outcome,
+                       const muster_event *event, muster_actions *actions);
+/* Is there a list for the messages of an UPDATE? False: no memory. */
+bool muster_step_has_list(muster_coordinator *c);
 /* Leave the open step, if any: its answers are not wanted any more. */
 void muster_step_abandon(muster_coordinator *c, muster_actions *actions);
 /* Take back the answer of `id` to the open step: it did not come. */
@@ -413,6 +429,23 @@ void muster_step_reject(muster_coordinator *c, uint32_t id, const char *what,
                         const muster_event *event, muster_actions *actions);
 /* Could the answers so far and those of the ready workers be decoded? */
 bool muster_step_reachable(muster_coordinator *c);
+
+/* coordinator_async.c; where `async` is set these are done in place of those of
+ * coordinator_step.c that are named alike */
+MUSTER_CHECKED muster_status muster_async_init(muster_coordinator *c);
+void muster_async_fini(muster_coordinator *c);
+void muster_async_begin(muster_coordinator *c, int64_t now_ns,
+                        muster_actions *actions);
+void muster_async_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
+                        muster_actions *actions);
+void muster_async_answer(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions);
+void muster_async_try(muster_coordinator *c, const muster_event *event,
+                      muster_actions *actions);
+/* An UPDATE went well. */
+void muster_async_updated(muster_coordinator *c, const muster_event *event,
+                          muster_actions *actions);
+void muster_async_lost(muster_coordinator *c, uint32_t id);
 
 /* coordinator_evaluate.c */
 /* A step has ended: evaluate its model if it is time to. */

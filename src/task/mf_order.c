@@ -86,8 +86,8 @@ static muster_status divide(muster_mf *m, uint32_t *numbers, uint32_t *spare)
 
 typedef enum within_part { BY_ROW, BY_COLUMN, BY_CHANCE } within_part;
 
-/* Where cell `i` of the data belongs in its part. By chance a cell that is there
- * twice has two places. */
+/* Where cell `i` of the data belongs in its part. By chance a cell that is
+ * there twice has two places. */
 static uint32_t minor_of(const muster_mf *m, muster_cell cell, uint64_t i,
                          within_part order)
 {

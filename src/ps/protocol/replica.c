@@ -12,10 +12,10 @@
  * it may be written a limited number of times until the owner's row comes back.
  * A worker that uses it up asks for the owner's row, and goes on with a
  * reserve. When that is spent too, operations go to the owner, as if the row
- * were not here, and the first of them requests the owner's row. The budget becomes half
- * of the writes that were made when both the delta sent and the changes of
- * other nodes are large compared to the row; else it grows. So a replica that
- * one node uses at a time hardly ever has to wait.
+ * were not here, and the first of them requests the owner's row. The budget
+ * becomes half of the writes that were made when both the delta sent and the
+ * changes of other nodes are large compared to the row; else it grows. So a
+ * replica that one node uses at a time hardly ever has to wait.
  */
 #include <string.h>
 
