@@ -92,7 +92,8 @@ static muster_status share_sums(muster_task_thread *s)
     float row[MUSTER_TASK_SUM_FLOATS];
     uint32_t key = sums_row(s->run, s->part);
     pack(s->sums.value, MUSTER_TASK_METRICS_MAX, row);
-    pack(s->costs.value, MUSTER_COSTS, row + 2 * MUSTER_TASK_METRICS_MAX);
+    pack(s->costs.value, MUSTER_COSTS,
+         row + (size_t)2 * MUSTER_TASK_METRICS_MAX);
     muster_status status =
         muster_ps_set(s->worker, s->run->sums_table, &key, 1, row);
     return status == MUSTER_OK ? muster_ps_barrier(s->worker) : status;
@@ -114,7 +115,7 @@ static muster_status gather_sums(muster_task_run *run, uint64_t met,
             return status;
         }
         add_packed(row, MUSTER_TASK_METRICS_MAX, sums->value);
-        add_packed(row + 2 * MUSTER_TASK_METRICS_MAX, MUSTER_COSTS,
+        add_packed(row + (size_t)2 * MUSTER_TASK_METRICS_MAX, MUSTER_COSTS,
                    run->results.costs.value);
     }
     return MUSTER_OK;
