@@ -8,6 +8,7 @@
  *   coordinator_replan.c  which code, by the times that workers take
  *   coordinator_step.c   one step: offer, answers, decode, update
  *   coordinator_async.c  the same where gradients are applied as they come
+ *   coordinator_gossip.c  the same where workers have the models
  *   coordinator_evaluate.c  evaluations on the way, and the target
  *   coordinator_verify.c  answers that are no gradient, or not the right one
  *   coordinator_wait.c   how long a step waits, and for which workers
@@ -246,6 +247,9 @@ typedef struct muster_step_traffic {
 /* Gradients applied as they come: coordinator_async.c. */
 typedef struct muster_async muster_async;
 
+/* Workers have the models: coordinator_gossip.c. */
+typedef struct muster_gossip_lead muster_gossip_lead;
+
 /* An edge, to the coordinator that serves its workers: role/edge_inside.h. */
 typedef struct muster_edge muster_edge;
 
@@ -273,8 +277,9 @@ typedef struct muster_coordinator {
     muster_shuffling shuffling;
     muster_recoding recoding;
     muster_replanning replanning;
-    muster_balance *balance; // NULL: parts keep their sizes
-    muster_async *async;     // NULL: steps are synchronous
+    muster_balance *balance;    // NULL: parts keep their sizes
+    muster_async *async;        // NULL: steps are synchronous
+    muster_gossip_lead *gossip; // NULL: the coordinator has the model
     muster_open_step open;
     muster_past_steps past;
     muster_coordinator_jobs jobs;
@@ -416,6 +421,10 @@ typedef struct muster_step_outcome {
 void muster_step_ended(muster_coordinator *c,
                        const muster_step_outcome *outcome,
                        const muster_event *event, muster_actions *actions);
+/* Ask for an UPDATE with the messages that the decoding names. */
+muster_job *muster_step_ask_update(muster_coordinator *c,
+                                   muster_decoding *decoding,
+                                   muster_actions *actions);
 /* Is there a list for the messages of an UPDATE? False: no memory. */
 bool muster_step_has_list(muster_coordinator *c);
 /* Leave the open step, if any: its answers are not wanted any more. */
@@ -446,6 +455,21 @@ void muster_async_try(muster_coordinator *c, const muster_event *event,
 void muster_async_updated(muster_coordinator *c, const muster_event *event,
                           muster_actions *actions);
 void muster_async_lost(muster_coordinator *c, uint32_t id);
+
+/* coordinator_gossip.c; likewise with `gossip` */
+MUSTER_CHECKED muster_status muster_gossip_lead_init(muster_coordinator *c);
+void muster_gossip_lead_fini(muster_coordinator *c);
+void muster_gossip_lead_begin(muster_coordinator *c, int64_t now_ns,
+                              muster_actions *actions);
+void muster_gossip_lead_answer(muster_coordinator *c, uint32_t id,
+                               const muster_event *event,
+                               muster_actions *actions);
+void muster_gossip_lead_try(muster_coordinator *c, const muster_event *event,
+                            muster_actions *actions);
+void muster_gossip_lead_updated(muster_coordinator *c,
+                                const muster_event *event,
+                                muster_actions *actions);
+void muster_gossip_lead_lost(muster_coordinator *c, uint32_t id);
 
 /* coordinator_evaluate.c */
 /* A step has ended: evaluate its model if it is time to. */

@@ -156,6 +156,7 @@ static void coordinator_free(void *state)
     muster_coding_fini(&c->recoding.other);
     muster_balance_free(c->balance);
     muster_async_fini(c);
+    muster_gossip_lead_fini(c);
     muster_mem_free(c->recoding.by_shard);
     muster_member_fini(&c->member);
     muster_blob_unref(c->model);
@@ -361,6 +362,9 @@ static muster_status build_coding(muster_coordinator *c,
     if (status == MUSTER_OK) {
         status = muster_async_init(c);
     }
+    if (status == MUSTER_OK) {
+        status = muster_gossip_lead_init(c);
+    }
     muster_coding_fini(&coding); // nothing, or what could be made
     return status;
 }
@@ -371,6 +375,8 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
 {
     const muster_coordinator_opts *opts = &c->opts;
     muster_member_opts member = {.leads = true,
+                                 .mesh = opts->gossip,
+                                 .apart = opts->gossip,
                                  .kind = opts->edges ? MUSTER_MEMBER_EDGE
                                                      : MUSTER_MEMBER_WORKER,
                                  .stall_ns = opts->stall_ns,

@@ -67,7 +67,8 @@ static const char *idles(const muster_member *member, const muster_link *link,
 /* How long this link may be silent. */
 static int64_t window_ns(const muster_member *member, const muster_link *link)
 {
-    bool led = member->opts.leads && !member->opts.mesh &&
+    bool led = member->opts.leads &&
+               (!member->opts.mesh || member->opts.apart) &&
                link->state == MUSTER_LINK_MEMBER;
     return member->heartbeat_ns << (led ? member->places[link->id].doubts : 0);
 }
@@ -330,7 +331,8 @@ muster_status muster_member_init(muster_member *member,
     *member = (muster_member){
         .opts = *opts,
         .run = opts->leads ? opts->run : 0,
-        .id = opts->leads ? (opts->mesh ? 0 : MUSTER_ID_LEADER) : opts->id,
+        .id = opts->leads ? (opts->mesh && !opts->apart ? 0 : MUSTER_ID_LEADER)
+                          : opts->id,
         .incarnation = opts->incarnations,
         .size = opts->size,
         .links = muster_vec_make(sizeof(muster_link)),

@@ -4,8 +4,9 @@
  * Every role is a member. A leader gives out numbers 0..size-1 and a fresh
  * incarnation for every HELLO it accepts; others follow: they connect to the
  * leader and keep trying. In a star that is all. In a mesh the leader is
- * number 0 and sends every node the addresses (DIRECTORY); of two nodes the
- * one with the higher number connects to the other.
+ * number 0, or apart from the numbers, and sends every node the addresses
+ * (DIRECTORY); of two nodes the one with the higher number connects to the
+ * other.
  *
  * A role hands every event to muster_member_step() first and then reads the
  * news: who joined, who was lost and why, and the messages that are not about
@@ -50,6 +51,7 @@
 typedef struct muster_member_opts {
     bool leads;
     bool mesh;               // everybody connects to everybody
+    bool apart;              // a mesh whose leader has none of the numbers
     muster_member_role kind; // what we are, or whom we lead
     int64_t stall_ns;        // 0: progress is not watched
     uint32_t timer;          // 0: MUSTER_TIMER_MEMBER

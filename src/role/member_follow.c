@@ -17,7 +17,12 @@
 
 uint32_t muster_member_leader_id(const muster_member *member)
 {
-    return member->opts.mesh ? 0 : MUSTER_ID_LEADER;
+    return member->opts.mesh && !member->opts.apart ? 0 : MUSTER_ID_LEADER;
+}
+
+uint32_t muster_member_first_id(const muster_member *member)
+{
+    return muster_member_leader_id(member) == 0 ? 1 : 0;
 }
 
 muster_connect_target *muster_member_target(muster_member *member, uint32_t id)

@@ -25,6 +25,7 @@
 
 #include "cluster/classes.h"
 #include "cluster/delay_recorder.h"
+#include "cluster/file.h"
 #include "cluster/slowness.h"
 #include "config/fault.h"
 #include "job/executor.h"
@@ -67,6 +68,8 @@ typedef struct muster_virtual_opts {
     int64_t latency_ns; // of a message from one machine to another
     double duplicate;   // chances as in sim.h
     double echo;
+    const muster_cluster *cluster; // NICs of the coordinator and of edges that
+                                   // it has; NULL: bytes_per_s for all
     uint64_t seed;
 } muster_virtual_opts;
 

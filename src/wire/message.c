@@ -96,6 +96,7 @@ static const layout layouts[] = {
     [MUSTER_MSG_WANT] = {"WANT",
                          1,
                          {{RANGE(as.shard.shard, 0, UINT32_MAX - 1)}}},
+    [MUSTER_MSG_PEERS] = {"PEERS", 0, {{0}}},
 };
 #define KIND_END (sizeof(layouts) / sizeof(layouts[0]))
 

@@ -48,6 +48,7 @@ typedef enum muster_message_kind {
     MUSTER_MSG_LEAVE = 12,    // I am going, do not wait for me
     MUSTER_MSG_FORGET = 13,   // plan `plan` is in force, drop shard `shard`
     MUSTER_MSG_WANT = 14,     // an edge asks for shard `shard` for a worker
+    MUSTER_MSG_PEERS = 15,    // payload: who takes part in step `step`
 } muster_message_kind;
 
 /* What a process is to the one it says HELLO to. Values travel. */
