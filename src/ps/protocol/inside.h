@@ -110,11 +110,12 @@ typedef struct muster_replicas {
     muster_vec all;   // muster_replica
     uint32_t syncing; // how many have a SYNC under way
     // period.c:
-    muster_vec due;    // int64_t: when each of them is to be synchronised
-    int64_t due_ns;    // when the next of them is
-    int64_t looked_ns; // when they were last looked through
-    int64_t cost_ns;   // estimated, since then
-    double stretch;    // of all periods
+    muster_vec due;     // int64_t: when each of them is to be synchronised
+    int64_t due_ns;     // when the next of them is
+    int64_t looked_ns;  // when they were last looked through
+    int64_t changed_ns; // when one of them last had a delta to send
+    int64_t cost_ns;    // estimated, since then
+    double stretch;     // of all periods
 } muster_replicas;
 
 /* ---- requests of workers: request.c -------------------------------------- */

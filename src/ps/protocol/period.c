@@ -3,8 +3,8 @@
  *
  * A replica has a period of its own. It is short enough that a quarter of the
  * replica's budget is written in it: then workers hardly ever meet a replica
- * whose budget is spent, which costs them a round trip. It doubles when nothing
- * was written here, up to sync_ns. While there are few replicas, changed ones
+ * whose budget is spent, which costs them a round trip. It doubles when no
+ * replica was written here, up to sync_ns. While there are few replicas, changed ones
  * are synchronised more often than that: one costs both ends less than a
  * microsecond.
  *
@@ -94,9 +94,13 @@ void muster_period_sent(muster_protocol *node, uint32_t index, bool dirty,
     muster_replica *replica = (muster_replica *)node->replicas.all.data + index;
     int64_t sync_ns = node->opts.sync_ns;
     if (dirty) {
+        node->replicas.changed_ns = node->step.now_ns;
         int64_t period =
             smaller(period_by_writes(node, replica), period_of_few(node));
         replica->period_ns = smaller(larger(period, PERIOD_MIN_NS), sync_ns);
+    } else if (due && node->replicas.changed_ns > replica->sent_ns) {
+        // Where others change, this one may at any moment.
+        replica->period_ns = period_of_few(node);
     } else if (due) {
         replica->period_ns = smaller(2 * replica->period_ns, sync_ns);
     }

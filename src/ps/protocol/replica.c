@@ -10,9 +10,9 @@
  * Deltas that several nodes compute from the same old row add up. When each
  * node has gone far on its own, the sum overshoots. So a replica has a budget:
  * it may be written a limited number of times until the owner's row comes back.
- * A worker that uses it up asks for the owner's row, and goes on with a
- * reserve. When that is spent too, operations go to the owner, as if the row
- * were not here, and the first of them requests the owner's row. The budget
+ * A worker that has used about half of it asks for the owner's row, and goes
+ * on. When the budget is spent, operations go to the owner, as if the row were
+ * not here, and the first of them requests the owner's row. The budget
  * becomes half of the writes that were made when both the delta sent and the
  * changes of other nodes are large compared to the row; else it grows. So a
  * replica that one node uses at a time hardly ever has to wait.
@@ -36,16 +36,8 @@
 /* Writes since the owner's row came: the used part of the budget. */
 static uint32_t writes_used(const muster_replica *replica, uint64_t word)
 {
-    uint32_t all = replica->budget + MUSTER_WORD_RESERVE;
     uint32_t left = muster_word_budget(word);
-    return left < all ? all - left : 0;
-}
-
-/* The word of a replica that may be written so often, and a little more while
- * it is synchronised. */
-static uint64_t make_word(uint32_t slot, uint32_t budget)
-{
-    return muster_word_replica(slot, budget + MUSTER_WORD_RESERVE);
+    return left < replica->budget ? replica->budget - left : 0;
 }
 
 /* Set the budget for the time until the owner's row comes again. */
@@ -113,7 +105,7 @@ void muster_protocol_on_replica(muster_protocol *node,
         all[node->replicas.all.count - 1].unsent_writes =
             dirty != 0 ? BUDGET_FIRST : 0;
         muster_latch_publish(&rows->words[key],
-                             make_word(slot, replica.budget) | dirty);
+                             muster_word_replica(slot, replica.budget) | dirty);
         muster_period_soon(node, (uint32_t)node->replicas.all.count - 1);
         node->counters.replicas++;
     }
@@ -406,7 +398,7 @@ void muster_protocol_on_synced(muster_protocol *node,
         set_budget(replica, norms);
         muster_latch_publish(
             &rows->words[key],
-            make_word(muster_word_slot(seen), replica->budget) |
+            muster_word_replica(muster_word_slot(seen), replica->budget) |
                 (seen & MUSTER_WORD_DIRTY));
     }
 }
