@@ -58,10 +58,17 @@ typedef struct muster_shard_under_way {
 #define MUSTER_WANTS_MAX 8u
 
 typedef struct muster_worker_record {
-    muster_worker_stage stage;
-    bool behind;            // READY, but not under the plan in force: it is
-                            // offered no model
-    bool answered;          // the last step, in time
+    // What every answer reads comes first, in one line of memory.
+    _Alignas(64) muster_worker_stage stage;
+    bool behind;          // READY, but not under the plan in force: it is
+                          // offered no model
+    bool answered;        // the last step, in time
+    bool unoffered;       // the model found no room on the way: offer it again
+    muster_blob *message; // its answer to the current step, or NULL
+    uint64_t heard_steps; // step + 1 of its newest answer; 0: none yet
+    int64_t offered_ns;   // when the current step's model was offered
+    int64_t arrival_ns;   // from then to its answer; valid with `message`
+
     uint32_t plan_sent;     // the newest it was sent in this life; 0: none
     uint32_t plan_has;      // the newest it has confirmed
     muster_vec held;        // uint32_t shard numbers, ascending
@@ -71,19 +78,14 @@ typedef struct muster_worker_record {
     uint32_t under_way_count;
     uint32_t wants[MUSTER_WANTS_MAX]; // shards that an edge asked for
     uint32_t want_count;
-    uint64_t want_stamp;  // the highest of a WANT in this life
-    uint64_t want_seen;   // bit i: that of want_stamp - i has come
-    bool waits;           // in the line of joining
-    uint32_t waits_next;  // the worker after it there, or MUSTER_ID_ANY
-    uint64_t stamp;       // of the newest SHARD or FORGET of this life
-    uint64_t heard_steps; // step + 1 of its newest answer; 0: none yet
-    muster_blob *message; // its answer to the current step, or NULL
-    int64_t offered_ns;   // when the current step's model was offered
-    int64_t arrival_ns;   // from then to its answer; valid with `message`
-    bool unoffered;       // that found no room on the way: offer it again
-    uint64_t unusable;    // answers that could not be used
-    uint32_t not_finite;  // answers that were not finite
-    uint32_t wrong;       // answers that the others' showed to be wrong
+    uint64_t want_stamp; // the highest of a WANT in this life
+    uint64_t want_seen;  // bit i: that of want_stamp - i has come
+    bool waits;          // in the line of joining
+    uint32_t waits_next; // the worker after it there, or MUSTER_ID_ANY
+    uint64_t stamp;      // of the newest SHARD or FORGET of this life
+    uint64_t unusable;   // answers that could not be used
+    uint32_t not_finite; // answers that were not finite
+    uint32_t wrong;      // answers that the others' showed to be wrong
 } muster_worker_record;
 
 typedef enum muster_coordinator_phase {

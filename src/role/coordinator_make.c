@@ -173,10 +173,7 @@ static void coordinator_prefetch(const void *state, muster_role_peer peer,
     }
     uint32_t id = muster_member_number_of(&c->member, peer);
     if (id < c->worker_count) {
-        const char *record = (const char *)&c->workers[id];
-        for (size_t at = 0; at < sizeof(muster_worker_record); at += 64) {
-            __builtin_prefetch(record + at);
-        }
+        __builtin_prefetch(&c->workers[id], 1);
         muster_watch_prefetch(c->watch, id);
     }
 }
@@ -288,7 +285,7 @@ static bool restore(muster_coordinator *c, const saved_state *saved)
 
 static muster_status build_tables(muster_coordinator *c)
 {
-    c->workers = muster_mem_array(c->worker_count, sizeof(*c->workers));
+    c->workers = muster_mem_lines(c->worker_count, sizeof(*c->workers));
     c->open.responders =
         muster_mem_array(c->worker_count, sizeof(*c->open.responders));
     c->shuffling.seen =

@@ -89,22 +89,23 @@ typedef struct muster_news {
 
 /* A connection. */
 typedef struct muster_link {
+    // What every message reads comes first; all of it is a line of memory.
     muster_role_peer peer;
     uint32_t id; // MUSTER_ID_ANY before it is known
     uint32_t incarnation;
-    enum {
+    enum __attribute__((packed)) {
         MUSTER_LINK_GREETING,
         MUSTER_LINK_MEMBER,
         MUSTER_LINK_REFUSED,
         MUSTER_LINK_GONE // its place in the list is still to be used again
     } state;
     bool outgoing;
+    bool busy;
     int64_t heard_ns;    // or when it came up
+    int64_t owed_ns;     // since when it owes an answer; 0: it does not
     int64_t beat_ns;     // its newest heartbeat; what it says is as old
     int64_t progress_ns; // when `progress` last moved, or busy began
     uint64_t progress;
-    bool busy;
-    int64_t owed_ns; // since when it owes an answer; 0: it does not
 } muster_link;
 
 /* Somebody we connect to, again and again until told otherwise. */
@@ -138,17 +139,18 @@ typedef struct muster_member {
     uint32_t incarnation; // ours; leader: the last one given out
     uint32_t size;
     bool busy;            // told to peers; kept by the role
+    bool due_moved;       // what the timer waits for, perhaps
     muster_vec links;     // muster_link, ascending by peer
-    muster_vec links_new; // likewise ascending, to be merged into a long list
-    muster_vec targets;   // muster_connect_target
     muster_vec news;      // muster_news of the last event
+    muster_vec targets;   // muster_connect_target
+    muster_vec links_new; // likewise ascending, to be merged into a long list
     muster_place *places; // size of them; a star's follower has none
-    int64_t next_beat_ns;
-    int64_t contact_ns;  // follower: when the leader was last heard
-    int64_t timer_ns;    // what the timer is set to
-    uint64_t strays;     // dropped: of another run or incarnation
-    char unreached[160]; // follower: why it has no leader; "" with one
+    int64_t contact_ns;   // follower: when the leader was last heard
     muster_member_opts opts;
+    int64_t next_beat_ns;
+    int64_t timer_ns;     // what the timer is set to
+    uint64_t strays;      // dropped: of another run or incarnation
+    char unreached[160];  // follower: why it has no leader; "" with one
     size_t links_gone;    // of both lists: in state GONE
     size_t links_member;  // of both lists: in state MEMBER
     muster_blob *welcome; // follower: payload of the newest WELCOME

@@ -410,6 +410,14 @@ static void stop_at_leader(worker *w, muster_status status, const char *reason,
     stop(w, status, text, actions);
 }
 
+/* Only these events bring a reason; others need not look for one. */
+static bool may_be_unreached(const muster_event *event)
+{
+    return event->kind == MUSTER_EVENT_PEER_DOWN ||
+           (event->kind == MUSTER_EVENT_MESSAGE &&
+            event->as.message.message->kind == MUSTER_MSG_REFUSE);
+}
+
 /* Say once why the worker waits; the tries go on until patience is over. */
 static void tell_unreached(worker *w, const muster_event *event,
                            muster_actions *actions)
@@ -487,6 +495,15 @@ static void leave(worker *w, const muster_event *event, muster_actions *actions)
     }
 }
 
+/* The LEAVE is written, or cannot be. */
+static bool has_left(worker *w, const muster_event *event)
+{
+    return event->kind == MUSTER_EVENT_SENT ||
+           (event->kind == MUSTER_EVENT_TIMER &&
+            event->as.timer.id == TIMER_LEAVE) ||
+           muster_member_link(&w->member, MUSTER_ID_LEADER) == NULL;
+}
+
 static void worker_step(void *state, const muster_event *event,
                         muster_actions *actions)
 {
@@ -500,16 +517,14 @@ static void worker_step(void *state, const muster_event *event,
     if (w->over) {
         return;
     }
-    tell_unreached(w, event, actions);
-    bool gone = event->kind == MUSTER_EVENT_SENT ||
-                (event->kind == MUSTER_EVENT_TIMER &&
-                 event->as.timer.id == TIMER_LEAVE) ||
-                muster_member_link(&w->member, MUSTER_ID_LEADER) == NULL;
+    if (may_be_unreached(event)) {
+        tell_unreached(w, event, actions);
+    }
     if (event->kind == MUSTER_EVENT_COMPUTED) {
         on_computed(w, event, actions);
     } else if (event->kind == MUSTER_EVENT_STOP && !w->leaving) {
         leave(w, event, actions);
-    } else if (w->leaving && gone) {
+    } else if (w->leaving && has_left(w, event)) {
         stop(w, MUSTER_ERR_INTERRUPTED, "interrupted", actions);
     }
 }

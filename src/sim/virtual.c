@@ -183,7 +183,7 @@ static void on_stop(void *context, uint32_t host, muster_status status,
 static muster_status make_arrays(muster_virtual *run, muster_error *error_out)
 {
     run->hosts =
-        muster_mem_array(muster_virtual_worker_host(run, run->info.workers),
+        muster_mem_lines(muster_virtual_worker_host(run, run->info.workers),
                          sizeof(*run->hosts));
     run->parts_received =
         muster_mem_array(run->parts, sizeof(*run->parts_received));

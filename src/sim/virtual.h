@@ -43,11 +43,11 @@ typedef struct muster_virtual_plan {
 } muster_virtual_plan;
 
 typedef struct muster_virtual_host {
-    muster_executor *executor;    // exact runs; host 0: lent
+    _Alignas(64) int64_t busy_ns; // of the job under way
+    int64_t sleep_ns;             // of that, at its end
     muster_virtual_plan plans[2]; // the newest it was sent
     muster_job job;               // under way; timing only: holds references
-    int64_t busy_ns;
-    int64_t sleep_ns; // of that, at its end
+    muster_executor *executor;    // exact runs; host 0: lent
 } muster_virtual_host;
 
 /* What a simulated run is made of. Everything is lent until fini. */

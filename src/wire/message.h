@@ -102,6 +102,9 @@ typedef struct muster_message {
     } as;
 } muster_message;
 
+/* Copy what the kind of `from` uses: of most, not the room for text. */
+void muster_message_copy(muster_message *to, const muster_message *from);
+
 /* How many bytes write() makes of it. */
 size_t muster_message_bytes(const muster_message *message);
 
