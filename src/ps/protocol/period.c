@@ -4,9 +4,9 @@
  * A replica has a period of its own. It is short enough that a quarter of the
  * replica's budget is written in it: then workers hardly ever meet a replica
  * whose budget is spent, which costs them a round trip. It doubles when no
- * replica was written here, up to sync_ns. While there are few replicas, changed ones
- * are synchronised more often than that: one costs both ends less than a
- * microsecond.
+ * replica was written here, up to sync_ns. While there are few replicas,
+ * changed ones are synchronised more often than that: one costs both ends less
+ * than a microsecond.
  *
  * What the synchronisation costs is estimated from its rows. When it takes more
  * than 15 % of a processor, all periods are stretched.
