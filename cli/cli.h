@@ -51,6 +51,10 @@ muster_config *cli_check(muster_config *config, int *exit_code_out);
 int cli_finish(muster_config *config, muster_status status,
                const muster_error *error, char *json);
 
+/* Likewise a verb whose text is JSON with --json, and else lines for stdout. */
+int cli_finish_text(muster_config *config, muster_status status,
+                    const muster_error *error, char *text);
+
 /* The program's path, so that processes made from it carry its name in `ps`;
  * the link itself when the path is gone (the program was replaced meanwhile).
  * Lent from `path` or static. */

@@ -473,9 +473,9 @@ static muster_status check_join(const muster_config *config,
     if (status == MUSTER_OK && !edge && strcmp(as, "worker") != 0) {
         status = INVALID("--as %.60s: expected worker or edge", as);
     }
-    if (status == MUSTER_OK && edge != listens) {
-        status = INVALID("--as edge and --listen ADDRESS belong together: an "
-                         "edge says where its workers join it");
+    if (status == MUSTER_OK && edge && !listens) {
+        status = INVALID("--as edge needs --listen ADDRESS: an edge says where "
+                         "its workers join it");
     }
     muster_vec faults = muster_vec_make(sizeof(muster_fault));
     if (status == MUSTER_OK) {

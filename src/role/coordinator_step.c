@@ -36,6 +36,9 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
         muster_async_offer(c, id, now_ns, actions);
         return;
     }
+    if (c->gossip != NULL) {
+        return; // in the next step
+    }
     c->workers[id].offered_ns = now_ns;
     c->workers[id].unoffered = false;
     muster_watch_offered(c->watch, id, now_ns);
@@ -93,6 +96,10 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
 {
     if (c->async != NULL) {
         muster_async_begin(c, now_ns, actions);
+        return;
+    }
+    if (c->gossip != NULL) {
+        muster_gossip_lead_begin(c, now_ns, actions);
         return;
     }
     c->phase = MUSTER_PHASE_COLLECT;
@@ -199,6 +206,10 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
 {
     if (c->async != NULL) {
         muster_async_answer(c, id, event, actions);
+        return;
+    }
+    if (c->gossip != NULL) {
+        muster_gossip_lead_answer(c, id, event, actions);
         return;
     }
     const muster_message *message = event->as.message.message;
@@ -352,8 +363,9 @@ bool muster_step_has_list(muster_coordinator *c)
     return c->open.messages != NULL;
 }
 
-static void start_update(muster_coordinator *c, muster_decoding *decoding,
-                         int64_t now_ns, muster_actions *actions)
+muster_job *muster_step_ask_update(muster_coordinator *c,
+                                   muster_decoding *decoding,
+                                   muster_actions *actions)
 {
     c->jobs.update = ++c->jobs.ids;
     muster_job_kind kind =
@@ -370,9 +382,16 @@ static void start_update(muster_coordinator *c, muster_decoding *decoding,
         uint32_t worker = c->plan.worker_of[decoding->used[i]];
         job->messages[i] = muster_blob_ref(c->workers[worker].message);
     }
-    c->open.inexact = decoding->status == MUSTER_INEXACT;
     muster_decoding_unref(c->open.decoding);
     c->open.decoding = muster_decoding_ref(decoding);
+    return job;
+}
+
+static void start_update(muster_coordinator *c, muster_decoding *decoding,
+                         int64_t now_ns, muster_actions *actions)
+{
+    (void)muster_step_ask_update(c, decoding, actions);
+    c->open.inexact = decoding->status == MUSTER_INEXACT;
     muster_wait_decoded(c, actions);
     muster_watch_decoded(c->watch, c->open.deadline_over, now_ns);
     muster_plan_observe(c);
@@ -424,6 +443,10 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
 {
     if (c->async != NULL) {
         muster_async_try(c, event, actions);
+        return;
+    }
+    if (c->gossip != NULL) {
+        muster_gossip_lead_try(c, event, actions);
         return;
     }
     if (c->phase != MUSTER_PHASE_COLLECT || c->end.begun) {
@@ -524,6 +547,12 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
         muster_blob_unref(c->model);
         c->model = muster_blob_ref(result->output);
         muster_async_updated(c, event, actions);
+        return;
+    }
+    if (c->gossip != NULL) {
+        muster_blob_unref(c->model);
+        c->model = muster_blob_ref(result->output);
+        muster_gossip_lead_updated(c, event, actions);
         return;
     }
     c->open.parts_missing = count_parts(c, c->open.decoding);

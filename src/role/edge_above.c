@@ -112,6 +112,7 @@ static void on_message(muster_edge *edge, const muster_event *event,
     case MUSTER_MSG_LEAVE:
     case MUSTER_MSG_FORGET:
     case MUSTER_MSG_WANT:
+    case MUSTER_MSG_PEERS:
         break; // not for an edge
     }
 }

@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "role/act.h"
+#include "role/gossip.h"
 #include "role/member.h"
 
 #define LEAVE_NS    MUSTER_NS_PER_S
@@ -59,7 +60,8 @@ typedef struct worker {
     uint64_t gradient;   // job under way, or 0
     uint64_t gradient_life;
     uint32_t gradient_plan;
-    bool gradient_check; // likewise
+    bool gradient_check;   // likewise
+    muster_gossip *gossip; // steps with neighbours; NULL: it has no address
     bool leaving, over;
     bool told_unreached;  // why there is no coordinator, since the last welcome
     muster_member member; // last: its end is seldom read
@@ -135,6 +137,9 @@ static void forget_model(worker *w, muster_actions *actions)
     w->model = NULL;
     if (w->gradient != 0) {
         muster_act_cancel(actions, w->gradient);
+    }
+    if (w->gossip != NULL) {
+        muster_gossip_reset(w->gossip, actions);
     }
 }
 
@@ -295,6 +300,11 @@ static void on_message(worker *w, const muster_event *event,
     case MUSTER_MSG_MODEL:
         on_model(w, event, actions);
         break;
+    case MUSTER_MSG_PEERS:
+        if (w->gossip != NULL && is_usable(w, message->plan)) {
+            muster_gossip_begin(w->gossip, event, actions);
+        }
+        break;
     case MUSTER_MSG_STOP:
         forget_model(w, actions);
         stop(w, MUSTER_OK, message->as.stop.text, actions);
@@ -315,6 +325,9 @@ static void on_message(worker *w, const muster_event *event,
 static void on_gradient(worker *w, const muster_job_result *result,
                         muster_actions *actions)
 {
+    if (result->id != w->gradient) {
+        return; // a step with neighbours that was given up
+    }
     w->gradient = 0;
     bool newest =
         w->model == NULL && w->model_seen && result->step == w->model_step;
@@ -327,6 +340,9 @@ static void on_gradient(worker *w, const muster_job_result *result,
                                    .payload = muster_blob_ref(result->output)};
         mail.message.as.gradient.compute_ns = (uint64_t)result->busy_ns;
         muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions);
+        if (w->gossip != NULL) {
+            muster_gossip_start(w->gossip, result->output);
+        }
     }
     start_gradient(w, actions);
 }
@@ -368,6 +384,10 @@ static void on_computed(worker *w, const muster_event *event,
         stop(w, result->status, result->text, actions);
         return;
     }
+    if (w->gossip != NULL &&
+        muster_gossip_computed(w->gossip, result, actions)) {
+        return;
+    }
     if (result->kind == MUSTER_JOB_SETUP) {
         w->set_up = true;
         have(w, 0, MUSTER_ID_ANY, 0, actions);
@@ -404,11 +424,28 @@ static void tell_unreached(worker *w, const muster_event *event,
                       (double)w->member.opts.patience_ns * 1e-9);
 }
 
+/* News of another worker. */
+static void on_peer_news(worker *w, const muster_news *news,
+                         const muster_event *event, muster_actions *actions)
+{
+    if (news->kind == MUSTER_NEWS_JOINED) {
+        muster_gossip_peer_up(w->gossip, news->id, actions);
+    } else if (news->kind == MUSTER_NEWS_LOST) {
+        muster_gossip_peer_down(w->gossip, news->id, actions);
+    } else if (news->kind == MUSTER_NEWS_MESSAGE) {
+        muster_gossip_message(w->gossip, news->id, event, actions);
+    }
+}
+
 static void on_news(worker *w, const muster_event *event,
                     muster_actions *actions)
 {
     const muster_news *news = w->member.news.data;
     for (size_t i = 0; i < w->member.news.count && !w->over; i++) {
+        if (news[i].id != MUSTER_ID_LEADER) {
+            on_peer_news(w, &news[i], event, actions);
+            continue;
+        }
         switch (news[i].kind) {
         case MUSTER_NEWS_JOINED:
             w->told_unreached = false;
@@ -450,6 +487,15 @@ static void leave(worker *w, const muster_event *event, muster_actions *actions)
     }
 }
 
+/* The LEAVE is written, or cannot be. */
+static bool has_left(worker *w, const muster_event *event)
+{
+    return event->kind == MUSTER_EVENT_SENT ||
+           (event->kind == MUSTER_EVENT_TIMER &&
+            event->as.timer.id == TIMER_LEAVE) ||
+           muster_member_link(&w->member, MUSTER_ID_LEADER) == NULL;
+}
+
 static void worker_step(void *state, const muster_event *event,
                         muster_actions *actions)
 {
@@ -463,16 +509,14 @@ static void worker_step(void *state, const muster_event *event,
     if (w->over) {
         return;
     }
-    tell_unreached(w, event, actions);
-    bool gone = event->kind == MUSTER_EVENT_SENT ||
-                (event->kind == MUSTER_EVENT_TIMER &&
-                 event->as.timer.id == TIMER_LEAVE) ||
-                muster_member_link(&w->member, MUSTER_ID_LEADER) == NULL;
+    if (event->kind == MUSTER_EVENT_PEER_DOWN) {
+        tell_unreached(w, event, actions);
+    }
     if (event->kind == MUSTER_EVENT_COMPUTED) {
         on_computed(w, event, actions);
     } else if (event->kind == MUSTER_EVENT_STOP && !w->leaving) {
         leave(w, event, actions);
-    } else if (w->leaving && gone) {
+    } else if (w->leaving && has_left(w, event)) {
         stop(w, MUSTER_ERR_INTERRUPTED, "interrupted", actions);
     }
 }
@@ -489,6 +533,7 @@ static void worker_free(void *state)
 {
     worker *w = state;
     muster_member_fini(&w->member);
+    muster_gossip_free(w->gossip);
     muster_vec_fini(&w->shards);
     muster_blob_unref(w->model);
     muster_mem_free(w);
@@ -521,12 +566,16 @@ muster_status muster_worker_create(const muster_worker_opts *opts,
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "worker: whom to join must be set");
     }
+    bool meets = opts->listen[0] != 0;
     muster_member_opts member = {.kind = MUSTER_MEMBER_WORKER,
+                                 .mesh = meets,
+                                 .apart = meets,
                                  .id = opts->id,
                                  .patience_ns = opts->patience_ns,
                                  .pid = opts->pid};
     memcpy(member.leader, opts->address, sizeof(member.leader));
     memcpy(member.host, opts->host, sizeof(member.host));
+    memcpy(member.address, opts->listen, sizeof(member.address));
     worker *w = muster_mem_array(1, sizeof(*w));
     if (w == NULL || muster_member_init(&w->member, &member) != MUSTER_OK) {
         muster_mem_free(w);
@@ -534,6 +583,12 @@ muster_status muster_worker_create(const muster_worker_opts *opts,
                                 "no memory for the worker");
     }
     w->shards = muster_vec_make(sizeof(shard_state));
+    const muster_gossip_host host = {&w->member, &w->job_ids, &w->jobs};
+    if (meets && muster_gossip_create(&host, &w->gossip) != MUSTER_OK) {
+        worker_free(w);
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the worker");
+    }
     *role_out = (muster_role){&worker_ops, w};
     return MUSTER_OK;
 }

@@ -155,6 +155,12 @@ const char *muster_train_noun(const muster_train_state *train)
     return train->edges > 0 ? "edge" : "worker";
 }
 
+bool muster_train_is_gossip(const muster_train_state *train)
+{
+    return muster_config_algorithm_kind(train->config) ==
+           MUSTER_ALGORITHM_GOSSIP;
+}
+
 static muster_status listen_for_joiners(muster_train_state *train,
                                         muster_error *error_out)
 {
@@ -174,7 +180,9 @@ static muster_status listen_for_joiners(muster_train_state *train,
     muster_net_reachable(address, reachable);
     muster_log(MUSTER_LOG_INFO, "waiting for %" PRIu32 " %ss: muster join %s%s",
                train->led, muster_train_noun(train), reachable,
-               train->edges > 0 ? " --as edge --listen ADDRESS" : "");
+               train->edges > 0                ? " --as edge --listen ADDRESS"
+               : muster_train_is_gossip(train) ? " --listen ADDRESS"
+                                               : "");
     return MUSTER_OK;
 }
 

@@ -48,6 +48,7 @@ typedef enum muster_message_kind {
     MUSTER_MSG_LEAVE = 12,    // I am going, do not wait for me
     MUSTER_MSG_FORGET = 13,   // plan `plan` is in force, drop shard `shard`
     MUSTER_MSG_WANT = 14,     // an edge asks for shard `shard` for a worker
+    MUSTER_MSG_PEERS = 15,    // payload: who takes part in step `step`
 } muster_message_kind;
 
 /* What a process is to the one it says HELLO to. Values travel. */
@@ -100,6 +101,9 @@ typedef struct muster_message {
         } stop;
     } as;
 } muster_message;
+
+/* Copy what the kind of `from` uses: of most, not the room for text. */
+void muster_message_copy(muster_message *to, const muster_message *from);
 
 /* How many bytes write() makes of it. */
 size_t muster_message_bytes(const muster_message *message);
