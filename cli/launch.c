@@ -11,17 +11,15 @@
 
 static const char help[] =
     "usage: muster launch --local N [--required K] -- PROGRAM [ARGUMENTS]\n\n"
-    "Start a program N times on this machine. Each process finds MUSTER_RANK "
-    "(0..N-1),\nMUSTER_SIZE, MUSTER_MASTER and MUSTER_KEY_FILE in its "
-    "environment; `muster train`\nmakes process 0 the coordinator by them, and "
-    "the others workers. What they write\ncomes out here, a line at a time, "
-    "with the number of the process. Signals are\npassed on.\n\n"
-    "  --local N       how many processes\n"
-    "  --required K    processes 0..K-1 are required: when one fails, all are "
-    "ended\n                  (default: all are)\n\n"
-    "Example:\n"
-    "  muster launch --local 5 --required 1 -- muster train --data synthetic: "
-    "\\\n      --code frc:s=1\n";
+    "Start a program N times on this machine. Each process finds\n"
+    "MUSTER_RANK (0..N-1), MUSTER_SIZE, MUSTER_MASTER and MUSTER_KEY_FILE in "
+    "its\nenvironment; `muster train` makes process 0 the coordinator by "
+    "them, and the\nothers workers. What they write comes out here, a line at "
+    "a time, with the\nnumber of the process. Signals are passed on.\n\n"
+    "  --local N     how many processes\n"
+    "  --required K  processes 0..K-1 are required: when one fails, all are\n"
+    "                ended (default: all are)\n\n"
+    "Example:\n  muster launch --local 3 -- printenv MUSTER_RANK\n";
 
 static int wrong(const char *what)
 {
