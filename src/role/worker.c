@@ -410,6 +410,14 @@ static void stop_at_leader(worker *w, muster_status status, const char *reason,
     stop(w, status, text, actions);
 }
 
+/* Only these events bring a reason; others need not look for one. */
+static bool may_be_unreached(const muster_event *event)
+{
+    return event->kind == MUSTER_EVENT_PEER_DOWN ||
+           (event->kind == MUSTER_EVENT_MESSAGE &&
+            event->as.message.message->kind == MUSTER_MSG_REFUSE);
+}
+
 /* Say once why the worker waits; the tries go on until patience is over. */
 static void tell_unreached(worker *w, const muster_event *event,
                            muster_actions *actions)
@@ -509,7 +517,7 @@ static void worker_step(void *state, const muster_event *event,
     if (w->over) {
         return;
     }
-    if (event->kind == MUSTER_EVENT_PEER_DOWN) {
+    if (may_be_unreached(event)) {
         tell_unreached(w, event, actions);
     }
     if (event->kind == MUSTER_EVENT_COMPUTED) {
