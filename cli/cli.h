@@ -35,6 +35,15 @@ int cli_fail(muster_status status, const muster_error *error);
 muster_config *cli_options(const char *verb, int argc, char **argv,
                            int *exit_code_out);
 
+/* For verbs without options: the library's lines go to stderr. */
+void cli_log_to_stderr(void);
+
+/* The two halves of cli_options(): read the options; look at all of them. NULL
+ * as above, and cli_check() has then freed the configuration. */
+muster_config *cli_parse(const char *verb, int argc, char **argv,
+                         int *exit_code_out);
+muster_config *cli_check(muster_config *config, int *exit_code_out);
+
 /*
  * End a verb: print `json` (may be NULL) when --json was given, the error when
  * it failed; free config and json. Returns the exit code.

@@ -137,20 +137,30 @@ static bool is_on(const muster_config *config, const char *name)
     return false;
 }
 
-static void listen_to_library(const muster_config *config)
+static void log_from(muster_log_level level)
 {
     stderr_sink *sink = the_sink();
     const char *no_color = getenv("NO_COLOR");
     sink->is_terminal = isatty(STDERR_FILENO) == 1;
     sink->has_color =
         sink->is_terminal && (no_color == NULL || *no_color == '\0');
+    muster_log_to(tell, sink, level);
+}
+
+void cli_log_to_stderr(void)
+{
+    log_from(MUSTER_LOG_INFO);
+}
+
+static void listen_to_library(const muster_config *config)
+{
     muster_log_level level = MUSTER_LOG_INFO;
     if (is_on(config, "quiet")) {
         level = MUSTER_LOG_WARN;
     } else if (is_on(config, "verbose")) {
         level = MUSTER_LOG_DEBUG;
     }
-    muster_log_to(tell, sink, level);
+    log_from(level);
 }
 
 bool cli_wants_help(int argc, char **argv)
@@ -205,8 +215,8 @@ static int print_help(const char *verb)
     return code;
 }
 
-muster_config *cli_options(const char *verb, int argc, char **argv,
-                           int *exit_code_out)
+muster_config *cli_parse(const char *verb, int argc, char **argv,
+                         int *exit_code_out)
 {
     if (cli_wants_help(argc, argv)) {
         *exit_code_out = print_help(verb);
@@ -222,9 +232,18 @@ muster_config *cli_options(const char *verb, int argc, char **argv,
     if (status == MUSTER_OK) {
         status = muster_options_of_cluster(config, &error);
     }
-    if (status == MUSTER_OK) {
-        status = muster_config_check(config, &error);
+    if (status != MUSTER_OK) {
+        muster_config_free(config);
+        *exit_code_out = cli_fail(status, &error);
+        return NULL;
     }
+    return config;
+}
+
+muster_config *cli_check(muster_config *config, int *exit_code_out)
+{
+    muster_error error = {0};
+    muster_status status = muster_config_check(config, &error);
     if (status != MUSTER_OK) {
         muster_config_free(config);
         *exit_code_out = cli_fail(status, &error);
@@ -232,6 +251,13 @@ muster_config *cli_options(const char *verb, int argc, char **argv,
     }
     listen_to_library(config);
     return config;
+}
+
+muster_config *cli_options(const char *verb, int argc, char **argv,
+                           int *exit_code_out)
+{
+    muster_config *config = cli_parse(verb, argc, argv, exit_code_out);
+    return config != NULL ? cli_check(config, exit_code_out) : NULL;
 }
 
 int cli_finish(muster_config *config, muster_status status,

@@ -54,6 +54,13 @@ static muster_status check_run(muster_config *config, muster_error *error_out)
 {
     const char *run = muster_config_string(config, MUSTER_OPT_RUN);
     const char *resume = muster_config_string(config, MUSTER_OPT_RESUME);
+    const char *either =
+        muster_config_string(config, MUSTER_OPT_RESUME_OR_START);
+    if (either != NULL && strcmp(resume != NULL ? resume : run, either) != 0) {
+        return INVALID("--resume-or-start %s stands alone: leave out --run and "
+                       "--resume",
+                       either);
+    }
     if (resume == NULL) {
         return MUSTER_OK;
     }
@@ -236,15 +243,31 @@ static muster_status check_manage(const char *manage, muster_error *error_out)
 /* What a sparse task has no use for is refused, not passed over. */
 static muster_status check_task(muster_config *config, muster_error *error_out)
 {
-    static const muster_option used[] = {
-        MUSTER_OPT_MODEL,   MUSTER_OPT_DATA,      MUSTER_OPT_TEST,
-        MUSTER_OPT_EPOCHS,  MUSTER_OPT_OPTIMIZER, MUSTER_OPT_LR,
-        MUSTER_OPT_L2,      MUSTER_OPT_SEED,      MUSTER_OPT_THREADS,
-        MUSTER_OPT_NODES,   MUSTER_OPT_NODE,      MUSTER_OPT_MESH,
-        MUSTER_OPT_MANAGE,  MUSTER_OPT_RUN,       MUSTER_OPT_RESUME,
-        MUSTER_OPT_CONFIG,  MUSTER_OPT_JSON,      MUSTER_OPT_QUIET,
-        MUSTER_OPT_VERBOSE, MUSTER_OPT_REPLACE,   MUSTER_OPT_HEARTBEAT,
-        MUSTER_OPT_ON_LOSS, MUSTER_OPT_KEY_FILE,  MUSTER_OPT_INSECURE};
+    static const muster_option used[] = {MUSTER_OPT_MODEL,
+                                         MUSTER_OPT_DATA,
+                                         MUSTER_OPT_TEST,
+                                         MUSTER_OPT_EPOCHS,
+                                         MUSTER_OPT_OPTIMIZER,
+                                         MUSTER_OPT_LR,
+                                         MUSTER_OPT_L2,
+                                         MUSTER_OPT_SEED,
+                                         MUSTER_OPT_THREADS,
+                                         MUSTER_OPT_NODES,
+                                         MUSTER_OPT_NODE,
+                                         MUSTER_OPT_MESH,
+                                         MUSTER_OPT_MANAGE,
+                                         MUSTER_OPT_RUN,
+                                         MUSTER_OPT_RESUME,
+                                         MUSTER_OPT_CONFIG,
+                                         MUSTER_OPT_JSON,
+                                         MUSTER_OPT_QUIET,
+                                         MUSTER_OPT_VERBOSE,
+                                         MUSTER_OPT_REPLACE,
+                                         MUSTER_OPT_HEARTBEAT,
+                                         MUSTER_OPT_ON_LOSS,
+                                         MUSTER_OPT_RESUME_OR_START,
+                                         MUSTER_OPT_KEY_FILE,
+                                         MUSTER_OPT_INSECURE};
     for (int option = 0; option < MUSTER_OPT_COUNT; option++) {
         // A resumed run's file holds what that run was told, no more.
         bool known = !muster_config_is_set(config, (muster_option)option);

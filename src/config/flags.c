@@ -5,8 +5,10 @@
  * The line is walked twice: first for --resume and --config alone, whose files
  * are applied, then for everything, so that flags win wherever they stand.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -85,7 +87,8 @@ static muster_status flag(flag_walk *walk, const char *argument,
     const char *value = NULL;
     muster_status status = flag_value(
         walk, option, equals != NULL ? equals + 1 : NULL, error_out, &value);
-    bool is_file = option == MUSTER_OPT_CONFIG || option == MUSTER_OPT_RESUME;
+    bool is_file = option == MUSTER_OPT_CONFIG || option == MUSTER_OPT_RESUME ||
+                   option == MUSTER_OPT_RESUME_OR_START;
     if (status != MUSTER_OK || (walk->files_only && !is_file)) {
         return status;
     }
@@ -160,6 +163,22 @@ static muster_status read_through(muster_config *config, const char *path,
     return status;
 }
 
+/* --resume-or-start: one of the two. */
+static muster_status choose_folder(muster_config *config,
+                                   muster_error *error_out)
+{
+    const char *dir = muster_config_string(config, MUSTER_OPT_RESUME_OR_START);
+    char path[PATH_LENGTH_MAX];
+    if (dir == NULL) {
+        return MUSTER_OK;
+    }
+    int length = snprintf(path, sizeof(path), "%s/config.json", dir);
+    bool begun = length < (int)sizeof(path) && access(path, F_OK) == 0;
+    return muster_config_apply(
+        config, begun ? MUSTER_OPT_RESUME : MUSTER_OPT_RUN, dir,
+        MUSTER_ORIGIN_FLAG, "--resume-or-start", error_out);
+}
+
 static muster_status read_files(muster_config *config, muster_error *error_out)
 {
     const char *resume = muster_config_string(config, MUSTER_OPT_RESUME);
@@ -189,6 +208,9 @@ muster_status muster_config_parse(muster_config *config, int argc,
     flag_walk walk = {.config = config, .argc = argc, .argv = argv};
     walk.files_only = true;
     muster_status status = walk_line(walk, error_out);
+    if (status == MUSTER_OK) {
+        status = choose_folder(config, error_out);
+    }
     if (status == MUSTER_OK) {
         status = read_files(config, error_out);
     }

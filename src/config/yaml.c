@@ -84,7 +84,8 @@ static muster_status take_option(const yaml_reader *reader,
         snprintf(place, sizeof(place), "%s:%u: ", reader->file, node->key_line);
         return muster_config_unknown(verb, place, node->key, "", error_out);
     }
-    if (option == MUSTER_OPT_CONFIG || option == MUSTER_OPT_RESUME) {
+    if (option == MUSTER_OPT_CONFIG || option == MUSTER_OPT_RESUME ||
+        option == MUSTER_OPT_RESUME_OR_START) {
         return refuse(reader, node->key_line,
                       "config and resume are flags only", error_out);
     }
