@@ -502,7 +502,7 @@ static double unit_of(const muster_delay *delay, const delay_term *term,
     }
     switch ((per)term->per) {
     case PER_STEP:
-        return 1;
+        return work->follows ? 0 : 1;
     case PER_LOAD:
         return work->share * delay->workers;
     case PER_MESSAGE:

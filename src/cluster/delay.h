@@ -21,7 +21,8 @@
  *       worker's computing time by its load, and the tries of its links
  *
  * Every model but cluster takes `per`:
- *   per=step     (default) the delay as it is drawn
+ *   per=step     (default) the delay as it is drawn; once where a worker
+ *                computes a step in stages
  *   per=load     times the worker's load: its share of the step's samples
  *                times the number of workers, so that an uncoded worker has 1
  *                and one with d of k = n parts has d
@@ -64,6 +65,7 @@ typedef struct muster_delay_work {
     double share;       // of the step's samples: d parts of k, 0..1
     double message;     // the length of its message over the gradient's: 1/m
     int64_t compute_ns; // that computing takes by itself
+    bool follows;       // part of a step whose per=step delays were counted
 } muster_delay_work;
 
 /*

@@ -175,7 +175,8 @@ static void trace(muster_train_state *train, const muster_report *report)
 
 static void record(muster_train_state *train, const muster_report *report)
 {
-    if (train->recorder != NULL && report->kind == MUSTER_REPORT_ANSWER) {
+    if (train->recorder != NULL && report->kind == MUSTER_REPORT_ANSWER &&
+        !report->as.answer.partial) {
         muster_delay_recorder_time(train->recorder, report->step,
                                    report->as.answer.worker,
                                    report->as.answer.compute_ms * 1e-3);
@@ -206,7 +207,9 @@ void muster_train_on_report(void *context, const muster_report *report)
         do_faults(train, report->step);
         break;
     case MUSTER_REPORT_ANSWER:
-        on_answer(train, report);
+        if (!report->as.answer.partial) {
+            on_answer(train, report);
+        }
         break;
     case MUSTER_REPORT_STEP_END:
         on_step_end(train, report);

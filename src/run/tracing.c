@@ -94,6 +94,7 @@ static muster_status on_answer(muster_tracing *tracing,
                                muster_error *error_out)
 {
     static const char *const names[] = {"receive", "compute", "send"};
+    char bar[24];
     uint32_t worker = report->as.answer.worker;
     double arrive_ms = report->as.answer.arrive_ms;
     if (worker >= tracing->worker_count || isnan(arrive_ms)) {
@@ -104,9 +105,18 @@ static muster_status on_answer(muster_tracing *tracing,
     int64_t begin_ns = report->now_ns - (int64_t)(arrive_ms * 1e6);
     int64_t at[] = {begin_ns, begin_ns + aside_ns, report->now_ns - aside_ns,
                     report->now_ns};
+    if (report->as.answer.stage > 0) { // computed after another, and sent
+        at[0] = at[1] = at[2] - (int64_t)(compute_ms * 1e6);
+        (void)snprintf(bar, sizeof bar, "stage %" PRIu32,
+                       report->as.answer.stage);
+    }
     muster_status status = MUSTER_OK;
     for (size_t i = 0; status == MUSTER_OK && i < 3; i++) {
-        status = span(tracing, worker + 1, names[i], &at[i], report, error_out);
+        bool is_stage = i == 1 && report->as.answer.stage > 0;
+        if (at[i] < at[i + 1] || report->as.answer.stage == 0) {
+            status = span(tracing, worker + 1, is_stage ? bar : names[i],
+                          &at[i], report, error_out);
+        }
     }
     if (report->as.answer.late) {
         return status == MUSTER_OK

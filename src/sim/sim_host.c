@@ -143,6 +143,7 @@ static void finish_running(muster_sim *sim, uint32_t host,
     result->kind = jobs[0].kind;
     result->step = jobs[0].step;
     result->shard = jobs[0].shard;
+    result->stage = jobs[0].stage;
     process->jobs.count--;
     for (size_t i = 0; i < process->jobs.count; i++) {
         jobs[i] = jobs[i + 1];
