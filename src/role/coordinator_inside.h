@@ -151,8 +151,6 @@ typedef struct muster_staging {
     uint32_t round; // of asking in the open step
     uint32_t words; // sent so far: they are numbered
     bool timer_set;
-    int64_t last_ns;  // when the last awaited worker came in the open step
-    int64_t usual_ns; // in the steps before it; 0: not known
 } muster_staging;
 
 /* Whatever is made for one code. Of the one in force it lies in the fields of
@@ -467,8 +465,7 @@ void muster_staging_add_all(const muster_staging *staging,
                             muster_code_progress *progress, uint32_t slot);
 /* The rest does nothing, or is not asked for, with one stage. */
 /* A step has begun. */
-void muster_staging_begin(muster_coordinator *c, int64_t now_ns,
-                          muster_actions *actions);
+void muster_staging_begin(muster_coordinator *c, muster_actions *actions);
 /* An answer was accepted. */
 void muster_staging_take(muster_coordinator *c, uint32_t id, uint32_t stage);
 /* It was not enough: tell those who compute the same, and see whether to ask
@@ -486,7 +483,7 @@ void muster_staging_ask(muster_coordinator *c, const muster_event *event,
                         muster_actions *actions);
 /* Ask nobody any more. */
 void muster_staging_stop(muster_coordinator *c, muster_actions *actions);
-/* The step is decoded: remember who came when. */
+/* The step is decoded: remember who came in time. */
 void muster_staging_decoded(muster_coordinator *c, muster_actions *actions);
 /* Is nobody there who could bring a part that is missing? */
 bool muster_staging_all_heard(const muster_coordinator *c);

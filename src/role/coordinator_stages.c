@@ -13,10 +13,10 @@
  *
  * Where workers share processors, computing what nobody may need slows down the
  * others. So they are asked, first one holder for each part that is missing:
- *   as soon as all have come that came in time in the last step, and a
- *   sixteenth of the usual time has passed, so that whoever was late before is
- *   not waited for;
- *   or when five quarters of the time have passed in which they usually come.
+ *   when all have come that came in time in the last step, and a sixteenth of
+ *   that time has passed: whoever was late before is not waited for;
+ *   or when half of the parts have come, and nobody else for half as long as
+ *   the last one took.
  * If that does not help, all holders are asked, again and again, each time
  * after twice as long. A part that comes is taken back from those who were
  * asked for it.
@@ -28,15 +28,11 @@
 #include "code/numbers.h"
 #include "role/coordinator_inside.h"
 
-#define GRACE_SHARE 16 // of the usual time
-#define LEARN_SHARE 8  // of a new time in the usual one
-#define AGAIN_MIN   (MUSTER_NS_PER_MS)
-
-/* Five quarters. */
-static int64_t and_a_quarter(int64_t ns)
-{
-    return ns + ns / 4;
-}
+/* Of the time passed, before anybody is asked. */
+#define EAGER_SHARE 4
+#define ALL_SHARE   16
+#define HALF_SHARE  2
+#define AGAIN_MIN   MUSTER_NS_PER_MS
 
 static uint64_t bit_of(uint32_t stage)
 {
@@ -181,8 +177,7 @@ void muster_staging_stop(muster_coordinator *c, muster_actions *actions)
     }
 }
 
-void muster_staging_begin(muster_coordinator *c, int64_t now_ns,
-                          muster_actions *actions)
+void muster_staging_begin(muster_coordinator *c, muster_actions *actions)
 {
     muster_staging *s = &c->staging;
     if (s->stages == 1) {
@@ -191,7 +186,6 @@ void muster_staging_begin(muster_coordinator *c, int64_t now_ns,
     memset(s->come, 0, c->plan.info.parts * sizeof(*s->come));
     s->missing = c->plan.info.parts;
     s->round = 0;
-    s->last_ns = 0;
     s->awaited_count = 0;
     for (uint32_t id = 0; id < c->worker_count; id++) {
         s->told[id] = first_of(s->eager ? s->stages : s->own);
@@ -199,9 +193,6 @@ void muster_staging_begin(muster_coordinator *c, int64_t now_ns,
         s->awaited_count += s->awaited[id];
     }
     muster_staging_stop(c, actions);
-    if (!s->eager && s->usual_ns > 0) {
-        set_timer(c, now_ns + and_a_quarter(s->usual_ns), actions);
-    }
 }
 
 static void take_answer(muster_coordinator *c, uint32_t answer)
@@ -277,16 +268,16 @@ static void see_whether_to_ask(muster_coordinator *c, int64_t now_ns,
 {
     muster_staging *s = &c->staging;
     int64_t passed_ns = now_ns - c->open.begin_ns;
+    bool half = 2 * s->missing <= c->plan.info.parts;
     if (s->round > 0 || s->missing == 0) {
         return;
     }
-    if (s->eager) {
-        if (!s->timer_set && 2 * s->missing <= c->plan.info.parts) {
-            set_timer(c, c->open.begin_ns + and_a_quarter(passed_ns), actions);
-        }
-    } else if (s->awaited_count == 0) {
-        int64_t usual_ns = s->usual_ns > 0 ? s->usual_ns : passed_ns;
-        set_timer(c, now_ns + usual_ns / GRACE_SHARE, actions);
+    if (s->eager && half && !s->timer_set) {
+        set_timer(c, now_ns + passed_ns / EAGER_SHARE, actions);
+    } else if (!s->eager && s->awaited_count == 0) {
+        set_timer(c, now_ns + passed_ns / ALL_SHARE, actions);
+    } else if (!s->eager && half) {
+        set_timer(c, now_ns + passed_ns / HALF_SHARE, actions);
     }
 }
 
@@ -312,9 +303,8 @@ void muster_staging_answered(muster_coordinator *c, uint32_t id, uint32_t stage,
             take_back(c, id, parts[i], actions);
         }
     }
-    if (whole && s->awaited[id]) {
+    if (whole) {
         stop_awaiting(s, id);
-        s->last_ns = event->now_ns - c->open.begin_ns;
     }
     see_whether_to_ask(c, event->now_ns, actions);
 }
@@ -420,16 +410,6 @@ void muster_staging_decoded(muster_coordinator *c, muster_actions *actions)
     }
     for (uint32_t id = 0; id < c->worker_count; id++) {
         s->late[id] = takes_part(c, id) && !muster_step_has_answered(c, id);
-    }
-    // One step that took long makes the next ones patient for a while only.
-    int64_t took_ns = s->last_ns;
-    if (s->usual_ns > 0 && took_ns > 2 * s->usual_ns) {
-        took_ns = 2 * s->usual_ns;
-    }
-    if (took_ns > 0) {
-        s->usual_ns = s->usual_ns == 0
-                          ? took_ns
-                          : s->usual_ns + (took_ns - s->usual_ns) / LEARN_SHARE;
     }
 }
 

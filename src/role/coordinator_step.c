@@ -96,7 +96,7 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     muster_code_progress_reset(c->open.progress);
     muster_verify_begin(c, actions);
     muster_wait_begin(c, now_ns, actions);
-    muster_staging_begin(c, now_ns, actions);
+    muster_staging_begin(c, actions);
     muster_watch_begin(c->watch, c->step, now_ns);
     muster_act_report(actions, MUSTER_REPORT_STEP_BEGIN, now_ns)->step =
         c->step;
