@@ -232,9 +232,10 @@ MUSTER_API size_t muster_code_decode_terms_max(const muster_code *code);
 
 /*
  * The decoding for the answers heard: `responders`, ascending, `count` of them
- * (workers; with stages, answers). terms_out has room for muster_code_decode_terms_max(); terms are
- * sorted by (output block, worker). A responder without a term is not needed.
- * Do this once for a responder set, then decode as often as wanted.
+ * (workers; with stages, answers). terms_out has room for
+ * muster_code_decode_terms_max(); terms are sorted by (output block, worker). A
+ * responder without a term is not needed. Do this once for a responder set,
+ * then decode as often as wanted.
  *
  * MUSTER_OK             exact
  * MUSTER_INEXACT        the least-squares best; see fit_out->residual

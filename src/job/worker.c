@@ -216,11 +216,11 @@ static muster_status read_plan(worker *self, worker_plan *plan)
     if (status != MUSTER_OK) {
         return status;
     }
-    *plan =
-        (worker_plan){.number = job->plan,
-                      .stages = stages,
-                      .lanes = muster_mem_array(stages, sizeof(*plan->lanes)),
-                      .part_count = terms.part_count};
+    *plan = (worker_plan){
+        .number = job->plan,
+        .stages = stages,
+        .lanes = muster_mem_array(stages, sizeof(muster_encode_plan *)),
+        .part_count = terms.part_count};
     if (plan->lanes == NULL) {
         status = MUSTER_ERR_NO_MEMORY;
     } else if (terms.message_blocks % stages != 0) {

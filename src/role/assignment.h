@@ -83,8 +83,8 @@ uint32_t muster_assignment_slot_shard(const muster_assignment *assignment,
 bool muster_assignment_slot_asks(const muster_assignment *assignment,
                                  uint32_t slot, uint32_t shard);
 
-/* The payload of the PLAN message to `worker`, or of its SCHEDULE where the code
- * has stages; NULL when out of memory. */
+/* The payload of the PLAN message to `worker`, of SCHEDULE where the code has
+ * stages; NULL when out of memory. */
 muster_blob *muster_assignment_terms(const muster_assignment *assignment,
                                      uint32_t worker);
 

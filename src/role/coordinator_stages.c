@@ -114,7 +114,7 @@ muster_status muster_staging_init(muster_staging *staging,
         .own = info->own_stages,
         .answers = answers,
         .eager = starts_eager(code, eager),
-        .messages = muster_mem_array(answers, sizeof(*staging->messages)),
+        .messages = muster_mem_array(answers, sizeof(muster_blob *)),
         .responders = muster_mem_array(answers, sizeof(*staging->responders))};
     bool ok = staging->messages != NULL && staging->responders != NULL;
     if (ok && info->stages > 1) {

@@ -38,7 +38,7 @@ typedef struct muster_report {
         } notice;
         struct {
             uint32_t worker;
-            bool late;         // after the step was decoded
+            bool late; // after the step was decoded
             uint32_t stage;
             bool partial;      // its worker's own share is not complete with it
             double compute_ms; // as the worker measured it, of the share; of

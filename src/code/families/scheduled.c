@@ -218,9 +218,9 @@ static muster_status check(const muster_code_spec *spec, share_order order,
 static muster_status deal(const muster_code_spec *spec, share_order order,
                           schedule *plan, muster_error *error)
 {
-    uint32_t most = STAGES_MAX / plan->pieces;
-    most = most < plan->workers ? most : plan->workers;
-    plan->room = order == BY_SPEED ? most : plan->copies;
+    uint32_t max = STAGES_MAX / plan->pieces;
+    max = max < plan->workers ? max : plan->workers;
+    plan->room = order == BY_SPEED ? max : plan->copies;
     plan->shares =
         muster_mem_array(plan->workers, plan->room * sizeof(uint32_t));
     plan->counts = muster_mem_array(plan->workers, sizeof(uint32_t));

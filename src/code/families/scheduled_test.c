@@ -195,6 +195,21 @@ every_pattern_of_stages_is_exact_iff_all_parts_are_covered(void **state)
                         (const double[]){4, 2, 1, 1});
 }
 
+/* Some answers or many. */
+static void check_seed(fixture *f, uint64_t seed, uint64_t stream)
+{
+    muster_rng rng = muster_rng_make(seed, stream);
+    uint32_t responders[ANSWERS_MAX];
+    uint32_t count = 0;
+    double chance = muster_rng_uniform(&rng);
+    for (uint32_t a = 0; a < f->answers; a++) {
+        if (muster_rng_uniform(&rng) < chance) {
+            responders[count++] = a;
+        }
+    }
+    check_set(f, responders, count);
+}
+
 static void patterns_of_many_workers_are_exact_iff_covered(void **state)
 {
     static const char *const names[] = {
@@ -206,16 +221,7 @@ static void patterns_of_many_workers_are_exact_iff_covered(void **state)
         fixture f;
         set_up(&f, names[i], 12, i == 3 ? speeds : NULL);
         for (uint64_t seed = 0; seed < 2000; seed++) {
-            muster_rng rng = muster_rng_make(seed, i);
-            uint32_t responders[ANSWERS_MAX];
-            uint32_t count = 0;
-            double chance = muster_rng_uniform(&rng);
-            for (uint32_t a = 0; a < f.answers; a++) {
-                if (muster_rng_uniform(&rng) < chance) {
-                    responders[count++] = a;
-                }
-            }
-            check_set(&f, responders, count);
+            check_seed(&f, seed, i);
         }
         tear_down(&f);
     }
@@ -334,8 +340,7 @@ static void what_cannot_be_served_is_refused(void **state)
                      MUSTER_ERR_UNSUPPORTED);
     assert_int_equal(make("scheduled:s=1,pieces=33", 4, NULL, &code),
                      MUSTER_ERR_UNSUPPORTED);
-    assert_int_equal(make("scheduled:s=4", 4, NULL, &code),
-                     MUSTER_ERR_INVALID);
+    assert_int_equal(make("scheduled:s=4", 4, NULL, &code), MUSTER_ERR_INVALID);
     assert_int_equal(make("scheduled:s=1,m=2", 4, NULL, &code),
                      MUSTER_ERR_UNSUPPORTED);
     assert_null(code);
