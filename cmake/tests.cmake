@@ -62,6 +62,10 @@ set_target_properties(liar_model PROPERTIES
 target_include_directories(liar_model PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(liar_model PRIVATE muster_flags m)
 
+# Attacks that need a program of their own.
+add_executable(freeze_thread tests/hostile/freeze_thread.c)
+target_link_libraries(freeze_thread PRIVATE muster_flags)
+
 # The fuzz targets' corpora are replayed as plain tests.
 file(GLOB FUZZERS CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 foreach(source ${FUZZERS})

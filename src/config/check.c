@@ -189,32 +189,6 @@ static muster_status check_waiting(const muster_config *config,
     return check_on_loss(config, error_out);
 }
 
-static muster_status check_algorithm(const muster_config *config,
-                                     muster_error *error_out)
-{
-    const char *text = muster_config_string(config, MUSTER_OPT_ALGORITHM);
-    const char *shuffle = muster_config_string(config, MUSTER_OPT_SHUFFLE);
-    if (strcmp(text, "sync") == 0) {
-        return MUSTER_OK;
-    }
-    if (muster_config_local_steps(config) == 0) {
-        return INVALID("--algorithm %.60s: expected sync, or local:H with H "
-                       "steps from 1 to %u",
-                       text, MUSTER_CONFIG_LOCAL_MAX);
-    }
-    if (strcmp(muster_config_string(config, MUSTER_OPT_CODE), "uncoded") != 0 ||
-        muster_config_uint(config, MUSTER_OPT_STRAGGLERS) > 0) {
-        return INVALID("--algorithm %.60s averages models: there is nothing to "
-                       "code; leave out --code and --stragglers",
-                       text);
-    }
-    return strcmp(shuffle, "none") == 0
-               ? MUSTER_OK
-               : INVALID("--algorithm %.60s: workers keep their samples; leave "
-                         "out --shuffle",
-                         text);
-}
-
 /* Is --model a sparse task, trained on a parameter server? */
 bool muster_config_is_task(const muster_config *config)
 {
@@ -440,7 +414,7 @@ static muster_status check_training_run(muster_config *config,
         status = check_placement(config, error_out);
     }
     if (status == MUSTER_OK) {
-        status = check_algorithm(config, error_out);
+        status = muster_config_check_algorithm(config, error_out);
     }
     if (status == MUSTER_OK) {
         muster_config_goal goal;

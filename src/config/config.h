@@ -110,9 +110,29 @@ bool muster_config_speeds_measured(const muster_config *config);
  * NULL: the whole value. */
 bool muster_config_is_auto(const muster_config *config, const char *name);
 
-#define MUSTER_CONFIG_LOCAL_MAX 1000000u
+#define MUSTER_CONFIG_LOCAL_MAX    1000000u
+#define MUSTER_CONFIG_BOUND_MAX    1000000u
+#define MUSTER_ALGORITHM_UNBOUNDED UINT64_MAX
 
-/* H of --algorithm local:H; 0: sync. */
+typedef enum muster_algorithm_kind {
+    MUSTER_ALGORITHM_SYNC = 0,
+    MUSTER_ALGORITHM_LOCAL,
+    MUSTER_ALGORITHM_SSP, // async: without a bound
+} muster_algorithm_kind;
+
+/* --algorithm. */
+typedef struct muster_algorithm {
+    muster_algorithm_kind kind;
+    uint32_t local_steps; // H of local:H; else 0
+    uint64_t bound;       // of ssp:BOUND; MUSTER_ALGORITHM_UNBOUNDED: async
+} muster_algorithm;
+
+/* False: the value is none of them. */
+bool muster_config_algorithm(const muster_config *config,
+                             muster_algorithm *algorithm_out);
+muster_algorithm_kind muster_config_algorithm_kind(const muster_config *config);
+
+/* H of --algorithm local:H; 0: another one. */
 uint32_t muster_config_local_steps(const muster_config *config);
 
 /* --eval-every, or what --until takes for it. */

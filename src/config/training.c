@@ -1,6 +1,6 @@
 /*
  * training.c -- options of training whose values are more than a number:
- * --code auto, --speeds, --algorithm, --until, --eval-every, --deadline.
+ * --code auto, --speeds, --until, --eval-every, --deadline.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,9 +60,10 @@ muster_status muster_config_check_auto(const muster_config *config,
         return INVALID("--code auto: not with --topology; let muster plan "
                        "choose a hier code");
     }
-    if (muster_config_local_steps(config) > 0) {
-        return INVALID("--code auto: not with --algorithm local:H, which "
-                       "averages models: there is nothing to code");
+    if (muster_config_algorithm_kind(config) != MUSTER_ALGORITHM_SYNC) {
+        return INVALID("--code auto: not with --algorithm %.60s: there is "
+                       "nothing to code",
+                       muster_config_string(config, MUSTER_OPT_ALGORITHM));
     }
     if (muster_config_string(config, MUSTER_OPT_PLACEMENT) != NULL ||
         muster_config_speeds_measured(config)) {
@@ -151,16 +152,6 @@ muster_status muster_config_until(const muster_config *config,
                        text);
     }
     return MUSTER_OK;
-}
-
-uint32_t muster_config_local_steps(const muster_config *config)
-{
-    const char *text = muster_config_string(config, MUSTER_OPT_ALGORITHM);
-    uint64_t steps = 0;
-    bool local = text != NULL && strncmp(text, "local:", 6) == 0 &&
-                 muster_value_uint(text + 6, &steps) &&
-                 steps <= MUSTER_CONFIG_LOCAL_MAX;
-    return local ? (uint32_t)steps : 0;
 }
 
 uint64_t muster_config_eval_every(const muster_config *config)

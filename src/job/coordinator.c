@@ -201,6 +201,9 @@ static muster_status read_options(coordinator *self,
     self->lr = muster_config_double(config, MUSTER_OPT_LR);
     self->l2 = muster_config_double(config, MUSTER_OPT_L2);
     self->is_local = muster_config_local_steps(config) > 0;
+    self->is_async =
+        muster_config_algorithm_kind(config) == MUSTER_ALGORITHM_SSP;
+    self->workers = muster_config_workers(config);
     if (self->is_local) { // workers do the rest: their mean way is gone
         self->optim = (muster_optim){.kind = MUSTER_OPTIM_SGD};
         self->schedule = (muster_schedule){.kind = MUSTER_SCHEDULE_CONSTANT};
@@ -323,6 +326,11 @@ muster_status muster_executor_place(muster_executor *executor,
 const muster_dataset *muster_executor_data(const muster_executor *executor)
 {
     return muster_job_coordinator_const(executor)->train;
+}
+
+const uint64_t *muster_executor_shards(const muster_executor *executor)
+{
+    return muster_job_coordinator_const(executor)->cut.first;
 }
 
 const uint32_t *muster_executor_owned(const muster_executor *executor)

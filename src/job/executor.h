@@ -106,6 +106,8 @@ MUSTER_CHECKED muster_status muster_executor_place(muster_executor *executor,
  * shards after the last, or NULL where nobody owns any. Lent. */
 const muster_dataset *muster_executor_data(const muster_executor *executor);
 const uint32_t *muster_executor_owned(const muster_executor *executor);
+/* How many samples are in the shards before each, and in all of them. Lent. */
+const uint64_t *muster_executor_shards(const muster_executor *executor);
 
 /* How many threads share a piece: 1 to MUSTER_THREADS_MAX, 1 at first.
  * Before the first job. MUSTER_ERR_NO_MEMORY. */

@@ -64,9 +64,11 @@ void muster_job_share(muster_executor *executor, size_t begin, size_t end,
 
 /* --- the job description -------------------------------------------------- */
 
-/* Steps that a worker takes by itself before models are averaged. */
+/* What a worker does with batches of its own samples. */
 typedef struct local_rule {
-    uint32_t steps; // H; 0: none, gradients are added up
+    uint32_t steps;   // H, before models are averaged; 0: batches are drawn
+                      // from all samples, and gradients added up
+    bool is_gradient; // ssp: one batch, and its gradient is the message
     muster_optim optim;
     muster_schedule schedule;
     double lr, l2;
@@ -315,6 +317,7 @@ typedef struct update_state {
     double gradient_sq;  // squares of the decoded sum
     double theta_sq;     // of the old theta, biases left out
     double divisor;      // of the decoded sum: samples that it is of
+    double loss_divisor; // of the loss behind it
     double new_theta_sq; // of the new theta, all of it
     bool is_optimising;
 } update_state;
@@ -356,8 +359,11 @@ typedef struct coordinator {
     double lr;
     double l2;
     bool is_local;       // messages are the ways of models, not gradients
+    bool is_async;       // messages are gradients of workers' own batches
+    uint32_t workers;    // of the run
     uint64_t steps;      // of the whole run
     uint64_t step;       // done
+    uint64_t partial;    // updates since the last step; ssp
     muster_blob *theta;  // newest
     float *optim_state;  // optim.slots * dim
     float *gradient;     // dim + 1: what a step decodes

@@ -1,5 +1,6 @@
 /*
- * GRADIENT of local:H: theta in, where H steps on own samples have led out.
+ * GRADIENT of local:H: theta in, where H steps on own samples have led out. Of
+ * ssp:BOUND and async: the gradient of one batch of own samples out.
  *
  * Worker j has n_j of the N samples, those of the plan's slots. A step takes
  * b_j = B n_j / N of them, drawn as data/batch.h draws from all: every pass
@@ -11,6 +12,9 @@
  * n_j (theta - theta_j), n_j times the mean loss of the steps, and behind it
  * n_j. The coordinator adds up those that came and divides by the sum of their
  * n_j: the weighted mean of the models.
+ *
+ * With is_gradient the message is the mean gradient of the batch, its mean
+ * loss, and a 0: the coordinator says by its weights how much it counts.
  *
  * The optimiser begins anew with each model that comes, so that an answer is a
  * function of the model, the step and the samples alone: a worker that returns
@@ -39,9 +43,17 @@ static float *theta_of(worker *self)
     return self->local.memory;
 }
 
+/* Where the steps begin, and where each of them stands. */
+static const float *theta_now(worker *self)
+{
+    return self->setup.local.is_gradient ? self->base.job.input->data
+                                         : theta_of(self);
+}
+
 static float *gradient_of(worker *self)
 {
-    return self->local.memory + self->model.dim;
+    return self->setup.local.is_gradient ? self->base.result.output->data
+                                         : self->local.memory + self->model.dim;
 }
 
 static float *optimiser_of(worker *self)
@@ -52,7 +64,9 @@ static float *optimiser_of(worker *self)
 static muster_status make_room(worker *self)
 {
     local_state *local = &self->local;
-    size_t floats = self->model.dim * (2 + self->setup.local.optim.slots);
+    const local_rule *rule = &self->setup.local;
+    size_t arrays = rule->is_gradient ? 0 : 2 + rule->optim.slots;
+    size_t floats = self->model.dim * arrays;
     if (floats > local->memory_floats) {
         muster_mem_free(local->memory);
         local->memory = muster_mem_raw_aligned(floats, sizeof(float));
@@ -61,7 +75,7 @@ static muster_status make_room(worker *self)
     if (local->first.element_bytes == 0) {
         local->first = muster_vec_make(sizeof(uint64_t));
     }
-    bool has_room = local->memory != NULL &&
+    bool has_room = floats <= local->memory_floats &&
                     muster_vec_reserve(&local->first, self->slots.list.count);
     return has_room ? MUSTER_OK
                     : muster_error_set(&self->base.error, MUSTER_ERR_NO_MEMORY,
@@ -125,16 +139,18 @@ muster_status muster_job_local_begin(worker *self)
         memset(message, 0, (self->model.dim + 2) * sizeof(float));
         return MUSTER_OK;
     }
-    size_t state_floats = self->model.dim * self->setup.local.optim.slots;
     count_rows(self);
     local->batch = (muster_batch){.seed = self->setup.batch.seed,
                                   .samples = self->slots.rows,
                                   .size = own_batch(self)};
     local->done = 0;
     local->loss_sum = 0;
-    memcpy(theta_of(self), self->base.job.input->data,
-           self->model.dim * sizeof(float));
-    memset(optimiser_of(self), 0, state_floats * sizeof(float));
+    if (!self->setup.local.is_gradient) {
+        size_t state_floats = self->model.dim * self->setup.local.optim.slots;
+        memcpy(theta_of(self), self->base.job.input->data,
+               self->model.dim * sizeof(float));
+        memset(optimiser_of(self), 0, state_floats * sizeof(float));
+    }
     begin_step(self);
     return MUSTER_IN_PROGRESS;
 }
@@ -174,7 +190,7 @@ static void begin_pass(worker *self)
     muster_rows rows =
         muster_job_gather_view(&self->gather, self->setup.features);
     const muster_layers_input input = {
-        .theta = theta_of(self),
+        .theta = theta_now(self),
         .rows = rows,
         .weights = self->gather.weights,
         .scratch = self->scratch,
@@ -187,6 +203,15 @@ static void begin_pass(worker *self)
     };
     muster_model_pass_begin(&local->pass, &self->model, &input);
     local->is_passing = true;
+}
+
+/* The message is the gradient, where it lies. */
+static muster_status finish_gradient(worker *self)
+{
+    float *message = self->base.result.output->data;
+    message[self->model.dim] = (float)self->local.loss;
+    message[self->model.dim + 1] = 0;
+    return MUSTER_OK;
 }
 
 static muster_status rows_piece(worker *self)
@@ -209,6 +234,9 @@ static muster_status rows_piece(worker *self)
     local->is_passing = false;
     local->coherence.is_fresh = false;
     local->loss += local->pass.loss;
+    if (local->at == local->batch.size && self->setup.local.is_gradient) {
+        return finish_gradient(self);
+    }
     if (local->at == local->batch.size) {
         local->phase = LOCAL_OPTIMISE;
         local->at = 0;

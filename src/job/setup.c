@@ -40,9 +40,11 @@ static muster_status read_local(const muster_config *config,
                                 const muster_batch *batch,
                                 muster_error *error_out, local_rule *rule)
 {
+    bool is_ssp = muster_config_algorithm_kind(config) == MUSTER_ALGORITHM_SSP;
     uint32_t steps = muster_config_local_steps(config);
     *rule = (local_rule){
-        .steps = steps,
+        .steps = is_ssp ? 1 : steps,
+        .is_gradient = is_ssp,
         .lr = muster_config_double(config, MUSTER_OPT_LR),
         .l2 = muster_config_double(config, MUSTER_OPT_L2),
     };

@@ -76,6 +76,9 @@ static muster_status take_messages(coordinator *self)
     if (self->base.job.step != self->step) {
         return refuse(self, "is not the step that comes next");
     }
+    if (self->is_async && !(self->base.job.fraction > 0)) {
+        return refuse(self, "the update is no part of a step");
+    }
     if (decoding == NULL || decoding->gradient_blocks == 0 ||
         decoding->message_blocks == 0) {
         return refuse(self, "there is nothing to decode with");
@@ -143,6 +146,32 @@ static double sum_samples(const coordinator *self)
         samples += (double)message[self->update.tail];
     }
     return samples > 0 ? samples : 1;
+}
+
+/* ssp: how much the gradients count together. */
+static double sum_weights(const coordinator *self)
+{
+    const muster_decoding *decoding = self->base.job.decoding;
+    double weights = 0;
+    for (size_t i = 0; i < decoding->term_count; i++) {
+        weights += decoding->terms[i].weight;
+    }
+    return weights > 0 ? weights : 1;
+}
+
+/*
+ * What the decoded sum and the loss behind it are divided by. An update of ssp
+ * is a fraction f of a step: the mean gradient is the sum over f, and the
+ * optimiser takes f times the learning rate, so that a step's updates together
+ * are as long as one of sync, whatever the optimiser.
+ */
+static void set_divisors(coordinator *self)
+{
+    update_state *update = &self->update;
+    update->divisor = self->is_async   ? self->base.job.fraction
+                      : self->is_local ? sum_samples(self)
+                                       : (double)self->batch.size;
+    update->loss_divisor = self->is_async ? sum_weights(self) : update->divisor;
 }
 
 bool muster_job_is_finite(const float *numbers, size_t count)
@@ -219,11 +248,11 @@ static muster_status finish_decoding(coordinator *self)
             isfinite(loss_sum) ? "decoded gradient" : "loss");
     }
     const muster_code_fit *fit = &self->base.job.decoding->fit;
-    update->divisor =
-        self->is_local ? sum_samples(self) : (double)self->batch.size;
+    bool is_whole = !self->is_local && !self->is_async;
+    set_divisors(self);
     self->base.result.grad_err =
-        self->is_local ? fit->residual : gradient_error(self);
-    self->base.result.loss = loss_sum / update->divisor;
+        is_whole ? gradient_error(self) : fit->residual;
+    self->base.result.loss = loss_sum / update->loss_divisor;
     update->at = 0;
     update->is_optimising = true;
     return MUSTER_IN_PROGRESS;
@@ -290,7 +319,8 @@ static muster_status commit(coordinator *self)
     }
     muster_blob_unref(self->theta);
     self->theta = muster_blob_ref(result->output);
-    self->step++;
+    self->partial = self->base.job.partial ? self->partial + 1 : 0;
+    self->step += !self->base.job.partial;
     return MUSTER_OK;
 }
 
@@ -312,7 +342,12 @@ static void optimise_range(void *context, uint32_t part, size_t begin,
     const muster_optim_arrays arrays = {self->model.dim, theta, self->gradient,
                                         self->optim_state, theta_out};
     double lr = self->lr * muster_schedule_factor(&self->schedule, self->step);
-    muster_optim_apply(&self->optim, self->step, lr, &arrays, begin, end);
+    uint64_t updates = self->step;
+    if (self->is_async) { // about one a worker in each step
+        lr *= self->base.job.fraction;
+        updates = self->step * self->workers + self->partial;
+    }
+    muster_optim_apply(&self->optim, updates, lr, &arrays, begin, end);
     sums->new_theta_sq[part] = squares(theta_out + begin, end - begin);
 }
 

@@ -37,16 +37,21 @@ static void wake(void)
     }
 }
 
+_Noreturn void muster_signals_exit(int code)
+{
+    const muster_socket_dir *dir = atomic_load(&signals.dir);
+    if (dir != NULL) {
+        muster_socket_dir_remove(dir);
+    }
+    _exit(code);
+}
+
 static void on_stop(int number)
 {
     (void)number;
     int before = errno;
     if (atomic_exchange(&signals.stop, true)) {
-        const muster_socket_dir *dir = atomic_load(&signals.dir);
-        if (dir != NULL) {
-            muster_socket_dir_remove(dir);
-        }
-        _exit(130);
+        muster_signals_exit(130);
     }
     wake();
     errno = before;

@@ -35,4 +35,7 @@ bool muster_signals_child_ended(void);
  * none. Kept, not copied. */
 void muster_signals_remove_at_exit(const muster_socket_dir *dir);
 
+/* Remove that folder and exit at once. Async-signal-safe. */
+_Noreturn void muster_signals_exit(int code);
+
 #endif // MUSTER_PROC_SIGNALS_H

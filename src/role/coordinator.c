@@ -134,11 +134,13 @@ static void tell_averaging(const muster_coordinator *c, bool all,
 {
     char names[128];
     list_missing(c, names, sizeof(names));
-    muster_act_notice(actions, event->now_ns,
-                      all ? MUSTER_LOG_INFO : MUSTER_LOG_WARN,
-                      all ? "step %llu averages all workers again%s"
-                          : "step %llu averages without workers %s",
-                      (unsigned long long)c->step, all ? "" : names);
+    muster_act_notice(
+        actions, event->now_ns, all ? MUSTER_LOG_INFO : MUSTER_LOG_WARN,
+        c->async != NULL ? all ? "step %llu has all workers again%s"
+                               : "step %llu goes on without workers %s"
+        : all            ? "step %llu averages all workers again%s"
+                         : "step %llu averages without workers %s",
+        (unsigned long long)c->step, all ? "" : names);
 }
 
 /* Too few workers for the code, but some are ready: go on with them, and say

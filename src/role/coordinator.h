@@ -112,6 +112,13 @@ typedef struct muster_coordinator_opts {
     /* Answers are models to be averaged: a step without a lost worker is as
      * good as any. Only what people are told depends on it. */
     bool averages;
+    /* Answers are gradients of workers' own samples, applied as they come:
+     * coordinator_async.c. With `averages`, and without a shuffle. */
+    bool async;
+    uint64_t bound; // answers that a worker may be ahead of the slowest
+    /* Samples in the shards before each, and in all; lent for create. NULL:
+     * every shard has as many. */
+    const uint64_t *rows_before;
     /* Steps between EVALUATE jobs (0: none), and when training ends by one. */
     uint64_t evaluate_every;
     muster_target target;

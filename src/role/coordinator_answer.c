@@ -200,6 +200,10 @@ static void accept(muster_coordinator *c, uint32_t id, const answer *given,
 void muster_step_answer(muster_coordinator *c, uint32_t id,
                         const muster_event *event, muster_actions *actions)
 {
+    if (c->async != NULL) {
+        muster_async_answer(c, id, event, actions);
+        return;
+    }
     const muster_message *message = event->as.message.message;
     const muster_blob *payload = event->as.message.payload;
     c->traffic.bytes_up +=

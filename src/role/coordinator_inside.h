@@ -8,6 +8,7 @@
  *   coordinator_replan.c  which code, by the times that workers take
  *   coordinator_step.c   one step: offer, decode, update
  *   coordinator_answer.c  its answers
+ *   coordinator_async.c  the same where gradients are applied as they come
  *   coordinator_evaluate.c  evaluations on the way, and the target
  *   coordinator_verify.c  answers that are no gradient, or not the right one
  *   coordinator_wait.c   how long a step waits, and for which workers
@@ -272,6 +273,9 @@ typedef struct muster_step_traffic {
     uint64_t stages_dropped; // that workers computed or began for nothing
 } muster_step_traffic;
 
+/* Gradients applied as they come: coordinator_async.c. */
+typedef struct muster_async muster_async;
+
 /* An edge, to the coordinator that serves its workers: role/edge_inside.h. */
 typedef struct muster_edge muster_edge;
 
@@ -300,6 +304,7 @@ typedef struct muster_coordinator {
     muster_recoding recoding;
     muster_replanning replanning;
     muster_balance *balance; // NULL: parts keep their sizes
+    muster_async *async;     // NULL: steps are synchronous
     muster_open_step open;
     muster_staging staging;
     muster_past_steps past;
@@ -431,6 +436,17 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
                      muster_actions *actions);
 void muster_step_updated(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions);
+/* What a step gave. */
+typedef struct muster_step_outcome {
+    double loss, grad_err;
+    uint32_t responders;
+} muster_step_outcome;
+/* A step has ended, and its model stands: report it, and begin the next. */
+void muster_step_ended(muster_coordinator *c,
+                       const muster_step_outcome *outcome,
+                       const muster_event *event, muster_actions *actions);
+/* Is there a list for the messages of an UPDATE? False: no memory. */
+bool muster_step_has_list(muster_coordinator *c);
 /* Leave the open step, if any: its answers are not wanted any more. */
 void muster_step_abandon(muster_coordinator *c, muster_actions *actions);
 /* Take back the answer of `id` to the open step: it did not come. */
@@ -487,6 +503,23 @@ void muster_staging_stop(muster_coordinator *c, muster_actions *actions);
 void muster_staging_decoded(muster_coordinator *c, muster_actions *actions);
 /* Is nobody there who could bring a part that is missing? */
 bool muster_staging_all_heard(const muster_coordinator *c);
+
+/* coordinator_async.c; where `async` is set these are done in place of those of
+ * coordinator_step.c that are named alike */
+MUSTER_CHECKED muster_status muster_async_init(muster_coordinator *c);
+void muster_async_fini(muster_coordinator *c);
+void muster_async_begin(muster_coordinator *c, int64_t now_ns,
+                        muster_actions *actions);
+void muster_async_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
+                        muster_actions *actions);
+void muster_async_answer(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions);
+void muster_async_try(muster_coordinator *c, const muster_event *event,
+                      muster_actions *actions);
+/* An UPDATE went well. */
+void muster_async_updated(muster_coordinator *c, const muster_event *event,
+                          muster_actions *actions);
+void muster_async_lost(muster_coordinator *c, uint32_t id);
 
 /* coordinator_evaluate.c */
 /* A step has ended: evaluate its model if it is time to. */

@@ -154,6 +154,7 @@ static void coordinator_free(void *state)
     muster_assignment_fini(&c->next);
     muster_coding_fini(&c->recoding.other);
     muster_balance_free(c->balance);
+    muster_async_fini(c);
     muster_mem_free(c->recoding.by_shard);
     muster_member_fini(&c->member);
     muster_blob_unref(c->model);
@@ -353,6 +354,9 @@ static muster_status build_coding(muster_coordinator *c,
     if (status == MUSTER_OK) {
         status = muster_replan_init(c);
     }
+    if (status == MUSTER_OK) {
+        status = muster_async_init(c);
+    }
     muster_coding_fini(&coding); // nothing, or what could be made
     return status;
 }
@@ -440,6 +444,7 @@ static muster_status create(const muster_coordinator_opts *opts,
     c->opts.saved = NULL; // lent for create only, like the policy's name
     c->opts.shuffle = NULL;
     c->opts.first_shard = NULL;
+    c->opts.rows_before = NULL;
     *role_out = (muster_role){&coordinator_ops, c};
     return MUSTER_OK;
 }

@@ -33,6 +33,10 @@ static uint64_t model_token(uint64_t step)
 void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
                        muster_actions *actions)
 {
+    if (c->async != NULL) {
+        muster_async_offer(c, id, now_ns, actions);
+        return;
+    }
     c->workers[id].offered_ns = now_ns;
     c->workers[id].unoffered = false;
     muster_watch_offered(c->watch, id, now_ns);
@@ -52,7 +56,8 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
 void muster_step_sent(muster_coordinator *c, const muster_event *event,
                       muster_actions *actions)
 {
-    bool newest = event->as.sent.token == model_token(c->step);
+    bool newest =
+        c->async != NULL || event->as.sent.token == model_token(c->step);
     if (event->as.sent.status == MUSTER_OK) {
         muster_message model = {.kind = MUSTER_MSG_MODEL};
         c->traffic.bytes_down += muster_message_bytes(&model) + c->model->bytes;
@@ -87,6 +92,10 @@ void muster_step_offer_again(muster_coordinator *c, int64_t now_ns,
 void muster_step_begin(muster_coordinator *c, int64_t now_ns,
                        muster_actions *actions)
 {
+    if (c->async != NULL) {
+        muster_async_begin(c, now_ns, actions);
+        return;
+    }
     c->phase = MUSTER_PHASE_COLLECT;
     c->open.begin_ns = now_ns;
     c->past.begun_ns[c->step % MUSTER_STEPS_REMEMBERED] = now_ns;
@@ -243,7 +252,7 @@ void muster_step_abandon(muster_coordinator *c, muster_actions *actions)
 }
 
 /* The list of the last UPDATE serves again, unless its job still has it. */
-static bool has_message_list(muster_coordinator *c)
+bool muster_step_has_list(muster_coordinator *c)
 {
     uint32_t room = c->worker_count * c->staging.stages;
     if (c->open.messages == NULL || c->open.messages_room < room ||
@@ -328,6 +337,10 @@ static void tell_cut_off(muster_coordinator *c, int64_t now_ns,
 void muster_step_try(muster_coordinator *c, const muster_event *event,
                      muster_actions *actions)
 {
+    if (c->async != NULL) {
+        muster_async_try(c, event, actions);
+        return;
+    }
     if (c->phase != MUSTER_PHASE_COLLECT || c->end.begun) {
         return;
     }
@@ -344,7 +357,7 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     if (status == MUSTER_INEXACT && is_unsolved(c, event, actions)) {
         return;
     }
-    if (status >= 0 && !has_message_list(c)) {
+    if (status >= 0 && !muster_step_has_list(c)) {
         status = MUSTER_ERR_NO_MEMORY;
     }
     if (status < 0) {
@@ -358,18 +371,18 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     start_update(c, decoding, event->now_ns, actions);
 }
 
-static void report_end(muster_coordinator *c, const muster_event *event,
-                       muster_actions *actions)
+static void report_end(muster_coordinator *c,
+                       const muster_step_outcome *outcome,
+                       const muster_event *event, muster_actions *actions)
 {
-    const muster_job_result *result = &event->as.computed;
     muster_report *report =
         muster_act_report(actions, MUSTER_REPORT_STEP_END, event->now_ns);
     report->step = c->step;
-    report->as.end.loss = result->loss;
-    report->as.end.grad_err = result->grad_err;
+    report->as.end.loss = outcome->loss;
+    report->as.end.grad_err = outcome->grad_err;
     report->as.end.step_ms = (double)(event->now_ns - c->open.begin_ns) * 1e-6;
-    report->as.end.responders = c->open.answers;
-    report->as.end.stragglers = c->worker_count - c->open.answers;
+    report->as.end.responders = outcome->responders;
+    report->as.end.stragglers = c->worker_count - outcome->responders;
     report->as.end.parts_missing = c->open.parts_missing;
     report->as.end.inexact = c->open.inexact;
     report->as.end.degraded = c->open.inexact && c->plan.info.exact;
@@ -420,6 +433,12 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
         failed_update(c, event, actions);
         return;
     }
+    if (c->async != NULL) {
+        muster_blob_unref(c->model);
+        c->model = muster_blob_ref(result->output);
+        muster_async_updated(c, event, actions);
+        return;
+    }
     c->open.parts_missing = count_parts(c, c->open.decoding);
     drop_messages(c);
     if (c->edge != NULL) {
@@ -429,9 +448,19 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
     }
     muster_blob_unref(c->model);
     c->model = muster_blob_ref(result->output);
+    const muster_step_outcome outcome = {.loss = result->loss,
+                                         .grad_err = result->grad_err,
+                                         .responders = c->open.answers};
+    muster_step_ended(c, &outcome, event, actions);
+}
+
+void muster_step_ended(muster_coordinator *c,
+                       const muster_step_outcome *outcome,
+                       const muster_event *event, muster_actions *actions)
+{
     c->past.step_ns[c->past.steps++ % MUSTER_STEP_TIMES] =
         event->now_ns - c->open.begin_ns;
-    report_end(c, event, actions);
+    report_end(c, outcome, event, actions);
     c->step++;
     // Twenty median steps without progress: stuck, however slow the steps are.
     int64_t stall_ns = 20 * muster_wait_median_ns(c);

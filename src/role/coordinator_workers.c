@@ -213,6 +213,9 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
     worker->stage = MUSTER_STAGE_ABSENT;
     forget_plans(worker);
     muster_watch_lost(c->watch, id);
+    if (c->async != NULL) {
+        muster_async_lost(c, id);
+    }
     if (c->phase >= MUSTER_PHASE_FAREWELL) {
         return; // it went because it was told to
     }

@@ -72,6 +72,8 @@ typedef struct muster_job {
     size_t block;              // UPDATE, COMBINE: floats of a message's block;
                                // 0 in UPDATE: as the model's length says
     uint32_t message_count;
+    double fraction; // UPDATE of ssp: how much of a step it is
+    bool partial;    // likewise: others of the same step follow
     muster_job_list *list;
 } muster_job;
 

@@ -147,6 +147,7 @@ static void take_job(const muster_config *config,
         opts->first_shard =
             opts->balance ? NULL : muster_executor_owned(executor);
         opts->setup = muster_executor_setup_blob(executor);
+        opts->rows_before = muster_executor_shards(executor);
         opts->model = muster_executor_model_blob(executor);
         return;
     }
@@ -255,7 +256,11 @@ muster_status muster_build_coordinator(const muster_config *config,
     opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
     opts.evaluate_at_end = true;
     opts.deadline_ns = muster_config_deadline_ns(config);
-    opts.averages = muster_config_local_steps(config) > 0;
+    muster_algorithm algorithm = {.kind = MUSTER_ALGORITHM_SYNC};
+    (void)muster_config_algorithm(config, &algorithm); // it was checked
+    opts.averages = algorithm.kind != MUSTER_ALGORITHM_SYNC;
+    opts.async = algorithm.kind == MUSTER_ALGORITHM_SSP;
+    opts.bound = algorithm.bound;
     opts.degrade = opts.averages || strcmp(on_loss, "degrade") == 0;
     opts.stop_on_loss = strcmp(on_loss, "stop") == 0;
     opts.evaluate_every =

@@ -268,9 +268,11 @@ static void tell(const muster_train_state *train, const ending *last)
                muster_summary_step_ms(tally->summary, 0.99),
                who[0] != '\0' ? ";" : "", who);
     uint64_t degraded = muster_summary_degraded(tally->summary);
-    if (degraded > 0 && muster_config_local_steps(train->config) > 0) {
+    bool is_sync =
+        muster_config_algorithm_kind(train->config) == MUSTER_ALGORITHM_SYNC;
+    if (degraded > 0 && !is_sync) {
         muster_log(MUSTER_LOG_WARN,
-                   "%" PRIu64 " of these steps averaged without some worker",
+                   "%" PRIu64 " of these steps went on without some worker",
                    degraded);
     } else if (degraded > 0) {
         muster_log(MUSTER_LOG_WARN,

@@ -15,9 +15,11 @@
  * in one more round.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -29,6 +31,7 @@
 #include "run/sparse_run.h"
 
 #define WATCH_NS (200 * MUSTER_NS_PER_MS)
+#define END_NS   (5 * MUSTER_NS_PER_S) // for workers to end after a failure
 
 /* Keys that are 0 modulo the nodes have node 0 as home and owner. */
 static uint32_t sums_row(const muster_task_run *run, uint32_t worker)
@@ -140,21 +143,29 @@ static void end_worker(muster_task_run *run)
     muster_net_wake(run->net);
 }
 
+/* All that a worker does in a phase. */
+static muster_status do_phase(muster_task_thread *s)
+{
+    if (s->leave) {
+        return muster_ps_barrier(s->worker);
+    }
+    muster_status status = do_parts(s);
+    if (status == MUSTER_OK) {
+        status = share_sums(s);
+    }
+    if (status < 0) {
+        stop_phase(s->run);
+    }
+    return status;
+}
+
 static void *run_worker(void *argument)
 {
     muster_task_thread *s = argument;
-    if (s->leave) {
-        s->status = muster_ps_barrier(s->worker);
-        end_worker(s->run);
-        return NULL;
-    }
-    s->status = do_parts(s);
-    if (s->status == MUSTER_OK) {
-        s->status = share_sums(s);
-    }
-    if (s->status < 0) {
-        stop_phase(s->run);
-    }
+    uint32_t number = (uint32_t)(s - s->run->workers);
+    muster_stall_begin(&s->run->stall, number, s->worker);
+    (void)pthread_setname_np(pthread_self(), "ps-worker");
+    s->status = do_phase(s);
     end_worker(s->run);
     return NULL;
 }
@@ -174,23 +185,78 @@ static void tell(const muster_task_run *run, uint32_t epoch, int64_t since_ns)
                eta);
 }
 
+static _Noreturn void end_without_workers(const muster_task_run *run)
+{
+    muster_log(MUSTER_LOG_ERROR,
+               "worker threads of node %" PRIu32
+               " do not end: the process ends without them",
+               run->node);
+    muster_signals_exit(muster_status_exit_code(muster_signals_stop_asked()
+                                                    ? MUSTER_ERR_INTERRUPTED
+                                                    : MUSTER_ERR_QUORUM));
+}
+
+/* A worker thread that stands still can be neither ended nor joined. When the
+ * run is over for it, the process waits for END_NS and ends without it; at once
+ * when it stands still as the driver, since nobody hears of this node then.
+ * Returns since when the run is over; INT64_MAX: it is not. */
+static int64_t end_in_time(muster_task_run *run, int64_t over_ns)
+{
+    int64_t now = muster_clock_ns();
+    const muster_mesh *mesh = run->ps->mesh;
+    bool failed = mesh != NULL && muster_mesh_has_failed(mesh);
+    if (mesh != NULL && !failed &&
+        muster_stall_driver_stalls(&run->stall, now)) {
+        muster_log(MUSTER_LOG_ERROR,
+                   "node %" PRIu32 " is lost: its network stands still, held "
+                   "by a thread that does",
+                   run->node);
+        end_without_workers(run);
+    }
+    if (!failed && !muster_signals_stop_asked()) {
+        return INT64_MAX;
+    }
+    over_ns = over_ns < now ? over_ns : now;
+    if (now - over_ns >= END_NS) {
+        end_without_workers(run);
+    }
+    return over_ns;
+}
+
 /* Wait for the workers of a phase and stop them after a signal. The end of a
  * worker and a signal both wake this thread. */
 static void watch(muster_task_run *run, uint32_t epoch, bool telling)
 {
     int64_t since = muster_clock_ns();
     int64_t told = since;
+    int64_t over = INT64_MAX;
     while (atomic_load(&run->phase.running) > 0) {
         (void)!muster_net_poll(run->net, WATCH_NS);
         if (muster_signals_stop_asked()) {
             stop_phase(run);
         }
+        over = end_in_time(run, over);
         muster_task_replace(run);
         int64_t now = muster_clock_ns();
         if (telling && now - told >= WATCH_NS) {
             tell(run, epoch, since);
             told = now;
         }
+    }
+}
+
+static void join_workers(muster_task_run *run, uint32_t count)
+{
+    int64_t over = INT64_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        struct timespec soon;
+        do {
+            over = end_in_time(run, over);
+            (void)clock_gettime(CLOCK_REALTIME, &soon);
+            soon.tv_sec++;
+        } while (pthread_timedjoin_np(run->workers[i].thread, NULL, &soon) ==
+                 ETIMEDOUT);
+        muster_stall_end(&run->stall, i);
     }
 }
 
@@ -211,9 +277,7 @@ static muster_status start_workers(muster_task_run *run,
         if (failed != 0) {
             atomic_fetch_sub(&run->phase.running, 1);
             stop_phase(run);
-            for (uint32_t j = 0; j < i; j++) {
-                (void)pthread_join(run->workers[j].thread, NULL);
-            }
+            join_workers(run, i);
             return muster_error_set(error_out, MUSTER_ERR_SYSTEM,
                                     "cannot start a thread: %s",
                                     strerror(failed));
@@ -252,8 +316,8 @@ static muster_status one_round(muster_task_run *run,
         return status;
     }
     watch(run, pattern->epoch, !pattern->evaluate);
+    join_workers(run, run->threads);
     for (uint32_t i = 0; i < run->threads; i++) {
-        (void)pthread_join(run->workers[i].thread, NULL);
         muster_status one = run->workers[i].status;
         if (one < 0 &&
             (status == MUSTER_OK || status == MUSTER_ERR_CANCELLED)) {

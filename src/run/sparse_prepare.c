@@ -61,6 +61,26 @@ static muster_status restore(muster_task_run *run, muster_error *error_out)
     return status;
 }
 
+static muster_status connect_nodes(muster_task_run *run,
+                                   muster_error *error_out)
+{
+    muster_status status =
+        muster_stall_init(&run->stall, run->ps, run->threads);
+    if (status != MUSTER_OK) {
+        return muster_error_set(error_out, status,
+                                "no memory for %" PRIu32 " worker threads",
+                                run->threads);
+    }
+    if (run->nodes > 1) {
+        status = muster_ps_connect(run->ps, error_out);
+        status = status == MUSTER_ERR_PEER_LOST ? MUSTER_ERR_QUORUM : status;
+    }
+    if (status == MUSTER_OK && run->joins) {
+        muster_task_catch_up(run);
+    }
+    return status;
+}
+
 static muster_status make_tables(muster_task_run *run, uint64_t seed,
                                  muster_error *error_out)
 {
@@ -92,14 +112,7 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
         status =
             muster_ps_table_add(run->ps, &sums, error_out, &run->sums_table);
     }
-    if (status == MUSTER_OK && run->nodes > 1) {
-        status = muster_ps_connect(run->ps, error_out);
-        status = status == MUSTER_ERR_PEER_LOST ? MUSTER_ERR_QUORUM : status;
-    }
-    if (status == MUSTER_OK && run->joins) {
-        muster_task_catch_up(run);
-    }
-    return status;
+    return status == MUSTER_OK ? connect_nodes(run, error_out) : status;
 }
 
 static muster_status make_task(muster_task_run *run, muster_error *error_out)
@@ -239,6 +252,7 @@ static void part(muster_task_run *run)
     muster_mem_free(run->phase.todo);
     muster_mem_free(run->phase.done_by);
     muster_ps_free(run->ps);
+    muster_stall_fini(&run->stall);
     muster_last_checkpoint_close(&run->loss.checkpoint);
     muster_local_nodes_stop(&run->others, lost);
 }

@@ -4,6 +4,7 @@
  *   sparse_prepare.c  what it is made of, and its end
  *   sparse_phase.c    all threads of all nodes do one thing
  *   sparse_survive.c  what it does about lost nodes
+ *   sparse_stall.c    which worker threads stand still
  *   sparse_metrics.c  what is told of it
  */
 #ifndef MUSTER_RUN_SPARSE_RUN_H
@@ -21,6 +22,7 @@
 #include "record/run_folder.h"
 #include "run/sparse_checkpoint.h"
 #include "run/sparse_nodes.h"
+#include "run/sparse_stall.h"
 #include "task/task.h"
 
 /* A double as two floats, so that it keeps 48 bits in a row. */
@@ -94,6 +96,7 @@ struct muster_task_run {
     uint32_t epochs;
     uint32_t next_epoch; // the one to do next
     muster_task_phase_state phase;
+    muster_stall_watch stall; // in a mesh
     muster_task_losses loss;
     muster_task_results results;
 };

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "proc/signals.h"
@@ -60,6 +61,12 @@ static uint64_t updates(void *context)
 {
     muster_task_run *run = context;
     return atomic_load(&run->loss.since) + atomic_load(&run->phase.done);
+}
+
+static uint64_t stalled_ms(void *context)
+{
+    muster_task_run *run = context;
+    return muster_stall_look(&run->stall, muster_clock_ns());
 }
 
 /* Node 0: what it cost. A lost node told at its last barrier or heartbeat what
@@ -113,6 +120,7 @@ void muster_task_on_loss(muster_task_run *run)
                               .prepared = prepared,
                               .restore = restore,
                               .updates = updates,
+                              .stalled_ms = stalled_ms,
                               .news = hear,
                               .stopped = muster_signals_stop_asked,
                               .ended = ended,

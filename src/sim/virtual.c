@@ -226,6 +226,8 @@ muster_status muster_virtual_init(muster_virtual *run,
                                .link = {opts->latency_ns / 2,
                                         opts->latency_ns / 2 / JITTER_PART,
                                         opts->bytes_per_s},
+                               .duplicate = opts->duplicate,
+                               .echo = opts->echo,
                                .context = run,
                                .on_report = on_report,
                                .on_stop = on_stop};

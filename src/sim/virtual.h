@@ -66,6 +66,8 @@ typedef struct muster_virtual_opts {
     int64_t compute_ns; // of a worker of speed 1 for one n-th of the data
     double bytes_per_s; // of each machine's NIC, each way
     int64_t latency_ns; // of a message from one machine to another
+    double duplicate;   // chances as in sim.h
+    double echo;
     uint64_t seed;
 } muster_virtual_opts;
 

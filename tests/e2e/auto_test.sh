@@ -56,7 +56,7 @@ refused() {
     grep -q -- "--code auto.*$text" "$work/err" || fail "$*: $(cat "$work/err")"
 }
 refused --topology --topology 2x2
-refused local:H --algorithm local:4
+refused local:4 --algorithm local:4
 refused "--speeds measure" --placement submodular --speeds measure
 refused --placement --placement submodular
 refused --shuffle --shuffle rotate:5

@@ -70,6 +70,31 @@ near "$(json "o['loss']")" "$loss" 0.01
 expect 0 simulate --data $data --workers 4 --batch 240 --steps 40 --json \
     --algorithm local:4 --kill 2@10 --rejoin 2@20
 near "$(json "o['codes'][0]['loss']")" "$loss" 0.01
+
+# Gradients of own samples, applied as they come: near the synchronous result,
+# also with a slow worker whose samples nobody else has, one that dies and
+# returns, and after an interruption.
+own=(--data $data --local 4 --batch 240 --json --optimizer sgd --lr 0.3 --l2 0.01
+    --epochs 60 --placement class-sorted)
+expect 0 train "${own[@]}"
+loss=$(json "o['loss']")
+for algorithm in "ssp:0 --slow 0:2ms" "ssp:3 --slow 0:2ms" async; do
+    # shellcheck disable=SC2086
+    expect 0 train "${own[@]}" --algorithm $algorithm
+    near "$(json "o['loss']")" "$loss" 0.02
+    [ "$(json "o['steps']")" = 750 ] || fail "$algorithm: $(json "o['steps']") steps"
+done
+expect 0 train "${own[@]}" --algorithm async --placement equal-stratified \
+    --slow 1:3ms --kill 2@100 --rejoin 2@120
+near "$(json "o['loss']")" "$loss" 0.01
+[ "$(json "o['workers'][2]['deaths']")" = 1 ] || fail "nobody died"
+expect 0 train "${own[@]}" --algorithm ssp:2 --steps 300 --run "$work/ssp" \
+    --checkpoint-every 100
+expect 0 train --resume "$work/ssp" --steps 750 --json
+near "$(json "o['loss']")" "$loss" 0.02
+expect 2 train "${common[@]}" --algorithm ssp:
+expect 2 train "${common[@]}" --algorithm async --code frc:s=1
+expect 2 train "${common[@]}" --algorithm async --deadline 10ms
 expect 2 train "${common[@]}" --algorithm local:0
 expect 2 train "${common[@]}" --algorithm local:4 --code frc:s=1
 

@@ -5,6 +5,13 @@
 #include "base/assert.h"
 #include "ps/node/inside.h"
 
+void muster_barrier_end_waits(muster_ps *ps)
+{
+    for (uint32_t i = 0; i < MUSTER_PS_WORKERS_MAX; i++) {
+        muster_worker_end_wait(ps, i, &ps->barrier);
+    }
+}
+
 /* If all workers of the node wait, let them pass, or in a mesh return true: the
  * caller then releases the lock and calls muster_mesh_enter_barrier(). The
  * driver takes the inbox's lock before this one, so no thread may take them the
@@ -20,6 +27,7 @@ static bool pass_if_complete(muster_ps *ps)
     barrier->waiting = 0;
     if (ps->mesh == NULL) {
         barrier->passed++;
+        muster_barrier_end_waits(ps);
         (void)pthread_cond_broadcast(&barrier->changed);
     }
     return ps->mesh != NULL;
@@ -65,10 +73,12 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
     muster_ps *ps = worker->ps;
     muster_worker_flush_counts(worker);
     (void)pthread_mutex_lock(&ps->barrier.lock);
+    muster_worker_set_waits(worker, &ps->barrier);
     // After a failure the waiting workers were sent on and may have ended.
     bool failed = ps->mesh != NULL && muster_mesh_has_failed(ps->mesh);
     muster_status status = failed ? MUSTER_ERR_PEER_LOST : wait_to_pass(ps);
     (void)pthread_mutex_unlock(&ps->barrier.lock);
+    muster_worker_set_waits(worker, NULL);
     if (status == MUSTER_OK) {
         return MUSTER_OK;
     }

@@ -16,6 +16,7 @@ muster_status muster_worker_calls_init(muster_ps_worker *worker)
         muster_ps_call *call = &worker->calls[i];
         // Generations of different workers start apart.
         call->generation = (uint32_t)worker->number << 16;
+        call->worker = worker;
         call->positions = muster_vec_make(sizeof(uint32_t));
         if (sem_init(&call->finished, 0, 0) != 0) {
             return MUSTER_ERR_SYSTEM;
@@ -80,7 +81,9 @@ muster_status muster_ps_call_run(muster_ps_worker *worker,
 {
     MUSTER_ASSERT(!muster_worker_holds_rows(worker)); // drive.c, invariant 5
     make_request(worker, batch, call);
+    muster_worker_set_waits(worker, call);
     muster_mesh_run_call(worker->ps->mesh, call);
+    muster_worker_set_waits(worker, NULL);
     return outcome_of(worker, call);
 }
 
@@ -89,7 +92,9 @@ muster_status muster_ps_call_wait(muster_ps_worker *worker,
 {
     MUSTER_ASSERT(!muster_worker_holds_rows(worker)); // drive.c, invariant 5
     if (sem_trywait(&call->finished) != 0) {
+        muster_worker_set_waits(worker, call);
         muster_mesh_wait_call(worker->ps->mesh, call);
+        muster_worker_set_waits(worker, NULL);
     }
     return outcome_of(worker, call);
 }

@@ -318,6 +318,7 @@ static void post(muster_ps_call *ended)
     while (ended != NULL) {
         muster_ps_call *call = ended;
         ended = call->next; // once posted, the call is its worker's again
+        muster_worker_end_wait(call->worker->ps, call->worker->slot, call);
         (void)sem_post(&call->finished);
     }
 }

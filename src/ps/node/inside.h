@@ -42,6 +42,9 @@ typedef struct muster_ps_atomics {
     _Atomic uint64_t accesses;
     _Atomic uint64_t remote_accesses;
     _Atomic uint64_t replica_accesses;
+    // By worker slot: the call or barrier that its thread waits for, until that
+    // has ended; or NULL.
+    _Atomic(const void *) waits_for[MUSTER_PS_WORKERS_MAX];
 } muster_ps_atomics;
 
 /* The barrier of the node's workers, and their slots. All under `lock`. */
@@ -97,6 +100,7 @@ typedef struct muster_localize_queue {
  * driver may touch it from submit until it posts `finished`, its worker at any
  * other time. */
 typedef struct muster_ps_call {
+    muster_ps_worker *worker;   // fixed at creation
     muster_row_request request; // its context is this call
     muster_vec positions;       // uint32_t: the rows that are not here
     sem_t finished;
@@ -164,6 +168,23 @@ struct muster_ps_worker {
 __attribute__((cold, noinline, format(printf, 3, 4))) muster_status
 muster_worker_refuse(muster_ps_worker *worker, muster_status status,
                      const char *format, ...);
+
+/* The worker's thread waits for `what`; NULL: it works. */
+static inline void muster_worker_set_waits(const muster_ps_worker *worker,
+                                           const void *what)
+{
+    atomic_store_explicit(&worker->ps->shared.waits_for[worker->slot], what,
+                          memory_order_relaxed);
+}
+
+/* `what` has ended: if the worker in this slot waited for it, it now has work,
+ * though its thread may not have woken yet. */
+static inline void muster_worker_end_wait(muster_ps *ps, uint32_t slot,
+                                          const void *what)
+{
+    (void)atomic_compare_exchange_strong(&ps->shared.waits_for[slot], &what,
+                                         NULL);
+}
 
 /* The table, or NULL when its number or a key is wrong. */
 muster_ps_table *muster_worker_check_keys(const muster_ps_worker *worker,
@@ -289,6 +310,9 @@ uint64_t muster_ps_call_handle(const muster_ps_worker *worker,
 /* Make the calls of a worker, and end them: calls under way are waited for. */
 MUSTER_CHECKED muster_status muster_worker_calls_init(muster_ps_worker *worker);
 void muster_worker_calls_fini(muster_ps_worker *worker);
+
+/* The barrier was passed: its workers have work again. Under barrier.lock. */
+void muster_barrier_end_waits(muster_ps *ps);
 
 /* A worker has ended: workers that waited only for it pass the barrier. */
 void muster_barrier_worker_left(muster_ps *ps);

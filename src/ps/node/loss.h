@@ -3,10 +3,10 @@
  * from its checkpoint, news of the members, a count of updates, and nodes that
  * take the place of lost ones.
  *
- *   Threads      prepared, restore, updates and news are called by the driver
- *                of the mesh, the network thread or a worker that waits: by one
- *                thread at a time. stopped is called by the thread that
- *                connects.
+ *   Threads      prepared, restore, updates, stalled_ms and news are called by
+ *                the driver of the mesh, the network thread or a worker that
+ *                waits: by one thread at a time. stopped is called by the
+ *                thread that connects.
  */
 #ifndef MUSTER_PS_NODE_LOSS_H
 #define MUSTER_PS_NODE_LOSS_H
@@ -23,6 +23,7 @@ typedef struct muster_loss_hooks {
     bool (*prepared)(void *context);
     bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
     uint64_t (*updates)(void *context);
+    uint64_t (*stalled_ms)(void *context);
     void (*news)(void *context, const muster_membership_news *news);
     bool (*stopped)(void); // wait no longer for other nodes; NULL: never
     // While nodes meet, on the thread that connects: a node whose process is
@@ -33,6 +34,9 @@ typedef struct muster_loss_hooks {
 
 /* Before the tables are added; hooks->restore replaces the options'. */
 void muster_ps_set_loss_hooks(muster_ps *ps, const muster_loss_hooks *hooks);
+
+/* A node whose stalled_ms() says so much is lost. */
+int64_t muster_ps_stall_ns(const muster_ps *ps);
 
 /* Nodes that took part in the last barrier, one bit each. */
 uint64_t muster_ps_barrier_members(const muster_ps *ps);

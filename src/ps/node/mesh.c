@@ -40,6 +40,7 @@ void muster_mesh_pass_barrier(muster_mesh *mesh, muster_status status)
     (void)pthread_mutex_lock(&barrier->lock);
     barrier->passed++;
     barrier->status = status;
+    muster_barrier_end_waits(mesh->ps);
     (void)pthread_cond_broadcast(&barrier->changed);
     (void)pthread_mutex_unlock(&barrier->lock);
 }
@@ -88,13 +89,24 @@ static bool survive_loss(muster_mesh *mesh, uint16_t node, const char *why)
     return true;
 }
 
+static const char *cause_text(muster_loss_cause cause)
+{
+    switch (cause) {
+    case MUSTER_LOSS_SILENT:
+        return "nothing was heard of it for too long";
+    case MUSTER_LOSS_STALLED:
+        return "it lives, but a worker thread of it stood still for too long";
+    case MUSTER_LOSS_CLOSED:
+        break;
+    }
+    return "its connection ended";
+}
+
 /* News of the members: log it, act on it, pass it on to the run. */
 static void take_news(muster_mesh *mesh, const muster_membership_news *news)
 {
     const muster_loss_hooks *loss = &mesh->ps->loss;
-    const char *why = news->cause == MUSTER_LOSS_SILENT
-                          ? "nothing was heard of it for too long"
-                          : "its connection ended";
+    const char *why = cause_text(news->cause);
     atomic_store(&mesh->shared.members,
                  muster_protocol_members(mesh->driver.protocol));
     switch (news->kind) {

@@ -17,7 +17,15 @@
 /* A row that two nodes ask for within this time would move to and fro. */
 #define CONTEST_NS (5 * MUSTER_NS_PER_MS)
 
+/* For so many times the silence that counts as loss a node may do no work. */
+#define STALL_HEARTBEATS 5
+
 #define SLEEP_MAX_NS (200 * MUSTER_NS_PER_MS)
+
+int64_t muster_ps_stall_ns(const muster_ps *ps)
+{
+    return ps->opts.heartbeat_ms * MUSTER_NS_PER_MS * STALL_HEARTBEATS;
+}
 
 static muster_blob *make_payload(void *context, size_t bytes)
 {
@@ -53,6 +61,8 @@ static muster_status open_node(muster_mesh *mesh, muster_error *error_out)
         .prepared = loss->prepared,
         .restore = loss->restore,
         .updates = loss->updates,
+        .stalled_ms = loss->stalled_ms,
+        .stall_ns = muster_ps_stall_ns(mesh->ps),
         .host = loss->context};
     status = muster_protocol_create(&node_opts, &mesh->driver.protocol);
     if (status != MUSTER_OK) {

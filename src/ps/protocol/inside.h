@@ -511,6 +511,8 @@ void muster_membership_add_updates(muster_protocol *node,
                                    muster_rowmsg *message);
 void muster_membership_on_updates(muster_protocol *node,
                                   const muster_rowmsg *message);
+void muster_membership_on_heartbeat(muster_protocol *node,
+                                    const muster_rowmsg *message);
 void muster_protocol_on_suspect(muster_protocol *node,
                                 const muster_rowmsg *message);
 void muster_protocol_add_news(muster_protocol *node,

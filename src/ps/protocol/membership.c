@@ -4,10 +4,13 @@
  * Every message shows that its sender lives; heartbeats make sure that there
  * are some. Only the lead removes a node. The other nodes send SUSPECT to the
  * lead when a peer is silent or its connection ends. When the lead itself is
- * silent or gone, the mesh ends. A node that was stopped for some time cannot
- * tell whether its peers were silent, so it starts to measure anew; if it was
- * expelled meanwhile, the lead tells it.
+ * silent or gone, the mesh ends. Heartbeats also tell for how long a worker of
+ * their sender has been stalled; a node that lives but does not work is removed
+ * like a silent one, and a lead that does not work ends the mesh. A node that
+ * was stopped for some time cannot tell whether its peers were silent, so it
+ * starts to measure anew; if it was expelled meanwhile, the lead tells it.
  */
+#include "base/clock.h"
 #include "ps/protocol/inside.h"
 
 #define HEARTBEATS_PER_WINDOW 4
@@ -72,6 +75,22 @@ void muster_protocol_on_suspect(muster_protocol *node,
     }
 }
 
+static bool is_stalled(const muster_protocol *node, uint64_t stalled_ms)
+{
+    return node->opts.stall_ns > 0 &&
+           stalled_ms >= (uint64_t)(node->opts.stall_ns / MUSTER_NS_PER_MS);
+}
+
+void muster_membership_on_heartbeat(muster_protocol *node,
+                                    const muster_rowmsg *message)
+{
+    muster_membership_on_updates(node, message);
+    if (node->opts.node == 0 && is_stalled(node, message->request) &&
+        (node->change.lead.members >> message->origin & 1) != 0) {
+        suspect(node, message->origin, MUSTER_LOSS_STALLED);
+    }
+}
+
 void muster_membership_add_updates(muster_protocol *node,
                                    muster_rowmsg *message)
 {
@@ -96,6 +115,12 @@ static void send_heartbeats(muster_protocol *node)
     muster_rowmsg message = {.kind = MUSTER_ROWMSG_HEARTBEAT,
                              .origin = node->opts.node};
     muster_membership_add_updates(node, &message);
+    if (node->opts.stalled_ms != NULL) {
+        message.request = node->opts.stalled_ms(node->opts.host);
+    }
+    if (node->opts.node == 0 && is_stalled(node, message.request)) {
+        suspect(node, 0, MUSTER_LOSS_STALLED);
+    }
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (i != node->opts.node && muster_protocol_is_member(node, i)) {
             muster_draft_control(node, i, &message);

@@ -78,7 +78,7 @@ static void handle(muster_protocol *node, const muster_rowmsg *message)
         muster_protocol_on_intent(node, message);
         return;
     case MUSTER_ROWMSG_HEARTBEAT:
-        muster_membership_on_updates(node, message);
+        muster_membership_on_heartbeat(node, message);
         return;
     case MUSTER_ROWMSG_HELLO:
     case MUSTER_ROWMSG_LEAVE:

@@ -68,8 +68,9 @@ typedef struct muster_protocol_send {
 } muster_protocol_send;
 
 typedef enum muster_loss_cause {
-    MUSTER_LOSS_CLOSED = 1, // the connection ended
-    MUSTER_LOSS_SILENT = 2, // no message within heartbeat_ns
+    MUSTER_LOSS_CLOSED = 1,  // the connection ended
+    MUSTER_LOSS_SILENT = 2,  // no message within heartbeat_ns
+    MUSTER_LOSS_STALLED = 3, // a worker of it did none of its work for stall_ns
 } muster_loss_cause;
 
 typedef enum muster_membership_news_kind {
@@ -130,7 +131,12 @@ typedef struct muster_protocol_opts {
     /* Number of updates made here since the last checkpoint; NULL: not counted.
      */
     uint64_t (*updates)(void *context);
-    void *host; // context of these
+    /* For how long some worker of this node has had work and done none of it.
+     * Heartbeats report it. NULL: not measured. */
+    uint64_t (*stalled_ms)(void *context);
+    int64_t stall_ns; // the lead removes a node that is stalled for so long; 0:
+                      // never
+    void *host;       // context of these
 } muster_protocol_opts;
 
 typedef struct muster_protocol_counters {

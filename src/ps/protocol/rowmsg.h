@@ -24,7 +24,7 @@
  *       RETURN        request
  *     BARRIER         its number        number of report   updates made
  *     RELEASE         its number        members            -
- *     HEARTBEAT       -                 number of report   updates made
+ *     HEARTBEAT       stalled, in ms    number of report   updates made
  *     SUSPECT         -                 -                  muster_loss_cause
  *     PHASE           resumed epoch,    members            cause of the loss,
  *                     phase, round                         or the join note
