@@ -34,6 +34,9 @@
  * the worker straggles (constant: always). exponential draws 1 + Exp(F - 1),
  * pareto has the scale F.
  *
+ * MODEL*MODEL multiplies two that have a factor: iid:p=0.1,factor=10*
+ * exponential:factor=1.05 is 1 + Exp(0.05), and ten times that now and then.
+ *
  * MODEL+MODEL adds two up, each with draws of its own. Ye and Abbe's worker,
  * d (t1 + Exp) + (t2 + Exp) / m, is
  *
