@@ -1,13 +1,15 @@
 /*
  * bench_star.c -- a star step over net.h, against Open MPI and against memory.
  *
- *   muster-bench-star [--workers 10] [--json]
+ *   muster-bench-star [--workers 10] [--key-file FILE] [--json]
  *
  * Rows, for 1e5 and 1e6 floats:
  *   star_1e5             Unix sockets, shared payloads, against Open MPI's TCP
  *   star_1e5_vs_shm      the same, against Open MPI's shared memory
  *   star_1e5_vs_memory   the same, against the time that memory alone needs
  *   star_tcp_1e5         TCP on the loopback, against Open MPI's TCP
+ *   star_tls_1e5         with a key: the same through TLS, against plain TCP
+ *   star_tls_1e5_rate    and the rates of both, in GB of payload a second
  * A value is the median time of a step in ms: the median over BLOCKS blocks in
  * which all variants take turns, so that what else the machine does meets them
  * alike. Workers are forked processes; star_work.h is the work. Open MPI runs
@@ -36,6 +38,7 @@
 typedef enum variant {
     OURS_UNIX,
     OURS_TCP,
+    OURS_TLS,
     MPI_TCP,
     MPI_SHM,
     VARIANTS
@@ -80,16 +83,20 @@ static void worker_down(void *context, muster_peer peer, muster_status status,
     self->over = true;
 }
 
-static _Noreturn void worker_run(const char *address)
+static _Noreturn void worker_run(const char *address, const muster_run_key *key)
 {
+    muster_net_opts opts = MUSTER_NET_OPTS_INIT;
+    const muster_net_send_opts first = {.header = "here", .header_bytes = 4};
     static const muster_net_callbacks callbacks = {.on_message = worker_message,
                                                    .on_down = worker_down};
     worker self = {0};
     muster_peer peer = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (muster_net_open(NULL, &callbacks, &self, NULL, &self.net) !=
+    opts.key = key;
+    if (muster_net_open(&opts, &callbacks, &self, NULL, &self.net) !=
             MUSTER_OK ||
-        muster_net_connect(self.net, address, NULL, &peer) != MUSTER_OK) {
+        muster_net_connect(self.net, address, NULL, &peer) != MUSTER_OK ||
+        muster_net_send(self.net, peer, &first) != MUSTER_OK) {
         _exit(1);
     }
     while (!self.over) {
@@ -108,6 +115,7 @@ typedef struct hub {
     int workers;
     muster_peer peers[WORKERS_MAX];
     int up;
+    int here; // have sent their first, short message
     int lost;
     int answers; // of this step
     size_t count;
@@ -126,6 +134,10 @@ static void hub_message(void *context, muster_peer peer,
 {
     hub *self = context;
     (void)peer;
+    if (message->payload == NULL) {
+        self->here++;
+        return;
+    }
     star_add(self->sum, message->payload->data, self->count,
              self->answers == 0);
     self->answers++;
@@ -208,8 +220,10 @@ out:
     return median;
 }
 
-static void run_ours(int workers, const char *listen_at, results *out,
-                     variant which, int block)
+/* `key` of TCP connections; NULL: none. */
+static void run_ours(int workers, const char *listen_at,
+                     const muster_run_key *key, results *out, variant which,
+                     int block)
 {
     static const muster_net_callbacks callbacks = {hub_up, hub_message,
                                                    hub_down, NULL};
@@ -217,7 +231,9 @@ static void run_ours(int workers, const char *listen_at, results *out,
     self = (hub){.workers = workers};
     char address[MUSTER_NET_ADDRESS_MAX];
     muster_error error = {0};
-    if (muster_net_open(NULL, &callbacks, &self, &error, &self.net) !=
+    muster_net_opts opts = MUSTER_NET_OPTS_INIT;
+    opts.key = key;
+    if (muster_net_open(&opts, &callbacks, &self, &error, &self.net) !=
             MUSTER_OK ||
         muster_net_listen(self.net, listen_at, &error, address) != MUSTER_OK) {
         fprintf(stderr, "bench_star: %s\n", error.text);
@@ -227,14 +243,14 @@ static void run_ours(int workers, const char *listen_at, results *out,
     for (int i = 0; i < workers; i++) {
         pid_t child = fork();
         if (child == 0) {
-            worker_run(address);
+            worker_run(address, key);
         }
         if (child < 0) {
             perror("bench_star: fork");
             exit(1);
         }
     }
-    bool ready = hub_wait(&self, &self.up, workers);
+    bool ready = hub_wait(&self, &self.here, workers);
     for (size_t i = 0; i < STAR_SIZES; i++) {
         out->median_ms[which][i][block] =
             ready ? hub_measure(&self, star_counts[i], star_steps[i]) : NAN;
@@ -392,7 +408,7 @@ static double memory_limit_ms(size_t count, int workers)
 
 /* the program ------------------------------------------------------------- */
 
-static void measure(int workers, results *out)
+static void measure(int workers, const muster_run_key *key, results *out)
 {
     char path[PATH_BYTES];
     char name[MUSTER_NET_ADDRESS_MAX];
@@ -404,8 +420,11 @@ static void measure(int workers, results *out)
     for (int block = 0; block < BLOCKS; block++) {
         snprintf(name, sizeof(name), "unix:@muster-bench-star-%d-%d",
                  (int)getpid(), block);
-        run_ours(workers, name, out, OURS_UNIX, block);
-        run_ours(workers, "tcp:127.0.0.1:0", out, OURS_TCP, block);
+        run_ours(workers, name, NULL, out, OURS_UNIX, block);
+        run_ours(workers, "tcp:127.0.0.1:0", NULL, out, OURS_TCP, block);
+        if (key != NULL) {
+            run_ours(workers, "tcp:127.0.0.1:0", key, out, OURS_TLS, block);
+        }
         if (with_mpi) {
             run_mpi(path, workers, "tcp,self", out, MPI_TCP, block);
             run_mpi(path, workers, "vader,self", out, MPI_SHM, block);
@@ -416,7 +435,29 @@ static void measure(int workers, results *out)
     }
 }
 
-static int report(results *out, bool json)
+/* Payload of a step, there and back, by its time. */
+static double rate_gb_s(size_t count, int workers, double step_ms)
+{
+    return 2.0 * workers * 4.0 * (double)count / step_ms * 1e-6;
+}
+
+static void report_tls(size_t size, int workers, const double *median,
+                       bool json)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "star_tls_%s", star_names[size]);
+    bench_row time = {name, median[OURS_TLS], "ms", "star_tcp",
+                      median[OURS_TCP]};
+    bench_print(&time, json);
+    snprintf(name, sizeof(name), "star_tls_%s_rate", star_names[size]);
+    size_t count = star_counts[size];
+    bench_row rate = {name, rate_gb_s(count, workers, median[OURS_TLS]), "GB/s",
+                      "star_tcp_rate",
+                      rate_gb_s(count, workers, median[OURS_TCP])};
+    bench_print(&rate, json);
+}
+
+static int report(results *out, int workers, bool with_key, bool json)
 {
     int failed = 0;
     for (size_t i = 0; i < STAR_SIZES; i++) {
@@ -448,6 +489,10 @@ static int report(results *out, bool json)
             bench_print(&row, json);
             failed += !isfinite(rows[r].value);
         }
+        if (with_key) {
+            report_tls(i, workers, median, json);
+            failed += !isfinite(median[OURS_TLS]);
+        }
     }
     return failed;
 }
@@ -457,10 +502,14 @@ int main(int argc, char **argv)
     static results all;
     int workers = 10;
     bool json = false;
+    const char *key_file = NULL;
+    muster_run_key key;
     for (int i = 1; i < argc; i++) {
         char *end = NULL;
         if (strcmp(argv[i], "--json") == 0) {
             json = true;
+        } else if (strcmp(argv[i], "--key-file") == 0 && i + 1 < argc) {
+            key_file = argv[++i];
         } else if (strcmp(argv[i], "--workers") == 0 && i + 1 < argc) {
             long value = strtol(argv[++i], &end, 10);
             workers = *end == '\0' && value > 0 && value <= WORKERS_MAX
@@ -471,8 +520,15 @@ int main(int argc, char **argv)
         }
     }
     if (workers == 0) {
-        return bench_usage(argc, argv, "star [--workers 1..64] [--json]");
+        return bench_usage(argc, argv,
+                           "star [--workers 1..64] [--key-file FILE] [--json]");
     }
-    measure(workers, &all);
-    return report(&all, json) == 0 ? 0 : 1;
+    muster_error error = {.text = ""};
+    if (key_file != NULL &&
+        muster_run_key_read(key_file, &error, &key) != MUSTER_OK) {
+        fprintf(stderr, "bench_star: %s\n", error.text);
+        return 2;
+    }
+    measure(workers, key_file != NULL ? &key : NULL, &all);
+    return report(&all, workers, key_file != NULL, json) == 0 ? 0 : 1;
 }

@@ -36,7 +36,8 @@ static double adam_turn(memory *m)
     const muster_optim_arrays arrays = {FLOATS, m->arrays[0], m->arrays[1],
                                         m->arrays[2], m->arrays[4]};
     int64_t begin = muster_clock_ns();
-    muster_optim_apply(&m->adam, 3, 1e-3, &arrays, 0, FLOATS);
+    const muster_optim_step step = {&m->adam, 3, 1e-3};
+    muster_optim_apply(&step, &arrays, 0, FLOATS);
     double s = (double)(muster_clock_ns() - begin) * 1e-9;
     return 7 * FLOATS * sizeof(float) / s * 1e-9;
 }

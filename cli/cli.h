@@ -42,6 +42,10 @@ muster_config *cli_options(const char *verb, int argc, char **argv,
 int cli_finish(muster_config *config, muster_status status,
                const muster_error *error, char *json);
 
+/* Likewise a verb whose text is JSON with --json, and else lines for stdout. */
+int cli_finish_text(muster_config *config, muster_status status,
+                    const muster_error *error, char *text);
+
 /* The program's path, so that processes made from it carry its name in `ps`;
  * the link itself when the path is gone (the program was replaced meanwhile).
  * Lent from `path` or static. */

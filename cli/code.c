@@ -4,7 +4,6 @@
  */
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli.h"
 #include "muster/run.h"
@@ -25,12 +24,5 @@ int cli_code(int argc, char **argv)
     }
     char *text = NULL;
     muster_status status = muster_show_code(config, &error, &text);
-    const char *json = muster_config_get(config, "json");
-    if (json != NULL && strcmp(json, "true") == 0) {
-        return cli_finish(config, status, &error, text);
-    }
-    code = text != NULL ? cli_print(text) : 0;
-    muster_config_text_free(text);
-    int finished = cli_finish(config, status, &error, NULL);
-    return finished != 0 ? finished : code;
+    return cli_finish_text(config, status, &error, text);
 }

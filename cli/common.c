@@ -13,6 +13,7 @@
 
 #include "cli.h"
 #include "muster/log.h"
+#include "muster/run.h"
 
 /* Without a terminal, progress is a line now and then, not a flood. */
 #define PROGRESS_PERIOD_S 5
@@ -219,6 +220,9 @@ muster_config *cli_options(const char *verb, int argc, char **argv,
                                      &error);
     }
     if (status == MUSTER_OK) {
+        status = muster_options_of_cluster(config, &error);
+    }
+    if (status == MUSTER_OK) {
         status = muster_config_check(config, &error);
     }
     if (status != MUSTER_OK) {
@@ -243,4 +247,16 @@ int cli_finish(muster_config *config, muster_status status,
     muster_config_text_free(json);
     muster_config_free(config);
     return code;
+}
+
+int cli_finish_text(muster_config *config, muster_status status,
+                    const muster_error *error, char *text)
+{
+    if (is_on(config, "json")) {
+        return cli_finish(config, status, error, text);
+    }
+    int code = text != NULL ? cli_print(text) : 0;
+    muster_config_text_free(text);
+    int finished = cli_finish(config, status, error, NULL);
+    return finished != 0 ? finished : code;
 }

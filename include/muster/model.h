@@ -2,7 +2,7 @@
  * muster/model.h -- a dense model: loss and gradient of some rows.
  *
  * The same interface serves the built-in models (linear, logistic, softmax,
- * mlp) and a user's own, in a shared object that exports
+ * mlp, cnn) and a user's own, in a shared object that exports
  *
  *     const muster_model_ops *muster_model_plugin(void);
  *
@@ -49,6 +49,7 @@ typedef struct muster_model_spec {
     uint32_t features;    // columns of the rows
     uint32_t classes;     // distinct labels; 0 when labels are real targets
     const char *options;  // what followed the name: "hidden=256,128"; or ""
+    muster_image image;   // what the rows are; all 0: not known to be images
 } muster_model_spec;
 
 /* What the rows' labels mean to the model. */

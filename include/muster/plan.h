@@ -6,6 +6,7 @@
  * take to compute, and what their links and their edges' links do. A plan
  * compares all exact codes that Muster has for that cluster, with all their
  * tolerances and message lengths: flat ones, and over edges the two-layer code.
+ * Machines that cost more than they bring are left out of the run.
  * Two values are given for each. The surrogate puts the mean of every delay in
  * its place (joint node and coding scheme selection, Tang et al. 2024); it is
  * quick and may be far off. The expected time is the mean of a Monte Carlo.
@@ -47,11 +48,13 @@ typedef struct muster_plan_opts {
     const char *in_force;  // the name of a code of `spec` below that is to be
                            // among the alternatives; NULL: none
     bool even;             // leave out codes of unequal loads; default false
+    bool all_workers;      // use every machine; default false
 } muster_plan_opts;
 
-#define MUSTER_PLAN_OPTS_INIT                                                \
-    {                                                                        \
-        (uint32_t)sizeof(muster_plan_opts), 0, NULL, NULL, 0, 1, NULL, false \
+#define MUSTER_PLAN_OPTS_INIT                                                 \
+    {                                                                         \
+        (uint32_t)sizeof(muster_plan_opts), 0, NULL, NULL, 0, 1, NULL, false, \
+            false                                                             \
     }
 
 /* One code with its numbers, and what is expected of it. */
@@ -71,12 +74,14 @@ typedef struct muster_plan_choice {
     double expected_ms;
     double error_ms; // standard error of it
     double surrogate_ms;
+    uint32_t workers; // that it uses
+    uint32_t edges;   // likewise; 0: none
 } muster_plan_choice;
 
 #define MUSTER_PLAN_CHOICE_INIT                                               \
     {                                                                         \
         (uint32_t)sizeof(muster_plan_choice), false, false, "", "", "", 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, 0, 0                                         \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                   \
     }
 
 /* A worker under the chosen code. */
@@ -87,11 +92,12 @@ typedef struct muster_plan_worker {
     double storage;       // share of the data that it holds, 0..1
     double expected_ms;   // until its answer is there
     double in_time; // share of the steps that its answer comes in time for
+    bool used;      // false: left out of the run
 } muster_plan_worker;
 
-#define MUSTER_PLAN_WORKER_INIT                                     \
-    {                                                               \
-        (uint32_t)sizeof(muster_plan_worker), 0, 0.0, 0.0, 0.0, 0.0 \
+#define MUSTER_PLAN_WORKER_INIT                                            \
+    {                                                                      \
+        (uint32_t)sizeof(muster_plan_worker), 0, 0.0, 0.0, 0.0, 0.0, false \
     }
 
 typedef struct muster_plan muster_plan;
@@ -111,8 +117,9 @@ MUSTER_API void muster_plan_free(muster_plan *plan);
 MUSTER_API MUSTER_CHECKED muster_status
 muster_plan_chosen(const muster_plan *plan, muster_plan_choice *choice_out);
 
-/* Others beside it: uncoded, ignore, worker-only, edge-only, the best flat
- * code, what the surrogate alone would choose, and the next best. */
+/* Others beside it, with every machine: uncoded, ignore, worker-only,
+ * edge-only, the best flat code, what the surrogate alone would choose, and the
+ * next best. */
 MUSTER_API uint32_t muster_plan_alternative_count(const muster_plan *plan);
 /* MUSTER_ERR_INVALID: no such alternative, or struct_size is too small. */
 MUSTER_API MUSTER_CHECKED muster_status muster_plan_alternative(
@@ -122,6 +129,9 @@ MUSTER_API uint32_t muster_plan_worker_count(const muster_plan *plan);
 /* MUSTER_ERR_INVALID: no such worker, or struct_size is too small. */
 MUSTER_API MUSTER_CHECKED muster_status muster_plan_worker_at(
     const muster_plan *plan, uint32_t index, muster_plan_worker *worker_out);
+
+/* The machines that the plan uses, as the text of a cluster file. */
+MUSTER_API char *muster_plan_used(const muster_plan *plan);
 
 /* As the JSON object of `muster plan --json`, or as lines for a person; with
  * `explain`, the table of workers too. NULL when out of memory. */

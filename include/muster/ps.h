@@ -116,13 +116,17 @@ typedef struct muster_ps_opts {
      * floats() floats. False, or NULL: the row starts as at first. Called by
      * one thread at a time; must not call the node. */
     bool (*restore)(void *context, uint32_t table, uint32_t key, float *row);
-    void *context; // of restore
+    void *context;        // of restore
+    const char *key_file; // the run key of a tcp: mesh (`muster key`); NULL:
+                          // the file that MUSTER_KEY_FILE names, or none; read
+                          // during create
+    bool insecure;        // listen to other machines without a key
 } muster_ps_opts;
 
 #define MUSTER_PS_OPTS_INIT                                                   \
     {                                                                         \
         (uint32_t)sizeof(muster_ps_opts), 1u, 1u, 0u, 0u, 100u, 10000u, NULL, \
-            NULL, false, 2000u, NULL, NULL                                    \
+            NULL, false, 2000u, NULL, NULL, NULL, false                       \
     }
 
 typedef struct muster_ps_table_opts {
@@ -149,7 +153,8 @@ typedef struct muster_ps_table_opts {
 /*
  * Make a node. The caller frees it.
  * MUSTER_ERR_INVALID    a field is out of range, or struct_size is unknown
- * MUSTER_ERR_INPUT      STATIC: the file cannot be read, or a line is wrong
+ * MUSTER_ERR_INPUT      STATIC: the file cannot be read, or a line is wrong;
+ *                       or the key file is no key, or others can open it
  * MUSTER_ERR_NO_MEMORY
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_ps_create(

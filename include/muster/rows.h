@@ -33,6 +33,14 @@ typedef struct muster_rows {
     const float *labels; // count; class number, -1/+1 or target; may be NULL
 } muster_rows;
 
+/* What rows are that are images: pixels row by row from the top left, the
+ * channels of a pixel side by side. All 0: rows are not known to be images. */
+typedef struct muster_image {
+    uint32_t height;   // pixels
+    uint32_t width;    // pixels
+    uint32_t channels; // floats a pixel
+} muster_image;
+
 #ifdef __cplusplus
 }
 #endif

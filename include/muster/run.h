@@ -34,6 +34,16 @@ extern "C" {
 #endif
 
 /*
+ * Before muster_config_check(): the number of workers, and the topology of a
+ * `hier` code, from the file of --cluster where options leave them out. Does
+ * nothing for verbs without them.
+ * MUSTER_ERR_INPUT      the cluster file is missing or bad
+ * MUSTER_ERR_NO_MEMORY
+ */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_options_of_cluster(muster_config *config, muster_error *error_out);
+
+/*
  * Train; with --local N the workers are processes made from `program` (the
  * path of the muster command).
  * MUSTER_ERR_INVALID      options that do not go together, an unknown code,
@@ -98,6 +108,7 @@ MUSTER_API MUSTER_CHECKED muster_status muster_show_code(
  * Plan for the cluster of --cluster (muster/plan.h). *text_out is JSON with
  * --json, else lines for people; the caller's, for muster_config_text_free().
  * MUSTER_ERR_INPUT      the cluster file is missing or bad
+ * MUSTER_ERR_SYSTEM     the file of --used cannot be written
  * MUSTER_ERR_NO_MEMORY  the plan or the text does not fit the memory
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_show_plan(

@@ -21,6 +21,7 @@
 #include "base/rng.h"
 #include "base/spec.h"
 #include "base/suggest.h"
+#include "base/vec.h"
 #include "cluster/delay_trace.h"
 #include "cluster/file_delay.h"
 
@@ -55,6 +56,7 @@ typedef struct chain { // one worker's Markov chain, at `step`
 
 typedef enum per { PER_STEP, PER_LOAD, PER_MESSAGE } per;
 typedef enum way { WAY_BOTH, WAY_DOWN, WAY_UP } way;
+typedef enum links { LINKS_ALL, LINKS_OWN } links;
 
 struct delay_term {
     const delay_model *model;
@@ -62,7 +64,8 @@ struct delay_term {
     double factor;             // 0: a time
     bool times;                // it multiplies the factor of the term before
     uint32_t per;
-    uint32_t way; // geometric
+    uint32_t way;   // geometric
+    uint32_t links; // cluster
     char path[MUSTER_SPEC_VALUE_MAX];
     uint32_t workers;
     uint64_t seed;
@@ -176,7 +179,9 @@ static double draw_geometric(delay_term *term, uint32_t worker, uint64_t step)
 /* Of load 1; muster_delay_of() asks for the load that a worker has. */
 static double draw_cluster(delay_term *term, uint32_t worker, uint64_t step)
 {
-    return muster_cluster_delay_s(term->cluster, term->seed, worker, step, 1);
+    const muster_cluster_work uncoded = {.load = 1};
+    return muster_cluster_delay_s(term->cluster, term->seed, worker, step,
+                                  &uncoded);
 }
 
 /* Field i of a model lies in values[i]. */
@@ -283,6 +288,8 @@ static const delay_model models[] = {
     {"cluster",
      {{"file", MUSTER_SPEC_TEXT, offsetof(delay_term, path), 0,
        MUSTER_SPEC_VALUE_MAX, NULL, true},
+      {"links", MUSTER_SPEC_WORD, offsetof(delay_term, links), 0, 0, "all|own",
+       false},
       END},
      {0},
      draw_cluster,
@@ -531,6 +538,21 @@ static double unit_of(const muster_delay *delay, const delay_term *term,
     return 1;
 }
 
+static muster_cluster_work cluster_work(const muster_delay *delay,
+                                        const delay_term *term,
+                                        const muster_delay_work *work)
+{
+    return (muster_cluster_work){.load = work->share * delay->workers,
+                                 .model_bytes = work->bytes,
+                                 .bytes = work->message * work->bytes,
+                                 .own_links = term->links == LINKS_OWN};
+}
+
+static int64_t to_ns(double seconds)
+{
+    return (int64_t)(fmin(seconds, DELAY_MAX_S) * 1e9 + 0.5);
+}
+
 int64_t muster_delay_of(muster_delay *delay, uint32_t worker, uint64_t step,
                         const muster_delay_work *work)
 {
@@ -538,9 +560,9 @@ int64_t muster_delay_of(muster_delay *delay, uint32_t worker, uint64_t step,
     for (uint32_t i = 0; i < delay->count; i++) {
         delay_term *term = &delay->terms[i];
         if (term->cluster != NULL) {
-            seconds +=
-                muster_cluster_delay_s(term->cluster, term->seed, worker, step,
-                                       work->share * delay->workers);
+            const muster_cluster_work of = cluster_work(delay, term, work);
+            seconds += muster_cluster_delay_s(term->cluster, term->seed, worker,
+                                              step, &of);
             continue;
         }
         double drawn = term->model->draw(term, worker, step);
@@ -551,7 +573,44 @@ int64_t muster_delay_of(muster_delay *delay, uint32_t worker, uint64_t step,
         }
         seconds += drawn * unit_of(delay, term, work);
     }
-    return (int64_t)(fmin(seconds, DELAY_MAX_S) * 1e9 + 0.5);
+    return to_ns(seconds);
+}
+
+int64_t muster_delay_of_edge(const muster_delay *delay, uint32_t edge,
+                             uint64_t step, const muster_delay_work *work)
+{
+    double seconds = 0;
+    for (uint32_t i = 0; i < delay->count; i++) {
+        const delay_term *term = &delay->terms[i];
+        if (term->cluster != NULL) {
+            const muster_cluster_work of = cluster_work(delay, term, work);
+            seconds += muster_cluster_edge_delay_s(term->cluster, term->seed,
+                                                   edge, step, &of);
+        }
+    }
+    return to_ns(seconds);
+}
+
+char *muster_delay_under_edges(const char *spec)
+{
+    static const char own[] = ",links=own";
+    muster_vec text = muster_vec_make(1);
+    bool done = true;
+    while (done && *spec != '\0') {
+        size_t length = term_length(spec);
+        done = muster_vec_append(&text, spec, length) &&
+               (!muster_spec_is(spec, "cluster") ||
+                muster_vec_append(&text, own, sizeof(own) - 1));
+        spec += length;
+        if (done && *spec == '+') {
+            done = muster_vec_append(&text, spec++, 1);
+        }
+    }
+    if (!done || !muster_vec_append(&text, "", 1)) {
+        muster_vec_fini(&text);
+        return NULL;
+    }
+    return text.data;
 }
 
 int64_t muster_delay_ns(muster_delay *delay, uint32_t worker, uint64_t step)

@@ -17,8 +17,10 @@
  *       down (the model), up (the answer) or both, each with tries of its own
  *   trace:file=PATH,scale=1,base=0s     csv lines iteration,worker,seconds;
  *       a step takes (seconds - base) * scale, steps and workers wrap around
- *   cluster:file=PATH                   a cluster file (cluster/file.h): each
- *       worker's computing time by its load, and the tries of its links
+ *   cluster:file=PATH,links=all         a cluster file (cluster/file.h): each
+ *       worker's computing time by its load, and all tries of its links; with
+ *       links=own without its edge's, which then is a process that takes that
+ *       time itself
  *
  * Every model but cluster takes `per`:
  *   per=step     (default) the delay as it is drawn; once where a worker
@@ -69,6 +71,8 @@ typedef struct muster_delay_work {
     double message;     // the length of its message over the gradient's: 1/m
     int64_t compute_ns; // that computing takes by itself
     bool follows;       // part of a step whose per=step delays were counted
+    double bytes;       // of a whole gradient; 0: links of a cluster file take
+                        // no time but their latency
 } muster_delay_work;
 
 /*
@@ -87,7 +91,15 @@ void muster_delay_free(muster_delay *delay);
 int64_t muster_delay_of(muster_delay *delay, uint32_t worker, uint64_t step,
                         const muster_delay_work *work);
 
-/* Likewise, of an uncoded worker that computes in no time. */
+/* By how much an edge is: its link, where a cluster file says it; else 0. */
+int64_t muster_delay_of_edge(const muster_delay *delay, uint32_t edge,
+                             uint64_t step, const muster_delay_work *work);
+
+/* The same spec for a run whose edges are processes: `cluster` terms get
+ * links=own. For muster_mem_free(); NULL when out of memory. */
+char *muster_delay_under_edges(const char *spec);
+
+/* By how much an uncoded worker that computes in no time is late. */
 int64_t muster_delay_ns(muster_delay *delay, uint32_t worker, uint64_t step);
 
 /* Does it look at compute_ns? Measuring that costs a system call. */

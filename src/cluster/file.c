@@ -55,6 +55,60 @@ void muster_cluster_speeds(const muster_cluster *cluster, double *speeds_out)
     }
 }
 
+static uint32_t count_kept(const bool *keep, uint32_t first, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = first; i < first + count; i++) {
+        kept += keep[i];
+    }
+    return kept;
+}
+
+static void keep_edges(const muster_cluster *cluster, const bool *keep,
+                       muster_cluster *into)
+{
+    uint32_t first = 0;
+    for (uint32_t e = 0; e < cluster->edge_count; e++) {
+        muster_cluster_edge edge = cluster->edges[e];
+        edge.workers = count_kept(keep, edge.first, edge.workers);
+        edge.first = first;
+        first += edge.workers;
+        if (edge.workers > 0) {
+            into->edges[into->edge_count++] = edge;
+        }
+    }
+}
+
+muster_cluster *muster_cluster_subset(const muster_cluster *cluster,
+                                      const bool *keep)
+{
+    uint32_t all = cluster->worker_count;
+    uint32_t kept = count_kept(keep, 0, all);
+    muster_cluster *subset = kept > 0 ? muster_cluster_create(kept) : NULL;
+    if (subset == NULL) {
+        return NULL;
+    }
+    subset->bytes_per_s = cluster->bytes_per_s;
+    for (uint32_t i = 0, to = 0; i < all; i++) {
+        if (keep[i]) {
+            muster_cluster_worker *worker = &subset->workers[to++];
+            *worker = cluster->workers[i];
+            worker->shift_s *= (double)all / kept;
+            worker->mean_s *= (double)all / kept;
+        }
+    }
+    if (cluster->edge_count > 0) {
+        subset->edges =
+            muster_mem_array(cluster->edge_count, sizeof(muster_cluster_edge));
+        if (subset->edges == NULL) {
+            muster_cluster_free(subset);
+            return NULL;
+        }
+        keep_edges(cluster, keep, subset);
+    }
+    return subset;
+}
+
 /* ---- text ---------------------------------------------------------------- */
 
 typedef struct writer {
@@ -121,12 +175,19 @@ static void add_workers(writer *w, const muster_cluster_worker *workers,
 char *muster_cluster_text(const muster_cluster *cluster)
 {
     writer w = {muster_vec_make(1), false};
-    add(&w, "version: %u\n%s:\n", MUSTER_CLUSTER_VERSION,
-        cluster->edge_count > 0 ? "edges" : "workers");
+    add(&w, "version: %u\n", MUSTER_CLUSTER_VERSION);
+    if (cluster->bytes_per_s > 0) {
+        add(&w, "coordinator: {bandwidth: %.6g}\n",
+            cluster->bytes_per_s / MBIT);
+    }
+    add(&w, "%s:\n", cluster->edge_count > 0 ? "edges" : "workers");
     for (uint32_t e = 0; e < cluster->edge_count; e++) {
         const muster_cluster_edge *edge = &cluster->edges[e];
         add(&w, "  - ");
         add_link(&w, &edge->link);
+        if (edge->bytes_per_s > 0) {
+            add(&w, "\n    bandwidth: %.6g", edge->bytes_per_s / MBIT);
+        }
         add(&w, "\n    workers:\n");
         add_workers(&w, cluster->workers + edge->first, edge->workers,
                     "      ");

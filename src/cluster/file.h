@@ -5,8 +5,10 @@
  *     defaults:
  *       worker: {compute: {shift: 10ms, mean: 5ms}, link: {latency: 20ms}}
  *       edge: {link: {latency: 50ms, loss: 0.1}}
+ *     coordinator: {bandwidth: 1000}
  *     edges:
- *       - workers: [{count: 8}, {count: 2, speed: 0.1}]
+ *       - bandwidth: 100
+ *         workers: [{count: 8}, {count: 2, speed: 0.1}]
  *       - count: 3
  *         workers: [{count: 10}]
  *
@@ -22,6 +24,9 @@
  *   link       latency (a time), bandwidth (Mbit/s, no limit unless given),
  *              loss (0..0.999)
  *   count      so many equal ones
+ *   bandwidth  of the NIC of the coordinator or of an edge (Mbit/s, no limit
+ *              unless given): all messages that it receives at a time share it,
+ *              and so do all that it sends
  *
  *   Promise      What write writes, read reads, up to six digits.
  *   Lifecycle    read or create; look and change; free.
@@ -30,6 +35,7 @@
 #ifndef MUSTER_CLUSTER_FILE_H
 #define MUSTER_CLUSTER_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,6 +62,7 @@ typedef struct muster_cluster_edge {
     uint32_t first; // worker
     uint32_t workers;
     muster_cluster_link link;
+    double bytes_per_s; // of its NIC; 0: no limit
 } muster_cluster_edge;
 
 typedef struct muster_cluster {
@@ -63,6 +70,7 @@ typedef struct muster_cluster {
     muster_cluster_worker *workers; // across edges, in their order
     uint32_t edge_count;            // 0: no edges
     muster_cluster_edge *edges;
+    double bytes_per_s; // of the coordinator's NIC; 0: no limit
 } muster_cluster;
 
 /* `workers` equal ones of speed 1 that take no time, without edges. NULL when
@@ -87,6 +95,12 @@ MUSTER_CHECKED muster_status muster_cluster_read(const char *path,
 /* As the text of a cluster file, for muster_mem_free(). NULL when out of
  * memory. */
 char *muster_cluster_text(const muster_cluster *cluster);
+
+/* The cluster without some workers: those that keep[worker] says stay, in their
+ * order, and edges that have some left. Load 1 is then more work, so that
+ * computing times grow. One worker stays at least. NULL when out of memory. */
+muster_cluster *muster_cluster_subset(const muster_cluster *cluster,
+                                      const bool *keep);
 
 /* Load that a worker computes in the time unit on average: its speed over the
  * mean time of load 1; plain speed where no worker takes any time. */

@@ -30,6 +30,7 @@ typedef struct reader {
     muster_cluster_edge edge;
     muster_vec workers; // muster_cluster_worker
     muster_vec edges;   // muster_cluster_edge
+    double bytes_per_s; // of the coordinator
 } reader;
 
 static muster_status refuse(const reader *r, const muster_yaml_node *node,
@@ -220,20 +221,29 @@ static muster_status read_worker(reader *r, const muster_yaml_node *node)
     return MUSTER_OK;
 }
 
+/* Read every entry of a list that has one at least. */
+static muster_status
+read_list(reader *r, const muster_yaml_node *list, const char *expected,
+          muster_status (*read)(reader *r, const muster_yaml_node *))
+{
+    if (list->kind != MUSTER_YAML_LIST || list->count == 0) {
+        return refuse(r, list, expected);
+    }
+    muster_status status = MUSTER_OK;
+    for (const muster_yaml_node *entry = list->first;
+         status == MUSTER_OK && entry != NULL; entry = entry->next) {
+        status = read(r, entry);
+    }
+    return status;
+}
+
 /* `to` is not used: workers go to the reader's list. */
 static muster_status take_workers(reader *r, const muster_yaml_node *node,
                                   void *to)
 {
     (void)to;
-    if (node->kind != MUSTER_YAML_LIST || node->count == 0) {
-        return refuse(r, node, "expected a list of workers, one at least");
-    }
-    muster_status status = MUSTER_OK;
-    for (const muster_yaml_node *worker = node->first;
-         status == MUSTER_OK && worker != NULL; worker = worker->next) {
-        status = read_worker(r, worker);
-    }
-    return status;
+    return read_list(r, node, "expected a list of workers, one at least",
+                     read_worker);
 }
 
 typedef struct edge_entry {
@@ -243,6 +253,7 @@ typedef struct edge_entry {
 
 static const key_row edge_rows[] = {
     {"link", take_link, offsetof(edge_entry, edge.link)},
+    {"bandwidth", take_bandwidth, offsetof(edge_entry, edge.bytes_per_s)},
     {"count", take_count, offsetof(edge_entry, count)},
     {"workers", take_workers, 0},
     {NULL, NULL, 0},
@@ -293,15 +304,8 @@ static muster_status take_edges(reader *r, const muster_yaml_node *node,
                                 void *to)
 {
     (void)to;
-    if (node->kind != MUSTER_YAML_LIST || node->count == 0) {
-        return refuse(r, node, "expected a list of edges, one at least");
-    }
-    muster_status status = MUSTER_OK;
-    for (const muster_yaml_node *edge = node->first;
-         status == MUSTER_OK && edge != NULL; edge = edge->next) {
-        status = read_edge(r, edge);
-    }
-    return status;
+    return read_list(r, node, "expected a list of edges, one at least",
+                     read_edge);
 }
 
 /* ---- the top ------------------------------------------------------------- */
@@ -325,6 +329,8 @@ static muster_status take_edge_default(reader *r, const muster_yaml_node *node,
 {
     static const key_row rows[] = {
         {"link", take_link, offsetof(muster_cluster_edge, link)},
+        {"bandwidth", take_bandwidth,
+         offsetof(muster_cluster_edge, bytes_per_s)},
         {NULL, NULL, 0},
     };
     (void)to;
@@ -337,6 +343,16 @@ static muster_status take_defaults(reader *r, const muster_yaml_node *node,
     static const key_row rows[] = {
         {"worker", take_worker_default, 0},
         {"edge", take_edge_default, 0},
+        {NULL, NULL, 0},
+    };
+    return read_map(r, node, rows, to);
+}
+
+static muster_status take_coordinator(reader *r, const muster_yaml_node *node,
+                                      void *to)
+{
+    static const key_row rows[] = {
+        {"bandwidth", take_bandwidth, offsetof(reader, bytes_per_s)},
         {NULL, NULL, 0},
     };
     return read_map(r, node, rows, to);
@@ -359,11 +375,9 @@ static muster_status take_version(reader *r, const muster_yaml_node *node,
 static muster_status read_top(reader *r, const muster_yaml_node *top)
 {
     static const key_row rows[] = {
-        {"version", take_version, 0},
-        {"defaults", take_defaults, 0},
-        {"edges", take_edges, 0},
-        {"workers", take_workers, 0},
-        {NULL, NULL, 0},
+        {"version", take_version, 0},         {"defaults", take_defaults, 0},
+        {"coordinator", take_coordinator, 0}, {"edges", take_edges, 0},
+        {"workers", take_workers, 0},         {NULL, NULL, 0},
     };
     if (top->kind != MUSTER_YAML_MAP) {
         return refuse(r, top, "expected `version: 1` and `workers` or `edges`");
@@ -413,6 +427,7 @@ static muster_status read_tree(reader *r, muster_cluster **cluster_out)
     cluster->worker_count = (uint32_t)r->workers.count;
     cluster->edges = r->edges.data;
     cluster->edge_count = (uint32_t)r->edges.count;
+    cluster->bytes_per_s = r->bytes_per_s;
     *cluster_out = cluster;
     return MUSTER_OK;
 }

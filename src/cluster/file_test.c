@@ -33,10 +33,12 @@ static const char two_layers[] =
     "  - workers: [{count: 8}, {count: 2, speed: 0.1}]\n"
     "  - count: 2\n"
     "    link: {bandwidth: 100}\n"
+    "    bandwidth: 400\n"
     "    workers: [{link: {loss: 0.5}}]\n"
     "defaults:\n"
     "  worker: {compute: {shift: 10ms, mean: 5ms}, link: {latency: 20ms}}\n"
-    "  edge: {link: {latency: 50ms, loss: 0.1}}\n";
+    "  edge: {link: {latency: 50ms, loss: 0.1}}\n"
+    "coordinator: {bandwidth: 1000}\n";
 
 static void check_two_layers(const muster_cluster *cluster)
 {
@@ -54,6 +56,9 @@ static void check_two_layers(const muster_cluster *cluster)
     assert_true(fabs(cluster->edges[1].link.latency_s - 0.05) < 1e-9);
     assert_true(fabs(cluster->edges[1].link.bytes_per_s - 12.5e6) < 1);
     assert_true(cluster->edges[0].link.bytes_per_s == 0);
+    assert_true(fabs(cluster->edges[2].bytes_per_s - 50e6) < 1);
+    assert_true(cluster->edges[0].bytes_per_s == 0);
+    assert_true(fabs(cluster->bytes_per_s - 125e6) < 1);
 }
 
 static void what_is_written_is_read(void **state)
@@ -67,6 +72,24 @@ static void what_is_written_is_read(void **state)
     check_two_layers(again);
     muster_mem_free(text);
     muster_cluster_free(again);
+    muster_cluster_free(cluster);
+}
+
+static void a_subset_does_the_same_work(void **state)
+{
+    (void)state;
+    muster_cluster *cluster = parse(two_layers);
+    bool keep[12] = {[1] = true, [8] = true, [11] = true};
+    muster_cluster *subset = muster_cluster_subset(cluster, keep);
+    assert_int_equal(subset->worker_count, 3);
+    assert_int_equal(subset->edge_count, 2);
+    assert_int_equal(subset->edges[0].workers, 2);
+    assert_int_equal(subset->edges[1].first, 2);
+    assert_true(fabs(subset->workers[0].shift_s - 0.01 * 12 / 3) < 1e-12);
+    assert_true(fabs(subset->workers[1].speed - 0.1) < 1e-9);
+    assert_true(subset->workers[2].link.loss == 0.5);
+    assert_true(subset->bytes_per_s == cluster->bytes_per_s);
+    muster_cluster_free(subset);
     muster_cluster_free(cluster);
 }
 
@@ -112,6 +135,8 @@ static void mistakes_are_named_by_line_and_key(void **state)
         {"version: 1\nworkers: [{count: 65536}, {}]\n", "more than 65536"},
         {"version: 1\nedges: [{count: 9, workers: [{count: 60000}]}]\n",
          "edges[0]: more than 65536"},
+        {"version: 1\ncoordinator: {speed: 3}\nworkers: [{}]\n",
+         "c.yaml:2: coordinator.speed: key speed: unknown"},
         {"version: 1\nedges:\n  - {count: 3}\n",
          "c.yaml:3: edges[0]: an edge needs `workers`"},
         {"version: 1\ndefaults: {worker: {count: 2}}\nworkers: [{}]\n",
@@ -159,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(a_subset_does_the_same_work),
         cmocka_unit_test(flat_clusters_have_no_edges),
         cmocka_unit_test(mistakes_are_named_by_line_and_key),
         cmocka_unit_test(out_of_memory_leaks_nothing),

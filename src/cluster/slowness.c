@@ -29,7 +29,10 @@ int64_t muster_slowness_ns(const muster_slowness *slowness, uint64_t step,
     }
     int64_t ns = (int64_t)((factor - 1) * (double)work->compute_ns);
     ns += work->follows ? 0 : sleep_ns;
-    if (slowness->delay != NULL) {
+    if (slowness->delay != NULL && slowness->edge) {
+        ns +=
+            muster_delay_of_edge(slowness->delay, slowness->worker, step, work);
+    } else if (slowness->delay != NULL) {
         ns += muster_delay_of(slowness->delay, slowness->worker, step, work);
     }
     return ns;

@@ -30,14 +30,15 @@ typedef struct muster_slowness {
     double factor;       // how many times as slow, >= 1
     muster_delay *delay; // NULL: none; lent
     uint32_t worker;     // whose delays are drawn
+    bool edge;           // `worker` is the number of an edge
     uint32_t change_count;
     muster_slowness_change *changes; // by ascending step; NULL: none
 } muster_slowness;
 
-#define MUSTER_SLOWNESS_NONE                                    \
-    {                                                           \
-        .sleep_ns = 0, .factor = 1, .delay = NULL, .worker = 0, \
-        .change_count = 0, .changes = NULL                      \
+#define MUSTER_SLOWNESS_NONE                                                   \
+    {                                                                          \
+        .sleep_ns = 0, .factor = 1, .delay = NULL, .worker = 0, .edge = false, \
+        .change_count = 0, .changes = NULL                                     \
     }
 
 void muster_slowness_fini(muster_slowness *slowness);

@@ -19,6 +19,20 @@ static bool read_after(const char *text, const char *name, uint64_t max,
            muster_value_uint(text + length, number_out) && *number_out <= max;
 }
 
+static bool read_gossip(const char *text, muster_algorithm *algorithm)
+{
+    uint64_t partners = 0;
+    bool known = strcmp(text, "gossip:ring") == 0 ||
+                 (read_after(text, "gossip:random:", MUSTER_CONFIG_PARTNERS_MAX,
+                             &partners) &&
+                  partners > 0);
+    if (known) {
+        algorithm->kind = MUSTER_ALGORITHM_GOSSIP;
+        algorithm->partners = (uint32_t)partners;
+    }
+    return known;
+}
+
 bool muster_config_algorithm(const muster_config *config,
                              muster_algorithm *algorithm_out)
 {
@@ -41,6 +55,9 @@ bool muster_config_algorithm(const muster_config *config,
         algorithm.kind = MUSTER_ALGORITHM_LOCAL;
         algorithm.local_steps = (uint32_t)number;
         known = true;
+    }
+    if (!known) {
+        known = read_gossip(text, &algorithm);
     }
     *algorithm_out = algorithm;
     return known;
@@ -68,9 +85,11 @@ muster_status muster_config_check_algorithm(const muster_config *config,
     muster_algorithm algorithm;
     if (!muster_config_algorithm(config, &algorithm)) {
         return INVALID("--algorithm %.60s: expected sync, local:H with H steps "
-                       "from 1 to %u, ssp:BOUND with a bound from 0 to %u, or "
-                       "async",
-                       text, MUSTER_CONFIG_LOCAL_MAX, MUSTER_CONFIG_BOUND_MAX);
+                       "from 1 to %u, ssp:BOUND with a bound from 0 to %u, "
+                       "async, gossip:ring, or gossip:random:K with K from 1 "
+                       "to %u",
+                       text, MUSTER_CONFIG_LOCAL_MAX, MUSTER_CONFIG_BOUND_MAX,
+                       MUSTER_CONFIG_PARTNERS_MAX);
     }
     if (algorithm.kind == MUSTER_ALGORITHM_SYNC) {
         return MUSTER_OK;
@@ -84,8 +103,8 @@ muster_status muster_config_check_algorithm(const muster_config *config,
     }
     if (algorithm.kind != MUSTER_ALGORITHM_LOCAL &&
         muster_config_is_set(config, MUSTER_OPT_DEADLINE)) {
-        return INVALID("--algorithm %.60s: no step waits for a slow worker; "
-                       "leave out --deadline",
+        return INVALID("--algorithm %.60s: steps have no deadline; leave out "
+                       "--deadline",
                        text);
     }
     return strcmp(shuffle, "none") == 0

@@ -225,7 +225,7 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
         MUSTER_OPT_MANAGE,  MUSTER_OPT_RUN,       MUSTER_OPT_RESUME,
         MUSTER_OPT_CONFIG,  MUSTER_OPT_JSON,      MUSTER_OPT_QUIET,
         MUSTER_OPT_VERBOSE, MUSTER_OPT_REPLACE,   MUSTER_OPT_HEARTBEAT,
-        MUSTER_OPT_ON_LOSS};
+        MUSTER_OPT_ON_LOSS, MUSTER_OPT_KEY_FILE,  MUSTER_OPT_INSECURE};
     for (int option = 0; option < MUSTER_OPT_COUNT; option++) {
         // A resumed run's file holds what that run was told, no more.
         bool known = !muster_config_is_set(config, (muster_option)option);
@@ -450,9 +450,9 @@ static muster_status check_join(const muster_config *config,
     if (status == MUSTER_OK && !edge && strcmp(as, "worker") != 0) {
         status = INVALID("--as %.60s: expected worker or edge", as);
     }
-    if (status == MUSTER_OK && edge != listens) {
-        status = INVALID("--as edge and --listen ADDRESS belong together: an "
-                         "edge says where its workers join it");
+    if (status == MUSTER_OK && edge && !listens) {
+        status = INVALID("--as edge needs --listen ADDRESS: an edge says where "
+                         "its workers join it");
     }
     muster_vec faults = muster_vec_make(sizeof(muster_fault));
     if (status == MUSTER_OK) {

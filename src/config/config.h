@@ -112,12 +112,14 @@ bool muster_config_is_auto(const muster_config *config, const char *name);
 
 #define MUSTER_CONFIG_LOCAL_MAX    1000000u
 #define MUSTER_CONFIG_BOUND_MAX    1000000u
+#define MUSTER_CONFIG_PARTNERS_MAX 16u
 #define MUSTER_ALGORITHM_UNBOUNDED UINT64_MAX
 
 typedef enum muster_algorithm_kind {
     MUSTER_ALGORITHM_SYNC = 0,
     MUSTER_ALGORITHM_LOCAL,
     MUSTER_ALGORITHM_SSP, // async: without a bound
+    MUSTER_ALGORITHM_GOSSIP,
 } muster_algorithm_kind;
 
 /* --algorithm. */
@@ -125,6 +127,7 @@ typedef struct muster_algorithm {
     muster_algorithm_kind kind;
     uint32_t local_steps; // H of local:H; else 0
     uint64_t bound;       // of ssp:BOUND; MUSTER_ALGORITHM_UNBOUNDED: async
+    uint32_t partners;    // k of gossip:random:k; 0: gossip:ring
 } muster_algorithm;
 
 /* False: the value is none of them. */

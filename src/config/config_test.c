@@ -258,8 +258,8 @@ static void a_topology_says_how_many_workers_and_edges_there_are(void **state)
     assert_refused("simulate", "--topology 2x2 --shuffle rotate:1",
                    "--shuffle has no meaning with --topology");
     assert_refused("join", "--connect 127.0.0.1:1 --as edge",
-                   "--as edge and --listen ADDRESS belong together: an edge "
-                   "says where its workers join it");
+                   "--as edge needs --listen ADDRESS: an edge says where "
+                   "its workers join it");
 }
 
 static void speeds_become_numbers(void **state)

@@ -68,6 +68,36 @@ static muster_status read_with_labels(muster_source *source,
     return status;
 }
 
+/* The file, and those numbered on from data_batch_1. */
+static muster_status read_cifar(muster_source *first, muster_error *error_out,
+                                muster_table *table)
+{
+    muster_vec records = muster_vec_make(MUSTER_CIFAR_RECORD_BYTES);
+    const char *name = muster_source_name(first);
+    muster_status status = muster_cifar_records(first, error_out, &records);
+    for (uint32_t batch = 2; status == MUSTER_OK; batch++) {
+        char *path = NULL;
+        muster_source *source = NULL;
+        status = muster_find_batch(name, batch, error_out, &path);
+        if (path == NULL) {
+            break;
+        }
+        if (status == MUSTER_OK) {
+            status = muster_source_open(path, error_out, &source);
+        }
+        if (status == MUSTER_OK) {
+            status = muster_cifar_records(source, error_out, &records);
+        }
+        muster_source_close(source);
+        muster_mem_free(path);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_cifar_table(&records, name, error_out, table);
+    }
+    muster_vec_fini(&records);
+    return status;
+}
+
 static muster_status read_file(const char *path,
                                const muster_label_column *label,
                                muster_error *error_out, muster_table *table)
@@ -98,6 +128,15 @@ static muster_status read_file(const char *path,
                                   error_out);
             if (status == MUSTER_OK) {
                 status = muster_libsvm_read(source, error_out, table);
+            }
+            break;
+        case MUSTER_FORMAT_CIFAR:
+            status = refuse_label(label, path,
+                                  "in CIFAR-10 files each record begins with "
+                                  "its label",
+                                  error_out);
+            if (status == MUSTER_OK) {
+                status = read_cifar(source, error_out, table);
             }
             break;
         case MUSTER_FORMAT_CSV:
@@ -391,6 +430,7 @@ muster_dataset_info muster_dataset_describe(const muster_dataset *dataset)
         .features = table->features,
         .classes = dataset->labels.classes,
         .sparse = table->sparse,
+        .image = table->image,
         .nonzeros = table->samples * table->features,
         .bytes = table->samples * sizeof(float),
     };

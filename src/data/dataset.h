@@ -2,7 +2,7 @@
  * data/dataset.h -- a data set in memory: samples as dense or CSR rows, and
  * their labels.
  *
- * A data set comes from files (idx, libsvm, csv, npy; each also gzipped) or
+ * A data set comes from files (idx, libsvm, csv, npy, CIFAR-10; also zipped) or
  * from the built-in generator; docs/data.md tells users how. Whoever holds it
  * (the coordinator) cuts it into shards for the workers, and evaluates on it.
  *
@@ -46,12 +46,13 @@
 typedef struct muster_dataset muster_dataset;
 
 typedef struct muster_dataset_info {
-    uint64_t samples;  // below 2^32
-    uint32_t features; // columns
-    uint32_t classes;  // 0: real targets; otherwise 2 or more
-    bool sparse;       // rows are CSR
-    uint64_t nonzeros; // stored entries when sparse, samples * features if not
-    uint64_t bytes;    // memory held by rows and labels
+    uint64_t samples;   // below 2^32
+    uint32_t features;  // columns
+    uint32_t classes;   // 0: real targets; otherwise 2 or more
+    bool sparse;        // rows are CSR
+    muster_image image; // what the rows are, where the files say it
+    uint64_t nonzeros;  // stored entries when sparse, samples * features if not
+    uint64_t bytes;     // memory held by rows and labels
 } muster_dataset_info;
 
 /*

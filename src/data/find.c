@@ -104,8 +104,12 @@ static int rank(const char *name)
         strncmp(name, "t10k", 4) == 0 || strstr(stem, "test") != NULL) {
         return 0;
     }
-    if (strncmp(name, "train-images", 12) == 0) {
+    if (strncmp(name, "train-images", 12) == 0 ||
+        strcmp(stem, "data_batch_1.bin") == 0) {
         return 3;
+    }
+    if (strncmp(name, "data_batch_", 11) == 0) {
+        return 0; // read with the first one
     }
     return strstr(stem, "train") != NULL ? 2 : 1;
 }
@@ -167,10 +171,11 @@ static muster_status find_in_folder(const char *folder, muster_error *error_out,
     scan(dir, folder, &best);
     closedir(dir);
     if (best.rank == 0) {
-        return muster_error_set(error_out, MUSTER_ERR_INPUT,
-                                "%s: the folder holds no training data; "
-                                "expected idx, npy, libsvm or csv files",
-                                folder);
+        return muster_error_set(
+            error_out, MUSTER_ERR_INPUT,
+            "%s: the folder holds no training data; "
+            "expected idx, npy, libsvm, csv or CIFAR-10 files",
+            folder);
     }
     if (best.tie) {
         return muster_error_set(
@@ -260,6 +265,18 @@ muster_status muster_find_npy_labels(const char *path, muster_error *error_out,
     return status;
 }
 
+muster_status muster_find_batch(const char *path, uint32_t number,
+                                muster_error *error_out, char **path_out)
+{
+    char stem[PATH_MAX];
+    char name[32];
+    *path_out = NULL;
+    (void)snprintf(name, sizeof(name), "data_batch_%u.bin", number);
+    return replace(path, "data_batch_1.bin", name, stem)
+               ? try_stem(stem, error_out, path_out)
+               : MUSTER_OK;
+}
+
 muster_status muster_find_test(const char *path, muster_error *error_out,
                                char **path_out)
 {
@@ -267,7 +284,11 @@ muster_status muster_find_test(const char *path, muster_error *error_out,
         const char *from;
         const char *to;
     } rules[] = {
-        {"train-images", "t10k-images"}, {"train", "test"}, {"Train", "Test"}};
+        {"train-images", "t10k-images"},
+        {"data_batch_1.bin", "test_batch.bin"},
+        {"train", "test"},
+        {"Train", "Test"},
+    };
     char stem[PATH_MAX];
     *path_out = NULL;
     muster_status status = MUSTER_OK;

@@ -22,10 +22,14 @@ static int by_name(const char *path)
         {".npy", MUSTER_FORMAT_NPY},    {".csv", MUSTER_FORMAT_CSV},
         {".tsv", MUSTER_FORMAT_CSV},    {".libsvm", MUSTER_FORMAT_LIBSVM},
         {".svm", MUSTER_FORMAT_LIBSVM}, {".idx", MUSTER_FORMAT_IDX},
-        {"-ubyte", MUSTER_FORMAT_IDX},
+        {"-ubyte", MUSTER_FORMAT_IDX},  {"_batch.bin", MUSTER_FORMAT_CIFAR},
     };
     size_t length = strlen(path);
     length -= name_ends(path, length, ".gz") ? 3 : 0;
+    const char *batch = strstr(path, "data_batch_");
+    if (batch != NULL && name_ends(path, length, ".bin")) {
+        return MUSTER_FORMAT_CIFAR;
+    }
     for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
         if (name_ends(path, length, endings[i].ending)) {
             return (int)endings[i].format;
@@ -71,11 +75,12 @@ muster_status muster_format_guess(muster_source *source,
         format = by_text(bytes, count);
     }
     if (format == 0) {
-        return muster_error_set(
-            error_out, MUSTER_ERR_INPUT,
-            "%s: %s; expected idx, npy, libsvm or csv, plain or gzipped",
-            muster_source_name(source),
-            count == 0 ? "the file is empty" : "of no known format");
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "%s: %s; expected idx, npy, libsvm, csv or "
+                                "CIFAR-10, plain or gzipped",
+                                muster_source_name(source),
+                                count == 0 ? "the file is empty"
+                                           : "of no known format");
     }
     *format_out = (muster_format)format;
     return MUSTER_OK;

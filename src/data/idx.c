@@ -12,6 +12,7 @@ typedef struct idx_header {
     unsigned dimensions;
     uint64_t count;   // first dimension
     uint64_t element; // product of the others
+    muster_image image;
 } idx_header;
 
 static uint32_t big_endian(const uint8_t *b)
@@ -62,6 +63,11 @@ static muster_status read_header(muster_source *source, muster_error *error_out,
         return status;
     }
     header->count = big_endian(bytes + 4);
+    if (header->dimensions >= 3) {
+        header->image = (muster_image){
+            big_endian(bytes + 8), big_endian(bytes + 12),
+            header->dimensions == 4 ? big_endian(bytes + 16) : 1};
+    }
     header->element = 1;
     for (unsigned d = 1; d < header->dimensions; d++) {
         uint64_t size = big_endian(bytes + 4 + 4 * (size_t)d);
@@ -140,6 +146,7 @@ static muster_status read_all(muster_source *images, muster_source *labels,
     if (status != MUSTER_OK) {
         return status;
     }
+    table->image = shape.image;
     float scaled[256];
     float plain[256];
     for (unsigned i = 0; i < 256; i++) {

@@ -20,6 +20,7 @@ typedef struct npy_header {
     unsigned dimensions;
     uint64_t count;   // first dimension
     uint64_t element; // product of the others
+    uint64_t sides[DIMENSIONS_MAX];
 } npy_header;
 
 // The text after `'key':`, or NULL.
@@ -69,7 +70,11 @@ static muster_status parse_shape(muster_source *source, const char *header,
         char *end;
         uint64_t size = strtoull(p, &end, 10);
         p = end;
-        bool first = parsed->dimensions++ == 0;
+        bool first = parsed->dimensions == 0;
+        if (parsed->dimensions < DIMENSIONS_MAX) {
+            parsed->sides[parsed->dimensions] = size;
+        }
+        parsed->dimensions++;
         parsed->count = first ? size : parsed->count;
         if (parsed->dimensions > DIMENSIONS_MAX ||
             parsed->count > MUSTER_TABLE_SAMPLES_MAX ||
@@ -266,6 +271,17 @@ static muster_status fail_shape(const muster_source *source, bool inside,
         inside ? ", the label among them" : "");
 }
 
+// What samples of two or three dimensions are; their sizes are bounded.
+static muster_image image_of(const npy_header *header)
+{
+    if (header->dimensions < 3) {
+        return (muster_image){0};
+    }
+    uint64_t channels = header->dimensions == 4 ? header->sides[3] : 1;
+    return (muster_image){(uint32_t)header->sides[1],
+                          (uint32_t)header->sides[2], (uint32_t)channels};
+}
+
 static muster_status read_all(muster_source *source, muster_source *labels,
                               const muster_label_column *wanted,
                               muster_error *error_out, muster_table *table)
@@ -311,6 +327,9 @@ static muster_status read_all(muster_source *source, muster_source *labels,
     if (status == MUSTER_OK && inside && choice.number == 0) {
         muster_mem_free(table->labels);
         table->labels = NULL;
+    }
+    if (choice.number == 0) {
+        table->image = image_of(&header);
     }
     table->label_column = (uint32_t)choice.number;
     table->label_why = choice.why;

@@ -24,6 +24,7 @@ typedef enum muster_format {
     MUSTER_FORMAT_NPY = 2,
     MUSTER_FORMAT_LIBSVM = 3,
     MUSTER_FORMAT_CSV = 4,
+    MUSTER_FORMAT_CIFAR = 5,
 } muster_format;
 
 /* Which format a file has: by its first bytes where they are a signature, else
@@ -33,11 +34,25 @@ MUSTER_CHECKED muster_status muster_format_guess(muster_source *source,
                                                  muster_format *format_out);
 
 /* Unsigned bytes of any shape, a sample each along the first axis, divided by
- * 255; labels are a vector of bytes. */
+ * 255; labels are a vector of bytes. Samples of two dimensions are images,
+ * those of three images with channels. */
 MUSTER_CHECKED muster_status muster_idx_read(muster_source *images,
                                              muster_source *labels,
                                              muster_error *error_out,
                                              muster_table *table);
+
+#define MUSTER_CIFAR_RECORD_BYTES 3073u
+
+/* Append the records of a CIFAR-10 file to `records`, whose elements are of
+ * MUSTER_CIFAR_RECORD_BYTES; and make a table of them all: bytes divided by
+ * 255, labels from 0 to 9. */
+MUSTER_CHECKED muster_status muster_cifar_records(muster_source *source,
+                                                  muster_error *error_out,
+                                                  muster_vec *records);
+MUSTER_CHECKED muster_status muster_cifar_table(const muster_vec *records,
+                                                const char *name,
+                                                muster_error *error_out,
+                                                muster_table *table);
 
 /* `label column:value ...` with columns from 1; CSR. */
 MUSTER_CHECKED muster_status muster_libsvm_read(muster_source *source,
@@ -51,8 +66,8 @@ MUSTER_CHECKED muster_status muster_csv_read(muster_source *source,
                                              muster_error *error_out,
                                              muster_table *table);
 
-/* Numbers of a C-order array; `labels` (a vector) or, when it is NULL, the
- * column that `label` wants, else the last one. */
+/* Numbers of a C-order array, images as in idx; `labels` (a vector) or, when
+ * it is NULL, the column that `label` wants, else the last one. */
 MUSTER_CHECKED muster_status muster_npy_read(muster_source *source,
                                              muster_source *labels,
                                              const muster_label_column *label,

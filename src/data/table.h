@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "muster/rows.h"
 #include "muster/status.h"
 
 /* Sample numbers are 32-bit everywhere. */
@@ -27,6 +28,7 @@ typedef struct muster_table {
     uint64_t samples;
     uint32_t features;
     bool sparse;
+    muster_image image; // what rows are, where the file says it
     float *dense;
     uint64_t *offsets; // samples + 1
     uint32_t *columns; // from 0

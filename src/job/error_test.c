@@ -86,11 +86,11 @@ static void twin_forward(const twin *t, twin_row *at)
 static void twin_loss(const twin *t, double *z, double label)
 {
     uint32_t outputs = t->net->sizes[t->net->count];
-    if (t->net->kind == MUSTER_MODEL_REGRESSION) {
+    if (t->net->loss.kind == MUSTER_MODEL_REGRESSION) {
         z[0] -= label;
         return;
     }
-    if (t->net->kind == MUSTER_MODEL_BINARY) {
+    if (t->net->loss.kind == MUSTER_MODEL_BINARY) {
         double sign = label > 0 ? 1 : -1;
         z[0] = -sign / (1 + exp(sign * z[0]));
         return;

@@ -8,7 +8,22 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 #include "job/inside.h"
+
+/* For as many threads as there are, which evaluate_bytes() does not know. */
+static bool has_scratch(coordinator *self)
+{
+    const muster_model *model = &self->model;
+    size_t bytes = muster_model_evaluate_bytes(model, self->block_rows);
+    size_t shared = muster_model_pass_bytes(
+        model, self->block_rows, muster_threads_count(self->base.pool));
+    if (self->scratch == NULL) {
+        self->scratch =
+            muster_mem_raw_aligned((bytes > shared ? bytes : shared) + 1, 1);
+    }
+    return self->scratch != NULL;
+}
 
 muster_status muster_job_evaluate_begin(coordinator *self)
 {
@@ -19,6 +34,10 @@ muster_status muster_job_evaluate_begin(coordinator *self)
     if (model->data == NULL || model->bytes < self->model.dim * sizeof(float)) {
         return muster_error_set(&self->base.error, MUSTER_ERR_INVALID,
                                 "evaluation: the model is too short");
+    }
+    if (!has_scratch(self)) {
+        return muster_error_set(&self->base.error, MUSTER_ERR_NO_MEMORY,
+                                "evaluation: out of memory");
     }
     bool test_only = self->base.job.test_only && self->test != NULL;
     self->evaluate =

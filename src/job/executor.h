@@ -12,7 +12,8 @@
  *
  *   Promise      After SETUP, the result of a job depends on its inputs only:
  *                an executor holds shards, plans, model shape and (coordinator)
- *                theta, optimiser state and the data set. Pieces are cut by
+ *                theta, optimiser state and the data set; a worker of gossip
+ *                has the state of its optimiser. Pieces are cut by
  *                counts, never by clocks: the same inputs give the same bits.
  *                GRADIENT and EVALUATE multiply with BLAS, whose bits depend
  *                on the number of its threads; the command and the workers

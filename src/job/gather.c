@@ -13,6 +13,7 @@ bool muster_job_gather_init(gathered *gather, const job_setup *setup,
     *gather = (gathered){.rows_max = rows_max};
     gather->labels = muster_mem_raw_aligned(rows_max, sizeof(float));
     gather->weights = muster_mem_raw_aligned(rows_max, sizeof(float));
+    gather->samples = muster_mem_raw_aligned(rows_max, sizeof(uint32_t));
     if (setup->is_sparse) {
         double mean = (double)setup->nonzeros / (double)setup->samples;
         gather->entries_max = (uint64_t)(2 * mean * rows_max) + entries_row;
@@ -29,7 +30,8 @@ bool muster_job_gather_init(gathered *gather, const job_setup *setup,
                         ? gather->offsets != NULL && gather->columns != NULL &&
                               gather->values != NULL
                         : gather->dense != NULL;
-    return has_rows && gather->labels != NULL && gather->weights != NULL;
+    return has_rows && gather->labels != NULL && gather->weights != NULL &&
+           gather->samples != NULL;
 }
 
 void muster_job_gather_fini(gathered *gather)
@@ -40,12 +42,14 @@ void muster_job_gather_fini(gathered *gather)
     muster_mem_free(gather->values);
     muster_mem_free(gather->labels);
     muster_mem_free(gather->weights);
+    muster_mem_free(gather->samples);
     *gather = (gathered){0};
 }
 
-bool muster_job_gather_add(gathered *gather, const muster_rows *rows,
+bool muster_job_gather_add(gathered *gather, const muster_shard *shard,
                            uint32_t row, float weight)
 {
+    const muster_rows *rows = &shard->rows;
     uint32_t at = gather->count;
     if (at == gather->rows_max) {
         return false;
@@ -68,6 +72,7 @@ bool muster_job_gather_add(gathered *gather, const muster_rows *rows,
     }
     gather->labels[at] = rows->labels[row];
     gather->weights[at] = weight;
+    gather->samples[at] = shard->sample_ids[row];
     gather->count++;
     return true;
 }

@@ -321,8 +321,10 @@ static void enter_lane(gradient_state *state, lane_phase phase, size_t at)
     state->fold_at = at;
 }
 
-/* Give rows to the model; their weights are gather.weights. */
-static void begin_pass(worker *self, const muster_rows *rows)
+/* Give rows to the model, with the numbers of their samples; their weights are
+ * gather.weights. */
+static void begin_pass(worker *self, const muster_rows *rows,
+                       const uint32_t *samples)
 {
     gradient_state *state = &self->gradient;
     float *const *lanes = self->lanes.data;
@@ -337,6 +339,9 @@ static void begin_pass(worker *self, const muster_rows *rows)
                                        .wide =
                                            state->is_wide ? self->wide : NULL,
                                        .rows_summed = lane_rows,
+                                       .sample_ids = samples,
+                                       .seed = self->setup.batch.seed,
+                                       .step = self->base.job.step,
                                        .coherence = &state->coherence,
                                        .pool = self->base.pool};
     muster_model_pass_begin(&state->pass, &self->model, &input);
@@ -363,7 +368,7 @@ static muster_status pass_piece(worker *self)
     state->loss += state->pass.loss;
     state->variance +=
         state->pass.variance * lane_squares(state->plan, state->lane);
-    state->unfolded += state->pass.layers.input.rows.count;
+    state->unfolded += muster_model_pass_rows(&state->pass);
     if (state->is_wide && state->unfolded >= SUM_ROWS) {
         enter_lane(state, LANE_FOLD,
                    muster_model_pass_wide(&self->model, self->setup.is_sparse));
@@ -495,7 +500,7 @@ static muster_status part_rows_piece(worker *self)
         self->gather.weights[r] = (float)plan->parts[slot->part].weight;
     }
     state->at += rows.count;
-    begin_pass(self, &rows);
+    begin_pass(self, &rows, slot->shard->sample_ids + at);
     return pass_piece(self);
 }
 
@@ -512,15 +517,15 @@ static muster_status member_rows_piece(worker *self)
         const plan_slot *slot = &slots[member->slot];
         const muster_encode_plan_part *part = &plan->parts[slot->part];
         if (part->lane == state->lane &&
-            !muster_job_gather_add(&self->gather, &slot->shard->rows,
-                                   member->row, (float)part->weight)) {
+            !muster_job_gather_add(&self->gather, slot->shard, member->row,
+                                   (float)part->weight)) {
             break;
         }
     }
     if (self->gather.count > 0) {
         muster_rows rows =
             muster_job_gather_view(&self->gather, self->setup.features);
-        begin_pass(self, &rows);
+        begin_pass(self, &rows, self->gather.samples);
         return pass_piece(self);
     }
     end_rows(self);

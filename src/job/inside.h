@@ -69,9 +69,12 @@ typedef struct local_rule {
     uint32_t steps;   // H, before models are averaged; 0: batches are drawn
                       // from all samples, and gradients added up
     bool is_gradient; // ssp: one batch, and its gradient is the message
+    bool is_gossip;   // one step, and the model that it leads to is the message
+    uint32_t workers;
     muster_optim optim;
     muster_schedule schedule;
     double lr, l2;
+    double clip; // the norm that a gradient is cut to; 0: none
 } local_rule;
 
 typedef struct job_setup {
@@ -83,6 +86,7 @@ typedef struct job_setup {
     uint32_t classes;
     uint32_t shards;
     bool is_sparse; // rows are CSR
+    muster_image image;
     local_rule local;
 } job_setup;
 
@@ -170,6 +174,7 @@ typedef struct gathered {
     float *values;
     float *labels;
     float *weights;
+    uint32_t *samples; // their numbers
 } gathered;
 
 typedef enum gradient_phase {
@@ -216,6 +221,8 @@ typedef enum local_phase {
 typedef struct local_state {
     local_phase phase;
     uint32_t done;      // steps
+    uint64_t age;       // steps since the optimiser began
+    double weight;      // of the gradient among all workers'
     uint64_t at;        // rows of the batch, or coordinates
     muster_batch batch; // over the rows of the slots, one after another
     muster_vec first;   // uint64_t: of each slot, its first row so counted
@@ -223,11 +230,18 @@ typedef struct local_state {
     size_t memory_floats;
     double loss;     // of the batch
     double theta_sq; // of the l2 term
+    float clip;      // factor of the gradient, at most 1
     double loss_sum; // of the steps done
     bool is_passing; // a block of rows is in `pass`
     muster_model_pass pass;
     muster_layers_coherence coherence;
 } local_state;
+
+/* MIX: gossip.c. */
+typedef struct mix_state {
+    muster_vec models; // const float *
+    size_t at;         // next coordinate
+} mix_state;
 
 typedef struct worker {
     muster_executor base;
@@ -252,6 +266,7 @@ typedef struct worker {
     uint64_t gather_entries_row; // the longest row it was made for
     gradient_state gradient;
     local_state local;
+    mix_state mix;
 } worker;
 
 /* NULL: it is not held. */
@@ -271,6 +286,8 @@ muster_status muster_job_gradient_piece(worker *self);
 muster_status muster_job_local_begin(worker *self);
 muster_status muster_job_local_piece(worker *self);
 void muster_job_local_fini(local_state *local);
+muster_status muster_job_mix_begin(worker *self);
+muster_status muster_job_mix_piece(worker *self);
 
 /* Room for rows_max rows; a sparse row may have up to entries_row. */
 MUSTER_CHECKED bool muster_job_gather_init(gathered *gather,
@@ -279,7 +296,7 @@ MUSTER_CHECKED bool muster_job_gather_init(gathered *gather,
                                            uint64_t entries_row);
 void muster_job_gather_fini(gathered *gather);
 /* Copy a row in; false when there is no room left for it. */
-bool muster_job_gather_add(gathered *gather, const muster_rows *rows,
+bool muster_job_gather_add(gathered *gather, const muster_shard *shard,
                            uint32_t row, float weight);
 muster_rows muster_job_gather_view(const gathered *gather, uint32_t features);
 
@@ -319,6 +336,7 @@ typedef struct update_state {
     double divisor;      // of the decoded sum: samples that it is of
     double loss_divisor; // of the loss behind it
     double new_theta_sq; // of the new theta, all of it
+    float scale;         // from the decoded sum to the gradient that is used
     bool is_optimising;
 } update_state;
 
@@ -358,8 +376,11 @@ typedef struct coordinator {
     muster_batch batch;
     double lr;
     double l2;
+    double clip;         // the norm that a gradient is cut to; 0: none
     bool is_local;       // messages are the ways of models, not gradients
     bool is_async;       // messages are gradients of workers' own batches
+    bool is_gossip;      // workers have the models; messages are these, or
+                         // losses
     uint32_t workers;    // of the run
     uint64_t steps;      // of the whole run
     uint64_t step;       // done
@@ -368,7 +389,7 @@ typedef struct coordinator {
     float *optim_state;  // optim.slots * dim
     float *gradient;     // dim + 1: what a step decodes
     uint32_t block_rows; // of a pass
-    void *scratch;       // for block_rows rows
+    void *scratch;       // for block_rows rows; NULL: nothing evaluated yet
     float *scores;
     muster_scored_row *scored; // the test set; NULL unless two classes
     update_state update;
@@ -385,6 +406,9 @@ muster_job_coordinator_const(const muster_executor *executor);
 
 muster_status muster_job_update_begin(coordinator *self);
 muster_status muster_job_update_piece(coordinator *self);
+/* The same of gossip. */
+muster_status muster_job_gossip_begin(coordinator *self);
+muster_status muster_job_gossip_piece(coordinator *self);
 /* Is every number finite? */
 bool muster_job_is_finite(const float *numbers, size_t count);
 muster_status muster_job_verify_begin(coordinator *self);

@@ -297,34 +297,7 @@ static void check_cutting_off(const char *data, const char *model_spec,
     };
     testbed bed;
     bed_open(&bed, "linear:spc", 3, options, COUNT(options));
-    muster_blob *model = muster_executor_model_blob(bed.coordinator);
-    muster_job job = {.kind = MUSTER_JOB_GRADIENT, .plan = 1, .step = 1};
-    job.input = muster_blob_ref(model);
-    uint64_t before = bed.pieces;
-    muster_job_result whole = bed_run_ok(&bed, bed.workers[0], job);
-    uint64_t pieces = bed.pieces - before;
-    assert_true(pieces > 4);
-    for (uint64_t stop = 0; stop < pieces; stop += stride) {
-        muster_job_result result;
-        muster_job again = job;
-        again.input = muster_blob_ref(model);
-        muster_executor_begin(bed.workers[0], &again);
-        for (uint64_t i = 0; i < stop; i++) {
-            assert_int_equal(muster_executor_piece(bed.workers[0]),
-                             MUSTER_IN_PROGRESS);
-        }
-        muster_executor_end(bed.workers[0], &result);
-        assert_int_equal(result.status, MUSTER_ERR_CANCELLED);
-        assert_null(result.output);
-        again = job;
-        again.input = muster_blob_ref(model);
-        result = bed_run_ok(&bed, bed.workers[0], again);
-        assert_memory_equal(result.output->data, whole.output->data,
-                            whole.output->bytes);
-        muster_blob_unref(result.output);
-    }
-    muster_blob_unref(whole.output);
-    muster_blob_unref(model);
+    bed_check_cutting_off(&bed, stride);
     bed_close(&bed);
 }
 

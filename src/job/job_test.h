@@ -5,6 +5,7 @@
 #ifndef MUSTER_JOB_JOB_TEST_H
 #define MUSTER_JOB_JOB_TEST_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -241,6 +242,55 @@ static inline void bed_step(testbed *bed, uint32_t missing)
     muster_blob_unref(bed->last.output);
     bed->last.output = NULL;
     bed->step++;
+}
+
+/* The gradient of worker 0, of more than four pieces: cut off after every
+ * `stride` of them and done again, it has the same bits. */
+static inline void bed_check_cutting_off(testbed *bed, uint64_t stride)
+{
+    muster_executor *worker = bed->workers[0];
+    muster_blob *model = muster_executor_model_blob(bed->coordinator);
+    muster_job job = {.kind = MUSTER_JOB_GRADIENT, .plan = 1, .step = 1};
+    job.input = muster_blob_ref(model);
+    uint64_t before = bed->pieces;
+    muster_job_result whole = bed_run_ok(bed, worker, job);
+    uint64_t pieces = bed->pieces - before;
+    assert_true(pieces > 4);
+    for (uint64_t stop = 0; stop < pieces; stop += stride) {
+        muster_job_result result;
+        muster_job again = job;
+        again.input = muster_blob_ref(model);
+        muster_executor_begin(worker, &again);
+        for (uint64_t i = 0; i < stop; i++) {
+            assert_int_equal(muster_executor_piece(worker), MUSTER_IN_PROGRESS);
+        }
+        muster_executor_end(worker, &result);
+        assert_int_equal(result.status, MUSTER_ERR_CANCELLED);
+        assert_null(result.output);
+        again = job;
+        again.input = muster_blob_ref(model);
+        result = bed_run_ok(bed, worker, again);
+        assert_memory_equal(result.output->data, whole.output->data,
+                            whole.output->bytes);
+        muster_blob_unref(result.output);
+    }
+    muster_blob_unref(whole.output);
+    muster_blob_unref(model);
+}
+
+/* How far two models are apart, of the norm of the first. */
+static inline double bed_distance(const muster_blob *a, const muster_blob *b)
+{
+    const float *x = a->data;
+    const float *y = b->data;
+    double apart = 0;
+    double norm = 0;
+    assert_int_equal(a->bytes, b->bytes);
+    for (size_t i = 0; i < a->bytes / sizeof(float); i++) {
+        apart += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
+        norm += (double)x[i] * (double)x[i];
+    }
+    return sqrt(apart / norm);
 }
 
 static inline muster_job_result bed_evaluate(testbed *bed)

@@ -13,6 +13,10 @@
  * n_j. The coordinator adds up those that came and divides by the sum of their
  * n_j: the weighted mean of the models.
  *
+ * With is_gossip it takes one step, by n n_j / N times the mean gradient of n
+ * workers, and the message is the model that it leads to (gossip.c). Its
+ * optimiser goes on from step to step, unless the job says that it is not.
+ *
  * With is_gradient the message is the mean gradient of the batch, its mean
  * loss, and a 0: the coordinator says by its weights how much it counts.
  *
@@ -27,6 +31,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "job/inside.h"
+#include "model/layers_kernel.h"
 
 #define DRAW_GROUP      256u
 #define OPTIMISE_FLOATS ((size_t)1 << 19)
@@ -127,6 +132,25 @@ static void begin_step(worker *self)
     local->coherence = (muster_layers_coherence){.is_fresh = true};
 }
 
+/* The model to step from, and the optimiser's state. */
+static void begin_model(worker *self)
+{
+    local_state *local = &self->local;
+    const local_rule *rule = &self->setup.local;
+    double share = (double)self->slots.rows / (double)self->setup.samples;
+    local->weight = rule->is_gossip ? rule->workers * share : 1;
+    if (rule->is_gradient) {
+        return;
+    }
+    memcpy(theta_of(self), self->base.job.input->data,
+           self->model.dim * sizeof(float));
+    if (!rule->is_gossip || !self->base.job.partial) {
+        memset(optimiser_of(self), 0,
+               self->model.dim * rule->optim.slots * sizeof(float));
+        local->age = 0;
+    }
+}
+
 muster_status muster_job_local_begin(worker *self)
 {
     local_state *local = &self->local;
@@ -145,12 +169,7 @@ muster_status muster_job_local_begin(worker *self)
                                   .size = own_batch(self)};
     local->done = 0;
     local->loss_sum = 0;
-    if (!self->setup.local.is_gradient) {
-        size_t state_floats = self->model.dim * self->setup.local.optim.slots;
-        memcpy(theta_of(self), self->base.job.input->data,
-               self->model.dim * sizeof(float));
-        memset(optimiser_of(self), 0, state_floats * sizeof(float));
-    }
+    begin_model(self);
     begin_step(self);
     return MUSTER_IN_PROGRESS;
 }
@@ -165,7 +184,7 @@ static void gather_rows(worker *self)
 {
     local_state *local = &self->local;
     const plan_slot *slots = self->slots.list.data;
-    const float weight = (float)(1 / (double)local->batch.size);
+    const float weight = (float)(local->weight / (double)local->batch.size);
     bool is_full = false;
     self->gather.count = 0;
     while (!is_full && local->at < local->batch.size) {
@@ -176,9 +195,8 @@ static void gather_rows(worker *self)
                           rows);
         for (uint64_t i = 0; !is_full && i < count; i++) {
             batch_member member = member_at(self, rows[i]);
-            is_full = !muster_job_gather_add(&self->gather,
-                                             &slots[member.slot].shard->rows,
-                                             member.row, weight);
+            is_full = !muster_job_gather_add(
+                &self->gather, slots[member.slot].shard, member.row, weight);
             local->at += !is_full;
         }
     }
@@ -198,6 +216,9 @@ static void begin_pass(worker *self)
         .rows_summed = local->batch.size < UINT32_MAX
                            ? (uint32_t)local->batch.size
                            : UINT32_MAX,
+        .sample_ids = self->gather.samples,
+        .seed = self->setup.batch.seed,
+        .step = step_number(self),
         .coherence = &local->coherence,
         .pool = self->base.pool,
     };
@@ -212,6 +233,17 @@ static muster_status finish_gradient(worker *self)
     message[self->model.dim] = (float)self->local.loss;
     message[self->model.dim + 1] = 0;
     return MUSTER_OK;
+}
+
+/* The gradient of the batch is complete. */
+static void begin_optimise(worker *self)
+{
+    local_state *local = &self->local;
+    double squares = muster_layer_squares(gradient_of(self), self->model.dim);
+    local->phase = LOCAL_OPTIMISE;
+    local->at = 0;
+    local->clip = (float)muster_optim_clip(self->setup.local.clip,
+                                           sqrt(squares) / local->weight);
 }
 
 static muster_status rows_piece(worker *self)
@@ -238,8 +270,7 @@ static muster_status rows_piece(worker *self)
         return finish_gradient(self);
     }
     if (local->at == local->batch.size) {
-        local->phase = LOCAL_OPTIMISE;
-        local->at = 0;
+        begin_optimise(self);
     }
     return MUSTER_IN_PROGRESS;
 }
@@ -253,6 +284,14 @@ static muster_status finish(worker *self)
     float *message = self->base.result.output->data;
     size_t dim = self->model.dim;
     float samples = (float)self->slots.rows;
+    if (self->setup.local.is_gossip) {
+        double share = (double)self->slots.rows / (double)self->setup.samples;
+        self->base.result.loss = local->loss_sum;
+        memcpy(message, theta, dim * sizeof(float));
+        message[dim] = (float)(share * local->loss_sum);
+        message[dim + 1] = (float)share;
+        return MUSTER_OK;
+    }
     for (size_t i = 0; i < dim; i++) {
         message[i] = samples * (from[i] - theta[i]);
     }
@@ -269,6 +308,9 @@ static muster_status optimise_piece(worker *self)
     size_t dim = self->model.dim;
     size_t begin = local->at;
     size_t end = dim - begin < OPTIMISE_FLOATS ? dim : begin + OPTIMISE_FLOATS;
+    if (local->clip < 1) {
+        muster_layer_scale(gradient_of(self) + begin, local->clip, end - begin);
+    }
     if (rule->l2 > 0) {
         local->theta_sq +=
             muster_model_add_l2(&self->model, rule->l2, theta_of(self),
@@ -278,12 +320,15 @@ static muster_status optimise_piece(worker *self)
                                         optimiser_of(self), theta_of(self)};
     double lr =
         rule->lr * muster_schedule_factor(&rule->schedule, step_number(self));
-    muster_optim_apply(&rule->optim, local->done, lr, &arrays, begin, end);
+    const muster_optim_step step = {&rule->optim, local->age, lr};
+    muster_model_optimise(&self->model, &step, &arrays, begin, end);
     local->at = end;
     if (end < dim) {
         return MUSTER_IN_PROGRESS;
     }
-    local->loss_sum += local->loss + rule->l2 / 2 * local->theta_sq;
+    local->loss_sum +=
+        local->loss / local->weight + rule->l2 / 2 * local->theta_sq;
+    local->age++;
     if (++local->done == rule->steps) {
         return finish(self);
     }

@@ -124,6 +124,7 @@ muster_status muster_planner_run(muster_planner *planner, const muster_job *job,
     opts.samples = SAMPLES;
     opts.in_force = name_of(planner, job->code);
     opts.even = true;
+    opts.all_workers = true;
     muster_plan *plan = NULL;
     muster_status status = muster_plan_create(&opts, error_out, &plan);
     if (status == MUSTER_OK) {

@@ -80,6 +80,9 @@ muster_status muster_saved_write(const char *path, const char *spec,
         char features[16];
         char classes[16];
         char label_column[16];
+        char image[48];
+        (void)snprintf(image, sizeof(image), "%ux%ux%u", model->image.height,
+                       model->image.width, model->image.channels);
         (void)snprintf(label_column, sizeof(label_column), "%u",
                        saved->label_column);
         (void)snprintf(features, sizeof(features), "%u", model->features);
@@ -88,6 +91,7 @@ muster_status muster_saved_write(const char *path, const char *spec,
             {"model", spec},
             {"features", features},
             {"classes", classes},
+            {"image", image},
             {"kind", kind_name(model->kind)},
             {"class_values", values},
             {"label_column", label_column},
@@ -114,6 +118,19 @@ static bool note_number(const muster_safetensors *file, const char *key,
     unsigned long long number = strtoull(text, &end, 10);
     *number_out = (uint32_t)number;
     return *end == '\0' && number <= number_max;
+}
+
+/* Files of before do not say. */
+static muster_image note_image(const muster_safetensors *file)
+{
+    const char *text = muster_safetensors_note(file, "image");
+    uint32_t sides[3] = {0};
+    for (size_t i = 0; text != NULL && i < 3; i++) {
+        char *end = NULL;
+        sides[i] = (uint32_t)strtoul(text, &end, 10);
+        text = *end == 'x' ? end + 1 : NULL;
+    }
+    return (muster_image){sides[0], sides[1], sides[2]};
 }
 
 /* Copy the model's tensors out of the file, each in its place. */
@@ -179,8 +196,9 @@ static muster_status make_model(const char *path, const char *spec,
     muster_status status =
         muster_model_allow(spec, allowed, path, error_out, &chosen);
     if (status == MUSTER_OK) {
-        status = muster_model_create(chosen, model->features, model->classes,
-                                     error_out, model);
+        const muster_model_data data = {model->features, model->classes,
+                                        model->image};
+        status = muster_model_create_for(chosen, &data, error_out, model);
     }
     muster_mem_free(chosen);
     return status;
@@ -200,7 +218,8 @@ static muster_status take_file(const char *path, const char *allowed,
                                 "lack model, features or classes",
                                 path);
     }
-    saved->model = (muster_model){.features = features, .classes = classes};
+    saved->model = (muster_model){
+        .features = features, .classes = classes, .image = note_image(file)};
     muster_status status =
         make_model(path, spec, allowed, error_out, &saved->model);
     if (status != MUSTER_OK) {

@@ -2,7 +2,8 @@
  * job/saved.h -- a trained model as a file, and back.
  *
  * model.safetensors holds the model's tensors by name, and as metadata what is
- * needed to use them: `model` (the spec), `features`, `classes`, `kind`
+ * needed to use them: `model` (the spec), `features`, `classes`, `image`
+ * (28x28x1 where rows are images, else 0x0x0), `kind`
  * (regression, classes, binary) and `class_values` (what the data's files call
  * the classes, in order). Where the label was a column among others, `label` is
  * its name and `label_column` its number from 1.

@@ -31,6 +31,17 @@ static const bed_option options[] = {
     {"schedule", "cosine:warmup=3"},
     {"steps", "20"},
 };
+/* All that a step may draw or keep. */
+static const bed_option deep[] = {
+    {"data", "synthetic:samples=300,features=8,classes=3,seed=5"},
+    {"model", "cnn:channels=3,image=4x2,hidden=6,dropout=0.3,norm=layer,"
+              "smoothing=0.1,class-weights=1,2,0.5"},
+    {"batch", "32"},
+    {"optimizer", "adamw:decay=0.1"},
+    {"schedule", "cosine:warmup=3"},
+    {"steps", "20"},
+    {"clip", "0.5"},
+};
 
 static muster_blob *train(testbed *bed, uint64_t steps)
 {
@@ -40,16 +51,15 @@ static muster_blob *train(testbed *bed, uint64_t steps)
     return muster_executor_model_blob(bed->coordinator);
 }
 
-static void a_restored_run_ends_with_the_same_bits(void **state)
+static void check_restoring(const bed_option *of, size_t count)
 {
-    (void)state;
     char path[128];
     testbed whole;
-    bed_open(&whole, "uncoded", 3, options, COUNT(options));
+    bed_open(&whole, "uncoded", 3, of, count);
     muster_blob *expected = train(&whole, 20);
 
     testbed first;
-    bed_open(&first, "uncoded", 3, options, COUNT(options));
+    bed_open(&first, "uncoded", 3, of, count);
     assert_int_equal(muster_executor_snapshot_to(first.coordinator,
                                                  inside("checkpoint", path)),
                      MUSTER_OK);
@@ -62,7 +72,7 @@ static void a_restored_run_ends_with_the_same_bits(void **state)
 
     testbed second;
     muster_error error = {MUSTER_OK, ""};
-    bed_open(&second, "uncoded", 3, options, COUNT(options));
+    bed_open(&second, "uncoded", 3, of, count);
     muster_blob *back = NULL;
     if (muster_executor_restore(second.coordinator, path, &error, &back) !=
         MUSTER_OK) {
@@ -79,6 +89,13 @@ static void a_restored_run_ends_with_the_same_bits(void **state)
     muster_blob_unref(expected);
     bed_close(&second);
     bed_close(&whole);
+}
+
+static void a_restored_run_ends_with_the_same_bits(void **state)
+{
+    (void)state;
+    check_restoring(options, COUNT(options));
+    check_restoring(deep, COUNT(deep));
 }
 
 static void a_checkpoint_of_another_job_is_refused(void **state)

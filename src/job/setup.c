@@ -40,13 +40,18 @@ static muster_status read_local(const muster_config *config,
                                 const muster_batch *batch,
                                 muster_error *error_out, local_rule *rule)
 {
-    bool is_ssp = muster_config_algorithm_kind(config) == MUSTER_ALGORITHM_SSP;
-    uint32_t steps = muster_config_local_steps(config);
+    muster_algorithm_kind kind = muster_config_algorithm_kind(config);
+    bool is_gossip = kind == MUSTER_ALGORITHM_GOSSIP;
+    bool is_ssp = kind == MUSTER_ALGORITHM_SSP;
+    uint32_t steps = is_gossip ? 1 : muster_config_local_steps(config);
     *rule = (local_rule){
         .steps = is_ssp ? 1 : steps,
         .is_gradient = is_ssp,
+        .is_gossip = is_gossip,
+        .workers = muster_config_workers(config),
         .lr = muster_config_double(config, MUSTER_OPT_LR),
         .l2 = muster_config_double(config, MUSTER_OPT_L2),
+        .clip = muster_config_double(config, MUSTER_OPT_CLIP),
     };
     if (steps == 0) {
         return MUSTER_OK;
@@ -82,11 +87,13 @@ muster_blob *muster_job_setup_write(const muster_config *config,
     }
     muster_blob *blob = NULL;
     json_t *object = json_pack(
-        "{s:o?, s:I, s:I, s:I, s:I, s:I, s:b}", "config",
+        "{s:o?, s:I, s:I, s:I, s:I, s:I, s:b, s:[I,I,I]}", "config",
         json_loads(options, 0, NULL), "samples", (json_int_t)info->samples,
         "features", (json_int_t)info->features, "classes",
         (json_int_t)info->classes, "nonzeros", (json_int_t)info->nonzeros,
-        "shards", (json_int_t)shards, "sparse", (int)info->sparse);
+        "shards", (json_int_t)shards, "sparse", (int)info->sparse, "image",
+        (json_int_t)info->image.height, (json_int_t)info->image.width,
+        (json_int_t)info->image.channels);
     char *text =
         object != NULL
             ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17))
@@ -112,6 +119,23 @@ static bool read_number(const json_t *object, const char *key, uint64_t min,
     return *number_out >= min && *number_out <= max;
 }
 
+/* [height, width, channels]; all 0 where rows are not known to be images. */
+static bool read_image(const json_t *object, muster_image *image_out)
+{
+    const json_t *list = json_object_get(object, "image");
+    uint32_t sides[3] = {0};
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *side = json_array_get(list, i);
+        json_int_t value = json_integer_value(side);
+        if (!json_is_integer(side) || value < 0 || value > INT32_MAX) {
+            return false;
+        }
+        sides[i] = (uint32_t)value;
+    }
+    *image_out = (muster_image){sides[0], sides[1], sides[2]};
+    return true;
+}
+
 static muster_status read_shape(const json_t *object, muster_error *error_out,
                                 job_setup *setup)
 {
@@ -123,7 +147,8 @@ static muster_status read_shape(const json_t *object, muster_error *error_out,
         !read_number(object, "classes", 0, INT32_MAX, &classes) ||
         !read_number(object, "nonzeros", 0, INT64_MAX, &setup->nonzeros) ||
         !read_number(object, "shards", 1, INT32_MAX, &shards) ||
-        !json_is_boolean(json_object_get(object, "sparse"))) {
+        !json_is_boolean(json_object_get(object, "sparse")) ||
+        !read_image(object, &setup->image)) {
         return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
                                 "the job description lacks the shape of the "
                                 "data");

@@ -41,19 +41,6 @@ static muster_blob *train(const char *model, const char *code, uint32_t threads,
     return theta;
 }
 
-static double distance(const muster_blob *a, const muster_blob *b)
-{
-    const float *x = a->data;
-    const float *y = b->data;
-    double apart = 0;
-    double norm = 0;
-    for (size_t i = 0; i < a->bytes / sizeof(float); i++) {
-        apart += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
-        norm += (double)x[i] * (double)x[i];
-    }
-    return sqrt(apart / norm);
-}
-
 static void check_threads(const char *model, const char *code)
 {
     double loss = 0;
@@ -68,7 +55,7 @@ static void check_threads(const char *model, const char *code)
         assert_true(shared_loss == again_loss);
         assert_true(fabs(shared_loss - loss) < 1e-4 * loss);
         // Adam's first steps are signs: a gradient near 0 may take either.
-        assert_true(distance(one, shared) < 2e-3);
+        assert_true(bed_distance(one, shared) < 2e-3);
         muster_blob_unref(shared);
         muster_blob_unref(again);
     }
@@ -83,6 +70,8 @@ static void equal_threads_give_equal_bits_and_others_round(void **state)
         check_threads("mlp:hidden=300,200", codes[i]);
     }
     check_threads("softmax", "linear:spc");
+    check_threads("cnn:channels=4,6,image=15x15x2,hidden=40,dropout=0.3",
+                  "linear:spc");
 }
 
 /* One output has loops of its own, which no number of threads changes. */
@@ -123,32 +112,7 @@ static void shared_pieces_can_be_cut_off_and_done_again(void **state)
     testbed bed;
     (void)state;
     open_with(&bed, "linear:spc", 2, options, COUNT(options));
-    muster_blob *model = muster_executor_model_blob(bed.coordinator);
-    muster_job job = {.kind = MUSTER_JOB_GRADIENT, .plan = 1, .step = 1};
-    job.input = muster_blob_ref(model);
-    uint64_t before = bed.pieces;
-    muster_job_result whole = bed_run_ok(&bed, bed.workers[0], job);
-    uint64_t pieces = bed.pieces - before;
-    assert_true(pieces > 4);
-    for (uint64_t stop = 0; stop < pieces; stop += 2) {
-        muster_job_result result;
-        job.input = muster_blob_ref(model);
-        muster_job again = job;
-        muster_executor_begin(bed.workers[0], &again);
-        for (uint64_t i = 0; i < stop; i++) {
-            assert_int_equal(muster_executor_piece(bed.workers[0]),
-                             MUSTER_IN_PROGRESS);
-        }
-        muster_executor_end(bed.workers[0], &result);
-        assert_int_equal(result.status, MUSTER_ERR_CANCELLED);
-    }
-    job.input = muster_blob_ref(model);
-    muster_job_result last = bed_run_ok(&bed, bed.workers[0], job);
-    assert_memory_equal(last.output->data, whole.output->data,
-                        whole.output->bytes);
-    muster_blob_unref(last.output);
-    muster_blob_unref(whole.output);
-    muster_blob_unref(model);
+    bed_check_cutting_off(&bed, 2);
     bed_close(&bed);
 }
 

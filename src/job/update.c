@@ -5,7 +5,9 @@
  *  1. decode (code/decode.h), which also measures the messages for the bound
  *     on what rounding did. A message that is not finite shows in the sum; the
  *     job then ends MUSTER_INEXACT and says which.
- *  2. optimise. Mean, l2 term, optimiser, into the output blob.
+ *  2. optimise. Mean, clipping, l2 term, optimiser, into the output blob; all
+ *     of it for a strip that stays in the cache, so that the pass goes over
+ *     memory once.
  * Nothing of the coordinator's state changes in pass 1, and the decoded sum is
  * known to be finite before pass 2 starts. Pass 2 changes the optimiser's state
  * and is therefore never cut off.
@@ -17,10 +19,12 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "job/inside.h"
+#include "model/layers_kernel.h"
 
 #define DECODE_FLOATS   ((size_t)8 << 20) // read by a piece
 #define DECODE_MIN      ((size_t)4096)    // coordinates of a piece
 #define OPTIMISE_FLOATS ((size_t)1 << 19) // coordinates of a piece
+#define STRIP_FLOATS    ((size_t)8192)    // coordinates that stay in a cache
 #define SQUARE_LANES    16u
 #define SQUARE_FLOATS   ((size_t)4096)
 
@@ -253,6 +257,9 @@ static muster_status finish_decoding(coordinator *self)
     self->base.result.grad_err =
         is_whole ? gradient_error(self) : fit->residual;
     self->base.result.loss = loss_sum / update->loss_divisor;
+    double norm = sqrt(update->gradient_sq) / update->divisor;
+    update->scale =
+        (float)(muster_optim_clip(self->clip, norm) / update->divisor);
     update->at = 0;
     update->is_optimising = true;
     return MUSTER_IN_PROGRESS;
@@ -324,31 +331,47 @@ static muster_status commit(coordinator *self)
     return MUSTER_OK;
 }
 
+static void optimise_strip(shared_sums *sums, uint32_t part,
+                           const muster_optim_step *step, size_t begin,
+                           size_t end)
+{
+    coordinator *self = sums->self;
+    const float *theta = self->theta->data;
+    float *theta_out = self->base.result.output->data;
+    muster_layer_scale(self->gradient + begin, self->update.scale, end - begin);
+    if (self->l2 > 0 && !self->is_local) {
+        sums->theta_sq[part] += muster_model_add_l2(
+            &self->model, self->l2, theta, self->gradient, begin, end);
+    }
+    const muster_optim_arrays arrays = {self->model.dim, theta, self->gradient,
+                                        self->optim_state, theta_out};
+    muster_model_optimise(&self->model, step, &arrays, begin, end);
+    sums->new_theta_sq[part] += squares(theta_out + begin, end - begin);
+}
+
+/* An async update is about one a worker in each step. */
+static muster_optim_step optim_step(const coordinator *self)
+{
+    double lr = self->lr * muster_schedule_factor(&self->schedule, self->step);
+    if (self->is_async) {
+        uint64_t updates = self->step * self->workers + self->partial;
+        return (muster_optim_step){&self->optim, updates,
+                                   lr * self->base.job.fraction};
+    }
+    return (muster_optim_step){&self->optim, self->step, lr};
+}
+
 static void optimise_range(void *context, uint32_t part, size_t begin,
                            size_t end)
 {
     shared_sums *sums = context;
     coordinator *self = sums->self;
-    const float *theta = self->theta->data;
-    float *theta_out = self->base.result.output->data;
-    const float scale = (float)(1 / self->update.divisor);
-    for (size_t i = begin; i < end; i++) {
-        self->gradient[i] *= scale;
+    const muster_optim_step step = optim_step(self);
+    for (size_t at = begin; at < end; at += STRIP_FLOATS) {
+        size_t left = end - at;
+        optimise_strip(sums, part, &step, at,
+                       at + (left < STRIP_FLOATS ? left : STRIP_FLOATS));
     }
-    if (self->l2 > 0 && !self->is_local) {
-        sums->theta_sq[part] = muster_model_add_l2(
-            &self->model, self->l2, theta, self->gradient, begin, end);
-    }
-    const muster_optim_arrays arrays = {self->model.dim, theta, self->gradient,
-                                        self->optim_state, theta_out};
-    double lr = self->lr * muster_schedule_factor(&self->schedule, self->step);
-    uint64_t updates = self->step;
-    if (self->is_async) { // about one a worker in each step
-        lr *= self->base.job.fraction;
-        updates = self->step * self->workers + self->partial;
-    }
-    muster_optim_apply(&self->optim, updates, lr, &arrays, begin, end);
-    sums->new_theta_sq[part] = squares(theta_out + begin, end - begin);
 }
 
 static muster_status optimise_piece(coordinator *self)

@@ -92,7 +92,8 @@ static bool same_setup(const job_setup *a, const job_setup *b)
     return strcmp(a->model, b->model) == 0 && a->samples == b->samples &&
            a->nonzeros == b->nonzeros && a->features == b->features &&
            a->classes == b->classes && a->shards == b->shards &&
-           a->is_sparse == b->is_sparse;
+           a->is_sparse == b->is_sparse &&
+           memcmp(&a->image, &b->image, sizeof(a->image)) == 0;
 }
 
 /* Put the file that was allowed in place of the one that the job names. */
@@ -131,8 +132,8 @@ static muster_status setup_job(worker *self)
     drop_model(self);
     self->changes++;
     self->setup = setup;
-    status = muster_model_create(setup.model, setup.features, setup.classes,
-                                 error, &self->model);
+    const muster_model_data data = {setup.features, setup.classes, setup.image};
+    status = muster_model_create_for(setup.model, &data, error, &self->model);
     if (status != MUSTER_OK) {
         drop_model(self);
         return status;
@@ -376,6 +377,8 @@ static muster_status worker_begin(muster_executor *executor)
         return forget_job(self);
     case MUSTER_JOB_GRADIENT:
         return muster_job_gradient_begin(self);
+    case MUSTER_JOB_MIX:
+        return muster_job_mix_begin(self);
     case MUSTER_JOB_SHARD:
     case MUSTER_JOB_UPDATE:
     case MUSTER_JOB_EVALUATE:
@@ -392,7 +395,10 @@ static muster_status worker_begin(muster_executor *executor)
 
 static muster_status worker_piece(muster_executor *executor)
 {
-    return muster_job_gradient_piece((worker *)executor);
+    worker *self = (worker *)executor;
+    return executor->job.kind == MUSTER_JOB_MIX
+               ? muster_job_mix_piece(self)
+               : muster_job_gradient_piece(self);
 }
 
 static bool worker_must_finish(const muster_executor *executor)
@@ -413,6 +419,7 @@ static void worker_free(muster_executor *executor)
     muster_vec_fini(&self->slots.where);
     muster_job_local_fini(&self->local);
     muster_vec_fini(&self->members);
+    muster_vec_fini(&self->mix.models);
     muster_vec_fini(&self->lanes);
     muster_mem_free(self);
 }
@@ -437,6 +444,7 @@ muster_status muster_executor_create_worker(const muster_executor_alloc *alloc,
     self->slots.list = muster_vec_make(sizeof(plan_slot));
     self->slots.where = muster_vec_make(sizeof(batch_member));
     self->members = muster_vec_make(sizeof(batch_member));
+    self->mix.models = muster_vec_make(sizeof(const float *));
     self->lanes = muster_vec_make(sizeof(float *));
     *executor_out = &self->base;
     return MUSTER_OK;

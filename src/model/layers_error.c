@@ -18,10 +18,12 @@
 #define MEASURE_FEW    65536.0
 #define MEASURE_STRIDE 4.0
 #define MEASURE_MAX    4e6
+/* Layer norm: a mean, a deviation, a difference and a product. */
+#define NORM_ERROR 4.0
 
 typedef muster_layers_pass pass_t;
 
-static uint32_t sample_stride(const pass_t *pass)
+uint32_t muster_layers_sample_stride(const muster_layers_pass *pass)
 {
     return pass->input.rows.count > SAMPLE_ALL ? SAMPLE_STRIDE : 1;
 }
@@ -35,14 +37,15 @@ static float score_error(const pass_t *pass)
 {
     const muster_layers *net = pass->net;
     const muster_rows *rows = &pass->input.rows;
-    double error = 2;
+    double error = 2 + muster_conv_error(&net->conv);
     for (uint32_t l = 0; l < net->count; l++) {
         double terms = net->sizes[l];
-        if (l == 0 && rows->dense == NULL) {
+        if (l == 0 && rows->dense == NULL && net->conv.count == 0) {
             uint64_t entries = rows->offsets[rows->count] - rows->offsets[0];
             terms = (double)entries / rows->count;
         }
         error += net->sizes[l + 1] > 1 ? sqrt(terms) / 2 : 0;
+        error += net->has_norm && l + 1 < net->count ? NORM_ERROR : 0;
     }
     return (float)error;
 }
@@ -60,7 +63,7 @@ static float slope_error(const pass_t *pass, const float *z, uint32_t r,
     for (uint32_t c = 0; c < outputs; c++) {
         largest = fmaxf(largest, fabsf(z[c]));
     }
-    if (pass->net->kind == MUSTER_MODEL_REGRESSION) {
+    if (pass->net->loss.kind == MUSTER_MODEL_REGRESSION) {
         float miss = fabsf(z[0] - pass->input.rows.labels[r]);
         largest = miss > 0 ? largest / miss : 0;
     }
@@ -76,7 +79,7 @@ void muster_layers_scale_errors(muster_layers_pass *pass, const float *scores,
     uint32_t outputs = pass->net->sizes[pass->net->count];
     float scores_off = score_error(pass);
     for (uint32_t r = 0; r < count; r++) {
-        if ((begin + r) % sample_stride(pass) == 0) {
+        if ((begin + r) % muster_layers_sample_stride(pass) == 0) {
             pass->error_scales[begin + r] = slope_error(
                 pass, scores + (size_t)r * outputs, begin + r, scores_off);
         }
@@ -179,7 +182,7 @@ static double sum_variance(pass_t *pass, double squares)
 void muster_layers_measure(muster_layers_pass *pass)
 {
     const uint32_t width = pass->net->sizes[pass->layer + 1];
-    const uint32_t stride = sample_stride(pass);
+    const uint32_t stride = muster_layers_sample_stride(pass);
     double all = 0; // squares of the terms
     double variance = 0;
     for (uint32_t r = 0; r < pass->input.rows.count; r += stride) {
@@ -192,6 +195,27 @@ void muster_layers_measure(muster_layers_pass *pass)
     }
     if (all > 0) {
         variance += all * sum_variance(pass, all * stride);
+    }
+    pass->variance += variance * stride;
+}
+
+void muster_layers_measure_norm(muster_layers_pass *pass)
+{
+    const uint32_t l = pass->layer;
+    const size_t width = pass->net->sizes[l + 1];
+    const uint32_t stride = muster_layers_sample_stride(pass);
+    double variance = 0;
+    for (uint32_t r = 0; r < pass->input.rows.count; r += stride) {
+        const float *slopes = pass->outs[l] + r * width;
+        const float *normed = pass->normed[l] + r * width;
+        double off = (double)pass->error_scales[r];
+        double squares = 0;
+        for (size_t c = 0; c < width; c++) {
+            double slope = (double)slopes[c];
+            double factor = (double)normed[c];
+            squares += slope * slope * (1 + factor * factor);
+        }
+        variance += squares * off * off;
     }
     pass->variance += variance * stride;
 }

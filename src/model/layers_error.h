@@ -1,8 +1,8 @@
 /*
  * model/layers_error.h -- how far a pass's gradient is off by rounding.
  *
- * The pass calls in twice: when a block's scores are known and not yet
- * replaced by slopes, and when a layer's gradient is complete. What comes out
+ * The pass calls in when a block's scores are known and not yet replaced by
+ * slopes, and when a layer's gradient is complete. What comes out
  * is pass->variance, which grad_err is made from.
  *
  *   Promise      Reads a sample of the rows and weights: it costs next to
@@ -21,5 +21,11 @@ void muster_layers_scale_errors(muster_layers_pass *pass, const float *scores,
 
 /* Add the variance of the gradient of the pass's layer, which is complete. */
 void muster_layers_measure(muster_layers_pass *pass);
+
+/* The same of its gains and shifts, whose slopes are there. */
+void muster_layers_measure_norm(muster_layers_pass *pass);
+
+/* Of the rows one in so many is looked at: multiples of it. */
+uint32_t muster_layers_sample_stride(const muster_layers_pass *pass);
 
 #endif // MUSTER_MODEL_LAYERS_ERROR_H

@@ -63,9 +63,8 @@ MUSTER_SIMD static void add_two(double *restrict sums, const float *restrict x,
     }
 }
 
-/* A strip's sums to where they belong. */
-static void put_strip(const double *strip, uint32_t count,
-                      muster_layer_sums sums, size_t at)
+void muster_layer_put_sums(const double *strip, uint32_t count,
+                           muster_layer_sums sums, size_t at)
 {
     for (uint32_t c = 0; c < count; c++) {
         if (sums.wide != NULL) {
@@ -100,7 +99,7 @@ static void add_rows(const muster_matrix *x, const float *slopes,
         if (r < x->rows) {
             add_scaled(strip, from + r * x->stride, slope_of(slopes, r), count);
         }
-        put_strip(strip, count, sums, at);
+        muster_layer_put_sums(strip, count, sums, at);
     }
 }
 
@@ -212,6 +211,13 @@ MUSTER_SIMD void muster_layer_mask(float *restrict out,
     for (size_t i = 0; i < count; i++) {
         float slope = slopes[i];
         out[i] = out[i] > 0 ? slope : 0;
+    }
+}
+
+MUSTER_SIMD void muster_layer_scale(float *x, float scale, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        x[i] *= scale;
     }
 }
 

@@ -51,11 +51,18 @@ void muster_layer_sparse_back(const muster_rows *rows, uint32_t begin,
 /* sums[c] += sum_r x[r][c] */
 void muster_layer_column_sums(const muster_matrix *x, muster_layer_sums sums);
 
+/* sums[at + c] += strip[c] */
+void muster_layer_put_sums(const double *strip, uint32_t count,
+                           muster_layer_sums sums, size_t at);
+
 /* x = max(x, 0) */
 void muster_layer_relu(float *x, size_t count);
 
 /* out = slopes where out > 0, else 0. They do not overlap. */
 void muster_layer_mask(float *out, const float *slopes, size_t count);
+
+/* x = scale x */
+void muster_layer_scale(float *x, float scale, size_t count);
 
 /* Sum of squares; good to 1e-4. */
 double muster_layer_squares(const float *x, size_t count);

@@ -1,5 +1,6 @@
 /*
- * Fully connected layers on CBLAS, forwards and backwards, tile by tile.
+ * Fully connected layers on CBLAS, forwards and backwards, tile by tile
+ * (layers_tile.h), behind convolutions where the model has some (conv.h).
  *
  * Scratch holds the outputs of every layer for the block's rows, one tile and
  * a float a row. The backward pass works from the top: the slopes of layer l's
@@ -7,19 +8,13 @@
  * slopes of the layer below are formed in the tile, masked where ReLU was off,
  * and replace that layer's outputs.
  *
- *  1. A product is cut along its columns and along its inner side into tiles
- *     that are near to square (see tile_of): a tile of all columns and few
- *     rows, or the other way round, makes BLAS copy one side again and again.
- *     Measured with 512 rows and layers of 4,096: 512 columns by 1,024 run at
- *     0.90 to 0.96 of the whole product's speed, 128 columns by 4,096 at 0.84,
- *     single rows at 0.03.
- *  2. Layers with one output and sparse rows are loops of our own
+ *  1. Layers with one output and sparse rows are loops of our own
  *     (layers_kernel.h), cut by rows.
- *  3. `column` and `inner` are 0 whenever a phase begins.
- *  4. T threads do one tile at a time together (product.h), so tiles and steps
- *     are T times as large, by columns. Loops over all rows or columns are
- *     shared out too: a sixteenth of a product takes as long as they do.
- *     Sparse rows and the loss are done by one thread.
+ *  2. `column` and `inner` are 0 whenever a phase begins.
+ *  3. T threads work on one tile at a time together, so tiles and steps are T
+ *     times as large. Loops over all rows or columns are shared out too: a
+ *     sixteenth of a product takes as long as they do. Sparse rows and the loss
+ *     are done by one thread.
  */
 #include "model/layers_pass.h"
 
@@ -27,78 +22,30 @@
 
 #include "base/assert.h"
 #include "model/layers_error.h"
-#include "model/layers_kernel.h"
 #include "model/layers_share.h"
-#include "model/loss.h"
-#include "model/product.h"
+#include "model/layers_tile.h"
 
 /* Operations of a step: 5 ms at 100 GFLOPS. A step ends with the tile that
- * reaches STEP_OPS, so it takes at most STEP_OPS + TILE_OPS. */
+ * reaches STEP_OPS, so it takes at most STEP_OPS and a tile. */
 #define STEP_OPS 4e8
-#define TILE_OPS 5.4e8
 /* What else a step may do, in such operations: measured on one core. */
 #define SPARSE_OP 12.0 // product with a stored entry
 #define SCORE_OPS 500.0
 #define CELL_OPS  20.0 // one float of a row, once
 
-#define TILE_INNER       1024u
-#define TILE_COLUMNS_MIN 512u
-
 typedef muster_layers_pass pass_t;
-
-/* Cut `size` evenly, into pieces of at most size_max or little more. */
-static uint32_t tile_of(uint32_t size, uint32_t size_max)
-{
-    uint32_t count = (size + size_max - 1) / size_max;
-    uint32_t each = (size + count - 1) / count;
-    return (each + 15) / 16 * 16;
-}
-
-/* Few rows make wide tiles, and so do many threads. */
-static uint32_t columns_max(uint32_t rows, uint32_t threads)
-{
-    double columns = TILE_OPS / (2.0 * TILE_INNER * rows);
-    uint32_t each =
-        columns > TILE_COLUMNS_MIN ? (uint32_t)columns : TILE_COLUMNS_MIN;
-    return each * threads;
-}
 
 static uint32_t threads_of(const pass_t *pass)
 {
     return muster_threads_count(pass->input.pool);
 }
 
-static uint32_t min_of(uint32_t a, uint32_t b)
+static size_t conv_bytes(const muster_layers *net, size_t rows,
+                         uint32_t threads)
 {
-    return a < b ? a : b;
-}
-
-/* What the next product covers: columns from pass->column on, and of the side
- * that is summed over from pass->inner on. */
-typedef struct tile_size {
-    uint32_t columns;
-    uint32_t inner;
-} tile_size;
-
-static tile_size next_tile(const pass_t *pass, uint32_t columns, uint32_t inner)
-{
-    uint32_t columns_most =
-        tile_of(columns, columns_max(pass->input.rows.count, threads_of(pass)));
-    return (tile_size){
-        min_of(columns_most, columns - pass->column),
-        min_of(tile_of(inner, TILE_INNER), inner - pass->inner),
-    };
-}
-
-/* Whether the tile's columns are complete. */
-static bool end_inner(pass_t *pass, tile_size done, uint32_t inner)
-{
-    pass->inner += done.inner;
-    if (pass->inner < inner) {
-        return false;
-    }
-    pass->inner = 0;
-    return true;
+    return net->conv.count > 0
+               ? muster_conv_bytes(&net->conv, (uint32_t)rows, threads)
+               : 0;
 }
 
 size_t muster_layers_scratch_bytes(const void *model, uint32_t rows_max)
@@ -109,59 +56,123 @@ size_t muster_layers_scratch_bytes(const void *model, uint32_t rows_max)
 size_t muster_layers_scratch_shared(const muster_layers *net, uint32_t rows_max,
                                     uint32_t threads)
 {
-    size_t outputs = 0;
-    size_t hidden_max = 0;
+    size_t floats = 0; // of a row
+    size_t width_max = net->conv.count > 0 ? net->sizes[0] : 0;
     for (uint32_t l = 1; l <= net->count; l++) {
-        outputs += net->sizes[l];
-        if (l < net->count && net->sizes[l] > hidden_max) {
-            hidden_max = net->sizes[l];
+        bool is_hidden = l < net->count;
+        floats += net->sizes[l];
+        floats += is_hidden && net->has_norm ? net->sizes[l] + 1 : 0;
+        if (is_hidden && net->sizes[l] > width_max) {
+            width_max = net->sizes[l];
         }
     }
-    size_t tile = TILE_COLUMNS_MIN * (size_t)rows_max * threads;
-    size_t tile_min = (size_t)(TILE_OPS / (2.0 * TILE_INNER)) * threads;
-    tile = tile > tile_min ? tile : tile_min;
-    tile = tile < hidden_max * rows_max ? tile : hidden_max * rows_max;
-    return (rows_max * (outputs + 17) + tile) * sizeof(float);
+    size_t tile = muster_layers_tile_floats(width_max, rows_max, threads);
+    return conv_bytes(net, rows_max, threads) +
+           (rows_max * (floats + 17) + tile) * sizeof(float);
 }
 
 size_t muster_layers_wide(const muster_layers *net, bool is_sparse)
 {
+    if (net->conv.count > 0) {
+        return net->conv.dim;
+    }
     return is_sparse || net->sizes[1] == 1 ? net->biases[0] : 0;
+}
+
+size_t muster_layers_features(const muster_layers *net)
+{
+    return net->conv.count > 0 ? muster_conv_features(&net->conv)
+                               : net->sizes[0];
 }
 
 bool muster_layers_is_sparse(const muster_layers_pass *pass)
 {
-    return pass->layer == 0 && pass->input.rows.dense == NULL;
+    return pass->layer == 0 && pass->input.rows.dense == NULL &&
+           pass->net->conv.count == 0;
+}
+
+bool muster_layers_is_hidden(const muster_layers_pass *pass)
+{
+    return pass->layer + 1 < pass->net->count;
+}
+
+float *muster_layers_below(const muster_layers_pass *pass)
+{
+    if (pass->layer > 0) {
+        return pass->outs[pass->layer - 1];
+    }
+    return pass->net->conv.count > 0 ? muster_conv_out(&pass->conv) : NULL;
 }
 
 muster_matrix muster_layers_input_of(const muster_layers_pass *pass)
 {
     const muster_rows *rows = &pass->input.rows;
-    uint32_t l = pass->layer;
-    uint32_t columns = pass->net->sizes[l];
+    const float *below = muster_layers_below(pass);
+    uint32_t columns = pass->net->sizes[pass->layer];
     return (muster_matrix){
-        l == 0 ? rows->dense : pass->outs[l - 1],
-        l == 0 ? rows->stride : columns,
+        below != NULL ? below : rows->dense,
+        below != NULL ? columns : rows->stride,
         rows->count,
         columns,
     };
 }
 
+/* Where all is in the scratch. */
+static void lay_out(pass_t *pass)
+{
+    const muster_layers *net = pass->net;
+    size_t rows = pass->input.rows.count;
+    float *next = (float *)(void *)((char *)pass->input.scratch +
+                                    conv_bytes(net, rows, threads_of(pass)));
+    pass->error_scales = next;
+    next += rows;
+    for (uint32_t l = 0; l < net->count; l++) {
+        pass->outs[l] = next;
+        next += rows * net->sizes[l + 1];
+        if (net->has_norm && l + 1 < net->count) {
+            pass->normed[l] = next;
+            next += rows * net->sizes[l + 1];
+            pass->inverses[l] = next;
+            next += rows;
+        }
+    }
+    pass->spare = next;
+}
+
+static void begin_conv(pass_t *pass)
+{
+    const muster_layers_input *input = &pass->input;
+    const muster_conv_input images = {
+        .theta = input->theta,
+        .rows = input->rows,
+        .gradient = input->gradient,
+        .wide = input->wide,
+        .error_scales = pass->error_scales,
+        .error_stride = muster_layers_sample_stride(pass),
+        .pool = input->pool,
+    };
+    muster_conv_begin(&pass->conv, &pass->net->conv, &images, input->scratch);
+    pass->phase = MUSTER_LAYERS_CONV;
+}
+
 void muster_layers_begin(muster_layers_pass *pass, const muster_layers *net,
                          const muster_layers_input *input)
 {
-    MUSTER_ASSERT(input->rows.features == net->sizes[0] && net->count > 0);
+    MUSTER_ASSERT(input->rows.features == muster_layers_features(net) &&
+                  net->count > 0);
     *pass = (muster_layers_pass){.net = net, .input = *input};
-    float *next = input->scratch;
-    pass->error_scales = next;
-    next += input->rows.count;
-    for (uint32_t l = 0; l < net->count; l++) {
-        pass->outs[l] = next;
-        next += (size_t)input->rows.count * net->sizes[l + 1];
+    lay_out(pass);
+    if (input->sample_ids != NULL && net->dropout > 0) {
+        pass->dropout =
+            muster_dropout_make(net->dropout, input->seed, input->step);
     }
-    pass->spare = next;
-    pass->phase =
-        input->rows.count > 0 ? MUSTER_LAYERS_FORWARD : MUSTER_LAYERS_DONE;
+    if (input->rows.count == 0) {
+        pass->phase = MUSTER_LAYERS_DONE;
+    } else if (net->conv.count > 0) {
+        begin_conv(pass);
+    } else {
+        pass->phase = MUSTER_LAYERS_FORWARD;
+    }
 }
 
 static void enter(pass_t *pass, muster_layers_phase phase, uint32_t layer)
@@ -173,17 +184,6 @@ static void enter(pass_t *pass, muster_layers_phase phase, uint32_t layer)
 }
 
 /* --- forwards ------------------------------------------------------------- */
-
-static void end_forward(pass_t *pass)
-{
-    if (pass->layer + 1 < pass->net->count) {
-        enter(pass, MUSTER_LAYERS_FORWARD, pass->layer + 1);
-    } else if (pass->input.gradient != NULL) {
-        enter(pass, MUSTER_LAYERS_LOSS, pass->layer);
-    } else {
-        pass->phase = MUSTER_LAYERS_DONE;
-    }
-}
 
 /* How many rows of `width` products an entry fit a step: at least one. */
 static uint32_t sparse_rows_end(const pass_t *pass, uint32_t width)
@@ -206,7 +206,7 @@ static double sparse_ops(const pass_t *pass, uint32_t begin, uint32_t end)
     return SPARSE_OP * entries * pass->net->sizes[1];
 }
 
-static double forward_sparse(pass_t *pass)
+static bool forward_sparse(pass_t *pass, double *ops_out)
 {
     uint32_t width = pass->net->sizes[1];
     uint32_t begin = pass->column;
@@ -218,69 +218,72 @@ static double forward_sparse(pass_t *pass)
                         pass->input.theta + pass->net->weights[0], width,
                         pass->outs[0]);
     for (uint32_t r = begin; r < end; r++) {
-        muster_layers_relu(pass, r, 0, width);
+        muster_layers_activate(pass, r, 0, width);
     }
     pass->column = end;
-    if (end == pass->input.rows.count) {
-        end_forward(pass);
-    }
-    return sparse_ops(pass, begin, end);
+    *ops_out = sparse_ops(pass, begin, end);
+    return end == pass->input.rows.count;
 }
 
 /* One output: a dot product a row, at the speed of memory. */
-static double forward_dot(pass_t *pass)
+static bool forward_dot(pass_t *pass, double *ops_out)
 {
     muster_matrix x = muster_layers_input_of(pass);
     muster_layers_dot(pass);
-    end_forward(pass);
-    return CELL_OPS * x.rows * x.columns;
+    *ops_out = CELL_OPS * x.rows * x.columns;
+    return true;
 }
 
-/* out (rows x width) = bias + x W, then ReLU. */
-static double forward_tile(pass_t *pass)
-{
-    uint32_t l = pass->layer;
-    uint32_t width = pass->net->sizes[l + 1];
-    muster_matrix x = muster_layers_input_of(pass);
-    tile_size part = next_tile(pass, width, x.columns);
-    if (pass->inner == 0) {
-        muster_layers_fill_biases(pass, part.columns);
-    }
-    const float *w = pass->input.theta + pass->net->weights[l] +
-                     (size_t)pass->inner * width + pass->column;
-    const muster_product product = {.m = x.rows,
-                                    .n = part.columns,
-                                    .k = part.inner,
-                                    .a = x.data + pass->inner,
-                                    .a_stride = x.stride,
-                                    .b = w,
-                                    .b_stride = width,
-                                    .beta = 1,
-                                    .c = pass->outs[l] + pass->column,
-                                    .c_stride = width};
-    muster_product_run(pass->input.pool, &product);
-    if (end_inner(pass, part, x.columns)) {
-        muster_layers_relu_tile(pass, part.columns);
-        pass->column += part.columns;
-    }
-    if (pass->column == width) {
-        end_forward(pass);
-    }
-    return 2.0 * x.rows * part.columns * part.inner;
-}
-
-static double forward(pass_t *pass)
+static bool forward(pass_t *pass, double *ops_out)
 {
     if (muster_layers_is_sparse(pass)) {
-        return forward_sparse(pass);
+        return forward_sparse(pass, ops_out);
     }
-    return pass->net->sizes[pass->layer + 1] == 1 ? forward_dot(pass)
-                                                  : forward_tile(pass);
+    return pass->net->sizes[pass->layer + 1] == 1
+               ? forward_dot(pass, ops_out)
+               : muster_layers_forward_tile(pass, ops_out);
+}
+
+/* The layer's outputs are complete. */
+static void leave_layer(pass_t *pass)
+{
+    if (muster_layers_is_hidden(pass)) {
+        enter(pass, MUSTER_LAYERS_FORWARD, pass->layer + 1);
+    } else if (pass->input.gradient != NULL) {
+        enter(pass, MUSTER_LAYERS_LOSS, pass->layer);
+    } else {
+        pass->phase = MUSTER_LAYERS_DONE;
+    }
+}
+
+static void end_forward(pass_t *pass)
+{
+    if (pass->net->has_norm && muster_layers_is_hidden(pass)) {
+        enter(pass, MUSTER_LAYERS_NORM, pass->layer);
+    } else {
+        leave_layer(pass);
+    }
+}
+
+/* Some rows of the pass's layer through a function of theirs; `column` counts
+ * the rows. True: all of them. */
+static bool some_rows(pass_t *pass, void (*rows)(pass_t *, uint32_t, uint32_t),
+                      double *ops_out)
+{
+    uint32_t begin = pass->column;
+    uint32_t left = pass->input.rows.count - begin;
+    double row = CELL_OPS * pass->net->sizes[pass->layer + 1];
+    double fit = STEP_OPS * threads_of(pass) / row + 1;
+    uint32_t count = fit < left ? (uint32_t)fit : left;
+    rows(pass, begin, begin + count);
+    pass->column = begin + count;
+    *ops_out = row * count;
+    return count == left;
 }
 
 /* --- the loss ------------------------------------------------------------- */
 
-static muster_status loss_rows(pass_t *pass, double *ops)
+static muster_status loss_rows(pass_t *pass, double *ops_out)
 {
     const muster_layers *net = pass->net;
     const muster_rows *rows = &pass->input.rows;
@@ -291,7 +294,7 @@ static muster_status loss_rows(pass_t *pass, double *ops)
     uint32_t count = fit < left ? (uint32_t)fit : left;
     float *scores = pass->outs[net->count - 1] + (size_t)begin * outputs;
     const muster_loss_rows scored = {
-        net->kind, count, outputs,
+        net->loss, count, outputs,
         rows->labels != NULL ? rows->labels + begin : NULL,
         pass->input.weights != NULL ? pass->input.weights + begin : NULL};
     muster_layers_scale_errors(pass, scores, begin, count);
@@ -300,23 +303,13 @@ static muster_status loss_rows(pass_t *pass, double *ops)
     if (pass->column == rows->count) {
         enter(pass, MUSTER_LAYERS_WEIGHTS, net->count - 1);
     }
-    *ops = SCORE_OPS * count * outputs;
+    *ops_out = SCORE_OPS * count * outputs;
     return status;
 }
 
 /* --- backwards ------------------------------------------------------------ */
 
-static void end_weights(pass_t *pass)
-{
-    muster_layers_measure(pass);
-    if (pass->layer > 0) {
-        enter(pass, MUSTER_LAYERS_BELOW, pass->layer);
-    } else {
-        pass->phase = MUSTER_LAYERS_DONE;
-    }
-}
-
-static double weights_sparse(pass_t *pass)
+static bool weights_sparse(pass_t *pass, double *ops_out)
 {
     uint32_t width = pass->net->sizes[1];
     uint32_t begin = pass->column;
@@ -324,109 +317,110 @@ static double weights_sparse(pass_t *pass)
     muster_layer_sparse_back(&pass->input.rows, begin, end, pass->outs[0],
                              width, muster_layers_first_sums(pass));
     pass->column = end;
-    if (end == pass->input.rows.count) {
-        end_weights(pass);
-    }
-    return sparse_ops(pass, begin, end);
+    *ops_out = sparse_ops(pass, begin, end);
+    return end == pass->input.rows.count;
 }
 
-static double weights_dot(pass_t *pass)
+static bool weights_dot(pass_t *pass, double *ops_out)
 {
     muster_matrix x = muster_layers_input_of(pass);
     muster_layers_dot_back(pass);
-    end_weights(pass);
-    return CELL_OPS * x.rows * x.columns;
+    *ops_out = CELL_OPS * x.rows * x.columns;
+    return true;
 }
 
-/* gw (x.columns x width) += x' slopes. */
-static double weights_tile(pass_t *pass)
-{
-    uint32_t l = pass->layer;
-    uint32_t width = pass->net->sizes[l + 1];
-    muster_matrix x = muster_layers_input_of(pass);
-    tile_size part = next_tile(pass, width, x.columns);
-    float *gw = pass->input.gradient + pass->net->weights[l] +
-                (size_t)pass->inner * width + pass->column;
-    const muster_product product = {.m = part.inner,
-                                    .n = part.columns,
-                                    .k = x.rows,
-                                    .a = x.data + pass->inner,
-                                    .a_stride = x.stride,
-                                    .a_turned = true,
-                                    .b = pass->outs[l] + pass->column,
-                                    .b_stride = width,
-                                    .beta = 1,
-                                    .c = gw,
-                                    .c_stride = width};
-    muster_product_run(pass->input.pool, &product);
-    if (end_inner(pass, part, x.columns)) {
-        pass->column += part.columns;
-    }
-    if (pass->column == width) {
-        end_weights(pass);
-    }
-    return 2.0 * x.rows * part.columns * part.inner;
-}
-
-static double backward(pass_t *pass)
+static bool sum_weights(pass_t *pass, double *ops_out)
 {
     if (pass->column == 0 && pass->inner == 0) {
         muster_layers_sum_biases(pass);
     }
     if (muster_layers_is_sparse(pass)) {
-        return weights_sparse(pass);
+        return weights_sparse(pass, ops_out);
     }
-    return pass->net->sizes[pass->layer + 1] == 1 ? weights_dot(pass)
-                                                  : weights_tile(pass);
+    return pass->net->sizes[pass->layer + 1] == 1
+               ? weights_dot(pass, ops_out)
+               : muster_layers_weights_tile(pass, ops_out);
 }
 
-/* Slopes of the layer below: slopes W'. */
-static double below_tile(pass_t *pass)
+static void end_weights(pass_t *pass)
 {
-    uint32_t l = pass->layer;
-    uint32_t rows = pass->input.rows.count;
-    uint32_t width = pass->net->sizes[l];
-    uint32_t above = pass->net->sizes[l + 1];
-    tile_size part = next_tile(pass, width, above);
-    const float *w = pass->input.theta + pass->net->weights[l] +
-                     (size_t)pass->column * above + pass->inner;
-    const muster_product product = {.m = rows,
-                                    .n = part.columns,
-                                    .k = part.inner,
-                                    .a = pass->outs[l] + pass->inner,
-                                    .a_stride = above,
-                                    .b = w,
-                                    .b_stride = above,
-                                    .b_turned = true,
-                                    .beta = pass->inner == 0 ? 0.0f : 1.0f,
-                                    .c = pass->spare,
-                                    .c_stride = part.columns};
-    muster_product_run(pass->input.pool, &product);
-    if (end_inner(pass, part, above)) {
-        muster_layers_mask_tile(pass, part.columns);
-        pass->column += part.columns;
+    muster_layers_measure(pass);
+    if (muster_layers_below(pass) != NULL) {
+        enter(pass, MUSTER_LAYERS_BELOW, pass->layer);
+    } else {
+        pass->phase = MUSTER_LAYERS_DONE;
     }
-    if (pass->column == width) {
-        enter(pass, MUSTER_LAYERS_WEIGHTS, l - 1);
+}
+
+static void end_below(pass_t *pass)
+{
+    if (pass->layer == 0) {
+        enter(pass, MUSTER_LAYERS_CONV_BACK, 0);
+    } else if (pass->net->has_norm) {
+        enter(pass, MUSTER_LAYERS_NORM_BACK, pass->layer - 1);
+    } else {
+        enter(pass, MUSTER_LAYERS_WEIGHTS, pass->layer - 1);
     }
-    return 2.0 * rows * part.columns * part.inner;
+}
+
+static bool norm_back(pass_t *pass, double *ops_out)
+{
+    if (pass->column == 0) {
+        muster_layers_measure_norm(pass);
+        muster_layers_sum_norm(pass);
+    }
+    return some_rows(pass, muster_layers_norm_back, ops_out);
+}
+
+static void end_conv(pass_t *pass)
+{
+    pass->variance += pass->conv.variance;
+    pass->phase = MUSTER_LAYERS_DONE;
 }
 
 /* --- a step --------------------------------------------------------------- */
 
-static muster_status do_tile(pass_t *pass, double *ops)
+/* Some of the phase at hand, and on to the next when it is over. */
+static muster_status advance(pass_t *pass, double *ops_out)
 {
+    double ops_max = STEP_OPS * threads_of(pass);
     switch (pass->phase) {
+    case MUSTER_LAYERS_CONV:
+        if (muster_conv_forward(&pass->conv, ops_max, ops_out)) {
+            enter(pass, MUSTER_LAYERS_FORWARD, 0);
+        }
+        break;
     case MUSTER_LAYERS_FORWARD:
-        *ops = forward(pass);
+        if (forward(pass, ops_out)) {
+            end_forward(pass);
+        }
+        break;
+    case MUSTER_LAYERS_NORM:
+        if (some_rows(pass, muster_layers_norm, ops_out)) {
+            leave_layer(pass);
+        }
         break;
     case MUSTER_LAYERS_LOSS:
-        return loss_rows(pass, ops);
+        return loss_rows(pass, ops_out);
     case MUSTER_LAYERS_WEIGHTS:
-        *ops = backward(pass);
+        if (sum_weights(pass, ops_out)) {
+            end_weights(pass);
+        }
         break;
     case MUSTER_LAYERS_BELOW:
-        *ops = below_tile(pass);
+        if (muster_layers_below_tile(pass, ops_out)) {
+            end_below(pass);
+        }
+        break;
+    case MUSTER_LAYERS_NORM_BACK:
+        if (norm_back(pass, ops_out)) {
+            enter(pass, MUSTER_LAYERS_WEIGHTS, pass->layer);
+        }
+        break;
+    case MUSTER_LAYERS_CONV_BACK:
+        if (muster_conv_back(&pass->conv, ops_max, ops_out)) {
+            end_conv(pass);
+        }
         break;
     case MUSTER_LAYERS_DONE:
         break;
@@ -440,7 +434,7 @@ muster_status muster_layers_step(muster_layers_pass *pass)
     while (pass->phase != MUSTER_LAYERS_DONE &&
            done < STEP_OPS * threads_of(pass)) {
         double ops = 0;
-        muster_status status = do_tile(pass, &ops);
+        muster_status status = advance(pass, &ops);
         if (status != MUSTER_OK) {
             return status;
         }

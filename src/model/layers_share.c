@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "model/norm.h"
+
 /* Fewer floats are not worth a thread's waking. */
 #define SHARE_CELLS 65536.0
 
@@ -21,6 +23,7 @@ struct shared_loop {
     pass_t *pass;
     range_work work;
     uint32_t columns; // of a tile
+    uint32_t first;   // row or column
     uint32_t size;    // rows or columns
     uint32_t parts;
 };
@@ -33,7 +36,7 @@ static void loop_part(void *context, uint32_t index)
     uint32_t end =
         (uint32_t)muster_threads_part(loop->size, loop->parts, index + 1);
     if (begin < end) {
-        loop->work(loop, begin, end);
+        loop->work(loop, loop->first + begin, loop->first + end);
     }
 }
 
@@ -48,7 +51,7 @@ static void share(shared_loop *loop, double cells)
 static void share_tile(pass_t *pass, uint32_t columns, range_work work)
 {
     uint32_t rows = pass->input.rows.count;
-    shared_loop loop = {pass, work, columns, rows, 1};
+    shared_loop loop = {pass, work, columns, 0, rows, 1};
     share(&loop, (double)rows * columns);
 }
 
@@ -61,14 +64,25 @@ void muster_layers_fill_bias(pass_t *pass, uint32_t r, uint32_t begin,
            count * sizeof(float));
 }
 
-void muster_layers_relu(pass_t *pass, uint32_t r, uint32_t begin,
-                        uint32_t count)
+/* ReLU and dropout of the layer's outputs. */
+static void relu_and_drop(pass_t *pass, uint32_t r, uint32_t begin,
+                          uint32_t count)
 {
-    if (pass->layer + 1 == pass->net->count) {
-        return;
-    }
     size_t width = pass->net->sizes[pass->layer + 1];
-    muster_layer_relu(pass->outs[pass->layer] + r * width + begin, count);
+    float *out = pass->outs[pass->layer] + r * width + begin;
+    muster_layer_relu(out, count);
+    if (pass->dropout.threshold > 0) {
+        muster_dropout_apply(&pass->dropout, pass->input.sample_ids[r],
+                             pass->layer, out, begin, count);
+    }
+}
+
+void muster_layers_activate(pass_t *pass, uint32_t r, uint32_t begin,
+                            uint32_t count)
+{
+    if (muster_layers_is_hidden(pass) && !pass->net->has_norm) {
+        relu_and_drop(pass, r, begin, count);
+    }
 }
 
 static void bias_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
@@ -84,17 +98,18 @@ void muster_layers_fill_biases(pass_t *pass, uint32_t columns)
     share_tile(pass, columns, bias_rows);
 }
 
-static void relu_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
+static void activate_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
 {
     for (uint32_t r = begin; r < end; r++) {
-        muster_layers_relu(loop->pass, r, loop->pass->column, loop->columns);
+        muster_layers_activate(loop->pass, r, loop->pass->column,
+                               loop->columns);
     }
 }
 
-void muster_layers_relu_tile(pass_t *pass, uint32_t columns)
+void muster_layers_activate_tile(pass_t *pass, uint32_t columns)
 {
-    if (pass->layer + 1 < pass->net->count) {
-        share_tile(pass, columns, relu_rows);
+    if (muster_layers_is_hidden(pass) && !pass->net->has_norm) {
+        share_tile(pass, columns, activate_rows);
     }
 }
 
@@ -102,11 +117,15 @@ static void mask_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
 {
     pass_t *pass = loop->pass;
     size_t width = pass->net->sizes[pass->layer];
-    float *below = pass->outs[pass->layer - 1] + pass->column;
+    float *below = muster_layers_below(pass) + pass->column;
+    bool is_dropped = pass->layer > 0 && pass->dropout.threshold > 0;
     for (uint32_t r = begin; r < end; r++) {
-        muster_layer_mask(below + r * width,
-                          pass->spare + (size_t)r * loop->columns,
+        float *out = below + r * width;
+        muster_layer_mask(out, pass->spare + (size_t)r * loop->columns,
                           loop->columns);
+        if (is_dropped) {
+            muster_layer_scale(out, pass->dropout.scale, loop->columns);
+        }
     }
 }
 
@@ -114,6 +133,78 @@ void muster_layers_mask_tile(pass_t *pass, uint32_t columns)
 {
     share_tile(pass, columns, mask_rows);
 }
+
+/* --- layer norm ----------------------------------------------------------- */
+
+static void norm_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
+{
+    pass_t *pass = loop->pass;
+    uint32_t l = pass->layer;
+    size_t width = pass->net->sizes[l + 1];
+    const float *gain = pass->input.theta + pass->net->gains[l];
+    for (uint32_t r = begin; r < end; r++) {
+        pass->inverses[l][r] = muster_norm_row(gain, gain + width, width,
+                                               pass->outs[l] + r * width,
+                                               pass->normed[l] + r * width);
+        relu_and_drop(pass, r, 0, (uint32_t)width);
+    }
+}
+
+static void norm_rows_back(const shared_loop *loop, uint32_t begin,
+                           uint32_t end)
+{
+    pass_t *pass = loop->pass;
+    uint32_t l = pass->layer;
+    size_t width = pass->net->sizes[l + 1];
+    const float *gain = pass->input.theta + pass->net->gains[l];
+    for (uint32_t r = begin; r < end; r++) {
+        muster_norm_row_back(gain, pass->normed[l] + r * width,
+                             pass->inverses[l][r], width,
+                             pass->outs[l] + r * width);
+    }
+}
+
+static void share_rows(pass_t *pass, uint32_t begin, uint32_t end,
+                       range_work work)
+{
+    shared_loop loop = {pass, work, 1, begin, end - begin, 1};
+    share(&loop, (double)(end - begin) * pass->net->sizes[pass->layer + 1]);
+}
+
+void muster_layers_norm(pass_t *pass, uint32_t begin, uint32_t end)
+{
+    share_rows(pass, begin, end, norm_rows);
+}
+
+void muster_layers_norm_back(pass_t *pass, uint32_t begin, uint32_t end)
+{
+    share_rows(pass, begin, end, norm_rows_back);
+}
+
+static void norm_columns(const shared_loop *loop, uint32_t begin, uint32_t end)
+{
+    pass_t *pass = loop->pass;
+    uint32_t l = pass->layer;
+    size_t width = pass->net->sizes[l + 1];
+    const muster_matrix slopes = {pass->outs[l] + begin, width,
+                                  pass->input.rows.count, end - begin};
+    const muster_matrix normed = {pass->normed[l] + begin, width, slopes.rows,
+                                  slopes.columns};
+    float *gains = pass->input.gradient + pass->net->gains[l] + begin;
+    const muster_layer_sums gain_sums = {gains, NULL};
+    const muster_layer_sums shift_sums = {gains + width, NULL};
+    muster_norm_product_sums(&slopes, &normed, gain_sums);
+    muster_layer_column_sums(&slopes, shift_sums);
+}
+
+void muster_layers_sum_norm(pass_t *pass)
+{
+    uint32_t width = pass->net->sizes[pass->layer + 1];
+    shared_loop loop = {pass, norm_columns, 1, 0, width, 1};
+    share(&loop, (double)width * pass->input.rows.count);
+}
+
+/* --- one output, and sums ------------------------------------------------- */
 
 static void dot_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
 {
@@ -126,14 +217,14 @@ static void dot_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
     muster_layer_dot(&x, theta + pass->net->weights[l],
                      theta[pass->net->biases[l]], pass->outs[l] + begin);
     for (uint32_t r = begin; r < end; r++) {
-        muster_layers_relu(pass, r, 0, 1);
+        muster_layers_activate(pass, r, 0, 1);
     }
 }
 
 void muster_layers_dot(pass_t *pass)
 {
     muster_matrix x = muster_layers_input_of(pass);
-    shared_loop loop = {pass, dot_rows, 1, x.rows, 1};
+    shared_loop loop = {pass, dot_rows, 1, 0, x.rows, 1};
     share(&loop, (double)x.rows * x.columns);
 }
 
@@ -160,7 +251,7 @@ static void dot_columns(const shared_loop *loop, uint32_t begin, uint32_t end)
 void muster_layers_dot_back(pass_t *pass)
 {
     muster_matrix x = muster_layers_input_of(pass);
-    shared_loop loop = {pass, dot_columns, 1, x.columns, 1};
+    shared_loop loop = {pass, dot_columns, 1, 0, x.columns, 1};
     share(&loop, (double)x.rows * x.columns);
 }
 
@@ -179,6 +270,6 @@ static void bias_columns(const shared_loop *loop, uint32_t begin, uint32_t end)
 void muster_layers_sum_biases(pass_t *pass)
 {
     uint32_t width = pass->net->sizes[pass->layer + 1];
-    shared_loop loop = {pass, bias_columns, 1, width, 1};
+    shared_loop loop = {pass, bias_columns, 1, 0, width, 1};
     share(&loop, (double)width * pass->input.rows.count);
 }

@@ -13,13 +13,15 @@
 /* Columns begin..begin+count-1 of row r of the layer's outputs. */
 void muster_layers_fill_bias(muster_layers_pass *pass, uint32_t r,
                              uint32_t begin, uint32_t count);
-void muster_layers_relu(muster_layers_pass *pass, uint32_t r, uint32_t begin,
-                        uint32_t count);
+/* ReLU and dropout, unless the layer is the last, or normed first. */
+void muster_layers_activate(muster_layers_pass *pass, uint32_t r,
+                            uint32_t begin, uint32_t count);
 
 /* All rows, `columns` columns from pass->column on. */
 void muster_layers_fill_biases(muster_layers_pass *pass, uint32_t columns);
-void muster_layers_relu_tile(muster_layers_pass *pass, uint32_t columns);
-/* Slopes through ReLU, from `spare` into the place of the outputs below. */
+void muster_layers_activate_tile(muster_layers_pass *pass, uint32_t columns);
+/* Slopes through ReLU and dropout, from `spare` into the place of the outputs
+ * below. */
 void muster_layers_mask_tile(muster_layers_pass *pass, uint32_t columns);
 
 /* A layer with one output: a dot product a row, and the sums of its weights. */
@@ -28,6 +30,14 @@ void muster_layers_dot_back(muster_layers_pass *pass);
 
 /* The gradient of the layer's biases. */
 void muster_layers_sum_biases(muster_layers_pass *pass);
+
+/* Rows begin..end-1: norm, ReLU and dropout of the layer's outputs; and their
+ * slopes back through the norm. */
+void muster_layers_norm(muster_layers_pass *pass, uint32_t begin, uint32_t end);
+void muster_layers_norm_back(muster_layers_pass *pass, uint32_t begin,
+                             uint32_t end);
+/* The gradient of gains and shifts, before that. */
+void muster_layers_sum_norm(muster_layers_pass *pass);
 
 /* Where the layer's weights are summed by loops of our own. */
 muster_layer_sums muster_layers_first_sums(const muster_layers_pass *pass);

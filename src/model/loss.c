@@ -23,10 +23,11 @@ static muster_status check_labels(const muster_loss_rows *rows)
     if (rows->labels == NULL) {
         return MUSTER_ERR_INPUT;
     }
-    if (rows->kind == MUSTER_MODEL_REGRESSION) {
+    if (rows->loss.kind == MUSTER_MODEL_REGRESSION) {
         return MUSTER_OK;
     }
-    uint32_t classes = rows->kind == MUSTER_MODEL_BINARY ? 2 : rows->outputs;
+    uint32_t classes =
+        rows->loss.kind == MUSTER_MODEL_BINARY ? 2 : rows->outputs;
     float label_min = classes == 2 ? -1.0f : 0.0f;
     for (uint32_t r = 0; r < rows->count; r++) {
         float label = rows->labels[r];
@@ -63,21 +64,37 @@ static float largest(const float *scores, uint32_t count)
     return score_max;
 }
 
-static double softmax_loss(const float *z, uint32_t classes, uint32_t label)
+/* What smoothing adds to the loss of a row: e times the score of its class
+ * beyond the mean of all. */
+static float smoothing_term(const float *z, uint32_t classes, uint32_t label,
+                            float smoothing)
+{
+    float mean = 0;
+    for (uint32_t c = 0; smoothing > 0 && c < classes; c++) {
+        mean += (z[c] - z[label]) / (float)classes;
+    }
+    return -smoothing * mean;
+}
+
+static double softmax_loss(const float *z, uint32_t classes, uint32_t label,
+                           float smoothing)
 {
     float score_max = largest(z, classes);
     float sum = 0;
     for (uint32_t c = 0; c < classes; c++) {
         sum += expf(z[c] - score_max);
     }
-    return (double)(logf(sum) - (z[label] - score_max));
+    return (double)(logf(sum) - (z[label] - score_max) +
+                    smoothing_term(z, classes, label, smoothing));
 }
 
 static double softmax_slopes(float *z, uint32_t classes, uint32_t label,
-                             float weight)
+                             float smoothing, float weight)
 {
     float score_max = largest(z, classes);
     float chosen = z[label] - score_max;
+    float smoothed = smoothing_term(z, classes, label, smoothing);
+    float each = weight * smoothing / (float)classes;
     float others = 0;
     for (uint32_t c = 0; c < classes; c++) {
         z[c] = expf(z[c] - score_max);
@@ -86,40 +103,50 @@ static double softmax_slopes(float *z, uint32_t classes, uint32_t label,
     float sum = others + z[label];
     float scale = weight / sum;
     for (uint32_t c = 0; c < classes; c++) {
-        z[c] *= scale;
+        z[c] = z[c] * scale - each;
     }
     // Its probability minus 1 would lose the digits of a row that is right.
-    z[label] = -scale * others;
-    return (double)(logf(sum) - chosen);
+    z[label] = -scale * others + weight * smoothing - each;
+    return (double)(logf(sum) - chosen + smoothed);
 }
 
-static double row_loss(muster_model_kind kind, uint32_t outputs, const float *z,
-                       float label)
+static double row_loss(const muster_loss *loss, uint32_t outputs,
+                       const float *z, float label)
 {
-    if (kind == MUSTER_MODEL_CLASSES) {
-        return softmax_loss(z, outputs, label_class(label));
+    if (loss->kind == MUSTER_MODEL_CLASSES) {
+        return softmax_loss(z, outputs, label_class(label), loss->smoothing);
     }
-    if (kind == MUSTER_MODEL_BINARY) {
+    if (loss->kind == MUSTER_MODEL_BINARY) {
         return (double)log1p_exp_minus(label_sign(label) * z[0]);
     }
     double miss = (double)z[0] - (double)label;
     return miss * miss / 2;
 }
 
-static double row_slopes(muster_model_kind kind, uint32_t outputs, float *z,
+static double row_slopes(const muster_loss *loss, uint32_t outputs, float *z,
                          float label, float weight)
 {
-    if (kind == MUSTER_MODEL_CLASSES) {
-        return softmax_slopes(z, outputs, label_class(label), weight);
+    if (loss->kind == MUSTER_MODEL_CLASSES) {
+        return softmax_slopes(z, outputs, label_class(label), loss->smoothing,
+                              weight);
     }
-    double loss = row_loss(kind, outputs, z, label);
-    if (kind == MUSTER_MODEL_BINARY) {
+    double value = row_loss(loss, outputs, z, label);
+    if (loss->kind == MUSTER_MODEL_BINARY) {
         float sign = label_sign(label);
         z[0] = -weight * sign * sigmoid_minus(sign * z[0]);
     } else {
         z[0] = weight * (z[0] - label);
     }
-    return loss;
+    return value;
+}
+
+/* How many times the loss of row r counts. */
+static float row_weight(const muster_loss_rows *rows, uint32_t r)
+{
+    const float *classes = rows->loss.class_weights;
+    float weight = rows->weights != NULL ? rows->weights[r] : 1.0f;
+    return classes != NULL ? weight * classes[label_class(rows->labels[r])]
+                           : weight;
 }
 
 muster_status muster_loss_sum(const muster_loss_rows *rows, const float *scores,
@@ -131,10 +158,9 @@ muster_status muster_loss_sum(const muster_loss_rows *rows, const float *scores,
     }
     double sum = 0;
     for (uint32_t r = 0; r < rows->count; r++) {
-        double weight = rows->weights != NULL ? (double)rows->weights[r] : 1;
-        sum += weight * row_loss(rows->kind, rows->outputs,
-                                 scores + (size_t)r * rows->outputs,
-                                 rows->labels[r]);
+        sum += (double)row_weight(rows, r) *
+               row_loss(&rows->loss, rows->outputs,
+                        scores + (size_t)r * rows->outputs, rows->labels[r]);
     }
     *loss += sum;
     return MUSTER_OK;
@@ -149,8 +175,8 @@ muster_status muster_loss_slopes(const muster_loss_rows *rows, float *scores,
     }
     double sum = 0;
     for (uint32_t r = 0; r < rows->count; r++) {
-        float weight = rows->weights != NULL ? rows->weights[r] : 1.0f;
-        sum += (double)weight * row_slopes(rows->kind, rows->outputs,
+        float weight = row_weight(rows, r);
+        sum += (double)weight * row_slopes(&rows->loss, rows->outputs,
                                            scores + (size_t)r * rows->outputs,
                                            rows->labels[r], weight);
     }
@@ -176,14 +202,14 @@ uint32_t muster_loss_class(muster_model_kind kind, uint32_t outputs,
 uint32_t muster_loss_correct(const muster_loss_rows *rows, const float *scores)
 {
     uint32_t right = 0;
-    if (rows->kind == MUSTER_MODEL_REGRESSION) {
+    if (rows->loss.kind == MUSTER_MODEL_REGRESSION) {
         return 0;
     }
     for (uint32_t r = 0; r < rows->count; r++) {
         const float *z = scores + (size_t)r * rows->outputs;
-        uint32_t class = muster_loss_class(rows->kind, rows->outputs, z);
+        uint32_t class = muster_loss_class(rows->loss.kind, rows->outputs, z);
         float label = rows->labels[r] > 0 ? rows->labels[r] : 0;
-        float score = rows->kind == MUSTER_MODEL_CLASSES ? z[class] : z[0];
+        float score = rows->loss.kind == MUSTER_MODEL_CLASSES ? z[class] : z[0];
         right += !isnan(score) && (float)class == label;
     }
     return right;

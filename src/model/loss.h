@@ -5,6 +5,11 @@
  *   logistic   log(1 + exp(-y z))             one score, y is -1 or +1
  *   softmax    log sum_c exp(z_c) - z_y       a score per class
  *
+ * With smoothing e the target of softmax is not class y alone: every class has
+ * e / C of it, and class y the rest, so the loss is
+ * log sum_c exp(z_c) - (1 - e) z_y - e / C sum_c z_c. With class weights the
+ * loss of a row counts as many times as its class says.
+ *
  * Two-class labels come as -1/+1 or 0/1; both are understood by both class
  * losses: what is not positive is class 0.
  *
@@ -20,9 +25,16 @@
 #include "muster/model.h"
 #include "muster/status.h"
 
+/* Which loss. */
+typedef struct muster_loss {
+    muster_model_kind kind;     // see above, in the kinds' order
+    float smoothing;            // e of softmax, 0 to below 1
+    const float *class_weights; // one a class; NULL: all 1
+} muster_loss;
+
 /* Some rows' scores, count x outputs, with their labels. */
 typedef struct muster_loss_rows {
-    muster_model_kind kind; // which loss: see above, in the kinds' order
+    muster_loss loss;
     uint32_t count;
     uint32_t outputs;
     const float *labels;

@@ -16,16 +16,15 @@
 #include "base/names.h"
 #include "base/suggest.h"
 #include "model/layers.h"
+#include "model/layers_pass.h"
 #include "model/loss.h"
 
 #define OUTPUTS_MAX 1048576u
 #define SCRATCH_MAX ((size_t)1 << 40)
 
 static const muster_model_ops *const known[] = {
-    &muster_model_linear,
-    &muster_model_logistic,
-    &muster_model_softmax,
-    &muster_model_mlp,
+    &muster_model_linear, &muster_model_logistic, &muster_model_softmax,
+    &muster_model_mlp,    &muster_model_cnn,
 };
 
 const muster_model_ops *muster_model_find(const char *name, size_t length)
@@ -165,6 +164,10 @@ static muster_status learn(const char *path, muster_error *error_out,
                            muster_model *model)
 {
     model->kind = model->ops->kind(model->self);
+    model->loss = (muster_loss){.kind = model->kind};
+    if (model->library == NULL) {
+        model->loss = ((const muster_layers *)model->self)->loss;
+    }
     model->dim = model->ops->dim(model->self);
     model->outputs = model->ops->outputs(model->self);
     model->tensors =
@@ -244,10 +247,22 @@ muster_status muster_model_create(const char *spec, uint32_t features,
                                   uint32_t classes, muster_error *error_out,
                                   muster_model *model_out)
 {
-    muster_model model = {.features = features, .classes = classes};
+    const muster_model_data data = {.features = features, .classes = classes};
+    return muster_model_create_for(spec, &data, error_out, model_out);
+}
+
+muster_status muster_model_create_for(const char *spec,
+                                      const muster_model_data *data,
+                                      muster_error *error_out,
+                                      muster_model *model_out)
+{
+    muster_model model = {.features = data->features,
+                          .classes = data->classes,
+                          .image = data->image};
     muster_model_spec wanted = {.struct_size = sizeof(wanted),
-                                .features = features,
-                                .classes = classes};
+                                .features = data->features,
+                                .classes = data->classes,
+                                .image = data->image};
     muster_status status = choose(spec, error_out, &model, &wanted.options);
     if (status != MUSTER_OK) {
         return status;
@@ -326,7 +341,7 @@ muster_status muster_model_count(const muster_model *model,
                                  const muster_rows *rows, const float *scores,
                                  muster_model_tally *tally)
 {
-    const muster_loss_rows scored = {model->kind, rows->count, model->outputs,
+    const muster_loss_rows scored = {model->loss, rows->count, model->outputs,
                                      rows->labels, NULL};
     double loss = 0;
     muster_status status = muster_loss_sum(&scored, scores, &loss);
@@ -344,7 +359,7 @@ static muster_status plugin_count(const muster_model *model, const float *theta,
                                   const float *scores,
                                   muster_model_tally *tally)
 {
-    const muster_loss_rows scored = {model->kind, rows->count, model->outputs,
+    const muster_loss_rows scored = {model->loss, rows->count, model->outputs,
                                      rows->labels, NULL};
     double loss = 0;
     muster_status status = plugin_loss(model, theta, rows, scratch, &loss);
@@ -372,6 +387,21 @@ muster_status muster_model_evaluate(const muster_model *model,
                : plugin_count(model, theta, rows, scratch, scores_out, tally);
 }
 
+/* What a tensor has of the coordinates begin..end-1. */
+typedef struct tensor_range {
+    size_t begin, end;
+} tensor_range;
+
+static tensor_range range_in(const muster_model_tensor *tensor, size_t begin,
+                             size_t end)
+{
+    size_t last = tensor->offset + tensor_floats(tensor);
+    return (tensor_range){
+        tensor->offset > begin ? tensor->offset : begin,
+        last < end ? last : end,
+    };
+}
+
 double muster_model_add_l2(const muster_model *model, double l2,
                            const float *theta, float *gradient, size_t begin,
                            size_t end)
@@ -380,16 +410,36 @@ double muster_model_add_l2(const muster_model *model, double l2,
     const float scale = (float)l2;
     for (uint32_t t = 0; t < model->tensor_count; t++) {
         const muster_model_tensor *tensor = &model->tensors[t];
-        size_t first = tensor->offset > begin ? tensor->offset : begin;
-        size_t last = tensor->offset + tensor_floats(tensor);
-        last = last < end ? last : end;
+        tensor_range range = range_in(tensor, begin, end);
         if (tensor->is_bias) {
             continue;
         }
-        for (size_t i = first; i < last; i++) {
+        for (size_t i = range.begin; i < range.end; i++) {
             gradient[i] += scale * theta[i];
             squares += (double)theta[i] * (double)theta[i];
         }
     }
     return squares;
+}
+
+void muster_model_optimise(const muster_model *model,
+                           const muster_optim_step *step,
+                           const muster_optim_arrays *arrays, size_t begin,
+                           size_t end)
+{
+    if (!(step->optim->decay > 0)) {
+        muster_optim_apply(step, arrays, begin, end);
+        return;
+    }
+    muster_optim plain = *step->optim;
+    plain.decay = 0;
+    const muster_optim_step bias_step = {&plain, step->number, step->lr};
+    for (uint32_t t = 0; t < model->tensor_count; t++) {
+        const muster_model_tensor *tensor = &model->tensors[t];
+        tensor_range range = range_in(tensor, begin, end);
+        if (range.begin < range.end) {
+            muster_optim_apply(tensor->is_bias ? &bias_step : step, arrays,
+                               range.begin, range.end);
+        }
+    }
 }

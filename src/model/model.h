@@ -6,8 +6,8 @@
  *   model.ops->gradient(model.self, theta, &rows, weights, ..);
  *   muster_model_free(&model);
  *
- * A spec is NAME or NAME:OPTIONS; NAME is linear, logistic, softmax, mlp, or
- * the path of a shared object that ends in .so (./mine.so:delta=0.5). What a
+ * A spec is NAME or NAME:OPTIONS; NAME is linear, logistic, softmax, mlp, cnn,
+ * or the path of a shared object that ends in .so (./mine.so:delta=0.5). What a
  * shared object offers is checked before use: its abi, that no function is
  * missing, that its tensors cover theta exactly once.
  *
@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/loss.h"
+#include "model/optim.h"
 #include "muster/model.h"
 #include "muster/status.h"
 
@@ -29,13 +31,22 @@ typedef struct muster_model {
     void *self;    // the first argument of the ops
     void *library; // dlopen's handle; NULL for a built-in model
     muster_model_kind kind;
+    muster_loss loss; // of a built-in model; of a user's its kind alone
     uint32_t features;
     uint32_t classes;
+    muster_image image; // what the rows are, as create was told
     uint32_t outputs;
     size_t dim;
     uint32_t tensor_count;
     muster_model_tensor *tensors; // owned
 } muster_model;
+
+/* What a model is made for. */
+typedef struct muster_model_data {
+    uint32_t features;
+    uint32_t classes;   // 0: labels are targets
+    muster_image image; // what the rows are; all 0: not known to be images
+} muster_model_data;
 
 /*
  * MUSTER_ERR_INVALID  no such name, or options it does not take, or data it
@@ -44,6 +55,10 @@ typedef struct muster_model {
  *                     contract of muster/model.h; the text names the file
  * MUSTER_ERR_NO_MEMORY
  */
+MUSTER_CHECKED muster_status
+muster_model_create_for(const char *spec, const muster_model_data *data,
+                        muster_error *error_out, muster_model *model_out);
+/* The same for rows that are not known to be images. */
 MUSTER_CHECKED muster_status muster_model_create(const char *spec,
                                                  uint32_t features,
                                                  uint32_t classes,
@@ -90,6 +105,13 @@ MUSTER_CHECKED muster_status muster_model_count(const muster_model *model,
  * the sum of the squares of the theta it used. */
 double muster_model_add_l2(const muster_model *model, double l2,
                            const float *theta, float *gradient, size_t begin,
+                           size_t end);
+
+/* A step of an optimiser over coordinates begin..end-1; adamw's decay leaves
+ * biases out. */
+void muster_model_optimise(const muster_model *model,
+                           const muster_optim_step *step,
+                           const muster_optim_arrays *arrays, size_t begin,
                            size_t end);
 
 #endif // MUSTER_MODEL_MODEL_H

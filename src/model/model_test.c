@@ -258,7 +258,8 @@ static void huge_scores_do_not_overflow(void **state)
     (void)state;
     const float labels[] = {1, -1, 1, -1};
     float scores[] = {500, 500, -500, -500};
-    const muster_loss_rows rows = {MUSTER_MODEL_BINARY, 4, 1, labels, NULL};
+    const muster_loss_rows rows = {
+        {.kind = MUSTER_MODEL_BINARY}, 4, 1, labels, NULL};
     double loss = 0;
     assert_int_equal(muster_loss_slopes(&rows, scores, &loss), MUSTER_OK);
     assert_true(fabs(loss - 1000) < 1e-3);
@@ -268,7 +269,8 @@ static void huge_scores_do_not_overflow(void **state)
     }
     const float classes[] = {0, 1};
     float wide[] = {1e4f, -1e4f, 3e4f, 0};
-    const muster_loss_rows two = {MUSTER_MODEL_CLASSES, 2, 2, classes, NULL};
+    const muster_loss_rows two = {
+        {.kind = MUSTER_MODEL_CLASSES}, 2, 2, classes, NULL};
     loss = 0;
     assert_int_equal(muster_loss_slopes(&two, wide, &loss), MUSTER_OK);
     assert_true(fabs(loss - 3e4) < 1);
@@ -282,8 +284,8 @@ static void labels_outside_the_classes_are_refused(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         float scores[] = {1, 2, 3};
         double loss = 7;
-        const muster_loss_rows rows = {MUSTER_MODEL_CLASSES, 1, 3, &bad[i],
-                                       NULL};
+        const muster_loss_rows rows = {
+            {.kind = MUSTER_MODEL_CLASSES}, 1, 3, &bad[i], NULL};
         assert_int_equal(muster_loss_slopes(&rows, scores, &loss),
                          MUSTER_ERR_INPUT);
         assert_true(loss == 7 && scores[0] == 1);
@@ -338,6 +340,32 @@ static void the_l2_term_leaves_biases_out(void **state)
     muster_model_free(&model);
 }
 
+static void decay_leaves_biases_out(void **state)
+{
+    (void)state;
+    muster_model model;
+    muster_optim optim;
+    float theta[26];
+    const float gradient[26] = {0};
+    float moments[2 * 26] = {0};
+    assert_int_equal(muster_model_create("mlp:hidden=4", 3, 2, NULL, &model),
+                     MUSTER_OK);
+    assert_int_equal(muster_optim_parse("adamw:decay=0.5", NULL, &optim),
+                     MUSTER_OK);
+    for (int i = 0; i < 26; i++) {
+        theta[i] = 1;
+    }
+    const muster_optim_step step = {&optim, 0, 0.5};
+    const muster_optim_arrays arrays = {26, theta, gradient, moments, theta};
+    muster_model_optimise(&model, &step, &arrays, 0, 10);
+    muster_model_optimise(&model, &step, &arrays, 10, 26);
+    for (int i = 0; i < 26; i++) {
+        int bias = (i >= 12 && i < 16) || i >= 24;
+        assert_true(theta[i] == (bias ? 1 : 0.75f));
+    }
+    muster_model_free(&model);
+}
+
 /* --- by name and from files ----------------------------------------------- */
 
 static void refused(const char *spec, uint32_t classes, muster_status status,
@@ -359,7 +387,7 @@ static void wrong_specs_are_refused_with_what_would_be_right(void **state)
     refused("", 2, MUSTER_ERR_INVALID, "unknown");
     refused("logistic", 10, MUSTER_ERR_INVALID, "the data has 10");
     refused("softmax", 0, MUSTER_ERR_INVALID, "use linear");
-    refused("softmax:hidden=3", 3, MUSTER_ERR_INVALID, "'hidden'");
+    refused("softmax:hidden=3", 3, MUSTER_ERR_INVALID, "parameter hidden");
     refused("mlp:depth=3", 3, MUSTER_ERR_INVALID, "there are hidden");
     refused("mlp:hiden=3", 3, MUSTER_ERR_INVALID, "did you mean hidden?");
     refused("sofmax", 3, MUSTER_ERR_INVALID, "did you mean softmax?");
@@ -464,6 +492,7 @@ int main(void)
         cmocka_unit_test(labels_outside_the_classes_are_refused),
         cmocka_unit_test(a_start_depends_on_the_seed_alone),
         cmocka_unit_test(the_l2_term_leaves_biases_out),
+        cmocka_unit_test(decay_leaves_biases_out),
         cmocka_unit_test(wrong_specs_are_refused_with_what_would_be_right),
         cmocka_unit_test(shared_objects_that_are_no_models_are_refused),
         cmocka_unit_test(the_example_plugin_is_loaded_and_right),

@@ -30,6 +30,13 @@ static const muster_spec_field adam_fields[] = {
     FIELD("eps", epsilon, 1e-30, 1),
     {.name = NULL},
 };
+static const muster_spec_field adamw_fields[] = {
+    FIELD("b1", beta1, 0, BELOW_1),
+    FIELD("b2", beta2, 0, BELOW_1),
+    FIELD("eps", epsilon, 1e-30, 1),
+    FIELD("decay", decay, 0, 1),
+    {.name = NULL},
+};
 static const muster_spec_field no_fields[] = {{.name = NULL}};
 
 static const struct {
@@ -37,10 +44,11 @@ static const struct {
     const muster_spec_field *fields;
     muster_optim optim;
 } known[] = {
-    {"sgd", no_fields, {MUSTER_OPTIM_SGD, 0, 0, 0, 0}},
-    {"momentum", momentum_fields, {MUSTER_OPTIM_MOMENTUM, 1, 0.9, 0, 0}},
-    {"nesterov", momentum_fields, {MUSTER_OPTIM_NESTEROV, 1, 0.9, 0, 0}},
-    {"adam", adam_fields, {MUSTER_OPTIM_ADAM, 2, 0.9, 0.999, 1e-8}},
+    {"sgd", no_fields, {MUSTER_OPTIM_SGD, 0, 0, 0, 0, 0}},
+    {"momentum", momentum_fields, {MUSTER_OPTIM_MOMENTUM, 1, 0.9, 0, 0, 0}},
+    {"nesterov", momentum_fields, {MUSTER_OPTIM_NESTEROV, 1, 0.9, 0, 0, 0}},
+    {"adam", adam_fields, {MUSTER_OPTIM_ADAM, 2, 0.9, 0.999, 1e-8, 0}},
+    {"adamw", adamw_fields, {MUSTER_OPTIM_ADAM, 2, 0.9, 0.999, 1e-8, 0.01}},
 };
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 
@@ -68,6 +76,11 @@ muster_status muster_optim_parse(const char *spec, muster_error *error_out,
     return muster_suggestion_fail(&meant, "--optimizer ", error_out);
 }
 
+double muster_optim_clip(double norm_max, double norm)
+{
+    return norm_max > 0 && norm > norm_max ? norm_max / norm : 1;
+}
+
 MUSTER_SIMD static void apply_momentum(const muster_optim *optim, float lr,
                                        const muster_optim_arrays *arrays,
                                        size_t begin, size_t end)
@@ -90,20 +103,22 @@ MUSTER_SIMD static void apply_momentum(const muster_optim *optim, float lr,
     }
 }
 
-MUSTER_SIMD static void apply_adam(const muster_optim *optim, uint64_t step,
-                                   double lr, const muster_optim_arrays *arrays,
+MUSTER_SIMD static void apply_adam(const muster_optim_step *step,
+                                   const muster_optim_arrays *arrays,
                                    size_t begin, size_t end)
 {
-    const double t = (double)step + 1;
+    const muster_optim *optim = step->optim;
+    const double t = (double)step->number + 1;
     const double correct1 = 1 - pow(optim->beta1, t);
     const double correct2 = 1 - pow(optim->beta2, t);
-    const float scale = (float)(lr / correct1);
+    const float scale = (float)(step->lr / correct1);
     const float root = (float)(1 / sqrt(correct2));
     const float b1 = (float)optim->beta1;
     const float b2 = (float)optim->beta2;
     const float rest1 = (float)(1 - optim->beta1);
     const float rest2 = (float)(1 - optim->beta2);
     const float epsilon = (float)optim->epsilon;
+    const float keep = (float)(1 - step->lr * optim->decay);
     const float *g = arrays->gradient;
     const float *theta = arrays->theta;
     float *theta_out = arrays->theta_out;
@@ -115,28 +130,28 @@ MUSTER_SIMD static void apply_adam(const muster_optim *optim, uint64_t step,
         m[i] = first;
         v[i] = second;
         theta_out[i] =
-            theta[i] - scale * first / (sqrtf(second) * root + epsilon);
+            keep * theta[i] - scale * first / (sqrtf(second) * root + epsilon);
     }
 }
 
-void muster_optim_apply(const muster_optim *optim, uint64_t step, double lr,
+void muster_optim_apply(const muster_optim_step *step,
                         const muster_optim_arrays *arrays, size_t begin,
                         size_t end)
 {
+    const float lr = (float)step->lr;
     MUSTER_ASSERT(begin <= end && end <= arrays->dim);
-    switch (optim->kind) {
+    switch (step->optim->kind) {
     case MUSTER_OPTIM_SGD:
         for (size_t i = begin; i < end; i++) {
-            arrays->theta_out[i] =
-                arrays->theta[i] - (float)lr * arrays->gradient[i];
+            arrays->theta_out[i] = arrays->theta[i] - lr * arrays->gradient[i];
         }
         break;
     case MUSTER_OPTIM_MOMENTUM:
     case MUSTER_OPTIM_NESTEROV:
-        apply_momentum(optim, (float)lr, arrays, begin, end);
+        apply_momentum(step->optim, lr, arrays, begin, end);
         break;
     case MUSTER_OPTIM_ADAM:
-        apply_adam(optim, step, lr, arrays, begin, end);
+        apply_adam(step, arrays, begin, end);
         break;
     }
 }

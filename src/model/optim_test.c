@@ -43,7 +43,8 @@ static double twin(const muster_optim *optim, double theta, uint64_t seed,
             v = optim->beta2 * v + (1 - optim->beta2) * g * g;
             double mean = m / (1 - pow(optim->beta1, (double)t + 1));
             double square = v / (1 - pow(optim->beta2, (double)t + 1));
-            theta -= lr * mean / (sqrt(square) + optim->epsilon);
+            theta -= lr * (mean / (sqrt(square) + optim->epsilon) +
+                           optim->decay * theta);
             break;
         }
         }
@@ -70,9 +71,10 @@ static void check(const char *spec)
         }
         muster_optim_arrays a = {DIM, whole, g, whole_state, whole};
         muster_optim_arrays b = {DIM, ranged, g, ranged_state, ranged};
-        muster_optim_apply(&optim, t, 0.05, &a, 0, DIM);
-        muster_optim_apply(&optim, t, 0.05, &b, 0, 4);
-        muster_optim_apply(&optim, t, 0.05, &b, 4, DIM);
+        const muster_optim_step step = {&optim, t, 0.05};
+        muster_optim_apply(&step, &a, 0, DIM);
+        muster_optim_apply(&step, &b, 0, 4);
+        muster_optim_apply(&step, &b, 4, DIM);
     }
     for (size_t i = 0; i < DIM; i++) {
         double expected = twin(&optim, (double)i, 4, i, 0.05);
@@ -91,14 +93,25 @@ static void optimisers_follow_their_formulas(void **state)
     check("nesterov:beta=0.8");
     check("adam");
     check("adam:b1=0.8,b2=0.99,eps=1e-3");
+    check("adamw");
+    check("adamw:b1=0.8,decay=0.3");
+}
+
+static void gradients_are_clipped_to_a_norm(void **state)
+{
+    (void)state;
+    assert_true(muster_optim_clip(0, 1e9) == 1);
+    assert_true(muster_optim_clip(2, 1.5) == 1);
+    assert_true(muster_optim_clip(2, 8) == 0.25);
 }
 
 static void bad_optimisers_and_schedules_are_refused(void **state)
 {
     (void)state;
     const char *const optims[] = {
-        "lbfgs",       "sgd:beta=1", "momentum:beta=1", "momentum:beta=x",
-        "adam:b3=0.1", "adam:eps=0", "momentum:",       ""};
+        "lbfgs",        "sgd:beta=1",   "momentum:beta=1", "momentum:beta=x",
+        "adam:b3=0.1",  "adam:eps=0",   "momentum:",       "",
+        "adam:decay=1", "adamw:decay=2"};
     for (size_t i = 0; i < sizeof(optims) / sizeof(optims[0]); i++) {
         muster_optim optim;
         muster_error error = {MUSTER_OK, ""};
@@ -159,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimisers_follow_their_formulas),
+        cmocka_unit_test(gradients_are_clipped_to_a_norm),
         cmocka_unit_test(bad_optimisers_and_schedules_are_refused),
         cmocka_unit_test(schedules_follow_their_formulas),
     };

@@ -46,13 +46,24 @@ static double short_block(const muster_model *model, double density)
     return fmax(1, fmin(rows, BLOCK_ROWS_MAX));
 }
 
+/* What convolutions keep of a row between the ways forth and back. */
+static double conv_floats(const muster_layers *net)
+{
+    double floats = 0;
+    for (uint32_t l = 0; l < net->conv.count; l++) {
+        floats += (double)muster_conv_layer_outputs(&net->conv.layers[l]);
+    }
+    return floats;
+}
+
 /*
  * A user's model cannot stop within a block, so its blocks are short, down to
  * a row. A built-in one can, and then rows in the hundreds keep BLAS fast
  * (MUSTER_LAYERS_ROWS); more make its float32 sums longer and win nothing.
  * Small models on sparse rows use no BLAS for most of their work, and take as
  * many rows as are short. Very long dense rows make blocks shorter, so that
- * their copies stay bounded: 167,772 floats are still 100 rows.
+ * their copies stay bounded, and so do images with many channels: 167,772
+ * floats are still 100 rows.
  */
 uint32_t muster_model_block_rows(const muster_model *model, double density)
 {
@@ -60,10 +71,11 @@ uint32_t muster_model_block_rows(const muster_model *model, double density)
     if (!is_built_in(model)) {
         return (uint32_t)rows;
     }
-    if (density < 1) {
+    if (density < 1 && conv_floats(model->self) == 0) {
         return (uint32_t)fmax(rows, MUSTER_LAYERS_ROWS);
     }
-    double copied = fmax(1, BLOCK_COPY_FLOATS / model->features);
+    double floats = (double)model->features + conv_floats(model->self);
+    double copied = fmax(1, BLOCK_COPY_FLOATS / floats);
     return (uint32_t)fmin(copied, MUSTER_LAYERS_ROWS);
 }
 
@@ -107,6 +119,11 @@ muster_status muster_model_pass_step(muster_model_pass *pass)
         model->self, input->theta, &input->rows, input->weights, input->scratch,
         input->gradient, &pass->loss);
     return status != MUSTER_IN_PROGRESS ? status : MUSTER_ERR_INPUT;
+}
+
+uint32_t muster_model_pass_rows(const muster_model_pass *pass)
+{
+    return pass->layers.input.rows.count;
 }
 
 const float *muster_model_pass_scores(const muster_model_pass *pass)

@@ -52,6 +52,9 @@ void muster_model_pass_begin(muster_model_pass *pass, const muster_model *model,
  * model's classes. A user's model may fail otherwise. */
 MUSTER_CHECKED muster_status muster_model_pass_step(muster_model_pass *pass);
 
+/* Rows of the block. */
+uint32_t muster_model_pass_rows(const muster_model_pass *pass);
+
 /* The scores (rows x outputs), in the scratch, after the last step of a pass
  * without a gradient. */
 const float *muster_model_pass_scores(const muster_model_pass *pass);

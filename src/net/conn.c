@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -18,16 +17,20 @@
 
 #define DRAIN_READS 1024 // of 4 KiB, before close()
 
-static bool fill_hello(muster_conn *conn)
+static void fill_hello(muster_conn *conn)
 {
-    muster_hello hello = {.version = conn->net->opts.protocol_version};
-    if (getrandom(hello.nonce, sizeof(hello.nonce), 0) !=
-        (ssize_t)sizeof(hello.nonce)) {
-        return false;
-    }
-    muster_hello_prove(conn->net->opts.key, &hello);
+    const muster_hello hello = {.version = conn->net->opts.protocol_version};
     muster_hello_write(&hello, conn->out.hello);
-    return true;
+}
+
+/* With a run key, every TCP connection is locked. */
+static bool add_tls(muster_conn *conn, bool accepts)
+{
+    if (conn->net->tls == NULL || conn->shares) {
+        return true;
+    }
+    conn->tls = muster_tls_create(conn->net->tls, accepts);
+    return conn->tls != NULL;
 }
 
 static bool watch(muster_conn *conn)
@@ -43,7 +46,7 @@ static bool watch(muster_conn *conn)
 
 muster_conn *muster_conn_create(muster_net *net, int fd,
                                 const muster_socket_address *address,
-                                muster_conn_state state,
+                                muster_conn_state state, bool incoming,
                                 muster_error *error_out)
 {
     muster_conn *conn = muster_mem_array(1, sizeof(*conn));
@@ -58,14 +61,17 @@ muster_conn *muster_conn_create(muster_net *net, int fd,
     conn->state = state;
     conn->shares = muster_socket_address_is_unix(address);
     conn->down_due = true;
+    conn->incoming = incoming;
+    conn->stranger = incoming;
     conn->deadline = muster_clock_ns() + net->opts.hello_timeout_ns;
     muster_socket_address_format(address, conn->name);
     conn->in.buffer = muster_mem_raw_aligned(MUSTER_CONN_READ_BYTES, 1);
-    if (conn->in.buffer == NULL ||
+    if (conn->in.buffer == NULL || !add_tls(conn, incoming) ||
         !muster_vec_reserve(&net->conns, net->conns.count + 1)) {
         goto out_memory;
     }
-    if (!fill_hello(conn) || !watch(conn)) {
+    fill_hello(conn);
+    if (!watch(conn)) {
         muster_error_set(error_out, MUSTER_ERR_SYSTEM, "%s: %s", conn->name,
                          strerror(errno));
         goto out;
@@ -73,6 +79,7 @@ muster_conn *muster_conn_create(muster_net *net, int fd,
     conn->peer = ++net->last_peer;
     *(muster_conn **)muster_vec_push(&net->conns) = conn;
     net->waiting++;
+    net->strangers += incoming;
     muster_conn_touch(conn);
     return conn;
 
@@ -81,6 +88,7 @@ out_memory:
                      "no memory for another connection");
 out:
     if (conn != NULL) {
+        muster_tls_free(conn->tls);
         muster_mem_free(conn->in.buffer);
         muster_mem_free(conn);
     }
@@ -176,7 +184,9 @@ void muster_conn_end(muster_conn *conn, muster_status status,
     va_end(args);
     muster_error_set(&conn->end, status, "%s: %s", conn->name, reason);
     close_gently(conn);
-    net->hellos_pending -= conn->incoming && conn->state == MUSTER_CONN_HELLO;
+    if (conn->stranger) {
+        muster_strangers_ended(conn, status, reason);
+    }
     conn->state = MUSTER_CONN_DEAD;
     net->waiting -= conn->deadline != MUSTER_NET_NEVER;
     conn->deadline = MUSTER_NET_NEVER;
@@ -211,6 +221,7 @@ void muster_conn_free(muster_conn *conn)
     muster_mem_free(conn->in.stream.header);
     muster_mem_free(conn->in.buffer);
     muster_vec_fini(&conn->out.releases);
+    muster_tls_free(conn->tls);
     muster_mem_free(conn);
 }
 

@@ -40,6 +40,9 @@ static void deliver(muster_conn *conn, const muster_frame *frame,
 {
     muster_net *net = conn->net;
     muster_net_message message = {header, frame->header_bytes, payload};
+    if (conn->stranger) {
+        muster_strangers_heard(conn);
+    }
     conn->in.received = frame->sequence;
     net->counters.messages_received++;
     net->counters.bytes_received += frame->header_bytes + frame->payload_bytes;
@@ -217,8 +220,7 @@ static bool parse_hello(muster_conn *conn)
         return false;
     }
     if (status == MUSTER_OK) {
-        status = muster_hello_check(net->opts.key, net->opts.protocol_version,
-                                    &hello, &error);
+        status = muster_hello_check(net->opts.protocol_version, &hello, &error);
     }
     if (status != MUSTER_OK) {
         muster_conn_write(conn); // our hello, so that the peer knows why, too
@@ -227,9 +229,9 @@ static bool parse_hello(muster_conn *conn)
     }
     conn->in.start += MUSTER_HELLO_BYTES;
     conn->state = MUSTER_CONN_UP;
-    net->hellos_pending -= conn->incoming;
-    // If writing our hello failed, the deadline is now that of write_broke().
-    if (!conn->out.broken) {
+    // A caller still has to send a message in time. If writing our hello
+    // failed, the deadline is now that of write_broke().
+    if (!conn->stranger && !conn->out.broken) {
         conn->deadline = MUSTER_NET_NEVER;
         net->waiting--;
     }
@@ -240,14 +242,23 @@ static bool parse_hello(muster_conn *conn)
     return true;
 }
 
+/* What a peer may send at once: a stranger little, a caller what its role
+ * sends. */
+static uint64_t payload_bytes_max(const muster_conn *conn)
+{
+    uint64_t limit = conn->incoming ? conn->net->caller_bytes_max
+                                    : conn->net->opts.payload_bytes_max;
+    return conn->stranger && limit > MUSTER_CONN_FIRST ? MUSTER_CONN_FIRST
+                                                       : limit;
+}
+
 /* The next frame header, checked; false: not here yet, or the end. */
 static bool parse_header(muster_conn *conn, muster_frame *frame)
 {
     if (conn->in.end - conn->in.start < MUSTER_FRAME_BYTES) {
         return false;
     }
-    muster_frame_limits limits = {conn->net->opts.payload_bytes_max,
-                                  conn->shares};
+    muster_frame_limits limits = {payload_bytes_max(conn), conn->shares};
     muster_error error = {0};
     if (muster_frame_read(conn->in.buffer + conn->in.start, &limits, &error,
                           frame) != MUSTER_OK) {
@@ -385,7 +396,13 @@ static size_t cut_room(struct iovec *iov, size_t count, size_t allowed)
     return room;
 }
 
-/* One recvmsg(); 0: nothing more for this turn. */
+static ssize_t receive(const muster_conn *conn, struct msghdr *message)
+{
+    conn->net->counters.syscalls++;
+    return recvmsg(conn->fd, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+}
+
+/* One system call; 0: nothing more for this turn. */
 static size_t read_some(muster_conn *conn, size_t allowed, size_t *room_out)
 {
     union {
@@ -402,8 +419,9 @@ static size_t read_some(muster_conn *conn, size_t allowed, size_t *room_out)
         message.msg_control = control.bytes;
         message.msg_controllen = sizeof(control.bytes);
     }
-    conn->net->counters.syscalls++;
-    ssize_t got = recvmsg(conn->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got = conn->tls != NULL
+                      ? muster_conn_tls_recv(conn, iov, message.msg_iovlen)
+                      : receive(conn, &message);
     if (got < 0) {
         if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
             muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "%s", strerror(errno));
@@ -435,12 +453,19 @@ static size_t paced_bytes(muster_conn *conn)
     return conn->state == MUSTER_CONN_DEAD ? 0 : allowed;
 }
 
+/* Has come and is not decrypted yet: epoll will not tell of it. */
+static bool has_more(const muster_conn *conn)
+{
+    return conn->tls != NULL && muster_tls_has_more(conn->tls);
+}
+
 /* Returns how many bytes came. */
 static size_t read_turn(muster_conn *conn)
 {
     muster_pace *pace = conn->net->pace;
     size_t total = 0;
-    for (int i = 0; i < TURN_READS && total < TURN_BYTES; i++) {
+    for (int i = 0; (i < TURN_READS && total < TURN_BYTES) || has_more(conn);
+         i++) {
         size_t room = 0;
         size_t allowed = pace != NULL ? paced_bytes(conn) : SIZE_MAX;
         size_t got = allowed > 0 ? read_some(conn, allowed, &room) : 0;
@@ -459,7 +484,8 @@ static size_t read_turn(muster_conn *conn)
         }
         conn->in.end += got - direct;
         parse(conn);
-        if (conn->state == MUSTER_CONN_DEAD || got < room) {
+        if (conn->state == MUSTER_CONN_DEAD ||
+            (got < room && !has_more(conn))) {
             break;
         }
     }

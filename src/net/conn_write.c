@@ -231,6 +231,10 @@ static void account(muster_conn *conn, const gathering *gather, size_t written)
 
 static ssize_t send_gathered(muster_conn *conn, const gathering *gather)
 {
+    if (conn->tls != NULL) {
+        return muster_conn_tls_send(conn, conn->net->iov,
+                                    (size_t)gather->iov_count);
+    }
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
@@ -263,6 +267,21 @@ static void write_broke(muster_conn *conn)
     muster_conn_arm(conn, false);
 }
 
+static bool is_lasting(int error)
+{
+    return error != EAGAIN && error != EWOULDBLOCK && error != EINTR;
+}
+
+/* Was something encrypted that the socket did not take? */
+static bool has_unsent(const muster_conn *conn)
+{
+    size_t bytes = 0;
+    if (conn->tls != NULL) {
+        (void)muster_tls_out(conn->tls, &bytes);
+    }
+    return bytes > 0;
+}
+
 /* true: all was written and more may be tried. */
 static bool write_some(muster_conn *conn)
 {
@@ -278,8 +297,7 @@ static bool write_some(muster_conn *conn)
         return false;
     }
     ssize_t written = send_gathered(conn, &gather);
-    if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK &&
-        errno != EINTR) {
+    if (written < 0 && is_lasting(errno)) {
         // Passing a descriptor fails for reasons that are not the peer's.
         if (errno == ETOOMANYREFS || errno == ENOMEM || errno == ENOBUFS) {
             muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "%s", strerror(errno));
@@ -294,7 +312,7 @@ static bool write_some(muster_conn *conn)
     if (written > 0 && pace != NULL) {
         muster_pace_spend(pace, MUSTER_PACE_OUT, (size_t)written);
     }
-    if (written < (ssize_t)gather.bytes) {
+    if (written < (ssize_t)gather.bytes || has_unsent(conn)) {
         muster_conn_arm(conn, true);
         return false;
     }
@@ -353,30 +371,61 @@ static void queue_control(muster_conn *conn)
     muster_queue_push_ahead(&conn->out.queue, item);
 }
 
+static ssize_t send_bytes(muster_conn *conn, uint8_t *bytes, size_t count)
+{
+    if (conn->tls != NULL) {
+        struct iovec iov = {bytes, count};
+        return muster_conn_tls_send(conn, &iov, 1);
+    }
+    conn->net->counters.syscalls++;
+    return send(conn->fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static bool send_hello(muster_conn *conn)
 {
     if (conn->out.hello_sent == MUSTER_HELLO_BYTES) {
         return true;
     }
-    conn->net->counters.syscalls++;
-    ssize_t sent = send(conn->fd, conn->out.hello + conn->out.hello_sent,
-                        MUSTER_HELLO_BYTES - conn->out.hello_sent,
-                        MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+    ssize_t sent = send_bytes(conn, conn->out.hello + conn->out.hello_sent,
+                              MUSTER_HELLO_BYTES - conn->out.hello_sent);
+    if (sent < 0 && is_lasting(errno)) {
         write_broke(conn);
         return false;
     }
     conn->out.hello_sent += sent > 0 ? (size_t)sent : 0;
     bool complete = conn->out.hello_sent == MUSTER_HELLO_BYTES;
-    muster_conn_arm(conn, !complete);
+    muster_conn_arm(conn, !complete || has_unsent(conn));
     return complete;
+}
+
+/* What TLS has to say goes first: the handshake, and what is encrypted. False:
+ * nothing else can be written now. */
+static bool send_encrypted(muster_conn *conn)
+{
+    muster_conn_tls_begin(conn);
+    if (conn->state == MUSTER_CONN_DEAD) {
+        return false;
+    }
+    if (!muster_conn_tls_flush(conn)) {
+        if (is_lasting(errno)) {
+            write_broke(conn);
+        } else {
+            muster_conn_arm(conn, true);
+        }
+        return false;
+    }
+    if (!muster_tls_is_ready(conn->tls)) {
+        muster_conn_arm(conn, false);
+        return false;
+    }
+    return true;
 }
 
 void muster_conn_write(muster_conn *conn)
 {
     if (conn->state < MUSTER_CONN_HELLO || conn->state > MUSTER_CONN_UP ||
-        conn->out.broken || !send_hello(conn) ||
-        conn->state != MUSTER_CONN_UP) {
+        conn->out.broken || (conn->tls != NULL && !send_encrypted(conn)) ||
+        !send_hello(conn) || conn->state != MUSTER_CONN_UP) {
         return;
     }
     for (int i = 0; i < TURN_WRITES; i++) {

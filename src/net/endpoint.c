@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "net/inside.h"
 
@@ -34,6 +35,31 @@ static bool tune_tcp(int fd)
            set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1) &&
            set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, 3) &&
            set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
+}
+
+/* The user that the other end of a Unix socket belongs to; false: unknown. */
+static bool peer_user(int fd, uid_t *user_out)
+{
+    struct ucred peer = {0};
+    socklen_t length = sizeof(peer);
+    bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
+    *user_out = peer.uid;
+    return known;
+}
+
+/* Unix sockets are for processes of one user. */
+static muster_status check_user(int fd, muster_error *error)
+{
+    uid_t user = 0;
+    if (!peer_user(fd, &user)) {
+        return muster_error_set(error, MUSTER_ERR_REFUSED,
+                                "the system does not say whose it is");
+    }
+    return user == geteuid()
+               ? MUSTER_OK
+               : muster_error_set(error, MUSTER_ERR_REFUSED,
+                                  "it belongs to user %u, and we to user %u",
+                                  (unsigned)user, (unsigned)geteuid());
 }
 
 static int open_socket(const muster_socket_address *address)
@@ -79,7 +105,9 @@ static bool bind_socket(int fd, muster_socket_address *address)
 {
     struct sockaddr *raw = (struct sockaddr *)&address->storage;
     bool is_unix = muster_socket_address_is_unix(address);
-    if ((!is_unix && !set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1)) ||
+    // A path gets the mode that the socket has when it is bound.
+    if ((is_unix ? fchmod(fd, S_IRUSR | S_IWUSR) != 0
+                 : !set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1)) ||
         !bind_name(fd, address) || listen(fd, SOMAXCONN) != 0) {
         return false;
     }
@@ -95,12 +123,39 @@ bool muster_listener_watch(muster_net *net, muster_listener *listener, bool on)
                      listener->fd, &event) == 0;
 }
 
+/* Other machines may come only with a key, or where that was asked for. */
+static muster_status check_reach(const muster_net *net,
+                                 const muster_socket_address *address,
+                                 const char *text, muster_error *error_out)
+{
+    if (net->tls != NULL || muster_socket_address_is_local(address)) {
+        return MUSTER_OK;
+    }
+    if (!net->opts.insecure) {
+        return muster_error_set(
+            error_out, MUSTER_ERR_INVALID,
+            "cannot listen at '%s' without a run key, as other machines can "
+            "reach it; `muster key > run.key`, then --key-file run.key "
+            "everywhere; or --insecure",
+            text);
+    }
+    muster_log(MUSTER_LOG_WARN,
+               "insecure: whoever reaches %s can join the run, read its data "
+               "and its model and change them; a run key (--key-file) keeps "
+               "others out",
+               text);
+    return MUSTER_OK;
+}
+
 muster_status muster_net_listen(muster_net *net, const char *address,
                                 muster_error *error_out, char *address_out)
 {
     muster_socket_address parsed;
     muster_status status =
         muster_socket_address_parse(address, error_out, &parsed);
+    if (status == MUSTER_OK) {
+        status = check_reach(net, &parsed, address, error_out);
+    }
     if (status != MUSTER_OK) {
         return status;
     }
@@ -161,7 +216,7 @@ muster_status muster_net_connect(muster_net *net, const char *address,
     bool at_it = failed == EINPROGRESS || failed == EINTR;
     muster_conn *conn = muster_conn_create(
         net, fd, &parsed, at_it ? MUSTER_CONN_CONNECTING : MUSTER_CONN_HELLO,
-        &error);
+        false, &error);
     if (conn == NULL) {
         return muster_error_set(error_out, error.status, "%s", error.text);
     }
@@ -169,6 +224,8 @@ muster_status muster_net_connect(muster_net *net, const char *address,
     if (failed != 0 && !at_it) {
         muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "cannot connect: %s",
                         strerror(failed));
+    } else if (conn->shares && check_user(fd, &error) != MUSTER_OK) {
+        muster_conn_end(conn, error.status, "%s", error.text);
     }
     return MUSTER_OK;
 }
@@ -183,11 +240,27 @@ static void rest(muster_net *net, muster_listener *listener)
     }
 }
 
+/* Is a caller let in as far as its hello? */
+static bool prepare_caller(muster_net *net, int fd,
+                           const muster_socket_address *from)
+{
+    muster_error error = {.text = ""};
+    if (!muster_socket_address_is_unix(from)) {
+        return tune_tcp(fd);
+    }
+    if (check_user(fd, &error) != MUSTER_OK) {
+        muster_strangers_refused(net, "unix", error.text);
+        return false;
+    }
+    return true;
+}
+
 void muster_listener_accept(muster_net *net, muster_listener *listener)
 {
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         muster_socket_address from = {.length = sizeof(from.storage)};
-        if (net->hellos_pending >= MUSTER_NET_HELLOS_MAX) {
+        if (net->strangers >= MUSTER_NET_STRANGERS &&
+            !muster_strangers_give_way(net)) {
             rest(net, listener);
             return;
         }
@@ -197,19 +270,16 @@ void muster_listener_accept(muster_net *net, muster_listener *listener)
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
                 errno == ENOMEM) {
+                (void)muster_strangers_give_way(net);
                 rest(net, listener);
             }
             return;
         }
-        if (!muster_socket_address_is_unix(&from) && !tune_tcp(fd)) {
+        if (prepare_caller(net, fd, &from)) {
+            (void)muster_conn_create(net, fd, &from, MUSTER_CONN_HELLO, true,
+                                     NULL);
+        } else {
             close(fd);
-            continue;
-        }
-        muster_conn *conn =
-            muster_conn_create(net, fd, &from, MUSTER_CONN_HELLO, NULL);
-        if (conn != NULL) {
-            conn->incoming = true;
-            net->hellos_pending++;
         }
     }
 }

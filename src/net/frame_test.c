@@ -99,10 +99,9 @@ static void a_hello_comes_back(void **state)
     muster_hello hello = {.version = 0x01020304};
     muster_hello back = {0};
     uint8_t bytes[MUSTER_HELLO_BYTES];
-    for (unsigned i = 0; i < MUSTER_HELLO_NONCE_BYTES; i++) {
-        hello.nonce[i] = (uint8_t)(i * 3);
+    for (unsigned i = 0; i < MUSTER_HELLO_RESERVED; i++) {
+        hello.reserved[i] = (uint8_t)(i * 3);
     }
-    muster_hello_prove(NULL, &hello);
     muster_hello_write(&hello, bytes);
     for (size_t size = 0; size < sizeof(bytes); size++) {
         assert_int_equal(muster_hello_read(bytes, size, NULL, &back),
@@ -111,8 +110,7 @@ static void a_hello_comes_back(void **state)
     assert_int_equal(muster_hello_read(bytes, sizeof(bytes), NULL, &back),
                      MUSTER_OK);
     assert_int_equal(back.version, hello.version);
-    assert_memory_equal(back.nonce, hello.nonce, sizeof(hello.nonce));
-    assert_memory_equal(back.proof, hello.proof, sizeof(hello.proof));
+    assert_memory_equal(back.reserved, hello.reserved, sizeof(hello.reserved));
     for (size_t i = 0; i < 16; i++) {
         if (i >= 8 && i < 12) {
             continue; // the version: anything is a hello
@@ -127,16 +125,26 @@ static void a_hello_comes_back(void **state)
 static void a_hello_is_checked(void **state)
 {
     (void)state;
-    static const uint8_t key[32] = {1};
     muster_error error = {0};
     muster_hello hello = {.version = 3};
-    assert_int_equal(muster_hello_check(NULL, 3, &hello, &error), MUSTER_OK);
-    assert_int_equal(muster_hello_check(NULL, 4, &hello, &error),
-                     MUSTER_ERR_REFUSED);
+    assert_int_equal(muster_hello_check(3, &hello, &error), MUSTER_OK);
+    assert_int_equal(muster_hello_check(4, &hello, &error), MUSTER_ERR_REFUSED);
     assert_non_null(strstr(error.text, "version 3 and we speak 4"));
-    assert_int_equal(muster_hello_check(key, 3, &hello, &error),
-                     MUSTER_ERR_REFUSED);
-    assert_non_null(strstr(error.text, "key"));
+}
+
+/* A peer with a run key speaks TLS: it is told apart from rubbish. */
+static void tls_instead_of_a_hello_is_a_matter_of_keys(void **state)
+{
+    (void)state;
+    static const uint8_t records[2][7] = {{0x16, 3, 1, 2, 0},
+                                          {0x15, 3, 3, 0, 2, 2, 40}};
+    muster_error error = {0};
+    muster_hello hello;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(muster_hello_read(records[i], 7, &error, &hello),
+                         MUSTER_ERR_REFUSED);
+        assert_non_null(strstr(error.text, "--key-file"));
+    }
 }
 
 int main(void)
@@ -147,6 +155,7 @@ int main(void)
         cmocka_unit_test(lengths_over_the_limits_are_refused),
         cmocka_unit_test(a_hello_comes_back),
         cmocka_unit_test(a_hello_is_checked),
+        cmocka_unit_test(tls_instead_of_a_hello_is_a_matter_of_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

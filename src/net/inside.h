@@ -3,9 +3,10 @@
  *
  * sock.c owns the net, endpoint.c makes its connections, poll.c is its loop.
  * conn.c begins and ends connections, conn_write.c and conn_read.c move their
- * bytes. The conn files call back to the user only to deliver messages, on_up
- * and on_bytes; ends are noted (`downs`, `finished`) and told by poll.c when no
- * loop stands on the connection any more.
+ * bytes, with a run key over TCP through conn_tls.c. The conn files call back
+ * to the user only to deliver messages, on_up and on_bytes; ends are noted
+ * (`downs`, `finished`) and told by poll.c when no loop stands on the
+ * connection any more.
  *
  *   Invariants   1. A connection is on the list of `conns` until its on_down
  *                   was called or it was dropped; its memory lives until the
@@ -33,13 +34,15 @@
 #include "net/pool.h"
 #include "net/queue.h"
 #include "net/socket_address.h"
+#include "net/tls.h"
 
 #define MUSTER_CONN_READ_BYTES  (256u << 10)
-#define MUSTER_CONN_DIRECT      (64u << 10) // larger payloads skip the buffer
-#define MUSTER_CONN_DESCRIPTORS 8u          // that came ahead of their frame
-#define MUSTER_CONN_LIST        64u         // entries of a list frame
-#define MUSTER_CONN_WINDOW      4u          // shared payloads not acknowledged
-#define MUSTER_NET_HELLOS_MAX   128u        // more callers wait in line
+#define MUSTER_CONN_DIRECT      (64u << 10)  // larger payloads skip the buffer
+#define MUSTER_CONN_DESCRIPTORS 8u           // that came ahead of their frame
+#define MUSTER_CONN_LIST        64u          // entries of a list frame
+#define MUSTER_CONN_WINDOW      4u           // shared payloads not acknowledged
+#define MUSTER_NET_STRANGERS    128u         // callers without a message
+#define MUSTER_CONN_FIRST       (256u << 10) // a caller's first payload
 #define MUSTER_NET_IOV          1024u
 #define MUSTER_NET_NEVER        INT64_MAX
 
@@ -119,13 +122,16 @@ typedef struct muster_conn {
     muster_peer peer;
     int fd;
     bool incoming;
-    bool shares;   // descriptors can pass: a Unix socket
-    bool down_due; // call on_down (not dropped by the user)
-    bool dirty;    // on the net's dirty list
-    bool gone;     // the peer has hung up: what it sent is read unpaced
-    bool paused;   // EPOLLIN is not asked for: it waits for its turn
+    bool stranger;   // a caller that has sent no message yet
+    bool shares;     // descriptors can pass: a Unix socket
+    bool down_due;   // call on_down (not dropped by the user)
+    bool dirty;      // on the net's dirty list
+    bool gone;       // the peer has hung up: what it sent is read unpaced
+    bool paused;     // EPOLLIN is not asked for: it waits for its turn
+    bool tls_begun;  // the peer's first byte has come
+    muster_tls *tls; // NULL: the bytes travel as they are
     muster_pace_seat seat;
-    int64_t deadline; // of the hello; MUSTER_NET_NEVER when up
+    int64_t deadline; // of the hello, a caller's first message, a broken end
     struct muster_conn *next_dirty;
     struct muster_conn *next_dead;
     char name[MUSTER_NET_ADDRESS_MAX];
@@ -152,9 +158,9 @@ struct muster_net {
     muster_vec conns;     // muster_conn *, ascending peer
     muster_vec listeners; // muster_listener *
     muster_peer last_peer;
-    size_t waiting; // connections and listeners with a deadline
-    size_t
-        hellos_pending; // callers that we accepted and that said no hello yet
+    size_t waiting;            // connections and listeners with a deadline
+    size_t strangers;          // callers that have sent no message yet
+    uint64_t caller_bytes_max; // of a payload that a caller sends
     muster_conn *dirty;
     muster_conn *downs; // ended, to be told in order
     muster_conn **downs_end;
@@ -166,10 +172,14 @@ struct muster_net {
     muster_pace *pace; // NULL: as fast as it goes
     muster_net_counters counters;
     bool polling;
-    bool idle_watches;    // idle_fd is armed: an event ends a wait aside
-    bool sleep_announced; // the release queue was told that nobody polls
-    bool ms_only;         // the kernel waits in milliseconds only
-    bool wait_ms_only;    // the same, of the thread in muster_net_wait()
+    bool idle_watches;         // idle_fd is armed: an event ends a wait aside
+    bool sleep_announced;      // the release queue was told that nobody polls
+    bool ms_only;              // the kernel waits in milliseconds only
+    bool wait_ms_only;         // the same, of the thread in muster_net_wait()
+    muster_tls_context *tls;   // NULL: there is no run key
+    uint8_t *staged;           // a record's plain text; with a run key
+    int64_t strangers_told_ns; // when one was last named in the log
+    uint64_t strangers_untold; // refused since then
     struct iovec iov[MUSTER_NET_IOV];
 };
 
@@ -179,7 +189,7 @@ struct muster_net {
  * with the reason). */
 muster_conn *muster_conn_create(struct muster_net *net, int fd,
                                 const muster_socket_address *address,
-                                muster_conn_state state,
+                                muster_conn_state state, bool incoming,
                                 muster_error *error_out);
 
 /* NULL when there is none. */
@@ -232,6 +242,21 @@ void muster_conn_forget(muster_conn *conn, uint64_t segment_id);
 /* Read and deliver what has come, within the bounds of one turn. */
 void muster_conn_read(muster_conn *conn);
 
+/* conn_tls.c: of connections with `tls` ------------------------------------ */
+
+/* As recvmsg() and sendmsg() without a descriptor. -1 with EAGAIN also when the
+ * connection has ended here. */
+ssize_t muster_conn_tls_recv(muster_conn *conn, const struct iovec *iov,
+                             size_t count);
+ssize_t muster_conn_tls_send(muster_conn *conn, const struct iovec *iov,
+                             size_t count);
+
+/* Send what is encrypted; false: some is left, errno says why. */
+bool muster_conn_tls_flush(muster_conn *conn);
+
+/* The side that connects speaks first. */
+void muster_conn_tls_begin(muster_conn *conn);
+
 /* endpoint.c -------------------------------------------------------------- */
 
 /* Take the callers in line, within the bounds of one turn. */
@@ -243,6 +268,26 @@ bool muster_listener_watch(struct muster_net *net, muster_listener *listener,
 
 /* Also removes the path of a Unix socket. */
 void muster_listener_free(muster_listener *listener);
+
+/* strangers.c ------------------------------------------------------------- */
+
+/* Count a caller that is not let in, and name it in the log if none was named
+ * within the last second. */
+void muster_strangers_refused(struct muster_net *net, const char *name,
+                              const char *reason);
+
+/* Log how many were not named. */
+void muster_strangers_close(struct muster_net *net);
+
+/* End the oldest caller that has sent no message; false: it is too young. */
+bool muster_strangers_give_way(struct muster_net *net);
+
+/* A caller's first message has come: it is no stranger any more. */
+void muster_strangers_heard(muster_conn *conn);
+
+/* The connection of a stranger ends. */
+void muster_strangers_ended(muster_conn *conn, muster_status status,
+                            const char *reason);
 
 /* poll.c ------------------------------------------------------------------ */
 

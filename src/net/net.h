@@ -13,7 +13,10 @@
  *                that returned MUSTER_OK, also when the peer is lost. Nothing
  *                is called for a peer after its on_down. A full queue answers
  *                MUSTER_ERR_AGAIN and takes nothing. A slow reader delays
- *                nobody else. No CPU is used when nothing happens.
+ *                nobody else. No CPU is used when nothing happens. Callers
+ *                that have sent no message are strangers: at most 128 are
+ *                kept, each for hello_timeout_ns at most, and the oldest makes
+ *                room; they are counted, and logged once a second.
  *   Lifecycle    open; listen and connect as wanted; poll in a loop; close
  *                (calls every outstanding `done`, no other callback).
  *   Ownership    send takes its own reference to the payload until `done`. A
@@ -35,8 +38,10 @@
  * processes of one host they lie in shared memory (a sealed memfd), and only a
  * descriptor passes through the socket.
  *
- * Peers say hello before anything else: magic, protocol version, nonce, and a
- * proof that a shared key will fill. on_up comes after the hello was accepted.
+ * With a run key, every TCP connection is TLS 1.3 that proves the key on both
+ * sides before anything else is read. Unix sockets are for processes of one
+ * user: a peer of another user is refused. Then peers say hello: magic and
+ * protocol version. on_up comes after the hello was accepted.
  */
 #ifndef MUSTER_NET_NET_H
 #define MUSTER_NET_NET_H
@@ -46,6 +51,7 @@
 
 #include "base/blob.h"
 #include "muster/status.h"
+#include "net/run_key.h"
 
 #define MUSTER_NET_HEADER_MAX  65536u
 #define MUSTER_NET_ADDRESS_MAX 128u
@@ -75,7 +81,7 @@ typedef struct muster_net_callbacks {
     /* The connection is over, or never came to be: also for connect, and for
      * a caller that we accepted and that never said hello. Once per peer.
      * `reason` says why, for a person; `status` is MUSTER_ERR_PEER_LOST,
-     * _PROTOCOL, _REFUSED (another version or key) or _TIMED_OUT. */
+     * _PROTOCOL, _REFUSED (another version, key or user) or _TIMED_OUT. */
     void (*on_down)(void *context, muster_peer peer, muster_status status,
                     const char *reason);
     /* Bytes came of a message that is not whole yet: the peer lives, though
@@ -91,15 +97,17 @@ typedef struct muster_net_opts {
     size_t queue_messages_max; // unsent messages per peer; default 4096
     size_t payload_bytes_max;  // a larger payload is refused; default 4 GiB
     uint32_t protocol_version; // default MUSTER_PROTOCOL_VERSION; tests differ
-    int64_t hello_timeout_ns;  // default 5 s
-    const uint8_t *key;        // must be NULL: MUSTER_ERR_UNSUPPORTED so far
+    int64_t hello_timeout_ns;  // for a hello, and a caller's first message;
+                               // default 5 s
+    const muster_run_key *key; // of TCP connections; copied; NULL: none
+    int insecure;              // listen beyond this machine without a key
     double bytes_per_s; // of the NIC to pretend, each way; 0: none (pace.h)
     int64_t latency_ns; // of every message that is received
 } muster_net_opts;
 
-#define MUSTER_NET_OPTS_INIT                                         \
-    {                                                                \
-        (uint32_t)sizeof(muster_net_opts), 0, 0, 0, 0, 0, NULL, 0, 0 \
+#define MUSTER_NET_OPTS_INIT                                            \
+    {                                                                   \
+        (uint32_t)sizeof(muster_net_opts), 0, 0, 0, 0, 0, NULL, 0, 0, 0 \
     }
 
 /* One send. `replace_slot` != 0: an unsent earlier message to the same peer
@@ -120,6 +128,7 @@ typedef struct muster_net_send_opts {
 typedef struct muster_net_counters {
     uint64_t messages_sent, messages_received;
     uint64_t bytes_sent, bytes_received; // headers and payloads, also shared
+    uint64_t strangers; // callers refused before their first message
     uint64_t syscalls;
 } muster_net_counters;
 
@@ -130,11 +139,18 @@ void muster_net_close(muster_net *net);
 
 /* Listen at "unix:/path", "unix:@name" (abstract) or "tcp:HOST:PORT" (port 0:
  * any free one). address_out (MUSTER_NET_ADDRESS_MAX, or NULL) gets what to
- * connect to. A path is removed again by close, and must not exist yet. */
+ * connect to. A path is removed again by close, and must not exist yet.
+ * MUSTER_ERR_INVALID: the address is wrong, or other machines can reach it and
+ * there is no key, unless `insecure` is set, which is logged. */
 MUSTER_CHECKED muster_status muster_net_listen(muster_net *net,
                                                const char *address,
                                                muster_error *error_out,
                                                char *address_out);
+
+/* From now on, callers (who connected to us) send payloads of at most so many
+ * bytes; a larger one ends the connection. At first payload_bytes_max. A
+ * caller's first payload has at most 256 KiB. */
+void muster_net_expect(muster_net *net, size_t payload_bytes_max);
 
 /* Start connecting; on_up or on_down follows from poll, also when nobody
  * listens there. MUSTER_ERR_INVALID or _INPUT: what is wrong with the address.

@@ -171,6 +171,15 @@ static void clear_wake(muster_net *net)
     net->counters.syscalls++;
 }
 
+static const char *late_reason(const muster_conn *conn)
+{
+    if (conn->out.broken) {
+        return "it does not read any more";
+    }
+    return conn->state == MUSTER_CONN_UP ? "it sent no message in time"
+                                         : "it did not say hello in time";
+}
+
 /* End what waited too long, let listeners try again; when to look next. */
 static int64_t check_deadlines(muster_net *net, int64_t now)
 {
@@ -182,8 +191,7 @@ static int64_t check_deadlines(muster_net *net, int64_t now)
             muster_conn_end(conn,
                             conn->out.broken ? MUSTER_ERR_PEER_LOST
                                              : MUSTER_ERR_TIMED_OUT,
-                            conn->out.broken ? "it does not read any more"
-                                             : "it did not say hello in time");
+                            "%s", late_reason(conn));
         } else if (conn->deadline < next) {
             next = conn->deadline;
         }

@@ -37,6 +37,7 @@ static muster_hold *take_hold(muster_store *store)
         return muster_mem_array(1, sizeof(*hold));
     }
     store->holds = hold->next;
+    store->hold_count--;
     *hold = (muster_hold){0};
     return hold;
 }
@@ -49,6 +50,7 @@ static muster_item *take_item(muster_store *store)
         return muster_mem_array(1, sizeof(*item));
     }
     store->items = item->next;
+    store->item_count--;
     *item =
         (muster_item){.head = item->head, .head_capacity = item->head_capacity};
     return item;
@@ -87,8 +89,13 @@ void muster_store_give_hold(muster_store *store, muster_hold *hold)
     if (hold != NULL) {
         muster_blob_unref(hold->payload);
         hold->payload = NULL;
+        if (store->hold_count >= MUSTER_STORE_MAX) {
+            muster_mem_free(hold);
+            return;
+        }
         hold->next = store->holds;
         store->holds = hold;
+        store->hold_count++;
     }
 }
 
@@ -98,6 +105,10 @@ void muster_store_give(muster_store *store, muster_item *item)
     item->payload = NULL;
     muster_store_give_hold(store, item->hold);
     item->hold = NULL;
+    if (store->item_count >= MUSTER_STORE_MAX) {
+        item_free(item);
+        return;
+    }
     if (item->head_capacity > HEAD_KEPT_BYTES) {
         muster_mem_free(item->head);
         item->head = NULL;
@@ -105,6 +116,7 @@ void muster_store_give(muster_store *store, muster_item *item)
     }
     item->next = store->items;
     store->items = item;
+    store->item_count++;
 }
 
 size_t muster_item_wire_bytes(const muster_item *item)

@@ -50,10 +50,15 @@ typedef struct muster_queue {
     muster_item *last;
 } muster_queue;
 
+/* Spares kept; more go back to the heap, so that one crowded moment does not
+ * cost memory for good. */
+#define MUSTER_STORE_MAX 4096u
+
 /* Spare items and holds. Zeroed is empty. */
 typedef struct muster_store {
     muster_item *items;
     muster_hold *holds;
+    unsigned item_count, hold_count; // at most MUSTER_STORE_MAX each
 } muster_store;
 
 void muster_store_fini(muster_store *store);

@@ -37,11 +37,6 @@ static muster_status take_opts(const muster_net_opts *opts, muster_error *error,
                                 "muster_net_opts: struct_size is %u, not %zu",
                                 own.struct_size, sizeof(own));
     }
-    if (own.key != NULL) {
-        return muster_error_set(error, MUSTER_ERR_UNSUPPORTED,
-                                "a key is not supported yet: leave it out and "
-                                "keep to networks that you trust");
-    }
     if (own.queue_bytes_max == 0) {
         own.queue_bytes_max = QUEUE_BYTES_DEFAULT;
     }
@@ -62,6 +57,21 @@ static muster_status take_opts(const muster_net_opts *opts, muster_error *error,
     }
     *out = own;
     return MUSTER_OK;
+}
+
+static muster_status add_key(muster_net *net, muster_error *error)
+{
+    if (net->opts.key == NULL) {
+        return MUSTER_OK;
+    }
+    muster_status status =
+        muster_tls_context_create(net->opts.key, error, &net->tls);
+    net->opts.key = NULL; // lent for the call
+    net->staged = muster_mem_raw_aligned(MUSTER_TLS_PIECE_BYTES, 1);
+    return status == MUSTER_OK && net->staged == NULL
+               ? muster_error_set(error, MUSTER_ERR_NO_MEMORY,
+                                  "no memory for a network")
+               : status;
 }
 
 static bool open_descriptors(muster_net *net)
@@ -95,6 +105,7 @@ muster_status muster_net_open(const muster_net_opts *opts,
     net->callbacks = *callbacks;
     net->context = context;
     net->opts = own;
+    net->caller_bytes_max = own.payload_bytes_max;
     net->conns = muster_vec_make(sizeof(muster_conn *));
     net->listeners = muster_vec_make(sizeof(muster_listener *));
     net->downs_end = &net->downs;
@@ -113,6 +124,9 @@ muster_status muster_net_open(const muster_net_opts *opts,
             status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                       "no memory for a network");
         }
+    }
+    if (status == MUSTER_OK) {
+        status = add_key(net, error_out);
     }
     if (status != MUSTER_OK) {
         muster_net_close(net);
@@ -149,6 +163,9 @@ void muster_net_close(muster_net *net)
     }
     muster_release_queue_close(net->release_queue);
     muster_pool_close(net->pool);
+    muster_strangers_close(net);
+    muster_tls_context_free(net->tls);
+    muster_mem_free(net->staged);
     muster_store_fini(&net->store);
     muster_vec_fini(&net->conns);
     muster_vec_fini(&net->listeners);
@@ -265,6 +282,13 @@ muster_blob *muster_net_blob(muster_net *net, size_t bytes)
 {
     return muster_pool_take(net->pool, bytes,
                             bytes >= MUSTER_POOL_SHARED_BYTES);
+}
+
+void muster_net_expect(muster_net *net, size_t payload_bytes_max)
+{
+    net->caller_bytes_max = payload_bytes_max < net->opts.payload_bytes_max
+                                ? payload_bytes_max
+                                : net->opts.payload_bytes_max;
 }
 
 void muster_net_wake(muster_net *net)

@@ -145,6 +145,19 @@ bool muster_socket_address_is_unix(const muster_socket_address *address)
     return address->storage.ss_family == AF_UNIX;
 }
 
+bool muster_socket_address_is_local(const muster_socket_address *address)
+{
+    if (address->storage.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *six =
+            (const struct sockaddr_in6 *)&address->storage;
+        return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+    }
+    const struct sockaddr_in *four =
+        (const struct sockaddr_in *)&address->storage;
+    return muster_socket_address_is_unix(address) ||
+           ntohl(four->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
 const char *muster_socket_address_path(const muster_socket_address *address)
 {
     const struct sockaddr_un *unix_address =

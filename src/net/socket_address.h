@@ -27,6 +27,9 @@ muster_socket_address_parse(const char *text, muster_error *error_out,
 
 bool muster_socket_address_is_unix(const muster_socket_address *address);
 
+/* Can only this machine reach it: a Unix socket, or loopback? */
+bool muster_socket_address_is_local(const muster_socket_address *address);
+
 /* The path to unlink in the end, "" for any other kind of address. Lent. */
 const char *muster_socket_address_path(const muster_socket_address *address);
 

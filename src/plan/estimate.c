@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "plan/nic.h"
 
 #define STREAM_COMPUTE   UINT64_C(0)
 #define STREAM_DOWN      UINT64_C(1)
@@ -47,6 +48,11 @@ struct muster_estimator {
     // Of the scheme at hand:
     worker_cost *costs;
     float *edge_down, *edge_up; // a try, per edge
+    float *edge_sends;          // the model, through its NIC to its workers
+    float sends;                // likewise the coordinator's
+    double answer_s;            // an answer alone on the coordinator's NIC
+    double inner_bytes;         // of a worker's message
+    muster_nic nic;
     float *times, *edge_times, *scratch;
 };
 
@@ -77,20 +83,29 @@ static float mean_tries(double loss)
     return (float)(1 / (1 - loss));
 }
 
-static void fill_draw(const muster_estimator *e, float *at, uint64_t seed,
-                      uint64_t sample)
+/* The number that worker w has in the whole cluster. */
+static uint64_t number_of(const muster_estimator_opts *opts, uint32_t w)
+{
+    return opts->numbers != NULL ? opts->numbers[w] : w;
+}
+
+static void fill_draw(const muster_estimator *e, float *at,
+                      const muster_estimator_opts *opts, uint64_t sample)
 {
     size_t n = e->n;
     muster_rng rng[6];
+    uint64_t first = sample * (opts->numbers != NULL ? opts->whole : e->n);
     for (uint64_t stream = 0; stream < 6; stream++) {
-        rng[stream] = muster_rng_make(seed, stream);
-        rng[stream].index = sample * (stream < STREAM_EDGE_DOWN ? n : e->edges);
+        rng[stream] = muster_rng_make(opts->seed, stream);
     }
     for (uint32_t w = 0; w < n; w++) {
         double loss = e->cluster->workers[w].link.loss;
         double relay = 0;
         if (e->edges > 0) {
             relay = e->cluster->edges[e->edge_of[w]].link.loss;
+        }
+        for (uint64_t stream = 0; stream < STREAM_EDGE_DOWN; stream++) {
+            rng[stream].index = first + number_of(opts, w);
         }
         at[w] = (float)muster_rng_exponential(&rng[STREAM_COMPUTE]);
         at[n + w] = tries(loss, muster_rng_uniform(&rng[STREAM_DOWN]));
@@ -99,6 +114,9 @@ static void fill_draw(const muster_estimator *e, float *at, uint64_t seed,
     }
     for (uint32_t i = 0; i < e->edges; i++) {
         double loss = e->cluster->edges[i].link.loss;
+        uint64_t number = number_of(opts, e->cluster->edges[i].first);
+        rng[STREAM_EDGE_DOWN].index = first + number;
+        rng[STREAM_EDGE_UP].index = first + number;
         at[4 * n + i] = tries(loss, muster_rng_uniform(&rng[STREAM_EDGE_DOWN]));
         at[4 * n + e->edges + i] =
             tries(loss, muster_rng_uniform(&rng[STREAM_EDGE_UP]));
@@ -138,13 +156,15 @@ static bool allocate(muster_estimator *e)
     e->costs = muster_mem_array(n, sizeof(worker_cost));
     e->edge_down = muster_mem_array(edges, sizeof(float));
     e->edge_up = muster_mem_array(edges, sizeof(float));
+    e->edge_sends = muster_mem_array(edges, sizeof(float));
     e->times = muster_mem_array(n, sizeof(float));
     e->edge_times = muster_mem_array(edges, sizeof(float));
     e->scratch = muster_mem_array(widest, sizeof(float));
     return e->memory != NULL && e->mean != NULL && e->shares != NULL &&
            e->edge_of != NULL && e->costs != NULL && e->edge_down != NULL &&
-           e->edge_up != NULL && e->times != NULL && e->edge_times != NULL &&
-           e->scratch != NULL;
+           e->edge_up != NULL && e->edge_sends != NULL && e->times != NULL &&
+           e->edge_times != NULL && e->scratch != NULL &&
+           muster_nic_init(&e->nic, (uint32_t)widest);
 }
 
 muster_estimator *muster_estimator_create(const muster_estimator_opts *opts)
@@ -169,7 +189,7 @@ muster_estimator *muster_estimator_create(const muster_estimator_opts *opts)
         }
     }
     for (uint32_t i = 0; i < e->samples; i++) {
-        fill_draw(e, e->memory + i * floats_of_step(e), opts->seed, i);
+        fill_draw(e, e->memory + i * floats_of_step(e), opts, i);
     }
     fill_mean(e);
     return e;
@@ -187,6 +207,8 @@ void muster_estimator_free(muster_estimator *e)
     muster_mem_free(e->costs);
     muster_mem_free(e->edge_down);
     muster_mem_free(e->edge_up);
+    muster_mem_free(e->edge_sends);
+    muster_nic_fini(&e->nic);
     muster_mem_free(e->times);
     muster_mem_free(e->edge_times);
     muster_mem_free(e->scratch);
@@ -255,10 +277,36 @@ static bool is_layered(const muster_estimator *e, const muster_scheme *scheme)
            (scheme->kind == MUSTER_SCHEME_IGNORE && e->edges > 0);
 }
 
+static double over_nic(double bytes, double bytes_per_s)
+{
+    return bytes_per_s > 0 ? bytes / bytes_per_s : 0;
+}
+
+/* What the NICs make of the model's copies and of answers. A message passes the
+ * sender's and the receiver's at the same time. */
+static void prepare_nics(muster_estimator *e, const muster_scheme *scheme)
+{
+    bool layered = is_layered(e, scheme);
+    const muster_cluster *cluster = e->cluster;
+    uint32_t m_e = scheme->m_e > 0 ? scheme->m_e : 1;
+    uint32_t copies = layered ? e->edges : e->n;
+    double answer = layered ? e->bytes / m_e : e->bytes / scheme->m;
+    e->sends = (float)over_nic(e->bytes * copies, cluster->bytes_per_s);
+    e->answer_s = over_nic(answer, cluster->bytes_per_s);
+    e->inner_bytes = e->bytes / scheme->m;
+    for (uint32_t i = 0; i < e->edges; i++) {
+        const muster_cluster_edge *edge = &cluster->edges[i];
+        e->edge_sends[i] = layered ? (float)over_nic(e->bytes * edge->workers,
+                                                     edge->bytes_per_s)
+                                   : 0;
+    }
+}
+
 static void prepare(muster_estimator *e, const muster_scheme *scheme)
 {
     bool layered = is_layered(e, scheme);
     double message = e->bytes / scheme->m;
+    prepare_nics(e, scheme);
     if (scheme->kind == MUSTER_SCHEME_SPEEDS) {
         share_by_speed(e, scheme->s + 1);
     }
@@ -344,10 +392,12 @@ static float layer_time(float *values, uint32_t n, uint32_t s, uint32_t m)
                : kth_smallest(values, n, n - s);
 }
 
-static void worker_times(const muster_estimator *e, const muster_scheme *scheme,
+/* When answers are where they are decoded first, in e->times. */
+static void worker_times(muster_estimator *e, const muster_scheme *scheme,
                          const step_draw *draw)
 {
-    bool relayed = e->edges > 0 && !is_layered(e, scheme);
+    bool layered = is_layered(e, scheme);
+    bool relayed = e->edges > 0 && !layered;
     for (uint32_t w = 0; w < e->n; w++) {
         const worker_cost *cost = &e->costs[w];
         e->times[w] = cost->shift + cost->compute * draw->compute[w] +
@@ -358,6 +408,33 @@ static void worker_times(const muster_estimator *e, const muster_scheme *scheme,
                            e->edge_down[edge] * draw->edge_down[edge];
         }
     }
+    if (!layered && e->answer_s > 0) {
+        for (uint32_t w = 0; w < e->n; w++) {
+            e->times[w] += e->sends;
+        }
+        muster_nic_pass(&e->nic, e->times, e->n, e->answer_s);
+    }
+    for (uint32_t i = 0; layered && i < e->edges; i++) {
+        const muster_cluster_edge *edge = &e->cluster->edges[i];
+        double alone = over_nic(e->inner_bytes, edge->bytes_per_s);
+        for (uint32_t w = 0; alone > 0 && w < edge->workers; w++) {
+            e->times[edge->first + w] += e->edge_sends[i];
+        }
+        if (alone > 0) {
+            muster_nic_pass(&e->nic, e->times + edge->first, edge->workers,
+                            alone);
+        }
+    }
+}
+
+/* What passes between the coordinator and edge i besides its workers' times:
+ * both ways of its link, the model and its answer through its NIC. */
+static float edge_delay(const muster_estimator *e, uint32_t i,
+                        const step_draw *draw)
+{
+    double own = over_nic(e->bytes, e->cluster->edges[i].bytes_per_s);
+    return e->edge_down[i] * draw->edge_down[i] +
+           e->edge_up[i] * draw->edge_up[i] + fmaxf(e->sends, (float)own);
 }
 
 static bool edges_are_equal(const muster_cluster *cluster)
@@ -367,6 +444,23 @@ static bool edges_are_equal(const muster_cluster *cluster)
         equal = equal && cluster->edges[i].workers == cluster->edges[0].workers;
     }
     return equal;
+}
+
+/* The edges' messages through their own NICs and the coordinator's. */
+static void pass_above(muster_estimator *e, const muster_scheme *scheme)
+{
+    uint32_t m_e = scheme->m_e > 0 ? scheme->m_e : 1;
+    float *sent = e->scratch; // the workers' times are not needed any more
+    for (uint32_t i = 0; i < e->edges; i++) {
+        double own = over_nic(e->bytes / m_e, e->cluster->edges[i].bytes_per_s);
+        sent[i] = e->edge_times[i] + (float)own;
+    }
+    if (e->answer_s > 0) {
+        muster_nic_pass(&e->nic, e->edge_times, e->edges, e->answer_s);
+    }
+    for (uint32_t i = 0; i < e->edges; i++) {
+        e->edge_times[i] = fmaxf(e->edge_times[i], sent[i]);
+    }
 }
 
 /* Uses a copy: e->times stays. */
@@ -382,9 +476,9 @@ static float layered_time(muster_estimator *e, const muster_scheme *scheme,
                                             edge->workers - scheme->s_w)
                              : layer_time(values, edge->workers, scheme->s_w,
                                           scheme->m_w);
-        e->edge_times[i] = ready + e->edge_down[i] * draw->edge_down[i] +
-                           e->edge_up[i] * draw->edge_up[i];
+        e->edge_times[i] = ready + edge_delay(e, i, draw);
     }
+    pass_above(e, scheme);
     if (ignore || !edges_are_equal(e->cluster)) {
         return kth_smallest(e->edge_times, e->edges, e->edges - scheme->s_e);
     }
@@ -484,7 +578,6 @@ void muster_estimate_arrivals(muster_estimator *e, const muster_scheme *scheme,
         workers_out[w] = (double)e->times[w];
     }
     for (uint32_t i = 0; edges_out != NULL && i < e->edges; i++) {
-        edges_out[i] = (double)(e->edge_down[i] * draw.edge_down[i] +
-                                e->edge_up[i] * draw.edge_up[i]);
+        edges_out[i] = (double)edge_delay(e, i, &draw);
     }
 }

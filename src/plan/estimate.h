@@ -5,7 +5,9 @@
  * down, computing L (shift + Exp(mean)) / speed, and its message's way up; a
  * link takes latency + bytes / bandwidth for each try. With a two-layer code an
  * edge's message leaves when the edge can decode. A flat code's messages pass
- * the edge one by one, and share the edge's bandwidth.
+ * the edge one by one, and share the edge's bandwidth. Where the coordinator or
+ * an edge has a NIC of limited bandwidth, the copies of the model that it sends
+ * share it, and so do the answers that it receives at a time (plan/nic.h).
  *
  * `Surrogate` puts the mean of every delay in its place (the paper's joint node
  * and coding scheme selection). It is below the expected time where all are
@@ -32,6 +34,10 @@ typedef struct muster_estimator_opts {
     double message_bytes;          // of a whole gradient; 0: no time
     uint32_t samples;
     uint64_t seed;
+    // Of a subset: the numbers that its workers have in the whole cluster, and
+    // how many that has, so that both draw the same. NULL: it is the whole.
+    const uint32_t *numbers; // lent for the call
+    uint32_t whole;
 } muster_estimator_opts;
 
 /* NULL when out of memory. */

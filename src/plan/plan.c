@@ -9,10 +9,20 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/sized.h"
-#include "plan/search.h"
+#include "plan/nodes.h"
+#include "plan/subset.h"
 
-/* Uncoded is kept unless a code is expected to be this much faster. */
-#define UNCODED_KEPT 1.01
+/* All machines are used unless a plan without some is this much faster. */
+#define ALL_USED 1.01
+/* Sets of machines are tried by so many draws; the best of them by all. */
+#define ROUGH_SAMPLES 64u
+#define SETS_KEPT     3u
+#define ROUGHLY_EQUAL 1.05
+/* With more workers only the schemes that the surrogate likes are tried. */
+#define QUICK_ABOVE 128u
+/* Draws times workers; draws at least. */
+#define DRAWS_MAX   (1u << 19)
+#define SAMPLES_MIN 256u
 
 /* Findings shown after the chosen one. */
 #define NEXT_SHOWN 3u
@@ -72,6 +82,8 @@ static muster_plan_choice choice_of(const muster_search *search,
     choice.expected_ms = finding->expected_s * 1e3;
     choice.error_ms = finding->error_s * 1e3;
     choice.surrogate_ms = finding->surrogate_s * 1e3;
+    choice.workers = search->cluster->worker_count;
+    choice.edges = search->cluster->edge_count;
     return choice;
 }
 
@@ -176,97 +188,244 @@ static bool list_choices(const muster_search *search,
     return done;
 }
 
-/* The first finding that can be used; uncoded where codes gain nothing. */
-static muster_status choose(const muster_search *search,
-                            muster_finding *chosen_out)
+/* A worker that is left out has nothing. */
+static void describe_worker(const muster_estimate_worker *found, uint32_t n,
+                            muster_plan_worker *worker)
 {
-    muster_finding *all = search->findings.data;
-    muster_finding uncoded = *best_of(search, is_flat_uncoded);
-    muster_search_value(search, &uncoded);
-    bool usable = false;
-    for (size_t i = 0; !usable && i < search->last; i++) {
-        if (search->even && all[i].scheme.kind == MUSTER_SCHEME_SPEEDS) {
-            continue;
-        }
-        if (uncoded.expected_s <= UNCODED_KEPT * all[i].expected_s) {
-            break;
-        }
-        muster_status status = muster_search_check(search, &all[i], &usable);
-        if (status != MUSTER_OK) {
-            return status;
-        }
-        *chosen_out = all[i];
+    if (worker->used) {
+        worker->load = found->load;
+        worker->storage = found->load / n;
+        worker->expected_ms = found->mean_s * 1e3;
+        worker->in_time = found->in_time;
     }
-    if (usable) {
-        return MUSTER_OK;
-    }
-    *chosen_out = uncoded;
-    return muster_search_check(search, chosen_out, &usable);
 }
 
 static muster_status describe_workers(muster_plan *plan,
+                                      const muster_cluster *whole,
                                       const muster_search *search,
+                                      const bool *keep,
                                       const muster_scheme *scheme)
 {
-    const muster_cluster *cluster = search->cluster;
-    uint32_t n = cluster->worker_count;
-    muster_estimate_worker *found = muster_mem_array(n, sizeof(*found));
+    uint32_t used = search->cluster->worker_count;
+    uint32_t n = whole->worker_count;
+    muster_estimate_worker *found = muster_mem_array(used, sizeof(*found));
     plan->workers = muster_mem_array(n, sizeof(muster_plan_worker));
     if (found == NULL || plan->workers == NULL) {
         muster_mem_free(found);
         return MUSTER_ERR_NO_MEMORY;
     }
     muster_estimate_workers(search->estimator, scheme, search->samples, found);
-    uint32_t edge = 0;
-    for (uint32_t w = 0; w < n; w++) {
-        while (edge + 1 < cluster->edge_count &&
-               w >= cluster->edges[edge + 1].first) {
+    for (uint32_t w = 0, edge = 0, at = 0; w < n; w++) {
+        while (edge + 1 < whole->edge_count &&
+               w >= whole->edges[edge + 1].first) {
             edge++;
         }
-        plan->workers[w] = (muster_plan_worker){
-            .struct_size = sizeof(muster_plan_worker),
-            .edge = edge,
-            .load = found[w].load,
-            .storage = found[w].load / n,
-            .expected_ms = found[w].mean_s * 1e3,
-            .in_time = found[w].in_time,
-        };
+        plan->workers[w] =
+            (muster_plan_worker){.struct_size = sizeof(muster_plan_worker),
+                                 .edge = edge,
+                                 .used = keep == NULL || keep[w]};
+        describe_worker(&found[at], used, &plan->workers[w]);
+        at += plan->workers[w].used && at + 1 < used;
     }
     plan->worker_count = n;
     muster_mem_free(found);
     return MUSTER_OK;
 }
 
-static muster_status fill(muster_plan *plan, muster_search *search)
+/* Take over what was chosen, of all machines or of some. */
+static muster_status take_chosen(muster_plan *plan, const muster_cluster *whole,
+                                 const muster_subset *subset, const bool *keep,
+                                 const muster_finding *chosen)
 {
+    muster_mem_free(plan->workers);
+    muster_mem_free(plan->used);
+    plan->chosen = choice_of(&subset->search, chosen, "chosen");
+    plan->workers = NULL;
+    plan->used = muster_cluster_text(subset->search.cluster);
+    return plan->used != NULL ? describe_workers(plan, whole, &subset->search,
+                                                 keep, &chosen->scheme)
+                              : MUSTER_ERR_NO_MEMORY;
+}
+
+/* The plan that uses all machines, and the comparison. */
+static muster_status fill(muster_plan *plan, const muster_cluster *whole,
+                          const muster_subset *all)
+{
+    const muster_search *search = &all->search;
     muster_finding chosen;
-    muster_status status = choose(search, &chosen);
+    muster_status status = muster_subset_choose(all, &chosen);
     if (status != MUSTER_OK) {
         return status;
     }
     muster_vec choices = muster_vec_make(sizeof(muster_plan_choice));
-    plan->chosen = choice_of(search, &chosen, "chosen");
     bool done = list_choices(search, &chosen, &choices);
     plan->choices = choices.data; // the array is handed over
     plan->choice_count = (uint32_t)choices.count;
     plan->schemes = search->findings.count;
-    plan->edge_count = search->cluster->edge_count;
+    plan->edge_count = whole->edge_count;
     plan->samples = search->samples;
-    return done ? describe_workers(plan, search, &chosen.scheme)
+    return done ? take_chosen(plan, whole, all, NULL, &chosen)
                 : MUSTER_ERR_NO_MEMORY;
 }
 
-/* Do messages take time by their length anywhere? */
-static bool has_bandwidth(const muster_cluster *cluster)
+/* ---- machines left out --------------------------------------------------- */
+
+/* A set of machines that a rough search likes, and the schemes it likes there.
+ */
+typedef struct liked_set {
+    uint32_t set;
+    double value_s;
+    muster_vec schemes; // muster_scheme
+} liked_set;
+
+/* The best so far, by ascending value. */
+typedef struct best_sets {
+    uint32_t count;
+    liked_set sets[SETS_KEPT];
+} best_sets;
+
+static bool list_schemes(const muster_search *search, muster_vec *schemes)
 {
-    bool found = false;
-    for (uint32_t i = 0; !found && i < cluster->worker_count; i++) {
-        found = cluster->workers[i].link.bytes_per_s > 0;
+    const muster_finding *all = search->findings.data;
+    bool done = true;
+    for (size_t i = 0; done && i < search->last; i++) {
+        done = muster_vec_append(schemes, &all[i].scheme, 1);
     }
-    for (uint32_t i = 0; !found && i < cluster->edge_count; i++) {
-        found = cluster->edges[i].link.bytes_per_s > 0;
+    return done;
+}
+
+/* False: out of memory. */
+static bool keep_best(best_sets *best, uint32_t set,
+                      const muster_subset *subset)
+{
+    double value_s = muster_subset_best_s(subset);
+    liked_set *last = &best->sets[SETS_KEPT - 1];
+    if (best->count == SETS_KEPT) {
+        if (last->value_s <= value_s) {
+            return true;
+        }
+        muster_vec_fini(&last->schemes);
+        best->count--;
     }
-    return found;
+    uint32_t at = best->count++;
+    for (; at > 0 && best->sets[at - 1].value_s > value_s; at--) {
+        best->sets[at] = best->sets[at - 1];
+    }
+    best->sets[at] =
+        (liked_set){set, value_s, muster_vec_make(sizeof(muster_scheme))};
+    return list_schemes(&subset->search, &best->sets[at].schemes);
+}
+
+static muster_status try_roughly(muster_plan *plan, muster_subset_opts opts,
+                                 const muster_node_sets *sets, best_sets *best)
+{
+    muster_status status = MUSTER_OK;
+    opts.samples = ROUGH_SAMPLES;
+    opts.quick = sets->workers > QUICK_ABOVE;
+    for (uint32_t i = 0; status == MUSTER_OK && i < sets->count; i++) {
+        muster_subset subset;
+        opts.keep = sets->keep + (size_t)i * sets->workers;
+        status = muster_subset_init(&subset, &opts);
+        if (status == MUSTER_OK) {
+            plan->schemes += subset.search.findings.count;
+            status =
+                keep_best(best, i, &subset) ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
+            muster_subset_fini(&subset);
+        }
+    }
+    return status;
+}
+
+/* Take the set's plan if it is faster than the one at hand. */
+static muster_status try_set(muster_plan *plan, const muster_subset_opts *opts)
+{
+    muster_subset subset;
+    muster_finding chosen;
+    muster_status status = muster_subset_init(&subset, opts);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    status = muster_subset_choose(&subset, &chosen);
+    if (status == MUSTER_OK &&
+        chosen.expected_s * 1e3 * ALL_USED < plan->chosen.expected_ms) {
+        status = take_chosen(plan, opts->whole, &subset, opts->keep, &chosen);
+    }
+    muster_subset_fini(&subset);
+    return status;
+}
+
+/* What is best with all machines, beside the choice that leaves some out. */
+static bool show_all_workers(muster_plan *plan, const muster_plan_choice *all)
+{
+    muster_plan_choice *more =
+        muster_mem_resize(plan->choices, plan->choice_count + 1, sizeof(*more));
+    if (more == NULL) {
+        return false;
+    }
+    plan->choices = more;
+    more[plan->choice_count] = *all;
+    (void)snprintf(more[plan->choice_count++].label, sizeof(all->label),
+                   "all workers");
+    return true;
+}
+
+static muster_status leave_out(muster_plan *plan, muster_subset_opts opts)
+{
+    muster_node_sets sets;
+    best_sets best = {.count = 0};
+    const muster_plan_choice all = plan->chosen;
+    double bytes = (double)opts.plan->model_floats * sizeof(float);
+    muster_status status = muster_node_sets_init(&sets, opts.whole, bytes)
+                               ? MUSTER_OK
+                               : MUSTER_ERR_NO_MEMORY;
+    if (status == MUSTER_OK) {
+        status = try_roughly(plan, opts, &sets, &best);
+    }
+    for (uint32_t i = 0; i < best.count; i++) {
+        liked_set *liked = &best.sets[i];
+        opts.keep = sets.keep + (size_t)liked->set * sets.workers;
+        opts.only = &liked->schemes;
+        // Rough values are a little off: what looks no better may be.
+        if (status == MUSTER_OK &&
+            liked->value_s * 1e3 < ROUGHLY_EQUAL * all.expected_ms) {
+            status = try_set(plan, &opts);
+        }
+        muster_vec_fini(&liked->schemes);
+    }
+    muster_node_sets_fini(&sets);
+    if (status == MUSTER_OK && plan->chosen.workers < all.workers &&
+        !show_all_workers(plan, &all)) {
+        status = MUSTER_ERR_NO_MEMORY;
+    }
+    return status;
+}
+
+/* Fewer draws of more workers: they take as long. */
+static uint32_t samples_for(const muster_cluster *cluster, uint32_t wanted)
+{
+    uint32_t samples = wanted > 0 ? wanted : MUSTER_PLAN_SAMPLES;
+    uint32_t affordable = DRAWS_MAX / cluster->worker_count;
+    affordable = affordable > SAMPLES_MIN ? affordable : SAMPLES_MIN;
+    return samples < affordable ? samples : affordable;
+}
+
+static muster_status make(muster_plan *plan, const muster_cluster *cluster,
+                          const muster_plan_opts *opts)
+{
+    muster_subset all;
+    muster_subset_opts whole = {
+        .whole = cluster,
+        .plan = opts,
+        .samples = samples_for(cluster, opts->samples),
+    };
+    muster_status status = muster_subset_init(&all, &whole);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    status = fill(plan, cluster, &all);
+    muster_subset_fini(&all);
+    return status == MUSTER_OK && !opts->all_workers ? leave_out(plan, whole)
+                                                     : status;
 }
 
 muster_status muster_plan_of_cluster(const muster_cluster *cluster,
@@ -274,28 +433,9 @@ muster_status muster_plan_of_cluster(const muster_cluster *cluster,
                                      muster_error *error_out,
                                      muster_plan **plan_out)
 {
-    const muster_estimator_opts model = {
-        .cluster = cluster,
-        .message_bytes = (double)opts->model_floats * sizeof(float),
-        .samples = opts->samples > 0 ? opts->samples : MUSTER_PLAN_SAMPLES,
-        .seed = opts->seed,
-    };
     muster_plan *plan = muster_mem_array(1, sizeof(*plan));
-    muster_search search = {.cluster = cluster,
-                            .samples = model.samples,
-                            .in_force = opts->in_force,
-                            .even = opts->even};
-    search.estimator = muster_estimator_create(&model);
-    muster_status status = MUSTER_ERR_NO_MEMORY;
-    if (plan != NULL && search.estimator != NULL) {
-        status = muster_search_run(&search, opts->model_floats > 0 &&
-                                                has_bandwidth(cluster));
-    }
-    if (status == MUSTER_OK) {
-        status = fill(plan, &search);
-        muster_search_fini(&search);
-    }
-    muster_estimator_free(search.estimator);
+    muster_status status =
+        plan != NULL ? make(plan, cluster, opts) : MUSTER_ERR_NO_MEMORY;
     if (status == MUSTER_OK) {
         *plan_out = plan;
         return status;
@@ -333,6 +473,7 @@ void muster_plan_free(muster_plan *plan)
     }
     muster_mem_free(plan->choices);
     muster_mem_free(plan->workers);
+    muster_mem_free(plan->used);
     muster_mem_free(plan);
 }
 
@@ -368,6 +509,11 @@ muster_status muster_plan_alternative(const muster_plan *plan, uint32_t index,
 uint32_t muster_plan_worker_count(const muster_plan *plan)
 {
     return plan->worker_count;
+}
+
+char *muster_plan_used(const muster_plan *plan)
+{
+    return muster_mem_string(plan->used);
 }
 
 muster_status muster_plan_worker_at(const muster_plan *plan, uint32_t index,

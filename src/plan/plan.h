@@ -18,6 +18,7 @@ struct muster_plan {
     uint32_t edge_count;
     uint32_t samples;
     size_t schemes; // compared
+    char *used;     // the machines used, as a cluster file
 };
 
 /* As muster_plan_create(); opts->cluster and opts->file are not looked at. */

@@ -12,10 +12,10 @@ static void add_numbers(muster_code_text *text, const muster_plan_choice *c)
                          "\"code\": \"%s\", \"spec\": \"%s\", \"s\": %u, "
                          "\"m\": %u, \"d\": %u, \"parts\": %u, \"s_e\": %u, "
                          "\"s_w\": %u, \"m_e\": %u, \"m_w\": %u, "
-                         "\"by_speed\": %s",
+                         "\"by_speed\": %s, \"workers\": %u, \"edges\": %u",
                          c->code, c->spec, c->s, c->m, c->d, c->parts, c->s_e,
-                         c->s_w, c->m_e, c->m_w,
-                         c->by_speed ? "true" : "false");
+                         c->s_w, c->m_e, c->m_w, c->by_speed ? "true" : "false",
+                         c->workers, c->edges);
 }
 
 static void add_times(muster_code_text *text, const muster_plan_choice *c)
@@ -23,6 +23,20 @@ static void add_times(muster_code_text *text, const muster_plan_choice *c)
     muster_code_text_number(text, "expected_ms", c->expected_ms);
     muster_code_text_number(text, "expected_error_ms", c->error_ms);
     muster_code_text_number(text, "surrogate_ms", c->surrogate_ms);
+}
+
+/* The workers that are left out, `opening` before the first. */
+static void add_left_out(muster_code_text *text, const muster_plan *plan,
+                         const char *opening, const char *comma)
+{
+    muster_code_text_add(text, "%s", opening);
+    const char *before = "";
+    for (uint32_t i = 0; i < plan->worker_count; i++) {
+        if (!plan->workers[i].used) {
+            muster_code_text_add(text, "%s%u", before, i);
+            before = comma;
+        }
+    }
 }
 
 char *muster_plan_json(const muster_plan *plan, bool explain)
@@ -39,9 +53,11 @@ char *muster_plan_json(const muster_plan *plan, bool explain)
                                 : 0);
     muster_code_text_add(&text,
                          ", \"workers\": %u, \"edges\": %u, \"compared\": %zu, "
-                         "\"samples\": %u, \"alternatives\": [",
+                         "\"samples\": %u, ",
                          plan->worker_count, plan->edge_count, plan->schemes,
                          plan->samples);
+    add_left_out(&text, plan, "\"left_out\": [", ", ");
+    muster_code_text_add(&text, "], \"alternatives\": [");
     for (uint32_t i = 0; i < plan->choice_count; i++) {
         const muster_plan_choice *c = &plan->choices[i];
         muster_code_text_add(&text, "%s{\"label\": \"%s\", \"exact\": %s, ",
@@ -60,7 +76,8 @@ char *muster_plan_json(const muster_plan *plan, bool explain)
         muster_code_text_number(&text, "storage", w->storage);
         muster_code_text_number(&text, "expected_ms", w->expected_ms);
         muster_code_text_number(&text, "in_time", w->in_time);
-        muster_code_text_add(&text, "}%s",
+        muster_code_text_add(&text, ", \"used\": %s}%s",
+                             w->used ? "true" : "false",
                              i + 1 == plan->worker_count ? "]" : "");
     }
     muster_code_text_add(&text, "}");
@@ -95,6 +112,10 @@ static void add_workers(muster_code_text *text, const muster_plan *plan)
                          "time\n");
     for (uint32_t i = 0; i < plan->worker_count; i++) {
         const muster_plan_worker *w = &plan->workers[i];
+        if (!w->used) {
+            muster_code_text_add(text, "  %6u  %4u left out\n", i, w->edge);
+            continue;
+        }
         muster_code_text_add(text, "  %6u  %4u %8.4g %8.4g %10.4g %8.3f\n", i,
                              w->edge, w->load, w->storage, w->expected_ms,
                              w->in_time);
@@ -110,6 +131,10 @@ char *muster_plan_text(const muster_plan *plan, bool explain)
     if (c->by_speed) {
         muster_code_text_add(&text, "  loads        in proportion to speeds: "
                                     "add --speeds with the cluster file\n");
+    }
+    if (c->workers < plan->worker_count) {
+        add_left_out(&text, plan, "  left out     workers ", ", ");
+        muster_code_text_add(&text, ": --used FILE writes the others\n");
     }
     muster_code_text_add(
         &text,

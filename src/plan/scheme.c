@@ -145,16 +145,21 @@ bool muster_scheme_is_uncoded(const muster_scheme *scheme)
            scheme->m == 1;
 }
 
+muster_scheme muster_scheme_uncoded(const muster_cluster *cluster)
+{
+    return cluster->edge_count > 0
+               ? (muster_scheme){.kind = MUSTER_SCHEME_HIER,
+                                 .m = 1,
+                                 .m_e = 1,
+                                 .m_w = 1}
+               : (muster_scheme){.kind = MUSTER_SCHEME_GROUPS, .m = 1};
+}
+
 bool muster_scheme_list(const muster_cluster *cluster, bool split,
                         muster_vec *schemes_out)
 {
     lister list = {cluster, split, schemes_out, false};
-    muster_scheme uncoded = {.kind = MUSTER_SCHEME_GROUPS, .m = 1};
-    if (cluster->edge_count > 0) {
-        uncoded = (muster_scheme){
-            .kind = MUSTER_SCHEME_HIER, .m = 1, .m_e = 1, .m_w = 1};
-    }
-    add(&list, uncoded);
+    add(&list, muster_scheme_uncoded(cluster));
     list_flat(&list);
     list_speeds(&list);
     if (cluster->edge_count > 0) {

@@ -49,6 +49,8 @@ static inline bool muster_scheme_groups(uint32_t n, uint32_t s, uint32_t m)
 bool muster_scheme_list(const muster_cluster *cluster, bool split,
                         muster_vec *schemes_out);
 
+/* Every worker has an even share; with edges HIER with s_e = s_w = 0. */
+muster_scheme muster_scheme_uncoded(const muster_cluster *cluster);
 bool muster_scheme_is_uncoded(const muster_scheme *scheme);
 
 /* The family and the whole name, as --code takes it. */

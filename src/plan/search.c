@@ -12,6 +12,18 @@
 #define FIRST_SAMPLES 16u
 #define STAGE_GROWS   4u
 #define KEPT_MIN      48u // of a stage
+#define LONG_LIST     512u
+/* Of a quick search: by the surrogate, and of a stage. */
+#define QUICK_LIST 64u
+#define QUICK_KEPT 12u
+
+static int compare_surrogates(const void *one, const void *two)
+{
+    const muster_finding *a = one;
+    const muster_finding *b = two;
+    return (a->surrogate_s > b->surrogate_s) -
+           (a->surrogate_s < b->surrogate_s);
+}
 
 static int compare(const void *one, const void *two)
 {
@@ -23,9 +35,11 @@ static int compare(const void *one, const void *two)
 static bool list_findings(muster_search *search, bool split)
 {
     muster_vec schemes = muster_vec_make(sizeof(muster_scheme));
-    bool done = muster_scheme_list(search->cluster, split, &schemes);
-    const muster_scheme *all = schemes.data;
-    for (size_t i = 0; done && i < schemes.count; i++) {
+    bool done = search->only != NULL ||
+                muster_scheme_list(search->cluster, split, &schemes);
+    const muster_vec *list = search->only != NULL ? search->only : &schemes;
+    const muster_scheme *all = list->data;
+    for (size_t i = 0; done && i < list->count; i++) {
         muster_finding finding = {.scheme = all[i]};
         done = muster_vec_append(&search->findings, &finding, 1);
     }
@@ -44,6 +58,14 @@ static void run_stage(muster_search *search, size_t count, uint32_t samples)
     qsort(all, count, sizeof(*all), compare);
 }
 
+/* The best quarter of `count`, `min` at min. */
+static size_t better_part(size_t count, size_t min)
+{
+    size_t kept = count / STAGE_GROWS;
+    kept = kept > min ? kept : min;
+    return kept < count ? kept : count;
+}
+
 muster_status muster_search_run(muster_search *search, bool split)
 {
     search->findings = muster_vec_make(sizeof(muster_finding));
@@ -58,13 +80,13 @@ muster_status muster_search_run(muster_search *search, bool split)
     }
     size_t count = search->findings.count;
     uint32_t samples = FIRST_SAMPLES;
+    qsort(all, count, sizeof(*all), compare_surrogates);
+    count = better_part(count, search->quick ? QUICK_LIST : LONG_LIST);
     run_stage(search, count, samples);
     while (samples < search->samples) {
         samples *= STAGE_GROWS;
         samples = samples < search->samples ? samples : search->samples;
-        size_t kept = count / STAGE_GROWS;
-        kept = kept > KEPT_MIN ? kept : KEPT_MIN;
-        count = kept < count ? kept : count;
+        count = better_part(count, search->quick ? QUICK_KEPT : KEPT_MIN);
         run_stage(search, count, samples);
     }
     search->last = count;

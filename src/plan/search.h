@@ -1,11 +1,12 @@
 /*
  * plan/search.h -- finds the scheme of least expected step time.
  *
- * Every scheme of the list gets a surrogate value and a rough Monte-Carlo one
- * of a few draws; each further stage keeps the best quarter and looks at four
- * times as many draws. All use the same draws, so that a scheme is not lost to
- * the noise that it shares with the others. The code of the best one is built;
- * when it is refused or warns of float32, the next is taken.
+ * Every scheme of the list gets a surrogate value. Of a long list the better
+ * part by it gets a rough Monte-Carlo value of a few draws; each further stage
+ * keeps the best quarter and looks at four times as many draws. All use the
+ * same draws, so that a scheme is not lost to the noise that it shares with the
+ * others. The code of the best one is built; when it is refused or warns of
+ * float32, the next is taken.
  *
  *   Determinism  A function of cluster and options.
  */
@@ -29,10 +30,12 @@ typedef struct muster_search {
     const muster_cluster *cluster; // lent
     muster_estimator *estimator;   // lent
     uint32_t samples;              // of the last stage
-    const char *in_force;          // a name to be shown too; NULL: none
-    bool even;                     // schemes of unequal loads are not chosen
-    muster_vec findings; // muster_finding, all, by ascending expected time
-    size_t last;         // so many were in the last stage
+    bool quick;                    // few schemes: many searches are made
+    const muster_vec *only; // muster_scheme, lent: these alone; NULL: all
+    const char *in_force;   // a name to be shown too; NULL: none
+    bool even;              // schemes of unequal loads are not chosen
+    muster_vec findings;    // muster_finding, all, by ascending expected time
+    size_t last;            // so many were in the last stage
 } muster_search;
 
 /* `split`: messages take time, so that m > 1 may pay. The findings are then the

@@ -126,6 +126,14 @@ static void be_slow(muster_compute *compute, uint64_t step,
     }
 }
 
+/* Of a whole gradient, of which the job's answer is a part. */
+static double gradient_bytes(const muster_job_result *result)
+{
+    return result->output != NULL && result->message > 0
+               ? (double)result->output->bytes / result->message
+               : 0;
+}
+
 static void fail_result(const muster_job *job, muster_status status,
                         muster_job_result *result_out)
 {
@@ -163,7 +171,8 @@ static void run_job(muster_compute *compute, muster_job *job,
             .share = result_out->share,
             .message = result_out->message,
             .follows = known.follows,
-            .compute_ns = timed ? muster_clock_thread_cpu_ns() - cpu_ns : 0};
+            .compute_ns = timed ? muster_clock_thread_cpu_ns() - cpu_ns : 0,
+            .bytes = gradient_bytes(result_out)};
         be_slow(compute, known.step, &work);
     }
     if (slow && cancelled(compute) && result_out->status >= 0) {

@@ -34,10 +34,3 @@ muster_status muster_user_address_expand(const char *text, const char *option,
     }
     return MUSTER_OK;
 }
-
-bool muster_user_address_is_local(const char *address)
-{
-    return starts_with(address, "unix:") || starts_with(address, "tcp:127.") ||
-           starts_with(address, "tcp:localhost:") ||
-           starts_with(address, "tcp:[::1]:");
-}

@@ -18,7 +18,4 @@ MUSTER_CHECKED muster_status muster_user_address_expand(const char *text,
                                                         muster_error *error_out,
                                                         char *address_out);
 
-/* Can only this machine reach it? */
-bool muster_user_address_is_local(const char *address);
-
 #endif // MUSTER_PROC_USER_ADDRESS_H

@@ -60,13 +60,31 @@ static size_t cleared_bytes(muster_action_kind kind)
     return sizeof(muster_action);
 }
 
-muster_action *muster_act(muster_actions *actions, muster_action_kind kind)
+/* One whose first bytes are zero. */
+static muster_action *add(muster_actions *actions, muster_action_kind kind,
+                          size_t bytes)
 {
     muster_vec *list = &actions->list;
-    MUSTER_ASSERT(muster_vec_reserve(list, list->count + 1));
+    if (list->count == list->capacity) {
+        MUSTER_ASSERT(muster_vec_reserve(list, list->count + 1));
+    }
     muster_action *action = (muster_action *)list->data + list->count++;
-    memset(action, 0, cleared_bytes(kind));
+    memset(action, 0, bytes);
     action->kind = kind;
+    return action;
+}
+
+muster_action *muster_act(muster_actions *actions, muster_action_kind kind)
+{
+    return add(actions, kind, cleared_bytes(kind));
+}
+
+muster_action *muster_act_send(muster_actions *actions,
+                               const muster_message *message)
+{
+    muster_action *action = add(actions, MUSTER_ACTION_SEND,
+                                offsetof(muster_action, as.send.message));
+    muster_message_copy(&action->as.send.message, message);
     return action;
 }
 

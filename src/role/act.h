@@ -21,6 +21,9 @@ enum {
 /* One zeroed action of `kind` at the end of the list. */
 muster_action *muster_act(muster_actions *actions, muster_action_kind kind);
 
+/* One that sends a copy of `message`, to fill in. */
+muster_action *muster_act_send(muster_actions *actions,
+                               const muster_message *message);
 void muster_act_connect(muster_actions *actions, const char *address,
                         uint64_t token);
 void muster_act_drop(muster_actions *actions, muster_role_peer peer);

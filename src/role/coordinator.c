@@ -134,13 +134,12 @@ static void tell_averaging(const muster_coordinator *c, bool all,
 {
     char names[128];
     list_missing(c, names, sizeof(names));
+    bool local = c->async == NULL && c->gossip == NULL;
     muster_act_notice(
         actions, event->now_ns, all ? MUSTER_LOG_INFO : MUSTER_LOG_WARN,
-        c->async != NULL ? all ? "step %llu has all workers again%s"
-                               : "step %llu goes on without workers %s"
-        : all            ? "step %llu averages all workers again%s"
-                         : "step %llu averages without workers %s",
-        (unsigned long long)c->step, all ? "" : names);
+        "step %llu %s %s%s", (unsigned long long)c->step,
+        local ? "averages" : (all ? "has" : "goes on"),
+        all ? "all workers again" : "without workers ", all ? "" : names);
 }
 
 /* Too few workers for the code, but some are ready: go on with them, and say

@@ -119,6 +119,11 @@ typedef struct muster_coordinator_opts {
     /* Samples in the shards before each, and in all; lent for create. NULL:
      * every shard has as many. */
     const uint64_t *rows_before;
+    /* Workers have the models and average them with their neighbours:
+     * coordinator_gossip.c. With `averages`, and without a shuffle. */
+    bool gossip;
+    uint32_t partners; // random neighbours in each step; 0: a ring
+    uint64_t seed;     // of these
     /* Steps between EVALUATE jobs (0: none), and when training ends by one. */
     uint64_t evaluate_every;
     muster_target target;

@@ -204,6 +204,10 @@ void muster_step_answer(muster_coordinator *c, uint32_t id,
         muster_async_answer(c, id, event, actions);
         return;
     }
+    if (c->gossip != NULL) {
+        muster_gossip_lead_answer(c, id, event, actions);
+        return;
+    }
     const muster_message *message = event->as.message.message;
     const muster_blob *payload = event->as.message.payload;
     c->traffic.bytes_up +=

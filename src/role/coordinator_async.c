@@ -320,24 +320,10 @@ static void start_update(muster_coordinator *c, const muster_event *event,
                                "no memory for an update", event, actions);
         return;
     }
-    c->jobs.update = ++c->jobs.ids;
-    muster_job *job =
-        muster_act_compute(actions, MUSTER_JOB_UPDATE, c->jobs.update);
-    job->block = muster_coordinator_block_floats(c);
-    job->step = c->step;
-    job->plan = c->plan.number;
+    muster_job *job = muster_step_ask_update(c, decoding, actions);
     job->fraction = (double)decoding->used_count / c->worker_count;
     job->partial = c->async->work + waiting_rows(c) < step_ends_at(c);
-    job->decoding = muster_decoding_ref(decoding);
-    job->list = muster_job_list_ref(c->open.messages);
-    job->messages = c->open.messages->blobs;
-    job->message_count = decoding->used_count;
-    for (uint32_t i = 0; i < decoding->used_count; i++) {
-        uint32_t id = c->plan.worker_of[decoding->used[i]];
-        job->messages[i] = muster_blob_ref(c->staging.messages[id]);
-    }
-    muster_decoding_unref(c->open.decoding);
-    c->open.decoding = decoding;
+    muster_decoding_unref(decoding);
 }
 
 void muster_async_try(muster_coordinator *c, const muster_event *event,

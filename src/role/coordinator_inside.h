@@ -9,6 +9,7 @@
  *   coordinator_step.c   one step: offer, decode, update
  *   coordinator_answer.c  its answers
  *   coordinator_async.c  the same where gradients are applied as they come
+ *   coordinator_gossip.c  the same where workers have the models
  *   coordinator_evaluate.c  evaluations on the way, and the target
  *   coordinator_verify.c  answers that are no gradient, or not the right one
  *   coordinator_wait.c   how long a step waits, and for which workers
@@ -60,10 +61,18 @@ typedef struct muster_shard_under_way {
 #define MUSTER_WANTS_MAX 8u
 
 typedef struct muster_worker_record {
-    muster_worker_stage stage;
-    bool behind;            // READY, but not under the plan in force: it is
-                            // offered no model
-    bool answered;          // the last step, in time
+    // What every answer reads comes first, in one line of memory.
+    _Alignas(64) muster_worker_stage stage;
+    bool behind;           // READY, but not under the plan in force: it is
+                           // offered no model
+    bool answered;         // the last step, in time
+    bool unoffered;        // the model found no room on the way: offer it again
+    uint64_t heard_steps;  // step + 1 of its newest answer; 0: none yet
+    uint64_t heard_stages; // of that step: bits
+    int64_t own_ns;        // that it computed for those of its own share
+    int64_t offered_ns;    // when the current step's model was offered
+    int64_t arrival_ns;    // from then to its answer; valid when it has come
+
     uint32_t plan_sent;     // the newest it was sent in this life; 0: none
     uint32_t plan_has;      // the newest it has confirmed
     muster_vec held;        // uint32_t shard numbers, ascending
@@ -73,20 +82,14 @@ typedef struct muster_worker_record {
     uint32_t under_way_count;
     uint32_t wants[MUSTER_WANTS_MAX]; // shards that an edge asked for
     uint32_t want_count;
-    uint64_t want_stamp;   // the highest of a WANT in this life
-    uint64_t want_seen;    // bit i: that of want_stamp - i has come
-    bool waits;            // in the line of joining
-    uint32_t waits_next;   // the worker after it there, or MUSTER_ID_ANY
-    uint64_t stamp;        // of the newest SHARD or FORGET of this life
-    uint64_t heard_steps;  // step + 1 of its newest answer; 0: none yet
-    uint64_t heard_stages; // of that step: bits
-    int64_t own_ns;        // that it computed for those of its own share
-    int64_t offered_ns;    // when the current step's model was offered
-    int64_t arrival_ns;    // from then to its answer; valid when it has come
-    bool unoffered;        // that found no room on the way: offer it again
-    uint64_t unusable;     // answers that could not be used
-    uint32_t not_finite;   // answers that were not finite
-    uint32_t wrong;        // answers that the others' showed to be wrong
+    uint64_t want_stamp; // the highest of a WANT in this life
+    uint64_t want_seen;  // bit i: that of want_stamp - i has come
+    bool waits;          // in the line of joining
+    uint32_t waits_next; // the worker after it there, or MUSTER_ID_ANY
+    uint64_t stamp;      // of the newest SHARD or FORGET of this life
+    uint64_t unusable;   // answers that could not be used
+    uint32_t not_finite; // answers that were not finite
+    uint32_t wrong;      // answers that the others' showed to be wrong
 } muster_worker_record;
 
 typedef enum muster_coordinator_phase {
@@ -276,6 +279,9 @@ typedef struct muster_step_traffic {
 /* Gradients applied as they come: coordinator_async.c. */
 typedef struct muster_async muster_async;
 
+/* Workers have the models: coordinator_gossip.c. */
+typedef struct muster_gossip_lead muster_gossip_lead;
+
 /* An edge, to the coordinator that serves its workers: role/edge_inside.h. */
 typedef struct muster_edge muster_edge;
 
@@ -303,8 +309,9 @@ typedef struct muster_coordinator {
     muster_shuffling shuffling;
     muster_recoding recoding;
     muster_replanning replanning;
-    muster_balance *balance; // NULL: parts keep their sizes
-    muster_async *async;     // NULL: steps are synchronous
+    muster_balance *balance;    // NULL: parts keep their sizes
+    muster_async *async;        // NULL: steps are synchronous
+    muster_gossip_lead *gossip; // NULL: the coordinator has the model
     muster_open_step open;
     muster_staging staging;
     muster_past_steps past;
@@ -445,6 +452,10 @@ typedef struct muster_step_outcome {
 void muster_step_ended(muster_coordinator *c,
                        const muster_step_outcome *outcome,
                        const muster_event *event, muster_actions *actions);
+/* Ask for an UPDATE with the messages that the decoding names. */
+muster_job *muster_step_ask_update(muster_coordinator *c,
+                                   muster_decoding *decoding,
+                                   muster_actions *actions);
 /* Is there a list for the messages of an UPDATE? False: no memory. */
 bool muster_step_has_list(muster_coordinator *c);
 /* Leave the open step, if any: its answers are not wanted any more. */
@@ -520,6 +531,21 @@ void muster_async_try(muster_coordinator *c, const muster_event *event,
 void muster_async_updated(muster_coordinator *c, const muster_event *event,
                           muster_actions *actions);
 void muster_async_lost(muster_coordinator *c, uint32_t id);
+
+/* coordinator_gossip.c; likewise with `gossip` */
+MUSTER_CHECKED muster_status muster_gossip_lead_init(muster_coordinator *c);
+void muster_gossip_lead_fini(muster_coordinator *c);
+void muster_gossip_lead_begin(muster_coordinator *c, int64_t now_ns,
+                              muster_actions *actions);
+void muster_gossip_lead_answer(muster_coordinator *c, uint32_t id,
+                               const muster_event *event,
+                               muster_actions *actions);
+void muster_gossip_lead_try(muster_coordinator *c, const muster_event *event,
+                            muster_actions *actions);
+void muster_gossip_lead_updated(muster_coordinator *c,
+                                const muster_event *event,
+                                muster_actions *actions);
+void muster_gossip_lead_lost(muster_coordinator *c, uint32_t id);
 
 /* coordinator_evaluate.c */
 /* A step has ended: evaluate its model if it is time to. */

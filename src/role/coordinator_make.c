@@ -155,6 +155,7 @@ static void coordinator_free(void *state)
     muster_coding_fini(&c->recoding.other);
     muster_balance_free(c->balance);
     muster_async_fini(c);
+    muster_gossip_lead_fini(c);
     muster_mem_free(c->recoding.by_shard);
     muster_member_fini(&c->member);
     muster_blob_unref(c->model);
@@ -171,10 +172,7 @@ static void coordinator_prefetch(const void *state, muster_role_peer peer,
     }
     uint32_t id = muster_member_number_of(&c->member, peer);
     if (id < c->worker_count) {
-        const char *record = (const char *)&c->workers[id];
-        for (size_t at = 0; at < sizeof(muster_worker_record); at += 64) {
-            __builtin_prefetch(record + at);
-        }
+        __builtin_prefetch(&c->workers[id], 1);
         muster_watch_prefetch(c->watch, id);
     }
 }
@@ -286,7 +284,7 @@ static bool restore(muster_coordinator *c, const saved_state *saved)
 
 static muster_status build_tables(muster_coordinator *c)
 {
-    c->workers = muster_mem_array(c->worker_count, sizeof(*c->workers));
+    c->workers = muster_mem_lines(c->worker_count, sizeof(*c->workers));
     c->shuffling.seen =
         muster_mem_array(c->worker_count, sizeof(*c->shuffling.seen));
     c->joining.first = c->joining.last = MUSTER_ID_ANY;
@@ -357,6 +355,9 @@ static muster_status build_coding(muster_coordinator *c,
     if (status == MUSTER_OK) {
         status = muster_async_init(c);
     }
+    if (status == MUSTER_OK) {
+        status = muster_gossip_lead_init(c);
+    }
     muster_coding_fini(&coding); // nothing, or what could be made
     return status;
 }
@@ -367,6 +368,8 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
 {
     const muster_coordinator_opts *opts = &c->opts;
     muster_member_opts member = {.leads = true,
+                                 .mesh = opts->gossip,
+                                 .apart = opts->gossip,
                                  .kind = opts->edges ? MUSTER_MEMBER_EDGE
                                                      : MUSTER_MEMBER_WORKER,
                                  .stall_ns = opts->stall_ns,

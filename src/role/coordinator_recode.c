@@ -17,7 +17,9 @@
 #include "role/coordinator_inside.h"
 
 /* Responder sets whose decodings are kept: stragglers repeat. */
-#define DECODINGS_MAX 64u
+#define DECODINGS_MAX   64u
+#define DECODINGS_MIN   2u
+#define DECODINGS_BYTES (8u << 20)
 
 static muster_status build_shuffle(muster_coding *coding, const char *policy,
                                    muster_error *error)
@@ -33,6 +35,18 @@ static muster_status build_shuffle(muster_coding *coding, const char *policy,
                                         coding->plan.shards, 0);
     }
     return status;
+}
+
+/* How many decodings are kept: of thousands of workers each takes megabytes,
+ * and hardly a set of responders comes twice. */
+static uint32_t decodings_kept(const muster_code *code)
+{
+    size_t each =
+        muster_code_decode_terms_max(code) * sizeof(muster_code_decode_term) +
+        muster_code_numbers(code)->workers * (2 * sizeof(uint32_t));
+    size_t room = DECODINGS_BYTES / each;
+    room = room < DECODINGS_MAX ? room : DECODINGS_MAX;
+    return room > DECODINGS_MIN ? (uint32_t)room : DECODINGS_MIN;
 }
 
 muster_status muster_coding_init(muster_coding *coding,
@@ -51,8 +65,8 @@ muster_status muster_coding_init(muster_coding *coding,
         status = muster_assignment_init_layer(&coding->plan, layer, shards, 0);
     }
     if (status == MUSTER_OK) {
-        status = muster_code_cache_create(layer->code, DECODINGS_MAX,
-                                          &coding->decodings);
+        status = muster_code_cache_create(
+            layer->code, decodings_kept(layer->code), &coding->decodings);
     }
     if (status == MUSTER_OK) {
         status = muster_code_progress_create(layer->code, &coding->progress);

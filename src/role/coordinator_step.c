@@ -37,6 +37,9 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
         muster_async_offer(c, id, now_ns, actions);
         return;
     }
+    if (c->gossip != NULL) {
+        return; // in the next step
+    }
     c->workers[id].offered_ns = now_ns;
     c->workers[id].unoffered = false;
     muster_watch_offered(c->watch, id, now_ns);
@@ -94,6 +97,10 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
 {
     if (c->async != NULL) {
         muster_async_begin(c, now_ns, actions);
+        return;
+    }
+    if (c->gossip != NULL) {
+        muster_gossip_lead_begin(c, now_ns, actions);
         return;
     }
     c->phase = MUSTER_PHASE_COLLECT;
@@ -264,8 +271,9 @@ bool muster_step_has_list(muster_coordinator *c)
     return c->open.messages != NULL;
 }
 
-static void start_update(muster_coordinator *c, muster_decoding *decoding,
-                         int64_t now_ns, muster_actions *actions)
+muster_job *muster_step_ask_update(muster_coordinator *c,
+                                   muster_decoding *decoding,
+                                   muster_actions *actions)
 {
     c->jobs.update = ++c->jobs.ids;
     muster_job_kind kind =
@@ -284,9 +292,16 @@ static void start_update(muster_coordinator *c, muster_decoding *decoding,
         job->messages[i] = muster_blob_ref(
             *muster_step_message(c, worker, decoding->used[i] % stages));
     }
-    c->open.inexact = decoding->status == MUSTER_INEXACT;
     muster_decoding_unref(c->open.decoding);
     c->open.decoding = muster_decoding_ref(decoding);
+    return job;
+}
+
+static void start_update(muster_coordinator *c, muster_decoding *decoding,
+                         int64_t now_ns, muster_actions *actions)
+{
+    (void)muster_step_ask_update(c, decoding, actions);
+    c->open.inexact = decoding->status == MUSTER_INEXACT;
     muster_wait_decoded(c, actions);
     muster_staging_decoded(c, actions);
     muster_watch_decoded(c->watch, c->open.deadline_over, now_ns);
@@ -339,6 +354,10 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
 {
     if (c->async != NULL) {
         muster_async_try(c, event, actions);
+        return;
+    }
+    if (c->gossip != NULL) {
+        muster_gossip_lead_try(c, event, actions);
         return;
     }
     if (c->phase != MUSTER_PHASE_COLLECT || c->end.begun) {
@@ -437,6 +456,12 @@ void muster_step_updated(muster_coordinator *c, const muster_event *event,
         muster_blob_unref(c->model);
         c->model = muster_blob_ref(result->output);
         muster_async_updated(c, event, actions);
+        return;
+    }
+    if (c->gossip != NULL) {
+        muster_blob_unref(c->model);
+        c->model = muster_blob_ref(result->output);
+        muster_gossip_lead_updated(c, event, actions);
         return;
     }
     c->open.parts_missing = count_parts(c, c->open.decoding);

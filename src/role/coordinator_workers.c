@@ -216,6 +216,9 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
     if (c->async != NULL) {
         muster_async_lost(c, id);
     }
+    if (c->gossip != NULL) {
+        muster_gossip_lead_lost(c, id);
+    }
     if (c->phase >= MUSTER_PHASE_FAREWELL) {
         return; // it went because it was told to
     }
@@ -280,6 +283,9 @@ static void become_ready(muster_coordinator *c, uint32_t id,
     tidy(c, id, actions);
     if (c->phase == MUSTER_PHASE_COLLECT) {
         muster_step_offer(c, id, event->now_ns, actions);
+    }
+    if (c->gossip != NULL) {
+        muster_step_try(c, event, actions); // all others may be gone
     }
     muster_coordinator_review(c, event, actions);
 }

@@ -115,6 +115,7 @@ static void on_message(muster_edge *edge, const muster_event *event,
     case MUSTER_MSG_SCHEDULE:
     case MUSTER_MSG_STAGE:
     case MUSTER_MSG_MISSING:
+    case MUSTER_MSG_PEERS:
         break; // not for an edge
     }
 }

@@ -23,6 +23,7 @@ typedef enum muster_job_kind {
     MUSTER_JOB_LOAD = 3,     // a shard arrived: check and keep it
     MUSTER_JOB_FORGET = 4,   // drop a shard
     MUSTER_JOB_GRADIENT = 5, // model in, coded message out
+    MUSTER_JOB_MIX = 7,      // gossip: models in, their mean out
     /* edge; it has SETUP too */
     MUSTER_JOB_COMBINE = 6, // messages in; decode, the edge's message out
     /* coordinator */
@@ -73,7 +74,8 @@ typedef struct muster_job {
                                // 0 in UPDATE: as the model's length says
     uint32_t message_count;
     double fraction; // UPDATE of ssp: how much of a step it is
-    bool partial;    // likewise: others of the same step follow
+    bool partial;    // likewise: others of the same step follow. GRADIENT of
+                     // gossip: the optimiser goes on. MIX: no model is ours
     muster_job_list *list;
 } muster_job;
 
@@ -95,8 +97,9 @@ typedef struct muster_job_result {
     double in_force_ms;      // and with that in force; NAN: not known
     double share;            // GRADIENT: of the step's samples, d parts of k
     double message;          // GRADIENT: the output's length over a gradient's
-    double loss;       // UPDATE: decoded batch mean + l2; EVALUATE: objective,
-                       // NAN when left out
+    double loss;             // GRADIENT of gossip: of the batch, mean + l2;
+        // UPDATE: decoded batch mean + l2; EVALUATE: objective,
+        // NAN when left out
     double grad_err;   // UPDATE
     double theta_norm; // UPDATE, EVALUATE
     double test_loss;  // EVALUATE; NAN without a test set

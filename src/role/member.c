@@ -67,7 +67,8 @@ static const char *idles(const muster_member *member, const muster_link *link,
 /* How long this link may be silent. */
 static int64_t window_ns(const muster_member *member, const muster_link *link)
 {
-    bool led = member->opts.leads && !member->opts.mesh &&
+    bool led = member->opts.leads &&
+               (!member->opts.mesh || member->opts.apart) &&
                link->state == MUSTER_LINK_MEMBER;
     return member->heartbeat_ns << (led ? member->places[link->id].doubts : 0);
 }
@@ -122,6 +123,7 @@ static void on_timer(muster_member *member, const muster_event *event,
                      muster_actions *actions)
 {
     member->timer_ns = -1;
+    member->due_moved = true;
     (void)muster_member_merge(member); // else the new ones wait once more
     if (event->now_ns >= member->next_beat_ns) {
         // A host that was stopped finds old messages waiting behind its timer;
@@ -258,6 +260,7 @@ static void on_down(muster_member *member, const muster_event *event,
 static void on_start(muster_member *member, const muster_event *event)
 {
     member->contact_ns = event->now_ns;
+    member->due_moved = true;
     member->next_beat_ns =
         event->now_ns + member->heartbeat_ns / BEATS_PER_WINDOW;
     if (!member->opts.leads) {
@@ -274,6 +277,7 @@ static uint32_t timer_of(const muster_member *member)
 /* Sets the timer to the earliest thing due, when that has changed. */
 static void rearm(muster_member *member, muster_actions *actions)
 {
+    member->due_moved = false;
     int64_t due_ns = member->next_beat_ns;
     const muster_connect_target *targets = member->targets.data;
     for (size_t i = 0; i < member->targets.count; i++) {
@@ -321,7 +325,9 @@ void muster_member_step(muster_member *member, const muster_event *event,
     if (member->opts.mesh && member->opts.leads) {
         muster_member_publish(member, actions);
     }
-    rearm(member, actions);
+    if (member->due_moved) {
+        rearm(member, actions);
+    }
 }
 
 muster_status muster_member_init(muster_member *member,
@@ -330,7 +336,8 @@ muster_status muster_member_init(muster_member *member,
     *member = (muster_member){
         .opts = *opts,
         .run = opts->leads ? opts->run : 0,
-        .id = opts->leads ? (opts->mesh ? 0 : MUSTER_ID_LEADER) : opts->id,
+        .id = opts->leads ? (opts->mesh && !opts->apart ? 0 : MUSTER_ID_LEADER)
+                          : opts->id,
         .incarnation = opts->incarnations,
         .size = opts->size,
         .links = muster_vec_make(sizeof(muster_link)),

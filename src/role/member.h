@@ -4,8 +4,9 @@
  * Every role is a member. A leader gives out numbers 0..size-1 and a fresh
  * incarnation for every HELLO it accepts; others follow: they connect to the
  * leader and keep trying. In a star that is all. In a mesh the leader is
- * number 0 and sends every node the addresses (DIRECTORY); of two nodes the
- * one with the higher number connects to the other.
+ * number 0, or apart from the numbers, and sends every node the addresses
+ * (DIRECTORY); of two nodes the one with the higher number connects to the
+ * other.
  *
  * A role hands every event to muster_member_step() first and then reads the
  * news: who joined, who was lost and why, and the messages that are not about
@@ -50,6 +51,7 @@
 typedef struct muster_member_opts {
     bool leads;
     bool mesh;               // everybody connects to everybody
+    bool apart;              // a mesh whose leader has none of the numbers
     muster_member_role kind; // what we are, or whom we lead
     int64_t stall_ns;        // 0: progress is not watched
     uint32_t timer;          // 0: MUSTER_TIMER_MEMBER
@@ -87,22 +89,23 @@ typedef struct muster_news {
 
 /* A connection. */
 typedef struct muster_link {
+    // What every message reads comes first; all of it is a line of memory.
     muster_role_peer peer;
     uint32_t id; // MUSTER_ID_ANY before it is known
     uint32_t incarnation;
-    enum {
+    enum __attribute__((packed)) {
         MUSTER_LINK_GREETING,
         MUSTER_LINK_MEMBER,
         MUSTER_LINK_REFUSED,
         MUSTER_LINK_GONE // its place in the list is still to be used again
     } state;
     bool outgoing;
+    bool busy;
     int64_t heard_ns;    // or when it came up
+    int64_t owed_ns;     // since when it owes an answer; 0: it does not
     int64_t beat_ns;     // its newest heartbeat; what it says is as old
     int64_t progress_ns; // when `progress` last moved, or busy began
     uint64_t progress;
-    bool busy;
-    int64_t owed_ns; // since when it owes an answer; 0: it does not
 } muster_link;
 
 /* Somebody we connect to, again and again until told otherwise. */
@@ -136,17 +139,18 @@ typedef struct muster_member {
     uint32_t incarnation; // ours; leader: the last one given out
     uint32_t size;
     bool busy;            // told to peers; kept by the role
+    bool due_moved;       // what the timer waits for, perhaps
     muster_vec links;     // muster_link, ascending by peer
-    muster_vec links_new; // likewise ascending, to be merged into a long list
-    muster_vec targets;   // muster_connect_target
     muster_vec news;      // muster_news of the last event
+    muster_vec targets;   // muster_connect_target
+    muster_vec links_new; // likewise ascending, to be merged into a long list
     muster_place *places; // size of them; a star's follower has none
-    int64_t next_beat_ns;
-    int64_t contact_ns;  // follower: when the leader was last heard
-    int64_t timer_ns;    // what the timer is set to
-    uint64_t strays;     // dropped: of another run or incarnation
-    char unreached[160]; // follower: why it has no leader; "" with one
+    int64_t contact_ns;   // follower: when the leader was last heard
     muster_member_opts opts;
+    int64_t next_beat_ns;
+    int64_t timer_ns;     // what the timer is set to
+    uint64_t strays;      // dropped: of another run or incarnation
+    char unreached[160];  // follower: why it has no leader; "" with one
     size_t links_gone;    // of both lists: in state GONE
     size_t links_member;  // of both lists: in state MEMBER
     muster_blob *welcome; // follower: payload of the newest WELCOME

@@ -36,7 +36,8 @@ static uint32_t wanted_number(const muster_member *member,
 static uint32_t free_number(const muster_member *member)
 {
     uint32_t free = MUSTER_ID_ANY;
-    for (uint32_t id = member->opts.mesh ? 1 : 0; id < member->size; id++) {
+    for (uint32_t id = muster_member_first_id(member); id < member->size;
+         id++) {
         const muster_place *place = &member->places[id];
         if (place->incarnation == 0) {
             return id;
@@ -87,9 +88,14 @@ static bool is_welcome(muster_member *member, muster_link *link,
         snprintf(text, sizeof(text), "no place for a member of kind %u here",
                  hello->as.hello.role);
     } else if (wanted != MUSTER_ID_ANY &&
-               (wanted >= member->size || (member->opts.mesh && wanted == 0))) {
+               (wanted >= member->size ||
+                wanted < muster_member_first_id(member))) {
         snprintf(text, sizeof(text), "number %u: this run has 0 to %u", wanted,
                  member->size - 1);
+    } else if (member->opts.apart && hello->as.hello.address[0] == 0) {
+        snprintf(text, sizeof(text),
+                 "workers of this run meet each other: join with --listen "
+                 "HOST:PORT");
     } else {
         return true;
     }

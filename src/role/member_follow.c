@@ -17,7 +17,12 @@
 
 uint32_t muster_member_leader_id(const muster_member *member)
 {
-    return member->opts.mesh ? 0 : MUSTER_ID_LEADER;
+    return member->opts.mesh && !member->opts.apart ? 0 : MUSTER_ID_LEADER;
+}
+
+uint32_t muster_member_first_id(const muster_member *member)
+{
+    return muster_member_leader_id(member) == 0 ? 1 : 0;
 }
 
 muster_connect_target *muster_member_target(muster_member *member, uint32_t id)
@@ -50,6 +55,7 @@ bool muster_member_aim(muster_member *member, uint32_t id, const char *address,
     if (target == NULL) {
         return false;
     }
+    member->due_moved = true;
     target->id = id;
     snprintf(target->address, sizeof(target->address), "%s", address);
     target->retry_ns = now_ns;
@@ -57,8 +63,10 @@ bool muster_member_aim(muster_member *member, uint32_t id, const char *address,
     return true;
 }
 
-void muster_member_retry_later(muster_connect_target *target, int64_t now_ns)
+void muster_member_retry_later(muster_member *member,
+                               muster_connect_target *target, int64_t now_ns)
 {
+    member->due_moved = true;
     target->retry_ns = now_ns + target->backoff_ns;
     target->backoff_ns = target->backoff_ns * 2 < BACKOFF_MAX_NS
                              ? target->backoff_ns * 2
@@ -73,6 +81,7 @@ void muster_member_retry(muster_member *member, const muster_event *event,
         if (targets[i].retry_ns < 0 || targets[i].retry_ns > event->now_ns) {
             continue;
         }
+        member->due_moved = true;
         targets[i].retry_ns = -1;
         targets[i].token = ++member->tokens;
         muster_act_connect(actions, targets[i].address, targets[i].token);
@@ -107,7 +116,7 @@ void muster_member_connected(muster_member *member, const muster_event *event,
     muster_link *link = muster_member_add(member, event->peer, event->now_ns);
     if (link == NULL) {
         muster_act_drop(actions, event->peer);
-        muster_member_retry_later(target, event->now_ns);
+        muster_member_retry_later(member, target, event->now_ns);
         return;
     }
     target->peer = event->peer;
@@ -146,7 +155,7 @@ void muster_member_unreachable(muster_member *member, const muster_event *event)
         snprintf(member->unreached, sizeof(member->unreached), "%.159s",
                  event->as.down.reason);
     }
-    muster_member_retry_later(target, event->now_ns);
+    muster_member_retry_later(member, target, event->now_ns);
 }
 
 static bool take_leaders_word(muster_member *member, const muster_event *event)

@@ -63,7 +63,10 @@ void muster_member_refused(muster_member *member, muster_link *link,
                            const muster_event *event, muster_actions *actions);
 void muster_member_retry(muster_member *member, const muster_event *event,
                          muster_actions *actions);
-void muster_member_retry_later(muster_connect_target *target, int64_t now_ns);
+void muster_member_retry_later(muster_member *member,
+                               muster_connect_target *target, int64_t now_ns);
+/* The lowest number that others than the leader have. */
+uint32_t muster_member_first_id(const muster_member *member);
 uint32_t muster_member_leader_id(const muster_member *member);
 
 /* member_mesh.c */

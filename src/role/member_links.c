@@ -198,7 +198,7 @@ void muster_member_forget(muster_member *member, muster_link *link,
         muster_connect_target *target = muster_member_target(member, gone.id);
         if (target != NULL && target->peer == gone.peer) {
             target->peer = 0;
-            muster_member_retry_later(target, event->now_ns);
+            muster_member_retry_later(member, target, event->now_ns);
         }
     }
     if (gone.state != MUSTER_LINK_MEMBER) {
@@ -254,9 +254,8 @@ bool muster_member_send(muster_member *member, uint32_t id,
         muster_blob_unref(mail->payload);
         return false;
     }
-    muster_action *action = muster_act(actions, MUSTER_ACTION_SEND);
+    muster_action *action = muster_act_send(actions, &mail->message);
     action->as.send.peer = link->peer;
-    action->as.send.message = mail->message;
     action->as.send.message.run = member->run;
     action->as.send.message.incarnation = link->incarnation;
     action->as.send.payload = mail->payload;

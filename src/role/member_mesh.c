@@ -30,8 +30,10 @@ static muster_blob *write_directory(const muster_member *member)
     muster_directory directory = {
         .epoch = member->epoch,
         .entries = muster_vec_make(sizeof(muster_directory_entry))};
-    bool whole = push_entry(&directory, 0, 0, member->opts.address);
-    for (uint32_t id = 1; whole && id < member->size; id++) {
+    uint32_t first = muster_member_first_id(member);
+    bool whole =
+        first == 0 || push_entry(&directory, 0, 0, member->opts.address);
+    for (uint32_t id = first; whole && id < member->size; id++) {
         const muster_place *place = &member->places[id];
         if (place->peer != 0) {
             whole =
@@ -71,7 +73,8 @@ void muster_member_publish(muster_member *member, muster_actions *actions)
     }
     member->epoch++;
     muster_blob *blob = write_directory(member);
-    for (uint32_t id = 1; blob != NULL && id < member->size; id++) {
+    for (uint32_t id = muster_member_first_id(member);
+         blob != NULL && id < member->size; id++) {
         send_directory(member, id, blob, actions);
     }
     muster_blob_unref(blob);
@@ -144,13 +147,13 @@ void muster_member_directory(muster_member *member, const muster_event *event,
         member->epoch = directory.epoch;
         const muster_directory_entry *entries = directory.entries.data;
         size_t next = 0;
-        // Number 0 leads; that connection looks after itself.
+        // The connection to the leader looks after itself.
         for (uint32_t id = 0; id < member->size; id++) {
             bool listed =
                 next < directory.entries.count && entries[next].id == id;
             const muster_directory_entry *entry =
                 listed ? &entries[next++] : NULL;
-            if (id != 0 && id != member->id &&
+            if (id != muster_member_leader_id(member) && id != member->id &&
                 !agree(member, id, entry, event, actions)) {
                 // Our next beat asks for the directory again.
                 member->epoch = directory.epoch - 1;

@@ -97,10 +97,10 @@ typedef struct muster_action {
     union {
         struct {
             muster_role_peer peer;
-            muster_message message;
-            muster_blob *payload;  // reference handed over; or NULL
-            uint32_t replace_slot; // as in net.h; 0: none
-            uint64_t token;        // != 0: SENT follows
+            muster_blob *payload;   // reference handed over; or NULL
+            uint64_t token;         // != 0: SENT follows
+            uint32_t replace_slot;  // as in net.h; 0: none
+            muster_message message; // last: few kinds use all of it
         } send;
         struct {
             char address[128];

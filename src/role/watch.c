@@ -60,7 +60,7 @@ muster_status muster_watch_create(uint32_t workers, muster_watch **watch_out)
         return MUSTER_ERR_NO_MEMORY;
     }
     watch->worker_count = workers;
-    watch->workers = muster_mem_array(workers, sizeof(*watch->workers));
+    watch->workers = muster_mem_lines(workers, sizeof(*watch->workers));
     watch->arrivals = muster_mem_array(workers, sizeof(*watch->arrivals));
     muster_classes_opts opts = {.workers = workers};
     muster_status status = MUSTER_ERR_NO_MEMORY;

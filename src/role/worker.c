@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "role/act.h"
+#include "role/gossip.h"
 #include "role/worker_inside.h"
 
 #define LEAVE_NS    MUSTER_NS_PER_S
@@ -223,6 +224,11 @@ static void on_message(muster_worker *w, const muster_event *event,
     case MUSTER_MSG_MISSING:
         muster_worker_on_missing(w, message, actions);
         break;
+    case MUSTER_MSG_PEERS:
+        if (w->gossip != NULL && muster_worker_is_usable(w, message->plan)) {
+            muster_gossip_begin(w->gossip, event, actions);
+        }
+        break;
     case MUSTER_MSG_STOP:
         muster_worker_forget_model(w, actions);
         stop(w, MUSTER_OK, message->as.stop.text, actions);
@@ -280,6 +286,10 @@ static void on_computed(muster_worker *w, const muster_event *event,
         stop(w, result->status, result->text, actions);
         return;
     }
+    if (w->gossip != NULL &&
+        muster_gossip_computed(w->gossip, result, actions)) {
+        return;
+    }
     if (result->kind == MUSTER_JOB_SETUP) {
         w->set_up = true;
         have(w, 0, MUSTER_ID_ANY, 0, actions);
@@ -302,6 +312,14 @@ static void stop_at_leader(muster_worker *w, muster_status status,
     stop(w, status, text, actions);
 }
 
+/* Only these events bring a reason; others need not look for one. */
+static bool may_be_unreached(const muster_event *event)
+{
+    return event->kind == MUSTER_EVENT_PEER_DOWN ||
+           (event->kind == MUSTER_EVENT_MESSAGE &&
+            event->as.message.message->kind == MUSTER_MSG_REFUSE);
+}
+
 /* Say once why the worker waits; the tries go on until patience is over. */
 static void tell_unreached(muster_worker *w, const muster_event *event,
                            muster_actions *actions)
@@ -316,11 +334,28 @@ static void tell_unreached(muster_worker *w, const muster_event *event,
                       (double)w->member.opts.patience_ns * 1e-9);
 }
 
+/* News of another worker. */
+static void on_peer_news(muster_worker *w, const muster_news *news,
+                         const muster_event *event, muster_actions *actions)
+{
+    if (news->kind == MUSTER_NEWS_JOINED) {
+        muster_gossip_peer_up(w->gossip, news->id, actions);
+    } else if (news->kind == MUSTER_NEWS_LOST) {
+        muster_gossip_peer_down(w->gossip, news->id, actions);
+    } else if (news->kind == MUSTER_NEWS_MESSAGE) {
+        muster_gossip_message(w->gossip, news->id, event, actions);
+    }
+}
+
 static void on_news(muster_worker *w, const muster_event *event,
                     muster_actions *actions)
 {
     const muster_news *news = w->member.news.data;
     for (size_t i = 0; i < w->member.news.count && !w->over; i++) {
+        if (news[i].id != MUSTER_ID_LEADER) {
+            on_peer_news(w, &news[i], event, actions);
+            continue;
+        }
         switch (news[i].kind) {
         case MUSTER_NEWS_JOINED:
             w->told_unreached = false;
@@ -363,6 +398,15 @@ static void leave(muster_worker *w, const muster_event *event,
     }
 }
 
+/* The LEAVE is written, or cannot be. */
+static bool has_left(muster_worker *w, const muster_event *event)
+{
+    return event->kind == MUSTER_EVENT_SENT ||
+           (event->kind == MUSTER_EVENT_TIMER &&
+            event->as.timer.id == TIMER_LEAVE) ||
+           muster_member_link(&w->member, MUSTER_ID_LEADER) == NULL;
+}
+
 static void worker_step(void *state, const muster_event *event,
                         muster_actions *actions)
 {
@@ -376,16 +420,14 @@ static void worker_step(void *state, const muster_event *event,
     if (w->over) {
         return;
     }
-    tell_unreached(w, event, actions);
-    bool gone = event->kind == MUSTER_EVENT_SENT ||
-                (event->kind == MUSTER_EVENT_TIMER &&
-                 event->as.timer.id == TIMER_LEAVE) ||
-                muster_member_link(&w->member, MUSTER_ID_LEADER) == NULL;
+    if (may_be_unreached(event)) {
+        tell_unreached(w, event, actions);
+    }
     if (event->kind == MUSTER_EVENT_COMPUTED) {
         on_computed(w, event, actions);
     } else if (event->kind == MUSTER_EVENT_STOP && !w->leaving) {
         leave(w, event, actions);
-    } else if (w->leaving && gone) {
+    } else if (w->leaving && has_left(w, event)) {
         stop(w, MUSTER_ERR_INTERRUPTED, "interrupted", actions);
     }
 }
@@ -402,6 +444,7 @@ static void worker_free(void *state)
 {
     muster_worker *w = state;
     muster_member_fini(&w->member);
+    muster_gossip_free(w->gossip);
     muster_vec_fini(&w->shards);
     muster_blob_unref(w->model);
     muster_blob_unref(w->current);
@@ -436,12 +479,16 @@ muster_status muster_worker_create(const muster_worker_opts *opts,
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "worker: whom to join must be set");
     }
+    bool meets = opts->listen[0] != 0;
     muster_member_opts member = {.kind = MUSTER_MEMBER_WORKER,
+                                 .mesh = meets,
+                                 .apart = meets,
                                  .id = opts->id,
                                  .patience_ns = opts->patience_ns,
                                  .pid = opts->pid};
     memcpy(member.leader, opts->address, sizeof(member.leader));
     memcpy(member.host, opts->host, sizeof(member.host));
+    memcpy(member.address, opts->listen, sizeof(member.address));
     muster_worker *w = muster_mem_array(1, sizeof(*w));
     if (w == NULL || muster_member_init(&w->member, &member) != MUSTER_OK) {
         muster_mem_free(w);
@@ -449,6 +496,12 @@ muster_status muster_worker_create(const muster_worker_opts *opts,
                                 "no memory for the worker");
     }
     w->shards = muster_vec_make(sizeof(shard_state));
+    const muster_gossip_host host = {&w->member, &w->job_ids, &w->jobs};
+    if (meets && muster_gossip_create(&host, &w->gossip) != MUSTER_OK) {
+        worker_free(w);
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "no memory for the worker");
+    }
     muster_stages_leave(&w->stages);
     *role_out = (muster_role){&worker_ops, w};
     return MUSTER_OK;

@@ -30,6 +30,8 @@
 typedef struct muster_worker_opts {
     uint32_t struct_size;
     char address[128];   // of the coordinator
+    char listen[128];    // where other workers reach it; "": nowhere, which
+                         // is enough for all but gossip
     uint32_t id;         // the number wished for, or MUSTER_ID_ANY
     uint32_t pid;        // in log lines
     char host[64];       // in log lines

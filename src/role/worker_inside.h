@@ -7,6 +7,7 @@
 #define MUSTER_ROLE_WORKER_INSIDE_H
 
 #include "role/act.h"
+#include "role/gossip.h"
 #include "role/member.h"
 #include "role/stages.h"
 #include "role/worker.h"
@@ -32,9 +33,10 @@ typedef struct muster_worker {
     uint64_t gradient;   // job under way, or 0
     uint64_t gradient_life;
     uint32_t gradient_plan;
-    bool gradient_check;  // likewise
-    muster_blob *current; // the model of the step at hand; or NULL
-    muster_stages stages; // of that step
+    bool gradient_check;   // likewise
+    muster_gossip *gossip; // steps with neighbours; NULL: it has no address
+    muster_blob *current;  // the model of the step at hand; or NULL
+    muster_stages stages;  // of that step
     bool leaving, over;
     bool told_unreached;  // why there is no coordinator, since the last welcome
     muster_member member; // last: its end is seldom read
@@ -48,6 +50,8 @@ muster_job *muster_worker_compute(muster_worker *w, muster_job_kind kind,
 /* worker_step.c */
 /* Leave the step at hand, and the model that waits. */
 void muster_worker_forget_model(muster_worker *w, muster_actions *actions);
+/* May a model of this plan be computed with? */
+bool muster_worker_is_usable(const muster_worker *w, uint32_t plan);
 /* Drop models under a plan that has gone. */
 void muster_worker_drop_unusable(muster_worker *w);
 void muster_worker_on_model(muster_worker *w, const muster_event *event,

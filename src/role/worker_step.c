@@ -12,6 +12,9 @@ void muster_worker_forget_model(muster_worker *w, muster_actions *actions)
     if (w->gradient != 0) {
         muster_act_cancel(actions, w->gradient);
     }
+    if (w->gossip != NULL) {
+        muster_gossip_reset(w->gossip, actions);
+    }
 }
 
 /* The model that waits is that of the step at hand from now on. */
@@ -54,7 +57,7 @@ static void start_gradient(muster_worker *w, muster_actions *actions)
     }
 }
 
-static bool is_usable(const muster_worker *w, uint32_t plan)
+bool muster_worker_is_usable(const muster_worker *w, uint32_t plan)
 {
     return plan != 0 && plan >= w->plan_floor &&
            (plan == w->plan || plan == w->plan_before);
@@ -63,11 +66,11 @@ static bool is_usable(const muster_worker *w, uint32_t plan)
 /* A model that waits under a plan that has gone, or whose stages do. */
 void muster_worker_drop_unusable(muster_worker *w)
 {
-    if (w->model != NULL && !is_usable(w, w->model_plan)) {
+    if (w->model != NULL && !muster_worker_is_usable(w, w->model_plan)) {
         muster_blob_unref(w->model);
         w->model = NULL;
     }
-    if (w->current != NULL && !is_usable(w, w->gradient_plan)) {
+    if (w->current != NULL && !muster_worker_is_usable(w, w->gradient_plan)) {
         muster_blob_unref(w->current);
         w->current = NULL;
     }
@@ -79,7 +82,8 @@ void muster_worker_on_model(muster_worker *w, const muster_event *event,
     const muster_message *message = event->as.message.message;
     uint32_t plan = message->plan & ~MUSTER_PLAN_CHECK;
     bool newer = !w->model_seen || message->step > w->model_step;
-    if (!newer || !is_usable(w, plan) || event->as.message.payload == NULL) {
+    if (!newer || !muster_worker_is_usable(w, plan) ||
+        event->as.message.payload == NULL) {
         return; // overtaken by a newer one, or meant for another plan
     }
     if (w->gradient != 0 && w->gradient_check && w->gradient_life == w->life) {
@@ -139,6 +143,9 @@ void muster_worker_on_gradient(muster_worker *w,
                                const muster_job_result *result,
                                muster_actions *actions)
 {
+    if (result->id != w->gradient) {
+        return; // a step with neighbours that was given up
+    }
     w->gradient = 0;
     bool newest =
         w->model == NULL && w->model_seen && result->step == w->model_step;
@@ -149,6 +156,9 @@ void muster_worker_on_gradient(muster_worker *w,
     if (muster_stages_computed(&w->stages, given)) {
         muster_blob_ref(given.message);
         send_stage(w, result->stage, given, actions);
+        if (w->gossip != NULL) {
+            muster_gossip_start(w->gossip, result->output);
+        }
     }
     start_gradient(w, actions);
 }

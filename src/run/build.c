@@ -153,7 +153,8 @@ static void take_job(const muster_config *config,
     }
     uint64_t steps = muster_config_uint(config, MUSTER_OPT_STEPS);
     opts->last_step = steps > 0 ? steps : STEPS_DEFAULT;
-    opts->message_dim = MESSAGE_DIM_DEFAULT;
+    uint64_t floats = muster_config_uint(config, MUSTER_OPT_MODEL_FLOATS);
+    opts->message_dim = floats > 0 ? floats + 1 : MESSAGE_DIM_DEFAULT;
     opts->setup = muster_blob_create_empty(0);
     opts->model =
         muster_blob_create_empty((opts->message_dim - 1) * sizeof(float));
@@ -261,6 +262,9 @@ muster_status muster_build_coordinator(const muster_config *config,
     opts.averages = algorithm.kind != MUSTER_ALGORITHM_SYNC;
     opts.async = algorithm.kind == MUSTER_ALGORITHM_SSP;
     opts.bound = algorithm.bound;
+    opts.gossip = algorithm.kind == MUSTER_ALGORITHM_GOSSIP;
+    opts.partners = algorithm.partners;
+    opts.seed = muster_config_uint(config, MUSTER_OPT_SEED);
     opts.degrade = opts.averages || strcmp(on_loss, "degrade") == 0;
     opts.stop_on_loss = strcmp(on_loss, "stop") == 0;
     opts.evaluate_every =
@@ -347,30 +351,48 @@ muster_worker_opts muster_build_worker(const muster_config *config)
     return opts;
 }
 
-muster_status muster_build_delay(const muster_config *config, uint32_t workers,
-                                 muster_error *error_out,
-                                 muster_delay **delay_out)
+/* --delay, behind the cluster file of a simulation; NULL: there is none. */
+static muster_status delay_spec(const muster_config *config,
+                                muster_error *error_out, char **spec_out)
 {
     const char *spec = muster_config_string(config, MUSTER_OPT_DELAY);
     const char *file = muster_config_string(config, MUSTER_OPT_CLUSTER);
     char joined[2 * MUSTER_SPEC_VALUE_MAX];
-    *delay_out = NULL;
-    if (file != NULL) { // only a simulation has both
-        int length =
-            snprintf(joined, sizeof(joined), "cluster:file=%s%s%s", file,
-                     spec != NULL ? "+" : "", spec != NULL ? spec : "");
-        if (length < 0 || (size_t)length >= sizeof(joined)) {
-            return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                    "--cluster: the path is too long");
-        }
-        spec = joined;
-    }
-    if (spec == NULL) {
+    int length = 0;
+    *spec_out = NULL;
+    if (spec == NULL && file == NULL) {
         return MUSTER_OK;
     }
-    return muster_delay_create(spec, workers,
-                               muster_config_uint(config, MUSTER_OPT_SEED),
-                               error_out, delay_out);
+    if (file != NULL) {
+        length = snprintf(joined, sizeof(joined), "cluster:file=%s%s%s", file,
+                          spec != NULL ? "+" : "", spec != NULL ? spec : "");
+        spec = joined;
+    }
+    if (length < 0 || (size_t)length >= sizeof(joined)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--cluster: the path is too long");
+    }
+    *spec_out = muster_config_edges(config) > 0 ? muster_delay_under_edges(spec)
+                                                : muster_mem_string(spec);
+    return *spec_out != NULL ? MUSTER_OK
+                             : muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                                "--delay: no memory");
+}
+
+muster_status muster_build_delay(const muster_config *config, uint32_t workers,
+                                 muster_error *error_out,
+                                 muster_delay **delay_out)
+{
+    char *spec = NULL;
+    *delay_out = NULL;
+    muster_status status = delay_spec(config, error_out, &spec);
+    if (status == MUSTER_OK && spec != NULL) {
+        status = muster_delay_create(
+            spec, workers, muster_config_uint(config, MUSTER_OPT_SEED),
+            error_out, delay_out);
+    }
+    muster_mem_free(spec);
+    return status;
 }
 
 /* What a value of --slow changes, and when. */
@@ -459,13 +481,17 @@ muster_status muster_build_slowness(const muster_config *config,
 }
 
 muster_status muster_build_edge_slowness(const muster_config *config,
-                                         uint32_t edge, muster_error *error_out,
+                                         uint32_t edge, muster_delay *delay,
+                                         muster_error *error_out,
                                          muster_slowness *slowness_out)
 {
     muster_slowness slowness = MUSTER_SLOWNESS_NONE;
     muster_status status =
         slowness_of(config, edge, true, error_out, &slowness);
     if (status == MUSTER_OK) {
+        slowness.delay = delay;
+        slowness.worker = edge;
+        slowness.edge = true;
         *slowness_out = slowness;
     }
     return status;

@@ -99,10 +99,11 @@ MUSTER_CHECKED muster_status muster_build_delay(const muster_config *config,
                                                 muster_error *error_out,
                                                 muster_delay **delay_out);
 
-/* How slow an edge is: of the values of --slow those for edgeK. */
+/* How slow an edge is: of the values of --slow those for edgeK, and its link
+ * where `delay` (lent; may be NULL) has a cluster file. */
 MUSTER_CHECKED muster_status muster_build_edge_slowness(
-    const muster_config *config, uint32_t edge, muster_error *error_out,
-    muster_slowness *slowness_out);
+    const muster_config *config, uint32_t edge, muster_delay *delay,
+    muster_error *error_out, muster_slowness *slowness_out);
 
 /*
  * How slow `worker` is: of the values W:TIME that --slow has for it the last

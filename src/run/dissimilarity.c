@@ -176,8 +176,9 @@ muster_status muster_dissimilarity_measure(
 {
     measuring self = {.theta = NULL};
     muster_dataset_info info = muster_dataset_describe(data);
-    muster_status status = muster_model_create(
-        opts->model, info.features, info.classes, error_out, &self.model);
+    const muster_model_data form = {info.features, info.classes, info.image};
+    muster_status status =
+        muster_model_create_for(opts->model, &form, error_out, &self.model);
     if (status != MUSTER_OK) {
         return status;
     }

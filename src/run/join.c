@@ -23,7 +23,7 @@
 #define JOBS_MAX 4096u
 
 static muster_status read_slowness(const muster_config *config, uint32_t id,
-                                   muster_error *error_out,
+                                   bool edge, muster_error *error_out,
                                    muster_slowness *slowness_out)
 {
     if (id == MUSTER_ID_ANY &&
@@ -38,7 +38,10 @@ static muster_status read_slowness(const muster_config *config, uint32_t id,
     if (status < 0) {
         return status;
     }
-    status = muster_build_slowness(config, id, delay, error_out, slowness_out);
+    status = edge ? muster_build_edge_slowness(config, id, delay, error_out,
+                                               slowness_out)
+                  : muster_build_slowness(config, id, delay, error_out,
+                                          slowness_out);
     if (status < 0) {
         muster_delay_free(delay);
     }
@@ -99,6 +102,26 @@ typedef struct joiner {
     muster_slowness slowness;
 } joiner;
 
+/* At --listen; `reachable_out` is where others find it. */
+static muster_status listen_as_joiner(const muster_config *config,
+                                      muster_host *host,
+                                      muster_error *error_out,
+                                      char *reachable_out)
+{
+    char wanted[MUSTER_NET_ADDRESS_MAX], address[MUSTER_NET_ADDRESS_MAX];
+    muster_status status = muster_user_address_expand(
+        muster_config_string(config, MUSTER_OPT_LISTEN), "--listen", error_out,
+        wanted);
+    if (status == MUSTER_OK) {
+        status = muster_net_listen(muster_host_net(host), wanted, error_out,
+                                   address);
+    }
+    if (status == MUSTER_OK) {
+        muster_net_reachable(address, reachable_out);
+    }
+    return status;
+}
+
 static muster_status make_worker(const muster_config *config, muster_host *host,
                                  muster_error *error_out, joiner *self)
 {
@@ -109,7 +132,12 @@ static muster_status make_worker(const muster_config *config, muster_host *host,
     read_host(opts.host, sizeof opts.host);
     muster_status status = read_address(config, error_out, opts.address);
     if (status == MUSTER_OK) {
-        status = read_slowness(config, opts.id, error_out, &self->slowness);
+        status =
+            read_slowness(config, opts.id, false, error_out, &self->slowness);
+    }
+    if (status == MUSTER_OK &&
+        muster_config_string(config, MUSTER_OPT_LISTEN) != NULL) {
+        status = listen_as_joiner(config, host, error_out, opts.listen);
     }
     if (status < 0) {
         return status;
@@ -131,17 +159,9 @@ static muster_status listen_for_workers(const muster_config *config,
                                         muster_host *host,
                                         muster_error *error_out)
 {
-    char wanted[MUSTER_NET_ADDRESS_MAX], address[MUSTER_NET_ADDRESS_MAX];
-    muster_status status = muster_user_address_expand(
-        muster_config_string(config, MUSTER_OPT_LISTEN), "--listen", error_out,
-        wanted);
+    char reachable[MUSTER_NET_ADDRESS_MAX];
+    muster_status status = listen_as_joiner(config, host, error_out, reachable);
     if (status == MUSTER_OK) {
-        status = muster_net_listen(muster_host_net(host), wanted, error_out,
-                                   address);
-    }
-    if (status == MUSTER_OK) {
-        char reachable[MUSTER_NET_ADDRESS_MAX];
-        muster_net_reachable(address, reachable);
         muster_log(MUSTER_LOG_INFO,
                    "an edge's workers join it here: muster "
                    "join %s",
@@ -159,8 +179,8 @@ static muster_status make_edge(const muster_config *config, muster_host *host,
     read_host(opts.host, sizeof opts.host);
     muster_status status = read_address(config, error_out, opts.address);
     if (status == MUSTER_OK) {
-        status = muster_build_edge_slowness(config, opts.id, error_out,
-                                            &self->slowness);
+        status =
+            read_slowness(config, opts.id, true, error_out, &self->slowness);
     }
     if (status == MUSTER_OK) {
         status = listen_for_workers(config, host, error_out);
@@ -213,9 +233,8 @@ static muster_status serve(const muster_config *config, muster_host *host,
 muster_status muster_join(const muster_config *config, muster_error *error_out)
 {
     muster_error unheard;
-    muster_host_opts host_opts = {.net = muster_network_opts(config),
-                                  .on_report = on_report,
-                                  .on_turn = on_turn};
+    muster_host_opts host_opts = {.on_report = on_report, .on_turn = on_turn};
+    muster_run_key key;
     muster_host *host = NULL;
     if (error_out == NULL) {
         error_out = &unheard;
@@ -225,7 +244,10 @@ muster_status muster_join(const muster_config *config, muster_error *error_out)
     if (status < 0) {
         return status;
     }
-    status = muster_host_open(&host_opts, error_out, &host);
+    status = muster_network_opts(config, error_out, &key, &host_opts.net);
+    if (status == MUSTER_OK) {
+        status = muster_host_open(&host_opts, error_out, &host);
+    }
     if (status == MUSTER_OK) {
         status = serve(config, host, error_out);
         muster_host_close(host);

@@ -4,6 +4,7 @@
  * over private sockets.
  *
  *   coordinator: FOLDER/socket    edge K: FOLDER/edge-K, for its workers
+ *   worker W of gossip: FOLDER/worker-W, for the others
  *
  * What makes a worker slow (--slow, --delay) is passed on as it was given, so
  * that a local worker reads it like one that a user started (run/build.h).
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "code/hier.h"
 #include "model/model.h"
 #include "proc/signals.h"
@@ -23,14 +25,28 @@
 /* How long workers get to end by themselves once the run is over. */
 #define LEAVE_NS (500 * MUSTER_NS_PER_MS)
 
+/* Edges are processes: their links are no part of their workers' times. */
+static void add_delay(const muster_train_state *train, const char *delay,
+                      muster_arguments *arguments)
+{
+    char *spec = train->edges > 0 ? muster_delay_under_edges(delay) : NULL;
+    if (train->edges > 0 && spec == NULL) {
+        arguments->failed = true;
+        return;
+    }
+    muster_arguments_add_option(arguments, "--delay",
+                                spec != NULL ? spec : delay);
+    muster_mem_free(spec);
+}
+
 static void add_slowness(const muster_train_state *train,
-                         muster_arguments *arguments, bool delays)
+                         muster_arguments *arguments)
 {
     const muster_config *config = train->config;
     const char *delay = muster_config_string(config, MUSTER_OPT_DELAY);
     size_t slow = muster_config_list_count(config, MUSTER_OPT_SLOW);
-    if (delay != NULL && delays) {
-        muster_arguments_add_option(arguments, "--delay", delay);
+    if (delay != NULL) {
+        add_delay(train, delay, arguments);
         muster_arguments_add_number(arguments, "--workers",
                                     train->code_info.workers);
         muster_arguments_add_number(
@@ -82,7 +98,7 @@ static void edge_arguments(const muster_train_state *train, uint32_t edge,
     add_common(train, arguments, train->socket_dir.address, edge);
     muster_arguments_add_option(arguments, "--as", "edge");
     muster_arguments_add_option(arguments, "--listen", own);
-    add_slowness(train, arguments, false);
+    add_slowness(train, arguments);
 }
 
 static void worker_arguments(const muster_train_state *train, uint32_t worker,
@@ -96,7 +112,12 @@ static void worker_arguments(const muster_train_state *train, uint32_t worker,
                      sizeof address);
     }
     add_common(train, arguments, address, worker);
-    add_slowness(train, arguments, true);
+    if (muster_train_is_gossip(train)) {
+        (void)snprintf(address, sizeof address, "unix:%s/worker-%" PRIu32,
+                       train->socket_dir.folder, worker);
+        muster_arguments_add_option(arguments, "--listen", address);
+    }
+    add_slowness(train, arguments);
     if (muster_model_plugin_path(model) > 0) {
         muster_arguments_add_option(arguments, "--allow-model", model);
     }

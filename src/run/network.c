@@ -24,12 +24,22 @@ static int64_t latency_ns(const muster_config *config, int64_t default_ns)
                : default_ns;
 }
 
-muster_net_opts muster_network_opts(const muster_config *config)
+muster_status muster_network_opts(const muster_config *config,
+                                  muster_error *error_out,
+                                  muster_run_key *key_out,
+                                  muster_net_opts *opts_out)
 {
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
+    bool has_key = false;
+    muster_status status =
+        muster_run_key_find(muster_config_string(config, MUSTER_OPT_KEY_FILE),
+                            error_out, key_out, &has_key);
+    opts.key = has_key ? key_out : NULL;
+    opts.insecure = muster_config_bool(config, MUSTER_OPT_INSECURE);
     opts.bytes_per_s = muster_network_bytes_per_s(config);
     opts.latency_ns = latency_ns(config, 0);
-    return opts;
+    *opts_out = opts;
+    return status;
 }
 
 void muster_network_pass(const muster_config *config,

@@ -1,6 +1,6 @@
 /*
  * run/network.h -- what --bandwidth and --latency mean: the NIC of a process in
- * a real run, of a machine in a simulated one.
+ * a real run, of a machine in a simulated one; and --key-file, --insecure.
  *
  * Where --bandwidth is not given, messages of any length take no time but the
  * latency, which in a simulation is 100 us unless --latency says another.
@@ -12,8 +12,12 @@
 #include "net/net.h"
 #include "proc/arguments.h"
 
-/* Of this process's net. */
-muster_net_opts muster_network_opts(const muster_config *config);
+/* Of this process's net. key_out is used by opts_out, until the net is open.
+ * MUSTER_ERR_INPUT: what is wrong with the key file. */
+MUSTER_CHECKED muster_status muster_network_opts(const muster_config *config,
+                                                 muster_error *error_out,
+                                                 muster_run_key *key_out,
+                                                 muster_net_opts *opts_out);
 
 /* Pass the options on to a worker: each process has a NIC of its own. */
 void muster_network_pass(const muster_config *config,

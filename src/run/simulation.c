@@ -55,13 +55,24 @@ static muster_status make_edges(muster_simulation *simulation,
     simulation->edges = edges;
     muster_status status = MUSTER_OK;
     for (uint32_t i = 0; i < edges && status == MUSTER_OK; i++) {
-        status = muster_build_edge_slowness(config, i, error_out,
-                                            &simulation->edge_slowness[i]);
+        status =
+            muster_build_edge_slowness(config, i, simulation->delay, error_out,
+                                       &simulation->edge_slowness[i]);
     }
     return status;
 }
 
-/* What each machine is like: --slow, --delay and the faults. */
+static muster_status read_cluster(muster_simulation *simulation,
+                                  const muster_config *config,
+                                  muster_error *error_out)
+{
+    const char *path = muster_config_string(config, MUSTER_OPT_CLUSTER);
+    return path != NULL
+               ? muster_cluster_read(path, error_out, &simulation->cluster)
+               : MUSTER_OK;
+}
+
+/* What each machine is like: --cluster, --slow, --delay and the faults. */
 static muster_status make_machines(muster_simulation *simulation,
                                    const muster_config *config,
                                    muster_error *error_out)
@@ -77,6 +88,9 @@ static muster_status make_machines(muster_simulation *simulation,
         muster_build_delay(config, workers, error_out, &simulation->delay);
     if (status == MUSTER_OK) {
         status = make_edges(simulation, config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = read_cluster(simulation, config, error_out);
     }
     for (uint32_t i = 0; i < workers && status == MUSTER_OK; i++) {
         status = muster_build_slowness(config, i, simulation->delay, error_out,
@@ -126,6 +140,24 @@ static void widen_heartbeat(const muster_config *config,
     }
 }
 
+/* A cluster file says how long computing and links take; --compute and
+ * --latency add to it. */
+static void set_times(muster_simulation *simulation,
+                      const muster_config *config)
+{
+    muster_virtual_opts *opts = &simulation->opts;
+    bool file = simulation->cluster != NULL;
+    opts->cluster = simulation->cluster;
+    if (!file || muster_config_is_set(config, MUSTER_OPT_COMPUTE)) {
+        opts->compute_ns =
+            muster_config_duration_ns(config, MUSTER_OPT_COMPUTE);
+    }
+    if (!file || muster_config_is_set(config, MUSTER_OPT_LATENCY)) {
+        opts->latency_ns = muster_network_sim_latency_ns(config);
+    }
+    opts->bytes_per_s = muster_network_bytes_per_s(config);
+}
+
 muster_status muster_simulation_init(muster_simulation *simulation,
                                      const muster_config *config,
                                      const char *code, muster_error *error_out)
@@ -156,16 +188,10 @@ muster_status muster_simulation_init(muster_simulation *simulation,
     opts->recorder = simulation->recorder;
     opts->faults = simulation->faults.data;
     opts->fault_count = simulation->faults.count;
-    // A cluster file says how long computing takes; --compute adds to it.
-    bool timed = muster_config_is_set(config, MUSTER_OPT_CLUSTER) &&
-                 !muster_config_is_set(config, MUSTER_OPT_COMPUTE);
-    opts->compute_ns =
-        timed ? 0 : muster_config_duration_ns(config, MUSTER_OPT_COMPUTE);
+    set_times(simulation, config);
     if (muster_config_local_steps(config) > 0) {
         opts->compute_ns *= muster_config_local_steps(config);
     }
-    opts->bytes_per_s = muster_network_bytes_per_s(config);
-    opts->latency_ns = muster_network_sim_latency_ns(config);
     opts->seed = muster_config_uint(config, MUSTER_OPT_SEED);
     return MUSTER_OK;
 }
@@ -203,6 +229,7 @@ void muster_simulation_fini(muster_simulation *simulation)
         muster_slowness_fini(&simulation->edge_slowness[i]);
     }
     muster_mem_free(simulation->edge_slowness);
+    muster_cluster_free(simulation->cluster);
     muster_code_free(simulation->code);
     muster_build_code_fini(&simulation->build);
 }

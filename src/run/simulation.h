@@ -5,6 +5,7 @@
 #ifndef MUSTER_RUN_SIMULATION_H
 #define MUSTER_RUN_SIMULATION_H
 
+#include "cluster/file.h"
 #include "config/config.h"
 #include "muster/status.h"
 #include "run/build.h"
@@ -21,6 +22,7 @@ typedef struct muster_simulation {
     muster_delay_recorder *recorder; // NULL without --record-delays
     muster_vec faults;               // muster_fault
     muster_executor *executor;       // NULL without --data
+    muster_cluster *cluster;         // NULL without --cluster
 } muster_simulation;
 
 /* `code` names one code. The configuration and the name are lent until fini.

@@ -90,6 +90,8 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     opts.nodes = run->nodes;
     opts.node = run->node;
     opts.mesh = mesh != NULL ? mesh : run->others.dir.folder;
+    opts.key_file = muster_config_string(run->config, MUSTER_OPT_KEY_FILE);
+    opts.insecure = muster_config_bool(run->config, MUSTER_OPT_INSECURE);
     opts.patience_ms = 60000;
     opts.survive = strcmp(muster_config_string(run->config, MUSTER_OPT_ON_LOSS),
                           "stop") != 0;

@@ -44,15 +44,26 @@ static muster_status make_code(muster_train_state *train,
     return status;
 }
 
+/* Workers send gradients or models, whatever the code makes of them, and
+ * nothing longer. */
+static size_t answer_bytes_max(const muster_executor_info *job)
+{
+    return 4 * sizeof(float) * job->dim + ((size_t)1 << 20);
+}
+
 /* The coordinator's end of the work: data, model, optimiser. */
 static muster_status make_executor(muster_train_state *train,
                                    muster_error *error_out)
 {
-    muster_host_opts opts = {.net = muster_network_opts(train->config),
-                             .on_report = muster_train_on_report,
+    muster_host_opts opts = {.on_report = muster_train_on_report,
                              .on_turn = muster_train_on_turn,
                              .context = train};
-    muster_status status = muster_host_open(&opts, error_out, &train->host);
+    muster_run_key key;
+    muster_status status =
+        muster_network_opts(train->config, error_out, &key, &opts.net);
+    if (status == MUSTER_OK) {
+        status = muster_host_open(&opts, error_out, &train->host);
+    }
     if (status < 0) {
         return status;
     }
@@ -66,6 +77,8 @@ static muster_status make_executor(muster_train_state *train,
     }
     if (status == MUSTER_OK) {
         train->job = muster_executor_describe(train->executor);
+        muster_net_expect(muster_host_net(train->host),
+                          answer_bytes_max(&train->job));
         status = muster_placed_make(train->config, train->code, train->executor,
                                     error_out);
     }
@@ -142,6 +155,12 @@ const char *muster_train_noun(const muster_train_state *train)
     return train->edges > 0 ? "edge" : "worker";
 }
 
+bool muster_train_is_gossip(const muster_train_state *train)
+{
+    return muster_config_algorithm_kind(train->config) ==
+           MUSTER_ALGORITHM_GOSSIP;
+}
+
 static muster_status listen_for_joiners(muster_train_state *train,
                                         muster_error *error_out)
 {
@@ -157,16 +176,13 @@ static muster_status listen_for_joiners(muster_train_state *train,
     if (status < 0) {
         return status;
     }
-    if (!muster_user_address_is_local(address)) {
-        muster_log(MUSTER_LOG_WARN,
-                   "%s: whoever reaches this address can join, there is no key",
-                   address);
-    }
     char reachable[MUSTER_NET_ADDRESS_MAX];
     muster_net_reachable(address, reachable);
     muster_log(MUSTER_LOG_INFO, "waiting for %" PRIu32 " %ss: muster join %s%s",
                train->led, muster_train_noun(train), reachable,
-               train->edges > 0 ? " --as edge --listen ADDRESS" : "");
+               train->edges > 0                ? " --as edge --listen ADDRESS"
+               : muster_train_is_gossip(train) ? " --listen ADDRESS"
+                                               : "");
     return MUSTER_OK;
 }
 

@@ -74,6 +74,8 @@ uint32_t muster_train_process(const muster_train_state *train,
 
 /* What the coordinator leads: "worker" or "edge". */
 const char *muster_train_noun(const muster_train_state *train);
+/* Do workers meet each other? */
+bool muster_train_is_gossip(const muster_train_state *train);
 
 /* Open the run folder, if there is to be one, and take up what it holds. */
 MUSTER_CHECKED muster_status muster_train_open_folder(muster_train_state *train,

@@ -18,7 +18,7 @@ muster_status muster_sim_create(const muster_sim_opts *opts, uint32_t hosts,
 {
     muster_sim *sim = muster_mem_array(1, sizeof(*sim));
     muster_sim_process *processes =
-        muster_mem_array(hosts, sizeof(*sim->processes));
+        muster_mem_lines(hosts, sizeof(*sim->processes));
     if (sim == NULL || processes == NULL) {
         muster_mem_free(processes);
         muster_mem_free(sim);
@@ -32,6 +32,8 @@ muster_status muster_sim_create(const muster_sim_opts *opts, uint32_t hosts,
     sim->connections = muster_vec_make(sizeof(muster_sim_connection));
     sim->held = muster_vec_make(sizeof(muster_sim_item));
     sim->slabs = muster_vec_make(sizeof(muster_sim_parcel *));
+    sim->free_parcels = muster_vec_make(sizeof(muster_sim_parcel *));
+    sim->sent = muster_vec_make(sizeof(muster_sim_sent));
     sim->actions = muster_actions_make();
     muster_sim_queue_init(&sim->queue);
     for (uint32_t host = 0; host < hosts; host++) {
@@ -76,6 +78,7 @@ void muster_sim_free(muster_sim *sim)
     }
     muster_vec_fini(&sim->held);
     muster_vec_fini(&sim->connections);
+    muster_vec_fini(&sim->sent);
     muster_sim_echo_fini(sim);
     muster_blob_unref(sim->digested);
     muster_actions_fini(&sim->actions);
@@ -186,6 +189,8 @@ void muster_sim_interrupt(muster_sim *sim, uint32_t host)
 
 void muster_sim_cut(muster_sim *sim, uint32_t host, bool cut)
 {
+    sim->cuts += cut;
+    sim->cuts -= sim->processes[host].cut;
     sim->processes[host].cut = cut;
     sim->processes[host].touched_ns = sim->now_ns;
     muster_sim_item *held = sim->held.data;
@@ -220,7 +225,8 @@ static bool is_held_back(muster_sim *sim, const muster_sim_item *item)
 {
     const muster_sim_process *process = &sim->processes[item->host];
     muster_vec *list = NULL;
-    if (item->from != item->host && item->kind == MUSTER_SIM_ROLE &&
+    if (sim->cuts > 0 && item->from != item->host &&
+        item->kind == MUSTER_SIM_ROLE &&
         (process->cut || sim->processes[item->from].cut)) {
         list = &sim->held;
     } else if (process->frozen) {

@@ -11,41 +11,49 @@
 /* What of a role's state its events read at once: its begin. */
 #define ROLE_BYTES    512u
 #define PROCESS_BYTES 192u
-#define LINE_BYTES    ((size_t)64)
+#define PARCEL_BYTES  128u
 
 static void prefetch_bytes(const void *at, size_t bytes)
 {
-    for (size_t byte = 0; byte < bytes; byte += LINE_BYTES) {
+    for (size_t byte = 0; byte < bytes; byte += MUSTER_SIM_LINE) {
         __builtin_prefetch((const char *)at + byte);
     }
 }
 
+/* The connection that a process made last: a worker has no other. */
+static void prefetch_connection(const muster_sim *sim, muster_role_peer peer)
+{
+    if (peer != 0) {
+        prefetch_bytes((muster_sim_connection *)sim->connections.data +
+                           (peer - 1) / 2,
+                       sizeof(muster_sim_connection));
+    }
+}
+
 void muster_sim_prefetch(const muster_sim *sim, const muster_sim_item *item,
-                         unsigned ahead)
+                         unsigned stage)
 {
     const muster_sim_process *process = &sim->processes[item->host];
-    if (ahead == MUSTER_SIM_AHEAD) {
+    const muster_role *role = &process->role;
+    switch (stage) {
+    case 3:
         prefetch_bytes(process, PROCESS_BYTES);
         if (item->parcel != NULL) {
-            prefetch_bytes(item->parcel, 2 * LINE_BYTES);
-            __builtin_prefetch((muster_sim_connection *)sim->connections.data +
-                               (item->peer - 1) / 2);
+            prefetch_bytes(item->parcel, PARCEL_BYTES);
         }
+        prefetch_connection(sim, item->peer);
         if (sim->opts.compute.prefetch != NULL) {
             sim->opts.compute.prefetch(sim->opts.compute.context, item->host);
         }
-        return;
-    }
-    if (ahead > 2 || process->role.ops == NULL) {
-        return;
-    }
-    if (ahead == 2) {
-        prefetch_bytes(process->role.state, ROLE_BYTES);
-    } else {
-        __builtin_prefetch(process->jobs.data);
-    }
-    if (process->role.ops->prefetch != NULL) {
-        process->role.ops->prefetch(process->role.state, item->peer, ahead);
+        break;
+    case 2:
+        prefetch_bytes(role->state, role->state != NULL ? ROLE_BYTES : 0);
+        prefetch_connection(sim, process->newest);
+        break;
+    default:
+        if (role->ops != NULL && role->ops->prefetch != NULL) {
+            role->ops->prefetch(role->state, item->peer, stage + 1);
+        }
     }
 }
 
@@ -85,15 +93,20 @@ void muster_sim_job_shift(muster_sim *sim, uint32_t host, int64_t by_ns)
     }
 }
 
-static void begin_job(muster_sim *sim, uint32_t host)
+/* Takes the job over. */
+static void begin_job(muster_sim *sim, uint32_t host, muster_job *job)
 {
     muster_sim_process *process = &sim->processes[host];
-    muster_job job = *(muster_job *)process->jobs.data;
     process->running = true;
     process->cancelled = false;
     process->began_ns = sim->now_ns;
+    process->job.id = job->id;
+    process->job.kind = job->kind;
+    process->job.step = job->step;
+    process->job.shard = job->shard;
+    process->job.stage = job->stage;
     const muster_sim_compute *compute = &sim->opts.compute;
-    int64_t duration = compute->begin(compute->context, host, &job);
+    int64_t duration = compute->begin(compute->context, host, job);
     process->ends_ns = sim->now_ns + (duration > 0 ? duration : 0);
     process->sleep_ns =
         process->ends_ns -
@@ -101,21 +114,34 @@ static void begin_job(muster_sim *sim, uint32_t host)
     push_job_end(sim, host);
 }
 
-static void submit(muster_sim *sim, uint32_t host, const muster_job *job)
+static void begin_next_job(muster_sim *sim, uint32_t host)
+{
+    muster_vec *jobs = &sim->processes[host].jobs;
+    muster_job *list = jobs->data;
+    muster_job job = list[0];
+    jobs->count--;
+    memmove(list, list + 1, jobs->count * sizeof(*list));
+    begin_job(sim, host, &job);
+}
+
+static void submit(muster_sim *sim, uint32_t host, muster_job *job)
 {
     muster_sim_process *process = &sim->processes[host];
+    if (!process->running && process->jobs.count == 0) {
+        begin_job(sim, host, job);
+        return;
+    }
     MUSTER_ASSERT(muster_vec_append(&process->jobs, job, 1));
     if (!process->running) {
-        begin_job(sim, host);
+        begin_next_job(sim, host);
     }
 }
 
 static void cancel(muster_sim *sim, uint32_t host, uint64_t job_id)
 {
     muster_sim_process *process = &sim->processes[host];
-    const muster_job *running = process->jobs.data;
     // Roles cancel only what may be running; a queued job is let run.
-    if (!process->running || running->id != job_id || process->cancelled) {
+    if (!process->running || process->job.id != job_id || process->cancelled) {
         return;
     }
     process->cancelled = true;
@@ -134,20 +160,15 @@ static void finish_running(muster_sim *sim, uint32_t host,
                            muster_job_result *result)
 {
     muster_sim_process *process = &sim->processes[host];
-    muster_job *jobs = process->jobs.data;
     memset(result, 0, offsetof(muster_job_result, text));
     result->text[0] = 0;
     sim->opts.compute.end(sim->opts.compute.context, host, process->cancelled,
                           result);
-    result->id = jobs[0].id;
-    result->kind = jobs[0].kind;
-    result->step = jobs[0].step;
-    result->shard = jobs[0].shard;
-    result->stage = jobs[0].stage;
-    process->jobs.count--;
-    for (size_t i = 0; i < process->jobs.count; i++) {
-        jobs[i] = jobs[i + 1];
-    }
+    result->id = process->job.id;
+    result->kind = process->job.kind;
+    result->step = process->job.step;
+    result->shard = process->job.shard;
+    result->stage = process->job.stage;
     process->running = false;
 }
 
@@ -164,7 +185,7 @@ void muster_sim_job_ended(muster_sim *sim, uint32_t host)
     muster_blob_unref(event.as.computed.output);
     if (process->up && process->life == life && !process->running &&
         process->jobs.count > 0) {
-        begin_job(sim, host);
+        begin_next_job(sim, host);
     }
 }
 
@@ -230,8 +251,9 @@ static bool carry_out(muster_sim *sim, uint32_t host, muster_action *action)
     return false;
 }
 
-void muster_sim_feed(muster_sim *sim, uint32_t host, muster_event *event,
-                     uint64_t digest)
+/* The host's role takes an event; what it asks for is done. */
+static void step(muster_sim *sim, uint32_t host, muster_event *event,
+                 uint64_t digest)
 {
     muster_sim_process *process = &sim->processes[host];
     event->now_ns = sim->now_ns;
@@ -251,6 +273,25 @@ void muster_sim_feed(muster_sim *sim, uint32_t host, muster_event *event,
     if (done) {
         muster_sim_process_down(sim, host);
     }
+}
+
+void muster_sim_feed(muster_sim *sim, uint32_t host, muster_event *event,
+                     uint64_t digest)
+{
+    const muster_sim_process *process = &sim->processes[host];
+    uint32_t life = process->life;
+    step(sim, host, event, digest);
+    // What was handed over at once is known at once: not by way of the queue.
+    for (size_t i = 0; i < sim->sent.count && process->life == life; i++) {
+        const muster_sim_sent *sent = (muster_sim_sent *)sim->sent.data + i;
+        muster_event told;
+        told.kind = MUSTER_EVENT_SENT;
+        told.peer = sent->peer;
+        told.as.sent.token = sent->token;
+        told.as.sent.status = MUSTER_OK;
+        step(sim, host, &told, 0);
+    }
+    muster_vec_clear(&sim->sent);
 }
 
 void muster_sim_process_down(muster_sim *sim, uint32_t host)

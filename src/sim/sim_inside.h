@@ -18,8 +18,9 @@
 
 #define MUSTER_SIM_TIMERS   24u // highest timer id a role may use, plus one
 #define MUSTER_SIM_PIECE_NS 5000000ll
+#define MUSTER_SIM_LINE     64u // bytes that the processor fetches at once
 
-typedef enum muster_sim_kind {
+typedef enum __attribute__((packed)) muster_sim_kind {
     MUSTER_SIM_ROLE = 1, // `event` is for the host's role
     MUSTER_SIM_JOB_END,  // the host's running job, if `ticket` is its
     MUSTER_SIM_NIC,      // a message has passed the host's NIC, perhaps
@@ -28,32 +29,32 @@ typedef enum muster_sim_kind {
 
 /* A message on its way. Items that wait for it share it. */
 typedef struct muster_sim_parcel {
-    uint32_t references;
+    _Alignas(MUSTER_SIM_LINE) uint32_t references;
     uint8_t copies; // that arrive: two when it is duplicated
     uint8_t ways;   // of the two NICs, those that it has still to pass
     uint16_t slot;  // replace slot
     uint32_t from;  // host
     uint32_t to;
-    uint64_t life;         // of the receiver when it was sent
-    uint64_t from_life;    // likewise of the sender
+    uint32_t life;         // of the receiver when it was sent
+    uint32_t from_life;    // likewise of the sender
     uint64_t token;        // of SENT, or 0
     muster_role_peer peer; // the receiver's
     size_t bytes;
     muster_blob *payload;           // reference held
     uint64_t digest;                // of the payload
-    struct muster_sim_parcel *next; // in its lane, or of the free ones
+    struct muster_sim_parcel *next; // in its lane
     muster_message message;         // last: few kinds use all of it
 } muster_sim_parcel;
 
-/* Something to come. */
+/* Something to come: a line of memory. */
 typedef struct muster_sim_item {
     int64_t at_ns;
-    uint64_t life;         // of the host that this is meant for
     muster_role_peer peer; // of a ROLE item
     uint32_t host;
     uint32_t from; // MESSAGE, PEER_UP, PEER_DOWN: the other end, for cuts
+    uint32_t life; // of the host that this is meant for
     muster_sim_kind kind;
-    muster_event_kind event;   // of a ROLE item
+    uint8_t event;             // of a ROLE item: a muster_event_kind
     muster_sim_parcel *parcel; // MESSAGE; reference held, or NULL
     union {
         uint64_t ticket; // JOB_END: of the job
@@ -84,10 +85,10 @@ typedef struct muster_sim_item {
     } as;
 } muster_sim_item;
 
-/* The time of an item in the queue, and its place among the items. */
+/* An item in the queue, and its time. */
 typedef struct muster_sim_entry {
     int64_t at_ns;
-    uint32_t place;
+    muster_sim_item *item;
 } muster_sim_entry;
 
 #define MUSTER_SIM_CHUNK_ENTRIES 15u
@@ -95,7 +96,7 @@ typedef struct muster_sim_entry {
 /* Some entries of a bucket, one after another in memory. */
 typedef struct muster_sim_chunk {
     uint32_t next; // chunk of the same bucket; of free ones, the next free one
-    uint16_t begin, end; // of the entries in use
+    uint32_t count;
     muster_sim_entry entries[MUSTER_SIM_CHUNK_ENTRIES];
 } muster_sim_chunk;
 
@@ -108,15 +109,19 @@ typedef struct muster_sim_chunk {
 typedef struct muster_sim_bucket {
     uint32_t first; // chunks; valid while its bit of `used` is set
     uint32_t last;
+    uint32_t count; // entries
 } muster_sim_bucket;
 
 typedef struct muster_sim_queue {
-    int64_t last_ns;                  // no item is earlier
+    int64_t base_ns;                  // no item in a bucket is earlier
+    int64_t run_end_ns;               // no item in a bucket is as early
+    muster_vec run;                   // muster_sim_entry, in order
+    size_t run_next;                  // the first of them that is not taken
     uint32_t levels;                  // a bit for each digit with items
     uint32_t chunk;                   // the first free one
     muster_vec chunks;                // muster_sim_chunk
-    muster_vec items;                 // muster_sim_item, by place
-    muster_vec free;                  // uint32_t: places without an item
+    muster_vec slabs;                 // muster_sim_item *: what they are cut of
+    muster_vec free;                  // muster_sim_item *: not in use
     uint64_t used[MUSTER_SIM_DIGITS]; // a bit for each bucket with items
     muster_sim_bucket buckets[MUSTER_SIM_DIGITS][MUSTER_SIM_BUCKETS];
 } muster_sim_queue;
@@ -140,28 +145,35 @@ typedef struct muster_sim_way {
 enum { MUSTER_SIM_OUT, MUSTER_SIM_IN };
 
 typedef struct muster_sim_process {
-    // What every event reads comes first, in few cache lines.
-    bool up;
+    // What every event reads comes first, in few lines of memory.
+    _Alignas(MUSTER_SIM_LINE) bool up;
     bool frozen;
     bool stuck;
     bool cut;
     bool running;
     bool cancelled; // the running job
-    uint64_t life;
+    uint32_t life;
     muster_role role;
     uint64_t progress;
-    int64_t began_ns; // when the running job began
-    muster_vec jobs;  // muster_job; the first is running
-    uint64_t ticket;  // of its end
-    int64_t sleep_ns; // when it begins to sleep; ends_ns: it does not
+    muster_role_peer newest; // its newest connection, or 0
+    int64_t began_ns;        // when the running job began
+    uint64_t ticket;         // of its end
+    int64_t sleep_ns;        // when it begins to sleep; ends_ns: it does not
     int64_t ends_ns;
+    struct { // the running job
+        uint64_t id;
+        uint64_t step;
+        muster_job_kind kind;
+        uint32_t shard;
+        uint32_t stage;
+    } job;
     muster_sim_link link;
+    muster_vec jobs;                   // muster_job: those that wait
     int64_t timers[MUSTER_SIM_TIMERS]; // < 0: not set
     muster_sim_way ways[2];            // OUT, IN
     int64_t frozen_ns;
-    int64_t touched_ns;      // when a fault, or its end, last befell it
-    muster_role_peer newest; // its newest connection, or 0
-    muster_vec deferred;     // muster_sim_item, while frozen
+    int64_t touched_ns;  // when a fault, or its end, last befell it
+    muster_vec deferred; // muster_sim_item, while frozen
 } muster_sim_process;
 
 #define MUSTER_SIM_SLOTS 4u // replace slots, 0: none
@@ -174,12 +186,18 @@ typedef struct muster_sim_lane {
 
 typedef struct muster_sim_connection {
     uint32_t host[2]; // [0] made it
-    muster_sim_lane lanes[2];
     bool up[2];
-    bool told[2];               // PEER_UP has reached the role
-    uint64_t token;             // of the connect action
-    muster_role_peer before[2]; // of the same host, or 0
+    bool told[2]; // PEER_UP has reached the role
+    muster_sim_lane lanes[2];
+    uint64_t token;     // of the connect action
+    uint32_t before[2]; // peers of the same host, or 0
 } muster_sim_connection;
+
+/* A message with a token was handed over while its sender's event is taken. */
+typedef struct muster_sim_sent {
+    muster_role_peer peer;
+    uint64_t token;
+} muster_sim_sent;
 
 #define MUSTER_SIM_ECHOES 16u
 
@@ -209,12 +227,14 @@ struct muster_sim {
     uint64_t flows; // that have entered a NIC so far
     bool halted;
     uint32_t hosts;
+    uint32_t cuts; // hosts that are cut off
     muster_sim_process *processes;
     muster_vec
         connections;  // muster_sim_connection; peer = 2 * index + side + 1
     muster_vec held;  // muster_sim_item that a cut holds back
     muster_vec slabs; // muster_sim_parcel *: what parcels are cut from
-    muster_sim_parcel *free_parcels;
+    muster_vec free_parcels;   // muster_sim_parcel *
+    muster_vec sent;           // muster_sim_sent: SENT events that are due now
     muster_sim_echoes *echoes; // by receiver and sender; NULL without echo
     muster_blob *digested;     // the payload looked at last, and its digest
     uint64_t digest;
@@ -231,10 +251,11 @@ bool muster_sim_pop(muster_sim *sim, int64_t until_ns,
                     muster_sim_item *item_out);
 
 /* sim_host.c */
-#define MUSTER_SIM_AHEAD 4u
-/* An item will be taken after `ahead` - 1 others. */
+/* How near an item is when muster_sim_prefetch() is told of it: what is further
+ * asks for what tells the nearer where to look. */
+#define MUSTER_SIM_STAGES 4u
 void muster_sim_prefetch(const muster_sim *sim, const muster_sim_item *item,
-                         unsigned ahead);
+                         unsigned stage);
 /* The event is stamped with time and progress. */
 void muster_sim_feed(muster_sim *sim, uint32_t host, muster_event *event,
                      uint64_t digest);

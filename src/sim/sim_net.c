@@ -114,7 +114,7 @@ void muster_sim_connect(muster_sim *sim, uint32_t host,
         .host = {host, (uint32_t)to}, .up = {true, true}, .token = token};
     for (unsigned side = 0; side < 2; side++) {
         muster_sim_process *process = &sim->processes[connection->host[side]];
-        connection->before[side] = process->newest;
+        connection->before[side] = (uint32_t)process->newest;
         process->newest = peer_of(index, side);
     }
     // The listener knows first; only then may the other side speak.

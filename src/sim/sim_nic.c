@@ -326,7 +326,10 @@ void muster_sim_nic_send(muster_sim *sim, muster_sim_connection *connection,
     int64_t out_ns =
         slip_through(sim, parcel->from, MUSTER_SIM_OUT, parcel->bytes);
     int64_t in_ns = slip_through(sim, parcel->to, MUSTER_SIM_IN, parcel->bytes);
-    push_sent(sim, parcel, MUSTER_OK);
+    if (parcel->token != 0) {
+        muster_sim_sent sent = {action->as.send.peer, parcel->token};
+        MUSTER_ASSERT(muster_vec_append(&sim->sent, &sent, 1));
+    }
     arrive(sim, parcel, sim->now_ns + (out_ns > in_ns ? out_ns : in_ns));
 }
 

@@ -5,48 +5,44 @@
  * simulation of n workers has about n of them under way, in memory that the
  * processor's caches know.
  */
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/mem.h"
 #include "sim/sim_inside.h"
 
 #define SLAB_PARCELS 256u
+#define FREE_AHEAD   4u // parcels that will be used are asked for so early
 
 static void cut_slab(muster_sim *sim)
 {
     muster_sim_parcel *slab = muster_mem_lines(SLAB_PARCELS, sizeof(*slab));
     MUSTER_ASSERT(slab != NULL && muster_vec_append(&sim->slabs, &slab, 1));
-    for (uint32_t i = 0; i < SLAB_PARCELS; i++) {
-        slab[i].next = sim->free_parcels;
-        sim->free_parcels = &slab[i];
+    MUSTER_ASSERT(muster_vec_reserve(&sim->free_parcels,
+                                     sim->slabs.count * SLAB_PARCELS));
+    muster_sim_parcel **free = sim->free_parcels.data;
+    for (uint32_t i = SLAB_PARCELS; i-- > 0;) {
+        free[sim->free_parcels.count++] = &slab[i];
     }
-}
-
-/* Of most kinds only the numbers are used, not the room for text. */
-static size_t used_bytes(muster_message_kind kind)
-{
-    bool has_text = kind == MUSTER_MSG_HELLO || kind == MUSTER_MSG_REFUSE ||
-                    kind == MUSTER_MSG_STOP;
-    return has_text ? sizeof(muster_message)
-                    : offsetof(muster_message, as) +
-                          sizeof(((muster_message *)NULL)->as.heartbeat);
 }
 
 muster_sim_parcel *muster_sim_parcel_make(muster_sim *sim,
                                           const muster_message *message,
                                           muster_blob *payload)
 {
-    if (sim->free_parcels == NULL) {
+    if (sim->free_parcels.count == 0) {
         cut_slab(sim);
     }
-    muster_sim_parcel *parcel = sim->free_parcels;
-    sim->free_parcels = parcel->next;
+    muster_sim_parcel **free = sim->free_parcels.data;
+    muster_sim_parcel *parcel = free[--sim->free_parcels.count];
+    if (sim->free_parcels.count >= FREE_AHEAD) {
+        const char *later = (char *)free[sim->free_parcels.count - FREE_AHEAD];
+        __builtin_prefetch(later, 1);
+        __builtin_prefetch(later + MUSTER_SIM_LINE, 1);
+    }
     parcel->references = 1;
     parcel->copies = 1;
     parcel->payload = payload;
     parcel->digest = muster_sim_digest(sim, payload);
-    memcpy(&parcel->message, message, used_bytes(message->kind));
+    muster_message_copy(&parcel->message, message);
     return parcel;
 }
 
@@ -56,8 +52,8 @@ void muster_sim_parcel_unref(muster_sim *sim, muster_sim_parcel *parcel)
         return;
     }
     muster_blob_unref(parcel->payload);
-    parcel->next = sim->free_parcels;
-    sim->free_parcels = parcel;
+    muster_sim_parcel **free = sim->free_parcels.data;
+    free[sim->free_parcels.count++] = parcel;
 }
 
 void muster_sim_parcels_fini(muster_sim *sim)
@@ -72,4 +68,5 @@ void muster_sim_parcels_fini(muster_sim *sim)
         muster_mem_free(slabs[i]);
     }
     muster_vec_fini(&sim->slabs);
+    muster_vec_fini(&sim->free_parcels);
 }

@@ -59,6 +59,10 @@ static void start_worker(muster_virtual *run, uint32_t worker)
                        : 0;
     snprintf(opts.address, sizeof(opts.address), "sim:%" PRIu32, leader);
     snprintf(opts.host, sizeof(opts.host), "virtual");
+    if (run->opts.coordinator.gossip) {
+        snprintf(opts.listen, sizeof(opts.listen), "sim:%" PRIu32,
+                 muster_virtual_worker_host(run, worker));
+    }
     opts.id = worker;
     opts.pid = worker;
     opts.patience_ns = run->opts.worker_patience_ns;
@@ -180,7 +184,7 @@ static void on_stop(void *context, uint32_t host, muster_status status,
 static muster_status make_arrays(muster_virtual *run, muster_error *error_out)
 {
     run->hosts =
-        muster_mem_array(muster_virtual_worker_host(run, run->info.workers),
+        muster_mem_lines(muster_virtual_worker_host(run, run->info.workers),
                          sizeof(*run->hosts));
     run->parts_received =
         muster_mem_array(run->parts, sizeof(*run->parts_received));
@@ -191,6 +195,29 @@ static muster_status make_arrays(muster_virtual *run, muster_error *error_out)
     }
     run->hosts[0].executor = run->opts.executor;
     return MUSTER_OK;
+}
+
+static void set_nic(muster_virtual *run, uint32_t host, double bytes_per_s)
+{
+    if (bytes_per_s > 0) {
+        muster_sim_set_link(
+            run->sim, host,
+            (muster_sim_link){run->opts.latency_ns / 2,
+                              run->opts.latency_ns / 2 / JITTER_PART,
+                              bytes_per_s});
+    }
+}
+
+static void set_nics(muster_virtual *run)
+{
+    const muster_cluster *cluster = run->opts.cluster;
+    if (cluster == NULL) {
+        return;
+    }
+    set_nic(run, 0, cluster->bytes_per_s);
+    for (uint32_t e = 0; e < run->edges && e < cluster->edge_count; e++) {
+        set_nic(run, 1 + e, cluster->edges[e].bytes_per_s);
+    }
 }
 
 muster_status muster_virtual_init(muster_virtual *run,
@@ -237,7 +264,9 @@ muster_status muster_virtual_init(muster_virtual *run,
     }
     if (status != MUSTER_OK) {
         muster_virtual_fini(run);
+        return status;
     }
+    set_nics(run);
     return status;
 }
 

@@ -25,6 +25,7 @@
 
 #include "cluster/classes.h"
 #include "cluster/delay_recorder.h"
+#include "cluster/file.h"
 #include "cluster/slowness.h"
 #include "config/fault.h"
 #include "job/executor.h"
@@ -43,11 +44,11 @@ typedef struct muster_virtual_plan {
 } muster_virtual_plan;
 
 typedef struct muster_virtual_host {
-    muster_executor *executor;    // exact runs; host 0: lent
+    _Alignas(64) int64_t busy_ns; // of the job under way
+    int64_t sleep_ns;             // of that, at its end
     muster_virtual_plan plans[2]; // the newest it was sent
     muster_job job;               // under way; timing only: holds references
-    int64_t busy_ns;
-    int64_t sleep_ns; // of that, at its end
+    muster_executor *executor;    // exact runs; host 0: lent
 } muster_virtual_host;
 
 /* What a simulated run is made of. Everything is lent until fini. */
@@ -68,6 +69,8 @@ typedef struct muster_virtual_opts {
     int64_t latency_ns; // of a message from one machine to another
     double duplicate;   // chances as in sim.h
     double echo;
+    const muster_cluster *cluster; // NICs of the coordinator and of edges that
+                                   // it has; NULL: bytes_per_s for all
     uint64_t seed;
 } muster_virtual_opts;
 

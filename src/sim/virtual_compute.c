@@ -103,7 +103,8 @@ static int64_t gradient_ns(muster_virtual *run, uint32_t worker,
                               .message =
                                   (double)plan->message_bytes / dim_bytes,
                               .follows = job->follows,
-                              .compute_ns = (int64_t)ns};
+                              .compute_ns = (int64_t)ns,
+                              .bytes = dim_bytes};
     *sleep_ns_out =
         muster_slowness_ns(&run->opts.slowness[worker], job->step, &work);
     return work.compute_ns + *sleep_ns_out;
@@ -118,7 +119,12 @@ static uint32_t worker_of(const muster_virtual *run, uint32_t host)
 static int64_t combine_ns(muster_virtual *run, uint32_t host,
                           const muster_job *job, int64_t ns)
 {
-    muster_delay_work work = {.share = 1, .message = 1, .compute_ns = ns};
+    double dim = (double)run->opts.coordinator.message_dim;
+    double floats = (double)(job->block * job->decoding->gradient_blocks);
+    muster_delay_work work = {.share = 1,
+                              .message = floats / dim,
+                              .compute_ns = ns,
+                              .bytes = dim * sizeof(float)};
     return ns + muster_slowness_ns(&run->opts.edge_slowness[host - 1],
                                    job->step, &work);
 }
@@ -137,12 +143,13 @@ static int64_t duration_ns(muster_virtual *run, uint32_t host,
     if (job->kind == MUSTER_JOB_GRADIENT) {
         return gradient_ns(run, worker_of(run, host), job, sleep_ns_out);
     }
-    if (job->kind == MUSTER_JOB_UPDATE || job->kind == MUSTER_JOB_COMBINE) {
+    if (job->kind == MUSTER_JOB_UPDATE || job->kind == MUSTER_JOB_COMBINE ||
+        job->kind == MUSTER_JOB_MIX) {
         double floats = (double)run->opts.coordinator.message_dim *
                         (job->message_count + 1.0);
         int64_t ns = (int64_t)(floats / FLOATS_PER_NS);
-        return job->kind == MUSTER_JOB_UPDATE ? ns
-                                              : combine_ns(run, host, job, ns);
+        return job->kind == MUSTER_JOB_COMBINE ? combine_ns(run, host, job, ns)
+                                               : ns;
     }
     if (is_of_a_shard(job)) {
         uint32_t parts =
@@ -211,6 +218,8 @@ static void pretend(muster_virtual *run, const muster_virtual_host *at,
     result->test_auc = NAN;
     if (job->kind == MUSTER_JOB_GRADIENT) {
         result->output = gradient_length(run, plan_of(at, job)->message_bytes);
+    } else if (job->kind == MUSTER_JOB_MIX) {
+        result->output = muster_blob_ref(job->messages[0]);
     } else if (job->kind == MUSTER_JOB_COMBINE) {
         result->output = gradient_length(
             run, job->block * job->decoding->gradient_blocks * sizeof(float));

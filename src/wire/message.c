@@ -11,6 +11,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "wire/message.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -96,6 +97,7 @@ static const layout layouts[] = {
     [MUSTER_MSG_WANT] = {"WANT",
                          1,
                          {{RANGE(as.shard.shard, 0, UINT32_MAX - 1)}}},
+    [MUSTER_MSG_PEERS] = {"PEERS", 0, {{0}}},
     [MUSTER_MSG_SCHEDULE] = {"SCHEDULE",
                              3,
                              {{RANGE(as.schedule.stages, 1, MUSTER_STAGES_MAX)},
@@ -163,6 +165,15 @@ size_t muster_message_write(const muster_message *message, uint8_t *bytes)
     }
     MUSTER_ASSERT(size <= MUSTER_MESSAGE_BYTES_MAX);
     return size;
+}
+
+void muster_message_copy(muster_message *to, const muster_message *from)
+{
+    bool has_text = from->kind == MUSTER_MSG_HELLO ||
+                    from->kind == MUSTER_MSG_REFUSE ||
+                    from->kind == MUSTER_MSG_STOP;
+    size_t numbers = offsetof(muster_message, as) + sizeof(from->as.heartbeat);
+    memcpy(to, from, has_text ? sizeof(*to) : numbers);
 }
 
 size_t muster_message_bytes(const muster_message *message)

@@ -49,10 +49,11 @@ typedef enum muster_message_kind {
     MUSTER_MSG_LEAVE = 12,    // I am going, do not wait for me
     MUSTER_MSG_FORGET = 13,   // plan `plan` is in force, drop shard `shard`
     MUSTER_MSG_WANT = 14,     // an edge asks for shard `shard` for a worker
-    MUSTER_MSG_SCHEDULE = 15, // a PLAN in stages: payload as PLAN's, with the
+    MUSTER_MSG_PEERS = 15,    // payload: who takes part in step `step`
+    MUSTER_MSG_SCHEDULE = 16, // a PLAN in stages: payload as PLAN's, with the
                               // message blocks of all stages
-    MUSTER_MSG_STAGE = 16,    // a GRADIENT of one stage of step `step`
-    MUSTER_MSG_MISSING = 17,  // which of your stages step `step` still lacks
+    MUSTER_MSG_STAGE = 17,    // a GRADIENT of one stage of step `step`
+    MUSTER_MSG_MISSING = 18,  // which of your stages step `step` still lacks
 } muster_message_kind;
 
 /* What a process is to the one it says HELLO to. Values travel. */
@@ -116,6 +117,9 @@ typedef struct muster_message {
         } stop;
     } as;
 } muster_message;
+
+/* Copy what the kind of `from` uses: of most, not the room for text. */
+void muster_message_copy(muster_message *to, const muster_message *from);
 
 /* How many bytes write() makes of it. */
 size_t muster_message_bytes(const muster_message *message);

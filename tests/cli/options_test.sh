@@ -19,9 +19,9 @@ refuses 2 "--stragglers 4: of 4 workers at most 3 may be left out" train $data -
 refuses 2 "--local starts workers here, --listen waits for others to join: use one of them" train $data --local 2 --listen 127.0.0.1:0
 refuses 2 "--listen: needs --workers N, how many will join" train $data --listen 127.0.0.1:0
 # A name or a key that is nearly right: the one that was meant.
-refuses 2 "--model sofmax: unknown; did you mean softmax? There are linear, logistic, softmax, mlp, mf, complex, distmult, transe, skipgram, PATH.so (./mine.so)" train $data --steps 1 --model sofmax
-refuses 2 "--model mlp: parameter hiden: unknown; did you mean hidden? There are hidden" train $data --steps 1 --model mlp:hiden=3
-refuses 2 "--optimizer adma: unknown; did you mean adam? There are sgd, momentum, nesterov, adam" train $data --steps 1 --optimizer adma
+refuses 2 "--model sofmax: unknown; did you mean softmax? There are linear, logistic, softmax, mlp, cnn, mf, complex, distmult, transe, skipgram, PATH.so (./mine.so)" train $data --steps 1 --model sofmax
+refuses 2 "--model mlp: parameter hiden: unknown; did you mean hidden? There are hidden, dropout, norm, class-weights, smoothing" train $data --steps 1 --model mlp:hiden=3
+refuses 2 "--optimizer adma: unknown; did you mean adam? There are sgd, momentum, nesterov, adam, adamw" train $data --steps 1 --optimizer adma
 refuses 2 "--delay iid: p=0x1: expected a number from 0 to 1" train $data --steps 1 --delay iid:p=0x1,delay=1h
 refuses 2 "--shuffle rotat: unknown; did you mean rotate:30? There are none, auto, targeted, rotate:30" train $data --steps 1 --local 4 --shuffle rotat:5
 refuses 2 "--data synthetc: unknown; did you mean synthetic? There are synthetic, zipf" train --data synthetc:samples=100

@@ -20,8 +20,11 @@ run plan --cluster c.yaml --json --explain
 for key in chosen code s m d s_e s_w expected_ms surrogate_ms alternatives per_worker; do
     grep -q "\"$key\":" "$work/out" || fail "plan --json has no key $key"
 done
+grep -q '"left_out": \[0, 1, 2,' "$work/out" || fail "nobody is left out: $(cut -c1-400 "$work/out")"
+run plan --cluster c.yaml --all-workers --json
 grep -q '"chosen": {"code": "hier"' "$work/out" || fail "not hier: $(cut -c1-80 "$work/out")"
-run plan --cluster c.yaml
+run plan --cluster c.yaml --used used.yaml
+[ "$code" -eq 0 ] || fail "plan --used: exit code $code"
 grep -q '^  worker-only ' "$work/out" || fail "plan prints no comparison"
 
 printf 'version: 1\nworkers:\n  - {sped: 2}\n' > bad.yaml
@@ -40,6 +43,12 @@ run code heter:s=1 --workers 3 --speeds r/cluster.yaml --json
 refuses 3 "r/cluster.yaml: has 3 workers, the run has 4" code heter:s=1 --workers 4 --speeds r/cluster.yaml
 run simulate --workers 40 --cluster c.yaml --code hier:se=1,sw=1,edges=4x10 --steps 20 --json
 [ "$code" -eq 0 ] || fail "simulate --cluster: exit code $code: $(cat "$work/err")"
+
+# The file says how many workers there are, and under which edges.
+run simulate --cluster used.yaml --code hier:se=0,sw=0 --steps 20 --json
+grep -q '"edges": 3' "$work/out" || grep -q '"workers": 24' "$work/out" ||
+    fail "simulate --cluster used.yaml: exit code $code: $(cut -c1-300 "$work/out")"
+refuses 1 "--used no/where.yaml: No such file or directory" plan --cluster c.yaml --used no/where.yaml
 
 # The two-layer code says its bound.
 run code hier:se=1,sw=2,edges=4x10 --workers 40 --json

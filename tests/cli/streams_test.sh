@@ -55,7 +55,7 @@ refuses_piped 2 "stdin: idx and npy files come with a file of labels: give the p
     rows.npy train --data - $job
 refuses_piped 2 "stdin: a knowledge graph is a folder of files: give its path in place of -" \
     rows.csv train --data - --model complex
-refuses_piped 3 "stdin: the file is empty; expected idx, npy, libsvm or csv, plain or gzipped" \
+refuses_piped 3 "stdin: the file is empty; expected idx, npy, libsvm, csv or CIFAR-10, plain or gzipped" \
     /dev/null train --data - $job
 }
 

@@ -92,6 +92,21 @@ expect 0 train "${own[@]}" --algorithm ssp:2 --steps 300 --run "$work/ssp" \
     --checkpoint-every 100
 expect 0 train --resume "$work/ssp" --steps 750 --json
 near "$(json "o['loss']")" "$loss" 0.02
+
+# Models of the workers' own, averaged with neighbours.
+for algorithm in gossip:ring gossip:random:2; do
+    expect 0 train "${own[@]}" --algorithm $algorithm
+    near "$(json "o['loss']")" "$loss" 0.01
+    expect 0 train "${own[@]}" --algorithm $algorithm --kill 2@100 --rejoin 2@120 \
+        --placement equal-stratified
+    near "$(json "o['loss']")" "$loss" 0.01
+    [ "$(json "o['workers'][2]['deaths']")" = 1 ] || fail "nobody died"
+done
+expect 0 train "${own[@]}" --algorithm gossip:ring --steps 300 --run "$work/gossip"
+expect 0 train --resume "$work/gossip" --steps 750 --json
+near "$(json "o['loss']")" "$loss" 0.01
+expect 2 train "${common[@]}" --algorithm gossip
+expect 2 train "${common[@]}" --algorithm gossip:random:0
 expect 2 train "${common[@]}" --algorithm ssp:
 expect 2 train "${common[@]}" --algorithm async --code frc:s=1
 expect 2 train "${common[@]}" --algorithm async --deadline 10ms

@@ -149,20 +149,25 @@ static void another_version_is_refused_on_both_sides(void **state)
     }
 }
 
-static void a_key_is_not_supported_yet(void **state)
+static void other_machines_are_not_listened_to_without_a_key(void **state)
 {
     const setting *where = *state;
-    static const uint8_t key[32] = {1};
     static const muster_net_callbacks callbacks = {0};
-    muster_net_opts opts = MUSTER_NET_OPTS_INIT;
-    opts.key = key;
-    muster_net *net = NULL;
-    muster_error error = {0};
-    assert_int_equal(
-        where->backend->open(&opts, &callbacks, NULL, &error, &net),
-        MUSTER_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "key"));
-    assert_null(net);
+    static const muster_run_key key = {{1}};
+    const char *const everywhere = "tcp:0.0.0.0:0";
+    for (int i = 0; i < 3; i++) {
+        muster_net_opts opts = MUSTER_NET_OPTS_INIT;
+        opts.key = i == 1 ? &key : NULL;
+        opts.insecure = i == 2;
+        muster_net *net = NULL;
+        muster_error error = {0};
+        assert_int_equal(muster_net_open(&opts, &callbacks, NULL, &error, &net),
+                         MUSTER_OK);
+        assert_int_equal(where->backend->listen(net, everywhere, &error, NULL),
+                         i == 0 ? MUSTER_ERR_INVALID : MUSTER_OK);
+        assert_true((strstr(error.text, "--key-file") != NULL) == (i == 0));
+        where->backend->close(net);
+    }
 }
 
 static void a_mesh_of_six_talks(void **state)

@@ -21,7 +21,7 @@
 #include "base/rng.h"
 #include "conformance.h"
 
-#define NODE_PEERS    512
+#define NODE_PEERS    4096
 #define NODE_KEPT     16
 #define NODE_MESSAGES 8192
 

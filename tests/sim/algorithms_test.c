@@ -1,6 +1,6 @@
 /*
- * algorithms_test.c -- local:H, ssp:BOUND and async under random faults,
- * computed exactly.
+ * algorithms_test.c -- local:H, ssp:BOUND, async and gossip under random
+ * faults, computed exactly.
  *
  * Each seed draws workers that are killed and started again, stopped and
  * continued, or slow for a while, messages that come twice or again much later,
@@ -277,12 +277,26 @@ static void unbounded_gradients_survive_every_seed(void **state)
     every_seed_ends_near("async");
 }
 
+static void models_in_a_ring_survive_every_seed(void **state)
+{
+    (void)state;
+    every_seed_ends_near("gossip:ring");
+}
+
+static void models_of_random_partners_survive_every_seed(void **state)
+{
+    (void)state;
+    every_seed_ends_near("gossip:random:2");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(averages_of_local_models_survive_every_seed),
         cmocka_unit_test(bounded_gradients_survive_every_seed),
         cmocka_unit_test(unbounded_gradients_survive_every_seed),
+        cmocka_unit_test(models_in_a_ring_survive_every_seed),
+        cmocka_unit_test(models_of_random_partners_survive_every_seed),
     };
     if (argc == 3) {
         uint32_t workers = 0;

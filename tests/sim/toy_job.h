@@ -402,6 +402,8 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         result->grad_err = job->decoding->fit.residual;
         result->output = toy_blob(t->theta, sizeof(t->theta));
         break;
+    case MUSTER_JOB_MIX: // there is no gossip here
+        break;
     case MUSTER_JOB_COMBINE:
         result->output = toy_combine(job);
         break;

@@ -17,6 +17,7 @@
 #include "base/vec.h"
 #include "muster/ps.h"
 #include "muster/ps_sample.h"
+#include "net/run_key.h"
 #include "ps/node/loss.h"
 #include "ps/node/mesh.h"
 #include "ps/protocol/protocol.h"
@@ -62,6 +63,8 @@ struct muster_ps {
     // Fixed once there is a worker or a mesh: every thread may read.
     muster_ps_opts opts;
     char *addresses; // opts.mesh: where nodes listen (mesh_address.h)
+    muster_run_key key;
+    bool has_key;
     muster_ps_table *tables[MUSTER_PS_TABLES_MAX];
     uint32_t table_count;
     muster_ps_distribution distributions[MUSTER_PS_DISTRIBUTIONS_MAX];

@@ -32,6 +32,7 @@ typedef struct muster_mesh_links {
     int64_t retry_ns[MUSTER_PS_NODES_MAX];       // no attempt before this time
     bool left[MUSTER_PS_NODES_MAX];              // the node has said LEAVE
     uint64_t warned;         // nodes whose address was logged as bad
+    int64_t refused_ns;      // when a connection was last logged as refused
     uint64_t greeted;        // joining: nodes that have answered
     uint64_t members_wanted; // joining: the members, as the lead said
     muster_vec unsent; // muster_protocol_send: the connection's queue was full
@@ -72,10 +73,11 @@ typedef struct muster_mesh_inbox {
 
 /* What every thread may read and write at any time. */
 typedef struct muster_mesh_atomics {
-    _Atomic bool stop;   // the network thread is to end
-    _Atomic bool quits;  // the node ends in the middle of the work
-    _Atomic bool asleep; // a thread that leaves something must wake the driver
-    _Atomic bool failed; // every call ends: driver.failed_node is set
+    _Atomic bool stop;    // the network thread is to end
+    _Atomic bool quits;   // the node ends in the middle of the work
+    _Atomic bool asleep;  // a thread that leaves something must wake the driver
+    _Atomic bool failed;  // every call ends: driver.failed_node is set
+    _Atomic bool refused; // by a node that it connected to: key or version
     _Atomic bool members_changing; // the members are not agreed on
     _Atomic bool entered;          // joining: this node was admitted
     _Atomic uint64_t connected; // nodes that ever were, one bit each, as below
@@ -110,6 +112,8 @@ struct muster_mesh {
     // Why the mesh failed. The driver writes it before it sets shared.failed;
     // fixed from then on: any thread that has seen shared.failed may read.
     char failure[MUSTER_ERROR_TEXT_MAX];
+    // Which node refused this one, and why: the same with shared.refused.
+    char refusal[MUSTER_ERROR_TEXT_MAX];
 };
 
 extern const muster_net_callbacks muster_mesh_callbacks;

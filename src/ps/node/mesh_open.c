@@ -17,6 +17,9 @@
 /* A row that two nodes ask for within this time would move to and fro. */
 #define CONTEST_NS (5 * MUSTER_NS_PER_MS)
 
+/* Of one call's rows and keys, sent to one node. */
+#define CALL_BYTES_MAX ((size_t)1 << 30)
+
 /* For so many times the silence that counts as loss a node may do no work. */
 #define STALL_HEARTBEATS 5
 
@@ -32,13 +35,27 @@ static muster_blob *make_payload(void *context, size_t bytes)
     return muster_net_blob(context, bytes);
 }
 
+/* What one node may send another at once: all rows there are, and as much for
+ * calls that name a row many times. */
+static size_t payload_bytes_max(const muster_ps *ps)
+{
+    size_t bytes = CALL_BYTES_MAX;
+    for (uint32_t i = 0; i < ps->table_count; i++) {
+        bytes += (size_t)ps->tables[i]->keys * muster_ps_row_floats(ps, i) *
+                 sizeof(float);
+    }
+    return bytes;
+}
+
 static muster_status open_node(muster_mesh *mesh, muster_error *error_out)
 {
-    const muster_net_opts net_opts = MUSTER_NET_OPTS_INIT;
+    muster_net_opts net_opts = MUSTER_NET_OPTS_INIT;
     char address[MUSTER_NET_ADDRESS_MAX];
     char heard[MUSTER_NET_ADDRESS_MAX];
     const muster_ps_opts *opts = &mesh->ps->opts;
     const muster_loss_hooks *loss = &mesh->ps->loss;
+    net_opts.key = mesh->ps->has_key ? &mesh->ps->key : NULL;
+    net_opts.insecure = opts->insecure;
     muster_status status = muster_net_open(&net_opts, &muster_mesh_callbacks,
                                            mesh, error_out, &mesh->net);
     if (status != MUSTER_OK) {
@@ -71,6 +88,7 @@ static muster_status open_node(muster_mesh *mesh, muster_error *error_out)
     }
     atomic_store(&mesh->shared.members,
                  muster_protocol_members(mesh->driver.protocol));
+    muster_net_expect(mesh->net, payload_bytes_max(mesh->ps));
     muster_mesh_address_of(mesh->ps->addresses, mesh->self, address);
     // Refused while another node listens there; a socket that a lost node left
     // is removed.
@@ -102,6 +120,10 @@ static muster_status check_meeting(const muster_mesh *mesh,
                                    muster_error *error_out)
 {
     const muster_loss_hooks *loss = &mesh->ps->loss;
+    if (atomic_load(&mesh->shared.refused)) {
+        return muster_error_set(error_out, MUSTER_ERR_REFUSED,
+                                "parameter server: %s", mesh->refusal);
+    }
     if (atomic_load(&mesh->shared.failed)) {
         return muster_error_set(error_out, MUSTER_ERR_PEER_LOST,
                                 "parameter server: a node ended before node %u "

@@ -62,7 +62,15 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
                                 fault != NULL ? fault : "NULL argument");
     }
     muster_keyset replicated = {{0}};
-    muster_status status = read_opts(opts, error_out, &replicated);
+    muster_run_key key = {{0}};
+    bool has_key = false;
+    muster_status status =
+        opts->nodes > 1
+            ? muster_run_key_find(opts->key_file, error_out, &key, &has_key)
+            : MUSTER_OK;
+    if (status == MUSTER_OK) {
+        status = read_opts(opts, error_out, &replicated);
+    }
     if (status != MUSTER_OK) {
         return status;
     }
@@ -77,6 +85,9 @@ muster_status muster_ps_create(const muster_ps_opts *opts,
     }
     ps->opts = *opts;
     ps->opts.replicated = NULL; // was read
+    ps->opts.key_file = NULL;
+    ps->key = key;
+    ps->has_key = has_key;
     ps->replicated = replicated;
     ps->loss.restore = opts->restore;
     ps->loss.context = opts->context;

@@ -199,13 +199,25 @@ static void node_down(muster_mesh *mesh, uint16_t node, const char *reason)
     }
 }
 
+/* A node that has another key or version will not have another one later. */
+static void note_refusal(muster_mesh *mesh, uint16_t node, const char *reason)
+{
+    if (!atomic_load(&mesh->shared.refused)) {
+        (void)snprintf(mesh->refusal, sizeof(mesh->refusal), "node %u, %s",
+                       node, reason);
+        atomic_store(&mesh->shared.refused, true);
+    }
+}
+
 static void on_down(void *context, muster_peer peer, muster_status status,
                     const char *reason)
 {
     muster_mesh *mesh = context;
     muster_mesh_links *links = &mesh->driver.links;
-    (void)status;
     for (uint16_t i = 0; i < mesh->nodes; i++) {
+        if (links->connecting[i] == peer && status == MUSTER_ERR_REFUSED) {
+            note_refusal(mesh, i, reason);
+        }
         if (links->connecting[i] == peer) {
             links->connecting[i] = 0;
             links->retry_ns[i] = muster_clock_ns() + RETRY_NS;
@@ -249,6 +261,28 @@ void muster_mesh_peers_send_members(muster_mesh *mesh)
     }
 }
 
+/* A connection's first message says which node it is, and it is that one
+ * alone. Anything else on it ends it; at most one a second is named. */
+static void refuse(muster_mesh *mesh, muster_peer peer, uint16_t from,
+                   const char *reason)
+{
+    muster_mesh_links *links = &mesh->driver.links;
+    int64_t now = muster_clock_ns();
+    if (links->refused_ns == 0 || now - links->refused_ns > MUSTER_NS_PER_S) {
+        links->refused_ns = now;
+        muster_log(MUSTER_LOG_WARN, "refused %s, as node %u: %s",
+                   muster_net_peer_name(mesh->net, peer), from, reason);
+    }
+    for (uint16_t i = 0; i < mesh->nodes; i++) {
+        if (links->peers[i] == peer) { // a member: it is lost by this
+            muster_net_drop(mesh->net, peer);
+            on_down(mesh, peer, MUSTER_ERR_PROTOCOL, reason);
+            return;
+        }
+    }
+    muster_net_drop(mesh->net, peer);
+}
+
 /* Joining: a node has answered; the lead's answer says who the members are. */
 static void on_known(muster_mesh *mesh, const muster_rowmsg *hello)
 {
@@ -269,9 +303,7 @@ static void on_join(muster_mesh *mesh, muster_peer peer, uint16_t from)
     uint64_t bit = 1ull << from;
     if (!mesh->ps->opts.survive ||
         (atomic_load(&mesh->shared.members) & bit) != 0) {
-        muster_log(MUSTER_LOG_WARN,
-                   "refused a second node %u: that one is alive", from);
-        muster_net_drop(mesh->net, peer);
+        refuse(mesh, peer, from, "that one is alive");
         return;
     }
     // The connection of the lost node is not listened to any more.
@@ -280,6 +312,26 @@ static void on_join(muster_mesh *mesh, muster_peer peer, uint16_t from)
     links->peers[from] = peer;
     links->left[from] = false;
     send_word(mesh, MUSTER_ROWMSG_HELLO, from, HELLO_KNOWN);
+}
+
+/* Of a node whose connection this is. */
+static void on_known_hello(muster_mesh *mesh, const muster_rowmsg *hello)
+{
+    if (hello->value == HELLO_KNOWN && mesh->ps->loss.joins) {
+        on_known(mesh, hello);
+    } else if (hello->value == HELLO_READY && hello->from != 0) {
+        atomic_fetch_or(&mesh->shared.join_ready, 1ull << hello->from);
+    }
+}
+
+/* Does a connection belong to a node already? */
+static bool is_member(const muster_mesh *mesh, muster_peer peer)
+{
+    bool found = false;
+    for (uint16_t i = 0; i < mesh->nodes; i++) {
+        found = found || mesh->driver.links.peers[i] == peer;
+    }
+    return found;
 }
 
 static void on_hello(muster_mesh *mesh, muster_peer peer,
@@ -293,19 +345,18 @@ static void on_hello(muster_mesh *mesh, muster_peer peer,
                    "have the same mesh, each with an address of its own?",
                    from, mesh->self, hello->origin);
         muster_net_drop(mesh->net, peer);
-    } else if (from == mesh->self) {
-        return;
-    } else if (hello->value == HELLO_KNOWN && mesh->ps->loss.joins) {
-        on_known(mesh, hello);
-    } else if (from == 0) {
-        return; // the lead connects to no node
+    } else if (links->peers[from] == peer) {
+        on_known_hello(mesh, hello);
+    } else if (from == mesh->self || from == 0 || is_member(mesh, peer)) {
+        // The lead connects to no node, and nobody to itself.
+        refuse(mesh, peer, from, "it cannot be that one");
     } else if (hello->value == HELLO_JOIN) {
         on_join(mesh, peer, from);
-    } else if (hello->value == HELLO_READY && links->peers[from] == peer) {
-        atomic_fetch_or(&mesh->shared.join_ready, 1ull << from);
     } else if (hello->value == HELLO_MEET && from > mesh->self &&
                links->peers[from] == 0) {
         set_connected(mesh, from, peer);
+    } else {
+        refuse(mesh, peer, from, "that one is connected");
     }
 }
 
@@ -332,7 +383,7 @@ static void on_message(void *context, muster_peer peer,
     if (muster_rowmsg_read(raw->header, raw->header_bytes, &message) !=
             MUSTER_OK ||
         message.from >= mesh->nodes) {
-        muster_net_drop(mesh->net, peer);
+        refuse(mesh, peer, mesh->nodes, "it sent what is no message of a node");
         return;
     }
     if (message.kind == MUSTER_ROWMSG_HELLO) {
@@ -340,7 +391,8 @@ static void on_message(void *context, muster_peer peer,
         return;
     }
     if (driver->links.peers[message.from] != peer) {
-        return; // a connection that was replaced, or that sent no HELLO
+        refuse(mesh, peer, message.from, "it did not say so at first");
+        return;
     }
     if (message.kind == MUSTER_ROWMSG_LEAVE ||
         message.kind == MUSTER_ROWMSG_QUIT) {
