@@ -240,6 +240,42 @@ muster_status muster_npy_read_column(muster_source *source, uint64_t samples,
     return status == MUSTER_OK ? check_ended(source, error_out) : status;
 }
 
+muster_status muster_npy_read_features(muster_source *source, uint64_t samples,
+                                       muster_error *error_out,
+                                       uint32_t *features_out, float **rows_out)
+{
+    npy_header header;
+    muster_status status = read_header(source, error_out, &header);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    if (header.count != samples || header.element == 0 ||
+        header.element > INT32_MAX) {
+        return muster_source_fail_byte(
+            source, error_out,
+            "%llu rows of %llu features for %llu samples: need one row a "
+            "sample",
+            (unsigned long long)header.count,
+            (unsigned long long)header.element, (unsigned long long)samples);
+    }
+    float *rows = muster_mem_array(samples, header.element * sizeof(*rows));
+    if (rows == NULL) {
+        return muster_table_fail_memory(muster_source_name(source), error_out);
+    }
+    status = read_elements(source, &header, samples * header.element, error_out,
+                           rows);
+    if (status == MUSTER_OK) {
+        status = check_ended(source, error_out);
+    }
+    if (status != MUSTER_OK) {
+        muster_mem_free(rows);
+        return status;
+    }
+    *features_out = (uint32_t)header.element;
+    *rows_out = rows;
+    return MUSTER_OK;
+}
+
 // Samples in turn: what is before the label, the label, what is after it.
 static muster_status read_rows(muster_source *source, const npy_header *header,
                                uint64_t label, muster_error *error_out,

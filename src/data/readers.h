@@ -81,6 +81,13 @@ MUSTER_CHECKED muster_status muster_npy_read_column(muster_source *source,
                                                     muster_error *error_out,
                                                     float *out);
 
+/* An array of `samples` rows, for muster_mem_free(). */
+MUSTER_CHECKED muster_status muster_npy_read_features(muster_source *source,
+                                                      uint64_t samples,
+                                                      muster_error *error_out,
+                                                      uint32_t *features_out,
+                                                      float **rows_out);
+
 /* The training samples, or the held-out ones, of "synthetic:OPTIONS". With
  * test=0 there are none held out: the table stays empty (samples == 0). */
 MUSTER_CHECKED muster_status muster_synthetic_make(const char *spec,

@@ -1,33 +1,29 @@
 /*
- * parallel.c -- one counter, and threads that take numbers from it.
+ * parallel.c -- a pool of base/threads.h for one loop, and the status of its
+ * tasks.
  */
 #include "partition/parallel.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
-#include "base/mem.h"
+#include "base/threads.h"
 
 typedef struct parallel_run {
     muster_parallel_task task;
     void *context;
-    uint32_t count;
     pthread_mutex_t mutex; // guards what follows
-    uint32_t next;
-    uint32_t failed; // number of the failed task
+    uint32_t failed;       // number of the failed task
     muster_status status;
 } parallel_run;
 
-/* The next number, or `count` when there is nothing left to begin. */
-static uint32_t take_number(parallel_run *run)
+static bool has_failed(parallel_run *run)
 {
     pthread_mutex_lock(&run->mutex);
-    uint32_t index = run->count;
-    if (run->status == MUSTER_OK && run->next < run->count) {
-        index = run->next++;
-    }
+    bool failed = run->status != MUSTER_OK;
     pthread_mutex_unlock(&run->mutex);
-    return index;
+    return failed;
 }
 
 static void note_failure(parallel_run *run, uint32_t index,
@@ -41,45 +37,33 @@ static void note_failure(parallel_run *run, uint32_t index,
     pthread_mutex_unlock(&run->mutex);
 }
 
-static void *run_tasks(void *argument)
+static void run_task(void *context, uint32_t index)
 {
-    parallel_run *run = argument;
-    for (;;) {
-        uint32_t index = take_number(run);
-        if (index == run->count) {
-            return NULL;
-        }
-        muster_status status = run->task(run->context, index);
-        if (status != MUSTER_OK) {
-            note_failure(run, index, status);
-        }
+    parallel_run *run = context;
+    if (has_failed(run)) {
+        return;
+    }
+    muster_status status = run->task(run->context, index);
+    if (status != MUSTER_OK) {
+        note_failure(run, index, status);
     }
 }
 
 muster_status muster_parallel_run(uint32_t threads, uint32_t count,
                                   muster_parallel_task task, void *context)
 {
-    parallel_run run = {.task = task, .context = context, .count = count};
-    uint32_t others = threads > count ? count : threads;
-    others = others > 0 ? others - 1 : 0;
-    pthread_t *started = muster_mem_array(others, sizeof(*started));
-    if (started == NULL) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
+    parallel_run run = {.task = task, .context = context};
+    muster_threads *pool = NULL;
+    threads = threads < count ? threads : count;
+    threads = threads < MUSTER_THREADS_MAX ? threads : MUSTER_THREADS_MAX;
     if (pthread_mutex_init(&run.mutex, NULL) != 0) {
-        muster_mem_free(started);
         return MUSTER_ERR_NO_MEMORY;
     }
-    uint32_t running = 0;
-    while (running < others &&
-           pthread_create(&started[running], NULL, run_tasks, &run) == 0) {
-        running++;
+    if (threads > 1 && muster_threads_create(threads, &pool) != MUSTER_OK) {
+        pool = NULL; // the caller does all
     }
-    run_tasks(&run);
-    for (uint32_t i = 0; i < running; i++) {
-        pthread_join(started[i], NULL);
-    }
+    muster_threads_run(pool, count, run_task, &run);
+    muster_threads_free(pool);
     pthread_mutex_destroy(&run.mutex);
-    muster_mem_free(started);
     return run.status;
 }

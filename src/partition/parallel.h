@@ -1,9 +1,8 @@
 /*
- * partition/parallel.h -- run numbered tasks on some threads.
+ * partition/parallel.h -- run numbered tasks that may fail on some threads.
  *
- * Threads take the lowest number that is left, so tasks must not depend on one
- * another, nor on which thread runs them. The calling thread takes part; where
- * a thread cannot be started the others do its work.
+ * Threads and the order of tasks are those of base/threads.h; where the system
+ * gives no threads the caller does all.
  *
  *   Determinism  The status is that of the failed task of lowest number among
  *                those that ran; after a failure no new task is begun.

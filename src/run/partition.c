@@ -54,6 +54,16 @@ static muster_status load(partition *self, muster_error *error_out)
     return status;
 }
 
+/* --features: a row for each sample. */
+static muster_status load_features(partition *self, muster_error *error_out)
+{
+    const char *path = muster_config_string(self->config, MUSTER_OPT_FEATURES);
+    return path != NULL
+               ? muster_feature_rows_read(path, self->info.samples, error_out,
+                                          &self->placing.features)
+               : MUSTER_OK;
+}
+
 static muster_status allocate(partition *self, muster_error *error_out)
 {
     uint32_t workers = self->placing.owners;
@@ -210,6 +220,9 @@ static muster_status make(partition *self, muster_error *error_out)
         status = load(self, error_out);
     }
     if (status == MUSTER_OK) {
+        status = load_features(self, error_out);
+    }
+    if (status == MUSTER_OK) {
         status = allocate(self, error_out);
     }
     int64_t begin_ns = muster_clock_ns();
@@ -247,6 +260,7 @@ muster_status muster_partition(const muster_config *config,
     muster_mem_free(self.sizes);
     muster_mem_free(self.owner_of);
     muster_mem_free(self.speeds);
+    muster_mem_free(self.placing.features.dense);
     muster_dataset_free(self.data);
     return status;
 }

@@ -42,6 +42,13 @@ muster_partition_opts muster_placing_opts(const muster_placing *placing,
     opts.workers = placing->owners;
     opts.speeds = placing->speeds;
     opts.rows = muster_dataset_rows(data, 0, (uint32_t)info.samples);
+    if (placing->features.dense != NULL) {
+        opts.rows = (muster_rows){.count = opts.rows.count,
+                                  .features = placing->features.features,
+                                  .dense = placing->features.dense,
+                                  .stride = placing->features.features,
+                                  .labels = opts.rows.labels};
+    }
     opts.label_kind =
         info.classes > 0 ? MUSTER_PARTITION_CLASSES : MUSTER_PARTITION_TARGETS;
     opts.seed = placing->seed;

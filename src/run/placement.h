@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "data/dataset.h"
+#include "data/feature_rows.h"
 #include "muster/partition.h"
 #include "muster/status.h"
 
@@ -18,6 +19,8 @@ typedef struct muster_placing {
     const double *speeds; // of each owner; NULL: equal
     uint64_t seed;
     uint32_t threads;
+    /* In place of the features of the data; dense NULL: none. */
+    muster_feature_rows features;
 } muster_placing;
 
 /* Is there such a method, or is it a file? MUSTER_ERR_INVALID with the one that

@@ -70,6 +70,29 @@ run partition --data "$work/nan.csv" --workers 2
 run partition --data synthetic:samples=999,features=8,classes=3 --workers 4 --method "$owners"
 [ "$code" -eq 3 ] && grep -q "owners.npy.*1000 x 1 owners for 999 samples" "$work/err" ||
     fail "another length: $(cat "$work/err")"
+
+# Features of their own: an embedding decides who gets which sample.
+python3 - "$work" << 'END'
+import array, sys
+def save(name, rows, columns, values):
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }" % (rows, columns)
+    head += " " * (63 - (10 + len(head)) % 64) + "\n"
+    with open(sys.argv[1] + "/" + name, "wb") as out:
+        out.write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode())
+        array.array("f", values).tofile(out)
+save("features.npy", 1000, 2, [((i * 37) % 101) / 101 for i in range(2000)])
+save("short.npy", 999, 2, [0.5] * 1998)
+save("nan.npy", 1000, 1, [float("nan")] * 1000)
+END
+run partition --data $data --workers 4 --json
+raw=$(json "o['coverage_min']")
+run partition --data $data --workers 4 --features "$work/features.npy" --json
+[ "$(json "o['coverage_min']")" != "$raw" ] || fail "--features changes nothing"
+run partition --data $data --workers 4 --features "$work/short.npy"
+[ "$code" -eq 3 ] && grep -q "999 rows of 2 features for 1000 samples" "$work/err" ||
+    fail "too few features: $(cat "$work/err")"
+run partition --data $data --workers 4 --features "$work/nan.npy"
+[ "$code" -eq 3 ] && grep -q "not finite" "$work/err" || fail "NaN: $(cat "$work/err")"
 run partition --data $data --workers 3 --method "$owners"
 [ "$code" -eq 3 ] && grep -q "is given to worker 3; there are 3 workers" "$work/err" ||
     fail "no such worker: $(cat "$work/err")"
