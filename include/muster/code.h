@@ -12,6 +12,11 @@
  * complex codes (two blocks each: real and imaginary halves), groups and two
  * layers. examples/code_sum.c shows a whole round.
  *
+ * A code may have several stages: a worker then sends up to `stages` messages
+ * in a step, each as soon as it is done, and every one of them is an answer of
+ * its own. Answers are numbered worker * stages + stage. With one stage, as
+ * most codes have it, an answer is a worker.
+ *
  *   Promise      With at most `stragglers` workers missing, an exact code's
  *                decoded sum is the full gradient up to rounding. With more
  *                missing it is the least-squares best, the call says
@@ -90,12 +95,16 @@ typedef struct muster_code_info {
     uint32_t gradient_blocks; // blocks of a gradient
     uint32_t message_blocks;  // blocks of a message
     const char *warning;      // what to know before use, or NULL; lent
+    uint32_t stages;          // answers of a worker in a step; most codes: 1
+    uint32_t own_stages;      // so many of them, the first, are its share of
+                              // the work; the others matter only where
+                              // somebody is late
 } muster_code_info;
 
 #define MUSTER_CODE_INFO_INIT                                                 \
     {                                                                         \
         (uint32_t)sizeof(muster_code_info), false, NULL, 0, 0, 0, 0, 0, 0, 0, \
-            NULL                                                              \
+            NULL, 0, 0                                                        \
     }
 
 /* One product of the encoding: message block += coef * gradient block. */
@@ -109,7 +118,7 @@ typedef struct muster_code_encode_term {
 /* One product of the decoding: output block += weight * message block. */
 typedef struct muster_code_decode_term {
     uint32_t output_block;
-    uint32_t worker;
+    uint32_t worker; // with stages: the answer
     uint32_t message_block;
     double weight;
 } muster_code_decode_term;
@@ -151,16 +160,25 @@ MUSTER_API void muster_code_free(muster_code *code);
 MUSTER_API MUSTER_CHECKED muster_status
 muster_code_describe(const muster_code *code, muster_code_info *info_out);
 
-/* The parts that `worker` must compute, ascending; lent until free.
- * MUSTER_ERR_INVALID: worker >= n. */
+/* The number of answers: workers * stages. */
+MUSTER_API uint32_t muster_code_answers(const muster_code *code);
+
+/* The parts that `worker` must hold, those of all its stages, ascending; lent
+ * until free. MUSTER_ERR_INVALID: worker >= n. */
 MUSTER_API MUSTER_CHECKED muster_status
 muster_code_parts(const muster_code *code, uint32_t worker,
                   const uint32_t **parts_out, uint32_t *count_out);
 
-/* The encoding of `worker`, sorted by (part, message block); lent until free.
- * MUSTER_ERR_INVALID: worker >= n. */
+/* The parts in one answer, ascending; none where a worker has fewer stages than
+ * others. Lent until free. MUSTER_ERR_INVALID: there is no such answer. */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_code_answer_parts(const muster_code *code, uint32_t answer,
+                         const uint32_t **parts_out, uint32_t *count_out);
+
+/* The encoding of an answer, sorted by (part, message block); lent until free.
+ * MUSTER_ERR_INVALID: there is no such answer. */
 MUSTER_API MUSTER_CHECKED muster_status muster_code_encode_terms(
-    const muster_code *code, uint32_t worker,
+    const muster_code *code, uint32_t answer,
     const muster_code_encode_term **terms_out, uint32_t *count_out);
 
 /* Floats of one block for gradients of `dim` floats: dim / gradient_blocks,
@@ -177,14 +195,15 @@ MUSTER_API size_t muster_code_message_length(const muster_code *code,
 MUSTER_API size_t muster_code_scratch_length(void);
 
 /*
- * Form the message of `worker`: muster_code_message_length(code, dim) floats.
+ * Form the message of an answer: muster_code_message_length(code, dim) floats.
  * grads[j] is the gradient, dim floats, of the j-th part that
- * muster_code_parts() names. message_out must not overlap any of them.
- * MUSTER_ERR_INVALID  worker >= n, dim == 0, or a pointer but scratch is NULL
+ * muster_code_answer_parts() names. message_out must not overlap any of them.
+ * MUSTER_ERR_INVALID  there is no such answer, dim == 0, or a pointer but
+ *                     scratch is NULL
  * Costs one pass over the gradients for each message block.
  */
 MUSTER_API MUSTER_CHECKED muster_status muster_code_encode(
-    const muster_code *code, uint32_t worker, const float *const *grads,
+    const muster_code *code, uint32_t answer, const float *const *grads,
     size_t dim, double *scratch, float *message_out);
 
 /*
@@ -200,11 +219,11 @@ MUSTER_API MUSTER_CHECKED muster_status muster_code_progress_create(
 MUSTER_API void muster_code_progress_free(muster_code_progress *progress);
 /* Forget all answers: a new step. */
 MUSTER_API void muster_code_progress_reset(muster_code_progress *progress);
-/* Count an answer (a second one of the same worker changes nothing); true once
- * the answers determine the full gradient, and from then on. Approximate codes
- * are never ready before all have answered unless they can decode exactly. */
+/* Count an answer (a second time changes nothing); true once the answers
+ * determine the full gradient, and from then on. Approximate codes are never
+ * ready before all have answered unless they can decode exactly. */
 MUSTER_API bool muster_code_progress_add(muster_code_progress *progress,
-                                         uint32_t worker);
+                                         uint32_t answer);
 MUSTER_API bool
 muster_code_progress_ready(const muster_code_progress *progress);
 
@@ -212,15 +231,17 @@ muster_code_progress_ready(const muster_code_progress *progress);
 MUSTER_API size_t muster_code_decode_terms_max(const muster_code *code);
 
 /*
- * The decoding for the workers heard from: `responders`, ascending, `count`
- * of them. terms_out has room for muster_code_decode_terms_max(); terms are
- * sorted by (output block, worker). A responder without a term is not needed.
- * Do this once for a responder set, then decode as often as wanted.
+ * The decoding for the answers heard: `responders`, ascending, `count` of them
+ * (workers; with stages, answers). terms_out has room for
+ * muster_code_decode_terms_max(); terms are sorted by (output block, worker). A
+ * responder without a term is not needed. Do this once for a responder set,
+ * then decode as often as wanted.
  *
  * MUSTER_OK             exact
  * MUSTER_INEXACT        the least-squares best; see fit_out->residual
- * MUSTER_ERR_INVALID    responders not strictly ascending below n, or
- *                       fit_out->struct_size is too small
+ * MUSTER_ERR_INVALID    responders not strictly ascending below
+ *                       muster_code_answers(), or fit_out->struct_size is too
+ *                       small
  * MUSTER_ERR_NO_MEMORY  the solve's scratch could not be had
  */
 MUSTER_API MUSTER_CHECKED muster_status
@@ -232,8 +253,8 @@ muster_code_weights(const muster_code *code, const uint32_t *responders,
 typedef struct muster_code_decode_input {
     const muster_code_decode_term *terms; // of muster_code_weights()
     size_t term_count;
-    const float *const *messages; // n pointers, by worker; NULL is allowed
-                                  // where no term names the worker
+    const float *const *messages; // muster_code_answers() pointers; NULL is
+                                  // allowed where no term names the answer
 } muster_code_decode_input;
 
 /*

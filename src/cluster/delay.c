@@ -62,6 +62,7 @@ struct delay_term {
     const delay_model *model;
     double values[PARAMS_MAX]; // seconds, or plain numbers
     double factor;             // 0: a time
+    bool times;                // it multiplies the factor of the term before
     uint32_t per;
     uint32_t way;   // geometric
     uint32_t links; // cluster
@@ -412,11 +413,11 @@ static muster_status make_term(delay_term *term, muster_error *error)
     return MUSTER_OK;
 }
 
-/* Does a new term begin after this '+'? A path may have one. */
-static bool is_seam(const char *plus, bool in_path)
+/* Does a new term begin after this '+' or '*'? A path may have one. */
+static bool is_seam(const char *sign, bool in_path)
 {
-    bool letter = (plus[1] >= 'a' && plus[1] <= 'z');
-    return in_path ? find_model(plus + 1) != NULL : letter;
+    bool letter = (sign[1] >= 'a' && sign[1] <= 'z');
+    return in_path ? find_model(sign + 1) != NULL : letter;
 }
 
 /* The length of the first term. */
@@ -424,11 +425,25 @@ static size_t term_length(const char *spec)
 {
     bool in_path =
         muster_spec_is(spec, "trace") || muster_spec_is(spec, "cluster");
-    const char *plus = strchr(spec, '+');
-    while (plus != NULL && !is_seam(plus, in_path)) {
-        plus = strchr(plus + 1, '+');
+    const char *sign = strpbrk(spec, "+*");
+    while (sign != NULL && !is_seam(sign, in_path)) {
+        sign = strpbrk(sign + 1, "+*");
     }
-    return plus != NULL ? (size_t)(plus - spec) : strlen(spec);
+    return sign != NULL ? (size_t)(sign - spec) : strlen(spec);
+}
+
+/* The newest term multiplies the one before it. */
+static muster_status multiply(muster_delay *delay, muster_error *error)
+{
+    delay_term *last = &delay->terms[delay->count - 1];
+    last->times = true;
+    if (last->factor > 0 && last[-1].factor > 0) {
+        return MUSTER_OK;
+    }
+    return muster_error_set(error, MUSTER_ERR_INVALID,
+                            "--delay %s*%s: both need factor=.. such as 3; "
+                            "times are added up with +",
+                            last[-1].model->name, last->model->name);
 }
 
 static muster_status add_term(muster_delay *delay, const char *spec,
@@ -458,9 +473,14 @@ static muster_status add_term(muster_delay *delay, const char *spec,
 static muster_status build(muster_delay *delay, const char *spec, uint64_t seed,
                            muster_error *error)
 {
+    bool times = false;
     for (;;) {
         size_t length = term_length(spec);
         muster_status status = add_term(delay, spec, length, seed, error);
+        if (status == MUSTER_OK && times) {
+            status = multiply(delay, error);
+        }
+        times = spec[length] == '*';
         if (status != MUSTER_OK || spec[length] == '\0') {
             return status;
         }
@@ -509,7 +529,7 @@ static double unit_of(const muster_delay *delay, const delay_term *term,
     }
     switch ((per)term->per) {
     case PER_STEP:
-        return 1;
+        return work->follows ? 0 : 1;
     case PER_LOAD:
         return work->share * delay->workers;
     case PER_MESSAGE:
@@ -545,8 +565,13 @@ int64_t muster_delay_of(muster_delay *delay, uint32_t worker, uint64_t step,
                                               step, &of);
             continue;
         }
-        seconds +=
-            term->model->draw(term, worker, step) * unit_of(delay, term, work);
+        double drawn = term->model->draw(term, worker, step);
+        for (; i + 1 < delay->count && delay->terms[i + 1].times; i++) {
+            delay_term *next = &delay->terms[i + 1];
+            double more = next->model->draw(next, worker, step);
+            drawn = (1 + drawn) * (1 + more) - 1;
+        }
+        seconds += drawn * unit_of(delay, term, work);
     }
     return to_ns(seconds);
 }

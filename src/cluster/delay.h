@@ -23,7 +23,8 @@
  *       time itself
  *
  * Every model but cluster takes `per`:
- *   per=step     (default) the delay as it is drawn
+ *   per=step     (default) the delay as it is drawn; once where a worker
+ *                computes a step in stages
  *   per=load     times the worker's load: its share of the step's samples
  *                times the number of workers, so that an uncoded worker has 1
  *                and one with d of k = n parts has d
@@ -34,6 +35,9 @@
  * least 1, in place of their time: computing then takes F times as long while
  * the worker straggles (constant: always). exponential draws 1 + Exp(F - 1),
  * pareto has the scale F.
+ *
+ * MODEL*MODEL multiplies two that have a factor: iid:p=0.1,factor=10*
+ * exponential:factor=1.05 is 1 + Exp(0.05), and ten times that now and then.
  *
  * MODEL+MODEL adds two up, each with draws of its own. Ye and Abbe's worker,
  * d (t1 + Exp) + (t2 + Exp) / m, is
@@ -66,6 +70,7 @@ typedef struct muster_delay_work {
     double share;       // of the step's samples: d parts of k, 0..1
     double message;     // the length of its message over the gradient's: 1/m
     int64_t compute_ns; // that computing takes by itself
+    bool follows;       // part of a step whose per=step delays were counted
     double bytes;       // of a whole gradient; 0: links of a cluster file take
                         // no time but their latency
 } muster_delay_work;

@@ -78,6 +78,8 @@ static void means_are_those_of_the_models(void **state)
         {"markov:factor=3", 10, 1},
         // Sums, each with draws of its own.
         {"constant:delay=2ms+exponential:mean=3ms+constant:factor=2", 15, 0.1},
+        {"constant:factor=2*constant:factor=3", 50, 0.01},
+        {"iid:p=0.5,factor=3*constant:factor=2+constant:delay=1ms", 31, 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         muster_delay *delay = make(cases[i].spec);
@@ -248,6 +250,8 @@ static void bad_specs_are_refused_by_name(void **state)
     refused("exponential:mean=1ms,per=part", MUSTER_ERR_INVALID, "per=part");
     refused("exponential:mean=1ms+paretto:scale=1ms", MUSTER_ERR_INVALID,
             "did you mean pareto?");
+    refused("constant:factor=2*constant:delay=1ms", MUSTER_ERR_INVALID,
+            "both need factor=");
     refused("geometric:time=1ms,p=1", MUSTER_ERR_INVALID, "p=1");
     refused("geometric:time=1ms,p=0.1,per=message", MUSTER_ERR_INVALID,
             "add way=up");

@@ -27,7 +27,8 @@ int64_t muster_slowness_ns(const muster_slowness *slowness, uint64_t step,
         sleep_ns = change->sleep_ns >= 0 ? change->sleep_ns : sleep_ns;
         factor = change->factor > 0 ? change->factor : factor;
     }
-    int64_t ns = sleep_ns + (int64_t)((factor - 1) * (double)work->compute_ns);
+    int64_t ns = (int64_t)((factor - 1) * (double)work->compute_ns);
+    ns += work->follows ? 0 : sleep_ns;
     if (slowness->delay != NULL && slowness->edge) {
         ns +=
             muster_delay_of_edge(slowness->delay, slowness->worker, step, work);

@@ -3,7 +3,8 @@
  *
  * `--slow W:200ms` is sleep_ns, `--slow W:10x` is factor, `--delay MODEL` is
  * delay; `--slow W:200ms@50` is a change at step 50. A process sleeps what
- * muster_slowness_ns() says after it has computed a gradient; the simulator
+ * muster_slowness_ns() says after it has computed a gradient (in stages: a
+ * stage; sleep_ns after the first of a step); the simulator
  * adds the same to the virtual duration.
  *
  *   Ownership    `changes` belongs to the slowness, for muster_slowness_fini().

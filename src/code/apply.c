@@ -134,20 +134,21 @@ static void encode_range(const encoding *e, uint32_t b, size_t begin,
     }
 }
 
-muster_status muster_code_encode(const muster_code *code, uint32_t worker,
+muster_status muster_code_encode(const muster_code *code, uint32_t answer,
                                  const float *const *grads, size_t dim,
                                  double *scratch, float *message_out)
 {
-    if (worker >= code->info.workers || dim == 0 || message_out == NULL) {
+    if (answer >= muster_code_answers(code) || dim == 0 ||
+        message_out == NULL) {
         return MUSTER_ERR_INVALID;
     }
-    for (uint32_t i = 0; i < code->part_spans[worker].count; i++) {
+    for (uint32_t i = 0; i < code->part_spans[answer].count; i++) {
         if (grads == NULL || grads[i] == NULL) {
             return MUSTER_ERR_INVALID;
         }
     }
     const muster_code_encode_term *all = code->terms.data;
-    const muster_code_span span = code->term_spans[worker];
+    const muster_code_span span = code->term_spans[answer];
     encoding e;
     e.terms = all + span.first;
     e.term_count = span.count;
@@ -173,7 +174,7 @@ static bool input_is_legal(const muster_code *code,
     }
     for (size_t i = 0; i < input->term_count; i++) {
         const muster_code_decode_term *term = &input->terms[i];
-        if (term->worker >= code->info.workers ||
+        if (term->worker >= muster_code_answers(code) ||
             term->output_block >= code->info.gradient_blocks ||
             term->message_block >= code->info.message_blocks ||
             input->messages[term->worker] == NULL ||

@@ -36,7 +36,8 @@ static const struct {
                     {"rbgc:d=2,draws=1", 6},
                     {"sgc:d=2,draws=1", 6},
                     {"erasurehead:d=2", 6},
-                    {"graph:degree=2", 5}};
+                    {"graph:degree=2", 5},
+                    {"scheduled:s=1", 4}};
 enum { FAMILIES = sizeof(every_family) / sizeof(every_family[0]) };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -47,8 +48,9 @@ static void point_at_parts(const code_bench *bench, uint32_t worker,
 {
     const uint32_t *parts = NULL;
     uint32_t count = 0;
-    assert_int_equal(muster_code_parts(bench->code, worker, &parts, &count),
-                     MUSTER_OK);
+    assert_int_equal(
+        muster_code_answer_parts(bench->code, worker, &parts, &count),
+        MUSTER_OK);
     for (uint32_t i = 0; i < count; i++) {
         grads[i] = bench->gradients + parts[i] * bench->dim;
     }
@@ -62,7 +64,7 @@ static void check_messages(code_bench *bench, double *scratch)
     float *message = muster_mem_array(length + 1, sizeof(float));
     const float **grads =
         muster_mem_array(bench->info.parts, sizeof(const float *));
-    for (uint32_t w = 0; w < bench->info.workers; w++) {
+    for (uint32_t w = 0; w < muster_code_answers(bench->code); w++) {
         point_at_parts(bench, w, grads);
         message[length] = 7.0f;
         muster_mem_fail_after(0);
@@ -126,6 +128,7 @@ static void check_dim(const char *name, uint32_t n, size_t dim)
     code_bench bench;
     bench_init(&bench, build_code(name, n, 0, 0), dim, dim);
     check_messages(&bench, NULL);
+    n = muster_code_answers(bench.code);
     for (uint32_t mask = 1; mask < 1u << n; mask++) {
         uint32_t responders[32];
         uint32_t count = members(mask, n, responders);
@@ -160,7 +163,8 @@ static void lengths_around_a_tile_leave_no_tail(void **state)
                 build_code(every_family[i].name, every_family[i].n, 0, 0),
                 dims[d], d);
             uint32_t everyone[32];
-            uint32_t count = members(UINT32_MAX, every_family[i].n, everyone);
+            uint32_t count =
+                members(UINT32_MAX, muster_code_answers(bench.code), everyone);
             check_messages(&bench, NULL);
             check_sum(&bench, everyone, count, NULL);
             check_messages(&bench, scratch);

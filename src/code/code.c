@@ -25,7 +25,7 @@
 
 struct muster_code_progress {
     const muster_code *code;
-    uint8_t *answered; // per worker
+    uint8_t *answered; // per answer
     uint32_t useful;   // workers that hold anything
     uint32_t count;    // useful answers
     uint32_t needed;   // useful answers that always suffice
@@ -66,6 +66,8 @@ void muster_code_start(muster_code *code, const muster_code_ops *ops,
     code->info.gradient_blocks = 1;
     code->info.message_blocks = 1;
     code->info.exact = true;
+    code->info.stages = 1;
+    code->info.own_stages = 1;
 }
 
 muster_status muster_code_create(const muster_code_opts *opts,
@@ -119,6 +121,7 @@ void muster_code_free(muster_code *code)
     }
     muster_mem_free(code->part_spans);
     muster_mem_free(code->term_spans);
+    muster_mem_free(code->held_spans);
     muster_mem_free(code->row_squares);
     muster_mem_free(code);
 }
@@ -138,6 +141,16 @@ const muster_code_info *muster_code_numbers(const muster_code *code)
     return &code->info;
 }
 
+muster_code_start_rule muster_code_starts(const muster_code *code)
+{
+    return code->start;
+}
+
+uint32_t muster_code_answers(const muster_code *code)
+{
+    return code->info.workers * code->info.stages;
+}
+
 bool muster_code_fit_is_legal(const muster_code_fit *fit)
 {
     return fit != NULL && muster_sized_is_legal(fit, FIT_MIN);
@@ -150,22 +163,37 @@ muster_status muster_code_parts(const muster_code *code, uint32_t worker,
         return MUSTER_ERR_INVALID;
     }
     const uint32_t *parts = code->parts.data;
-    *parts_out = parts + code->part_spans[worker].first;
-    *count_out = code->part_spans[worker].count;
+    const muster_code_span *spans =
+        code->info.stages > 1 ? code->held_spans : code->part_spans;
+    *parts_out = parts + spans[worker].first;
+    *count_out = spans[worker].count;
+    return MUSTER_OK;
+}
+
+muster_status muster_code_answer_parts(const muster_code *code, uint32_t answer,
+                                       const uint32_t **parts_out,
+                                       uint32_t *count_out)
+{
+    if (answer >= muster_code_answers(code)) {
+        return MUSTER_ERR_INVALID;
+    }
+    const uint32_t *parts = code->parts.data;
+    *parts_out = parts + code->part_spans[answer].first;
+    *count_out = code->part_spans[answer].count;
     return MUSTER_OK;
 }
 
 muster_status
-muster_code_encode_terms(const muster_code *code, uint32_t worker,
+muster_code_encode_terms(const muster_code *code, uint32_t answer,
                          const muster_code_encode_term **terms_out,
                          uint32_t *count_out)
 {
-    if (worker >= code->info.workers) {
+    if (answer >= muster_code_answers(code)) {
         return MUSTER_ERR_INVALID;
     }
     const muster_code_encode_term *terms = code->terms.data;
-    *terms_out = terms + code->term_spans[worker].first;
-    *count_out = code->term_spans[worker].count;
+    *terms_out = terms + code->term_spans[answer].first;
+    *count_out = code->term_spans[answer].count;
     return MUSTER_OK;
 }
 
@@ -173,7 +201,7 @@ muster_status muster_code_progress_create(const muster_code *code,
                                           muster_code_progress **progress_out)
 {
     const muster_code_ops *ops = code->ops;
-    uint32_t n = code->info.workers;
+    uint32_t n = muster_code_answers(code);
     muster_code_progress *progress = muster_mem_array(1, sizeof(*progress));
     if (progress == NULL) {
         return MUSTER_ERR_NO_MEMORY;
@@ -209,7 +237,7 @@ void muster_code_progress_free(muster_code_progress *progress)
 void muster_code_progress_reset(muster_code_progress *progress)
 {
     const muster_code *code = progress->code;
-    memset(progress->answered, 0, code->info.workers);
+    memset(progress->answered, 0, muster_code_answers(code));
     progress->count = 0;
     progress->ready = false;
     if (code->ops->progress_reset != NULL) {
@@ -217,17 +245,18 @@ void muster_code_progress_reset(muster_code_progress *progress)
     }
 }
 
-bool muster_code_progress_add(muster_code_progress *progress, uint32_t worker)
+bool muster_code_progress_add(muster_code_progress *progress, uint32_t answer)
 {
     const muster_code *code = progress->code;
-    if (worker >= code->info.workers || progress->answered[worker] != 0) {
+    if (answer >= muster_code_answers(code) ||
+        progress->answered[answer] != 0) {
         return progress->ready;
     }
-    progress->answered[worker] = 1;
-    progress->count += code->part_spans[worker].count > 0;
+    progress->answered[answer] = 1;
+    progress->count += code->part_spans[answer].count > 0;
     if (code->ops->progress_add != NULL) {
         progress->ready |=
-            code->ops->progress_add(code, progress->memory, worker);
+            code->ops->progress_add(code, progress->memory, answer);
     } else {
         progress->ready |= progress->count >= progress->needed;
     }
@@ -241,7 +270,7 @@ bool muster_code_progress_ready(const muster_code_progress *progress)
 
 size_t muster_code_decode_terms_max(const muster_code *code)
 {
-    return (size_t)code->info.workers * code->info.message_blocks *
+    return (size_t)muster_code_answers(code) * code->info.message_blocks *
            code->info.gradient_blocks;
 }
 
@@ -278,7 +307,7 @@ muster_status muster_code_solve(const muster_code *code,
 {
     const uint32_t *responders = query->responders;
     for (uint32_t i = 0; i < query->count; i++) {
-        if (responders[i] >= code->info.workers ||
+        if (responders[i] >= muster_code_answers(code) ||
             (i > 0 && responders[i] <= responders[i - 1])) {
             return MUSTER_ERR_INVALID;
         }

@@ -30,8 +30,8 @@ typedef struct code_bench {
     size_t block;
     float *gradients;       // parts x dim
     double *sum;            // dim, in double
-    float *messages;        // workers x message length
-    const float **pointers; // per worker
+    float *messages;        // answers x message length
+    const float **pointers; // per answer
     muster_code_decode_term *terms;
     float *out;
     muster_decoder *decoder;
@@ -100,7 +100,7 @@ static inline void bench_init(code_bench *bench, muster_code *code, size_t dim,
     bench->info = *muster_code_numbers(code);
     bench->dim = dim;
     bench->block = muster_code_block_length(code, dim);
-    uint32_t n = bench->info.workers;
+    uint32_t n = muster_code_answers(code);
     uint32_t k = bench->info.parts;
     size_t length = bench->block * bench->info.message_blocks;
     bench->gradients = muster_mem_array(k * dim, sizeof(float));

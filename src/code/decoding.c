@@ -29,7 +29,7 @@ muster_decoding *muster_decoding_create(const muster_code *code,
                                         size_t term_count,
                                         const muster_code_fit *fit)
 {
-    uint32_t n = code->info.workers;
+    uint32_t n = muster_code_answers(code);
     uint8_t *is_used = muster_mem_array(n, 1);
     if (is_used == NULL) {
         return NULL;

@@ -19,11 +19,11 @@
 typedef struct muster_decoding {
     _Atomic unsigned references;
     muster_status status;     // MUSTER_OK or MUSTER_INEXACT
-    uint32_t workers;         // n: terms name workers below it
+    uint32_t workers;         // terms name answers below it; one stage: n
     uint32_t gradient_blocks; // of the code
     uint32_t message_blocks;
     uint32_t used_count;
-    const uint32_t *used; // workers that a term names, ascending
+    const uint32_t *used; // answers that a term names, ascending
     muster_code_fit fit;
     size_t term_count;
     muster_code_decode_term terms[]; // sorted by (output block, worker)

@@ -152,6 +152,30 @@ void muster_encode_plan_free(muster_encode_plan *plan)
     muster_mem_free(plan);
 }
 
+muster_status muster_encode_plan_spread(muster_encode_plan *plan,
+                                        const uint32_t *parts, uint32_t count)
+{
+    muster_encode_plan_part *spread = muster_mem_array(count, sizeof(*spread));
+    if (spread == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        spread[i] = (muster_encode_plan_part){parts[i], MUSTER_NO_LANE, 0};
+        if (at < plan->part_count && plan->parts[at].part == parts[i]) {
+            spread[i] = plan->parts[at++];
+        }
+    }
+    if (at < plan->part_count) {
+        muster_mem_free(spread);
+        return MUSTER_ERR_INVALID;
+    }
+    muster_mem_free(plan->parts);
+    plan->parts = spread;
+    plan->part_count = count;
+    return MUSTER_OK;
+}
+
 size_t muster_encode_plan_block(const muster_encode_plan *plan, size_t dim)
 {
     return dim / plan->gradient_blocks + (dim % plan->gradient_blocks != 0);

@@ -27,6 +27,8 @@
 
 #include "muster/code.h"
 
+#define MUSTER_NO_LANE UINT32_MAX
+
 typedef struct muster_encode_plan_part {
     uint32_t part;
     uint32_t lane;
@@ -53,6 +55,13 @@ MUSTER_CHECKED muster_status muster_encode_plan_create(
     muster_encode_plan **plan_out);
 
 void muster_encode_plan_free(muster_encode_plan *plan);
+
+/* List further parts, which no lane has (`lane` is MUSTER_NO_LANE), so that the
+ * plan's parts are exactly these: ascending, with all that it has so far.
+ * MUSTER_ERR_INVALID: one that it has is not among them. */
+MUSTER_CHECKED muster_status muster_encode_plan_spread(muster_encode_plan *plan,
+                                                       const uint32_t *parts,
+                                                       uint32_t count);
 
 /* Floats of one block and of the whole message, for gradients of dim floats. */
 size_t muster_encode_plan_block(const muster_encode_plan *plan, size_t dim);

@@ -46,12 +46,15 @@ struct muster_code {
     muster_code_info info;
     char name[64];
     char warning[256];            // "" when there is none
-    muster_code_span *part_spans; // per worker, into parts
-    muster_code_span *term_spans; // per worker, into terms
+    muster_code_span *part_spans; // per answer, into parts
+    muster_code_span *term_spans; // per answer, into terms
+    muster_code_span *held_spans; // per worker, into parts: of all its stages;
+                                  // NULL with one stage
     muster_vec parts;             // uint32_t
     muster_vec terms;             // muster_code_encode_term
-    double *row_squares; // (worker, message block): sum of squared coefs
-    void *state;         // the family's own
+    double *row_squares; // (answer, message block): sum of squared coefs
+    muster_code_start_rule start; // of redundant stages
+    void *state;                  // the family's own
 };
 
 /* The workers heard from, and where to put their decoding. */
@@ -80,7 +83,7 @@ struct muster_code_ops {
     size_t (*progress_bytes)(const muster_code *code);
     void (*progress_reset)(const muster_code *code, void *progress);
     bool (*progress_add)(const muster_code *code, void *progress,
-                         uint32_t worker);
+                         uint32_t answer);
     /* Gaussian families; NULL: none. With probability 1 - risk one draw has no
      * larger condition in any set of exactly s missing; NAN: nothing to say. */
     double (*condition_bound)(const muster_code *code, double risk);
@@ -92,13 +95,13 @@ struct muster_code_ops {
 /* The families, one per file; NULL-terminated. */
 extern const muster_code_ops *const muster_code_families[];
 
-/* Building: set code->info first, then reserve, then workers 0..n-1 in turn:
- * open, add terms sorted by (part, message block), or share what an earlier
- * worker has. All return false when out of memory. */
+/* Building: set code->info first, then reserve, then answers 0.. in turn (of
+ * one stage: workers): open, add terms sorted by (part, message block), or
+ * share what an earlier worker has. All return false when out of memory. */
 bool muster_code_reserve(muster_code *code, size_t terms);
-void muster_code_open_worker(muster_code *code, uint32_t worker);
+void muster_code_open_worker(muster_code *code, uint32_t answer);
 bool muster_code_add_term(muster_code *code, muster_code_encode_term term);
-bool muster_code_close_worker(muster_code *code, uint32_t worker);
+bool muster_code_close_worker(muster_code *code, uint32_t answer);
 void muster_code_share_worker(muster_code *code, uint32_t worker,
                               uint32_t earlier);
 

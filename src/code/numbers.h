@@ -10,4 +10,13 @@
 
 const muster_code_info *muster_code_numbers(const muster_code *code);
 
+/* When a worker begins the stages that are not its own share. */
+typedef enum muster_code_start_rule {
+    MUSTER_CODE_START_AUTO = 0, // as the run finds it best
+    MUSTER_CODE_START_NOW,      // when the stage before is done
+    MUSTER_CODE_START_ASKED,    // when the coordinator says what is missing
+} muster_code_start_rule;
+
+muster_code_start_rule muster_code_starts(const muster_code *code);
+
 #endif // MUSTER_CODE_NUMBERS_H

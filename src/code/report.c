@@ -40,7 +40,7 @@ typedef struct trial {
     size_t dim;
     size_t message; // floats of one
     double *sum;
-    double *messages; // workers x message
+    double *messages; // answers x message
     double *out;
     uint32_t *missing;
     uint32_t *responders;
@@ -78,9 +78,9 @@ static void encode_all(const trial *t)
             t->sum[at] += gradient_at(part, at);
         }
     }
-    for (uint32_t w = 0; w < t->info.workers; w++) {
-        muster_code_span span = code->term_spans[w];
-        double *message = t->messages + w * t->message;
+    for (uint32_t a = 0; a < muster_code_answers(code); a++) {
+        muster_code_span span = code->term_spans[a];
+        double *message = t->messages + a * t->message;
         for (uint32_t i = 0; i < span.count; i++) {
             const muster_code_encode_term *term = &all[span.first + i];
             for (size_t at = 0; at < t->block; at++) {
@@ -104,12 +104,13 @@ static muster_status trial_init(trial *t, const muster_code *code,
     t->dim = t->block * t->info.gradient_blocks;
     t->message = t->block * t->info.message_blocks;
     t->sum = muster_mem_array(t->dim, sizeof(double));
-    t->messages =
-        muster_mem_array(t->info.workers, t->message * sizeof(double));
+    t->messages = muster_mem_array(muster_code_answers(code),
+                                   t->message * sizeof(double));
     t->out = muster_mem_array(t->dim, sizeof(double));
     t->missing =
         muster_mem_array((size_t)t->info.stragglers + 1, sizeof(uint32_t));
-    t->responders = muster_mem_array(t->info.workers, sizeof(uint32_t));
+    t->responders =
+        muster_mem_array(muster_code_answers(code), sizeof(uint32_t));
     t->terms = muster_mem_array(muster_code_decode_terms_max(code),
                                 sizeof(muster_code_decode_term));
     t->times = muster_mem_array(sets, sizeof(double));
@@ -162,6 +163,18 @@ static double median(double *values, size_t count)
     return count > 0 ? values[count / 2] : 0.0;
 }
 
+/* Everybody but `missing`, with all stages, to `responders`. */
+static uint32_t respond(const trial *t)
+{
+    uint32_t stages = t->info.stages;
+    uint32_t count = muster_code_sets_responders(
+        t->info.workers, t->missing, t->info.stragglers, t->responders);
+    for (uint32_t i = count * stages; stages > 1 && i-- > 0;) {
+        t->responders[i] = t->responders[i / stages] * stages + i % stages;
+    }
+    return count * stages;
+}
+
 /* Tries sets until there are no more, or iterated solves took long enough. */
 static muster_status try_sets(const trial *t, muster_code_sets *sets,
                               muster_code_report *report)
@@ -171,8 +184,7 @@ static muster_status try_sets(const trial *t, muster_code_sets *sets,
     while (multiplied < MULTIPLIED && muster_code_sets_next(sets, t->missing)) {
         muster_code_query query = {.responders = t->responders,
                                    .terms = t->terms};
-        query.count = muster_code_sets_responders(
-            t->info.workers, t->missing, t->info.stragglers, t->responders);
+        query.count = respond(t);
         int64_t before = muster_clock_ns();
         muster_status status = muster_code_solve(t->code, &query);
         t->times[count] = (double)(muster_clock_ns() - before) / 1000.0;
@@ -226,11 +238,11 @@ static muster_status time_decoding(const trial *t, uint32_t heard,
     size_t message = block * t->info.message_blocks;
     size_t distinct = DECODE_FLOATS / message;
     distinct = distinct < 1 ? 1 : distinct;
-    distinct = distinct < t->info.workers ? distinct : t->info.workers;
+    uint32_t answers = muster_code_answers(t->code);
+    distinct = distinct < answers ? distinct : answers;
     float *memory = muster_mem_array(distinct, message * sizeof(float));
     float *out = muster_mem_array(DECODE_DIM, sizeof(float));
-    const float **rows =
-        muster_mem_array(t->info.workers, sizeof(const float *));
+    const float **rows = muster_mem_array(answers, sizeof(const float *));
     muster_status status = MUSTER_ERR_NO_MEMORY;
     if (memory == NULL || out == NULL || rows == NULL) {
         goto out;
@@ -238,8 +250,8 @@ static muster_status time_decoding(const trial *t, uint32_t heard,
     for (size_t i = 0; i < distinct * message; i++) {
         memory[i] = 1.0f;
     }
-    for (uint32_t w = 0; w < t->info.workers; w++) {
-        rows[w] = memory + w % distinct * message;
+    for (uint32_t a = 0; a < answers; a++) {
+        rows[a] = memory + a % distinct * message;
     }
     size_t terms;
     muster_code_fit fit = MUSTER_CODE_FIT_INIT;
@@ -272,7 +284,8 @@ static muster_status fill(const muster_code *code, const muster_code_opts *opts,
     if (status == MUSTER_OK) {
         status = try_sets(&t, &sets, report);
         if (status == MUSTER_OK) {
-            status = time_decoding(&t, info.workers - info.stragglers, report);
+            uint32_t heard = info.workers - info.stragglers;
+            status = time_decoding(&t, heard * info.stages, report);
         }
         trial_fini(&t);
     }

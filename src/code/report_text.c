@@ -157,15 +157,16 @@ muster_status muster_code_matrix_text(const muster_code_opts *opts, bool json,
                          json ? "["
                               : "worker part message_block gradient_block "
                                 "coefficient\n");
-    for (uint32_t w = 0; w < code->info.workers; w++) {
-        muster_code_span span = code->term_spans[w];
+    uint32_t stages = code->info.stages;
+    for (uint32_t answer = 0; answer < muster_code_answers(code); answer++) {
+        muster_code_span span = code->term_spans[answer];
         for (uint32_t i = 0; i < span.count; i++) {
             const muster_code_encode_term *t = &all[span.first + i];
-            muster_code_text_add(&text,
-                                 json ? "%s[%u, %u, %u, %u, %.17g]"
-                                      : "%s%u %u %u %u %.17g\n",
-                                 json && !first ? ", " : "", w, t->part,
-                                 t->message_block, t->gradient_block, t->coef);
+            muster_code_text_add(
+                &text,
+                json ? "%s[%u, %u, %u, %u, %.17g]" : "%s%u %u %u %u %.17g\n",
+                json && !first ? ", " : "", answer / stages, t->part,
+                t->message_block, t->gradient_block, t->coef);
             first = false;
         }
     }

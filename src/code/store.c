@@ -6,6 +6,7 @@
  * so that a group of g workers costs g and not g^2 entries.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -14,19 +15,26 @@
 
 bool muster_code_reserve(muster_code *code, size_t terms)
 {
-    uint32_t n = code->info.workers;
+    uint32_t n = muster_code_answers(code);
     size_t rows = (size_t)n * code->info.message_blocks;
     code->part_spans = muster_mem_array(n, sizeof(muster_code_span));
     code->term_spans = muster_mem_array(n, sizeof(muster_code_span));
     code->row_squares = muster_mem_array(rows, sizeof(double));
+    if (code->info.stages > 1) {
+        code->held_spans =
+            muster_mem_array(code->info.workers, sizeof(muster_code_span));
+        if (code->held_spans == NULL) {
+            return false;
+        }
+    }
     return code->part_spans != NULL && code->term_spans != NULL &&
            code->row_squares != NULL && muster_vec_reserve(&code->terms, terms);
 }
 
-void muster_code_open_worker(muster_code *code, uint32_t worker)
+void muster_code_open_worker(muster_code *code, uint32_t answer)
 {
-    code->part_spans[worker].first = code->parts.count;
-    code->term_spans[worker].first = code->terms.count;
+    code->part_spans[answer].first = code->parts.count;
+    code->term_spans[answer].first = code->terms.count;
 }
 
 bool muster_code_add_term(muster_code *code, muster_code_encode_term term)
@@ -34,21 +42,54 @@ bool muster_code_add_term(muster_code *code, muster_code_encode_term term)
     return muster_vec_append(&code->terms, &term, 1);
 }
 
-static void count_load(muster_code *code, uint32_t worker)
+static void count_load(muster_code *code, uint32_t count)
 {
-    uint32_t count = code->part_spans[worker].count;
     if (count > code->info.load) {
         code->info.load = count;
     }
 }
 
-bool muster_code_close_worker(muster_code *code, uint32_t worker)
+static int by_number(const void *one, const void *two)
 {
-    muster_code_span *terms = &code->term_spans[worker];
-    muster_code_span *parts = &code->part_spans[worker];
+    uint32_t a = *(const uint32_t *)one;
+    uint32_t b = *(const uint32_t *)two;
+    return (a > b) - (a < b);
+}
+
+/* All answers of `worker` are there, one after the other: list the parts of all
+ * of them, each once. */
+static bool close_stages(muster_code *code, uint32_t worker)
+{
+    size_t from = code->part_spans[(size_t)worker * code->info.stages].first;
+    size_t first = code->parts.count;
+    size_t count = first - from;
+    if (!muster_vec_reserve(&code->parts, first + count)) {
+        return false;
+    }
+    uint32_t *held = (uint32_t *)code->parts.data + first;
+    if (count > 0) {
+        memcpy(held, held - count, count * sizeof(*held));
+        qsort(held, count, sizeof(*held), by_number);
+    }
+    uint32_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (kept == 0 || held[kept - 1] != held[i]) {
+            held[kept++] = held[i];
+        }
+    }
+    code->parts.count += kept;
+    code->held_spans[worker] = (muster_code_span){first, kept};
+    count_load(code, kept);
+    return true;
+}
+
+bool muster_code_close_worker(muster_code *code, uint32_t answer)
+{
+    muster_code_span *terms = &code->term_spans[answer];
+    muster_code_span *parts = &code->part_spans[answer];
     const muster_code_encode_term *all = code->terms.data;
     double *squares =
-        code->row_squares + (size_t)worker * code->info.message_blocks;
+        code->row_squares + (size_t)answer * code->info.message_blocks;
 
     terms->count = (uint32_t)(code->terms.count - terms->first);
     for (uint32_t i = 0; i < terms->count; i++) {
@@ -68,7 +109,12 @@ bool muster_code_close_worker(muster_code *code, uint32_t worker)
         }
         parts->count++;
     }
-    count_load(code, worker);
+    uint32_t stages = code->info.stages;
+    if (stages > 1) {
+        return answer % stages + 1 < stages ||
+               close_stages(code, answer / stages);
+    }
+    count_load(code, parts->count);
     return true;
 }
 
@@ -81,7 +127,7 @@ void muster_code_share_worker(muster_code *code, uint32_t worker,
     memcpy(code->row_squares + (size_t)worker * blocks,
            code->row_squares + (size_t)earlier * blocks,
            blocks * sizeof(double));
-    count_load(code, worker);
+    count_load(code, code->part_spans[worker].count);
 }
 
 /* Add what one decode term makes of the parts' blocks to its output block:

@@ -93,6 +93,7 @@ void muster_executor_begin(muster_executor *executor, muster_job *job)
         .kind = executor->job.kind,
         .step = executor->job.step,
         .shard = executor->job.shard,
+        .stage = executor->job.stage,
         .test_loss = NAN,
         .test_accuracy = NAN,
         .test_auc = NAN,

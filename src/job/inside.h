@@ -123,8 +123,10 @@ typedef struct held_shard {
  * steps of the last still come. */
 typedef struct worker_plan {
     uint32_t number;
-    muster_encode_plan *lanes; // NULL: none
-    muster_terms_part *parts;  // the shards of each of lanes->parts
+    uint32_t stages;            // 0: there is no plan
+    muster_encode_plan **lanes; // by stage; all list the same parts
+    muster_terms_part *parts;   // the shards of each of them
+    uint32_t part_count;
 } worker_plan;
 
 #define WORKER_PLANS 2u
@@ -154,6 +156,14 @@ typedef struct plan_slots {
     bool are_runs;    // no slot has gaps between its samples
     muster_vec where; // batch_member of each sample, where not so
 } plan_slots;
+
+/* The stages of a step have the same members: they are drawn once. */
+typedef struct drawn_batch {
+    bool is_whole; // all of the step's are there
+    uint64_t step;
+    uint32_t plan;
+    uint64_t changes; // of what is held
+} drawn_batch;
 
 /* Rows collected for one call of the model. */
 typedef struct gathered {
@@ -250,6 +260,7 @@ typedef struct worker {
     uint32_t newest; // of plans
     plan_slots slots;
     muster_vec members; // batch_member: of this step, lane by lane unsorted
+    drawn_batch drawn;  // which step's members they are
     muster_vec lanes;   // float *: accumulators; [0] may be the message itself
     float *accumulators;
     size_t accumulator_floats;
@@ -266,6 +277,9 @@ held_shard *muster_job_held_find(const worker *self, uint32_t number);
 /* Look up the plan's shards, unless that was done and nothing has changed. */
 MUSTER_CHECKED muster_status muster_job_slots_find(worker *self,
                                                    const worker_plan *plan);
+/* The rows of all parts that a lane has. */
+uint64_t muster_job_slots_rows(const plan_slots *slots,
+                               const muster_encode_plan *plan);
 /* Which slot has the sample; false: none. */
 bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
                              batch_member *member_out);

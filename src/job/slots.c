@@ -93,8 +93,7 @@ muster_status muster_job_slots_find(worker *self, const worker_plan *plan)
     slots->are_runs = true;
     slots->changes = 0; // nothing is looked up until all of it is
     muster_status status = MUSTER_OK;
-    for (uint32_t i = 0; status == MUSTER_OK && i < plan->lanes->part_count;
-         i++) {
+    for (uint32_t i = 0; status == MUSTER_OK && i < plan->part_count; i++) {
         status = add_part(self, &plan->parts[i], i);
     }
     if (status == MUSTER_OK && !slots->are_runs) {
@@ -105,6 +104,18 @@ muster_status muster_job_slots_find(worker *self, const worker_plan *plan)
         slots->changes = self->changes;
     }
     return status;
+}
+
+uint64_t muster_job_slots_rows(const plan_slots *slots,
+                               const muster_encode_plan *plan)
+{
+    const plan_slot *list = slots->list.data;
+    uint64_t rows = 0;
+    for (size_t i = 0; i < slots->list.count; i++) {
+        bool is_used = plan->parts[list[i].part].lane != MUSTER_NO_LANE;
+        rows += is_used ? list[i].shard->rows.count : 0;
+    }
+    return rows;
 }
 
 static uint32_t row_of(const plan_slot *slot, uint32_t sample)

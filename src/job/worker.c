@@ -55,7 +55,10 @@ static void drop_shards(worker *self)
 
 static void free_plan(worker_plan *plan)
 {
-    muster_encode_plan_free(plan->lanes);
+    for (uint32_t t = 0; plan->lanes != NULL && t < plan->stages; t++) {
+        muster_encode_plan_free(plan->lanes[t]);
+    }
+    muster_mem_free(plan->lanes);
     muster_mem_free(plan->parts);
     *plan = (worker_plan){0};
 }
@@ -151,41 +154,86 @@ static muster_status setup_job(worker *self)
     return MUSTER_OK;
 }
 
-/* Are all parts of the lanes among those that the plan has shards for, in the
- * same order, and all their shards of this run? */
-static bool is_whole(const worker *self, const worker_plan *plan,
-                     uint32_t part_count)
+/* Are all shards of the plan's parts of this run? */
+static bool is_whole(const worker *self, const worker_plan *plan)
 {
-    if (plan->lanes->part_count != part_count) {
-        return false;
-    }
-    for (uint32_t i = 0; i < part_count; i++) {
+    for (uint32_t i = 0; i < plan->part_count; i++) {
         const muster_terms_part *part = &plan->parts[i];
-        if (part->part != plan->lanes->parts[i].part ||
-            part->first + part->count > self->setup.shards) {
+        if (part->first + part->count > self->setup.shards) {
             return false;
         }
     }
     return true;
 }
 
+/* The lanes of one stage: of the terms with its message blocks. `own` has room
+ * for all terms. */
+static muster_status read_stage(const muster_terms *terms, uint32_t stages,
+                                uint32_t stage, muster_code_encode_term *own,
+                                muster_encode_plan **lanes_out)
+{
+    uint32_t blocks = terms->message_blocks / stages;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < terms->count; i++) {
+        if (terms->terms[i].message_block / blocks == stage) {
+            own[count] = terms->terms[i];
+            own[count++].message_block %= blocks;
+        }
+    }
+    return muster_encode_plan_create(own, count, terms->gradient_blocks, blocks,
+                                     lanes_out);
+}
+
+static muster_status read_stages(const muster_terms *terms, worker_plan *plan)
+{
+    muster_code_encode_term *own = muster_mem_array(terms->count, sizeof(*own));
+    uint32_t *numbers = muster_mem_array(terms->part_count, sizeof(*numbers));
+    muster_status status = MUSTER_OK;
+    if (own == NULL || numbers == NULL) {
+        status = MUSTER_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; numbers != NULL && i < terms->part_count; i++) {
+        numbers[i] = terms->parts[i].part;
+    }
+    for (uint32_t t = 0; status == MUSTER_OK && t < plan->stages; t++) {
+        status = read_stage(terms, plan->stages, t, own, &plan->lanes[t]);
+        if (status == MUSTER_OK) {
+            status = muster_encode_plan_spread(plan->lanes[t], numbers,
+                                               terms->part_count);
+        }
+    }
+    muster_mem_free(numbers);
+    muster_mem_free(own);
+    return status;
+}
+
 static muster_status read_plan(worker *self, worker_plan *plan)
 {
-    const muster_blob *input = self->base.job.input;
+    const muster_job *job = &self->base.job;
+    uint32_t stages = job->stages > 0 ? job->stages : 1;
     muster_terms terms = {0};
-    muster_status status =
-        muster_terms_read(input->data, input->bytes, &self->base.error, &terms);
+    muster_status status = muster_terms_read(
+        job->input->data, job->input->bytes, &self->base.error, &terms);
     if (status != MUSTER_OK) {
         return status;
     }
-    *plan = (worker_plan){self->base.job.plan, NULL, terms.parts};
+    *plan = (worker_plan){
+        .number = job->plan,
+        .stages = stages,
+        .lanes = muster_mem_array(stages, sizeof(muster_encode_plan *)),
+        .part_count = terms.part_count};
+    if (plan->lanes == NULL) {
+        status = MUSTER_ERR_NO_MEMORY;
+    } else if (terms.message_blocks % stages != 0) {
+        status = fail(self, MUSTER_ERR_PROTOCOL,
+                      "a plan's messages are not one a stage");
+    } else {
+        status = read_stages(&terms, plan);
+    }
+    plan->parts = terms.parts;
     terms.parts = NULL;
-    uint32_t part_count = terms.part_count;
-    status = muster_encode_plan_create(terms.terms, terms.count,
-                                       terms.gradient_blocks,
-                                       terms.message_blocks, &plan->lanes);
     muster_terms_fini(&terms);
-    if (status == MUSTER_OK && !is_whole(self, plan, part_count)) {
+    if (status == MUSTER_OK && !is_whole(self, plan)) {
         status = fail(self, MUSTER_ERR_PROTOCOL,
                       "a plan asks for a shard that does not exist");
     }
@@ -207,7 +255,7 @@ static muster_status adopt_job(worker *self)
         return status;
     }
     worker_plan *newest = &self->plans[self->newest];
-    if (newest->lanes != NULL && newest->number != plan.number) {
+    if (newest->stages > 0 && newest->number != plan.number) {
         self->newest = (self->newest + 1) % WORKER_PLANS;
         newest = &self->plans[self->newest];
     }

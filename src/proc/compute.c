@@ -145,6 +145,7 @@ static void fail_result(const muster_job *job, muster_status status,
     result_out->status = status;
     result_out->step = job->step;
     result_out->shard = job->shard;
+    result_out->stage = job->stage;
 }
 
 /* Carry out one job from begin to end. */
@@ -171,6 +172,7 @@ static void run_job(muster_compute *compute, muster_job *job,
         muster_delay_work work = {
             .share = result_out->share,
             .message = result_out->message,
+            .follows = known.follows,
             .compute_ns = timed ? muster_clock_thread_cpu_ns() - cpu_ns : 0,
             .bytes = gradient_bytes(result_out)};
         be_slow(compute, known.step, &work);

@@ -372,6 +372,8 @@ static json_t *summary_object(const muster_summary *summary,
                                   integer(summary->messages_up));
     failed |=
         json_object_set_new(object, "bytes_moved", integer(end->bytes_moved));
+    failed |= json_object_set_new(object, "stages_dropped",
+                                  integer(end->stages_dropped));
     failed |= json_object_set_new(object, "grad_err_max",
                                   muster_json_real(summary->grad_err_max));
     failed |= json_object_set_new(object, "theta_norm",

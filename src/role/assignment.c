@@ -3,10 +3,12 @@
  */
 #include "role/assignment.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/vec.h"
 #include "code/numbers.h"
 #include "wire/message.h"
 #include "wire/terms.h"
@@ -78,6 +80,17 @@ uint32_t muster_assignment_parts(const muster_assignment *assignment,
     return parts_of_slot(assignment, assignment->slot_of[worker], parts_out);
 }
 
+uint32_t muster_assignment_answer(const muster_assignment *assignment,
+                                  uint32_t answer, const uint32_t **parts_out)
+{
+    uint32_t count = 0;
+    uint32_t first = assignment->first * assignment->info.stages;
+    muster_status status = muster_code_answer_parts(
+        assignment->code, first + answer, parts_out, &count);
+    MUSTER_ASSERT(status == MUSTER_OK);
+    return count;
+}
+
 uint32_t muster_assignment_shard(const muster_assignment *assignment,
                                  uint32_t worker, muster_shard_walk *walk)
 {
@@ -145,25 +158,64 @@ static muster_terms_part shards_of(const muster_assignment *assignment,
     return (muster_terms_part){part, first[0], first[1] - first[0]};
 }
 
+static int by_part(const void *one, const void *two)
+{
+    const muster_code_encode_term *a = one;
+    const muster_code_encode_term *b = two;
+    if (a->part != b->part) {
+        return a->part < b->part ? -1 : 1;
+    }
+    return (a->message_block > b->message_block) -
+           (a->message_block < b->message_block);
+}
+
+/* Append the terms of all stages of a slot, the message blocks of one after
+ * those of the stage before. False when out of memory. */
+static bool gather_terms(const muster_assignment *assignment, uint32_t slot,
+                         muster_vec *terms)
+{
+    uint32_t stages = assignment->info.stages;
+    for (uint32_t t = 0; t < stages; t++) {
+        const muster_code_encode_term *list = NULL;
+        uint32_t count = 0;
+        muster_status status = muster_code_encode_terms(
+            assignment->code, (assignment->first + slot) * stages + t, &list,
+            &count);
+        MUSTER_ASSERT(status == MUSTER_OK);
+        if (!muster_vec_append(terms, list, count)) {
+            return false;
+        }
+        muster_code_encode_term *added = terms->data;
+        for (size_t i = terms->count - count; i < terms->count; i++) {
+            added[i].message_block += t * assignment->info.message_blocks;
+        }
+    }
+    if (stages > 1) {
+        qsort(terms->data, terms->count, sizeof(muster_code_encode_term),
+              by_part);
+    }
+    return true;
+}
+
 muster_blob *muster_assignment_terms(const muster_assignment *assignment,
                                      uint32_t worker)
 {
-    const muster_code_encode_term *list = NULL;
-    muster_terms terms = {.gradient_blocks = assignment->info.gradient_blocks,
-                          .message_blocks = assignment->info.message_blocks};
-    muster_status status = muster_code_encode_terms(
-        assignment->code, assignment->first + assignment->slot_of[worker],
-        &list, &terms.count);
-    MUSTER_ASSERT(status == MUSTER_OK);
-    terms.terms = muster_mem_array(terms.count, sizeof(*terms.terms));
-    terms.parts = muster_mem_array(terms.count, sizeof(*terms.parts));
+    muster_vec list = muster_vec_make(sizeof(muster_code_encode_term));
     muster_blob *blob = NULL;
-    if (terms.terms != NULL && terms.parts != NULL) {
-        memcpy(terms.terms, list, terms.count * sizeof(*terms.terms));
+    if (!gather_terms(assignment, assignment->slot_of[worker], &list)) {
+        goto out;
+    }
+    muster_terms terms = {.gradient_blocks = assignment->info.gradient_blocks,
+                          .message_blocks = assignment->info.message_blocks *
+                                            assignment->info.stages,
+                          .terms = list.data,
+                          .count = (uint32_t)list.count};
+    terms.parts = muster_mem_array(terms.count, sizeof(*terms.parts));
+    if (terms.parts != NULL) {
         for (uint32_t i = 0; i < terms.count; i++) {
-            if (i == 0 || list[i].part != list[i - 1].part) {
+            if (i == 0 || terms.terms[i].part != terms.terms[i - 1].part) {
                 terms.parts[terms.part_count++] =
-                    shards_of(assignment, list[i].part);
+                    shards_of(assignment, terms.terms[i].part);
             }
         }
         blob = muster_blob_create(
@@ -172,6 +224,8 @@ muster_blob *muster_assignment_terms(const muster_assignment *assignment,
     if (blob != NULL) {
         muster_terms_write(&terms, blob->data);
     }
-    muster_terms_fini(&terms);
+    muster_mem_free(terms.parts);
+out:
+    muster_vec_fini(&list);
     return blob;
 }

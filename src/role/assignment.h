@@ -59,6 +59,10 @@ void muster_assignment_fini(muster_assignment *assignment);
 uint32_t muster_assignment_parts(const muster_assignment *assignment,
                                  uint32_t worker, const uint32_t **parts_out);
 
+/* The parts of one answer, slot * stages + stage, likewise. */
+uint32_t muster_assignment_answer(const muster_assignment *assignment,
+                                  uint32_t answer, const uint32_t **parts_out);
+
 /* Where a walk over the shards of a worker is; {0} at its start. */
 typedef struct muster_shard_walk {
     uint32_t part;  // which of the worker's parts
@@ -79,7 +83,8 @@ uint32_t muster_assignment_slot_shard(const muster_assignment *assignment,
 bool muster_assignment_slot_asks(const muster_assignment *assignment,
                                  uint32_t slot, uint32_t shard);
 
-/* The payload of the PLAN message to `worker`; NULL when out of memory. */
+/* The payload of the PLAN message to `worker`, of SCHEDULE where the code has
+ * stages; NULL when out of memory. */
 muster_blob *muster_assignment_terms(const muster_assignment *assignment,
                                      uint32_t worker);
 

@@ -306,6 +306,7 @@ void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
     muster_act_timer(actions, MUSTER_TIMER_PATIENCE, -1);
     muster_act_timer(actions, MUSTER_TIMER_WAIT, -1);
     muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
+    muster_staging_stop(c, actions);
     muster_verify_now(c, actions);
     close_next(c, event, actions);
 }
@@ -410,6 +411,8 @@ static void on_timer(muster_coordinator *c, const muster_event *event,
         muster_step_try(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_OFFER) {
         muster_step_offer_again(c, event->now_ns, actions);
+    } else if (event->as.timer.id == MUSTER_TIMER_MISSING) {
+        muster_staging_ask(c, event, actions);
     } else if (event->as.timer.id == MUSTER_TIMER_FAREWELL &&
                c->phase == MUSTER_PHASE_FAREWELL) {
         over(c, actions);
@@ -422,7 +425,8 @@ static void on_message(muster_coordinator *c, uint32_t id,
     if (c->phase >= MUSTER_PHASE_CLOSE) {
         return;
     }
-    if (event->as.message.message->kind == MUSTER_MSG_GRADIENT) {
+    if (event->as.message.message->kind == MUSTER_MSG_GRADIENT ||
+        event->as.message.message->kind == MUSTER_MSG_STAGE) {
         muster_step_answer(c, id, event, actions);
     } else if (event->as.message.message->kind == MUSTER_MSG_HAVE) {
         muster_workers_have(c, id, event, actions);

@@ -90,6 +90,9 @@ typedef struct muster_coordinator_opts {
                                // learn it from the arrivals of the last
                                // steps, exact ones have none
     bool degrade;              // go on when too many are lost, not exactly
+    bool eager;                // a code in stages that does not say: workers
+                               // begin all stages unasked, as is best where
+                               // each has processors of its own
     bool stop_on_loss;         // end when too many are lost: no pause
     muster_verify_mode verify; // default: off
     const char *shuffle;       // a policy of role/shuffle.h; NULL: none

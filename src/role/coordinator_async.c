@@ -18,7 +18,7 @@
  * Work while a worker was away is not made up for.
  *
  * Invariants:
- *   1. workers[i].message is non-NULL while worker i's gradient waits or is in
+ *   1. staging.messages[i] is non-NULL while worker i's gradient waits or is in
  *      the UPDATE under way; `open.answers` counts them. Worker i is not
  *      offered a model then.
  *   2. An answer is accepted once for each offer: of exactly the clock and the
@@ -135,7 +135,7 @@ static void offer(muster_coordinator *c, uint32_t id, uint64_t slowest,
     async_worker *worker = &c->async->workers[id];
     bool has_work = worker->is_asked && !c->workers[id].unoffered;
     if (!may_be_offered(&c->workers[id]) || has_work ||
-        c->workers[id].message != NULL || rows_of(c, id) == 0) {
+        c->staging.messages[id] != NULL || rows_of(c, id) == 0) {
         return;
     }
     if (!worker->is_in) {
@@ -250,7 +250,7 @@ void muster_async_answer(muster_coordinator *c, uint32_t id,
     worker->is_asked = false;
     worker->clock++;
     worker->heard = true;
-    c->workers[id].message = muster_blob_ref(event->as.message.payload);
+    c->staging.messages[id] = muster_blob_ref(event->as.message.payload);
     c->open.answers++;
     muster_async_try(c, event, actions);
 }
@@ -272,7 +272,8 @@ static uint64_t waiting_rows(const muster_coordinator *c)
 {
     uint64_t rows = 0;
     for (uint32_t id = 0; id < c->worker_count; id++) {
-        rows += c->workers[id].message != NULL ? c->async->workers[id].rows : 0;
+        rows +=
+            c->staging.messages[id] != NULL ? c->async->workers[id].rows : 0;
     }
     return rows;
 }
@@ -288,7 +289,7 @@ static muster_decoding *weigh(muster_coordinator *c)
     for (uint32_t slot = 0; slot < c->worker_count; slot++) {
         uint32_t id = c->plan.worker_of[slot];
         const async_worker *worker = &async->workers[id];
-        if (c->workers[id].message == NULL) {
+        if (c->staging.messages[id] == NULL) {
             continue;
         }
         double weight =
@@ -349,8 +350,8 @@ static void release(muster_coordinator *c)
     for (uint32_t i = 0; i < decoding->used_count; i++) {
         uint32_t id = c->plan.worker_of[decoding->used[i]];
         async->workers[id].since = async->work;
-        muster_blob_unref(c->workers[id].message);
-        c->workers[id].message = NULL;
+        muster_blob_unref(c->staging.messages[id]);
+        c->staging.messages[id] = NULL;
         c->open.answers--;
     }
 }

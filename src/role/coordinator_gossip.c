@@ -10,7 +10,7 @@
  * PEERS, and everybody begins with the model that was collected last.
  *
  * Invariants:
- *   1. workers[i].message is non-NULL when worker i's answer to the open step
+ *   1. staging.messages[i] is non-NULL when worker i's answer to the open step
  *      came and has something in it; `open.answers` counts these.
  *   2. Who takes part in a step is settled at its begin; a worker that becomes
  *      ready later is in the next, as a fresh one.
@@ -136,7 +136,7 @@ static muster_decoding *list_answers(muster_coordinator *c)
 {
     uint32_t count = 0;
     for (uint32_t slot = 0; slot < c->worker_count; slot++) {
-        if (c->workers[c->plan.worker_of[slot]].message != NULL) {
+        if (c->staging.messages[c->plan.worker_of[slot]] != NULL) {
             c->gossip->terms[count++] =
                 (muster_code_decode_term){.worker = slot, .weight = 1};
         }
@@ -233,7 +233,7 @@ void muster_gossip_lead_answer(muster_coordinator *c, uint32_t id,
     worker->answered = true;
     worker->has_model = bytes != 0;
     if (bytes != 0) {
-        c->workers[id].message = muster_blob_ref(payload);
+        c->staging.messages[id] = muster_blob_ref(payload);
         c->open.answers++;
     }
     muster_gossip_lead_try(c, event, actions);
@@ -247,15 +247,15 @@ static uint32_t end_answers(muster_coordinator *c)
     for (uint32_t id = 0; id < c->worker_count; id++) {
         const uint32_t *parts = NULL;
         uint32_t count = muster_assignment_parts(&c->plan, id, &parts);
-        bool was_heard = c->workers[id].message != NULL;
+        bool was_heard = c->staging.messages[id] != NULL;
         c->workers[id].answered = was_heard;
         heard += was_heard;
         for (uint32_t i = 0; was_heard && i < count; i++) {
             c->past.parts_received[parts[i]]++;
             c->open.parts_missing--;
         }
-        muster_blob_unref(c->workers[id].message);
-        c->workers[id].message = NULL;
+        muster_blob_unref(c->staging.messages[id]);
+        c->staging.messages[id] = NULL;
     }
     c->open.answers = 0;
     return heard;

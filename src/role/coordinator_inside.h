@@ -6,12 +6,14 @@
  *   coordinator_plan.c   the next plan: when, made ready, adopted
  *   coordinator_recode.c  a next plan of another code
  *   coordinator_replan.c  which code, by the times that workers take
- *   coordinator_step.c   one step: offer, answers, decode, update
+ *   coordinator_step.c   one step: offer, decode, update
+ *   coordinator_answer.c  its answers
  *   coordinator_async.c  the same where gradients are applied as they come
  *   coordinator_gossip.c  the same where workers have the models
  *   coordinator_evaluate.c  evaluations on the way, and the target
  *   coordinator_verify.c  answers that are no gradient, or not the right one
  *   coordinator_wait.c   how long a step waits, and for which workers
+ *   coordinator_stages.c  codes in stages: what is missing, and who is asked
  *   coordinator_edges.c  where the workers of a coordinator are edges
  */
 #ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
@@ -34,6 +36,7 @@ enum {
     MUSTER_TIMER_WAIT,
     MUSTER_TIMER_DEADLINE,
     MUSTER_TIMER_OFFER,
+    MUSTER_TIMER_MISSING,
 };
 
 /* What a worker still lacks. */
@@ -60,14 +63,15 @@ typedef struct muster_shard_under_way {
 typedef struct muster_worker_record {
     // What every answer reads comes first, in one line of memory.
     _Alignas(64) muster_worker_stage stage;
-    bool behind;          // READY, but not under the plan in force: it is
-                          // offered no model
-    bool answered;        // the last step, in time
-    bool unoffered;       // the model found no room on the way: offer it again
-    muster_blob *message; // its answer to the current step, or NULL
-    uint64_t heard_steps; // step + 1 of its newest answer; 0: none yet
-    int64_t offered_ns;   // when the current step's model was offered
-    int64_t arrival_ns;   // from then to its answer; valid with `message`
+    bool behind;           // READY, but not under the plan in force: it is
+                           // offered no model
+    bool answered;         // the last step, in time
+    bool unoffered;        // the model found no room on the way: offer it again
+    uint64_t heard_steps;  // step + 1 of its newest answer; 0: none yet
+    uint64_t heard_stages; // of that step: bits
+    int64_t own_ns;        // that it computed for those of its own share
+    int64_t offered_ns;    // when the current step's model was offered
+    int64_t arrival_ns;    // from then to its answer; valid when it has come
 
     uint32_t plan_sent;     // the newest it was sent in this life; 0: none
     uint32_t plan_has;      // the newest it has confirmed
@@ -130,6 +134,30 @@ typedef struct muster_shuffling {
                                // are sent beforehand
 } muster_shuffling;
 
+/* The answers to the open step; and of a code in stages, which parts have come
+ * and what workers were told: coordinator_stages.c. */
+typedef struct muster_staging {
+    uint32_t stages;        // of a worker; most codes: 1
+    uint32_t own;           // of them its own share
+    uint32_t answers;       // of all workers
+    muster_blob **messages; // by worker * stages + stage, or NULL
+    uint32_t *responders;   // scratch: slot * stages + stage
+    // Of a code in stages; else empty:
+    bool eager;             // workers begin all stages unasked
+    uint32_t *first_holder; // by part, into `holders`, and their number
+    uint32_t *holders;      // slot * stages + stage
+    bool *come;             // by part: in the open step
+    uint32_t missing;       // parts that have not
+    uint64_t *told;         // by worker: stages that it takes for missing
+    uint64_t *asks;         // scratch, likewise
+    bool *late;             // by worker: not in time in the last step
+    bool *awaited;          // by worker: should be in time, and has not come
+    uint32_t awaited_count;
+    uint32_t round; // of asking in the open step
+    uint32_t words; // sent so far: they are numbered
+    bool timer_set;
+} muster_staging;
+
 /* Whatever is made for one code. Of the one in force it lies in the fields of
  * the coordinator: coordinator_recode.c. */
 typedef struct muster_coding {
@@ -137,6 +165,7 @@ typedef struct muster_coding {
     muster_assignment next; // with a shuffle
     muster_code_cache *decodings;
     muster_code_progress *progress, *reach;
+    muster_staging staging;
     muster_shuffle *shuffle;
     uint64_t *received; // by part
     bool *counted;      // by part
@@ -184,9 +213,9 @@ typedef struct muster_replanning {
 typedef struct muster_open_step {
     muster_code_progress *progress; // the answers
     muster_code_progress *reach;    // scratch: what could still come
-    uint32_t *responders;           // scratch: slots
     muster_job_list *messages;      // of the last UPDATE job
-    muster_decoding *decoding;      // likewise
+    uint32_t messages_room;
+    muster_decoding *decoding; // likewise
     uint32_t answers;
     uint32_t withdrawn;     // answers of this step that were dropped again
     bool verified;          // --verify correct has looked at the answers
@@ -247,6 +276,7 @@ typedef struct muster_coordinator_ending {
 /* Since the last STEP_END. */
 typedef struct muster_step_traffic {
     uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
+    uint64_t stages_dropped; // that workers computed or began for nothing
 } muster_step_traffic;
 
 /* Gradients applied as they come: coordinator_async.c. */
@@ -286,6 +316,7 @@ typedef struct muster_coordinator {
     muster_async *async;        // NULL: steps are synchronous
     muster_gossip_lead *gossip; // NULL: the coordinator has the model
     muster_open_step open;
+    muster_staging staging;
     muster_past_steps past;
     muster_coordinator_jobs jobs;
     muster_coordinator_ending end;
@@ -359,11 +390,9 @@ void muster_edges_sent(muster_worker_record *edge, uint32_t shard);
 /* coordinator_recode.c */
 /* What fails leaves a coding that fini takes. MUSTER_ERR_NO_MEMORY, or as
  * muster_shuffle_create(). */
-MUSTER_CHECKED muster_status muster_coding_init(muster_coding *coding,
-                                                const muster_layer *layer,
-                                                uint32_t shards,
-                                                const char *policy,
-                                                muster_error *error);
+MUSTER_CHECKED muster_status muster_coding_init(
+    muster_coding *coding, const muster_layer *layer, uint32_t shards,
+    const muster_coordinator_opts *opts, muster_error *error);
 void muster_coding_fini(muster_coding *coding);
 /* Exchange `coding` with the one in force. */
 void muster_coding_use(muster_coordinator *c, muster_coding *coding);
@@ -448,6 +477,51 @@ void muster_step_reject(muster_coordinator *c, uint32_t id, const char *what,
 int64_t muster_step_begun_ns(const muster_coordinator *c, uint64_t step);
 /* Could the answers so far and those of the ready workers be decoded? */
 bool muster_step_reachable(muster_coordinator *c);
+/* Where the answer of a worker's stage to the open step is kept. */
+static inline muster_blob **muster_step_message(const muster_coordinator *c,
+                                                uint32_t id, uint32_t stage)
+{
+    return &c->staging.messages[(size_t)id * c->staging.stages + stage];
+}
+/* Is the worker's own share of the open step here? */
+bool muster_step_has_answered(const muster_coordinator *c, uint32_t id);
+
+/* coordinator_stages.c */
+/* `eager`: where the code does not say. */
+MUSTER_CHECKED muster_status muster_staging_init(muster_staging *staging,
+                                                 const muster_code *code,
+                                                 bool eager);
+void muster_staging_fini(muster_staging *staging);
+/* Do workers begin all stages of a code unasked? */
+bool muster_staging_is_eager(const muster_coordinator *c,
+                             const muster_code *code);
+/* Count all answers that a worker in `slot` can give. */
+void muster_staging_add_all(const muster_staging *staging,
+                            muster_code_progress *progress, uint32_t slot);
+/* The rest does nothing, or is not asked for, with one stage. */
+/* A step has begun. */
+void muster_staging_begin(muster_coordinator *c, muster_actions *actions);
+/* An answer was accepted. */
+void muster_staging_take(muster_coordinator *c, uint32_t id, uint32_t stage);
+/* It was not enough: tell those who compute the same, and see whether to ask
+ * for what is missing. `whole`: the worker's share is complete with it. */
+void muster_staging_answered(muster_coordinator *c, uint32_t id, uint32_t stage,
+                             bool whole, const muster_event *event,
+                             muster_actions *actions);
+/* A worker is lost. */
+void muster_staging_lost(muster_coordinator *c, uint32_t id,
+                         const muster_event *event, muster_actions *actions);
+/* Answers of a worker were taken back. */
+void muster_staging_recount(muster_coordinator *c);
+/* It is time to ask. */
+void muster_staging_ask(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions);
+/* Ask nobody any more. */
+void muster_staging_stop(muster_coordinator *c, muster_actions *actions);
+/* The step is decoded: remember who came in time. */
+void muster_staging_decoded(muster_coordinator *c, muster_actions *actions);
+/* Is nobody there who could bring a part that is missing? */
+bool muster_staging_all_heard(const muster_coordinator *c);
 
 /* coordinator_async.c; where `async` is set these are done in place of those of
  * coordinator_step.c that are named alike */

@@ -130,14 +130,12 @@ static void coordinator_free(void *state)
         return;
     }
     for (uint32_t id = 0; c->workers != NULL && id < c->worker_count; id++) {
-        muster_blob_unref(c->workers[id].message);
         muster_vec_fini(&c->workers[id].held);
     }
     for (uint32_t i = 0; i < MUSTER_SHARD_JOBS; i++) {
         muster_vec_fini(&c->joining.jobs[i].takers);
     }
     muster_mem_free(c->workers);
-    muster_mem_free(c->open.responders);
     muster_job_list_unref(c->open.messages);
     muster_decoding_unref(c->open.decoding);
     muster_verify_fini(c);
@@ -150,6 +148,7 @@ static void coordinator_free(void *state)
     muster_watch_free(c->watch);
     muster_code_progress_free(c->open.progress);
     muster_code_progress_free(c->open.reach);
+    muster_staging_fini(&c->staging);
     muster_code_cache_free(c->decodings);
     muster_assignment_fini(&c->plan);
     muster_assignment_fini(&c->next);
@@ -286,8 +285,6 @@ static bool restore(muster_coordinator *c, const saved_state *saved)
 static muster_status build_tables(muster_coordinator *c)
 {
     c->workers = muster_mem_lines(c->worker_count, sizeof(*c->workers));
-    c->open.responders =
-        muster_mem_array(c->worker_count, sizeof(*c->open.responders));
     c->shuffling.seen =
         muster_mem_array(c->worker_count, sizeof(*c->shuffling.seen));
     c->joining.first = c->joining.last = MUSTER_ID_ANY;
@@ -298,8 +295,7 @@ static muster_status build_tables(muster_coordinator *c)
     for (uint32_t id = 0; c->workers != NULL && id < c->worker_count; id++) {
         c->workers[id].held = muster_vec_make(sizeof(uint32_t));
     }
-    if (c->workers == NULL || c->open.responders == NULL ||
-        c->shuffling.seen == NULL) {
+    if (c->workers == NULL || c->shuffling.seen == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     muster_status status =
@@ -342,7 +338,7 @@ static muster_status build_coding(muster_coordinator *c,
 {
     muster_coding coding;
     muster_status status = muster_coding_init(
-        &coding, &c->layer, shards_of(&c->opts), c->opts.shuffle, error);
+        &coding, &c->layer, shards_of(&c->opts), &c->opts, error);
     if (status == MUSTER_OK && c->opts.balance) {
         status = build_balance(c, &coding);
     }

@@ -50,6 +50,8 @@ static bool is_ready(muster_coordinator *c)
 {
     muster_code_progress *reach =
         c->recoding.under_way ? c->recoding.other.reach : c->open.reach;
+    const muster_staging *staging =
+        c->recoding.under_way ? &c->recoding.other.staging : &c->staging;
     muster_code_progress_reset(reach);
     bool all = true;
     for (uint32_t id = 0; id < c->worker_count; id++) {
@@ -57,7 +59,7 @@ static bool is_ready(muster_coordinator *c)
             continue;
         }
         if (muster_workers_is_ahead(c, id)) {
-            muster_code_progress_add(reach, c->next.slot_of[id]);
+            muster_staging_add_all(staging, reach, c->next.slot_of[id]);
         } else if (c->workers[id].answered) {
             return false;
         } else {
@@ -196,7 +198,7 @@ void muster_plan_observe(muster_coordinator *c)
         muster_class class_of = muster_classes_of(classes, id);
         bool gone = muster_watch_away(c->watch, id) >= GONE_STEPS;
         c->shuffling.seen[id] = (muster_shuffle_seen){
-            .late = c->workers[id].message == NULL,
+            .late = !muster_step_has_answered(c, id),
             .slow = gone || class_of.slow,
             .passing = !gone && !class_of.lasting,
             .straggle_rate = gone ? 1 : chance(&class_of)};

@@ -51,7 +51,8 @@ static uint32_t decodings_kept(const muster_code *code)
 
 muster_status muster_coding_init(muster_coding *coding,
                                  const muster_layer *layer, uint32_t shards,
-                                 const char *policy, muster_error *error)
+                                 const muster_coordinator_opts *opts,
+                                 muster_error *error)
 {
     uint32_t parts = muster_code_numbers(layer->terms)->parts;
     *coding = (muster_coding){
@@ -73,7 +74,12 @@ muster_status muster_coding_init(muster_coding *coding,
     if (status == MUSTER_OK) {
         status = muster_code_progress_create(layer->code, &coding->reach);
     }
-    return status == MUSTER_OK ? build_shuffle(coding, policy, error) : status;
+    if (status == MUSTER_OK) {
+        status =
+            muster_staging_init(&coding->staging, layer->code, opts->eager);
+    }
+    return status == MUSTER_OK ? build_shuffle(coding, opts->shuffle, error)
+                               : status;
 }
 
 void muster_coding_fini(muster_coding *coding)
@@ -83,6 +89,7 @@ void muster_coding_fini(muster_coding *coding)
     muster_code_cache_free(coding->decodings);
     muster_code_progress_free(coding->progress);
     muster_code_progress_free(coding->reach);
+    muster_staging_fini(&coding->staging);
     muster_shuffle_free(coding->shuffle);
     muster_mem_free(coding->received);
     muster_mem_free(coding->counted);
@@ -96,6 +103,7 @@ void muster_coding_use(muster_coordinator *c, muster_coding *coding)
                           .decodings = c->decodings,
                           .progress = c->open.progress,
                           .reach = c->open.reach,
+                          .staging = c->staging,
                           .shuffle = c->shuffling.policy,
                           .received = c->past.parts_received,
                           .counted = c->past.counted};
@@ -104,6 +112,7 @@ void muster_coding_use(muster_coordinator *c, muster_coding *coding)
     c->decodings = coding->decodings;
     c->open.progress = coding->progress;
     c->open.reach = coding->reach;
+    c->staging = coding->staging;
     c->shuffling.policy = coding->shuffle;
     c->past.parts_received = coding->received;
     c->past.counted = coding->counted;
@@ -162,7 +171,7 @@ muster_status muster_recode_to(muster_coordinator *c, const muster_code *code,
     muster_coding_fini(&c->recoding.other);
     c->recoding.code = code;
     return muster_coding_init(&c->recoding.other, &layer, c->plan.shards,
-                              c->opts.shuffle, error);
+                              &c->opts, error);
 }
 
 bool muster_recode_wanted(muster_coordinator *c)

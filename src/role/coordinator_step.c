@@ -2,14 +2,15 @@
  * coordinator_step.c -- one step: offer, answers, decode, update.
  *
  * Invariants:
- *   1. workers[i].message is non-NULL exactly when worker i's answer to the
- *      open step was accepted; `answers` counts them. The message of a worker
- *      that is lost after its answer stays: it is still right. They are dropped
- *      when the step has ended: until then one may turn out to be no gradient,
- *      and the step is decoded anew without it.
- *   2. An answer is accepted once per worker and step, only in COLLECT, only
- *      for (plan, step) and with the exact length. member has checked run and
- *      incarnation.
+ *   1. A message of worker i and stage t is kept exactly when this answer to
+ *      the open step was accepted; `answers` counts the workers whose own share
+ *      is there. The messages of a worker that is lost afterwards stay: they
+ *      are still right. They are dropped when the step has ended: until then
+ *      one may turn out to be no gradient, and the step is decoded anew without
+ *      it.
+ *   2. An answer is accepted once per worker, stage and step, only in COLLECT,
+ *      only for (plan, step) and with the exact length. member has checked run
+ *      and incarnation.
  */
 #include <stdio.h>
 #include <string.h>
@@ -112,12 +113,26 @@ void muster_step_begin(muster_coordinator *c, int64_t now_ns,
     muster_code_progress_reset(c->open.progress);
     muster_verify_begin(c, actions);
     muster_wait_begin(c, now_ns, actions);
+    muster_staging_begin(c, actions);
     muster_watch_begin(c->watch, c->step, now_ns);
     muster_act_report(actions, MUSTER_REPORT_STEP_BEGIN, now_ns)->step =
         c->step;
     for (uint32_t id = 0; id < c->worker_count; id++) {
         if (may_be_offered(&c->workers[id])) {
             muster_step_offer(c, id, now_ns, actions);
+        }
+    }
+}
+
+/* Count what a worker has answered. */
+static void add_answers(const muster_coordinator *c, uint32_t id,
+                        muster_code_progress *progress)
+{
+    uint32_t stages = c->staging.stages;
+    for (uint32_t t = 0; t < stages; t++) {
+        if (*muster_step_message(c, id, t) != NULL) {
+            muster_code_progress_add(progress,
+                                     c->plan.slot_of[id] * stages + t);
         }
     }
 }
@@ -131,13 +146,16 @@ bool muster_step_reachable(muster_coordinator *c)
     bool open = c->phase == MUSTER_PHASE_COLLECT;
     uint32_t count = 0;
     for (uint32_t id = 0; id < c->worker_count; id++) {
-        bool answered = open && c->workers[id].message != NULL;
+        bool answered = open && muster_step_has_answered(c, id);
         bool may_answer = c->workers[id].stage == MUSTER_STAGE_READY &&
                           !(open && muster_step_is_withdrawn(c, id));
-        if (answered || may_answer) {
-            muster_code_progress_add(c->open.reach, c->plan.slot_of[id]);
-            count++;
+        if (may_answer) {
+            muster_staging_add_all(&c->staging, c->open.reach,
+                                   c->plan.slot_of[id]);
+        } else if (open) {
+            add_answers(c, id, c->open.reach);
         }
+        count += answered || may_answer;
     }
     // A code that may fall short makes do with anybody, but an exact one does
     // not begin so.
@@ -146,144 +164,15 @@ bool muster_step_reachable(muster_coordinator *c)
     return muster_code_progress_ready(c->open.reach) || (any && count > 0);
 }
 
-int64_t muster_step_begun_ns(const muster_coordinator *c, uint64_t step)
-{
-    uint64_t behind = c->step - step;
-    if (behind >= MUSTER_STEPS_REMEMBERED) {
-        behind = MUSTER_STEPS_REMEMBERED - 1;
-    }
-    return c->past.begun_ns[(c->step - behind) % MUSTER_STEPS_REMEMBERED];
-}
-
-static void report_answer(const muster_coordinator *c, uint32_t id, bool late,
-                          const muster_event *event, muster_actions *actions)
-{
-    const muster_message *message = event->as.message.message;
-    muster_report *report =
-        muster_act_report(actions, MUSTER_REPORT_ANSWER, event->now_ns);
-    report->step = message->step;
-    report->as.answer.worker = id;
-    report->as.answer.late = late;
-    report->as.answer.compute_ms =
-        (double)message->as.gradient.compute_ns * 1e-6;
-    report->as.answer.arrive_ms =
-        (double)(event->now_ns - muster_step_begun_ns(c, message->step)) * 1e-6;
-    if (message->plan == c->plan.number) {
-        report->as.answer.code = c->plan.code;
-        report->as.answer.first_shard = c->plan.first_shard;
-    }
-    if (c->edge != NULL) {
-        muster_edge_answered(c->edge, report);
-    }
-}
-
-void muster_step_reject(muster_coordinator *c, uint32_t id, const char *what,
-                        const muster_event *event, muster_actions *actions)
-{
-    muster_member_drop(&c->member, id, event, actions);
-    muster_workers_lost(c, id, what, event, actions);
-}
-
-/* Something a correct worker never sends: end its connection and say so. */
-static void reject(muster_coordinator *c, uint32_t id, const char *what,
-                   const muster_event *event, muster_actions *actions)
-{
-    c->workers[id].unusable++;
-    muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
-                      "%s %u sent %s for step %llu; dropped",
-                      muster_coordinator_noun(c), id + c->layer.first, what,
-                      (unsigned long long)event->as.message.message->step);
-    muster_step_reject(c, id, what, event, actions);
-}
-
-/* Too late for the decoding under way; it serves when that has to be done
- * anew. */
-static void keep_spare(muster_coordinator *c, uint32_t id,
-                       const muster_event *event)
-{
-    if (c->phase == MUSTER_PHASE_UPDATE &&
-        event->as.message.message->step == c->step &&
-        c->workers[id].message == NULL) {
-        c->workers[id].message = muster_blob_ref(event->as.message.payload);
-    }
-}
-
-void muster_step_answer(muster_coordinator *c, uint32_t id,
-                        const muster_event *event, muster_actions *actions)
-{
-    if (c->async != NULL) {
-        muster_async_answer(c, id, event, actions);
-        return;
-    }
-    if (c->gossip != NULL) {
-        muster_gossip_lead_answer(c, id, event, actions);
-        return;
-    }
-    const muster_message *message = event->as.message.message;
-    const muster_blob *payload = event->as.message.payload;
-    muster_worker_record *worker = &c->workers[id];
-    size_t bytes = payload != NULL ? payload->bytes : 0;
-    c->traffic.bytes_up += muster_message_bytes(message) + bytes;
-    c->traffic.messages_up++;
-    muster_member_paid(&c->member, event->peer);
-    // Answers to steps of another code, which come late, have its length.
-    bool recoded = c->recoding.done && message->step < c->plan_first_step;
-    if (bytes != c->answer_bytes && !recoded) {
-        reject(c, id, "an answer of the wrong length", event, actions);
-        return;
-    }
-    // An answer to a step is of the plan that the step was under.
-    bool strange = message->step < c->plan_first_step
-                       ? message->plan >= c->plan.number
-                       : message->plan != c->plan.number;
-    if (message->step > c->step || strange ||
-        worker->stage != MUSTER_STAGE_READY) {
-        reject(c, id, "an answer to what it was not asked", event, actions);
-        return;
-    }
-    bool open = c->phase == MUSTER_PHASE_COLLECT && message->step == c->step;
-    if (message->step + 1 == worker->heard_steps ||
-        (open && worker->message != NULL)) {
-        // The second copy of an answer adds nothing.
-        bool first = worker->unusable++ == 0;
-        muster_act_notice(actions, event->now_ns,
-                          first ? MUSTER_LOG_WARN : MUSTER_LOG_DEBUG,
-                          "%s %u answered step %llu twice; dropped",
-                          muster_coordinator_noun(c), id + c->layer.first,
-                          (unsigned long long)message->step);
-        return;
-    }
-    if (message->step + 1 > worker->heard_steps) {
-        worker->heard_steps = message->step + 1;
-    }
-    report_answer(c, id, !open, event, actions);
-    if (c->balance != NULL && message->plan == c->plan.number) {
-        muster_balance_time(c->balance, id,
-                            (int64_t)message->as.gradient.compute_ns);
-    }
-    muster_replan_answer(c, id, message, event->now_ns);
-    muster_verify_answer(c, id, event, actions);
-    if (!open) {
-        muster_watch_late(c->watch, id, message->step, event->now_ns);
-        keep_spare(c, id, event);
-        return;
-    }
-    muster_watch_answered(c->watch, id, event->now_ns);
-    c->open.unsolved = false;
-    worker->message = muster_blob_ref(event->as.message.payload);
-    worker->arrival_ns = event->now_ns - worker->offered_ns;
-    c->open.answers++;
-    muster_code_progress_add(c->open.progress, c->plan.slot_of[id]);
-    muster_wait_answered(c, event->now_ns, actions);
-    muster_step_try(c, event, actions);
-}
-
 static uint32_t list_responders(muster_coordinator *c)
 {
+    uint32_t stages = c->staging.stages;
     uint32_t count = 0;
     for (uint32_t slot = 0; slot < c->worker_count; slot++) {
-        if (c->workers[c->plan.worker_of[slot]].message != NULL) {
-            c->open.responders[count++] = slot;
+        for (uint32_t t = 0; t < stages; t++) {
+            if (*muster_step_message(c, c->plan.worker_of[slot], t) != NULL) {
+                c->staging.responders[count++] = slot * stages + t;
+            }
         }
     }
     return count;
@@ -304,8 +193,8 @@ static uint32_t count_parts(muster_coordinator *c,
     }
     for (uint32_t i = 0; i < decoding->used_count; i++) {
         const uint32_t *parts = NULL;
-        uint32_t worker = c->plan.worker_of[decoding->used[i]];
-        uint32_t count = muster_assignment_parts(&c->plan, worker, &parts);
+        uint32_t count =
+            muster_assignment_answer(&c->plan, decoding->used[i], &parts);
         for (uint32_t j = 0; j < count; j++) {
             received[parts[j]] += !c->past.counted[parts[j]];
             missing -= !c->past.counted[parts[j]];
@@ -318,31 +207,41 @@ static uint32_t count_parts(muster_coordinator *c,
 
 bool muster_step_is_withdrawn(const muster_coordinator *c, uint32_t id)
 {
-    return c->workers[id].message == NULL &&
-           c->workers[id].heard_steps == c->step + 1;
+    const muster_worker_record *worker = &c->workers[id];
+    bool withdrawn = false;
+    for (uint32_t t = 0; t < c->staging.stages; t++) {
+        withdrawn = withdrawn || (*muster_step_message(c, id, t) == NULL &&
+                                  (worker->heard_stages >> t & 1) != 0);
+    }
+    return withdrawn && worker->heard_steps == c->step + 1;
+}
+
+static void drop_messages_of(muster_coordinator *c, uint32_t id)
+{
+    for (uint32_t t = 0; t < c->staging.stages; t++) {
+        muster_blob_unref(*muster_step_message(c, id, t));
+        *muster_step_message(c, id, t) = NULL;
+    }
 }
 
 void muster_step_withdraw(muster_coordinator *c, uint32_t id)
 {
-    muster_blob_unref(c->workers[id].message);
-    c->workers[id].message = NULL;
+    drop_messages_of(c, id);
     c->open.withdrawn++;
     c->open.answers = 0;
     muster_code_progress_reset(c->open.progress);
     for (uint32_t other = 0; other < c->worker_count; other++) {
-        if (c->workers[other].message != NULL) {
-            c->open.answers++;
-            muster_code_progress_add(c->open.progress, c->plan.slot_of[other]);
-        }
+        c->open.answers += muster_step_has_answered(c, other);
+        add_answers(c, other, c->open.progress);
     }
+    muster_staging_recount(c);
 }
 
 static void drop_messages(muster_coordinator *c)
 {
     for (uint32_t id = 0; id < c->worker_count; id++) {
-        c->workers[id].answered = c->workers[id].message != NULL;
-        muster_blob_unref(c->workers[id].message);
-        c->workers[id].message = NULL;
+        c->workers[id].answered = muster_step_has_answered(c, id);
+        drop_messages_of(c, id);
     }
 }
 
@@ -351,6 +250,7 @@ void muster_step_abandon(muster_coordinator *c, muster_actions *actions)
     if (c->open.deadline_set) {
         muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
     }
+    muster_staging_stop(c, actions);
     if (c->jobs.update != 0) {
         muster_act_cancel(actions, c->jobs.update);
         c->jobs.update = 0;
@@ -363,10 +263,12 @@ void muster_step_abandon(muster_coordinator *c, muster_actions *actions)
 /* The list of the last UPDATE serves again, unless its job still has it. */
 bool muster_step_has_list(muster_coordinator *c)
 {
-    if (c->open.messages == NULL ||
+    uint32_t room = c->worker_count * c->staging.stages;
+    if (c->open.messages == NULL || c->open.messages_room < room ||
         !muster_job_list_is_free(c->open.messages)) {
         muster_job_list_unref(c->open.messages);
-        c->open.messages = muster_job_list_create(c->worker_count);
+        c->open.messages = muster_job_list_create(room);
+        c->open.messages_room = room;
     }
     return c->open.messages != NULL;
 }
@@ -387,8 +289,10 @@ muster_job *muster_step_ask_update(muster_coordinator *c,
     job->messages = c->open.messages->blobs;
     job->message_count = decoding->used_count;
     for (uint32_t i = 0; i < decoding->used_count; i++) {
-        uint32_t worker = c->plan.worker_of[decoding->used[i]];
-        job->messages[i] = muster_blob_ref(c->workers[worker].message);
+        uint32_t stages = c->staging.stages;
+        uint32_t worker = c->plan.worker_of[decoding->used[i] / stages];
+        job->messages[i] = muster_blob_ref(
+            *muster_step_message(c, worker, decoding->used[i] % stages));
     }
     muster_decoding_unref(c->open.decoding);
     c->open.decoding = muster_decoding_ref(decoding);
@@ -401,6 +305,7 @@ static void start_update(muster_coordinator *c, muster_decoding *decoding,
     (void)muster_step_ask_update(c, decoding, actions);
     c->open.inexact = decoding->status == MUSTER_INEXACT;
     muster_wait_decoded(c, actions);
+    muster_staging_decoded(c, actions);
     muster_watch_decoded(c->watch, c->open.deadline_over, now_ns);
     muster_plan_observe(c);
     c->phase = MUSTER_PHASE_UPDATE;
@@ -469,7 +374,7 @@ void muster_step_try(muster_coordinator *c, const muster_event *event,
     }
     muster_decoding *decoding = NULL;
     muster_status status = muster_code_cache_get(
-        c->decodings, c->open.responders, list_responders(c), &decoding);
+        c->decodings, c->staging.responders, list_responders(c), &decoding);
     if (status == MUSTER_INEXACT && is_unsolved(c, event, actions)) {
         return;
     }
@@ -512,10 +417,8 @@ static void report_end(muster_coordinator *c,
     report->as.end.bytes_down = c->traffic.bytes_down;
     report->as.end.messages_up = c->traffic.messages_up;
     report->as.end.bytes_moved = c->traffic.bytes_moved;
-    c->traffic.bytes_up = 0;
-    c->traffic.bytes_down = 0;
-    c->traffic.messages_up = 0;
-    c->traffic.bytes_moved = 0;
+    report->as.end.stages_dropped = c->traffic.stages_dropped;
+    c->traffic = (muster_step_traffic){0};
 }
 
 /* The optimiser may have moved on while the model has not: what is there is no

@@ -69,7 +69,8 @@ void muster_verify_fini(muster_coordinator *c)
 /* Can answers of this code say anything about each other? */
 static bool has_redundancy(const muster_coordinator *c)
 {
-    return c->plan.info.stragglers > 0 || !c->plan.info.exact;
+    return (c->plan.info.stragglers > 0 || !c->plan.info.exact) &&
+           c->plan.info.stages == 1;
 }
 
 bool muster_verify_is_asked(const muster_coordinator *c)
@@ -190,7 +191,7 @@ bool muster_verify_holds(muster_coordinator *c, muster_actions *actions)
     }
     // `messages` serves as the list, lent for this call.
     for (uint32_t id = 0; id < c->worker_count; id++) {
-        v->messages[id] = c->workers[id].message;
+        v->messages[id] = c->staging.messages[id];
     }
     v->job_step = c->step;
     v->job = 0;
@@ -205,7 +206,7 @@ bool muster_verify_holds(muster_coordinator *c, muster_actions *actions)
     return true;
 }
 
-/* "3, 5": those with a mark, in the order of the job. */
+/* "3, 5": those with a mark (without marks: all), in the order of the job. */
 static uint32_t list_marked(const muster_coordinator *c, const uint8_t *marks,
                             muster_job_mark mark, char *text, size_t room)
 {
@@ -213,7 +214,8 @@ static uint32_t list_marked(const muster_coordinator *c, const uint8_t *marks,
     size_t used = 0;
     text[0] = 0;
     for (uint32_t i = 0; i < c->verifying.worker_count; i++) {
-        if (marks[i] != mark || count++ >= NAMES_LISTED || used >= room) {
+        if ((marks != NULL && marks[i] != mark) || count++ >= NAMES_LISTED ||
+            used >= room) {
             continue;
         }
         int wrote = snprintf(text + used, room - used, "%s%u",
@@ -369,14 +371,12 @@ static void correct(muster_coordinator *c, const uint8_t *marks,
 /* Is there an answer, or a worker that may still give one? */
 static bool anybody_can_answer(const muster_coordinator *c)
 {
-    for (uint32_t id = 0; id < c->worker_count; id++) {
-        if (c->workers[id].message != NULL ||
-            (c->workers[id].stage == MUSTER_STAGE_READY &&
-             !muster_step_is_withdrawn(c, id))) {
-            return true;
-        }
+    bool any = c->open.answers > 0;
+    for (uint32_t id = 0; id < c->worker_count && !any; id++) {
+        any = c->workers[id].stage == MUSTER_STAGE_READY &&
+              !muster_step_is_withdrawn(c, id);
     }
-    return false;
+    return any;
 }
 
 /* Go on with what is left of the step's answers. False: they are too few, and
@@ -424,21 +424,21 @@ void muster_verify_not_finite(muster_coordinator *c, const muster_event *event,
     const muster_decoding *decoding = c->open.decoding;
     const uint8_t *marks = event->as.computed.output->data;
     char names[128];
-    v->worker_count = decoding->used_count;
-    for (uint32_t i = 0; i < v->worker_count; i++) {
-        v->workers[i] = c->plan.worker_of[decoding->used[i]];
-    }
-    list_marked(c, marks, MUSTER_MARK_NOT_FINITE, names, sizeof(names));
-    for (uint32_t i = 0; i < v->worker_count; i++) {
-        if (marks[i] == MUSTER_MARK_NOT_FINITE) {
-            muster_step_withdraw(c, v->workers[i]);
+    v->worker_count = 0;
+    for (uint32_t i = 0; i < decoding->used_count; i++) {
+        uint32_t id = c->plan.worker_of[decoding->used[i] / c->staging.stages];
+        // A worker's answers stand together.
+        bool known =
+            v->worker_count > 0 && v->workers[v->worker_count - 1] == id;
+        if (marks[i] == MUSTER_MARK_NOT_FINITE && !known) {
+            v->workers[v->worker_count++] = id;
+            muster_step_withdraw(c, id);
         }
     }
+    list_marked(c, NULL, MUSTER_MARK_NOT_FINITE, names, sizeof(names));
     c->phase = MUSTER_PHASE_COLLECT;
     for (uint32_t i = 0; i < v->worker_count && !c->end.begun; i++) {
-        if (marks[i] == MUSTER_MARK_NOT_FINITE) {
-            count_not_finite(c, v->workers[i], c->step, event, actions);
-        }
+        count_not_finite(c, v->workers[i], c->step, event, actions);
     }
     if (!go_on(c, event, actions)) {
         end_not_finite(c, names, event, actions);

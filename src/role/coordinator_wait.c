@@ -111,7 +111,7 @@ void muster_wait_decoded(muster_coordinator *c, muster_actions *actions)
     bool cut_off = c->open.deadline_over || enough_answered(c);
     for (uint32_t id = 0; id < c->worker_count; id++) {
         const muster_worker_record *worker = &c->workers[id];
-        if (worker->message != NULL) {
+        if (muster_step_has_answered(c, id)) {
             muster_arrivals_add(&c->past.arrivals, worker->arrival_ns);
         } else if (worker->stage == MUSTER_STAGE_READY && cut_off) {
             muster_arrivals_add(&c->past.arrivals, MUSTER_ARRIVAL_NEVER);
@@ -121,9 +121,12 @@ void muster_wait_decoded(muster_coordinator *c, muster_actions *actions)
 
 bool muster_wait_all_heard(const muster_coordinator *c)
 {
+    if (c->staging.stages > 1) {
+        return muster_staging_all_heard(c);
+    }
     for (uint32_t id = 0; id < c->worker_count; id++) {
         if (c->workers[id].stage == MUSTER_STAGE_READY &&
-            c->workers[id].message == NULL &&
+            !muster_step_has_answered(c, id) &&
             !muster_step_is_withdrawn(c, id)) {
             return false;
         }
@@ -149,7 +152,7 @@ static void list_awaited(muster_coordinator *c, char *text, size_t room)
     text[0] = 0;
     for (uint32_t id = 0; id < c->worker_count; id++) {
         if (c->workers[id].stage != MUSTER_STAGE_READY ||
-            c->workers[id].message != NULL || count++ >= NAMES_LISTED ||
+            muster_step_has_answered(c, id) || count++ >= NAMES_LISTED ||
             used >= room) {
             continue;
         }

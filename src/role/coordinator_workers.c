@@ -196,6 +196,7 @@ void muster_workers_joined(muster_coordinator *c, uint32_t id,
     forget_plans(worker);
     worker->stamp = 0;
     worker->heard_steps = 0;
+    worker->heard_stages = 0;
     muster_vec_clear(&worker->held);
     const muster_place *place = &c->member.places[id];
     char reason[128];
@@ -222,6 +223,7 @@ void muster_workers_lost(muster_coordinator *c, uint32_t id, const char *reason,
         return; // it went because it was told to
     }
     report_change(id, c, MUSTER_WORKER_LOST, reason, event->now_ns, actions);
+    muster_staging_lost(c, id, event, actions);
     muster_step_try(c, event, actions);
     muster_coordinator_review(c, event, actions);
 }
@@ -241,6 +243,14 @@ static bool send_plan(muster_coordinator *c, uint32_t id,
     muster_member_mail mail = {
         .message = {.kind = MUSTER_MSG_PLAN, .plan = plan->number},
         .payload = terms};
+    if (plan->info.stages > 1) {
+        mail.message.kind = MUSTER_MSG_SCHEDULE;
+        mail.message.as.schedule.stages = plan->info.stages;
+        mail.message.as.schedule.own = plan->info.own_stages;
+        mail.message.as.schedule.begun = muster_staging_is_eager(c, plan->code)
+                                             ? plan->info.stages
+                                             : plan->info.own_stages;
+    }
     muster_member_send(&c->member, id, &mail, actions);
     c->workers[id].plan_sent = plan->number;
     return true;

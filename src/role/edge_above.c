@@ -112,6 +112,9 @@ static void on_message(muster_edge *edge, const muster_event *event,
     case MUSTER_MSG_LEAVE:
     case MUSTER_MSG_FORGET:
     case MUSTER_MSG_WANT:
+    case MUSTER_MSG_SCHEDULE:
+    case MUSTER_MSG_STAGE:
+    case MUSTER_MSG_MISSING:
     case MUSTER_MSG_PEERS:
     case MUSTER_MSG_ANSWERS:
         break; // not for an edge

@@ -57,6 +57,9 @@ typedef struct muster_job {
     uint64_t step;      // GRADIENT, UPDATE, EVALUATE, SNAPSHOT
     bool is_last;       // SNAPSHOT: it ends when the file is there
     uint32_t shard;     // LOAD, FORGET, PART
+    uint32_t stage;     // GRADIENT: which stage of the plan
+    bool follows;       // GRADIENT: not the first of its step on this worker
+    uint32_t stages;    // ADOPT: so many in the plan, 1 at least
     muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model),
                         // SNAPSHOT (the role's saved state), VERIFY (the slots
                         // of the messages, uint32_t, ascending), PLAN (a
@@ -67,7 +70,7 @@ typedef struct muster_job {
     const muster_code *code;   // VERIFY; PLAN: the one in force; lent until
                                // the job has ended
     muster_blob **messages;    // UPDATE, COMBINE: in `list`; messages[i] is of
-                               // slot decoding->used[i]. VERIFY likewise
+                               // answer decoding->used[i]. VERIFY likewise
     size_t block;              // UPDATE, COMBINE: floats of a message's block;
                                // 0 in UPDATE: as the model's length says
     uint32_t message_count;
@@ -83,6 +86,7 @@ typedef struct muster_job_result {
     muster_status status;
     uint64_t step;
     uint32_t shard;
+    uint32_t stage;
     muster_blob *output;     // PART, GRADIENT, UPDATE, COMBINE, VERIFY (marks):
                              // lent with the event. Of an UPDATE or COMBINE
                              // that ended MUSTER_INEXACT: marks; messages are

@@ -39,8 +39,11 @@ typedef struct muster_report {
         } notice;
         struct {
             uint32_t worker;
-            bool late;         // after the step was decoded
-            double compute_ms; // as the worker measured it
+            bool late; // after the step was decoded
+            uint32_t stage;
+            bool partial;      // its worker's own share is not complete with it
+            double compute_ms; // as the worker measured it, of the share; of
+                               // the stage where it is partial
             double arrive_ms;  // since the step began
             // Of the plan that it answers; NULL: of an earlier one.
             const muster_code *code;
@@ -65,6 +68,7 @@ typedef struct muster_report {
             const muster_classes *classes; // who is slow; lent likewise
             // Since the last step: answers, models and parts handed over.
             uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
+            uint64_t stages_dropped; // computed, or begun, for nothing
         } end;
         struct {
             uint32_t worker;

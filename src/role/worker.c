@@ -4,7 +4,8 @@
  * Invariants:
  *   1. At most one GRADIENT job is under way; a newer model waits in `model`
  *      (only the newest does) and cancels it, unless the job's model was sent
- *      to be answered in any case.
+ *      to be answered in any case. The model of the step at hand is kept as
+ *      long as a stage of it may be computed.
  *   2. Nothing is sent for a model of an earlier connection: `life` counts
  *      welcomes, and a job remembers under which it was started.
  *   3. SETUP happens once per run. Shards that were loaded stay announced by
@@ -25,7 +26,7 @@
 #include "base/mem.h"
 #include "role/act.h"
 #include "role/gossip.h"
-#include "role/member.h"
+#include "role/worker_inside.h"
 
 #define LEAVE_NS    MUSTER_NS_PER_S
 #define LEAVE_TOKEN 1u
@@ -40,42 +41,15 @@ typedef struct shard_state {
     uint64_t job;   // the newest LOAD or FORGET of it, while under way; or 0
 } shard_state;
 
-typedef struct worker {
-    bool setup_asked, set_up;
-    uint32_t plan;        // the newest adopted in this life; 0: none
-    uint32_t plan_before; // the one adopted before it; 0: none, or going
-    uint32_t plan_asked;  // the newest sent
-    uint32_t plan_floor;  // earlier ones may lack shards
-    uint64_t adopt;       // ADOPT job of plan_asked, while under way; or 0
-    muster_vec shards;    // shard_state
-    uint64_t life;        // welcomes so far
-    uint64_t job_ids;
-    uint32_t jobs; // under way
-
-    muster_blob *model;  // the newest, not yet started; or NULL
-    uint64_t model_step; // of `model` or of the job
-    uint32_t model_plan; // likewise
-    bool model_seen;     // in this life
-    bool model_check;    // it is to be answered even if a newer one comes
-    uint64_t gradient;   // job under way, or 0
-    uint64_t gradient_life;
-    uint32_t gradient_plan;
-    bool gradient_check;   // likewise
-    muster_gossip *gossip; // steps with neighbours; NULL: it has no address
-    bool leaving, over;
-    bool told_unreached;  // why there is no coordinator, since the last welcome
-    muster_member member; // last: its end is seldom read
-} worker;
-
 /* The coordinator's address as a user would write it. */
-static const char *leader_address(const worker *w)
+static const char *leader_address(const muster_worker *w)
 {
     const char *address = w->member.opts.leader;
     return strncmp(address, "tcp:", 4) == 0 ? address + 4 : address;
 }
 
 /* Why the coordinator is not reached; net begins with the address. */
-static const char *unreached_reason(const worker *w, const char *reason)
+static const char *unreached_reason(const muster_worker *w, const char *reason)
 {
     size_t length = strlen(w->member.opts.leader);
     bool named = strncmp(reason, w->member.opts.leader, length) == 0 &&
@@ -84,7 +58,7 @@ static const char *unreached_reason(const worker *w, const char *reason)
     return rest[0] != 0 ? rest : "no answer";
 }
 
-static void stop(worker *w, muster_status status, const char *reason,
+static void stop(muster_worker *w, muster_status status, const char *reason,
                  muster_actions *actions)
 {
     if (!w->over) {
@@ -94,8 +68,8 @@ static void stop(worker *w, muster_status status, const char *reason,
 }
 
 /* Plan adopted (shard MUSTER_ID_ANY), or shard held as `stamp` asked for. */
-static void have(worker *w, uint32_t plan, uint32_t shard, uint64_t stamp,
-                 muster_actions *actions)
+static void have(muster_worker *w, uint32_t plan, uint32_t shard,
+                 uint64_t stamp, muster_actions *actions)
 {
     muster_member_mail mail = {
         .message = {.kind = MUSTER_MSG_HAVE, .plan = plan, .step = stamp}};
@@ -103,8 +77,8 @@ static void have(worker *w, uint32_t plan, uint32_t shard, uint64_t stamp,
     muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions);
 }
 
-static muster_job *compute(worker *w, muster_job_kind kind, muster_blob *input,
-                           muster_actions *actions)
+muster_job *muster_worker_compute(muster_worker *w, muster_job_kind kind,
+                                  muster_blob *input, muster_actions *actions)
 {
     w->jobs++;
     muster_job *job = muster_act_compute(actions, kind, ++w->job_ids);
@@ -114,7 +88,8 @@ static muster_job *compute(worker *w, muster_job_kind kind, muster_blob *input,
 
 /* What is known of `shard`: a new entry when nothing is. Without memory for it
  * the worker ends, and NULL is returned. */
-static shard_state *shard_of(worker *w, uint32_t shard, muster_actions *actions)
+static shard_state *shard_of(muster_worker *w, uint32_t shard,
+                             muster_actions *actions)
 {
     shard_state *list = w->shards.data;
     for (size_t i = 0; i < w->shards.count; i++) {
@@ -131,32 +106,21 @@ static shard_state *shard_of(worker *w, uint32_t shard, muster_actions *actions)
     return added;
 }
 
-static void forget_model(worker *w, muster_actions *actions)
-{
-    muster_blob_unref(w->model);
-    w->model = NULL;
-    if (w->gradient != 0) {
-        muster_act_cancel(actions, w->gradient);
-    }
-    if (w->gossip != NULL) {
-        muster_gossip_reset(w->gossip, actions);
-    }
-}
-
-static void on_welcome(worker *w, muster_actions *actions)
+static void on_welcome(muster_worker *w, muster_actions *actions)
 {
     w->life++;
     w->model_seen = false;
     w->plan = w->plan_before = w->plan_asked = w->plan_floor = 0;
     w->adopt = 0;
-    forget_model(w, actions);
+    muster_worker_forget_model(w, actions);
+    muster_stages_leave(&w->stages);
     shard_state *shards = w->shards.data;
     for (size_t i = 0; i < w->shards.count; i++) {
         shards[i].stamp = 0;
     }
     if (!w->setup_asked) {
         w->setup_asked = true;
-        compute(w, MUSTER_JOB_SETUP, w->member.welcome, actions);
+        muster_worker_compute(w, MUSTER_JOB_SETUP, w->member.welcome, actions);
     } else if (w->set_up) {
         for (size_t i = 0; i < w->shards.count; i++) {
             if (shards[i].held) {
@@ -167,75 +131,30 @@ static void on_welcome(worker *w, muster_actions *actions)
     }
 }
 
-static void start_gradient(worker *w, muster_actions *actions)
-{
-    if (w->model == NULL || w->gradient != 0) {
-        return;
-    }
-    muster_job *job = compute(w, MUSTER_JOB_GRADIENT, w->model, actions);
-    job->step = w->model_step;
-    job->plan = w->model_plan;
-    w->gradient = job->id;
-    w->gradient_plan = w->model_plan;
-    w->gradient_check = w->model_check;
-    w->gradient_life = w->life;
-    muster_blob_unref(w->model);
-    w->model = NULL;
-}
-
-static bool is_usable(const worker *w, uint32_t plan)
-{
-    return plan != 0 && plan >= w->plan_floor &&
-           (plan == w->plan || plan == w->plan_before);
-}
-
-/* A model that waits under a plan that has gone. */
-static void drop_unusable_model(worker *w)
-{
-    if (w->model != NULL && !is_usable(w, w->model_plan)) {
-        muster_blob_unref(w->model);
-        w->model = NULL;
-    }
-}
-
-static void on_model(worker *w, const muster_event *event,
-                     muster_actions *actions)
-{
-    const muster_message *message = event->as.message.message;
-    uint32_t plan = message->plan & ~MUSTER_PLAN_CHECK;
-    bool newer = !w->model_seen || message->step > w->model_step;
-    if (!newer || !is_usable(w, plan) || event->as.message.payload == NULL) {
-        return; // overtaken by a newer one, or meant for another plan
-    }
-    if (w->gradient != 0 && w->gradient_check && w->gradient_life == w->life) {
-        muster_blob_unref(w->model); // the one after it waits
-    } else {
-        forget_model(w, actions);
-    }
-    w->model_seen = true;
-    w->model_step = message->step;
-    w->model_plan = plan;
-    w->model_check = (message->plan & MUSTER_PLAN_CHECK) != 0;
-    w->model = muster_blob_ref(event->as.message.payload);
-    start_gradient(w, actions);
-}
-
-static void on_plan(worker *w, const muster_event *event,
+static void on_plan(muster_worker *w, const muster_event *event,
                     muster_actions *actions)
 {
-    uint32_t number = event->as.message.message->plan;
+    const muster_message *message = event->as.message.message;
+    uint32_t number = message->plan;
     if (number > w->plan_asked && event->as.message.payload != NULL) {
         w->plan_before = 0; // a third pushes it out
-        drop_unusable_model(w);
-        muster_job *job =
-            compute(w, MUSTER_JOB_ADOPT, event->as.message.payload, actions);
+        muster_worker_drop_unusable(w);
+        muster_job *job = muster_worker_compute(
+            w, MUSTER_JOB_ADOPT, event->as.message.payload, actions);
+        w->stages_asked = MUSTER_STAGES_ONE;
+        if (message->kind == MUSTER_MSG_SCHEDULE) {
+            w->stages_asked = (muster_stages_plan){message->as.schedule.stages,
+                                                   message->as.schedule.own,
+                                                   message->as.schedule.begun};
+        }
         job->plan = number;
+        job->stages = w->stages_asked.count;
         w->plan_asked = number;
         w->adopt = job->id;
     }
 }
 
-static void on_shard(worker *w, const muster_event *event,
+static void on_shard(muster_worker *w, const muster_event *event,
                      muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
@@ -253,13 +172,13 @@ static void on_shard(worker *w, const muster_event *event,
         have(w, message->plan, shard->shard, shard->stamp, actions);
         return;
     }
-    muster_job *job =
-        compute(w, MUSTER_JOB_LOAD, event->as.message.payload, actions);
+    muster_job *job = muster_worker_compute(w, MUSTER_JOB_LOAD,
+                                            event->as.message.payload, actions);
     job->shard = shard->shard;
     shard->job = job->id;
 }
 
-static void on_forget(worker *w, const muster_event *event,
+static void on_forget(muster_worker *w, const muster_event *event,
                       muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
@@ -270,25 +189,27 @@ static void on_forget(worker *w, const muster_event *event,
     if (message->plan > w->plan_floor) {
         w->plan_floor = message->plan;
     }
-    drop_unusable_model(w);
+    muster_worker_drop_unusable(w);
     if (message->step <= shard->stamp) {
         return;
     }
     shard->stamp = message->step;
     if (shard->held || shard->job != 0) {
-        muster_job *job = compute(w, MUSTER_JOB_FORGET, NULL, actions);
+        muster_job *job =
+            muster_worker_compute(w, MUSTER_JOB_FORGET, NULL, actions);
         job->shard = shard->shard;
         shard->job = job->id;
         shard->held = false;
     }
 }
 
-static void on_message(worker *w, const muster_event *event,
+static void on_message(muster_worker *w, const muster_event *event,
                        muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
     switch (message->kind) {
     case MUSTER_MSG_PLAN:
+    case MUSTER_MSG_SCHEDULE:
         on_plan(w, event, actions);
         break;
     case MUSTER_MSG_SHARD:
@@ -298,15 +219,18 @@ static void on_message(worker *w, const muster_event *event,
         on_forget(w, event, actions);
         break;
     case MUSTER_MSG_MODEL:
-        on_model(w, event, actions);
+        muster_worker_on_model(w, event, actions);
+        break;
+    case MUSTER_MSG_MISSING:
+        muster_worker_on_missing(w, message, actions);
         break;
     case MUSTER_MSG_PEERS:
-        if (w->gossip != NULL && is_usable(w, message->plan)) {
+        if (w->gossip != NULL && muster_worker_is_usable(w, message->plan)) {
             muster_gossip_begin(w->gossip, event, actions);
         }
         break;
     case MUSTER_MSG_STOP:
-        forget_model(w, actions);
+        muster_worker_forget_model(w, actions);
         stop(w, MUSTER_OK, message->as.stop.text, actions);
         break;
     case MUSTER_MSG_HELLO:
@@ -316,6 +240,7 @@ static void on_message(worker *w, const muster_event *event,
     case MUSTER_MSG_DIRECTORY:
     case MUSTER_MSG_HAVE:
     case MUSTER_MSG_GRADIENT:
+    case MUSTER_MSG_STAGE:
     case MUSTER_MSG_LEAVE:
     case MUSTER_MSG_WANT:
     case MUSTER_MSG_ANSWERS:
@@ -323,43 +248,20 @@ static void on_message(worker *w, const muster_event *event,
     }
 }
 
-static void on_gradient(worker *w, const muster_job_result *result,
-                        muster_actions *actions)
-{
-    if (result->id != w->gradient) {
-        return; // a step with neighbours that was given up
-    }
-    w->gradient = 0;
-    bool newest =
-        w->model == NULL && w->model_seen && result->step == w->model_step;
-    bool wanted = result->status >= 0 && w->gradient_life == w->life &&
-                  (newest || w->gradient_check);
-    if (wanted) {
-        muster_member_mail mail = {.message = {.kind = MUSTER_MSG_GRADIENT,
-                                               .plan = w->gradient_plan,
-                                               .step = result->step},
-                                   .payload = muster_blob_ref(result->output)};
-        mail.message.as.gradient.compute_ns = (uint64_t)result->busy_ns;
-        muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions);
-        if (w->gossip != NULL) {
-            muster_gossip_start(w->gossip, result->output);
-        }
-    }
-    start_gradient(w, actions);
-}
-
-static void on_adopted(worker *w, const muster_job_result *result,
+static void on_adopted(muster_worker *w, const muster_job_result *result,
                        muster_actions *actions)
 {
     if (result->id == w->adopt) { // else a newer plan, or life, has come
         w->adopt = 0;
         w->plan_before = w->plan;
         w->plan = w->plan_asked;
+        w->stages_before = w->stages_of;
+        w->stages_of = w->stages_asked;
         have(w, w->plan, MUSTER_ID_ANY, 0, actions);
     }
 }
 
-static void on_shard_done(worker *w, const muster_job_result *result,
+static void on_shard_done(muster_worker *w, const muster_job_result *result,
                           muster_actions *actions)
 {
     shard_state *shard = shard_of(w, result->shard, actions);
@@ -376,7 +278,7 @@ static void on_shard_done(worker *w, const muster_job_result *result,
     }
 }
 
-static void on_computed(worker *w, const muster_event *event,
+static void on_computed(muster_worker *w, const muster_event *event,
                         muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
@@ -395,14 +297,14 @@ static void on_computed(worker *w, const muster_event *event,
     } else if (result->kind == MUSTER_JOB_ADOPT) {
         on_adopted(w, result, actions);
     } else if (result->kind == MUSTER_JOB_GRADIENT) {
-        on_gradient(w, result, actions);
+        muster_worker_on_gradient(w, result, actions);
     } else {
         on_shard_done(w, result, actions);
     }
 }
 
-static void stop_at_leader(worker *w, muster_status status, const char *reason,
-                           muster_actions *actions)
+static void stop_at_leader(muster_worker *w, muster_status status,
+                           const char *reason, muster_actions *actions)
 {
     char text[256];
     snprintf(text, sizeof(text), "%s %s: %s",
@@ -420,7 +322,7 @@ static bool may_be_unreached(const muster_event *event)
 }
 
 /* Say once why the worker waits; the tries go on until patience is over. */
-static void tell_unreached(worker *w, const muster_event *event,
+static void tell_unreached(muster_worker *w, const muster_event *event,
                            muster_actions *actions)
 {
     if (w->member.unreached[0] == 0 || w->told_unreached) {
@@ -434,7 +336,7 @@ static void tell_unreached(worker *w, const muster_event *event,
 }
 
 /* News of another worker. */
-static void on_peer_news(worker *w, const muster_news *news,
+static void on_peer_news(muster_worker *w, const muster_news *news,
                          const muster_event *event, muster_actions *actions)
 {
     if (news->kind == MUSTER_NEWS_JOINED) {
@@ -446,7 +348,7 @@ static void on_peer_news(worker *w, const muster_news *news,
     }
 }
 
-static void on_news(worker *w, const muster_event *event,
+static void on_news(muster_worker *w, const muster_event *event,
                     muster_actions *actions)
 {
     const muster_news *news = w->member.news.data;
@@ -464,7 +366,7 @@ static void on_news(worker *w, const muster_event *event,
             on_welcome(w, actions);
             break;
         case MUSTER_NEWS_LOST:
-            forget_model(w, actions);
+            muster_worker_forget_model(w, actions);
             muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
                               "lost the coordinator (%s), trying again",
                               news[i].reason);
@@ -483,11 +385,12 @@ static void on_news(worker *w, const muster_event *event,
 }
 
 /* Send LEAVE, and stop once it is written to the network. */
-static void leave(worker *w, const muster_event *event, muster_actions *actions)
+static void leave(muster_worker *w, const muster_event *event,
+                  muster_actions *actions)
 {
     muster_member_mail mail = {.message = {.kind = MUSTER_MSG_LEAVE},
                                .token = LEAVE_TOKEN};
-    forget_model(w, actions);
+    muster_worker_forget_model(w, actions);
     w->leaving = true;
     if (muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions)) {
         muster_act_timer(actions, TIMER_LEAVE, event->now_ns + LEAVE_NS);
@@ -497,7 +400,7 @@ static void leave(worker *w, const muster_event *event, muster_actions *actions)
 }
 
 /* The LEAVE is written, or cannot be. */
-static bool has_left(worker *w, const muster_event *event)
+static bool has_left(muster_worker *w, const muster_event *event)
 {
     return event->kind == MUSTER_EVENT_SENT ||
            (event->kind == MUSTER_EVENT_TIMER &&
@@ -508,7 +411,7 @@ static bool has_left(worker *w, const muster_event *event)
 static void worker_step(void *state, const muster_event *event,
                         muster_actions *actions)
 {
-    worker *w = state;
+    muster_worker *w = state;
     if (w->over) {
         return;
     }
@@ -540,18 +443,20 @@ static muster_status worker_save(const void *state, muster_vec *bytes_out)
 
 static void worker_free(void *state)
 {
-    worker *w = state;
+    muster_worker *w = state;
     muster_member_fini(&w->member);
     muster_gossip_free(w->gossip);
     muster_vec_fini(&w->shards);
     muster_blob_unref(w->model);
+    muster_blob_unref(w->current);
+    muster_stages_fini(&w->stages);
     muster_mem_free(w);
 }
 
 static void worker_prefetch(const void *state, muster_role_peer peer,
                             unsigned ahead)
 {
-    const worker *w = state;
+    const muster_worker *w = state;
     (void)peer;
     if (ahead == 1) {
         muster_member_prefetch(&w->member);
@@ -585,7 +490,7 @@ muster_status muster_worker_create(const muster_worker_opts *opts,
     memcpy(member.leader, opts->address, sizeof(member.leader));
     memcpy(member.host, opts->host, sizeof(member.host));
     memcpy(member.address, opts->listen, sizeof(member.address));
-    worker *w = muster_mem_array(1, sizeof(*w));
+    muster_worker *w = muster_mem_array(1, sizeof(*w));
     if (w == NULL || muster_member_init(&w->member, &member) != MUSTER_OK) {
         muster_mem_free(w);
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
@@ -598,6 +503,7 @@ muster_status muster_worker_create(const muster_worker_opts *opts,
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for the worker");
     }
+    muster_stages_leave(&w->stages);
     *role_out = (muster_role){&worker_ops, w};
     return MUSTER_OK;
 }

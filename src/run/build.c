@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/spec.h"
+#include "base/threads.h"
 #include "cluster/file.h"
 #include "code/hier.h"
 #include "code/numbers.h"
@@ -203,6 +204,30 @@ static muster_verify_mode verify_mode(const muster_config *config,
                                           : MUSTER_VERIFY_WARN;
 }
 
+/* Has each worker processors of its own? Local ones are counted, others are
+ * taken to be on machines of their own. */
+static bool are_apart(const muster_config *config)
+{
+    uint64_t local = muster_config_uint(config, MUSTER_OPT_LOCAL);
+    return local * muster_config_threads(config) <= muster_threads_here();
+}
+
+/* What a code in stages cannot do yet. */
+static muster_status check_stages(const muster_config *config,
+                                  const muster_code *code, muster_error *error)
+{
+    const char *verify = muster_config_string(config, MUSTER_OPT_VERIFY);
+    if (muster_code_numbers(code)->stages > 1 &&
+        strcmp(verify, "correct") == 0) {
+        return muster_error_set(error, MUSTER_ERR_INVALID,
+                                "--verify correct: code %.60s has no answers "
+                                "beyond those that a step needs; use frc or "
+                                "another code that sends them",
+                                muster_code_numbers(code)->name);
+    }
+    return MUSTER_OK;
+}
+
 muster_status muster_build_coordinator(const muster_config *config,
                                        const muster_code *code,
                                        const muster_executor *executor,
@@ -216,7 +241,12 @@ muster_status muster_build_coordinator(const muster_config *config,
     if (status != MUSTER_OK) {
         return status;
     }
+    status = check_stages(config, code, error_out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
     opts.code = code;
+    opts.eager = are_apart(config);
     opts.edges = muster_config_edges(config) > 0;
     if (opts.edges && !muster_code_is_hier(code)) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,

@@ -201,6 +201,7 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .part_count =
             train->edges > 0 ? muster_edge_parts(train->code) : code->parts,
         .bytes_moved = tally->bytes_moved,
+        .stages_dropped = tally->stages_dropped,
         .classes = last.names,
         .slow_probability = last.probabilities,
         .behind_ms = last.behind_ms,

@@ -13,24 +13,34 @@
 #define SMALLEST   0.05 // quantile
 #define TIME_MAX_S 3600.0
 
+/* Shards of some parts; parts where they are not cut. */
+static uint32_t shards_of(const uint32_t *first_shard, const uint32_t *parts,
+                          uint32_t count)
+{
+    uint32_t shards = first_shard == NULL ? count : 0;
+    for (uint32_t i = 0; first_shard != NULL && i < count; i++) {
+        const uint32_t *first = &first_shard[parts[i]];
+        shards += first[1] - first[0];
+    }
+    return shards;
+}
+
 double muster_measured_load(const muster_code *code,
                             const uint32_t *first_shard, uint32_t worker)
 {
     const muster_code_info *info = muster_code_numbers(code);
-    const uint32_t *parts = NULL;
-    uint32_t count = 0;
-    if (muster_code_parts(code, worker, &parts, &count) < 0) {
-        return 0;
-    }
-    if (first_shard == NULL) {
-        return (double)count / info->parts * info->workers;
-    }
     uint32_t shards = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t *first = &first_shard[parts[i]];
-        shards += first[1] - first[0];
+    for (uint32_t t = 0; t < info->own_stages; t++) {
+        const uint32_t *parts = NULL;
+        uint32_t count = 0;
+        uint32_t answer = worker * info->stages + t;
+        if (muster_code_answer_parts(code, answer, &parts, &count) < 0) {
+            return 0;
+        }
+        shards += shards_of(first_shard, parts, count);
     }
-    return (double)shards / first_shard[info->parts] * info->workers;
+    uint32_t all = first_shard == NULL ? info->parts : first_shard[info->parts];
+    return (double)shards / all * info->workers;
 }
 
 /* False: it never answered, or holds nothing. */

@@ -184,7 +184,8 @@ static void record(muster_train_state *train, const muster_report *report)
                                    report->as.below.worker,
                                    report->as.below.compute_ms * 1e-3);
     } else if (train->recorder != NULL && train->edges == 0 &&
-               report->kind == MUSTER_REPORT_ANSWER) {
+               report->kind == MUSTER_REPORT_ANSWER &&
+               !report->as.answer.partial) {
         muster_delay_recorder_time(train->recorder, report->step,
                                    report->as.answer.worker,
                                    report->as.answer.compute_ms * 1e-3);
@@ -235,6 +236,10 @@ void muster_train_on_report(void *context, const muster_report *report)
         do_faults(train, report->step);
         break;
     case MUSTER_REPORT_ANSWER:
+        if (!report->as.answer.partial) {
+            on_answer(train, report);
+        }
+        break;
     case MUSTER_REPORT_BELOW:
         on_answer(train, report);
         break;

@@ -57,6 +57,7 @@ muster_status muster_outcome_add(muster_outcome *outcome,
         .bytes_up = run->bytes_up,
         .bytes_down = run->bytes_down,
         .bytes_moved = run->bytes_moved,
+        .stages_dropped = run->stages_dropped,
         .messages_up = run->messages_up,
         .late = run->late,
         .losses = run->losses,
@@ -99,6 +100,7 @@ static muster_outcome_run all_of(const muster_outcome *outcome)
         all.bytes_up += of->bytes_up;
         all.bytes_down += of->bytes_down;
         all.bytes_moved += of->bytes_moved;
+        all.stages_dropped += of->stages_dropped;
         all.messages_up += of->messages_up;
         all.late += of->late;
         all.losses += of->losses;

@@ -32,6 +32,7 @@ typedef struct muster_outcome_run {
     muster_outcome_times step_ms;
     uint64_t steps, steps_exact;
     uint64_t bytes_up, bytes_down, bytes_moved, messages_up;
+    uint64_t stages_dropped;
     uint64_t late, losses, degraded;
     uint32_t plans;
     double grad_err_max, grad_err_sum;

@@ -82,7 +82,7 @@ static void on_answer(muster_stragglers *s, const muster_report *report)
 {
     uint32_t w = report->as.answer.worker;
     const step_times *times = &s->kept[report->step % STEPS_KEPT];
-    if (w >= s->worker_count) {
+    if (w >= s->worker_count || report->as.answer.partial) {
         return;
     }
     if (!report->as.answer.late) {

@@ -81,6 +81,7 @@ static void count_step(muster_tally *tally, const muster_report *report)
     tally->responders = line.responders;
     tally->stragglers = line.stragglers;
     tally->bytes_moved += report->as.end.bytes_moved;
+    tally->stages_dropped += report->as.end.stages_dropped;
     tally->grad_err = line.grad_err;
     tally->degraded = report->as.end.degraded;
     tally->parts_received = report->as.end.parts_received;
@@ -146,7 +147,9 @@ void muster_tally_report(muster_tally *tally, const muster_report *report)
         count_begin(tally, report);
         break;
     case MUSTER_REPORT_ANSWER:
-        count_answer(tally, report);
+        if (!report->as.answer.partial) {
+            count_answer(tally, report);
+        }
         break;
     case MUSTER_REPORT_STEP_END:
         count_step(tally, report);

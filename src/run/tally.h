@@ -35,6 +35,7 @@ typedef struct muster_tally {
     double loss;    // of the last step
     uint32_t responders, stragglers;
     uint64_t bytes_moved;
+    uint64_t stages_dropped;
     double grad_err; // of the last step
     bool degraded;   // the last step was not exact, though the code is
     const uint64_t *parts_received; // the role's, while that lives; or NULL

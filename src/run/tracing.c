@@ -100,14 +100,24 @@ static muster_status answer_spans(muster_tracing *tracing, uint32_t row,
                                   muster_error *error_out)
 {
     static const char *const names[] = {"receive", "compute", "send"};
+    char bar[24];
+    uint32_t stage =
+        report->kind == MUSTER_REPORT_ANSWER ? report->as.answer.stage : 0;
     compute_ms = fmin(compute_ms, arrive_ms);
     int64_t aside_ns = (int64_t)((arrive_ms - compute_ms) * 0.5e6);
     int64_t begin_ns = report->now_ns - (int64_t)(arrive_ms * 1e6);
     int64_t at[] = {begin_ns, begin_ns + aside_ns, report->now_ns - aside_ns,
                     report->now_ns};
+    if (stage > 0) { // computed after another, and sent
+        at[0] = at[1] = at[2] - (int64_t)(compute_ms * 1e6);
+        (void)snprintf(bar, sizeof bar, "stage %" PRIu32, stage);
+    }
     muster_status status = MUSTER_OK;
     for (size_t i = 0; status == MUSTER_OK && i < 3; i++) {
-        status = span(tracing, row, names[i], &at[i], report, error_out);
+        if (at[i] < at[i + 1] || stage == 0) {
+            status = span(tracing, row, i == 1 && stage > 0 ? bar : names[i],
+                          &at[i], report, error_out);
+        }
     }
     return status;
 }

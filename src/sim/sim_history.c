@@ -205,8 +205,9 @@ static void mix_report(uint64_t *hash, const muster_report *report)
         mix_text(hash, report->as.notice.text);
         break;
     case MUSTER_REPORT_ANSWER:
-        mix(hash,
-            (uint64_t)report->as.answer.worker << 1 | report->as.answer.late);
+        mix(hash, (uint64_t)report->as.answer.stage << 40 |
+                      (uint64_t)report->as.answer.worker << 1 |
+                      report->as.answer.late);
         mix_real(hash, report->as.answer.compute_ms);
         mix_real(hash, report->as.answer.arrive_ms);
         break;

@@ -107,6 +107,7 @@ static void begin_job(muster_sim *sim, uint32_t host, muster_job *job)
     process->job.kind = job->kind;
     process->job.step = job->step;
     process->job.shard = job->shard;
+    process->job.stage = job->stage;
     const muster_sim_compute *compute = &sim->opts.compute;
     int64_t duration = compute->begin(compute->context, host, job);
     process->ends_ns = sim->now_ns + (duration > 0 ? duration : 0);
@@ -170,6 +171,7 @@ static void finish_running(muster_sim *sim, uint32_t host,
     result->kind = process->job.kind;
     result->step = process->job.step;
     result->shard = process->job.shard;
+    result->stage = process->job.stage;
     process->running = false;
 }
 

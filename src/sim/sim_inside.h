@@ -165,6 +165,7 @@ typedef struct muster_sim_process {
         uint64_t step;
         muster_job_kind kind;
         uint32_t shard;
+        uint32_t stage;
     } job;
     muster_sim_link link;
     muster_vec jobs;                   // muster_job: those that wait

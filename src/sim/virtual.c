@@ -38,6 +38,7 @@ static void count_step(muster_virtual *run, const muster_report *report)
     run->bytes_down += report->as.end.bytes_down;
     run->messages_up += report->as.end.messages_up;
     run->bytes_moved += report->as.end.bytes_moved;
+    run->stages_dropped += report->as.end.stages_dropped;
     run->grad_err_max = fmax(run->grad_err_max, report->as.end.grad_err);
     run->grad_err_sum += report->as.end.grad_err;
     run->steps_exact += !report->as.end.inexact;
@@ -277,6 +278,8 @@ void muster_virtual_fini(muster_virtual *run)
     uint32_t hosts = muster_virtual_worker_host(run, run->info.workers);
     for (uint32_t host = 1; run->hosts != NULL && host < hosts; host++) {
         muster_executor_free(run->hosts[host].executor);
+        muster_mem_free(run->hosts[host].plans[0].by_stage);
+        muster_mem_free(run->hosts[host].plans[1].by_stage);
     }
     muster_blob_unref(run->gradient);
     muster_planner_fini(&run->planner);

@@ -6,8 +6,8 @@
  * lengths only. Either way a job takes virtual time by this model:
  *
  *   gradient   compute_ns for one n-th of the data, times the share of the data
- *              that the worker's plan names, over its speed; and then what
- *              cluster/slowness.h adds
+ *              that the worker's plan names (in stages: the stage's), over its
+ *              speed; and then what cluster/slowness.h adds
  *   update     a quarter of a nanosecond per float and message
  *   others     a millisecond; of all shards together, a millisecond a part and
  *              a second at most
@@ -38,7 +38,8 @@
 /* What a worker computes under a plan. */
 typedef struct muster_virtual_plan {
     uint32_t number;
-    uint32_t shards;
+    uint32_t shards;    // of the one stage
+    uint32_t *by_stage; // shards of each where there are several, else NULL
     size_t message_bytes;
 } muster_virtual_plan;
 
@@ -92,6 +93,7 @@ typedef struct muster_virtual {
     muster_histogram step_ms;
     uint64_t steps_done, steps_exact;
     uint64_t bytes_up, bytes_down, messages_up, bytes_moved;
+    uint64_t stages_dropped;
     uint64_t late, losses;
     uint64_t degraded;        // steps
     uint32_t plans;           // the number of the last

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "sim/virtual.h"
 #include "wire/terms.h"
 
@@ -23,6 +24,35 @@ static uint32_t shards_of_run(const muster_virtual *run)
     return shards != 0 ? shards : run->info.parts;
 }
 
+static uint32_t shards_of_part(const muster_terms *terms, uint32_t part)
+{
+    for (uint32_t i = 0; i < terms->part_count; i++) {
+        if (terms->parts[i].part == part) {
+            return terms->parts[i].count;
+        }
+    }
+    return 0;
+}
+
+/* The shards of each stage's parts. */
+static uint32_t *shards_by_stage(const muster_terms *terms, uint32_t stages)
+{
+    uint32_t blocks = terms->message_blocks / stages;
+    uint32_t *shards = muster_mem_array(stages, sizeof(*shards));
+    MUSTER_ASSERT(shards != NULL);
+    for (uint32_t t = 0; t < stages; t++) {
+        uint32_t last = UINT32_MAX; // terms ascend by part
+        for (uint32_t i = 0; i < terms->count; i++) {
+            const muster_code_encode_term *term = &terms->terms[i];
+            if (term->message_block / blocks == t && term->part != last) {
+                shards[t] += shards_of_part(terms, term->part);
+                last = term->part;
+            }
+        }
+    }
+    return shards;
+}
+
 /* What the worker computes and answers under a plan. */
 static void note_plan(const muster_virtual *run, muster_virtual_host *at,
                       const muster_job *job)
@@ -31,16 +61,22 @@ static void note_plan(const muster_virtual *run, muster_virtual_host *at,
     muster_status status =
         muster_terms_read(job->input->data, job->input->bytes, NULL, &terms);
     MUSTER_ASSERT(status == MUSTER_OK);
+    uint32_t stages = job->stages > 0 ? job->stages : 1;
     uint32_t shards = 0;
     for (uint32_t i = 0; i < terms.part_count; i++) {
         shards += terms.parts[i].count;
     }
     size_t blocks = terms.gradient_blocks;
     size_t block = (run->opts.coordinator.message_dim + blocks - 1) / blocks;
-    size_t bytes = block * terms.message_blocks * sizeof(float);
-    muster_terms_fini(&terms);
+    muster_mem_free(at->plans[1].by_stage);
     at->plans[1] = at->plans[0];
-    at->plans[0] = (muster_virtual_plan){job->plan, shards, bytes};
+    at->plans[0] = (muster_virtual_plan){
+        .number = job->plan,
+        .shards = shards,
+        .by_stage = stages > 1 ? shards_by_stage(&terms, stages) : NULL,
+        .message_bytes =
+            block * (terms.message_blocks / stages) * sizeof(float)};
+    muster_terms_fini(&terms);
 }
 
 static const muster_virtual_plan *plan_of(const muster_virtual_host *at,
@@ -58,12 +94,15 @@ static int64_t gradient_ns(muster_virtual *run, uint32_t worker,
         plan_of(&run->hosts[muster_virtual_worker_host(run, worker)], job);
     double dim_bytes =
         (double)(run->opts.coordinator.message_dim * sizeof(float));
-    double share = (double)plan->shards / shards_of_run(run);
+    uint32_t shards =
+        plan->by_stage != NULL ? plan->by_stage[job->stage] : plan->shards;
+    double share = (double)shards / shards_of_run(run);
     double ns = (double)run->opts.compute_ns * share * run->info.workers /
                 run->opts.speeds[worker];
     muster_delay_work work = {.share = share,
                               .message =
                                   (double)plan->message_bytes / dim_bytes,
+                              .follows = job->follows,
                               .compute_ns = (int64_t)ns,
                               .bytes = dim_bytes};
     *sleep_ns_out =
@@ -128,7 +167,8 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
         note_plan(run, at, job);
     }
     at->busy_ns = duration_ns(run, host, job, &at->sleep_ns);
-    if (run->opts.recorder != NULL && job->kind == MUSTER_JOB_GRADIENT) {
+    if (run->opts.recorder != NULL && job->kind == MUSTER_JOB_GRADIENT &&
+        !job->follows) {
         muster_delay_recorder_time(run->opts.recorder, job->step,
                                    worker_of(run, host),
                                    (double)at->busy_ns * 1e-9);

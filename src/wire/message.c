@@ -99,6 +99,21 @@ static const layout layouts[] = {
                          {{RANGE(as.shard.shard, 0, UINT32_MAX - 1)}}},
     [MUSTER_MSG_PEERS] = {"PEERS", 0, {{0}}},
     [MUSTER_MSG_ANSWERS] = {"ANSWERS", 0, {{0}}},
+    [MUSTER_MSG_SCHEDULE] = {"SCHEDULE",
+                             3,
+                             {{RANGE(as.schedule.stages, 1, MUSTER_STAGES_MAX)},
+                              {RANGE(as.schedule.own, 1, MUSTER_STAGES_MAX)},
+                              {RANGE(as.schedule.begun, 1,
+                                     MUSTER_STAGES_MAX)}}},
+    [MUSTER_MSG_STAGE] = {"STAGE",
+                          3,
+                          {{ANY_U64(as.gradient.compute_ns)},
+                           {RANGE(as.gradient.stage, 0, MUSTER_STAGES_MAX - 1)},
+                           {ANY_U32(as.gradient.dropped)}}},
+    [MUSTER_MSG_MISSING] = {"MISSING",
+                            2,
+                            {{ANY_U32(as.missing.number)},
+                             {ANY_U64(as.missing.stages)}}},
 };
 #define KIND_END (sizeof(layouts) / sizeof(layouts[0]))
 

@@ -27,6 +27,7 @@
 
 #define MUSTER_MESSAGE_BYTES_MAX 1024u
 #define MUSTER_ID_ANY            UINT32_MAX
+#define MUSTER_STAGES_MAX        64u // of a worker: bits of MISSING
 
 /* In `plan` of MODEL, beside the plan's number: the answer is wanted even when
  * a newer model has come. */
@@ -50,6 +51,10 @@ typedef enum muster_message_kind {
     MUSTER_MSG_WANT = 14,     // an edge asks for shard `shard` for a worker
     MUSTER_MSG_PEERS = 15,    // payload: who takes part in step `step`
     MUSTER_MSG_ANSWERS = 16,  // payload: what an edge's workers did
+    MUSTER_MSG_SCHEDULE = 17, // a PLAN in stages: payload as PLAN's, with the
+                              // message blocks of all stages
+    MUSTER_MSG_STAGE = 18,    // a GRADIENT of one stage of step `step`
+    MUSTER_MSG_MISSING = 19,  // which of your stages step `step` still lacks
 } muster_message_kind;
 
 /* What a process is to the one it says HELLO to. Values travel. */
@@ -95,7 +100,18 @@ typedef struct muster_message {
         } shard;
         struct {
             uint64_t compute_ns;
+            uint32_t stage;   // STAGE alone, as `dropped`: stages computed, or
+            uint32_t dropped; // begun, for nothing since the last STAGE
         } gradient;
+        struct {
+            uint32_t stages;
+            uint32_t own;   // so many, the first, are sent when they are done
+            uint32_t begun; // so many are begun before a MISSING names them
+        } schedule;
+        struct {
+            uint32_t number; // a higher one of the same step replaces a lower
+            uint64_t stages; // bit t: stage t is missing
+        } missing;
         struct {
             int32_t status;
             char text[200];

@@ -64,6 +64,19 @@ static const golden goldens[] = {
                 "0000"},
     {{COMMON(MUSTER_MSG_LEAVE)}, HEAD("0c")},
     {{COMMON(MUSTER_MSG_FORGET), .as.shard = {9}}, HEAD("0d") "09000000"},
+    {{COMMON(MUSTER_MSG_WANT), .as.shard = {9}}, HEAD("0e") "09000000"},
+    {{COMMON(MUSTER_MSG_PEERS)}, HEAD("0f")},
+    {{COMMON(MUSTER_MSG_SCHEDULE), .as.schedule = {6, 2, 6}},
+     HEAD("10") "06000000"
+                "02000000"
+                "06000000"},
+    {{COMMON(MUSTER_MSG_STAGE), .as.gradient = {1000, 5, 2}},
+     HEAD("11") "e803000000000000"
+                "05000000"
+                "02000000"},
+    {{COMMON(MUSTER_MSG_MISSING), .as.missing = {3, 0x21}},
+     HEAD("12") "03000000"
+                "2100000000000000"},
 };
 #define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
 
@@ -80,7 +93,7 @@ static size_t from_hex(const char *hex, uint8_t *bytes)
 static void every_kind_has_its_golden_frame(void **state)
 {
     (void)state;
-    assert_int_equal(GOLDENS, MUSTER_MSG_FORGET);
+    assert_int_equal(GOLDENS, MUSTER_MSG_MISSING);
     for (size_t i = 0; i < GOLDENS; i++) {
         uint8_t wanted[MUSTER_MESSAGE_BYTES_MAX];
         uint8_t bytes[MUSTER_MESSAGE_BYTES_MAX];
@@ -164,6 +177,12 @@ static void values_out_of_range_are_refused(void **state)
     refused(HEAD("04") "0201000000000000"
                        "02000000"); // busy twice
     refused(HEAD("07") "ffffffff"); // a shard called any
+    refused(HEAD("10") "41000000"
+                       "01000000"
+                       "01000000"); // 65 stages
+    refused(HEAD("11") "e803000000000000"
+                       "40000000"
+                       "00000000"); // stage 64
     refused(HEAD("03") "e9ffffff"
                        "0200"
                        "6e00"); // zero inside a text

@@ -17,7 +17,7 @@
  *   Nobody is left running; the same seed gives the same history.
  *
  * A failing seed prints the command that replays it with a trace. MUSTER_SEEDS
- * sets how many there are.
+ * sets how many there are, MUSTER_STAGED_SEEDS how many with codes in stages.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
@@ -30,66 +30,16 @@
 
 #include <cmocka.h>
 
+#include "cast.h"
 #include "code/numbers.h"
 #include "muster/code_report.h"
 #include "muster/config.h"
 #include "watch.h"
 
-#define SEEDS       1000u    // unless MUSTER_SEEDS says otherwise
-#define SMALL_FIRST 1000000u // seeds from here on have a small crew
-#define WORKERS_MAX 20u
-#define SPARES      2u
-#define GENERATOR   "/tmp/muster-sim-XXXXXX" // of linear:file
-#define SECONDS(n)  ((int64_t)(n)*MUSTER_NS_PER_S)
-
-/* Codes and crews: every name of the list, and some of their decodings, with
- * twenty workers; and a few with less. */
-static const struct {
-    uint32_t workers;
-    bool unequal; // speeds 1, 2, 3, 1, 2, ..
-    const char *code;
-} casts[] = {
-    {20, false, "frc:s=3"},
-    {20, false, "uncoded"},
-    {20, false, "cyclic-mds:s=3"},
-    {20, false, "ignore"},
-    {20, false, "linear:spc"},
-    {20, true, "heter-group:s=1,k=40"},
-    {20, false, "frc:s=1"},
-    {20, false, "bgc:d=3"},
-    {20, false, "crc:s=2"},
-    {20, false, "rs:s=3"},
-    {20, false, "ye-abbe:s=1,m=2"},
-    {20, false, "graph:degree=4"},
-    {20, false, "ye-abbe-random:s=1,m=2"},
-    {20, false, "ye-abbe-tuned:s=3,m=2"},
-    {20, true, "heter:s=2,k=40"},
-    {20, false, "erasurehead:d=4"},
-    {20, false, "frc:s=4"},
-    {20, false, "linear:tuned:s=2,m=2"},
-    {20, false, "linear:gaussian:s=2,m=2"},
-    {20, false, "sgc:d=3"},
-    {20, false, "linear:vandermonde:s=2,m=2"},
-    {20, false, "linear:repetition:s=2"},
-    {20, false, "linear:hamming"},
-    {20, false, "rbgc:d=3"},
-    {20, false, "linear:product"},
-    {20, false, "linear:file=" GENERATOR},
-    {20, false, "heter-group:s=2"},
-    {20, false, "bgc:d=3,decode=one-step"},
-    {20, false, "sgc:d=3,decode=optimal"},
-    {20, false, "ignore:decode=sum"},
-    {20, false, "ignore:s=3"},
-    {20, false, "bgc:d=4,s=3"},
-    {20, false, "hier:edges=4x5,se=1,sw=1"},
-    {4, false, "uncoded"},
-    {4, false, "frc:s=1"},
-    {4, false, "ignore"},
-    {4, false, "crc:s=1"},
-    {2, false, "uncoded"},
-};
-#define CASTS (sizeof(casts) / sizeof(casts[0]))
-#define SMALL 5u // the last of them
+#define SEEDS        1000u // unless MUSTER_SEEDS says otherwise
+#define STAGED_SEEDS 300u  // likewise
+#define SPARES       2u
+#define SECONDS(n)   ((int64_t)(n)*MUSTER_NS_PER_S)
 
 typedef struct story {
     toy t; // first: its callbacks find the story by it
@@ -266,62 +216,6 @@ static void print_line(void *context, const char *line)
     puts(line);
 }
 
-static size_t cast_of(uint64_t seed)
-{
-    return seed < SMALL_FIRST ? seed % (CASTS - SMALL)
-                              : CASTS - 1 - seed % SMALL;
-}
-
-/* Made once: some take longer than a run. */
-static muster_code *made[CASTS];
-static char generator[] = GENERATOR;
-
-static muster_code *code_of(size_t cast)
-{
-    if (made[cast] != NULL) {
-        return made[cast];
-    }
-    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
-    double speeds[WORKERS_MAX];
-    for (uint32_t i = 0; i < WORKERS_MAX; i++) {
-        speeds[i] = 1 + i % 3;
-    }
-    char name[64];
-    snprintf(name, sizeof(name), "%s", casts[cast].code);
-    char *path = strstr(name, GENERATOR);
-    if (path != NULL) {
-        memcpy(path, generator, sizeof(generator));
-    }
-    opts.name = name;
-    opts.workers = casts[cast].workers;
-    opts.speeds = casts[cast].unequal ? speeds : NULL;
-    muster_error error;
-    if (muster_code_create(&opts, &error, &made[cast]) != MUSTER_OK) {
-        fail_msg("%s: %s", name, error.text);
-    }
-    return made[cast];
-}
-
-static int write_generator(void **state)
-{
-    (void)state;
-    static const char text[] = "1 0 0 1 1\n0 1 0 1 2\n0 0 1 1 3\n";
-    int file = mkstemp(generator);
-    bool written = file >= 0 && write(file, text, sizeof(text) - 1) ==
-                                    (ssize_t)(sizeof(text) - 1);
-    return file >= 0 && close(file) == 0 && written ? 0 : -1;
-}
-
-static int free_codes(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < CASTS; i++) {
-        muster_code_free(made[i]);
-        made[i] = NULL;
-    }
-    return unlink(generator);
-}
-
 /* Everything of a seed that is not a fault: code, shuffle, and so on. */
 static toy_opts plot(uint64_t seed)
 {
@@ -354,6 +248,12 @@ static toy_opts plot(uint64_t seed)
     uint32_t parts = muster_code_numbers(opts.made)->parts;
     opts.shards = parts * (1 + (uint32_t)muster_rng_below(&rng, 3));
     opts.shards += (uint32_t)muster_rng_below(&rng, 2) * (parts / 3);
+    if (seed >= STAGED_FIRST && opts.workers == 20 && loss == 0) {
+        static const char *const changes[] = {NULL, "frc:s=3",
+                                              "scheduled:s=2,pieces=2"};
+        opts.change_code = changes[muster_rng_below(&rng, 3)];
+        opts.change_step = 5 + muster_rng_below(&rng, 20);
+    }
     return opts;
 }
 
@@ -450,11 +350,11 @@ static void complain(uint64_t seed, const char *what)
              (unsigned long long)seed, what, (unsigned long long)seed);
 }
 
-static uint64_t seed_count(void)
+static uint64_t seed_count(const char *variable, uint64_t usual)
 {
-    const char *text = getenv("MUSTER_SEEDS");
+    const char *text = getenv(variable);
     uint64_t seeds = text != NULL ? strtoull(text, NULL, 10) : 0;
-    return seeds > 0 ? seeds : SEEDS;
+    return seeds > 0 ? seeds : usual;
 }
 
 /* So many histories; returns how many runs finished. */
@@ -495,7 +395,7 @@ static void every_seed_ends_right_or_says_why(void **state)
 {
     (void)state;
     outcome sum = {0};
-    uint64_t seeds = seed_count();
+    uint64_t seeds = seed_count("MUSTER_SEEDS", SEEDS);
     uint64_t finished = tell_all(0, seeds, &sum);
     // The faults must bite, and must not bite every time: fewer finish when
     // workers that return are not taken back.
@@ -513,10 +413,23 @@ static void every_small_crew_ends_right_or_says_why(void **state)
 {
     (void)state;
     outcome sum = {0};
-    uint64_t seeds = seed_count();
+    uint64_t seeds = seed_count("MUSTER_SEEDS", SEEDS);
     uint64_t finished = tell_all(SMALL_FIRST, seeds, &sum);
     double few = 0.95 * (double)seeds - sqrt((double)seeds) / 2;
     assert_true((double)finished > few && (finished < seeds || seeds < 200));
+    assert_true(sum.plans > 2 * seeds && sum.echoes > seeds);
+}
+
+/* Late stages, stages twice, and plans that change under them. */
+static void every_run_in_stages_ends_right_or_says_why(void **state)
+{
+    (void)state;
+    outcome sum = {0};
+    uint64_t seeds = seed_count("MUSTER_STAGED_SEEDS", STAGED_SEEDS);
+    uint64_t finished = tell_all(STAGED_FIRST, seeds, &sum);
+    double few = 0.95 * (double)seeds - sqrt((double)seeds) / 2;
+    assert_true((double)finished > few);
+    assert_true(sum.lost > seeds && sum.twice > seeds);
     assert_true(sum.plans > 2 * seeds && sum.echoes > seeds);
 }
 
@@ -524,7 +437,8 @@ static void the_same_seed_is_the_same_history(void **state)
 {
     (void)state;
     uint64_t previous = 0;
-    for (uint64_t seed = 0; seed < SEEDS; seed += 25) {
+    for (uint64_t i = 0; i < 48; i++) {
+        uint64_t seed = i < 40 ? 25 * i : STAGED_FIRST + i;
         outcome once = tell(seed, false);
         outcome again = tell(seed, false);
         if (once.hash != again.hash || once.events != again.events) {
@@ -580,6 +494,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_seeds_have_every_code_of_the_list),
         cmocka_unit_test(every_seed_ends_right_or_says_why),
         cmocka_unit_test(every_small_crew_ends_right_or_says_why),
+        cmocka_unit_test(every_run_in_stages_ends_right_or_says_why),
         cmocka_unit_test(the_same_seed_is_the_same_history),
     };
     return cmocka_run_group_tests(tests, write_generator, free_codes);

@@ -56,6 +56,12 @@ static void toy_step_end(toy *t, const muster_report *report)
         toy_recoded(t, report);
         return;
     }
+    if (t->resumed) { // maybe from a state of the other code
+        memcpy(t->received, report->as.end.parts_received,
+               t->info.parts * sizeof(t->received[0]));
+        t->resumed = false;
+        return;
+    }
     uint64_t missed = t->info.parts;
     for (uint32_t part = 0; part < t->info.parts; part++) {
         uint64_t more = report->as.end.parts_received[part] - t->received[part];
@@ -66,21 +72,27 @@ static void toy_step_end(toy *t, const muster_report *report)
     MUSTER_ASSERT(missed == report->as.end.parts_missing);
 }
 
-/* The newest answer of each is told once, and a step has as many responders as
- * were told. */
+/* The newest answers of each are told once, and a step has as many responders
+ * as were told to be complete. */
 static void toy_answer(toy *t, const muster_report *report)
 {
     uint32_t id = report->as.answer.worker;
     MUSTER_ASSERT(id < t->workers && report->step <= t->next_step);
     bool late = report->as.answer.late;
     t->late += late;
-    if (t->heard_steps[id] == report->step + 1 || (!late && t->answered[id])) {
-        t->miscounted = true;
-    }
+    bool whole = !report->as.answer.partial;
+    uint64_t bit = UINT64_C(1) << report->as.answer.stage;
     if (t->heard_steps[id] < report->step + 1) {
         t->heard_steps[id] = report->step + 1;
+        t->heard_stages[id] = 0;
     }
-    t->answered[id] = t->answered[id] || !late;
+    bool newest = t->heard_steps[id] == report->step + 1;
+    if ((newest && (t->heard_stages[id] & bit) != 0) ||
+        (!late && whole && t->answered[id])) {
+        t->miscounted = true;
+    }
+    t->heard_stages[id] |= newest ? bit : 0;
+    t->answered[id] = t->answered[id] || (!late && whole);
 }
 
 static void toy_count_answers(toy *t, const muster_report *report)
@@ -256,7 +268,8 @@ static muster_blob *toy_echo(void *context, const muster_message *message,
                              bool earlier, muster_blob *payload)
 {
     toy *t = context;
-    if (!earlier && message->kind != MUSTER_MSG_GRADIENT) {
+    if (!earlier && message->kind != MUSTER_MSG_GRADIENT &&
+        message->kind != MUSTER_MSG_STAGE) {
         return payload;
     }
     t->echoes++;
@@ -324,6 +337,7 @@ static void toy_start_coordinator(toy *t)
     opts.degrade = t->degrade;
     opts.shards = t->shards;
     opts.change_code = t->change_code;
+    t->resumed = t->change_code != NULL && t->disk.step > 0;
     opts.change_step = t->change_step;
     opts.replan = t->plan_code_count > 0;
     t->info = *toy_numbers(t);

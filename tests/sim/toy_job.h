@@ -34,7 +34,7 @@
 
 #define TOY_DIM        13u // not a multiple of the block counts in use
 #define TOY_PARTS_MAX  64u
-#define TOY_SHARDS_MAX 192u
+#define TOY_SHARDS_MAX 224u
 #define TOY_HOSTS_MAX  32u
 #define TOY_RUN        0x746f79u
 #define TOY_PLAN_CODES 8u
@@ -43,6 +43,7 @@
 
 typedef struct toy_plan {
     uint32_t number; // 0: none
+    uint32_t stages;
     muster_terms terms;
 } toy_plan;
 
@@ -74,6 +75,7 @@ typedef struct toy {
     muster_code *plan_codes[TOY_PLAN_CODES]; // that PLAN jobs give in turn
     uint32_t plan_code_count;                // 0: the code is not chosen
     uint64_t planned;                        // such jobs so far
+    bool resumed; // with two codes, and no step has ended since
     uint32_t shards;
     uint32_t workers; // that the coordinator leads; edges where there are any
     uint32_t edges;   // 0: workers join the coordinator themselves
@@ -96,9 +98,10 @@ typedef struct toy {
     uint64_t life_of[TOY_HOSTS_MAX]; // of the process that has the number
     uint64_t lives[TOY_HOSTS_MAX];   // processes so far, by host
     bool here[TOY_HOSTS_MAX], is_ready[TOY_HOSTS_MAX];
-    uint64_t next_step;                  // that must begin
-    uint64_t heard_steps[TOY_HOSTS_MAX]; // step + 1 of the newest answer
-    bool answered[TOY_HOSTS_MAX];        // the step that is open
+    uint64_t next_step;                   // that must begin
+    uint64_t heard_steps[TOY_HOSTS_MAX];  // step + 1 of the newest answer
+    uint64_t heard_stages[TOY_HOSTS_MAX]; // of that step
+    bool answered[TOY_HOSTS_MAX];         // the step that is open
     /* when the coordinator gives up, before anybody is told */
     void (*on_gave_up)(struct toy *t);
     void (*on_step_end)(struct toy *t);
@@ -192,11 +195,11 @@ static muster_blob *toy_blob(const void *data, size_t bytes)
     return blob;
 }
 
-static const muster_terms *toy_terms(const toy_process *process, uint32_t plan)
+static const toy_plan *toy_plan_of(const toy_process *process, uint32_t plan)
 {
     for (uint32_t i = 0; i < TOY_PLANS; i++) {
         if (process->plans[i].number == plan) {
-            return &process->plans[i].terms;
+            return &process->plans[i];
         }
     }
     MUSTER_ASSERT(!"a model under a plan that the worker does not have");
@@ -217,22 +220,27 @@ static muster_blob *toy_encode(toy *t, toy_process *process)
     const float *theta = process->job.input->data;
     t->wrong_model =
         fmax(t->wrong_model, toy_error(t, process->job.step, theta));
-    const muster_terms *terms = toy_terms(process, process->job.plan);
+    const toy_plan *plan = toy_plan_of(process, process->job.plan);
+    const muster_terms *terms = &plan->terms;
     const muster_terms_part *part = terms->parts;
     size_t block = toy_block(terms->gradient_blocks);
-    muster_blob *blob =
-        muster_blob_create(terms->message_blocks * block * sizeof(float));
+    uint32_t blocks = terms->message_blocks / plan->stages; // of a stage
+    muster_blob *blob = muster_blob_create(blocks * block * sizeof(float));
     MUSTER_ASSERT(blob != NULL && process->set_up);
+    MUSTER_ASSERT(process->job.stage < plan->stages);
     float *message = blob->data;
     memset(message, 0, blob->bytes);
     for (uint32_t i = 0; i < terms->count; i++) {
         const muster_code_encode_term *term = &terms->terms[i];
         part += part->part != term->part ? 1 : 0;
+        if (term->message_block / blocks != process->job.stage) {
+            continue;
+        }
         MUSTER_ASSERT(toy_holds(process, part));
         for (size_t j = 0; j < block; j++) {
             size_t at = term->gradient_block * block + j;
             if (at < TOY_DIM) {
-                message[term->message_block * block + j] +=
+                message[term->message_block % blocks * block + j] +=
                     (float)term->coef * toy_sum(part->first, part->count,
                                                 process->job.step, theta,
                                                 (uint32_t)at);
@@ -364,6 +372,7 @@ static muster_status toy_adopt(toy_process *process, const muster_job *job)
         muster_terms_fini(&plan->terms);
     }
     plan->number = job->plan;
+    plan->stages = job->stages > 0 ? job->stages : 1;
     return muster_terms_read(job->input->data, job->input->bytes, NULL,
                              &plan->terms);
 }

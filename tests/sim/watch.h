@@ -76,7 +76,7 @@ static bool watch_enough_are_settled(const watch *w, const toy *t)
     for (uint32_t id = 0; id < t->workers; id++) {
         uint32_t host = t->host_of[id]; // also of one that is not here
         if (host != 0 && t->id_of[host] == id && watch_is_settled(w, t, host)) {
-            muster_code_progress_add(progress, c->plan.slot_of[id]);
+            muster_staging_add_all(&c->staging, progress, c->plan.slot_of[id]);
             count++;
         }
     }

@@ -25,6 +25,7 @@ const muster_code_ops *const muster_code_families[] = {
     &muster_code_linear_hamming,
     &muster_code_linear_product,
     &muster_code_linear_file,
+    &muster_code_scheduled,
     &muster_code_ignore,
     &muster_code_bgc,
     &muster_code_rbgc,

@@ -15,6 +15,7 @@ extern const muster_code_ops muster_code_sgc;
 extern const muster_code_ops muster_code_erasurehead;
 extern const muster_code_ops muster_code_graph;
 extern const muster_code_ops muster_code_frc;
+extern const muster_code_ops muster_code_scheduled;
 extern const muster_code_ops muster_code_crc;
 extern const muster_code_ops muster_code_cyclic_mds;
 extern const muster_code_ops muster_code_heter;

@@ -1,0 +1,67 @@
+/*
+ * role/worker_inside.h -- the state of a worker, for its files:
+ *   worker.c       events, plans, shards, the connection
+ *   worker_step.c  a step: the model, its stages, the answers
+ */
+#ifndef MUSTER_ROLE_WORKER_INSIDE_H
+#define MUSTER_ROLE_WORKER_INSIDE_H
+
+#include "role/act.h"
+#include "role/gossip.h"
+#include "role/member.h"
+#include "role/stages.h"
+#include "role/worker.h"
+
+typedef struct muster_worker {
+    bool setup_asked, set_up;
+    uint32_t plan;        // the newest adopted in this life; 0: none
+    uint32_t plan_before; // the one adopted before it; 0: none, or going
+    uint32_t plan_asked;  // the newest sent
+    uint32_t plan_floor;  // earlier ones may lack shards
+    muster_stages_plan stages_of, stages_before, stages_asked; // likewise
+    uint64_t adopt;    // ADOPT job of plan_asked, while under way; or 0
+    muster_vec shards; // shard_state
+    uint64_t life;     // welcomes so far
+    uint64_t job_ids;
+    uint32_t jobs; // under way
+
+    muster_blob *model;  // the newest, not yet started; or NULL
+    uint64_t model_step; // of `model` or of the job
+    uint32_t model_plan; // likewise
+    bool model_seen;     // in this life
+    bool model_check;    // it is to be answered even if a newer one comes
+    uint64_t gradient;   // job under way, or 0
+    uint64_t gradient_life;
+    uint32_t gradient_plan;
+    bool gradient_check;   // likewise
+    muster_gossip *gossip; // steps with neighbours; NULL: it has no address
+    muster_blob *current;  // the model of the step at hand; or NULL
+    muster_stages stages;  // of that step
+    bool leaving, over;
+    bool told_unreached;  // why there is no coordinator, since the last welcome
+    muster_member member; // last: its end is seldom read
+} muster_worker;
+
+/* worker.c */
+/* A job to fill in; it is under way. */
+muster_job *muster_worker_compute(muster_worker *w, muster_job_kind kind,
+                                  muster_blob *input, muster_actions *actions);
+
+/* worker_step.c */
+/* Leave the step at hand, and the model that waits. */
+void muster_worker_forget_model(muster_worker *w, muster_actions *actions);
+/* May a model of this plan be computed with? */
+bool muster_worker_is_usable(const muster_worker *w, uint32_t plan);
+/* Drop models under a plan that has gone. */
+void muster_worker_drop_unusable(muster_worker *w);
+void muster_worker_on_model(muster_worker *w, const muster_event *event,
+                            muster_actions *actions);
+/* What is missing in a step. */
+void muster_worker_on_missing(muster_worker *w, const muster_message *message,
+                              muster_actions *actions);
+/* A GRADIENT job has ended. */
+void muster_worker_on_gradient(muster_worker *w,
+                               const muster_job_result *result,
+                               muster_actions *actions);
+
+#endif // MUSTER_ROLE_WORKER_INSIDE_H
