@@ -43,11 +43,6 @@ typedef struct muster_ps_atomics {
     _Atomic uint64_t accesses;
     _Atomic uint64_t remote_accesses;
     _Atomic uint64_t replica_accesses;
-    _Atomic uint64_t arriving_accesses;
-    _Atomic uint64_t spent_accesses;
-    _Atomic uint64_t remote_wait_ns;
-    _Atomic uint64_t barrier_wait_ns;
-    _Atomic uint64_t latch_wait_ns;
     // By worker slot: the call or barrier that its thread waits for, until that
     // has ended; or NULL.
     _Atomic(const void *) waits_for[MUSTER_PS_WORKERS_MAX];
@@ -93,8 +88,6 @@ struct muster_ps {
 enum { MUSTER_LOCALIZE_QUEUE_WORDS = 65536 };
 #define MUSTER_LOCALIZE_REPLICA 0x80000000u // beside the table: as a replica
 #define MUSTER_LOCALIZE_INTENT  0x40000000u // start and end precede the keys
-#define MUSTER_LOCALIZE_SYNC    0x20000000u // synchronise replicas now
-#define MUSTER_LOCALIZE_FLAGS   0xe0000000u
 typedef struct muster_localize_queue {
     // The worker writes, the driver reads.
     _Atomic uint64_t head; // words written so far
@@ -143,10 +136,6 @@ typedef struct muster_worker_counts {
     uint64_t accesses;
     uint64_t remote_accesses;
     uint64_t replica_accesses;
-    uint64_t arriving_accesses; // remote: the row was on its way
-    uint64_t spent_accesses;    // remote: the replica's budget was used up
-    int64_t remote_wait_ns;
-    int64_t latch_wait_ns;
 } muster_worker_counts;
 
 /* The first fields are in the order of their use by begin, pull and push. */
@@ -171,7 +160,6 @@ struct muster_ps_worker {
     muster_intents *intents;
     // Only the worker's thread; the last three in a mesh.
     uint64_t clock;
-    uint64_t late_rows; // accesses to rows that were not here yet
     float *copies;      // OPEN_MAX x 2 rows of the widest table
     size_t copy_floats; // of one of them
     muster_ps_call calls[MUSTER_PS_CALLS_MAX + 1]; // the last: synchronous
@@ -216,31 +204,12 @@ static inline uint32_t muster_worker_open_rows(const muster_ps_worker *worker)
     return muster_bias_open_rows(muster_bias_state(worker->holder));
 }
 
-/* muster_ps_table_latch() for a worker; a wait for another thread is timed. */
-bool muster_worker_latch(muster_ps_worker *worker, muster_ps_table *rows,
-                         muster_rowref ref, uint64_t *seen_out);
-
 /* How a row was acquired. */
 typedef enum muster_row_access {
     MUSTER_ACCESS_REMOTE, // not at all: it is on another node
     MUSTER_ACCESS_UNLATCHED,
     MUSTER_ACCESS_LATCHED,
 } muster_row_access;
-
-/* Ask the driver to synchronise a replica soon. It is not woken: while there
- * are replicas it looks every millisecond. */
-__attribute__((cold, noinline)) void
-muster_worker_ask_sync(muster_ps_worker *worker, muster_rowref ref);
-
-/* Count the access to a replica, whose word was `word` before it. */
-static inline void muster_worker_count_replica(muster_ps_worker *worker,
-                                               muster_rowref ref, uint64_t word)
-{
-    worker->counts.replica_accesses++;
-    if (muster_word_needs_sync(word)) {
-        muster_worker_ask_sync(worker, ref);
-    }
-}
 
 /* Count an unlatched row if it is a replica, and mark the replica dirty if it
  * will be written. */
@@ -250,8 +219,7 @@ muster_worker_count_unlatched(muster_ps_worker *worker,
                               const muster_unlatched_row *lent, bool written)
 {
     if (muster_unlatched_is_replica(lent)) {
-        muster_worker_count_replica(
-            worker, muster_rowref_make(rows->number, key), lent->word);
+        worker->counts.replica_accesses++;
         if (written) {
             muster_ps_table_mark_written(rows, key, lent);
         }

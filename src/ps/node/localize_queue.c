@@ -138,9 +138,10 @@ static void read_one(const muster_localize_reader *reader,
     uint32_t keys[KEYS_MAX];
     muster_localize_queue *queue = worker->queue;
     uint32_t flags = next_word(queue, tail);
-    muster_intent intent = {.table = flags & ~MUSTER_LOCALIZE_FLAGS,
-                            .count = next_word(queue, tail),
-                            .keys = keys};
+    muster_intent intent = {
+        .table = flags & ~(MUSTER_LOCALIZE_REPLICA | MUSTER_LOCALIZE_INTENT),
+        .count = next_word(queue, tail),
+        .keys = keys};
     MUSTER_ASSERT(intent.count <= KEYS_MAX);
     if (flags & MUSTER_LOCALIZE_INTENT) {
         intent.start = next_clock(queue, tail);
@@ -158,8 +159,7 @@ static void read_one(const muster_localize_reader *reader,
             .table = intent.table,
             .keys = keys,
             .count = intent.count,
-            .copy = (flags & MUSTER_LOCALIZE_REPLICA) != 0,
-            .sync = (flags & MUSTER_LOCALIZE_SYNC) != 0};
+            .copy = (flags & MUSTER_LOCALIZE_REPLICA) != 0};
         apply_step(reader,
                    muster_protocol_localize(reader->protocol, muster_clock_ns(),
                                             &request, reader->out));

@@ -129,11 +129,11 @@ muster_row_access muster_row_acquire(muster_ps_worker *worker,
         muster_ps_table_prefetch_row(rows, key);
     }
     uint64_t seen;
-    if (!muster_worker_latch(worker, rows, ref, &seen)) {
+    if (!muster_ps_table_latch(rows, holder, ref, &seen)) {
         return MUSTER_ACCESS_REMOTE;
     }
     if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {
-        muster_worker_count_replica(worker, ref, seen);
+        worker->counts.replica_accesses++;
     }
     *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
     return MUSTER_ACCESS_LATCHED;
@@ -265,10 +265,8 @@ static inline bool apply_latched(muster_ps_worker *worker,
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
     muster_ps_table_apply(rows, op, row, values);
     muster_latch_release(word, op != MUSTER_ROWOP_PULL);
-    if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {
-        muster_worker_count_replica(
-            worker, muster_rowref_make(rows->number, key), seen);
-    }
+    worker->counts.replica_accesses +=
+        muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
     worker->counts.accesses++;
     return true;
 }

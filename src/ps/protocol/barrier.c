@@ -52,6 +52,7 @@ muster_status muster_protocol_barrier(muster_protocol *node, int64_t now_ns,
     MUSTER_ASSERT(node->barrier.state == MUSTER_BARRIER_NONE);
     node->barrier.number++;
     node->barrier.state = MUSTER_BARRIER_FLUSHING;
+    node->replicas.due_ns = now_ns; // the tick synchronises replicas
     return muster_protocol_tick(node, now_ns, out);
 }
 
@@ -63,7 +64,7 @@ void muster_protocol_barrier_step(muster_protocol *node)
     if (node->barrier.state == MUSTER_BARRIER_FLUSHING &&
         nothing_under_way(node)) {
         if (has_deltas(node)) {
-            muster_replica_sync(node, false);
+            (void)muster_replica_sync(node, false);
             return;
         }
         muster_rowmsg here = {.kind = MUSTER_ROWMSG_BARRIER,
@@ -78,7 +79,7 @@ void muster_protocol_barrier_step(muster_protocol *node)
     if (node->barrier.state == MUSTER_BARRIER_DRAINING &&
         nothing_under_way(node) && node->arriving.count == 0) {
         node->barrier.state = MUSTER_BARRIER_REFRESHING;
-        muster_replica_sync(node, true);
+        (void)muster_replica_sync(node, true);
     }
     if (node->barrier.state == MUSTER_BARRIER_REFRESHING &&
         nothing_under_way(node)) {

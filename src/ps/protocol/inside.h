@@ -90,32 +90,26 @@ typedef struct muster_arriving {
 
 typedef struct muster_replica {
     muster_rowref ref;
-    uint32_t base_slot;  // the owner's row plus all deltas sent since
-    bool syncing;        // SYNC sent, SYNCED not yet received
-    bool unwanted;       // its intents have ended: drop it when clean
-    int64_t changed_ns;  // when it last had a delta to send, or was asked for
-    int64_t received_ns; // when the owner's row last came
-    uint32_t budget;     // writes allowed until the owner's row comes
-    uint32_t budget_max; // the budget grows up to this
+    uint32_t base_slot;      // the owner's row plus all deltas sent since
+    bool syncing;            // SYNC sent, SYNCED not yet received
+    bool unwanted;           // its intents have ended: drop it when clean
+    int64_t changed_ns;      // when it last had a delta to send
+    int64_t received_ns;     // when the owner's row last came
+    uint32_t budget;         // writes allowed until the owner's row comes
+    uint32_t budget_max;     // the budget grows up to this
     uint32_t unsent_writes;  // of earlier budgets, in no SYNC yet
     uint32_t synced_writes;  // that the last SYNC contains
     uint32_t counted_writes; // of the current budget when it was sent
     float synced_norm2;      // squared norm of the delta in the last SYNC
-    int64_t period_ns;       // period.c: between two SYNCs
-    int64_t sent_ns;         // period.c: when the last one was sent
 } muster_replica;
 
 typedef struct muster_replicas {
-    muster_map index; // row reference to index in `all`
-    muster_vec all;   // muster_replica
-    uint32_t syncing; // how many have a SYNC under way
-    // period.c:
-    muster_vec due;     // int64_t: when each of them is to be synchronised
-    int64_t due_ns;     // when the next of them is
-    int64_t looked_ns;  // when they were last looked through
-    int64_t changed_ns; // when one of them last had a delta to send
-    int64_t cost_ns;    // estimated, since then
-    double stretch;     // of all periods
+    muster_map index;     // row reference to index in `all`
+    muster_vec all;       // muster_replica
+    uint32_t syncing;     // how many have a SYNC under way
+    uint32_t idle_rounds; // synchronisations in a row that found no change
+    int64_t synced_ns;    // when all were last checked for deltas
+    int64_t due_ns;       // when they are to be checked next
 } muster_replicas;
 
 /* ---- requests of workers: request.c -------------------------------------- */
@@ -441,29 +435,16 @@ void muster_protocol_on_replica(muster_protocol *node,
                                 const muster_rowmsg *message);
 void muster_protocol_on_synced(muster_protocol *node,
                                const muster_rowmsg *message);
-/* Send SYNC for every replica that has a delta; `all`: for every replica. */
-void muster_replica_sync(muster_protocol *node, bool all);
-/* Synchronise the replicas that are due. */
+/* Send SYNC for every replica that has a delta; `all`: for every replica. True:
+ * a replica was changed here since the last time. */
+bool muster_replica_sync(muster_protocol *node, bool all);
+/* Synchronise all replicas and set the time of the next synchronisation. */
 void muster_replica_due(muster_protocol *node);
-/* period.c: when replicas are synchronised. A replica is added to the list, or
- * taken off it (the last one takes its index). False: no memory. */
-bool muster_period_add(muster_protocol *node, muster_replica *replica);
-void muster_period_remove(muster_protocol *node, uint32_t index);
-/* Look at the replica soon. */
-void muster_period_soon(muster_protocol *node, uint32_t index);
-/* SYNC was sent; `dirty`: with a delta; `due`: because it was due. */
-void muster_period_sent(muster_protocol *node, uint32_t index, bool dirty,
-                        bool due);
-/* The first replica, `from` on, that is due or nearly; their count: none. */
-uint32_t muster_period_next(const muster_protocol *node, uint32_t from);
-/* All replicas that are due were synchronised: plan the next look. */
-void muster_period_looked(muster_protocol *node);
+/* Time between two synchronisations. */
+int64_t muster_replica_period_ns(const muster_protocol *node);
 /* The replica of a row, if there is one, is spent: request the owner's row. */
 void muster_replica_refresh(muster_protocol *node, uint32_t table,
                             uint32_t key);
-/* The replica of a row, if there is one, will be used: it is not dropped
- * soon. */
-void muster_replica_touch(muster_protocol *node, uint32_t table, uint32_t key);
 /* Set whether the replica of a row, if there is one, is still wanted. */
 void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted);
 /* The replica becomes the row: this node owns it now. */

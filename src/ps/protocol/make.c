@@ -91,8 +91,6 @@ muster_status muster_protocol_create(const muster_protocol_opts *opts,
     node->arriving.rows = muster_vec_make(sizeof(muster_arriving_row));
     node->arriving.ops = muster_vec_make(sizeof(muster_waiting_op));
     node->replicas.all = muster_vec_make(sizeof(muster_replica));
-    node->replicas.due = muster_vec_make(sizeof(int64_t));
-    node->replicas.stretch = 1;
     node->requests.records = muster_vec_make(sizeof(muster_request_record));
     node->drafts.all = muster_vec_make(sizeof(muster_draft));
     node->drafts.to_self = muster_vec_make(sizeof(muster_rowmsg));
@@ -160,7 +158,6 @@ void muster_protocol_free(muster_protocol *node)
     muster_vec_fini(&node->arriving.rows);
     muster_vec_fini(&node->arriving.ops);
     muster_vec_fini(&node->replicas.all);
-    muster_vec_fini(&node->replicas.due);
     muster_vec_fini(&node->requests.records);
     muster_vec_fini(&node->drafts.all);
     muster_vec_fini(&node->drafts.to_self);

@@ -223,15 +223,9 @@ muster_status muster_protocol_localize(muster_protocol *node, int64_t now_ns,
     for (uint32_t i = 0; i < request->count && !node->failed; i++) {
         uint64_t word = atomic_load_explicit(&rows->words[request->keys[i]],
                                              memory_order_relaxed);
-        muster_word_state state = muster_word_state_of(word);
-        if (state == MUSTER_ROW_REPLICA && request->sync &&
+        if (muster_word_state_of(word) == MUSTER_ROW_ABSENT &&
+            node->opts.manage != MUSTER_PS_CLASSIC &&
             !muster_protocol_paused(node)) {
-            muster_replica_refresh(node, request->table, request->keys[i]);
-        } else if (state == MUSTER_ROW_REPLICA) {
-            muster_replica_touch(node, request->table, request->keys[i]);
-        } else if (state == MUSTER_ROW_ABSENT && !request->sync &&
-                   node->opts.manage != MUSTER_PS_CLASSIC &&
-                   !muster_protocol_paused(node)) {
             muster_arriving_request(node, request->table, request->keys[i],
                                     request->copy);
         }

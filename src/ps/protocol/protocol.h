@@ -144,7 +144,6 @@ typedef struct muster_protocol_counters {
     uint64_t relocations; // rows that arrived
     uint64_t replicas;    // replicas that arrived
     uint64_t syncs;       // SYNC entries sent
-    uint64_t sync_bytes;  // of rows, in SYNC sent and SYNCED received
     uint64_t forwards;    // entries of other nodes forwarded
     uint64_t duplicates;  // messages dropped: received before
     uint64_t violations;  // messages dropped: no correct node sends them
@@ -180,7 +179,6 @@ typedef struct muster_localize_request {
     const uint32_t *keys;
     uint32_t count;
     bool copy; // AUTO: prefer a replica; for samples, which all nodes draw
-    bool sync; // only synchronise replicas that are here, now
 } muster_localize_request;
 MUSTER_CHECKED muster_status muster_protocol_localize(
     muster_protocol *node, int64_t now_ns,

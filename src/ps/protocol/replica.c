@@ -10,12 +10,11 @@
  * Deltas that several nodes compute from the same old row add up. When each
  * node has gone far on its own, the sum overshoots. So a replica has a budget:
  * it may be written a limited number of times until the owner's row comes back.
- * A worker that has used about half of it asks for the owner's row, and goes
- * on. When the budget is spent, operations go to the owner, as if the row were
- * not here, and the first of them requests the owner's row. The budget
- * becomes half of the writes that were made when both the delta sent and the
- * changes of other nodes are large compared to the row; else it grows. So a
- * replica that one node uses at a time hardly ever has to wait.
+ * When the budget is spent, operations go to the owner, as if the row were not
+ * here, and the first of them requests the owner's row. The budget becomes half
+ * of the writes that were made when both the delta sent and the changes of
+ * other nodes are large compared to the row; else it grows. So a replica that
+ * one node uses at a time hardly ever has to wait.
  */
 #include <string.h>
 
@@ -24,14 +23,37 @@
 #include "ps/protocol/prefetch.h"
 #include "ps/store/delta.h"
 
-// A replica that was neither changed nor asked for is dropped then. Not much
-// sooner: when its owner is lost, it is the row.
-#define UNCHANGED_MAX_NS (3000 * 1000000ll)
+#define UNCHANGED_MAX_NS (3000 * 1000000ll) // then a replica is dropped
 
 #define BUDGET_FIRST 64u
 #define BUDGET_MIN   8u
 #define BUDGET_MAX   (1u << 20)
 #define LARGE_SHARE  0.0625f // of the norm of the row
+
+/* Few replicas are synchronised more often than sync_ns: one replica costs both
+ * ends less than a microsecond, so this takes a few percent of a core. The
+ * period doubles after each synchronisation that found no change here. */
+#define PERIOD_MIN_NS         1000000ll
+#define PERIOD_PER_REPLICA_NS 10000ll
+#define IDLE_ROUNDS_MAX       20u
+
+int64_t muster_replica_period_ns(const muster_protocol *node)
+{
+    int64_t period = (int64_t)node->replicas.all.count * PERIOD_PER_REPLICA_NS;
+    period = period < PERIOD_MIN_NS ? PERIOD_MIN_NS : period;
+    return period < node->opts.sync_ns >> node->replicas.idle_rounds
+               ? period << node->replicas.idle_rounds
+               : node->opts.sync_ns;
+}
+
+/* Return to the shortest period. */
+static void sync_soon(muster_protocol *node)
+{
+    node->replicas.idle_rounds = 0;
+    int64_t due = node->step.now_ns + muster_replica_period_ns(node);
+    node->replicas.due_ns =
+        due < node->replicas.due_ns ? due : node->replicas.due_ns;
+}
 
 /* Writes since the owner's row came: the used part of the budget. */
 static uint32_t writes_used(const muster_replica *replica, uint64_t word)
@@ -90,7 +112,6 @@ void muster_protocol_on_replica(muster_protocol *node,
         memcpy(base, row, bytes);
         if (!muster_map_set(&node->replicas.index, ref,
                             (uint32_t)node->replicas.all.count) ||
-            !muster_period_add(node, &replica) ||
             !muster_vec_append(&node->replicas.all, &replica, 1)) {
             node->failed = true;
             return;
@@ -106,15 +127,14 @@ void muster_protocol_on_replica(muster_protocol *node,
             dirty != 0 ? BUDGET_FIRST : 0;
         muster_latch_publish(&rows->words[key],
                              muster_word_replica(slot, replica.budget) | dirty);
-        muster_period_soon(node, (uint32_t)node->replicas.all.count - 1);
         node->counters.replicas++;
     }
+    sync_soon(node);
 }
 
 /* Send SYNC for a replica, with its index in the list, which the answer
- * repeats. Without `all` only when it has a delta; `due`: its time has come.
- * True: SYNC was sent. */
-static bool sync_one(muster_protocol *node, uint32_t index, bool all, bool due)
+ * repeats. Without `all` only when it has a delta. True: SYNC was sent. */
+static bool sync_one(muster_protocol *node, uint32_t index, bool all)
 {
     muster_replica *replica = (muster_replica *)node->replicas.all.data + index;
     uint32_t table = muster_rowref_table(replica->ref);
@@ -138,7 +158,6 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all, bool due)
     replica->counted_writes = writes_used(replica, seen);
     node->counters.syncs++;
     if (!dirty) {
-        muster_period_sent(node, index, false, due);
         muster_draft_add(node, to, &sync, key, index, NULL);
         return true;
     }
@@ -147,9 +166,7 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all, bool due)
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
     float *base = muster_slab_row(&rows->slab, replica->base_slot);
     replica->counted_writes = writes_used(replica, seen); // exact: latched
-    node->counters.sync_bytes += rows->floats * sizeof(float);
     replica->synced_writes = replica->unsent_writes + replica->counted_writes;
-    muster_period_sent(node, index, true, due);
     float *delta = muster_draft_reserve(node, to, &sync, key, index);
     replica->synced_norm2 = muster_delta_take(
         row, base, delta != NULL ? delta : base, rows->width, rows->floats);
@@ -168,7 +185,6 @@ static void unlist(muster_protocol *node, uint32_t index)
     MUSTER_ASSERT(node->replicas.syncing >= replica->syncing);
     node->replicas.syncing -= replica->syncing;
     muster_map_remove(&node->replicas.index, replica->ref);
-    muster_period_remove(node, index);
     muster_replica last = replicas[--node->replicas.all.count];
     if (index < node->replicas.all.count) {
         *replica = last;
@@ -241,19 +257,9 @@ void muster_replica_refresh(muster_protocol *node, uint32_t table, uint32_t key)
         return;
     }
     muster_replica *replica = (muster_replica *)node->replicas.all.data + index;
-    if (!replica->syncing && sync_one(node, index, true, false)) {
+    if (!replica->syncing && sync_one(node, index, true)) {
         replica->syncing = true;
         node->replicas.syncing++;
-    }
-}
-
-void muster_replica_touch(muster_protocol *node, uint32_t table, uint32_t key)
-{
-    uint32_t index =
-        muster_map_find(&node->replicas.index, muster_rowref_make(table, key));
-    if (index != MUSTER_MAP_NONE) {
-        muster_replica *all = node->replicas.all.data;
-        all[index].changed_ns = node->step.now_ns;
     }
 }
 
@@ -262,7 +268,7 @@ void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted)
     uint32_t index = muster_map_find(&node->replicas.index, ref);
     if (index != MUSTER_MAP_NONE) {
         ((muster_replica *)node->replicas.all.data)[index].unwanted = !wanted;
-        muster_period_soon(node, index);
+        sync_soon(node);
     }
 }
 
@@ -277,6 +283,18 @@ static bool is_unwanted(const muster_protocol *node,
             (idle &&
              !muster_node_intents_local(node, muster_rowref_table(replica->ref),
                                         muster_rowref_key(replica->ref))));
+}
+
+/* Was the replica changed here since the last synchronisation? */
+static bool has_changed(const muster_protocol *node,
+                        const muster_replica *replica)
+{
+    const muster_ps_table *rows =
+        node->opts.tables[muster_rowref_table(replica->ref)];
+    uint64_t word = atomic_load_explicit(
+        &rows->words[muster_rowref_key(replica->ref)], memory_order_relaxed);
+    return (word & MUSTER_WORD_DIRTY) != 0 ||
+           replica->changed_ns > node->replicas.synced_ns;
 }
 
 /* Prefetch words, rows and bases of the replicas that follow replica i. */
@@ -296,42 +314,41 @@ static void prefetch_replicas(const muster_protocol *node, uint32_t i)
     }
 }
 
-/* Drop the replica if nobody wants it, else synchronise it, unless that is
- * under way. False: it was dropped, and another has its index. */
-static bool look_at(muster_protocol *node, uint32_t index, bool all, bool due)
+bool muster_replica_sync(muster_protocol *node, bool all)
 {
-    muster_replica *replica = (muster_replica *)node->replicas.all.data + index;
-    if (replica->syncing) {
-        return true;
-    }
-    if (is_unwanted(node, replica) && drop_one(node, index)) {
-        return false;
-    }
-    if (sync_one(node, index, all, due)) {
-        replica->syncing = true;
-        node->replicas.syncing++;
-    }
-    return true;
-}
-
-void muster_replica_sync(muster_protocol *node, bool all)
-{
+    bool changed = false;
     for (uint32_t i = 0; i < node->replicas.all.count && !node->failed;) {
+        muster_replica *replica = (muster_replica *)node->replicas.all.data + i;
         prefetch_replicas(node, i);
-        i += look_at(node, i, all, false);
+        changed = changed || has_changed(node, replica);
+        if (!replica->syncing && is_unwanted(node, replica) &&
+            drop_one(node, i)) {
+            continue;
+        }
+        if (!replica->syncing && sync_one(node, i, all)) {
+            replica->syncing = true;
+            node->replicas.syncing++;
+        }
+        i++;
     }
-    muster_period_looked(node);
+    return changed;
 }
 
 void muster_replica_due(muster_protocol *node)
 {
-    uint32_t i = muster_period_next(node, 0);
-    while (i < node->replicas.all.count && !node->failed) {
-        prefetch_replicas(node, i);
-        i += look_at(node, i, true, true);
-        i = muster_period_next(node, i);
+    int64_t waited_ns = node->step.now_ns - node->replicas.synced_ns;
+    if (muster_replica_sync(node, true) || node->replicas.all.count == 0) {
+        node->replicas.idle_rounds = 0;
+    } else if (waited_ns >= muster_replica_period_ns(node) &&
+               node->replicas.idle_rounds < IDLE_ROUNDS_MAX) {
+        // A whole period without a change; a barrier may come sooner.
+        node->replicas.idle_rounds++;
     }
-    muster_period_looked(node);
+    node->replicas.synced_ns = node->step.now_ns;
+    node->replicas.due_ns =
+        node->replicas.all.count > 0
+            ? node->step.now_ns + muster_replica_period_ns(node)
+            : INT64_MAX;
 }
 
 /* The replica of a row, or NULL. Mostly it still has the index that was sent
@@ -381,7 +398,6 @@ void muster_protocol_on_synced(muster_protocol *node,
         }
         replica->syncing = false;
         replica->received_ns = node->step.now_ns;
-        node->counters.sync_bytes += rows->floats * sizeof(float);
         MUSTER_ASSERT(node->replicas.syncing > 0);
         node->replicas.syncing--;
         uint64_t seen;

@@ -431,96 +431,10 @@ static void a_pull_leaves_a_replica_clean(void **state)
     mesh_free(m);
 }
 
-/* A worker has used half of the budget and asks: the owner's row comes at once,
- * and the budget is full again. */
-static void a_replica_is_synchronised_when_a_worker_asks(void **state)
-{
-    (void)state;
-    uint32_t key = 0;
-    mesh *m = build(false);
-    localize_one(m, 1, 0, true);
-    (void)slow_down(m);
-    uint32_t before = budget_at(m, 1);
-    push(m, 1, 1e-3f, before / 2);
-    uint64_t word = atomic_load(&m->tables[1]->words[0]);
-    assert_true(muster_word_needs_sync(word));
-    assert_true(muster_word_usable(word));
-    uint64_t syncs = muster_protocol_count(m->node[1]).syncs;
-    localize(
-        m, 1,
-        &(muster_localize_request){.keys = &key, .count = 1, .sync = true});
-    come_to_rest(m);
-    assert_int_equal(muster_protocol_count(m->node[1]).syncs, syncs + 1);
-    assert_true(budget_at(m, 1) >= before);
-    mesh_free(m);
-}
-
-/* Of two replicas one is asked for every second; after ten it is still here. */
-static void a_replica_that_is_asked_for_is_not_dropped(void **state)
-{
-    (void)state;
-    enum { ASKED = 0, FORGOTTEN = 2 };
-    mesh *m = build(false);
-    localize_one(m, 1, ASKED, true);
-    localize_one(m, 1, FORGOTTEN, true);
-    for (int second = 0; second < 10; second++) {
-        int64_t end = m->now_ns + 1000000000ll;
-        localize_one(m, 1, ASKED, true);
-        while (m->now_ns < end) {
-            tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
-            come_to_rest(m);
-        }
-    }
-    assert_int_equal(state_at(m, 1, ASKED), MUSTER_ROW_REPLICA);
-    assert_int_equal(state_at(m, 1, FORGOTTEN), MUSTER_ROW_ABSENT);
-    mesh_free(m);
-}
-
-/* With so many replicas that each has the longest period, one that two nodes
- * write often has a shorter one. */
-static void a_replica_that_is_written_often_is_synchronised_often(void **state)
-{
-    (void)state;
-    enum { MANY = 8000, ROUNDS = 40 };
-    mesh *m = mesh_make(2, MANY, false);
-    for (uint32_t key = 0; key < MANY; key += 2) {
-        localize(
-            m, 1,
-            &(muster_localize_request){.keys = &key, .count = 1, .copy = true});
-    }
-    come_to_rest(m);
-    uint32_t changes = 0;
-    float last = 0;
-    int64_t end = m->now_ns + ROUNDS * SYNC_MS * 1000000ll;
-    while (m->now_ns < end) {
-        float seen = 0;
-        float step = last > 0 ? -1 : 1; // both nodes change it much
-        float quarter = step / 4;
-        for (int i = 0; i < 4; i++) { // a spent replica is not written
-            (void)muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH, 0,
-                                      &quarter);
-        }
-        tick_all(m, 1000000);
-        while (m->flying > 0) {
-            deliver(m, false);
-        }
-        assert_true(
-            muster_ps_table_try(m->tables[0], MUSTER_ROWOP_PULL, 0, &seen));
-        changes += seen != last;
-        push(m, 0, step, 1);
-        last = seen + step;
-    }
-    assert_true(changes > 4 * ROUNDS);
-    mesh_free(m);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pull_leaves_a_replica_clean),
-        cmocka_unit_test(a_replica_is_synchronised_when_a_worker_asks),
-        cmocka_unit_test(a_replica_that_is_asked_for_is_not_dropped),
-        cmocka_unit_test(a_replica_that_is_written_often_is_synchronised_often),
         cmocka_unit_test(
             a_contested_row_is_replicated_unless_it_is_used_in_turns),
         cmocka_unit_test(

@@ -130,15 +130,6 @@ static inline uint32_t muster_word_budget(uint64_t word)
     return word & MUSTER_WORD_SPENT ? 0 : (1u << 27) - muster_word_moves(word);
 }
 
-/* Should the replica be synchronised, so that its budget is not spent before?
- * True some times on the way down: first when half of the budget or more is
- * left of it, the last time at 4. */
-static inline bool muster_word_needs_sync(uint64_t word)
-{
-    uint32_t left = muster_word_budget(word);
-    return (left & (left - 1)) == 0 && left >= 4;
-}
-
 /* Here and not spent: a worker may use the row. */
 static inline bool muster_word_usable(uint64_t word)
 {
