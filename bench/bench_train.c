@@ -12,8 +12,10 @@
  *                         them 200 ms slower, against the same run without that
  *   train_12_CODE_differs how far its final loss and norm of the model are from
  *                         uncoded's, relatively, against the 1e-4 allowed
+ *   train_12_scheduled_even  scheduled against uncoded, none slow
  *   train_mlp_CODE        an mlp of 1 M parameters, 4 workers, s = 1, one of
  *                         them 200 ms slower, against the run without that
+ *   train_mlp_scheduled_even  scheduled against uncoded, none slow
  *   ddp_mlp               the same for PyTorch DDP over gloo (ddp_train.py),
  *                         where /usr/bin/python3 has torch
  *   train_mlp_vs_ddp      frc with the slow worker, against DDP with it
@@ -63,6 +65,7 @@ typedef struct code_row {
 
 static const code_row softmax_codes[] = {
     {"uncoded", "--code uncoded"},
+    {"scheduled", "--code scheduled --stragglers 2"},
     {"frc", "--code frc --stragglers 2"},
     {"cyclic_mds", "--code cyclic-mds --stragglers 2"},
     {"heter", "--code heter --stragglers 2"},
@@ -133,23 +136,45 @@ static void print(const setting *set, const char *group, const char *name,
     bench_print(&row, set->json);
 }
 
-/* With and without the slow ones in turns; the medians of the medians. Returns
- * the last run with them. */
+/* Two runs in turns; the medians of their medians. Returns the last of the
+ * first kind. */
+static outcome in_turns(const setting *set, const char *first,
+                        const char *second, double median_out[2])
+{
+    double steps[2][BLOCKS_MAX];
+    outcome last = {NAN, NAN, NAN, NAN};
+    for (int block = 0; block < set->blocks; block++) {
+        steps[1][block] = train(set, second).step_ms;
+        last = train(set, first);
+        steps[0][block] = last.step_ms;
+    }
+    for (int i = 0; i < 2; i++) {
+        median_out[i] = bench_median(steps[i], (size_t)set->blocks);
+    }
+    return last;
+}
+
+/* With the slow ones and without. Returns the last run with them. */
 static outcome compare(const setting *set, const char *options,
                        const char *slow, double median_out[2])
 {
-    double slowed[BLOCKS_MAX], even[BLOCKS_MAX];
     char command[COMMAND_MAX];
-    outcome last = {NAN, NAN, NAN, NAN};
-    for (int block = 0; block < set->blocks; block++) {
-        even[block] = train(set, options).step_ms;
-        (void)snprintf(command, sizeof command, "%s %s", options, slow);
-        last = train(set, command);
-        slowed[block] = last.step_ms;
-    }
-    median_out[0] = bench_median(slowed, (size_t)set->blocks);
-    median_out[1] = bench_median(even, (size_t)set->blocks);
-    return last;
+    (void)snprintf(command, sizeof command, "%s %s", options, slow);
+    return in_turns(set, command, options, median_out);
+}
+
+/* What it costs to be prepared when nobody is slow. */
+static void bench_even(const setting *set, const char *group,
+                       const char *common, unsigned stragglers)
+{
+    char plain[COMMAND_MAX / 2], staged[COMMAND_MAX / 2];
+    double median[2];
+    (void)snprintf(plain, sizeof plain, "%s --code uncoded", common);
+    (void)snprintf(staged, sizeof staged, "%s --code scheduled --stragglers %u",
+                   common, stragglers);
+    (void)in_turns(set, staged, plain, median);
+    print(set, group, "scheduled_even",
+          (bench_row){0, median[0], "ms", "uncoded", median[1]});
 }
 
 static double apart(double value, double reference)
@@ -159,16 +184,15 @@ static double apart(double value, double reference)
 
 static void bench_softmax(const setting *set)
 {
+    static const char common[] =
+        "--model softmax --local 12 --steps " SOFTMAX_STEP " --seed 1";
     outcome plain = {NAN, NAN, NAN, NAN};
     for (size_t i = 0; i < sizeof softmax_codes / sizeof softmax_codes[0];
          i++) {
         const code_row *code = &softmax_codes[i];
         char options[COMMAND_MAX / 2];
         double median[2];
-        (void)snprintf(options, sizeof options,
-                       "--model softmax --local 12 --steps " SOFTMAX_STEP
-                       " --seed 1 %s",
-                       code->options);
+        (void)snprintf(options, sizeof options, "%s %s", common, code->options);
         setting turns = *set;
         turns.blocks = i == 0 ? 1 : set->blocks;
         outcome end = compare(&turns, options, SLOW_TWO, median);
@@ -191,6 +215,7 @@ static void bench_softmax(const setting *set)
                         .baseline = "allowed",
                         .baseline_value = 1e-4});
     }
+    bench_even(set, "train_12_", common, 2);
 }
 
 /* Median step of DDP with four ranks, one of them `slow_ms` slower; NAN where
@@ -215,12 +240,15 @@ static void bench_mlp(const setting *set)
         "--model " MLP_MODEL " --local 4 --batch 256 --steps " MLP_STEPS
         " --lr 0.05";
     char options[COMMAND_MAX / 2];
-    double frc[2], plain[2], ddp[2];
+    double frc[2], staged[2], plain[2], ddp[2];
     (void)snprintf(options, sizeof options, "%s --code uncoded", common);
     (void)compare(set, options, SLOW_ONE, plain);
     (void)snprintf(options, sizeof options, "%s --code frc --stragglers 1",
                    common);
     (void)compare(set, options, SLOW_ONE, frc);
+    (void)snprintf(options, sizeof options,
+                   "%s --code scheduled --stragglers 1", common);
+    (void)compare(set, options, SLOW_ONE, staged);
     ddp[0] = run_ddp(set, 200);
     ddp[1] = run_ddp(set, 0);
     if (isnan(ddp[0])) {
@@ -231,6 +259,9 @@ static void bench_mlp(const setting *set)
           (bench_row){0, plain[0], "ms", "none slow", plain[1]});
     print(set, "train_mlp_", "frc",
           (bench_row){0, frc[0], "ms", "none slow", frc[1]});
+    print(set, "train_mlp_", "scheduled",
+          (bench_row){0, staged[0], "ms", "none slow", staged[1]});
+    bench_even(set, "train_mlp_", common, 1);
     print(set, "ddp_", "mlp",
           (bench_row){0, ddp[0], "ms", "none slow", ddp[1]});
     print(set, "train_mlp_", "vs_ddp",

@@ -169,19 +169,9 @@ static void say_work(worker *self, const muster_encode_plan *plan)
 {
     size_t dim = message_dim(self);
     muster_job_result *result = &self->base.result;
-    uint64_t rows = muster_job_slots_rows(&self->slots, plan);
-    result->share = (double)rows / (double)self->setup.samples;
+    result->share = (double)self->slots.rows / (double)self->setup.samples;
     result->message =
         (double)muster_encode_plan_message(plan, dim) / (double)dim;
-}
-
-/* Are the members of the step known from another stage of it? */
-static bool is_drawn(const worker *self)
-{
-    const drawn_batch *drawn = &self->drawn;
-    return drawn->is_whole && drawn->step == self->base.job.step &&
-           drawn->plan == self->base.job.plan &&
-           drawn->changes == self->changes;
 }
 
 muster_status muster_job_gradient_begin(worker *self)
@@ -199,7 +189,7 @@ muster_status muster_job_gradient_begin(worker *self)
         return refuse(self, "its plan has no such stage");
     }
     muster_encode_plan *plan = adopted->lanes[job->stage];
-    muster_status status = muster_job_slots_find(self, adopted);
+    muster_status status = muster_job_slots_find(self, adopted, job->stage);
     if (status == MUSTER_OK) {
         status = make_room(self, plan);
     }
@@ -217,10 +207,7 @@ muster_status muster_job_gradient_begin(worker *self)
                                : refuse(self, "local steps have no code");
     }
     point_lanes(self, plan);
-    if (!is_drawn(self)) {
-        muster_vec_clear(&self->members);
-        self->drawn = (drawn_batch){false, job->step, job->plan, self->changes};
-    }
+    muster_vec_clear(&self->members);
     self->gather.count = 0;
     self->gradient = (gradient_state){
         .phase = GRADIENT_CLEAR,
@@ -262,8 +249,7 @@ static muster_status clear_piece(worker *self)
     muster_job_share(&self->base, state->at, end, clear_lanes, self);
     state->at = end;
     if (end == dim) {
-        bool has_rows = is_full_batch(self) || self->drawn.is_whole;
-        enter(self, has_rows ? GRADIENT_ROWS : GRADIENT_DRAW);
+        enter(self, is_full_batch(self) ? GRADIENT_ROWS : GRADIENT_DRAW);
     }
     return MUSTER_IN_PROGRESS;
 }
@@ -297,7 +283,6 @@ static muster_status draw_piece(worker *self)
         state->at += count;
     }
     if (end == batch->size) {
-        self->drawn.is_whole = true;
         enter(self, GRADIENT_ROWS);
     }
     return MUSTER_IN_PROGRESS;

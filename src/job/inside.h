@@ -151,19 +151,12 @@ typedef struct plan_slots {
     uint64_t entries_row; // of the longest row when sparse
     uint64_t rows;
     uint32_t plan;    // number
+    uint32_t stage;   // of the plan: the parts that it has
     uint64_t changes; // of what is held, when they were looked up
     bool in_order;    // their samples ascend from slot to slot
     bool are_runs;    // no slot has gaps between its samples
     muster_vec where; // batch_member of each sample, where not so
 } plan_slots;
-
-/* The stages of a step have the same members: they are drawn once. */
-typedef struct drawn_batch {
-    bool is_whole; // all of the step's are there
-    uint64_t step;
-    uint32_t plan;
-    uint64_t changes; // of what is held
-} drawn_batch;
 
 /* Rows collected for one call of the model. */
 typedef struct gathered {
@@ -260,7 +253,6 @@ typedef struct worker {
     uint32_t newest; // of plans
     plan_slots slots;
     muster_vec members; // batch_member: of this step, lane by lane unsorted
-    drawn_batch drawn;  // which step's members they are
     muster_vec lanes;   // float *: accumulators; [0] may be the message itself
     float *accumulators;
     size_t accumulator_floats;
@@ -274,12 +266,11 @@ typedef struct worker {
 
 /* NULL: it is not held. */
 held_shard *muster_job_held_find(const worker *self, uint32_t number);
-/* Look up the plan's shards, unless that was done and nothing has changed. */
+/* Look up the shards of a stage of the plan, unless that was done and nothing
+ * has changed. */
 MUSTER_CHECKED muster_status muster_job_slots_find(worker *self,
-                                                   const worker_plan *plan);
-/* The rows of all parts that a lane has. */
-uint64_t muster_job_slots_rows(const plan_slots *slots,
-                               const muster_encode_plan *plan);
+                                                   const worker_plan *plan,
+                                                   uint32_t stage);
 /* Which slot has the sample; false: none. */
 bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
                              batch_member *member_out);

@@ -1,7 +1,7 @@
 /*
  * slots.c -- the shards of a plan, and which of them has a sample.
  *
- * A slot is a shard of one of the plan's parts, in the order of the parts and,
+ * A slot is a shard of one of a stage's parts, in the order of the parts and,
  * within a part, of the shards. Where no two shards have samples between each
  * other's, as when the data is cut in one piece after another, slots ascend by
  * their samples and one is found by halving; else each is looked at. Where a
@@ -80,10 +80,13 @@ static muster_status map_samples(worker *self)
     return MUSTER_OK;
 }
 
-muster_status muster_job_slots_find(worker *self, const worker_plan *plan)
+muster_status muster_job_slots_find(worker *self, const worker_plan *plan,
+                                    uint32_t stage)
 {
+    const muster_encode_plan *lanes = plan->lanes[stage];
     plan_slots *slots = &self->slots;
-    if (slots->plan == plan->number && slots->changes == self->changes) {
+    if (slots->plan == plan->number && slots->stage == stage &&
+        slots->changes == self->changes) {
         return MUSTER_OK;
     }
     muster_vec_clear(&slots->list);
@@ -94,6 +97,9 @@ muster_status muster_job_slots_find(worker *self, const worker_plan *plan)
     slots->changes = 0; // nothing is looked up until all of it is
     muster_status status = MUSTER_OK;
     for (uint32_t i = 0; status == MUSTER_OK && i < plan->part_count; i++) {
+        if (lanes->parts[i].lane == MUSTER_NO_LANE) {
+            continue;
+        }
         status = add_part(self, &plan->parts[i], i);
     }
     if (status == MUSTER_OK && !slots->are_runs) {
@@ -101,21 +107,10 @@ muster_status muster_job_slots_find(worker *self, const worker_plan *plan)
     }
     if (status == MUSTER_OK) {
         slots->plan = plan->number;
+        slots->stage = stage;
         slots->changes = self->changes;
     }
     return status;
-}
-
-uint64_t muster_job_slots_rows(const plan_slots *slots,
-                               const muster_encode_plan *plan)
-{
-    const plan_slot *list = slots->list.data;
-    uint64_t rows = 0;
-    for (size_t i = 0; i < slots->list.count; i++) {
-        bool is_used = plan->parts[list[i].part].lane != MUSTER_NO_LANE;
-        rows += is_used ? list[i].shard->rows.count : 0;
-    }
-    return rows;
 }
 
 static uint32_t row_of(const plan_slot *slot, uint32_t sample)

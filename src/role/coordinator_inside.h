@@ -150,7 +150,7 @@ typedef struct muster_staging {
     uint32_t missing;       // parts that have not
     uint64_t *told;         // by worker: stages that it takes for missing
     uint64_t *asks;         // scratch, likewise
-    bool *late;             // by worker: not in time in the last step
+    uint32_t *late;         // by worker: steps in a row not in time
     bool *awaited;          // by worker: should be in time, and has not come
     uint32_t awaited_count;
     uint32_t round; // of asking in the open step
@@ -499,7 +499,7 @@ bool muster_staging_is_eager(const muster_coordinator *c,
 void muster_staging_add_all(const muster_staging *staging,
                             muster_code_progress *progress, uint32_t slot);
 /* The rest does nothing, or is not asked for, with one stage. */
-/* A step has begun. */
+/* A step begins; before its model is offered. */
 void muster_staging_begin(muster_coordinator *c, muster_actions *actions);
 /* An answer was accepted. */
 void muster_staging_take(muster_coordinator *c, uint32_t id, uint32_t stage);

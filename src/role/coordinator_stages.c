@@ -17,6 +17,9 @@
  *   that time has passed: whoever was late before is not waited for;
  *   or when half of the parts have come, and nobody else for half as long as
  *   the last one took.
+ * A worker that was late three times in a row is not asked for anything: its
+ * share is asked for from another at once. Every eighth step it is, to see
+ * whether it is quick again.
  * If that does not help, all holders are asked, again and again, each time
  * after twice as long. A part that comes is taken back from those who were
  * asked for it.
@@ -33,6 +36,11 @@
 #define ALL_SHARE   16
 #define HALF_SHARE  2
 #define AGAIN_MIN   MUSTER_NS_PER_MS
+
+/* Steps in a row after which a late worker is replaced, and how often it is
+ * tried all the same. */
+#define LATE_STEPS 3u
+#define TRY_PERIOD 8u
 
 static uint64_t bit_of(uint32_t stage)
 {
@@ -177,24 +185,6 @@ void muster_staging_stop(muster_coordinator *c, muster_actions *actions)
     }
 }
 
-void muster_staging_begin(muster_coordinator *c, muster_actions *actions)
-{
-    muster_staging *s = &c->staging;
-    if (s->stages == 1) {
-        return;
-    }
-    memset(s->come, 0, c->plan.info.parts * sizeof(*s->come));
-    s->missing = c->plan.info.parts;
-    s->round = 0;
-    s->awaited_count = 0;
-    for (uint32_t id = 0; id < c->worker_count; id++) {
-        s->told[id] = first_of(s->eager ? s->stages : s->own);
-        s->awaited[id] = takes_part(c, id) && !s->late[id];
-        s->awaited_count += s->awaited[id];
-    }
-    muster_staging_stop(c, actions);
-}
-
 static void take_answer(muster_coordinator *c, uint32_t answer)
 {
     const uint32_t *parts = NULL;
@@ -325,7 +315,9 @@ static uint32_t readiness(const muster_coordinator *c, uint32_t id)
     if (!takes_part(c, id)) {
         return 0;
     }
-    return muster_step_has_answered(c, id) ? 3 : c->staging.late[id] ? 1 : 2;
+    return muster_step_has_answered(c, id) ? 3
+           : c->staging.late[id] > 0       ? 1
+                                           : 2;
 }
 
 static uint32_t load_of(const muster_staging *s, uint32_t id)
@@ -345,6 +337,9 @@ static void ask_one(muster_coordinator *c, uint32_t part)
         uint32_t id = c->plan.worker_of[s->holders[i] / s->stages];
         uint32_t stage = s->holders[i] % s->stages;
         uint32_t ready = stage < s->own ? 0 : readiness(c, id);
+        if (ready > 1 && (s->asks[id] & bit_of(stage)) != 0) {
+            return; // it was asked before
+        }
         if (ready > best_readiness || (ready > 0 && ready == best_readiness &&
                                        load_of(s, id) < load_of(s, best))) {
             best = id;
@@ -362,6 +357,21 @@ static void ask_all(muster_coordinator *c, uint32_t part)
          i++) {
         s->asks[c->plan.worker_of[s->holders[i] / s->stages]] |=
             bit_of(s->holders[i] % s->stages);
+    }
+}
+
+/* Tell those who are asked for something else than before; `again`: all that
+ * are asked for anything. */
+static void tell_changed(muster_coordinator *c, bool again,
+                         muster_actions *actions)
+{
+    muster_staging *s = &c->staging;
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        bool asked = again && s->asks[id] != 0;
+        if (takes_part(c, id) && (s->asks[id] != s->told[id] || asked)) {
+            s->told[id] = s->asks[id];
+            tell(c, id, actions);
+        }
     }
 }
 
@@ -386,17 +396,58 @@ void muster_staging_ask(muster_coordinator *c, const muster_event *event,
             ask_all(c, part);
         }
     }
-    for (uint32_t id = 0; id < c->worker_count; id++) {
-        bool again = s->round > 2 && s->asks[id] != 0;
-        if (takes_part(c, id) && (s->asks[id] != s->told[id] || again)) {
-            s->told[id] = s->asks[id];
-            tell(c, id, actions);
-        }
-    }
+    tell_changed(c, s->round > 2, actions);
     int64_t passed_ns = event->now_ns - c->open.begin_ns;
     set_timer(c,
               event->now_ns + (passed_ns > AGAIN_MIN ? passed_ns : AGAIN_MIN),
               actions);
+}
+
+/* Ask others for the shares of workers that are late again and again. */
+static void replace_late(muster_coordinator *c, muster_actions *actions)
+{
+    muster_staging *s = &c->staging;
+    bool any = false;
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        bool late = takes_part(c, id) && s->late[id] >= LATE_STEPS;
+        s->asks[id] = late ? 0 : s->told[id];
+        any = any || late;
+    }
+    for (uint32_t id = 0; any && id < c->worker_count; id++) {
+        uint32_t first = c->plan.slot_of[id] * s->stages;
+        for (uint32_t t = 0; s->asks[id] == 0 && t < s->own; t++) {
+            const uint32_t *parts = NULL;
+            uint32_t count =
+                muster_assignment_answer(&c->plan, first + t, &parts);
+            for (uint32_t i = 0; i < count; i++) {
+                ask_one(c, parts[i]);
+            }
+        }
+    }
+    if (any) {
+        tell_changed(c, false, actions);
+    }
+}
+
+void muster_staging_begin(muster_coordinator *c, muster_actions *actions)
+{
+    muster_staging *s = &c->staging;
+    if (s->stages == 1) {
+        return;
+    }
+    memset(s->come, 0, c->plan.info.parts * sizeof(*s->come));
+    s->missing = c->plan.info.parts;
+    s->round = 0;
+    s->awaited_count = 0;
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        s->told[id] = first_of(s->eager ? s->stages : s->own);
+        s->awaited[id] = takes_part(c, id) && s->late[id] == 0;
+        s->awaited_count += s->awaited[id];
+    }
+    muster_staging_stop(c, actions);
+    if (!s->eager && c->step % TRY_PERIOD != 0) {
+        replace_late(c, actions);
+    }
 }
 
 /* ---- afterwards ---------------------------------------------------------- */
@@ -409,7 +460,8 @@ void muster_staging_decoded(muster_coordinator *c, muster_actions *actions)
         return;
     }
     for (uint32_t id = 0; id < c->worker_count; id++) {
-        s->late[id] = takes_part(c, id) && !muster_step_has_answered(c, id);
+        bool late = takes_part(c, id) && !muster_step_has_answered(c, id);
+        s->late[id] = late ? s->late[id] + 1 : 0;
     }
 }
 

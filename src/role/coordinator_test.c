@@ -99,7 +99,9 @@ static void join(stage *s, uint32_t worker)
     assert_int_equal(welcome->as.send.message.kind, MUSTER_MSG_WELCOME);
     s->incarnations[worker] = welcome->as.send.message.incarnation;
     have(s, worker, 0, MUSTER_ID_ANY, 0);
-    assert_int_equal(count_sends(s, MUSTER_MSG_PLAN), 1);
+    assert_int_equal(count_sends(s, MUSTER_MSG_PLAN) +
+                         count_sends(s, MUSTER_MSG_SCHEDULE),
+                     1);
 }
 
 /* Joined, and its plan adopted: waits for its part, or is ready. */
@@ -530,6 +532,42 @@ static void after_a_failed_update_there_is_no_snapshot(void **state)
     end_stage(&s);
 }
 
+static void answer_stage(stage *s, uint32_t worker, uint64_t step,
+                         uint32_t number)
+{
+    muster_message message = {
+        .kind = MUSTER_MSG_STAGE, .plan = 1, .step = step};
+    message.as.gradient.stage = number;
+    say(s, worker, message, s->answer);
+}
+
+/* Worker 3 is late in steps 0 to 7; worker 2 has its share as well. */
+static void who_is_late_again_and_again_is_replaced_at_once(void **state)
+{
+    (void)state;
+    stage s = make_stage_of("scheduled:s=1,start=asked", WORKERS, NULL);
+    gather(&s);
+    for (uint64_t step = 0; step < 9; step++) {
+        for (uint32_t w = 0; w < 3; w++) {
+            answer_stage(&s, w, step, 0);
+        }
+        answer_stage(&s, step < 8 ? 2 : 3, step, step < 8 ? 1 : 0);
+        const muster_action *update = find(&s, MUSTER_ACTION_COMPUTE);
+        assert_non_null(update);
+        assert_int_equal(update->as.job.kind, MUSTER_JOB_UPDATE);
+        s.now_ns += MUSTER_NS_PER_MS;
+        computed(&s, (muster_job_result){.id = update->as.job.id,
+                                         .kind = MUSTER_JOB_UPDATE,
+                                         .step = step,
+                                         .output = s.blob});
+        // The third time worker 2 is asked and worker 3 is not; in step 8 it
+        // is tried again.
+        bool replaced = step >= 2 && step < 7;
+        assert_int_equal(count_sends(&s, MUSTER_MSG_MISSING), replaced ? 2 : 0);
+    }
+    end_stage(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -543,6 +581,7 @@ int main(void)
         cmocka_unit_test(an_incarnation_is_never_given_out_twice),
         cmocka_unit_test(answers_that_cannot_be_solved_pause_the_run),
         cmocka_unit_test(after_a_failed_update_there_is_no_snapshot),
+        cmocka_unit_test(who_is_late_again_and_again_is_replaced_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,17 +212,23 @@ static bool are_apart(const muster_config *config)
     return local * muster_config_threads(config) <= muster_threads_here();
 }
 
-/* What a code in stages cannot do yet. */
-static muster_status check_stages(const muster_config *config,
-                                  const muster_code *code, muster_error *error)
+muster_status muster_build_check_code(const muster_config *config,
+                                      const muster_code *code,
+                                      muster_error *error_out)
 {
     const char *verify = muster_config_string(config, MUSTER_OPT_VERIFY);
     if (muster_code_numbers(code)->stages > 1 &&
         strcmp(verify, "correct") == 0) {
-        return muster_error_set(error, MUSTER_ERR_INVALID,
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "--verify correct: code %.60s has no answers "
                                 "beyond those that a step needs; use frc or "
                                 "another code that sends them",
+                                muster_code_numbers(code)->name);
+    }
+    if (muster_config_edges(config) > 0 && !muster_code_is_hier(code)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--topology: code %.60s has no layer for "
+                                "edges; use --code hier:se=1,sw=1",
                                 muster_code_numbers(code)->name);
     }
     return MUSTER_OK;
@@ -241,19 +247,13 @@ muster_status muster_build_coordinator(const muster_config *config,
     if (status != MUSTER_OK) {
         return status;
     }
-    status = check_stages(config, code, error_out);
+    status = muster_build_check_code(config, code, error_out);
     if (status != MUSTER_OK) {
         return status;
     }
     opts.code = code;
     opts.eager = are_apart(config);
     opts.edges = muster_config_edges(config) > 0;
-    if (opts.edges && !muster_code_is_hier(code)) {
-        return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                "--topology: code %.60s has no layer for "
-                                "edges; use --code hier:se=1,sw=1",
-                                muster_code_numbers(code)->name);
-    }
     opts.heartbeat_ns = muster_config_duration_ns(config, MUSTER_OPT_HEARTBEAT);
     opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);
     opts.evaluate_at_end = true;

@@ -57,12 +57,19 @@ void muster_build_code_fini(muster_build_code *build);
 uint32_t muster_build_shards(const muster_config *config,
                              const muster_code *code);
 
+/* May the run have this code? MUSTER_ERR_INVALID: not with its --topology or
+ * --verify. */
+MUSTER_CHECKED muster_status
+muster_build_check_code(const muster_config *config, const muster_code *code,
+                        muster_error *error_out);
+
 /*
  * A coordinator's options, for a code and the executor that has its job. `code`
  * is lent. Without an executor (timing only) there are --steps or 100 steps,
  * and messages are lengths. The run's number or saved state and the steps
  * between checkpoints are the caller's to fill in. MUSTER_ERR_INPUT: the
- * accuracy that --until asks for cannot be had. MUSTER_ERR_NO_MEMORY.
+ * accuracy that --until asks for cannot be had. MUSTER_ERR_INVALID: of
+ * muster_build_check_code(). MUSTER_ERR_NO_MEMORY.
  */
 MUSTER_CHECKED muster_status muster_build_coordinator(
     const muster_config *config, const muster_code *code,

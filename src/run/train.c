@@ -45,6 +45,7 @@ static muster_status make_code(muster_train_state *train,
         train->code_info = *muster_code_numbers(train->code);
         train->edges = muster_config_edges(train->config);
         train->led = train->edges > 0 ? train->edges : train->code_info.workers;
+        status = muster_build_check_code(train->config, train->code, error_out);
     }
     return status;
 }
