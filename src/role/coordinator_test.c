@@ -243,6 +243,30 @@ static void a_part_announced_late_is_not_asked_for(void **state)
     end_stage(&s);
 }
 
+/* The announcement is overtaken by the SHARD that it would have saved. The HAVE
+ * of that SHARD may come after a FORGET, so nothing may wait for it. */
+static void
+a_part_announced_after_it_was_sent_is_no_longer_awaited(void **state)
+{
+    (void)state;
+    stage s = make_stage();
+    adopt(&s, 0);
+    const muster_action *made = find(&s, MUSTER_ACTION_COMPUTE);
+    assert_non_null(made);
+    computed(&s, (muster_job_result){.id = made->as.job.id,
+                                     .kind = MUSTER_JOB_SHARD,
+                                     .shard = 0,
+                                     .output = s.blob});
+    assert_int_equal(count_sends(&s, MUSTER_MSG_SHARD), 1);
+    have(&s, 0, 0, 0, 0);
+    const muster_action *ready = find(&s, MUSTER_ACTION_REPORT);
+    assert_non_null(ready);
+    assert_int_equal(ready->as.report.as.worker.change, MUSTER_WORKER_READY);
+    have(&s, 0, 1, 0, 1);
+    assert_int_equal(s.actions.list.count, 0);
+    end_stage(&s);
+}
+
 static void a_steady_step_allocates_nothing(void **state)
 {
     (void)state;
@@ -572,6 +596,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_announced_late_is_not_asked_for),
+        cmocka_unit_test(
+            a_part_announced_after_it_was_sent_is_no_longer_awaited),
         cmocka_unit_test(a_steady_step_allocates_nothing),
         cmocka_unit_test(an_update_that_lingers_keeps_its_messages),
         cmocka_unit_test(an_idle_worker_that_never_answers_is_lost),

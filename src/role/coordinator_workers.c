@@ -11,9 +11,10 @@
  *
  * `held` is what the worker surely has: a shard enters it by the HAVE that says
  * back the stamp it was sent with (or is announced by a worker that returns,
- * with stamp 0, before it is ready), and leaves it when FORGET is sent. Shards
- * are the same under every plan, so a worker is sent what it lacks, whichever
- * code asks for it.
+ * with stamp 0, before it is ready), and leaves it when FORGET is sent. A shard
+ * is held or under way, never both: else the HAVE of one that was announced and
+ * sent as well could put it back after its FORGET. Shards are the same under
+ * every plan, so a worker is sent what it lacks, whichever code asks for it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -459,7 +460,7 @@ static void have_shard(muster_coordinator *c, uint32_t id,
         muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
                          event->now_ns + c->opts.patience_ns);
     }
-    if (arrived) {
+    if (awaited != NULL) { // held now, whichever HAVE said so
         *awaited = worker->under_way[--worker->under_way_count];
     }
     // One that was announced may also have been the last that it lacked.
