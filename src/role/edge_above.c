@@ -124,7 +124,7 @@ static void on_message(muster_edge *edge, const muster_event *event,
 static void stop_at_leader(muster_edge *edge, muster_status status,
                            const char *reason, muster_actions *actions)
 {
-    char text[256];
+    char text[384];
     snprintf(text, sizeof(text), "%s %s: %s",
              muster_member_without_leader(&edge->above, status),
              leader_address(edge), reason[0] != 0 ? reason : "no answer");
