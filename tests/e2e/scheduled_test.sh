@@ -30,7 +30,7 @@ like_uncoded() {
 
 # Nobody is late: hardly more comes up than uncoded. Every worker waits a few
 # milliseconds, so that none is late only because the machine is busy.
-like_uncoded quiet --code scheduled:s=2,start=asked --delay constant:delay=5ms
+like_uncoded quiet --code scheduled:s=2,start=asked --delay constant:delay=20ms
 up=$(value bytes_up < "$work/out")
 at_least "$(awk -v b="$up_0" 'BEGIN { print 1.1 * b }')" "$up" ||
     fail "quiet: $up bytes came up, uncoded $up_0"
