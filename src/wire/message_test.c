@@ -66,16 +66,17 @@ static const golden goldens[] = {
     {{COMMON(MUSTER_MSG_FORGET), .as.shard = {9}}, HEAD("0d") "09000000"},
     {{COMMON(MUSTER_MSG_WANT), .as.shard = {9}}, HEAD("0e") "09000000"},
     {{COMMON(MUSTER_MSG_PEERS)}, HEAD("0f")},
+    {{COMMON(MUSTER_MSG_ANSWERS)}, HEAD("10")},
     {{COMMON(MUSTER_MSG_SCHEDULE), .as.schedule = {6, 2, 6}},
-     HEAD("10") "06000000"
+     HEAD("11") "06000000"
                 "02000000"
                 "06000000"},
     {{COMMON(MUSTER_MSG_STAGE), .as.gradient = {1000, 5, 2}},
-     HEAD("11") "e803000000000000"
+     HEAD("12") "e803000000000000"
                 "05000000"
                 "02000000"},
     {{COMMON(MUSTER_MSG_MISSING), .as.missing = {3, 0x21}},
-     HEAD("12") "03000000"
+     HEAD("13") "03000000"
                 "2100000000000000"},
 };
 #define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
@@ -180,7 +181,7 @@ static void values_out_of_range_are_refused(void **state)
     refused(HEAD("10") "41000000"
                        "01000000"
                        "01000000"); // 65 stages
-    refused(HEAD("11") "e803000000000000"
+    refused(HEAD("12") "e803000000000000"
                        "40000000"
                        "00000000"); // stage 64
     refused(HEAD("03") "e9ffffff"
