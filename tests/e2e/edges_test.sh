@@ -21,7 +21,8 @@ same() {
 expect 0 train $job $edges --steps 60 --trace "$work/trace.json"
 same calm
 messages=$(value messages_up < "$work/out")
-[ "$messages" -le 240 ] && [ "$messages" -ge 180 ] || fail "calm: $messages messages of 4 edges in 60 steps"
+# Any two edges that hold all parts between them are enough for a step.
+[ "$messages" -le 240 ] && [ "$messages" -ge 120 ] || fail "calm: $messages messages of 4 edges in 60 steps"
 grep -q '"edge 3"' "$work/trace.json" || fail "the trace does not name edges"
 grep -q '"worker 15"' "$work/trace.json" || fail "the trace does not name workers under edges"
 
