@@ -81,7 +81,7 @@ loss=$(json "o['loss']")
 for algorithm in "ssp:0 --slow 0:2ms" "ssp:3 --slow 0:2ms" async; do
     # shellcheck disable=SC2086
     expect 0 train "${own[@]}" --algorithm $algorithm
-    near "$(json "o['loss']")" "$loss" 0.02
+    near "$(json "o['loss']")" "$loss" 0.05
     [ "$(json "o['steps']")" = 750 ] || fail "$algorithm: $(json "o['steps']") steps"
 done
 expect 0 train "${own[@]}" --algorithm async --placement equal-stratified \
@@ -91,7 +91,7 @@ near "$(json "o['loss']")" "$loss" 0.01
 expect 0 train "${own[@]}" --algorithm ssp:2 --steps 300 --run "$work/ssp" \
     --checkpoint-every 100
 expect 0 train --resume "$work/ssp" --steps 750 --json
-near "$(json "o['loss']")" "$loss" 0.02
+near "$(json "o['loss']")" "$loss" 0.05
 
 # Models of the workers' own, averaged with neighbours.
 for algorithm in gossip:ring gossip:random:2; do
