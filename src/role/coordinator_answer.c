@@ -26,6 +26,19 @@ int64_t muster_step_begun_ns(const muster_coordinator *c, uint64_t step)
     return c->past.begun_ns[(c->step - behind) % MUSTER_STEPS_REMEMBERED];
 }
 
+void muster_step_report_since(const muster_coordinator *c, uint32_t id,
+                              int64_t since_ns, const muster_event *event,
+                              muster_actions *actions)
+{
+    muster_report *report =
+        muster_act_report(actions, MUSTER_REPORT_ANSWER, event->now_ns);
+    report->step = c->step;
+    report->as.answer.worker = id;
+    report->as.answer.compute_ms =
+        (double)event->as.message.message->as.gradient.compute_ns * 1e-6;
+    report->as.answer.arrive_ms = (double)(event->now_ns - since_ns) * 1e-6;
+}
+
 /* What is known of an answer. */
 typedef struct answer {
     uint32_t stage;

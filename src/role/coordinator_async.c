@@ -186,19 +186,6 @@ void muster_async_lost(muster_coordinator *c, uint32_t id)
     c->workers[id].unoffered = false;
 }
 
-static void report_answer(const muster_coordinator *c, uint32_t id,
-                          const muster_event *event, muster_actions *actions)
-{
-    muster_report *report =
-        muster_act_report(actions, MUSTER_REPORT_ANSWER, event->now_ns);
-    report->step = c->step;
-    report->as.answer.worker = id;
-    report->as.answer.compute_ms =
-        (double)event->as.message.message->as.gradient.compute_ns * 1e-6;
-    report->as.answer.arrive_ms =
-        (double)(event->now_ns - c->async->workers[id].asked_ns) * 1e-6;
-}
-
 /* The second copy of an answer adds nothing. */
 static void drop_copy(muster_coordinator *c, uint32_t id,
                       const muster_event *event, muster_actions *actions)
@@ -242,7 +229,7 @@ void muster_async_answer(muster_coordinator *c, uint32_t id,
                event, actions);
         return;
     }
-    report_answer(c, id, event, actions);
+    muster_step_report_since(c, id, worker->asked_ns, event, actions);
     if (c->balance != NULL && message->plan == c->plan.number) {
         muster_balance_time(c->balance, id,
                             (int64_t)message->as.gradient.compute_ns);

@@ -193,19 +193,6 @@ static void reject(muster_coordinator *c, uint32_t id,
                        actions);
 }
 
-static void report_answer(const muster_coordinator *c, uint32_t id,
-                          const muster_event *event, muster_actions *actions)
-{
-    muster_report *report =
-        muster_act_report(actions, MUSTER_REPORT_ANSWER, event->now_ns);
-    report->step = c->step;
-    report->as.answer.worker = id;
-    report->as.answer.compute_ms =
-        (double)event->as.message.message->as.gradient.compute_ns * 1e-6;
-    report->as.answer.arrive_ms =
-        (double)(event->now_ns - c->open.begin_ns) * 1e-6;
-}
-
 void muster_gossip_lead_answer(muster_coordinator *c, uint32_t id,
                                const muster_event *event,
                                muster_actions *actions)
@@ -225,7 +212,7 @@ void muster_gossip_lead_answer(muster_coordinator *c, uint32_t id,
         reject(c, id, event, actions);
         return;
     }
-    report_answer(c, id, event, actions);
+    muster_step_report_since(c, id, c->open.begin_ns, event, actions);
     if (c->balance != NULL) {
         muster_balance_time(c->balance, id,
                             (int64_t)message->as.gradient.compute_ns);

@@ -438,6 +438,10 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
                        muster_actions *actions);
 void muster_step_answer(muster_coordinator *c, uint32_t id,
                         const muster_event *event, muster_actions *actions);
+/* Report an answer of algorithms without a code: it took from since_ns on. */
+void muster_step_report_since(const muster_coordinator *c, uint32_t id,
+                              int64_t since_ns, const muster_event *event,
+                              muster_actions *actions);
 /* A model was handed over, or not. */
 void muster_step_sent(muster_coordinator *c, const muster_event *event,
                       muster_actions *actions);
