@@ -107,22 +107,27 @@ static muster_status place(const muster_mf *m, muster_ratings *cells,
     return MUSTER_OK;
 }
 
-/* Sort the cells by part, column and row, those of the test by part and row. */
+/* Sort the cells by part, column and row, others by part and row. */
 static muster_status place_all(muster_mf *m)
 {
-    uint64_t *counts = muster_mem_array(2 * (size_t)m->parts, sizeof(*counts));
+    uint64_t *counts = muster_mem_array(3 * (size_t)m->parts, sizeof(*counts));
     if (counts == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     uint64_t *tests = counts + m->parts;
+    uint64_t *valid = tests + m->parts;
     muster_status status = place(m, &m->train, true, counts);
     if (status == MUSTER_OK && m->test.count > 0) {
         status = place(m, &m->test, false, tests);
+    }
+    if (status == MUSTER_OK && m->valid.count > 0) {
+        status = place(m, &m->valid, false, valid);
     }
     for (uint32_t part = 0; part < m->parts; part++) {
         const muster_mf_part *at = &m->parts_at[part];
         m->parts_at[part + 1].cell = at->cell + counts[part];
         m->parts_at[part + 1].test = at->test + tests[part];
+        m->parts_at[part + 1].valid = at->valid + valid[part];
     }
     muster_mem_free(counts);
     return status;
