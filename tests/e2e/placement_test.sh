@@ -73,19 +73,20 @@ near "$(json "o['codes'][0]['loss']")" "$loss" 0.01
 
 # Gradients of own samples, applied as they come: near the synchronous result,
 # also with a slow worker whose samples nobody else has, one that dies and
-# returns, and after an interruption.
+# returns, and after an interruption. Without a bound a step takes a millisecond
+# at least: else a worker that waits for a core misses hundreds of steps.
 own=(--data $data --local 4 --batch 240 --json --optimizer sgd --lr 0.3 --l2 0.01
     --epochs 60 --placement class-sorted)
 expect 0 train "${own[@]}"
 loss=$(json "o['loss']")
-for algorithm in "ssp:0 --slow 0:2ms" "ssp:3 --slow 0:2ms" async; do
+for algorithm in "ssp:0 --slow 0:2ms" "ssp:3 --slow 0:2ms" "async --delay constant:delay=1ms"; do
     # shellcheck disable=SC2086
     expect 0 train "${own[@]}" --algorithm $algorithm
     near "$(json "o['loss']")" "$loss" 0.05
     [ "$(json "o['steps']")" = 750 ] || fail "$algorithm: $(json "o['steps']") steps"
 done
 expect 0 train "${own[@]}" --algorithm async --placement equal-stratified \
-    --slow 1:3ms --kill 2@100 --rejoin 2@120
+    --delay constant:delay=1ms --slow 1:3ms --kill 2@100 --rejoin 2@120
 near "$(json "o['loss']")" "$loss" 0.01
 [ "$(json "o['workers'][2]['deaths']")" = 1 ] || fail "nobody died"
 expect 0 train "${own[@]}" --algorithm ssp:2 --steps 300 --run "$work/ssp" \
