@@ -26,12 +26,12 @@ static double draw_nic(muster_rng *rng)
                                          : 4e6 + 4e7 * muster_rng_uniform(rng);
 }
 
-/* The first `small` ones have up to 8 workers, the others up to `most`. */
+/* The first `small` ones have up to 8 workers, the others up to `limit`. */
 static muster_cluster *draw_cluster(uint64_t seed, uint64_t small,
-                                    uint32_t most)
+                                    uint32_t limit)
 {
     muster_rng rng = muster_rng_make(seed, 1);
-    uint32_t max = seed < small ? 8 : most;
+    uint32_t max = seed < small ? 8 : limit;
     uint32_t n = 4 + (uint32_t)muster_rng_below(&rng, max - 3);
     muster_cluster *cluster = muster_cluster_create(n);
     for (uint32_t i = 0; i < n; i++) {

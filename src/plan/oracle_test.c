@@ -474,13 +474,14 @@ static double best_of_all(hunt *at)
     return best;
 }
 
-/* ---- against the planner -------------------------------------------------- */
+/* ---- against the planner ------------------------------------------------- */
 
 static void read_staged(const muster_plan_choice *c, muster_scheme *scheme)
 {
     const char *pieces = strstr(c->spec, "pieces=");
     scheme->kind = MUSTER_SCHEME_STAGED;
-    scheme->pieces = pieces != NULL ? (uint32_t)atoi(pieces + 7) : 1;
+    scheme->pieces =
+        pieces != NULL ? (uint32_t)strtoul(pieces + 7, NULL, 10) : 1;
     scheme->order = c->by_speed ? MUSTER_ORDER_SPEEDS
                     : strstr(c->spec, "staircase") != NULL
                         ? MUSTER_ORDER_STAIRCASE
