@@ -1,7 +1,7 @@
 /*
- * The edge's executor. SETUP makes the run's code, ADOPT that of a plan; COMBINE
- * decodes the messages of a step to the edge's own, which has a bound on its
- * rounding behind it as every message has.
+ * The edge's executor. SETUP makes the run's code, ADOPT that of a plan.
+ * COMBINE decodes the messages of a step to the edge's own, which has a bound
+ * on its rounding behind it as every message has.
  */
 #include <math.h>
 

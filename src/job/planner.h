@@ -1,6 +1,6 @@
 /*
- * job/planner.h -- carries out PLAN jobs: a measured cluster in, a code out; and
- * makes that code at an edge.
+ * job/planner.h -- carries out PLAN jobs: a measured cluster in, a code out.
+ * At an edge, makes that code.
  *
  *   Ownership    Codes that it gives out live until fini: a role may use one
  *                for the rest of the run. One of equal name is made once.
