@@ -145,6 +145,9 @@ typedef struct muster_staging {
     uint32_t *responders;   // scratch: slot * stages + stage
     // Of a code in stages; else empty:
     bool eager;             // workers begin all stages unasked
+    bool adapts;            // but not while nobody is late
+    bool calm;              // as in the open step
+    uint32_t quiet_steps;   // in a row
     uint32_t *first_holder; // by part, into `holders`, and their number
     uint32_t *holders;      // slot * stages + stage
     bool *come;             // by part: in the open step

@@ -1,9 +1,9 @@
 /*
  * auto_test.c -- --code auto with random faults: plans that change again and
- * again, between codes of other lengths, parts and tolerances, while workers
- * die, stop, are cut off and return, coordinators die and are resumed, and
- * messages come late, twice or again. Every step is the serial one, or the run
- * ends with MUSTER_ERR_QUORUM. In every eighth seed seven workers die for good,
+ * again, between codes of other lengths, parts, stages and tolerances, while
+ * workers die, stop, are cut off and return, coordinators die and are resumed,
+ * and messages come late, twice or again. Every step is the serial one, or the
+ * run ends with MUSTER_ERR_QUORUM. In every eighth seed seven workers die for good,
  * which no code goes on without: these end so, after a snapshot, and nobody is
  * left running. No run ends so while all workers are well.
  *
@@ -137,11 +137,14 @@ static bool somebody_is_left(const toy *t)
 static uint32_t tell(uint64_t seed, bool *finished_out)
 {
     static const char *const codes[] = {"frc:s=1",
+                                        "scheduled:s=2,order=cyclic",
                                         "ye-abbe-tuned:s=2,m=2",
+                                        "scheduled:s=1,order=staircase",
                                         "uncoded",
                                         "cyclic-mds:s=2",
                                         "frc:s=3",
                                         "heter:s=2,k=24",
+                                        "scheduled:s=3,pieces=3,start=now",
                                         "linear:tuned:s=2,m=2",
                                         NULL};
     static story s; // the callbacks keep its address

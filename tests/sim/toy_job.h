@@ -38,7 +38,7 @@
 #define TOY_SHARDS_MAX 224u
 #define TOY_HOSTS_MAX  32u
 #define TOY_RUN        0x746f79u
-#define TOY_PLAN_CODES 8u
+#define TOY_PLAN_CODES 12u
 #define TOY_PLANS      2u   // a worker keeps two, as the real one
 #define TOY_PAST       256u // steps whose answer is remembered
 
