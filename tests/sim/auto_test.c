@@ -3,9 +3,9 @@
  * again, between codes of other lengths, parts, stages and tolerances, while
  * workers die, stop, are cut off and return, coordinators die and are resumed,
  * and messages come late, twice or again. Every step is the serial one, or the
- * run ends with MUSTER_ERR_QUORUM. In every eighth seed seven workers die for good,
- * which no code goes on without: these end so, after a snapshot, and nobody is
- * left running. No run ends so while all workers are well.
+ * run ends with MUSTER_ERR_QUORUM. In every eighth seed seven workers die for
+ * good, which no code goes on without: these end so, after a snapshot, and
+ * nobody is left running. No run ends so while all workers are well.
  *
  * MUSTER_SEEDS sets how many seeds there are (`make check-all`: 2000).
  */
