@@ -175,11 +175,12 @@ static double relative(const double *sum, const float *mine, double scale,
 
 /* A step; how far what it decoded is from the twin's sum. The new theta will
  * lie in its place. */
-static double step_error(testbed *bed, const twin *t)
+static double step_error(testbed *bed, const twin *t, double *predicted_out)
 {
     const coordinator *c = muster_job_coordinator_const(bed->coordinator);
     muster_job job = bed_update_job(bed, NOBODY);
     double error = 0;
+    *predicted_out = job.decoding->fit.error_f32;
     muster_executor_begin(bed->coordinator, &job);
     while (muster_executor_piece(bed->coordinator) == MUSTER_IN_PROGRESS) {
         if (c->update.is_optimising && c->update.at == 0) {
@@ -212,11 +213,12 @@ static void check_step(testbed *bed, twin *t, const error_case *run)
         }
         twin_add(t, &rows, sample);
     }
-    double error = step_error(bed, t);
+    double predicted = 0;
+    double error = step_error(bed, t, &predicted);
     if (getenv("MUSTER_TEST_SHOW") != NULL) {
-        print_message("%s %s step %u: %.2e of %.2e\n", run->model,
-                      bed->info.name, (unsigned)bed->step, error,
-                      bed->last.grad_err);
+        print_message("%s %s step %u: %.2e of %.2e, predicted %.2e, %.2f\n",
+                      run->model, bed->info.name, (unsigned)bed->step, error,
+                      bed->last.grad_err, predicted, error / predicted);
     }
     if (!(error <= bed->last.grad_err) || !(bed->last.grad_err < 0.1)) {
         fail_msg("%s, %s, batch %s, %s, step %u: off by %g, reported %g",
