@@ -4,7 +4,8 @@
  * A step: the coordinator sends a model of `count` floats to all workers; each
  * worker reads all of it and writes `count` floats back; the coordinator adds
  * up the answers and writes the next model from the sum: here in one pass over
- * all of them, as it decodes them in training; MPI as each of them arrives. The constants keep the model as it was, so that the end can be checked.
+ * all of them, as it decodes them in training; MPI as each of them arrives.
+ * The constants keep the model as it was, so that the end can be checked.
  *
  * Used by bench_star.c and mpi_star.c.
  */
