@@ -94,6 +94,7 @@ typedef struct muster_job_result {
     int64_t busy_ns;         // compute time, with injected slowness
     const muster_code *code; // SETUP of an edge: the run's; PLAN: the chosen
                              // one. Lent for the executor's life
+    uint64_t model_floats;   // SETUP of a worker: of its model
     double expected_ms;      // PLAN: of a step with the chosen code,
     double in_force_ms;      // and with that in force; NAN: not known
     double share;            // GRADIENT: of the step's samples, d parts of k

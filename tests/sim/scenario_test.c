@@ -257,21 +257,25 @@ static void training_starts_without_a_worker_that_never_comes(void **state)
     toy_fini(&t);
 }
 
-/* A seventh process, on the host of a dead one. */
-static void the_newer_of_two_with_one_number_wins(void **state)
+/* A seventh process asks for a number of the six. */
+static void nobody_loses_its_number_while_it_lives(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6, 30);
-    opts.steps = 400;
+    toy_opts opts = plain("frc:s=1", 6, 1500);
+    opts.spares = 1;
     toy_init(&t, &opts);
     muster_sim_run(t.sim, SECONDS(1));
-    muster_sim_kill(t.sim, 6);
-    toy_start_worker(&t, 6, 0); // wants the number of host 1
-    muster_sim_run(t.sim, SECONDS(2));
-    assert_false(muster_sim_is_up(t.sim, 1));
-    assert_int_equal(t.worker_status, MUSTER_ERR_REFUSED);
-    assert_true(muster_sim_is_up(t.sim, 6));
+    toy_start_worker(&t, 7, 0);
+    muster_sim_run(t.sim, SECONDS(3));
+    assert_true(muster_sim_is_up(t.sim, 1) && muster_sim_is_up(t.sim, 7));
+    assert_int_equal(t.host_of[0], 1);
+    assert_int_equal(t.lost, 0);
+    muster_sim_kill(t.sim, 3);
+    muster_sim_run(t.sim, SECONDS(5));
+    assert_int_equal(t.host_of[0], 1);
+    assert_int_equal(t.host_of[2], 7); // the place that is free
+    assert_true(t.is_ready[0] && t.is_ready[2]);
     run_to_end(&t);
     assert_right(&t);
     toy_fini(&t);
@@ -459,7 +463,7 @@ int main(void)
         cmocka_unit_test(
             a_restarted_coordinator_finds_its_workers_and_their_parts),
         cmocka_unit_test(training_starts_without_a_worker_that_never_comes),
-        cmocka_unit_test(the_newer_of_two_with_one_number_wins),
+        cmocka_unit_test(nobody_loses_its_number_while_it_lives),
         cmocka_unit_test(a_stranger_waits_until_a_place_is_free),
         cmocka_unit_test(one_whose_place_was_taken_looks_for_another),
         cmocka_unit_test(a_number_out_of_range_is_refused),

@@ -129,10 +129,11 @@ typedef struct toy {
     uint64_t rejected;                // answers of workers, as not honest
     uint64_t twice;                   // answers that came again
     uint64_t strays;                  // messages of other lives or runs
-    uint64_t echoes;                  // messages that came again, spoiled
-    bool disorder;                    // steps that do not follow each other
-    bool premature;                   // a model under a plan not adopted there
-    bool miscounted;                  // an answer counts twice, or not
+    uint64_t offences;  // workers lost for messages of another run or life
+    uint64_t echoes;    // messages that came again, spoiled
+    bool disorder;      // steps that do not follow each other
+    bool premature;     // a model under a plan not adopted there
+    bool miscounted;    // an answer counts twice, or not
     double off;         // largest distance of a decoded sum from a whole number
     double wrong;       // largest distance from the serial answer
     double wrong_model; // likewise, of what a worker computes with
