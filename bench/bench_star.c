@@ -10,6 +10,7 @@
  *   star_tcp_1e5         TCP on the loopback, against Open MPI's TCP
  *   star_tls_1e5         with a key: the same through TLS, against plain TCP
  *   star_tls_1e5_rate    and the rates of both, in GB of payload a second
+ *   star_tls_1e5_crowd   while 2,000 strangers call, against star_tls
  * A value is the median time of a step in ms: the median over BLOCKS blocks in
  * which all variants take turns, so that what else the machine does meets them
  * alike. Workers are forked processes; star_work.h is the work. Open MPI runs
@@ -29,16 +30,19 @@
 #include "base/mem.h"
 #include "bench.h"
 #include "net/net.h"
+#include "star_crowd.h"
 #include "star_work.h"
 
 #define BLOCKS      3
 #define WORKERS_MAX 64
 #define PATH_BYTES  1024
+#define CROWD       2000
 
 typedef enum variant {
     OURS_UNIX,
     OURS_TCP,
     OURS_TLS,
+    OURS_CROWD, // OURS_TLS, and strangers that call
     MPI_TCP,
     MPI_SHM,
     VARIANTS
@@ -147,10 +151,13 @@ static void hub_down(void *context, muster_peer peer, muster_status status,
                      const char *reason)
 {
     hub *self = context;
-    (void)peer;
     (void)status;
-    fprintf(stderr, "bench_star: a worker is lost: %s\n", reason);
-    self->lost++;
+    for (int i = 0; i < self->up; i++) { // else a stranger
+        if (self->peers[i] == peer) {
+            fprintf(stderr, "bench_star: a worker is lost: %s\n", reason);
+            self->lost++;
+        }
+    }
 }
 
 /* Poll until *value is `wanted`; false when a worker is lost. */
@@ -251,10 +258,13 @@ static void run_ours(int workers, const char *listen_at,
         }
     }
     bool ready = hub_wait(&self, &self.here, workers);
+    pid_t crowd = which == OURS_CROWD ? star_crowd_start(address, CROWD) : 0;
+    ready = ready && (crowd > 0 || which != OURS_CROWD);
     for (size_t i = 0; i < STAR_SIZES; i++) {
         out->median_ms[which][i][block] =
             ready ? hub_measure(&self, star_counts[i], star_steps[i]) : NAN;
     }
+    star_crowd_stop(crowd);
     muster_net_close(self.net);
     for (int i = 0; i < workers; i++) {
         wait(NULL);
@@ -424,6 +434,7 @@ static void measure(int workers, const muster_run_key *key, results *out)
         run_ours(workers, "tcp:127.0.0.1:0", NULL, out, OURS_TCP, block);
         if (key != NULL) {
             run_ours(workers, "tcp:127.0.0.1:0", key, out, OURS_TLS, block);
+            run_ours(workers, "tcp:127.0.0.1:0", key, out, OURS_CROWD, block);
         }
         if (with_mpi) {
             run_mpi(path, workers, "tcp,self", out, MPI_TCP, block);
@@ -455,6 +466,10 @@ static void report_tls(size_t size, int workers, const double *median,
                       "star_tcp_rate",
                       rate_gb_s(count, workers, median[OURS_TCP])};
     bench_print(&rate, json);
+    snprintf(name, sizeof(name), "star_tls_%s_crowd", star_names[size]);
+    bench_row crowd = {name, median[OURS_CROWD], "ms", "star_tls",
+                       median[OURS_TLS]};
+    bench_print(&crowd, json);
 }
 
 static int report(results *out, int workers, bool with_key, bool json)
@@ -492,6 +507,7 @@ static int report(results *out, int workers, bool with_key, bool json)
         if (with_key) {
             report_tls(i, workers, median, json);
             failed += !isfinite(median[OURS_TLS]);
+            failed += !isfinite(median[OURS_CROWD]);
         }
     }
     return failed;

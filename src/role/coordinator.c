@@ -500,8 +500,8 @@ static void on_start(muster_coordinator *c, const muster_event *event,
     }
 }
 
-/* A message that member has dropped: of an earlier life, or HELLO a second time.
- * A correct worker sends none. */
+/* A message that member has dropped: of an earlier life, or a second HELLO. A
+ * correct worker sends none. */
 static void tell_stray(muster_coordinator *c, const muster_event *event,
                        muster_actions *actions)
 {
