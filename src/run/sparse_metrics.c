@@ -56,6 +56,10 @@ static void describe_rows(muster_task_run *run, json_t *into, char *text,
         {"relocated", (double)(now.relocations - then->relocations)},
         {"replicated", (double)(now.replications - then->replications)},
         {"syncs", (double)(now.syncs - then->syncs)},
+        {"arriving_share",
+         (double)(now.arriving_accesses - then->arriving_accesses) / accesses},
+        {"spent_share",
+         (double)(now.spent_accesses - then->spent_accesses) / accesses},
         {"copies", (double)now.replicas_held},
     };
     size_t used = strlen(text);
@@ -97,6 +101,7 @@ muster_status muster_task_tell(muster_task_run *run,
     describe(run, told->work, told->evaluation, line, text, sizeof(text));
     if (run->nodes > 1) {
         describe_rows(run, line, text, sizeof(text));
+        muster_task_costs_describe(run, told->costs, line);
     }
     muster_log(MUSTER_LOG_INFO, "epoch %" PRIu32 "  %.2f s  %.3g %s/s%s",
                told->epoch, told->s, units_per_s, run->ops->unit, text);
@@ -134,6 +139,9 @@ char *muster_task_summary(const muster_task_run *run)
     (void)json_object_set_new(all, "nodes", json_integer(run->nodes));
     (void)json_object_set_new(
         all, "table_bytes", json_integer((json_int_t)muster_ps_bytes(run->ps)));
+    if (run->nodes > 1) {
+        muster_task_costs_describe(run, &run->results.total, all);
+    }
     (void)json_object_update_missing(all, run->results.last);
     char *text = json_dumps(all, JSON_COMPACT);
     char *copy = text == NULL ? NULL : muster_mem_string(text);

@@ -6,6 +6,7 @@
  *   sparse_survive.c  what it does about lost nodes
  *   sparse_stall.c    which worker threads stand still
  *   sparse_metrics.c  what is told of it
+ *   sparse_costs.c    where the workers' time went
  */
 #ifndef MUSTER_RUN_SPARSE_RUN_H
 #define MUSTER_RUN_SPARSE_RUN_H
@@ -25,8 +26,25 @@
 #include "run/sparse_stall.h"
 #include "task/task.h"
 
+/* Where the time of a phase went and what was sent meanwhile, summed over all
+ * workers or nodes: sparse_costs.c. */
+enum {
+    MUSTER_COST_WORK_S,    // workers: until they reached the last barrier
+    MUSTER_COST_REMOTE_S,  // of it: waited for rows of other nodes
+    MUSTER_COST_LATCH_S,   // of it: waited for a row that another thread held
+    MUSTER_COST_NETWORK_S, // nodes: processor time of the network thread
+    MUSTER_COST_SYNC_ROWS,
+    MUSTER_COST_SYNC_BYTES,
+    MUSTER_COST_SENT_BYTES,
+    MUSTER_COSTS
+};
+typedef struct muster_task_costs {
+    double value[MUSTER_COSTS];
+    double all_s; // workers: the whole phase
+} muster_task_costs;
+
 /* A double as two floats, so that it keeps 48 bits in a row. */
-enum { MUSTER_TASK_SUM_FLOATS = 2 * MUSTER_TASK_METRICS_MAX };
+enum { MUSTER_TASK_SUM_FLOATS = 2 * (MUSTER_TASK_METRICS_MAX + MUSTER_COSTS) };
 
 typedef struct muster_task_run muster_task_run;
 
@@ -42,6 +60,7 @@ typedef struct muster_task_thread {
     uint32_t epoch;
     muster_status status;
     muster_task_sums sums;
+    muster_task_costs costs;
 } muster_task_thread;
 
 /* One epoch or evaluation: sparse_phase.c. Worker threads touch the atomic
@@ -73,6 +92,8 @@ typedef struct muster_task_results {
     uint64_t units;                // done in all epochs
     json_t *last;                  // the newest metrics
     muster_ps_counters counted[2]; // before and after an epoch's work
+    muster_task_costs costs;       // of the last phase, all nodes
+    muster_task_costs total;       // of all epochs' work
 } muster_task_results;
 
 struct muster_task_run {
@@ -127,11 +148,25 @@ void muster_task_admit(muster_task_run *run, uint32_t epochs);
 /* A node that was taken in: where the others are. */
 void muster_task_catch_up(muster_task_run *run);
 
+/* sparse_costs.c: what a thread's work has cost since `start_ns`. The first
+ * thread of a node counts for the node. */
+void muster_task_costs_take(muster_task_thread *s, int64_t start_ns);
+/* Add what others found. */
+void muster_task_costs_add(muster_task_costs *to,
+                           const muster_task_costs *from);
+/* As members of a JSON object: shares of the workers' time, and what was
+ * sent. */
+void muster_task_costs_describe(const muster_task_run *run,
+                                const muster_task_costs *costs, json_t *into);
+/* A line for people, at the end of a run of several nodes. */
+void muster_task_costs_tell(const muster_task_run *run);
+
 /* What an epoch brought. */
 typedef struct muster_task_told {
     uint32_t epoch; // from 1
     double s;       // in work
     uint64_t units;
+    const muster_task_costs *costs;
     const muster_task_sums *work;
     const muster_task_sums *evaluation;
 } muster_task_told;

@@ -88,6 +88,8 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
         return status;
     }
     count_rows(run, 1);
+    muster_task_costs costs = run->results.costs; // not the evaluation's
+    muster_task_costs_add(&run->results.total, &costs);
     double s = (double)(muster_clock_ns() - start) / 1e9;
     uint64_t units = run->ops->units(run->task);
     run->results.train_s += s;
@@ -105,6 +107,7 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
     const muster_task_told told = {.epoch = epoch + 1,
                                    .s = s,
                                    .units = units,
+                                   .costs = &costs,
                                    .work = &work,
                                    .evaluation = &evaluation};
     return muster_task_tell(run, &told, error_out);
@@ -167,6 +170,7 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
         *json_out = muster_run_summary_text(run->folder);
     }
     if (status == MUSTER_OK && run->node == 0 && *json_out == NULL) {
+        muster_task_costs_tell(run);
         status = conclude(run, error_out, json_out);
     }
     // The rows of a node go with it: all stay until node 0 has read them.

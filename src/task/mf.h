@@ -112,6 +112,29 @@ uint32_t muster_mf_next_rows(muster_mf_cursor *at, uint32_t *rows_out,
  */
 uint64_t muster_mf_start(const muster_mf *m, uint32_t part, uint32_t epoch);
 
+typedef float (*muster_mf_kernel)(float *w, float *h, uint32_t n, float x,
+                                  float rate, float l2);
+
+/* One worker's share of an epoch, in any order. */
+typedef struct muster_mf_pass {
+    const muster_mf *m;
+    muster_ps_worker *worker;
+    muster_mf_kernel kernel;
+    float rate;
+    const muster_cell *end; // of the part; NULL: the next cell is elsewhere
+    bool many;              // several nodes: rows have to travel
+    double error;           // sum of squares
+} muster_mf_pass;
+
+/* Some cells of one column. */
+MUSTER_CHECKED muster_status muster_mf_work_column(muster_mf_pass *p,
+                                                   const muster_cell *cells,
+                                                   size_t count);
+
+/* mf_random.c: a share in a random order. */
+MUSTER_CHECKED muster_status
+muster_mf_work_random(muster_mf_pass *p, const muster_task_share *share);
+
 muster_status muster_mf_work(void *task, muster_ps_worker *worker,
                              const muster_task_share *share,
                              muster_task_sums *sums);

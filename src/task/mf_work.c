@@ -8,7 +8,6 @@
 #include <math.h>
 
 #include "base/assert.h"
-#include "base/perm.h"
 #include "task/kernel.h"
 #include "task/mf.h"
 
@@ -27,18 +26,7 @@
 #define STRAYS     64u
 #define COUNT_EACH 4096u
 
-typedef float (*cell_kernel)(float *w, float *h, uint32_t n, float x,
-                             float rate, float l2);
-
-typedef struct pass {
-    const muster_mf *m;
-    muster_ps_worker *worker;
-    cell_kernel kernel;
-    float rate;
-    const muster_cell *end; // of the part; NULL: the next cell is elsewhere
-    bool many;              // several nodes: rows have to travel
-    double error;           // sum of squares
-} pass;
+typedef muster_mf_pass pass;
 
 /* A part's columns in the order of the epoch: from `start` round to it. */
 typedef struct tour {
@@ -134,8 +122,8 @@ static muster_status fetch_rows(const pass *p, const muster_cell *cells,
     return muster_ps_fetch(p->worker, MUSTER_MF_TABLE_ROWS, rows, wanted);
 }
 
-static muster_status work_column(pass *p, const muster_cell *cells,
-                                 size_t count)
+muster_status muster_mf_work_column(muster_mf_pass *p, const muster_cell *cells,
+                                    size_t count)
 {
     uint32_t tries = 0; // of the same cell
     MUSTER_ASSERT(cells != NULL);
@@ -241,7 +229,8 @@ static muster_status work_run(tour *t, const muster_mf_run *run)
     for (uint64_t at = run->cell; at < run[1].cell;) {
         uint64_t left = run[1].cell - at;
         size_t count = left < HOLD_CELLS ? left : HOLD_CELLS;
-        muster_status status = work_column(t->pass, cells + at, count);
+        muster_status status =
+            muster_mf_work_column(t->pass, cells + at, count);
         if (status != MUSTER_OK) {
             return status;
         }
@@ -290,32 +279,6 @@ static muster_status work_columns(pass *p, const muster_task_share *share)
     return MUSTER_OK;
 }
 
-static muster_status work_random(pass *p, const muster_task_share *share)
-{
-    const muster_mf *m = p->m;
-    uint64_t start = m->parts_at[share->part].cell;
-    uint64_t cells = m->parts_at[share->part + 1].cell - start;
-    if (cells == 0) {
-        return MUSTER_OK;
-    }
-    muster_perm order = muster_perm_make(m->seed, share->epoch, cells);
-    for (uint64_t i = 0; i < cells; i++) {
-        const muster_cell *cell =
-            &m->train.cells[start + muster_perm_at(&order, i)];
-        muster_status status = work_column(p, cell, 1);
-        if (status != MUSTER_OK) {
-            return status;
-        }
-        if ((i + 1) % COUNT_EACH == 0 || i + 1 == cells) {
-            muster_task_count(share, i % COUNT_EACH + 1);
-            if (muster_task_stopped(share)) {
-                return MUSTER_ERR_CANCELLED;
-            }
-        }
-    }
-    return MUSTER_OK;
-}
-
 muster_status muster_mf_work(void *task, muster_ps_worker *worker,
                              const muster_task_share *share,
                              muster_task_sums *sums)
@@ -337,7 +300,7 @@ muster_status muster_mf_work(void *task, muster_ps_worker *worker,
     if (status == MUSTER_OK) {
         status = m->options.order == MUSTER_MF_ORDER_COLUMN
                      ? work_columns(&p, share)
-                     : work_random(&p, share);
+                     : muster_mf_work_random(&p, share);
     }
     sums->value[MUSTER_MF_SUM_ERROR] += p.error;
     sums->value[MUSTER_MF_SUM_CELLS] +=

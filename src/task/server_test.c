@@ -19,6 +19,7 @@
 #include "base/folder_test.h"
 #include "ps/node/node_test.h"
 #include "task/kge.h"
+#include "task/mf.h"
 #include "task/skipgram.h"
 #include "task/task.h"
 
@@ -146,6 +147,32 @@ static void factorisation_recovers_a_low_rank_matrix(void **state)
             // Noise is 0.1, the values' own deviation about 1.
             assert_true(rmse < 0.35);
         }
+    }
+}
+
+/* The squared errors of an epoch that changes next to nothing. */
+static double errors_of(const char *model, uint32_t threads)
+{
+    muster_task_opts opts = {.model = model,
+                             .data = "zipf:rows=200,cols=60,cells=1000",
+                             .optimizer = "sgd",
+                             .rate = 1e-30,
+                             .epochs = 2,
+                             .seed = 1};
+    team t = team_open(&opts, threads);
+    double error = run(&t, 1, false).value[MUSTER_MF_SUM_ERROR];
+    team_close(&t);
+    return error;
+}
+
+static void an_epoch_in_random_order_visits_every_cell_once(void **state)
+{
+    (void)state;
+    double columns = errors_of("mf:rank=6,order=column", 1);
+    assert_true(columns > 0);
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        double random = errors_of("mf:rank=6,order=random", threads);
+        assert_true(fabs(random - columns) < 1e-9 * columns);
     }
 }
 
@@ -508,6 +535,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(factorisation_recovers_a_low_rank_matrix),
+        cmocka_unit_test(an_epoch_in_random_order_visits_every_cell_once),
         cmocka_unit_test(every_model_and_loss_learns_a_ring),
         cmocka_unit_test(an_untrained_model_ranks_by_chance),
         cmocka_unit_test(ranks_leave_out_every_other_right_answer),

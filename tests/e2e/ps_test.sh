@@ -27,6 +27,16 @@ for manage in replicate classic; do
         --epochs 2 --nodes 2 --threads 2 --manage $manage --json --quiet
 done
 
+# A run of several nodes says what its workers waited for.
+# shellcheck disable=SC2086
+expect 0 train $mf --epochs 2 --nodes 2 --run "$work/waits" --json
+says "$work/err" 'workers waited [0-9.]* % of their time: rows of other nodes' ||
+    fail "no line about waiting: $(tail -n 3 "$work/err")"
+for name in wait_share wait_remote_share wait_barrier_share network_share sent_bytes; do
+    at_least "$(value $name < "$work/out")" 0 || fail "$name is missing in the summary"
+    grep -q "\"$name\"" "$work/waits/metrics.jsonl" || fail "$name is missing in metrics.jsonl"
+done
+
 # A node dies in the middle: the others name it and the run ends well. Rows
 # move here: copies of this small a table are as old as several epochs.
 # shellcheck disable=SC2086
