@@ -114,6 +114,20 @@ static void nobody_is_lost_when_all_are_stopped_for_a_while(void **state)
     toy_fini(&t);
 }
 
+/* Patience is 20 s. */
+static void reading_the_data_may_take_longer_than_patience(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6, 30);
+    toy_init(&t, &opts);
+    t.load_ms = 50000;
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.lost, 0);
+    toy_fini(&t);
+}
+
 static void a_stuck_worker_is_not_taken_for_a_living_one(void **state)
 {
     (void)state;
@@ -454,6 +468,7 @@ int main(void)
         cmocka_unit_test(bytes_are_those_of_messages_and_models),
         cmocka_unit_test(a_silent_worker_is_named_within_its_window),
         cmocka_unit_test(nobody_is_lost_when_all_are_stopped_for_a_while),
+        cmocka_unit_test(reading_the_data_may_take_longer_than_patience),
         cmocka_unit_test(a_stuck_worker_is_not_taken_for_a_living_one),
         cmocka_unit_test(a_long_step_says_who_is_waited_for),
         cmocka_unit_test(training_pauses_and_goes_on_when_someone_returns),
