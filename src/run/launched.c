@@ -1,7 +1,7 @@
 /*
  * launched.c -- a `train` command line under a launcher: process 0 becomes the
- * coordinator, the others workers, or edges and workers; or all become nodes of a
- * sparse task.
+ * coordinator, the others workers, or edges and workers; or all become nodes of
+ * a sparse task.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -18,7 +18,9 @@ int main(int argc, char **argv)
         return 2;
     }
     (void)snprintf(address, sizeof(address), "tcp:127.0.0.1:%.20s", argv[1]);
-    pid_t crowd = star_crowd_start(address, atoi(argv[2]));
+    long count = strtol(argv[2], NULL, 10);
+    pid_t crowd =
+        count > 0 && count < 100000 ? star_crowd_start(address, (int)count) : 0;
     if (crowd == 0) {
         fprintf(stderr, "crowd: not so many connections here\n");
         return 1;
