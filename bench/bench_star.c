@@ -12,6 +12,7 @@
  *   star_tcp_1e5         TCP on the loopback, against Open MPI's TCP
  *   star_tls_1e5         with a key: the same through TLS, against plain TCP
  *   star_tls_1e5_rate    and the rates of both, in GB of payload a second
+ *   star_tls_1e5_crowd   while 2,000 strangers call, against star_tls
  * A value is the median time of a step in ms: the median over BLOCKS blocks in
  * which all variants take turns, so that what else the machine does meets them
  * alike. Workers are forked processes; star_work.h is the work. Open MPI runs
@@ -34,17 +35,20 @@
 #include "bench.h"
 #include "linalg/combine.h"
 #include "net/net.h"
+#include "star_crowd.h"
 #include "star_memory.h"
 #include "star_work.h"
 
 #define BLOCKS      3
 #define WORKERS_MAX 64
 #define PATH_BYTES  1024
+#define CROWD       2000
 
 typedef enum variant {
     OURS_UNIX,
     OURS_TCP,
     OURS_TLS,
+    OURS_CROWD, // OURS_TLS, and strangers that call
     MPI_TCP,
     MPI_SHM,
     VARIANTS
@@ -156,10 +160,13 @@ static void hub_down(void *context, muster_peer peer, muster_status status,
                      const char *reason)
 {
     hub *self = context;
-    (void)peer;
     (void)status;
-    fprintf(stderr, "bench_star: a worker is lost: %s\n", reason);
-    self->lost++;
+    for (int i = 0; i < self->up; i++) { // else a stranger
+        if (self->peers[i] == peer) {
+            fprintf(stderr, "bench_star: a worker is lost: %s\n", reason);
+            self->lost++;
+        }
+    }
 }
 
 /* Poll until *value is `wanted`; false when a worker is lost. */
@@ -323,12 +330,15 @@ static void run_ours(int workers, const char *listen_at,
         }
     }
     bool ready = hub_wait(&self, &self.here, workers);
+    pid_t crowd = which == OURS_CROWD ? star_crowd_start(address, CROWD) : 0;
+    ready = ready && (crowd > 0 || which != OURS_CROWD);
     hub_start(&self);
     for (size_t i = out->first; ready && i < out->end; i++) {
         hub_measure(&self, i, &out->median_ms[which][i][block],
                     &out->sum_ms[which][i][block]);
     }
     hub_stop(&self);
+    star_crowd_stop(crowd);
     muster_net_close(self.net);
     for (int i = 0; i < workers; i++) {
         wait(NULL);
@@ -439,6 +449,7 @@ static void measure(int workers, const muster_run_key *key, results *out)
         run_ours(workers, "tcp:127.0.0.1:0", NULL, out, OURS_TCP, block);
         if (key != NULL) {
             run_ours(workers, "tcp:127.0.0.1:0", key, out, OURS_TLS, block);
+            run_ours(workers, "tcp:127.0.0.1:0", key, out, OURS_CROWD, block);
         }
         if (with_mpi) {
             run_mpi(path, workers, "tcp,self", out, MPI_TCP, block);
@@ -470,6 +481,10 @@ static void report_tls(size_t size, int workers, const double *median,
                       "star_tcp_rate",
                       rate_gb_s(count, workers, median[OURS_TCP])};
     bench_print(&rate, json);
+    snprintf(name, sizeof(name), "star_tls_%s_crowd", star_names[size]);
+    bench_row crowd = {name, median[OURS_CROWD], "ms", "star_tls",
+                       median[OURS_TLS]};
+    bench_print(&crowd, json);
 }
 
 typedef struct star_row {
@@ -516,6 +531,7 @@ static int report_size(results *out, size_t i, int workers, bool with_key,
     if (with_key) {
         report_tls(i, workers, median, json);
         failed += !isfinite(median[OURS_TLS]);
+        failed += !isfinite(median[OURS_CROWD]);
     }
     return failed;
 }
