@@ -1,7 +1,8 @@
 /*
  * bench_star.c -- a star step over net.h, against Open MPI and against memory.
  *
- *   muster-bench-star [--workers 10] [--key-file FILE] [--json]
+ *   muster-bench-star [--workers 10] [--key-file FILE] [--engine sock|ucx]
+ *                     [--json]
  *
  * Rows, for 1e5 and 1e6 floats:
  *   star_1e5             Unix sockets, shared payloads, against Open MPI's TCP
@@ -10,6 +11,8 @@
  *   star_tcp_1e5         TCP on the loopback, against Open MPI's TCP
  *   star_tls_1e5         with a key: the same through TLS, against plain TCP
  *   star_tls_1e5_rate    and the rates of both, in GB of payload a second
+ *   star_ucx_1e5         --engine ucx: TCP by UCX, against Open MPI's TCP
+ *   star_ucx_1e5_rate    and the rates of UCX and our TCP
  * A value is the median time of a step in ms: the median over BLOCKS blocks in
  * which all variants take turns, so that what else the machine does meets them
  * alike. Workers are forked processes; star_work.h is the work. Open MPI runs
@@ -39,6 +42,7 @@ typedef enum variant {
     OURS_UNIX,
     OURS_TCP,
     OURS_TLS,
+    OURS_UCX,
     MPI_TCP,
     MPI_SHM,
     VARIANTS
@@ -48,6 +52,14 @@ typedef struct results {
     double median_ms[VARIANTS][STAR_SIZES][BLOCKS];
     double memory_ms[STAR_SIZES][BLOCKS];
 } results;
+
+/* How coordinator and workers are connected. */
+typedef struct way {
+    variant which;
+    const char *listen_at;
+    const muster_run_key *key; // of TCP connections; NULL: none
+    const char *engine;
+} way;
 
 /* a worker ---------------------------------------------------------------- */
 
@@ -83,7 +95,7 @@ static void worker_down(void *context, muster_peer peer, muster_status status,
     self->over = true;
 }
 
-static _Noreturn void worker_run(const char *address, const muster_run_key *key)
+static _Noreturn void worker_run(const char *address, const way *by)
 {
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
     const muster_net_send_opts first = {.header = "here", .header_bytes = 4};
@@ -92,7 +104,8 @@ static _Noreturn void worker_run(const char *address, const muster_run_key *key)
     worker self = {0};
     muster_peer peer = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    opts.key = key;
+    opts.key = by->key;
+    opts.engine = by->engine;
     if (muster_net_open(&opts, &callbacks, &self, NULL, &self.net) !=
             MUSTER_OK ||
         muster_net_connect(self.net, address, NULL, &peer) != MUSTER_OK ||
@@ -220,10 +233,7 @@ out:
     return median;
 }
 
-/* `key` of TCP connections; NULL: none. */
-static void run_ours(int workers, const char *listen_at,
-                     const muster_run_key *key, results *out, variant which,
-                     int block)
+static void run_ours(int workers, const way *by, results *out, int block)
 {
     static const muster_net_callbacks callbacks = {hub_up, hub_message,
                                                    hub_down, NULL};
@@ -232,10 +242,12 @@ static void run_ours(int workers, const char *listen_at,
     char address[MUSTER_NET_ADDRESS_MAX];
     muster_error error = {0};
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
-    opts.key = key;
+    opts.key = by->key;
+    opts.engine = by->engine;
     if (muster_net_open(&opts, &callbacks, &self, &error, &self.net) !=
             MUSTER_OK ||
-        muster_net_listen(self.net, listen_at, &error, address) != MUSTER_OK) {
+        muster_net_listen(self.net, by->listen_at, &error, address) !=
+            MUSTER_OK) {
         fprintf(stderr, "bench_star: %s\n", error.text);
         exit(1);
     }
@@ -243,7 +255,7 @@ static void run_ours(int workers, const char *listen_at,
     for (int i = 0; i < workers; i++) {
         pid_t child = fork();
         if (child == 0) {
-            worker_run(address, key);
+            worker_run(address, by);
         }
         if (child < 0) {
             perror("bench_star: fork");
@@ -252,7 +264,7 @@ static void run_ours(int workers, const char *listen_at,
     }
     bool ready = hub_wait(&self, &self.here, workers);
     for (size_t i = 0; i < STAR_SIZES; i++) {
-        out->median_ms[which][i][block] =
+        out->median_ms[by->which][i][block] =
             ready ? hub_measure(&self, star_counts[i], star_steps[i]) : NAN;
     }
     muster_net_close(self.net);
@@ -408,8 +420,10 @@ static double memory_limit_ms(size_t count, int workers)
 
 /* the program ------------------------------------------------------------- */
 
-static void measure(int workers, const muster_run_key *key, results *out)
+static void measure(int workers, const muster_run_key *key, bool with_ucx,
+                    results *out)
 {
+    static const char *const loopback = "tcp:127.0.0.1:0";
     char path[PATH_BYTES];
     char name[MUSTER_NET_ADDRESS_MAX];
     double *all = &out->median_ms[0][0][0];
@@ -420,10 +434,15 @@ static void measure(int workers, const muster_run_key *key, results *out)
     for (int block = 0; block < BLOCKS; block++) {
         snprintf(name, sizeof(name), "unix:@muster-bench-star-%d-%d",
                  (int)getpid(), block);
-        run_ours(workers, name, NULL, out, OURS_UNIX, block);
-        run_ours(workers, "tcp:127.0.0.1:0", NULL, out, OURS_TCP, block);
-        if (key != NULL) {
-            run_ours(workers, "tcp:127.0.0.1:0", key, out, OURS_TLS, block);
+        const way ways[] = {{OURS_UNIX, name, NULL, NULL},
+                            {OURS_TCP, loopback, NULL, NULL},
+                            {OURS_TLS, loopback, key, NULL},
+                            {OURS_UCX, loopback, NULL, "ucx"}};
+        for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+            if ((ways[i].which != OURS_TLS || key != NULL) &&
+                (ways[i].which != OURS_UCX || with_ucx)) {
+                run_ours(workers, &ways[i], out, block);
+            }
         }
         if (with_mpi) {
             run_mpi(path, workers, "tcp,self", out, MPI_TCP, block);
@@ -457,7 +476,24 @@ static void report_tls(size_t size, int workers, const double *median,
     bench_print(&rate, json);
 }
 
-static int report(results *out, int workers, bool with_key, bool json)
+static void report_ucx(size_t size, int workers, const double *median,
+                       bool json)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "star_ucx_%s", star_names[size]);
+    bench_row time = {name, median[OURS_UCX], "ms", "openmpi_tcp",
+                      median[MPI_TCP]};
+    bench_print(&time, json);
+    snprintf(name, sizeof(name), "star_ucx_%s_rate", star_names[size]);
+    size_t count = star_counts[size];
+    bench_row rate = {name, rate_gb_s(count, workers, median[OURS_UCX]), "GB/s",
+                      "star_tcp_rate",
+                      rate_gb_s(count, workers, median[OURS_TCP])};
+    bench_print(&rate, json);
+}
+
+static int report(results *out, int workers, bool with_key, bool with_ucx,
+                  bool json)
 {
     int failed = 0;
     for (size_t i = 0; i < STAR_SIZES; i++) {
@@ -493,6 +529,10 @@ static int report(results *out, int workers, bool with_key, bool json)
             report_tls(i, workers, median, json);
             failed += !isfinite(median[OURS_TLS]);
         }
+        if (with_ucx) {
+            report_ucx(i, workers, median, json);
+            failed += !isfinite(median[OURS_UCX]);
+        }
     }
     return failed;
 }
@@ -502,6 +542,7 @@ int main(int argc, char **argv)
     static results all;
     int workers = 10;
     bool json = false;
+    const char *engine = "sock";
     const char *key_file = NULL;
     muster_run_key key;
     for (int i = 1; i < argc; i++) {
@@ -510,6 +551,8 @@ int main(int argc, char **argv)
             json = true;
         } else if (strcmp(argv[i], "--key-file") == 0 && i + 1 < argc) {
             key_file = argv[++i];
+        } else if (strcmp(argv[i], "--engine") == 0 && i + 1 < argc) {
+            engine = argv[++i];
         } else if (strcmp(argv[i], "--workers") == 0 && i + 1 < argc) {
             long value = strtol(argv[++i], &end, 10);
             workers = *end == '\0' && value > 0 && value <= WORKERS_MAX
@@ -519,9 +562,11 @@ int main(int argc, char **argv)
             workers = 0;
         }
     }
-    if (workers == 0) {
+    bool with_ucx = strcmp(engine, "ucx") == 0;
+    if (workers == 0 || (!with_ucx && strcmp(engine, "sock") != 0)) {
         return bench_usage(argc, argv,
-                           "star [--workers 1..64] [--key-file FILE] [--json]");
+                           "star [--workers 1..64] [--key-file FILE] "
+                           "[--engine sock|ucx] [--json]");
     }
     muster_error error = {.text = ""};
     if (key_file != NULL &&
@@ -529,6 +574,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_star: %s\n", error.text);
         return 2;
     }
-    measure(workers, key_file != NULL ? &key : NULL, &all);
-    return report(&all, workers, key_file != NULL, json) == 0 ? 0 : 1;
+    measure(workers, key_file != NULL ? &key : NULL, with_ucx, &all);
+    return report(&all, workers, key_file != NULL, with_ucx, json) == 0 ? 0 : 1;
 }

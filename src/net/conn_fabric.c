@@ -32,8 +32,8 @@
 #include "net/fabric_inside.h"
 #include "wire/bytes.h"
 
-#define DRAIN_NS  (2 * MUSTER_NS_PER_S)
-#define LINGER_NS MUSTER_NS_PER_S
+#define DRAIN_NS (2 * MUSTER_NS_PER_S)
+#define GRACE_NS (300 * MUSTER_NS_PER_MS) // for peers to read, at close
 
 /* In an ADDRESS frame, after number, token, worker and length. */
 #define ADDRESS_AT 32u
@@ -113,8 +113,8 @@ void muster_conn_fabric_wire(muster_conn *conn)
 static void greet(muster_conn *conn)
 {
     muster_error error = {0};
-    if (muster_link_join(conn, conn->fabric.their_worker,
-                         conn->fabric.their_address, &error) != MUSTER_OK) {
+    if (muster_route_join(conn, conn->fabric.their_worker,
+                          conn->fabric.their_address, &error) != MUSTER_OK) {
         muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "%s", error.text);
         return;
     }
@@ -207,7 +207,7 @@ void muster_conn_fabric_end(muster_conn *conn, muster_status status)
     muster_fabric_ground(conn, status);
     muster_fabric_abandon(conn);
     if (conn->fabric.link != NULL) {
-        muster_link_leave(conn, lost);
+        muster_route_leave(conn, lost);
     }
 }
 
@@ -283,6 +283,11 @@ muster_status muster_net_fabric_open(muster_net *net, muster_error *error_out)
     if (status != MUSTER_OK) {
         return status;
     }
+    muster_log(MUSTER_LOG_WARN,
+               "engine %s: messages travel unencrypted, and whoever reaches "
+               "its ports can disturb the run, with a run key, too; use it on "
+               "a trusted network only",
+               net->opts.engine);
     fabric->header_bytes_max = fabric->module->header_bytes_max(fabric->handle);
     fabric->busy = true;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = fabric};
@@ -300,8 +305,11 @@ void muster_net_fabric_close(muster_net *net)
         return;
     }
     if (fabric->handle != NULL) {
-        muster_links_close(net);
-        fabric->module->close(fabric->handle, LINGER_NS);
+        muster_routes_close(net);
+        if (!fabric->module->close(fabric->handle, GRACE_NS)) {
+            net->fabric = NULL; // with what it still uses
+            return;
+        }
     }
     while (fabric->flights != NULL) {
         muster_flight *flight = fabric->flights;

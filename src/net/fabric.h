@@ -13,8 +13,8 @@
  *   Promise      A message that was sent on a link arrives whole and at most
  *                once, in no promised order. on_sent comes exactly once for
  *                each send that answered MUSTER_IN_PROGRESS, and on_landed for
- *                each offer that was taken, unless close() comes before. Without
- *                traffic no processor time is used.
+ *                each offer that was taken, unless close() comes before.
+ *                Without traffic no processor time is used.
  *   Lifecycle    open; connect, send, end, progress; close.
  *   Ownership    Header and body of a send, and the memory for an offered
  *                body, belong to the fabric until on_sent and on_landed.
@@ -75,8 +75,9 @@ typedef struct muster_fabric_module {
     muster_status (*open)(const muster_fabric_callbacks *callbacks,
                           void *context, muster_error *error_out,
                           muster_fabric **fabric_out);
-    /* Waits up to linger_ns for links that end gently. */
-    void (*close)(muster_fabric *fabric, int64_t linger_ns);
+    /* Waits up to grace_ns for links that end gently. False: sends or landings
+     * cannot be ended; what they use has to stay as long as the process. */
+    bool (*close)(muster_fabric *fabric, int64_t grace_ns);
     /* Readable when there is something to progress, after arm(). */
     int (*descriptor)(const muster_fabric *fabric);
     size_t (*header_bytes_max)(const muster_fabric *fabric);

@@ -26,15 +26,15 @@ typedef enum muster_lead_kind {
 } muster_lead_kind;
 
 /* A way to one worker, for all connections to it. */
-typedef struct muster_link {
-    struct muster_link *next;
+typedef struct muster_fabric_route {
+    struct muster_fabric_route *next;
     struct muster_net *net;
     uint64_t worker; // the number that the worker gave itself
     muster_fabric_link *way;
     unsigned users; // connections
     bool suspect;   // a connection on it was lost: close it with the last
     bool broken;
-} muster_link;
+} muster_fabric_route;
 
 /* The fabric of a net. */
 struct muster_net_fabric {
@@ -43,7 +43,7 @@ struct muster_net_fabric {
     muster_fabric *handle;
     size_t header_bytes_max;
     uint64_t worker; // our number, drawn at random
-    muster_link *links;
+    muster_fabric_route *links;
     bool busy;      // called since it last had nothing to progress
     bool moved;     // something came since the last poll began to progress
     unsigned drain; // connections whose socket has ended
@@ -79,18 +79,18 @@ typedef struct muster_landing {
 /* fabric_link.c ----------------------------------------------------------- */
 
 /* Set the connection's link to this worker; it is made where there is none. */
-MUSTER_CHECKED muster_status muster_link_join(muster_conn *conn,
-                                              uint64_t worker,
-                                              const void *address,
-                                              muster_error *error_out);
+MUSTER_CHECKED muster_status muster_route_join(muster_conn *conn,
+                                               uint64_t worker,
+                                               const void *address,
+                                               muster_error *error_out);
 
 /* The connection ends; lost: not because one of the sides wanted it. */
-void muster_link_leave(muster_conn *conn, bool lost);
+void muster_route_leave(muster_conn *conn, bool lost);
 
 /* End all links, gently. */
-void muster_links_close(muster_net *net);
+void muster_routes_close(muster_net *net);
 
-/* Of muster_fabric_callbacks; the owner is a muster_link. */
+/* Of muster_fabric_callbacks; the owner is a muster_fabric_route. */
 void muster_fabric_on_broken(void *context, void *owner, const char *reason);
 
 /* fabric_write.c ---------------------------------------------------------- */

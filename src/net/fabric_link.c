@@ -11,16 +11,16 @@
 #include "base/mem.h"
 #include "net/fabric_inside.h"
 
-static void unlink_link(muster_link *link)
+static void unlink_link(muster_fabric_route *link)
 {
-    muster_link **at = &link->net->fabric->links;
+    muster_fabric_route **at = &link->net->fabric->links;
     while (*at != link) {
         at = &(*at)->next;
     }
     *at = link->next;
 }
 
-static void close_link(muster_link *link)
+static void close_link(muster_fabric_route *link)
 {
     muster_net_fabric *fabric = link->net->fabric;
     unlink_link(link);
@@ -29,11 +29,11 @@ static void close_link(muster_link *link)
     muster_mem_free(link);
 }
 
-muster_status muster_link_join(muster_conn *conn, uint64_t worker,
-                               const void *address, muster_error *error_out)
+muster_status muster_route_join(muster_conn *conn, uint64_t worker,
+                                const void *address, muster_error *error_out)
 {
     muster_net_fabric *fabric = conn->net->fabric;
-    muster_link *link = fabric->links;
+    muster_fabric_route *link = fabric->links;
     while (link != NULL && link->worker != worker) {
         link = link->next;
     }
@@ -60,9 +60,9 @@ muster_status muster_link_join(muster_conn *conn, uint64_t worker,
     return MUSTER_OK;
 }
 
-void muster_link_leave(muster_conn *conn, bool lost)
+void muster_route_leave(muster_conn *conn, bool lost)
 {
-    muster_link *link = conn->fabric.link;
+    muster_fabric_route *link = conn->fabric.link;
     conn->fabric.link = NULL;
     link->users--;
     link->suspect = link->suspect || lost;
@@ -74,7 +74,7 @@ void muster_link_leave(muster_conn *conn, bool lost)
 void muster_fabric_on_broken(void *context, void *owner, const char *reason)
 {
     muster_net *net = context;
-    muster_link *link = owner;
+    muster_fabric_route *link = owner;
     muster_conn **conns = net->conns.data;
     link->broken = true;
     net->fabric->moved = true;
@@ -87,11 +87,11 @@ void muster_fabric_on_broken(void *context, void *owner, const char *reason)
     close_link(link);
 }
 
-void muster_links_close(muster_net *net)
+void muster_routes_close(muster_net *net)
 {
     muster_net_fabric *fabric = net->fabric;
     while (fabric->links != NULL) {
-        muster_link *link = fabric->links;
+        muster_fabric_route *link = fabric->links;
         fabric->links = link->next;
         fabric->module->end(link->way, true);
         muster_mem_free(link);

@@ -124,8 +124,8 @@ typedef struct muster_conn_fabric {
     bool is_heard; // the peer has heard our greeting
     bool eof;      // the socket has ended
     bool last_known;
-    struct muster_link *link; // NULL: none yet
-    uint64_t token;           // that the peer's messages carry
+    struct muster_fabric_route *link; // NULL: none yet
+    uint64_t token;                   // that the peer's messages carry
     uint64_t their_number, their_token, their_worker;
     uint8_t *their_address;  // of a caller that has not greeted us yet
     uint64_t sent, received; // messages
@@ -303,7 +303,7 @@ bool muster_conn_tls_flush(muster_conn *conn);
 /* The side that connects speaks first. */
 void muster_conn_tls_begin(muster_conn *conn);
 
-/* conn_fabric.c: of connections with `fabric.used` -------------------------- */
+/* conn_fabric.c: of connections with `fabric.used` ------------------------- */
 
 /* The hello was accepted: tell the peer our worker address. */
 void muster_conn_fabric_wire(muster_conn *conn);

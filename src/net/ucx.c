@@ -184,7 +184,7 @@ static ucs_status_t on_message(void *argument, const void *header,
     return UCS_OK;
 }
 
-static void fabric_close(muster_fabric *fabric, int64_t linger_ns);
+static bool fabric_close(muster_fabric *fabric, int64_t grace_ns);
 
 static muster_status fabric_open(const muster_fabric_callbacks *callbacks,
                                  void *context, muster_error *error_out,
@@ -216,7 +216,7 @@ static muster_status fabric_open(const muster_fabric_callbacks *callbacks,
         status = ucp_worker_set_am_recv_handler(fabric->worker, &handler);
     }
     if (status != UCS_OK) {
-        fabric_close(fabric, 0);
+        (void)fabric_close(fabric, 0);
         return fail(error_out, what, status);
     }
     *fabric_out = fabric;
@@ -423,29 +423,36 @@ static void drain(muster_fabric *fabric, int64_t until_ns)
     }
 }
 
-static void fabric_close(muster_fabric *fabric, int64_t linger_ns)
+/* UCX asserts when a worker with requests under way is destroyed. Such a worker
+ * is left to the end of the process. */
+static bool close_worker(muster_fabric *fabric, int64_t grace_ns)
 {
-    if (fabric->worker != NULL) {
-        drain(fabric, muster_clock_ns() + linger_ns);
-        for (muster_fabric_link *it = fabric->links; it != NULL;
-             it = it->next) {
-            it->force_ns = 0;
-        }
-        drain(fabric, muster_clock_ns() + linger_ns / 2);
-        if (fabric->address != NULL) {
-            ucp_worker_release_address(fabric->worker, fabric->address);
-        }
-        ucp_worker_destroy(fabric->worker);
+    int64_t now_ns = muster_clock_ns();
+    drain(fabric, now_ns + grace_ns);
+    for (muster_fabric_link *it = fabric->links; it != NULL; it = it->next) {
+        it->force_ns = 0;
+    }
+    drain(fabric, now_ns + grace_ns + grace_ns / 2);
+    if (fabric->busy > 0 || fabric->links != NULL) {
+        return false;
+    }
+    if (fabric->address != NULL) {
+        ucp_worker_release_address(fabric->worker, fabric->address);
+    }
+    ucp_worker_destroy(fabric->worker);
+    return true;
+}
+
+static bool fabric_close(muster_fabric *fabric, int64_t grace_ns)
+{
+    if (fabric->worker != NULL && !close_worker(fabric, grace_ns)) {
+        return false;
     }
     if (fabric->ucp != NULL) {
         ucp_cleanup(fabric->ucp);
     }
-    while (fabric->links != NULL) {
-        muster_fabric_link *link = fabric->links;
-        fabric->links = link->next;
-        muster_mem_free(link);
-    }
     muster_mem_free(fabric);
+    return true;
 }
 
 __attribute__((
