@@ -73,11 +73,22 @@ typedef struct muster_ps_counters {
     uint64_t replications;     // replicas that came to this node
     uint64_t syncs;            // times that a replica was synchronised
     uint64_t replicas_held;    // now
+    // Remote accesses, by reason; the others are rows that were absent:
+    uint64_t arriving_accesses; // the row was on its way here
+    uint64_t spent_accesses;    // the replica had to be synchronised first
+    // What workers waited for, summed over them:
+    uint64_t remote_wait_ns;  // rows of other nodes
+    uint64_t barrier_wait_ns; // barriers
+    uint64_t latch_wait_ns;   // rows that another thread held
+    uint64_t sync_bytes;      // of rows, sent and received by syncs
+    uint64_t sent_bytes;      // all messages to other nodes
+    uint64_t network_ns;      // processor time of the network thread
 } muster_ps_counters;
 
-#define MUSTER_PS_COUNTERS_INIT                                              \
-    {                                                                        \
-        (uint32_t)sizeof(muster_ps_counters), 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u \
+#define MUSTER_PS_COUNTERS_INIT                                               \
+    {                                                                         \
+        (uint32_t)sizeof(muster_ps_counters), 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, \
+            0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u                                    \
     }
 
 /* Fill *counters_out. MUSTER_ERR_INVALID: NULL, or struct_size is unknown. */
@@ -101,9 +112,19 @@ MUSTER_API uint32_t muster_ps_nodes(const muster_ps_worker *worker);
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_localize(muster_ps_worker *worker, uint32_t table,
                    const uint32_t *keys, size_t count);
+/* The same for rows that other nodes use as well: AUTO brings replicas and lets
+ * the rows stay where they are. */
+MUSTER_API MUSTER_CHECKED muster_status
+muster_ps_replicate(muster_ps_worker *worker, uint32_t table,
+                    const uint32_t *keys, size_t count);
 MUSTER_API MUSTER_CHECKED muster_status
 muster_ps_fetch(muster_ps_worker *worker, uint32_t table, const uint32_t *keys,
                 size_t count);
+
+/* How many rows this worker asked for and had to wait for so far, because they
+ * were not here yet: who asks for rows ahead of their use and sees this number
+ * grow should ask for them earlier. 0 for NULL. */
+MUSTER_API uint64_t muster_ps_late_rows(const muster_ps_worker *worker);
 
 /*
  * Wait until every worker of every node has called it; what any of them did

@@ -306,8 +306,9 @@ typedef struct muster_coordinator {
     muster_blob *model;  // of `step`
     size_t answer_bytes; // length of a correct message
     bool paused;
-    bool degraded;     // an exact code goes on without enough workers
-    bool told_cut_off; // the first exact step that a deadline cut was named
+    uint32_t patiences; // begun again because somebody loads its shards
+    bool degraded;      // an exact code goes on without enough workers
+    bool told_cut_off;  // the first exact step that a deadline cut was named
     muster_joining joining;
     muster_shuffling shuffling;
     muster_recoding recoding;

@@ -84,7 +84,7 @@ typedef enum muster_news_kind {
 typedef struct muster_news {
     muster_news_kind kind;
     uint32_t id;
-    char reason[160];
+    char reason[200];
 } muster_news;
 
 /* A connection. */

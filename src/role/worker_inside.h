@@ -38,6 +38,8 @@ typedef struct muster_worker {
     muster_blob *current;  // the model of the step at hand; or NULL
     muster_stages stages;  // of that step
     bool leaving, over;
+    muster_status leave_status; // why it leaves
+    char *leave_text;           // or NULL: interrupted, or no memory for it
     bool told_unreached;  // why there is no coordinator, since the last welcome
     muster_member member; // last: its end is seldom read
 } muster_worker;

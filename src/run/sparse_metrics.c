@@ -56,6 +56,10 @@ static void describe_rows(muster_task_run *run, json_t *into, char *text,
         {"relocated", (double)(now.relocations - then->relocations)},
         {"replicated", (double)(now.replications - then->replications)},
         {"syncs", (double)(now.syncs - then->syncs)},
+        {"arriving_share",
+         (double)(now.arriving_accesses - then->arriving_accesses) / accesses},
+        {"spent_share",
+         (double)(now.spent_accesses - then->spent_accesses) / accesses},
         {"copies", (double)now.replicas_held},
     };
     size_t used = strlen(text);
@@ -83,6 +87,13 @@ static muster_status append_line(muster_task_run *run, const json_t *line,
     return good ? MUSTER_OK : muster_record_failed(path, errno, error_out);
 }
 
+/* Since the run began, without the time between its lives. */
+static double wall_s(const muster_task_run *run)
+{
+    return run->results.earlier_s +
+           (double)(muster_clock_ns() - run->results.start_ns) / 1e9;
+}
+
 muster_status muster_task_tell(muster_task_run *run,
                                const muster_task_told *told,
                                muster_error *error_out)
@@ -92,11 +103,13 @@ muster_status muster_task_tell(muster_task_run *run,
     json_t *line = json_object();
     (void)json_object_set_new(line, "epoch", json_integer(told->epoch));
     (void)json_object_set_new(line, "epoch_s", muster_json_real(told->s));
+    (void)json_object_set_new(line, "wall_s", muster_json_real(wall_s(run)));
     (void)json_object_set_new(line, "units_per_s",
                               muster_json_real(units_per_s));
     describe(run, told->work, told->evaluation, line, text, sizeof(text));
     if (run->nodes > 1) {
         describe_rows(run, line, text, sizeof(text));
+        muster_task_costs_describe(run, told->costs, line);
     }
     muster_log(MUSTER_LOG_INFO, "epoch %" PRIu32 "  %.2f s  %.3g %s/s%s",
                told->epoch, told->s, units_per_s, run->ops->unit, text);
@@ -116,13 +129,12 @@ muster_status muster_task_tell(muster_task_run *run,
 char *muster_task_summary(const muster_task_run *run)
 {
     json_t *all = json_object();
-    double wall = (double)(muster_clock_ns() - run->results.start_ns) / 1e9;
     (void)json_object_set_new(
         all, "model",
         json_string(muster_config_string(run->config, MUSTER_OPT_MODEL)));
     (void)json_object_set_new(all, "steps",
                               json_integer((json_int_t)run->results.units));
-    (void)json_object_set_new(all, "wall_s", muster_json_real(wall));
+    (void)json_object_set_new(all, "wall_s", muster_json_real(wall_s(run)));
     (void)json_object_set_new(all, "train_s",
                               muster_json_real(run->results.train_s));
     (void)json_object_set_new(
@@ -134,6 +146,9 @@ char *muster_task_summary(const muster_task_run *run)
     (void)json_object_set_new(all, "nodes", json_integer(run->nodes));
     (void)json_object_set_new(
         all, "table_bytes", json_integer((json_int_t)muster_ps_bytes(run->ps)));
+    if (run->nodes > 1) {
+        muster_task_costs_describe(run, &run->results.total, all);
+    }
     (void)json_object_update_missing(all, run->results.last);
     char *text = json_dumps(all, JSON_COMPACT);
     char *copy = text == NULL ? NULL : muster_mem_string(text);

@@ -70,16 +70,31 @@ static uint32_t worker_of(const muster_task_run *run, uint32_t part)
     }
 }
 
+static void pack(const double *values, uint32_t count, float *pairs_out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        float *pair = pairs_out + (size_t)2 * i;
+        pair[0] = (float)values[i];
+        pair[1] = (float)(values[i] - (double)pair[0]);
+    }
+}
+
+static void add_packed(const float *pairs, uint32_t count, double *sums)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const float *pair = pairs + (size_t)2 * i;
+        sums[i] += (double)pair[0] + (double)pair[1];
+    }
+}
+
 /* Put a thread's sums where node 0 finds them, and wait for all others. */
 static muster_status share_sums(muster_task_thread *s)
 {
     float row[MUSTER_TASK_SUM_FLOATS];
     uint32_t key = sums_row(s->run, s->part);
-    for (uint32_t i = 0; i < MUSTER_TASK_METRICS_MAX; i++) {
-        float *pair = row + (size_t)2 * i;
-        pair[0] = (float)s->sums.value[i];
-        pair[1] = (float)(s->sums.value[i] - (double)pair[0]);
-    }
+    pack(s->sums.value, MUSTER_TASK_METRICS_MAX, row);
+    pack(s->costs.value, MUSTER_COSTS,
+         row + (size_t)2 * MUSTER_TASK_METRICS_MAX);
     muster_status status =
         muster_ps_set(s->worker, s->run->sums_table, &key, 1, row);
     return status == MUSTER_OK ? muster_ps_barrier(s->worker) : status;
@@ -100,10 +115,9 @@ static muster_status gather_sums(muster_task_run *run, uint64_t met,
         if (status != MUSTER_OK) {
             return status;
         }
-        for (uint32_t i = 0; i < MUSTER_TASK_METRICS_MAX; i++) {
-            const float *pair = row + (size_t)2 * i;
-            sums->value[i] += (double)pair[0] + (double)pair[1];
-        }
+        add_packed(row, MUSTER_TASK_METRICS_MAX, sums->value);
+        add_packed(row + (size_t)2 * MUSTER_TASK_METRICS_MAX, MUSTER_COSTS,
+                   run->results.costs.value);
     }
     return MUSTER_OK;
 }
@@ -150,7 +164,9 @@ static muster_status do_phase(muster_task_thread *s)
     if (s->leave) {
         return muster_ps_barrier(s->worker);
     }
+    int64_t start = muster_clock_ns();
     muster_status status = do_parts(s);
+    muster_task_costs_take(s, start);
     if (status == MUSTER_OK) {
         status = share_sums(s);
     }
@@ -340,11 +356,15 @@ muster_status muster_task_phase(muster_task_run *run,
                                 muster_task_sums *sums_out)
 {
     *sums_out = (muster_task_sums){{0}};
+    run->results.costs = (muster_task_costs){.all_s = 0};
+    int64_t start = muster_clock_ns();
     memset(run->phase.todo, pattern->leave ? 0 : 1, run->parts);
     muster_status status;
     do {
         status = one_round(run, pattern, error_out, sums_out);
     } while (status == MUSTER_OK && !note_done(run));
+    run->results.costs.all_s =
+        run->parts * ((double)(muster_clock_ns() - start) / 1e9);
     // Added before it is subtracted: the sum may be too large for a moment,
     // never too small.
     uint64_t done = atomic_load(&run->phase.done);

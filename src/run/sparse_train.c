@@ -46,7 +46,13 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
         if (run->node == 0) {
             muster_task_admit(run, epochs);
         }
-        status = muster_task_phase(run, &pattern, error_out, &none);
+        status = muster_task_watch_publish(run);
+        if (status == MUSTER_OK) {
+            status = muster_task_phase(run, &pattern, error_out, &none);
+        }
+        if (status == MUSTER_OK) {
+            status = muster_task_watch_follow(run);
+        }
     }
     if (keep && status == MUSTER_OK) {
         status = muster_ps_checkpoint(
@@ -88,6 +94,8 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
         return status;
     }
     count_rows(run, 1);
+    muster_task_costs costs = run->results.costs; // not the evaluation's
+    muster_task_costs_add(&run->results.total, &costs);
     double s = (double)(muster_clock_ns() - start) / 1e9;
     uint64_t units = run->ops->units(run->task);
     run->results.train_s += s;
@@ -98,6 +106,9 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
     if (status != MUSTER_OK) {
         return status;
     }
+    if (run->node == 0) {
+        muster_task_watch_judge(run, epoch + 1, &work, &evaluation);
+    }
     status = rest(run, epoch + 1, error_out);
     if (status != MUSTER_OK || run->node > 0) {
         return status;
@@ -105,6 +116,7 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
     const muster_task_told told = {.epoch = epoch + 1,
                                    .s = s,
                                    .units = units,
+                                   .costs = &costs,
                                    .work = &work,
                                    .evaluation = &evaluation};
     return muster_task_tell(run, &told, error_out);
@@ -167,6 +179,7 @@ static muster_status go_through(muster_task_run *run, muster_error *error_out,
         *json_out = muster_run_summary_text(run->folder);
     }
     if (status == MUSTER_OK && run->node == 0 && *json_out == NULL) {
+        muster_task_costs_tell(run);
         status = conclude(run, error_out, json_out);
     }
     // The rows of a node go with it: all stay until node 0 has read them.

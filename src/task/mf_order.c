@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "task/mf.h"
 
 /* A cell with the part of its row, for sorting. */
@@ -83,10 +84,28 @@ static muster_status divide(muster_mf *m, uint32_t *numbers, uint32_t *spare)
     return muster_mf_deal(m, numbers);
 }
 
-/* Sort cells by part, then by column or not, and row; parts count them in
+typedef enum within_part { BY_ROW, BY_COLUMN, BY_CHANCE } within_part;
+
+/* Where cell `i` of the data belongs in its part. By chance a cell that is
+ * there twice has two places. */
+static uint32_t minor_of(const muster_mf *m, muster_cell cell, uint64_t i,
+                         within_part order)
+{
+    switch (order) {
+    case BY_COLUMN:
+        return cell.col;
+    case BY_CHANCE:
+        return (uint32_t)muster_rng_at(m->seed, UINT32_MAX, i);
+    case BY_ROW:
+        break;
+    }
+    return cell.row;
+}
+
+/* Sort cells by part, in it by `order`, then by row; parts count them in
  * `counts_out`. MUSTER_ERR_NO_MEMORY. */
 static muster_status place(const muster_mf *m, muster_ratings *cells,
-                           bool by_column, uint64_t *counts_out)
+                           within_part order, uint64_t *counts_out)
 {
     placed *all = muster_mem_array(cells->count, sizeof(*all));
     if (all == NULL) {
@@ -95,7 +114,7 @@ static muster_status place(const muster_mf *m, muster_ratings *cells,
     for (uint64_t i = 0; i < cells->count; i++) {
         muster_cell cell = cells->cells[i];
         uint64_t part = muster_mf_part_of(m, cell.row);
-        all[i].major = part << 32 | (by_column ? cell.col : cell.row);
+        all[i].major = part << 32 | minor_of(m, cell, i, order);
         all[i].cell = cell;
         counts_out[part]++;
     }
@@ -107,22 +126,30 @@ static muster_status place(const muster_mf *m, muster_ratings *cells,
     return MUSTER_OK;
 }
 
-/* Sort the cells by part, column and row, those of the test by part and row. */
+/* Sort the cells by part and column, or by part and chance; others by
+ * part and row. */
 static muster_status place_all(muster_mf *m)
 {
-    uint64_t *counts = muster_mem_array(2 * (size_t)m->parts, sizeof(*counts));
+    uint64_t *counts = muster_mem_array(3 * (size_t)m->parts, sizeof(*counts));
     if (counts == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     uint64_t *tests = counts + m->parts;
-    muster_status status = place(m, &m->train, true, counts);
+    uint64_t *valid = tests + m->parts;
+    bool columns = m->options.order == MUSTER_MF_ORDER_COLUMN;
+    muster_status status =
+        place(m, &m->train, columns ? BY_COLUMN : BY_CHANCE, counts);
     if (status == MUSTER_OK && m->test.count > 0) {
-        status = place(m, &m->test, false, tests);
+        status = place(m, &m->test, BY_ROW, tests);
+    }
+    if (status == MUSTER_OK && m->valid.count > 0) {
+        status = place(m, &m->valid, BY_ROW, valid);
     }
     for (uint32_t part = 0; part < m->parts; part++) {
         const muster_mf_part *at = &m->parts_at[part];
         m->parts_at[part + 1].cell = at->cell + counts[part];
         m->parts_at[part + 1].test = at->test + tests[part];
+        m->parts_at[part + 1].valid = at->valid + valid[part];
     }
     muster_mem_free(counts);
     return status;
@@ -183,7 +210,8 @@ muster_status muster_mf_arrange(muster_mf *m)
     }
     if (status == MUSTER_OK) {
         muster_mf_dealt(m);
-        status = find_runs(m);
+        status = m->options.order == MUSTER_MF_ORDER_COLUMN ? find_runs(m)
+                                                            : MUSTER_OK;
     }
     return status;
 }

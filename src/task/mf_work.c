@@ -8,7 +8,6 @@
 #include <math.h>
 
 #include "base/assert.h"
-#include "base/perm.h"
 #include "task/kernel.h"
 #include "task/mf.h"
 
@@ -27,18 +26,7 @@
 #define STRAYS     64u
 #define COUNT_EACH 4096u
 
-typedef float (*cell_kernel)(float *w, float *h, uint32_t n, float x,
-                             float rate, float l2);
-
-typedef struct pass {
-    const muster_mf *m;
-    muster_ps_worker *worker;
-    cell_kernel kernel;
-    float rate;
-    const muster_cell *end; // of the part; NULL: the next cell is elsewhere
-    bool many;              // several nodes: rows have to travel
-    double error;           // sum of squares
-} pass;
+typedef muster_mf_pass pass;
 
 /* A part's columns in the order of the epoch: from `start` round to it. */
 typedef struct tour {
@@ -59,14 +47,31 @@ static const muster_mf_run *run_at(const tour *t, uint64_t index)
     return t->first + (at < t->runs ? at : at - t->runs);
 }
 
+/* Move both rows of a cell. */
+static inline void move_cell(pass *p, float *w, float *h, float x)
+{
+    const muster_mf *m = p->m;
+    const muster_kernel_mf_step *step = &p->step;
+    uint32_t n = m->options.rank;
+    bool adagrad = m->optimizer == MUSTER_PS_ADAGRAD;
+    float error;
+    if (m->options.bias) {
+        error = adagrad ? muster_kernel_mf_bias_adagrad(w, h, n, x, step)
+                        : muster_kernel_mf_bias(w, h, n, x, step);
+    } else {
+        error = adagrad
+                    ? muster_kernel_mf_adagrad(w, h, n, x, step->rate, step->l2)
+                    : muster_kernel_mf(w, h, n, x, step->rate, step->l2);
+    }
+    p->error += (double)error * (double)error;
+}
+
 /* The cells of one column, its factor held all along; *done_out of them were
  * worked on when a row turned out to be elsewhere (MUSTER_ERR_AGAIN). */
 static muster_status hold_column(pass *p, const muster_cell *cells,
                                  size_t count, size_t *done_out)
 {
     float *h;
-    uint32_t rank = p->m->options.rank;
-    float l2 = (float)p->m->l2;
     uint32_t col = cells[0].col;
     size_t i = 0;
     muster_status status =
@@ -85,8 +90,7 @@ static muster_status hold_column(pass *p, const muster_cell *cells,
         if (status != MUSTER_OK) {
             break;
         }
-        float error = p->kernel(w, h, rank, cells[i].value, p->rate, l2);
-        p->error += (double)error * (double)error;
+        move_cell(p, w, h, cells[i].value);
         status = muster_ps_end(p->worker, MUSTER_MF_TABLE_ROWS, cells[i].row);
         if (status != MUSTER_OK) {
             break;
@@ -111,9 +115,7 @@ static muster_status work_apart(pass *p, const muster_cell *cell)
     }
     status = muster_ps_begin(p->worker, MUSTER_MF_TABLE_COLS, cell->col, &h);
     if (status == MUSTER_OK) {
-        float error = p->kernel(w, h, p->m->options.rank, cell->value, p->rate,
-                                (float)p->m->l2);
-        p->error += (double)error * (double)error;
+        move_cell(p, w, h, cell->value);
         status = muster_ps_end(p->worker, MUSTER_MF_TABLE_COLS, cell->col);
     }
     muster_status ended =
@@ -134,8 +136,8 @@ static muster_status fetch_rows(const pass *p, const muster_cell *cells,
     return muster_ps_fetch(p->worker, MUSTER_MF_TABLE_ROWS, rows, wanted);
 }
 
-static muster_status work_column(pass *p, const muster_cell *cells,
-                                 size_t count)
+muster_status muster_mf_work_column(muster_mf_pass *p, const muster_cell *cells,
+                                    size_t count)
 {
     uint32_t tries = 0; // of the same cell
     MUSTER_ASSERT(cells != NULL);
@@ -241,7 +243,8 @@ static muster_status work_run(tour *t, const muster_mf_run *run)
     for (uint64_t at = run->cell; at < run[1].cell;) {
         uint64_t left = run[1].cell - at;
         size_t count = left < HOLD_CELLS ? left : HOLD_CELLS;
-        muster_status status = work_column(t->pass, cells + at, count);
+        muster_status status =
+            muster_mf_work_column(t->pass, cells + at, count);
         if (status != MUSTER_OK) {
             return status;
         }
@@ -290,46 +293,21 @@ static muster_status work_columns(pass *p, const muster_task_share *share)
     return MUSTER_OK;
 }
 
-static muster_status work_random(pass *p, const muster_task_share *share)
-{
-    const muster_mf *m = p->m;
-    uint64_t start = m->parts_at[share->part].cell;
-    uint64_t cells = m->parts_at[share->part + 1].cell - start;
-    if (cells == 0) {
-        return MUSTER_OK;
-    }
-    muster_perm order = muster_perm_make(m->seed, share->epoch, cells);
-    for (uint64_t i = 0; i < cells; i++) {
-        const muster_cell *cell =
-            &m->train.cells[start + muster_perm_at(&order, i)];
-        muster_status status = work_column(p, cell, 1);
-        if (status != MUSTER_OK) {
-            return status;
-        }
-        if ((i + 1) % COUNT_EACH == 0 || i + 1 == cells) {
-            muster_task_count(share, i % COUNT_EACH + 1);
-            if (muster_task_stopped(share)) {
-                return MUSTER_ERR_CANCELLED;
-            }
-        }
-    }
-    return MUSTER_OK;
-}
-
 muster_status muster_mf_work(void *task, muster_ps_worker *worker,
                              const muster_task_share *share,
                              muster_task_sums *sums)
 {
     const muster_mf *m = task;
-    bool adagrad = m->optimizer == MUSTER_PS_ADAGRAD;
     if (share->parts != m->parts || share->part >= m->parts) {
         return MUSTER_ERR_INVALID;
     }
-    pass p = {.m = m,
-              .worker = worker,
-              .kernel = adagrad ? muster_kernel_mf_adagrad : muster_kernel_mf,
-              .many = muster_ps_nodes(worker) > 1,
-              .rate = (float)(m->rate * pow(m->options.decay, share->epoch))};
+    pass p = {
+        .m = m,
+        .worker = worker,
+        .step = {.rate = (float)(m->rate * pow(m->options.decay, share->epoch)),
+                 .l2 = (float)m->l2,
+                 .unit = (float)m->unit},
+        .many = muster_ps_nodes(worker) > 1};
     muster_status status = MUSTER_OK;
     if (p.many && !atomic_load(&m->settled[share->part])) {
         status = settle_rows(&p, share->part);
@@ -337,7 +315,7 @@ muster_status muster_mf_work(void *task, muster_ps_worker *worker,
     if (status == MUSTER_OK) {
         status = m->options.order == MUSTER_MF_ORDER_COLUMN
                      ? work_columns(&p, share)
-                     : work_random(&p, share);
+                     : muster_mf_work_random(&p, share);
     }
     sums->value[MUSTER_MF_SUM_ERROR] += p.error;
     sums->value[MUSTER_MF_SUM_CELLS] +=

@@ -37,7 +37,7 @@
 typedef enum muster_message_kind {
     MUSTER_MSG_HELLO = 1,     // I am here; first on every connection we make
     MUSTER_MSG_WELCOME = 2,   // you are number id; payload: job description
-    MUSTER_MSG_REFUSE = 3,    // and why
+    MUSTER_MSG_REFUSE = 3,    // you, or to go on as your worker; and why
     MUSTER_MSG_HEARTBEAT = 4, // both ways
     MUSTER_MSG_DIRECTORY = 5, // payload: who is where
     MUSTER_MSG_PLAN = 6,      // payload: the terms of your message

@@ -27,6 +27,16 @@ for manage in replicate classic; do
         --epochs 2 --nodes 2 --threads 2 --manage $manage --json --quiet
 done
 
+# A run of several nodes says what its workers waited for.
+# shellcheck disable=SC2086
+expect 0 train $mf --epochs 2 --nodes 2 --run "$work/waits" --json
+says "$work/err" 'workers waited [0-9.]* % of their time: rows of other nodes' ||
+    fail "no line about waiting: $(tail -n 3 "$work/err")"
+for name in wait_share wait_remote_share wait_barrier_share network_share sent_bytes; do
+    at_least "$(value $name < "$work/out")" 0 || fail "$name is missing in the summary"
+    grep -q "\"$name\"" "$work/waits/metrics.jsonl" || fail "$name is missing in metrics.jsonl"
+done
+
 # A node dies in the middle: the others name it and the run ends well. Rows
 # move here: copies of this small a table are as old as several epochs.
 # shellcheck disable=SC2086
@@ -112,7 +122,7 @@ wait_for "$pid"
 expect 0 train --resume "$work/early" --epochs 1 --nodes 1 --json --quiet
 
 # A rate that blows up is an error, not a result.
-expect 2 train --model mf:rank=8 --data zipf:rows=300,cols=60,cells=3000,rank=4 --lr 50 --epochs 3
+expect 2 train --model mf:rank=8 --data zipf:rows=300,cols=60,cells=3000,rank=4 --optimizer sgd --lr 50 --epochs 3
 grep -q "diverged" "$work/err" || fail "divergence is not said: $(tail -n 1 "$work/err")"
 
 # What means nothing is refused.

@@ -113,7 +113,7 @@ typedef struct toy {
     uint32_t stopped_workers;
     muster_status worker_status; // of the last worker that stopped
     char notices[2048];          // all of them, in order
-    char lost_reason[128];
+    char lost_reason[200];
     int64_t lost_ns;
     uint32_t lost_worker;
     uint64_t shards_made, snapshots, results;

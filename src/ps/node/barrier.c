@@ -3,6 +3,7 @@
  * barrier of all nodes when all its workers wait; mesh.c lets them pass.
  */
 #include "base/assert.h"
+#include "base/clock.h"
 #include "ps/node/inside.h"
 
 void muster_barrier_end_waits(muster_ps *ps)
@@ -76,9 +77,12 @@ muster_status muster_ps_barrier(muster_ps_worker *worker)
     muster_worker_set_waits(worker, &ps->barrier);
     // After a failure the waiting workers were sent on and may have ended.
     bool failed = ps->mesh != NULL && muster_mesh_has_failed(ps->mesh);
+    int64_t start = muster_clock_ns();
     muster_status status = failed ? MUSTER_ERR_PEER_LOST : wait_to_pass(ps);
     (void)pthread_mutex_unlock(&ps->barrier.lock);
     muster_worker_set_waits(worker, NULL);
+    atomic_fetch_add(&ps->shared.barrier_wait_ns,
+                     (uint64_t)(muster_clock_ns() - start));
     if (status == MUSTER_OK) {
         return MUSTER_OK;
     }

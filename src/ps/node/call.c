@@ -8,6 +8,7 @@
  * (unless its generation came round again, after 2^32 calls).
  */
 #include "base/assert.h"
+#include "base/clock.h"
 #include "ps/node/inside.h"
 
 muster_status muster_worker_calls_init(muster_ps_worker *worker)
@@ -38,6 +39,24 @@ void muster_worker_calls_fini(muster_ps_worker *worker)
     }
 }
 
+/* Count the rows of call->positions, by why they are remote. */
+static void count_remote(muster_ps_worker *worker,
+                         const muster_row_batch *batch,
+                         const muster_ps_call *call)
+{
+    const muster_ps_table *rows = worker->tables[batch->table];
+    const uint32_t *positions = call->positions.data;
+    worker->counts.remote_accesses += call->positions.count;
+    for (size_t i = 0; i < call->positions.count; i++) {
+        uint64_t word = atomic_load_explicit(
+            &rows->words[batch->keys[positions[i]]], memory_order_relaxed);
+        muster_word_state state = muster_word_state_of(word);
+        worker->counts.arriving_accesses += state == MUSTER_ROW_ARRIVING;
+        worker->counts.spent_accesses += state == MUSTER_ROW_REPLICA;
+        worker->late_rows += state != MUSTER_ROW_REPLICA;
+    }
+}
+
 /* Fill in the request for call->positions of a batch. */
 static void make_request(muster_ps_worker *worker,
                          const muster_row_batch *batch, muster_ps_call *call)
@@ -50,7 +69,7 @@ static void make_request(muster_ps_worker *worker,
                              .positions = call->positions.data,
                              .count = (uint32_t)call->positions.count,
                              .context = call};
-    worker->counts.remote_accesses += call->positions.count;
+    count_remote(worker, batch, call);
 }
 
 /* The call's outcome, with a text if it failed. */
@@ -82,7 +101,9 @@ muster_status muster_ps_call_run(muster_ps_worker *worker,
     MUSTER_ASSERT(!muster_worker_holds_rows(worker)); // drive.c, invariant 5
     make_request(worker, batch, call);
     muster_worker_set_waits(worker, call);
+    int64_t start = muster_clock_ns();
     muster_mesh_run_call(worker->ps->mesh, call);
+    worker->counts.remote_wait_ns += muster_clock_ns() - start;
     muster_worker_set_waits(worker, NULL);
     return outcome_of(worker, call);
 }
@@ -93,7 +114,9 @@ muster_status muster_ps_call_wait(muster_ps_worker *worker,
     MUSTER_ASSERT(!muster_worker_holds_rows(worker)); // drive.c, invariant 5
     if (sem_trywait(&call->finished) != 0) {
         muster_worker_set_waits(worker, call);
+        int64_t start = muster_clock_ns();
         muster_mesh_wait_call(worker->ps->mesh, call);
+        worker->counts.remote_wait_ns += muster_clock_ns() - start;
         muster_worker_set_waits(worker, NULL);
     }
     return outcome_of(worker, call);

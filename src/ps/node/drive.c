@@ -59,7 +59,8 @@ static bool empty_inbox(muster_mesh *mesh)
 static void publish_counters(muster_mesh *mesh)
 {
     (void)pthread_mutex_lock(&mesh->count_lock);
-    mesh->counters = muster_protocol_count(mesh->driver.protocol);
+    mesh->counters.protocol = muster_protocol_count(mesh->driver.protocol);
+    mesh->counters.sent_bytes = muster_net_count(mesh->net).bytes_sent;
     (void)pthread_mutex_unlock(&mesh->count_lock);
 }
 

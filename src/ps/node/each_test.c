@@ -123,7 +123,7 @@ static void look(void *context, size_t i, const float *row, uint32_t floats)
 /* Requests that the node's protocol has sent to other nodes. */
 static uint64_t requests_sent(const test_node *n)
 {
-    return muster_mesh_count(n->ps->mesh).remote_ops;
+    return muster_mesh_count(n->ps->mesh).protocol.remote_ops;
 }
 
 /* Node 1 reads rows of node 0, again and again. */

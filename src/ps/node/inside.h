@@ -43,6 +43,11 @@ typedef struct muster_ps_atomics {
     _Atomic uint64_t accesses;
     _Atomic uint64_t remote_accesses;
     _Atomic uint64_t replica_accesses;
+    _Atomic uint64_t arriving_accesses;
+    _Atomic uint64_t spent_accesses;
+    _Atomic uint64_t remote_wait_ns;
+    _Atomic uint64_t barrier_wait_ns;
+    _Atomic uint64_t latch_wait_ns;
     // By worker slot: the call or barrier that its thread waits for, until that
     // has ended; or NULL.
     _Atomic(const void *) waits_for[MUSTER_PS_WORKERS_MAX];
@@ -136,6 +141,10 @@ typedef struct muster_worker_counts {
     uint64_t accesses;
     uint64_t remote_accesses;
     uint64_t replica_accesses;
+    uint64_t arriving_accesses; // remote: the row was on its way
+    uint64_t spent_accesses;    // remote: the replica's budget was used up
+    int64_t remote_wait_ns;
+    int64_t latch_wait_ns;
 } muster_worker_counts;
 
 /* The first fields are in the order of their use by begin, pull and push. */
@@ -160,6 +169,7 @@ struct muster_ps_worker {
     muster_intents *intents;
     // Only the worker's thread; the last three in a mesh.
     uint64_t clock;
+    uint64_t late_rows; // accesses to rows that were not here yet
     float *copies;      // OPEN_MAX x 2 rows of the widest table
     size_t copy_floats; // of one of them
     muster_ps_call calls[MUSTER_PS_CALLS_MAX + 1]; // the last: synchronous
@@ -203,6 +213,10 @@ static inline uint32_t muster_worker_open_rows(const muster_ps_worker *worker)
 {
     return muster_bias_open_rows(muster_bias_state(worker->holder));
 }
+
+/* muster_ps_table_latch() for a worker; a wait for another thread is timed. */
+bool muster_worker_latch(muster_ps_worker *worker, muster_ps_table *rows,
+                         muster_rowref ref, uint64_t *seen_out);
 
 /* How a row was acquired. */
 typedef enum muster_row_access {

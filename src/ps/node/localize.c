@@ -64,11 +64,12 @@ muster_status muster_worker_localize(muster_ps_worker *worker, uint32_t table,
                : MUSTER_ERR_AGAIN;
 }
 
-muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
-                                 const uint32_t *keys, size_t count)
+static muster_status localize(muster_ps_worker *worker, uint32_t table,
+                              const uint32_t *keys, size_t count,
+                              uint32_t flags)
 {
     muster_status status =
-        muster_worker_localize(worker, table, keys, count, 0);
+        muster_worker_localize(worker, table, keys, count, flags);
     if (status == MUSTER_ERR_INVALID) {
         return muster_worker_refuse_keys(worker, table, keys, count);
     }
@@ -77,6 +78,23 @@ muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
                : muster_worker_refuse(
                      worker, status,
                      "the localize queue is full: ask for fewer rows at once");
+}
+
+muster_status muster_ps_localize(muster_ps_worker *worker, uint32_t table,
+                                 const uint32_t *keys, size_t count)
+{
+    return localize(worker, table, keys, count, 0);
+}
+
+muster_status muster_ps_replicate(muster_ps_worker *worker, uint32_t table,
+                                  const uint32_t *keys, size_t count)
+{
+    return localize(worker, table, keys, count, MUSTER_LOCALIZE_REPLICA);
+}
+
+uint64_t muster_ps_late_rows(const muster_ps_worker *worker)
+{
+    return worker != NULL ? worker->late_rows : 0;
 }
 
 muster_status muster_ps_fetch(muster_ps_worker *worker, uint32_t table,

@@ -287,11 +287,19 @@ void muster_mesh_remove_worker(muster_mesh *mesh, muster_ps_worker *worker)
     muster_mesh_wake(mesh);
 }
 
-muster_protocol_counters muster_mesh_count(muster_mesh *mesh)
+muster_mesh_counters muster_mesh_count(muster_mesh *mesh)
 {
+    struct timespec used;
+    clockid_t clock;
     (void)pthread_mutex_lock(&mesh->count_lock);
-    muster_protocol_counters counters = mesh->counters;
+    muster_mesh_counters counters = mesh->counters;
     (void)pthread_mutex_unlock(&mesh->count_lock);
+    if (mesh->thread_started &&
+        pthread_getcpuclockid(mesh->thread, &clock) == 0 &&
+        clock_gettime(clock, &used) == 0) {
+        counters.network_ns =
+            (uint64_t)used.tv_sec * MUSTER_NS_PER_S + (uint64_t)used.tv_nsec;
+    }
     return counters;
 }
 

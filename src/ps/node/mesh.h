@@ -56,7 +56,13 @@ void muster_mesh_remove_worker(muster_mesh *mesh, muster_ps_worker *worker);
 /* A queue has new requests: wake the driver if it sleeps. */
 void muster_mesh_wake(muster_mesh *mesh);
 
-/* What the protocol has counted, as of the driver's last round. */
-muster_protocol_counters muster_mesh_count(muster_mesh *mesh);
+/* What protocol and connections have counted, as of the driver's last round;
+ * and the processor time of the network thread by now. */
+typedef struct muster_mesh_counters {
+    muster_protocol_counters protocol;
+    uint64_t sent_bytes;
+    uint64_t network_ns;
+} muster_mesh_counters;
+muster_mesh_counters muster_mesh_count(muster_mesh *mesh);
 
 #endif // MUSTER_PS_NODE_MESH_H

@@ -106,7 +106,7 @@ struct muster_mesh {
     // Only while count_lock is held. Apart from inbox_lock: a worker may count
     // with rows open, and the driver may wait for these with inbox_lock held.
     pthread_mutex_t count_lock;
-    muster_protocol_counters counters;
+    muster_mesh_counters counters; // network_ns is read when asked for
     // Any thread.
     muster_mesh_atomics shared;
     // Why the mesh failed. The driver writes it before it sets shared.failed;

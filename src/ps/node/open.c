@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "ps/node/inside.h"
 
 /* Not inlined into the shorter paths, which would save registers for it. */
@@ -24,6 +25,21 @@ bool muster_worker_holds_rows(const muster_ps_worker *worker)
         }
     }
     return false;
+}
+
+bool muster_worker_latch(muster_ps_worker *worker, muster_ps_table *rows,
+                         muster_rowref ref, uint64_t *seen_out)
+{
+    uint64_t word = atomic_load_explicit(&rows->words[muster_rowref_key(ref)],
+                                         memory_order_relaxed);
+    // The clock is read only where there is something to wait for.
+    if ((word & MUSTER_WORD_LATCHED) == 0) {
+        return muster_ps_table_latch(rows, worker->holder, ref, seen_out);
+    }
+    int64_t start = muster_clock_ns();
+    bool latched = muster_ps_table_latch(rows, worker->holder, ref, seen_out);
+    worker->counts.latch_wait_ns += muster_clock_ns() - start;
+    return latched;
 }
 
 /* May the worker open a row now? It must come after every row that the worker
@@ -154,7 +170,7 @@ APART static muster_status begin_contended(muster_ps_worker *worker,
     uint32_t open = muster_worker_open_rows(worker);
     float *copy = NULL;
     uint64_t seen;
-    if (muster_ps_table_latch(rows, worker->holder, ref, &seen)) {
+    if (muster_worker_latch(worker, rows, ref, &seen)) {
         *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
         worker->counts.replica_accesses +=
             muster_word_state_of(seen) == MUSTER_ROW_REPLICA;

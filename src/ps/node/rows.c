@@ -129,7 +129,7 @@ muster_row_access muster_row_acquire(muster_ps_worker *worker,
         muster_ps_table_prefetch_row(rows, key);
     }
     uint64_t seen;
-    if (!muster_ps_table_latch(rows, holder, ref, &seen)) {
+    if (!muster_worker_latch(worker, rows, ref, &seen)) {
         return MUSTER_ACCESS_REMOTE;
     }
     if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {

@@ -69,6 +69,10 @@ void muster_worker_flush_counts(muster_ps_worker *worker)
                      counts->accesses + muster_bias_take_count(worker->holder));
     atomic_fetch_add(&shared->remote_accesses, counts->remote_accesses);
     atomic_fetch_add(&shared->replica_accesses, counts->replica_accesses);
+    atomic_fetch_add(&shared->arriving_accesses, counts->arriving_accesses);
+    atomic_fetch_add(&shared->spent_accesses, counts->spent_accesses);
+    atomic_fetch_add(&shared->remote_wait_ns, (uint64_t)counts->remote_wait_ns);
+    atomic_fetch_add(&shared->latch_wait_ns, (uint64_t)counts->latch_wait_ns);
     *counts = (muster_worker_counts){0};
 }
 

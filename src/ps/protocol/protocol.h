@@ -144,6 +144,7 @@ typedef struct muster_protocol_counters {
     uint64_t relocations; // rows that arrived
     uint64_t replicas;    // replicas that arrived
     uint64_t syncs;       // SYNC entries sent
+    uint64_t sync_bytes;  // of rows, in SYNC sent and SYNCED received
     uint64_t forwards;    // entries of other nodes forwarded
     uint64_t duplicates;  // messages dropped: received before
     uint64_t violations;  // messages dropped: no correct node sends them

@@ -166,6 +166,7 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all)
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
     float *base = muster_slab_row(&rows->slab, replica->base_slot);
     replica->counted_writes = writes_used(replica, seen); // exact: latched
+    node->counters.sync_bytes += rows->floats * sizeof(float);
     replica->synced_writes = replica->unsent_writes + replica->counted_writes;
     float *delta = muster_draft_reserve(node, to, &sync, key, index);
     replica->synced_norm2 = muster_delta_take(
@@ -398,6 +399,7 @@ void muster_protocol_on_synced(muster_protocol *node,
         }
         replica->syncing = false;
         replica->received_ns = node->step.now_ns;
+        node->counters.sync_bytes += rows->floats * sizeof(float);
         MUSTER_ASSERT(node->replicas.syncing > 0);
         node->replicas.syncing--;
         uint64_t seen;

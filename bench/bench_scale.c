@@ -1,0 +1,329 @@
+/*
+ * bench_scale.c -- the parameter server on more threads and more nodes.
+ *
+ * For every task: one node with each number of threads, then each number of
+ * nodes, of one thread or as many as NxT says. A layout is `muster train` in
+ * processes of its own, as users run it. Tasks and layouts take turns, and
+ * medians over the repeats count: as many as there is time for. mf has a plain
+ * loop with as many threads beside it, without latches or a server, in the same
+ * turn (scale_plain.c).
+ *
+ *   muster bench scale [--task NAME] [--data PATH] [--threads LIST]
+ *                      [--nodes LIST] [--repeats N] [--epochs N] [--minutes N]
+ *                      [--out FOLDER] [--json]
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "bench.h"
+#include "scale.h"
+
+enum { LIST_MAX = 16, WORKERS_MAX = 64 };
+
+static const scale_task tasks[] = {
+    {"mf", "mf:order=column,bias=0,valid=0", "zipf:", NULL, "--optimizer sgd",
+     "loss", "cells/s", 20},
+    {"mf_random", "mf:order=random,bias=0,valid=0", "zipf:", NULL,
+     "--optimizer sgd", "loss", "cells/s", 10},
+    {"complex", "complex", "fb15k237", NULL, "", "test_mrr", "triples/s", 2},
+    {"complex_64",
+     "complex:dim=64,negatives=4,loss=logistic,reciprocal=0,n3=0,decay=1",
+     "fb15k237", NULL, "", "test_mrr", "triples/s", 5},
+    {"skipgram", "skipgram", "word2vec/text8_prefix.gz",
+     "word2vec/EN-WS-353-ALL.txt", "", "similarity", "words/s", 5},
+};
+
+enum { TASKS = sizeof(tasks) / sizeof(tasks[0]) };
+
+typedef struct scale_bench {
+    const char *only;
+    const char *data;   // NULL: the task's own
+    const char *folder; // for csv and svg, or NULL
+    uint32_t threads[LIST_MAX];
+    uint32_t thread_count;
+    uint32_t nodes[LIST_MAX]; // with as many threads each as node_threads says
+    uint32_t node_threads[LIST_MAX];
+    uint32_t node_count;
+    uint32_t repeats;
+    uint32_t epochs; // 0: the task's
+    uint32_t minutes;
+    bool json;
+    int64_t start_ns;
+    uint32_t found_count;
+    scale_found found[TASKS];
+    char program[4096]; // muster
+} scale_bench;
+
+/* Numbers, or with `seconds_out` pairs AxB. Returns how many; 0: illegal. */
+static uint32_t read_list(const char *text, uint32_t *values_out,
+                          uint32_t *seconds_out)
+{
+    uint32_t count = 0;
+    while (*text != '\0' && count < LIST_MAX) {
+        char *end;
+        unsigned long value = strtoul(text, &end, 10);
+        unsigned long second = 1;
+        if (seconds_out != NULL && *end == 'x') {
+            second = strtoul(end + 1, &end, 10);
+        }
+        if (end == text || value < 1 || value > WORKERS_MAX || second < 1 ||
+            second > WORKERS_MAX || (*end != ',' && *end != '\0')) {
+            return 0;
+        }
+        values_out[count] = (uint32_t)value;
+        if (seconds_out != NULL) {
+            seconds_out[count] = (uint32_t)second;
+        }
+        count++;
+        text = *end == ',' ? end + 1 : end;
+    }
+    return *text == '\0' ? count : 0;
+}
+
+/* `muster` beside this program, or in ../bin of an installation, or by PATH. */
+static void find_program(char *program_out, size_t bytes)
+{
+    static const char *const places[] = {"muster", "../bin/muster",
+                                         "../../bin/muster"};
+    char self[4000] = "";
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *slash = length > 0 ? strrchr(self, '/') : NULL;
+    if (slash != NULL) {
+        slash[1] = '\0';
+    }
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        (void)snprintf(program_out, bytes, "%s%s", self, places[i]);
+        if (access(program_out, X_OK) == 0) {
+            return;
+        }
+    }
+    (void)snprintf(program_out, bytes, "muster");
+}
+
+/* The number after "name": in one line of JSON; NAN if it is not there. */
+static double member(const char *json, const char *name)
+{
+    char quoted[64];
+    (void)snprintf(quoted, sizeof(quoted), "\"%s\":", name);
+    const char *at = strstr(json, quoted);
+    char *end;
+    double value = at == NULL ? NAN : strtod(at + strlen(quoted), &end);
+    return at != NULL && end != at + strlen(quoted) ? value : NAN;
+}
+
+static void data_path(const char *name, char *path_out, size_t bytes)
+{
+    const char *folder = getenv("MUSTER_DATA");
+    if (strchr(name, ':') != NULL) {
+        (void)snprintf(path_out, bytes, "%s", name);
+        return;
+    }
+    (void)snprintf(path_out, bytes, "%s/%s",
+                   folder != NULL ? folder : "../shared/data", name);
+}
+
+static double seconds_left(const scale_bench *b)
+{
+    return 60.0 * b->minutes - (double)(muster_clock_ns() - b->start_ns) / 1e9;
+}
+
+/* The command of one run. It ends with the time that is left. */
+static void make_command(const scale_bench *b, const scale_task *task,
+                         const scale_layout *l, char *command_out, size_t bytes)
+{
+    char data[2048];
+    char test[2100] = "";
+    data_path(b->data != NULL ? b->data : task->data, data, sizeof(data));
+    if (task->test != NULL) {
+        char path[2048];
+        data_path(task->test, path, sizeof(path));
+        (void)snprintf(test, sizeof(test), "--test '%s'", path);
+    }
+    (void)snprintf(command_out, bytes,
+                   "timeout %.0f '%s' train --model '%s' --data '%s' %s %s "
+                   "--epochs %" PRIu32 " --nodes %" PRIu32 " --threads %" PRIu32
+                   " --seed %" PRIu32 " --json 2>/dev/null",
+                   seconds_left(b) + 1, b->program, task->model, data, test,
+                   task->options, b->epochs > 0 ? b->epochs : task->epochs,
+                   l->nodes, l->threads, l->runs + 1);
+}
+
+static void run_layout(const scale_bench *b, const scale_task *task,
+                       scale_layout *l)
+{
+    char command[12288];
+    char line[16384] = "";
+    uint32_t run = l->runs;
+    make_command(b, task, l, command, sizeof(command));
+    FILE *out = popen(command, "r");
+    if (out == NULL || fgets(line, sizeof(line), out) == NULL) {
+        line[0] = '\0';
+    }
+    int ended = out == NULL ? 1 : pclose(out);
+    if (ended != 0) {
+        fprintf(stderr, "muster-bench-scale: failed: %s\n", command);
+    }
+    l->rates[run] = ended == 0 ? member(line, "units_per_s") : NAN;
+    l->quality[run] = member(line, task->quality);
+    l->waits[run] = l->nodes > 1 ? member(line, "wait_share") : 0;
+    l->plain[run] =
+        scale_plain_mf(task->model, b->data != NULL ? b->data : task->data,
+                       l->nodes * l->threads, run + 1);
+    l->runs++;
+    fprintf(stderr, "%s %" PRIu32 "x%" PRIu32 ": %.4g %s, %s %.4g\n",
+            task->name, l->nodes, l->threads, l->rates[run], task->unit,
+            task->quality, l->quality[run]);
+}
+
+static void add_layout(scale_found *found, uint32_t nodes, uint32_t threads)
+{
+    if (nodes * threads > 1 && found->count < SCALE_LAYOUTS_MAX) {
+        found->layouts[found->count++] =
+            (scale_layout){.nodes = nodes, .threads = threads};
+    }
+}
+
+static void add_task(scale_bench *b, const scale_task *task)
+{
+    scale_found *found = &b->found[b->found_count++];
+    found->task = task;
+    found->count = 1;
+    found->layouts[0] = (scale_layout){.nodes = 1, .threads = 1};
+    for (uint32_t i = 0; i < b->thread_count; i++) {
+        add_layout(found, 1, b->threads[i]);
+    }
+    for (uint32_t i = 0; i < b->node_count; i++) {
+        add_layout(found, b->nodes[i], b->node_threads[i]);
+    }
+}
+
+/* All layouts once; false: the time is over. */
+static bool run_all(scale_bench *b)
+{
+    for (uint32_t i = 0; i < b->found_count; i++) {
+        for (uint32_t k = 0; k < b->found[i].count; k++) {
+            if (seconds_left(b) < 1) {
+                return false;
+            }
+            run_layout(b, b->found[i].task, &b->found[i].layouts[k]);
+        }
+    }
+    return true;
+}
+
+/* Repeat while there is time for one more. */
+static void run_repeats(scale_bench *b)
+{
+    double longest = 0;
+    for (uint32_t i = 0; i < b->repeats && seconds_left(b) > longest; i++) {
+        double before = seconds_left(b);
+        if (!run_all(b)) {
+            return;
+        }
+        longest = fmax(longest, before - seconds_left(b));
+    }
+}
+
+/* Take an option without a value; false: it is none. */
+static bool read_flag(scale_bench *b, const char *name)
+{
+    b->json = b->json || strcmp(name, "--json") == 0;
+    return strcmp(name, "--json") == 0;
+}
+
+static bool read_number(const char *value, uint32_t max, uint32_t *number_out)
+{
+    char *end;
+    unsigned long number = strtoul(value, &end, 10);
+    *number_out = (uint32_t)number;
+    return end != value && *end == '\0' && number >= 1 && number <= max;
+}
+
+/* Take an option with its value; false: it is none, or the value is illegal. */
+static bool read_option(scale_bench *b, const char *name, const char *value)
+{
+    if (strcmp(name, "--task") == 0) {
+        b->only = value;
+    } else if (strcmp(name, "--data") == 0) {
+        b->data = value;
+    } else if (strcmp(name, "--out") == 0) {
+        b->folder = value;
+    } else if (strcmp(name, "--threads") == 0) {
+        b->thread_count = read_list(value, b->threads, NULL);
+        return b->thread_count > 0;
+    } else if (strcmp(name, "--nodes") == 0) {
+        b->node_count = read_list(value, b->nodes, b->node_threads);
+        return b->node_count > 0;
+    } else if (strcmp(name, "--repeats") == 0) {
+        return read_number(value, SCALE_REPEATS_MAX, &b->repeats);
+    } else if (strcmp(name, "--epochs") == 0) {
+        return read_number(value, 1000, &b->epochs);
+    } else if (strcmp(name, "--minutes") == 0) {
+        return read_number(value, 1000, &b->minutes);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* As many threads and nodes as there are processors, by doubling. */
+static void set_defaults(scale_bench *b)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    for (uint32_t i = 1; i <= 16 && i <= processors; i *= 2) {
+        b->threads[b->thread_count++] = i;
+        if (i <= 8) {
+            b->node_threads[b->node_count] = 1;
+            b->nodes[b->node_count++] = i;
+        }
+    }
+    if (processors >= 16) {
+        b->node_threads[b->node_count] = 4;
+        b->nodes[b->node_count++] = 4;
+    }
+}
+
+static bool read_options(scale_bench *b, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (read_flag(b, argv[i])) {
+            continue;
+        }
+        if (i + 1 == argc || !read_option(b, argv[i], argv[i + 1])) {
+            return false;
+        }
+        i++;
+    }
+    for (size_t i = 0; i < TASKS; i++) {
+        if (b->only == NULL || strcmp(b->only, tasks[i].name) == 0) {
+            add_task(b, &tasks[i]);
+        }
+    }
+    return b->found_count > 0;
+}
+
+int main(int argc, char **argv)
+{
+    static scale_bench b = {.repeats = 3, .minutes = 9};
+    b.start_ns = muster_clock_ns();
+    set_defaults(&b);
+    if (!read_options(&b, argc, argv)) {
+        return bench_usage(
+            argc, argv,
+            "scale [--task mf|mf_random|complex|complex_64|skipgram] "
+            "[--data PATH] [--threads LIST] [--nodes LIST] [--repeats N] "
+            "[--epochs N] "
+            "[--minutes N] [--out FOLDER] [--json]");
+    }
+    find_program(b.program, sizeof(b.program));
+    run_repeats(&b);
+    for (uint32_t i = 0; i < b.found_count; i++) {
+        scale_report(&b.found[i], b.json);
+    }
+    return b.folder == NULL || scale_write(b.found, b.found_count, b.folder)
+               ? 0
+               : 1;
+}

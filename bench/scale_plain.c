@@ -1,0 +1,152 @@
+/*
+ * scale_plain.c -- mf without a server: rows in two arrays, a thread a part,
+ * the task's cells, order, kernel and prefetches. Threads write the same
+ * columns without any care for each other.
+ */
+#define _GNU_SOURCE
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "ps/store/slab.h"
+#include "task/kernel.h"
+#include "task/mf.h"
+
+#include "scale.h"
+
+enum { AHEAD = 12, EPOCHS = 5, THREADS_MAX = 64 };
+
+typedef struct plain {
+    const muster_mf *m;
+    float *cols;
+    float *rows;
+} plain;
+
+typedef struct seat {
+    const plain *of;
+    uint32_t part;
+    uint32_t epoch;
+    double error;
+} seat;
+
+static void hint(const float *row, uint32_t rank)
+{
+    for (uint32_t i = 0; i < rank; i += 16) {
+        __builtin_prefetch(row + i, 1);
+    }
+}
+
+static void work_range(seat *s, uint64_t from, uint64_t end)
+{
+    const muster_mf *m = s->of->m;
+    uint32_t rank = m->options.rank;
+    const muster_cell *cells = m->train.cells;
+    for (uint64_t i = from; i < end; i++) {
+        if (i + AHEAD < end) {
+            const muster_cell *next = &cells[i + AHEAD];
+            hint(s->of->rows + (size_t)next->row * rank, rank);
+            if (next->col != next[-1].col) {
+                hint(s->of->cols + (size_t)next->col * rank, rank);
+            }
+        }
+        float error =
+            muster_kernel_mf(s->of->rows + (size_t)cells[i].row * rank,
+                             s->of->cols + (size_t)cells[i].col * rank, rank,
+                             cells[i].value, (float)m->rate, (float)m->l2);
+        s->error += (double)error * (double)error;
+    }
+}
+
+/* A part's cells; by columns from where the task would begin, so that threads
+ * are as far from each other as its workers are. */
+static void *work(void *argument)
+{
+    seat *s = argument;
+    const muster_mf *m = s->of->m;
+    uint64_t from = m->parts_at[s->part].cell;
+    uint64_t end = m->parts_at[s->part + 1].cell;
+    uint64_t start = from;
+    if (m->options.order == MUSTER_MF_ORDER_COLUMN) {
+        uint64_t run = muster_mf_start(m, s->part, s->epoch);
+        start = m->runs[m->parts_at[s->part].run + run].cell;
+    }
+    work_range(s, start, end);
+    work_range(s, from, start);
+    return NULL;
+}
+
+/* Seconds of one epoch. */
+static double run_epoch(const plain *p, uint32_t threads, uint32_t epoch)
+{
+    pthread_t ids[THREADS_MAX];
+    seat seats[THREADS_MAX];
+    int64_t start = muster_clock_ns();
+    for (uint32_t i = 0; i < threads; i++) {
+        seats[i] = (seat){.of = p, .part = i, .epoch = epoch};
+        if (pthread_create(&ids[i], NULL, work, &seats[i]) != 0) {
+            perror("muster-bench-scale: thread");
+            exit(1);
+        }
+    }
+    for (uint32_t i = 0; i < threads; i++) {
+        (void)pthread_join(ids[i], NULL);
+    }
+    return (double)(muster_clock_ns() - start) / 1e9;
+}
+
+static void fill(float *rows, size_t count, float scale)
+{
+    for (size_t i = 0; i < count; i++) {
+        rows[i] = scale * (float)((i * 2654435761u >> 7) % 2000) / 1000 - scale;
+    }
+}
+
+static double measure(const muster_mf *m, uint32_t threads)
+{
+    size_t rank = m->options.rank;
+    size_t mapped[2];
+    float *cols = muster_slab_map(m->train.cols * rank * 4, &mapped[0]);
+    float *rows = muster_slab_map(m->train.rows * rank * 4, &mapped[1]);
+    if (cols == NULL || rows == NULL) {
+        fprintf(stderr, "muster-bench-scale: out of memory\n");
+        exit(1);
+    }
+    fill(cols, m->train.cols * rank, 0.2f);
+    fill(rows, m->train.rows * rank, 0.2f);
+    plain p = {m, cols, rows};
+    double s = 0;
+    for (uint32_t i = 0; i < EPOCHS; i++) {
+        s += run_epoch(&p, threads, i);
+    }
+    muster_slab_unmap(cols, mapped[0]);
+    muster_slab_unmap(rows, mapped[1]);
+    return EPOCHS * (double)m->train.count / s;
+}
+
+double scale_plain_mf(const char *model, const char *data, uint32_t threads,
+                      uint64_t seed)
+{
+    if (strncmp(model, "mf", 2) != 0 || threads > THREADS_MAX) {
+        return NAN;
+    }
+    const muster_task_ops *ops = muster_task_find(model);
+    muster_task_opts opts = {.model = model,
+                             .data = data,
+                             .optimizer = "sgd",
+                             .l2 = -1,
+                             .epochs = 1,
+                             .parts_max = threads,
+                             .seed = seed};
+    muster_error error;
+    void *task;
+    if (ops->create(&opts, &error, &task) != MUSTER_OK) {
+        fprintf(stderr, "muster-bench-scale: %s\n", error.text);
+        exit(1);
+    }
+    double rate = measure(task, threads);
+    ops->free(task);
+    return rate;
+}
