@@ -1,5 +1,15 @@
 # The module of `--engine ucx`, beside the library. It is loaded when it is asked
 # for, and shares nothing with the library but the table of fabric.h.
+# Sanitizers do not see into UCX, which has locks and hooks of malloc of its own:
+# with them the module is built only when it is asked for.
+if(MUSTER_SANITIZE OR MUSTER_FUZZ)
+    option(MUSTER_UCX "build the module of --engine ucx" OFF)
+else()
+    option(MUSTER_UCX "build the module of --engine ucx" ON)
+endif()
+if(NOT MUSTER_UCX)
+    return()
+endif()
 pkg_check_modules(UCX IMPORTED_TARGET ucx)
 if(NOT UCX_FOUND)
     message(STATUS
