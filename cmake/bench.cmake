@@ -20,6 +20,8 @@ if(MPI_C_FOUND)
         string(REGEX REPLACE "^mpi_" "" short ${name})
         add_executable(muster-bench-${short}-mpi ${source})
         target_link_libraries(muster-bench-${short}-mpi PRIVATE MPI::MPI_C m)
+        target_link_options(muster-bench-${short}-mpi PRIVATE
+            -Wl,-z,relro,-z,now)
         list(APPEND MUSTER_BENCH_TARGETS muster-bench-${short}-mpi)
     endforeach()
 endif()
