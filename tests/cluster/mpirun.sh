@@ -34,9 +34,9 @@ pid_of_rank() {
 
 survives_a_kill() {
     # shellcheck disable=SC2086
-    expect 0 $job --steps 400 --local 8 && theta=$(value theta_norm < "$work/out")
+    expect 0 $job --steps 4000 --local 8 && theta=$(value theta_norm < "$work/out")
     # shellcheck disable=SC2086
-    mpi -n 9 "$MUSTER_BIN" $job --steps 400 --run "$work/run" > "$work/out" 2> "$work/err.mpi" &
+    mpi -n 9 "$MUSTER_BIN" $job --steps 4000 --run "$work/run" > "$work/out" 2> "$work/err.mpi" &
     local launcher=$!
     wait_until 30 has_lines "$work/run/metrics.jsonl" 20 || fail "no step: $(cat "$work/err.mpi")"
     kill -KILL $(pid_of_rank 3)
