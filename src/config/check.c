@@ -268,7 +268,8 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
                                          MUSTER_OPT_ON_LOSS,
                                          MUSTER_OPT_RESUME_OR_START,
                                          MUSTER_OPT_KEY_FILE,
-                                         MUSTER_OPT_INSECURE};
+                                         MUSTER_OPT_INSECURE,
+                                         MUSTER_OPT_ENGINE};
     for (int option = 0; option < MUSTER_OPT_COUNT; option++) {
         // A resumed run's file holds what that run was told, no more.
         bool known = !muster_config_is_set(config, (muster_option)option);
@@ -302,7 +303,9 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
     if (node && muster_config_uint(config, MUSTER_OPT_NODE) >= nodes) {
         return INVALID("--node: nodes are numbered 0 to %" PRIu64, nodes - 1);
     }
-    return check_run(config, error_out);
+    status = muster_config_check_engine(config, MUSTER_OPT_MESH,
+                                        "--mesh tcp:HOST:PORT,..", error_out);
+    return status == MUSTER_OK ? check_run(config, error_out) : status;
 }
 
 /* Is one code simulated, with one seed? */
@@ -455,6 +458,10 @@ static muster_status check_training_run(muster_config *config,
     if (status == MUSTER_OK) {
         status = check_workers(config, error_out);
     }
+    if (status == MUSTER_OK && config->verb == MUSTER_VERB_TRAIN) {
+        status = muster_config_check_engine(config, MUSTER_OPT_LISTEN,
+                                            "--listen HOST:PORT", error_out);
+    }
     if (status == MUSTER_OK) {
         status = check_training(config, error_out);
     }
@@ -501,6 +508,10 @@ static muster_status check_join(const muster_config *config,
         muster_config_string(config, MUSTER_OPT_DELAY) != NULL) {
         status = INVALID("--delay: say with --worker W --workers N which of "
                          "how many workers this one is to be");
+    }
+    if (status == MUSTER_OK) {
+        status = muster_config_check_engine(config, MUSTER_OPT_CONNECT,
+                                            "join HOST:PORT", error_out);
     }
     const char *as = muster_config_string(config, MUSTER_OPT_AS);
     bool edge = strcmp(as, "edge") == 0;
