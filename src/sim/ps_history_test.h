@@ -269,6 +269,7 @@ static muster_ps_world_opts world_opts(history *h)
                                   .protocol = {.replicated = &h->replicated,
                                                .sync_ns = 20 * MS,
                                                .contest_ns = 50 * MS,
+                                               .hot_factor = 100,
                                                .heartbeat_ns = HEARTBEAT_NS},
                                   .duplicate_one_in = 20,
                                   .tick_ns = TICK_NS,

@@ -1,0 +1,101 @@
+/*
+ * budget.c -- how often a replica may be written until the owner's row comes.
+ *
+ * Deltas that n nodes compute from one old row add up. Where each of them goes
+ * a share f of the way to where the row should be, the sum goes n f of it: the
+ * error is multiplied by 1 - n f, and beyond n f = 2 it grows without a bound.
+ *
+ * How far a node goes shows in its next delta. A merge moves the row by what
+ * others changed, o. If that was too much, the writes after it undo a share f
+ * of it: the delta d has the component -f o. So -<d, o> / |o|^2 estimates f,
+ * and divided by the number w of those writes the share q of one write. Writes
+ * that were made before the merge know nothing of o and are left out.
+ *
+ * The rest of d is noise to this estimate: its deviation is about
+ * |d| / (|o| w sqrt(width)). Estimates are weighed by their precision, old ones
+ * fade, and q is taken to be what it is at least, by CONFIDENCE deviations. So
+ * rows that are far from their goal, or whose changes are noise, show no q.
+ *
+ * The budget is such that n q budget <= SAFE. Within that it begins small,
+ * because first steps are the largest (those of adagrad above all), and doubles
+ * up to USUAL. Beyond that it grows while most of it is used before the owner's
+ * row comes, so that workers do not wait, and shrinks when little is.
+ */
+#include <math.h>
+
+#include "ps/protocol/inside.h"
+
+#define SAFE       0.5f
+#define KEEP       0.9f // of what was seen before
+#define CONFIDENCE 1.5f
+#define BUDGET_MAX (3u << 18)
+#define FIRST      2u
+#define USUAL      48u
+
+/* The largest budget that is not above `most`: 1, 2, 4, or 3 * 2^k. A worker
+ * sees in the word alone when it has to ask for a synchronisation: at the first
+ * write of a small budget, when a third of a large one is used
+ * (muster_word_asks). */
+static uint32_t rounded(float most)
+{
+    if (most < 6) {
+        return most < 2 ? 1 : most < 4 ? 2 : 4;
+    }
+    uint32_t budget = 6;
+    while (budget < BUDGET_MAX && 2 * (float)budget <= most) {
+        budget *= 2;
+    }
+    return budget;
+}
+
+uint32_t muster_budget_first(void)
+{
+    return FIRST;
+}
+
+void muster_budget_note_merge(muster_replica *replica,
+                              muster_delta_merged merged)
+{
+    replica->others_norm2 = merged.others_norm2;
+    replica->unsent_along = merged.along;
+}
+
+void muster_budget_note_delta(muster_replica *replica, muster_delta_taken taken,
+                              muster_delta_shape shape)
+{
+    float writes = (float)replica->counted_writes;
+    if (writes > 0 && replica->others_norm2 > 0 && taken.norm2 > 0) {
+        float weight = writes * (float)shape.width / taken.norm2;
+        float back = replica->unsent_along - taken.along;
+        float undone = KEEP * replica->undone + weight * back;
+        replica->undone = undone > 0 ? undone : 0;
+        replica->precision =
+            KEEP * replica->precision + weight * writes * replica->others_norm2;
+    }
+    replica->others_norm2 = 0;
+}
+
+/* The share of the way that one write goes, at least. */
+static float share_of(const muster_replica *replica)
+{
+    return replica->precision > 0 ? replica->undone / replica->precision -
+                                        CONFIDENCE / sqrtf(replica->precision)
+                                  : 0;
+}
+
+void muster_budget_set(const muster_protocol *node, muster_replica *replica,
+                       uint32_t used)
+{
+    float share = share_of(replica);
+    float most = (float)replica->budget;
+    if (replica->budget < USUAL || used >= replica->budget / 3 * 2) {
+        most *= 2;
+    } else if (replica->budget > USUAL && used < replica->budget / 32) {
+        most /= 2;
+    }
+    if (share > 0) {
+        float safe = SAFE / ((float)node->opts.nodes * share);
+        most = safe < most ? safe : most;
+    }
+    replica->budget = rounded(most);
+}
