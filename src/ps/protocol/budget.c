@@ -18,19 +18,20 @@
  *
  * The budget is such that n q budget <= SAFE. Within that it begins small,
  * because first steps are the largest (those of adagrad above all), and doubles
- * up to USUAL. Beyond that it grows while most of it is used before the owner's
- * row comes, so that workers do not wait, and shrinks when little is.
+ * up to the usual one, which the pace of the sweep sets. Beyond that it grows
+ * while most of it is used before the owner's row comes, so that workers do not
+ * wait, and shrinks when little is.
  */
 #include <math.h>
 
 #include "ps/protocol/inside.h"
 
-#define SAFE       0.5f
+#define SAFE       1.0f
 #define KEEP       0.9f // of what was seen before
 #define CONFIDENCE 1.5f
 #define BUDGET_MAX (3u << 18)
 #define FIRST      2u
-#define USUAL      48u
+#define USUAL_MIN  12u
 
 /* The largest budget that is not above `most`: 1, 2, 4, or 3 * 2^k. A worker
  * sees in the word alone when it has to ask for a synchronisation: at the first
@@ -88,9 +89,10 @@ void muster_budget_set(const muster_protocol *node, muster_replica *replica,
 {
     float share = share_of(replica);
     float most = (float)replica->budget;
-    if (replica->budget < USUAL || used >= replica->budget / 3 * 2) {
+    uint32_t usual = USUAL_MIN * node->replicas.sweep.pace;
+    if (replica->budget < usual || used >= replica->budget / 3 * 2) {
         most *= 2;
-    } else if (replica->budget > USUAL && used < replica->budget / 32) {
+    } else if (replica->budget > usual && used < replica->budget / 8) {
         most /= 2;
     }
     if (share > 0) {

@@ -101,6 +101,7 @@ muster_status muster_protocol_create(const muster_protocol_opts *opts,
     node->intents.free = UINT32_MAX;
     node->arriving.rows_free = UINT32_MAX;
     node->arriving.ops_free = UINT32_MAX;
+    node->replicas.sweep.pace = 4;
     node->replicas.sweep.due_ns = INT64_MAX;
     node->links = muster_mem_array(opts->nodes, sizeof(*node->links));
     node->barrier.arrived =

@@ -3,9 +3,9 @@
  *
  * All of them in turn, some every millisecond, so that no step takes long and
  * messages are handled between: once in a period, which is short while there
- * are few, and doubles after every turn that found no change here. When the
- * driver is busy its ticks come late, and a slice is limited: then a turn takes
- * longer.
+ * are few, and doubles after every turn that found no change here. When ticks
+ * come late, the driver is busy or has no processor: then the pace is slower,
+ * periods and budgets are longer.
  *
  * And those that workers ask for, because much of their budget is used. Asks
  * gather for half a millisecond, so that they share messages.
@@ -18,8 +18,13 @@
 #define SLICE_MAX 512u
 
 #define PERIOD_MIN_NS         1000000ll
-#define PERIOD_PER_REPLICA_NS 10000ll
+#define PERIOD_PER_REPLICA_NS 2500ll // at pace 1
 #define IDLE_TURNS_MAX        20u
+
+#define PACE_MAX     8u
+#define LATE_NS      300000 // slower
+#define IN_TIME_NS   100000 // faster
+#define LATENESS_OLD 15     // of 16: what earlier ticks count
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -36,7 +41,8 @@ static int64_t period_ns(const muster_protocol *node)
 {
     uint32_t idle = node->replicas.sweep.idle_turns;
     int64_t period =
-        larger((int64_t)node->replicas.all.count * PERIOD_PER_REPLICA_NS,
+        larger((int64_t)node->replicas.all.count * PERIOD_PER_REPLICA_NS *
+                   node->replicas.sweep.pace,
                PERIOD_MIN_NS);
     return period < node->opts.sync_ns >> idle ? period << idle
                                                : node->opts.sync_ns;
@@ -110,6 +116,16 @@ static uint32_t slice_of(const muster_protocol *node)
     return slice < SLICE_MAX ? (uint32_t)slice : SLICE_MAX;
 }
 
+/* Is there time for more? */
+static void set_pace(muster_sweep *sweep)
+{
+    if (sweep->late_ns > LATE_NS && sweep->pace < PACE_MAX) {
+        sweep->pace *= 2;
+    } else if (sweep->late_ns < IN_TIME_NS && sweep->pace > 1) {
+        sweep->pace /= 2;
+    }
+}
+
 /* A turn has ended. */
 static void end_turn(muster_sweep *sweep, int64_t now_ns)
 {
@@ -118,6 +134,7 @@ static void end_turn(muster_sweep *sweep, int64_t now_ns)
     } else if (sweep->idle_turns < IDLE_TURNS_MAX) {
         sweep->idle_turns++;
     }
+    set_pace(sweep);
     sweep->changed = false;
     sweep->turn_ns = now_ns;
     sweep->next = 0;
@@ -144,6 +161,8 @@ static void prefetch_replicas(const muster_protocol *node, uint32_t i)
 static void sweep_slice(muster_protocol *node)
 {
     muster_sweep *sweep = &node->replicas.sweep;
+    int64_t late = node->step.now_ns - sweep->due_ns;
+    sweep->late_ns = (sweep->late_ns * LATENESS_OLD + late) / 16;
     for (uint32_t left = slice_of(node); left > 0 && !node->failed; left--) {
         if (sweep->next >= node->replicas.all.count) {
             break; // the rest of the slice would be synchronised twice
