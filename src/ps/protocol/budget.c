@@ -16,11 +16,12 @@
  * fade, and q is taken to be what it is at least, by CONFIDENCE deviations. So
  * rows that are far from their goal, or whose changes are noise, show no q.
  *
- * The budget is such that n q budget <= SAFE. Within that it begins small,
- * because first steps are the largest (those of adagrad above all), and doubles
- * up to the usual one, which the pace of the sweep sets. Beyond that it grows
- * while most of it is used before the owner's row comes, so that workers do not
- * wait, and shrinks when little is.
+ * The budget is such that n q budget <= SAFE. It is also a share of the writes
+ * that were made here so far: first steps are the largest, those of adagrad
+ * above all, whose size falls with the number of writes that a node knows of.
+ * Within that it doubles up to the usual one, which the pace of the sweep sets.
+ * Beyond that it grows while most of it is used before the owner's row comes,
+ * so that workers do not wait, and shrinks when little is.
  */
 #include <math.h>
 
@@ -30,7 +31,8 @@
 #define KEEP       0.9f // of what was seen before
 #define CONFIDENCE 1.5f
 #define BUDGET_MAX (3u << 18)
-#define FIRST      2u
+#define FIRST      1u
+#define SO_FAR     4u // the budget is at most this part of the writes so far
 #define USUAL_MIN  12u
 
 /* The largest budget that is not above `most`: 1, 2, 4, or 3 * 2^k. A worker
@@ -95,6 +97,8 @@ void muster_budget_set(const muster_protocol *node, muster_replica *replica,
     } else if (replica->budget > usual && used < replica->budget / 8) {
         most /= 2;
     }
+    float so_far = (float)(replica->all_writes / SO_FAR);
+    most = so_far < most ? so_far : most;
     if (share > 0) {
         float safe = SAFE / ((float)node->opts.nodes * share);
         most = safe < most ? safe : most;

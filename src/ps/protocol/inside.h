@@ -103,6 +103,7 @@ typedef struct muster_replica {
     uint32_t unsent_writes;  // of earlier budgets, in no SYNC yet
     uint32_t synced_writes;  // that the last SYNC contains
     uint32_t counted_writes; // of the current budget when it was sent
+    uint32_t all_writes;     // of all SYNCs; it stops at 2^31
     // budget.c:
     float others_norm2; // squared norm of what others had changed; or 0
     float unsent_along; // product of that and the delta when it came

@@ -131,6 +131,9 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all)
     replica->counted_writes = writes_used(replica, seen); // exact: latched
     node->counters.sync_bytes += rows->floats * sizeof(float);
     replica->synced_writes = replica->unsent_writes + replica->counted_writes;
+    if (replica->all_writes < 1u << 31) {
+        replica->all_writes += replica->synced_writes;
+    }
     float *delta = muster_draft_reserve(node, to, &sync, key, index);
     muster_delta_taken taken = muster_delta_take(
         row, base, delta != NULL ? delta : base,
