@@ -4,8 +4,9 @@
  */
 #include "ps/node/inside.h"
 
-#define HEADER_WORDS 2u
-#define REQUEST_KEYS (1024u - HEADER_WORDS)
+#define HEADER_WORDS  2u
+#define REQUEST_KEYS  (1024u - HEADER_WORDS)
+#define URGENT_BUDGET 1u // writes left: not the first one, budgets are above
 
 uint32_t muster_ps_nodes(const muster_ps_worker *worker)
 {
@@ -59,13 +60,20 @@ static bool queue_keys(muster_ps_worker *worker, uint32_t header_table,
     return kept;
 }
 
-void muster_worker_ask_sync(muster_ps_worker *worker, muster_rowref ref)
+void muster_worker_ask_sync(muster_ps_worker *worker, muster_rowref ref,
+                            uint64_t word)
 {
-    uint32_t header[HEADER_WORDS] = {
-        muster_rowref_table(ref) | MUSTER_LOCALIZE_SYNC, 1};
+    bool urgent = muster_word_budget(word) <= URGENT_BUDGET;
+    uint32_t header[HEADER_WORDS] = {muster_rowref_table(ref) |
+                                         MUSTER_LOCALIZE_SYNC |
+                                         (urgent ? MUSTER_LOCALIZE_URGENT : 0),
+                                     1};
     uint32_t key = muster_rowref_key(ref);
     // No room: the replica is synchronised when it is spent.
-    (void)muster_localize_queue_put(worker->queue, header, HEADER_WORDS, &key);
+    if (muster_localize_queue_put(worker->queue, header, HEADER_WORDS, &key) &&
+        urgent) {
+        muster_mesh_wake(worker->ps->mesh);
+    }
 }
 
 muster_status muster_worker_localize(muster_ps_worker *worker, uint32_t table,

@@ -155,7 +155,8 @@ static void read_one(const muster_localize_reader *reader,
         }
     } else if (reader->protocol != NULL && (flags & MUSTER_LOCALIZE_SYNC)) {
         muster_protocol_ask_sync(reader->protocol, muster_clock_ns(),
-                                 intent.table, keys[0]);
+                                 muster_rowref_make(intent.table, keys[0]),
+                                 (flags & MUSTER_LOCALIZE_URGENT) != 0);
     } else if (reader->protocol != NULL) {
         muster_localize_request request = {
             .table = intent.table,

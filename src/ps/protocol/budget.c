@@ -31,18 +31,18 @@
 #define KEEP       0.9f // of what was seen before
 #define CONFIDENCE 1.5f
 #define BUDGET_MAX (3u << 18)
-#define FIRST      1u
+#define FIRST      2u // and the least
 #define SO_FAR     4u // the budget is at most this part of the writes so far
 #define USUAL_MIN  12u
 
-/* The largest budget that is not above `most`: 1, 2, 4, or 3 * 2^k. A worker
+/* The largest budget that is not above `most`: 2, 4, or 3 * 2^k. A worker
  * sees in the word alone when it has to ask for a synchronisation: at the first
  * write of a small budget, when a third of a large one is used
  * (muster_word_asks). */
 static uint32_t rounded(float most)
 {
     if (most < 6) {
-        return most < 2 ? 1 : most < 4 ? 2 : 4;
+        return most < 4 ? FIRST : 4;
     }
     uint32_t budget = 6;
     while (budget < BUDGET_MAX && 2 * (float)budget <= most) {

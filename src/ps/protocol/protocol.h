@@ -187,9 +187,10 @@ MUSTER_CHECKED muster_status muster_protocol_localize(
     muster_protocol *node, int64_t now_ns,
     const muster_localize_request *request, muster_protocol_out *out);
 /* A worker asks that the replica of a row, if there is one, be synchronised at
- * one of the next ticks. No step: nothing is sent. */
+ * one of the next ticks; if it is urgent, at the next. No step: nothing is
+ * sent. */
 void muster_protocol_ask_sync(muster_protocol *node, int64_t now_ns,
-                              uint32_t table, uint32_t key);
+                              muster_rowref ref, bool urgent);
 /* Intents for these rows begin or end at this node. While a row has intents it
  * is brought here and stays, as a row or as a replica; the home decides which
  * from the intents of all nodes. Each end follows its begin. */

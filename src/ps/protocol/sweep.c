@@ -8,7 +8,8 @@
  * periods and budgets are longer.
  *
  * And those that workers ask for, because much of their budget is used. Asks
- * gather for half a millisecond, so that they share messages.
+ * gather for half a millisecond, so that they share messages, unless one is
+ * urgent because hardly anything is left.
  */
 #include "ps/protocol/inside.h"
 #include "ps/protocol/prefetch.h"
@@ -73,20 +74,22 @@ int64_t muster_sweep_due_ns(const muster_protocol *node)
 }
 
 void muster_protocol_ask_sync(muster_protocol *node, int64_t now_ns,
-                              uint32_t table, uint32_t key)
+                              muster_rowref ref, bool urgent)
 {
     muster_sweep *sweep = &node->replicas.sweep;
-    muster_rowref ref = muster_rowref_make(table, key);
     uint32_t index = muster_map_find(&node->replicas.index, ref);
     muster_replica *all = node->replicas.all.data;
-    if (index == MUSTER_MAP_NONE || all[index].asked || all[index].syncing) {
+    if (index == MUSTER_MAP_NONE || all[index].syncing) {
         return;
     }
-    if (sweep->asked.count == 0) {
+    if (urgent) {
+        sweep->ask_due_ns = now_ns;
+    } else if (sweep->asked.count == 0) {
         sweep->ask_due_ns = larger(now_ns, sweep->asked_ns + GATHER_NS);
     }
     // Without memory for the list the replica waits for its turn.
-    all[index].asked = muster_vec_append(&sweep->asked, &ref, 1);
+    all[index].asked =
+        all[index].asked || muster_vec_append(&sweep->asked, &ref, 1);
 }
 
 /* Synchronise the replicas that were asked for. */
