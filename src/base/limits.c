@@ -25,6 +25,9 @@ static struct rlimit read_limit(muster_limit limit)
     case MUSTER_LIMIT_SPACE:
         failed = getrlimit(RLIMIT_AS, &is);
         break;
+    case MUSTER_LIMIT_DATA:
+        failed = getrlimit(RLIMIT_DATA, &is);
+        break;
     }
     return failed == 0 ? is : (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
 }
@@ -57,6 +60,7 @@ const char *muster_limits_hint(int error, char text[MUSTER_LIMITS_HINT_BYTES])
         {EAGAIN, MUSTER_LIMIT_PROCESSES, "processes and threads", 'u'},
         {EFBIG, MUSTER_LIMIT_FILE_SIZE, "the size of files", 'f'},
         {ENOMEM, MUSTER_LIMIT_SPACE, "the address space", 'v'},
+        {ENOMEM, MUSTER_LIMIT_DATA, "data", 'd'},
     };
     text[0] = '\0';
     for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {

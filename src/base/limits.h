@@ -15,6 +15,7 @@ typedef enum muster_limit {
     MUSTER_LIMIT_PROCESSES, // and threads, of the user: `ulimit -u`
     MUSTER_LIMIT_FILE_SIZE, // bytes: `ulimit -f`
     MUSTER_LIMIT_SPACE,     // bytes of address space: `ulimit -v`
+    MUSTER_LIMIT_DATA,      // bytes that can be written: `ulimit -d`
 } muster_limit;
 
 /* UINT64_MAX: there is none. */

@@ -333,7 +333,22 @@ static bool is_stdin(const muster_config *config, muster_option option)
     return path != NULL && strcmp(path, "-") == 0;
 }
 
-/* Stdin can be read once, by one process. */
+static muster_status check_data_at(const muster_config *config,
+                                   muster_error *error_out)
+{
+    const char *where = muster_config_string(config, MUSTER_OPT_DATA_AT);
+    bool workers = muster_config_data_at_workers(config);
+    if (where != NULL && !workers && strcmp(where, "coordinator") != 0) {
+        return INVALID("--data-at %.60s: expected coordinator or workers",
+                       where);
+    }
+    return workers && is_stdin(config, MUSTER_OPT_DATA)
+               ? INVALID("--data-at workers: workers cannot read the "
+                         "coordinator's stdin; give --data a file")
+               : MUSTER_OK;
+}
+
+/* Who reads the data. Stdin can be read once, by one process. */
 static muster_status check_stdin(const muster_config *config,
                                  muster_error *error_out)
 {
@@ -355,7 +370,7 @@ static muster_status check_stdin(const muster_config *config,
                        "a file",
                        name);
     }
-    return MUSTER_OK;
+    return check_data_at(config, error_out);
 }
 
 static muster_status check_target(const muster_config *config,

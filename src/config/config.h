@@ -106,6 +106,9 @@ MUSTER_CHECKED muster_status muster_config_until(const muster_config *config,
 /* Is it --speeds measure? */
 bool muster_config_speeds_measured(const muster_config *config);
 
+/* --data-at workers: do workers read the data themselves? */
+bool muster_config_data_at_workers(const muster_config *config);
+
 /* --code auto: is the code chosen while training? `name` is that of one code,
  * NULL: the whole value. */
 bool muster_config_is_auto(const muster_config *config, const char *name);

@@ -24,6 +24,12 @@ int64_t muster_config_deadline_ns(const muster_config *config)
                                                                  : 0;
 }
 
+bool muster_config_data_at_workers(const muster_config *config)
+{
+    const char *where = muster_config_string(config, MUSTER_OPT_DATA_AT);
+    return where != NULL && strcmp(where, "workers") == 0;
+}
+
 bool muster_config_speeds_measured(const muster_config *config)
 {
     const char *text = muster_config_string(config, MUSTER_OPT_SPEEDS);

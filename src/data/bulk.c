@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/mem.h"
 
 #define FILE_BYTES_MIN ((size_t)1 << 20)
@@ -40,14 +40,6 @@ static uint64_t cgroup_bytes(void)
     return has_number ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-static uint64_t ulimit_bytes(void)
-{
-    struct rlimit data;
-    return getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur != RLIM_INFINITY
-               ? data.rlim_cur
-               : UINT64_MAX;
-}
-
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -56,7 +48,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 size_t muster_bulk_limit(void)
 {
     uint64_t bytes = smaller(machine_bytes(), cgroup_bytes());
-    return (size_t)(smaller(bytes, ulimit_bytes()) / 2);
+    return (size_t)(smaller(bytes, muster_limits_get(MUSTER_LIMIT_DATA)) / 2);
 }
 
 /* Give the file blocks: without them a full disk would be a signal later. Far

@@ -1,6 +1,7 @@
 /*
  * The coordinator's executor: holds the data set, theta and the optimiser.
- * SHARD is one copy; UPDATE, EVALUATE and SNAPSHOT have files of their own.
+ * SHARD is one copy, or a listing of it (data/listing.h); UPDATE, EVALUATE and
+ * SNAPSHOT have files of their own.
  */
 #include <math.h>
 #include <string.h>
@@ -12,6 +13,26 @@
 #include "job/inside.h"
 #include "model/allow.h"
 
+/* The shard's listing. Its bytes are made for their hash alone. */
+static muster_status list_shard(coordinator *self, uint32_t shard, size_t bytes)
+{
+    muster_executor *base = &self->base;
+    void *made = muster_mem_raw_aligned(bytes, 1);
+    if (made == NULL) {
+        return muster_error_set(&base->error, MUSTER_ERR_NO_MEMORY,
+                                "out of memory for a shard");
+    }
+    muster_status status = muster_executor_make_output(
+        base, muster_listing_bytes(&self->cut, shard));
+    if (status == MUSTER_OK) {
+        muster_dataset_shard_write(self->train, &self->cut, shard, made);
+        muster_listing_write(&self->cut, shard, made, bytes,
+                             base->result.output->data);
+    }
+    muster_mem_free(made);
+    return status;
+}
+
 static muster_status shard_begin(coordinator *self)
 {
     muster_executor *base = &self->base;
@@ -22,6 +43,9 @@ static muster_status shard_begin(coordinator *self)
                                 self->cut.shards);
     }
     size_t bytes = muster_dataset_shard_bytes(self->train, &self->cut, shard);
+    if (self->is_listed) {
+        return list_shard(self, shard, bytes);
+    }
     muster_status status = muster_executor_make_output(base, bytes);
     if (status == MUSTER_OK) {
         muster_dataset_shard_write(self->train, &self->cut, shard,
@@ -214,6 +238,7 @@ static muster_status read_options(coordinator *self,
     muster_algorithm_kind algorithm = muster_config_algorithm_kind(config);
     self->is_async = algorithm == MUSTER_ALGORITHM_SSP;
     self->is_gossip = algorithm == MUSTER_ALGORITHM_GOSSIP;
+    self->is_listed = muster_config_data_at_workers(config);
     self->workers = muster_config_workers(config);
     if (self->is_local ||
         self->is_gossip) { // workers do the rest: their mean way is gone

@@ -70,6 +70,11 @@ MUSTER_CHECKED muster_status muster_executor_create_worker(
 MUSTER_CHECKED muster_status
 muster_executor_allow_model(muster_executor *worker, const char *spec);
 
+/* A run with --data-at workers: read the data at `path` in place of the
+ * coordinator's. Before SETUP. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status muster_executor_read_from(muster_executor *worker,
+                                                       const char *path);
+
 /* Makes the run's code from its options. */
 typedef muster_status (*muster_executor_code)(const muster_config *config,
                                               muster_error *error_out,

@@ -18,6 +18,7 @@
 #include "data/batch.h"
 #include "data/cut.h"
 #include "data/dataset.h"
+#include "data/listing.h"
 #include "data/shard.h"
 #include "job/executor.h"
 #include "job/planner.h"
@@ -90,15 +91,20 @@ typedef struct job_setup {
     bool is_sparse; // rows are CSR
     muster_image image;
     local_rule local;
+    char *data;  // --data-at workers: where the data is; else NULL; owned
+    char *label; // --label and --target, or NULL; owned
+    char *target;
 } job_setup;
 
 MUSTER_CHECKED muster_status muster_job_setup_read(const muster_blob *blob,
                                                    muster_error *error_out,
                                                    job_setup *setup_out);
+void muster_job_setup_fini(job_setup *setup);
 /* The options in a job description; for muster_config_free(). */
 MUSTER_CHECKED muster_status
 muster_job_setup_config(const muster_blob *blob, muster_error *error_out,
                         muster_config **config_out);
+/* NULL: out of memory, or the current folder is gone. */
 muster_blob *muster_job_setup_write(const muster_config *config,
                                     const muster_dataset_info *info,
                                     uint32_t shards);
@@ -239,6 +245,19 @@ typedef struct mix_state {
     size_t at;         // next coordinate
 } mix_state;
 
+/* The data as this worker reads it itself: own_data.c. */
+typedef struct own_data {
+    char *path; // in place of the coordinator's; NULL: that one
+    muster_background reader;
+    job_setup from;       // what the reader reads: copies of its texts
+    muster_dataset *rows; // NULL: not read, or let go
+    uint32_t reads;       // of the file
+    muster_status status; // of the last one
+    muster_error error;
+    muster_blob *asked; // a copy of the listing that the job brought
+    muster_listing listing;
+} own_data;
+
 typedef struct worker {
     muster_executor base;
     bool is_set_up;
@@ -262,6 +281,7 @@ typedef struct worker {
     gradient_state gradient;
     local_state local;
     mix_state mix;
+    own_data own;
 } worker;
 
 /* NULL: it is not held. */
@@ -274,6 +294,17 @@ MUSTER_CHECKED muster_status muster_job_slots_find(worker *self,
 /* Which slot has the sample; false: none. */
 bool muster_job_slots_member(const plan_slots *slots, uint32_t sample,
                              batch_member *member_out);
+/* Keep a shard; takes over the reference to `own`, which nobody else can write
+ * to. */
+MUSTER_CHECKED muster_status muster_job_keep_shard(worker *self,
+                                                   muster_blob *own);
+/* LOAD of a shard that is listed, and not sent. */
+muster_status muster_job_own_begin(worker *self);
+muster_status muster_job_own_piece(worker *self);
+/* The shards of a plan are here: let the rest of the data go. */
+void muster_job_own_release(own_data *own);
+/* Waits for a file that is being read. */
+void muster_job_own_fini(own_data *own);
 muster_status muster_job_gradient_begin(worker *self);
 muster_status muster_job_gradient_piece(worker *self);
 /* After the checks of gradient_begin, where the setup has local steps. */
@@ -410,6 +441,7 @@ typedef struct coordinator {
     bool is_async;       // messages are gradients of workers' own batches
     bool is_gossip;      // workers have the models; messages are these, or
                          // losses
+    bool is_listed;      // --data-at workers: shards are listed, not sent
     uint32_t workers;    // of the run
     uint64_t steps;      // of the whole run
     uint64_t step;       // done

@@ -3,9 +3,13 @@
  * the data, as JSON. A worker reads it from the network, so every number is
  * checked before it sizes anything.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -77,6 +81,23 @@ static muster_blob *text_blob(const char *text)
     return blob;
 }
 
+/* Add where workers find the data: its path, whatever their folder is. Links
+ * stay as they are written: they may lead elsewhere on another machine. */
+static bool add_data(const muster_config *config, json_t *object)
+{
+    const char *data = muster_config_string(config, MUSTER_OPT_DATA);
+    char folder[PATH_MAX] = "";
+    if (!muster_config_data_at_workers(config)) {
+        return true;
+    }
+    if (data[0] == '/' || strncmp(data, "synthetic:", 10) == 0) {
+        return json_object_set_new(object, "data", json_string(data)) == 0;
+    }
+    return getcwd(folder, sizeof(folder)) != NULL &&
+           json_object_set_new(object, "data",
+                               json_sprintf("%s/%s", folder, data)) == 0;
+}
+
 muster_blob *muster_job_setup_write(const muster_config *config,
                                     const muster_dataset_info *info,
                                     uint32_t shards)
@@ -95,7 +116,7 @@ muster_blob *muster_job_setup_write(const muster_config *config,
         (json_int_t)info->image.height, (json_int_t)info->image.width,
         (json_int_t)info->image.channels);
     char *text =
-        object != NULL
+        object != NULL && add_data(config, object)
             ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17))
             : NULL;
     if (text != NULL) {
@@ -192,6 +213,42 @@ static muster_status open_options(const json_t *object, muster_error *error_out,
     return status;
 }
 
+/* A copy of the text, or NULL; false when out of memory. */
+static bool copy_text(const char *text, char **copy_out)
+{
+    *copy_out = text != NULL ? muster_mem_string(text) : NULL;
+    return text == NULL || *copy_out != NULL;
+}
+
+/* Where the data is, if workers are to read it, and how. */
+static muster_status read_data(const json_t *object,
+                               const muster_config *config,
+                               muster_error *error_out, job_setup *setup)
+{
+    const char *data = json_string_value(json_object_get(object, "data"));
+    if (data == NULL) {
+        return MUSTER_OK;
+    }
+    if (!copy_text(data, &setup->data) ||
+        !copy_text(muster_config_string(config, MUSTER_OPT_LABEL),
+                   &setup->label) ||
+        !copy_text(muster_config_string(config, MUSTER_OPT_TARGET),
+                   &setup->target)) {
+        return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                "out of memory for the job description");
+    }
+    return MUSTER_OK;
+}
+
+void muster_job_setup_fini(job_setup *setup)
+{
+    muster_mem_free(setup->model);
+    muster_mem_free(setup->data);
+    muster_mem_free(setup->label);
+    muster_mem_free(setup->target);
+    *setup = (job_setup){0};
+}
+
 static muster_status read_options(const json_t *object, muster_error *error_out,
                                   job_setup *setup)
 {
@@ -204,17 +261,15 @@ static muster_status read_options(const json_t *object, muster_error *error_out,
     setup->batch = muster_job_batch(config, setup->samples);
     setup->model = model != NULL ? muster_mem_string(model) : NULL;
     status = read_local(config, &setup->batch, error_out, &setup->local);
-    muster_config_free(config);
-    if (status != MUSTER_OK) {
-        muster_mem_free(setup->model);
-        setup->model = NULL;
-        return status;
+    if (status == MUSTER_OK) {
+        status = read_data(object, config, error_out, setup);
     }
-    if (setup->model == NULL) {
+    muster_config_free(config);
+    if (status == MUSTER_OK && setup->model == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
                                 "the job description names no model");
     }
-    return MUSTER_OK;
+    return status;
 }
 
 muster_status muster_job_setup_config(const muster_blob *blob,
@@ -247,6 +302,8 @@ muster_status muster_job_setup_read(const muster_blob *blob,
     json_decref(object);
     if (status == MUSTER_OK) {
         *setup_out = setup;
+    } else {
+        muster_job_setup_fini(&setup);
     }
     return status;
 }

@@ -77,13 +77,12 @@ static void drop_model(worker *self)
     muster_mem_free(self->accumulators);
     muster_mem_free(self->wide);
     muster_model_free(&self->model);
-    muster_mem_free(self->setup.model);
+    muster_job_setup_fini(&self->setup);
     self->scratch = NULL;
     self->accumulators = NULL;
     self->wide = NULL;
     self->accumulator_floats = 0;
     self->gather_entries_row = 0;
-    self->setup = (job_setup){0};
     self->is_set_up = false;
 }
 
@@ -122,11 +121,12 @@ static muster_status setup_job(worker *self)
     }
     status = choose_plugin(self, &setup);
     if (status != MUSTER_OK) {
-        muster_mem_free(setup.model);
+        muster_job_setup_fini(&setup);
         return status;
     }
     if (!self->is_set_up || !same_setup(&self->setup, &setup)) {
         drop_shards(self);
+        muster_job_own_fini(&self->own);
     }
     drop_plans(self);
     drop_model(self);
@@ -310,8 +310,7 @@ static held_shard *hold(worker *self, uint32_t number)
     return place;
 }
 
-/* Takes over the reference to `own`, which nobody else can write to. */
-static muster_status keep_shard(worker *self, muster_blob *own)
+muster_status muster_job_keep_shard(worker *self, muster_blob *own)
 {
     muster_shard shard;
     muster_status status =
@@ -347,7 +346,12 @@ static muster_status load_job(worker *self)
         return fail(self, MUSTER_ERR_NO_MEMORY, "out of memory for a shard");
     }
     memcpy(own->data, input->data, input->bytes);
-    return keep_shard(self, own);
+    if (muster_listing_is(own->data, own->bytes)) {
+        muster_blob_unref(self->own.asked);
+        self->own.asked = own;
+        return muster_job_own_begin(self);
+    }
+    return muster_job_keep_shard(self, own);
 }
 
 static muster_status forget_job(worker *self)
@@ -376,6 +380,7 @@ static muster_status worker_begin(muster_executor *executor)
     case MUSTER_JOB_FORGET:
         return forget_job(self);
     case MUSTER_JOB_GRADIENT:
+        muster_job_own_release(&self->own);
         return muster_job_gradient_begin(self);
     case MUSTER_JOB_MIX:
         return muster_job_mix_begin(self);
@@ -396,6 +401,9 @@ static muster_status worker_begin(muster_executor *executor)
 static muster_status worker_piece(muster_executor *executor)
 {
     worker *self = (worker *)executor;
+    if (executor->job.kind == MUSTER_JOB_LOAD) {
+        return muster_job_own_piece(self);
+    }
     return executor->job.kind == MUSTER_JOB_MIX
                ? muster_job_mix_piece(self)
                : muster_job_gradient_piece(self);
@@ -413,6 +421,8 @@ static void worker_free(muster_executor *executor)
     drop_shards(self);
     drop_plans(self);
     drop_model(self);
+    muster_job_own_fini(&self->own);
+    muster_mem_free(self->own.path);
     muster_mem_free(self->allowed);
     muster_vec_fini(&self->held);
     muster_vec_fini(&self->slots.list);
@@ -464,4 +474,14 @@ muster_status muster_executor_allow_model(muster_executor *executor,
     muster_mem_free(self->allowed);
     self->allowed = allowed;
     return MUSTER_OK;
+}
+
+muster_status muster_executor_read_from(muster_executor *executor,
+                                        const char *path)
+{
+    worker *self = (worker *)executor;
+    MUSTER_ASSERT(executor->ops == &worker_ops);
+    muster_mem_free(self->own.path);
+    self->own.path = muster_mem_string(path);
+    return self->own.path != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
 }

@@ -28,18 +28,17 @@ static muster_status multiply_once(void)
 
 muster_status muster_blas_room_take(uint32_t threads, muster_error *error_out)
 {
-    uint64_t limit = muster_limits_get(MUSTER_LIMIT_SPACE);
-    if (limit == UINT64_MAX) {
+    if (muster_limits_get(MUSTER_LIMIT_SPACE) == UINT64_MAX &&
+        muster_limits_get(MUSTER_LIMIT_DATA) == UINT64_MAX) {
         return MUSTER_OK;
     }
     uint64_t bytes = threads * BUFFER_BYTES;
-    void *room = mmap(NULL, (size_t)bytes, PROT_NONE,
+    void *room = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "BLAS needs %" PRIu64
-                                " kB of address space more for %" PRIu32
-                                " thread(s)",
+                                " kB of memory more for %" PRIu32 " thread(s)",
                                 bytes / 1024, threads);
     }
     (void)munmap(room, (size_t)bytes);

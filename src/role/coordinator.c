@@ -18,6 +18,8 @@
 
 #define FAREWELL_NS  MUSTER_NS_PER_S
 #define NAMES_LISTED 8u
+/* How often patience begins again while somebody loads its shards. */
+#define PATIENCES_MAX 10u
 /* Which workers are missing at the start is said after the first of these
  * times, and then again each time the second has passed. */
 #define MISSING_FIRST_NS (5 * MUSTER_NS_PER_S)
@@ -215,6 +217,23 @@ void muster_coordinator_review(muster_coordinator *c, const muster_event *event,
     }
 }
 
+/* Does one that joins go on loading its shards? Reading the data can take
+ * longer than patience lasts; a worker that stands still is soon lost. */
+static bool somebody_loads(muster_coordinator *c, int64_t now_ns)
+{
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        const muster_worker_record *worker = &c->workers[id];
+        const muster_link *link = worker->under_way_count > 0
+                                      ? muster_member_link(&c->member, id)
+                                      : NULL;
+        if (link != NULL && link->busy &&
+            now_ns - link->progress_ns < c->opts.patience_ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void out_of_patience(muster_coordinator *c, const muster_event *event,
                             muster_actions *actions)
 {
@@ -227,6 +246,13 @@ static void out_of_patience(muster_coordinator *c, const muster_event *event,
     if (enough && c->phase == MUSTER_PHASE_GATHER) {
         begin(c, event, actions);
         muster_coordinator_review(c, event, actions);
+        return;
+    }
+    if (!enough && c->patiences < PATIENCES_MAX &&
+        somebody_loads(c, event->now_ns)) {
+        c->patiences++;
+        muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
+                         event->now_ns + c->opts.patience_ns);
         return;
     }
     end_with_too_few(c, event, actions);

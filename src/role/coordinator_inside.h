@@ -144,6 +144,9 @@ typedef struct muster_staging {
     uint32_t *responders;   // scratch: slot * stages + stage
     // Of a code in stages; else empty:
     bool eager;             // workers begin all stages unasked
+    bool adapts;            // but not while nobody is late
+    bool calm;              // as in the open step
+    uint32_t quiet_steps;   // in a row
     uint32_t *first_holder; // by part, into `holders`, and their number
     uint32_t *holders;      // slot * stages + stage
     bool *come;             // by part: in the open step
@@ -306,8 +309,9 @@ typedef struct muster_coordinator {
     muster_blob *model;  // of `step`
     size_t answer_bytes; // length of a correct message
     bool paused;
-    bool degraded;     // an exact code goes on without enough workers
-    bool told_cut_off; // the first exact step that a deadline cut was named
+    uint32_t patiences; // begun again because somebody loads its shards
+    bool degraded;      // an exact code goes on without enough workers
+    bool told_cut_off;  // the first exact step that a deadline cut was named
     muster_joining joining;
     muster_shuffling shuffling;
     muster_recoding recoding;

@@ -77,14 +77,30 @@ static void put(muster_replan_worker *worker, muster_replan_time time,
     }
 }
 
-static double load_of(const muster_coordinator *c, uint32_t id)
+static uint32_t shards_of(const muster_coordinator *c, const uint32_t *parts,
+                          uint32_t count)
 {
-    const uint32_t *parts = NULL;
-    uint32_t count = muster_assignment_parts(&c->plan, id, &parts);
     uint32_t shards = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t *first = &c->plan.first_shard[parts[i]];
         shards += first[1] - first[0];
+    }
+    return shards;
+}
+
+/* Of what a worker's time is told for: with stages, its own share. */
+static double load_of(const muster_coordinator *c, uint32_t id)
+{
+    const uint32_t *parts = NULL;
+    uint32_t shards = 0;
+    if (c->staging.stages == 1) {
+        uint32_t count = muster_assignment_parts(&c->plan, id, &parts);
+        shards = shards_of(c, parts, count);
+    }
+    for (uint32_t t = 0; c->staging.stages > 1 && t < c->staging.own; t++) {
+        uint32_t answer = c->plan.slot_of[id] * c->staging.stages + t;
+        uint32_t count = muster_assignment_answer(&c->plan, answer, &parts);
+        shards += shards_of(c, parts, count);
     }
     return (double)shards / c->plan.shards * c->worker_count;
 }

@@ -53,6 +53,9 @@ void muster_step_offer(muster_coordinator *c, uint32_t id, int64_t now_ns,
     if (muster_verify_is_asked(c)) {
         mail.message.plan |= MUSTER_PLAN_CHECK;
     }
+    if (c->staging.calm) {
+        mail.message.plan |= MUSTER_PLAN_OWN;
+    }
     muster_member_send(&c->member, id, &mail, actions);
 }
 

@@ -126,8 +126,8 @@ static void stop_at_leader(muster_edge *edge, muster_status status,
 {
     char text[384];
     snprintf(text, sizeof(text), "%s %s: %s",
-             muster_member_without_leader(&edge->above, status),
-             leader_address(edge), reason[0] != 0 ? reason : "no answer");
+             muster_member_without_leader(status), leader_address(edge),
+             reason[0] != 0 ? reason : "no answer");
     muster_edge_stop(edge, status, text, actions);
 }
 
@@ -152,7 +152,8 @@ static void on_news(muster_edge *edge, const muster_news *news,
         stop_at_leader(edge, MUSTER_ERR_REFUSED, news->reason, actions);
         break;
     case MUSTER_NEWS_ALONE:
-        stop_at_leader(edge, MUSTER_ERR_PEER_LOST, news->reason, actions);
+        stop_at_leader(edge, muster_member_alone_status(&edge->above),
+                       news->reason, actions);
         break;
     }
 }

@@ -74,7 +74,7 @@ typedef struct muster_report {
             uint32_t worker;
             uint32_t incarnation;
             muster_worker_change change;
-            char reason[128];
+            char reason[200];
         } worker;
         struct {
             double loss, theta_norm, test_loss, test_accuracy, test_auc;

@@ -278,13 +278,49 @@ static void on_shard_done(muster_worker *w, const muster_job_result *result,
     }
 }
 
+static void stop_leaving(muster_worker *w, muster_actions *actions)
+{
+    const char *text = w->leave_text != NULL
+                           ? w->leave_text
+                           : muster_status_text(w->leave_status);
+    stop(w, w->leave_status, text, actions);
+}
+
+/* Send LEAVE, or REFUSE with the reason; stop once it is written to the
+ * network. */
+static void leave(muster_worker *w, const muster_event *event,
+                  muster_actions *actions)
+{
+    muster_member_mail mail = {.message = {.kind = MUSTER_MSG_LEAVE},
+                               .token = LEAVE_TOKEN};
+    if (w->leave_status != MUSTER_ERR_INTERRUPTED) {
+        mail.message.kind = MUSTER_MSG_REFUSE;
+        mail.message.as.refuse.status = w->leave_status;
+        (void)snprintf(mail.message.as.refuse.text,
+                       sizeof(mail.message.as.refuse.text), "%s",
+                       w->leave_text != NULL ? w->leave_text : "");
+    }
+    muster_worker_forget_model(w, actions);
+    w->leaving = true;
+    if (muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions)) {
+        muster_act_timer(actions, TIMER_LEAVE, event->now_ns + LEAVE_NS);
+    } else {
+        stop_leaving(w, actions);
+    }
+}
+
 static void on_computed(muster_worker *w, const muster_event *event,
                         muster_actions *actions)
 {
     const muster_job_result *result = &event->as.computed;
     w->jobs--;
+    if (w->leaving) {
+        return;
+    }
     if (result->status < 0 && result->status != MUSTER_ERR_CANCELLED) {
-        stop(w, result->status, result->text, actions);
+        w->leave_status = result->status;
+        w->leave_text = muster_mem_string(result->text);
+        leave(w, event, actions);
         return;
     }
     if (w->gossip != NULL &&
@@ -308,8 +344,8 @@ static void stop_at_leader(muster_worker *w, muster_status status,
 {
     char text[256];
     snprintf(text, sizeof(text), "%s %s: %s",
-             muster_member_without_leader(&w->member, status),
-             leader_address(w), unreached_reason(w, reason));
+             muster_member_without_leader(status), leader_address(w),
+             unreached_reason(w, reason));
     stop(w, status, text, actions);
 }
 
@@ -378,24 +414,10 @@ static void on_news(muster_worker *w, const muster_event *event,
             stop_at_leader(w, MUSTER_ERR_REFUSED, news[i].reason, actions);
             break;
         case MUSTER_NEWS_ALONE:
-            stop_at_leader(w, MUSTER_ERR_PEER_LOST, news[i].reason, actions);
+            stop_at_leader(w, muster_member_alone_status(&w->member),
+                           news[i].reason, actions);
             break;
         }
-    }
-}
-
-/* Send LEAVE, and stop once it is written to the network. */
-static void leave(muster_worker *w, const muster_event *event,
-                  muster_actions *actions)
-{
-    muster_member_mail mail = {.message = {.kind = MUSTER_MSG_LEAVE},
-                               .token = LEAVE_TOKEN};
-    muster_worker_forget_model(w, actions);
-    w->leaving = true;
-    if (muster_member_send(&w->member, MUSTER_ID_LEADER, &mail, actions)) {
-        muster_act_timer(actions, TIMER_LEAVE, event->now_ns + LEAVE_NS);
-    } else {
-        stop(w, MUSTER_ERR_INTERRUPTED, "interrupted", actions);
     }
 }
 
@@ -427,9 +449,10 @@ static void worker_step(void *state, const muster_event *event,
     if (event->kind == MUSTER_EVENT_COMPUTED) {
         on_computed(w, event, actions);
     } else if (event->kind == MUSTER_EVENT_STOP && !w->leaving) {
+        w->leave_status = MUSTER_ERR_INTERRUPTED;
         leave(w, event, actions);
     } else if (w->leaving && has_left(w, event)) {
-        stop(w, MUSTER_ERR_INTERRUPTED, "interrupted", actions);
+        stop_leaving(w, actions);
     }
 }
 
@@ -450,6 +473,7 @@ static void worker_free(void *state)
     muster_blob_unref(w->model);
     muster_blob_unref(w->current);
     muster_stages_fini(&w->stages);
+    muster_mem_free(w->leave_text);
     muster_mem_free(w);
 }
 

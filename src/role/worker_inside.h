@@ -30,6 +30,7 @@ typedef struct muster_worker {
     uint32_t model_plan; // likewise
     bool model_seen;     // in this life
     bool model_check;    // it is to be answered even if a newer one comes
+    bool model_own;      // no other's share is begun unasked
     uint64_t gradient;   // job under way, or 0
     uint64_t gradient_life;
     uint32_t gradient_plan;
@@ -38,6 +39,8 @@ typedef struct muster_worker {
     muster_blob *current;  // the model of the step at hand; or NULL
     muster_stages stages;  // of that step
     bool leaving, over;
+    muster_status leave_status; // why it leaves
+    char *leave_text;           // or NULL: interrupted, or no memory for it
     bool told_unreached;  // why there is no coordinator, since the last welcome
     muster_member member; // last: its end is seldom read
 } muster_worker;

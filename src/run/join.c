@@ -126,6 +126,7 @@ static muster_status make_worker(const muster_config *config, muster_host *host,
                                  muster_error *error_out, joiner *self)
 {
     const char *allowed = muster_config_string(config, MUSTER_OPT_ALLOW_MODEL);
+    const char *data = muster_config_string(config, MUSTER_OPT_DATA);
     muster_executor_alloc alloc = muster_host_alloc(host);
     muster_worker_opts opts = muster_build_worker(config);
     opts.pid = (uint32_t)getpid();
@@ -145,6 +146,9 @@ static muster_status make_worker(const muster_config *config, muster_host *host,
     status = muster_executor_create_worker(&alloc, &self->executor);
     if (status == MUSTER_OK && allowed != NULL) {
         status = muster_executor_allow_model(self->executor, allowed);
+    }
+    if (status == MUSTER_OK && data != NULL) {
+        status = muster_executor_read_from(self->executor, data);
     }
     if (status < 0) {
         return muster_error_set(error_out, status, "no memory for a worker");

@@ -32,12 +32,16 @@
 /* In `plan` of MODEL, beside the plan's number: the answer is wanted even when
  * a newer model has come. */
 #define MUSTER_PLAN_CHECK 0x80000000u
+/* Likewise: compute your own share alone until you are told what is missing. */
+#define MUSTER_PLAN_OWN 0x40000000u
+/* The plan's number without them. */
+#define MUSTER_PLAN_NUMBER 0x3fffffffu
 
 /* Values travel: append, never renumber. */
 typedef enum muster_message_kind {
     MUSTER_MSG_HELLO = 1,     // I am here; first on every connection we make
     MUSTER_MSG_WELCOME = 2,   // you are number id; payload: job description
-    MUSTER_MSG_REFUSE = 3,    // and why
+    MUSTER_MSG_REFUSE = 3,    // you, or to go on as your worker; and why
     MUSTER_MSG_HEARTBEAT = 4, // both ways
     MUSTER_MSG_DIRECTORY = 5, // payload: who is where
     MUSTER_MSG_PLAN = 6,      // payload: the terms of your message

@@ -45,8 +45,13 @@ if grep -q '__asan_init\|__tsan_init' "$MUSTER_BIN"; then
     echo "address space not limited: a sanitizer needs it"
 else
     limited "-v 160000" train --data synthetic:samples=6400,features=2000,classes=2 --local 2 --steps 3
-    refused 'BLAS needs [0-9]* kB of address space more'
+    refused 'BLAS needs [0-9]* kB of memory more'
     says "$work/err" 'the address space is limited to 160000 kB' || fail "no limit: $(cat "$work/err")"
+    limited "-d 122880" train --data $data --local 2 --steps 3
+    refused 'BLAS needs [0-9]* kB of memory more'
+    says "$work/err" 'data is limited to 122880 kB; a larger `ulimit -d`' || fail "no limit: $(cat "$work/err")"
+    limited "-d 400000" train --data $data --local 2 --steps 3
+    [ "$code" -eq 0 ] || fail "a run in 400,000 kB of data: exit code $code: $(cat "$work/err")"
 fi
 if [ "$(id -u)" -eq 0 ] && command -v setpriv > /dev/null; then
     # As a user that has no process yet: 12 suffice for fewer than 4 workers.

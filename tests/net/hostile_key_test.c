@@ -308,7 +308,12 @@ static void two_thousand_silent_callers_keep_nobody_out(void **state)
     it->hub.echo = false;
     assert_true(muster_net_count(it->hub.net).strangers >=
                 (uint64_t)size - 200);
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    (void)before;
+    print_message("memory not measured: a sanitizer keeps what was freed\n");
+#else
     assert_in_range(resident_pages() - before + 256, 0, 16384); // 64 MiB
+#endif
     node_close(worker);
     free(worker);
     for (int i = 0; i < size; i++) {

@@ -1,9 +1,9 @@
 /*
  * auto_test.c -- --code auto with random faults: plans that change again and
- * again, between codes of other lengths, parts and tolerances, while workers
- * die, stop, are cut off and return, coordinators die and are resumed, and
- * messages come late, twice or again. Every step is the serial one, or the run
- * ends with MUSTER_ERR_QUORUM.
+ * again, between codes of other lengths, parts, stages and tolerances, while
+ * workers die, stop, are cut off and return, coordinators die and are resumed,
+ * and messages come late, twice or again. Every step is the serial one, or the
+ * run ends with MUSTER_ERR_QUORUM.
  *
  * MUSTER_SEEDS sets how many seeds there are (`make check-all`: 2000).
  */
@@ -84,11 +84,14 @@ static void strike(muster_sim *sim, void *context, uint64_t value)
 static uint32_t tell(uint64_t seed, bool *finished_out)
 {
     static const char *const codes[] = {"frc:s=1",
+                                        "scheduled:s=2,order=cyclic",
                                         "ye-abbe-tuned:s=2,m=2",
+                                        "scheduled:s=1,order=staircase",
                                         "uncoded",
                                         "cyclic-mds:s=2",
                                         "frc:s=3",
                                         "heter:s=2,k=24",
+                                        "scheduled:s=3,pieces=3,start=now",
                                         "linear:tuned:s=2,m=2",
                                         NULL};
     static story s; // the callbacks keep its address

@@ -214,7 +214,7 @@ static bool toy_may_be_offered(const toy *t, const muster_message *model)
     }
     for (uint32_t i = 0; i < TOY_PLANS; i++) {
         const muster_terms *terms = &process->plans[i].terms;
-        if (process->plans[i].number != model->plan) {
+        if (process->plans[i].number != (model->plan & MUSTER_PLAN_NUMBER)) {
             continue;
         }
         bool all = true;
@@ -333,6 +333,7 @@ static void toy_start_coordinator(toy *t)
     opts.checkpoint_every = 4;
     opts.evaluate_at_end = true;
     opts.shuffle = t->shuffle;
+    opts.eager = true; // where a code does not say
     opts.deadline_ns = t->deadline_ns;
     opts.degrade = t->degrade;
     opts.shards = t->shards;

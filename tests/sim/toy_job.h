@@ -37,7 +37,7 @@
 #define TOY_SHARDS_MAX 224u
 #define TOY_HOSTS_MAX  32u
 #define TOY_RUN        0x746f79u
-#define TOY_PLAN_CODES 8u
+#define TOY_PLAN_CODES 12u
 #define TOY_PLANS      2u  // a worker keeps two, as the real one
 #define TOY_PAST       64u // steps whose answer is remembered
 
@@ -113,7 +113,7 @@ typedef struct toy {
     uint32_t stopped_workers;
     muster_status worker_status; // of the last worker that stopped
     char notices[2048];          // all of them, in order
-    char lost_reason[128];
+    char lost_reason[200];
     int64_t lost_ns;
     uint32_t lost_worker;
     uint64_t shards_made, snapshots, results;
