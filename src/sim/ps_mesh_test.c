@@ -2,7 +2,8 @@
  * ps_mesh_test.c -- the parameter server's protocol in virtual time, with nodes
  * that die, are stopped and are replaced.
  *
- * Two to five nodes with real tables in a simulated world (ps_world.h). A node
+ * Two to five nodes, or 64, with real tables in a simulated world
+ * (ps_world.h). A node
  * may be killed, or stopped for longer than a heartbeat may be missing and then
  * continued. Sometimes a second node is lost during the change of membership
  * after the first, and sometimes a fresh node takes the place of a lost one, or
