@@ -4,7 +4,8 @@
  * bench_ps.c has the options and decides which parts run; ps_micro.c measures
  * single operations, ps_hot.c rows that nobody asks for, ps_sample.c samples,
  * ps_mf.c, ps_kge.c and ps_skipgram.c whole tasks on the teams and meshes of
- * ps_team.c, ps_memory.c the room that rows take. Whatever goes wrong ends the program with a line on stderr.
+ * ps_team.c, ps_memory.c the room that rows take. Whatever goes wrong ends the
+ * program with a line on stderr.
  *
  *   Ownership    A team owns its task, server and workers until
  *                bench_team_fini; names and options are lent for the run.

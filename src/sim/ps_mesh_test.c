@@ -2,12 +2,11 @@
  * ps_mesh_test.c -- the parameter server's protocol in virtual time, with nodes
  * that die, are stopped and are replaced.
  *
- * Two to five nodes, or 64, with real tables in a simulated world
- * (ps_world.h). A node
- * may be killed, or stopped for longer than a heartbeat may be missing and then
- * continued. Sometimes a second node is lost during the change of membership
- * after the first, and sometimes a fresh node takes the place of a lost one, or
- * is lost while it joins. At rest:
+ * Two to five nodes, or 64, with real tables in a simulated world (ps_world.h).
+ * A node may be killed, or stopped for longer than a heartbeat may be missing
+ * and then continued. Sometimes a second node is lost during the change of
+ * membership after the first, and sometimes a fresh node takes the place of a
+ * lost one, or is lost while it joins. At rest:
  *
  *   - every row has exactly one owner among the living, which its home knows
  *   - no update counts twice, and those missing are at most as many as reported

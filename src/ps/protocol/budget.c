@@ -31,21 +31,21 @@
 #define KEEP       0.9f // of what was seen before
 #define CONFIDENCE 1.5f
 #define BUDGET_MAX (3u << 18)
-#define FIRST      2u // and the least
-#define SO_FAR     4u // the budget is at most this part of the writes so far
+#define FIRST      2u    // and the least
+#define SO_FAR     0.25f // the budget is no more of the writes so far
 #define USUAL_MIN  12u
 
-/* The largest budget that is not above `most`: 2, 4, or 3 * 2^k. A worker
+/* The largest budget that is not above `max`: 2, 4, or 3 * 2^k. A worker
  * sees in the word alone when it has to ask for a synchronisation: at the first
  * write of a small budget, when a third of a large one is used
  * (muster_word_asks). */
-static uint32_t rounded(float most)
+static uint32_t rounded(float max)
 {
-    if (most < 6) {
-        return most < 4 ? FIRST : 4;
+    if (max < 6) {
+        return max < 4 ? FIRST : 4;
     }
     uint32_t budget = 6;
-    while (budget < BUDGET_MAX && 2 * (float)budget <= most) {
+    while (budget < BUDGET_MAX && 2 * (float)budget <= max) {
         budget *= 2;
     }
     return budget;
@@ -90,18 +90,18 @@ void muster_budget_set(const muster_protocol *node, muster_replica *replica,
                        uint32_t used)
 {
     float share = share_of(replica);
-    float most = (float)replica->budget;
+    float max = (float)replica->budget;
     uint32_t usual = USUAL_MIN * node->replicas.sweep.pace;
     if (replica->budget < usual || used >= replica->budget / 3 * 2) {
-        most *= 2;
+        max *= 2;
     } else if (replica->budget > usual && used < replica->budget / 8) {
-        most /= 2;
+        max /= 2;
     }
-    float so_far = (float)(replica->all_writes / SO_FAR);
-    most = so_far < most ? so_far : most;
+    float so_far = SO_FAR * (float)replica->all_writes;
+    max = so_far < max ? so_far : max;
     if (share > 0) {
         float safe = SAFE / ((float)node->opts.nodes * share);
-        most = safe < most ? safe : most;
+        max = safe < max ? safe : max;
     }
-    replica->budget = rounded(most);
+    replica->budget = rounded(max);
 }
