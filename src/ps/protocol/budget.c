@@ -16,12 +16,14 @@
  * fade, and q is taken to be what it is at least, by CONFIDENCE deviations. So
  * rows that are far from their goal, or whose changes are noise, show no q.
  *
- * The budget is such that n q budget <= SAFE. It is also a share of the writes
- * that were made here so far: first steps are the largest, those of adagrad
- * above all, whose size falls with the number of writes that a node knows of.
- * Within that it doubles up to the usual one, which the pace of the sweep sets.
- * Beyond that it grows while most of it is used before the owner's row comes,
- * so that workers do not wait, and shrinks when little is.
+ * The budget is such that n q budget <= SAFE. Within that it doubles up to the
+ * usual one, which the pace of the sweep sets. Beyond that it grows while most
+ * of it is used before the owner's row comes, so that workers do not wait, and
+ * shrinks when little is.
+ *
+ * First steps are the largest, those of adagrad above all, whose size falls with
+ * the number of writes that a node knows of. So a replica that was written only
+ * a few times asks for a synchronisation at its first write.
  */
 #include <math.h>
 
@@ -30,21 +32,31 @@
 #define SAFE       1.0f
 #define KEEP       0.9f // of what was seen before
 #define CONFIDENCE 1.5f
+#define BUDGET_MIN 2u
 #define BUDGET_MAX (3u << 18)
-#define FIRST      2u    // and the least
-#define SO_FAR     0.25f // the budget is no more of the writes so far
+#define FIRST      8u
 #define USUAL_MIN  12u
+#define SO_FAR     0.25f // a budget above this share of the writes so far asks
 
-/* The largest budget that is not above `max`: 2, 4, or 3 * 2^k. A worker
- * sees in the word alone when it has to ask for a synchronisation: at the first
- * write of a small budget, when a third of a large one is used
- * (muster_word_asks). */
+/* The largest budget that is not above `max`: 2, 4, or 3 * 2^k. A worker sees in
+ * the word alone when it has to ask for a synchronisation: at the first write
+ * of a power of two, when a third is used of others (muster_word_asks). */
 static uint32_t rounded(float max)
 {
     if (max < 6) {
-        return max < 4 ? FIRST : 4;
+        return max < 4 ? BUDGET_MIN : 4;
     }
     uint32_t budget = 6;
+    while (budget < BUDGET_MAX && 2 * (float)budget <= max) {
+        budget *= 2;
+    }
+    return budget;
+}
+
+/* The same, FIRST * 2^k: it asks at its first write. */
+static uint32_t rounded_eager(float max)
+{
+    uint32_t budget = FIRST;
     while (budget < BUDGET_MAX && 2 * (float)budget <= max) {
         budget *= 2;
     }
@@ -98,10 +110,10 @@ void muster_budget_set(const muster_protocol *node, muster_replica *replica,
         max /= 2;
     }
     float so_far = SO_FAR * (float)replica->all_writes;
-    max = so_far < max ? so_far : max;
+    uint32_t budget = so_far < max ? rounded_eager(so_far) : rounded(max);
     if (share > 0) {
-        float safe = SAFE / ((float)node->opts.nodes * share);
-        max = safe < max ? safe : max;
+        uint32_t safe = rounded(SAFE / ((float)node->opts.nodes * share));
+        budget = safe < budget ? safe : budget;
     }
-    replica->budget = rounded(max);
+    replica->budget = budget;
 }

@@ -216,8 +216,9 @@ static void a_budget_is_as_large_as_it_is_used(void **state)
     (void)state;
     mesh *m = build(false);
     localize_one(m, 1, 0, true);
-    assert_int_equal(budget_at(m, 1), 2);
-    uint32_t usual = write_for_long(m, 1);
+    assert_int_equal(budget_at(m, 1), 8);
+    assert_true(muster_word_asks(atomic_load(&m->tables[1]->words[0])));
+    uint32_t usual = write_for_long(m, 4);
     assert_true(usual > 2 && usual < 100);
     assert_true(write_for_long(m, 1000) > 8 * usual);
     assert_int_equal(write_for_long(m, 1), usual);
@@ -276,7 +277,7 @@ static void a_replica_is_synchronised_when_a_worker_asks(void **state)
     (void)state;
     mesh *m = build(false);
     localize_one(m, 1, 0, true);
-    uint32_t before = write_for_long(m, 1);
+    uint32_t before = write_for_long(m, 4);
     (void)slow_down(m);
     uint32_t writes = 0;
     while (!muster_word_asks(atomic_load(&m->tables[1]->words[0]))) {
