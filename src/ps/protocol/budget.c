@@ -21,9 +21,10 @@
  * of it is used before the owner's row comes, so that workers do not wait, and
  * shrinks when little is.
  *
- * First steps are the largest, those of adagrad above all, whose size falls with
- * the number of writes that a node knows of. So a replica that was written only
- * a few times asks for a synchronisation at its first write.
+ * First steps are the largest, those of adagrad above all, whose size falls
+ * with the number of writes that a node knows of. So the budget is also limited
+ * by the writes made here so far: workers ask for a synchronisation when they
+ * have made a quarter as many again.
  */
 #include <math.h>
 
@@ -34,29 +35,20 @@
 #define CONFIDENCE 1.5f
 #define BUDGET_MIN 2u
 #define BUDGET_MAX (3u << 18)
-#define FIRST      8u
+#define FIRST      8u // workers ask at the first write
 #define USUAL_MIN  12u
-#define SO_FAR     0.25f // a budget above this share of the writes so far asks
+#define ASK_SHARE  0.75f // of the writes so far; workers ask at a third of it
 
-/* The largest budget that is not above `max`: 2, 4, or 3 * 2^k. A worker sees in
- * the word alone when it has to ask for a synchronisation: at the first write
- * of a power of two, when a third is used of others (muster_word_asks). */
+/* The largest budget that is not above `max`: 2, 4, or 3 * 2^k. A worker sees
+ * in the word alone when it has to ask for a synchronisation: at the first
+ * write of a power of two, when a third is used of others (muster_word_asks).
+ */
 static uint32_t rounded(float max)
 {
     if (max < 6) {
         return max < 4 ? BUDGET_MIN : 4;
     }
     uint32_t budget = 6;
-    while (budget < BUDGET_MAX && 2 * (float)budget <= max) {
-        budget *= 2;
-    }
-    return budget;
-}
-
-/* The same, FIRST * 2^k: it asks at its first write. */
-static uint32_t rounded_eager(float max)
-{
-    uint32_t budget = FIRST;
     while (budget < BUDGET_MAX && 2 * (float)budget <= max) {
         budget *= 2;
     }
@@ -102,15 +94,17 @@ void muster_budget_set(const muster_protocol *node, muster_replica *replica,
                        uint32_t used)
 {
     float share = share_of(replica);
+    uint32_t pace = node->replicas.sweep.pace;
     float max = (float)replica->budget;
-    uint32_t usual = USUAL_MIN * node->replicas.sweep.pace;
+    uint32_t usual = USUAL_MIN * pace;
     if (replica->budget < usual || used >= replica->budget / 3 * 2) {
         max *= 2;
     } else if (replica->budget > usual && used < replica->budget / 8) {
         max /= 2;
     }
-    float so_far = SO_FAR * (float)replica->all_writes;
-    uint32_t budget = so_far < max ? rounded_eager(so_far) : rounded(max);
+    float so_far = ASK_SHARE * (float)replica->all_writes;
+    max = so_far < max ? so_far : max;
+    uint32_t budget = so_far < USUAL_MIN ? FIRST : rounded(max);
     if (share > 0) {
         uint32_t safe = rounded(SAFE / ((float)node->opts.nodes * share));
         budget = safe < budget ? safe : budget;

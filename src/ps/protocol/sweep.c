@@ -8,14 +8,14 @@
  * periods and budgets are longer.
  *
  * And those that workers ask for, because much of their budget is used. Asks
- * gather for half a millisecond, so that they share messages, unless one is
+ * gather for a millisecond, so that they share messages, unless one is
  * urgent because hardly anything is left.
  */
 #include "ps/protocol/inside.h"
 #include "ps/protocol/prefetch.h"
 
 #define TICK_NS   1000000ll
-#define GATHER_NS 500000ll
+#define GATHER_NS 1000000ll
 #define SLICE_MAX 512u
 
 #define PERIOD_MIN_NS         1000000ll
@@ -23,8 +23,8 @@
 #define IDLE_TURNS_MAX        20u
 
 #define PACE_MAX     8u
-#define LATE_NS      300000 // slower
-#define IN_TIME_NS   100000 // faster
+#define LATE_NS      150000 // slower
+#define IN_TIME_NS   60000  // faster
 #define LATENESS_OLD 15     // of 16: what earlier ticks count
 
 static int64_t smaller(int64_t a, int64_t b)
