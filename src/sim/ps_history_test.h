@@ -300,8 +300,8 @@ static void begin_history(history *h, uint64_t seed, uint16_t nodes)
     uint16_t few = (uint16_t)(2 + below(h, FEW_NODES - 1));
     h->nodes = nodes > 0 ? nodes : few;
     h->manage = (muster_ps_manage)below(h, MUSTER_PS_STATIC + 1);
-    if (nodes > 0) { // many that synchronise all the time never rest at once
-        h->manage = (muster_ps_manage)(seed % MUSTER_PS_STATIC);
+    if (nodes > 0) { // replicas of so many never rest at the same time
+        h->manage = seed % 2 == 0 ? MUSTER_PS_RELOCATE : MUSTER_PS_CLASSIC;
     }
     // STATIC synchronises its replicas all the time: with few entries in a
     // message it would not come to rest.
