@@ -23,8 +23,8 @@
  *
  * First steps are the largest, those of adagrad above all, whose size falls
  * with the number of writes that a node knows of. So the budget is also limited
- * by the writes made here so far: workers ask for a synchronisation when they
- * have made a quarter as many again.
+ * by the writes made here so far: to half as many, and workers ask for a
+ * synchronisation at a third of that.
  */
 #include <math.h>
 
@@ -35,9 +35,9 @@
 #define CONFIDENCE 1.5f
 #define BUDGET_MIN 2u
 #define BUDGET_MAX (3u << 18)
-#define FIRST      8u // workers ask at the first write
+#define FIRST      4u // workers ask at the first write
 #define USUAL_MIN  12u
-#define ASK_SHARE  0.75f // of the writes so far; workers ask at a third of it
+#define SO_FAR     0.5f // of the writes so far; workers ask at a third of it
 
 /* The largest budget that is not above `max`: 2, 4, or 3 * 2^k. A worker sees
  * in the word alone when it has to ask for a synchronisation: at the first
@@ -102,9 +102,9 @@ void muster_budget_set(const muster_protocol *node, muster_replica *replica,
     } else if (replica->budget > usual && used < replica->budget / 8) {
         max /= 2;
     }
-    float so_far = ASK_SHARE * (float)replica->all_writes;
+    float so_far = SO_FAR * (float)replica->all_writes;
     max = so_far < max ? so_far : max;
-    uint32_t budget = so_far < USUAL_MIN ? FIRST : rounded(max);
+    uint32_t budget = so_far < 6 ? FIRST : rounded(max);
     if (share > 0) {
         uint32_t safe = rounded(SAFE / ((float)node->opts.nodes * share));
         budget = safe < budget ? safe : budget;
