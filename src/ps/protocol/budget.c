@@ -23,8 +23,7 @@
  *
  * First steps are the largest, those of adagrad above all, whose size falls
  * with the number of writes that a node knows of. So the budget is also limited
- * by the writes made here so far: to half as many, and workers ask for a
- * synchronisation at a third of that.
+ * by the writes made here so far, the more so the more nodes there are.
  */
 #include <math.h>
 
@@ -35,9 +34,10 @@
 #define CONFIDENCE 1.5f
 #define BUDGET_MIN 2u
 #define BUDGET_MAX (3u << 18)
-#define FIRST      4u // workers ask at the first write
+#define FIRST      16.0f // of all nodes together
 #define USUAL_MIN  12u
-#define SO_FAR     0.5f // of the writes so far; workers ask at a third of it
+#define SO_FAR     2.0f // the same, of the writes made here so far
+#define SO_FAR_MAX 0.75f
 
 /* The largest budget that is not above `max`: 2, 4, or 3 * 2^k. A worker sees
  * in the word alone when it has to ask for a synchronisation: at the first
@@ -55,9 +55,11 @@ static uint32_t rounded(float max)
     return budget;
 }
 
-uint32_t muster_budget_first(void)
+uint32_t muster_budget_first(const muster_protocol *node)
 {
-    return FIRST;
+    // A power of two: workers ask at the first write.
+    float first = FIRST / (float)node->opts.nodes;
+    return first < 4 ? 2 : first < 8 ? 4 : 8;
 }
 
 void muster_budget_note_merge(muster_replica *replica,
@@ -102,11 +104,14 @@ void muster_budget_set(const muster_protocol *node, muster_replica *replica,
     } else if (replica->budget > usual && used < replica->budget / 8) {
         max /= 2;
     }
-    float so_far = SO_FAR * (float)replica->all_writes;
+    float nodes = (float)node->opts.nodes;
+    float part = SO_FAR / nodes < SO_FAR_MAX ? SO_FAR / nodes : SO_FAR_MAX;
+    float so_far = part * (float)replica->all_writes;
     max = so_far < max ? so_far : max;
-    uint32_t budget = so_far < 6 ? FIRST : rounded(max);
+    uint32_t first = muster_budget_first(node);
+    uint32_t budget = so_far < (float)first ? first : rounded(max);
     if (share > 0) {
-        uint32_t safe = rounded(SAFE / ((float)node->opts.nodes * share));
+        uint32_t safe = rounded(SAFE / (nodes * share));
         budget = safe < budget ? safe : budget;
     }
     replica->budget = budget;

@@ -483,7 +483,7 @@ uint32_t muster_replica_age_ms(const muster_protocol *node,
 /* ---- budget.c ------------------------------------------------------------ */
 
 /* The budget of a new replica. */
-uint32_t muster_budget_first(void);
+uint32_t muster_budget_first(const muster_protocol *node);
 /* The owner's row came; a delta was taken. */
 void muster_budget_note_merge(muster_replica *replica,
                               muster_delta_merged merged);

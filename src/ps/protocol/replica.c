@@ -64,7 +64,7 @@ void muster_protocol_on_replica(muster_protocol *node,
                                   .changed_ns = node->step.now_ns,
                                   .received_ns = node->step.now_ns,
                                   .used_ns = node->step.now_ns,
-                                  .budget = muster_budget_first()};
+                                  .budget = muster_budget_first(node)};
         MUSTER_ASSERT(slot != MUSTER_SLAB_NONE);
         take_slots(&rows->slab, &replica);
         float *row = muster_slab_row(&rows->slab, slot);

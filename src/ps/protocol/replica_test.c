@@ -216,7 +216,7 @@ static void a_budget_is_as_large_as_it_is_used(void **state)
     (void)state;
     mesh *m = build(false);
     localize_one(m, 1, 0, true);
-    assert_int_equal(budget_at(m, 1), 4);
+    assert_int_equal(budget_at(m, 1), 8);
     assert_true(muster_word_asks(atomic_load(&m->tables[1]->words[0])));
     uint32_t usual = write_for_long(m, 4);
     assert_true(usual > 2 && usual < 100);
