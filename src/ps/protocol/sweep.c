@@ -161,18 +161,38 @@ static void prefetch_replicas(const muster_protocol *node, uint32_t i)
     }
 }
 
+/* Did the owner's row come not long ago, because workers asked for it? */
+static bool is_fresh(const muster_protocol *node, const muster_replica *replica)
+{
+    return node->step.now_ns - replica->received_ns < period_ns(node) / 2;
+}
+
+/* The turn of the next replica; one that is fresh needs none. */
+static void sweep_one(muster_protocol *node)
+{
+    muster_sweep *sweep = &node->replicas.sweep;
+    const muster_replica *replica =
+        (muster_replica *)node->replicas.all.data + sweep->next;
+    prefetch_replicas(node, sweep->next);
+    if (is_fresh(node, replica)) {
+        sweep->changed |= replica->changed_ns > sweep->turn_ns;
+        sweep->next++;
+        return;
+    }
+    sweep->changed |= muster_replica_has_changed(node, sweep->next);
+    sweep->next += muster_replica_look_at(node, sweep->next, true);
+}
+
 static void sweep_slice(muster_protocol *node)
 {
     muster_sweep *sweep = &node->replicas.sweep;
     int64_t late = node->step.now_ns - sweep->due_ns;
     sweep->late_ns = (sweep->late_ns * LATENESS_OLD + late) / 16;
-    for (uint32_t left = slice_of(node); left > 0 && !node->failed; left--) {
-        if (sweep->next >= node->replicas.all.count) {
-            break; // the rest of the slice would be synchronised twice
-        }
-        prefetch_replicas(node, sweep->next);
-        sweep->changed |= muster_replica_has_changed(node, sweep->next);
-        sweep->next += muster_replica_look_at(node, sweep->next, true);
+    uint32_t left = slice_of(node);
+    while (left > 0 && sweep->next < node->replicas.all.count &&
+           !node->failed) {
+        sweep_one(node);
+        left--;
     }
     if (sweep->next >= node->replicas.all.count) {
         end_turn(sweep, node->step.now_ns);
