@@ -8,6 +8,7 @@
  */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -93,6 +94,10 @@ static muster_status load(muster_skipgram *g, const muster_task_opts *opts,
     if (status == MUSTER_OK && opts->test != NULL) {
         status = muster_wordtest_load(opts->test, error_out, &g->test);
         g->tested = status == MUSTER_OK;
+    }
+    for (uint32_t i = 0; i < g->test.file_count && g->tested; i++) {
+        (void)snprintf(g->names[i], sizeof(g->names[i]), "similarity_%s",
+                       g->test.files[i].name);
     }
     if (status == MUSTER_OK && fill_keep(g) != MUSTER_OK) {
         status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
