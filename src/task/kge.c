@@ -122,7 +122,7 @@ static void settle_steps(muster_kge *k, double rate)
     if (k->options.scale < 0) {
         k->options.scale = euclid ? 0.2 : 0.05;
     }
-    k->rate = rate > 0 ? rate : euclid ? 0.3 : lengths ? 0.05 : 0.1;
+    k->rate = rate > 0 ? rate : euclid ? 0.3 : lengths ? 0.03 : 0.1;
 }
 
 /* What was left to us: negatives are cheap where a group shares them and all of

@@ -2,9 +2,9 @@
  * kge_score.c -- scores of queries against rows, and their gradients; one pair
  * or a whole block of them.
  *
- *   products (complex, distmult)   s = q . e          ds/dq = e
- *   transe, norm=l1                s = m - |q - e|_1  ds/dq = -sign(q - e)
- *   transe, norm=l2                s = m - |q - e|_2  ds/dq = -(q - e) / |q - e|
+ *   complex, distmult   s = q . e          ds/dq = e
+ *   transe, norm=l1     s = m - |q - e|_1  ds/dq = -sign(q - e)
+ *   transe, norm=l2     s = m - |q - e|_2  ds/dq = -(q - e) / |q - e|_2
  *
  * and ds/de = q, or the opposite of ds/dq. A block of products is a matrix
  * product, and so is one of norm=l2, whose squared lengths are |q|^2 + |e|^2 -
@@ -62,7 +62,7 @@ void muster_kge_score_back(const muster_kge *k, const float *query,
     }
 }
 
-/* c = a b^T + keep * c, of rows of `dim`. */
+/* scores = queries rows^T */
 static void multiply(const muster_kge_block *b, uint32_t dim, float *scores)
 {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)b->asked,

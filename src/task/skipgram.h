@@ -48,7 +48,8 @@ enum {
 };
 
 /* Spearman's rank correlation between human similarities and cosines, of each
- * file of pairs, and the mean of these; share of analogies whose nearest vector to b - a + c is d. See skipgram_eval.c. */
+ * file of pairs, and the mean of these; share of analogies whose nearest vector
+ * to b - a + c is d. See skipgram_eval.c. */
 muster_status muster_skipgram_evaluate(void *task, muster_ps_worker *worker,
                                        const muster_task_share *share,
                                        muster_task_sums *sums);
