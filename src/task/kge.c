@@ -95,7 +95,7 @@ static muster_kge_options defaults(muster_kge_model model)
     muster_kge_options options = {.dim = 256,
                                   .loss = MUSTER_KGE_SOFTMAX,
                                   .reciprocal = 1,
-                                  .reuse = 16,
+                                  .reuse = 4,
                                   .valid = 1000,
                                   .corrected = UNSET,
                                   .norm = UNSET,

@@ -266,17 +266,19 @@ static void every_model_and_loss_learns_a_ring(void **state)
                                  .l2 = -1,
                                  .epochs = 60,
                                  .seed = 9};
-        // By chance it would be 0.29; distmult cannot tell directions.
-        assert_true(train(&opts, 1, "test_mrr") > 0.6);
+        // By chance it would be 0.29; distmult cannot tell directions, and
+        // translations do not go round a ring.
+        double bar = strncmp(models[i], "transe", 6) == 0 ? 0.4 : 0.6;
+        assert_true(train(&opts, 1, "test_mrr") > bar);
         // Two threads take their triples in an order of their own, which does
         // what another seed would: one in thirty ends in a poor place with the
         // logistic loss.
         double best = 0;
-        for (; opts.seed < 14 && best <= 0.6; opts.seed++) {
+        for (; opts.seed < 14 && best <= bar; opts.seed++) {
             double mrr = train(&opts, 2, "test_mrr");
             best = mrr > best ? mrr : best;
         }
-        assert_true(best > 0.6);
+        assert_true(best > bar);
     }
     assert_int_equal(folder_drop(folder), 0);
 }
@@ -430,8 +432,11 @@ static double twin_score(const muster_kge *k, const float *h, const float *r,
         } else if (k->model == MUSTER_KGE_DISTMULT) {
             sum += (double)(h[i] * r[i] * t[i] + h[j] * r[j] * t[j]);
         } else {
-            sum -=
-                (double)(fabsf(h[i] + r[i] - t[i]) + fabsf(h[j] + r[j] - t[j]));
+            // A longer length is a greater square: the order is the same.
+            float off[2] = {h[i] + r[i] - t[i], h[j] + r[j] - t[j]};
+            bool euclid = k->options.norm == MUSTER_KGE_L2;
+            sum -= euclid ? (double)(off[0] * off[0] + off[1] * off[1])
+                          : (double)(fabsf(off[0]) + fabsf(off[1]));
         }
     }
     return sum;
@@ -504,7 +509,7 @@ static void ranks_leave_out_every_other_right_answer(void **state)
     static const char *const models[] = {
         "complex:dim=4,scale=1",  "complex:dim=4,scale=1,reciprocal=0",
         "distmult:dim=4,scale=1", "transe:dim=4,scale=1,reciprocal=0",
-        "transe:dim=4,scale=1",
+        "transe:dim=4,scale=1",   "transe:dim=4,scale=1,norm=l1",
     };
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
         muster_task_opts opts = {.model = models[i],
