@@ -13,6 +13,7 @@
  *   star_tcp_1e5         TCP on the loopback, against Open MPI's TCP
  *   star_tls_1e5         with a key: the same through TLS, against plain TCP
  *   star_tls_1e5_rate    and the rates of both, in GB of payload a second
+ *   star_tls_1e5_crowd   while 2,000 strangers call, against star_tls
  *   star_ucx_1e5         --engine ucx: TCP by UCX, against Open MPI's TCP
  *   star_ucx_1e5_rate    and the rates of UCX and our TCP
  * A value is the median time of a step in ms: the median over BLOCKS blocks in
@@ -37,17 +38,20 @@
 #include "bench.h"
 #include "linalg/combine.h"
 #include "net/net.h"
+#include "star_crowd.h"
 #include "star_memory.h"
 #include "star_work.h"
 
 #define BLOCKS      3
 #define WORKERS_MAX 64
 #define PATH_BYTES  1024
+#define CROWD       2000
 
 typedef enum variant {
     OURS_UNIX,
     OURS_TCP,
     OURS_TLS,
+    OURS_CROWD, // OURS_TLS, and strangers that call
     OURS_UCX,
     MPI_TCP,
     MPI_SHM,
@@ -170,10 +174,13 @@ static void hub_down(void *context, muster_peer peer, muster_status status,
                      const char *reason)
 {
     hub *self = context;
-    (void)peer;
     (void)status;
-    fprintf(stderr, "bench_star: a worker is lost: %s\n", reason);
-    self->lost++;
+    for (int i = 0; i < self->up; i++) { // else a stranger
+        if (self->peers[i] == peer) {
+            fprintf(stderr, "bench_star: a worker is lost: %s\n", reason);
+            self->lost++;
+        }
+    }
 }
 
 /* Poll until *value is `wanted`; false when a worker is lost. */
@@ -336,12 +343,16 @@ static void run_ours(int workers, const way *by, results *out, int block)
         }
     }
     bool ready = hub_wait(&self, &self.here, workers);
+    pid_t crowd =
+        by->which == OURS_CROWD ? star_crowd_start(address, CROWD) : 0;
+    ready = ready && (crowd > 0 || by->which != OURS_CROWD);
     hub_start(&self);
     for (size_t i = out->first; ready && i < out->end; i++) {
         hub_measure(&self, i, &out->median_ms[by->which][i][block],
                     &out->sum_ms[by->which][i][block]);
     }
     hub_stop(&self);
+    star_crowd_stop(crowd);
     muster_net_close(self.net);
     for (int i = 0; i < workers; i++) {
         wait(NULL);
@@ -434,6 +445,12 @@ static double sum_limit_ms(size_t count, int workers, double rate)
 
 /* the program ------------------------------------------------------------- */
 
+static bool is_asked(variant which, const void *key, const results *out)
+{
+    bool is_keyed = which == OURS_TLS || which == OURS_CROWD;
+    return (!is_keyed || key != NULL) && (which != OURS_UCX || out->with_ucx);
+}
+
 static void measure(int workers, const muster_run_key *key, results *out)
 {
     static const char *const loopback = "tcp:127.0.0.1:0";
@@ -452,10 +469,10 @@ static void measure(int workers, const muster_run_key *key, results *out)
         const way ways[] = {{OURS_UNIX, name, NULL, NULL},
                             {OURS_TCP, loopback, NULL, NULL},
                             {OURS_TLS, loopback, key, NULL},
+                            {OURS_CROWD, loopback, key, NULL},
                             {OURS_UCX, loopback, NULL, "ucx"}};
         for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-            if ((ways[i].which != OURS_TLS || key != NULL) &&
-                (ways[i].which != OURS_UCX || out->with_ucx)) {
+            if (is_asked(ways[i].which, key, out)) {
                 run_ours(workers, &ways[i], out, block);
             }
         }
@@ -489,6 +506,10 @@ static void report_tls(size_t size, int workers, const double *median,
                       "star_tcp_rate",
                       rate_gb_s(count, workers, median[OURS_TCP])};
     bench_print(&rate, json);
+    snprintf(name, sizeof(name), "star_tls_%s_crowd", star_names[size]);
+    bench_row crowd = {name, median[OURS_CROWD], "ms", "star_tls",
+                       median[OURS_TLS]};
+    bench_print(&crowd, json);
 }
 
 static void report_ucx(size_t size, int workers, const double *median,
@@ -551,6 +572,7 @@ static int report_size(results *out, size_t i, int workers, bool with_key,
     if (with_key) {
         report_tls(i, workers, median, json);
         failed += !isfinite(median[OURS_TLS]);
+        failed += !isfinite(median[OURS_CROWD]);
     }
     if (out->with_ucx) {
         report_ucx(i, workers, median, json);

@@ -420,6 +420,59 @@ static muster_status check_threads(const muster_config *config,
                          MUSTER_THREADS_MAX);
 }
 
+static muster_status check_sparse_only(const muster_config *config,
+                                       muster_error *error_out)
+{
+    const char *manage = muster_config_string(config, MUSTER_OPT_MANAGE);
+    bool is_given = muster_config_uint(config, MUSTER_OPT_NODES) > 1 ||
+                    muster_config_string(config, MUSTER_OPT_MESH) != NULL ||
+                    (manage != NULL && strcmp(manage, "auto") != 0);
+    return is_given
+               ? INVALID("--nodes, --manage and --mesh are for sparse tasks "
+                         "(mf, complex, ..); for more workers use --local N")
+               : MUSTER_OK;
+}
+
+static muster_status check_stragglers(const muster_config *config,
+                                      muster_error *error_out)
+{
+    uint64_t stragglers = muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
+    uint32_t workers = muster_config_workers(config);
+    return stragglers < workers
+               ? MUSTER_OK
+               : INVALID("--stragglers %" PRIu64 ": of %" PRIu32
+                         " workers at most %" PRIu32 " may be left out",
+                         stragglers, workers, workers - 1);
+}
+
+/* What is trained, and how its steps go on. */
+static muster_status check_steps(muster_config *config, muster_error *error_out)
+{
+    muster_config_goal goal;
+    double value = 0;
+    muster_status status = check_training(config, error_out);
+    if (status == MUSTER_OK) {
+        status = muster_config_speeds(config, muster_config_workers(config),
+                                      error_out, NULL);
+    }
+    if (status == MUSTER_OK) {
+        status = check_waiting(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_config_check_auto(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_placement(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_config_check_algorithm(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_config_until(config, error_out, &goal, &value);
+    }
+    return status == MUSTER_OK ? check_stragglers(config, error_out) : status;
+}
+
 static muster_status check_training_run(muster_config *config,
                                         muster_error *error_out)
 {
@@ -437,14 +490,8 @@ static muster_status check_training_run(muster_config *config,
     if (status == MUSTER_OK && muster_config_is_task(config)) {
         return check_task(config, error_out);
     }
-    const char *manage = muster_config_string(config, MUSTER_OPT_MANAGE);
-    if (status == MUSTER_OK &&
-        (muster_config_uint(config, MUSTER_OPT_NODES) > 1 ||
-         muster_config_string(config, MUSTER_OPT_MESH) != NULL ||
-         (manage != NULL && strcmp(manage, "auto") != 0))) {
-        status = INVALID("--nodes, --manage and --mesh are for "
-                         "sparse tasks (mf, complex, ..); for more workers use "
-                         "--local N");
+    if (status == MUSTER_OK) {
+        status = check_sparse_only(config, error_out);
     }
     if (status == MUSTER_OK) {
         status = check_threads(config, error_out);
@@ -463,35 +510,7 @@ static muster_status check_training_run(muster_config *config,
                                             "--listen HOST:PORT", error_out);
     }
     if (status == MUSTER_OK) {
-        status = check_training(config, error_out);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_config_speeds(config, muster_config_workers(config),
-                                      error_out, NULL);
-    }
-    if (status == MUSTER_OK) {
-        status = check_waiting(config, error_out);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_config_check_auto(config, error_out);
-    }
-    if (status == MUSTER_OK) {
-        status = check_placement(config, error_out);
-    }
-    if (status == MUSTER_OK) {
-        status = muster_config_check_algorithm(config, error_out);
-    }
-    if (status == MUSTER_OK) {
-        muster_config_goal goal;
-        double value = 0;
-        status = muster_config_until(config, error_out, &goal, &value);
-    }
-    uint64_t stragglers = muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
-    uint32_t workers = muster_config_workers(config);
-    if (status == MUSTER_OK && stragglers >= workers) {
-        status = INVALID("--stragglers %" PRIu64 ": of %" PRIu32
-                         " workers at most %" PRIu32 " may be left out",
-                         stragglers, workers, workers - 1);
+        status = check_steps(config, error_out);
     }
     return status == MUSTER_OK ? muster_config_check_faults(config, error_out)
                                : status;
