@@ -20,7 +20,8 @@
  * --only PREFIX (may be repeated) chooses rows; --data FOLDER is where mnist
  * lies (default $MUSTER_DATA/mnist or ../shared/data/mnist); --threads N
  * (default 2) is for the million, all else is one thread and its CPU time; run
- * with OPENBLAS_NUM_THREADS=1. --json prints a row a line.
+ * with OPENBLAS_NUM_THREADS=1. --seeds N takes fewer than 5. --json prints a row
+ * a line.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -40,14 +41,15 @@
 #include "data/dataset.h"
 #include "muster/partition.h"
 
-#define ONLY_MAX 16
-#define SEEDS    5u
+#define ONLY_MAX  16
+#define SEEDS_MAX 5u
 
 typedef struct partition_bench {
     const char *only[ONLY_MAX];
     int only_count;
     const char *data;
     uint32_t threads;
+    uint32_t seeds;
     bool json;
     bool failed;
     muster_dataset *mnist;
@@ -307,7 +309,7 @@ static seed_range run_seeds(muster_partition_opts *opts, uint32_t seeds,
                             const char *name)
 {
     seed_range range = {0};
-    double cpu[SEEDS];
+    double cpu[SEEDS_MAX];
     uint32_t *owners = room(opts->rows.count, sizeof(*owners));
     muster_error error;
     for (uint32_t seed = 1; seed <= seeds; seed++) {
@@ -359,17 +361,17 @@ static void bench_mnist(partition_bench *b)
     opts.label_kind = MUSTER_PARTITION_CLASSES;
     opts.rows = muster_dataset_rows(b->mnist, 0, 60000);
     opts.method = MUSTER_PARTITION_PROPORTIONAL_STRATIFIED;
-    seed_range random = run_seeds(&opts, SEEDS, "proportional-stratified");
+    seed_range random = run_seeds(&opts, b->seeds, "proportional-stratified");
     opts.method = MUSTER_PARTITION_SUBMODULAR;
     seed_range full = {0};
     if (dense) {
-        full = run_seeds(&opts, SEEDS, "dense");
+        full = run_seeds(&opts, b->seeds, "dense");
         print_row(b, (bench_row){"dense_cpu", full.cpu, "s", "wanted", 15.0});
         print_quality(b, "dense", &full, &random);
     }
     if (sparse) {
         opts.kernel = MUSTER_PARTITION_KERNEL_SPARSE;
-        seed_range few = run_seeds(&opts, SEEDS, "sparse");
+        seed_range few = run_seeds(&opts, b->seeds, "sparse");
         print_row(b, (bench_row){"sparse_cpu", few.cpu, "s", "wanted", 7.0});
         print_quality(b, "sparse", &few, &random);
         if (dense) {
@@ -484,11 +486,13 @@ static bool read_arguments(partition_bench *b, int argc, char **argv)
             b->data = argv[++i];
         } else if (i + 1 < argc && strcmp(argv[i], "--threads") == 0) {
             b->threads = (uint32_t)strtoul(argv[++i], NULL, 10);
+        } else if (i + 1 < argc && strcmp(argv[i], "--seeds") == 0) {
+            b->seeds = (uint32_t)strtoul(argv[++i], NULL, 10);
         } else {
             return false;
         }
     }
-    return true;
+    return b->seeds >= 1 && b->seeds <= SEEDS_MAX;
 }
 
 int main(int argc, char **argv)
@@ -499,10 +503,11 @@ int main(int argc, char **argv)
              folder != NULL ? folder : "../shared/data");
     static partition_bench b;
     b.threads = 2;
+    b.seeds = SEEDS_MAX;
     b.data = path;
     if (!read_arguments(&b, argc, argv)) {
         fprintf(stderr, "usage: muster bench partition [--json] [--only PREFIX]"
-                        ".. [--data FOLDER] [--threads N]\n");
+                        ".. [--data FOLDER] [--threads N] [--seeds 1..5]\n");
         return 2;
     }
     bench_select(&b);

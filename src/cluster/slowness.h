@@ -58,6 +58,14 @@ int64_t muster_slowness_until_ns(const muster_slowness *slowness, uint64_t step,
                                  const muster_delay_work *work,
                                  int64_t start_ns, int64_t now_ns);
 
+/*
+ * How long a thread sleeps before it begins with work of about compute_ns: half
+ * of what a factor makes of it. Of workers that share cores not all compute at
+ * once then, and messages find a core: the step begins for all of them.
+ */
+int64_t muster_slowness_before_ns(const muster_slowness *slowness,
+                                  uint64_t step, int64_t compute_ns);
+
 /* Does it look at the work's compute_ns in any step? */
 bool muster_slowness_multiplies(const muster_slowness *slowness);
 
