@@ -545,6 +545,7 @@ static muster_cluster_work cluster_work(const muster_delay *delay,
     return (muster_cluster_work){.load = work->share * delay->workers,
                                  .model_bytes = work->bytes,
                                  .bytes = work->message * work->bytes,
+                                 .follows = work->follows,
                                  .own_links = term->links == LINKS_OWN};
 }
 

@@ -56,18 +56,23 @@ double muster_cluster_delay_s(const muster_cluster *cluster, uint64_t seed,
     double seconds =
         work->load * (machine->shift_s + machine->mean_s * draw) /
             machine->speed +
-        link_s(link, work->model_bytes, uniform(seed, stream + DOWN, step)) +
         link_s(link, work->bytes, uniform(seed, stream + UP, step));
-    if (edge != NULL && !work->own_links) {
-        // One copy of the model comes down to all workers of the edge; their
-        // answers share its link.
+    if (!work->follows) {
+        seconds +=
+            link_s(link, work->model_bytes, uniform(seed, stream + DOWN, step));
+    }
+    if (edge == NULL || work->own_links) {
+        return seconds;
+    }
+    // One copy of the model comes down to all workers of the edge; their
+    // answers share its link.
+    if (!work->follows) {
         uint64_t shared = (uint64_t)edge->first * DRAWS;
         seconds += link_s(&edge->link, work->model_bytes,
-                          uniform(seed, shared + EDGE_DOWN, step)) +
-                   link_s(&edge->link, work->bytes * edge->workers,
-                          uniform(seed, stream + EDGE_UP, step));
+                          uniform(seed, shared + EDGE_DOWN, step));
     }
-    return seconds;
+    return seconds + link_s(&edge->link, work->bytes * edge->workers,
+                            uniform(seed, stream + EDGE_UP, step));
 }
 
 double muster_cluster_edge_delay_s(const muster_cluster *cluster, uint64_t seed,

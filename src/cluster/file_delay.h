@@ -15,6 +15,7 @@ typedef struct muster_cluster_work {
     double load;        // 1: what an uncoded worker has
     double model_bytes; // on the way down; 0: no time but the latency
     double bytes;       // of the answer, on the way up
+    bool follows;       // the model is there from an earlier stage of the step
     bool own_links;     // leave out the edge's link: the edge is a process
 } muster_cluster_work;
 

@@ -12,7 +12,9 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "plan/kth.h"
 #include "plan/nic.h"
+#include "plan/staged.h"
 
 #define STREAM_COMPUTE   UINT64_C(0)
 #define STREAM_DOWN      UINT64_C(1)
@@ -53,6 +55,10 @@ struct muster_estimator {
     double answer_s;            // an answer alone on the coordinator's NIC
     double inner_bytes;         // of a worker's message
     muster_nic nic;
+    muster_scheme staged_scheme; // that `staged` is of
+    muster_staged staged;
+    muster_staged_pace *paces;
+    bool failed;
     float *times, *edge_times, *scratch;
 };
 
@@ -157,13 +163,14 @@ static bool allocate(muster_estimator *e)
     e->edge_down = muster_mem_array(edges, sizeof(float));
     e->edge_up = muster_mem_array(edges, sizeof(float));
     e->edge_sends = muster_mem_array(edges, sizeof(float));
+    e->paces = muster_mem_array(n, sizeof(*e->paces));
     e->times = muster_mem_array(n, sizeof(float));
     e->edge_times = muster_mem_array(edges, sizeof(float));
     e->scratch = muster_mem_array(widest, sizeof(float));
     return e->memory != NULL && e->mean != NULL && e->shares != NULL &&
            e->edge_of != NULL && e->costs != NULL && e->edge_down != NULL &&
-           e->edge_up != NULL && e->edge_sends != NULL && e->times != NULL &&
-           e->edge_times != NULL && e->scratch != NULL &&
+           e->edge_up != NULL && e->edge_sends != NULL && e->paces != NULL &&
+           e->times != NULL && e->edge_times != NULL && e->scratch != NULL &&
            muster_nic_init(&e->nic, (uint32_t)widest);
 }
 
@@ -209,6 +216,8 @@ void muster_estimator_free(muster_estimator *e)
     muster_mem_free(e->edge_up);
     muster_mem_free(e->edge_sends);
     muster_nic_fini(&e->nic);
+    muster_staged_fini(&e->staged);
+    muster_mem_free(e->paces);
     muster_mem_free(e->times);
     muster_mem_free(e->edge_times);
     muster_mem_free(e->scratch);
@@ -266,6 +275,7 @@ static double load_of(const muster_estimator *e, const muster_scheme *scheme,
         return (double)(scheme->s_e + scheme->m_e) *
                (double)(scheme->s_w + scheme->m_w);
     case MUSTER_SCHEME_IGNORE:
+    case MUSTER_SCHEME_STAGED:
         return 1;
     }
     return 1;
@@ -302,6 +312,21 @@ static void prepare_nics(muster_estimator *e, const muster_scheme *scheme)
     }
 }
 
+/* The stages of the scheme's code, unless they are at hand. */
+static void prepare_staged(muster_estimator *e, const muster_scheme *scheme)
+{
+    muster_code *code = NULL;
+    if (memcmp(scheme, &e->staged_scheme, sizeof(*scheme)) == 0) {
+        return;
+    }
+    muster_staged_fini(&e->staged);
+    e->staged_scheme = *scheme;
+    e->failed = e->failed ||
+                muster_scheme_build(scheme, e->cluster, &code) != MUSTER_OK ||
+                !muster_staged_init(&e->staged, code);
+    muster_code_free(code);
+}
+
 static void prepare(muster_estimator *e, const muster_scheme *scheme)
 {
     bool layered = is_layered(e, scheme);
@@ -309,6 +334,9 @@ static void prepare(muster_estimator *e, const muster_scheme *scheme)
     prepare_nics(e, scheme);
     if (scheme->kind == MUSTER_SCHEME_SPEEDS) {
         share_by_speed(e, scheme->s + 1);
+    }
+    if (scheme->kind == MUSTER_SCHEME_STAGED) {
+        prepare_staged(e, scheme);
     }
     for (uint32_t i = 0; i < e->edges; i++) {
         const muster_cluster_link *link = &e->cluster->edges[i].link;
@@ -318,7 +346,8 @@ static void prepare(muster_estimator *e, const muster_scheme *scheme)
     }
     for (uint32_t w = 0; w < e->n; w++) {
         const muster_cluster_worker *worker = &e->cluster->workers[w];
-        double load = load_of(e, scheme, w) / worker->speed;
+        uint32_t pieces = scheme->pieces > 0 ? scheme->pieces : 1;
+        double load = load_of(e, scheme, w) / pieces / worker->speed;
         e->costs[w] = (worker_cost){
             .shift = (float)(load * worker->shift_s),
             .compute = (float)(load * worker->mean_s),
@@ -334,62 +363,13 @@ static void prepare(muster_estimator *e, const muster_scheme *scheme)
 
 /* ---- one draw ------------------------------------------------------------ */
 
-/* The k-th smallest (from 1) of `count` values, which are reordered. */
-static float kth_smallest(float *values, uint32_t count, uint32_t k)
-{
-    uint32_t low = 0;
-    uint32_t high = count - 1;
-    while (low < high) {
-        float pivot = values[low + (high - low) / 2];
-        uint32_t i = low;
-        uint32_t j = high;
-        for (;;) {
-            while (values[i] < pivot) {
-                i++;
-            }
-            while (values[j] > pivot) {
-                j--;
-            }
-            if (i >= j) {
-                break;
-            }
-            float swap = values[i];
-            values[i++] = values[j];
-            values[j--] = swap;
-        }
-        uint32_t end = j; // low..end <= pivot <= end+1..high
-        if (k - 1 <= end) {
-            high = end;
-        } else {
-            low = end + 1;
-        }
-    }
-    return values[low];
-}
-
-/* The largest over `groups` groups of consecutive ones of its m-th smallest. */
-static float slowest_group(float *values, uint32_t count, uint32_t groups,
-                           uint32_t m)
-{
-    MUSTER_ASSERT(groups > 0);
-    uint32_t size = count / groups;
-    uint32_t large = count % groups; // the first have one more
-    float slowest = 0;
-    for (uint32_t g = 0; g < groups; g++) {
-        uint32_t members = size + (g < large);
-        slowest = fmaxf(slowest, kth_smallest(values, members, m));
-        values += members;
-    }
-    return slowest;
-}
-
 /* When a layer of n that have these times can decode; `values` are reordered.
  */
 static float layer_time(float *values, uint32_t n, uint32_t s, uint32_t m)
 {
     return muster_scheme_groups(n, s, m)
-               ? slowest_group(values, n, n / (s + m), m)
-               : kth_smallest(values, n, n - s);
+               ? muster_kth_slowest_group(values, n, n / (s + m), m)
+               : muster_kth_smallest(values, n, n - s);
 }
 
 /* When answers are where they are decoded first, in e->times. */
@@ -472,36 +452,63 @@ static float layered_time(muster_estimator *e, const muster_scheme *scheme,
     for (uint32_t i = 0; i < e->edges; i++) {
         const muster_cluster_edge *edge = &e->cluster->edges[i];
         float *values = e->scratch + edge->first;
-        float ready = ignore ? kth_smallest(values, edge->workers,
-                                            edge->workers - scheme->s_w)
+        float ready = ignore ? muster_kth_smallest(values, edge->workers,
+                                                   edge->workers - scheme->s_w)
                              : layer_time(values, edge->workers, scheme->s_w,
                                           scheme->m_w);
         e->edge_times[i] = ready + edge_delay(e, i, draw);
     }
     pass_above(e, scheme);
     if (ignore || !edges_are_equal(e->cluster)) {
-        return kth_smallest(e->edge_times, e->edges, e->edges - scheme->s_e);
+        return muster_kth_smallest(e->edge_times, e->edges,
+                                   e->edges - scheme->s_e);
     }
     return layer_time(e->edge_times, e->edges, scheme->s_e, scheme->m_e);
+}
+
+/* e->times: when a worker's own share is complete, if nobody takes it over. */
+static float staged_time(muster_estimator *e, const muster_scheme *scheme,
+                         const step_draw *draw)
+{
+    if (e->failed) {
+        return INFINITY;
+    }
+    for (uint32_t w = 0; w < e->n; w++) {
+        const worker_cost *cost = &e->costs[w];
+        float begin = cost->down * draw->down[w] + e->sends;
+        float each = cost->shift + cost->compute * draw->compute[w] +
+                     cost->up * draw->up[w];
+        e->paces[w] = (muster_staged_pace){begin, each};
+        e->times[w] = begin + (float)scheme->pieces * each;
+    }
+    return (float)muster_staged_step_s(&e->staged, e->paces, e->answer_s);
 }
 
 /* The scheme is prepared. */
 static float step_time(muster_estimator *e, const muster_scheme *scheme,
                        const step_draw *draw)
 {
+    if (scheme->kind == MUSTER_SCHEME_STAGED) {
+        return staged_time(e, scheme, draw);
+    }
     worker_times(e, scheme, draw);
     if (is_layered(e, scheme)) {
         return layered_time(e, scheme, draw);
     }
     memcpy(e->scratch, e->times, e->n * sizeof(float));
     if (scheme->kind == MUSTER_SCHEME_GROUPS) {
-        return slowest_group(e->scratch, e->n, e->n / (scheme->s + scheme->m),
-                             scheme->m);
+        return muster_kth_slowest_group(
+            e->scratch, e->n, e->n / (scheme->s + scheme->m), scheme->m);
     }
-    return kth_smallest(e->scratch, e->n, e->n - scheme->s);
+    return muster_kth_smallest(e->scratch, e->n, e->n - scheme->s);
 }
 
 /* ---- what is asked ------------------------------------------------------- */
+
+bool muster_estimator_has_failed(const muster_estimator *e)
+{
+    return e->failed;
+}
 
 double muster_estimate_surrogate_s(muster_estimator *e,
                                    const muster_scheme *scheme)
@@ -548,8 +555,12 @@ void muster_estimate_workers(muster_estimator *e, const muster_scheme *scheme,
     bool layered = is_layered(e, scheme);
     prepare(e, scheme);
     for (uint32_t w = 0; w < e->n; w++) {
-        workers_out[w] =
-            (muster_estimate_worker){.load = load_of(e, scheme, w)};
+        double load = load_of(e, scheme, w);
+        bool staged = scheme->kind == MUSTER_SCHEME_STAGED;
+        workers_out[w] = (muster_estimate_worker){
+            .load = load,
+            .storage =
+                staged ? muster_staged_storage(&e->staged, w) : load / e->n};
     }
     for (uint32_t i = 0; i < count; i++) {
         step_draw draw = draw_at(e, e->memory + i * floats_of_step(e));

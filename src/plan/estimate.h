@@ -7,7 +7,9 @@
  * edge's message leaves when the edge can decode. A flat code's messages pass
  * the edge one by one, and share the edge's bandwidth. Where the coordinator or
  * an edge has a NIC of limited bandwidth, the copies of the model that it sends
- * share it, and so do the answers that it receives at a time (plan/nic.h).
+ * share it, and so do the answers that it receives at a time (plan/nic.h). How
+ * codes in stages end a step is in plan/staged.h; their stages take equally
+ * long, each with its message's way up.
  *
  * `Surrogate` puts the mean of every delay in its place (the paper's joint node
  * and coding scheme selection). It is below the expected time where all are
@@ -22,6 +24,7 @@
 #ifndef MUSTER_PLAN_ESTIMATE_H
 #define MUSTER_PLAN_ESTIMATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "cluster/file.h"
@@ -44,6 +47,9 @@ typedef struct muster_estimator_opts {
 muster_estimator *muster_estimator_create(const muster_estimator_opts *opts);
 void muster_estimator_free(muster_estimator *estimator);
 
+/* Has it lacked memory for a scheme? Its values are no good then. */
+bool muster_estimator_has_failed(const muster_estimator *estimator);
+
 /* With mean delays. */
 double muster_estimate_surrogate_s(muster_estimator *estimator,
                                    const muster_scheme *scheme);
@@ -58,11 +64,13 @@ double muster_estimate_mean_s(muster_estimator *estimator,
 double muster_estimate_draw_s(muster_estimator *estimator,
                               const muster_scheme *scheme, uint32_t sample);
 
-/* Of every worker: its load (1: an uncoded worker's), the mean time until its
+/* Of every worker: its load (1: an uncoded worker's; of a code in stages, of
+ * its own share), the share of the data that it holds, the mean time until its
  * answer is where it is decoded first, and in how many of `samples` steps that
  * was before the step ended, 0..1. */
 typedef struct muster_estimate_worker {
     double load;
+    double storage;
     double mean_s;
     double in_time;
 } muster_estimate_worker;

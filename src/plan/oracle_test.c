@@ -27,8 +27,10 @@
 #include "base/rng.h"
 #include "code/hier.h"
 #include "muster/code.h"
+#include "plan/clusters_test.h"
 #include "plan/plan.h"
 #include "plan/scheme.h"
+#include "plan/staged_test.h"
 
 enum {
     CLUSTERS = 3,
@@ -92,7 +94,7 @@ static bool build(const muster_cluster *cluster, muster_scheme scheme,
     opts.name = name;
     opts.workers = cluster->worker_count;
     opts.topology = topology;
-    opts.speeds = scheme.kind == MUSTER_SCHEME_SPEEDS ? speeds : NULL;
+    opts.speeds = muster_scheme_by_speed(&scheme) ? speeds : NULL;
     *of = (built){.scheme = scheme};
     muster_status status = muster_code_create(&opts, NULL, &of->code);
     muster_mem_free(topology);
@@ -167,6 +169,35 @@ static double link_s(const muster_cluster_link *link, double bytes,
     return all;
 }
 
+/* One stream a machine and a kind of draw: codes see the same luck. */
+static muster_rng rng_of(uint64_t step, uint32_t machine, uint32_t kind)
+{
+    return muster_rng_make(9000 + step, machine * 8 + kind);
+}
+
+/* A code in stages: each with its message's way up, the model once. */
+static double staged_s(const muster_cluster *cluster, const built *of,
+                       uint64_t step)
+{
+    double bytes = FLOATS * sizeof(float);
+    double begin[WORKERS_MAX];
+    double each[WORKERS_MAX];
+    for (uint32_t w = 0; w < cluster->worker_count; w++) {
+        const muster_cluster_worker *worker = &cluster->workers[w];
+        muster_rng compute = rng_of(step, w, 0);
+        muster_rng down = rng_of(step, w, 1);
+        muster_rng up = rng_of(step, w, 2);
+        double work =
+            worker->shift_s + worker->mean_s * muster_rng_exponential(&compute);
+        begin[w] = link_s(&worker->link, bytes, &down) +
+                   over(bytes * cluster->worker_count, cluster->bytes_per_s);
+        each[w] = work / of->scheme.pieces / worker->speed +
+                  link_s(&worker->link, bytes, &up);
+    }
+    return twin_step_s(of->code, begin, each,
+                       over(bytes, cluster->bytes_per_s));
+}
+
 /* When the decoder has enough of those that come at `times`. */
 static double decoded(muster_code_progress *progress, const double *times,
                       uint32_t count)
@@ -197,12 +228,6 @@ static uint32_t edge_of(const muster_cluster *cluster, uint32_t worker)
         e++;
     }
     return e;
-}
-
-/* One stream a machine and a kind of draw: codes see the same luck. */
-static muster_rng rng_of(uint64_t step, uint32_t machine, uint32_t kind)
-{
-    return muster_rng_make(9000 + step, machine * 8 + kind);
 }
 
 static double worker_s(const muster_cluster *cluster, const built *of,
@@ -286,8 +311,10 @@ static double mean_s(const muster_cluster *cluster, const built *of,
 {
     double sum = 0;
     for (uint32_t step = 0; step < steps; step++) {
-        sum += of->layered ? layered_s(cluster, of, step)
-                           : flat_s(cluster, of, step);
+        bool staged = of->scheme.kind == MUSTER_SCHEME_STAGED;
+        sum += staged        ? staged_s(cluster, of, step)
+               : of->layered ? layered_s(cluster, of, step)
+                             : flat_s(cluster, of, step);
     }
     return sum / steps;
 }
@@ -352,6 +379,22 @@ static void try_flat(hunt *at)
     }
 }
 
+static void try_staged(hunt *at)
+{
+    uint32_t n = at->cluster->worker_count;
+    muster_scheme scheme = {.kind = MUSTER_SCHEME_STAGED, .m = 1};
+    for (scheme.s = 1; scheme.s < n; scheme.s++) {
+        for (scheme.pieces = 1; scheme.pieces <= 4; scheme.pieces *= 2) {
+            scheme.order = MUSTER_ORDER_CYCLIC;
+            try_scheme(at, scheme);
+            scheme.order = MUSTER_ORDER_STAIRCASE;
+            try_scheme(at, scheme);
+            scheme.order = MUSTER_ORDER_SPEEDS;
+            try_scheme(at, scheme);
+        }
+    }
+}
+
 static void try_hier(hunt *at)
 {
     uint32_t edges = at->cluster->edge_count;
@@ -397,6 +440,8 @@ static void try_set(hunt *at, uint32_t edges, double limit)
     try_flat(at);
     if (set->edge_count > 0) {
         try_hier(at);
+    } else {
+        try_staged(at);
     }
     muster_cluster_free(set);
 }
@@ -429,55 +474,18 @@ static double best_of_all(hunt *at)
     return best;
 }
 
-/* ---- random clusters ----------------------------------------------------- */
+/* ---- against the planner ------------------------------------------------- */
 
-static void draw_link(muster_rng *rng, muster_cluster_link *link)
+static void read_staged(const muster_plan_choice *c, muster_scheme *scheme)
 {
-    link->latency_s = 0.001 + 0.02 * muster_rng_uniform(rng);
-    link->loss = 0.3 * muster_rng_uniform(rng);
-    link->bytes_per_s =
-        muster_rng_uniform(rng) < 0.5 ? 0 : 1e6 + 1e8 * muster_rng_uniform(rng);
-    if (muster_rng_uniform(rng) < 0.15) {
-        link->latency_s *= 10;
-    }
-}
-
-static double draw_nic(muster_rng *rng)
-{
-    return muster_rng_uniform(rng) < 0.5 ? 0
-                                         : 4e6 + 4e7 * muster_rng_uniform(rng);
-}
-
-static muster_cluster *draw_cluster(uint64_t seed)
-{
-    muster_rng rng = muster_rng_make(seed, 1);
-    // The first ones are small, for `make test`.
-    uint32_t max = seed < CLUSTERS ? 8 : WORKERS_MAX;
-    uint32_t n = 4 + (uint32_t)muster_rng_below(&rng, max - 3);
-    muster_cluster *cluster = muster_cluster_create(n);
-    for (uint32_t i = 0; i < n; i++) {
-        muster_cluster_worker *worker = &cluster->workers[i];
-        worker->speed = muster_rng_uniform(&rng) < 0.2 ? 0.1 : 1;
-        worker->shift_s = 0.01;
-        worker->mean_s = 0.02 * muster_rng_uniform(&rng);
-        draw_link(&rng, &worker->link);
-    }
-    cluster->bytes_per_s = draw_nic(&rng);
-    if (seed % 2 == 0) {
-        return cluster;
-    }
-    uint32_t edges = 2 + (uint32_t)muster_rng_below(&rng, 3);
-    cluster->edges = muster_mem_array(edges, sizeof(muster_cluster_edge));
-    cluster->edge_count = edges;
-    for (uint32_t e = 0, first = 0; e < edges; e++) {
-        uint32_t next = (e + 1) * n / edges;
-        cluster->edges[e].first = first;
-        cluster->edges[e].workers = next - first;
-        cluster->edges[e].bytes_per_s = draw_nic(&rng);
-        draw_link(&rng, &cluster->edges[e].link);
-        first = next;
-    }
-    return cluster;
+    const char *pieces = strstr(c->spec, "pieces=");
+    scheme->kind = MUSTER_SCHEME_STAGED;
+    scheme->pieces =
+        pieces != NULL ? (uint32_t)strtoul(pieces + 7, NULL, 10) : 1;
+    scheme->order = c->by_speed ? MUSTER_ORDER_SPEEDS
+                    : strstr(c->spec, "staircase") != NULL
+                        ? MUSTER_ORDER_STAIRCASE
+                        : MUSTER_ORDER_CYCLIC;
 }
 
 /* What was chosen, as the twin knows it. */
@@ -486,7 +494,9 @@ static finalist chosen_of(const muster_plan *plan)
     const muster_plan_choice *c = &plan->chosen;
     finalist of = {.scheme = {.s = c->s, .m = c->m}};
     bool hier = c->edges > 0 && (strncmp(c->spec, "hier", 4) == 0);
-    if (hier) {
+    if (strcmp(c->code, "scheduled") == 0) {
+        read_staged(c, &of.scheme);
+    } else if (hier) {
         of.scheme = (muster_scheme){.kind = MUSTER_SCHEME_HIER,
                                     .m = c->m,
                                     .s_e = c->s_e,
@@ -506,7 +516,7 @@ static finalist chosen_of(const muster_plan *plan)
 
 static void check_cluster(uint64_t seed)
 {
-    muster_cluster *cluster = draw_cluster(seed);
+    muster_cluster *cluster = draw_cluster(seed, CLUSTERS, WORKERS_MAX);
     muster_plan_opts opts = MUSTER_PLAN_OPTS_INIT;
     muster_plan *plan = NULL;
     hunt *at = muster_mem_array(1, sizeof(*at));

@@ -68,7 +68,7 @@ static muster_plan_choice choice_of(const muster_search *search,
     muster_scheme_name(scheme, search->cluster, choice.code,
                        sizeof(choice.code), choice.spec, sizeof(choice.spec));
     choice.exact = scheme->kind != MUSTER_SCHEME_IGNORE;
-    choice.by_speed = scheme->kind == MUSTER_SCHEME_SPEEDS;
+    choice.by_speed = muster_scheme_by_speed(scheme);
     choice.s = scheme->kind == MUSTER_SCHEME_HIER
                    ? (scheme->s_e + 1) * (scheme->s_w + 1) - 1
                    : scheme->s;
@@ -189,12 +189,12 @@ static bool list_choices(const muster_search *search,
 }
 
 /* A worker that is left out has nothing. */
-static void describe_worker(const muster_estimate_worker *found, uint32_t n,
+static void describe_worker(const muster_estimate_worker *found,
                             muster_plan_worker *worker)
 {
     if (worker->used) {
         worker->load = found->load;
-        worker->storage = found->load / n;
+        worker->storage = found->storage;
         worker->expected_ms = found->mean_s * 1e3;
         worker->in_time = found->in_time;
     }
@@ -224,7 +224,7 @@ static muster_status describe_workers(muster_plan *plan,
             (muster_plan_worker){.struct_size = sizeof(muster_plan_worker),
                                  .edge = edge,
                                  .used = keep == NULL || keep[w]};
-        describe_worker(&found[at], used, &plan->workers[w]);
+        describe_worker(&found[at], &plan->workers[w]);
         at += plan->workers[w].used && at + 1 < used;
     }
     plan->worker_count = n;

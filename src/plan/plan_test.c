@@ -281,12 +281,15 @@ static void estimates_agree_with_ready_of_the_codes(void **state)
     for (uint32_t s = 0; s < 4; s++) {
         for (uint32_t m = 1; m < 4; m++) {
             check_against_code(
-                flat, (muster_scheme){MUSTER_SCHEME_GROUPS, s, m, 0, 0, 0, 0});
+                flat,
+                (muster_scheme){.kind = MUSTER_SCHEME_GROUPS, .s = s, .m = m});
             check_against_code(
-                flat, (muster_scheme){MUSTER_SCHEME_SPREAD, s, m, 0, 0, 0, 0});
+                flat,
+                (muster_scheme){.kind = MUSTER_SCHEME_SPREAD, .s = s, .m = m});
         }
         check_against_code(
-            flat, (muster_scheme){MUSTER_SCHEME_SPEEDS, s, 1, 0, 0, 0, 0});
+            flat,
+            (muster_scheme){.kind = MUSTER_SCHEME_SPEEDS, .s = s, .m = 1});
     }
     muster_cluster_free(flat);
     static const char *const edges[] = {
@@ -299,14 +302,50 @@ static void estimates_agree_with_ready_of_the_codes(void **state)
         muster_cluster *cluster = parse(edges[i]);
         for (uint32_t s_e = 0; s_e < 2; s_e++) {
             for (uint32_t s_w = 0; s_w < 3; s_w++) {
-                check_against_code(
-                    cluster,
-                    (muster_scheme){MUSTER_SCHEME_HIER, 0, 1, s_e, s_w, 1, 1});
+                check_against_code(cluster,
+                                   (muster_scheme){.kind = MUSTER_SCHEME_HIER,
+                                                   .m = 1,
+                                                   .s_e = s_e,
+                                                   .s_w = s_w,
+                                                   .m_e = 1,
+                                                   .m_w = 1});
             }
         }
-        check_against_code(
-            cluster, (muster_scheme){MUSTER_SCHEME_HIER, 0, 2, 1, 1, 1, 2});
+        check_against_code(cluster, (muster_scheme){.kind = MUSTER_SCHEME_HIER,
+                                                    .m = 2,
+                                                    .s_e = 1,
+                                                    .s_w = 1,
+                                                    .m_e = 1,
+                                                    .m_w = 2});
         muster_cluster_free(cluster);
+    }
+}
+
+/* Work that varies: nothing is computed twice unless somebody is late. The same
+ * machines on slow links want shorter messages. */
+static void a_code_in_stages_pays_where_computing_is_the_cost(void **state)
+{
+    (void)state;
+    static const char *const links[] = {"", ", link: {bandwidth: 8}"};
+    for (int slow = 0; slow < 2; slow++) {
+        char text[160];
+        (void)snprintf(text, sizeof(text),
+                       "version: 1\nworkers: [{count: 12, compute: {shift: "
+                       "20ms, mean: 20ms}%s}]\n",
+                       links[slow]);
+        muster_plan *plan = make_plan(text, 100000, false);
+        if (slow) {
+            assert_true(plan->chosen.m > 1);
+        } else {
+            assert_string_equal(plan->chosen.code, "scheduled");
+            assert_true(plan->chosen.expected_ms <
+                        0.8 * labelled(plan, "uncoded").expected_ms);
+            // It computes its own share, and holds those of others too.
+            assert_true(plan->workers[0].load == 1);
+            assert_true(fabs(plan->workers[0].storage -
+                             (plan->chosen.s + 1) / 12.0) < 1e-9);
+        }
+        muster_plan_free(plan);
     }
 }
 
@@ -418,6 +457,7 @@ int main(void)
         cmocka_unit_test(a_narrow_nic_of_the_coordinator_wants_short_messages),
         cmocka_unit_test(a_quiet_cluster_stays_uncoded),
         cmocka_unit_test(shorter_messages_pay_where_links_are_slow),
+        cmocka_unit_test(a_code_in_stages_pays_where_computing_is_the_cost),
         cmocka_unit_test(texts_name_what_was_chosen),
         cmocka_unit_test(mistakes_of_a_caller_are_refused),
         cmocka_unit_test(the_code_in_force_is_shown_and_loads_may_be_kept_even),

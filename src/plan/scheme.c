@@ -13,6 +13,14 @@
 
 #include "base/mem.h"
 #include "base/topology.h"
+#include "code/hier.h"
+
+/* Of codes in stages: messages of a share where it is cut, and up to which s it
+ * is. */
+#define PIECES       4u
+#define PIECES_S_MAX 4u
+/* Their steps are simulated: with more workers fewer are tried. */
+#define STAGED_LARGE 128u
 
 typedef struct lister {
     const muster_cluster *cluster;
@@ -67,13 +75,13 @@ static void list_flat(lister *list)
     }
 }
 
-static void list_speeds(lister *list)
+static bool speeds_are_equal(lister *list)
 {
     uint32_t n = list->cluster->worker_count;
     double *speeds = muster_mem_array(n, sizeof(double));
     if (speeds == NULL) {
         list->failed = true;
-        return;
+        return true;
     }
     bool equal = true;
     muster_cluster_speeds(list->cluster, speeds);
@@ -81,10 +89,53 @@ static void list_speeds(lister *list)
         equal = equal && speeds[i] == speeds[0];
     }
     muster_mem_free(speeds);
-    for (uint32_t s = 0; !equal && s < n; s++) {
+    return equal;
+}
+
+static void list_speeds(lister *list)
+{
+    uint32_t n = list->cluster->worker_count;
+    for (uint32_t s = 0; s < n; s++) {
         if (spread_is_safe(n, s, 1)) {
             add(list,
                 (muster_scheme){.kind = MUSTER_SCHEME_SPEEDS, .s = s, .m = 1});
+        }
+    }
+}
+
+static void list_orders(lister *list, uint32_t s, uint32_t pieces, bool equal)
+{
+    muster_scheme scheme = {.kind = MUSTER_SCHEME_STAGED,
+                            .s = s,
+                            .m = 1,
+                            .pieces = pieces,
+                            .order = MUSTER_ORDER_CYCLIC};
+    add(list, scheme);
+    if (list->cluster->worker_count % 2 == 0) {
+        scheme.order = MUSTER_ORDER_STAIRCASE;
+        add(list, scheme);
+    }
+    if (!equal &&
+        list->cluster->worker_count <= MUSTER_CODE_WORKERS_DENSE_MAX) {
+        scheme.order = MUSTER_ORDER_SPEEDS;
+        add(list, scheme);
+    }
+}
+
+/* More pieces are more messages: they are tried where it is known what those
+ * cost. */
+static void list_staged(lister *list, bool equal)
+{
+    static const uint32_t tolerances[] = {1, 2, 4, 8, 3, 6, 12, 16};
+    uint32_t n = list->cluster->worker_count;
+    for (size_t i = 0; i < (n <= STAGED_LARGE ? 8 : 4); i++) {
+        uint32_t s = tolerances[i];
+        if (s >= n) {
+            continue;
+        }
+        list_orders(list, s, 1, equal);
+        if (list->split && s <= PIECES_S_MAX) {
+            list_orders(list, s, PIECES, equal);
         }
     }
 }
@@ -161,9 +212,14 @@ bool muster_scheme_list(const muster_cluster *cluster, bool split,
     lister list = {cluster, split, schemes_out, false};
     add(&list, muster_scheme_uncoded(cluster));
     list_flat(&list);
-    list_speeds(&list);
+    bool equal = speeds_are_equal(&list);
+    if (!equal) {
+        list_speeds(&list);
+    }
     if (cluster->edge_count > 0) {
         list_hier(&list);
+    } else {
+        list_staged(&list, equal);
     }
     return !list.failed;
 }
@@ -190,8 +246,29 @@ static const char *family_of(const muster_scheme *scheme,
         return muster_scheme_is_uncoded(scheme) ? "uncoded" : "hier";
     case MUSTER_SCHEME_IGNORE:
         return "ignore";
+    case MUSTER_SCHEME_STAGED:
+        return "scheduled";
     }
     return "";
+}
+
+bool muster_scheme_by_speed(const muster_scheme *scheme)
+{
+    return scheme->kind == MUSTER_SCHEME_SPEEDS ||
+           (scheme->kind == MUSTER_SCHEME_STAGED &&
+            scheme->order == MUSTER_ORDER_SPEEDS);
+}
+
+static void name_staged(const muster_scheme *scheme, char *name_out,
+                        size_t name_size)
+{
+    static const char *const orders[] = {"cyclic", "staircase", "speeds"};
+    char pieces[24] = "";
+    if (scheme->pieces > 1) {
+        (void)snprintf(pieces, sizeof(pieces), ",pieces=%u", scheme->pieces);
+    }
+    (void)snprintf(name_out, name_size, "scheduled:s=%u,order=%s%s", scheme->s,
+                   orders[scheme->order], pieces);
 }
 
 void muster_scheme_name(const muster_scheme *scheme,
@@ -200,13 +277,14 @@ void muster_scheme_name(const muster_scheme *scheme,
 {
     const char *family = family_of(scheme, cluster);
     (void)snprintf(family_out, family_size, "%s", family);
-    if (scheme->kind == MUSTER_SCHEME_HIER) {
-        int length = snprintf(name_out, name_size, "hier:se=%u,sw=%u",
-                              scheme->s_e, scheme->s_w);
-        if (scheme->m > 1 && length > 0 && (size_t)length < name_size) {
-            (void)snprintf(name_out + length, name_size - (size_t)length,
-                           ",me=%u,mw=%u", scheme->m_e, scheme->m_w);
-        }
+    if (scheme->kind == MUSTER_SCHEME_STAGED) {
+        name_staged(scheme, name_out, name_size);
+    } else if (scheme->kind == MUSTER_SCHEME_HIER) {
+        const muster_hier_numbers numbers = {.edge_stragglers = scheme->s_e,
+                                             .worker_stragglers = scheme->s_w,
+                                             .edge_comm = scheme->m_e,
+                                             .worker_comm = scheme->m_w};
+        muster_hier_name(&numbers, name_out, name_size);
     } else if (scheme->s_e + scheme->s_w > 0) {
         (void)snprintf(name_out, name_size, "%s:se=%u,sw=%u", family,
                        scheme->s_e, scheme->s_w);
@@ -237,4 +315,30 @@ char *muster_scheme_topology(const muster_cluster *cluster)
     char *text = muster_topology_text(&topology);
     muster_topology_fini(&topology);
     return text;
+}
+
+muster_status muster_scheme_build(const muster_scheme *scheme,
+                                  const muster_cluster *cluster,
+                                  muster_code **code_out)
+{
+    char family[32];
+    char name[96];
+    double *speeds = muster_mem_array(cluster->worker_count, sizeof(double));
+    char *topology =
+        cluster->edge_count > 0 ? muster_scheme_topology(cluster) : NULL;
+    muster_status status = MUSTER_ERR_NO_MEMORY;
+    if (speeds != NULL && (cluster->edge_count == 0 || topology != NULL)) {
+        muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+        muster_cluster_speeds(cluster, speeds);
+        muster_scheme_name(scheme, cluster, family, sizeof(family), name,
+                           sizeof(name));
+        opts.name = name;
+        opts.workers = cluster->worker_count;
+        opts.speeds = muster_scheme_by_speed(scheme) ? speeds : NULL;
+        opts.topology = topology;
+        status = muster_code_create(&opts, NULL, code_out);
+    }
+    muster_mem_free(topology);
+    muster_mem_free(speeds);
+    return status;
 }

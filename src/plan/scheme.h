@@ -8,6 +8,9 @@
  *   SPREAD   any n - s workers, load s + m: ye-abbe-tuned
  *   SPEEDS   any n - s workers, loads in proportion to speeds: heter
  *   HIER     the two-layer code
+ *   STAGED   a share of the data each, sent when it is done, and those of s
+ *            others where they are late: scheduled. Not with edges, which
+ *            would have to pass on what is missing
  *   IGNORE   any n - s workers of an uncoded cluster, what is missing is lost;
  *            with edges, n - s_e edges of which each has lost s_w. Not exact:
  *            a comparison, never chosen
@@ -21,6 +24,7 @@
 
 #include "base/vec.h"
 #include "cluster/file.h"
+#include "muster/code.h"
 
 typedef enum muster_scheme_kind {
     MUSTER_SCHEME_GROUPS = 0,
@@ -28,13 +32,22 @@ typedef enum muster_scheme_kind {
     MUSTER_SCHEME_SPEEDS,
     MUSTER_SCHEME_HIER,
     MUSTER_SCHEME_IGNORE,
+    MUSTER_SCHEME_STAGED,
 } muster_scheme_kind;
+
+typedef enum muster_scheme_order {
+    MUSTER_ORDER_CYCLIC = 0,
+    MUSTER_ORDER_STAIRCASE,
+    MUSTER_ORDER_SPEEDS,
+} muster_scheme_order;
 
 typedef struct muster_scheme {
     muster_scheme_kind kind;
-    uint32_t s, m;     // flat; m also of HIER: m_e m_w
-    uint32_t s_e, s_w; // HIER, IGNORE with edges
-    uint32_t m_e, m_w; // HIER
+    uint32_t s, m;             // flat; m also of HIER: m_e m_w
+    uint32_t s_e, s_w;         // HIER, IGNORE with edges
+    uint32_t m_e, m_w;         // HIER
+    muster_scheme_order order; // STAGED
+    uint32_t pieces;           // STAGED: messages of a share
 } muster_scheme;
 
 /* A layer of n workers or edges with these numbers: does it form groups? */
@@ -53,6 +66,9 @@ bool muster_scheme_list(const muster_cluster *cluster, bool split,
 muster_scheme muster_scheme_uncoded(const muster_cluster *cluster);
 bool muster_scheme_is_uncoded(const muster_scheme *scheme);
 
+/* Do loads or orders follow the workers' speeds? */
+bool muster_scheme_by_speed(const muster_scheme *scheme);
+
 /* The family and the whole name, as --code takes it. */
 void muster_scheme_name(const muster_scheme *scheme,
                         const muster_cluster *cluster, char *family_out,
@@ -61,5 +77,10 @@ void muster_scheme_name(const muster_scheme *scheme,
 /* The topology of the cluster as hier takes it, for muster_mem_free(); NULL
  * when out of memory. */
 char *muster_scheme_topology(const muster_cluster *cluster);
+
+/* Build the scheme's code. Statuses as muster_code_create(). */
+MUSTER_CHECKED muster_status muster_scheme_build(const muster_scheme *scheme,
+                                                 const muster_cluster *cluster,
+                                                 muster_code **code_out);
 
 #endif // MUSTER_PLAN_SCHEME_H

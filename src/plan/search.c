@@ -39,9 +39,12 @@ static bool list_findings(muster_search *search, bool split)
                 muster_scheme_list(search->cluster, split, &schemes);
     const muster_vec *list = search->only != NULL ? search->only : &schemes;
     const muster_scheme *all = list->data;
+    bool layered = search->layered && search->cluster->edge_count > 0;
     for (size_t i = 0; done && i < list->count; i++) {
         muster_finding finding = {.scheme = all[i]};
-        done = muster_vec_append(&search->findings, &finding, 1);
+        if (!layered || all[i].kind == MUSTER_SCHEME_HIER) {
+            done = muster_vec_append(&search->findings, &finding, 1);
+        }
     }
     muster_vec_fini(&schemes);
     return done;
@@ -90,6 +93,10 @@ muster_status muster_search_run(muster_search *search, bool split)
         run_stage(search, count, samples);
     }
     search->last = count;
+    if (muster_estimator_has_failed(search->estimator)) {
+        muster_search_fini(search);
+        return MUSTER_ERR_NO_MEMORY;
+    }
     return MUSTER_OK;
 }
 
@@ -107,41 +114,14 @@ void muster_search_value(const muster_search *search, muster_finding *finding)
                                search->samples, &finding->error_s);
 }
 
-static muster_status build_code(const muster_search *search,
-                                const muster_scheme *scheme,
-                                const double *speeds, const char *topology,
-                                muster_code **code_out)
-{
-    char family[32];
-    char name[96];
-    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
-    muster_scheme_name(scheme, search->cluster, family, sizeof(family), name,
-                       sizeof(name));
-    opts.name = name;
-    opts.workers = search->cluster->worker_count;
-    opts.speeds = scheme->kind == MUSTER_SCHEME_SPEEDS ? speeds : NULL;
-    opts.topology = topology;
-    return muster_code_create(&opts, NULL, code_out);
-}
-
 muster_status muster_search_check(const muster_search *search,
                                   muster_finding *finding, bool *usable_out)
 {
-    const muster_cluster *cluster = search->cluster;
-    double *speeds = muster_mem_array(cluster->worker_count, sizeof(double));
-    char *topology = NULL;
     muster_code *code = NULL;
-    muster_status status = speeds != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
-    if (status == MUSTER_OK && cluster->edge_count > 0) {
-        topology = muster_scheme_topology(cluster);
-        status = topology != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
-    }
-    if (status == MUSTER_OK) {
-        muster_cluster_speeds(cluster, speeds);
-        status = build_code(search, &finding->scheme, speeds, topology, &code);
-    }
-    *usable_out = false;
     muster_code_info info = MUSTER_CODE_INFO_INIT;
+    muster_status status =
+        muster_scheme_build(&finding->scheme, search->cluster, &code);
+    *usable_out = false;
     if (status == MUSTER_OK) {
         status = muster_code_describe(code, &info);
         finding->d = info.load;
@@ -151,7 +131,5 @@ muster_status muster_search_check(const muster_search *search,
         status = MUSTER_OK; // refused: not usable
     }
     muster_code_free(code);
-    muster_mem_free(topology);
-    muster_mem_free(speeds);
     return status;
 }

@@ -9,6 +9,8 @@
 
 /* Uncoded is kept unless a code is expected to be this much faster. */
 #define UNCODED_KEPT 1.01
+/* A code in stages gives way to one that is as fast and holds less. */
+#define LIGHTER_KEPT 1.01
 
 /* The numbers that those who stay have in the whole cluster. */
 static uint32_t *numbers_of(const bool *keep, uint32_t whole, uint32_t kept)
@@ -67,7 +69,8 @@ muster_status muster_subset_init(muster_subset *subset,
                                          .quick = opts->quick,
                                          .only = opts->only,
                                          .in_force = opts->plan->in_force,
-                                         .even = opts->plan->even}};
+                                         .even = opts->plan->even,
+                                         .layered = opts->plan->layered}};
     if (opts->keep != NULL) {
         subset->own = muster_cluster_subset(opts->whole, opts->keep);
         if (subset->own == NULL) {
@@ -103,7 +106,7 @@ void muster_subset_fini(muster_subset *subset)
 static bool may_be_chosen(const muster_search *search,
                           const muster_finding *finding)
 {
-    return !search->even || finding->scheme.kind != MUSTER_SCHEME_SPEEDS;
+    return !search->even || !muster_scheme_by_speed(&finding->scheme);
 }
 
 double muster_subset_best_s(const muster_subset *subset)
@@ -116,6 +119,30 @@ double muster_subset_best_s(const muster_subset *subset)
         }
     }
     return (double)INFINITY;
+}
+
+static uint32_t stages_of(const muster_scheme *scheme)
+{
+    return (scheme->s + 1) * scheme->pieces;
+}
+
+/* Codes in stages are the faster the more they may take over: of those that are
+ * about as fast as `best`, the one of fewest stages. */
+static muster_finding *lightest(const muster_search *search,
+                                muster_finding *best)
+{
+    muster_finding *all = search->findings.data;
+    muster_finding *found = best;
+    for (size_t i = 0;
+         best->scheme.kind == MUSTER_SCHEME_STAGED && i < search->last; i++) {
+        if (all[i].scheme.kind == MUSTER_SCHEME_STAGED &&
+            may_be_chosen(search, &all[i]) &&
+            all[i].expected_s <= LIGHTER_KEPT * best->expected_s &&
+            stages_of(&all[i].scheme) < stages_of(&found->scheme)) {
+            found = &all[i];
+        }
+    }
+    return found;
 }
 
 muster_status muster_subset_choose(const muster_subset *subset,
@@ -133,11 +160,12 @@ muster_status muster_subset_choose(const muster_subset *subset,
         if (uncoded.expected_s <= UNCODED_KEPT * all[i].expected_s) {
             break;
         }
-        muster_status status = muster_search_check(search, &all[i], &usable);
+        muster_finding *found = lightest(search, &all[i]);
+        muster_status status = muster_search_check(search, found, &usable);
         if (status != MUSTER_OK) {
             return status;
         }
-        *chosen_out = all[i];
+        *chosen_out = *found;
     }
     if (usable) {
         return MUSTER_OK;

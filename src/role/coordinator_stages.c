@@ -9,7 +9,9 @@
  * and keep the results. They are told what is missing when half of the parts
  * have come and a quarter of that time has passed: before the first of them
  * could have ended with a second share. From then on each sends what is missing
- * and leaves the rest.
+ * and leaves the rest. A new model waits for the end of a piece of such work,
+ * so workers are told to leave it (calm) when nobody was late in the last eight
+ * steps, unless the code says start=now.
  *
  * Where workers share processors, computing what nobody may need slows down the
  * others. So they are asked, first one holder for each part that is missing:
@@ -41,6 +43,8 @@
  * tried all the same. */
 #define LATE_STEPS 3u
 #define TRY_PERIOD 8u
+/* Steps without a late one after which nothing is begun unasked. */
+#define CALM_STEPS 8u
 
 static uint64_t bit_of(uint32_t stage)
 {
@@ -122,6 +126,7 @@ muster_status muster_staging_init(muster_staging *staging,
         .own = info->own_stages,
         .answers = answers,
         .eager = starts_eager(code, eager),
+        .adapts = muster_code_starts(code) == MUSTER_CODE_START_AUTO,
         .messages = muster_mem_array(answers, sizeof(muster_blob *)),
         .responders = muster_mem_array(answers, sizeof(*staging->responders))};
     bool ok = staging->messages != NULL && staging->responders != NULL;
@@ -439,8 +444,9 @@ void muster_staging_begin(muster_coordinator *c, muster_actions *actions)
     s->missing = c->plan.info.parts;
     s->round = 0;
     s->awaited_count = 0;
+    s->calm = s->eager && s->adapts && s->quiet_steps >= CALM_STEPS;
     for (uint32_t id = 0; id < c->worker_count; id++) {
-        s->told[id] = first_of(s->eager ? s->stages : s->own);
+        s->told[id] = first_of(s->eager && !s->calm ? s->stages : s->own);
         s->awaited[id] = takes_part(c, id) && s->late[id] == 0;
         s->awaited_count += s->awaited[id];
     }
@@ -459,10 +465,13 @@ void muster_staging_decoded(muster_coordinator *c, muster_actions *actions)
     if (s->stages == 1) {
         return;
     }
+    bool quiet = s->round == 0;
     for (uint32_t id = 0; id < c->worker_count; id++) {
         bool late = takes_part(c, id) && !muster_step_has_answered(c, id);
         s->late[id] = late ? s->late[id] + 1 : 0;
+        quiet = quiet && !late;
     }
+    s->quiet_steps = quiet ? s->quiet_steps + 1 : 0;
 }
 
 bool muster_staging_all_heard(const muster_coordinator *c)

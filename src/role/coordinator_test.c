@@ -165,6 +165,7 @@ static stage make_stage_of(const char *name, uint32_t workers,
     opts.last_step = 100;
     opts.message_dim = DIM;
     opts.setup = opts.model = s.blob;
+    opts.eager = true; // where the code does not say
     if (saved != NULL) {
         opts.saved = saved->data;
         opts.saved_bytes = saved->count;
@@ -565,6 +566,54 @@ static void answer_stage(stage *s, uint32_t worker, uint64_t step,
     say(s, worker, message, s->answer);
 }
 
+/* The step is decoded: the next one begins. */
+static void update_model(stage *s, uint64_t step)
+{
+    const muster_action *update = find(s, MUSTER_ACTION_COMPUTE);
+    assert_non_null(update);
+    assert_int_equal(update->as.job.kind, MUSTER_JOB_UPDATE);
+    s->now_ns += MUSTER_NS_PER_MS;
+    computed(s, (muster_job_result){.id = update->as.job.id,
+                                    .kind = MUSTER_JOB_UPDATE,
+                                    .step = step,
+                                    .output = s->blob});
+}
+
+/* Models that ask for the workers' own shares alone. */
+static uint32_t calm_models(const stage *s)
+{
+    const muster_action *list = s->actions.list.data;
+    uint32_t count = 0;
+    for (size_t i = 0; i < s->actions.list.count; i++) {
+        count += list[i].kind == MUSTER_ACTION_SEND &&
+                 list[i].as.send.message.kind == MUSTER_MSG_MODEL &&
+                 (list[i].as.send.message.plan & MUSTER_PLAN_OWN) != 0;
+    }
+    return count;
+}
+
+/* Worker 3 is late in step 9, and in no other. */
+static void after_eight_quiet_steps_no_share_is_begun_unasked(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"scheduled:s=1",
+                                        "scheduled:s=1,start=now"};
+    for (uint32_t i = 0; i < 2; i++) {
+        stage s = make_stage_of(names[i], WORKERS, NULL);
+        gather(&s);
+        for (uint64_t step = 0; step < 18; step++) {
+            for (uint32_t w = 0; w < 3; w++) {
+                answer_stage(&s, w, step, 0);
+            }
+            answer_stage(&s, step == 9 ? 2 : 3, step, step == 9);
+            update_model(&s, step);
+            bool calm = i == 0 && (step == 7 || step == 8 || step == 17);
+            assert_int_equal(calm_models(&s), calm ? WORKERS : 0);
+        }
+        end_stage(&s);
+    }
+}
+
 /* Worker 3 is late in steps 0 to 7; worker 2 has its share as well. */
 static void who_is_late_again_and_again_is_replaced_at_once(void **state)
 {
@@ -576,14 +625,7 @@ static void who_is_late_again_and_again_is_replaced_at_once(void **state)
             answer_stage(&s, w, step, 0);
         }
         answer_stage(&s, step < 8 ? 2 : 3, step, step < 8 ? 1 : 0);
-        const muster_action *update = find(&s, MUSTER_ACTION_COMPUTE);
-        assert_non_null(update);
-        assert_int_equal(update->as.job.kind, MUSTER_JOB_UPDATE);
-        s.now_ns += MUSTER_NS_PER_MS;
-        computed(&s, (muster_job_result){.id = update->as.job.id,
-                                         .kind = MUSTER_JOB_UPDATE,
-                                         .step = step,
-                                         .output = s.blob});
+        update_model(&s, step);
         // The third time worker 2 is asked and worker 3 is not; in step 8 it
         // is tried again.
         bool replaced = step >= 2 && step < 7;
@@ -607,6 +649,7 @@ int main(void)
         cmocka_unit_test(an_incarnation_is_never_given_out_twice),
         cmocka_unit_test(answers_that_cannot_be_solved_pause_the_run),
         cmocka_unit_test(after_a_failed_update_there_is_no_snapshot),
+        cmocka_unit_test(after_eight_quiet_steps_no_share_is_begun_unasked),
         cmocka_unit_test(who_is_late_again_and_again_is_replaced_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

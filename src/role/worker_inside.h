@@ -30,6 +30,7 @@ typedef struct muster_worker {
     uint32_t model_plan; // likewise
     bool model_seen;     // in this life
     bool model_check;    // it is to be answered even if a newer one comes
+    bool model_own;      // no other's share is begun unasked
     uint64_t gradient;   // job under way, or 0
     uint64_t gradient_life;
     uint32_t gradient_plan;

@@ -20,9 +20,10 @@ void muster_worker_forget_model(muster_worker *w, muster_actions *actions)
 /* The model that waits is that of the step at hand from now on. */
 static void begin_step(muster_worker *w)
 {
-    bool newest = w->model_plan == w->plan;
-    muster_stages_begin(&w->stages, newest ? &w->stages_of : &w->stages_before,
-                        w->model_step, w->model_plan);
+    muster_stages_plan plan =
+        w->model_plan == w->plan ? w->stages_of : w->stages_before;
+    plan.begun = w->model_own ? plan.own : plan.begun;
+    muster_stages_begin(&w->stages, &plan, w->model_step, w->model_plan);
     w->gradient_plan = w->model_plan;
     w->gradient_check = w->model_check;
     w->gradient_life = w->life;
@@ -80,7 +81,7 @@ void muster_worker_on_model(muster_worker *w, const muster_event *event,
                             muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
-    uint32_t plan = message->plan & ~MUSTER_PLAN_CHECK;
+    uint32_t plan = message->plan & MUSTER_PLAN_NUMBER;
     bool newer = !w->model_seen || message->step > w->model_step;
     if (!newer || !muster_worker_is_usable(w, plan) ||
         event->as.message.payload == NULL) {
@@ -95,6 +96,7 @@ void muster_worker_on_model(muster_worker *w, const muster_event *event,
     w->model_step = message->step;
     w->model_plan = plan;
     w->model_check = (message->plan & MUSTER_PLAN_CHECK) != 0;
+    w->model_own = (message->plan & MUSTER_PLAN_OWN) != 0;
     w->model = muster_blob_ref(event->as.message.payload);
     start_gradient(w, actions);
 }

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "base/rng.h"
 #include "config/config.h"
 #include "muster/plan.h"
 #include "muster/run.h"
@@ -47,10 +48,11 @@ static muster_config *options(const char *verb, const char *const *flags,
     return config;
 }
 
-static double simulated_ms(const char *path, const char *code)
+static double simulated_ms(const char *path, const char *code,
+                           const char *steps)
 {
     const char *const flags[] = {"--cluster", path,  "--code",         code,
-                                 "--steps",   "600", "--model-floats", FLOATS};
+                                 "--steps",   steps, "--model-floats", FLOATS};
     muster_error error = {.text = ""};
     char *text = NULL;
     muster_config *config = options("simulate", flags, 8);
@@ -83,7 +85,7 @@ static void check_cluster(const char *text)
     assert_int_equal(muster_plan_chosen(plan, &choice), MUSTER_OK);
     for (uint32_t i = 0; i <= muster_plan_alternative_count(plan); i++) {
         if (choice.exact && !choice.by_speed) {
-            double ms = simulated_ms(path, choice.spec);
+            double ms = simulated_ms(path, choice.spec, "600");
             if (fabs(ms / choice.expected_ms - 1) > 0.05) {
                 fail_msg("%s: simulated %g ms, expected %g ms", choice.spec, ms,
                          choice.expected_ms);
@@ -116,6 +118,75 @@ static void simulated_steps_take_what_the_planner_expects(void **state)
                   "workers: [{count: 4}]}]\n");
 }
 
+/* Machines, some of them slow, and links; NICs that are narrow now and then. */
+static void draw_cluster(uint64_t seed, char *text, size_t size)
+{
+    muster_rng rng = muster_rng_make(seed, 17);
+    int at = snprintf(text, size, "version: 1\n");
+    if (seed % 2 == 1) {
+        at += snprintf(text + at, size - (size_t)at,
+                       "coordinator: {bandwidth: %u}\n",
+                       100 + (unsigned)muster_rng_below(&rng, 400));
+    }
+    at += snprintf(text + at, size - (size_t)at, "workers:\n");
+    for (unsigned i = 0; i < 6 + 2 * (unsigned)seed; i++) {
+        bool slow = muster_rng_uniform(&rng) < 0.25;
+        at += snprintf(text + at, size - (size_t)at,
+                       "  - {speed: %s, compute: {shift: 20ms, mean: %ums}, "
+                       "link: {latency: %uus, bandwidth: 1000, loss: 0.05}}\n",
+                       slow ? "0.2" : "1",
+                       1 + (unsigned)muster_rng_below(&rng, 20),
+                       100 + (unsigned)muster_rng_below(&rng, 2000));
+    }
+    assert_true((size_t)at < size);
+}
+
+static double expected_ms(const char *text, const char *code)
+{
+    muster_plan_opts opts = MUSTER_PLAN_OPTS_INIT;
+    muster_plan *plan = NULL;
+    double ms = 0;
+    opts.cluster = text;
+    opts.model_floats = strtoull(FLOATS, NULL, 10);
+    opts.all_workers = true;
+    opts.in_force = code;
+    opts.samples = 1024;
+    assert_int_equal(muster_plan_create(&opts, NULL, &plan), MUSTER_OK);
+    for (uint32_t i = 0; i < muster_plan_alternative_count(plan); i++) {
+        muster_plan_choice choice = MUSTER_PLAN_CHOICE_INIT;
+        assert_int_equal(muster_plan_alternative(plan, i, &choice), MUSTER_OK);
+        ms = strcmp(choice.label, "in force") == 0 ? choice.expected_ms : ms;
+    }
+    muster_plan_free(plan);
+    return ms;
+}
+
+static void codes_in_stages_take_what_the_planner_expects(void **state)
+{
+    (void)state;
+    static const char *const codes[] = {
+        "scheduled:s=1,order=cyclic",          "scheduled:s=2,order=staircase",
+        "scheduled:s=3,order=cyclic",          "scheduled:s=2,order=speeds",
+        "scheduled:s=2,order=cyclic,pieces=4",
+    };
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        char path[] = PATH_TEMPLATE;
+        char text[4096];
+        draw_cluster(seed, text, sizeof(text));
+        write_file(text, path);
+        for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+            double expected = expected_ms(text, codes[i]);
+            double ms = simulated_ms(path, codes[i], "1000");
+            print_message("cluster %u, %s: simulated %.2f ms, expected %.2f\n",
+                          (unsigned)seed, codes[i], ms, expected);
+            if (!(fabs(ms / expected - 1) <= 0.05)) {
+                fail_msg("not within 5 %%");
+            }
+        }
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
 static void a_cluster_file_says_who_there_is(void **state)
 {
     (void)state;
@@ -142,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulated_steps_take_what_the_planner_expects),
+        cmocka_unit_test(codes_in_stages_take_what_the_planner_expects),
         cmocka_unit_test(a_cluster_file_says_who_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

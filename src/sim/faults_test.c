@@ -239,6 +239,20 @@ static void interrupt_host(muster_sim *sim, void *context, uint64_t host)
     muster_sim_interrupt(sim, (uint32_t)host);
 }
 
+static void a_cancelled_short_job_ends_with_an_eighth_of_it(void **state)
+{
+    (void)state;
+    script play = plain; // a job of 100 ms
+    play.cancels = true;
+    theatre t;
+    raise_curtain(&t, &play, 0);
+    t.stage.sleep_ns = MS(92); // of which it computes for 8
+    muster_sim_at(t.sim, MS(2), interrupt_host, NULL, 0);
+    muster_sim_run(t.sim, MS(1000));
+    assert_int_equal(t.stage.computed_ns, MS(3));
+    muster_sim_free(t.sim);
+}
+
 static void a_cancelled_sleep_ends_at_once(void **state)
 {
     (void)state;
@@ -364,6 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stopped_job_ends_later_by_the_time_it_stood),
         cmocka_unit_test(a_cancelled_sleep_ends_at_once),
+        cmocka_unit_test(a_cancelled_short_job_ends_with_an_eighth_of_it),
         cmocka_unit_test(a_history_that_differs_in_anything_has_another_hash),
         cmocka_unit_test(what_was_heard_echoes_also_over_a_later_connection),
         cmocka_unit_test(a_host_is_well_since_its_last_trouble),

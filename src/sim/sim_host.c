@@ -140,6 +140,18 @@ static void submit(muster_sim *sim, uint32_t host, muster_job *job)
     }
 }
 
+/* When the piece of the running job that is under way ends. */
+static int64_t piece_end(const muster_sim *sim, const muster_sim_process *at)
+{
+    int64_t piece_ns = (at->sleep_ns - at->began_ns) / MUSTER_SIM_PIECES;
+    piece_ns = piece_ns < MUSTER_SIM_PIECE_NS ? piece_ns : MUSTER_SIM_PIECE_NS;
+    if (piece_ns <= 0) {
+        return sim->now_ns;
+    }
+    int64_t done = (sim->now_ns - at->began_ns) / piece_ns;
+    return at->began_ns + (done + 1) * piece_ns;
+}
+
 static void cancel(muster_sim *sim, uint32_t host, uint64_t job_id)
 {
     muster_sim_process *process = &sim->processes[host];
@@ -148,7 +160,7 @@ static void cancel(muster_sim *sim, uint32_t host, uint64_t job_id)
         return;
     }
     process->cancelled = true;
-    int64_t soon_ns = sim->now_ns + MUSTER_SIM_PIECE_NS;
+    int64_t soon_ns = piece_end(sim, process);
     soon_ns = soon_ns < process->sleep_ns ? soon_ns : process->sleep_ns;
     soon_ns = soon_ns > sim->now_ns ? soon_ns : sim->now_ns;
     if (process->ends_ns > soon_ns) {

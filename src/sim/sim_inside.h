@@ -18,6 +18,7 @@
 
 #define MUSTER_SIM_TIMERS   24u // highest timer id a role may use, plus one
 #define MUSTER_SIM_PIECE_NS 5000000ll
+#define MUSTER_SIM_PIECES   8   // of a short job: it is cut by layers, too
 #define MUSTER_SIM_LINE     64u // bytes that the processor fetches at once
 
 typedef enum __attribute__((packed)) muster_sim_kind {

@@ -32,6 +32,10 @@
 /* In `plan` of MODEL, beside the plan's number: the answer is wanted even when
  * a newer model has come. */
 #define MUSTER_PLAN_CHECK 0x80000000u
+/* Likewise: compute your own share alone until you are told what is missing. */
+#define MUSTER_PLAN_OWN 0x40000000u
+/* The plan's number without them. */
+#define MUSTER_PLAN_NUMBER 0x3fffffffu
 
 /* Values travel: append, never renumber. */
 typedef enum muster_message_kind {

@@ -58,7 +58,7 @@ static const struct {
     {20, false, "hier:edges=4x5,se=1,sw=1"},
     {20, false, "scheduled:s=2,start=asked"},
     {20, false, "scheduled:s=2,start=now"},
-    {20, false, "scheduled:s=3,order=staircase,start=now"},
+    {20, false, "scheduled:s=3,order=staircase"},
     {20, true, "scheduled:s=2,order=speeds,start=asked"},
     {20, false, "scheduled:s=1,pieces=3,start=now"},
     {20, false, "scheduled:s=2,pieces=2,start=asked"},
