@@ -7,6 +7,9 @@
 
 #include "base/mem.h"
 
+/* A worker that is so many times as slow or less has no time to lose. */
+#define FACTOR_URGENT 3.0
+
 void muster_slowness_fini(muster_slowness *slowness)
 {
     muster_mem_free(slowness->changes);
@@ -49,7 +52,9 @@ int64_t muster_slowness_before_ns(const muster_slowness *slowness,
                                   uint64_t step, int64_t compute_ns)
 {
     double factor = in_force(slowness, step).factor;
-    return (int64_t)((factor - 1) / 2 * (double)compute_ns);
+    double some = (factor - 1) / 8;
+    double half = (factor - FACTOR_URGENT) / 2;
+    return (int64_t)((half > some ? half : some) * (double)compute_ns);
 }
 
 int64_t muster_slowness_until_ns(const muster_slowness *slowness, uint64_t step,

@@ -59,9 +59,11 @@ int64_t muster_slowness_until_ns(const muster_slowness *slowness, uint64_t step,
                                  int64_t start_ns, int64_t now_ns);
 
 /*
- * How long a thread sleeps before it begins with work of about compute_ns: half
- * of what a factor makes of it. Of workers that share cores not all compute at
- * once then, and messages find a core: the step begins for all of them.
+ * How long a thread sleeps before it begins with work of about compute_ns: an
+ * eighth of the sleep that a factor asks for, or half of the time that it gives
+ * beyond three times the work's. Workers that share cores do not all compute
+ * when a step begins then: its messages find a core first, and after them those
+ * with little time to lose.
  */
 int64_t muster_slowness_before_ns(const muster_slowness *slowness,
                                   uint64_t step, int64_t compute_ns);
