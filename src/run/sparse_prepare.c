@@ -116,6 +116,7 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     opts.mesh = mesh != NULL ? mesh : run->others.dir.folder;
     opts.key_file = muster_config_string(run->config, MUSTER_OPT_KEY_FILE);
     opts.insecure = muster_config_bool(run->config, MUSTER_OPT_INSECURE);
+    opts.engine = muster_config_string(run->config, MUSTER_OPT_ENGINE);
     opts.patience_ms = 60000;
     opts.survive = strcmp(muster_config_string(run->config, MUSTER_OPT_ON_LOSS),
                           "stop") != 0;

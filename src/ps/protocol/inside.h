@@ -555,6 +555,9 @@ void muster_protocol_barrier_resume(muster_protocol *node);
 void muster_membership_init(muster_protocol *node);
 uint64_t muster_membership_all(const muster_protocol *node); // one bit each
 void muster_membership_tick(muster_protocol *node);
+/* Tell the lead of a node that should be removed; the lead removes it. */
+void muster_membership_suspect(muster_protocol *node, uint16_t peer,
+                               muster_loss_cause cause);
 int64_t muster_membership_due_ns(const muster_protocol *node);
 /* HEARTBEAT and BARRIER report how many updates were made. Reports are numbered
  * because messages may overtake each other. */

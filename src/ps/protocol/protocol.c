@@ -14,6 +14,7 @@
 #include "ps/protocol/protocol.h"
 
 #include "base/assert.h"
+#include "base/finite.h"
 #include "ps/protocol/inside.h"
 
 static void handle(muster_protocol *node, const muster_rowmsg *message)
@@ -173,13 +174,30 @@ static bool origin_is_plausible(const muster_protocol *node,
     return true;
 }
 
-/* Handle a message that is new and fits the tables. */
+static bool values_are_finite(const muster_protocol *node,
+                              const muster_rowmsg *message)
+{
+    if (message->count == 0) {
+        return true;
+    }
+    size_t floats = muster_rowmsg_floats(message->kind, message->op,
+                                         &node->shapes[message->table]);
+    return muster_floats_are_finite(muster_rowmsg_values(message),
+                                    message->count * floats);
+}
+
+/* Handle a message that is new and fits the tables. Values that are not finite
+ * would spread to all who read the row. Their sender is removed, with what it
+ * waits for: an update alone could not be left out. */
 static void accept(muster_protocol *node, const muster_rowmsg *message)
 {
-    if (origin_is_plausible(node, message)) {
-        handle(node, message);
-    } else {
+    if (!origin_is_plausible(node, message)) {
         node->counters.violations++;
+    } else if (!values_are_finite(node, message)) {
+        node->counters.violations++;
+        muster_membership_suspect(node, message->from, MUSTER_LOSS_NOT_FINITE);
+    } else {
+        handle(node, message);
     }
 }
 

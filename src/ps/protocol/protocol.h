@@ -71,6 +71,7 @@ typedef enum muster_loss_cause {
     MUSTER_LOSS_CLOSED = 1,  // the connection ended
     MUSTER_LOSS_SILENT = 2,  // no message within heartbeat_ns
     MUSTER_LOSS_STALLED = 3, // a worker of it did none of its work for stall_ns
+    MUSTER_LOSS_NOT_FINITE = 4, // it sent values that are not finite
 } muster_loss_cause;
 
 typedef enum muster_membership_news_kind {
