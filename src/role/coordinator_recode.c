@@ -150,7 +150,8 @@ void muster_coding_counts_to_parts(const muster_assignment *plan,
 
 muster_status muster_recode_init(muster_coordinator *c, muster_error *error)
 {
-    if (c->opts.change_code == NULL && !c->opts.replan) {
+    if (c->opts.change_code == NULL && !c->opts.replan &&
+        !muster_reorder_is_wanted(c)) {
         return MUSTER_OK;
     }
     c->recoding.by_shard =
