@@ -20,8 +20,8 @@
  *
  * One thread, but for the rows that say T. Turns of the job and of the products
  * alternate and the medians are compared: the speed of a shared machine drifts.
- * --quick leaves out the largest sizes; HxB asks for one of them alone, HxBxT
- * also says the threads beside one, `large` for the step.
+ * --quick leaves out the largest sizes; HxB asks for some of them alone, HxBxT
+ * also says the threads beside one, `wide` for wide_H, `large` for the step.
  */
 #define _GNU_SOURCE
 #include "bench_dense.h"
@@ -44,6 +44,7 @@
 /* Hidden widths of the rows on sums in double. */
 #define WIDE       1024u
 #define WIDE_QUICK 256u
+#define CASES_MAX  16u
 
 /* Milliseconds of a step of PyTorch, NAN without it. */
 static double torch_ms(const dense_case *sizes)
@@ -131,8 +132,10 @@ static void bench_wide(uint32_t hidden, bool json)
 typedef struct options {
     bool json;
     bool is_quick;
-    bool is_large;   // the steps of a large model alone
-    dense_case only; // hidden 0: all
+    bool is_wide;  // those rows alone
+    bool is_large; // the steps of a large model alone
+    size_t count;  // 0: all
+    dense_case cases[CASES_MAX];
 } options;
 
 /* 256x512, or 256x512x4 */
@@ -140,6 +143,7 @@ static bool read_case(const char *text, dense_case *out)
 {
     char *end = NULL;
     out->hidden = (uint32_t)strtoul(text, &end, 10);
+    out->threads = muster_threads_here();
     if (*end != 'x') {
         return false;
     }
@@ -168,44 +172,56 @@ static bool read_options(int argc, char **argv, options *out)
             out->is_large = true;
         } else if (strcmp(argv[i], "--quick") == 0) {
             out->is_quick = true;
-        } else if (!read_case(argv[i], &out->only)) {
+        } else if (strcmp(argv[i], "wide") == 0) {
+            out->is_wide = true;
+        } else if (out->count == CASES_MAX ||
+                   !read_case(argv[i], &out->cases[out->count++])) {
             return false;
         }
     }
     return true;
 }
 
-int main(int argc, char **argv)
+static void bench_all(const options *asked)
 {
     static const uint32_t hidden[] = {64, 256, 1024, 4096};
     static const uint32_t batch[] = {32, 256, 512, 4096};
-    options asked = {.only = {.threads = muster_threads_here()}};
-    if (!read_options(argc, argv, &asked)) {
-        fprintf(
-            stderr,
-            "usage: muster bench dense [--quick] [--json] [HxB[xT]|large]\n");
-        return 2;
-    }
-    openblas_set_num_threads(1);
-    if (asked.is_large) {
-        dense_bench_large(asked.is_quick ? LARGE_QUICK : LARGE, asked.json);
-        return 0;
-    }
-    if (asked.only.hidden > 0) {
-        bench_case(&asked.only, asked.json);
-        return 0;
-    }
-    tell_torch();
     for (size_t h = 0; h < sizeof(hidden) / sizeof(hidden[0]); h++) {
         for (size_t b = 0; b < sizeof(batch) / sizeof(batch[0]); b++) {
-            const dense_case sizes = {hidden[h], batch[b], asked.only.threads};
-            if (!asked.is_quick || dense_operations(&sizes) < 1e10) {
-                bench_case(&sizes, asked.json);
+            const dense_case sizes = {hidden[h], batch[b],
+                                      muster_threads_here()};
+            if (!asked->is_quick || dense_operations(&sizes) < 1e10) {
+                bench_case(&sizes, asked->json);
             }
         }
     }
-    bench_wide(asked.is_quick ? WIDE_QUICK : WIDE, asked.json);
-    dense_bench_memory(asked.json);
-    dense_bench_large(asked.is_quick ? LARGE_QUICK : LARGE, asked.json);
+    dense_bench_memory(asked->json);
+}
+
+int main(int argc, char **argv)
+{
+    options asked = {0};
+    if (!read_options(argc, argv, &asked)) {
+        fprintf(stderr, "usage: muster bench dense [--quick] [--json] "
+                        "[HxB[xT]..|wide|large]\n");
+        return 2;
+    }
+    openblas_set_num_threads(1);
+    bool all = !asked.is_wide && !asked.is_large && asked.count == 0;
+    if (all || asked.count > 0) {
+        tell_torch();
+    }
+    for (size_t i = 0; i < asked.count; i++) {
+        bench_case(&asked.cases[i], asked.json);
+    }
+    if (all) {
+        bench_all(&asked);
+    }
+    if (all || asked.is_wide) {
+        bench_wide(asked.is_quick ? WIDE_QUICK : WIDE, asked.json);
+    }
+    if (all || asked.is_large) {
+        dense_bench_large(asked.is_quick ? LARGE_QUICK : LARGE, asked.json);
+    }
     return 0;
 }

@@ -24,14 +24,16 @@
 enum { LIST_MAX = 16, WORKERS_MAX = 64 };
 
 static const scale_task tasks[] = {
-    {"mf", "mf:order=column", "zipf:", NULL, "loss", "cells/s", 20},
-    {"mf_random", "mf:order=random", "zipf:", NULL, "loss", "cells/s", 10},
-    {"complex", "complex", "fb15k237", NULL, "test_mrr", "triples/s", 2},
+    {"mf", "mf:order=column,bias=0,valid=0", "zipf:", NULL, "--optimizer sgd",
+     "loss", "cells/s", 20},
+    {"mf_random", "mf:order=random,bias=0,valid=0", "zipf:", NULL,
+     "--optimizer sgd", "loss", "cells/s", 10},
+    {"complex", "complex", "fb15k237", NULL, "", "test_mrr", "triples/s", 2},
     {"complex_64",
      "complex:dim=64,negatives=4,loss=logistic,reciprocal=0,n3=0,decay=1",
-     "fb15k237", NULL, "test_mrr", "triples/s", 5},
+     "fb15k237", NULL, "", "test_mrr", "triples/s", 5},
     {"skipgram", "skipgram", "word2vec/text8_prefix.gz",
-     "word2vec/EN-WS-353-ALL.txt", "similarity", "words/s", 5},
+     "word2vec/EN-WS-353-ALL.txt", "", "similarity", "words/s", 5},
 };
 
 enum { TASKS = sizeof(tasks) / sizeof(tasks[0]) };
@@ -141,12 +143,12 @@ static void make_command(const scale_bench *b, const scale_task *task,
         (void)snprintf(test, sizeof(test), "--test '%s'", path);
     }
     (void)snprintf(command_out, bytes,
-                   "timeout %.0f '%s' train --model '%s' --data '%s' %s "
+                   "timeout %.0f '%s' train --model '%s' --data '%s' %s %s "
                    "--epochs %" PRIu32 " --nodes %" PRIu32 " --threads %" PRIu32
                    " --seed %" PRIu32 " --json 2>/dev/null",
                    seconds_left(b) + 1, b->program, task->model, data, test,
-                   b->epochs > 0 ? b->epochs : task->epochs, l->nodes,
-                   l->threads, l->runs + 1);
+                   task->options, b->epochs > 0 ? b->epochs : task->epochs,
+                   l->nodes, l->threads, l->runs + 1);
 }
 
 static void run_layout(const scale_bench *b, const scale_task *task,

@@ -1,12 +1,14 @@
 /*
  * bench_star.c -- a star step over net.h, against Open MPI and against memory.
  *
- *   muster-bench-star [--workers 10] [--key-file FILE] [--json]
+ *   muster-bench-star [--workers 10] [--large] [--key-file FILE] [--json]
  *
- * Rows, for 1e5 and 1e6 floats:
+ * Rows, for 1e5 and 1e6 floats, with --large for 1e7:
  *   star_1e5             Unix sockets, shared payloads, against Open MPI's TCP
  *   star_1e5_vs_shm      the same, against Open MPI's shared memory
  *   star_1e5_vs_memory   the same, against the time that memory alone needs
+ *   star_1e5_sum         of it, from the last answer to the next model: the
+ *                        coordinator's own time, against memory
  *   star_tcp_1e5         TCP on the loopback, against Open MPI's TCP
  *   star_tls_1e5         with a key: the same through TLS, against plain TCP
  *   star_tls_1e5_rate    and the rates of both, in GB of payload a second
@@ -16,7 +18,8 @@
  * muster-bench-star-mpi, which lies beside this program, if there is an mpirun.
  *
  * The memory limit is the bytes that a step must touch over the bandwidth of
- * a triad of the same vector length on every core at once.
+ * a triad of the same vector length on every core at once. The coordinator adds
+ * up with as many threads as there are cores, as it does with --threads.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -27,8 +30,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/threads.h"
 #include "bench.h"
+#include "linalg/combine.h"
 #include "net/net.h"
+#include "star_memory.h"
 #include "star_work.h"
 
 #define BLOCKS      3
@@ -45,8 +51,11 @@ typedef enum variant {
 } variant;
 
 typedef struct results {
+    size_t first; // sizes first..end-1 are measured
+    size_t end;
     double median_ms[VARIANTS][STAR_SIZES][BLOCKS];
-    double memory_ms[STAR_SIZES][BLOCKS];
+    double sum_ms[VARIANTS][STAR_SIZES][BLOCKS];
+    double rate[STAR_SIZES][BLOCKS]; // of memory, bytes a second
 } results;
 
 /* a worker ---------------------------------------------------------------- */
@@ -118,8 +127,10 @@ typedef struct hub {
     int here; // have sent their first, short message
     int lost;
     int answers; // of this step
+    muster_blob *answer[WORKERS_MAX];
     size_t count;
-    float *sum;
+    muster_threads *pool;
+    double *scratch[MUSTER_THREADS_MAX];
 } hub;
 
 static void hub_up(void *context, muster_peer peer, int incoming)
@@ -138,9 +149,7 @@ static void hub_message(void *context, muster_peer peer,
         self->here++;
         return;
     }
-    star_add(self->sum, message->payload->data, self->count,
-             self->answers == 0);
-    self->answers++;
+    self->answer[self->answers++] = muster_blob_ref(message->payload);
 }
 
 static void hub_down(void *context, muster_peer peer, muster_status status,
@@ -164,11 +173,48 @@ static bool hub_wait(hub *self, const int *value, int wanted)
     return self->lost == 0;
 }
 
+/* All answers are here: the next model is their sum, scaled. */
+typedef struct hub_sum {
+    hub *self;
+    muster_combine_rows input;
+    float *model;
+} hub_sum;
+
+static void sum_part(void *context, uint32_t index)
+{
+    const hub_sum *sum = context;
+    hub *self = sum->self;
+    uint32_t parts = muster_threads_count(self->pool);
+    muster_combine(&sum->input, muster_threads_part(self->count, parts, index),
+                   muster_threads_part(self->count, parts, index + 1),
+                   self->scratch[index], sum->model);
+}
+
+static void hub_sum_up(hub *self, float *model)
+{
+    const float *rows[WORKERS_MAX];
+    double weights[WORKERS_MAX];
+    for (int i = 0; i < self->workers; i++) {
+        rows[i] = self->answer[i]->data;
+        weights[i] = 1.0 / ((double)STAR_FACTOR * self->workers);
+    }
+    hub_sum sum = {self, {rows, weights, NULL, (uint32_t)self->workers}, model};
+    muster_threads_run(self->pool, muster_threads_count(self->pool), sum_part,
+                       &sum);
+}
+
+static void hub_forget(hub *self)
+{
+    for (int i = 0; i < self->answers; i++) {
+        muster_blob_unref(self->answer[i]);
+    }
+    self->answers = 0;
+}
+
 /* One step; *model_inout is given up and replaced by the next model. */
-static bool hub_step(hub *self, muster_blob **model_inout)
+static bool hub_step(hub *self, muster_blob **model_inout, double *sum_ms)
 {
     muster_net_send_opts opts = {.payload = *model_inout};
-    self->answers = 0;
     for (int i = 0; i < self->workers; i++) {
         if (muster_net_send(self->net, self->peers[i], &opts) != MUSTER_OK) {
             return false;
@@ -179,45 +225,71 @@ static bool hub_step(hub *self, muster_blob **model_inout)
     if (!hub_wait(self, &self->answers, self->workers)) {
         return false;
     }
+    int64_t before = muster_clock_ns();
     *model_inout = muster_net_blob(self->net, self->count * sizeof(float));
     if (*model_inout == NULL) {
         return false;
     }
-    star_next(self->sum, (*model_inout)->data, self->count, self->workers);
+    hub_sum_up(self, (*model_inout)->data);
+    hub_forget(self);
+    *sum_ms = (double)(muster_clock_ns() - before) * 1e-6;
     return true;
 }
 
-/* The median step time at one size, NAN when something failed. */
-static double hub_measure(hub *self, size_t count, int steps)
+/* Median times at one size; NAN when something failed. */
+static void hub_measure(hub *self, size_t size, double *step_ms, double *sum_ms)
 {
     static double times[STAR_STEPS_MAX];
-    self->count = count;
-    self->sum = muster_mem_raw_aligned(count, sizeof(float));
-    muster_blob *model = muster_net_blob(self->net, count * sizeof(float));
-    double median = NAN;
-    if (self->sum == NULL || model == NULL) {
-        goto out;
+    static double sums[STAR_STEPS_MAX];
+    int steps = star_steps[size];
+    self->count = star_counts[size];
+    muster_blob *model =
+        muster_net_blob(self->net, self->count * sizeof(float));
+    if (model == NULL) {
+        return;
     }
-    star_start(model->data, count);
-    for (int i = 0; i < STAR_WARM + steps; i++) {
+    star_start(model->data, self->count);
+    for (int i = -STAR_WARM; i < steps; i++) {
+        int at = i < 0 ? 0 : i;
         int64_t before = muster_clock_ns();
-        if (!hub_step(self, &model)) {
-            goto out;
+        if (!hub_step(self, &model, &sums[at])) {
+            hub_forget(self);
+            muster_blob_unref(model);
+            return;
         }
-        if (i >= STAR_WARM) {
-            times[i - STAR_WARM] = (double)(muster_clock_ns() - before) * 1e-6;
-        }
+        times[at] = (double)(muster_clock_ns() - before) * 1e-6;
     }
-    if (star_check(model->data, count)) {
-        median = bench_median(times, (size_t)steps);
+    if (star_check(model->data, self->count)) {
+        *step_ms = bench_median(times, (size_t)steps);
+        *sum_ms = bench_median(sums, (size_t)steps);
     } else {
         fprintf(stderr, "bench_star: the sum is wrong\n");
     }
-out:
     muster_blob_unref(model);
-    muster_mem_free(self->sum);
-    self->sum = NULL;
-    return median;
+}
+
+/* Threads that add up: after the workers were forked. */
+static void hub_start(hub *self)
+{
+    uint32_t threads = muster_threads_here();
+    bool ready = muster_threads_create(threads, &self->pool) == MUSTER_OK;
+    for (uint32_t i = 0; ready && i < threads; i++) {
+        self->scratch[i] =
+            muster_mem_raw_aligned(MUSTER_COMBINE_RUN, sizeof(double));
+        ready = self->scratch[i] != NULL;
+    }
+    if (!ready) {
+        fprintf(stderr, "bench_star: out of memory\n");
+        exit(1);
+    }
+}
+
+static void hub_stop(hub *self)
+{
+    for (uint32_t i = 0; i < muster_threads_count(self->pool); i++) {
+        muster_mem_free(self->scratch[i]);
+    }
+    muster_threads_free(self->pool);
 }
 
 /* `key` of TCP connections; NULL: none. */
@@ -251,10 +323,12 @@ static void run_ours(int workers, const char *listen_at,
         }
     }
     bool ready = hub_wait(&self, &self.here, workers);
-    for (size_t i = 0; i < STAR_SIZES; i++) {
-        out->median_ms[which][i][block] =
-            ready ? hub_measure(&self, star_counts[i], star_steps[i]) : NAN;
+    hub_start(&self);
+    for (size_t i = out->first; ready && i < out->end; i++) {
+        hub_measure(&self, i, &out->median_ms[which][i][block],
+                    &out->sum_ms[which][i][block]);
     }
+    hub_stop(&self);
     muster_net_close(self.net);
     for (int i = 0; i < workers; i++) {
         wait(NULL);
@@ -280,7 +354,7 @@ static bool find_peer(char *path)
 }
 
 static _Noreturn void exec_mpirun(const char *path, int workers,
-                                  const char *btl, int out)
+                                  const char *btl, bool large, int out)
 {
     char ranks[16];
     snprintf(ranks, sizeof(ranks), "%d", workers + 1);
@@ -288,7 +362,8 @@ static _Noreturn void exec_mpirun(const char *path, int workers,
     execlp("mpirun", "mpirun", "--allow-run-as-root", "--oversubscribe",
            "--timeout", "60", "-np", ranks, "--mca", "pml", "ob1", "--mca",
            "btl", btl, "--mca", "btl_tcp_if_include", "lo", "--mca",
-           "mpi_yield_when_idle", "1", path, (char *)NULL);
+           "mpi_yield_when_idle", "1", path, large ? "--large" : NULL,
+           (char *)NULL);
     _exit(127);
 }
 
@@ -303,7 +378,7 @@ static void run_mpi(const char *path, int workers, const char *btl,
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        exec_mpirun(path, workers, btl, ends[1]);
+        exec_mpirun(path, workers, btl, out->first == STAR_LARGE, ends[1]);
     }
     close(ends[1]);
     FILE *lines = fdopen(ends[0], "r");
@@ -332,78 +407,16 @@ static void run_mpi(const char *path, int workers, const char *btl,
 
 /* memory ------------------------------------------------------------------ */
 
-static void triad_once(float *restrict a, const float *restrict b,
-                       const float *restrict c, size_t count)
+/* Every worker reads the model and writes its answer. */
+static double workers_limit_ms(size_t count, int workers, double rate)
 {
-    for (size_t j = 0; j < count; j++) {
-        a[j] = b[j] + 0.5f * c[j];
-    }
-    // Keep the compiler from leaving out all but the last.
-    __asm__ volatile("" : : "r"(a) : "memory");
+    return 4.0 * (double)count * 2.0 * workers / rate * 1e3;
 }
 
-/* Bytes a second of a triad over vectors of `count` floats on this core. */
-static double triad(size_t count)
+/* The coordinator reads each answer and writes the model. */
+static double sum_limit_ms(size_t count, int workers, double rate)
 {
-    float *a = muster_mem_raw_aligned(count, sizeof(float));
-    float *b = muster_mem_raw_aligned(count, sizeof(float));
-    float *c = muster_mem_raw_aligned(count, sizeof(float));
-    double best = 0;
-    if (a != NULL && b != NULL && c != NULL) {
-        star_start(b, count);
-        star_start(c, count);
-        int repeats = (int)(20000000 / count);
-        for (int round = 0; round < 5; round++) {
-            int64_t before = muster_clock_ns();
-            for (int i = 0; i < repeats; i++) {
-                triad_once(a, b, c, count);
-            }
-            double seconds = (double)(muster_clock_ns() - before) * 1e-9;
-            double rate = 12.0 * (double)count * repeats / seconds;
-            best = rate > best ? rate : best;
-        }
-    }
-    muster_mem_free(a);
-    muster_mem_free(b);
-    muster_mem_free(c);
-    return best;
-}
-
-/* The sum over all cores at once. */
-static double triad_all(size_t count)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int ends[2];
-    if (pipe(ends) != 0) {
-        return NAN;
-    }
-    for (long i = 0; i < cores; i++) {
-        if (fork() == 0) {
-            double rate = triad(count);
-            ssize_t written = write(ends[1], &rate, sizeof(rate));
-            _exit(written == (ssize_t)sizeof(rate) ? 0 : 1);
-        }
-    }
-    close(ends[1]);
-    double total = 0;
-    double rate = 0;
-    while (read(ends[0], &rate, sizeof(rate)) == (ssize_t)sizeof(rate)) {
-        total += rate;
-    }
-    close(ends[0]);
-    for (long i = 0; i < cores; i++) {
-        wait(NULL);
-    }
-    return total;
-}
-
-/* Every worker reads the model and writes its answer; the coordinator reads
- * each answer and reads and writes the sum, then writes the model. */
-static double memory_limit_ms(size_t count, int workers)
-{
-    double vector = 4.0 * (double)count;
-    double touched = vector * (2.0 * workers + 3.0 * workers + 2.0);
-    return touched / triad_all(count) * 1e3;
+    return 4.0 * (double)count * (workers + 1.0) / rate * 1e3;
 }
 
 /* the program ------------------------------------------------------------- */
@@ -412,9 +425,11 @@ static void measure(int workers, const muster_run_key *key, results *out)
 {
     char path[PATH_BYTES];
     char name[MUSTER_NET_ADDRESS_MAX];
-    double *all = &out->median_ms[0][0][0];
+    double *steps = &out->median_ms[0][0][0];
+    double *sums = &out->sum_ms[0][0][0];
     for (size_t i = 0; i < VARIANTS * STAR_SIZES * BLOCKS; i++) {
-        all[i] = NAN;
+        steps[i] = NAN;
+        sums[i] = NAN;
     }
     bool with_mpi = find_peer(path);
     for (int block = 0; block < BLOCKS; block++) {
@@ -429,8 +444,8 @@ static void measure(int workers, const muster_run_key *key, results *out)
             run_mpi(path, workers, "tcp,self", out, MPI_TCP, block);
             run_mpi(path, workers, "vader,self", out, MPI_SHM, block);
         }
-        for (size_t i = 0; i < STAR_SIZES; i++) {
-            out->memory_ms[i][block] = memory_limit_ms(star_counts[i], workers);
+        for (size_t i = out->first; i < out->end; i++) {
+            out->rate[i][block] = star_memory_rate(star_counts[i]);
         }
     }
 }
@@ -457,42 +472,59 @@ static void report_tls(size_t size, int workers, const double *median,
     bench_print(&rate, json);
 }
 
+typedef struct star_row {
+    const char *format; // of its name, with the size's
+    double value;
+    const char *baseline;
+    double baseline_value;
+} star_row;
+
+static int print_row(const star_row *row, size_t size, bool json)
+{
+    char name[64] = "";
+    const char *mark = strstr(row->format, "%s");
+    snprintf(name, sizeof(name), "%.*s%s%s", (int)(mark - row->format),
+             row->format, star_names[size], mark + 2);
+    bench_row printed = {name, row->value, "ms", row->baseline,
+                         row->baseline_value};
+    bench_print(&printed, json);
+    return !isfinite(row->value);
+}
+
+static int report_size(results *out, size_t i, int workers, bool with_key,
+                       bool json)
+{
+    double median[VARIANTS];
+    int failed = 0;
+    for (int v = 0; v < VARIANTS; v++) {
+        median[v] = bench_median(out->median_ms[v][i], BLOCKS);
+    }
+    double rate = bench_median(out->rate[i], BLOCKS);
+    double sum = sum_limit_ms(star_counts[i], workers, rate);
+    double memory = workers_limit_ms(star_counts[i], workers, rate) + sum;
+    const star_row rows[] = {
+        {"star_%s", median[OURS_UNIX], "openmpi_tcp", median[MPI_TCP]},
+        {"star_%s_vs_shm", median[OURS_UNIX], "openmpi_shm", median[MPI_SHM]},
+        {"star_%s_vs_memory", median[OURS_UNIX], "memory_limit", memory},
+        {"star_%s_sum", bench_median(out->sum_ms[OURS_UNIX][i], BLOCKS),
+         "memory_limit", sum},
+        {"star_tcp_%s", median[OURS_TCP], "openmpi_tcp", median[MPI_TCP]},
+    };
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        failed += print_row(&rows[r], i, json);
+    }
+    if (with_key) {
+        report_tls(i, workers, median, json);
+        failed += !isfinite(median[OURS_TLS]);
+    }
+    return failed;
+}
+
 static int report(results *out, int workers, bool with_key, bool json)
 {
     int failed = 0;
-    for (size_t i = 0; i < STAR_SIZES; i++) {
-        double median[VARIANTS];
-        for (int v = 0; v < VARIANTS; v++) {
-            median[v] = bench_median(out->median_ms[v][i], BLOCKS);
-        }
-        double memory = bench_median(out->memory_ms[i], BLOCKS);
-        struct {
-            const char *format;
-            double value;
-            const char *baseline;
-            double baseline_value;
-        } rows[] = {
-            {"star_%s", median[OURS_UNIX], "openmpi_tcp", median[MPI_TCP]},
-            {"star_%s_vs_shm", median[OURS_UNIX], "openmpi_shm",
-             median[MPI_SHM]},
-            {"star_%s_vs_memory", median[OURS_UNIX], "memory_limit", memory},
-            {"star_tcp_%s", median[OURS_TCP], "openmpi_tcp", median[MPI_TCP]},
-        };
-        for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
-            char name[64] = "";
-            const char *mark = strstr(rows[r].format, "%s");
-            snprintf(name, sizeof(name), "%.*s%s%s",
-                     (int)(mark - rows[r].format), rows[r].format,
-                     star_names[i], mark + 2);
-            bench_row row = {name, rows[r].value, "ms", rows[r].baseline,
-                             rows[r].baseline_value};
-            bench_print(&row, json);
-            failed += !isfinite(rows[r].value);
-        }
-        if (with_key) {
-            report_tls(i, workers, median, json);
-            failed += !isfinite(median[OURS_TLS]);
-        }
+    for (size_t i = out->first; i < out->end; i++) {
+        failed += report_size(out, i, workers, with_key, json);
     }
     return failed;
 }
@@ -502,12 +534,15 @@ int main(int argc, char **argv)
     static results all;
     int workers = 10;
     bool json = false;
+    bool large = false;
     const char *key_file = NULL;
     muster_run_key key;
     for (int i = 1; i < argc; i++) {
         char *end = NULL;
         if (strcmp(argv[i], "--json") == 0) {
             json = true;
+        } else if (strcmp(argv[i], "--large") == 0) {
+            large = true;
         } else if (strcmp(argv[i], "--key-file") == 0 && i + 1 < argc) {
             key_file = argv[++i];
         } else if (strcmp(argv[i], "--workers") == 0 && i + 1 < argc) {
@@ -521,7 +556,8 @@ int main(int argc, char **argv)
     }
     if (workers == 0) {
         return bench_usage(argc, argv,
-                           "star [--workers 1..64] [--key-file FILE] [--json]");
+                           "star [--workers 1..64] [--large] [--key-file FILE] "
+                           "[--json]");
     }
     muster_error error = {.text = ""};
     if (key_file != NULL &&
@@ -529,6 +565,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_star: %s\n", error.text);
         return 2;
     }
+    all.first = large ? STAR_LARGE : 0;
+    all.end = large ? STAR_SIZES : STAR_LARGE;
     measure(workers, key_file != NULL ? &key : NULL, &all);
     return report(&all, workers, key_file != NULL, json) == 0 ? 0 : 1;
 }

@@ -2,6 +2,8 @@
  * mpi_star.c -- the star step of star_work.h over MPI: the peer that
  * muster-bench-star is compared with, which starts it through mpirun.
  *
+ *   muster-bench-star-mpi [--large]
+ *
  * Rank 0 is the coordinator. Prints one line a size: "star COUNT BEST_MS
  * MEDIAN_MS".
  */
@@ -112,7 +114,9 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (size_t i = 0; i < STAR_SIZES; i++) {
+    bool large = argc > 1;
+    for (size_t i = large ? STAR_LARGE : 0;
+         i < (large ? STAR_SIZES : STAR_LARGE); i++) {
         if (rank == 0) {
             hub_run(size - 1, star_counts[i], star_steps[i]);
         } else {

@@ -224,8 +224,9 @@ static void report_mf(const bench_ps *b, const char *name, double rate,
 
 void bench_mf(const bench_ps *b)
 {
-    muster_task_opts opts = {.model = "mf:rank=32,order=column",
+    muster_task_opts opts = {.model = "mf:rank=32,order=column,bias=0,valid=0",
                              .data = "zipf:",
+                             .optimizer = "sgd",
                              .l2 = 0.02,
                              .rate = 0.01,
                              .epochs = 1,

@@ -18,6 +18,7 @@ typedef struct scale_task {
     const char *model;
     const char *data;    // a made-up one, or beside MUSTER_DATA
     const char *test;    // or NULL
+    const char *options; // further ones of train
     const char *quality; // member of the summary
     const char *unit;
     uint32_t epochs;

@@ -135,6 +135,7 @@ double scale_plain_mf(const char *model, const char *data, uint32_t threads,
     const muster_task_ops *ops = muster_task_find(model);
     muster_task_opts opts = {.model = model,
                              .data = data,
+                             .optimizer = "sgd",
                              .l2 = -1,
                              .epochs = 1,
                              .parts_max = threads,

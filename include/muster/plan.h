@@ -49,12 +49,13 @@ typedef struct muster_plan_opts {
                            // among the alternatives; NULL: none
     bool even;             // leave out codes of unequal loads; default false
     bool all_workers;      // use every machine; default false
+    bool layered;          // edges add up: leave out flat codes; default false
 } muster_plan_opts;
 
 #define MUSTER_PLAN_OPTS_INIT                                                 \
     {                                                                         \
         (uint32_t)sizeof(muster_plan_opts), 0, NULL, NULL, 0, 1, NULL, false, \
-            false                                                             \
+            false, false                                                      \
     }
 
 /* One code with its numbers, and what is expected of it. */

@@ -1,46 +1,60 @@
 /*
  * threads.c -- see threads.h.
  *
- * One mutex guards everything but `next`, the number to take. A run is open
- * from its start until the caller finds no number left; a thread that wakes
- * later finds it closed and sleeps on, so that nobody waits for it. Threads
- * look for a new run for a short while before they sleep: runs come one right
- * after another, and waking up takes as long as a small product.
+ * One word, the gate, says whether a run is open and how many threads are in
+ * it. A run is open from its start until the caller finds no number left; a
+ * thread that wakes later finds it closed and sleeps on, so that nobody waits
+ * for it. Threads join and leave by changing the gate, without a lock: sixteen
+ * that take turns at one would need as long as a product of a small layer.
+ * Threads look for a new run for a short while before they sleep: runs come one
+ * right after another, and waking up takes longer still.
+ *
+ *     gate:  runs so far (24 bits) | open (1) | threads in the run (7)
  *
  * Invariants
  *   1. `task`, `context` and `count` change only while no run is open and
- *      nobody is `active`.
- *   2. `runs` counts the runs so far: a thread joins each at most once.
+ *      nobody is in it.
+ *   2. A thread joins each run at most once. It may miss one.
+ *   3. Who is about to sleep says so before the system looks at the word that
+ *      he waits for; who changes that word looks for sleepers afterwards.
  */
 #define _GNU_SOURCE
 #include "base/threads.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
 
 #define LOOKS 2000u // about 50 microseconds
 
+#define GATE_ACTIVE 0x7fu // threads in the run
+#define GATE_OPEN   0x80u
+#define GATE_RUN    0x100u // one run more
+
+_Static_assert(MUSTER_THREADS_MAX <= GATE_ACTIVE, "threads fit the gate");
+
 struct muster_threads {
-    pthread_mutex_t mutex;
-    pthread_cond_t opened; // a run began, or the end
-    pthread_cond_t idle;   // nobody is active
     pthread_t threads[MUSTER_THREADS_MAX];
     uint32_t started; // of them: all but the caller
-    bool is_ending;
-    bool is_open;
-    uint32_t active; // threads in the run
-    _Atomic uint32_t runs;
     muster_threads_task task;
     void *context;
     uint32_t count;
-    _Atomic uint32_t next;
+    _Atomic bool is_ending;
+    _Atomic uint32_t sleepers; // threads that wait for the gate
+    _Atomic uint32_t waiting;  // 1: the caller waits for the last to leave
+    _Alignas(64) _Atomic uint32_t gate;
+    _Alignas(64) _Atomic uint32_t next; // the number to take
 };
 
 uint32_t muster_threads_here(void)
@@ -73,13 +87,53 @@ static void relax(void)
 #endif
 }
 
-static void look_for_run(const muster_threads *pool, uint32_t seen)
+/* Sleep while *word is `seen`; may return at any time. */
+static void sleep_while(_Atomic uint32_t *word, uint32_t seen)
 {
-    for (uint32_t i = 0; i < LOOKS; i++) {
-        if (atomic_load_explicit(&pool->runs, memory_order_relaxed) != seen) {
-            return;
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+static void wake(_Atomic uint32_t *word, int count)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+static bool is_new(uint32_t gate, uint32_t seen)
+{
+    return (gate & GATE_OPEN) != 0 && gate / GATE_RUN != seen;
+}
+
+/* Wait for a run after run `seen`; true: joined, *seen_inout is its number. */
+static bool join(muster_threads *pool, uint32_t *seen_inout)
+{
+    uint32_t looks = 0;
+    uint32_t gate = atomic_load(&pool->gate);
+    while (!atomic_load(&pool->is_ending)) {
+        if (is_new(gate, *seen_inout)) {
+            if (atomic_compare_exchange_weak(&pool->gate, &gate, gate + 1)) {
+                *seen_inout = gate / GATE_RUN;
+                return true;
+            }
+            continue;
         }
-        relax();
+        if (looks++ < LOOKS) {
+            relax();
+        } else {
+            atomic_fetch_add(&pool->sleepers, 1);
+            sleep_while(&pool->gate, gate);
+            atomic_fetch_sub(&pool->sleepers, 1);
+        }
+        gate = atomic_load(&pool->gate);
+    }
+    return false;
+}
+
+static void leave(muster_threads *pool)
+{
+    uint32_t before = atomic_fetch_sub(&pool->gate, 1);
+    if ((before & GATE_ACTIVE) == 1 &&
+        atomic_exchange(&pool->waiting, 0) == 1) {
+        wake(&pool->waiting, 1);
     }
 }
 
@@ -87,26 +141,11 @@ static void *serve(void *argument)
 {
     muster_threads *pool = argument;
     uint32_t seen = 0;
-    for (;;) {
-        look_for_run(pool, seen);
-        pthread_mutex_lock(&pool->mutex);
-        while (!pool->is_ending && (!pool->is_open || pool->runs == seen)) {
-            pthread_cond_wait(&pool->opened, &pool->mutex);
-        }
-        if (pool->is_ending) {
-            pthread_mutex_unlock(&pool->mutex);
-            return NULL;
-        }
-        seen = pool->runs;
-        pool->active++;
-        pthread_mutex_unlock(&pool->mutex);
+    while (join(pool, &seen)) {
         work(pool);
-        pthread_mutex_lock(&pool->mutex);
-        if (--pool->active == 0) {
-            pthread_cond_signal(&pool->idle);
-        }
-        pthread_mutex_unlock(&pool->mutex);
+        leave(pool);
     }
+    return NULL;
 }
 
 /* Signals are the program's own threads' business. */
@@ -126,15 +165,11 @@ static bool start_thread(muster_threads *pool)
 muster_status muster_threads_create(uint32_t threads, muster_threads **pool_out)
 {
     MUSTER_ASSERT(threads > 0 && threads <= MUSTER_THREADS_MAX);
-    muster_threads *pool = muster_mem_array(1, sizeof(*pool));
+    muster_threads *pool = muster_mem_raw_aligned(1, sizeof(*pool));
     if (pool == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    // Never fail on Linux: attributes are the default ones.
-    int failed = pthread_mutex_init(&pool->mutex, NULL);
-    failed |= pthread_cond_init(&pool->opened, NULL);
-    failed |= pthread_cond_init(&pool->idle, NULL);
-    MUSTER_ASSERT(failed == 0);
+    memset(pool, 0, sizeof(*pool));
     while (pool->started + 1 < threads) {
         if (!start_thread(pool)) {
             muster_threads_free(pool);
@@ -150,22 +185,36 @@ void muster_threads_free(muster_threads *pool)
     if (pool == NULL) {
         return;
     }
-    pthread_mutex_lock(&pool->mutex);
-    pool->is_ending = true;
-    pthread_cond_broadcast(&pool->opened);
-    pthread_mutex_unlock(&pool->mutex);
+    atomic_store(&pool->is_ending, true);
+    atomic_fetch_add(&pool->gate, GATE_RUN);
+    wake(&pool->gate, INT_MAX);
     for (uint32_t i = 0; i < pool->started; i++) {
         pthread_join(pool->threads[i], NULL);
     }
-    pthread_cond_destroy(&pool->idle);
-    pthread_cond_destroy(&pool->opened);
-    pthread_mutex_destroy(&pool->mutex);
     muster_mem_free(pool);
 }
 
 uint32_t muster_threads_count(const muster_threads *pool)
 {
     return pool != NULL ? pool->started + 1 : 1;
+}
+
+/* Wait until nobody is in the run. */
+static void wait_idle(muster_threads *pool)
+{
+    for (uint32_t i = 0; i < LOOKS; i++) {
+        if ((atomic_load(&pool->gate) & GATE_ACTIVE) == 0) {
+            return;
+        }
+        relax();
+    }
+    // Who left an earlier run late may take the 1 away: say it each time.
+    atomic_store(&pool->waiting, 1);
+    while ((atomic_load(&pool->gate) & GATE_ACTIVE) != 0) {
+        sleep_while(&pool->waiting, 1);
+        atomic_store(&pool->waiting, 1);
+    }
+    atomic_store(&pool->waiting, 0);
 }
 
 void muster_threads_run(muster_threads *pool, uint32_t count,
@@ -177,23 +226,18 @@ void muster_threads_run(muster_threads *pool, uint32_t count,
         }
         return;
     }
-    pthread_mutex_lock(&pool->mutex);
-    MUSTER_ASSERT(!pool->is_open && pool->active == 0);
+    MUSTER_ASSERT((atomic_load(&pool->gate) & (GATE_OPEN | GATE_ACTIVE)) == 0);
     pool->task = task;
     pool->context = context;
     pool->count = count;
-    pool->next = 0;
-    pool->is_open = true;
-    pool->runs++;
-    pthread_cond_broadcast(&pool->opened);
-    pthread_mutex_unlock(&pool->mutex);
-    work(pool);
-    pthread_mutex_lock(&pool->mutex);
-    pool->is_open = false;
-    while (pool->active > 0) {
-        pthread_cond_wait(&pool->idle, &pool->mutex);
+    atomic_store(&pool->next, 0);
+    atomic_fetch_add(&pool->gate, GATE_RUN | GATE_OPEN);
+    if (atomic_load(&pool->sleepers) > 0) {
+        wake(&pool->gate, (int)count - 1);
     }
-    pthread_mutex_unlock(&pool->mutex);
+    work(pool);
+    atomic_fetch_and(&pool->gate, ~GATE_OPEN);
+    wait_idle(pool);
 }
 
 uint64_t muster_threads_part(uint64_t size, uint32_t parts, uint32_t index)

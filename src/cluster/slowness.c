@@ -38,6 +38,17 @@ int64_t muster_slowness_ns(const muster_slowness *slowness, uint64_t step,
     return ns;
 }
 
+int64_t muster_slowness_until_ns(const muster_slowness *slowness, uint64_t step,
+                                 const muster_delay_work *work,
+                                 int64_t start_ns, int64_t now_ns)
+{
+    int64_t from_ns = muster_slowness_multiplies(slowness)
+                          ? start_ns + work->compute_ns
+                          : now_ns;
+    int64_t until_ns = from_ns + muster_slowness_ns(slowness, step, work);
+    return until_ns > now_ns ? until_ns : now_ns;
+}
+
 bool muster_slowness_multiplies(const muster_slowness *slowness)
 {
     bool multiplies =

@@ -47,6 +47,17 @@ void muster_slowness_fini(muster_slowness *slowness);
 int64_t muster_slowness_ns(const muster_slowness *slowness, uint64_t step,
                            const muster_delay_work *work);
 
+/*
+ * Until when a thread sleeps that was given work at start_ns and has done it by
+ * now_ns. A factor multiplies the thread's own time: 5 ms of work take 50 ms
+ * with 10x. So the sleep counts from when the work would have ended on a core
+ * of its own, and what the thread waited for a core is part of it. Else slow
+ * workers on few cores would be slower than asked for, each by another time.
+ */
+int64_t muster_slowness_until_ns(const muster_slowness *slowness, uint64_t step,
+                                 const muster_delay_work *work,
+                                 int64_t start_ns, int64_t now_ns);
+
 /* Does it look at the work's compute_ns in any step? */
 bool muster_slowness_multiplies(const muster_slowness *slowness);
 

@@ -41,6 +41,11 @@ typedef struct muster_hier_numbers {
 
 bool muster_code_is_hier(const muster_code *code);
 
+/* The name of the code with these numbers, "hier:se=1,sw=2", as --code and
+ * plans have it; layers by default. */
+void muster_hier_name(const muster_hier_numbers *numbers, char *name_out,
+                      size_t size);
+
 /* All below need a hier code. */
 muster_hier_numbers muster_hier_numbers_of(const muster_code *code);
 
@@ -54,6 +59,10 @@ const muster_code *muster_hier_outer(const muster_code *code);
  * terms are not those that a worker uses: the hier code's are.
  */
 const muster_code *muster_hier_inner(const muster_code *code, uint32_t edge);
+
+/* As muster_code_opts has it, for muster_mem_free(); NULL when out of memory.
+ */
+char *muster_hier_topology(const muster_code *code);
 
 /* The first worker of `edge`; of `edges`: the number of workers. */
 uint32_t muster_hier_first(const muster_code *code, uint32_t edge);

@@ -123,7 +123,8 @@ static muster_status check_topology(muster_config *config,
                        EDGES_LOCAL_MAX);
     }
     if (strcmp(muster_config_string(config, MUSTER_OPT_SHUFFLE), "none") != 0) {
-        return INVALID("--shuffle has no meaning with --topology");
+        return INVALID("--shuffle has no meaning with --topology: every step "
+                       "has every part");
     }
     status = check_edges_verify(config, error_out);
     if (status == MUSTER_OK && !muster_config_is_set(config, MUSTER_OPT_CODE)) {

@@ -261,7 +261,8 @@ static void a_topology_says_how_many_workers_and_edges_there_are(void **state)
                    "compared, since edges send sums over different workers; "
                    "leave out --verify");
     assert_refused("simulate", "--topology 2x2 --shuffle rotate:1",
-                   "--shuffle has no meaning with --topology");
+                   "--shuffle has no meaning with --topology: every step has "
+                   "every part");
     assert_refused("join", "--connect 127.0.0.1:1 --as edge",
                    "--as edge needs --listen ADDRESS: an edge says where "
                    "its workers join it");

@@ -62,10 +62,6 @@ muster_status muster_config_check_auto(const muster_config *config,
     if (!has_auto(config)) {
         return MUSTER_OK;
     }
-    if (muster_config_string(config, MUSTER_OPT_TOPOLOGY) != NULL) {
-        return INVALID("--code auto: not with --topology; let muster plan "
-                       "choose a hier code");
-    }
     if (muster_config_algorithm_kind(config) != MUSTER_ALGORITHM_SYNC) {
         return INVALID("--code auto: not with --algorithm %.60s: there is "
                        "nothing to code",

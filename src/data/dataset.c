@@ -98,6 +98,24 @@ static muster_status read_cifar(muster_source *first, muster_error *error_out,
     return status;
 }
 
+/* Records that begin with their labels. */
+static muster_status read_records(muster_source *source, muster_format format,
+                                  const muster_label_column *label,
+                                  muster_error *error_out, muster_table *table)
+{
+    bool is_cifar = format == MUSTER_FORMAT_CIFAR;
+    muster_status status = refuse_label(
+        label, muster_source_name(source),
+        is_cifar ? "in CIFAR-10 files each record begins with its label"
+                 : "in libsvm files each line begins with its label",
+        error_out);
+    if (status != MUSTER_OK) {
+        return status;
+    }
+    return is_cifar ? read_cifar(source, error_out, table)
+                    : muster_libsvm_read(source, error_out, table);
+}
+
 static muster_status read_file(const char *path,
                                const muster_label_column *label,
                                muster_error *error_out, muster_table *table)
@@ -122,22 +140,8 @@ static muster_status read_file(const char *path,
             status = read_with_labels(source, format, label, error_out, table);
             break;
         case MUSTER_FORMAT_LIBSVM:
-            status = refuse_label(label, path,
-                                  "in libsvm files each line begins with its "
-                                  "label",
-                                  error_out);
-            if (status == MUSTER_OK) {
-                status = muster_libsvm_read(source, error_out, table);
-            }
-            break;
         case MUSTER_FORMAT_CIFAR:
-            status = refuse_label(label, path,
-                                  "in CIFAR-10 files each record begins with "
-                                  "its label",
-                                  error_out);
-            if (status == MUSTER_OK) {
-                status = read_cifar(source, error_out, table);
-            }
+            status = read_records(source, format, label, error_out, table);
             break;
         case MUSTER_FORMAT_CSV:
             status = muster_csv_read(source, label, error_out, table);

@@ -1,7 +1,7 @@
 /*
- * The edge's executor. SETUP makes the run's code; COMBINE decodes the messages
- * of a step to the edge's own, which has a bound on its rounding behind it as
- * every message has.
+ * The edge's executor. SETUP makes the run's code, ADOPT that of a plan.
+ * COMBINE decodes the messages of a step to the edge's own, which has a bound
+ * on its rounding behind it as every message has.
  */
 #include <math.h>
 
@@ -17,7 +17,8 @@
 typedef struct edge {
     muster_executor base;
     muster_executor_code make_code;
-    muster_code *code; // of SETUP
+    muster_code *code;      // of SETUP
+    muster_planner planner; // codes of ADOPT
     muster_decoder *decoder;
     muster_vec messages; // const float *: of the step, by slot
     size_t floats;       // of the output, without its bound
@@ -103,6 +104,10 @@ static muster_status edge_begin(muster_executor *executor)
     if (executor->job.kind == MUSTER_JOB_SETUP) {
         return setup_job(self);
     }
+    if (executor->job.kind == MUSTER_JOB_ADOPT) {
+        return muster_planner_adopt(&self->planner, &executor->job, self->code,
+                                    &executor->error, &executor->result);
+    }
     if (executor->job.kind == MUSTER_JOB_COMBINE) {
         return combine_begin(self);
     }
@@ -127,6 +132,7 @@ static void edge_free(muster_executor *executor)
     muster_vec_fini(&self->messages);
     muster_decoder_free(self->decoder);
     muster_code_free(self->code);
+    muster_planner_fini(&self->planner);
     muster_mem_free(self);
 }
 
@@ -147,6 +153,7 @@ muster_status muster_executor_create_edge(muster_executor_code code,
     }
     muster_executor_init(&self->base, &edge_ops, alloc);
     self->make_code = code;
+    self->planner = muster_planner_make();
     self->messages = muster_vec_make(sizeof(const float *));
     muster_status status =
         muster_decoder_create(TERMS_AT_FIRST, &self->decoder);

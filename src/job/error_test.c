@@ -175,11 +175,12 @@ static double relative(const double *sum, const float *mine, double scale,
 
 /* A step; how far what it decoded is from the twin's sum. The new theta will
  * lie in its place. */
-static double step_error(testbed *bed, const twin *t)
+static double step_error(testbed *bed, const twin *t, double *predicted_out)
 {
     const coordinator *c = muster_job_coordinator_const(bed->coordinator);
     muster_job job = bed_update_job(bed, NOBODY);
     double error = 0;
+    *predicted_out = job.decoding->fit.error_f32;
     muster_executor_begin(bed->coordinator, &job);
     while (muster_executor_piece(bed->coordinator) == MUSTER_IN_PROGRESS) {
         if (c->update.is_optimising && c->update.at == 0) {
@@ -212,11 +213,12 @@ static void check_step(testbed *bed, twin *t, const error_case *run)
         }
         twin_add(t, &rows, sample);
     }
-    double error = step_error(bed, t);
+    double predicted = 0;
+    double error = step_error(bed, t, &predicted);
     if (getenv("MUSTER_TEST_SHOW") != NULL) {
-        print_message("%s %s step %u: %.2e of %.2e\n", run->model,
-                      bed->info.name, (unsigned)bed->step, error,
-                      bed->last.grad_err);
+        print_message("%s %s step %u: %.2e of %.2e, predicted %.2e, %.2f\n",
+                      run->model, bed->info.name, (unsigned)bed->step, error,
+                      bed->last.grad_err, predicted, error / predicted);
     }
     if (!(error <= bed->last.grad_err) || !(bed->last.grad_err < 0.1)) {
         fail_msg("%s, %s, batch %s, %s, step %u: off by %g, reported %g",
@@ -249,10 +251,12 @@ static void check_run(const error_case *run, const char *code, uint32_t workers)
     bed_close(&bed);
 }
 
-static const struct {
+typedef struct error_code {
     const char *name;
     uint32_t workers;
-} codes[] = {
+} error_code;
+
+static const error_code codes[] = {
     {"uncoded", 1},
     {"uncoded", 4},
     {"frc:s=1", 4},
@@ -264,6 +268,14 @@ static const struct {
     {"linear:tuned:s=4,m=3", 10},
     {"linear:spc", 5},
     {"heter-group:s=1", 5},
+};
+
+/* On the first of the cases: sums of another kind, not of other rows. */
+static const error_code more_codes[] = {
+    {"ye-abbe-random:s=1,m=2", 6},  {"heter:s=2", 6},
+    {"linear:gaussian:s=2,m=2", 6}, {"linear:vandermonde:s=2,m=2", 6},
+    {"linear:repetition:s=2", 6},   {"linear:hamming", 7},
+    {"linear:product", 9},
 };
 
 static const error_case cases[] = {
@@ -289,6 +301,24 @@ static void no_step_is_further_off_than_it_reports(void **state)
             check_run(&cases[i], codes[k].name, codes[k].workers);
         }
     }
+}
+
+static void other_exact_codes_report_their_rounding_too(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT(more_codes); k++) {
+        check_run(&cases[0], more_codes[k].name, more_codes[k].workers);
+    }
+}
+
+/* Where a float32 sum over rows was off by 1e-3. */
+static void six_hundred_thousand_rows_are_no_further_off(void **state)
+{
+    const error_case many = {
+        "synthetic:samples=600000,features=10,classes=2,seed=6", "logistic",
+        "0", "1", 0};
+    (void)state;
+    check_run(&many, "linear:tuned:s=4,m=3", 10);
 }
 
 /* a9a and a9a twenty times over: gzip files may be put end to end. */
@@ -334,6 +364,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_step_is_further_off_than_it_reports),
+        cmocka_unit_test(other_exact_codes_report_their_rounding_too),
+        cmocka_unit_test(six_hundred_thousand_rows_are_no_further_off),
         cmocka_unit_test_setup_teardown(a9a_is_no_further_off_than_it_reports,
                                         folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(many_rows_are_no_further_off_than_few,

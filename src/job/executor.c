@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "job/inside.h"
 
-#define SHARE_MIN ((size_t)1 << 15) // coordinates worth a thread's waking
+#define SHARE_EACH ((size_t)1 << 15) // coordinates worth a thread's waking
 
 static muster_blob *heap_make(void *context, size_t bytes)
 {
@@ -70,7 +70,9 @@ static void range_part(void *context, uint32_t index)
 
 uint32_t muster_job_parts(const muster_executor *executor, size_t count)
 {
-    return count >= SHARE_MIN ? muster_threads_count(executor->pool) : 1;
+    size_t parts = count / SHARE_EACH;
+    uint32_t threads = muster_threads_count(executor->pool);
+    return parts < 1 ? 1 : parts < threads ? (uint32_t)parts : threads;
 }
 
 void muster_job_share(muster_executor *executor, size_t begin, size_t end,

@@ -81,7 +81,8 @@ typedef muster_status (*muster_executor_code)(const muster_config *config,
                                               muster_code **code_out);
 
 /* An edge's: SETUP makes the code that the job description names, by `code`,
- * and lends it in its result; COMBINE decodes messages.
+ * and lends it in its result, ADOPT likewise that of a plan; COMBINE decodes
+ * messages.
  * MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_executor_create_edge(
     muster_executor_code code, const muster_executor_alloc *alloc,

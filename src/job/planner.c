@@ -9,8 +9,10 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "code/hier.h"
 #include "code/numbers.h"
 #include "muster/plan.h"
+#include "wire/edge_terms.h"
 
 /* Draws of the Monte Carlo: few, for steps wait for the job. */
 #define SAMPLES 256u
@@ -37,16 +39,45 @@ void muster_planner_fini(muster_planner *planner)
 }
 
 /* The first code of a run is not one that was made here. */
-static const char *name_of(const muster_planner *planner,
-                           const muster_code *code)
+static void name_of(const muster_planner *planner, const muster_code *code,
+                    char *name_out, size_t size)
 {
     const made_code *all = planner->made.data;
     for (size_t i = 0; i < planner->made.count; i++) {
         if (all[i].code == code) {
-            return all[i].name;
+            (void)snprintf(name_out, size, "%s", all[i].name);
+            return;
         }
     }
-    return muster_code_numbers(code)->name;
+    if (muster_code_is_hier(code)) {
+        muster_hier_numbers numbers = muster_hier_numbers_of(code);
+        muster_hier_name(&numbers, name_out, size);
+    } else {
+        (void)snprintf(name_out, size, "%s", muster_code_numbers(code)->name);
+    }
+}
+
+/* For the workers, and under the edges, that `like` has. */
+static muster_status create_like(const char *name, const muster_code *like,
+                                 const double *speeds, muster_error *error_out,
+                                 muster_code **code_out)
+{
+    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
+    opts.name = name;
+    opts.workers = muster_code_numbers(like)->workers;
+    opts.speeds = speeds;
+    char *topology = NULL;
+    if (muster_code_is_hier(like)) {
+        topology = muster_hier_topology(like);
+        if (topology == NULL) {
+            return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
+                                    "no memory for code %s", name);
+        }
+        opts.topology = topology;
+    }
+    muster_status status = muster_code_create(&opts, error_out, code_out);
+    muster_mem_free(topology);
+    return status;
 }
 
 /* Are both NULL, or equal? */
@@ -68,10 +99,11 @@ static double *copy_speeds(const double *speeds, uint32_t workers)
 
 /* `speeds` of the workers; NULL: equal. */
 static muster_status code_of(muster_planner *planner, const char *name,
-                             uint32_t workers, const double *speeds,
+                             const muster_code *like, const double *speeds,
                              muster_error *error_out,
                              const muster_code **code_out)
 {
+    uint32_t workers = muster_code_numbers(like)->workers;
     const made_code *all = planner->made.data;
     for (size_t i = 0; i < planner->made.count; i++) {
         if (strcmp(all[i].name, name) == 0 &&
@@ -82,11 +114,8 @@ static muster_status code_of(muster_planner *planner, const char *name,
     }
     made_code made = {.speeds = copy_speeds(speeds, workers)};
     (void)snprintf(made.name, sizeof(made.name), "%s", name);
-    muster_code_opts opts = MUSTER_CODE_OPTS_INIT;
-    opts.name = name;
-    opts.workers = workers;
-    opts.speeds = speeds;
-    muster_status status = muster_code_create(&opts, error_out, &made.code);
+    muster_status status =
+        create_like(name, like, speeds, error_out, &made.code);
     bool room = speeds == NULL || made.speeds != NULL;
     if (status == MUSTER_OK &&
         !(room && muster_vec_append(&planner->made, &made, 1))) {
@@ -100,6 +129,29 @@ static muster_status code_of(muster_planner *planner, const char *name,
     }
     *code_out = made.code;
     return status;
+}
+
+muster_status muster_planner_adopt(muster_planner *planner,
+                                   const muster_job *job,
+                                   const muster_code *like,
+                                   muster_error *error_out,
+                                   muster_job_result *result_out)
+{
+    const muster_blob *input = job->input;
+    muster_edge_terms terms;
+    if (input == NULL || input->data == NULL || like == NULL ||
+        muster_edge_terms_read(input->data, input->bytes, &terms) < 0) {
+        return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
+                                "the coordinator's plan is not an edge's");
+    }
+    const muster_hier_numbers numbers = {
+        .edge_stragglers = terms.edge_stragglers,
+        .worker_stragglers = terms.worker_stragglers,
+        .edge_comm = terms.edge_comm,
+        .worker_comm = terms.worker_comm};
+    char name[96];
+    muster_hier_name(&numbers, name, sizeof(name));
+    return code_of(planner, name, like, NULL, error_out, &result_out->code);
 }
 
 /* What is expected of the code in force; NAN: the plan does not have it. */
@@ -120,7 +172,8 @@ static muster_status take(muster_planner *planner, const muster_plan *plan,
                           muster_job_result *result_out)
 {
     muster_plan_choice chosen = MUSTER_PLAN_CHOICE_INIT;
-    const char *before = name_of(planner, job->code);
+    char before[96];
+    name_of(planner, job->code, before, sizeof(before));
     muster_status status = muster_plan_chosen(plan, &chosen);
     if (status == MUSTER_OK) {
         result_out->expected_ms = chosen.expected_ms;
@@ -131,9 +184,8 @@ static muster_status take(muster_planner *planner, const muster_plan *plan,
             result_out->code = job->code;
             return MUSTER_OK;
         }
-        status = code_of(planner, chosen.spec,
-                         muster_code_numbers(job->code)->workers, NULL,
-                         error_out, &result_out->code);
+        status = code_of(planner, chosen.spec, job->code, NULL, error_out,
+                         &result_out->code);
     }
     return status;
 }
@@ -154,7 +206,7 @@ static muster_status reorder(muster_planner *planner, const muster_job *job,
     (void)snprintf(name, sizeof(name),
                    "scheduled:s=%u,order=speeds,pieces=%u%s", info->stragglers,
                    info->own_stages, starts[muster_code_starts(job->code)]);
-    return code_of(planner, name, info->workers, job->input->data, error_out,
+    return code_of(planner, name, job->code, job->input->data, error_out,
                    &result_out->code);
 }
 
@@ -176,7 +228,10 @@ muster_status muster_planner_run(muster_planner *planner, const muster_job *job,
     opts.cluster = input->data;
     opts.file = "the measured cluster";
     opts.samples = SAMPLES;
-    opts.in_force = name_of(planner, job->code);
+    char in_force[96];
+    name_of(planner, job->code, in_force, sizeof(in_force));
+    opts.in_force = in_force;
+    opts.layered = muster_code_is_hier(job->code);
     opts.even = true;
     opts.all_workers = true;
     muster_plan *plan = NULL;

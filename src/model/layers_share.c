@@ -9,8 +9,8 @@
 
 #include "model/norm.h"
 
-/* Fewer floats are not worth a thread's waking. */
-#define SHARE_CELLS 65536.0
+/* Floats of a thread: fewer are not worth its waking. */
+#define SHARE_CELLS 32768.0
 
 typedef muster_layers_pass pass_t;
 
@@ -44,7 +44,9 @@ static void loop_part(void *context, uint32_t index)
 static void share(shared_loop *loop, double cells)
 {
     muster_threads *pool = loop->pass->input.pool;
-    loop->parts = cells >= SHARE_CELLS ? muster_threads_count(pool) : 1;
+    uint32_t threads = muster_threads_count(pool);
+    double parts = cells / SHARE_CELLS;
+    loop->parts = parts < 1 ? 1 : parts < threads ? (uint32_t)parts : threads;
     muster_threads_run(pool, loop->parts, loop_part, loop);
 }
 

@@ -429,22 +429,34 @@ static muster_status make_deep(const char *name, const muster_model_spec *spec,
     return has_classes ? check_classes(spec->classes, error_out) : MUSTER_OK;
 }
 
+/* mlp and cnn, which is mlp behind convolutions. */
+static muster_status create_deep(maker *m, muster_status status,
+                                 const muster_model_spec *spec, bool has_conv,
+                                 void **model_out)
+{
+    if (status == MUSTER_OK) {
+        status = read_options(m, has_conv ? cnn_fields : mlp_fields);
+    }
+    if (status == MUSTER_OK && has_conv) {
+        status = take_channels(m);
+    }
+    bool has_hidden = !has_conv || strcmp(m->options.hidden, "0") != 0;
+    if (status == MUSTER_OK && has_hidden) {
+        status = take_hidden(m);
+    }
+    if (status == MUSTER_OK) {
+        status = take_loss(m);
+    }
+    return finish(m, status, spec->classes > 0 ? spec->classes : 1, model_out);
+}
+
 muster_status muster_layers_create_mlp(const muster_model_spec *spec,
                                        muster_error *error_out,
                                        void **model_out)
 {
     maker m;
     muster_status status = make_deep("mlp", spec, error_out, &m);
-    if (status == MUSTER_OK) {
-        status = read_options(&m, mlp_fields);
-    }
-    if (status == MUSTER_OK) {
-        status = take_hidden(&m);
-    }
-    if (status == MUSTER_OK) {
-        status = take_loss(&m);
-    }
-    return finish(&m, status, spec->classes > 0 ? spec->classes : 1, model_out);
+    return create_deep(&m, status, spec, false, model_out);
 }
 
 muster_status muster_layers_create_cnn(const muster_model_spec *spec,
@@ -453,17 +465,5 @@ muster_status muster_layers_create_cnn(const muster_model_spec *spec,
 {
     maker m;
     muster_status status = make_deep("cnn", spec, error_out, &m);
-    if (status == MUSTER_OK) {
-        status = read_options(&m, cnn_fields);
-    }
-    if (status == MUSTER_OK) {
-        status = take_channels(&m);
-    }
-    if (status == MUSTER_OK && strcmp(m.options.hidden, "0") != 0) {
-        status = take_hidden(&m);
-    }
-    if (status == MUSTER_OK) {
-        status = take_loss(&m);
-    }
-    return finish(&m, status, spec->classes > 0 ? spec->classes : 1, model_out);
+    return create_deep(&m, status, spec, true, model_out);
 }

@@ -93,22 +93,35 @@ static bool do_tile(pass_t *pass, const tile_shape *shape, double *ops_out)
     return pass->column == whole.columns;
 }
 
-static muster_product forward_product(const pass_t *pass, tile_size part)
+/* What the products of the layer's inputs have in common: inputs in front, and
+ * columns of the layer's width behind. */
+static muster_product inputs_product(const pass_t *pass, tile_size part)
 {
-    uint32_t l = pass->layer;
-    uint32_t width = pass->net->sizes[l + 1];
+    uint32_t width = pass->net->sizes[pass->layer + 1];
     muster_matrix x = muster_layers_input_of(pass);
-    return (muster_product){.m = x.rows,
-                            .n = part.columns,
-                            .k = part.inner,
+    return (muster_product){.n = part.columns,
                             .a = x.data + pass->inner,
                             .a_stride = x.stride,
-                            .b = pass->input.theta + pass->net->weights[l] +
-                                 (size_t)pass->inner * width + pass->column,
                             .b_stride = width,
                             .beta = 1,
-                            .c = pass->outs[l] + pass->column,
                             .c_stride = width};
+}
+
+/* Where the tile begins among all weights. */
+static size_t weights_at(const pass_t *pass)
+{
+    size_t width = pass->net->sizes[pass->layer + 1];
+    return pass->net->weights[pass->layer] + pass->inner * width + pass->column;
+}
+
+static muster_product forward_product(const pass_t *pass, tile_size part)
+{
+    muster_product product = inputs_product(pass, part);
+    product.m = pass->input.rows.count;
+    product.k = part.inner;
+    product.b = pass->input.theta + weights_at(pass);
+    product.c = pass->outs[pass->layer] + pass->column;
+    return product;
 }
 
 bool muster_layers_forward_tile(muster_layers_pass *pass, double *ops_out)
@@ -123,21 +136,13 @@ bool muster_layers_forward_tile(muster_layers_pass *pass, double *ops_out)
 
 static muster_product weights_product(const pass_t *pass, tile_size part)
 {
-    uint32_t l = pass->layer;
-    uint32_t width = pass->net->sizes[l + 1];
-    muster_matrix x = muster_layers_input_of(pass);
-    return (muster_product){.m = part.inner,
-                            .n = part.columns,
-                            .k = x.rows,
-                            .a = x.data + pass->inner,
-                            .a_stride = x.stride,
-                            .a_turned = true,
-                            .b = pass->outs[l] + pass->column,
-                            .b_stride = width,
-                            .beta = 1,
-                            .c = pass->input.gradient + pass->net->weights[l] +
-                                 (size_t)pass->inner * width + pass->column,
-                            .c_stride = width};
+    muster_product product = inputs_product(pass, part);
+    product.m = part.inner;
+    product.k = pass->input.rows.count;
+    product.a_turned = true;
+    product.b = pass->outs[pass->layer] + pass->column;
+    product.c = pass->input.gradient + weights_at(pass);
+    return product;
 }
 
 bool muster_layers_weights_tile(muster_layers_pass *pass, double *ops_out)

@@ -10,8 +10,8 @@
 
 #include <cblas.h>
 
-/* A thread is woken up for no less: 20 microseconds at 100 GFLOPS. */
-#define CELL_OPS_MIN 2e6
+/* A thread is woken up for no less: 40 microseconds at 100 GFLOPS. */
+#define CELL_OPS_MIN 4e6
 /* Copying a float for BLAS, in operations. */
 #define COPY_OPS 32.0
 

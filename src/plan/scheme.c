@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/topology.h"
+#include "code/hier.h"
 
 /* Of codes in stages: messages of a share where it is cut, and up to which s it
  * is. */
@@ -279,12 +280,11 @@ void muster_scheme_name(const muster_scheme *scheme,
     if (scheme->kind == MUSTER_SCHEME_STAGED) {
         name_staged(scheme, name_out, name_size);
     } else if (scheme->kind == MUSTER_SCHEME_HIER) {
-        int length = snprintf(name_out, name_size, "hier:se=%u,sw=%u",
-                              scheme->s_e, scheme->s_w);
-        if (scheme->m > 1 && length > 0 && (size_t)length < name_size) {
-            (void)snprintf(name_out + length, name_size - (size_t)length,
-                           ",me=%u,mw=%u", scheme->m_e, scheme->m_w);
-        }
+        const muster_hier_numbers numbers = {.edge_stragglers = scheme->s_e,
+                                             .worker_stragglers = scheme->s_w,
+                                             .edge_comm = scheme->m_e,
+                                             .worker_comm = scheme->m_w};
+        muster_hier_name(&numbers, name_out, name_size);
     } else if (scheme->s_e + scheme->s_w > 0) {
         (void)snprintf(name_out, name_size, "%s:se=%u,sw=%u", family,
                        scheme->s_e, scheme->s_w);

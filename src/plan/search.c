@@ -39,9 +39,12 @@ static bool list_findings(muster_search *search, bool split)
                 muster_scheme_list(search->cluster, split, &schemes);
     const muster_vec *list = search->only != NULL ? search->only : &schemes;
     const muster_scheme *all = list->data;
+    bool layered = search->layered && search->cluster->edge_count > 0;
     for (size_t i = 0; done && i < list->count; i++) {
         muster_finding finding = {.scheme = all[i]};
-        done = muster_vec_append(&search->findings, &finding, 1);
+        if (!layered || all[i].kind == MUSTER_SCHEME_HIER) {
+            done = muster_vec_append(&search->findings, &finding, 1);
+        }
     }
     muster_vec_fini(&schemes);
     return done;

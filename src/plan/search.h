@@ -34,6 +34,7 @@ typedef struct muster_search {
     const muster_vec *only; // muster_scheme, lent: these alone; NULL: all
     const char *in_force;   // a name to be shown too; NULL: none
     bool even;              // schemes of unequal loads are not chosen
+    bool layered;           // HIER alone, where there are edges
     muster_vec findings;    // muster_finding, all, by ascending expected time
     size_t last;            // so many were in the last stage
 } muster_search;

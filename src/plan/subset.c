@@ -69,7 +69,8 @@ muster_status muster_subset_init(muster_subset *subset,
                                          .quick = opts->quick,
                                          .only = opts->only,
                                          .in_force = opts->plan->in_force,
-                                         .even = opts->plan->even}};
+                                         .even = opts->plan->even,
+                                         .layered = opts->plan->layered}};
     if (opts->keep != NULL) {
         subset->own = muster_cluster_subset(opts->whole, opts->keep);
         if (subset->own == NULL) {

@@ -34,7 +34,8 @@
 typedef struct slot {
     muster_job job;
     muster_job_result result;
-    bool cancelled; // while it still waited
+    int64_t given_ns; // when it was submitted
+    bool cancelled;   // while it still waited
 } slot;
 
 struct muster_compute {
@@ -47,6 +48,7 @@ struct muster_compute {
     bool stopping;
     uint64_t running_id; // valid while `running`
     bool running;
+    int64_t free_ns; // when the last job ended; the thread's own
     _Atomic bool cancel_running;
     _Atomic uint64_t progress;
     _Atomic bool busy;
@@ -119,12 +121,14 @@ static void nap_until(muster_compute *compute, int64_t until_ns)
     unlock(compute);
 }
 
-static void be_slow(muster_compute *compute, uint64_t step,
+static void be_slow(muster_compute *compute, uint64_t step, int64_t start_ns,
                     const muster_delay_work *work)
 {
-    int64_t sleep_ns = muster_slowness_ns(&compute->opts.slowness, step, work);
-    if (sleep_ns > 0) {
-        nap_until(compute, muster_clock_ns() + sleep_ns);
+    int64_t now_ns = muster_clock_ns();
+    int64_t until_ns = muster_slowness_until_ns(&compute->opts.slowness, step,
+                                                work, start_ns, now_ns);
+    if (until_ns > now_ns) {
+        nap_until(compute, until_ns);
     }
 }
 
@@ -148,13 +152,12 @@ static void fail_result(const muster_job *job, muster_status status,
     result_out->stage = job->stage;
 }
 
-/* Carry out one job from begin to end. */
-static void run_job(muster_compute *compute, muster_job *job,
+/* Carry out one job, the thread's since start_ns, from begin to end. */
+static void run_job(muster_compute *compute, muster_job *job, int64_t start_ns,
                     muster_job_result *result_out)
 {
     const muster_compute_engine *engine = &compute->opts.engine;
     muster_job known = *job; // ids only: begin takes over the references
-    int64_t start_ns = muster_clock_ns();
     bool slow =
         job->kind == MUSTER_JOB_GRADIENT || job->kind == MUSTER_JOB_COMBINE;
     // A system call, so only when a factor needs it.
@@ -175,13 +178,14 @@ static void run_job(muster_compute *compute, muster_job *job,
             .follows = known.follows,
             .compute_ns = timed ? muster_clock_thread_cpu_ns() - cpu_ns : 0,
             .bytes = gradient_bytes(result_out)};
-        be_slow(compute, known.step, &work);
+        be_slow(compute, known.step, start_ns, &work);
     }
     if (slow && cancelled(compute) && result_out->status >= 0) {
         muster_blob_unref(result_out->output);
         fail_result(&known, MUSTER_ERR_CANCELLED, result_out);
     }
-    result_out->busy_ns = muster_clock_ns() - start_ns;
+    compute->free_ns = muster_clock_ns();
+    result_out->busy_ns = compute->free_ns - start_ns;
 }
 
 /* Work on the job at `done`; called and left with the mutex held. */
@@ -189,6 +193,8 @@ static void work_one(muster_compute *compute)
 {
     slot *next = slot_at(compute, compute->done);
     muster_job job = next->job;
+    int64_t start_ns =
+        next->given_ns > compute->free_ns ? next->given_ns : compute->free_ns;
     bool skip = next->cancelled || compute->stopping;
     compute->running_id = job.id;
     compute->running = true;
@@ -202,7 +208,7 @@ static void work_one(muster_compute *compute)
         fail_result(&job, MUSTER_ERR_CANCELLED, &result);
         muster_job_fini(&job);
     } else {
-        run_job(compute, &job, &result);
+        run_job(compute, &job, start_ns, &result);
     }
 
     lock(compute);
@@ -330,11 +336,13 @@ void muster_compute_stop(muster_compute *compute)
 
 muster_status muster_compute_submit(muster_compute *compute, muster_job *job)
 {
+    int64_t now_ns = muster_clock_ns();
     lock(compute);
     bool full = compute->submitted - compute->taken == compute->opts.queue_max;
     if (!full) {
         slot *added = slot_at(compute, compute->submitted);
         added->job = *job;
+        added->given_ns = now_ns;
         added->cancelled = false;
         compute->submitted++;
         atomic_store_explicit(&compute->busy, true, memory_order_relaxed);

@@ -17,11 +17,13 @@
  *   Threads      All functions: the network thread. progress and busy: any.
  *   Allocation   At start only: the queue is bounded.
  *
+ * A job's busy time begins when it was submitted, or when the job before it
+ * ended: what the thread then waits for a core is its own time too.
+ *
  * Slowness on demand: after the pieces of each GRADIENT or COMBINE job the
- * thread sleeps for what muster_slowness_ns() says of the step and of the CPU
- * time that the job took. The sleep counts as busy time, counts as progress
- * every 100 ms, and ends at once when the job is cancelled: a slow machine also
- * stops when told so.
+ * thread sleeps until muster_slowness_until_ns(). The sleep counts as busy
+ * time, counts as progress every 100 ms, and ends at once when the job is
+ * cancelled: a slow machine also stops when told so.
  */
 #ifndef MUSTER_PROC_COMPUTE_H
 #define MUSTER_PROC_COMPUTE_H

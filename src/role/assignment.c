@@ -35,6 +35,7 @@ muster_status muster_assignment_init_layer(muster_assignment *assignment,
         .number = number,
         .code = layer->terms,
         .first = layer->first,
+        .hier = layer->hier,
         .info = info,
         .shards = shards,
         .first_shard =

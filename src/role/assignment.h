@@ -31,12 +31,14 @@ typedef struct muster_layer {
                               // decode them; n workers
     const muster_code *terms; // their parts and encode terms: worker j has
     uint32_t first;           // those of worker first + j of this one
+    const muster_code *hier;  // with edges, the code of both layers; else NULL
 } muster_layer;
 
 typedef struct muster_assignment {
     uint32_t number;
     const muster_code *code; // muster_layer.terms
     uint32_t first;          // of the layer
+    const muster_code *hier; // likewise
     muster_code_info info;
     uint32_t shards;       // S, of the run
     uint32_t *first_shard; // by part, and S after the last

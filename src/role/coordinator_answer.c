@@ -65,7 +65,7 @@ static void report_answer(const muster_coordinator *c, uint32_t id,
     report->as.answer.arrive_ms =
         (double)(event->now_ns - muster_step_begun_ns(c, message->step)) * 1e-6;
     if (message->plan == c->plan.number) {
-        report->as.answer.code = c->plan.code;
+        report->as.answer.code = muster_coordinator_code(c);
         report->as.answer.first_shard = c->plan.first_shard;
     }
     if (c->edge != NULL) {

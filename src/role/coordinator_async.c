@@ -13,17 +13,24 @@
  * answer counts n_j / N times the work done since the worker's last one, in
  * steps. So over any time worker j's weights add up to n_j / N for each
  * step, whatever its speed: the expected gradient is that of all samples. Where
- * all are equally fast, or bounded, the weights are n_j / N. None is above 1:
- * a worker slower than one answer in N / n_j steps counts less than its share.
- * Work while a worker was away is not made up for.
+ * all are equally fast, or bounded, the weights are n_j / N. Work while a
+ * worker was away is not made up for.
+ *
+ * A gradient moves the model by one whole step at once at most. The rest of a
+ * larger weight is due: the gradient is kept and counts again in the updates
+ * that follow, by one step for each step of work at most. A worker's newer
+ * gradient takes over what is due of the older one. A step adds n_j / N to what
+ * is due and may take away 1, so that it does not pile up.
  *
  * Invariants:
  *   1. staging.messages[i] is non-NULL while worker i's gradient waits or is in
  *      the UPDATE under way; `open.answers` counts them. Worker i is not
- *      offered a model then.
+ *      offered a model then. A kept gradient is not among them.
  *   2. An answer is accepted once for each offer: of exactly the clock and the
  *      plan that were offered. member has checked run and incarnation.
  *   3. The phase is COLLECT from the first step to CLOSE.
+ *   4. `kept` is non-NULL exactly when `due` is above 0. Both change when an
+ *      update has ended well, or when a newer gradient goes into one.
  *
  * An update allocates its decoding, for its weights are its own; it costs a
  * pass over the workers.
@@ -38,14 +45,19 @@
 #define WEIGHT_MAX 1.0
 
 typedef struct async_worker {
-    uint64_t clock;   // answers so far, or as many as others had then
-    uint64_t rows;    // n_j, when it was last offered a model
-    uint64_t since;   // work done at its last answer
-    uint32_t plan;    // that its model was offered under
-    bool is_in;       // it was offered a model in this life
-    bool is_asked;    // its answer is awaited
-    bool heard;       // in the step at hand
-    int64_t asked_ns; // when
+    uint64_t clock;    // answers so far, or as many as others had then
+    uint64_t rows;     // n_j, when it was last offered a model
+    uint64_t since;    // work done at its last answer
+    muster_blob *kept; // its last gradient; NULL: it has counted in full
+    double due;        // weight that `kept` is still to count
+    double weight;     // of its gradient in the update under way
+    double rest;       // of that gradient, due after the update
+    bool is_used;      // the gradient in the update is a new one
+    uint32_t plan;     // that its model was offered under
+    bool is_in;        // it was offered a model in this life
+    bool is_asked;     // its answer is awaited
+    bool heard;        // in the step at hand
+    int64_t asked_ns;  // when
 } async_worker;
 
 struct muster_async {
@@ -265,26 +277,44 @@ static uint64_t waiting_rows(const muster_coordinator *c)
     return rows;
 }
 
+/*
+ * How much a worker's gradient counts in an update that brings the work to
+ * `work`, `added` of it new: a new one by the work since the last, a kept one
+ * by what is due. Returns whether it counts at all.
+ */
+static bool weigh_one(const muster_coordinator *c, uint32_t id, uint64_t work,
+                      uint64_t added)
+{
+    async_worker *worker = &c->async->workers[id];
+    const double all = (double)all_rows(c);
+    double max = (double)added / all;
+    worker->is_used = c->staging.messages[id] != NULL;
+    worker->rest = worker->due;
+    if (worker->is_used) {
+        max = WEIGHT_MAX;
+        worker->rest +=
+            (double)worker->rows / all * ((double)(work - worker->since) / all);
+    }
+    worker->weight = worker->rest < max ? worker->rest : max;
+    worker->rest -= worker->weight;
+    return worker->is_used || worker->weight > 0;
+}
+
 /* The weights of the gradients at hand, by slot; NULL when out of memory. */
 static muster_decoding *weigh(muster_coordinator *c)
 {
     muster_async *async = c->async;
-    const double all = (double)all_rows(c);
-    uint64_t work = async->work + waiting_rows(c);
+    uint64_t added = waiting_rows(c);
     uint32_t count = 0;
     async->weight = 0;
     for (uint32_t slot = 0; slot < c->worker_count; slot++) {
         uint32_t id = c->plan.worker_of[slot];
-        const async_worker *worker = &async->workers[id];
-        if (c->staging.messages[id] == NULL) {
-            continue;
+        if (weigh_one(c, id, async->work + added, added)) {
+            double weight = async->workers[id].weight;
+            async->weight += weight;
+            async->terms[count++] =
+                (muster_code_decode_term){.worker = slot, .weight = weight};
         }
-        double weight =
-            (double)worker->rows / all * ((double)(work - worker->since) / all);
-        weight = weight < WEIGHT_MAX ? weight : WEIGHT_MAX;
-        async->weight += weight;
-        async->terms[count++] =
-            (muster_code_decode_term){.worker = slot, .weight = weight};
     }
     muster_code_fit fit = MUSTER_CODE_FIT_INIT;
     fit.residual = missing_share(c);
@@ -297,6 +327,17 @@ static uint64_t step_ends_at(const muster_coordinator *c)
     return (c->step + 1 - c->async->first_step) * all_rows(c);
 }
 
+/* An update takes its gradients from the messages of the step. */
+static void show_kept(muster_coordinator *c, bool shown)
+{
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        const async_worker *worker = &c->async->workers[id];
+        if (!worker->is_used && worker->kept != NULL) {
+            c->staging.messages[id] = shown ? worker->kept : NULL;
+        }
+    }
+}
+
 static void start_update(muster_coordinator *c, const muster_event *event,
                          muster_actions *actions)
 {
@@ -307,8 +348,10 @@ static void start_update(muster_coordinator *c, const muster_event *event,
                                "no memory for an update", event, actions);
         return;
     }
+    show_kept(c, true);
     muster_job *job = muster_step_ask_update(c, decoding, actions);
-    job->fraction = (double)decoding->used_count / c->worker_count;
+    show_kept(c, false);
+    job->fraction = (double)c->open.answers / c->worker_count;
     job->partial = c->async->work + waiting_rows(c) < step_ends_at(c);
     muster_decoding_unref(decoding);
 }
@@ -325,21 +368,36 @@ void muster_async_try(muster_coordinator *c, const muster_event *event,
     }
 }
 
+/* A gradient is in the model, with its weight. */
+static void release_one(muster_coordinator *c, uint32_t id)
+{
+    async_worker *worker = &c->async->workers[id];
+    if (worker->is_used) {
+        worker->since = c->async->work;
+        muster_blob_unref(worker->kept);
+        worker->kept = c->staging.messages[id];
+        c->staging.messages[id] = NULL;
+        c->open.answers--;
+    }
+    worker->due = worker->rest;
+    if (!(worker->due > 0)) {
+        muster_blob_unref(worker->kept);
+        worker->kept = NULL;
+    }
+}
+
 /* The gradients of the update are in the model. */
 static void release(muster_coordinator *c)
 {
     const muster_decoding *decoding = c->open.decoding;
     muster_async *async = c->async;
     for (uint32_t i = 0; i < decoding->used_count; i++) {
-        async->work +=
-            async->workers[c->plan.worker_of[decoding->used[i]]].rows;
+        const async_worker *worker =
+            &async->workers[c->plan.worker_of[decoding->used[i]]];
+        async->work += worker->is_used ? worker->rows : 0;
     }
     for (uint32_t i = 0; i < decoding->used_count; i++) {
-        uint32_t id = c->plan.worker_of[decoding->used[i]];
-        async->workers[id].since = async->work;
-        muster_blob_unref(c->staging.messages[id]);
-        c->staging.messages[id] = NULL;
-        c->open.answers--;
+        release_one(c, c->plan.worker_of[decoding->used[i]]);
     }
 }
 
@@ -422,6 +480,10 @@ muster_status muster_async_init(muster_coordinator *c)
 void muster_async_fini(muster_coordinator *c)
 {
     if (c->async != NULL) {
+        for (uint32_t id = 0; c->async->workers != NULL && id < c->worker_count;
+             id++) {
+            muster_blob_unref(c->async->workers[id].kept);
+        }
         muster_mem_free(c->async->workers);
         muster_mem_free(c->async->terms);
         muster_mem_free(c->async->before);

@@ -31,6 +31,8 @@ typedef struct stage {
     uint64_t clocks[WORKERS]; // of the newest model that each was sent
     bool has_model[WORKERS];
     double weights[WORKERS]; // sums over all updates
+    double weight_max;       // of one gradient in one update
+    double fractions;        // sum over all updates
     uint64_t update;         // job under way, or 0
     uint32_t update_count;   // its gradients
     uint64_t ends;           // steps
@@ -57,10 +59,12 @@ static void note(stage *s, const muster_action *action)
         s->update = action->as.job.id;
         s->update_count = action->as.job.message_count;
         for (size_t i = 0; i < decoding->term_count; i++) {
-            s->weights[decoding->terms[i].worker] += decoding->terms[i].weight;
+            double weight = decoding->terms[i].weight;
+            s->weights[decoding->terms[i].worker] += weight;
+            s->weight_max = fmax(s->weight_max, weight);
         }
-        assert_true(action->as.job.fraction ==
-                    (double)decoding->used_count / WORKERS);
+        assert_true(action->as.job.fraction > 0);
+        s->fractions += action->as.job.fraction;
     } else if (action->kind == MUSTER_ACTION_REPORT) {
         s->ends += action->as.report.kind == MUSTER_REPORT_STEP_END;
     } else if (action->kind == MUSTER_ACTION_DROP) {
@@ -215,31 +219,93 @@ static void a_lost_worker_holds_nobody_back(void **state)
     end_stage(&s);
 }
 
-/* Worker 0 answers once while worker 2 answers `often` times: each still counts
- * by its samples. */
+/* Worker 2 answers `often` times while each of the others answers once, until
+ * so many steps have ended. */
+static stage run_unequal(uint32_t often, uint64_t steps)
+{
+    stage s = make_stage(UINT64_MAX);
+    uint64_t answers = 0;
+    while (s.ends < steps) {
+        for (uint32_t i = 0; i < often + WORKERS - 1; i++) {
+            answer(&s, i < often ? 2 : i - often);
+            updated(&s);
+            answers++;
+        }
+    }
+    // A gradient that counts again is no new one.
+    assert_true(fabs(s.fractions * WORKERS / (double)answers - 1) < 1e-6);
+    return s;
+}
+
+static void assert_shares(const stage *s, uint64_t steps)
+{
+    double all = s->weights[0] + s->weights[1] + s->weights[2];
+    assert_true(fabs(all / (double)steps - 1) < 0.02);
+    for (uint32_t w = 0; w < WORKERS; w++) {
+        double share = (double)(before[w + 1] - before[w]) / ROWS;
+        assert_true(fabs(s->weights[w] / all - share) < 0.01);
+    }
+}
+
 static void weights_add_up_to_the_shares_whatever_the_speeds(void **state)
 {
     (void)state;
     for (uint32_t often = 1; often <= 5; often++) {
-        stage s = make_stage(UINT64_MAX);
-        while (s.ends < 400) {
-            for (uint32_t i = 0; i < often; i++) {
-                answer(&s, 2);
-                updated(&s);
-            }
-            answer(&s, 0);
-            updated(&s);
-            answer(&s, 1);
-            updated(&s);
-        }
-        double all = s.weights[0] + s.weights[1] + s.weights[2];
-        assert_true(fabs(all / 400 - 1) < 0.02);
-        for (uint32_t w = 0; w < WORKERS; w++) {
-            double share = (double)(before[w + 1] - before[w]) / ROWS;
-            assert_true(fabs(s.weights[w] / all - share) < 0.01);
-        }
+        stage s = run_unequal(often, 400);
+        assert_shares(&s, 400);
         end_stage(&s);
     }
+}
+
+/* 50 steps between two answers of a worker with a fifth of the samples: its
+ * gradient is to count 10 times. */
+static void
+a_gradient_of_more_than_a_step_counts_in_the_updates_that_follow(void **state)
+{
+    (void)state;
+    stage s = run_unequal(100, 4000);
+    assert_shares(&s, 4000);
+    assert_true(s.weight_max == 1);
+    end_stage(&s);
+}
+
+static void what_a_lost_worker_is_due_still_counts(void **state)
+{
+    (void)state;
+    stage s = make_stage(UINT64_MAX);
+    for (uint32_t i = 0; i < 100; i++) {
+        answer(&s, 2);
+        updated(&s);
+    }
+    answer(&s, 0);
+    updated(&s);
+    assert_true(s.weights[0] == 1);
+    lose(&s, 0);
+    answer(&s, 2); // half of the samples: half a step at most
+    updated(&s);
+    assert_true(s.weights[0] == 1.5);
+    end_stage(&s);
+}
+
+static void a_gradient_that_counts_again_does_not_hide_a_newer_one(void **state)
+{
+    (void)state;
+    stage s = make_stage(UINT64_MAX);
+    for (uint32_t i = 0; i < 100; i++) {
+        answer(&s, 2);
+        updated(&s);
+    }
+    answer(&s, 0);
+    updated(&s);
+    answer(&s, 2);
+    assert_int_equal(s.update_count, 2); // the kept one with it
+    answer(&s, 0);                       // the newer one, meanwhile
+    updated(&s);
+    assert_int_equal(s.update_count, 1);
+    assert_true(s.weights[0] == 2.5);
+    updated(&s);
+    assert_true(s.has_model[0] && s.has_model[2]);
+    end_stage(&s);
 }
 
 static void
@@ -288,6 +354,11 @@ int main(void)
         cmocka_unit_test(a_worker_that_is_too_far_ahead_waits_for_the_slowest),
         cmocka_unit_test(a_lost_worker_holds_nobody_back),
         cmocka_unit_test(weights_add_up_to_the_shares_whatever_the_speeds),
+        cmocka_unit_test(
+            a_gradient_of_more_than_a_step_counts_in_the_updates_that_follow),
+        cmocka_unit_test(what_a_lost_worker_is_due_still_counts),
+        cmocka_unit_test(
+            a_gradient_that_counts_again_does_not_hide_a_newer_one),
         cmocka_unit_test(
             gradients_that_come_during_an_update_are_applied_together),
         cmocka_unit_test(

@@ -2,11 +2,11 @@
  * coordinator_edges.c -- what is other where those that a coordinator leads are
  * edges: lengths, plans, and shards that they ask for.
  *
- * An edge makes the hier code itself. Its plan says how long messages are, and
- * has a sum over the coefficients of its workers: an edge that made another
- * code ends rather than send a message that decodes to something wrong. An edge
- * keeps no shard. It asks for one (WANT) when a worker of its lacks it, and
- * passes it on.
+ * An edge makes the hier code itself. Its plan says which, how long messages
+ * are, and has a sum over the coefficients of its workers: an edge that made
+ * another code ends rather than send a message that decodes to something wrong.
+ * An edge keeps no shard. It asks for one (WANT) when a worker of its lacks it,
+ * and passes it on.
  */
 #include "base/mem.h"
 #include "code/hier.h"
@@ -21,7 +21,29 @@
 
 bool muster_coordinator_leads_edges(const muster_coordinator *c)
 {
-    return c->hier != NULL && c->edge == NULL;
+    return c->opts.edges;
+}
+
+muster_layer muster_coordinator_layer(const muster_coordinator *c,
+                                      const muster_code *code)
+{
+    if (muster_coordinator_leads_edges(c)) {
+        const muster_code *outer = muster_hier_outer(code);
+        return (muster_layer){.code = outer, .terms = outer, .hier = code};
+    }
+    if (c->edge != NULL) {
+        uint32_t edge = muster_hier_edge_of(code, c->layer.first);
+        return (muster_layer){.code = muster_hier_inner(code, edge),
+                              .terms = code,
+                              .first = c->layer.first,
+                              .hier = code};
+    }
+    return (muster_layer){.code = code, .terms = code};
+}
+
+const muster_code *muster_coordinator_code(const muster_coordinator *c)
+{
+    return muster_coordinator_leads_edges(c) ? c->plan.hier : c->plan.code;
 }
 
 const char *muster_coordinator_noun(const muster_coordinator *c)
@@ -32,7 +54,7 @@ const char *muster_coordinator_noun(const muster_coordinator *c)
 size_t muster_coordinator_answer_floats(const muster_coordinator *c)
 {
     return muster_coordinator_leads_edges(c)
-               ? muster_hier_edge_length(c->hier, c->opts.message_dim)
+               ? muster_hier_edge_length(c->plan.hier, c->opts.message_dim)
                : muster_code_message_length(c->plan.code, c->opts.message_dim);
 }
 
@@ -58,12 +80,18 @@ double muster_edges_check(const muster_code *hier, uint32_t edge)
     return sum;
 }
 
-muster_blob *muster_edges_plan(const muster_coordinator *c, uint32_t edge)
+muster_blob *muster_edges_plan(const muster_coordinator *c,
+                               const muster_assignment *plan, uint32_t edge)
 {
+    muster_hier_numbers numbers = muster_hier_numbers_of(plan->hier);
     muster_edge_terms terms = {.message_dim = c->opts.message_dim,
                                .message_tail = (uint32_t)c->opts.message_tail,
-                               .shards = c->plan.shards,
-                               .check = muster_edges_check(c->hier, edge)};
+                               .shards = plan->shards,
+                               .check = muster_edges_check(plan->hier, edge),
+                               .edge_stragglers = numbers.edge_stragglers,
+                               .worker_stragglers = numbers.worker_stragglers,
+                               .edge_comm = numbers.edge_comm,
+                               .worker_comm = numbers.worker_comm};
     muster_blob *blob = muster_blob_create(MUSTER_EDGE_TERMS_BYTES);
     if (blob != NULL) {
         muster_edge_terms_write(&terms, blob->data);
@@ -130,7 +158,7 @@ void muster_edges_sent(muster_worker_record *edge, uint32_t shard)
 }
 
 static void report_below(const muster_coordinator *c, uint32_t edge,
-                         const muster_edge_answer *answer,
+                         uint32_t plan, const muster_edge_answer *answer,
                          muster_actions *actions)
 {
     double arrive_ms = answer->arrive_us * 1e-3;
@@ -146,6 +174,7 @@ static void report_below(const muster_coordinator *c, uint32_t edge,
     report->as.below.slow = answer->slow;
     report->as.below.compute_ms = answer->compute_us * 1e-3;
     report->as.below.arrive_ms = arrive_ms;
+    report->as.below.code = plan == c->plan.number ? c->plan.hier : NULL;
 }
 
 void muster_edges_answers(muster_coordinator *c, uint32_t edge,
@@ -157,14 +186,23 @@ void muster_edges_answers(muster_coordinator *c, uint32_t edge,
         return;
     }
     const uint8_t *at = payload->data;
+    const muster_code *hier = c->plan.hier;
+    uint32_t plan = event->as.message.message->plan;
     for (size_t left = payload->bytes / MUSTER_EDGE_ANSWER_BYTES; left > 0;
          left--, at += MUSTER_EDGE_ANSWER_BYTES) {
         muster_edge_answer answer = muster_edge_answer_read(at);
-        // An edge speaks of its own workers, and of steps that there were.
-        if (answer.step <= c->step &&
-            answer.worker >= muster_hier_first(c->hier, edge) &&
-            answer.worker < muster_hier_first(c->hier, edge + 1)) {
-            report_below(c, edge, &answer, actions);
+        // An edge speaks of itself, of its own workers, and of steps that there
+        // were.
+        bool worker = answer.worker >= muster_hier_first(hier, edge) &&
+                      answer.worker < muster_hier_first(hier, edge + 1);
+        if (answer.step > c->step ||
+            (!worker && answer.worker != MUSTER_ID_ANY)) {
+            continue;
+        }
+        muster_replan_below(c, edge, plan, &answer);
+        if (worker) {
+            report_below(c, edge, plan, &answer, actions);
         }
     }
+    muster_replan_told(c, edge);
 }

@@ -29,6 +29,7 @@
 #include "role/member.h"
 #include "role/shuffle.h"
 #include "role/watch.h"
+#include "wire/edge_answers.h"
 
 enum {
     MUSTER_TIMER_GRACE = MUSTER_TIMER_ROLE,
@@ -200,12 +201,15 @@ typedef struct muster_replan_worker {
     bool owes;          // an answer to a model that it has or had
     uint64_t owes_step; // since this step began
     int64_t owes_ns;
-    double planned_s; // an uncoded step of it, by the last plan
+    double planned_s;   // an uncoded step of it, by the last plan
+    uint64_t told_step; // of an edge: the newest that it told of
 } muster_replan_worker;
 
 /* Which code suits the times measured: coordinator_replan.c. */
 typedef struct muster_replanning {
     muster_replan_worker *workers; // NULL: the code is not chosen by times
+    uint32_t worker_count;         // of the run, across edges
+    muster_replan_worker *edges;   // with edges: their own times; else NULL
     uint64_t job;                  // PLAN under way, or 0
     bool planned;                  // there was one
     uint32_t votes;                // plans in a row that asked for a change
@@ -303,9 +307,8 @@ typedef struct muster_edge muster_edge;
 
 typedef struct muster_coordinator {
     muster_coordinator_opts opts;
-    muster_layer layer;      // which workers it leads
-    const muster_code *hier; // the code of both layers; NULL without edges
-    muster_edge *edge;       // whose workers these are; NULL: it leads the run
+    muster_layer layer; // which workers it leads
+    muster_edge *edge;  // whose workers these are; NULL: it leads the run
     muster_member member;
     muster_coordinator_phase phase;
     muster_assignment plan;
@@ -370,6 +373,18 @@ void muster_plan_observe(muster_coordinator *c);
  * ready, and see whether another map is wanted. */
 void muster_plan_change(muster_coordinator *c, const muster_event *event,
                         muster_actions *actions);
+/* A plan that came from above: the workers are told of it. As
+ * muster_recode_to(). */
+MUSTER_CHECKED muster_status muster_plan_follow(muster_coordinator *c,
+                                                const muster_code *code,
+                                                uint32_t number,
+                                                const muster_event *event,
+                                                muster_actions *actions);
+/* May the next plan come into force? */
+bool muster_plan_is_ready(muster_coordinator *c);
+/* It is in force, from this step on. */
+void muster_plan_adopt(muster_coordinator *c, uint64_t first_step,
+                       const muster_event *event, muster_actions *actions);
 /* How many turns the workers are to hold the shards of: the plan in force, the
  * next one, and those that are known to follow. */
 uint32_t muster_plan_turns(const muster_coordinator *c);
@@ -386,8 +401,14 @@ size_t muster_coordinator_block_floats(const muster_coordinator *c);
 bool muster_coordinator_leads_edges(const muster_coordinator *c);
 /* "worker" or "edge". */
 const char *muster_coordinator_noun(const muster_coordinator *c);
+/* What a code is to those that it leads: with edges, a layer of it. */
+muster_layer muster_coordinator_layer(const muster_coordinator *c,
+                                      const muster_code *code);
+/* The code in force, with edges that of both layers. */
+const muster_code *muster_coordinator_code(const muster_coordinator *c);
 /* The payload of PLAN to an edge; NULL when out of memory. */
-muster_blob *muster_edges_plan(const muster_coordinator *c, uint32_t edge);
+muster_blob *muster_edges_plan(const muster_coordinator *c,
+                               const muster_assignment *plan, uint32_t edge);
 /* A sum over the encode terms of an edge's workers. */
 double muster_edges_check(const muster_code *hier, uint32_t edge);
 /* Note that an edge wants a shard; false: it said so before, or asks for too
@@ -426,6 +447,8 @@ MUSTER_CHECKED muster_status muster_recode_init(muster_coordinator *c,
 MUSTER_CHECKED muster_status muster_recode_to(muster_coordinator *c,
                                               const muster_code *code,
                                               muster_error *error);
+/* The next plan has it now. */
+void muster_recode_begin(muster_coordinator *c);
 /* Is it time for the other code? The next plan has it then. */
 bool muster_recode_wanted(muster_coordinator *c);
 /* Adopt the next plan if it has the other code; false: it has not. */
@@ -436,6 +459,13 @@ MUSTER_CHECKED muster_status muster_replan_init(muster_coordinator *c);
 void muster_replan_fini(muster_coordinator *c);
 /* A model was offered. */
 void muster_replan_offered(muster_coordinator *c, uint32_t id, int64_t now_ns);
+/* One that it leads has joined. */
+void muster_replan_joined(muster_coordinator *c, uint32_t id);
+/* An edge has told of its workers, under this plan: first what each did, then
+ * that it was all. */
+void muster_replan_below(muster_coordinator *c, uint32_t edge, uint32_t plan,
+                         const muster_edge_answer *answer);
+void muster_replan_told(muster_coordinator *c, uint32_t edge);
 /* An answer, in time or late. */
 void muster_replan_answer(muster_coordinator *c, uint32_t id,
                           const muster_message *message, int64_t now_ns);
@@ -447,8 +477,6 @@ void muster_replan_done(muster_coordinator *c, const muster_event *event,
                         muster_actions *actions);
 
 /* coordinator_reorder.c */
-/* Does the order of the code in force follow who is slow? */
-bool muster_reorder_is_wanted(const muster_coordinator *c);
 MUSTER_CHECKED muster_status muster_reorder_init(muster_coordinator *c);
 void muster_reorder_fini(muster_coordinator *c);
 /* A step has ended: see who is slow, now and then. */
@@ -639,11 +667,11 @@ void muster_wait_tell(muster_coordinator *c, const muster_event *event,
  * run. */
 typedef struct muster_coordinator_place {
     muster_layer layer;
-    const muster_code *hier;
     muster_edge *edge;
     uint32_t first; // of the workers' numbers
     uint32_t total; // workers of the run
     uint64_t jobs;  // ids given out before
+    uint32_t lives; // incarnations likewise
 } muster_coordinator_place;
 /* muster_coordinator_create() for an edge. */
 MUSTER_CHECKED muster_status muster_coordinator_create_below(

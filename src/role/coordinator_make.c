@@ -309,7 +309,7 @@ static muster_status build_tables(muster_coordinator *c)
  * restarted 65,000 times begins again from the first. */
 static uint32_t last_incarnation(const saved_state *saved)
 {
-    bool fresh = saved->map == NULL || saved->lives > UINT32_MAX - LIVES_BLOCK;
+    bool fresh = saved->lives > UINT32_MAX - LIVES_BLOCK;
     return fresh ? 0 : (saved->lives / LIVES_BLOCK + 1) * LIVES_BLOCK;
 }
 
@@ -371,19 +371,20 @@ static muster_status build(muster_coordinator *c, const saved_state *saved,
                            muster_error *error)
 {
     const muster_coordinator_opts *opts = &c->opts;
-    muster_member_opts member = {.leads = true,
-                                 .mesh = opts->gossip,
-                                 .apart = opts->gossip,
-                                 .kind = opts->edges ? MUSTER_MEMBER_EDGE
-                                                     : MUSTER_MEMBER_WORKER,
-                                 .stall_ns = opts->stall_ns,
-                                 .size = c->worker_count,
-                                 .first = place->first,
-                                 .total = place->total,
-                                 .run = opts->run,
-                                 .heartbeat_ns = opts->heartbeat_ns,
-                                 .setup = opts->setup,
-                                 .incarnations = last_incarnation(saved)};
+    muster_member_opts member = {
+        .leads = true,
+        .mesh = opts->gossip,
+        .apart = opts->gossip,
+        .kind = opts->edges ? MUSTER_MEMBER_EDGE : MUSTER_MEMBER_WORKER,
+        .stall_ns = opts->stall_ns,
+        .size = c->worker_count,
+        .first = place->first,
+        .total = place->total,
+        .run = opts->run,
+        .heartbeat_ns = opts->heartbeat_ns,
+        .setup = opts->setup,
+        .incarnations =
+            saved->map != NULL ? last_incarnation(saved) : place->lives};
     muster_status status = build_tables(c);
     if (status == MUSTER_OK) {
         status = muster_verify_init(c);
@@ -411,7 +412,6 @@ static muster_coordinator *start(const muster_coordinator_opts *opts,
     }
     c->opts = *opts;
     c->layer = place->layer;
-    c->hier = place->hier;
     c->edge = place->edge;
     c->jobs.ids = place->jobs;
     c->worker_count = muster_code_numbers(place->layer.code)->workers;
@@ -466,15 +466,16 @@ muster_status muster_coordinator_create(const muster_coordinator_opts *opts,
     if (opts->edges && (!hier || opts->change_code != NULL)) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
                                 "coordinator: edges need a hier code, which "
-                                "stays the same");
+                                "only a plan changes");
     }
     if (opts->edges) {
-        place.hier = opts->code;
         own.code = muster_hier_outer(opts->code);
         own.shards = opts->shards != 0 ? opts->shards
                                        : muster_code_numbers(opts->code)->parts;
     }
-    place.layer = (muster_layer){.code = own.code, .terms = own.code};
+    place.layer = (muster_layer){.code = own.code,
+                                 .terms = own.code,
+                                 .hier = opts->edges ? opts->code : NULL};
     return create(&own, &place, error_out, role_out);
 }
 

@@ -11,7 +11,8 @@
  *      worker keeps two plans, so a third would push out the one in force.
  *   2. It is adopted when those that answered the last step have confirmed it
  *      and hold its shards, and can do with an exact code what they did before;
- *      or when all that are ready have. One that has not then is behind: it is
+ *      or when all that are ready have, but not with another code that needs
+ *      more. One that has not then is behind: it is
  *      offered no model until it has. One that has not confirmed what it was
  *      sent is sent no further plan.
  *   3. Shards are forgotten only after the plan that needed them is out of
@@ -45,8 +46,7 @@ uint32_t muster_plan_slot(const muster_coordinator *c, uint32_t id,
                                                     plan->slot_of[id], further);
 }
 
-/* May the next plan come into force? */
-static bool is_ready(muster_coordinator *c)
+bool muster_plan_is_ready(muster_coordinator *c)
 {
     muster_code_progress *reach =
         c->recoding.under_way ? c->recoding.other.reach : c->open.reach;
@@ -66,13 +66,17 @@ static bool is_ready(muster_coordinator *c)
             all = false;
         }
     }
-    return all || !c->next.info.exact || muster_code_progress_ready(reach);
+    if (!c->next.info.exact || muster_code_progress_ready(reach)) {
+        return true;
+    }
+    // A code that cannot go on with those that are here waits for the others.
+    return all && (!c->recoding.under_way || c->degraded);
 }
 
 /* The plan in force and the next change places. */
-static void swap_plans(muster_coordinator *c)
+static void swap_plans(muster_coordinator *c, uint64_t first_step)
 {
-    c->plan_first_step = c->step;
+    c->plan_first_step = first_step;
     if (muster_recode_adopt(c)) {
         return;
     }
@@ -88,10 +92,10 @@ static void swap_plans(muster_coordinator *c)
 static bool adopt(muster_coordinator *c, const muster_event *event,
                   muster_actions *actions)
 {
-    if (c->next.number == 0 || !is_ready(c)) {
+    if (c->next.number == 0 || !muster_plan_is_ready(c)) {
         return false;
     }
-    swap_plans(c);
+    swap_plans(c, c->step);
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_DEBUG,
                       "plan %u from step %llu on", c->plan.number,
                       (unsigned long long)c->step);
@@ -144,6 +148,14 @@ static bool is_wanted(muster_coordinator *c, const muster_event *event,
                                 c->plan.slot_of, c->next.slot_of));
 }
 
+static void number_next(muster_coordinator *c, uint32_t number)
+{
+    c->next.number = number;
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        c->next.worker_of[c->next.slot_of[id]] = id;
+    }
+}
+
 /* Make the next plan, if one is wanted, and note the turns that are known to
  * follow. False: nothing has changed. */
 static bool look_ahead(muster_coordinator *c, const muster_event *event,
@@ -151,10 +163,7 @@ static bool look_ahead(muster_coordinator *c, const muster_event *event,
 {
     bool wanted = is_wanted(c, event, actions);
     if (wanted) {
-        c->next.number = c->plan.number + 1;
-        for (uint32_t id = 0; id < c->worker_count; id++) {
-            c->next.worker_of[c->next.slot_of[id]] = id;
-        }
+        number_next(c, c->plan.number + 1);
     }
     const uint32_t *newest =
         c->next.number != 0 ? c->next.slot_of : c->plan.slot_of;
@@ -167,6 +176,16 @@ static bool look_ahead(muster_coordinator *c, const muster_event *event,
     return wanted || before != c->shuffling.turns;
 }
 
+static void tell_all(muster_coordinator *c, bool adopted,
+                     const muster_event *event, muster_actions *actions)
+{
+    for (uint32_t id = 0; id < c->worker_count; id++) {
+        if (c->workers[id].stage >= MUSTER_STAGE_PARTS && !c->end.begun) {
+            muster_workers_follow(c, id, adopted, event, actions);
+        }
+    }
+}
+
 void muster_plan_change(muster_coordinator *c, const muster_event *event,
                         muster_actions *actions)
 {
@@ -175,11 +194,31 @@ void muster_plan_change(muster_coordinator *c, const muster_event *event,
     }
     bool adopted = adopt(c, event, actions);
     bool changed = look_ahead(c, event, actions);
-    for (uint32_t id = 0; id < c->worker_count && (adopted || changed); id++) {
-        if (c->workers[id].stage >= MUSTER_STAGE_PARTS && !c->end.begun) {
-            muster_workers_follow(c, id, adopted, event, actions);
-        }
+    if (adopted || changed) {
+        tell_all(c, adopted, event, actions);
     }
+}
+
+muster_status muster_plan_follow(muster_coordinator *c, const muster_code *code,
+                                 uint32_t number, const muster_event *event,
+                                 muster_actions *actions)
+{
+    MUSTER_ASSERT(c->next.number == 0 && number > c->plan.number);
+    muster_error error = {.text = ""};
+    muster_status status = muster_recode_to(c, code, &error);
+    if (status == MUSTER_OK) {
+        muster_recode_begin(c);
+        number_next(c, number);
+        tell_all(c, false, event, actions);
+    }
+    return status;
+}
+
+void muster_plan_adopt(muster_coordinator *c, uint64_t first_step,
+                       const muster_event *event, muster_actions *actions)
+{
+    swap_plans(c, first_step);
+    tell_all(c, true, event, actions);
 }
 
 /* That the worker straggles in the next step. */

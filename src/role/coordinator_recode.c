@@ -150,15 +150,6 @@ void muster_coding_counts_to_parts(const muster_assignment *plan,
 
 muster_status muster_recode_init(muster_coordinator *c, muster_error *error)
 {
-    if (c->opts.change_code == NULL && !c->opts.replan &&
-        !muster_reorder_is_wanted(c)) {
-        return MUSTER_OK;
-    }
-    c->recoding.by_shard =
-        muster_mem_array(c->plan.shards, sizeof(*c->recoding.by_shard));
-    if (c->recoding.by_shard == NULL) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
     return c->opts.change_code == NULL
                ? MUSTER_OK
                : muster_recode_to(c, c->opts.change_code, error);
@@ -168,19 +159,23 @@ muster_status muster_recode_to(muster_coordinator *c, const muster_code *code,
                                muster_error *error)
 {
     MUSTER_ASSERT(!c->recoding.under_way);
-    muster_layer layer = {.code = code, .terms = code};
+    muster_layer layer = muster_coordinator_layer(c, code);
     muster_coding_fini(&c->recoding.other);
+    if (c->recoding.by_shard == NULL) {
+        c->recoding.by_shard =
+            muster_mem_array(c->plan.shards, sizeof(*c->recoding.by_shard));
+    }
+    if (c->recoding.by_shard == NULL) {
+        return MUSTER_ERR_NO_MEMORY;
+    }
     c->recoding.code = code;
     return muster_coding_init(&c->recoding.other, &layer, c->plan.shards,
                               &c->opts, error);
 }
 
-bool muster_recode_wanted(muster_coordinator *c)
+void muster_recode_begin(muster_coordinator *c)
 {
     muster_assignment *plan = &c->recoding.other.plan;
-    if (c->recoding.code == NULL || c->step < c->opts.change_step) {
-        return false;
-    }
     c->recoding.code = NULL;
     c->recoding.done = c->recoding.under_way = true;
     memcpy(plan->slot_of, c->plan.slot_of,
@@ -188,6 +183,14 @@ bool muster_recode_wanted(muster_coordinator *c)
     muster_assignment shuffled = c->next;
     c->next = *plan;
     *plan = shuffled;
+}
+
+bool muster_recode_wanted(muster_coordinator *c)
+{
+    if (c->recoding.code == NULL || c->step < c->opts.change_step) {
+        return false;
+    }
+    muster_recode_begin(c);
     return true;
 }
 

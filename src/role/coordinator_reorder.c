@@ -23,7 +23,8 @@
 #define SLOW_SPEED 0.25
 #define NAMED_MAX  8u
 
-bool muster_reorder_is_wanted(const muster_coordinator *c)
+/* Does the order of the code in force follow who is slow? */
+static bool is_wanted(const muster_coordinator *c)
 {
     return c->async == NULL && c->gossip == NULL && c->edge == NULL &&
            c->shuffling.policy == NULL && !c->opts.replan &&
@@ -33,7 +34,7 @@ bool muster_reorder_is_wanted(const muster_coordinator *c)
 muster_status muster_reorder_init(muster_coordinator *c)
 {
     muster_reordering *at = &c->reordering;
-    if (!muster_reorder_is_wanted(c)) {
+    if (!is_wanted(c)) {
         return MUSTER_OK;
     }
     at->next_step = c->step + LOOK_STEPS;

@@ -4,6 +4,8 @@
  * Every answer says how long its worker computed. The last few steps of each
  * worker make a cluster, and a PLAN job says which code suits it. An answer
  * that took several steps counts for each of them, and so does long silence.
+ * Edges tell what their workers took (ANSWERS), some steps at a time, and what
+ * they took themselves; a worker is silent in the steps that its edge told of.
  * What a worker takes beyond what its load takes the median worker is held for
  * a delay that comes with any load: whether a smaller load would help cannot be
  * told from one load.
@@ -22,6 +24,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "cluster/file.h"
+#include "code/hier.h"
 #include "code/numbers.h"
 #include "role/coordinator_inside.h"
 
@@ -43,29 +46,65 @@ muster_status muster_replan_init(muster_coordinator *c)
     if (!c->opts.replan) {
         return MUSTER_OK;
     }
-    c->replanning.next_step = c->step + FIRST_STEPS;
-    c->replanning.workers =
-        muster_mem_array(c->worker_count, sizeof(*c->replanning.workers));
-    return c->replanning.workers != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
+    muster_replanning *at = &c->replanning;
+    at->next_step = c->step + FIRST_STEPS;
+    at->worker_count = c->worker_count;
+    if (muster_coordinator_leads_edges(c)) {
+        at->worker_count = muster_code_numbers(c->plan.hier)->workers;
+        at->edges = muster_mem_array(c->worker_count, sizeof(*at->edges));
+        if (at->edges == NULL) {
+            return MUSTER_ERR_NO_MEMORY;
+        }
+    }
+    at->workers = muster_mem_array(at->worker_count, sizeof(*at->workers));
+    return at->workers != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
 }
 
 void muster_replan_fini(muster_coordinator *c)
 {
     muster_mem_free(c->replanning.workers);
-    c->replanning.workers = NULL;
+    muster_mem_free(c->replanning.edges);
+    c->replanning.workers = c->replanning.edges = NULL;
 }
 
 /* ---- what was measured --------------------------------------------------- */
 
+/* The first worker under an edge; without edges, all are 0. */
+static uint32_t first_below(const muster_coordinator *c, uint32_t edge)
+{
+    return c->replanning.edges != NULL ? muster_hier_first(c->plan.hier, edge)
+                                       : 0;
+}
+
+/* One that the coordinator leads: a worker, or an edge. */
+static muster_replan_worker *led(const muster_coordinator *c, uint32_t id)
+{
+    const muster_replanning *at = &c->replanning;
+    return at->edges != NULL ? &at->edges[id] : &at->workers[id];
+}
+
 void muster_replan_offered(muster_coordinator *c, uint32_t id, int64_t now_ns)
 {
-    if (c->replanning.workers == NULL || c->replanning.workers[id].owes) {
+    if (c->replanning.workers == NULL || led(c, id)->owes) {
         return;
     }
-    muster_replan_worker *worker = &c->replanning.workers[id];
+    muster_replan_worker *worker = led(c, id);
     worker->owes = true;
     worker->owes_step = c->step;
     worker->owes_ns = now_ns;
+}
+
+void muster_replan_joined(muster_coordinator *c, uint32_t id)
+{
+    muster_replanning *at = &c->replanning;
+    if (at->workers == NULL) {
+        return;
+    }
+    led(c, id)->owes = false;
+    led(c, id)->told_step = 0;
+    for (uint32_t w = first_below(c, id); w < first_below(c, id + 1); w++) {
+        at->workers[w].owes = false;
+    }
 }
 
 static void put(muster_replan_worker *worker, muster_replan_time time,
@@ -75,6 +114,18 @@ static void put(muster_replan_worker *worker, muster_replan_time time,
     for (uint64_t i = 0; i < steps; i++) {
         worker->times[worker->count++ % MUSTER_REPLAN_STEPS] = time;
     }
+}
+
+/* Of a worker under an edge: shards are cut evenly. */
+static double load_below(const muster_coordinator *c, uint32_t worker)
+{
+    const muster_code_info *info = muster_code_numbers(c->plan.hier);
+    const uint32_t *parts = NULL;
+    uint32_t count = 0;
+    muster_status status =
+        muster_code_parts(c->plan.hier, worker, &parts, &count);
+    return status == MUSTER_OK ? (double)count / info->parts * info->workers
+                               : 0;
 }
 
 static uint32_t shards_of(const muster_coordinator *c, const uint32_t *parts,
@@ -91,6 +142,9 @@ static uint32_t shards_of(const muster_coordinator *c, const uint32_t *parts,
 /* Of what a worker's time is told for: with stages, its own share. */
 static double load_of(const muster_coordinator *c, uint32_t id)
 {
+    if (c->replanning.edges != NULL) {
+        return load_below(c, id);
+    }
     const uint32_t *parts = NULL;
     uint32_t shards = 0;
     if (c->staging.stages == 1) {
@@ -111,9 +165,10 @@ void muster_replan_answer(muster_coordinator *c, uint32_t id,
     if (c->replanning.workers == NULL) {
         return;
     }
-    muster_replan_worker *worker = &c->replanning.workers[id];
+    muster_replan_worker *worker = led(c, id);
     uint64_t behind = c->step - message->step;
-    muster_replan_time time = {.load = load_of(c, id),
+    bool times = c->replanning.edges == NULL; // edges tell theirs otherwise
+    muster_replan_time time = {.load = times ? load_of(c, id) : 0,
                                .s = (double)message->as.gradient.compute_ns *
                                     1e-9};
     // One of an earlier plan had another load.
@@ -123,6 +178,62 @@ void muster_replan_answer(muster_coordinator *c, uint32_t id,
     worker->owes = behind > 0; // it begins with a newer model now
     worker->owes_step = c->step;
     worker->owes_ns = now_ns;
+}
+
+/* How many steps an answer took that came after its step had ended. */
+static uint64_t steps_behind(const muster_coordinator *c,
+                             const muster_edge_answer *answer)
+{
+    int64_t step_ns = muster_wait_median_ns(c);
+    return !answer->late || step_ns <= 0
+               ? 1
+               : 1 + (uint64_t)answer->arrive_us * 1000 / (uint64_t)step_ns;
+}
+
+/* The worker, or edge, begins with the step after this one. */
+static void owes_after(const muster_coordinator *c, uint64_t step,
+                       muster_replan_worker *worker)
+{
+    uint64_t next = step < c->step ? step + 1 : step;
+    worker->owes = true;
+    worker->owes_step = next;
+    worker->owes_ns = muster_step_begun_ns(c, next);
+}
+
+void muster_replan_below(muster_coordinator *c, uint32_t edge, uint32_t plan,
+                         const muster_edge_answer *answer)
+{
+    muster_replanning *at = &c->replanning;
+    if (at->edges == NULL) {
+        return;
+    }
+    muster_replan_time time = {.load = 1, .s = answer->compute_us * 1e-6};
+    if (answer->step > at->edges[edge].told_step) {
+        at->edges[edge].told_step = answer->step;
+    }
+    if (answer->worker == MUSTER_ID_ANY) {
+        put(&at->edges[edge], time, 1);
+        return;
+    }
+    muster_replan_worker *worker = &at->workers[answer->worker];
+    time.load = load_of(c, answer->worker);
+    if (plan == c->plan.number && time.load > 0 && time.s > 0) {
+        put(worker, time, steps_behind(c, answer));
+    }
+    if (!worker->owes || answer->step >= worker->owes_step) {
+        owes_after(c, answer->step, worker);
+    }
+}
+
+void muster_replan_told(muster_coordinator *c, uint32_t edge)
+{
+    muster_replanning *at = &c->replanning;
+    uint32_t end = first_below(c, edge + 1);
+    for (uint32_t w = first_below(c, edge); w < end; w++) {
+        if (!at->workers[w].owes) { // not heard in this life of its edge
+            owes_after(c, at->edges[edge].told_step, &at->workers[w]);
+        }
+    }
 }
 
 static uint32_t times_of(const muster_replan_worker *worker)
@@ -145,18 +256,30 @@ static bool is_explained(const muster_coordinator *c,
     return min > step_s;
 }
 
-/* A worker with the answer that it owes as if it came now; but one that is
- * beaten by others for a few steps is not slow. */
+/* A worker with the answer that it owes as if it came now, in `step`; but one
+ * that is beaten by others for a few steps is not slow. */
+static void see_silence(const muster_coordinator *c, uint64_t step,
+                        muster_replan_time time, muster_replan_worker *worker)
+{
+    if (worker->owes && step >= worker->owes_step + SILENT_STEPS &&
+        time.load > 0 && !is_explained(c, worker)) {
+        put(worker, time, step - worker->owes_step);
+    }
+}
+
 static muster_replan_worker seen_now(const muster_coordinator *c, uint32_t id,
                                      int64_t now_ns)
 {
-    muster_replan_worker worker = c->replanning.workers[id];
+    const muster_replanning *at = &c->replanning;
+    muster_replan_worker worker = at->workers[id];
+    uint64_t step = c->step;
+    if (at->edges != NULL) { // its edge has not told of later ones yet
+        step = at->edges[muster_hier_edge_of(c->plan.hier, id)].told_step;
+        now_ns = muster_step_begun_ns(c, step);
+    }
     muster_replan_time time = {.load = load_of(c, id),
                                .s = (double)(now_ns - worker.owes_ns) * 1e-9};
-    if (worker.owes && c->step >= worker.owes_step + SILENT_STEPS &&
-        time.load > 0 && !is_explained(c, &worker)) {
-        put(&worker, time, c->step - worker.owes_step);
-    }
+    see_silence(c, step, time, &worker);
     return worker;
 }
 
@@ -177,7 +300,10 @@ static int compare(const void *one, const void *two)
 
 static bool is_seen(const muster_coordinator *c, uint32_t id)
 {
-    return c->workers[id].stage == MUSTER_STAGE_READY &&
+    uint32_t member = c->replanning.edges != NULL
+                          ? muster_hier_edge_of(c->plan.hier, id)
+                          : id;
+    return c->workers[member].stage == MUSTER_STAGE_READY &&
            c->replanning.workers[id].count > 0;
 }
 
@@ -185,9 +311,10 @@ static bool is_seen(const muster_coordinator *c, uint32_t id)
 static double median_s(const muster_coordinator *c,
                        const muster_replan_worker *seen)
 {
-    double *times = muster_mem_array(c->worker_count, sizeof(*times));
+    uint32_t workers = c->replanning.worker_count;
+    double *times = muster_mem_array(workers, sizeof(*times));
     size_t count = 0;
-    for (uint32_t id = 0; times != NULL && id < c->worker_count; id++) {
+    for (uint32_t id = 0; times != NULL && id < workers; id++) {
         if (is_seen(c, id)) {
             times[count++] = min_per_load(&seen[id]);
         }
@@ -219,19 +346,60 @@ static void describe(const muster_replan_worker *seen, double median,
     worker->link.latency_s = min / 2; // a link is used twice in a step
 }
 
+/* Whatever an edge takes comes with every step. */
+static double edge_s(const muster_coordinator *c, uint32_t edge, int64_t now_ns)
+{
+    muster_replan_worker seen = c->replanning.edges[edge];
+    muster_replan_time time = {.load = 1,
+                               .s = (double)(now_ns - seen.owes_ns) * 1e-9};
+    if (c->workers[edge].stage != MUSTER_STAGE_READY) {
+        return ABSENT_S;
+    }
+    see_silence(c, c->step, time, &seen);
+    double sum = 0;
+    uint32_t count = times_of(&seen);
+    for (uint32_t i = 0; i < count; i++) {
+        sum += seen.times[i].s;
+    }
+    return count > 0 ? sum / count : 0;
+}
+
+/* False: out of memory. */
+static bool add_edges(const muster_coordinator *c, int64_t now_ns,
+                      muster_cluster *cluster)
+{
+    if (c->replanning.edges == NULL) {
+        return true;
+    }
+    cluster->edges = muster_mem_array(c->worker_count, sizeof(*cluster->edges));
+    if (cluster->edges == NULL) {
+        return false;
+    }
+    cluster->edge_count = c->worker_count;
+    for (uint32_t e = 0; e < c->worker_count; e++) {
+        cluster->edges[e] = (muster_cluster_edge){
+            .first = first_below(c, e),
+            .workers = first_below(c, e + 1) - first_below(c, e),
+            .link.latency_s = edge_s(c, e, now_ns) / 2};
+    }
+    return true;
+}
+
 /* NULL: out of memory, or no worker was seen. */
 static muster_cluster *cluster_of(const muster_coordinator *c,
                                   const muster_replan_worker *seen)
 {
     double median = median_s(c, seen);
+    uint32_t workers = c->replanning.worker_count;
     muster_cluster *cluster =
-        isfinite(median) ? muster_cluster_create(c->worker_count) : NULL;
-    for (uint32_t id = 0; cluster != NULL && id < c->worker_count; id++) {
+        isfinite(median) ? muster_cluster_create(workers) : NULL;
+    for (uint32_t id = 0; cluster != NULL && id < workers; id++) {
         if (is_seen(c, id)) {
             describe(&seen[id], median, &cluster->workers[id]);
         } else {
             cluster->workers[id].shift_s = median;
-            cluster->workers[id].link.latency_s = ABSENT_S / 2;
+            cluster->workers[id].link.latency_s =
+                c->replanning.edges == NULL ? ABSENT_S / 2 : 0;
         }
     }
     return cluster;
@@ -240,16 +408,20 @@ static muster_cluster *cluster_of(const muster_coordinator *c,
 /* Likewise. */
 static muster_cluster *measure(const muster_coordinator *c, int64_t now_ns)
 {
-    muster_replan_worker *seen =
-        muster_mem_array(c->worker_count, sizeof(*seen));
+    uint32_t workers = c->replanning.worker_count;
+    muster_replan_worker *seen = muster_mem_array(workers, sizeof(*seen));
     if (seen == NULL) {
         return NULL;
     }
-    for (uint32_t id = 0; id < c->worker_count; id++) {
+    for (uint32_t id = 0; id < workers; id++) {
         seen[id] = seen_now(c, id, now_ns);
     }
     muster_cluster *cluster = cluster_of(c, seen);
     muster_mem_free(seen);
+    if (cluster != NULL && !add_edges(c, now_ns, cluster)) {
+        muster_cluster_free(cluster);
+        cluster = NULL;
+    }
     return cluster;
 }
 
@@ -260,15 +432,27 @@ static double step_s(const muster_cluster_worker *worker)
     return worker->shift_s + worker->mean_s + 2 * worker->link.latency_s;
 }
 
-/* Since the last plan, for some worker. */
+static bool is_other(double before, double now)
+{
+    return fabs(now - before) > CHANGED * fmax(now, before);
+}
+
+/* Since the last plan, for some worker or edge. */
 static bool has_changed(const muster_coordinator *c,
                         const muster_cluster *cluster)
 {
+    const muster_replanning *at = &c->replanning;
     bool changed = false;
-    for (uint32_t id = 0; id < c->worker_count; id++) {
-        double before = c->replanning.workers[id].planned_s;
+    double longest = 0;
+    for (uint32_t id = 0; id < cluster->worker_count; id++) {
         double now = step_s(&cluster->workers[id]);
-        changed |= fabs(now - before) > CHANGED * fmax(now, before);
+        changed |= is_other(at->workers[id].planned_s, now);
+        longest = fmax(longest, now);
+    }
+    for (uint32_t e = 0; e < cluster->edge_count; e++) {
+        // What an edge takes comes on top of its workers' times.
+        double now = 2 * cluster->edges[e].link.latency_s;
+        changed |= is_other(at->edges[e].planned_s + longest, now + longest);
     }
     return changed;
 }
@@ -289,13 +473,16 @@ static void ask(muster_coordinator *c, const muster_cluster *cluster,
                 muster_actions *actions)
 {
     c->replanning.job = ++c->jobs.ids;
-    for (uint32_t id = 0; id < c->worker_count; id++) {
+    for (uint32_t id = 0; id < cluster->worker_count; id++) {
         c->replanning.workers[id].planned_s = step_s(&cluster->workers[id]);
+    }
+    for (uint32_t e = 0; e < cluster->edge_count; e++) {
+        c->replanning.edges[e].planned_s = 2 * cluster->edges[e].link.latency_s;
     }
     muster_job *job =
         muster_act_compute(actions, MUSTER_JOB_PLAN, c->replanning.job);
     job->step = c->step;
-    job->code = c->plan.code;
+    job->code = muster_coordinator_code(c);
     job->input = text_blob(cluster);
 }
 
@@ -323,7 +510,7 @@ static bool is_worth(const muster_coordinator *c,
     // NAN: the plan knows nothing of the code in force.
     bool gains = isnan(result->in_force_ms) ||
                  result->expected_ms < GAIN * result->in_force_ms;
-    return gains && result->code != c->plan.code &&
+    return gains && result->code != muster_coordinator_code(c) &&
            muster_code_numbers(result->code)->parts <= c->plan.shards;
 }
 
@@ -352,7 +539,8 @@ static void tell_first(const muster_coordinator *c, const muster_event *event,
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_INFO,
                       "step %llu: code %s stays: no other is expected to make "
                       "steps of %.3g ms a tenth shorter",
-                      (unsigned long long)c->step, c->plan.info.name,
+                      (unsigned long long)c->step,
+                      muster_code_numbers(muster_coordinator_code(c))->name,
                       event->as.computed.in_force_ms);
 }
 

@@ -413,7 +413,7 @@ static void report_end(muster_coordinator *c,
     report->as.end.plan = c->plan.number;
     report->as.end.parts_received = c->past.parts_received;
     report->as.end.part_count = c->plan.info.parts;
-    report->as.end.code = c->plan.code;
+    report->as.end.code = muster_coordinator_code(c);
     report->as.end.first_shard = c->plan.first_shard;
     report->as.end.classes = muster_watch_classes(c->watch);
     report->as.end.bytes_up = c->traffic.bytes_up;

@@ -198,6 +198,7 @@ void muster_workers_joined(muster_coordinator *c, uint32_t id,
     worker->stamp = 0;
     worker->heard_steps = 0;
     worker->heard_stages = 0;
+    muster_replan_joined(c, id);
     muster_vec_clear(&worker->held);
     const muster_place *place = &c->member.places[id];
     char reason[128];
@@ -234,7 +235,7 @@ static bool send_plan(muster_coordinator *c, uint32_t id,
                       muster_actions *actions)
 {
     muster_blob *terms = muster_coordinator_leads_edges(c)
-                             ? muster_edges_plan(c, plan->slot_of[id])
+                             ? muster_edges_plan(c, plan, plan->slot_of[id])
                              : muster_assignment_terms(plan, id);
     if (terms == NULL) {
         muster_coordinator_end(c, MUSTER_ERR_NO_MEMORY, "no memory for a plan",
@@ -486,6 +487,9 @@ void muster_workers_have(muster_coordinator *c, uint32_t id,
             worker->stage = MUSTER_STAGE_PARTS;
         }
         advance(c, id, event, actions);
+    }
+    if (c->edge != NULL && c->next.number != 0) {
+        muster_edge_review(c->edge, event, actions); // it may be ready above
     }
 }
 

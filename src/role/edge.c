@@ -133,7 +133,8 @@ static void say_how_busy(muster_edge *edge, muster_event *event)
                  event->as.timer.id == MUSTER_TIMER_ABOVE;
     if (beats) { // only then is it told
         edge->above.busy = (c != NULL && c->jobs.update != 0) ||
-                           edge->code == NULL || has_busy_worker(edge);
+                           edge->code == NULL || edge->adopting != 0 ||
+                           has_busy_worker(edge);
     }
     event->progress += edge->progress;
 }
@@ -157,6 +158,8 @@ static void dispatch(muster_edge *edge, const muster_event *event,
     case MUSTER_EVENT_COMPUTED:
         if (event->as.computed.kind == MUSTER_JOB_SETUP) {
             muster_edge_set_up(edge, &event->as.computed, actions);
+        } else if (event->as.computed.kind == MUSTER_JOB_ADOPT) {
+            muster_edge_adopted(edge, event, actions);
         } else {
             muster_edge_feed(edge, event, actions);
         }

@@ -12,6 +12,9 @@
  * work on an older one. Shards are asked for above when a worker lacks one, and
  * passed on; none is kept.
  *
+ * A later plan may have another code: workers are told of it and sent what they
+ * lack while steps go on, and it comes into force with its first model.
+ *
  * An edge is ready while those of its workers that are ready suffice for the
  * inner code. When too many are lost it ends its connection to the coordinator,
  * says why, and joins again when enough are back. A new life above is a new

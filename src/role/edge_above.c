@@ -28,8 +28,7 @@ static void on_welcome(muster_edge *edge, const muster_event *event,
                       "joined %s as edge %u of %u", leader_address(edge),
                       edge->above.id, edge->above.size);
     muster_edge_close(edge, actions);
-    edge->plan = 0;
-    edge->ready = false;
+    muster_edge_forget_plans(edge);
     edge->step_seen = false;
     edge->want_stamp = 0;
     if (!edge->setup_asked) {
@@ -55,20 +54,6 @@ void muster_edge_set_up(muster_edge *edge, const muster_job_result *result,
     have_setup(edge, actions);
 }
 
-static void on_plan(muster_edge *edge, const muster_event *event,
-                    muster_actions *actions)
-{
-    uint32_t number = event->as.message.message->plan;
-    if (number <= edge->plan || edge->code == NULL ||
-        event->as.message.payload == NULL) {
-        return;
-    }
-    muster_edge_close(edge, actions);
-    edge->ready = false;
-    edge->plan = number;
-    (void)muster_edge_open(edge, event, actions);
-}
-
 /* The run is over: the workers are told, and when they have gone, the edge
  * ends. */
 static void on_stop(muster_edge *edge, const muster_event *event,
@@ -91,7 +76,7 @@ static void on_message(muster_edge *edge, const muster_event *event,
 {
     switch (event->as.message.message->kind) {
     case MUSTER_MSG_PLAN:
-        on_plan(edge, event, actions);
+        muster_edge_on_plan(edge, event, actions);
         break;
     case MUSTER_MSG_SHARD:
         muster_edge_shard(edge, event, actions);
@@ -126,8 +111,8 @@ static void stop_at_leader(muster_edge *edge, muster_status status,
 {
     char text[384];
     snprintf(text, sizeof(text), "%s %s: %s",
-             muster_member_without_leader(&edge->above, status),
-             leader_address(edge), reason[0] != 0 ? reason : "no answer");
+             muster_member_without_leader(status), leader_address(edge),
+             reason[0] != 0 ? reason : "no answer");
     muster_edge_stop(edge, status, text, actions);
 }
 
@@ -139,8 +124,7 @@ static void on_news(muster_edge *edge, const muster_news *news,
         on_welcome(edge, event, actions);
         break;
     case MUSTER_NEWS_LOST:
-        edge->ready = false;
-        edge->plan = 0;
+        muster_edge_forget_plans(edge);
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
                           "lost the coordinator (%s), trying again",
                           news->reason);
@@ -152,7 +136,8 @@ static void on_news(muster_edge *edge, const muster_news *news,
         stop_at_leader(edge, MUSTER_ERR_REFUSED, news->reason, actions);
         break;
     case MUSTER_NEWS_ALONE:
-        stop_at_leader(edge, MUSTER_ERR_PEER_LOST, news->reason, actions);
+        stop_at_leader(edge, muster_member_alone_status(&edge->above),
+                       news->reason, actions);
         break;
     }
 }

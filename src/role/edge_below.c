@@ -3,8 +3,8 @@
  * that they are asked for.
  *
  * Invariants:
- *   1. The coordinator below lives from a plan to the next welcome above. Its
- *      steps ascend, and their models are all of one life above.
+ *   1. The coordinator below lives from the first plan to the next welcome
+ *      above. Its steps ascend, and their models are all of one life above.
  *   2. Its phases are GATHER (no step is open), COLLECT and UPDATE (the COMBINE
  *      job runs), and those of the end.
  *   3. The edge is `ready` above only while the ready workers, with the answers
@@ -14,26 +14,21 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "code/hier.h"
-#include "code/numbers.h"
 #include "role/edge_inside.h"
 #include "role/member_inside.h"
 #include "wire/edge_answers.h"
-#include "wire/edge_terms.h"
 
-/* How far the sum over the coefficients may be off: other processors round
- * otherwise. */
-#define CHECK_MAX 1e-6
 /* What workers did is told when so many answers have come, or after this time;
  * kept are at most so many. */
 #define ANSWERS_TOLD 64u
 #define ANSWERS_NS   (50 * MUSTER_NS_PER_MS)
 #define ANSWERS_MAX  65536u
 
-static void have(muster_edge *edge, muster_actions *actions)
+static void have(muster_edge *edge, uint32_t plan, muster_actions *actions)
 {
     muster_member_mail mail = {
-        .message = {.kind = MUSTER_MSG_HAVE, .plan = edge->plan}};
+        .message = {.kind = MUSTER_MSG_HAVE, .plan = plan}};
+    edge->plan_told = plan;
     mail.message.as.have.shard = MUSTER_ID_ANY;
     muster_member_send(&edge->above, MUSTER_ID_LEADER, &mail, actions);
 }
@@ -43,14 +38,22 @@ static void withdraw(muster_edge *edge, const muster_event *event,
                      muster_actions *actions)
 {
     const muster_coordinator *c = muster_edge_below(edge);
-    edge->ready = false;
-    edge->plan = 0;
+    muster_edge_forget_plans(edge);
     muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
                       "edge %u has %u of %u workers, too few for %s (s = %u); "
                       "it joins again when enough are back",
                       edge->above.id, c->joining.ready, c->worker_count,
                       c->plan.info.name, c->plan.info.stragglers);
     muster_member_drop(&edge->above, MUSTER_ID_LEADER, event, actions);
+}
+
+/* Ready above for the next plan, when enough workers are. */
+static void confirm_next(muster_edge *edge, muster_actions *actions)
+{
+    muster_coordinator *c = muster_edge_below(edge);
+    if (c->next.number > edge->plan_told && muster_plan_is_ready(c)) {
+        have(edge, c->next.number, actions);
+    }
 }
 
 void muster_edge_review(muster_edge *edge, const muster_event *event,
@@ -66,7 +69,11 @@ void muster_edge_review(muster_edge *edge, const muster_event *event,
         withdraw(edge, event, actions);
         return;
     }
-    if (edge->ready || !reachable || edge->plan == 0) {
+    if (edge->ready) {
+        confirm_next(edge, actions);
+        return;
+    }
+    if (!reachable || edge->plan == 0) {
         return;
     }
     int64_t begin_ns = c->joining.ready_ns + c->opts.grace_ns;
@@ -75,7 +82,7 @@ void muster_edge_review(muster_edge *edge, const muster_event *event,
         return;
     }
     edge->ready = true;
-    have(edge, actions);
+    have(edge, edge->plan, actions);
 }
 
 static void ask(muster_edge *edge, uint32_t shard, muster_actions *actions)
@@ -130,24 +137,6 @@ void muster_edge_shard(muster_edge *edge, const muster_event *event,
     muster_edge_feed(edge, &made, actions);
 }
 
-void muster_edge_begin(muster_edge *edge, const muster_event *event,
-                       muster_actions *actions)
-{
-    muster_coordinator *c = muster_edge_below(edge);
-    const muster_message *message = event->as.message.message;
-    muster_blob *payload = event->as.message.payload;
-    if (c == NULL || !edge->ready || message->plan != edge->plan ||
-        payload == NULL || (edge->step_seen && message->step <= c->step)) {
-        return; // of another plan, or overtaken by a newer one
-    }
-    muster_step_abandon(c, actions);
-    muster_blob_unref(c->model);
-    c->model = muster_blob_ref(payload);
-    c->step = message->step;
-    edge->step_seen = true;
-    muster_step_begin(c, event->now_ns, actions);
-}
-
 static uint32_t to_us(double ms)
 {
     return ms > 0 ? (uint32_t)fmin(ms * 1e3, UINT32_MAX) : 0;
@@ -171,13 +160,11 @@ void muster_edge_answered(muster_edge *edge, const muster_report *report)
     }
 }
 
-/* Tell the coordinator what workers did, some steps at a time. */
-static void tell_answers(muster_edge *edge, int64_t now_ns,
-                         muster_actions *actions)
+void muster_edge_tell(muster_edge *edge, int64_t now_ns,
+                      muster_actions *actions)
 {
     size_t count = edge->answers.count;
-    if (count == 0 || (count < ANSWERS_TOLD && edge->told_ns != 0 &&
-                       now_ns - edge->told_ns < ANSWERS_NS)) {
+    if (count == 0) {
         return;
     }
     muster_blob *payload = muster_blob_create(count * MUSTER_EDGE_ANSWER_BYTES);
@@ -196,6 +183,59 @@ static void tell_answers(muster_edge *edge, int64_t now_ns,
     }
 }
 
+/* Tell what workers did, some steps at a time. */
+static void tell_answers(muster_edge *edge, int64_t now_ns,
+                         muster_actions *actions)
+{
+    bool due = edge->answers.count >= ANSWERS_TOLD || edge->told_ns == 0 ||
+               now_ns - edge->told_ns >= ANSWERS_NS;
+    if (due) {
+        muster_edge_tell(edge, now_ns, actions);
+    }
+}
+
+void muster_edge_begin(muster_edge *edge, const muster_event *event,
+                       muster_actions *actions)
+{
+    muster_coordinator *c = muster_edge_below(edge);
+    const muster_message *message = event->as.message.message;
+    muster_blob *payload = event->as.message.payload;
+    bool adopts =
+        c != NULL && c->next.number != 0 && message->plan == c->next.number;
+    if (c == NULL || !edge->ready || (message->plan != edge->plan && !adopts) ||
+        payload == NULL || (edge->step_seen && message->step <= c->step)) {
+        return; // of another plan, or overtaken by a newer one
+    }
+    muster_step_abandon(c, actions);
+    muster_blob_unref(c->model);
+    c->model = muster_blob_ref(payload);
+    c->step = message->step;
+    edge->step_seen = true;
+    if (adopts) {
+        muster_edge_adopt(edge, c->step, event, actions);
+    }
+    if (c->end.begun) {
+        return; // no memory for the workers' plan
+    }
+    muster_step_begin(c, event->now_ns, actions);
+    tell_answers(edge, event->now_ns, actions);
+    if (adopts || c->next.number != 0) {
+        muster_edge_review(edge, event, actions);
+    }
+}
+
+/* What the edge itself took for a step, behind its workers' answers. */
+static void note_own(muster_edge *edge, const muster_job_result *result)
+{
+    muster_edge_answer own = {.step = result->step,
+                              .worker = MUSTER_ID_ANY,
+                              .compute_us =
+                                  to_us((double)result->busy_ns * 1e-6)};
+    if (edge->answers.count < ANSWERS_MAX) {
+        (void)muster_vec_append(&edge->answers, &own, 1);
+    }
+}
+
 void muster_edge_combined(muster_edge *edge, const muster_event *event,
                           muster_actions *actions)
 {
@@ -208,6 +248,7 @@ void muster_edge_combined(muster_edge *edge, const muster_event *event,
     mail.message.as.gradient.compute_ns =
         (uint64_t)(event->now_ns - c->open.begin_ns);
     muster_member_send(&edge->above, MUSTER_ID_LEADER, &mail, actions);
+    note_own(edge, result);
     tell_answers(edge, event->now_ns, actions);
     muster_edge_review(edge, event, actions);
 }
@@ -245,85 +286,4 @@ void muster_edge_close(muster_edge *edge, muster_actions *actions)
     edge->below.ops->free(c);
     edge->below = (muster_role){0};
     muster_vec_clear(&edge->wants);
-}
-
-/* Is the code that was made here the one that the coordinator has? */
-static const char *wrong_with(const muster_edge *edge,
-                              const muster_edge_terms *terms)
-{
-    uint32_t id = edge->above.id;
-    if (!muster_code_is_hier(edge->code) ||
-        id >= muster_hier_numbers_of(edge->code).edges) {
-        return "the run's code has no such edge";
-    }
-    double own = muster_edges_check(edge->code, id);
-    return fabs(own - terms->check) <= CHECK_MAX * (1 + fabs(own))
-               ? NULL
-               : "this machine makes another code of the run's options than "
-                 "the coordinator's";
-}
-
-static muster_status create(muster_edge *edge, const muster_edge_terms *terms,
-                            const muster_event *event)
-{
-    uint32_t id = edge->above.id;
-    const muster_code *inner = muster_hier_inner(edge->code, id);
-    muster_coordinator_place place = {
-        .layer = {.code = inner,
-                  .terms = edge->code,
-                  .first = muster_hier_first(edge->code, id)},
-        .hier = edge->code,
-        .edge = edge,
-        .first = muster_hier_first(edge->code, id),
-        .total = muster_code_numbers(edge->code)->workers,
-        .jobs = edge->job_ids};
-    muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
-    opts.code = inner;
-    opts.run = edge->above.run;
-    opts.last_step = UINT64_MAX;
-    opts.message_dim = (size_t)terms->message_dim;
-    opts.message_tail = terms->message_tail;
-    opts.shards = terms->shards;
-    opts.setup = edge->above.welcome;
-    opts.model = muster_blob_create_empty(0); // none has come yet
-    opts.heartbeat_ns = edge->above.heartbeat_ns;
-    opts.grace_ns = edge->opts.grace_ns;
-    muster_status status = opts.model == NULL
-                               ? MUSTER_ERR_NO_MEMORY
-                               : muster_coordinator_create_below(
-                                     &opts, &place, NULL, &edge->below);
-    muster_blob_unref(opts.model);
-    if (status == MUSTER_OK) {
-        muster_edge_below(edge)->plan.number = event->as.message.message->plan;
-    }
-    return status;
-}
-
-bool muster_edge_open(muster_edge *edge, const muster_event *event,
-                      muster_actions *actions)
-{
-    const muster_blob *payload = event->as.message.payload;
-    muster_edge_terms terms;
-    if (payload->data == NULL ||
-        muster_edge_terms_read(payload->data, payload->bytes, &terms) < 0) {
-        muster_edge_stop(edge, MUSTER_ERR_PROTOCOL,
-                         "the coordinator's plan is not an edge's", actions);
-        return false;
-    }
-    const char *wrong = wrong_with(edge, &terms);
-    if (wrong != NULL) {
-        muster_edge_stop(edge, MUSTER_ERR_REFUSED, wrong, actions);
-        return false;
-    }
-    muster_status status = create(edge, &terms, event);
-    if (status != MUSTER_OK) {
-        muster_edge_stop(edge, status, "the workers' plan cannot be made",
-                         actions);
-        return false;
-    }
-    muster_event start = {.kind = MUSTER_EVENT_START,
-                          .now_ns = event->now_ns,
-                          .progress = event->progress};
-    muster_edge_feed(edge, &start, actions);
-    return true;
 }

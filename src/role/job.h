@@ -19,7 +19,8 @@
 typedef enum muster_job_kind {
     /* worker */
     MUSTER_JOB_SETUP = 1,    // input: the job description sent by WELCOME
-    MUSTER_JOB_ADOPT = 2,    // the payload of a PLAN: what to encode
+    MUSTER_JOB_ADOPT = 2,    // the payload of a PLAN: what to encode; to an
+                             // edge: the code that it names
     MUSTER_JOB_LOAD = 3,     // a shard arrived: check and keep it
     MUSTER_JOB_FORGET = 4,   // drop a shard
     MUSTER_JOB_GRADIENT = 5, // model in, coded message out
@@ -94,8 +95,9 @@ typedef struct muster_job_result {
                              // that ended MUSTER_INEXACT: marks; messages are
                              // not finite, nothing was changed
     int64_t busy_ns;         // compute time, with injected slowness
-    const muster_code *code; // SETUP of an edge: the run's; PLAN: the chosen
-                             // one. Lent for the executor's life
+    const muster_code *code; // SETUP of an edge: the run's; ADOPT of one: the
+                             // plan's; PLAN: the chosen one. Lent for the
+                             // executor's life
     double expected_ms;      // PLAN: of a step with the chosen code,
     double in_force_ms;      // and with that in force; NAN: not known
     double share;            // GRADIENT: of the step's samples, d parts of k

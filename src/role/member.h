@@ -182,10 +182,13 @@ bool muster_member_send(muster_member *member, uint32_t id,
 /* Refuse every HELLO from now on. */
 void muster_member_close(muster_member *member, const char *why);
 
-/* What a follower says that ends without its leader, before the address: it
+/* How a follower ends whose patience with its leader is over: MUSTER_ERR_QUORUM
+ * where it was in the run, MUSTER_ERR_PEER_LOST where it never came in. */
+muster_status muster_member_alone_status(const muster_member *member);
+
+/* What a follower says that ends so without its leader, before the address: it
  * never came in, or the run that it was in went on or ended without it. */
-const char *muster_member_without_leader(const muster_member *member,
-                                         muster_status status);
+const char *muster_member_without_leader(muster_status status);
 
 /* Misbehaviour that the role saw: end the connection; no LOST follows. A leader
  * does not admit that process again before a second is over, then two, .. at

@@ -95,13 +95,17 @@ void muster_member_retry(muster_member *member, const muster_event *event,
     }
 }
 
-const char *muster_member_without_leader(const muster_member *member,
-                                         muster_status status)
+muster_status muster_member_alone_status(const muster_member *member)
 {
-    bool was_in = member->run != 0 && status == MUSTER_ERR_PEER_LOST;
-    return was_in ? "the run has ended meanwhile, or its coordinator cannot be "
-                    "reached any more at"
-                  : "cannot join";
+    return member->run != 0 ? MUSTER_ERR_QUORUM : MUSTER_ERR_PEER_LOST;
+}
+
+const char *muster_member_without_leader(muster_status status)
+{
+    return status == MUSTER_ERR_QUORUM
+               ? "the run has ended meanwhile, or its coordinator cannot be "
+                 "reached any more at"
+               : "cannot join";
 }
 
 void muster_member_connected(muster_member *member, const muster_event *event,

@@ -85,7 +85,8 @@ typedef struct muster_report {
             bool late;       // after the edge had decoded the step
             bool slow;       // the edge takes it for a slow one
             double compute_ms;
-            double arrive_ms; // since the edge began the step
+            double arrive_ms;        // since the edge began the step
+            const muster_code *code; // of its plan; NULL: one before
         } below;
         struct { // of the model that `step` steps have made
             double loss, test_loss, test_accuracy;

@@ -344,8 +344,8 @@ static void stop_at_leader(muster_worker *w, muster_status status,
 {
     char text[256];
     snprintf(text, sizeof(text), "%s %s: %s",
-             muster_member_without_leader(&w->member, status),
-             leader_address(w), unreached_reason(w, reason));
+             muster_member_without_leader(status), leader_address(w),
+             unreached_reason(w, reason));
     stop(w, status, text, actions);
 }
 
@@ -414,7 +414,8 @@ static void on_news(muster_worker *w, const muster_event *event,
             stop_at_leader(w, MUSTER_ERR_REFUSED, news[i].reason, actions);
             break;
         case MUSTER_NEWS_ALONE:
-            stop_at_leader(w, MUSTER_ERR_PEER_LOST, news[i].reason, actions);
+            stop_at_leader(w, muster_member_alone_status(&w->member),
+                           news[i].reason, actions);
             break;
         }
     }

@@ -239,7 +239,7 @@ static void a_worker_that_missed_the_end_says_so(void **state)
     bool said = false;
     for (size_t i = 0; i < s.actions.list.count; i++) {
         said = said || (list[i].kind == MUSTER_ACTION_STOP &&
-                        list[i].as.stop.status == MUSTER_ERR_PEER_LOST &&
+                        list[i].as.stop.status == MUSTER_ERR_QUORUM &&
                         strstr(list[i].as.stop.reason,
                                "the run has ended meanwhile") != NULL);
     }

@@ -65,6 +65,14 @@ muster_status muster_build_speeds(const muster_config *config, uint32_t workers,
     return status;
 }
 
+const char *muster_build_first(const muster_config *config, const char *name)
+{
+    if (!muster_config_is_auto(config, name)) {
+        return name;
+    }
+    return muster_config_edges(config) > 0 ? "hier" : "uncoded";
+}
+
 muster_status muster_build_code_opts(const muster_config *config,
                                      const char *name, muster_error *error_out,
                                      muster_build_code *build_out)
@@ -298,8 +306,7 @@ muster_status muster_build_code_of(const muster_config *config,
 {
     muster_build_code build = {.speeds = NULL};
     muster_status status = muster_build_code_opts(
-        config, muster_config_is_auto(config, NULL) ? MUSTER_BUILD_FIRST : NULL,
-        error_out, &build);
+        config, muster_build_first(config, NULL), error_out, &build);
     if (status == MUSTER_OK) {
         status = muster_code_create(&build.opts, error_out, code_out);
         muster_build_code_fini(&build);

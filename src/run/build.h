@@ -41,8 +41,8 @@ MUSTER_CHECKED muster_status muster_build_speeds(const muster_config *config,
                                                  muster_error *error_out,
                                                  double *speeds_out);
 
-/* The code that --code auto begins with. */
-#define MUSTER_BUILD_FIRST "uncoded"
+/* The code that --code auto begins with; other names stand for themselves. */
+const char *muster_build_first(const muster_config *config, const char *name);
 
 /* `name` is a code, or NULL: that of --code. MUSTER_ERR_INVALID: there are no
  * workers, or --speeds does not fit them. MUSTER_ERR_NO_MEMORY. */

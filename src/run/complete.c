@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/vec.h"
 
 void muster_run_tell_complete(uint64_t done, uint64_t wanted, const char *unit,
                               const char *option)
@@ -36,14 +35,22 @@ static bool exists(muster_run_folder *folder, const char *name)
     return file != NULL;
 }
 
-static bool read_all(FILE *file, muster_vec *bytes)
+bool muster_run_read_file(const char *path, muster_vec *bytes)
 {
+    FILE *file = fopen(path, "re");
     char block[4096];
-    size_t got = fread(block, 1, sizeof block, file);
-    while (got > 0 && muster_vec_append(bytes, block, got)) {
+    size_t got = 1;
+    while (file != NULL && got > 0) {
         got = fread(block, 1, sizeof block, file);
+        if (got > 0 && !muster_vec_append(bytes, block, got)) {
+            break;
+        }
     }
-    return got == 0 && ferror(file) == 0;
+    bool all = file != NULL && got == 0 && ferror(file) == 0;
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return all;
 }
 
 char *muster_run_summary_text(muster_run_folder *folder)
@@ -51,15 +58,11 @@ char *muster_run_summary_text(muster_run_folder *folder)
     if (!exists(folder, MUSTER_RUN_MODEL)) {
         return NULL;
     }
-    FILE *file = fopen(muster_run_folder_path(folder, MUSTER_RUN_SUMMARY), "r");
-    if (file == NULL) {
-        return NULL;
-    }
     muster_vec bytes = muster_vec_make(1);
-    char *text = read_all(file, &bytes)
+    const char *path = muster_run_folder_path(folder, MUSTER_RUN_SUMMARY);
+    char *text = muster_run_read_file(path, &bytes)
                      ? muster_mem_string_n(bytes.data, bytes.count)
                      : NULL;
     muster_vec_fini(&bytes);
-    (void)fclose(file);
     return text;
 }

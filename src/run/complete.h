@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/vec.h"
 #include "record/run_folder.h"
 
 /* Say that a run is complete, and which option makes it longer: "80 of 80
@@ -22,5 +23,9 @@ void muster_run_tell_no_checkpoint(const char *folder);
  * for muster_mem_free(); NULL when that file or the model is missing: the run
  * was killed before it wrote them. */
 char *muster_run_summary_text(muster_run_folder *folder);
+
+/* Append all bytes of a file to a vector of bytes, which the caller ends; false
+ * when it cannot be read or memory is out. */
+bool muster_run_read_file(const char *path, muster_vec *bytes);
 
 #endif // MUSTER_RUN_COMPLETE_H

@@ -199,7 +199,7 @@ static bool ending_init(const muster_train_state *train, ending *last_out)
         .d = code->load,
         .parts_received = tally->parts_received,
         .part_count =
-            train->edges > 0 ? muster_edge_parts(train->code) : code->parts,
+            train->edges > 0 ? muster_edge_parts(train->in_force) : code->parts,
         .bytes_moved = tally->bytes_moved,
         .stages_dropped = tally->stages_dropped,
         .classes = last.names,
@@ -221,10 +221,11 @@ static muster_status write_files(muster_train_state *train, const char *json,
                                 .workers = train->tally.summary,
                                 .first_shard = train->tally.first_shard};
     if (train->edges > 0) {
-        measured = (muster_measured){.code = train->code,
+        measured = (muster_measured){.code = train->in_force,
                                      .workers = train->below.summary,
                                      .edges = train->tally.summary};
-    } else if (train->per_load != NULL) {
+    }
+    if (train->per_load != NULL) {
         measured.workers = train->per_load;
         measured.per_load = true;
     }

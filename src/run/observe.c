@@ -105,11 +105,10 @@ static muster_status write_step(muster_train_state *train,
     return status;
 }
 
-/* The code may be another than before. Edges have one for both layers, which
- * stays. */
+/* The code may be another than before. */
 static void note_code(muster_train_state *train, const muster_code *code)
 {
-    if (train->edges == 0 && code != train->in_force) {
+    if (code != train->in_force) {
         train->in_force = code;
         train->code_info = *muster_code_numbers(code);
     }
@@ -196,18 +195,32 @@ static void record(muster_train_state *train, const muster_report *report)
     }
 }
 
+/* The load that an answer's worker had; 0: it is not known. */
+static double load_of_answer(const muster_train_state *train,
+                             const muster_report *report)
+{
+    if (report->kind == MUSTER_REPORT_BELOW && report->as.below.code != NULL) {
+        return muster_measured_load(report->as.below.code, NULL,
+                                    report->as.below.worker);
+    }
+    if (train->edges == 0 && report->kind == MUSTER_REPORT_ANSWER &&
+        report->as.answer.code != NULL) {
+        return muster_measured_load(report->as.answer.code,
+                                    report->as.answer.first_shard,
+                                    report->as.answer.worker);
+    }
+    return 0;
+}
+
 /* A chosen code changes the workers' loads: their times over their loads. */
 static void measure_load(muster_train_state *train, const muster_report *report)
 {
-    if (train->per_load == NULL || report->kind != MUSTER_REPORT_ANSWER ||
-        report->as.answer.code == NULL) {
-        return;
-    }
-    muster_worker_line line = muster_tally_worker_line(report);
-    double send_ms = line.arrive_ms - line.compute_ms;
-    double load = muster_measured_load(
-        report->as.answer.code, report->as.answer.first_shard, line.worker);
+    double load = train->per_load != NULL ? load_of_answer(train, report) : 0;
     if (load > 0) {
+        bool below = report->kind == MUSTER_REPORT_BELOW;
+        muster_worker_line line = below ? muster_below_line(report)
+                                        : muster_tally_worker_line(report);
+        double send_ms = line.arrive_ms - line.compute_ms;
         line.compute_ms /= load;
         line.arrive_ms = line.compute_ms + send_ms;
         muster_summary_worker(train->per_load, &line);

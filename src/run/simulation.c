@@ -21,9 +21,9 @@ static muster_status make_code(muster_simulation *simulation,
                                const muster_config *config, const char *name,
                                muster_error *error_out)
 {
-    muster_status status = muster_build_code_opts(
-        config, muster_config_is_auto(config, name) ? MUSTER_BUILD_FIRST : name,
-        error_out, &simulation->build);
+    muster_status status =
+        muster_build_code_opts(config, muster_build_first(config, name),
+                               error_out, &simulation->build);
     if (status == MUSTER_OK) {
         status = muster_code_create(&simulation->build.opts, error_out,
                                     &simulation->code);

@@ -87,6 +87,13 @@ static muster_status append_line(muster_task_run *run, const json_t *line,
     return good ? MUSTER_OK : muster_record_failed(path, errno, error_out);
 }
 
+/* Since the run began, without the time between its lives. */
+static double wall_s(const muster_task_run *run)
+{
+    return run->results.earlier_s +
+           (double)(muster_clock_ns() - run->results.start_ns) / 1e9;
+}
+
 muster_status muster_task_tell(muster_task_run *run,
                                const muster_task_told *told,
                                muster_error *error_out)
@@ -96,6 +103,7 @@ muster_status muster_task_tell(muster_task_run *run,
     json_t *line = json_object();
     (void)json_object_set_new(line, "epoch", json_integer(told->epoch));
     (void)json_object_set_new(line, "epoch_s", muster_json_real(told->s));
+    (void)json_object_set_new(line, "wall_s", muster_json_real(wall_s(run)));
     (void)json_object_set_new(line, "units_per_s",
                               muster_json_real(units_per_s));
     describe(run, told->work, told->evaluation, line, text, sizeof(text));
@@ -121,13 +129,12 @@ muster_status muster_task_tell(muster_task_run *run,
 char *muster_task_summary(const muster_task_run *run)
 {
     json_t *all = json_object();
-    double wall = (double)(muster_clock_ns() - run->results.start_ns) / 1e9;
     (void)json_object_set_new(
         all, "model",
         json_string(muster_config_string(run->config, MUSTER_OPT_MODEL)));
     (void)json_object_set_new(all, "steps",
                               json_integer((json_int_t)run->results.units));
-    (void)json_object_set_new(all, "wall_s", muster_json_real(wall));
+    (void)json_object_set_new(all, "wall_s", muster_json_real(wall_s(run)));
     (void)json_object_set_new(all, "train_s",
                               muster_json_real(run->results.train_s));
     (void)json_object_set_new(

@@ -61,7 +61,8 @@ static muster_status restore(muster_task_run *run, muster_error *error_out)
     muster_status status =
         muster_ps_restore(run->ps, run->tables, folder, error_out, &epochs);
     run->next_epoch = (uint32_t)epochs;
-    return status;
+    return status == MUSTER_OK ? muster_task_recall(run, dir, error_out)
+                               : status;
 }
 
 /* Files that a node has open beside its connections. */
@@ -135,7 +136,7 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     }
     if (status == MUSTER_OK) {
         muster_ps_table_opts sums = MUSTER_PS_TABLE_OPTS_INIT;
-        sums.keys = 2 * run->parts * run->nodes;
+        sums.keys = 2 * run->parts * run->nodes + 1; // see sparse_stop.c
         sums.width = MUSTER_TASK_SUM_FLOATS;
         status =
             muster_ps_table_add(run->ps, &sums, error_out, &run->sums_table);
@@ -163,14 +164,19 @@ static muster_status make_task(muster_task_run *run, muster_error *error_out)
     };
     run->ops = muster_task_find(opts.model);
     run->epochs = opts.epochs > 0 ? opts.epochs : run->ops->epochs();
+    opts.open_ended = opts.epochs == 0;
     opts.epochs = run->epochs;
+    muster_status status = MUSTER_OK;
     if (run->ops->uses_blas) {
-        muster_status status = muster_blas_room_take(run->threads, error_out);
-        if (status != MUSTER_OK) {
-            return status;
-        }
+        status = muster_blas_room_take(run->threads, error_out);
     }
-    return run->ops->create(&opts, error_out, &run->task);
+    if (status == MUSTER_OK) {
+        status = run->ops->create(&opts, error_out, &run->task);
+    }
+    if (status == MUSTER_OK) {
+        muster_task_watch_init(run);
+    }
+    return status;
 }
 
 static muster_status make_workers(muster_task_run *run, muster_error *error_out)

@@ -6,6 +6,8 @@
  *   sparse_survive.c  what it does about lost nodes
  *   sparse_stall.c    which worker threads stand still
  *   sparse_metrics.c  what is told of it
+ *   sparse_history.c  what was told of it in earlier lives
+ *   sparse_stop.c     when it ends before its last epoch
  *   sparse_costs.c    where the workers' time went
  */
 #ifndef MUSTER_RUN_SPARSE_RUN_H
@@ -85,9 +87,10 @@ typedef struct muster_task_losses {
     uint32_t respawns; // so far
 } muster_task_losses;
 
-/* What is told of the run: sparse_metrics.c. */
+/* What is told of the run, with its earlier lives: sparse_metrics.c. */
 typedef struct muster_task_results {
-    int64_t start_ns;
+    int64_t start_ns;              // of this life
+    double earlier_s;              // that earlier lives took
     double train_s;                // in work, without evaluations
     uint64_t units;                // done in all epochs
     json_t *last;                  // the newest metrics
@@ -95,6 +98,14 @@ typedef struct muster_task_results {
     muster_task_costs costs;       // of the last phase, all nodes
     muster_task_costs total;       // of all epochs' work
 } muster_task_results;
+
+/* A metric, the less the better, that may end the run: sparse_stop.c. */
+typedef struct muster_task_watch {
+    const char *metric; // NULL: none
+    uint32_t patience;  // epochs without a better one
+    uint32_t best_epoch;
+    double best;
+} muster_task_watch;
 
 struct muster_task_run {
     const muster_config *config;
@@ -120,6 +131,7 @@ struct muster_task_run {
     muster_stall_watch stall; // in a mesh
     muster_task_losses loss;
     muster_task_results results;
+    muster_task_watch watch;
 };
 
 /* sparse_prepare.c: all that a run needs, from its options (config, program,
@@ -147,6 +159,24 @@ void muster_task_replace(muster_task_run *run);
 void muster_task_admit(muster_task_run *run, uint32_t epochs);
 /* A node that was taken in: where the others are. */
 void muster_task_catch_up(muster_task_run *run);
+
+/* sparse_stop.c: which metric may end the run. note: it was `value` after
+ * `epoch` epochs; run->epochs becomes less when the run ends there. judge, at
+ * node 0: the same from an evaluation. publish at node 0, before a barrier that
+ * follows judge, and follow at the others, after it: one end for all nodes. */
+void muster_task_watch_init(muster_task_run *run);
+void muster_task_watch_note(muster_task_run *run, uint32_t epoch, double value);
+void muster_task_watch_judge(muster_task_run *run, uint32_t epoch,
+                             const muster_task_sums *work,
+                             const muster_task_sums *evaluation);
+MUSTER_CHECKED muster_status muster_task_watch_publish(muster_task_run *run);
+MUSTER_CHECKED muster_status muster_task_watch_follow(muster_task_run *run);
+
+/* sparse_history.c: a run goes on after next_epoch epochs; what its folder says
+ * of them. MUSTER_ERR_SYSTEM. */
+MUSTER_CHECKED muster_status muster_task_recall(muster_task_run *run,
+                                                const char *dir,
+                                                muster_error *error_out);
 
 /* sparse_costs.c: what a thread's work has cost since `start_ns`. The first
  * thread of a node counts for the node. */

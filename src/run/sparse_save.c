@@ -48,6 +48,15 @@ static muster_status pull_output(saving *s, muster_ps_worker *worker,
     return MUSTER_OK;
 }
 
+/* Some tasks keep the last float of a row in a measure of their own. */
+static void change_last(const muster_task_output *out, float *rows)
+{
+    for (uint32_t row = 0; out->last[1] != 0 && row < out->rows; row++) {
+        float *last = rows + (size_t)(row + 1) * out->width - 1;
+        *last = out->last[0] + out->last[1] * *last;
+    }
+}
+
 static muster_status pull_all(saving *s, muster_ps_worker *worker)
 {
     s->count = s->ops->outputs(s->task, s->outputs);
@@ -63,6 +72,7 @@ static muster_status pull_all(saving *s, muster_ps_worker *worker)
         if (status != MUSTER_OK) {
             return status;
         }
+        change_last(out, s->values[i]);
     }
     return MUSTER_OK;
 }

@@ -46,7 +46,13 @@ static muster_status rest(muster_task_run *run, uint32_t epochs,
         if (run->node == 0) {
             muster_task_admit(run, epochs);
         }
-        status = muster_task_phase(run, &pattern, error_out, &none);
+        status = muster_task_watch_publish(run);
+        if (status == MUSTER_OK) {
+            status = muster_task_phase(run, &pattern, error_out, &none);
+        }
+        if (status == MUSTER_OK) {
+            status = muster_task_watch_follow(run);
+        }
     }
     if (keep && status == MUSTER_OK) {
         status = muster_ps_checkpoint(
@@ -99,6 +105,9 @@ static muster_status one_epoch(muster_task_run *run, uint32_t epoch,
     status = muster_task_phase(run, &pattern, error_out, &evaluation);
     if (status != MUSTER_OK) {
         return status;
+    }
+    if (run->node == 0) {
+        muster_task_watch_judge(run, epoch + 1, &work, &evaluation);
     }
     status = rest(run, epoch + 1, error_out);
     if (status != MUSTER_OK || run->node > 0) {

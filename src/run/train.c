@@ -103,7 +103,8 @@ static muster_status make_counts(muster_train_state *train,
         status = muster_below_init(train->code, &train->below);
     }
     if (status == MUSTER_OK && muster_config_is_auto(train->config, NULL)) {
-        status = muster_summary_create(workers, &train->per_load);
+        status =
+            muster_summary_create(train->code_info.workers, &train->per_load);
     }
     if (status < 0) {
         return muster_error_set(error_out, status, "no memory for the counts");

@@ -163,7 +163,7 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
 {
     muster_virtual *run = context;
     muster_virtual_host *at = &run->hosts[host];
-    if (job->kind == MUSTER_JOB_ADOPT) {
+    if (job->kind == MUSTER_JOB_ADOPT && host > run->edges) {
         note_plan(run, at, job);
     }
     at->busy_ns = duration_ns(run, host, job, &at->sleep_ns);
@@ -207,9 +207,10 @@ static muster_blob *gradient_length(muster_virtual *run, size_t bytes)
 }
 
 /* Timing only: outputs are lengths. */
-static void pretend(muster_virtual *run, const muster_virtual_host *at,
+static void pretend(muster_virtual *run, uint32_t host,
                     muster_job_result *result)
 {
+    const muster_virtual_host *at = &run->hosts[host];
     const muster_job *job = &at->job;
     result->loss = NAN;
     result->theta_norm = NAN;
@@ -225,6 +226,9 @@ static void pretend(muster_virtual *run, const muster_virtual_host *at,
             run, job->block * job->decoding->gradient_blocks * sizeof(float));
     } else if (job->kind == MUSTER_JOB_SETUP && run->edges > 0) {
         result->code = run->opts.coordinator.code;
+    } else if (job->kind == MUSTER_JOB_ADOPT && host <= run->edges) {
+        result->status = muster_planner_adopt(
+            &run->planner, job, run->opts.coordinator.code, NULL, result);
     } else if (job->kind == MUSTER_JOB_UPDATE) {
         result->grad_err = job->decoding->fit.residual;
         result->output = length_only((run->opts.coordinator.message_dim - 1) *
@@ -250,7 +254,7 @@ static void end(void *context, uint32_t host, bool cancelled,
     } else {
         result->status = cancelled ? MUSTER_ERR_CANCELLED : MUSTER_OK;
         if (!cancelled) {
-            pretend(run, at, result);
+            pretend(run, host, result);
         }
         muster_job_fini(&at->job);
     }

@@ -190,10 +190,12 @@ MUSTER_SIMD void muster_kernel_replace(float *restrict x,
     }
 }
 
-MUSTER_SIMD float muster_kernel_mf(float *restrict w, float *restrict h,
-                                   uint32_t n, float x, float rate, float l2)
+/* Both factors along the gradient, given the error of the cell. Inlined, so
+ * that each kernel below is compiled for all instruction sets. */
+static inline __attribute__((always_inline)) void
+move_factors(float *restrict w, float *restrict h, uint32_t n, float error,
+             float rate, float l2)
 {
-    float error = x - muster_kernel_dot(w, h, n);
     float step = rate * error;
     float keep = 1 - rate * l2;
     for (uint32_t i = 0; i < n; i++) {
@@ -201,16 +203,17 @@ MUSTER_SIMD float muster_kernel_mf(float *restrict w, float *restrict h,
         w[i] = keep * before + step * h[i];
         h[i] = keep * h[i] + step * before;
     }
-    return error;
 }
 
-MUSTER_SIMD float muster_kernel_mf_adagrad(float *restrict w, float *restrict h,
-                                           uint32_t n, float x, float rate,
-                                           float l2)
+/* The same by AdaGrad; the sums of squares lie `sums` floats behind. */
+static inline __attribute__((always_inline)) void
+move_factors_adagrad(float *restrict w, float *restrict h, uint32_t n,
+                     uint32_t sums, float error, const float *rate_l2)
 {
-    float error = x - muster_kernel_dot(w, h, n);
-    float *restrict w_sums = w + n;
-    float *restrict h_sums = h + n;
+    float rate = rate_l2[0];
+    float l2 = rate_l2[1];
+    float *restrict w_sums = w + sums;
+    float *restrict h_sums = h + sums;
     for (uint32_t i = 0; i < n; i++) {
         float by_w = l2 * w[i] - error * h[i];
         float by_h = l2 * h[i] - error * w[i];
@@ -219,6 +222,62 @@ MUSTER_SIMD float muster_kernel_mf_adagrad(float *restrict w, float *restrict h,
         w[i] -= rate * by_w / (sqrtf(w_sums[i]) + EPSILON);
         h[i] -= rate * by_h / (sqrtf(h_sums[i]) + EPSILON);
     }
+}
+
+MUSTER_SIMD float muster_kernel_mf(float *restrict w, float *restrict h,
+                                   uint32_t n, float x, float rate, float l2)
+{
+    float error = x - muster_kernel_dot(w, h, n);
+    move_factors(w, h, n, error, rate, l2);
+    return error;
+}
+
+MUSTER_SIMD float muster_kernel_mf_adagrad(float *restrict w, float *restrict h,
+                                           uint32_t n, float x, float rate,
+                                           float l2)
+{
+    const float rate_l2[2] = {rate, l2};
+    float error = x - muster_kernel_dot(w, h, n);
+    move_factors_adagrad(w, h, n, n, error, rate_l2);
+    return error;
+}
+
+static inline float error_with_bias(const float *w, const float *h, uint32_t n,
+                                    float x, float unit)
+{
+    return x - unit * (w[n] + h[n]) - muster_kernel_dot(w, h, n);
+}
+
+MUSTER_SIMD float muster_kernel_mf_bias(float *restrict w, float *restrict h,
+                                        uint32_t n, float x,
+                                        const muster_kernel_mf_step *step)
+{
+    float error = error_with_bias(w, h, n, x, step->unit);
+    float keep = 1 - step->rate * step->l2;
+    float by_bias = step->rate * error * step->unit;
+    move_factors(w, h, n, error, step->rate, step->l2);
+    w[n] = keep * w[n] + by_bias;
+    h[n] = keep * h[n] + by_bias;
+    return error;
+}
+
+static inline void move_bias_adagrad(float *bias, uint32_t sum, float error,
+                                     const float *rate_l2)
+{
+    float by_bias = rate_l2[1] * *bias - error;
+    bias[sum] += by_bias * by_bias;
+    *bias -= rate_l2[0] * by_bias / (sqrtf(bias[sum]) + EPSILON);
+}
+
+MUSTER_SIMD float
+muster_kernel_mf_bias_adagrad(float *restrict w, float *restrict h, uint32_t n,
+                              float x, const muster_kernel_mf_step *step)
+{
+    const float rate_l2[2] = {step->rate, step->l2};
+    float error = error_with_bias(w, h, n, x, step->unit);
+    move_factors_adagrad(w, h, n, n + 1, error, rate_l2);
+    move_bias_adagrad(w + n, n + 1, error * step->unit, rate_l2);
+    move_bias_adagrad(h + n, n + 1, error * step->unit, rate_l2);
     return error;
 }
 

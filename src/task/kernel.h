@@ -52,6 +52,23 @@ float muster_kernel_mf(float *w, float *h, uint32_t n, float x, float rate,
 float muster_kernel_mf_adagrad(float *w, float *h, uint32_t n, float x,
                                float rate, float l2);
 
+/*
+ * The same with biases: x ~ w.h + unit (b + c), where b and c are the floats
+ * behind the n of w and h, moved as if `unit` were the factor that each of them
+ * is multiplied with. In the second form each row of n + 1 floats is followed
+ * by its n + 1 sums of squares.
+ */
+typedef struct muster_kernel_mf_step {
+    float rate;
+    float l2;
+    float unit;
+} muster_kernel_mf_step;
+
+float muster_kernel_mf_bias(float *w, float *h, uint32_t n, float x,
+                            const muster_kernel_mf_step *step);
+float muster_kernel_mf_bias_adagrad(float *w, float *h, uint32_t n, float x,
+                                    const muster_kernel_mf_step *step);
+
 /* AdaGrad with an optional cubic penalty: gradient g_i + n3 |w_i| w_i; the
  * row's n weights are followed by their n sums of squares. */
 void muster_kernel_adagrad(float *row, const float *gradient, uint32_t n,

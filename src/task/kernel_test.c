@@ -114,6 +114,64 @@ static void adagrad_forms_agree_with_the_formula(void **state)
     }
 }
 
+/* (x - prediction)^2 / 2 + l2/2 (|w|^2 + |h|^2), in double, rows of n + 1. */
+static double bias_loss(const double *w, const double *h, uint32_t n)
+{
+    double error = 0.7 - 1.5 * (w[n] + h[n]);
+    double norm = 0;
+    for (uint32_t i = 0; i <= n; i++) {
+        error -= i < n ? w[i] * h[i] : 0;
+        norm += w[i] * w[i] + h[i] * h[i];
+    }
+    return error * error / 2 + 0.03 / 2 * norm;
+}
+
+/* The slope of the loss by float `i` of row `r`, by differences. */
+static double bias_slope(const floats *at, uint32_t n, int r, uint32_t i)
+{
+    double rows[2][LONGEST + 1];
+    double loss[2];
+    for (int side = 0; side < 2; side++) {
+        for (uint32_t j = 0; j <= n; j++) {
+            rows[0][j] = (double)at->v[0][j];
+            rows[1][j] = (double)at->v[1][j];
+        }
+        rows[r][i] += side == 0 ? -1e-5 : 1e-5;
+        loss[side] = bias_loss(rows[0], rows[1], n);
+    }
+    return (loss[1] - loss[0]) / 2e-5;
+}
+
+static void factors_and_biases_move_along_the_slope_of_the_loss(void **state)
+{
+    (void)state;
+    const muster_kernel_mf_step step = {
+        .rate = 0.1f, .l2 = 0.03f, .unit = 1.5f};
+    for (uint32_t n = 1; n < LONGEST; n += 9) {
+        floats plain = make(n);
+        for (uint32_t i = 0; i <= n; i++) {
+            plain.v[0][n + 1 + i] = 0.5f;
+            plain.v[1][n + 1 + i] = 0.5f;
+        }
+        floats before = plain;
+        floats ada = plain;
+        float error =
+            muster_kernel_mf_bias(plain.v[0], plain.v[1], n, 0.7f, &step);
+        float same =
+            muster_kernel_mf_bias_adagrad(ada.v[0], ada.v[1], n, 0.7f, &step);
+        close_to((double)error, same);
+        for (uint32_t i = 0; i <= n; i++) {
+            for (int r = 0; r < 2; r++) {
+                double slope = bias_slope(&before, n, r, i);
+                double from = (double)before.v[r][i];
+                close_to(from - 0.1 * slope, plain.v[r][i]);
+                close_to(adagrad(from, slope, 0.5), ada.v[r][i]);
+                close_to(0.5 + slope * slope, ada.v[r][n + 1 + i]);
+            }
+        }
+    }
+}
+
 static void candidates_move_and_pass_the_gradient_on(void **state)
 {
     (void)state;
@@ -253,6 +311,7 @@ int main(void)
         cmocka_unit_test(exponentials_stay_finite_far_out),
         cmocka_unit_test(replace_touches_only_its_key),
         cmocka_unit_test(mf_moves_both_factors_along_the_gradient),
+        cmocka_unit_test(factors_and_biases_move_along_the_slope_of_the_loss),
         cmocka_unit_test(adagrad_forms_agree_with_the_formula),
         cmocka_unit_test(candidates_move_and_pass_the_gradient_on),
         cmocka_unit_test(complex_products_have_the_right_gradients),

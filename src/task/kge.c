@@ -239,10 +239,14 @@ static uint32_t kge_outputs(const void *task, muster_task_output *outputs_out)
 {
     const muster_kge *k = task;
     uint32_t relations = k->triples.relations * (k->options.reciprocal ? 2 : 1);
-    outputs_out[0] = (muster_task_output){"entities", MUSTER_KGE_ENTITIES, 0,
-                                          k->triples.entities, k->options.dim};
-    outputs_out[1] = (muster_task_output){"relations", MUSTER_KGE_RELATIONS, 0,
-                                          relations, k->options.dim};
+    outputs_out[0] = (muster_task_output){.name = "entities",
+                                          .table = MUSTER_KGE_ENTITIES,
+                                          .rows = k->triples.entities,
+                                          .width = k->options.dim};
+    outputs_out[1] = (muster_task_output){.name = "relations",
+                                          .table = MUSTER_KGE_RELATIONS,
+                                          .rows = relations,
+                                          .width = k->options.dim};
     return 2;
 }
 

@@ -1,7 +1,8 @@
 /*
- * mf.c -- matrix factorisation as a task: options, data, tables, outputs. Rows
- * are dealt in mf_deal.c, the order of the cells is made in mf_order.c, the
- * loop over them is mf_work.c, what is measured mf_eval.c.
+ * mf.c -- matrix factorisation as a task: options, data, tables, outputs. Cells
+ * are held out in mf_hold.c, rows dealt in mf_deal.c, the order of the cells is
+ * made in mf_order.c, the loop over them is mf_work.c, what is measured
+ * mf_eval.c.
  */
 #include <math.h>
 #include <string.h>
@@ -21,6 +22,12 @@ static const muster_spec_field fields[] = {
      NULL, false},
     {"scale", MUSTER_SPEC_DOUBLE, offsetof(muster_mf_options, scale), 0, 100,
      NULL, false},
+    {"bias", MUSTER_SPEC_UINT, offsetof(muster_mf_options, bias), 0, 1, NULL,
+     false},
+    {"valid", MUSTER_SPEC_DOUBLE, offsetof(muster_mf_options, valid), 0, 0.9,
+     NULL, false},
+    {"patience", MUSTER_SPEC_UINT, offsetof(muster_mf_options, patience), 0,
+     1e6, NULL, false},
     {.name = NULL},
 };
 
@@ -32,6 +39,7 @@ static void mf_free(void *task)
     }
     muster_ratings_fini(&m->train);
     muster_ratings_fini(&m->test);
+    muster_ratings_fini(&m->valid);
     muster_mf_arranged_free(m);
     muster_mem_free(m);
 }
@@ -50,7 +58,13 @@ static muster_status load(muster_mf *m, const muster_task_opts *opts,
     // Rows and columns that only the test set has keep their initial factors.
     m->train.rows = m->test.rows > m->train.rows ? m->test.rows : m->train.rows;
     m->train.cols = m->test.cols > m->train.cols ? m->test.cols : m->train.cols;
-    status = muster_mf_arrange(m);
+    status = muster_mf_hold_out(m, m->options.valid);
+    if (status == MUSTER_OK) {
+        if (m->options.bias) {
+            muster_mf_centre(m);
+        }
+        status = muster_mf_arrange(m);
+    }
     return status == MUSTER_OK
                ? MUSTER_OK
                : muster_error_set(error_out, status, "mf: out of memory");
@@ -70,6 +84,32 @@ static muster_status set_optimizer(muster_mf *m, const char *name,
                                   error_out);
 }
 
+/* Without --epochs the run ends when valid_rmse does not get better. */
+static muster_mf_options defaults(const muster_task_opts *opts)
+{
+    return (muster_mf_options){.rank = 32,
+                               .order = MUSTER_MF_ORDER_COLUMN,
+                               .decay = 0.95,
+                               .bias = 1,
+                               .patience = opts->open_ended ? 3 : 0,
+                               .valid = 0.05};
+}
+
+/* What was not given, in the measure of the values (see mf.h). */
+static void settle(muster_mf *m, const muster_task_opts *opts)
+{
+    double deviation = m->unit * m->unit;
+    bool adagrad = m->optimizer == MUSTER_PS_ADAGRAD;
+    double l2 = m->options.bias ? 0.05 * deviation : 0.02;
+    double scale =
+        m->options.bias ? 0.1 * m->unit : pow(m->options.rank, -0.25) / 2;
+    // AdaGrad's steps do not grow with the gradient, plain ones do.
+    double rate = adagrad ? 0.1 * m->unit : 0.01 / deviation;
+    m->rate = opts->rate > 0 ? opts->rate : rate;
+    m->l2 = opts->l2 >= 0 ? opts->l2 : l2;
+    m->options.scale = m->options.scale > 0 ? m->options.scale : scale;
+}
+
 static muster_status mf_create(const muster_task_opts *opts,
                                muster_error *error_out, void **task_out)
 {
@@ -78,18 +118,17 @@ static muster_status mf_create(const muster_task_opts *opts,
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "mf: out of memory");
     }
-    m->options = (muster_mf_options){
-        .rank = 32, .order = MUSTER_MF_ORDER_COLUMN, .decay = 0.95};
+    m->options = defaults(opts);
     m->parts = opts->parts_max > 0 ? opts->parts_max : 1;
     m->seed = opts->seed;
-    m->l2 = opts->l2 >= 0 ? opts->l2 : 0.02;
+    m->unit = 1;
     muster_status status =
         muster_task_options(opts->model, fields, &m->options, error_out);
-    if (status == MUSTER_OK && opts->optimizer != NULL) {
-        status = set_optimizer(m, opts->optimizer, error_out);
+    if (status == MUSTER_OK) {
+        status = set_optimizer(
+            m, opts->optimizer != NULL ? opts->optimizer : "adagrad",
+            error_out);
     }
-    bool adagrad = m->optimizer == MUSTER_PS_ADAGRAD;
-    m->rate = opts->rate > 0 ? opts->rate : adagrad ? 0.1 : 0.01;
     if (status == MUSTER_OK) {
         status = load(m, opts, error_out);
     }
@@ -97,6 +136,7 @@ static muster_status mf_create(const muster_task_opts *opts,
         mf_free(m);
         return status;
     }
+    settle(m, opts);
     *task_out = m;
     return MUSTER_OK;
 }
@@ -106,12 +146,10 @@ static muster_status mf_tables(void *task, muster_ps *ps,
 {
     muster_mf *m = task;
     muster_ps_table_opts opts = MUSTER_PS_TABLE_OPTS_INIT;
-    opts.width = m->options.rank;
+    opts.width = muster_mf_width(m);
     opts.optimizer = m->optimizer;
     opts.init = MUSTER_PS_NORMAL;
-    opts.scale =
-        (float)(m->options.scale > 0 ? m->options.scale
-                                     : pow(m->options.rank, -0.25) / 2);
+    opts.scale = (float)m->options.scale;
     uint32_t number;
     // Parts go through the columns one behind the other, and keep their rows.
     opts.in_turns = m->options.order == MUSTER_MF_ORDER_COLUMN;
@@ -132,16 +170,32 @@ static uint64_t mf_units(const void *task)
 
 static uint32_t mf_epochs(void)
 {
-    return 20;
+    return 50;
+}
+
+static const char *mf_stops_by(const void *task, uint32_t *patience_out)
+{
+    const muster_mf *m = task;
+    *patience_out = m->options.patience;
+    return m->valid.count > 0 && m->options.patience > 0 ? "valid_rmse" : NULL;
 }
 
 static uint32_t mf_outputs(const void *task, muster_task_output *outputs_out)
 {
     const muster_mf *m = task;
-    outputs_out[0] = (muster_task_output){"cols", MUSTER_MF_TABLE_COLS, 0,
-                                          m->train.cols, m->options.rank};
-    outputs_out[1] = (muster_task_output){"rows", MUSTER_MF_TABLE_ROWS, 0,
-                                          m->train.rows, m->options.rank};
+    uint32_t width = muster_mf_width(m);
+    outputs_out[0] = (muster_task_output){
+        .name = "cols",
+        .table = MUSTER_MF_TABLE_COLS,
+        .rows = m->train.cols,
+        .width = width,
+        .last = {(float)m->mean, m->options.bias ? (float)m->unit : 0}};
+    outputs_out[1] =
+        (muster_task_output){.name = "rows",
+                             .table = MUSTER_MF_TABLE_ROWS,
+                             .rows = m->train.rows,
+                             .width = width,
+                             .last = {0, m->options.bias ? (float)m->unit : 0}};
     return 2;
 }
 
@@ -160,6 +214,7 @@ const muster_task_ops muster_task_mf = {
     .tables = mf_tables,
     .units = mf_units,
     .epochs = mf_epochs,
+    .stops_by = mf_stops_by,
     .work = muster_mf_work,
     .evaluate = muster_mf_evaluate,
     .report = muster_mf_report,

@@ -1,6 +1,12 @@
 /*
  * task/mf.h -- matrix factorisation, x_ij ~ w_i . h_j: what its parts share.
  *
+ * With biases it is x_ij ~ mean + u (b_i + c_j) + w_i . h_j. The mean of the
+ * cells is taken off them when they are read, b_i and c_j are the last floats
+ * of the rows of w and h, and u is the root of the values' deviation: factors
+ * and biases are then all of the size u, whatever the size of the values, and
+ * one default of the rate and of l2 does for all of them.
+ *
  * Rows of the matrix are dealt to the workers (by cells, so that shares are
  * even), so a row's factor is used by one worker only; columns are shared.
  * In column order a worker goes through all columns, each worker starting
@@ -18,6 +24,7 @@
 #include <stdint.h>
 
 #include "data/ratings.h"
+#include "task/kernel.h"
 #include "task/task.h"
 
 enum { MUSTER_MF_TABLE_COLS = 0, MUSTER_MF_TABLE_ROWS = 1 };
@@ -27,14 +34,20 @@ enum {
     MUSTER_MF_SUM_CELLS = 1,
     MUSTER_MF_SUM_TEST_ERROR = 2,
     MUSTER_MF_SUM_TEST_CELLS = 3,
-    MUSTER_MF_SUM_NORM = 4
+    MUSTER_MF_SUM_NORM = 4,
+    MUSTER_MF_SUM_VALID_ERROR = 5,
+    MUSTER_MF_SUM_VALID_CELLS = 6
 };
 
 typedef struct muster_mf_options {
     uint32_t rank;
     uint32_t order;
-    double decay; // the rate of an epoch is the last one's times this
-    double scale; // of the initial factors; 0: rank^-1/4 / 2
+    double decay;      // the rate of an epoch is the last one's times this
+    double scale;      // of the initial factors; 0: muster_mf_scale()
+    uint32_t bias;     // 1: mean and biases
+    uint32_t patience; // epochs without a better valid_rmse that end the run;
+                       // 0: none do
+    double valid;      // share of the cells that is held out
 } muster_mf_options;
 
 /* The cells of one part in one column: up to the next run's. */
@@ -57,6 +70,7 @@ typedef struct muster_mf_part {
     uint64_t run;   // its first
     uint64_t group; // of rows: its first
     uint64_t test;  // its first test cell
+    uint64_t valid; // its first held-out cell
     uint32_t block; // the first column of the part's block of the columns
 } muster_mf_part;
 
@@ -64,17 +78,31 @@ typedef struct muster_mf {
     muster_mf_options options;
     muster_ratings train;
     muster_ratings test;      // count 0: none
+    muster_ratings valid;     // held out of `train`; count 0: none
     muster_mf_part *parts_at; // parts + 1
     muster_mf_run *runs;      // one more than there are
     muster_mf_group *groups;  // by part and row; each row is in one
     uint64_t group_count;
     uint32_t parts;
+    double mean; // was taken off all values; 0 without biases
+    double unit; // u; 1 without biases
     double rate;
     double l2;
     uint32_t optimizer;
     uint64_t seed;
     _Atomic bool *settled; // by part: its rows were once asked to come
 } muster_mf;
+
+/* Floats of a row without the optimiser's. */
+static inline uint32_t muster_mf_width(const muster_mf *m)
+{
+    return m->options.rank + m->options.bias;
+}
+
+/* mf_hold.c: move a share of `train`, drawn cell by cell, to `valid`, at least
+ * one cell stays (MUSTER_ERR_NO_MEMORY); and take the mean off all values. */
+MUSTER_CHECKED muster_status muster_mf_hold_out(muster_mf *m, double share);
+void muster_mf_centre(muster_mf *m);
 
 /* Sort the cells into parts and runs. MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_mf_arrange(muster_mf *m);
@@ -112,15 +140,11 @@ uint32_t muster_mf_next_rows(muster_mf_cursor *at, uint32_t *rows_out,
  */
 uint64_t muster_mf_start(const muster_mf *m, uint32_t part, uint32_t epoch);
 
-typedef float (*muster_mf_kernel)(float *w, float *h, uint32_t n, float x,
-                                  float rate, float l2);
-
 /* One worker's share of an epoch, in any order. */
 typedef struct muster_mf_pass {
     const muster_mf *m;
     muster_ps_worker *worker;
-    muster_mf_kernel kernel;
-    float rate;
+    muster_kernel_mf_step step;
     const muster_cell *end; // of the part; NULL: the next cell is elsewhere
     bool many;              // several nodes: rows have to travel
     double error;           // sum of squares

@@ -18,19 +18,19 @@ typedef struct chunk {
     float *row_values;
 } chunk;
 
-static muster_status chunk_create(uint32_t rank, chunk **chunk_out)
+static muster_status chunk_create(uint32_t width, chunk **chunk_out)
 {
     chunk *c = muster_mem_array(1, sizeof(*c));
     if (c == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     c->col_values =
-        muster_mem_raw_aligned((size_t)2 * CHUNK * rank, sizeof(float));
+        muster_mem_raw_aligned((size_t)2 * CHUNK * width, sizeof(float));
     if (c->col_values == NULL) {
         muster_mem_free(c);
         return MUSTER_ERR_NO_MEMORY;
     }
-    c->row_values = c->col_values + (size_t)CHUNK * rank;
+    c->row_values = c->col_values + (size_t)CHUNK * width;
     *chunk_out = c;
     return MUSTER_OK;
 }
@@ -41,12 +41,20 @@ static void chunk_free(chunk *c)
     muster_mem_free(c);
 }
 
+static float predict(const muster_mf *m, const float *w, const float *h)
+{
+    uint32_t rank = m->options.rank;
+    float product = muster_kernel_dot(h, w, rank);
+    float unit = (float)m->unit;
+    return m->options.bias ? product + unit * (w[rank] + h[rank]) : product;
+}
+
 /* Squared error of up to CHUNK cells, added to *error. */
 static muster_status measure_chunk(const muster_mf *m, muster_ps_worker *worker,
                                    const muster_cell *cells, uint32_t count,
                                    chunk *c, double *error)
 {
-    size_t rank = m->options.rank;
+    size_t width = muster_mf_width(m);
     uint32_t cols = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (cols == 0 || c->cols[cols - 1] != cells[i].col) {
@@ -62,10 +70,9 @@ static muster_status measure_chunk(const muster_mf *m, muster_ps_worker *worker,
                                 c->row_values);
     }
     for (uint32_t i = 0; i < count && status == MUSTER_OK; i++) {
-        float product =
-            muster_kernel_dot(c->col_values + c->col_at[i] * rank,
-                              c->row_values + i * rank, (uint32_t)rank);
-        double off = (double)(cells[i].value - product);
+        double off = (double)(cells[i].value -
+                              predict(m, c->row_values + i * width,
+                                      c->col_values + c->col_at[i] * width));
         *error += off * off;
     }
     return status;
@@ -77,7 +84,7 @@ static muster_status measure(const muster_mf *m, muster_ps_worker *worker,
                              double *error_out)
 {
     chunk *c;
-    muster_status status = chunk_create(m->options.rank, &c);
+    muster_status status = chunk_create(muster_mf_width(m), &c);
     *error_out = 0;
     if (status != MUSTER_OK) {
         return status;
@@ -98,7 +105,7 @@ static muster_status norms_of(const muster_mf *m, muster_ps_worker *worker,
 {
     chunk *c;
     uint32_t count;
-    muster_status status = chunk_create(m->options.rank, &c);
+    muster_status status = chunk_create(muster_mf_width(m), &c);
     if (status != MUSTER_OK) {
         return status;
     }
@@ -107,7 +114,7 @@ static muster_status norms_of(const muster_mf *m, muster_ps_worker *worker,
         status = muster_ps_pull(worker, table, c->rows, count, c->row_values);
         *norm += status == MUSTER_OK
                      ? (double)muster_kernel_square(c->row_values,
-                                                    count * m->options.rank)
+                                                    count * muster_mf_width(m))
                      : 0;
     }
     chunk_free(c);
@@ -165,7 +172,23 @@ muster_status muster_mf_evaluate(void *task, muster_ps_worker *worker,
         sums->value[MUSTER_MF_SUM_TEST_ERROR] += error;
         sums->value[MUSTER_MF_SUM_TEST_CELLS] += (double)cells;
     }
+    if (status == MUSTER_OK && m->valid.count > 0) {
+        cells = to->valid - from->valid;
+        status =
+            measure(m, worker, m->valid.cells + from->valid, cells, &error);
+        sums->value[MUSTER_MF_SUM_VALID_ERROR] += error;
+        sums->value[MUSTER_MF_SUM_VALID_CELLS] += (double)cells;
+    }
     return status;
+}
+
+/* The rmse of a set, when it has cells. */
+static uint32_t report_rmse(const muster_task_sums *sums, int error,
+                            double *value_out)
+{
+    double cells = sums->value[error + 1];
+    *value_out = sqrt(sums->value[error] / cells);
+    return cells > 0;
 }
 
 /* rmse, and the loss of the reference: squared error plus l2 times the squared
@@ -184,10 +207,11 @@ uint32_t muster_mf_report(const void *task, const muster_task_sums *work,
     values_out[count++] = (evaluation->value[MUSTER_MF_SUM_ERROR] +
                            m->l2 * evaluation->value[MUSTER_MF_SUM_NORM]) /
                           cells;
-    if (evaluation->value[MUSTER_MF_SUM_TEST_CELLS] > 0) {
-        names_out[count] = "test_rmse";
-        values_out[count++] = sqrt(evaluation->value[MUSTER_MF_SUM_TEST_ERROR] /
-                                   evaluation->value[MUSTER_MF_SUM_TEST_CELLS]);
-    }
+    names_out[count] = "valid_rmse";
+    count +=
+        report_rmse(evaluation, MUSTER_MF_SUM_VALID_ERROR, &values_out[count]);
+    names_out[count] = "test_rmse";
+    count +=
+        report_rmse(evaluation, MUSTER_MF_SUM_TEST_ERROR, &values_out[count]);
     return count;
 }

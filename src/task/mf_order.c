@@ -126,25 +126,30 @@ static muster_status place(const muster_mf *m, muster_ratings *cells,
     return MUSTER_OK;
 }
 
-/* Sort the cells by part and column, or by part and chance; those of the test
- * by part and row. */
+/* Sort the cells by part and column, or by part and chance; others by
+ * part and row. */
 static muster_status place_all(muster_mf *m)
 {
-    uint64_t *counts = muster_mem_array(2 * (size_t)m->parts, sizeof(*counts));
+    uint64_t *counts = muster_mem_array(3 * (size_t)m->parts, sizeof(*counts));
     if (counts == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
     uint64_t *tests = counts + m->parts;
+    uint64_t *valid = tests + m->parts;
     bool columns = m->options.order == MUSTER_MF_ORDER_COLUMN;
     muster_status status =
         place(m, &m->train, columns ? BY_COLUMN : BY_CHANCE, counts);
     if (status == MUSTER_OK && m->test.count > 0) {
         status = place(m, &m->test, BY_ROW, tests);
     }
+    if (status == MUSTER_OK && m->valid.count > 0) {
+        status = place(m, &m->valid, BY_ROW, valid);
+    }
     for (uint32_t part = 0; part < m->parts; part++) {
         const muster_mf_part *at = &m->parts_at[part];
         m->parts_at[part + 1].cell = at->cell + counts[part];
         m->parts_at[part + 1].test = at->test + tests[part];
+        m->parts_at[part + 1].valid = at->valid + valid[part];
     }
     muster_mem_free(counts);
     return status;

@@ -1,8 +1,9 @@
 /*
  * mf_test.c -- the order of the cells: parts and runs cover them all, rows are
  * dealt evenly, and the tours of an epoch start apart and where the one before
- * ended.
+ * ended. Some cells are held out, and the mean is taken off all.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,6 +30,7 @@ static muster_mf make(uint32_t parts)
 
 static void end(muster_mf *m)
 {
+    muster_ratings_fini(&m->valid);
     muster_ratings_fini(&m->train);
     muster_ratings_fini(&m->test);
     muster_mf_arranged_free(m);
@@ -261,6 +263,68 @@ static void tours_start_apart_and_where_the_last_one_ended(void **state)
     end(&m);
 }
 
+static uint64_t find(const muster_ratings *in, muster_cell cell)
+{
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < in->count; i++) {
+        found += in->cells[i].row == cell.row && in->cells[i].col == cell.col &&
+                 in->cells[i].value == cell.value;
+    }
+    return found;
+}
+
+static void held_out_cells_are_nobodys_to_train_on(void **state)
+{
+    (void)state;
+    muster_mf m = make(1);
+    muster_mf all = make(1);
+    m.seed = 5;
+    assert_int_equal(muster_mf_hold_out(&m, 0.2), MUSTER_OK);
+    assert_true(m.valid.count > 120 && m.valid.count < 240);
+    assert_true(m.train.count + m.valid.count == all.train.count);
+    for (uint64_t i = 0; i < all.train.count; i++) {
+        muster_cell cell = all.train.cells[i];
+        assert_true(find(&m.train, cell) + find(&m.valid, cell) ==
+                    find(&all.train, cell));
+    }
+    end(&m);
+    end(&all);
+}
+
+static void one_cell_is_never_held_out(void **state)
+{
+    (void)state;
+    muster_cell cell = {3, 4, 5};
+    muster_mf m = {.parts = 1,
+                   .train = {.cells = &cell, .count = 1, .rows = 4, .cols = 5}};
+    assert_int_equal(muster_mf_hold_out(&m, 0.9), MUSTER_OK);
+    assert_true(m.train.count == 1 && m.valid.count == 0);
+    muster_mf_centre(&m);
+    assert_true(m.mean == 5 && m.unit == 1 && cell.value == 0);
+}
+
+static void centred_values_have_mean_0_and_the_unit_measures_them(void **state)
+{
+    (void)state;
+    muster_mf m = make(1);
+    double sum = 0;
+    double squares = 0;
+    for (uint64_t i = 0; i < m.train.count; i++) {
+        m.train.cells[i].value = 40 + 9 * m.train.cells[i].value;
+    }
+    muster_mf_centre(&m);
+    for (uint64_t i = 0; i < m.train.count; i++) {
+        double value = (double)m.train.cells[i].value;
+        sum += value;
+        squares += value * value;
+    }
+    double count = (double)m.train.count;
+    assert_true(fabs(m.mean - 40) < 2);
+    assert_true(fabs(sum / count) < 1e-5);
+    assert_true(fabs(pow(m.unit, 4) - squares / count) < 1e-3);
+    end(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +336,9 @@ int main(void)
         cmocka_unit_test(
             memory_goes_by_cells_and_not_by_the_size_of_the_matrix),
         cmocka_unit_test(tours_start_apart_and_where_the_last_one_ended),
+        cmocka_unit_test(held_out_cells_are_nobodys_to_train_on),
+        cmocka_unit_test(one_cell_is_never_held_out),
+        cmocka_unit_test(centred_values_have_mean_0_and_the_unit_measures_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,14 +47,31 @@ static const muster_mf_run *run_at(const tour *t, uint64_t index)
     return t->first + (at < t->runs ? at : at - t->runs);
 }
 
+/* Move both rows of a cell. */
+static inline void move_cell(pass *p, float *w, float *h, float x)
+{
+    const muster_mf *m = p->m;
+    const muster_kernel_mf_step *step = &p->step;
+    uint32_t n = m->options.rank;
+    bool adagrad = m->optimizer == MUSTER_PS_ADAGRAD;
+    float error;
+    if (m->options.bias) {
+        error = adagrad ? muster_kernel_mf_bias_adagrad(w, h, n, x, step)
+                        : muster_kernel_mf_bias(w, h, n, x, step);
+    } else {
+        error = adagrad
+                    ? muster_kernel_mf_adagrad(w, h, n, x, step->rate, step->l2)
+                    : muster_kernel_mf(w, h, n, x, step->rate, step->l2);
+    }
+    p->error += (double)error * (double)error;
+}
+
 /* The cells of one column, its factor held all along; *done_out of them were
  * worked on when a row turned out to be elsewhere (MUSTER_ERR_AGAIN). */
 static muster_status hold_column(pass *p, const muster_cell *cells,
                                  size_t count, size_t *done_out)
 {
     float *h;
-    uint32_t rank = p->m->options.rank;
-    float l2 = (float)p->m->l2;
     uint32_t col = cells[0].col;
     size_t i = 0;
     muster_status status =
@@ -73,8 +90,7 @@ static muster_status hold_column(pass *p, const muster_cell *cells,
         if (status != MUSTER_OK) {
             break;
         }
-        float error = p->kernel(w, h, rank, cells[i].value, p->rate, l2);
-        p->error += (double)error * (double)error;
+        move_cell(p, w, h, cells[i].value);
         status = muster_ps_end(p->worker, MUSTER_MF_TABLE_ROWS, cells[i].row);
         if (status != MUSTER_OK) {
             break;
@@ -99,9 +115,7 @@ static muster_status work_apart(pass *p, const muster_cell *cell)
     }
     status = muster_ps_begin(p->worker, MUSTER_MF_TABLE_COLS, cell->col, &h);
     if (status == MUSTER_OK) {
-        float error = p->kernel(w, h, p->m->options.rank, cell->value, p->rate,
-                                (float)p->m->l2);
-        p->error += (double)error * (double)error;
+        move_cell(p, w, h, cell->value);
         status = muster_ps_end(p->worker, MUSTER_MF_TABLE_COLS, cell->col);
     }
     muster_status ended =
@@ -284,15 +298,16 @@ muster_status muster_mf_work(void *task, muster_ps_worker *worker,
                              muster_task_sums *sums)
 {
     const muster_mf *m = task;
-    bool adagrad = m->optimizer == MUSTER_PS_ADAGRAD;
     if (share->parts != m->parts || share->part >= m->parts) {
         return MUSTER_ERR_INVALID;
     }
-    pass p = {.m = m,
-              .worker = worker,
-              .kernel = adagrad ? muster_kernel_mf_adagrad : muster_kernel_mf,
-              .many = muster_ps_nodes(worker) > 1,
-              .rate = (float)(m->rate * pow(m->options.decay, share->epoch))};
+    pass p = {
+        .m = m,
+        .worker = worker,
+        .step = {.rate = (float)(m->rate * pow(m->options.decay, share->epoch)),
+                 .l2 = (float)m->l2,
+                 .unit = (float)m->unit},
+        .many = muster_ps_nodes(worker) > 1};
     muster_status status = MUSTER_OK;
     if (p.many && !atomic_load(&m->settled[share->part])) {
         status = settle_rows(&p, share->part);

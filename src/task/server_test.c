@@ -150,6 +150,44 @@ static void factorisation_recovers_a_low_rank_matrix(void **state)
     }
 }
 
+/* 60 x 40 cells of 50 + 20 (b_i + c_j) + 10 w_i h_j, of which no default
+ * knows. */
+static void write_matrix(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 60; i++) {
+        for (int j = 0; j < 40; j++) {
+            double bias = sin(i) + cos(2 * j);
+            fprintf(file, "%d %d %.5f\n", i, j,
+                    50 + 20 * bias + 10 * sin(3 * i) * cos(5 * j));
+        }
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+static void defaults_factorise_values_of_any_size(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/muster-matrix-XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(close(file), 0);
+    write_matrix(path);
+    static const char *const optimizers[] = {NULL, "sgd"};
+    for (int i = 0; i < 2; i++) {
+        muster_task_opts opts = {.model = "mf:rank=4",
+                                 .data = path,
+                                 .optimizer = optimizers[i],
+                                 .l2 = -1,
+                                 .epochs = 30,
+                                 .seed = 1};
+        // The values' deviation is about 21; of cells that were held out.
+        assert_true(train(&opts, 1, "valid_rmse") < (i == 0 ? 3 : 8));
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
 /* The squared errors of an epoch that changes next to nothing. */
 static double errors_of(const char *model, uint32_t threads)
 {
@@ -535,6 +573,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(factorisation_recovers_a_low_rank_matrix),
+        cmocka_unit_test(defaults_factorise_values_of_any_size),
         cmocka_unit_test(an_epoch_in_random_order_visits_every_cell_once),
         cmocka_unit_test(every_model_and_loss_learns_a_ring),
         cmocka_unit_test(an_untrained_model_ranks_by_chance),

@@ -415,10 +415,14 @@ static uint32_t skipgram_outputs(const void *task,
 {
     const muster_skipgram *g = task;
     uint32_t words = muster_names_count(&g->corpus.words);
-    outputs_out[0] = (muster_task_output){"words", MUSTER_SKIPGRAM_IN, 0, words,
-                                          g->options.dim};
-    outputs_out[1] = (muster_task_output){"contexts", MUSTER_SKIPGRAM_OUT, 0,
-                                          words, g->options.dim};
+    outputs_out[0] = (muster_task_output){.name = "words",
+                                          .table = MUSTER_SKIPGRAM_IN,
+                                          .rows = words,
+                                          .width = g->options.dim};
+    outputs_out[1] = (muster_task_output){.name = "contexts",
+                                          .table = MUSTER_SKIPGRAM_OUT,
+                                          .rows = words,
+                                          .width = g->options.dim};
     return 2;
 }
 

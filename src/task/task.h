@@ -40,6 +40,7 @@ typedef struct muster_task_opts {
     double rate;           // 0: the task's own
     double l2;             // < 0: the task's own
     uint32_t epochs;       // of the whole run, for schedules; >= 1
+    bool open_ended;       // nobody asked for so many: it may stop earlier
     uint32_t parts_max;    // workers that will share the work
     uint64_t seed;
 } muster_task_opts;
@@ -66,6 +67,8 @@ typedef struct muster_task_output {
     uint32_t first;
     uint32_t rows;
     uint32_t width;
+    float last[2]; // the last float x of a row is written as last[0] +
+                   // last[1] x; {0, 0}: as it is
 } muster_task_output;
 
 typedef struct muster_task_ops {
@@ -79,6 +82,10 @@ typedef struct muster_task_ops {
     muster_status (*tables)(void *task, muster_ps *ps, muster_error *error_out);
     uint64_t (*units)(const void *task); // of an epoch
     uint32_t (*epochs)(void);            // a good number when none is asked for
+    /* The metric, the less the better, that ends the run before its last epoch
+     * when it has not become better for *patience_out epochs; NULL, or no such
+     * function: none does. Such a task has no use for `final`. */
+    const char *(*stops_by)(const void *task, uint32_t *patience_out);
     muster_status (*work)(void *task, muster_ps_worker *worker,
                           const muster_task_share *share,
                           muster_task_sums *sums);

@@ -19,6 +19,10 @@ void muster_edge_terms_write(const muster_edge_terms *terms, void *bytes)
     muster_bytes_put(at + 8, terms->message_tail, 4);
     muster_bytes_put(at + 12, terms->shards, 4);
     muster_bytes_put(at + 16, check, 8);
+    muster_bytes_put(at + 24, terms->edge_stragglers, 4);
+    muster_bytes_put(at + 28, terms->worker_stragglers, 4);
+    muster_bytes_put(at + 32, terms->edge_comm, 4);
+    muster_bytes_put(at + 36, terms->worker_comm, 4);
 }
 
 muster_status muster_edge_terms_read(const void *bytes, size_t size,
@@ -32,11 +36,16 @@ muster_status muster_edge_terms_read(const void *bytes, size_t size,
         .message_dim = muster_bytes_get(at, 8),
         .message_tail = (uint32_t)muster_bytes_get(at + 8, 4),
         .shards = (uint32_t)muster_bytes_get(at + 12, 4),
+        .edge_stragglers = (uint32_t)muster_bytes_get(at + 24, 4),
+        .worker_stragglers = (uint32_t)muster_bytes_get(at + 28, 4),
+        .edge_comm = (uint32_t)muster_bytes_get(at + 32, 4),
+        .worker_comm = (uint32_t)muster_bytes_get(at + 36, 4),
     };
     uint64_t check = muster_bytes_get(at + 16, 8);
     memcpy(&terms.check, &check, sizeof(check));
     if (terms.message_dim == 0 || terms.message_dim > DIM_MAX ||
-        terms.shards == 0 || !isfinite(terms.check)) {
+        terms.shards == 0 || terms.edge_comm == 0 || terms.worker_comm == 0 ||
+        !isfinite(terms.check)) {
         return MUSTER_ERR_PROTOCOL;
     }
     *terms_out = terms;

@@ -12,8 +12,14 @@
 
 #include "wire/edge_terms.h"
 
-static const muster_edge_terms plain = {
-    .message_dim = 7851, .message_tail = 4, .shards = 64, .check = -3.25};
+static const muster_edge_terms plain = {.message_dim = 7851,
+                                        .message_tail = 4,
+                                        .shards = 64,
+                                        .check = -3.25,
+                                        .edge_stragglers = 1,
+                                        .worker_stragglers = 2,
+                                        .edge_comm = 3,
+                                        .worker_comm = 4};
 
 static void what_is_written_is_read(void **state)
 {
@@ -27,18 +33,24 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(terms.message_tail, 4);
     assert_int_equal(terms.shards, 64);
     assert_true(terms.check == -3.25);
+    assert_int_equal(terms.edge_stragglers, 1);
+    assert_int_equal(terms.worker_stragglers, 2);
+    assert_int_equal(terms.edge_comm, 3);
+    assert_int_equal(terms.worker_comm, 4);
 }
 
 static void anything_else_is_refused(void **state)
 {
     (void)state;
     uint8_t bytes[MUSTER_EDGE_TERMS_BYTES + 1] = {0};
-    muster_edge_terms bad[3] = {plain, plain, plain};
+    muster_edge_terms bad[5] = {plain, plain, plain, plain, plain};
     muster_edge_terms terms;
     bad[0].message_dim = 0;
     bad[1].shards = 0;
     bad[2].check = (double)NAN;
-    for (int i = 0; i < 3; i++) {
+    bad[3].edge_comm = 0;
+    bad[4].worker_comm = 0;
+    for (int i = 0; i < 5; i++) {
         muster_edge_terms_write(&bad[i], bytes);
         assert_int_equal(
             muster_edge_terms_read(bytes, MUSTER_EDGE_TERMS_BYTES, &terms),

@@ -55,7 +55,7 @@ refused() {
     expect 2 train --data synthetic: --code auto "$@"
     grep -q -- "--code auto.*$text" "$work/err" || fail "$*: $(cat "$work/err")"
 }
-refused --topology --topology 2x2
+
 refused local:4 --algorithm local:4
 refused "--speeds measure" --placement submodular --speeds measure
 refused --placement --placement submodular

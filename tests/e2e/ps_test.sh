@@ -122,7 +122,7 @@ wait_for "$pid"
 expect 0 train --resume "$work/early" --epochs 1 --nodes 1 --json --quiet
 
 # A rate that blows up is an error, not a result.
-expect 2 train --model mf:rank=8 --data zipf:rows=300,cols=60,cells=3000,rank=4 --lr 50 --epochs 3
+expect 2 train --model mf:rank=8 --data zipf:rows=300,cols=60,cells=3000,rank=4 --optimizer sgd --lr 50 --epochs 3
 grep -q "diverged" "$work/err" || fail "divergence is not said: $(tail -n 1 "$work/err")"
 
 # What means nothing is refused.

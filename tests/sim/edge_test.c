@@ -1,6 +1,7 @@
 /*
  * edge_test.c -- edges between the coordinator and its workers: named
- * histories, and seeds with random faults.
+ * histories, and seeds with random faults, with one code and with plans that
+ * change again and again.
  *
  * Proved for each seed: training ends with theta equal to the serial answer at
  * every step, every model that a worker computes with is right, steps follow
@@ -22,8 +23,10 @@
 
 #include "scene.h"
 
-#define SEEDS     300u
-#define SETTLE_NS SECONDS(9)
+#define SEEDS 300u
+/* From here on, seeds are those of changing plans. */
+#define PLANS_FROM 1000000u
+#define SETTLE_NS  SECONDS(9)
 
 static toy_opts under_edges(const char *code, const char *topology,
                             uint32_t workers, uint64_t steps)
@@ -183,6 +186,37 @@ static void a_resumed_coordinator_takes_the_edges_back(void **state)
     toy_fini(&t);
 }
 
+/* Each worker is sent what it lacks, and no more. */
+static void plans_change_under_edges_and_only_missing_shards_move(void **state)
+{
+    (void)state;
+    static const char *const codes[] = {"hier:se=1,sw=1", "hier:se=0,sw=2",
+                                        "hier:se=1,sw=0", NULL};
+    toy t;
+    toy_opts opts = under_edges("hier", "4x4", 16, 120);
+    opts.plan_codes = codes;
+    opts.shards = 64;
+    toy_init(&t, &opts);
+    t.slow_ms[toy_worker_host(&t, 5)] = 30;
+    muster_sim_run(t.sim, SECONDS(1));
+    t.slow_ms[toy_worker_host(&t, 5)] = 0;
+    t.slow_ms[toy_worker_host(&t, 9)] = 30;
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.inexact, 0);
+    assert_int_equal(t.lost, 0);
+    assert_true(t.plan > 2);
+    // What a worker holds of one plan it is not sent for the next.
+    uint64_t held = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        const muster_code_info *info = muster_code_numbers(t.plan_codes[i]);
+        held += (uint64_t)info->load * 64 / info->parts;
+    }
+    assert_true(t.loaded > 16 * 4 && t.loaded < 16 * held * (t.plan + 2) / 3);
+    assert_true(t.forgotten > 0);
+    toy_fini(&t);
+}
+
 /* A run with random faults. */
 typedef struct story {
     toy t; // first: its callbacks find the story by it
@@ -252,7 +286,12 @@ static void strike(muster_sim *sim, void *context, uint64_t value)
     int64_t now = muster_sim_now(sim);
     uint32_t host = some_host(s);
     (void)value;
-    switch (muster_rng_below(&s->rng, 10)) {
+    uint64_t kinds = s->t.plan_code_count > 0 ? 12 : 10;
+    switch (muster_rng_below(&s->rng, kinds)) {
+    case 10:
+    case 11: // slow from now on, or not any more
+        s->t.slow_ms[host] = s->t.slow_ms[host] > 0 ? 0 : 60;
+        break;
     case 0: // dies for good
         muster_sim_kill(sim, host);
         break;
@@ -295,11 +334,27 @@ static bool is_settled(const toy *t, uint32_t host)
     return since_ns >= 0 && muster_sim_now(t->sim) - since_ns > SETTLE_NS;
 }
 
+/* What every code of the run goes on without. */
+static muster_hier_numbers tolerance(const toy *t)
+{
+    muster_hier_numbers least = muster_hier_numbers_of(t->code);
+    for (uint32_t i = 0; i < t->plan_code_count; i++) {
+        muster_hier_numbers one = muster_hier_numbers_of(t->plan_codes[i]);
+        if (one.edge_stragglers < least.edge_stragglers) {
+            least.edge_stragglers = one.edge_stragglers;
+        }
+        if (one.worker_stragglers < least.worker_stragglers) {
+            least.worker_stragglers = one.worker_stragglers;
+        }
+    }
+    return least;
+}
+
 /* The coordinator says that too few are left; nobody knows of it yet. */
 static void look_who_is_left(toy *t)
 {
     story *s = (story *)t;
-    muster_hier_numbers numbers = muster_hier_numbers_of(t->code);
+    muster_hier_numbers numbers = tolerance(t);
     uint32_t whole = 0;
     for (uint32_t edge = 0; edge < t->edges; edge++) {
         uint32_t first = muster_hier_first(t->code, edge);
@@ -378,6 +433,43 @@ static toy_opts plot(uint64_t seed)
     return opts;
 }
 
+/* The same with codes of other lengths, parts and tolerances in turn. */
+static toy_opts plot_of_plans(uint64_t seed)
+{
+    static const struct {
+        const char *first, *topology;
+        uint32_t workers;
+        const char *codes[6];
+    } casts[] = {
+        {"hier:se=1,sw=1",
+         "4x4",
+         16,
+         {"hier:se=0,sw=2", "hier:se=1,sw=1,mw=2", "hier:se=2,sw=1",
+          "hier:se=1,sw=0"}},
+        {"hier:se=1,sw=1",
+         "3,4,5,6",
+         18,
+         {"hier:se=1,sw=2", "hier:se=0,sw=1", "hier:se=2,sw=1"}},
+        {"hier",
+         "3x3",
+         9,
+         {"hier:se=1,sw=1", "hier:se=0,sw=1,mw=2", "hier:se=2,sw=2"}},
+        {"hier:se=0,sw=1",
+         "2,3",
+         5,
+         {"hier", "hier:se=0,sw=1,me=1,mw=1", "hier:se=0,sw=0,mw=2"}},
+    };
+    size_t cast = seed % (sizeof(casts) / sizeof(casts[0]));
+    toy_opts opts = plot(seed);
+    opts.code = casts[cast].first;
+    opts.topology = casts[cast].topology;
+    opts.workers = casts[cast].workers;
+    opts.plan_codes = casts[cast].codes;
+    opts.shards = 4 * opts.workers + (uint32_t)seed % 5;
+    opts.steps = 90;
+    return opts;
+}
+
 static void print_line(void *context, const char *line)
 {
     (void)context;
@@ -386,6 +478,7 @@ static void print_line(void *context, const char *line)
 
 typedef struct outcome {
     muster_status status;
+    uint32_t plans;
     uint64_t hash, lost, late, twice, echoes;
     const char *complaint;
 } outcome;
@@ -394,14 +487,15 @@ static outcome tell(uint64_t seed, bool aloud)
 {
     static story s; // the callbacks keep its address
     s = (story){.rng = muster_rng_make(seed, 3)};
-    toy_opts opts = plot(seed);
+    bool plans = seed >= PLANS_FROM;
+    toy_opts opts = plans ? plot_of_plans(seed - PLANS_FROM) : plot(seed);
     opts.on_trace = aloud ? print_line : NULL;
     toy_init(&s.t, &opts);
     s.first_worker = toy_worker_host(&s.t, 0);
     s.hosts = s.first_worker + opts.workers;
     s.t.on_gave_up = look_who_is_left;
     uint64_t faults = muster_rng_below(&s.rng, 8);
-    uint64_t window_ms = (uint64_t)(1200 * opts.pace);
+    uint64_t window_ms = (uint64_t)((plans ? 2700 : 1200) * opts.pace);
     for (uint64_t i = 0; i < faults; i++) {
         muster_sim_at(s.t.sim, some_ms(&s, 0, window_ms), strike, &s, 0);
     }
@@ -411,6 +505,7 @@ static outcome tell(uint64_t seed, bool aloud)
     muster_sim_run(s.t.sim, SECONDS(600));
     outcome result = {.complaint = judge(&s)};
     result.status = s.t.status;
+    result.plans = s.t.plan;
     result.hash = muster_sim_hash(s.t.sim);
     result.lost = s.t.lost;
     result.late = s.t.late;
@@ -433,33 +528,47 @@ static void complain(uint64_t seed, const char *what)
              (unsigned long long)seed, what, (unsigned long long)seed);
 }
 
-static void every_seed_ends_right_or_says_why(void **state)
+static void tell_seeds(uint64_t first)
 {
-    (void)state;
     outcome sum = {0};
     uint64_t seeds = seed_count();
     uint64_t finished = 0;
-    for (uint64_t seed = 0; seed < seeds; seed++) {
+    for (uint64_t seed = first; seed < first + seeds; seed++) {
         outcome result = tell(seed, false);
         if (result.complaint != NULL) {
             complain(seed, result.complaint);
         }
         finished += result.status == MUSTER_OK;
+        sum.plans += result.plans - (result.plans > 0);
         sum.lost += result.lost;
         sum.late += result.late;
         sum.twice += result.twice;
         sum.echoes += result.echoes;
     }
-    print_message("%llu of %llu runs finished; %llu edges lost, %llu late "
-                  "messages, %llu twice, %llu echoes spoiled\n",
+    print_message("%llu of %llu runs finished; %u changes of the code, %llu "
+                  "edges lost, %llu late messages, %llu twice, %llu echoes "
+                  "spoiled\n",
                   (unsigned long long)finished, (unsigned long long)seeds,
-                  (unsigned long long)sum.lost, (unsigned long long)sum.late,
-                  (unsigned long long)sum.twice,
+                  sum.plans, (unsigned long long)sum.lost,
+                  (unsigned long long)sum.late, (unsigned long long)sum.twice,
                   (unsigned long long)sum.echoes);
     // The faults must bite, and must not bite every time.
     assert_true(finished > seeds * 8 / 10 && (finished < seeds || seeds < 200));
     assert_true(sum.lost > seeds / 2 && sum.late > seeds);
     assert_true(sum.twice > seeds / 4 && sum.echoes > seeds);
+    assert_true((sum.plans > seeds) == (first == PLANS_FROM));
+}
+
+static void every_seed_ends_right_or_says_why(void **state)
+{
+    (void)state;
+    tell_seeds(0);
+}
+
+static void so_does_every_seed_while_plans_change(void **state)
+{
+    (void)state;
+    tell_seeds(PLANS_FROM);
 }
 
 static void the_same_seed_is_the_same_history(void **state)
@@ -491,7 +600,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_edge_with_too_few_workers_counts_as_lost),
         cmocka_unit_test(without_enough_edges_the_run_ends_with_quorum),
         cmocka_unit_test(a_resumed_coordinator_takes_the_edges_back),
+        cmocka_unit_test(plans_change_under_edges_and_only_missing_shards_move),
         cmocka_unit_test(every_seed_ends_right_or_says_why),
+        cmocka_unit_test(so_does_every_seed_while_plans_change),
         cmocka_unit_test(the_same_seed_is_the_same_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,13 @@ static void toy_kill(muster_sim *sim, void *context, uint64_t host)
     muster_sim_kill(sim, (uint32_t)host);
 }
 
+/* Of what the coordinator decodes of a code. */
+static const muster_code_info *toy_numbers(const toy *t,
+                                           const muster_code *code)
+{
+    return muster_code_numbers(t->edges > 0 ? muster_hier_outer(code) : code);
+}
+
 /* The first step of a plan of another code. */
 static void toy_recoded(toy *t, const muster_report *report)
 {
@@ -49,7 +56,7 @@ static void toy_step_end(toy *t, const muster_report *report)
     t->plan = report->as.end.plan;
     t->steps_without += report->as.end.parts_missing;
     if (t->plan_code_count > 0) {
-        t->info = *muster_code_numbers(report->as.end.code);
+        t->info = *toy_numbers(t, report->as.end.code);
         return; // parts of other codes are others
     }
     if (report->as.end.part_count != t->info.parts) {
@@ -191,6 +198,7 @@ static void toy_report(void *context, uint32_t host,
     case MUSTER_REPORT_EVALUATION:
         break;
     case MUSTER_REPORT_BELOW:
+        break;
     case MUSTER_REPORT_NOTICE:
         toy_notice(t, report->as.notice.text);
         break;
@@ -291,13 +299,6 @@ static void toy_stopped(void *context, uint32_t host, muster_status status,
     muster_sim_halt(t->sim);
 }
 
-/* Of the code that the coordinator decodes. */
-static const muster_code_info *toy_numbers(const toy *t)
-{
-    return muster_code_numbers(t->edges > 0 ? muster_hier_outer(t->code)
-                                            : t->code);
-}
-
 /* The host of an edge, and that of a worker (numbered across edges). */
 static uint32_t toy_edge_host(uint32_t edge)
 {
@@ -341,7 +342,7 @@ static void toy_start_coordinator(toy *t)
     t->resumed = t->change_code != NULL && t->disk.step > 0;
     opts.change_step = t->change_step;
     opts.replan = t->plan_code_count > 0;
-    t->info = *toy_numbers(t);
+    t->info = *toy_numbers(t, t->code);
     opts.saved = t->disk.role_bytes > 0 ? t->disk.role : NULL;
     opts.saved_bytes = t->disk.role_bytes;
     muster_role role;
@@ -441,7 +442,7 @@ static void toy_init_code(toy *t, const toy_opts *opts)
          i++) {
         MUSTER_ASSERT(t->plan_code_count < TOY_PLAN_CODES);
         t->plan_codes[t->plan_code_count++] =
-            toy_make_code(opts->plan_codes[i], opts->workers, NULL);
+            toy_make_code(opts->plan_codes[i], opts->workers, opts->topology);
     }
     t->info = *muster_code_numbers(t->code);
     MUSTER_ASSERT(t->info.parts <= TOY_PARTS_MAX &&
@@ -450,7 +451,7 @@ static void toy_init_code(toy *t, const toy_opts *opts)
     if (opts->topology != NULL) {
         t->edges = muster_hier_numbers_of(t->code).edges;
         t->workers = t->edges;
-        t->info = *toy_numbers(t);
+        t->info = *toy_numbers(t, t->code);
     }
     t->shards = opts->shards != 0 ? opts->shards : t->info.parts;
     MUSTER_ASSERT(t->shards <= TOY_SHARDS_MAX);

@@ -31,6 +31,7 @@
 #include "role/job.h"
 #include "role/report.h"
 #include "sim/sim.h"
+#include "wire/edge_terms.h"
 #include "wire/terms.h"
 
 #define TOY_DIM        13u // not a multiple of the block counts in use
@@ -39,8 +40,8 @@
 #define TOY_HOSTS_MAX  32u
 #define TOY_RUN        0x746f79u
 #define TOY_PLAN_CODES 12u
-#define TOY_PLANS      2u  // a worker keeps two, as the real one
-#define TOY_PAST       64u // steps whose answer is remembered
+#define TOY_PLANS      2u   // a worker keeps two, as the real one
+#define TOY_PAST       256u // steps whose answer is remembered
 
 typedef struct toy_plan {
     uint32_t number; // 0: none
@@ -123,7 +124,7 @@ typedef struct toy {
     uint64_t kill_at_step; // + 1; with kill_host: SIGKILL when it begins
     uint32_t kill_host;
     uint64_t inexact, degraded;       // steps
-    uint64_t forgotten;               // shards
+    uint64_t loaded, forgotten;       // shards
     uint32_t plan;                    // of the last step
     uint64_t received[TOY_PARTS_MAX]; // as reported last
     uint64_t steps_without;           // sum of parts missing over steps
@@ -379,6 +380,25 @@ static muster_status toy_adopt(toy_process *process, const muster_job *job)
                              &plan->terms);
 }
 
+/* The code that a plan names to an edge. */
+static const muster_code *toy_code_of(const toy *t, const muster_blob *plan)
+{
+    muster_edge_terms terms;
+    MUSTER_ASSERT(muster_edge_terms_read(plan->data, plan->bytes, &terms) ==
+                  MUSTER_OK);
+    for (uint32_t i = 0; i < t->plan_code_count; i++) {
+        muster_hier_numbers numbers = muster_hier_numbers_of(t->plan_codes[i]);
+        if (numbers.edge_stragglers == terms.edge_stragglers &&
+            numbers.worker_stragglers == terms.worker_stragglers &&
+            numbers.edge_comm == terms.edge_comm &&
+            numbers.worker_comm == terms.worker_comm) {
+            return t->plan_codes[i];
+        }
+    }
+    MUSTER_ASSERT(false);
+    return NULL;
+}
+
 static void toy_do(toy *t, uint32_t host, muster_job_result *result)
 {
     toy_process *process = &t->processes[host];
@@ -389,11 +409,16 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         result->code = t->code; // an edge's
         break;
     case MUSTER_JOB_ADOPT:
-        result->status = toy_adopt(process, job);
+        if (host <= t->edges) {
+            result->code = toy_code_of(t, job->input);
+        } else {
+            result->status = toy_adopt(process, job);
+        }
         break;
     case MUSTER_JOB_LOAD:
         MUSTER_ASSERT(*(const uint32_t *)job->input->data == job->shard);
         process->held[job->shard] = true;
+        t->loaded++;
         break;
     case MUSTER_JOB_GRADIENT:
         result->output = toy_encode(t, process);

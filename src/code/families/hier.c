@@ -518,6 +518,24 @@ const muster_code *muster_hier_inner(const muster_code *code, uint32_t edge)
     return hier->edges[edge].inner;
 }
 
+void muster_hier_name(const muster_hier_numbers *numbers, char *name_out,
+                      size_t size)
+{
+    bool split = numbers->edge_comm * numbers->worker_comm > 1;
+    int length = snprintf(name_out, size, "hier:se=%u,sw=%u",
+                          numbers->edge_stragglers, numbers->worker_stragglers);
+    if (split && length > 0 && (size_t)length < size) {
+        (void)snprintf(name_out + length, size - (size_t)length, ",me=%u,mw=%u",
+                       numbers->edge_comm, numbers->worker_comm);
+    }
+}
+
+char *muster_hier_topology(const muster_code *code)
+{
+    const muster_hier *hier = code->state;
+    return muster_topology_text(&hier->topology);
+}
+
 uint32_t muster_hier_first(const muster_code *code, uint32_t edge)
 {
     const muster_hier *hier = code->state;
