@@ -1,7 +1,7 @@
 # Muster's front door. `make demo` and `make test` work on a bare Debian or
 # Ubuntu machine with git and make: they install what is missing, by name.
 
-.PHONY: all demo test check-all reproduce format clean install deps deps-test \
+.PHONY: all demo test test-cluster check-all reproduce format clean install deps deps-test \
 	deps-check deps-reproduce
 
 all: deps
@@ -11,6 +11,8 @@ demo: all
 	@bash examples/demo.sh build/release/muster
 test: deps-test
 	@bash tools/run-tests dev
+test-cluster:
+	@bash tools/test-cluster
 check-all: deps-check
 	@bash tools/check-all
 reproduce: deps-reproduce all

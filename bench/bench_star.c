@@ -1,7 +1,8 @@
 /*
  * bench_star.c -- a star step over net.h, against Open MPI and against memory.
  *
- *   muster-bench-star [--workers 10] [--large] [--key-file FILE] [--json]
+ *   muster-bench-star [--workers 10] [--large] [--key-file FILE]
+ *                     [--engine sock|ucx] [--json]
  *
  * Rows, for 1e5 and 1e6 floats, with --large for 1e7:
  *   star_1e5             Unix sockets, shared payloads, against Open MPI's TCP
@@ -12,6 +13,9 @@
  *   star_tcp_1e5         TCP on the loopback, against Open MPI's TCP
  *   star_tls_1e5         with a key: the same through TLS, against plain TCP
  *   star_tls_1e5_rate    and the rates of both, in GB of payload a second
+ *   star_tls_1e5_crowd   while 2,000 strangers call, against star_tls
+ *   star_ucx_1e5         --engine ucx: TCP by UCX, against Open MPI's TCP
+ *   star_ucx_1e5_rate    and the rates of UCX and our TCP
  * A value is the median time of a step in ms: the median over BLOCKS blocks in
  * which all variants take turns, so that what else the machine does meets them
  * alike. Workers are forked processes; star_work.h is the work. Open MPI runs
@@ -34,17 +38,21 @@
 #include "bench.h"
 #include "linalg/combine.h"
 #include "net/net.h"
+#include "star_crowd.h"
 #include "star_memory.h"
 #include "star_work.h"
 
 #define BLOCKS      3
 #define WORKERS_MAX 64
 #define PATH_BYTES  1024
+#define CROWD       2000
 
 typedef enum variant {
     OURS_UNIX,
     OURS_TCP,
     OURS_TLS,
+    OURS_CROWD, // OURS_TLS, and strangers that call
+    OURS_UCX,
     MPI_TCP,
     MPI_SHM,
     VARIANTS
@@ -53,10 +61,19 @@ typedef enum variant {
 typedef struct results {
     size_t first; // sizes first..end-1 are measured
     size_t end;
+    bool with_ucx;
     double median_ms[VARIANTS][STAR_SIZES][BLOCKS];
     double sum_ms[VARIANTS][STAR_SIZES][BLOCKS];
     double rate[STAR_SIZES][BLOCKS]; // of memory, bytes a second
 } results;
+
+/* How coordinator and workers are connected. */
+typedef struct way {
+    variant which;
+    const char *listen_at;
+    const muster_run_key *key; // of TCP connections; NULL: none
+    const char *engine;
+} way;
 
 /* a worker ---------------------------------------------------------------- */
 
@@ -92,7 +109,7 @@ static void worker_down(void *context, muster_peer peer, muster_status status,
     self->over = true;
 }
 
-static _Noreturn void worker_run(const char *address, const muster_run_key *key)
+static _Noreturn void worker_run(const char *address, const way *by)
 {
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
     const muster_net_send_opts first = {.header = "here", .header_bytes = 4};
@@ -101,7 +118,8 @@ static _Noreturn void worker_run(const char *address, const muster_run_key *key)
     worker self = {0};
     muster_peer peer = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    opts.key = key;
+    opts.key = by->key;
+    opts.engine = by->engine;
     if (muster_net_open(&opts, &callbacks, &self, NULL, &self.net) !=
             MUSTER_OK ||
         muster_net_connect(self.net, address, NULL, &peer) != MUSTER_OK ||
@@ -156,10 +174,13 @@ static void hub_down(void *context, muster_peer peer, muster_status status,
                      const char *reason)
 {
     hub *self = context;
-    (void)peer;
     (void)status;
-    fprintf(stderr, "bench_star: a worker is lost: %s\n", reason);
-    self->lost++;
+    for (int i = 0; i < self->up; i++) { // else a stranger
+        if (self->peers[i] == peer) {
+            fprintf(stderr, "bench_star: a worker is lost: %s\n", reason);
+            self->lost++;
+        }
+    }
 }
 
 /* Poll until *value is `wanted`; false when a worker is lost. */
@@ -292,10 +313,7 @@ static void hub_stop(hub *self)
     muster_threads_free(self->pool);
 }
 
-/* `key` of TCP connections; NULL: none. */
-static void run_ours(int workers, const char *listen_at,
-                     const muster_run_key *key, results *out, variant which,
-                     int block)
+static void run_ours(int workers, const way *by, results *out, int block)
 {
     static const muster_net_callbacks callbacks = {hub_up, hub_message,
                                                    hub_down, NULL};
@@ -304,10 +322,12 @@ static void run_ours(int workers, const char *listen_at,
     char address[MUSTER_NET_ADDRESS_MAX];
     muster_error error = {0};
     muster_net_opts opts = MUSTER_NET_OPTS_INIT;
-    opts.key = key;
+    opts.key = by->key;
+    opts.engine = by->engine;
     if (muster_net_open(&opts, &callbacks, &self, &error, &self.net) !=
             MUSTER_OK ||
-        muster_net_listen(self.net, listen_at, &error, address) != MUSTER_OK) {
+        muster_net_listen(self.net, by->listen_at, &error, address) !=
+            MUSTER_OK) {
         fprintf(stderr, "bench_star: %s\n", error.text);
         exit(1);
     }
@@ -315,7 +335,7 @@ static void run_ours(int workers, const char *listen_at,
     for (int i = 0; i < workers; i++) {
         pid_t child = fork();
         if (child == 0) {
-            worker_run(address, key);
+            worker_run(address, by);
         }
         if (child < 0) {
             perror("bench_star: fork");
@@ -323,12 +343,16 @@ static void run_ours(int workers, const char *listen_at,
         }
     }
     bool ready = hub_wait(&self, &self.here, workers);
+    pid_t crowd =
+        by->which == OURS_CROWD ? star_crowd_start(address, CROWD) : 0;
+    ready = ready && (crowd > 0 || by->which != OURS_CROWD);
     hub_start(&self);
     for (size_t i = out->first; ready && i < out->end; i++) {
-        hub_measure(&self, i, &out->median_ms[which][i][block],
-                    &out->sum_ms[which][i][block]);
+        hub_measure(&self, i, &out->median_ms[by->which][i][block],
+                    &out->sum_ms[by->which][i][block]);
     }
     hub_stop(&self);
+    star_crowd_stop(crowd);
     muster_net_close(self.net);
     for (int i = 0; i < workers; i++) {
         wait(NULL);
@@ -421,8 +445,15 @@ static double sum_limit_ms(size_t count, int workers, double rate)
 
 /* the program ------------------------------------------------------------- */
 
+static bool is_asked(variant which, const void *key, const results *out)
+{
+    bool is_keyed = which == OURS_TLS || which == OURS_CROWD;
+    return (!is_keyed || key != NULL) && (which != OURS_UCX || out->with_ucx);
+}
+
 static void measure(int workers, const muster_run_key *key, results *out)
 {
+    static const char *const loopback = "tcp:127.0.0.1:0";
     char path[PATH_BYTES];
     char name[MUSTER_NET_ADDRESS_MAX];
     double *steps = &out->median_ms[0][0][0];
@@ -435,10 +466,15 @@ static void measure(int workers, const muster_run_key *key, results *out)
     for (int block = 0; block < BLOCKS; block++) {
         snprintf(name, sizeof(name), "unix:@muster-bench-star-%d-%d",
                  (int)getpid(), block);
-        run_ours(workers, name, NULL, out, OURS_UNIX, block);
-        run_ours(workers, "tcp:127.0.0.1:0", NULL, out, OURS_TCP, block);
-        if (key != NULL) {
-            run_ours(workers, "tcp:127.0.0.1:0", key, out, OURS_TLS, block);
+        const way ways[] = {{OURS_UNIX, name, NULL, NULL},
+                            {OURS_TCP, loopback, NULL, NULL},
+                            {OURS_TLS, loopback, key, NULL},
+                            {OURS_CROWD, loopback, key, NULL},
+                            {OURS_UCX, loopback, NULL, "ucx"}};
+        for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+            if (is_asked(ways[i].which, key, out)) {
+                run_ours(workers, &ways[i], out, block);
+            }
         }
         if (with_mpi) {
             run_mpi(path, workers, "tcp,self", out, MPI_TCP, block);
@@ -467,6 +503,26 @@ static void report_tls(size_t size, int workers, const double *median,
     snprintf(name, sizeof(name), "star_tls_%s_rate", star_names[size]);
     size_t count = star_counts[size];
     bench_row rate = {name, rate_gb_s(count, workers, median[OURS_TLS]), "GB/s",
+                      "star_tcp_rate",
+                      rate_gb_s(count, workers, median[OURS_TCP])};
+    bench_print(&rate, json);
+    snprintf(name, sizeof(name), "star_tls_%s_crowd", star_names[size]);
+    bench_row crowd = {name, median[OURS_CROWD], "ms", "star_tls",
+                       median[OURS_TLS]};
+    bench_print(&crowd, json);
+}
+
+static void report_ucx(size_t size, int workers, const double *median,
+                       bool json)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "star_ucx_%s", star_names[size]);
+    bench_row time = {name, median[OURS_UCX], "ms", "openmpi_tcp",
+                      median[MPI_TCP]};
+    bench_print(&time, json);
+    snprintf(name, sizeof(name), "star_ucx_%s_rate", star_names[size]);
+    size_t count = star_counts[size];
+    bench_row rate = {name, rate_gb_s(count, workers, median[OURS_UCX]), "GB/s",
                       "star_tcp_rate",
                       rate_gb_s(count, workers, median[OURS_TCP])};
     bench_print(&rate, json);
@@ -516,6 +572,11 @@ static int report_size(results *out, size_t i, int workers, bool with_key,
     if (with_key) {
         report_tls(i, workers, median, json);
         failed += !isfinite(median[OURS_TLS]);
+        failed += !isfinite(median[OURS_CROWD]);
+    }
+    if (out->with_ucx) {
+        report_ucx(i, workers, median, json);
+        failed += !isfinite(median[OURS_UCX]);
     }
     return failed;
 }
@@ -534,6 +595,7 @@ int main(int argc, char **argv)
     static results all;
     int workers = 10;
     bool json = false;
+    const char *engine = "sock";
     bool large = false;
     const char *key_file = NULL;
     muster_run_key key;
@@ -545,6 +607,8 @@ int main(int argc, char **argv)
             large = true;
         } else if (strcmp(argv[i], "--key-file") == 0 && i + 1 < argc) {
             key_file = argv[++i];
+        } else if (strcmp(argv[i], "--engine") == 0 && i + 1 < argc) {
+            engine = argv[++i];
         } else if (strcmp(argv[i], "--workers") == 0 && i + 1 < argc) {
             long value = strtol(argv[++i], &end, 10);
             workers = *end == '\0' && value > 0 && value <= WORKERS_MAX
@@ -554,10 +618,11 @@ int main(int argc, char **argv)
             workers = 0;
         }
     }
-    if (workers == 0) {
+    bool with_ucx = strcmp(engine, "ucx") == 0;
+    if (workers == 0 || (!with_ucx && strcmp(engine, "sock") != 0)) {
         return bench_usage(argc, argv,
                            "star [--workers 1..64] [--large] [--key-file FILE] "
-                           "[--json]");
+                           "[--engine sock|ucx] [--json]");
     }
     muster_error error = {.text = ""};
     if (key_file != NULL &&
@@ -565,6 +630,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_star: %s\n", error.text);
         return 2;
     }
+    all.with_ucx = with_ucx;
     all.first = large ? STAR_LARGE : 0;
     all.end = large ? STAR_SIZES : STAR_LARGE;
     measure(workers, key_file != NULL ? &key : NULL, &all);

@@ -3,6 +3,10 @@
 include(CMakePackageConfigHelpers)
 install(TARGETS muster EXPORT muster_targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET muster_ucx)
+    install(TARGETS muster_ucx
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/muster)
+endif()
 if(TARGET muster_cli)
     install(TARGETS muster_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

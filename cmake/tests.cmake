@@ -68,6 +68,10 @@ foreach(attack freeze_thread mutate slow_wire)
     target_link_libraries(${attack} PRIVATE muster_flags)
 endforeach()
 
+add_executable(crowd tests/hostile/crowd.c bench/star_crowd.c)
+target_include_directories(crowd PRIVATE bench)
+target_link_libraries(crowd PRIVATE muster_flags)
+
 # The fuzz targets' corpora are replayed as plain tests.
 file(GLOB FUZZERS CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 foreach(source ${FUZZERS})

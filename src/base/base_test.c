@@ -6,6 +6,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -37,6 +38,36 @@ static void allocations_fail_when_a_test_says_so(void **state)
     assert_non_null(first);
     assert_null(second);
     muster_mem_free(first);
+}
+
+static bool is_zero(const unsigned char *bytes, size_t count)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0;
+}
+
+/* Below and above the 4 MiB from which on they are in large pages; also where
+ * memory was used before, and where the last page is not filled. */
+static void lines_are_zero_and_apart_whatever_their_number(void **state)
+{
+    (void)state;
+    const size_t line = MUSTER_MEM_APART;
+    const size_t limit = ((size_t)4 << 20) / line;
+    const size_t counts[] = {1, 3, limit - 1, limit, limit + 1, 3 * limit + 5};
+    for (size_t i = 0; i < 2 * sizeof(counts) / sizeof(counts[0]); i++) {
+        size_t count = counts[i / 2];
+        unsigned char *lines = muster_mem_lines(count, line);
+        assert_non_null(lines);
+        assert_int_equal((uintptr_t)lines % line, 0);
+        assert_true(is_zero(lines, count * line));
+        memset(lines, 0xff, count * line);
+        muster_mem_free(lines);
+    }
+    // One element that is larger than that by itself.
+    unsigned char *large = muster_mem_lines(1, 5000001);
+    assert_non_null(large);
+    assert_true(is_zero(large, 5000001));
+    muster_mem_free(large);
+    assert_null(muster_mem_lines(SIZE_MAX / 2, line));
 }
 
 static void a_blob_lives_until_its_last_reference(void **state)
@@ -159,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_overflowing_array_is_refused),
         cmocka_unit_test(allocations_fail_when_a_test_says_so),
+        cmocka_unit_test(lines_are_zero_and_apart_whatever_their_number),
         cmocka_unit_test(a_blob_lives_until_its_last_reference),
         cmocka_unit_test(a_vec_keeps_what_was_pushed),
         cmocka_unit_test(draws_depend_on_all_three_numbers),

@@ -268,7 +268,8 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
                                          MUSTER_OPT_ON_LOSS,
                                          MUSTER_OPT_RESUME_OR_START,
                                          MUSTER_OPT_KEY_FILE,
-                                         MUSTER_OPT_INSECURE};
+                                         MUSTER_OPT_INSECURE,
+                                         MUSTER_OPT_ENGINE};
     for (int option = 0; option < MUSTER_OPT_COUNT; option++) {
         // A resumed run's file holds what that run was told, no more.
         bool known = !muster_config_is_set(config, (muster_option)option);
@@ -302,7 +303,9 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
     if (node && muster_config_uint(config, MUSTER_OPT_NODE) >= nodes) {
         return INVALID("--node: nodes are numbered 0 to %" PRIu64, nodes - 1);
     }
-    return check_run(config, error_out);
+    status = muster_config_check_engine(config, MUSTER_OPT_MESH,
+                                        "--mesh tcp:HOST:PORT,..", error_out);
+    return status == MUSTER_OK ? check_run(config, error_out) : status;
 }
 
 /* Is one code simulated, with one seed? */
@@ -417,47 +420,37 @@ static muster_status check_threads(const muster_config *config,
                          MUSTER_THREADS_MAX);
 }
 
-static muster_status check_training_run(muster_config *config,
-                                        muster_error *error_out)
+static muster_status check_sparse_only(const muster_config *config,
+                                       muster_error *error_out)
 {
-    muster_status status = check_stdin(config, error_out);
-    if (status == MUSTER_OK) {
-        status = check_record(config, error_out);
-    }
-    if (status == MUSTER_OK) {
-        status = check_target(config, error_out);
-    }
-    if (status == MUSTER_OK && config->verb == MUSTER_VERB_TRAIN) {
-        status = require(config, MUSTER_OPT_DATA,
-                         "--data synthetic:samples=10000", error_out);
-    }
-    if (status == MUSTER_OK && muster_config_is_task(config)) {
-        return check_task(config, error_out);
-    }
     const char *manage = muster_config_string(config, MUSTER_OPT_MANAGE);
-    if (status == MUSTER_OK &&
-        (muster_config_uint(config, MUSTER_OPT_NODES) > 1 ||
-         muster_config_string(config, MUSTER_OPT_MESH) != NULL ||
-         (manage != NULL && strcmp(manage, "auto") != 0))) {
-        status = INVALID("--nodes, --manage and --mesh are for "
-                         "sparse tasks (mf, complex, ..); for more workers use "
-                         "--local N");
-    }
-    if (status == MUSTER_OK) {
-        status = check_threads(config, error_out);
-    }
-    if (status == MUSTER_OK) {
-        status = check_run(config, error_out);
-    }
-    if (status == MUSTER_OK) {
-        status = check_topology(config, error_out);
-    }
-    if (status == MUSTER_OK) {
-        status = check_workers(config, error_out);
-    }
-    if (status == MUSTER_OK) {
-        status = check_training(config, error_out);
-    }
+    bool is_given = muster_config_uint(config, MUSTER_OPT_NODES) > 1 ||
+                    muster_config_string(config, MUSTER_OPT_MESH) != NULL ||
+                    (manage != NULL && strcmp(manage, "auto") != 0);
+    return is_given
+               ? INVALID("--nodes, --manage and --mesh are for sparse tasks "
+                         "(mf, complex, ..); for more workers use --local N")
+               : MUSTER_OK;
+}
+
+static muster_status check_stragglers(const muster_config *config,
+                                      muster_error *error_out)
+{
+    uint64_t stragglers = muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
+    uint32_t workers = muster_config_workers(config);
+    return stragglers < workers
+               ? MUSTER_OK
+               : INVALID("--stragglers %" PRIu64 ": of %" PRIu32
+                         " workers at most %" PRIu32 " may be left out",
+                         stragglers, workers, workers - 1);
+}
+
+/* What is trained, and how its steps go on. */
+static muster_status check_steps(muster_config *config, muster_error *error_out)
+{
+    muster_config_goal goal;
+    double value = 0;
+    muster_status status = check_training(config, error_out);
     if (status == MUSTER_OK) {
         status = muster_config_speeds(config, muster_config_workers(config),
                                       error_out, NULL);
@@ -475,16 +468,49 @@ static muster_status check_training_run(muster_config *config,
         status = muster_config_check_algorithm(config, error_out);
     }
     if (status == MUSTER_OK) {
-        muster_config_goal goal;
-        double value = 0;
         status = muster_config_until(config, error_out, &goal, &value);
     }
-    uint64_t stragglers = muster_config_uint(config, MUSTER_OPT_STRAGGLERS);
-    uint32_t workers = muster_config_workers(config);
-    if (status == MUSTER_OK && stragglers >= workers) {
-        status = INVALID("--stragglers %" PRIu64 ": of %" PRIu32
-                         " workers at most %" PRIu32 " may be left out",
-                         stragglers, workers, workers - 1);
+    return status == MUSTER_OK ? check_stragglers(config, error_out) : status;
+}
+
+static muster_status check_training_run(muster_config *config,
+                                        muster_error *error_out)
+{
+    muster_status status = check_stdin(config, error_out);
+    if (status == MUSTER_OK) {
+        status = check_record(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_target(config, error_out);
+    }
+    if (status == MUSTER_OK && config->verb == MUSTER_VERB_TRAIN) {
+        status = require(config, MUSTER_OPT_DATA,
+                         "--data synthetic:samples=10000", error_out);
+    }
+    if (status == MUSTER_OK && muster_config_is_task(config)) {
+        return check_task(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_sparse_only(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_threads(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_run(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_topology(config, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_workers(config, error_out);
+    }
+    if (status == MUSTER_OK && config->verb == MUSTER_VERB_TRAIN) {
+        status = muster_config_check_engine(config, MUSTER_OPT_LISTEN,
+                                            "--listen HOST:PORT", error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = check_steps(config, error_out);
     }
     return status == MUSTER_OK ? muster_config_check_faults(config, error_out)
                                : status;
@@ -501,6 +527,10 @@ static muster_status check_join(const muster_config *config,
         muster_config_string(config, MUSTER_OPT_DELAY) != NULL) {
         status = INVALID("--delay: say with --worker W --workers N which of "
                          "how many workers this one is to be");
+    }
+    if (status == MUSTER_OK) {
+        status = muster_config_check_engine(config, MUSTER_OPT_CONNECT,
+                                            "join HOST:PORT", error_out);
     }
     const char *as = muster_config_string(config, MUSTER_OPT_AS);
     bool edge = strcmp(as, "edge") == 0;

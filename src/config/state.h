@@ -83,6 +83,12 @@ MUSTER_CHECKED muster_status muster_config_check_faults(
 /* training.c: what --code auto does not go with. */
 MUSTER_CHECKED muster_status
 muster_config_check_auto(const muster_config *config, muster_error *error_out);
+
+/* --engine; `where` is the option that says where the others are, `example` how
+ * to give it. */
+MUSTER_CHECKED muster_status
+muster_config_check_engine(const muster_config *config, muster_option where,
+                           const char *example, muster_error *error_out);
 /* Is --algorithm one, and does the rest go with it? MUSTER_ERR_INVALID. */
 MUSTER_CHECKED muster_status muster_config_check_algorithm(
     const muster_config *config, muster_error *error_out);

@@ -14,6 +14,8 @@
 #include "code/decoding.h"
 #include "code/hier.h"
 #include "job/executor.h"
+#include "job/planner.h"
+#include "wire/edge_terms.h"
 
 #define DIM     4001u
 #define WORKERS 4u // under an edge
@@ -147,9 +149,87 @@ static void a_short_message_and_another_job_are_refused(void **state)
     scene_fini(&s);
 }
 
+/* PLAN of an edge for hier:se=0,sw=2. */
+static muster_blob *plan_blob(void)
+{
+    const muster_edge_terms terms = {.message_dim = DIM,
+                                     .shards = 64,
+                                     .worker_stragglers = 2,
+                                     .edge_comm = 1,
+                                     .worker_comm = 1};
+    muster_blob *blob = muster_blob_create(MUSTER_EDGE_TERMS_BYTES);
+    assert_non_null(blob);
+    muster_edge_terms_write(&terms, blob->data);
+    return blob;
+}
+
+static void a_plan_names_the_code_that_adopt_makes(void **state)
+{
+    (void)state;
+    scene s;
+    scene_init(&s);
+    muster_planner planner = muster_planner_make();
+    muster_job job = {.kind = MUSTER_JOB_ADOPT, .input = plan_blob()};
+    muster_job_result result = {.code = NULL}, again = {.code = NULL};
+    assert_int_equal(
+        muster_planner_adopt(&planner, &job, s.code, NULL, &result), MUSTER_OK);
+    assert_int_equal(muster_planner_adopt(&planner, &job, s.code, NULL, &again),
+                     MUSTER_OK);
+    assert_ptr_equal(result.code, again.code);
+    muster_hier_numbers numbers = muster_hier_numbers_of(result.code);
+    assert_int_equal(numbers.edges, 4);
+    assert_int_equal(numbers.edge_stragglers, 0);
+    assert_int_equal(numbers.worker_stragglers, 2);
+    muster_error error;
+    assert_int_equal(muster_planner_adopt(&planner, &job, NULL, &error, &again),
+                     MUSTER_ERR_PROTOCOL); // before SETUP
+    job.input->bytes--;
+    assert_int_equal(
+        muster_planner_adopt(&planner, &job, s.code, &error, &again),
+        MUSTER_ERR_PROTOCOL);
+    assert_non_null(strstr(error.text, "not an edge's"));
+    job.input->bytes++;
+    muster_job_fini(&job);
+    muster_planner_fini(&planner);
+    scene_fini(&s);
+}
+
+/* One worker of the first edge takes a second: only codes of two layers can
+ * be adopted there. */
+static void plans_for_edges_are_of_two_layers(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "version: 1\n"
+        "edges:\n"
+        "  - workers: [{compute: {shift: 1s}}, "
+        "{count: 3, compute: {shift: 10ms}}]\n"
+        "  - count: 3\n"
+        "    workers: [{count: 4, compute: {shift: 10ms}}]\n";
+    scene s;
+    scene_init(&s);
+    muster_planner planner = muster_planner_make();
+    muster_job job = {.kind = MUSTER_JOB_PLAN, .code = s.code};
+    job.input = muster_blob_create(sizeof(text));
+    assert_non_null(job.input);
+    memcpy(job.input->data, text, sizeof(text));
+    muster_job_result result = {.code = NULL};
+    assert_int_equal(muster_planner_run(&planner, &job, NULL, &result),
+                     MUSTER_OK);
+    assert_true(muster_code_is_hier(result.code));
+    // What is in force is known to the plan, which is no worse.
+    assert_true(result.expected_ms <= result.in_force_ms);
+    assert_true(result.expected_ms < 100);
+    muster_job_fini(&job);
+    muster_planner_fini(&planner);
+    scene_fini(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_names_the_code_that_adopt_makes),
+        cmocka_unit_test(plans_for_edges_are_of_two_layers),
         cmocka_unit_test(the_output_is_what_the_inner_code_decodes),
         cmocka_unit_test(a_short_message_and_another_job_are_refused),
     };

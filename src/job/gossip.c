@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/finite.h"
 #include "job/inside.h"
 
 #define PIECE_FLOATS ((size_t)1 << 20) // read by a piece
@@ -150,7 +151,7 @@ muster_status muster_job_gossip_piece(coordinator *self)
     if (update->at < dim) {
         return MUSTER_IN_PROGRESS;
     }
-    if (!muster_job_is_finite(mean, dim)) {
+    if (!muster_floats_are_finite(mean, dim)) {
         return muster_error_set(&self->base.error, MUSTER_ERR_INVALID,
                                 "step %" PRIu64 ": the mean of the models is "
                                 "not finite; the training diverged: try a "

@@ -470,8 +470,6 @@ muster_status muster_job_update_piece(coordinator *self);
 /* The same of gossip. */
 muster_status muster_job_gossip_begin(coordinator *self);
 muster_status muster_job_gossip_piece(coordinator *self);
-/* Is every number finite? */
-bool muster_job_is_finite(const float *numbers, size_t count);
 muster_status muster_job_verify_begin(coordinator *self);
 muster_status muster_job_verify_piece(coordinator *self);
 void muster_job_verify_fini(coordinator *self);

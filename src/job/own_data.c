@@ -163,10 +163,10 @@ muster_status muster_job_own_begin(worker *self)
     if (status != MUSTER_OK) {
         return status;
     }
-    if (own->rows == NULL && !own->reader.is_running) {
-        return start_reading(self);
+    if (own->reader.is_running) { // of a LOAD that was cut off; rows are its
+        return MUSTER_IN_PROGRESS;
     }
-    return own->reader.is_running ? MUSTER_IN_PROGRESS : cut_out(self);
+    return own->rows == NULL ? start_reading(self) : cut_out(self);
 }
 
 muster_status muster_job_own_piece(worker *self)

@@ -18,6 +18,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/finite.h"
 #include "job/inside.h"
 #include "model/layers_kernel.h"
 
@@ -186,16 +187,6 @@ static void set_divisors(coordinator *self)
     update->loss_divisor = self->is_async ? sum_weights(self) : update->divisor;
 }
 
-bool muster_job_is_finite(const float *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (!isfinite(numbers[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Do all messages say what rounding did to them? */
 static bool has_bounds(const coordinator *self)
 {
@@ -225,7 +216,7 @@ static muster_status blame_messages(coordinator *self)
         return MUSTER_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < job->message_count; i++) {
-        bool good = muster_job_is_finite(job->messages[i]->data, floats);
+        bool good = muster_floats_are_finite(job->messages[i]->data, floats);
         ((uint8_t *)marks->data)[i] =
             good ? MUSTER_MARK_NONE : MUSTER_MARK_NOT_FINITE;
         any = any || !good;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/dot.h"
 #include "base/error.h"
+#include "base/finite.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "code/consistent.h"
@@ -208,7 +209,7 @@ static uint8_t mark_of(coordinator *self, uint32_t i)
     if (isfinite(verify->squares[i]) && isfinite(message[tail])) {
         return MUSTER_MARK_NONE;
     }
-    if (!muster_job_is_finite(message, tail + 1)) {
+    if (!muster_floats_are_finite(message, tail + 1)) {
         return MUSTER_MARK_NOT_FINITE;
     }
     // Squares of floats may be beyond floats.

@@ -152,6 +152,7 @@ static muster_status setup_job(worker *self)
         return fail(self, MUSTER_ERR_NO_MEMORY, "out of memory for the model");
     }
     self->is_set_up = true;
+    self->base.result.model_floats = self->model.dim;
     return MUSTER_OK;
 }
 

@@ -19,7 +19,8 @@
 
 static void fill_hello(muster_conn *conn)
 {
-    const muster_hello hello = {.version = conn->net->opts.protocol_version};
+    const muster_hello hello = {.version = conn->net->opts.protocol_version,
+                                .fabric = conn->fabric.used};
     muster_hello_write(&hello, conn->out.hello);
 }
 
@@ -60,6 +61,7 @@ muster_conn *muster_conn_create(muster_net *net, int fd,
     conn->fd = fd;
     conn->state = state;
     conn->shares = muster_socket_address_is_unix(address);
+    conn->fabric.used = net->fabric != NULL && !conn->shares;
     conn->down_due = true;
     conn->incoming = incoming;
     conn->stranger = incoming;
@@ -177,12 +179,17 @@ void muster_conn_end(muster_conn *conn, muster_status status,
     if (conn->state == MUSTER_CONN_DEAD) {
         return;
     }
+    muster_status end =
+        conn->down_due ? MUSTER_ERR_PEER_LOST : MUSTER_ERR_CANCELLED;
     char reason[256];
     va_list args;
     va_start(args, format);
     vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
     muster_error_set(&conn->end, status, "%s: %s", conn->name, reason);
+    if (conn->fabric.used) {
+        muster_conn_fabric_end(conn, end);
+    }
     close_gently(conn);
     if (conn->stranger) {
         muster_strangers_ended(conn, status, reason);
@@ -190,8 +197,6 @@ void muster_conn_end(muster_conn *conn, muster_status status,
     conn->state = MUSTER_CONN_DEAD;
     net->waiting -= conn->deadline != MUSTER_NET_NEVER;
     conn->deadline = MUSTER_NET_NEVER;
-    muster_status end =
-        conn->down_due ? MUSTER_ERR_PEER_LOST : MUSTER_ERR_CANCELLED;
     for (muster_item *item = muster_queue_pop(&conn->out.queue); item != NULL;
          item = muster_queue_pop(&conn->out.queue)) {
         if (item == &conn->out.control) {
@@ -222,6 +227,7 @@ void muster_conn_free(muster_conn *conn)
     muster_mem_free(conn->in.buffer);
     muster_vec_fini(&conn->out.releases);
     muster_tls_free(conn->tls);
+    muster_conn_fabric_free(conn);
     muster_mem_free(conn);
 }
 

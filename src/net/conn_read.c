@@ -34,16 +34,14 @@ static void end_memory(muster_conn *conn, uint64_t bytes)
                     (unsigned long long)bytes);
 }
 
-/* Hand over a whole message. Takes the caller's reference to the payload. */
-static void deliver(muster_conn *conn, const muster_frame *frame,
-                    const uint8_t *header, muster_blob *payload)
+void muster_conn_deliver(muster_conn *conn, const muster_frame *frame,
+                         const uint8_t *header, muster_blob *payload)
 {
     muster_net *net = conn->net;
     muster_net_message message = {header, frame->header_bytes, payload};
     if (conn->stranger) {
         muster_strangers_heard(conn);
     }
-    conn->in.received = frame->sequence;
     net->counters.messages_received++;
     net->counters.bytes_received += frame->header_bytes + frame->payload_bytes;
     if (net->pace != NULL && muster_pace_has_latency(net->pace)) {
@@ -57,6 +55,13 @@ static void deliver(muster_conn *conn, const muster_frame *frame,
         net->callbacks.on_message(net->context, conn->peer, &message);
     }
     muster_blob_unref(payload);
+}
+
+static void deliver(muster_conn *conn, const muster_frame *frame,
+                    const uint8_t *header, muster_blob *payload)
+{
+    conn->in.received = frame->sequence;
+    muster_conn_deliver(conn, frame, header, payload);
 }
 
 /* Fill the frame's slot with the descriptor that came for it. */
@@ -220,7 +225,9 @@ static bool parse_hello(muster_conn *conn)
         return false;
     }
     if (status == MUSTER_OK) {
-        status = muster_hello_check(net->opts.protocol_version, &hello, &error);
+        const muster_hello ours = {net->opts.protocol_version,
+                                   conn->fabric.used};
+        status = muster_hello_check(&ours, &hello, &error);
     }
     if (status != MUSTER_OK) {
         muster_conn_write(conn); // our hello, so that the peer knows why, too
@@ -228,6 +235,17 @@ static bool parse_hello(muster_conn *conn)
         return false;
     }
     conn->in.start += MUSTER_HELLO_BYTES;
+    if (conn->fabric.used) {
+        muster_conn_fabric_wire(conn);
+    } else {
+        muster_conn_up(conn);
+    }
+    return conn->state != MUSTER_CONN_DEAD;
+}
+
+void muster_conn_up(muster_conn *conn)
+{
+    muster_net *net = conn->net;
     conn->state = MUSTER_CONN_UP;
     // A caller still has to send a message in time. If writing our hello
     // failed, the deadline is now that of write_broke().
@@ -239,12 +257,9 @@ static bool parse_hello(muster_conn *conn)
     if (net->callbacks.on_up != NULL) {
         net->callbacks.on_up(net->context, conn->peer, conn->incoming);
     }
-    return true;
 }
 
-/* What a peer may send at once: a stranger little, a caller what its role
- * sends. */
-static uint64_t payload_bytes_max(const muster_conn *conn)
+uint64_t muster_conn_payload_max(const muster_conn *conn)
 {
     uint64_t limit = conn->incoming ? conn->net->caller_bytes_max
                                     : conn->net->opts.payload_bytes_max;
@@ -258,7 +273,7 @@ static bool parse_header(muster_conn *conn, muster_frame *frame)
     if (conn->in.end - conn->in.start < MUSTER_FRAME_BYTES) {
         return false;
     }
-    muster_frame_limits limits = {payload_bytes_max(conn), conn->shares};
+    muster_frame_limits limits = {muster_conn_payload_max(conn), conn->shares};
     muster_error error = {0};
     if (muster_frame_read(conn->in.buffer + conn->in.start, &limits, &error,
                           frame) != MUSTER_OK) {
@@ -274,6 +289,17 @@ static bool parse_header(muster_conn *conn, muster_frame *frame)
         return false;
     }
     return true;
+}
+
+/* With a fabric the socket carries notes only. */
+static void take_note(muster_conn *conn, const muster_frame *frame,
+                      const uint8_t *entries)
+{
+    conn->in.received = frame->sequence;
+    const char *wrong = muster_conn_fabric_note(conn, frame, entries);
+    if (wrong != NULL) {
+        end_protocol(conn, wrong);
+    }
 }
 
 /* true: something was consumed, there may be more. */
@@ -294,11 +320,15 @@ static bool parse_frame(muster_conn *conn)
         return false;
     }
     conn->in.start += MUSTER_FRAME_BYTES + need;
-    if (direct) {
+    if (conn->fabric.used) {
+        take_note(conn, &frame, header);
+    } else if (direct) {
         conn->in.start +=
             stream_begin(conn, &frame, header, here - frame.header_bytes);
     } else if (shared) {
         take_shared(conn, &frame, header);
+    } else if (frame.kind > MUSTER_FRAME_FORGET) {
+        end_protocol(conn, "a note of a fabric that we do not use");
     } else if (frame.kind != MUSTER_FRAME_MESSAGE) {
         take_list(conn, &frame, header);
     } else {
@@ -423,7 +453,8 @@ static size_t read_some(muster_conn *conn, size_t allowed, size_t *room_out)
                       ? muster_conn_tls_recv(conn, iov, message.msg_iovlen)
                       : receive(conn, &message);
     if (got < 0) {
-        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR &&
+            !muster_conn_fabric_eof(conn)) {
             muster_conn_end(conn, MUSTER_ERR_PEER_LOST, "%s", strerror(errno));
         }
         return 0;
@@ -431,7 +462,7 @@ static size_t read_some(muster_conn *conn, size_t allowed, size_t *room_out)
     if (conn->shares && !keep_descriptors(conn, &message)) {
         return 0;
     }
-    if (got == 0) {
+    if (got == 0 && !muster_conn_fabric_eof(conn)) {
         bool midway = conn->in.end > 0 || conn->in.stream.payload != NULL;
         muster_conn_end(conn, MUSTER_ERR_PEER_LOST,
                         "it closed the connection%s",

@@ -272,8 +272,7 @@ static bool is_lasting(int error)
     return error != EAGAIN && error != EWOULDBLOCK && error != EINTR;
 }
 
-/* Was something encrypted that the socket did not take? */
-static bool has_unsent(const muster_conn *conn)
+bool muster_conn_has_unsent(const muster_conn *conn)
 {
     size_t bytes = 0;
     if (conn->tls != NULL) {
@@ -312,7 +311,7 @@ static bool write_some(muster_conn *conn)
     if (written > 0 && pace != NULL) {
         muster_pace_spend(pace, MUSTER_PACE_OUT, (size_t)written);
     }
-    if (written < (ssize_t)gather.bytes || has_unsent(conn)) {
+    if (written < (ssize_t)gather.bytes || muster_conn_has_unsent(conn)) {
         muster_conn_arm(conn, true);
         return false;
     }
@@ -371,7 +370,7 @@ static void queue_control(muster_conn *conn)
     muster_queue_push_ahead(&conn->out.queue, item);
 }
 
-static ssize_t send_bytes(muster_conn *conn, uint8_t *bytes, size_t count)
+ssize_t muster_conn_send_bytes(muster_conn *conn, uint8_t *bytes, size_t count)
 {
     if (conn->tls != NULL) {
         struct iovec iov = {bytes, count};
@@ -386,15 +385,16 @@ static bool send_hello(muster_conn *conn)
     if (conn->out.hello_sent == MUSTER_HELLO_BYTES) {
         return true;
     }
-    ssize_t sent = send_bytes(conn, conn->out.hello + conn->out.hello_sent,
-                              MUSTER_HELLO_BYTES - conn->out.hello_sent);
+    ssize_t sent =
+        muster_conn_send_bytes(conn, conn->out.hello + conn->out.hello_sent,
+                               MUSTER_HELLO_BYTES - conn->out.hello_sent);
     if (sent < 0 && is_lasting(errno)) {
         write_broke(conn);
         return false;
     }
     conn->out.hello_sent += sent > 0 ? (size_t)sent : 0;
     bool complete = conn->out.hello_sent == MUSTER_HELLO_BYTES;
-    muster_conn_arm(conn, !complete || has_unsent(conn));
+    muster_conn_arm(conn, !complete || muster_conn_has_unsent(conn));
     return complete;
 }
 
@@ -425,7 +425,14 @@ void muster_conn_write(muster_conn *conn)
 {
     if (conn->state < MUSTER_CONN_HELLO || conn->state > MUSTER_CONN_UP ||
         conn->out.broken || (conn->tls != NULL && !send_encrypted(conn)) ||
-        !send_hello(conn) || conn->state != MUSTER_CONN_UP) {
+        !send_hello(conn)) {
+        return;
+    }
+    if (conn->fabric.used && conn->state > MUSTER_CONN_HELLO) {
+        muster_conn_fabric_write(conn);
+        return;
+    }
+    if (conn->state != MUSTER_CONN_UP) {
         return;
     }
     for (int i = 0; i < TURN_WRITES; i++) {

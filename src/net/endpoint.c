@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/fabric.h"
 #include "net/inside.h"
 
 #define ACCEPTS_MAX 64 // a turn of a listener
@@ -123,12 +124,28 @@ bool muster_listener_watch(muster_net *net, muster_listener *listener, bool on)
                      listener->fd, &event) == 0;
 }
 
+static void suggest_engine(const muster_net *net)
+{
+    char device[64];
+    if (net->fabric == NULL &&
+        muster_fabric_rdma("/sys", device, sizeof(device))) {
+        muster_log(MUSTER_LOG_INFO,
+                   "this machine has RDMA (%s): on a trusted network, --engine "
+                   "ucx for all processes uses it",
+                   device);
+    }
+}
+
 /* Other machines may come only with a key, or where that was asked for. */
 static muster_status check_reach(const muster_net *net,
                                  const muster_socket_address *address,
                                  const char *text, muster_error *error_out)
 {
-    if (net->tls != NULL || muster_socket_address_is_local(address)) {
+    if (muster_socket_address_is_local(address)) {
+        return MUSTER_OK;
+    }
+    suggest_engine(net);
+    if (net->tls != NULL) {
         return MUSTER_OK;
     }
     if (!net->opts.insecure) {

@@ -70,7 +70,7 @@ muster_status muster_frame_read(const uint8_t *bytes,
         .ack = muster_bytes_get(bytes + 32, 8),
     };
     if (muster_bytes_get(bytes, 4) != FRAME_MAGIC ||
-        kind < MUSTER_FRAME_MESSAGE || kind > MUSTER_FRAME_FORGET ||
+        kind < MUSTER_FRAME_MESSAGE || kind > MUSTER_FRAME_LAST ||
         muster_bytes_get(bytes + 12, 4) != 0) {
         return muster_error_set(error_out, MUSTER_ERR_PROTOCOL,
                                 "bytes that are not a frame");

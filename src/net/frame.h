@@ -12,6 +12,11 @@
  *                go of the shared payloads of those frames
  *   FORGET       its header is a list of 64-bit slots that will not be named
  *                again before they are filled anew
+ *   ADDRESS      with a fabric: the sender's number of this connection, a
+ *                token, its worker's number and the length of its worker
+ *                address, 64 bits each, then the address, filled up with zeros
+ *   LAST         with a fabric: how many messages the sender has sent on it;
+ *                the socket's end follows
  *
  *   Promise      read() accepts exactly what write() makes of valid fields,
  *                and refuses lengths over the limits before anyone allocates.
@@ -34,6 +39,8 @@ typedef enum muster_frame_kind {
     MUSTER_FRAME_MESSAGE = 1,
     MUSTER_FRAME_RELEASE = 2,
     MUSTER_FRAME_FORGET = 3,
+    MUSTER_FRAME_ADDRESS = 4,
+    MUSTER_FRAME_LAST = 5,
 } muster_frame_kind;
 
 #define MUSTER_FRAME_PAYLOAD    1u // there is one, perhaps of 0 bytes

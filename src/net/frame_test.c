@@ -96,12 +96,9 @@ static void lengths_over_the_limits_are_refused(void **state)
 static void a_hello_comes_back(void **state)
 {
     (void)state;
-    muster_hello hello = {.version = 0x01020304};
+    muster_hello hello = {.version = 0x01020304, .fabric = true};
     muster_hello back = {0};
     uint8_t bytes[MUSTER_HELLO_BYTES];
-    for (unsigned i = 0; i < MUSTER_HELLO_RESERVED; i++) {
-        hello.reserved[i] = (uint8_t)(i * 3);
-    }
     muster_hello_write(&hello, bytes);
     for (size_t size = 0; size < sizeof(bytes); size++) {
         assert_int_equal(muster_hello_read(bytes, size, NULL, &back),
@@ -110,7 +107,7 @@ static void a_hello_comes_back(void **state)
     assert_int_equal(muster_hello_read(bytes, sizeof(bytes), NULL, &back),
                      MUSTER_OK);
     assert_int_equal(back.version, hello.version);
-    assert_memory_equal(back.reserved, hello.reserved, sizeof(hello.reserved));
+    assert_true(back.fabric);
     for (size_t i = 0; i < 16; i++) {
         if (i >= 8 && i < 12) {
             continue; // the version: anything is a hello
@@ -126,10 +123,16 @@ static void a_hello_is_checked(void **state)
 {
     (void)state;
     muster_error error = {0};
-    muster_hello hello = {.version = 3};
-    assert_int_equal(muster_hello_check(3, &hello, &error), MUSTER_OK);
-    assert_int_equal(muster_hello_check(4, &hello, &error), MUSTER_ERR_REFUSED);
+    const muster_hello hello = {.version = 3};
+    const muster_hello newer = {.version = 4};
+    const muster_hello ucx = {.version = 3, .fabric = true};
+    assert_int_equal(muster_hello_check(&hello, &hello, &error), MUSTER_OK);
+    assert_int_equal(muster_hello_check(&newer, &hello, &error),
+                     MUSTER_ERR_REFUSED);
     assert_non_null(strstr(error.text, "version 3 and we speak 4"));
+    assert_int_equal(muster_hello_check(&hello, &ucx, &error),
+                     MUSTER_ERR_REFUSED);
+    assert_non_null(strstr(error.text, "--engine ucx and we use sock"));
 }
 
 /* A peer with a run key speaks TLS: it is told apart from rubbish. */

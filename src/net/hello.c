@@ -17,7 +17,8 @@ void muster_hello_write(const muster_hello *hello, uint8_t *bytes)
     memcpy(bytes, hello_magic, 8);
     muster_bytes_put(bytes + 8, hello->version, 4);
     muster_bytes_put(bytes + 12, MUSTER_HELLO_BYTES, 4);
-    memcpy(bytes + 16, hello->reserved, MUSTER_HELLO_RESERVED);
+    memset(bytes + 16, 0, MUSTER_HELLO_RESERVED);
+    bytes[16] = hello->fabric;
 }
 
 muster_status muster_hello_read(const uint8_t *bytes, size_t size,
@@ -39,19 +40,30 @@ muster_status muster_hello_read(const uint8_t *bytes, size_t size,
         return MUSTER_IN_PROGRESS;
     }
     hello_out->version = (uint32_t)muster_bytes_get(bytes + 8, 4);
-    memcpy(hello_out->reserved, bytes + 16, MUSTER_HELLO_RESERVED);
+    hello_out->fabric = bytes[16] == 1;
     return MUSTER_OK;
 }
 
-muster_status muster_hello_check(uint32_t our_version,
+static const char *engine_of(const muster_hello *hello)
+{
+    return hello->fabric ? "ucx" : "sock";
+}
+
+muster_status muster_hello_check(const muster_hello *ours,
                                  const muster_hello *theirs,
                                  muster_error *error_out)
 {
-    if (theirs->version != our_version) {
+    if (theirs->version != ours->version) {
         return muster_error_set(error_out, MUSTER_ERR_REFUSED,
                                 "it speaks protocol version %u and we speak "
                                 "%u; run the same Muster on both sides",
-                                theirs->version, our_version);
+                                theirs->version, ours->version);
+    }
+    if (theirs->fabric != ours->fabric) {
+        return muster_error_set(error_out, MUSTER_ERR_REFUSED,
+                                "it uses --engine %s and we use %s; give both "
+                                "sides the same",
+                                engine_of(theirs), engine_of(ours));
     }
     return MUSTER_OK;
 }

@@ -1,7 +1,8 @@
 /*
  * net/hello.h -- the first eighty bytes that each side sends.
  *
- * Magic, protocol version, length, and zeros for later versions. The layout
+ * Magic, protocol version, length, engine (0 sock, 1 ucx), and zeros for later
+ * versions. The layout
  * stays the same for every protocol version, so that two versions can tell each
  * other that they do not match. With a run key the hello is the first thing
  * that travels inside TLS (tls.h).
@@ -11,6 +12,7 @@
 #ifndef MUSTER_NET_HELLO_H
 #define MUSTER_NET_HELLO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +23,7 @@
 
 typedef struct muster_hello {
     uint32_t version;
-    uint8_t reserved[MUSTER_HELLO_RESERVED]; // sent as zeros, read by nobody
+    bool fabric; // messages are to travel by UCX
 } muster_hello;
 
 /* `bytes` has room for MUSTER_HELLO_BYTES. */
@@ -36,9 +38,9 @@ MUSTER_CHECKED muster_status muster_hello_read(const uint8_t *bytes,
                                                muster_error *error_out,
                                                muster_hello *hello_out);
 
-/* MUSTER_ERR_REFUSED and why, naming both versions, when `theirs` may not
- * talk to us. */
-MUSTER_CHECKED muster_status muster_hello_check(uint32_t our_version,
+/* MUSTER_ERR_REFUSED and why, naming both versions or engines, when `theirs`
+ * may not talk to us. */
+MUSTER_CHECKED muster_status muster_hello_check(const muster_hello *ours,
                                                 const muster_hello *theirs,
                                                 muster_error *error_out);
 

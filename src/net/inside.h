@@ -52,11 +52,13 @@ typedef enum muster_event_source {
     MUSTER_EVENT_SOURCE_WAKE,
     MUSTER_EVENT_SOURCE_LISTENER,
     MUSTER_EVENT_SOURCE_CONN,
+    MUSTER_EVENT_SOURCE_FABRIC,
 } muster_event_source;
 
 typedef enum muster_conn_state {
     MUSTER_CONN_CONNECTING, // connect() is under way
     MUSTER_CONN_HELLO,      // waiting for the peer's hello
+    MUSTER_CONN_WIRING,     // with a fabric: waiting for the peer's greeting
     MUSTER_CONN_UP,
     MUSTER_CONN_DEAD, // no descriptor any more
 } muster_conn_state;
@@ -115,6 +117,31 @@ typedef struct muster_conn_in {
     size_t bytes_untold;   // came since then
 } muster_conn_in;
 
+/* Of a connection whose messages travel by a fabric: conn_fabric.c. */
+typedef struct muster_conn_fabric {
+    bool used;
+    bool heard;    // the peer has greeted us on its link
+    bool is_heard; // the peer has heard our greeting
+    bool eof;      // the socket has ended
+    bool last_known;
+    struct muster_fabric_route *link; // NULL: none yet
+    uint64_t token;                   // that the peer's messages carry
+    uint64_t their_number, their_token, their_worker;
+    uint8_t *their_address;  // of a caller that has not greeted us yet
+    uint64_t sent, received; // messages
+    uint64_t last;           // messages that the peer has sent in all
+    uint8_t *note;           // the frame that the socket takes next
+    size_t note_bytes, note_sent;
+    uint64_t notes;
+    struct muster_flight *flights;
+    unsigned flight_count;
+    size_t flight_bytes;
+    struct muster_landing *landings;
+    unsigned landing_count;
+} muster_conn_fabric;
+
+typedef struct muster_net_fabric muster_net_fabric;
+
 typedef struct muster_conn {
     muster_event_source source;
     muster_conn_state state;
@@ -138,6 +165,7 @@ typedef struct muster_conn {
     muster_error end; // why it ended
     muster_conn_out out;
     muster_conn_in in;
+    muster_conn_fabric fabric;
 } muster_conn;
 
 typedef struct muster_listener {
@@ -169,7 +197,8 @@ struct muster_net {
     muster_store store;
     muster_pool *pool;
     muster_release_queue *release_queue;
-    muster_pace *pace; // NULL: as fast as it goes
+    muster_pace *pace;         // NULL: as fast as it goes
+    muster_net_fabric *fabric; // NULL: sockets carry all
     muster_net_counters counters;
     bool polling;
     bool idle_watches;         // idle_fd is armed: an event ends a wait aside
@@ -237,7 +266,24 @@ MUSTER_CHECKED muster_status muster_conn_released(muster_conn *conn,
 /* Nobody will be sent this segment again: peers need not keep it mapped. */
 void muster_conn_forget(muster_conn *conn, uint64_t segment_id);
 
+/* As send() on the socket, through TLS where there is any. */
+ssize_t muster_conn_send_bytes(muster_conn *conn, uint8_t *bytes, size_t count);
+
+/* Was something encrypted that the socket did not take? */
+bool muster_conn_has_unsent(const muster_conn *conn);
+
 /* conn_read.c ------------------------------------------------------------- */
+
+/* The connection stands: call on_up. */
+void muster_conn_up(muster_conn *conn);
+
+/* Hand over a whole message. Takes the caller's reference to the payload. */
+void muster_conn_deliver(muster_conn *conn, const muster_frame *frame,
+                         const uint8_t *header, muster_blob *payload);
+
+/* What the peer may send at once: a stranger little, a caller what its role
+ * sends. */
+uint64_t muster_conn_payload_max(const muster_conn *conn);
 
 /* Read and deliver what has come, within the bounds of one turn. */
 void muster_conn_read(muster_conn *conn);
@@ -256,6 +302,42 @@ bool muster_conn_tls_flush(muster_conn *conn);
 
 /* The side that connects speaks first. */
 void muster_conn_tls_begin(muster_conn *conn);
+
+/* conn_fabric.c: of connections with `fabric.used` ------------------------- */
+
+/* The hello was accepted: tell the peer our worker address. */
+void muster_conn_fabric_wire(muster_conn *conn);
+
+/* Write the note that waits, and what the link takes. */
+void muster_conn_fabric_write(muster_conn *conn);
+
+/* A frame came on the socket. Returns what was wrong with it, else NULL. */
+const char *muster_conn_fabric_note(muster_conn *conn,
+                                    const muster_frame *frame,
+                                    const uint8_t *entries);
+
+/* The peer has greeted us; is_heard: and has heard our greeting. */
+void muster_conn_fabric_greeted(muster_conn *conn, bool is_heard);
+
+/* The socket has ended; true: messages may still be on their way, and the
+ * connection ends when they are here. */
+bool muster_conn_fabric_eof(muster_conn *conn);
+
+/* The connection ends; before its socket is closed. */
+void muster_conn_fabric_end(muster_conn *conn, muster_status status);
+void muster_conn_fabric_free(muster_conn *conn);
+
+/* Load and open the engine of net->opts. */
+MUSTER_CHECKED muster_status muster_net_fabric_open(struct muster_net *net,
+                                                    muster_error *error_out);
+/* After all connections have ended. */
+void muster_net_fabric_close(struct muster_net *net);
+
+/* Progress; true: something came. */
+bool muster_net_fabric_progress(struct muster_net *net);
+
+/* Nothing to progress, and epoll will tell when there is. */
+bool muster_net_fabric_rests(struct muster_net *net);
 
 /* endpoint.c -------------------------------------------------------------- */
 

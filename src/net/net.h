@@ -34,6 +34,11 @@
  *   Allocation   Buffers come from pools; steady traffic allocates nothing.
  *   Not here     What messages mean (wire), who is alive (role/member).
  *
+ * With the engine "ucx", messages of TCP connections travel by UCX (fabric.h):
+ * RDMA where there is any. Connections are made, proved and given up as ever,
+ * but what UCX carries is not encrypted: it is for trusted networks. Both sides
+ * need the same engine. Unix sockets stay as they are.
+ *
  * Payloads made by muster_net_blob() can travel without a copy: between
  * processes of one host they lie in shared memory (a sealed memfd), and only a
  * descriptor passes through the socket.
@@ -103,11 +108,12 @@ typedef struct muster_net_opts {
     int insecure;              // listen beyond this machine without a key
     double bytes_per_s; // of the NIC to pretend, each way; 0: none (pace.h)
     int64_t latency_ns; // of every message that is received
+    const char *engine; // "sock" (NULL), or "ucx": what TCP connections use
 } muster_net_opts;
 
-#define MUSTER_NET_OPTS_INIT                                            \
-    {                                                                   \
-        (uint32_t)sizeof(muster_net_opts), 0, 0, 0, 0, 0, NULL, 0, 0, 0 \
+#define MUSTER_NET_OPTS_INIT                                                  \
+    {                                                                         \
+        (uint32_t)sizeof(muster_net_opts), 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL \
     }
 
 /* One send. `replace_slot` != 0: an unsent earlier message to the same peer

@@ -173,6 +173,9 @@ static void clear_wake(muster_net *net)
 
 static const char *late_reason(const muster_conn *conn)
 {
+    if (conn->fabric.eof) {
+        return "it closed the connection, and messages are missing";
+    }
     if (conn->out.broken) {
         return "it does not read any more";
     }
@@ -189,8 +192,9 @@ static int64_t check_deadlines(muster_net *net, int64_t now)
         muster_conn *conn = conns[i];
         if (conn->deadline <= now) {
             muster_conn_end(conn,
-                            conn->out.broken ? MUSTER_ERR_PEER_LOST
-                                             : MUSTER_ERR_TIMED_OUT,
+                            conn->out.broken || conn->fabric.eof
+                                ? MUSTER_ERR_PEER_LOST
+                                : MUSTER_ERR_TIMED_OUT,
                             "%s", late_reason(conn));
         } else if (conn->deadline < next) {
             next = conn->deadline;
@@ -274,7 +278,8 @@ static int64_t sleep_time(muster_net *net, int64_t timeout_ns)
     }
     bool due =
         net->finished.first != NULL || net->downs != NULL || net->dirty != NULL;
-    if (due || timeout_ns == 0) {
+    if (due || timeout_ns == 0 ||
+        (net->fabric != NULL && !muster_net_fabric_rests(net))) {
         return 0;
     }
     net->sleep_announced = true;
@@ -313,6 +318,8 @@ static void handle_events(muster_net *net, const struct epoll_event *events,
         case MUSTER_EVENT_SOURCE_CONN:
             conn_event((muster_conn *)(void *)source, events[i].events);
             break;
+        case MUSTER_EVENT_SOURCE_FABRIC:
+            break; // progress follows
         }
     }
 }
@@ -326,6 +333,9 @@ muster_status muster_net_poll(muster_net *net, int64_t timeout_ns)
     bool telling = net->finished.first != NULL || net->downs != NULL;
     tell_downs(net);
     flush(net);
+    if (net->fabric != NULL) {
+        telling |= muster_net_fabric_progress(net);
+    }
     int64_t sleep_ns = sleep_time(net, telling ? 0 : timeout_ns);
     if (sleep_ns != 0) {
         set_idle_watch(net, false);
@@ -339,6 +349,9 @@ muster_status muster_net_poll(muster_net *net, int64_t timeout_ns)
         net->sleep_announced = false;
     }
     handle_events(net, events, count);
+    if (net->fabric != NULL) {
+        (void)muster_net_fabric_progress(net);
+    }
     if (net->pace != NULL) {
         muster_pace_run(net->pace);
     }

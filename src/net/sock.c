@@ -74,6 +74,24 @@ static muster_status add_key(muster_net *net, muster_error *error)
                : status;
 }
 
+static muster_status add_engine(muster_net *net, muster_error *error)
+{
+    const char *engine = net->opts.engine;
+    if (engine == NULL || strcmp(engine, "sock") == 0) {
+        return MUSTER_OK;
+    }
+    if (strcmp(engine, "ucx") != 0) {
+        return muster_error_set(error, MUSTER_ERR_INVALID,
+                                "there is no engine '%s'; sock, ucx", engine);
+    }
+    if (net->pace != NULL) {
+        return muster_error_set(error, MUSTER_ERR_INVALID,
+                                "--bandwidth and --latency are pretended with "
+                                "--engine sock only");
+    }
+    return muster_net_fabric_open(net, error);
+}
+
 static bool open_descriptors(muster_net *net)
 {
     net->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -128,6 +146,10 @@ muster_status muster_net_open(const muster_net_opts *opts,
     if (status == MUSTER_OK) {
         status = add_key(net, error_out);
     }
+    if (status == MUSTER_OK) {
+        status = add_engine(net, error_out);
+    }
+    net->opts.engine = NULL; // lent for the call
     if (status != MUSTER_OK) {
         muster_net_close(net);
         return status;
@@ -151,6 +173,7 @@ void muster_net_close(muster_net *net)
     while (net->finished.first != NULL) {
         muster_net_tell_finished(net);
     }
+    muster_net_fabric_close(net);
     // Dropped connections are on `downs` as well, though not in `conns`.
     for (muster_conn *conn = net->downs; conn != NULL; conn = conn->next_dead) {
         conn->dirty = false;

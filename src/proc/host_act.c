@@ -226,6 +226,9 @@ void muster_host_act(muster_host *host, muster_action *action)
         muster_net_drop(host->net, action->as.drop.peer);
         (void)muster_host_take_dial(host, action->as.drop.peer);
         break;
+    case MUSTER_ACTION_EXPECT:
+        muster_net_expect(host->net, action->as.expect.payload_bytes_max);
+        break;
     case MUSTER_ACTION_SET_TIMER:
         if (muster_timers_set(&host->timers, action->as.timer.id,
                               action->as.timer.at_ns) < 0) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "muster/log.h"
+#include "role/act.h"
 
 /* Connects, says something short, as strangers have to, and sends more than is
  * read in one turn. */
@@ -48,6 +49,41 @@ static void a_long_message_is_heard_of_before_it_is_whole(void **state)
     server_join(&hearer);
     assert_int_equal(hearer.script.messages, 2);
     assert_in_range(hearer.script.heard, 1, 10000);
+    muster_host_close(client);
+}
+
+/* Knows that its callers have little to say. */
+static void expect_little(script *self, const muster_event *event,
+                          muster_actions *actions)
+{
+    (void)self;
+    if (event->kind == MUSTER_EVENT_START) {
+        muster_act_expect(actions, 1000);
+    } else if (event->kind == MUSTER_EVENT_PEER_DOWN) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+static void send_until_dropped(script *self, const muster_event *event,
+                               muster_actions *actions)
+{
+    if (event->kind == MUSTER_EVENT_PEER_DOWN) {
+        add_stop(actions, MUSTER_OK, "");
+    } else if (event->kind != MUSTER_EVENT_SENT) {
+        send_long(self, event, actions);
+    }
+}
+
+static void a_caller_that_sends_more_than_is_expected_is_dropped(void **state)
+{
+    (void)state;
+    server hearer = {.script = {.step = expect_little}};
+    server_start(&hearer);
+    script self = {.step = send_until_dropped, .address = hearer.bound};
+    muster_host *client = open_host(NULL);
+    assert_int_equal(run_script(client, &self, 4, NULL), MUSTER_OK);
+    server_join(&hearer);
+    assert_int_equal(hearer.script.messages, 1);
     muster_host_close(client);
 }
 
@@ -229,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_message_is_heard_of_before_it_is_whole),
+        cmocka_unit_test(a_caller_that_sends_more_than_is_expected_is_dropped),
         cmocka_unit_test(a_peer_that_sends_rubbish_is_dropped_and_told_of),
         cmocka_unit_test(a_flood_of_rubbish_is_summed_up_in_the_log),
         cmocka_unit_test(a_full_queue_leaves_out_slots_and_ends_the_rest),

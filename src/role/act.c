@@ -52,6 +52,8 @@ static size_t cleared_bytes(muster_action_kind kind)
         return head + sizeof(((muster_action *)NULL)->as.cancel);
     case MUSTER_ACTION_DROP:
         return head + sizeof(((muster_action *)NULL)->as.drop);
+    case MUSTER_ACTION_EXPECT:
+        return head + sizeof(((muster_action *)NULL)->as.expect);
     case MUSTER_ACTION_SEND:
     case MUSTER_ACTION_CONNECT:
     case MUSTER_ACTION_STOP:
@@ -100,6 +102,12 @@ void muster_act_connect(muster_actions *actions, const char *address,
 void muster_act_drop(muster_actions *actions, muster_role_peer peer)
 {
     muster_act(actions, MUSTER_ACTION_DROP)->as.drop.peer = peer;
+}
+
+void muster_act_expect(muster_actions *actions, uint64_t floats)
+{
+    muster_act(actions, MUSTER_ACTION_EXPECT)->as.expect.payload_bytes_max =
+        4 * sizeof(float) * floats + MUSTER_EXPECT_BYTES;
 }
 
 void muster_act_timer(muster_actions *actions, uint32_t id, int64_t at_ns)

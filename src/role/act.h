@@ -27,6 +27,10 @@ muster_action *muster_act_send(muster_actions *actions,
 void muster_act_connect(muster_actions *actions, const char *address,
                         uint64_t token);
 void muster_act_drop(muster_actions *actions, muster_role_peer peer);
+/* Callers send what a code makes of gradients, or models, of so many floats,
+ * and small words; nothing longer. */
+#define MUSTER_EXPECT_BYTES ((size_t)1 << 20)
+void muster_act_expect(muster_actions *actions, uint64_t floats);
 /* at_ns < 0 cancels. */
 void muster_act_timer(muster_actions *actions, uint32_t id, int64_t at_ns);
 /* The job to fill in; id and kind are set. */

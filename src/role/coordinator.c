@@ -487,6 +487,7 @@ static void on_start(muster_coordinator *c, const muster_event *event,
                      muster_actions *actions)
 {
     c->joining.ready_ns = event->now_ns;
+    muster_act_expect(actions, c->opts.message_dim);
     if (c->edge != NULL) {
         return; // the run's coordinator has the patience
     }
@@ -500,8 +501,8 @@ static void on_start(muster_coordinator *c, const muster_event *event,
     }
 }
 
-/* A message that member has dropped: of another run or incarnation, or a second
- * HELLO. A correct worker sends none. */
+/* A message that member has dropped: of an earlier life, or a second HELLO. A
+ * correct worker sends none. */
 static void tell_stray(muster_coordinator *c, const muster_event *event,
                        muster_actions *actions)
 {
@@ -512,7 +513,7 @@ static void tell_stray(muster_coordinator *c, const muster_event *event,
         bool first = c->workers[id].unusable++ == 0;
         muster_act_notice(actions, event->now_ns,
                           first ? MUSTER_LOG_WARN : MUSTER_LOG_DEBUG,
-                          "%s %u sent a %s of another run or life; dropped",
+                          "%s %u sent a %s of an earlier life; dropped",
                           muster_coordinator_noun(c), id + c->layer.first,
                           muster_message_name(event->as.message.message->kind));
     }

@@ -458,6 +458,7 @@ static void have_shard(muster_coordinator *c, uint32_t id,
     }
     if (fresh && (c->paused || c->phase == MUSTER_PHASE_GATHER)) {
         // Help is on its way: patience starts again.
+        c->patiences = 0;
         muster_act_timer(actions, MUSTER_TIMER_PATIENCE,
                          event->now_ns + c->opts.patience_ns);
     }

@@ -25,9 +25,9 @@
 /* How far the sum over the coefficients may be off: other processors round
  * otherwise. */
 #define CHECK_MAX 1e-6
-/* Each life of an edge gives its workers incarnations of its own, also where
- * the process is another: odd, and far from small fractions of 2^32. */
-#define LIVES_SPREAD 2654435761u
+/* Each life of an edge gives its workers later incarnations than those before
+ * it, also where the process is another; about so many of them. */
+#define LIVES_BITS 8u
 
 /* Is this the code that the coordinator has? */
 static const char *wrong_with(const muster_edge *edge, const muster_code *code)
@@ -57,7 +57,7 @@ static muster_status create(muster_edge *edge, const muster_code *code)
         .first = muster_hier_first(code, id),
         .total = muster_code_numbers(code)->workers,
         .jobs = edge->job_ids,
-        .lives = edge->above.incarnation * LIVES_SPREAD >> 1};
+        .lives = edge->above.incarnation << LIVES_BITS};
     muster_coordinator_opts opts = MUSTER_COORDINATOR_OPTS_INIT;
     opts.code = inner;
     opts.run = edge->above.run;

@@ -98,6 +98,7 @@ typedef struct muster_job_result {
     const muster_code *code; // SETUP of an edge: the run's; ADOPT of one: the
                              // plan's; PLAN: the chosen one. Lent for the
                              // executor's life
+    uint64_t model_floats;   // SETUP of a worker: of its model
     double expected_ms;      // PLAN: of a step with the chosen code,
     double in_force_ms;      // and with that in force; NAN: not known
     double share;            // GRADIENT: of the step's samples, d parts of k

@@ -159,6 +159,33 @@ static void hear(muster_link *link, const muster_event *event)
     link->busy = busy;
 }
 
+/* Can it be a message of an earlier life, or HELLO again, that comes late? */
+static bool is_late(const muster_member *member, const muster_link *link,
+                    const muster_message *message)
+{
+    if (message->kind == MUSTER_MSG_HELLO) {
+        return muster_member_is_process_of(&member->places[link->id], message);
+    }
+    return message->kind != MUSTER_MSG_WELCOME && message->run == member->run &&
+           message->incarnation < link->incarnation;
+}
+
+/* A message that is not of this run and this life. What is late is dropped.
+ * Whoever came to us and says that it is another one ends its connection; a
+ * leader is believed. */
+static void on_stray(muster_member *member, muster_link *link,
+                     const muster_event *event, muster_actions *actions)
+{
+    const muster_message *message = event->as.message.message;
+    char text[64];
+    member->strays++;
+    if (!link->outgoing && !is_late(member, link, message)) {
+        snprintf(text, sizeof(text), "sent a %s of another run or life",
+                 muster_message_name(message->kind));
+        muster_member_offends(member, link, text, event, actions);
+    }
+}
+
 static void member_message(muster_member *member, muster_link *link,
                            const muster_event *event, muster_actions *actions)
 {
@@ -171,7 +198,7 @@ static void member_message(muster_member *member, muster_link *link,
         message->incarnation != link->incarnation ||
         message->kind == MUSTER_MSG_HELLO ||
         message->kind == MUSTER_MSG_WELCOME) {
-        member->strays++;
+        on_stray(member, link, event, actions);
         return;
     }
     hear(link, event);
@@ -180,8 +207,11 @@ static void member_message(muster_member *member, muster_link *link,
     }
     if (message->kind == MUSTER_MSG_LEAVE) {
         muster_member_forget(member, link, "left", true, event, actions);
-    } else if (message->kind == MUSTER_MSG_DIRECTORY) {
+    } else if (message->kind == MUSTER_MSG_DIRECTORY &&
+               link->id == muster_member_leader_id(member)) {
         muster_member_directory(member, event, actions);
+    } else if (message->kind == MUSTER_MSG_DIRECTORY) {
+        member->strays++;
     } else if (message->kind == MUSTER_MSG_HEARTBEAT) {
         muster_member_remind(member, link->id, message->step, actions);
     } else {
@@ -209,8 +239,12 @@ static void on_message(muster_member *member, const muster_event *event,
     } else if (link->outgoing && kind == MUSTER_MSG_REFUSE) {
         muster_member_refused(member, link, event, actions);
     } else {
-        // A later message overtook the greeting: it cannot be trusted yet.
+        // Of a leader: a later message overtook the greeting, and cannot be
+        // trusted yet. Others have nothing to say before their HELLO.
         member->strays++;
+        if (!link->outgoing) {
+            muster_member_forget(member, link, "", true, event, actions);
+        }
     }
 }
 

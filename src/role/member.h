@@ -15,8 +15,12 @@
  *   Promise      A message reaches the role only from a member whose
  *                connection stands, and only with this run and the incarnation
  *                of that connection. JOINED and LOST of a number alternate.
- *                The newest HELLO for a number wins; the older connection is
- *                told so and dropped.
+ *                A number whose holder was heard in the last half window is
+ *                nobody else's: who asks for it gets a free one, or is told to
+ *                come again. The first message of an incoming connection,
+ *                HELLO, says what its sender is; a HELLO of another process,
+ *                or a message of another run or a later life, ends it. One of
+ *                an earlier life is late, and dropped.
  *   Liveness     Any message counts as a sign of life, and so does each KiB of
  *                one that is still arriving (HEARD). Silence longer than
  *                the heartbeat window is loss; so is a peer that says it is

@@ -2,8 +2,8 @@
  * member_admit.c -- incoming connections: HELLO, numbers, refusals.
  *
  * A leader gives out numbers. Any other node of a mesh admits only peers that
- * the leader has admitted: of the same run, and with an incarnation not older
- * than the one in the directory.
+ * the leader has admitted: of the same run, and with the incarnation that the
+ * directory has.
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,24 +49,44 @@ static uint32_t free_number(const muster_member *member)
     return free;
 }
 
+/* Half a window, two heartbeats, is too short to lose a member, but enough to
+ * let a process have its number back whose old connection is dead. */
+static bool shows_life(muster_member *member, uint32_t id, int64_t now_ns)
+{
+    const muster_link *link = muster_member_link(member, id);
+    return link != NULL && now_ns - link->heard_ns <= member->heartbeat_ns / 2;
+}
+
+bool muster_member_is_process_of(const muster_place *place,
+                                 const muster_message *hello)
+{
+    return place->pid == hello->as.hello.pid &&
+           strncmp(place->host, hello->as.hello.host, sizeof(place->host)) == 0;
+}
+
 /*
- * The number for this HELLO. A process that asks for a number gets it, even
- * where another connection has it: the process was restarted, or its old
- * connection has not been noticed to be dead. But a process that was away while
- * another one took its number gets a new number, or the two would take it from
+ * The number for this HELLO: the one that it asks for, if nobody has it who
+ * shows life. Else another that is free. A process that returns before its own
+ * old connection is known to be dead waits for its number. One that was away
+ * while another took its number gets a free one, or the two would take it from
  * each other for ever.
  */
-static uint32_t choose_number(const muster_member *member,
-                              const muster_message *hello)
+static uint32_t choose_number(muster_member *member, const muster_event *event)
 {
+    const muster_message *hello = event->as.message.message;
     uint32_t wanted = wanted_number(member, hello);
     if (wanted == MUSTER_ID_ANY) {
         return free_number(member);
     }
     const muster_place *place = &member->places[wanted];
     bool returns = hello->run == member->run;
-    if (returns && place->peer != 0 &&
-        place->incarnation != hello->incarnation) {
+    // A leader that was resumed may have given its life to another process.
+    bool was_its = returns && place->incarnation == hello->incarnation &&
+                   muster_member_is_process_of(place, hello);
+    if (place->peer == 0 || was_its) {
+        return wanted;
+    }
+    if (returns || shows_life(member, wanted, event->now_ns)) {
         return free_number(member);
     }
     return wanted;
@@ -114,7 +134,23 @@ static void oust(muster_member *member, uint32_t id, muster_actions *actions)
                          "another process has taken this number", actions);
     member->places[id].peer = 0;
     muster_member_tell(member, MUSTER_NEWS_LOST, id,
-                       "replaced by a newer process");
+                       "silent, and replaced by a newer process");
+}
+
+/* False, and who asks is told to come again, where a member has the place. */
+static bool is_to_be_had(muster_member *member, muster_link *link, uint32_t id,
+                         int64_t now_ns, muster_actions *actions)
+{
+    if (!shows_life(member, id, now_ns)) {
+        return true;
+    }
+    const muster_place *place = &member->places[id];
+    char text[200];
+    snprintf(text, sizeof(text), "number %u is taken by process %u on %.63s",
+             member->opts.first + id, place->pid,
+             place->host[0] != 0 ? place->host : "?");
+    muster_member_refuse(member, link, MUSTER_ERR_AGAIN, text, actions);
+    return false;
 }
 
 static void send_welcome(const muster_member *member, const muster_link *link,
@@ -134,18 +170,12 @@ static void send_welcome(const muster_member *member, const muster_link *link,
         (uint32_t)(member->heartbeat_ns / MUSTER_NS_PER_MS);
 }
 
-static bool is_process_of(const muster_place *place,
-                          const muster_message *hello)
-{
-    return place->pid == hello->as.hello.pid &&
-           strncmp(place->host, hello->as.hello.host, sizeof(place->host)) == 0;
-}
-
 /* Was its silence taken for its end? */
 static void doubt(const muster_member *member, muster_place *place,
                   const muster_event *event)
 {
-    bool returns = is_process_of(place, event->as.message.message);
+    bool returns =
+        muster_member_is_process_of(place, event->as.message.message);
     int64_t here_ns = event->now_ns - place->seated_ns;
     if (!returns || here_ns > DOUBT_WINDOWS * member->heartbeat_ns) {
         place->doubts = 0;
@@ -188,7 +218,7 @@ static void remember_life(muster_member *member, const muster_message *hello)
 static bool is_shut_out(const muster_place *place, const muster_event *event)
 {
     return place->shut_out_ns > event->now_ns &&
-           is_process_of(place, event->as.message.message);
+           muster_member_is_process_of(place, event->as.message.message);
 }
 
 static void admit_as_leader(muster_member *member, muster_link *link,
@@ -198,7 +228,7 @@ static void admit_as_leader(muster_member *member, muster_link *link,
     if (!is_welcome(member, link, hello, actions)) {
         return;
     }
-    uint32_t id = choose_number(member, hello);
+    uint32_t id = choose_number(member, event);
     if (id == MUSTER_ID_ANY) {
         char text[64];
         snprintf(text, sizeof(text), "all %u places are taken", member->size);
@@ -209,6 +239,9 @@ static void admit_as_leader(muster_member *member, muster_link *link,
         muster_member_refuse(member, link, MUSTER_ERR_AGAIN,
                              "what you sent could not be used; come later",
                              actions);
+        return;
+    }
+    if (!is_to_be_had(member, link, id, event->now_ns, actions)) {
         return;
     }
     oust(member, id, actions);
@@ -226,10 +259,13 @@ static void admit_as_node(muster_member *member, muster_link *link,
     bool known = member->places != NULL && id < member->size;
     if (member->run == 0 || !known || hello->run != member->run ||
         id <= member->id ||
-        hello->incarnation < member->places[id].incarnation) {
+        hello->incarnation != member->places[id].incarnation) {
         // It will ask again when the directory has reached both of us.
         muster_member_refuse(member, link, MUSTER_ERR_AGAIN,
                              "not in the directory", actions);
+        return;
+    }
+    if (!is_to_be_had(member, link, id, event->now_ns, actions)) {
         return;
     }
     oust(member, id, actions);

@@ -38,6 +38,10 @@ muster_news *muster_member_tell(muster_member *member, muster_news_kind kind,
 void muster_member_refuse(muster_member *member, muster_link *link,
                           muster_status status, const char *text,
                           muster_actions *actions);
+/* The member broke a rule: LOST, and its process is kept away for a while. */
+void muster_member_offends(muster_member *member, muster_link *link,
+                           const char *reason, const muster_event *event,
+                           muster_actions *actions);
 bool muster_member_is_here(const muster_member *member, uint32_t id);
 
 /* member.c */
@@ -45,6 +49,9 @@ void muster_member_beat(const muster_member *member, const muster_link *link,
                         const muster_event *event, muster_actions *actions);
 
 /* member_admit.c */
+/* Is the HELLO of the process that has, or had, this place? */
+bool muster_member_is_process_of(const muster_place *place,
+                                 const muster_message *hello);
 void muster_member_admit(muster_member *member, muster_link *link,
                          const muster_event *event, muster_actions *actions);
 

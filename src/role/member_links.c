@@ -278,6 +278,16 @@ static void bar(muster_place *place, int64_t now_ns)
         (shut_out_for_ns < SHUT_OUT_MAX_NS ? shut_out_for_ns : SHUT_OUT_MAX_NS);
 }
 
+void muster_member_offends(muster_member *member, muster_link *link,
+                           const char *reason, const muster_event *event,
+                           muster_actions *actions)
+{
+    if (member->opts.leads && link->state == MUSTER_LINK_MEMBER) {
+        bar(&member->places[link->id], event->now_ns);
+    }
+    muster_member_forget(member, link, reason, true, event, actions);
+}
+
 void muster_member_drop(muster_member *member, uint32_t id,
                         const muster_event *event, muster_actions *actions)
 {

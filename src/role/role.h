@@ -90,6 +90,7 @@ typedef enum muster_action_kind {
     MUSTER_ACTION_CANCEL = 6,    // of a compute: COMPUTED still follows
     MUSTER_ACTION_REPORT = 7,    // to people and files
     MUSTER_ACTION_STOP = 8,      // the role is done
+    MUSTER_ACTION_EXPECT = 9,    // callers send no longer payloads than this
 } muster_action_kind;
 
 typedef struct muster_action {
@@ -117,6 +118,9 @@ typedef struct muster_action {
         struct {
             uint64_t job_id;
         } cancel;
+        struct {
+            uint64_t payload_bytes_max;
+        } expect;
         muster_report report;
         struct {
             muster_status status;

@@ -329,6 +329,7 @@ static void on_computed(muster_worker *w, const muster_event *event,
     }
     if (result->kind == MUSTER_JOB_SETUP) {
         w->set_up = true;
+        muster_act_expect(actions, result->model_floats);
         have(w, 0, MUSTER_ID_ANY, 0, actions);
     } else if (result->kind == MUSTER_JOB_ADOPT) {
         on_adopted(w, result, actions);

@@ -16,6 +16,7 @@
 #include "proc/host.h"
 #include "proc/signals.h"
 #include "proc/user_address.h"
+#include "role/act.h"
 #include "run/build.h"
 #include "run/network.h"
 
@@ -113,6 +114,8 @@ static muster_status listen_as_joiner(const muster_config *config,
         muster_config_string(config, MUSTER_OPT_LISTEN), "--listen", error_out,
         wanted);
     if (status == MUSTER_OK) {
+        // Callers have little to say before we know the job.
+        muster_net_expect(muster_host_net(host), MUSTER_EXPECT_BYTES);
         status = muster_net_listen(muster_host_net(host), wanted, error_out,
                                    address);
     }

@@ -1,6 +1,7 @@
 /*
  * launched.c -- a `train` command line under a launcher: process 0 becomes the
- * coordinator, the others workers; or all become nodes of a sparse task.
+ * coordinator, the others workers, or edges and workers; or all become nodes of
+ * a sparse task.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/topology.h"
 #include "config/config.h"
 #include "muster/launch.h"
 #include "muster/ps.h"
@@ -41,6 +43,8 @@ static muster_status copy_options(const muster_config *config,
         {MUSTER_OPT_PATIENCE, "patience"},
         {MUSTER_OPT_ALLOW_MODEL, "allow-model"},
         {MUSTER_OPT_KEY_FILE, "key-file"},
+        {MUSTER_OPT_INSECURE, "insecure"},
+        {MUSTER_OPT_ENGINE, "engine"},
         {MUSTER_OPT_SEED, "seed"},
         {MUSTER_OPT_BANDWIDTH, "bandwidth"},
         {MUSTER_OPT_LATENCY, "latency"},
@@ -58,21 +62,35 @@ static muster_status copy_options(const muster_config *config,
     return status;
 }
 
-static muster_status make_worker(const muster_config *config,
-                                 const muster_launcher_place *place,
-                                 const char *address, muster_error *error_out,
-                                 muster_config **join_out)
+/* What a process becomes that is not the coordinator. */
+typedef struct joining {
+    char connect[MUSTER_NET_ADDRESS_MAX];
+    char listen[MUSTER_NET_ADDRESS_MAX]; // "": it does not
+    bool edge;
+    uint32_t number;
+    uint32_t workers; // of the run
+} joining;
+
+static muster_status make_join(const muster_config *config, const joining *as,
+                               muster_error *error_out,
+                               muster_config **join_out)
 {
     muster_config *join = NULL;
     muster_status status = muster_config_create("join", &join);
     if (status == MUSTER_OK) {
-        status = muster_config_set(join, "connect", address, error_out);
+        status = muster_config_set(join, "connect", as->connect, error_out);
+    }
+    if (status == MUSTER_OK && as->listen[0] != '\0') {
+        status = muster_config_set(join, "listen", as->listen, error_out);
+    }
+    if (status == MUSTER_OK && as->edge) {
+        status = muster_config_set(join, "as", "edge", error_out);
     }
     if (status == MUSTER_OK) {
-        status = set_number(join, "worker", place->rank - 1, error_out);
+        status = set_number(join, "worker", as->number, error_out);
     }
     if (status == MUSTER_OK) {
-        status = set_number(join, "workers", place->size - 1, error_out);
+        status = set_number(join, "workers", as->workers, error_out);
     }
     if (status == MUSTER_OK) {
         status = copy_options(config, join, error_out);
@@ -85,29 +103,85 @@ static muster_status make_worker(const muster_config *config,
     return MUSTER_OK;
 }
 
+/* Where an edge listens: on its host, at a port of its own. */
+static muster_status edge_address(const muster_launcher_place *place,
+                                  uint32_t edge, muster_error *error_out,
+                                  char *address)
+{
+    char host[MUSTER_LAUNCHER_HOST_BYTES];
+    if (!muster_launcher_host_of(place, 1 + edge, host)) {
+        return muster_error_set(error_out, MUSTER_ERR_INVALID,
+                                "--topology: nothing tells on which hosts the "
+                                "edges are; start them with muster join "
+                                "--as edge");
+    }
+    (void)snprintf(address, MUSTER_NET_ADDRESS_MAX, "tcp:%s:%" PRIu32, host,
+                   place->port + 1 + edge);
+    return MUSTER_OK;
+}
+
+/* Process 0 is the coordinator; the edges come next, then their workers. */
+static muster_status take_part(const muster_topology *topology,
+                               const muster_launcher_place *place,
+                               muster_error *error_out, joining *as)
+{
+    uint32_t edge = place->rank - 1;
+    if (place->size != 1 + topology->edges + topology->workers) {
+        return muster_error_set(
+            error_out, MUSTER_ERR_INVALID,
+            "--topology has a coordinator, %" PRIu32 " edges and %" PRIu32
+            " workers: start %" PRIu32 " processes, not %" PRIu32,
+            topology->edges, topology->workers,
+            1 + topology->edges + topology->workers, place->size);
+    }
+    as->workers = topology->workers;
+    as->number = edge;
+    if (place->rank == 0) {
+        return MUSTER_OK;
+    }
+    if (edge < topology->edges) {
+        as->edge = true;
+        return edge_address(place, edge, error_out, as->listen);
+    }
+    as->number = edge - topology->edges;
+    uint32_t under = as->number;
+    for (edge = 0; under >= topology->sizes[edge]; edge++) {
+        under -= topology->sizes[edge];
+    }
+    return edge_address(place, edge, error_out, as->connect);
+}
+
 static muster_status be_trainer(muster_config *config,
                                 const muster_launcher_place *place,
                                 muster_error *error_out,
                                 muster_config **join_out)
 {
-    char address[MUSTER_NET_ADDRESS_MAX];
-    if (is_said(config, MUSTER_OPT_TOPOLOGY)) {
-        return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                "--topology: under a launcher there are no "
-                                "edges; start them with muster join --as edge");
-    }
+    const char *text = muster_config_string(config, MUSTER_OPT_TOPOLOGY);
+    joining as = {.number = place->rank - 1, .workers = place->size - 1};
+    muster_topology topology = {0};
     muster_status status = muster_launcher_need_host(place, error_out);
     if (status != MUSTER_OK) {
         return status;
     }
-    (void)snprintf(address, sizeof(address), "tcp:%s:%" PRIu32, place->host,
-                   place->port);
-    if (place->rank > 0) {
-        return make_worker(config, place, address, error_out, join_out);
+    (void)snprintf(as.connect, sizeof(as.connect), "tcp:%s:%" PRIu32,
+                   place->host, place->port);
+    if (text != NULL) {
+        status =
+            muster_topology_parse("--topology", text, error_out, &topology);
+        if (status == MUSTER_OK) {
+            status = take_part(&topology, place, error_out, &as);
+        }
+        muster_topology_fini(&topology);
     }
-    status = muster_config_set(config, "listen", address, error_out);
-    return status == MUSTER_OK && !is_said(config, MUSTER_OPT_WORKERS)
-               ? set_number(config, "workers", place->size - 1, error_out)
+    if (status != MUSTER_OK || place->rank > 0) {
+        return status != MUSTER_OK
+                   ? status
+                   : make_join(config, &as, error_out, join_out);
+    }
+    status = muster_config_set(config, "listen", as.connect, error_out);
+    return status == MUSTER_OK && text == NULL &&
+                   !is_said(config, MUSTER_OPT_WORKERS)
+               ? set_number(config, "workers", as.workers, error_out)
                : status;
 }
 

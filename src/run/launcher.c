@@ -141,7 +141,11 @@ static muster_status find_host(const launcher *by, muster_error *error_out,
     }
     place->one_host = known && local == place->size;
     if (own != NULL) {
-        return read_master(own, error_out, place);
+        status = read_master(own, error_out, place);
+        // Nobody else could reach that address.
+        place->one_host =
+            place->one_host || strncmp(place->host, "127.", 4) == 0;
+        return status;
     }
     if (variable(by->host) != NULL) {
         (void)snprintf(place->host, sizeof(place->host), "%s",

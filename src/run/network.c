@@ -36,6 +36,7 @@ muster_status muster_network_opts(const muster_config *config,
                             error_out, key_out, &has_key);
     opts.key = has_key ? key_out : NULL;
     opts.insecure = muster_config_bool(config, MUSTER_OPT_INSECURE);
+    opts.engine = muster_config_string(config, MUSTER_OPT_ENGINE);
     opts.bytes_per_s = muster_network_bytes_per_s(config);
     opts.latency_ns = latency_ns(config, 0);
     *opts_out = opts;

@@ -1,6 +1,7 @@
 /*
  * run/network.h -- what --bandwidth and --latency mean: the NIC of a process in
- * a real run, of a machine in a simulated one; and --key-file, --insecure.
+ * a real run, of a machine in a simulated one; and --key-file, --insecure,
+ * --engine.
  *
  * Where --bandwidth is not given, messages of any length take no time but the
  * latency, which in a simulation is 100 us unless --latency says another.

@@ -116,12 +116,18 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     opts.mesh = mesh != NULL ? mesh : run->others.dir.folder;
     opts.key_file = muster_config_string(run->config, MUSTER_OPT_KEY_FILE);
     opts.insecure = muster_config_bool(run->config, MUSTER_OPT_INSECURE);
+    opts.engine = muster_config_string(run->config, MUSTER_OPT_ENGINE);
     opts.patience_ms = 60000;
     opts.survive = strcmp(muster_config_string(run->config, MUSTER_OPT_ON_LOSS),
                           "stop") != 0;
     opts.heartbeat_ms = (uint32_t)(muster_config_duration_ns(
                                        run->config, MUSTER_OPT_HEARTBEAT) /
                                    MUSTER_NS_PER_MS);
+    opts.staleness_ms = (uint32_t)(muster_config_duration_ns(
+                                       run->config, MUSTER_OPT_STALENESS) /
+                                   MUSTER_NS_PER_MS);
+    opts.hot_factor =
+        (uint32_t)muster_config_uint(run->config, MUSTER_OPT_HOT_FACTOR);
     set_manage(muster_config_string(run->config, MUSTER_OPT_MANAGE), &opts);
     muster_status status = muster_ps_create(&opts, error_out, &run->ps);
     if (status == MUSTER_OK) {

@@ -50,13 +50,6 @@ static muster_status make_code(muster_train_state *train,
     return status;
 }
 
-/* Workers send gradients or models, whatever the code makes of them, and
- * nothing longer. */
-static size_t answer_bytes_max(const muster_executor_info *job)
-{
-    return 4 * sizeof(float) * job->dim + ((size_t)1 << 20);
-}
-
 /* The coordinator's end of the work: data, model, optimiser. */
 static muster_status make_executor(muster_train_state *train,
                                    muster_error *error_out)
@@ -83,8 +76,6 @@ static muster_status make_executor(muster_train_state *train,
     }
     if (status == MUSTER_OK) {
         train->job = muster_executor_describe(train->executor);
-        muster_net_expect(muster_host_net(train->host),
-                          answer_bytes_max(&train->job));
         status = muster_placed_make(train->config, train->code, train->executor,
                                     error_out);
     }

@@ -241,6 +241,8 @@ static bool carry_out(muster_sim *sim, uint32_t host, muster_action *action)
     case MUSTER_ACTION_DROP:
         muster_sim_drop(sim, host, action->as.drop.peer, "connection closed");
         break;
+    case MUSTER_ACTION_EXPECT:
+        break; // its messages have any length
     case MUSTER_ACTION_SET_TIMER:
         set_timer(sim, host, action);
         break;

@@ -70,6 +70,21 @@ together OMPI_COMM_WORLD_RANK=%r OMPI_COMM_WORLD_SIZE=5 OMPI_COMM_WORLD_LOCAL_SI
 together RANK=%r WORLD_SIZE=5 MASTER_ADDR=127.0.0.1 MASTER_PORT=$number
 together JOB_COMPLETION_INDEX=%r MUSTER_SIZE=5 MUSTER_MASTER=127.0.0.1:$((number + 9))
 
+# With edges: the coordinator, two edges, four workers.
+job="$job --topology 2x2 --code hier:se=0,sw=1 --stragglers 0"
+# shellcheck disable=SC2086
+expect 0 launch --local 7 -- "$MUSTER_BIN" $job
+same_theta "$work/out" || fail "edges: another model: $(head -c 300 "$work/out")"
+says "$work/err" '^\[2\] joined 127.0.0.1:[0-9]* as edge 1 of 2' ||
+    fail "edges: process 2 is no edge: $(cat "$work/err")"
+# shellcheck disable=SC2086
+MUSTER_RANK=3 MUSTER_SIZE=6 MUSTER_MASTER=127.0.0.1:7700 expect 2 $job
+says "$work/err" "start 7 processes, not 6" || fail "edges: $(cat "$work/err")"
+# shellcheck disable=SC2086
+MUSTER_RANK=3 MUSTER_SIZE=7 MUSTER_MASTER=10.0.0.1:7700 expect 2 $job
+says "$work/err" "on which hosts the edges are" || fail "edges: $(cat "$work/err")"
+job=${job% --topology*}
+
 # What is missing is named.
 PMI_RANK=0 PMI_SIZE=5 expect 2 $job
 says "$work/err" "MUSTER_MASTER=HOST:PORT" || fail "no host: $(cat "$work/err")"

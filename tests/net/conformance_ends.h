@@ -408,6 +408,54 @@ static void a_stopped_process_delays_nobody(void **state)
     free(hub);
 }
 
+/* A payload and a word to every peer that is up; all answer both. */
+static void ask_all(node *hub)
+{
+    node *nodes[1] = {hub};
+    int wanted = hub->messages;
+    for (muster_peer peer = 1; peer < NODE_PEERS; peer++) {
+        note what = {peer, 150000, peer, 0};
+        if (!hub->up[peer] || hub->down[peer]) {
+            continue;
+        }
+        assert_int_equal(node_send(hub, peer, &what, true, 0), MUSTER_OK);
+        assert_int_equal(node_say(hub, peer, peer), MUSTER_OK);
+        wanted += 2;
+    }
+    drive(nodes, 1, &hub->messages, wanted);
+}
+
+/* More processes than processors; one dies and another comes in its place. */
+static void sixteen_processes_answer(void **state)
+{
+    enum { PEERS = 16 };
+    const setting *where = *state;
+    node *hub = calloc(1, sizeof(*hub));
+    node *nodes[1] = {hub};
+    pid_t children[PEERS];
+    node_open(hub, where->backend, NULL);
+    node_listen(hub, where);
+    for (int i = 0; i < PEERS; i++) {
+        children[i] = fork_echo(where, hub->address);
+    }
+    drive(nodes, 1, &hub->ups, PEERS);
+    for (int round = 0; round < 5; round++) {
+        ask_all(hub);
+    }
+    kill(children[3], SIGKILL);
+    reap(children[3], SIGKILL);
+    drive(nodes, 1, &hub->downs, 1);
+    children[3] = fork_echo(where, hub->address);
+    drive(nodes, 1, &hub->ups, PEERS + 1);
+    ask_all(hub);
+    assert_int_equal(hub->messages, 6 * 2 * PEERS);
+    node_close(hub);
+    for (int i = 0; i < PEERS; i++) {
+        reap(children[i], 0);
+    }
+    free(hub);
+}
+
 /* the loop ---------------------------------------------------------------- */
 
 static void idle_nets_sleep(void **state)
@@ -476,9 +524,15 @@ static bool survive(const setting *where, uint64_t limit)
         muster_net_send_opts opts = {
             .header = "x", .header_bytes = 1, .payload = large};
         worst = where->backend->send(nets[1], peer, &opts);
-        for (int turn = 0; turn < 30; turn++) {
+        for (int turn = 0;
+             turn < 200 &&
+             where->backend->count(nets[0]).messages_received == 0;
+             turn++) {
             for (int i = 0; i < 2; i++) {
-                assert_int_equal(where->backend->poll(nets[i], 0), MUSTER_OK);
+                // An engine's own threads get the processor at last.
+                int64_t wait_ns = turn > 30 ? 100000 : 0;
+                assert_int_equal(where->backend->poll(nets[i], wait_ns),
+                                 MUSTER_OK);
             }
         }
         if (where->backend->count(nets[0]).messages_received == 0) {

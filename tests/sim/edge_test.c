@@ -23,7 +23,7 @@
 
 #include "scene.h"
 
-#define SEEDS 300u
+#define SEEDS 350u
 /* From here on, seeds are those of changing plans. */
 #define PLANS_FROM 1000000u
 #define SETTLE_NS  SECONDS(9)

@@ -114,6 +114,20 @@ static void nobody_is_lost_when_all_are_stopped_for_a_while(void **state)
     toy_fini(&t);
 }
 
+/* Patience is 20 s. */
+static void reading_the_data_may_take_longer_than_patience(void **state)
+{
+    (void)state;
+    toy t;
+    toy_opts opts = plain("frc:s=1", 6, 30);
+    toy_init(&t, &opts);
+    t.load_ms = 50000;
+    run_to_end(&t);
+    assert_right(&t);
+    assert_int_equal(t.lost, 0);
+    toy_fini(&t);
+}
+
 static void a_stuck_worker_is_not_taken_for_a_living_one(void **state)
 {
     (void)state;
@@ -257,21 +271,25 @@ static void training_starts_without_a_worker_that_never_comes(void **state)
     toy_fini(&t);
 }
 
-/* A seventh process, on the host of a dead one. */
-static void the_newer_of_two_with_one_number_wins(void **state)
+/* A seventh process asks for a number of the six. */
+static void nobody_loses_its_number_while_it_lives(void **state)
 {
     (void)state;
     toy t;
-    toy_opts opts = plain("frc:s=1", 6, 30);
-    opts.steps = 400;
+    toy_opts opts = plain("frc:s=1", 6, 1500);
+    opts.spares = 1;
     toy_init(&t, &opts);
     muster_sim_run(t.sim, SECONDS(1));
-    muster_sim_kill(t.sim, 6);
-    toy_start_worker(&t, 6, 0); // wants the number of host 1
-    muster_sim_run(t.sim, SECONDS(2));
-    assert_false(muster_sim_is_up(t.sim, 1));
-    assert_int_equal(t.worker_status, MUSTER_ERR_REFUSED);
-    assert_true(muster_sim_is_up(t.sim, 6));
+    toy_start_worker(&t, 7, 0);
+    muster_sim_run(t.sim, SECONDS(3));
+    assert_true(muster_sim_is_up(t.sim, 1) && muster_sim_is_up(t.sim, 7));
+    assert_int_equal(t.host_of[0], 1);
+    assert_int_equal(t.lost, 0);
+    muster_sim_kill(t.sim, 3);
+    muster_sim_run(t.sim, SECONDS(5));
+    assert_int_equal(t.host_of[0], 1);
+    assert_int_equal(t.host_of[2], 7); // the place that is free
+    assert_true(t.is_ready[0] && t.is_ready[2]);
     run_to_end(&t);
     assert_right(&t);
     toy_fini(&t);
@@ -450,6 +468,7 @@ int main(void)
         cmocka_unit_test(bytes_are_those_of_messages_and_models),
         cmocka_unit_test(a_silent_worker_is_named_within_its_window),
         cmocka_unit_test(nobody_is_lost_when_all_are_stopped_for_a_while),
+        cmocka_unit_test(reading_the_data_may_take_longer_than_patience),
         cmocka_unit_test(a_stuck_worker_is_not_taken_for_a_living_one),
         cmocka_unit_test(a_long_step_says_who_is_waited_for),
         cmocka_unit_test(training_pauses_and_goes_on_when_someone_returns),
@@ -459,7 +478,7 @@ int main(void)
         cmocka_unit_test(
             a_restarted_coordinator_finds_its_workers_and_their_parts),
         cmocka_unit_test(training_starts_without_a_worker_that_never_comes),
-        cmocka_unit_test(the_newer_of_two_with_one_number_wins),
+        cmocka_unit_test(nobody_loses_its_number_while_it_lives),
         cmocka_unit_test(a_stranger_waits_until_a_place_is_free),
         cmocka_unit_test(one_whose_place_was_taken_looks_for_another),
         cmocka_unit_test(a_number_out_of_range_is_refused),

@@ -141,6 +141,7 @@ static void toy_worker_change(toy *t, const muster_report *report)
         t->lost++;
         t->lost_worker = id;
         t->lost_ns = report->now_ns;
+        t->offences += strstr(reason, "of another run or life") != NULL;
         snprintf(t->lost_reason, sizeof(t->lost_reason), "%s", reason);
         break;
     }
@@ -152,7 +153,7 @@ static void toy_notice(toy *t, const char *text)
     snprintf(t->notices + used, sizeof(t->notices) - used, "%s\n", text);
     bool dropped = strstr(text, "; dropped") != NULL;
     bool twice = dropped && strstr(text, " twice; dropped") != NULL;
-    bool stray = dropped && strstr(text, " of another run or life;") != NULL;
+    bool stray = dropped && strstr(text, " of an earlier life;") != NULL;
     t->twice += twice;
     t->strays += stray;
     t->rejected += dropped && !twice && !stray;

@@ -132,10 +132,12 @@ typedef struct toy {
     uint64_t rejected;                // answers of workers, as not honest
     uint64_t twice;                   // answers that came again
     uint64_t strays;                  // messages of other lives or runs
-    uint64_t echoes;                  // messages that came again, spoiled
-    bool disorder;                    // steps that do not follow each other
-    bool premature;                   // a model under a plan not adopted there
-    bool miscounted;                  // an answer counts twice, or not
+    double load_ms;                   // of a LOAD; 0: 2
+    uint64_t offences;  // workers lost for messages of another run or life
+    uint64_t echoes;    // messages that came again, spoiled
+    bool disorder;      // steps that do not follow each other
+    bool premature;     // a model under a plan not adopted there
+    bool miscounted;    // an answer counts twice, or not
     double off;         // largest distance of a decoded sum from a whole number
     double wrong;       // largest distance from the serial answer
     double wrong_model; // likewise, of what a worker computes with
@@ -359,6 +361,9 @@ static int64_t toy_begin(void *context, uint32_t host, muster_job *job)
         ms = 0.2 + t->slow_ms[host];
     } else if (job->kind == MUSTER_JOB_SETUP || job->kind == MUSTER_JOB_LOAD) {
         ms = 2;
+    }
+    if (job->kind == MUSTER_JOB_LOAD && t->load_ms > 0) {
+        ms = t->load_ms;
     }
     t->processes[host].busy_ns = (int64_t)(ms * 1e6);
     return t->processes[host].busy_ns;

@@ -96,6 +96,9 @@ static const char *cause_text(muster_loss_cause cause)
         return "nothing was heard of it for too long";
     case MUSTER_LOSS_STALLED:
         return "it lives, but a worker thread of it stood still for too long";
+    case MUSTER_LOSS_NOT_FINITE:
+        return "it sent values that are not finite; if the training diverged, "
+               "try a smaller --lr";
     case MUSTER_LOSS_CLOSED:
         break;
     }

@@ -57,6 +57,7 @@ static muster_status open_node(muster_mesh *mesh, muster_error *error_out)
     const muster_loss_hooks *loss = &mesh->ps->loss;
     net_opts.key = mesh->ps->has_key ? &mesh->ps->key : NULL;
     net_opts.insecure = opts->insecure;
+    net_opts.engine = opts->engine;
     muster_status status = muster_net_open(&net_opts, &muster_mesh_callbacks,
                                            mesh, error_out, &mesh->net);
     if (status != MUSTER_OK) {
@@ -72,6 +73,7 @@ static muster_status open_node(muster_mesh *mesh, muster_error *error_out)
         // A message to the owner and its answer take the rest.
         .sync_ns = opts->staleness_ms * MUSTER_NS_PER_MS * 3 / 4,
         .contest_ns = CONTEST_NS,
+        .hot_factor = opts->hot_factor,
         .make = make_payload,
         .make_context = mesh->net,
         .heartbeat_ns = opts->heartbeat_ms * MUSTER_NS_PER_MS,

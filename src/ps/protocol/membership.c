@@ -40,8 +40,8 @@ void muster_protocol_add_news(muster_protocol *node,
     }
 }
 
-static void suspect(muster_protocol *node, uint16_t peer,
-                    muster_loss_cause cause)
+void muster_membership_suspect(muster_protocol *node, uint16_t peer,
+                               muster_loss_cause cause)
 {
     if (peer == 0) {
         muster_protocol_add_news(
@@ -69,9 +69,11 @@ void muster_protocol_on_suspect(muster_protocol *node,
     if (node->opts.node != 0 || message->origin == 0) {
         node->counters.violations++;
     } else if (node->change.lead.members >> message->origin & 1) {
-        suspect(node, message->origin,
-                message->value == MUSTER_LOSS_SILENT ? MUSTER_LOSS_SILENT
-                                                     : MUSTER_LOSS_CLOSED);
+        bool told = message->value == MUSTER_LOSS_SILENT ||
+                    message->value == MUSTER_LOSS_NOT_FINITE;
+        muster_membership_suspect(node, message->origin,
+                                  told ? (muster_loss_cause)message->value
+                                       : MUSTER_LOSS_CLOSED);
     }
 }
 
@@ -87,7 +89,7 @@ void muster_membership_on_heartbeat(muster_protocol *node,
     muster_membership_on_updates(node, message);
     if (node->opts.node == 0 && is_stalled(node, message->request) &&
         (node->change.lead.members >> message->origin & 1) != 0) {
-        suspect(node, message->origin, MUSTER_LOSS_STALLED);
+        muster_membership_suspect(node, message->origin, MUSTER_LOSS_STALLED);
     }
 }
 
@@ -119,7 +121,7 @@ static void send_heartbeats(muster_protocol *node)
         message.request = node->opts.stalled_ms(node->opts.host);
     }
     if (node->opts.node == 0 && is_stalled(node, message.request)) {
-        suspect(node, 0, MUSTER_LOSS_STALLED);
+        muster_membership_suspect(node, 0, MUSTER_LOSS_STALLED);
     }
     for (uint16_t i = 0; i < node->opts.nodes; i++) {
         if (i != node->opts.node && muster_protocol_is_member(node, i)) {
@@ -142,7 +144,7 @@ static void check_silence(muster_protocol *node)
         if (was_paused) {
             link->last_seen_ns = now;
         } else if (now - link->last_seen_ns > node->opts.heartbeat_ns) {
-            suspect(node, i, MUSTER_LOSS_SILENT);
+            muster_membership_suspect(node, i, MUSTER_LOSS_SILENT);
         }
     }
     node->membership.checked_ns = now;
@@ -188,7 +190,7 @@ muster_status muster_protocol_down(muster_protocol *node, int64_t now_ns,
     if (peer != node->opts.node && muster_protocol_is_member(node, peer) &&
         (node->opts.node != 0 ||
          (node->change.lead.members >> peer & 1) != 0)) {
-        suspect(node, peer, MUSTER_LOSS_CLOSED);
+        muster_membership_suspect(node, peer, MUSTER_LOSS_CLOSED);
     }
     return muster_protocol_end(node);
 }

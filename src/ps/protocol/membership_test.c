@@ -3,6 +3,9 @@
  * lead removes such a node and says why, and a lead that does not work ends the
  * mesh. Time is made up.
  */
+#include <math.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "ps/protocol/protocol_test.h"
 
@@ -76,6 +79,51 @@ static void a_stalled_node_is_removed_and_the_cause_is_told(void **state)
     mesh_free(m);
 }
 
+/* An update of node 2 with a value that is not finite. */
+static void tell_not_finite(mesh *m, uint16_t to, uint32_t key, float value)
+{
+    muster_rowmsg lie = {.kind = MUSTER_ROWMSG_OP,
+                         .op = MUSTER_ROWOP_PUSH,
+                         .from = 2,
+                         .origin = 2,
+                         .count = 1};
+    uint32_t floats =
+        muster_rowmsg_floats(lie.kind, lie.op, &m->node[to]->shapes[0]);
+    lie.payload = muster_blob_create(muster_rowmsg_payload_bytes(1, floats));
+    assert_non_null(lie.payload);
+    memset(lie.payload->data, 0, lie.payload->bytes);
+    muster_rowmsg_keys(&lie)[0] = key;
+    muster_rowmsg_values(&lie)[floats - 1] = value;
+    lie.link = m->node[2]->links[to].next_out++;
+    m->node[2]->links[to].counted_out += muster_node_link_counts(lie.kind);
+    assert_int_equal(
+        muster_protocol_message(m->node[to], m->now_ns, &lie, &m->out[to]),
+        MUSTER_OK);
+    muster_blob_unref(lie.payload);
+    collect(m, to);
+}
+
+static void a_node_that_sends_what_is_not_finite_is_removed(void **state)
+{
+    (void)state;
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    uint64_t stalled_ms[NODES_MAX] = {0};
+    for (uint16_t to = 0; to < 2; to++) {
+        mesh *m = build(stalled_ms);
+        tell_not_finite(m, to, to, bad[to]);
+        pass(m, BEAT_NS);
+        for (uint16_t i = 0; i < 2; i++) {
+            const muster_membership_news *lost =
+                news_of(m, i, MUSTER_NEWS_LOST);
+            assert_non_null(lost);
+            assert_int_equal(lost->node, 2);
+            assert_int_equal(lost->cause, MUSTER_LOSS_NOT_FINITE);
+        }
+        assert_non_null(news_of(m, 2, MUSTER_NEWS_EXPELLED));
+        mesh_free(m);
+    }
+}
+
 static void a_stalled_lead_ends_the_mesh(void **state)
 {
     (void)state;
@@ -108,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stalled_node_is_removed_and_the_cause_is_told),
         cmocka_unit_test(a_stalled_lead_ends_the_mesh),
+        cmocka_unit_test(a_node_that_sends_what_is_not_finite_is_removed),
         cmocka_unit_test(without_a_limit_no_node_is_stalled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

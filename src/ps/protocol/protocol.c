@@ -14,6 +14,7 @@
 #include "ps/protocol/protocol.h"
 
 #include "base/assert.h"
+#include "base/finite.h"
 #include "ps/protocol/inside.h"
 
 static void handle(muster_protocol *node, const muster_rowmsg *message)
@@ -173,13 +174,30 @@ static bool origin_is_plausible(const muster_protocol *node,
     return true;
 }
 
-/* Handle a message that is new and fits the tables. */
+static bool values_are_finite(const muster_protocol *node,
+                              const muster_rowmsg *message)
+{
+    if (message->count == 0) {
+        return true;
+    }
+    size_t floats = muster_rowmsg_floats(message->kind, message->op,
+                                         &node->shapes[message->table]);
+    return muster_floats_are_finite(muster_rowmsg_values(message),
+                                    message->count * floats);
+}
+
+/* Handle a message that is new and fits the tables. Values that are not finite
+ * would spread to all who read the row. Their sender is removed, with what it
+ * waits for: an update alone could not be left out. */
 static void accept(muster_protocol *node, const muster_rowmsg *message)
 {
-    if (origin_is_plausible(node, message)) {
-        handle(node, message);
-    } else {
+    if (!origin_is_plausible(node, message)) {
         node->counters.violations++;
+    } else if (!values_are_finite(node, message)) {
+        node->counters.violations++;
+        muster_membership_suspect(node, message->from, MUSTER_LOSS_NOT_FINITE);
+    } else {
+        handle(node, message);
     }
 }
 
@@ -223,11 +241,15 @@ muster_status muster_protocol_localize(muster_protocol *node, int64_t now_ns,
     for (uint32_t i = 0; i < request->count && !node->failed; i++) {
         uint64_t word = atomic_load_explicit(&rows->words[request->keys[i]],
                                              memory_order_relaxed);
-        if (muster_word_state_of(word) == MUSTER_ROW_ABSENT &&
-            node->opts.manage != MUSTER_PS_CLASSIC &&
-            !muster_protocol_paused(node)) {
+        muster_word_state state = muster_word_state_of(word);
+        if (state == MUSTER_ROW_REPLICA) {
+            muster_replica_touch(node, request->table, request->keys[i]);
+        } else if (state == MUSTER_ROW_ABSENT &&
+                   node->opts.manage != MUSTER_PS_CLASSIC &&
+                   !muster_protocol_paused(node)) {
             muster_arriving_request(node, request->table, request->keys[i],
-                                    request->copy);
+                                    request->copy ? MUSTER_ROWOP_PULL_ROW
+                                                  : MUSTER_ROWOP_NONE);
         }
     }
     return muster_protocol_end(node);
@@ -239,8 +261,8 @@ muster_status muster_protocol_tick(muster_protocol *node, int64_t now_ns,
     muster_protocol_begin(node, now_ns, out);
     muster_membership_tick(node);
     muster_membership_change_tick(node);
-    if (now_ns >= node->replicas.due_ns && !muster_protocol_paused(node)) {
-        muster_replica_due(node);
+    if (!muster_protocol_paused(node)) {
+        muster_sweep_due(node);
     }
     return muster_protocol_end(node);
 }
@@ -249,7 +271,7 @@ int64_t muster_protocol_due_ns(const muster_protocol *node)
 {
     int64_t life = muster_membership_due_ns(node);
     int64_t work =
-        muster_protocol_paused(node) ? INT64_MAX : node->replicas.due_ns;
+        muster_protocol_paused(node) ? INT64_MAX : muster_sweep_due_ns(node);
     return life < work ? life : work;
 }
 

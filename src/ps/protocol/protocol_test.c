@@ -240,7 +240,7 @@ static void hostile_messages_are_dropped(void **state)
     muster_protocol_out *out = &w->mesh.out[0];
     assert_int_equal(muster_protocol_message(w->mesh.node[0], 0, &bad, out),
                      MUSTER_OK);
-    *(uint32_t *)blob->data = 0;
+    memset(blob->data, 0, blob->bytes);
     assert_int_equal(muster_protocol_message(w->mesh.node[0], 0, &bad, out),
                      MUSTER_OK);
     bad.count = 2;
