@@ -146,6 +146,11 @@ muster_code_start_rule muster_code_starts(const muster_code *code)
     return code->start;
 }
 
+muster_code_order_rule muster_code_order(const muster_code *code)
+{
+    return code->order;
+}
+
 uint32_t muster_code_answers(const muster_code *code)
 {
     return code->info.workers * code->info.stages;

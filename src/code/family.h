@@ -54,6 +54,7 @@ struct muster_code {
     muster_vec terms;             // muster_code_encode_term
     double *row_squares; // (answer, message block): sum of squared coefs
     muster_code_start_rule start; // of redundant stages
+    muster_code_order_rule order; // of all stages
     void *state;                  // the family's own
 };
 

@@ -19,4 +19,13 @@ typedef enum muster_code_start_rule {
 
 muster_code_start_rule muster_code_starts(const muster_code *code);
 
+/* By what the order of a worker's stages goes. */
+typedef enum muster_code_order_rule {
+    MUSTER_CODE_ORDER_FIXED = 0,
+    MUSTER_CODE_ORDER_SPEEDS, // of the workers, as they were given
+    MUSTER_CODE_ORDER_LEARNT, // likewise, but none were given
+} muster_code_order_rule;
+
+muster_code_order_rule muster_code_order(const muster_code *code);
+
 #endif // MUSTER_CODE_NUMBERS_H

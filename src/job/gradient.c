@@ -453,6 +453,12 @@ static void begin_lane(worker *self)
     enter_lane(state, state->is_wide ? LANE_CLEAR : LANE_ROWS, 0);
 }
 
+/* Of a pass: few where the job may have to be left soon. */
+static uint32_t pass_rows(const worker *self)
+{
+    return self->base.job.spare ? self->spare_rows : self->block_rows;
+}
+
 /* Full batch: the next rows of the lane's next shard, where they lie. */
 static muster_status part_rows_piece(worker *self)
 {
@@ -474,7 +480,7 @@ static muster_status part_rows_piece(worker *self)
     muster_rows rows = slot->shard->rows;
     uint32_t at = (uint32_t)state->at;
     uint32_t left = rows.count - at;
-    rows.count = left < self->block_rows ? left : self->block_rows;
+    rows.count = left < pass_rows(self) ? left : pass_rows(self);
     rows.labels += at;
     if (rows.dense != NULL) {
         rows.dense += at * rows.stride;
@@ -497,7 +503,9 @@ static muster_status member_rows_piece(worker *self)
     const plan_slot *slots = self->slots.list.data;
     const batch_member *members = self->members.data;
     self->gather.count = 0;
-    for (; state->at < self->members.count; state->at++) {
+    for (; state->at < self->members.count &&
+           self->gather.count < pass_rows(self);
+         state->at++) {
         const batch_member *member = &members[state->at];
         const plan_slot *slot = &slots[member->slot];
         const muster_encode_plan_part *part = &plan->parts[slot->part];

@@ -265,6 +265,7 @@ typedef struct worker {
     char *allowed; // the shared object that may be loaded; NULL: none
     muster_model model;
     uint32_t block_rows; // of a pass
+    uint32_t spare_rows; // likewise, of a spare job
     void *scratch;       // of the model, for block_rows rows
     muster_vec held;     // of held_shard, by number
     uint64_t changes;    // of held and plans, counted

@@ -1,6 +1,7 @@
 /*
  * job/planner.h -- carries out PLAN jobs: a measured cluster in, a code out.
- * At an edge, makes that code.
+ * Where the order of the job's code goes by speeds, those of the workers in (a
+ * double each), and the same code for them out. At an edge, makes that code.
  *
  *   Ownership    Codes that it gives out live until fini: a role may use one
  *                for the rest of the run. One of equal name is made once.

@@ -141,6 +141,7 @@ static muster_status setup_job(worker *self)
     double cells = (double)setup.samples * setup.features;
     double density = setup.is_sparse ? (double)setup.nonzeros / cells : 1;
     self->block_rows = muster_model_block_rows(&self->model, density);
+    self->spare_rows = muster_model_spare_rows(&self->model, density);
     self->scratch = muster_mem_raw_aligned(
         muster_model_pass_bytes(&self->model, self->block_rows,
                                 muster_threads_count(self->base.pool)) +

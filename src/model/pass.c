@@ -14,6 +14,10 @@
 #define BLOCK_ROWS_MAX   4096
 /* Rows of a mini-batch are copied together: 64 MiB of them at most. */
 #define BLOCK_COPY_FLOATS 0x1p24
+/* Of work that may be left: so much of a short block, but so many rows, fewer
+ * than which make BLAS slow. */
+#define SPARE_SHARE    4
+#define SPARE_ROWS_MIN 16
 
 static bool is_built_in(const muster_model *model)
 {
@@ -77,6 +81,13 @@ uint32_t muster_model_block_rows(const muster_model *model, double density)
     double floats = (double)model->features + conv_floats(model->self);
     double copied = fmax(1, BLOCK_COPY_FLOATS / floats);
     return (uint32_t)fmin(copied, MUSTER_LAYERS_ROWS);
+}
+
+uint32_t muster_model_spare_rows(const muster_model *model, double density)
+{
+    double rows = muster_model_block_rows(model, density);
+    double spare = short_block(model, density) / SPARE_SHARE;
+    return (uint32_t)fmin(rows, fmax(spare, SPARE_ROWS_MIN));
 }
 
 size_t muster_model_pass_bytes(const muster_model *model, uint32_t rows_max,

@@ -35,6 +35,9 @@ typedef struct muster_model_pass {
  * is the one place where blocks are cut; see there for the reasons.
  */
 uint32_t muster_model_block_rows(const muster_model *model, double density);
+/* Of work that may be left at any time for something better: not more, and
+ * about a millisecond of it. */
+uint32_t muster_model_spare_rows(const muster_model *model, double density);
 
 /* The model's scratch, for a block of so many rows and the threads of
  * input->pool. A user's model has one thread, whatever the pool. */

@@ -157,6 +157,28 @@ static void blocks_stay_in_the_hundreds_whatever_the_layers(void **state)
     muster_model_free(&model);
 }
 
+/* Work that may be left: 50 million operations, but 16 rows, and not more rows
+ * than other blocks have. */
+static void blocks_of_spare_work_are_short(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        uint32_t features, rows;
+    } cases[] = {{"softmax", 784, 318},
+                 {"mlp:hidden=512", 784, 20},
+                 {"mlp:hidden=4096,4096", 784, 16},
+                 {"softmax", 1u << 21, 8}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        muster_model model;
+        assert_int_equal(muster_model_create(cases[i].spec, cases[i].features,
+                                             10, NULL, &model),
+                         MUSTER_OK);
+        assert_int_equal(muster_model_spare_rows(&model, 1), cases[i].rows);
+        muster_model_free(&model);
+    }
+}
+
 /* Scratch is the outputs, a tile and 17 floats a row. */
 static void scratch_is_bounded_as_stated(void **state)
 {
@@ -177,6 +199,7 @@ int main(void)
         cmocka_unit_test(tiles_make_the_gradient_of_all_rows),
         cmocka_unit_test(no_step_does_more_than_a_tile_and_its_budget),
         cmocka_unit_test(blocks_stay_in_the_hundreds_whatever_the_layers),
+        cmocka_unit_test(blocks_of_spare_work_are_short),
         cmocka_unit_test(scratch_is_bounded_as_stated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -415,6 +415,7 @@ static void on_computed(muster_coordinator *c, const muster_event *event,
         muster_workers_shard_made(c, event, actions);
     } else if (result->kind == MUSTER_JOB_PLAN) {
         muster_replan_done(c, event, actions);
+        muster_reorder_done(c, event, actions);
     } else if (result->status < 0) { // a checkpoint on the way
         muster_coordinator_end(c, result->status, result->text, event, actions);
     }

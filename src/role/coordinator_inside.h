@@ -5,6 +5,7 @@
  *   coordinator_workers.c  from JOINED to READY: setup, plan, shards
  *   coordinator_plan.c   the next plan: when, made ready, adopted
  *   coordinator_recode.c  a next plan of another code
+ *   coordinator_reorder.c an order of shares that follows who is slow
  *   coordinator_replan.c  which code, by the times that workers take
  *   coordinator_step.c   one step: offer, decode, update
  *   coordinator_answer.c  its answers
@@ -148,6 +149,7 @@ typedef struct muster_staging {
     bool adapts;            // but not while nobody is late
     bool calm;              // as in the open step
     uint32_t quiet_steps;   // in a row
+    int64_t usual_ns;       // that a quiet step takes, and half of it; or 0
     uint32_t *first_holder; // by part, into `holders`, and their number
     uint32_t *holders;      // slot * stages + stage
     bool *come;             // by part: in the open step
@@ -214,6 +216,14 @@ typedef struct muster_replanning {
     uint64_t next_step;            // no plan before it,
     int64_t next_ns;               // nor before this
 } muster_replanning;
+
+/* An order of shares by who is slow: coordinator_reorder.c. */
+typedef struct muster_reordering {
+    bool *slow;         // by worker, in the order in force; NULL: it is fixed
+    bool *seen;         // likewise, at the last look
+    uint64_t job;       // PLAN under way, or 0
+    uint64_t next_step; // of a look
+} muster_reordering;
 
 /* The step whose answers are being gathered: coordinator_step.c and, for how
  * long it waits, coordinator_wait.c. */
@@ -319,6 +329,7 @@ typedef struct muster_coordinator {
     muster_shuffling shuffling;
     muster_recoding recoding;
     muster_replanning replanning;
+    muster_reordering reordering;
     muster_balance *balance;    // NULL: parts keep their sizes
     muster_async *async;        // NULL: steps are synchronous
     muster_gossip_lead *gossip; // NULL: the coordinator has the model
@@ -464,6 +475,15 @@ void muster_replan_ask(muster_coordinator *c, int64_t now_ns,
 /* A PLAN job has ended. */
 void muster_replan_done(muster_coordinator *c, const muster_event *event,
                         muster_actions *actions);
+
+/* coordinator_reorder.c */
+MUSTER_CHECKED muster_status muster_reorder_init(muster_coordinator *c);
+void muster_reorder_fini(muster_coordinator *c);
+/* A step has ended: see who is slow, now and then. */
+void muster_reorder_ask(muster_coordinator *c, muster_actions *actions);
+/* A PLAN job has ended. */
+void muster_reorder_done(muster_coordinator *c, const muster_event *event,
+                         muster_actions *actions);
 
 /* coordinator_step.c */
 void muster_step_begin(muster_coordinator *c, int64_t now_ns,

@@ -140,6 +140,7 @@ static void coordinator_free(void *state)
     muster_decoding_unref(c->open.decoding);
     muster_verify_fini(c);
     muster_replan_fini(c);
+    muster_reorder_fini(c);
     muster_mem_free(c->shuffling.seen);
     muster_mem_free(c->past.parts_received);
     muster_mem_free(c->past.counted);
@@ -351,6 +352,9 @@ static muster_status build_coding(muster_coordinator *c,
     }
     if (status == MUSTER_OK) {
         status = muster_replan_init(c);
+    }
+    if (status == MUSTER_OK) {
+        status = muster_reorder_init(c);
     }
     if (status == MUSTER_OK) {
         status = muster_async_init(c);

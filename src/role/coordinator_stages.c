@@ -11,14 +11,17 @@
  * could have ended with a second share. From then on each sends what is missing
  * and leaves the rest. A new model waits for the end of a piece of such work,
  * so workers are told to leave it (calm) when nobody was late in the last eight
- * steps, unless the code says start=now.
+ * steps, unless the code says start=now. They are not told what is missing then
+ * before half as long again as the median step.
  *
  * Where workers share processors, computing what nobody may need slows down the
  * others. So they are asked, first one holder for each part that is missing:
  *   when all have come that came in time in the last step, and a sixteenth of
  *   that time has passed: whoever was late before is not waited for;
  *   or when half of the parts have come, and nobody else for half as long as
- *   the last one took.
+ *   the last one took; after eight steps in which nobody was late, not before
+ *   half as long again as the median step, for workers that share processors
+ *   come one after the other.
  * A worker that was late three times in a row is not asked for anything: its
  * share is asked for from another at once. Every eighth step it is, to see
  * whether it is quick again.
@@ -268,11 +271,15 @@ static void see_whether_to_ask(muster_coordinator *c, int64_t now_ns,
         return;
     }
     if (s->eager && half && !s->timer_set) {
-        set_timer(c, now_ns + passed_ns / EAGER_SHARE, actions);
+        int64_t after_ns = passed_ns + passed_ns / EAGER_SHARE;
+        after_ns = after_ns > s->usual_ns ? after_ns : s->usual_ns;
+        set_timer(c, c->open.begin_ns + after_ns, actions);
     } else if (!s->eager && s->awaited_count == 0) {
         set_timer(c, now_ns + passed_ns / ALL_SHARE, actions);
     } else if (!s->eager && half) {
-        set_timer(c, now_ns + passed_ns / HALF_SHARE, actions);
+        int64_t after_ns = passed_ns + passed_ns / HALF_SHARE;
+        after_ns = after_ns > s->usual_ns ? after_ns : s->usual_ns;
+        set_timer(c, c->open.begin_ns + after_ns, actions);
     }
 }
 
@@ -444,7 +451,11 @@ void muster_staging_begin(muster_coordinator *c, muster_actions *actions)
     s->missing = c->plan.info.parts;
     s->round = 0;
     s->awaited_count = 0;
-    s->calm = s->eager && s->adapts && s->quiet_steps >= CALM_STEPS;
+    bool quiet = s->quiet_steps >= CALM_STEPS;
+    s->calm = s->eager && s->adapts && quiet;
+    s->usual_ns =
+        quiet && (!s->eager || s->calm) ? muster_wait_median_ns(c) : 0;
+    s->usual_ns += s->usual_ns / HALF_SHARE;
     for (uint32_t id = 0; id < c->worker_count; id++) {
         s->told[id] = first_of(s->eager && !s->calm ? s->stages : s->own);
         s->awaited[id] = takes_part(c, id) && s->late[id] == 0;
@@ -465,7 +476,7 @@ void muster_staging_decoded(muster_coordinator *c, muster_actions *actions)
     if (s->stages == 1) {
         return;
     }
-    bool quiet = s->round == 0;
+    bool quiet = true;
     for (uint32_t id = 0; id < c->worker_count; id++) {
         bool late = takes_part(c, id) && !muster_step_has_answered(c, id);
         s->late[id] = late ? s->late[id] + 1 : 0;

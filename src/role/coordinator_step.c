@@ -510,6 +510,7 @@ void muster_step_ended(muster_coordinator *c,
     }
     muster_evaluate_begin(c, event->now_ns, actions);
     muster_replan_ask(c, event->now_ns, actions);
+    muster_reorder_ask(c, actions);
     muster_plan_change(c, event, actions);
     if (c->end.begun) {
         return;

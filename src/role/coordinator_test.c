@@ -2,7 +2,7 @@
  * coordinator_test.c -- a coordinator fed by hand: what it asks for, and what
  * it does about workers that do not behave. Whole histories are in tests/sim.
  */
-#include "role/coordinator.h"
+#include "role/coordinator_inside.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -614,6 +614,43 @@ static void after_eight_quiet_steps_no_share_is_begun_unasked(void **state)
     }
 }
 
+/* When what is missing is asked for, after the step's begin; < 0: not at all.
+ */
+static int64_t asks_after_ns(const stage *s, int64_t begin_ns)
+{
+    const muster_action *list = s->actions.list.data;
+    int64_t after_ns = -1;
+    for (size_t i = 0; i < s->actions.list.count; i++) {
+        if (list[i].kind == MUSTER_ACTION_SET_TIMER &&
+            list[i].as.timer.id == MUSTER_TIMER_MISSING) {
+            after_ns = list[i].as.timer.at_ns - begin_ns;
+        }
+    }
+    return after_ns;
+}
+
+/* Steps of 10 ms; two of four workers have answered after 4 ms. */
+static void where_nobody_is_late_a_share_is_given_its_usual_time(void **state)
+{
+    (void)state;
+    stage s = make_stage_of("scheduled:s=1,start=asked", WORKERS, NULL);
+    gather(&s);
+    for (uint64_t step = 0; step < 10; step++) {
+        int64_t begin_ns = s.now_ns;
+        s.now_ns += 4 * MUSTER_NS_PER_MS;
+        answer_stage(&s, 0, step, 0);
+        answer_stage(&s, 1, step, 0);
+        int64_t after_ns = asks_after_ns(&s, begin_ns);
+        assert_true(step < 8 ? after_ns < 7 * MUSTER_NS_PER_MS
+                             : after_ns > 14 * MUSTER_NS_PER_MS);
+        s.now_ns += 5 * MUSTER_NS_PER_MS;
+        answer_stage(&s, 2, step, 0);
+        answer_stage(&s, 3, step, 0);
+        update_model(&s, step);
+    }
+    end_stage(&s);
+}
+
 /* Worker 3 is late in steps 0 to 7; worker 2 has its share as well. */
 static void who_is_late_again_and_again_is_replaced_at_once(void **state)
 {
@@ -650,6 +687,7 @@ int main(void)
         cmocka_unit_test(answers_that_cannot_be_solved_pause_the_run),
         cmocka_unit_test(after_a_failed_update_there_is_no_snapshot),
         cmocka_unit_test(after_eight_quiet_steps_no_share_is_begun_unasked),
+        cmocka_unit_test(where_nobody_is_late_a_share_is_given_its_usual_time),
         cmocka_unit_test(who_is_late_again_and_again_is_replaced_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,8 @@ typedef struct muster_job {
     uint32_t shard;     // LOAD, FORGET, PART
     uint32_t stage;     // GRADIENT: which stage of the plan
     bool follows;       // GRADIENT: not the first of its step on this worker
+    bool spare;         // GRADIENT: of another's share, to be left at once when
+                        // there is better work
     uint32_t stages;    // ADOPT: so many in the plan, 1 at least
     muster_blob *input; // SETUP, ADOPT, LOAD, GRADIENT and EVALUATE (model),
                         // SNAPSHOT (the role's saved state), VERIFY (the slots

@@ -50,6 +50,7 @@ static void start_gradient(muster_worker *w, muster_actions *actions)
     job->plan = w->gradient_plan;
     job->stage = stage;
     job->follows = w->stages.started;
+    job->spare = stage >= w->stages.plan.own;
     w->gradient = job->id;
     muster_stages_start(&w->stages, stage);
     if (!muster_stages_is_open(&w->stages)) {

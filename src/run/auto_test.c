@@ -1,6 +1,7 @@
 /*
- * auto_test.c -- --code auto in virtual time: it finds the code that suits the
- * workers, again after they have changed, and ends with the same model.
+ * auto_test.c -- codes that change in virtual time. --code auto finds the code
+ * that suits the workers, again after they have changed, and ends with the same
+ * model. order=speeds finds the order that suits them.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -163,6 +164,22 @@ static void the_model_is_that_of_an_uncoded_run(void **state)
     assert_true(fabs(chosen.norm - uncoded.norm) < 1e-4 * uncoded.norm);
 }
 
+/* Two neighbours are slow at a time: with s = 1 one of the two brings the share
+ * that only they have, until the order has learnt who they are. */
+static void an_order_by_speeds_follows_who_is_slow(void **state)
+{
+    (void)state;
+    history fixed = train("scheduled:s=1,order=cyclic", false);
+    history learnt = train("scheduled:s=1,order=speeds", true);
+    history uncoded = train("uncoded", true);
+    assert_int_equal(learnt.plans, 4); // as it began, and three times more
+    for (uint32_t end = 100; end <= 200; end += 100) {
+        assert_true(5 * median_ns(&learnt, end) < 4 * median_ns(&fixed, end));
+    }
+    assert_true(fabs(learnt.loss - uncoded.loss) < 1e-4 * uncoded.loss);
+    assert_true(fabs(learnt.norm - uncoded.norm) < 1e-4 * uncoded.norm);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +187,7 @@ int main(void)
             fifty_steps_after_a_change_no_fixed_code_is_a_tenth_faster),
         cmocka_unit_test(a_code_changes_only_where_that_pays),
         cmocka_unit_test(the_model_is_that_of_an_uncoded_run),
+        cmocka_unit_test(an_order_by_speeds_follows_who_is_slow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

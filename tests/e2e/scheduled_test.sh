@@ -45,6 +45,11 @@ for code in scheduled:s=2 scheduled:s=2,start=now scheduled:s=2,order=staircase,
 done
 like_uncoded slow --code scheduled:s=2 --slow 0:100ms --slow 3:100ms
 
+# Two neighbours are slow, and s = 1: the order learns to leave them out.
+like_uncoded learnt --code scheduled:s=1,order=speeds --slow 2:40ms --slow 3:40ms
+says "$work/err" 'another order of the shares, for slow are: 2, 3' ||
+    fail "the order did not change: $(cat "$work/err")"
+
 # Too many are lost: exit code 4. The resumed run ends where the others did.
 # shellcheck disable=SC2086
 expect 4 train $job --local 6 --code scheduled:s=2 --checkpoint-every 10 --patience 1s \

@@ -60,6 +60,7 @@ static const struct {
     {20, false, "scheduled:s=2,start=now"},
     {20, false, "scheduled:s=3,order=staircase"},
     {20, true, "scheduled:s=2,order=speeds,start=asked"},
+    {20, false, "scheduled:s=2,order=speeds"},
     {20, false, "scheduled:s=1,pieces=3,start=now"},
     {20, false, "scheduled:s=2,pieces=2,start=asked"},
     {4, false, "scheduled:s=1,start=asked"},
@@ -71,7 +72,7 @@ static const struct {
 };
 #define CASTS  (sizeof(casts) / sizeof(casts[0]))
 #define SMALL  5u // the last of them
-#define STAGED 7u // and those before, codes in stages
+#define STAGED 8u // and those before, codes in stages
 
 static size_t cast_of(uint64_t seed)
 {

@@ -463,6 +463,7 @@ static void toy_init_code(toy *t, const toy_opts *opts)
 static void toy_init(toy *t, const toy_opts *opts)
 {
     memset(t, 0, sizeof(*t));
+    t->planner = muster_planner_make();
     toy_init_code(t, opts);
     uint32_t hosts = t->edges + opts->workers + opts->spares + 1;
     MUSTER_ASSERT(hosts <= TOY_HOSTS_MAX);
@@ -505,6 +506,7 @@ static void toy_fini(toy *t)
         muster_code_free(t->code);
     }
     muster_code_free(t->change_code);
+    muster_planner_fini(&t->planner);
     for (uint32_t i = 0; i < t->plan_code_count; i++) {
         muster_code_free(t->plan_codes[i]);
     }

@@ -26,6 +26,7 @@
 #include "base/rng.h"
 #include "code/hier.h"
 #include "code/numbers.h"
+#include "job/planner.h"
 #include "muster/code.h"
 #include "role/job.h"
 #include "role/report.h"
@@ -76,6 +77,7 @@ typedef struct toy {
     muster_code *plan_codes[TOY_PLAN_CODES]; // that PLAN jobs give in turn
     uint32_t plan_code_count;                // 0: the code is not chosen
     uint64_t planned;                        // such jobs so far
+    muster_planner planner;                  // of other orders
     bool resumed; // with two codes, and no step has ended since
     uint32_t shards;
     uint32_t workers; // that the coordinator leads; edges where there are any
@@ -429,7 +431,11 @@ static void toy_do(toy *t, uint32_t host, muster_job_result *result)
         break;
     case MUSTER_JOB_VERIFY: // not asked for here
         break;
-    case MUSTER_JOB_PLAN: // any other code is much better
+    case MUSTER_JOB_PLAN:              // any other code is much better
+        if (t->plan_code_count == 0) { // or another order of this one
+            result->status = muster_planner_run(&t->planner, job, NULL, result);
+            break;
+        }
         result->code = t->plan_codes[t->planned++ % t->plan_code_count];
         result->expected_ms = 1;
         result->in_force_ms = 9;

@@ -187,6 +187,11 @@ static muster_status read_options(muster_code *code,
                   : start == 1 ? MUSTER_CODE_START_ASKED
                                : MUSTER_CODE_START_AUTO;
     *order_out = (share_order)order;
+    if (order == BY_SPEED) {
+        code->order = muster_code_speeds_differ(spec)
+                          ? MUSTER_CODE_ORDER_SPEEDS
+                          : MUSTER_CODE_ORDER_LEARNT;
+    }
     return status;
 }
 
