@@ -91,10 +91,10 @@ int main(int argc, char **argv)
             long seeds = strtol(argv[++i], NULL, 10);
             b.seeds = seeds < 1 ? 1 : seeds > 100 ? 100 : (uint32_t)seeds;
         } else {
-            return bench_usage(
-                argc, argv,
-                "ps [--json] [--repeats N] [--seeds N] [--only "
-                "in_place|pull_push|sample|remote|mf|complex|skipgram|memory]");
+            return bench_usage(argc, argv,
+                               "ps [--json] [--repeats N] [--seeds N] [--only "
+                               "in_place|pull_push|sample|remote|hot|mf|"
+                               "complex|skipgram|memory]");
         }
     }
     bench_rows(&b);
@@ -103,6 +103,9 @@ int main(int argc, char **argv)
     }
     if (bench_wanted(&b, "remote")) {
         bench_remote(&b);
+    }
+    if (bench_wanted(&b, "hot")) {
+        bench_hot(&b);
     }
     if (bench_wanted(&b, "mf")) {
         bench_mf(&b);

@@ -2,9 +2,10 @@
  * bench_ps.h -- what the parts of `muster bench ps` share.
  *
  * bench_ps.c has the options and decides which parts run; ps_micro.c measures
- * single operations, ps_sample.c samples, ps_mf.c, ps_kge.c and ps_skipgram.c
- * whole tasks on the teams and meshes of ps_team.c, ps_memory.c the room that
- * rows take. Whatever goes wrong ends the program with a line on stderr.
+ * single operations, ps_hot.c rows that nobody asks for, ps_sample.c samples,
+ * ps_mf.c, ps_kge.c and ps_skipgram.c whole tasks on the teams and meshes of
+ * ps_team.c, ps_memory.c the room that rows take. Whatever goes wrong ends the
+ * program with a line on stderr.
  *
  *   Ownership    A team owns its task, server and workers until
  *                bench_team_fini; names and options are lent for the run.
@@ -127,6 +128,7 @@ bench_node bench_mesh_run(const bench_ps *b, const muster_task_opts *opts,
 void bench_rows(const bench_ps *b);
 void bench_sample(const bench_ps *b);
 void bench_remote(const bench_ps *b);
+void bench_hot(const bench_ps *b);
 void bench_mf(const bench_ps *b);
 void bench_kge(const bench_ps *b);
 void bench_skipgram(const bench_ps *b);

@@ -123,12 +123,14 @@ typedef struct muster_ps_opts {
     bool insecure;        // listen to other machines without a key
     const char *engine;   // of a tcp: mesh: "sock" (NULL), or "ucx" for trusted
                           // networks; lent until free
+    uint32_t hot_factor;  // auto: a row that is asked for so many times as
+                          // often as the mean is replicated; default 100
 } muster_ps_opts;
 
 #define MUSTER_PS_OPTS_INIT                                                   \
     {                                                                         \
         (uint32_t)sizeof(muster_ps_opts), 1u, 1u, 0u, 0u, 100u, 10000u, NULL, \
-            NULL, false, 2000u, NULL, NULL, NULL, false, NULL                 \
+            NULL, false, 2000u, NULL, NULL, NULL, false, NULL, 100u           \
     }
 
 typedef struct muster_ps_table_opts {

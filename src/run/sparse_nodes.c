@@ -30,6 +30,8 @@ static void add_task(const muster_config *config, muster_arguments *arguments)
         {MUSTER_OPT_THREADS, "threads"},
         {MUSTER_OPT_NODES, "nodes"},
         {MUSTER_OPT_MANAGE, "manage"},
+        {MUSTER_OPT_STALENESS, "staleness"},
+        {MUSTER_OPT_HOT_FACTOR, "hot-factor"},
         {MUSTER_OPT_HEARTBEAT, "heartbeat"},
         {MUSTER_OPT_ON_LOSS, "on-loss"},
     };

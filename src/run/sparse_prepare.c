@@ -123,6 +123,11 @@ static muster_status make_tables(muster_task_run *run, uint64_t seed,
     opts.heartbeat_ms = (uint32_t)(muster_config_duration_ns(
                                        run->config, MUSTER_OPT_HEARTBEAT) /
                                    MUSTER_NS_PER_MS);
+    opts.staleness_ms = (uint32_t)(muster_config_duration_ns(
+                                       run->config, MUSTER_OPT_STALENESS) /
+                                   MUSTER_NS_PER_MS);
+    opts.hot_factor =
+        (uint32_t)muster_config_uint(run->config, MUSTER_OPT_HOT_FACTOR);
     set_manage(muster_config_string(run->config, MUSTER_OPT_MANAGE), &opts);
     muster_status status = muster_ps_create(&opts, error_out, &run->ps);
     if (status == MUSTER_OK) {

@@ -22,7 +22,8 @@
 
 #include "sim/ps_world.h"
 
-enum { NODES_MAX = 5, KEYS = 17, WIDTH = 2 };
+enum { NODES_MAX = MUSTER_PS_NODES_MAX, KEYS = 17, WIDTH = 2 };
+enum { FEW_NODES = 5 }; // most histories have two to so many
 enum { REQUEST_KEYS = 3, INTENTS_MAX = 4 };
 #define MS            1000000ll
 #define HEARTBEAT_NS  (2000 * MS)
@@ -269,6 +270,7 @@ static muster_ps_world_opts world_opts(history *h)
                                   .protocol = {.replicated = &h->replicated,
                                                .sync_ns = 20 * MS,
                                                .contest_ns = 50 * MS,
+                                               .hot_factor = 100,
                                                .heartbeat_ns = HEARTBEAT_NS},
                                   .duplicate_one_in = 20,
                                   .tick_ns = TICK_NS,
@@ -282,7 +284,8 @@ static muster_ps_world_opts world_opts(history *h)
                                             .on_end = on_end}};
 }
 
-static void begin_history(history *h, uint64_t seed)
+/* `nodes` 0: a few. */
+static void begin_history(history *h, uint64_t seed, uint16_t nodes)
 {
     memset(h, 0, sizeof(*h));
     h->seed = seed;
@@ -294,8 +297,12 @@ static void begin_history(history *h, uint64_t seed)
     muster_keyset_seal(&h->replicated);
     muster_ps_world_opts opts = world_opts(h);
     assert_int_equal(muster_ps_world_create(&opts, &h->world), MUSTER_OK);
-    h->nodes = (uint16_t)(2 + below(h, NODES_MAX - 1));
+    uint16_t few = (uint16_t)(2 + below(h, FEW_NODES - 1));
+    h->nodes = nodes > 0 ? nodes : few;
     h->manage = (muster_ps_manage)below(h, MUSTER_PS_STATIC + 1);
+    if (nodes > 0) { // replicas of so many never rest at the same time
+        h->manage = seed % 2 == 0 ? MUSTER_PS_RELOCATE : MUSTER_PS_CLASSIC;
+    }
     // STATIC synchronises its replicas all the time: with few entries in a
     // message it would not come to rest.
     uint32_t entries =

@@ -25,7 +25,7 @@
 
 #include "ps/protocol/protocol.h"
 
-#define MUSTER_PS_WORLD_NODES_MAX   8
+#define MUSTER_PS_WORLD_NODES_MAX   MUSTER_PS_NODES_MAX
 #define MUSTER_PS_WORLD_FLIGHTS_MAX 8192u // messages under way
 
 typedef struct muster_ps_world muster_ps_world;

@@ -54,6 +54,7 @@ static void open_world(observer *o, uint64_t seed)
                                  .table = table,
                                  .protocol = {.sync_ns = 20 * MS,
                                               .contest_ns = 5 * MS,
+                                              .hot_factor = 100,
                                               .heartbeat_ns = 400 * MS},
                                  .duplicate_one_in = 4,
                                  .tick_ns = 10 * MS,

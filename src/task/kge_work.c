@@ -8,11 +8,12 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "task/ahead.h"
 #include "task/kernel.h"
 #include "task/kge.h"
 
 #define GROUP 32u
-#define LOOK  8u  // groups are prepared so far ahead
+#define LOOK  48u // groups are prepared so far ahead
 #define READ  32u // triples whose misses are under way at once
 
 double muster_kge_rate(const muster_kge_options *options, double full,
@@ -81,7 +82,7 @@ static void read_group(const tour *t, uint64_t at, muster_triple *triples_out)
     }
 }
 
-/* Wish for the rows that a group's triples name. */
+/* Ask for the rows that a group's triples name. */
 static muster_status localize_group(tour *t, const muster_triple *triples,
                                     uint32_t size)
 {
@@ -95,13 +96,12 @@ static muster_status localize_group(tour *t, const muster_triple *triples,
             relations[2 * i + side] = question.relation;
         }
     }
-    muster_status status = muster_ps_localize(
-        t->pass.worker, MUSTER_KGE_ENTITIES, t->to_localize, (size_t)2 * size);
-    if (status == MUSTER_OK) {
-        status = muster_ps_localize(t->pass.worker, MUSTER_KGE_RELATIONS,
-                                    relations, (size_t)2 * size);
-    }
-    return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
+    muster_status status = muster_ahead_ask(t->pass.worker, MUSTER_KGE_ENTITIES,
+                                            t->to_localize, (size_t)2 * size);
+    return status == MUSTER_OK
+               ? muster_ahead_ask(t->pass.worker, MUSTER_KGE_RELATIONS,
+                                  relations, (size_t)2 * size)
+               : status;
 }
 
 static muster_status draw_group(tour *t, uint64_t at, uint64_t *handle_out)

@@ -3,8 +3,10 @@
  *
  * The cells of a part lie in a random order already (mf_order.c). An epoch
  * visits them block by block: the order of the blocks is the epoch's, and so is
- * the order within each. Blocks are neighbours in memory, and the rows and
- * columns that they name are fetched from it before they are used. With several
+ * the order within each, but for cells of one column, which come together: a
+ * hot column is opened once a block, and not for each of its cells. Blocks are
+ * neighbours in memory, and the rows and columns that they name are fetched
+ * from it before they are used. With several
  * nodes the columns are asked for far ahead, as replicas: every part uses all
  * of them. The rows are the part's own.
  */
@@ -13,12 +15,12 @@
 #include "task/ahead.h"
 #include "task/mf.h"
 
-#define BLOCK      64u
-#define AHEAD      12u // cells whose row and column are fetched before
+#define BLOCK      256u // a power of two
+#define AHEAD      12u  // cells whose row and column are fetched before
 #define LOOK_MIN   4096u
 #define LOOK_MAX   65536u
-#define ASK_BLOCKS 16u // asked for at once
-#define COUNT_EACH 64u // blocks
+#define ASK_BLOCKS 4u  // asked for at once
+#define COUNT_EACH 16u // blocks
 
 typedef struct walk {
     muster_mf_pass *p;
@@ -66,6 +68,24 @@ static muster_status ask(walk *w, uint64_t number)
     return status;
 }
 
+/* Cells of a block by column, in BLOCK classes. */
+typedef struct classes {
+    uint16_t first[BLOCK]; // of a class; BLOCK: none
+    uint16_t next[BLOCK];  // of the same class
+} classes;
+
+static void classify(classes *by, const muster_cell *cells, uint32_t size)
+{
+    for (uint32_t i = 0; i < BLOCK; i++) {
+        by->first[i] = BLOCK;
+    }
+    for (uint32_t i = 0; i < size; i++) {
+        uint32_t class = cells[i].col % BLOCK;
+        by->next[i] = by->first[class];
+        by->first[class] = (uint16_t)i;
+    }
+}
+
 /* Copy a block in the epoch's order and return its size. */
 static uint32_t take_block(const walk *w, uint64_t number, muster_cell *to)
 {
@@ -76,11 +96,14 @@ static uint32_t take_block(const walk *w, uint64_t number, muster_cell *to)
     const muster_cell *from = w->cells + block * BLOCK;
     uint32_t size = block_size(w, block);
     uint32_t flip =
-        size == BLOCK
-            ? (uint32_t)muster_rng_at(w->p->m->seed, w->epoch, block) % BLOCK
-            : 0;
-    for (uint32_t i = 0; i < size; i++) {
-        to[i] = from[i ^ flip];
+        (uint32_t)muster_rng_at(w->p->m->seed, w->epoch, block) % BLOCK;
+    uint32_t taken = 0;
+    classes by;
+    classify(&by, from, size);
+    for (uint32_t i = 0; i < BLOCK; i++) {
+        for (uint32_t k = by.first[i ^ flip]; k < BLOCK; k = by.next[k]) {
+            to[taken++] = from[k];
+        }
     }
     return size;
 }
@@ -103,17 +126,29 @@ static void fetch_rows(const walk *w, const muster_cell *cell)
     muster_ps_prefetch(w->p->worker, MUSTER_MF_TABLE_COLS, cell->col);
 }
 
+/* How many cells from cell i on have its column. */
+static uint32_t run_at(const walk *w, uint32_t i, uint32_t size)
+{
+    uint32_t end = i + 1;
+    while (end < size && w->next[end].col == w->next[i].col) {
+        end++;
+    }
+    return end - i;
+}
+
 /* Work on the first `size` of `known` cells in w->next. */
 static muster_status work_block(walk *w, uint32_t size, uint32_t known)
 {
-    for (uint32_t i = 0; i < size; i++) {
-        if (i + AHEAD < known) {
-            fetch_rows(w, &w->next[i + AHEAD]);
+    for (uint32_t i = 0; i < size;) {
+        uint32_t run = run_at(w, i, size);
+        for (uint32_t k = i + AHEAD; k < i + AHEAD + run && k < known; k++) {
+            fetch_rows(w, &w->next[k]);
         }
-        muster_status status = muster_mf_work_column(w->p, &w->next[i], 1);
+        muster_status status = muster_mf_work_column(w->p, &w->next[i], run);
         if (status != MUSTER_OK) {
             return status;
         }
+        i += run;
     }
     return MUSTER_OK;
 }

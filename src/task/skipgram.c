@@ -4,7 +4,8 @@
  *
  * The vector of the word in the middle is copied, moved by each of its
  * contexts, and its change pushed once; the output vectors are moved in place.
- * Negatives come in chunks, prepared one chunk ahead.
+ * Negatives come in chunks, prepared some chunks ahead; sentences are read
+ * ahead as well (skipgram_read.c).
  */
 #include <math.h>
 #include <stddef.h>
@@ -17,10 +18,9 @@
 #include "task/skipgram.h"
 #include "task/tasks.h"
 
-#define SENTENCE_MAX 1000u
 #define CHUNK        8192u
+#define CHUNKS_AHEAD 4u
 #define AHEAD        2u
-#define LOCALIZE_MAX 1000u
 
 static const muster_spec_field fields[] = {
     {"dim", MUSTER_SPEC_UINT, offsetof(muster_skipgram_options, dim), 1, 8192,
@@ -184,38 +184,33 @@ static uint32_t skipgram_epochs(void)
 typedef struct pass {
     const muster_skipgram *g;
     muster_ps_worker *worker;
-    uint64_t draw;       // state of the generator for windows and subsampling
+    uint64_t draw;       // state of the generator for windows
     float *in;           // the middle word's vector
     float *total;        // its change so far
     float *change;       // of one context
     uint32_t *negatives; // CHUNK
     uint32_t negative_at;
-    uint64_t handle; // of the chunk after
-    uint32_t line[SENTENCE_MAX];
-    uint32_t to_localize[LOCALIZE_MAX];
+    uint64_t handles[CHUNKS_AHEAD]; // of the chunks after
+    uint32_t next_handle;
+    muster_sentences sentences;
+    muster_sentence line;
     float rate;
     double loss;
     uint64_t pairs;
 } pass;
 
-/* Marsaglia's xorshift with a multiplication: windows need nothing better. */
-static uint32_t draw(pass *p)
-{
-    p->draw ^= p->draw >> 12;
-    p->draw ^= p->draw << 25;
-    p->draw ^= p->draw >> 27;
-    return (uint32_t)((p->draw * 0x2545f4914f6cdd1dull) >> 32);
-}
-
+/* Take the oldest chunk that was prepared, and prepare another. */
 static muster_status next_chunk(pass *p)
 {
-    uint64_t ready = p->handle;
-    muster_status status = muster_ps_sample_prepare(
-        p->worker, p->g->distribution, CHUNK, &p->handle);
+    uint64_t *handle = &p->handles[p->next_handle];
+    muster_status status =
+        muster_ps_sample_pull(p->worker, *handle, CHUNK, p->negatives, NULL);
+    *handle = 0;
     if (status == MUSTER_OK) {
-        status =
-            muster_ps_sample_pull(p->worker, ready, CHUNK, p->negatives, NULL);
+        status = muster_ps_sample_prepare(p->worker, p->g->distribution, CHUNK,
+                                          handle);
     }
+    p->next_handle = (p->next_handle + 1) % CHUNKS_AHEAD;
     p->negative_at = 0;
     return status;
 }
@@ -236,9 +231,9 @@ static muster_status pass_init(pass *p, const muster_skipgram *g,
     p->change = p->in + 2 * dim;
     muster_status status =
         muster_ps_sample_seek(worker, g->distribution, stream);
-    if (status == MUSTER_OK) {
+    for (uint32_t i = 0; i < CHUNKS_AHEAD && status == MUSTER_OK; i++) {
         status = muster_ps_sample_prepare(worker, g->distribution, CHUNK,
-                                          &p->handle);
+                                          &p->handles[i]);
     }
     return status == MUSTER_OK ? next_chunk(p) : status;
 }
@@ -246,11 +241,16 @@ static muster_status pass_init(pass *p, const muster_skipgram *g,
 static muster_status pass_fini(pass *p)
 {
     muster_status status = MUSTER_OK;
-    if (p->handle != 0) {
-        status = muster_ps_sample_finish(p->worker, p->handle);
+    for (uint32_t i = 0; i < CHUNKS_AHEAD; i++) {
+        if (p->handles[i] != 0) {
+            muster_status one =
+                muster_ps_sample_finish(p->worker, p->handles[i]);
+            status = status == MUSTER_OK ? one : status;
+        }
     }
     muster_mem_free(p->in);
     muster_mem_free(p->negatives);
+    muster_sentences_fini(&p->sentences);
     return status;
 }
 
@@ -297,19 +297,19 @@ static muster_status train_pair(pass *p, uint32_t context)
 
 static muster_status train_word(pass *p, uint32_t at, uint32_t length)
 {
-    uint32_t reach = 1 + draw(p) % p->g->options.window;
+    uint32_t reach = 1 + muster_skipgram_draw(&p->draw) % p->g->options.window;
     uint32_t from = at > reach ? at - reach : 0;
     uint32_t to = at + reach < length ? at + reach : length - 1;
     if (from == to) {
         return MUSTER_OK;
     }
-    uint32_t word = p->line[at];
+    uint32_t word = p->line.words[at];
     muster_status status =
         muster_ps_pull(p->worker, MUSTER_SKIPGRAM_IN, &word, 1, p->in);
     memset(p->total, 0, p->g->options.dim * sizeof(float));
     for (uint32_t i = from; i <= to && status == MUSTER_OK; i++) {
         if (i != at) {
-            status = train_pair(p, p->line[i]);
+            status = train_pair(p, p->line.words[i]);
         }
     }
     return status == MUSTER_OK ? muster_ps_push(p->worker, MUSTER_SKIPGRAM_IN,
@@ -317,73 +317,38 @@ static muster_status train_word(pass *p, uint32_t at, uint32_t length)
                                : status;
 }
 
-/* Take the next sentence, subsampled, into `line`; returns tokens taken. */
-static uint64_t take_sentence(pass *p, uint64_t at, uint64_t end,
-                              uint32_t *length_out, uint64_t *words_out)
+static muster_status train_sentence(pass *p)
 {
-    const muster_corpus *corpus = &p->g->corpus;
-    uint64_t start = at;
-    uint32_t length = 0;
-    uint64_t words = 0;
-    while (at < end && length < SENTENCE_MAX) {
-        uint32_t word = corpus->tokens[at++];
-        if (word == MUSTER_CORPUS_END) {
-            break;
-        }
-        words++;
-        if (draw(p) <= p->g->keep[word]) {
-            p->line[length++] = word;
-        }
+    muster_status status = MUSTER_OK;
+    for (uint32_t i = 0; i < p->line.length && status == MUSTER_OK; i++) {
+        status = train_word(p, i, p->line.length);
     }
-    *length_out = length;
-    *words_out = words;
-    return at - start;
+    return status;
 }
 
-/* Wish for the words that come after this sentence. */
-static muster_status localize_words(pass *p, uint64_t at, uint64_t end)
-{
-    const uint32_t *tokens = p->g->corpus.tokens;
-    uint32_t count = 0;
-    for (; at < end && count < LOCALIZE_MAX; at++) {
-        if (tokens[at] != MUSTER_CORPUS_END) {
-            p->to_localize[count++] = tokens[at];
-        }
-    }
-    muster_status status = muster_ps_localize(p->worker, MUSTER_SKIPGRAM_IN,
-                                              p->to_localize, count);
-    if (status == MUSTER_OK) {
-        status = muster_ps_localize(p->worker, MUSTER_SKIPGRAM_OUT,
-                                    p->to_localize, count);
-    }
-    return status == MUSTER_ERR_AGAIN ? MUSTER_OK : status;
-}
-
-static muster_status train_range(pass *p, uint64_t start, uint64_t end,
+static muster_status train_range(pass *p, uint64_t tokens,
                                  const muster_task_share *share)
 {
     const muster_skipgram *g = p->g;
-    muster_status status = MUSTER_OK;
-    for (uint64_t at = start; at < end && status == MUSTER_OK;) {
-        double gone = ((double)share->epoch +
-                       (double)(at - start) / (double)(end - start)) /
+    uint64_t done = 0;
+    for (;;) {
+        double gone = ((double)share->epoch + (double)done / (double)tokens) /
                       (double)g->epochs;
         p->rate = (float)(g->rate * (gone < 0.9999 ? 1 - gone : 0.0001));
-        uint32_t length;
-        uint64_t words;
-        at += take_sentence(p, at, end, &length, &words);
-        if (muster_ps_nodes(p->worker) > 1) {
-            status = localize_words(p, at, end);
+        muster_status status = muster_sentences_next(&p->sentences, &p->line);
+        if (status != MUSTER_OK || p->line.tokens == 0) {
+            return status;
         }
-        for (uint32_t i = 0; i < length && status == MUSTER_OK; i++) {
-            status = train_word(p, i, length);
+        status = train_sentence(p);
+        done += p->line.tokens;
+        muster_task_count(share, p->line.from_words);
+        if (status != MUSTER_OK) {
+            return status;
         }
-        muster_task_count(share, words);
-        if (status == MUSTER_OK && muster_task_stopped(share)) {
-            status = MUSTER_ERR_CANCELLED;
+        if (muster_task_stopped(share)) {
+            return MUSTER_ERR_CANCELLED;
         }
     }
-    return status;
 }
 
 static muster_status skipgram_work(void *task, muster_ps_worker *worker,
@@ -401,7 +366,11 @@ static muster_status skipgram_work(void *task, muster_ps_worker *worker,
     muster_status status =
         pass_init(p, g, worker, (uint64_t)share->epoch << 32 | share->part);
     if (status == MUSTER_OK) {
-        status = train_range(p, start, end, share);
+        status = muster_sentences_init(&p->sentences, g, worker, start, end,
+                                       p->draw);
+    }
+    if (status == MUSTER_OK) {
+        status = train_range(p, end - start, share);
     }
     muster_status ended = pass_fini(p);
     sums->value[MUSTER_SKIPGRAM_SUM_LOSS] += p->loss;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "data/corpus.h"
+#include "task/ahead.h"
 #include "task/task.h"
 
 enum { MUSTER_SKIPGRAM_IN = 0, MUSTER_SKIPGRAM_OUT = 1 }; // tables
@@ -34,6 +35,56 @@ typedef struct muster_skipgram {
     double rate;
     uint64_t seed;
 } muster_skipgram;
+
+/* Marsaglia's xorshift with a multiplication: windows and subsampling need
+ * nothing better. */
+static inline uint32_t muster_skipgram_draw(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (uint32_t)((*state * 0x2545f4914f6cdd1dull) >> 32);
+}
+
+/* ---- sentences, read ahead: skipgram_read.c ------------------------------ */
+
+enum { MUSTER_SENTENCE_MAX = 1000 }; // words; a longer one is cut
+
+/* The subsampled sentences of a piece of the corpus. They are read before they
+ * are trained on, and with several nodes their words' rows asked for. */
+typedef struct muster_sentences {
+    const muster_skipgram *g;
+    muster_ps_worker *worker;
+    uint64_t at; // the next token to read
+    uint64_t end;
+    uint64_t draw;  // state of the generator
+    uint32_t *ring; // sentences: length, tokens, words
+    uint64_t head;  // written so far
+    uint64_t tail;  // taken so far
+    muster_ahead ahead;
+    uint32_t *to_ask; // words whose rows were not asked for yet
+    uint32_t to_ask_count;
+    bool many; // nodes
+} muster_sentences;
+
+typedef struct muster_sentence {
+    uint32_t length;
+    uint32_t from_words; // of the corpus
+    uint32_t tokens;     // of the corpus: these and its end
+    uint32_t words[MUSTER_SENTENCE_MAX];
+} muster_sentence;
+
+/* The tokens start .. end - 1. fini must follow. MUSTER_ERR_NO_MEMORY. */
+MUSTER_CHECKED muster_status muster_sentences_init(muster_sentences *s,
+                                                   const muster_skipgram *g,
+                                                   muster_ps_worker *worker,
+                                                   uint64_t start, uint64_t end,
+                                                   uint64_t draw);
+void muster_sentences_fini(muster_sentences *s);
+
+/* The next one; 0 tokens: there is none. */
+MUSTER_CHECKED muster_status muster_sentences_next(muster_sentences *s,
+                                                   muster_sentence *out);
 
 enum {
     MUSTER_SKIPGRAM_SUM_LOSS = 0,

@@ -93,6 +93,10 @@ struct muster_ps {
 enum { MUSTER_LOCALIZE_QUEUE_WORDS = 65536 };
 #define MUSTER_LOCALIZE_REPLICA 0x80000000u // beside the table: as a replica
 #define MUSTER_LOCALIZE_INTENT  0x40000000u // start and end precede the keys
+#define MUSTER_LOCALIZE_SYNC    0x20000000u // synchronise replicas
+#define MUSTER_LOCALIZE_KEEP    0x10000000u // replicas are not dropped soon
+#define MUSTER_LOCALIZE_URGENT  0x08000000u // synchronise them at once
+#define MUSTER_LOCALIZE_FLAGS   0xf8000000u
 typedef struct muster_localize_queue {
     // The worker writes, the driver reads.
     _Atomic uint64_t head; // words written so far
@@ -225,6 +229,27 @@ typedef enum muster_row_access {
     MUSTER_ACCESS_LATCHED,
 } muster_row_access;
 
+/* Ask the driver to synchronise a replica, whose word is `word`, soon. It is
+ * woken only when hardly any budget is left: while there are replicas that
+ * change, it looks every millisecond. */
+__attribute__((cold, noinline)) void
+muster_worker_ask_sync(muster_ps_worker *worker, muster_rowref ref,
+                       uint64_t word);
+
+/* Count the access to a row, whose word was `word` before it, if it is a
+ * replica. */
+static inline void muster_worker_count_latched(muster_ps_worker *worker,
+                                               muster_rowref ref, uint64_t word,
+                                               bool written)
+{
+    if (muster_word_state_of(word) == MUSTER_ROW_REPLICA) {
+        worker->counts.replica_accesses++;
+        if (written && muster_word_asks(word)) {
+            muster_worker_ask_sync(worker, ref, word);
+        }
+    }
+}
+
 /* Count an unlatched row if it is a replica, and mark the replica dirty if it
  * will be written. */
 static inline void
@@ -236,6 +261,10 @@ muster_worker_count_unlatched(muster_ps_worker *worker,
         worker->counts.replica_accesses++;
         if (written) {
             muster_ps_table_mark_written(rows, key, lent);
+            if (muster_word_asks(lent->word)) {
+                muster_worker_ask_sync(
+                    worker, muster_rowref_make(rows->number, key), lent->word);
+            }
         }
     }
 }

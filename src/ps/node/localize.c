@@ -4,8 +4,9 @@
  */
 #include "ps/node/inside.h"
 
-#define HEADER_WORDS 2u
-#define REQUEST_KEYS (1024u - HEADER_WORDS)
+#define HEADER_WORDS  2u
+#define REQUEST_KEYS  (1024u - HEADER_WORDS)
+#define URGENT_BUDGET 1u // writes left: not the first one, budgets are above
 
 uint32_t muster_ps_nodes(const muster_ps_worker *worker)
 {
@@ -19,27 +20,37 @@ static bool rows_can_come(const muster_ps_worker *worker)
            worker->ps->opts.manage != MUSTER_PS_CLASSIC;
 }
 
-/* Queue requests for the keys whose rows are absent; false: there was no room
- * for all. */
-static bool queue_absent(muster_ps_worker *worker, uint32_t header_table,
-                         const muster_ps_table *rows, const uint32_t *keys,
-                         size_t count)
+/* Must the driver know that a row will be used? If it is absent; and if it is
+ * kept and a replica without a change, which might be dropped before. */
+static bool concerns_driver(uint64_t word, uint32_t flags)
 {
-    uint32_t absent[REQUEST_KEYS];
+    muster_word_state state = muster_word_state_of(word);
+    return state == MUSTER_ROW_ABSENT ||
+           (state == MUSTER_ROW_REPLICA && (flags & MUSTER_LOCALIZE_KEEP) &&
+            (word & MUSTER_WORD_DIRTY) == 0);
+}
+
+/* Queue requests for the keys that concern the driver; false: there was no room
+ * for all. */
+static bool queue_keys(muster_ps_worker *worker, uint32_t header_table,
+                       const muster_ps_table *rows, const uint32_t *keys,
+                       size_t count)
+{
+    uint32_t chosen[REQUEST_KEYS];
     uint32_t found = 0;
     bool kept = true;
     bool any = false;
     for (size_t i = 0; i < count && kept; i++) {
         uint64_t word =
             atomic_load_explicit(&rows->words[keys[i]], memory_order_relaxed);
-        if (muster_word_state_of(word) == MUSTER_ROW_ABSENT) {
-            absent[found++] = keys[i];
+        if (concerns_driver(word, header_table)) {
+            chosen[found++] = keys[i];
+            any |= muster_word_state_of(word) == MUSTER_ROW_ABSENT;
         }
         if (found == REQUEST_KEYS || (i + 1 == count && found > 0)) {
             uint32_t header[HEADER_WORDS] = {header_table, found};
             kept = muster_localize_queue_put(worker->queue, header,
-                                             HEADER_WORDS, absent);
-            any = any || kept;
+                                             HEADER_WORDS, chosen);
             found = 0;
         }
     }
@@ -47,6 +58,22 @@ static bool queue_absent(muster_ps_worker *worker, uint32_t header_table,
         muster_mesh_wake(worker->ps->mesh);
     }
     return kept;
+}
+
+void muster_worker_ask_sync(muster_ps_worker *worker, muster_rowref ref,
+                            uint64_t word)
+{
+    bool urgent = muster_word_budget(word) <= URGENT_BUDGET;
+    uint32_t header[HEADER_WORDS] = {muster_rowref_table(ref) |
+                                         MUSTER_LOCALIZE_SYNC |
+                                         (urgent ? MUSTER_LOCALIZE_URGENT : 0),
+                                     1};
+    uint32_t key = muster_rowref_key(ref);
+    // No room: the replica is synchronised when it is spent.
+    if (muster_localize_queue_put(worker->queue, header, HEADER_WORDS, &key) &&
+        urgent) {
+        muster_mesh_wake(worker->ps->mesh);
+    }
 }
 
 muster_status muster_worker_localize(muster_ps_worker *worker, uint32_t table,
@@ -59,7 +86,7 @@ muster_status muster_worker_localize(muster_ps_worker *worker, uint32_t table,
         return MUSTER_ERR_INVALID;
     }
     return !rows_can_come(worker) ||
-                   queue_absent(worker, table | flags, rows, keys, count)
+                   queue_keys(worker, table | flags, rows, keys, count)
                ? MUSTER_OK
                : MUSTER_ERR_AGAIN;
 }
@@ -68,8 +95,8 @@ static muster_status localize(muster_ps_worker *worker, uint32_t table,
                               const uint32_t *keys, size_t count,
                               uint32_t flags)
 {
-    muster_status status =
-        muster_worker_localize(worker, table, keys, count, flags);
+    muster_status status = muster_worker_localize(worker, table, keys, count,
+                                                  flags | MUSTER_LOCALIZE_KEEP);
     if (status == MUSTER_ERR_INVALID) {
         return muster_worker_refuse_keys(worker, table, keys, count);
     }

@@ -138,10 +138,9 @@ static void read_one(const muster_localize_reader *reader,
     uint32_t keys[KEYS_MAX];
     muster_localize_queue *queue = worker->queue;
     uint32_t flags = next_word(queue, tail);
-    muster_intent intent = {
-        .table = flags & ~(MUSTER_LOCALIZE_REPLICA | MUSTER_LOCALIZE_INTENT),
-        .count = next_word(queue, tail),
-        .keys = keys};
+    muster_intent intent = {.table = flags & ~MUSTER_LOCALIZE_FLAGS,
+                            .count = next_word(queue, tail),
+                            .keys = keys};
     MUSTER_ASSERT(intent.count <= KEYS_MAX);
     if (flags & MUSTER_LOCALIZE_INTENT) {
         intent.start = next_clock(queue, tail);
@@ -154,6 +153,10 @@ static void read_one(const muster_localize_reader *reader,
         if (muster_intents_add(worker->intents, &intent) != MUSTER_OK) {
             atomic_fetch_sub(&queue->intended, intent.count); // only a hint
         }
+    } else if (reader->protocol != NULL && (flags & MUSTER_LOCALIZE_SYNC)) {
+        muster_protocol_ask_sync(reader->protocol, muster_clock_ns(),
+                                 muster_rowref_make(intent.table, keys[0]),
+                                 (flags & MUSTER_LOCALIZE_URGENT) != 0);
     } else if (reader->protocol != NULL) {
         muster_localize_request request = {
             .table = intent.table,

@@ -73,6 +73,7 @@ static muster_status open_node(muster_mesh *mesh, muster_error *error_out)
         // A message to the owner and its answer take the rest.
         .sync_ns = opts->staleness_ms * MUSTER_NS_PER_MS * 3 / 4,
         .contest_ns = CONTEST_NS,
+        .hot_factor = opts->hot_factor,
         .make = make_payload,
         .make_context = mesh->net,
         .heartbeat_ns = opts->heartbeat_ms * MUSTER_NS_PER_MS,

@@ -23,8 +23,9 @@ static const char *opts_fault(const muster_ps_opts *opts)
         opts->node >= opts->nodes) {
         return "nodes must be in 1..64 and node below it";
     }
-    if (opts->manage > MUSTER_PS_STATIC || opts->staleness_ms < 2) {
-        return "no such manage, or staleness_ms below 2";
+    if (opts->manage > MUSTER_PS_STATIC || opts->staleness_ms < 2 ||
+        opts->hot_factor < 1) {
+        return "no such manage, or staleness_ms below 2, or hot_factor 0";
     }
     if (opts->heartbeat_ms < HEARTBEAT_MS_MIN) {
         return "heartbeat_ms must be at least 10";

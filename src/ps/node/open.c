@@ -172,8 +172,7 @@ APART static muster_status begin_contended(muster_ps_worker *worker,
     uint64_t seen;
     if (muster_worker_latch(worker, rows, ref, &seen)) {
         *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
-        worker->counts.replica_accesses +=
-            muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
+        muster_worker_count_latched(worker, ref, seen, true);
     } else {
         muster_status status = begin_copy(worker, table, key, &copy);
         if (status != MUSTER_OK) {
@@ -209,9 +208,7 @@ APART static muster_status begin_latched(muster_ps_worker *worker,
         !muster_latch_try(word, &seen)) {
         return begin_contended(worker, ref, row_out);
     }
-    if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {
-        worker->counts.replica_accesses++;
-    }
+    muster_worker_count_latched(worker, ref, seen, true);
     muster_bias_list(holder, open, ref);
     muster_bias_state_add(holder, MUSTER_BIAS_LATCHED + MUSTER_BIAS_ACCESS);
     *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));

@@ -132,9 +132,7 @@ muster_row_access muster_row_acquire(muster_ps_worker *worker,
     if (!muster_worker_latch(worker, rows, ref, &seen)) {
         return MUSTER_ACCESS_REMOTE;
     }
-    if (muster_word_state_of(seen) == MUSTER_ROW_REPLICA) {
-        worker->counts.replica_accesses++;
-    }
+    muster_worker_count_latched(worker, ref, seen, written);
     *row_out = muster_slab_row(&rows->slab, muster_word_slot(seen));
     return MUSTER_ACCESS_LATCHED;
 }
@@ -265,8 +263,8 @@ static inline bool apply_latched(muster_ps_worker *worker,
     float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
     muster_ps_table_apply(rows, op, row, values);
     muster_latch_release(word, op != MUSTER_ROWOP_PULL);
-    worker->counts.replica_accesses +=
-        muster_word_state_of(seen) == MUSTER_ROW_REPLICA;
+    muster_worker_count_latched(worker, muster_rowref_make(rows->number, key),
+                                seen, op != MUSTER_ROWOP_PULL);
     worker->counts.accesses++;
     return true;
 }

@@ -52,8 +52,11 @@ muster_status muster_protocol_barrier(muster_protocol *node, int64_t now_ns,
     MUSTER_ASSERT(node->barrier.state == MUSTER_BARRIER_NONE);
     node->barrier.number++;
     node->barrier.state = MUSTER_BARRIER_FLUSHING;
-    node->replicas.due_ns = now_ns; // the tick synchronises replicas
-    return muster_protocol_tick(node, now_ns, out);
+    muster_protocol_begin(node, now_ns, out);
+    if (!muster_protocol_paused(node)) {
+        muster_sweep_all(node, false);
+    }
+    return muster_protocol_end(node);
 }
 
 void muster_protocol_barrier_step(muster_protocol *node)
@@ -64,7 +67,7 @@ void muster_protocol_barrier_step(muster_protocol *node)
     if (node->barrier.state == MUSTER_BARRIER_FLUSHING &&
         nothing_under_way(node)) {
         if (has_deltas(node)) {
-            (void)muster_replica_sync(node, false);
+            muster_sweep_all(node, false);
             return;
         }
         muster_rowmsg here = {.kind = MUSTER_ROWMSG_BARRIER,
@@ -79,7 +82,7 @@ void muster_protocol_barrier_step(muster_protocol *node)
     if (node->barrier.state == MUSTER_BARRIER_DRAINING &&
         nothing_under_way(node) && node->arriving.count == 0) {
         node->barrier.state = MUSTER_BARRIER_REFRESHING;
-        (void)muster_replica_sync(node, true);
+        muster_sweep_all(node, true);
     }
     if (node->barrier.state == MUSTER_BARRIER_REFRESHING &&
         nothing_under_way(node)) {

@@ -155,7 +155,7 @@ static void request_if_absent(muster_protocol *node, uint32_t table,
     uint64_t word = atomic_load_explicit(&node->opts.tables[table]->words[key],
                                          memory_order_relaxed);
     if (muster_word_state_of(word) == MUSTER_ROW_ABSENT) {
-        muster_arriving_request(node, table, key, false);
+        muster_arriving_request(node, table, key, MUSTER_ROWOP_NONE);
     }
 }
 

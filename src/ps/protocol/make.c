@@ -91,6 +91,7 @@ muster_status muster_protocol_create(const muster_protocol_opts *opts,
     node->arriving.rows = muster_vec_make(sizeof(muster_arriving_row));
     node->arriving.ops = muster_vec_make(sizeof(muster_waiting_op));
     node->replicas.all = muster_vec_make(sizeof(muster_replica));
+    node->replicas.sweep.asked = muster_vec_make(sizeof(muster_rowref));
     node->requests.records = muster_vec_make(sizeof(muster_request_record));
     node->drafts.all = muster_vec_make(sizeof(muster_draft));
     node->drafts.to_self = muster_vec_make(sizeof(muster_rowmsg));
@@ -100,7 +101,8 @@ muster_status muster_protocol_create(const muster_protocol_opts *opts,
     node->intents.free = UINT32_MAX;
     node->arriving.rows_free = UINT32_MAX;
     node->arriving.ops_free = UINT32_MAX;
-    node->replicas.due_ns = INT64_MAX;
+    node->replicas.sweep.pace = 4;
+    node->replicas.sweep.due_ns = INT64_MAX;
     node->links = muster_mem_array(opts->nodes, sizeof(*node->links));
     node->barrier.arrived =
         muster_mem_array(opts->nodes, sizeof(*node->barrier.arrived));
@@ -158,6 +160,7 @@ void muster_protocol_free(muster_protocol *node)
     muster_vec_fini(&node->arriving.rows);
     muster_vec_fini(&node->arriving.ops);
     muster_vec_fini(&node->replicas.all);
+    muster_vec_fini(&node->replicas.sweep.asked);
     muster_vec_fini(&node->requests.records);
     muster_vec_fini(&node->drafts.all);
     muster_vec_fini(&node->drafts.to_self);

@@ -241,11 +241,15 @@ muster_status muster_protocol_localize(muster_protocol *node, int64_t now_ns,
     for (uint32_t i = 0; i < request->count && !node->failed; i++) {
         uint64_t word = atomic_load_explicit(&rows->words[request->keys[i]],
                                              memory_order_relaxed);
-        if (muster_word_state_of(word) == MUSTER_ROW_ABSENT &&
-            node->opts.manage != MUSTER_PS_CLASSIC &&
-            !muster_protocol_paused(node)) {
+        muster_word_state state = muster_word_state_of(word);
+        if (state == MUSTER_ROW_REPLICA) {
+            muster_replica_touch(node, request->table, request->keys[i]);
+        } else if (state == MUSTER_ROW_ABSENT &&
+                   node->opts.manage != MUSTER_PS_CLASSIC &&
+                   !muster_protocol_paused(node)) {
             muster_arriving_request(node, request->table, request->keys[i],
-                                    request->copy);
+                                    request->copy ? MUSTER_ROWOP_PULL_ROW
+                                                  : MUSTER_ROWOP_NONE);
         }
     }
     return muster_protocol_end(node);
@@ -257,8 +261,8 @@ muster_status muster_protocol_tick(muster_protocol *node, int64_t now_ns,
     muster_protocol_begin(node, now_ns, out);
     muster_membership_tick(node);
     muster_membership_change_tick(node);
-    if (now_ns >= node->replicas.due_ns && !muster_protocol_paused(node)) {
-        muster_replica_due(node);
+    if (!muster_protocol_paused(node)) {
+        muster_sweep_due(node);
     }
     return muster_protocol_end(node);
 }
@@ -267,7 +271,7 @@ int64_t muster_protocol_due_ns(const muster_protocol *node)
 {
     int64_t life = muster_membership_due_ns(node);
     int64_t work =
-        muster_protocol_paused(node) ? INT64_MAX : node->replicas.due_ns;
+        muster_protocol_paused(node) ? INT64_MAX : muster_sweep_due_ns(node);
     return life < work ? life : work;
 }
 

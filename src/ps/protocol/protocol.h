@@ -115,9 +115,11 @@ typedef struct muster_protocol_opts {
     uint32_t table_count;
     muster_ps_manage manage;
     const muster_keyset *replicated; // STATIC: the rows to replicate; lent
-    int64_t sync_ns;    // max time between synchronisations of a replica
-    int64_t contest_ns; // AUTO: two nodes that request a row within this time
-                        // share it
+    int64_t sync_ns;     // max time between synchronisations of a replica
+    int64_t contest_ns;  // AUTO: two nodes that request a row within this time
+                         // share it
+    uint32_t hot_factor; // AUTO: a row requested so many times as often as the
+                         // mean is shared
     uint32_t message_entries; // max of a message; 0: 4096
     muster_blob *(*make)(void *context, size_t bytes); // makes a payload
     void *make_context;
@@ -185,6 +187,11 @@ typedef struct muster_localize_request {
 MUSTER_CHECKED muster_status muster_protocol_localize(
     muster_protocol *node, int64_t now_ns,
     const muster_localize_request *request, muster_protocol_out *out);
+/* A worker asks that the replica of a row, if there is one, be synchronised at
+ * one of the next ticks; if it is urgent, at the next. No step: nothing is
+ * sent. */
+void muster_protocol_ask_sync(muster_protocol *node, int64_t now_ns,
+                              muster_rowref ref, bool urgent);
 /* Intents for these rows begin or end at this node. While a row has intents it
  * is brought here and stays, as a row or as a replica; the home decides which
  * from the intents of all nodes. Each end follows its begin. */

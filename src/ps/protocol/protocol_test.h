@@ -59,6 +59,7 @@ static inline void mesh_start(mesh *m, uint32_t keys, uint32_t width,
         like.tables = &m->tables[i];
         like.table_count = 1;
         like.sync_ns = 20000000;
+        like.hot_factor = MUSTER_HEAVY_FACTOR;
         like.make = make_payload;
         assert_int_equal(muster_protocol_create(&like, &m->node[i]), MUSTER_OK);
         m->out[i] = muster_protocol_out_make();

@@ -384,7 +384,5 @@ void muster_recovery_resume(muster_protocol *node)
     muster_vec_clear(&node->requests.delayed);
     muster_node_intents_resend(node);
     muster_protocol_barrier_resume(node);
-    node->replicas.due_ns = node->replicas.all.count > 0
-                                ? node->step.now_ns
-                                : node->replicas.due_ns;
+    muster_sweep_soon(node);
 }

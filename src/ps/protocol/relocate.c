@@ -25,7 +25,7 @@ static uint32_t take_record(muster_protocol *node)
 }
 
 void muster_arriving_request(muster_protocol *node, uint32_t table,
-                             uint32_t key, bool replica)
+                             uint32_t key, muster_row_op how)
 {
     uint32_t index = take_record(node);
     if (index == UINT32_MAX) {
@@ -43,8 +43,7 @@ void muster_arriving_request(muster_protocol *node, uint32_t table,
     muster_latch_publish(word, muster_word_make(MUSTER_ROW_ARRIVING, index,
                                                 muster_word_moves(before)));
     muster_rowmsg ask = {.kind = MUSTER_ROWMSG_LOCALIZE,
-                         .op = replica ? MUSTER_ROWOP_PULL_ROW
-                                       : MUSTER_ROWOP_NONE,
+                         .op = how,
                          .table = (uint16_t)table,
                          .origin = node->opts.node};
     muster_draft_add(node, muster_home_of(node, key), &ask, key, 0, NULL);
@@ -126,6 +125,7 @@ muster_arriving_row muster_arriving_end(muster_protocol *node, uint32_t table,
 }
 
 #define REQUESTS_PER_AGE 65536u
+#define USE_WINDOW_MS    1000u // for rows that are requested by use
 
 /* Count the request; old requests lose their weight. */
 static void count_demand(muster_heavy *asked_for, uint32_t key)
@@ -134,6 +134,21 @@ static void count_demand(muster_heavy *asked_for, uint32_t key)
     if (muster_heavy_total(asked_for) >= REQUESTS_PER_AGE) {
         muster_heavy_age(asked_for);
     }
+}
+
+/* Did another node request the row not long ago? A row that was used often
+ * before it was requested is requested less often. */
+static bool is_contested(const muster_protocol *node,
+                         const muster_home_entry *home,
+                         const muster_rowmsg *message)
+{
+    uint32_t now_ms = (uint32_t)(node->step.now_ns / 1000000);
+    uint32_t window_ms = message->op == MUSTER_ROWOP_PULL
+                             ? USE_WINDOW_MS
+                             : (uint32_t)(node->opts.contest_ns / 1000000);
+    return home->requester != MUSTER_NODE_NONE &&
+           home->requester != message->origin &&
+           now_ms - home->requested_ms <= window_ms;
 }
 
 /* The home decides: does the owner keep the row and send a replica? False: the
@@ -145,8 +160,6 @@ static bool should_share(const muster_protocol *node,
     uint16_t requester = message->origin;
     muster_intended_by intended =
         muster_node_intents_of(node, message->table, key, requester);
-    uint32_t now_ms = (uint32_t)(node->step.now_ns / 1000000);
-    uint32_t window_ms = (uint32_t)(node->opts.contest_ns / 1000000);
     switch (muster_protocol_manage(node, message->table)) {
     case MUSTER_PS_REPLICATE:
         return true;
@@ -158,10 +171,8 @@ static bool should_share(const muster_protocol *node,
         }
         return message->op == MUSTER_ROWOP_PULL_ROW ||
                muster_heavy_is_hot(node->homes.demand[message->table],
-                                   MUSTER_HEAVY_FACTOR, key) ||
-               (home->requester != MUSTER_NODE_NONE &&
-                home->requester != requester &&
-                now_ms - home->requested_ms <= window_ms);
+                                   node->opts.hot_factor, key) ||
+               is_contested(node, home, message);
     case MUSTER_PS_RELOCATE:
     case MUSTER_PS_CLASSIC:
         break;

@@ -7,53 +7,19 @@
  * deltas sent, and what was written meanwhile, row - base, is added to it. So
  * no write is lost or counted twice.
  *
- * Deltas that several nodes compute from the same old row add up. When each
- * node has gone far on its own, the sum overshoots. So a replica has a budget:
- * it may be written a limited number of times until the owner's row comes back.
- * When the budget is spent, operations go to the owner, as if the row were not
- * here, and the first of them requests the owner's row. The budget becomes half
- * of the writes that were made when both the delta sent and the changes of
- * other nodes are large compared to the row; else it grows. So a replica that
- * one node uses at a time hardly ever has to wait.
+ * A third slot keeps what other nodes changed when the owner's row last came:
+ * budget.c learns from it how often the replica may be written until it comes
+ * again. When that budget is spent, operations go to the owner, as if the row
+ * were not here, and the first of them requests the owner's row. So a replica
+ * that one node uses at a time hardly ever has to wait.
  */
 #include <string.h>
 
 #include "base/assert.h"
 #include "ps/protocol/inside.h"
 #include "ps/protocol/prefetch.h"
-#include "ps/store/delta.h"
 
 #define UNCHANGED_MAX_NS (3000 * 1000000ll) // then a replica is dropped
-
-#define BUDGET_FIRST 64u
-#define BUDGET_MIN   8u
-#define BUDGET_MAX   (1u << 20)
-#define LARGE_SHARE  0.0625f // of the norm of the row
-
-/* Few replicas are synchronised more often than sync_ns: one replica costs both
- * ends less than a microsecond, so this takes a few percent of a core. The
- * period doubles after each synchronisation that found no change here. */
-#define PERIOD_MIN_NS         1000000ll
-#define PERIOD_PER_REPLICA_NS 10000ll
-#define IDLE_ROUNDS_MAX       20u
-
-int64_t muster_replica_period_ns(const muster_protocol *node)
-{
-    int64_t period = (int64_t)node->replicas.all.count * PERIOD_PER_REPLICA_NS;
-    period = period < PERIOD_MIN_NS ? PERIOD_MIN_NS : period;
-    return period < node->opts.sync_ns >> node->replicas.idle_rounds
-               ? period << node->replicas.idle_rounds
-               : node->opts.sync_ns;
-}
-
-/* Return to the shortest period. */
-static void sync_soon(muster_protocol *node)
-{
-    node->replicas.idle_rounds = 0;
-    int64_t due = node->step.now_ns + muster_replica_period_ns(node);
-    node->replicas.due_ns =
-        due < node->replicas.due_ns ? due : node->replicas.due_ns;
-}
 
 /* Writes since the owner's row came: the used part of the budget. */
 static uint32_t writes_used(const muster_replica *replica, uint64_t word)
@@ -62,25 +28,21 @@ static uint32_t writes_used(const muster_replica *replica, uint64_t word)
     return left < replica->budget ? replica->budget - left : 0;
 }
 
-/* Set the budget for the time until the owner's row comes again. */
-static void set_budget(muster_replica *replica, muster_delta_norms norms)
+/* The slots of a replica that workers do not use. */
+static void take_slots(muster_slab *slab, muster_replica *replica)
 {
-    float both = norms.others < replica->synced_norm2 ? norms.others
-                                                      : replica->synced_norm2;
-    if (both > LARGE_SHARE * LARGE_SHARE * norms.owner) {
-        // Half of the writes made, not of the old budget: that may have grown
-        // for a long time and then be no limit.
-        uint32_t half = replica->synced_writes / 2;
-        replica->budget = half > BUDGET_MIN ? half : BUDGET_MIN;
-        replica->budget_max = replica->budget;
-    } else if (replica->synced_norm2 > 0) {
-        // Grow quickly up to half of what was too much, slowly beyond it.
-        uint32_t max = replica->budget_max + replica->budget_max / 32 + 1;
-        uint32_t more = replica->budget + replica->budget / 4;
-        replica->budget_max = max < BUDGET_MAX ? max : BUDGET_MAX;
-        replica->budget =
-            more < replica->budget_max ? more : replica->budget_max;
-    }
+    replica->base_slot = muster_slab_take(slab);
+    replica->others_slot = muster_slab_take(slab);
+    MUSTER_ASSERT(replica->base_slot != MUSTER_SLAB_NONE &&
+                  replica->others_slot != MUSTER_SLAB_NONE);
+}
+
+/* Put a new replica at the end of the list. */
+static bool enlist(muster_protocol *node, const muster_replica *replica)
+{
+    return muster_map_set(&node->replicas.index, replica->ref,
+                          (uint32_t)node->replicas.all.count) &&
+           muster_vec_append(&node->replicas.all, replica, 1);
 }
 
 void muster_protocol_on_replica(muster_protocol *node,
@@ -101,18 +63,15 @@ void muster_protocol_on_replica(muster_protocol *node,
         muster_replica replica = {.ref = ref,
                                   .changed_ns = node->step.now_ns,
                                   .received_ns = node->step.now_ns,
-                                  .budget = BUDGET_FIRST,
-                                  .budget_max = BUDGET_MAX,
-                                  .base_slot = muster_slab_take(&rows->slab)};
-        MUSTER_ASSERT(slot != MUSTER_SLAB_NONE &&
-                      replica.base_slot != MUSTER_SLAB_NONE);
+                                  .used_ns = node->step.now_ns,
+                                  .budget = muster_budget_first(node)};
+        MUSTER_ASSERT(slot != MUSTER_SLAB_NONE);
+        take_slots(&rows->slab, &replica);
         float *row = muster_slab_row(&rows->slab, slot);
         float *base = muster_slab_row(&rows->slab, replica.base_slot);
         memcpy(row, values + (size_t)i * rows->floats, bytes);
         memcpy(base, row, bytes);
-        if (!muster_map_set(&node->replicas.index, ref,
-                            (uint32_t)node->replicas.all.count) ||
-            !muster_vec_append(&node->replicas.all, &replica, 1)) {
+        if (!enlist(node, &replica)) {
             node->failed = true;
             return;
         }
@@ -124,12 +83,17 @@ void muster_protocol_on_replica(muster_protocol *node,
         // Queued operations were applied: an unknown number of writes.
         muster_replica *all = node->replicas.all.data;
         all[node->replicas.all.count - 1].unsent_writes =
-            dirty != 0 ? BUDGET_FIRST : 0;
+            dirty != 0 ? replica.budget : 0;
         muster_latch_publish(&rows->words[key],
                              muster_word_replica(slot, replica.budget) | dirty);
         node->counters.replicas++;
     }
-    sync_soon(node);
+    muster_sweep_soon(node);
+}
+
+static muster_delta_shape shape_of(const muster_ps_table *rows)
+{
+    return (muster_delta_shape){.width = rows->width, .floats = rows->floats};
 }
 
 /* Send SYNC for a replica, with its index in the list, which the answer
@@ -153,7 +117,6 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all)
                           .origin = node->opts.node};
     uint16_t to = muster_protocol_next_hop(node, table, key);
     replica->changed_ns = dirty ? node->step.now_ns : replica->changed_ns;
-    replica->synced_norm2 = 0;
     replica->synced_writes = 0;
     replica->counted_writes = writes_used(replica, seen);
     node->counters.syncs++;
@@ -168,9 +131,14 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all)
     replica->counted_writes = writes_used(replica, seen); // exact: latched
     node->counters.sync_bytes += rows->floats * sizeof(float);
     replica->synced_writes = replica->unsent_writes + replica->counted_writes;
+    if (replica->all_writes < 1u << 31) {
+        replica->all_writes += replica->synced_writes;
+    }
     float *delta = muster_draft_reserve(node, to, &sync, key, index);
-    replica->synced_norm2 = muster_delta_take(
-        row, base, delta != NULL ? delta : base, rows->width, rows->floats);
+    muster_delta_taken taken = muster_delta_take(
+        row, base, delta != NULL ? delta : base,
+        muster_slab_row(&rows->slab, replica->others_slot), shape_of(rows));
+    muster_budget_note_delta(replica, taken, shape_of(rows));
     muster_latch_publish(word, seen & ~MUSTER_WORD_DIRTY);
     return true;
 }
@@ -180,9 +148,10 @@ static void unlist(muster_protocol *node, uint32_t index)
 {
     muster_replica *replicas = node->replicas.all.data;
     muster_replica *replica = &replicas[index];
-    muster_slab_give(
-        &node->opts.tables[muster_rowref_table(replica->ref)]->slab,
-        replica->base_slot);
+    muster_slab *slab =
+        &node->opts.tables[muster_rowref_table(replica->ref)]->slab;
+    muster_slab_give(slab, replica->base_slot);
+    muster_slab_give(slab, replica->others_slot);
     MUSTER_ASSERT(node->replicas.syncing >= replica->syncing);
     node->replicas.syncing -= replica->syncing;
     muster_map_remove(&node->replicas.index, replica->ref);
@@ -250,6 +219,15 @@ uint32_t muster_replica_age_ms(const muster_protocol *node,
     return (uint32_t)((node->step.now_ns - replica->received_ns) / 1000000);
 }
 
+void muster_replica_sync_one(muster_protocol *node, uint32_t index, bool all)
+{
+    muster_replica *replica = (muster_replica *)node->replicas.all.data + index;
+    if (!replica->syncing && sync_one(node, index, all)) {
+        replica->syncing = true;
+        node->replicas.syncing++;
+    }
+}
+
 void muster_replica_refresh(muster_protocol *node, uint32_t table, uint32_t key)
 {
     uint32_t index =
@@ -257,10 +235,16 @@ void muster_replica_refresh(muster_protocol *node, uint32_t table, uint32_t key)
     if (index == MUSTER_MAP_NONE) {
         return;
     }
-    muster_replica *replica = (muster_replica *)node->replicas.all.data + index;
-    if (!replica->syncing && sync_one(node, index, true)) {
-        replica->syncing = true;
-        node->replicas.syncing++;
+    muster_replica_sync_one(node, index, true);
+}
+
+void muster_replica_touch(muster_protocol *node, uint32_t table, uint32_t key)
+{
+    uint32_t index =
+        muster_map_find(&node->replicas.index, muster_rowref_make(table, key));
+    if (index != MUSTER_MAP_NONE) {
+        muster_replica *all = node->replicas.all.data;
+        all[index].used_ns = node->step.now_ns;
     }
 }
 
@@ -269,7 +253,7 @@ void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted)
     uint32_t index = muster_map_find(&node->replicas.index, ref);
     if (index != MUSTER_MAP_NONE) {
         ((muster_replica *)node->replicas.all.data)[index].unwanted = !wanted;
-        sync_soon(node);
+        muster_sweep_soon(node);
     }
 }
 
@@ -278,7 +262,9 @@ void muster_replica_keep(muster_protocol *node, muster_rowref ref, bool wanted)
 static bool is_unwanted(const muster_protocol *node,
                         const muster_replica *replica)
 {
-    bool idle = node->step.now_ns - replica->changed_ns > UNCHANGED_MAX_NS;
+    int64_t now = node->step.now_ns;
+    bool idle = now - replica->changed_ns > UNCHANGED_MAX_NS &&
+                now - replica->used_ns > UNCHANGED_MAX_NS;
     return node->opts.manage != MUSTER_PS_STATIC &&
            (replica->unwanted ||
             (idle &&
@@ -286,70 +272,28 @@ static bool is_unwanted(const muster_protocol *node,
                                         muster_rowref_key(replica->ref))));
 }
 
-/* Was the replica changed here since the last synchronisation? */
-static bool has_changed(const muster_protocol *node,
-                        const muster_replica *replica)
+bool muster_replica_has_changed(const muster_protocol *node, uint32_t index)
 {
+    const muster_replica *replica =
+        (muster_replica *)node->replicas.all.data + index;
     const muster_ps_table *rows =
         node->opts.tables[muster_rowref_table(replica->ref)];
     uint64_t word = atomic_load_explicit(
         &rows->words[muster_rowref_key(replica->ref)], memory_order_relaxed);
     return (word & MUSTER_WORD_DIRTY) != 0 ||
-           replica->changed_ns > node->replicas.synced_ns;
+           replica->changed_ns > node->replicas.sweep.turn_ns;
 }
 
-/* Prefetch words, rows and bases of the replicas that follow replica i. */
-static void prefetch_replicas(const muster_protocol *node, uint32_t i)
+bool muster_replica_look_at(muster_protocol *node, uint32_t index, bool all)
 {
-    const muster_replica *replicas = node->replicas.all.data;
-    size_t left = node->replicas.all.count - i;
-    if (left > MUSTER_PROTOCOL_WORDS_AHEAD) {
-        muster_protocol_prefetch_word(
-            node, replicas[i + MUSTER_PROTOCOL_WORDS_AHEAD].ref);
+    const muster_replica *replica =
+        (muster_replica *)node->replicas.all.data + index;
+    if (!replica->syncing && is_unwanted(node, replica) &&
+        drop_one(node, index)) {
+        return false;
     }
-    if (left > MUSTER_PROTOCOL_ROWS_AHEAD) {
-        const muster_replica *next = &replicas[i + MUSTER_PROTOCOL_ROWS_AHEAD];
-        muster_protocol_prefetch_row(node, next->ref);
-        muster_ps_table_prefetch_row(
-            node->opts.tables[muster_rowref_table(next->ref)], next->base_slot);
-    }
-}
-
-bool muster_replica_sync(muster_protocol *node, bool all)
-{
-    bool changed = false;
-    for (uint32_t i = 0; i < node->replicas.all.count && !node->failed;) {
-        muster_replica *replica = (muster_replica *)node->replicas.all.data + i;
-        prefetch_replicas(node, i);
-        changed = changed || has_changed(node, replica);
-        if (!replica->syncing && is_unwanted(node, replica) &&
-            drop_one(node, i)) {
-            continue;
-        }
-        if (!replica->syncing && sync_one(node, i, all)) {
-            replica->syncing = true;
-            node->replicas.syncing++;
-        }
-        i++;
-    }
-    return changed;
-}
-
-void muster_replica_due(muster_protocol *node)
-{
-    int64_t waited_ns = node->step.now_ns - node->replicas.synced_ns;
-    if (muster_replica_sync(node, true) || node->replicas.all.count == 0) {
-        node->replicas.idle_rounds = 0;
-    } else if (waited_ns >= muster_replica_period_ns(node) &&
-               node->replicas.idle_rounds < IDLE_ROUNDS_MAX) {
-        // A whole period without a change; a barrier may come sooner.
-        node->replicas.idle_rounds++;
-    }
-    node->replicas.synced_ns = node->step.now_ns;
-    node->replicas.due_ns =
-        node->replicas.all.count > 0
-            ? node->step.now_ns + muster_replica_period_ns(node)
-            : INT64_MAX;
+    muster_replica_sync_one(node, index, all);
+    return true;
 }
 
 /* The replica of a row, or NULL. Mostly it still has the index that was sent
@@ -409,11 +353,13 @@ void muster_protocol_on_synced(muster_protocol *node,
         float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
         float *base = muster_slab_row(&rows->slab, replica->base_slot);
         const float *owner = values + (size_t)i * rows->floats;
-        muster_delta_norms norms =
-            muster_delta_merge(row, base, owner, rows->width, rows->floats);
-        replica->unsent_writes =
-            writes_used(replica, seen) - replica->counted_writes;
-        set_budget(replica, norms);
+        muster_delta_merged merged = muster_delta_merge(
+            row, base, muster_slab_row(&rows->slab, replica->others_slot),
+            owner, shape_of(rows));
+        uint32_t used = writes_used(replica, seen);
+        replica->unsent_writes = used - replica->counted_writes;
+        muster_budget_note_merge(replica, merged);
+        muster_budget_set(node, replica, used);
         muster_latch_publish(
             &rows->words[key],
             muster_word_replica(muster_word_slot(seen), replica->budget) |

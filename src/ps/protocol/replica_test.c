@@ -181,9 +181,7 @@ static void a_barrier_does_not_change_the_period(void **state)
     }
     come_to_rest(m);
     assert_int_equal(m->out[1].released, 1);
-    // It was synchronised just now: the next period is as long as before.
-    assert_int_equal(muster_protocol_due_ns(m->node[1]) - m->now_ns, wait);
-    assert_int_equal(synchronise(m), 2 * wait);
+    goes_on(m, wait);
     mesh_free(m);
 }
 
@@ -200,58 +198,149 @@ static uint32_t budget_at(const mesh *m, uint16_t at)
     return muster_word_budget(atomic_load(&m->tables[at]->words[0]));
 }
 
-/* Node 1 has a replica of node 0's row, whose budget has grown for long. */
-static mesh *build_grown(void)
+/* Node 1 writes its replica `times` times before each synchronisation, or as
+ * often as it may; returns the budget then. */
+static uint32_t write_for_long(mesh *m, uint32_t times)
 {
-    mesh *m = build(false);
-    localize_one(m, 1, 0, true);
-    push(m, 0, 1000, 1);
-    for (int i = 0; i < 60; i++) { // tiny changes on both sides
-        push(m, 1, i % 2 == 0 ? 1e-3f : -1e-3f, 1);
+    for (int i = 0; i < 60; i++) {
+        push(m, 1, 1, budget_at(m, 1) < times ? budget_at(m, 1) : times);
         (void)synchronise(m);
     }
-    assert_true(budget_at(m, 1) > 10000);
-    return m;
+    return budget_at(m, 1);
 }
 
-/* The budget has grown far beyond the number of writes: half of it would be no
- * limit when replicas begin to diverge. */
-static void a_replica_that_diverged_may_be_written_half_as_often(void **state)
+/* The budget begins small and grows to the usual one. Node 1 writes its replica
+ * as often as it may: it grows further. Then hardly ever: it returns. */
+static void a_budget_is_as_large_as_it_is_used(void **state)
 {
     (void)state;
-    enum { WRITES = 40 };
-    mesh *m = build_grown();
-    for (uint32_t writes = WRITES; writes >= 10; writes /= 2) {
-        push(m, 0, 500, 1);
-        push(m, 1, 1000.0f / (float)writes, writes);
-        (void)synchronise(m);
-        assert_int_equal(budget_at(m, 1), writes / 2 > 8 ? writes / 2 : 8);
-    }
-    // Only one of the two changes much: its budget grows.
-    uint32_t before = budget_at(m, 1);
-    push(m, 1, 500, 5);
-    (void)synchronise(m);
-    assert_true(budget_at(m, 1) > before);
+    mesh *m = build(false);
+    localize_one(m, 1, 0, true);
+    assert_int_equal(budget_at(m, 1), 8);
+    assert_true(muster_word_asks(atomic_load(&m->tables[1]->words[0])));
+    uint32_t usual = write_for_long(m, 4);
+    assert_true(usual > 2 && usual < 100);
+    assert_true(write_for_long(m, 1000) > 8 * usual);
+    assert_int_equal(write_for_long(m, 1), usual);
     mesh_free(m);
 }
 
-/* A write counts for the SYNC that contains it. */
-static void writes_under_way_count_with_the_next_ones(void **state)
+/* Node 0 moves the row, and each write of node 1 undoes a tenth of that: two
+ * nodes that wrote more than a few times each would go too far. */
+static void a_replica_that_undoes_others_may_be_written_less(void **state)
 {
     (void)state;
-    enum { BEFORE = 10, MEANWHILE = 30 };
-    mesh *m = build_grown();
-    push(m, 1, 1e-3f, BEFORE);
-    tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
-    assert_true(m->flying > 0);
-    push(m, 1, 50, MEANWHILE);
-    while (m->flying > 0) {
-        deliver(m, false);
+    mesh *m = build(false);
+    localize_one(m, 1, 0, true);
+    float at = 0;
+    m->node[1]->replicas.sweep.pace = 8; // budgets may be large
+    for (int i = 0; i < 60; i++) {
+        push(m, 0, i % 2 == 0 ? 1 : -1, 1);
+        (void)synchronise(m); // node 1 sees it
+        uint32_t writes = budget_at(m, 1) < 8 ? budget_at(m, 1) : 8;
+        at += i % 2 == 0 ? 1 : -1;
+        push(m, 1, -0.1f * at, writes);
+        at -= 0.1f * at * (float)writes;
+        (void)synchronise(m);
+        m->node[1]->replicas.sweep.pace = 8;
     }
-    assert_true(budget_at(m, 1) > 10000);
-    push(m, 0, 500, 1);
-    (void)synchronise(m);
-    assert_int_equal(budget_at(m, 1), MEANWHILE / 2);
+    assert_true(budget_at(m, 1) <= 12);
+    mesh_free(m);
+}
+
+/* The same movements, but node 1 writes before it sees what node 0 did: these
+ * writes undo nothing. */
+static void writes_before_the_owners_row_comes_undo_nothing(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    localize_one(m, 1, 0, true);
+    for (int i = 0; i < 60; i++) {
+        float step = i % 2 == 0 ? 1 : -1;
+        push(m, 0, step, 1);
+        push(m, 1, 1e-6f, 1);
+        tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
+        assert_true(m->flying > 0);
+        push(m, 1, -step, 1);
+        while (m->flying > 0) {
+            deliver(m, false);
+        }
+    }
+    assert_true(budget_at(m, 1) > 10);
+    mesh_free(m);
+}
+
+/* A worker that has used much of the budget asks: the owner's row comes with
+ * the next ticks, and the budget is full again. */
+static void a_replica_is_synchronised_when_a_worker_asks(void **state)
+{
+    (void)state;
+    mesh *m = build(false);
+    localize_one(m, 1, 0, true);
+    uint32_t before = write_for_long(m, 4);
+    (void)slow_down(m);
+    uint32_t writes = 0;
+    while (!muster_word_asks(atomic_load(&m->tables[1]->words[0]))) {
+        push(m, 1, 1e-3f, 1);
+        writes++;
+    }
+    assert_true(writes > 0 && writes <= before / 3);
+    uint64_t syncs = muster_protocol_count(m->node[1]).syncs;
+    muster_rowref ref = muster_rowref_make(0, 0);
+    muster_protocol_ask_sync(m->node[1], m->now_ns, ref, false);
+    muster_protocol_ask_sync(m->node[1], m->now_ns, ref, true); // counts once
+    tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
+    come_to_rest(m);
+    assert_int_equal(muster_protocol_count(m->node[1]).syncs, syncs + 1);
+    assert_true(budget_at(m, 1) >= before);
+    mesh_free(m);
+}
+
+/* Of two replicas one is asked for every second; after ten it is still here. */
+static void a_replica_that_is_asked_for_is_not_dropped(void **state)
+{
+    (void)state;
+    enum { ASKED = 0, FORGOTTEN = 2 };
+    mesh *m = build(false);
+    localize_one(m, 1, ASKED, true);
+    localize_one(m, 1, FORGOTTEN, true);
+    for (int second = 0; second < 10; second++) {
+        int64_t end = m->now_ns + 1000000000ll;
+        localize_one(m, 1, ASKED, true);
+        while (m->now_ns < end) {
+            tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
+            come_to_rest(m);
+        }
+    }
+    assert_int_equal(state_at(m, 1, ASKED), MUSTER_ROW_REPLICA);
+    assert_int_equal(state_at(m, 1, FORGOTTEN), MUSTER_ROW_ABSENT);
+    mesh_free(m);
+}
+
+/* A step that synchronised all of many replicas would keep messages waiting. */
+static void many_replicas_are_synchronised_in_slices(void **state)
+{
+    (void)state;
+    enum { MANY = 6000, SLICE = 512 };
+    mesh *m = mesh_make(2, MANY, false);
+    for (uint32_t key = 0; key < MANY; key += 2) {
+        localize(
+            m, 1,
+            &(muster_localize_request){.keys = &key, .count = 1, .copy = true});
+    }
+    come_to_rest(m);
+    uint64_t before = muster_protocol_count(m->node[1]).syncs;
+    uint64_t all = before;
+    for (int ticks = 0; all < before + MANY; ticks++) {
+        uint64_t last = all;
+        assert_true(ticks < 1000);
+        tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
+        while (m->flying > 0) {
+            deliver(m, false);
+        }
+        all = muster_protocol_count(m->node[1]).syncs;
+        assert_true(all - last <= SLICE);
+    }
     mesh_free(m);
 }
 
@@ -330,7 +419,10 @@ static void many_wide_replicas_go_in_several_messages(void **state)
         assert_true(muster_ps_table_try(m->tables[1], MUSTER_ROWOP_PUSH,
                                         theirs[i], values));
     }
-    tick_all(m, muster_protocol_due_ns(m->node[1]) - m->now_ns);
+    muster_protocol_begin(m->node[1], m->now_ns, &m->out[1]);
+    muster_sweep_all(m->node[1], false);
+    assert_int_equal(muster_protocol_end(m->node[1]), MUSTER_OK);
+    collect(m, 1);
     uint32_t sent = 0;
     for (size_t i = 0; i < m->flying; i++) {
         const muster_rowmsg *message = &m->flight[i].message;
@@ -443,8 +535,12 @@ int main(void)
         cmocka_unit_test(a_replica_is_dropped_soon_after_its_last_intent),
         cmocka_unit_test(a_replica_stays_as_long_as_it_is_intended),
         cmocka_unit_test(a_barrier_does_not_change_the_period),
-        cmocka_unit_test(a_replica_that_diverged_may_be_written_half_as_often),
-        cmocka_unit_test(writes_under_way_count_with_the_next_ones),
+        cmocka_unit_test(a_budget_is_as_large_as_it_is_used),
+        cmocka_unit_test(a_replica_that_undoes_others_may_be_written_less),
+        cmocka_unit_test(a_replica_is_synchronised_when_a_worker_asks),
+        cmocka_unit_test(a_replica_that_is_asked_for_is_not_dropped),
+        cmocka_unit_test(many_replicas_are_synchronised_in_slices),
+        cmocka_unit_test(writes_before_the_owners_row_comes_undo_nothing),
         cmocka_unit_test(a_replica_is_found_though_the_list_has_changed),
         cmocka_unit_test(many_wide_replicas_go_in_several_messages),
         cmocka_unit_test(operations_do_not_overtake_the_delta_of_a_replica),

@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "ps/protocol/inside.h"
 
+#define USES_MAX 16u // round trips, after which a row is requested
+
 static bool bit_of(const uint64_t *bits, uint32_t position)
 {
     return (bits[position / 64] >> position % 64 & 1) != 0;
@@ -72,6 +74,27 @@ static muster_request_record *take_record(muster_protocol *node,
     return make_bits(&all[index], max / 64 + 1) ? &all[index] : NULL;
 }
 
+/* A worker uses a row of another node without having asked for it. Its word
+ * counts that; a row that is used often enough to be worth a move or a replica
+ * is requested. */
+static void bring_if_used(muster_protocol *node, uint32_t table, uint32_t key)
+{
+    muster_word *word = &muster_protocol_rows(node, table)->words[key];
+    uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+    if (muster_word_state_of(seen) != MUSTER_ROW_ABSENT ||
+        muster_protocol_manage(node, table) != MUSTER_PS_AUTO ||
+        muster_protocol_paused(node)) {
+        return;
+    }
+    uint32_t uses = muster_word_slot(seen) + 1;
+    if (uses < USES_MAX) {
+        muster_latch_publish(word, muster_word_make(MUSTER_ROW_ABSENT, uses,
+                                                    muster_word_moves(seen)));
+        return;
+    }
+    muster_arriving_request(node, table, key, MUSTER_ROWOP_PULL);
+}
+
 void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position)
 {
     const muster_request_record *record = node->requests.records.data;
@@ -97,6 +120,7 @@ void muster_request_send(muster_protocol *node, uint64_t id, uint32_t position)
         muster_latch_release(&table->words[key], written);
         return;
     }
+    bring_if_used(node, request->table, key);
     uint32_t arriving = muster_arriving_find(node, request->table, key);
     if (arriving != MUSTER_ARRIVING_NONE) {
         muster_arriving_wait(node, arriving, &head, position, values);

@@ -66,7 +66,8 @@ typedef enum muster_rowmsg_kind {
     MUSTER_ROWMSG_OP = 1,        // apply `op` to the rows, reply to `origin`
     MUSTER_ROWMSG_REPLY = 2,     // applied; values of pulls
     MUSTER_ROWMSG_LOCALIZE = 3,  // to the home: send me these rows; with op
-                                 // PULL_ROW a replica will do
+                                 // PULL_ROW a replica will do, with PULL
+                                 // workers used them without asking
     MUSTER_ROWMSG_HAND_OVER = 4, // to the owner: transfer the rows to `origin`
     MUSTER_ROWMSG_TRANSFER = 5,  // the rows; the receiver owns them
     MUSTER_ROWMSG_REPLICATE = 6, // to the owner: send `origin` replicas

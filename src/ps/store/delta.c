@@ -7,28 +7,10 @@
 
 enum { LANES = sizeof(muster_f8) / sizeof(float) };
 
-MUSTER_SIMD float muster_delta_take(const float *row, float *base, float *delta,
-                                    uint32_t width, uint32_t floats)
+/* The state of the optimiser, from `i` on. */
+MUSTER_SIMD static void take_rest(const float *row, float *base, float *delta,
+                                  uint32_t i, uint32_t floats)
 {
-    muster_f8 sums = {0};
-    uint32_t i = 0;
-    for (; i + LANES <= width; i += LANES) {
-        muster_f8 r;
-        muster_f8 b;
-        MUSTER_F8_LOAD(r, row + i);
-        MUSTER_F8_LOAD(b, base + i);
-        b = r - b;
-        sums += b * b;
-        MUSTER_F8_STORE(delta + i, b);
-        MUSTER_F8_STORE(base + i, r);
-    }
-    float square = MUSTER_F8_SUM(sums);
-    for (; i < width; i++) {
-        float change = row[i] - base[i];
-        square += change * change;
-        delta[i] = change;
-        base[i] = row[i];
-    }
     for (; i + LANES <= floats; i += LANES) {
         muster_f8 r;
         muster_f8 b;
@@ -43,7 +25,40 @@ MUSTER_SIMD float muster_delta_take(const float *row, float *base, float *delta,
         delta[i] = change;
         base[i] = row[i];
     }
-    return square;
+}
+
+MUSTER_SIMD muster_delta_taken muster_delta_take(const float *row, float *base,
+                                                 float *delta,
+                                                 const float *others,
+                                                 muster_delta_shape shape)
+{
+    muster_f8 squares = {0};
+    muster_f8 products = {0};
+    uint32_t i = 0;
+    for (; i + LANES <= shape.width; i += LANES) {
+        muster_f8 r;
+        muster_f8 b;
+        muster_f8 o;
+        MUSTER_F8_LOAD(r, row + i);
+        MUSTER_F8_LOAD(b, base + i);
+        MUSTER_F8_LOAD(o, others + i);
+        b = r - b;
+        squares += b * b;
+        products += b * o;
+        MUSTER_F8_STORE(delta + i, b);
+        MUSTER_F8_STORE(base + i, r);
+    }
+    muster_delta_taken taken = {.norm2 = MUSTER_F8_SUM(squares),
+                                .along = MUSTER_F8_SUM(products)};
+    for (; i < shape.width; i++) {
+        float change = row[i] - base[i];
+        taken.norm2 += change * change;
+        taken.along += change * others[i];
+        delta[i] = change;
+        base[i] = row[i];
+    }
+    take_rest(row, base, delta, i, shape.floats);
+    return taken;
 }
 
 MUSTER_SIMD void muster_delta_apply(float *row, const float *delta, float *sent,
@@ -65,39 +80,44 @@ MUSTER_SIMD void muster_delta_apply(float *row, const float *delta, float *sent,
     }
 }
 
-MUSTER_SIMD muster_delta_norms muster_delta_merge(float *restrict row,
-                                                  float *restrict base,
-                                                  const float *restrict owner,
-                                                  uint32_t width,
-                                                  uint32_t floats)
+MUSTER_SIMD muster_delta_merged muster_delta_merge(float *restrict row,
+                                                   float *restrict base,
+                                                   float *restrict others,
+                                                   const float *restrict owner,
+                                                   muster_delta_shape shape)
 {
-    muster_f8 others = {0};
-    muster_f8 owners = {0};
+    muster_f8 norm2 = {0};
+    muster_f8 along = {0};
     uint32_t i = 0;
-    for (; i + LANES <= width; i += LANES) {
+    for (; i + LANES <= shape.width; i += LANES) {
         muster_f8 r;
         muster_f8 b;
         muster_f8 o;
         MUSTER_F8_LOAD(r, row + i);
         MUSTER_F8_LOAD(b, base + i);
         MUSTER_F8_LOAD(o, owner + i);
-        others += (o - b) * (o - b);
-        owners += o * o;
-        r = o + (r - b);
-        MUSTER_F8_STORE(row + i, r);
         MUSTER_F8_STORE(base + i, o);
+        r -= b;
+        b = o - b;
+        norm2 += b * b;
+        along += b * r;
+        r = o + r;
+        MUSTER_F8_STORE(row + i, r);
+        MUSTER_F8_STORE(others + i, b);
     }
-    muster_delta_norms norms = {.others = MUSTER_F8_SUM(others),
-                                .owner = MUSTER_F8_SUM(owners)};
-    for (; i < width; i++) {
-        norms.others += (owner[i] - base[i]) * (owner[i] - base[i]);
-        norms.owner += owner[i] * owner[i];
+    muster_delta_merged merged = {.others_norm2 = MUSTER_F8_SUM(norm2),
+                                  .along = MUSTER_F8_SUM(along)};
+    for (; i < shape.width; i++) {
+        float changed = row[i] - base[i];
+        others[i] = owner[i] - base[i];
+        merged.others_norm2 += others[i] * others[i];
+        merged.along += others[i] * changed;
+        row[i] = owner[i] + changed;
+        base[i] = owner[i];
+    }
+    for (; i < shape.floats; i++) {
         row[i] = owner[i] + (row[i] - base[i]);
         base[i] = owner[i];
     }
-    for (; i < floats; i++) {
-        row[i] = owner[i] + (row[i] - base[i]);
-        base[i] = owner[i];
-    }
-    return norms;
+    return merged;
 }

@@ -3,7 +3,7 @@
  * apply it at the owner, merge the owner's row into the replica.
  *
  * A row is `width` weights followed by the state of its optimiser, `floats` in
- * all. Norms are of the weights alone. Sums have one fixed order
+ * all. Norms and products are of the weights alone. Sums have one fixed order
  * (base/simd.h).
  *
  *   Allocation   None.
@@ -14,23 +14,37 @@
 
 #include <stdint.h>
 
-/* delta = row - base, then base = row. Returns the squared norm of delta.
- * `delta` may be `base`, when the delta is not wanted. */
-float muster_delta_take(const float *row, float *base, float *delta,
-                        uint32_t width, uint32_t floats);
+typedef struct muster_delta_shape {
+    uint32_t width;
+    uint32_t floats;
+} muster_delta_shape;
+
+typedef struct muster_delta_taken {
+    float norm2; // squared norm of the delta
+    float along; // its product with `others`
+} muster_delta_taken;
+
+/* delta = row - base, then base = row. `delta` may be `base`, when the delta is
+ * not wanted. */
+muster_delta_taken muster_delta_take(const float *row, float *base,
+                                     float *delta, const float *others,
+                                     muster_delta_shape shape);
 
 /* row += delta, then sent = row. `sent` may be `row`. */
 void muster_delta_apply(float *row, const float *delta, float *sent,
                         uint32_t floats);
 
-typedef struct muster_delta_norms {
-    float others; // squared norm of owner - base: what other nodes changed
-    float owner;  // squared norm of the owner's row
-} muster_delta_norms;
+typedef struct muster_delta_merged {
+    float others_norm2; // squared norm of `others`
+    float along;        // product of `others` and the delta before
+} muster_delta_merged;
 
-/* row = owner + (row - base), then base = owner. They do not overlap. */
-muster_delta_norms muster_delta_merge(float *restrict row, float *restrict base,
-                                      const float *restrict owner,
-                                      uint32_t width, uint32_t floats);
+/* others = owner - base: what other nodes changed. Then row = owner + (row -
+ * base) and base = owner. They do not overlap. */
+muster_delta_merged muster_delta_merge(float *restrict row,
+                                       float *restrict base,
+                                       float *restrict others,
+                                       const float *restrict owner,
+                                       muster_delta_shape shape);
 
 #endif // MUSTER_PS_STORE_DELTA_H

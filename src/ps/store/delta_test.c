@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -27,7 +28,7 @@ static void assert_near(double seen, double wanted)
     assert_true(fabs(seen - wanted) <= 1e-5 * (1 + fabs(wanted)));
 }
 
-static void a_delta_is_the_difference_and_its_norm(void **state)
+static void a_delta_is_the_difference_and_its_product_with_others(void **state)
 {
     (void)state;
     for (uint32_t floats = 1; floats <= FLOATS_MAX; floats++) {
@@ -36,26 +37,31 @@ static void a_delta_is_the_difference_and_its_norm(void **state)
             float base[FLOATS_MAX];
             float before[FLOATS_MAX];
             float delta[FLOATS_MAX];
-            double square = 0;
+            float others[FLOATS_MAX];
+            muster_delta_shape shape = {width, floats};
+            double norm2 = 0;
+            double along = 0;
             fill(row, floats, floats);
             fill(base, floats, 1000 + width);
+            fill(others, floats, 2000 + width);
             for (uint32_t i = 0; i < floats; i++) {
                 before[i] = base[i];
                 double change = (double)row[i] - (double)base[i];
-                square += i < width ? change * change : 0;
+                norm2 += i < width ? change * change : 0;
+                along += i < width ? change * (double)others[i] : 0;
             }
-            assert_near(
-                (double)muster_delta_take(row, base, delta, width, floats),
-                square);
+            muster_delta_taken taken =
+                muster_delta_take(row, base, delta, others, shape);
+            assert_near((double)taken.along, along);
+            assert_near((double)taken.norm2, norm2);
             for (uint32_t i = 0; i < floats; i++) {
                 assert_true(delta[i] == row[i] - before[i]);
                 assert_true(base[i] == row[i]);
                 base[i] = before[i];
             }
             // Nobody wants to know it.
-            assert_near(
-                (double)muster_delta_take(row, base, base, width, floats),
-                square);
+            taken = muster_delta_take(row, base, base, others, shape);
+            assert_near((double)taken.along, along);
             for (uint32_t i = 0; i < floats; i++) {
                 assert_true(base[i] == row[i]);
             }
@@ -96,21 +102,28 @@ static void a_merge_keeps_the_delta_of_the_replica(void **state)
             float base[FLOATS_MAX];
             float owner[FLOATS_MAX];
             float wanted[FLOATS_MAX];
-            double others = 0;
-            double square = 0;
+            float others[FLOATS_MAX];
+            double norm2 = 0;
+            double along = 0;
             fill(row, floats, floats);
             fill(base, floats, 1000 + width);
             fill(owner, floats, 2000 + width);
             for (uint32_t i = 0; i < floats; i++) {
                 double moved = (double)owner[i] - (double)base[i];
-                others += i < width ? moved * moved : 0;
-                square += i < width ? (double)owner[i] * (double)owner[i] : 0;
+                double changed = (double)row[i] - (double)base[i];
+                norm2 += i < width ? moved * moved : 0;
+                along += i < width ? moved * changed : 0;
                 wanted[i] = owner[i] + (row[i] - base[i]);
             }
-            muster_delta_norms norms =
-                muster_delta_merge(row, base, owner, width, floats);
-            assert_near((double)norms.others, others);
-            assert_near((double)norms.owner, square);
+            float before[FLOATS_MAX];
+            memcpy(before, base, sizeof(before));
+            muster_delta_merged merged = muster_delta_merge(
+                row, base, others, owner, (muster_delta_shape){width, floats});
+            assert_near((double)merged.others_norm2, norm2);
+            assert_near((double)merged.along, along);
+            for (uint32_t i = 0; i < width; i++) {
+                assert_true(others[i] == owner[i] - before[i]);
+            }
             for (uint32_t i = 0; i < floats; i++) {
                 assert_true(row[i] == wanted[i] && base[i] == owner[i]);
             }
@@ -121,7 +134,7 @@ static void a_merge_keeps_the_delta_of_the_replica(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_delta_is_the_difference_and_its_norm),
+        cmocka_unit_test(a_delta_is_the_difference_and_its_product_with_others),
         cmocka_unit_test(a_delta_is_applied_to_the_row_that_is_sent),
         cmocka_unit_test(a_merge_keeps_the_delta_of_the_replica),
     };

@@ -130,6 +130,15 @@ static inline uint32_t muster_word_budget(uint64_t word)
     return word & MUSTER_WORD_SPENT ? 0 : (1u << 27) - muster_word_moves(word);
 }
 
+/* Must a write that finds this word ask for a synchronisation, so that the
+ * budget is not spent before the owner's row comes? Budgets are 3 * 2^k: when a
+ * third is used, and from then on whenever half of the rest is. */
+static inline bool muster_word_asks(uint64_t word)
+{
+    uint32_t left = muster_word_budget(word);
+    return (left & (left - 1)) == 0 && left > 0;
+}
+
 /* Here and not spent: a worker may use the row. */
 static inline bool muster_word_usable(uint64_t word)
 {

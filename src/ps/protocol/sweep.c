@@ -1,0 +1,221 @@
+/*
+ * sweep.c -- when replicas are synchronised.
+ *
+ * All of them in turn, some every millisecond, so that no step takes long and
+ * messages are handled between: once in a period, which is short while there
+ * are few, and doubles after every turn that found no change here. When ticks
+ * come late, the driver is busy or has no processor: then the pace is slower,
+ * periods and budgets are longer.
+ *
+ * And those that workers ask for, because much of their budget is used. Asks
+ * gather for a millisecond, so that they share messages, unless one is
+ * urgent because hardly anything is left.
+ */
+#include "ps/protocol/inside.h"
+#include "ps/protocol/prefetch.h"
+
+#define TICK_NS   1000000ll
+#define GATHER_NS 1000000ll
+#define SLICE_MAX 512u
+
+#define PERIOD_MIN_NS         1000000ll
+#define PERIOD_PER_REPLICA_NS 2500ll // at pace 1
+#define IDLE_TURNS_MAX        20u
+
+#define PACE_MAX     8u
+#define LATE_NS      150000 // slower
+#define IN_TIME_NS   60000  // faster
+#define LATENESS_OLD 15     // of 16: what earlier ticks count
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The time of one turn. */
+static int64_t period_ns(const muster_protocol *node)
+{
+    uint32_t idle = node->replicas.sweep.idle_turns;
+    int64_t period =
+        larger((int64_t)node->replicas.all.count * PERIOD_PER_REPLICA_NS *
+                   node->replicas.sweep.pace,
+               PERIOD_MIN_NS);
+    return period < node->opts.sync_ns >> idle ? period << idle
+                                               : node->opts.sync_ns;
+}
+
+/* When the next slice is due, if this one was now. */
+static int64_t next_ns(const muster_protocol *node)
+{
+    uint32_t count = (uint32_t)node->replicas.all.count;
+    return count == 0 ? INT64_MAX
+                      : node->step.now_ns +
+                            larger(smaller(TICK_NS, node->opts.sync_ns),
+                                   period_ns(node) / count);
+}
+
+void muster_sweep_soon(muster_protocol *node)
+{
+    muster_sweep *sweep = &node->replicas.sweep;
+    sweep->idle_turns = 0;
+    sweep->due_ns = smaller(sweep->due_ns, next_ns(node));
+}
+
+int64_t muster_sweep_due_ns(const muster_protocol *node)
+{
+    const muster_sweep *sweep = &node->replicas.sweep;
+    return sweep->asked.count > 0 ? smaller(sweep->due_ns, sweep->ask_due_ns)
+                                  : sweep->due_ns;
+}
+
+void muster_protocol_ask_sync(muster_protocol *node, int64_t now_ns,
+                              muster_rowref ref, bool urgent)
+{
+    muster_sweep *sweep = &node->replicas.sweep;
+    uint32_t index = muster_map_find(&node->replicas.index, ref);
+    muster_replica *all = node->replicas.all.data;
+    if (index == MUSTER_MAP_NONE || all[index].syncing) {
+        return;
+    }
+    if (urgent) {
+        sweep->ask_due_ns = now_ns;
+    } else if (sweep->asked.count == 0) {
+        sweep->ask_due_ns = larger(now_ns, sweep->asked_ns + GATHER_NS);
+    }
+    // Without memory for the list the replica waits for its turn.
+    all[index].asked =
+        all[index].asked || muster_vec_append(&sweep->asked, &ref, 1);
+}
+
+/* Synchronise the replicas that were asked for. */
+static void sync_asked(muster_protocol *node)
+{
+    muster_sweep *sweep = &node->replicas.sweep;
+    const muster_rowref *asked = sweep->asked.data;
+    for (size_t i = 0; i < sweep->asked.count && !node->failed; i++) {
+        uint32_t index = muster_map_find(&node->replicas.index, asked[i]);
+        if (index != MUSTER_MAP_NONE) {
+            ((muster_replica *)node->replicas.all.data)[index].asked = false;
+            muster_replica_sync_one(node, index, true);
+        }
+    }
+    muster_vec_clear(&sweep->asked);
+    sweep->asked_ns = node->step.now_ns;
+}
+
+/* How many replicas have their turn now. */
+static uint32_t slice_of(const muster_protocol *node)
+{
+    double passed =
+        (double)(node->step.now_ns - node->replicas.sweep.looked_ns);
+    double count = (double)node->replicas.all.count;
+    double slice = 1 + count * passed / (double)period_ns(node);
+    slice = slice < count ? slice : count;
+    return slice < SLICE_MAX ? (uint32_t)slice : SLICE_MAX;
+}
+
+/* Is there time for more? */
+static void set_pace(muster_sweep *sweep)
+{
+    if (sweep->late_ns > LATE_NS && sweep->pace < PACE_MAX) {
+        sweep->pace *= 2;
+    } else if (sweep->late_ns < IN_TIME_NS && sweep->pace > 1) {
+        sweep->pace /= 2;
+    }
+}
+
+/* A turn has ended. */
+static void end_turn(muster_sweep *sweep, int64_t now_ns)
+{
+    if (sweep->changed) {
+        sweep->idle_turns = 0;
+    } else if (sweep->idle_turns < IDLE_TURNS_MAX) {
+        sweep->idle_turns++;
+    }
+    set_pace(sweep);
+    sweep->changed = false;
+    sweep->turn_ns = now_ns;
+    sweep->next = 0;
+}
+
+/* Prefetch words, rows and bases of the replicas that follow replica i. */
+static void prefetch_replicas(const muster_protocol *node, uint32_t i)
+{
+    const muster_replica *replicas = node->replicas.all.data;
+    size_t left = node->replicas.all.count - i;
+    if (left > MUSTER_PROTOCOL_WORDS_AHEAD) {
+        muster_protocol_prefetch_word(
+            node, replicas[i + MUSTER_PROTOCOL_WORDS_AHEAD].ref);
+    }
+    if (left > MUSTER_PROTOCOL_ROWS_AHEAD) {
+        const muster_replica *next = &replicas[i + MUSTER_PROTOCOL_ROWS_AHEAD];
+        const muster_ps_table *rows =
+            node->opts.tables[muster_rowref_table(next->ref)];
+        muster_protocol_prefetch_row(node, next->ref);
+        muster_ps_table_prefetch_row(rows, next->base_slot);
+    }
+}
+
+/* Did the owner's row come not long ago, because workers asked for it? */
+static bool is_fresh(const muster_protocol *node, const muster_replica *replica)
+{
+    return node->step.now_ns - replica->received_ns < period_ns(node) / 2;
+}
+
+/* The turn of the next replica; one that is fresh needs none. */
+static void sweep_one(muster_protocol *node)
+{
+    muster_sweep *sweep = &node->replicas.sweep;
+    const muster_replica *replica =
+        (muster_replica *)node->replicas.all.data + sweep->next;
+    prefetch_replicas(node, sweep->next);
+    if (is_fresh(node, replica)) {
+        sweep->changed |= replica->changed_ns > sweep->turn_ns;
+        sweep->next++;
+        return;
+    }
+    sweep->changed |= muster_replica_has_changed(node, sweep->next);
+    sweep->next += muster_replica_look_at(node, sweep->next, true);
+}
+
+static void sweep_slice(muster_protocol *node)
+{
+    muster_sweep *sweep = &node->replicas.sweep;
+    int64_t late = node->step.now_ns - sweep->due_ns;
+    sweep->late_ns = (sweep->late_ns * LATENESS_OLD + late) / 16;
+    uint32_t left = slice_of(node);
+    while (left > 0 && sweep->next < node->replicas.all.count &&
+           !node->failed) {
+        sweep_one(node);
+        left--;
+    }
+    if (sweep->next >= node->replicas.all.count) {
+        end_turn(sweep, node->step.now_ns);
+    }
+    sweep->looked_ns = node->step.now_ns;
+    sweep->due_ns = next_ns(node);
+}
+
+void muster_sweep_due(muster_protocol *node)
+{
+    const muster_sweep *sweep = &node->replicas.sweep;
+    if (sweep->asked.count > 0 && node->step.now_ns >= sweep->ask_due_ns) {
+        sync_asked(node);
+    }
+    if (node->step.now_ns >= sweep->due_ns) {
+        sweep_slice(node);
+    }
+}
+
+void muster_sweep_all(muster_protocol *node, bool all)
+{
+    for (uint32_t i = 0; i < node->replicas.all.count && !node->failed;) {
+        prefetch_replicas(node, i);
+        i += muster_replica_look_at(node, i, all);
+    }
+}
