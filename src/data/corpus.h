@@ -44,14 +44,25 @@ void muster_corpus_fini(muster_corpus *corpus);
 /*
  * What word vectors are tested on: pairs with a human similarity (`word word
  * score`), and analogies (`a b c d`: a is to b as c is to d; lines that begin
- * with ':' are titles). `path` is a file of either kind, or a folder with
- * EN-WS-353-ALL.txt and questions-words.txt. Words are numbered in `words`,
- * in lower case.
+ * with ':' are titles). `path` is a file of either kind, or a folder, of which
+ * every file that ends in .txt, .tsv or .csv (or those and .gz) is read. Words
+ * are numbered in `words`, in lower case. Scores of one file are compared with
+ * each other only: each has a scale of its own.
  */
+#define MUSTER_WORDFILES_MAX 8u
+#define MUSTER_WORDFILE_NAME 48u
+
 typedef struct muster_wordpair {
     uint32_t word[2];
     float score;
 } muster_wordpair;
+
+/* The pairs of one file: pairs first..end-1. */
+typedef struct muster_wordfile {
+    char name[MUSTER_WORDFILE_NAME]; // without folder and endings
+    size_t first;
+    size_t end;
+} muster_wordfile;
 
 typedef struct muster_analogy {
     uint32_t word[4];
@@ -59,10 +70,14 @@ typedef struct muster_analogy {
 
 typedef struct muster_wordtest {
     muster_names words;
-    muster_vec pairs;     // muster_wordpair
-    muster_vec analogies; // muster_analogy
+    muster_vec pairs;                            // muster_wordpair
+    muster_vec analogies;                        // muster_analogy
+    uint32_t file_count;                         // of those with pairs
+    muster_wordfile files[MUSTER_WORDFILES_MAX]; // by name
 } muster_wordtest;
 
+/* MUSTER_ERR_INPUT, also for more than MUSTER_WORDFILES_MAX files with pairs;
+ * MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status muster_wordtest_load(const char *path,
                                                   muster_error *error_out,
                                                   muster_wordtest *test_out);

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/folder_test.h"
 #include "base/mem.h"
 #include "data/corpus.h"
 #include "data/ratings.h"
@@ -278,6 +279,58 @@ static void many_names_keep_their_numbers(void **state)
     muster_names_fini(&names);
 }
 
+static void write_in(const char *folder, const char *name, const char *text)
+{
+    char path[256];
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void word_tests_of_any_name_are_read(void **state)
+{
+    const char *folder = *state;
+    muster_error error = {.text = ""};
+    muster_wordtest test;
+    assert_int_equal(muster_wordtest_load(folder, &error, &test),
+                     MUSTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, "no .txt, .tsv or .csv file"));
+    write_in(folder, "mine.tsv", "Sun\tmoon\t7.5\n");
+    write_in(folder, "a.csv", "cat,dog,5\ncat,car,1\n");
+    write_in(folder, "asked.txt", ": capital\nrome italy paris france\n");
+    write_in(folder, "README.md", "not a test");
+    assert_int_equal(muster_wordtest_load(folder, &error, &test), MUSTER_OK);
+    assert_int_equal(test.pairs.count, 3);
+    assert_int_equal(test.analogies.count, 1);
+    assert_int_equal(test.file_count, 2);
+    assert_string_equal(test.files[0].name, "a");
+    assert_int_equal(test.files[0].end, 2);
+    assert_string_equal(test.files[1].name, "mine");
+    assert_int_equal(test.files[1].end - test.files[1].first, 1);
+    muster_wordtest_fini(&test);
+    write_in(folder, "notes.txt", "this is what I did\n");
+    assert_int_equal(muster_wordtest_load(folder, &error, &test),
+                     MUSTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, "notes.txt:1: expected `word word"));
+}
+
+static void more_files_of_pairs_than_can_be_told_of_are_refused(void **state)
+{
+    const char *folder = *state;
+    muster_error error = {.text = ""};
+    muster_wordtest test;
+    for (uint32_t i = 0; i <= MUSTER_WORDFILES_MAX; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "pairs%u.txt", i);
+        write_in(folder, name, "a b 1\n");
+    }
+    assert_int_equal(muster_wordtest_load(folder, &error, &test),
+                     MUSTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, "more than 8 files"));
+}
+
 static muster_status read_everything(void)
 {
     muster_error error;
@@ -320,6 +373,11 @@ int main(void)
         cmocka_unit_test(openke_numbers_must_have_names),
         cmocka_unit_test(words_are_numbered_by_falling_frequency),
         cmocka_unit_test(many_names_keep_their_numbers),
+        cmocka_unit_test_setup_teardown(word_tests_of_any_name_are_read,
+                                        folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(
+            more_files_of_pairs_than_can_be_told_of_are_refused, folder_setup,
+            folder_teardown),
         cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,11 +2,12 @@
  * wordtest.c -- readers of word similarities and analogies.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "data/corpus.h"
@@ -112,31 +113,86 @@ static muster_status read_file(const char *path, muster_error *error_out,
     return status;
 }
 
+static bool ends_in(const char *name, size_t length, const char *ending)
+{
+    size_t tail = strlen(ending);
+    return length > tail && strncmp(name + length - tail, ending, tail) == 0;
+}
+
+/* Bytes of a name before its ending; 0: not one of a test. */
+static size_t stem_of(const char *name)
+{
+    static const char *const endings[] = {".txt", ".tsv", ".csv"};
+    size_t length = strlen(name);
+    length -= ends_in(name, length, ".gz") ? strlen(".gz") : 0;
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+        if (ends_in(name, length, endings[i])) {
+            return length - strlen(endings[i]);
+        }
+    }
+    return 0;
+}
+
+/* Read a file and note its pairs, if it has any. */
+static muster_status read_test(const char *path, muster_error *error_out,
+                               muster_wordtest *test)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    size_t stem = stem_of(name);
+    size_t first = test->pairs.count;
+    muster_status status = read_file(path, error_out, test);
+    if (status != MUSTER_OK || test->pairs.count == first) {
+        return status;
+    }
+    if (test->file_count == MUSTER_WORDFILES_MAX) {
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "%s: more than %u files of word pairs in the "
+                                "folder",
+                                path, MUSTER_WORDFILES_MAX);
+    }
+    muster_wordfile *file = &test->files[test->file_count++];
+    stem = stem > 0 ? stem : strlen(name);
+    (void)snprintf(file->name, sizeof(file->name), "%.*s", (int)stem, name);
+    file->first = first;
+    file->end = test->pairs.count;
+    return MUSTER_OK;
+}
+
+static int is_test(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && stem_of(entry->d_name) > 0;
+}
+
 static muster_status read_folder(const char *folder, muster_error *error_out,
                                  muster_wordtest *test)
 {
-    static const char *const names[2] = {"EN-WS-353-ALL.txt",
-                                         "questions-words.txt"};
-    bool any = false;
-    for (int i = 0; i < 2; i++) {
-        char path[PATH_MAX_BYTES];
-        char zipped[PATH_MAX_BYTES];
-        int length = snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-        if (length < 0 || (size_t)length >= sizeof(path) ||
-            (access(path, F_OK) != 0 &&
-             !muster_source_zipped_name(path, zipped, sizeof(zipped)))) {
-            continue;
+    struct dirent **entries;
+    int count = scandir(folder, &entries, is_test, alphasort);
+    muster_status status = MUSTER_OK;
+    if (count <= 0) {
+        if (count == 0) {
+            free(entries); // heap: the C library's
         }
-        muster_status status = read_file(path, error_out, test);
-        if (status != MUSTER_OK) {
-            return status;
-        }
-        any = true;
+        return muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                "%s: no .txt, .tsv or .csv file of word pairs "
+                                "or analogies is in it",
+                                folder);
     }
-    return any ? MUSTER_OK
-               : muster_error_set(error_out, MUSTER_ERR_INPUT,
-                                  "%s: neither %s nor %s is in it", folder,
-                                  names[0], names[1]);
+    for (int i = 0; i < count; i++) {
+        char path[PATH_MAX_BYTES];
+        int length =
+            snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
+        if (status == MUSTER_OK) {
+            status = length > 0 && (size_t)length < sizeof(path)
+                         ? read_test(path, error_out, test)
+                         : muster_error_set(error_out, MUSTER_ERR_INPUT,
+                                            "%s: the path is too long", folder);
+        }
+        free(entries[i]); // heap: the C library's
+    }
+    free(entries); // heap: the C library's
+    return status;
 }
 
 muster_status muster_wordtest_load(const char *path, muster_error *error_out,
@@ -149,7 +205,7 @@ muster_status muster_wordtest_load(const char *path, muster_error *error_out,
     muster_names_init(&test.words);
     bool folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
     muster_status status = folder ? read_folder(path, error_out, &test)
-                                  : read_file(path, error_out, &test);
+                                  : read_test(path, error_out, &test);
     if (status != MUSTER_OK) {
         muster_wordtest_fini(&test);
         return status;

@@ -17,9 +17,13 @@
 
 #define LANES   8u
 #define EPSILON 1e-8f
+#define ROWS    4u // that distances are taken of at once
 
 typedef muster_f8 f8;
 typedef int32_t i8 __attribute__((vector_size(32)));
+
+#define SIGN        INT32_MIN // of a float, as an integer
+#define ABSOLUTE(x) ((f8)((i8)(x)&INT32_MAX))
 
 MUSTER_SIMD float muster_kernel_dot(const float *a, const float *b, uint32_t n)
 {
@@ -49,14 +53,47 @@ MUSTER_SIMD float muster_kernel_distance(const float *a, const float *b,
         f8 y;
         MUSTER_F8_LOAD(x, a + i);
         MUSTER_F8_LOAD(y, b + i);
-        f8 off = x - y;
-        for (uint32_t j = 0; j < LANES; j++) {
-            total[j] += fabsf(off[j]);
-        }
+        total += ABSOLUTE(x - y);
     }
     float sum = MUSTER_F8_SUM(total);
     for (; i < n; i++) {
         sum += fabsf(a[i] - b[i]);
+    }
+    return sum;
+}
+
+MUSTER_SIMD float muster_kernel_length(const float *a, const float *b,
+                                       uint32_t n)
+{
+    f8 total = {0};
+    uint32_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        f8 x;
+        f8 y;
+        MUSTER_F8_LOAD(x, a + i);
+        MUSTER_F8_LOAD(y, b + i);
+        x -= y;
+        total += x * x;
+    }
+    float sum = MUSTER_F8_SUM(total);
+    for (; i < n; i++) {
+        sum += (a[i] - b[i]) * (a[i] - b[i]);
+    }
+    return sqrtf(sum) > 1e-12f ? sqrtf(sum) : 1e-12f;
+}
+
+MUSTER_SIMD float muster_kernel_sum(const float *a, uint32_t n)
+{
+    f8 total = {0};
+    uint32_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        f8 x;
+        MUSTER_F8_LOAD(x, a + i);
+        total += x;
+    }
+    float sum = MUSTER_F8_SUM(total);
+    for (; i < n; i++) {
+        sum += a[i];
     }
     return sum;
 }
@@ -178,6 +215,14 @@ MUSTER_SIMD void muster_kernel_product(const float *restrict by,
 {
     for (uint32_t i = 0; i < n; i++) {
         x[i] *= by[i];
+    }
+}
+
+MUSTER_SIMD void muster_kernel_quotient(const float *restrict by,
+                                        float *restrict x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] /= by[i];
     }
 }
 
@@ -331,6 +376,130 @@ MUSTER_SIMD void muster_kernel_candidate_l1(float *restrict row,
         query_gradient[i] -= g * sign;
         sums[i] = sum;
         row[i] = w - rate * by_w / (sqrtf(sum) + EPSILON);
+    }
+}
+
+MUSTER_SIMD void muster_kernel_candidate_l2(float *restrict row,
+                                            const float *restrict query,
+                                            float *restrict query_gradient,
+                                            uint32_t n, float g,
+                                            const float *restrict rate_n3)
+{
+    float rate = rate_n3[0];
+    float n3 = rate_n3[1];
+    float weight = g / muster_kernel_length(query, row, n);
+    float *restrict sums = row + n;
+    for (uint32_t i = 0; i < n; i++) {
+        float w = row[i];
+        float by_score = weight * (query[i] - w);
+        float by_w = by_score + n3 * fabsf(w) * w;
+        float sum = sums[i] + by_w * by_w;
+        query_gradient[i] -= by_score;
+        sums[i] = sum;
+        row[i] = w - rate * by_w / (sqrtf(sum) + EPSILON);
+    }
+}
+
+/* Four rows for each load of the query; sums run over eight lanes, as those of
+ * one row do. */
+MUSTER_SIMD static void distances_of_4(const float *restrict query,
+                                       const float *restrict rows, uint32_t n,
+                                       float *restrict distances_out)
+{
+    f8 total[ROWS] = {{0}};
+    uint32_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        f8 q;
+        MUSTER_F8_LOAD(q, query + i);
+        for (uint32_t r = 0; r < ROWS; r++) {
+            f8 row;
+            MUSTER_F8_LOAD(row, rows + (size_t)r * n + i);
+            total[r] += ABSOLUTE(q - row);
+        }
+    }
+    for (uint32_t r = 0; r < ROWS; r++) {
+        distances_out[r] = MUSTER_F8_SUM(total[r]);
+        for (uint32_t k = i; k < n; k++) {
+            distances_out[r] += fabsf(query[k] - rows[(size_t)r * n + k]);
+        }
+    }
+}
+
+void muster_kernel_distances(const float *query, const float *rows,
+                             uint32_t count, uint32_t n, float *distances_out)
+{
+    uint32_t j = 0;
+    for (; j + ROWS <= count; j += ROWS) {
+        distances_of_4(query, rows + (size_t)j * n, n, distances_out + j);
+    }
+    for (; j < count; j++) {
+        distances_out[j] =
+            muster_kernel_distance(query, rows + (size_t)j * n, n);
+    }
+}
+
+/* `rows` rows at once, each with g: the query's gradient is loaded and stored
+ * once for all of them. */
+static inline __attribute__((always_inline)) void
+distances_back_of(const float *restrict query, const float *restrict row,
+                  const float *restrict g, float *const *both, uint32_t rows,
+                  uint32_t n)
+{
+    float *restrict by_query = both[0];
+    float *restrict by_row = both[1];
+    uint32_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        f8 q;
+        f8 sum;
+        MUSTER_F8_LOAD(q, query + i);
+        MUSTER_F8_LOAD(sum, by_query + i);
+        for (uint32_t r = 0; r < rows; r++) {
+            f8 w;
+            f8 by;
+            MUSTER_F8_LOAD(w, row + (size_t)r * n + i);
+            MUSTER_F8_LOAD(by, by_row + (size_t)r * n + i);
+            f8 weight = (f8){0} + g[r];
+            f8 part = (f8)((i8)weight ^ ((i8)(q - w) & SIGN));
+            sum -= part;
+            by += part;
+            MUSTER_F8_STORE(by_row + (size_t)r * n + i, by);
+        }
+        MUSTER_F8_STORE(by_query + i, sum);
+    }
+    for (uint32_t r = 0; r < rows; r++) {
+        for (uint32_t k = i; k < n; k++) {
+            size_t at = (size_t)r * n + k;
+            float part = g[r] * copysignf(1, query[k] - row[at]);
+            by_query[k] -= part;
+            by_row[at] += part;
+        }
+    }
+}
+
+MUSTER_SIMD void muster_kernel_distances_back(const float *restrict query,
+                                              const float *restrict rows,
+                                              const float *restrict g,
+                                              float *const *both,
+                                              uint32_t count, uint32_t n)
+{
+    uint32_t j = 0;
+    for (; j + ROWS <= count; j += ROWS) {
+        float *const four[2] = {both[0], both[1] + (size_t)j * n};
+        distances_back_of(query, rows + (size_t)j * n, g + j, four, ROWS, n);
+    }
+    for (; j < count; j++) {
+        float *const one[2] = {both[0], both[1] + (size_t)j * n};
+        distances_back_of(query, rows + (size_t)j * n, g + j, one, 1, n);
+    }
+}
+
+MUSTER_SIMD void muster_kernel_lengths(float *restrict x,
+                                       const float *restrict squares,
+                                       uint32_t count, float square)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        float length = square + squares[i] - 2 * x[i];
+        x[i] = sqrtf(length > 1e-12f ? length : 1e-12f);
     }
 }
 

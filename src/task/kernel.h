@@ -22,8 +22,12 @@ void muster_kernel_axpy(float scale, const float *x, float *y, uint32_t n);
 /* Sum of squares. */
 float muster_kernel_square(const float *a, uint32_t n);
 
-/* sum |a_i - b_i| */
+/* sum |a_i - b_i|, and the root of sum (a_i - b_i)^2, at least 1e-12. */
 float muster_kernel_distance(const float *a, const float *b, uint32_t n);
+float muster_kernel_length(const float *a, const float *b, uint32_t n);
+
+/* sum a_i */
+float muster_kernel_sum(const float *a, uint32_t n);
 
 /* 1 / (1 + exp(-x)) */
 float muster_kernel_sigmoid(float x);
@@ -36,6 +40,7 @@ float muster_kernel_max(const float *x, uint32_t n);
 float muster_kernel_exp(float *x, uint32_t n, float scale, float from);
 void muster_kernel_scale(float scale, float *x, uint32_t n);
 void muster_kernel_product(const float *by, float *x, uint32_t n);
+void muster_kernel_quotient(const float *by, float *x, uint32_t n); // x /= by
 
 /* x_i = value where keys_i == key. */
 void muster_kernel_replace(float *x, const uint32_t *keys, uint32_t n,
@@ -88,6 +93,26 @@ void muster_kernel_candidate(float *row, const float *query,
 void muster_kernel_candidate_l1(float *row, const float *query,
                                 float *query_gradient, uint32_t n, float g,
                                 const float *rate_n3);
+
+/* And with the length |query - row|_2: -g (query - row) / length. */
+void muster_kernel_candidate_l2(float *row, const float *query,
+                                float *query_gradient, uint32_t n, float g,
+                                const float *rate_n3);
+
+/* One query against `count` rows of n floats, one after the other: their
+ * distances |query - row|_1; and with gradients g by the scores, which fall
+ * with these, what is added to those by the query, both[0], and by the rows,
+ * both[1]. Where query and row are equal any sign is right. */
+void muster_kernel_distances(const float *query, const float *rows,
+                             uint32_t count, uint32_t n, float *distances_out);
+void muster_kernel_distances_back(const float *query, const float *rows,
+                                  const float *g, float *const *both,
+                                  uint32_t count, uint32_t n);
+
+/* Lengths |query - row|_2, at least 1e-6, of many rows, whose products with the
+ * query are in x, given the squares of the rows and that of the query. */
+void muster_kernel_lengths(float *x, const float *squares, uint32_t count,
+                           float square);
 
 /* Complex numbers as n/2 real parts followed by n/2 imaginary parts.
  * product: q = a b; and its two gradients: da = dq conj(b), db = dq conj(a). */

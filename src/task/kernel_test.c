@@ -172,6 +172,65 @@ static void factors_and_biases_move_along_the_slope_of_the_loss(void **state)
     }
 }
 
+/* Seven rows: some are taken four at a time, some alone. */
+static void many_distances_and_their_gradients_are_those_of_pairs(void **state)
+{
+    (void)state;
+    enum { COUNT = 7 };
+    float rows[COUNT * LONGEST];
+    float by_rows[COUNT * LONGEST];
+    float found[COUNT];
+    const float g[COUNT] = {0.5f, 0.1f, 0, 0.25f, 1, 0.75f, 0.125f};
+    for (uint32_t n = 1; n <= LONGEST; n++) {
+        floats f = make(n);
+        floats more = make(n + 1000);
+        float by_query[LONGEST] = {0};
+        double expected[LONGEST] = {0};
+        for (uint32_t i = 0; i < COUNT * n; i++) {
+            rows[i] = more.v[i % 3][i % LONGEST];
+            by_rows[i] = 1;
+        }
+        float *const both[2] = {by_query, by_rows};
+        muster_kernel_distances(f.v[0], rows, COUNT, n, found);
+        muster_kernel_distances_back(f.v[0], rows, g, both, COUNT, n);
+        for (uint32_t j = 0; j < COUNT; j++) {
+            double distance = 0;
+            for (uint32_t i = 0; i < n; i++) {
+                double off = (double)f.v[0][i] - (double)rows[j * n + i];
+                double part = (double)g[j] * (off > 0 ? 1 : -1);
+                distance += fabs(off);
+                expected[i] -= part;
+                close_to(1 + part, by_rows[j * n + i]);
+            }
+            close_to(distance, found[j]);
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            close_to(expected[i], by_query[i]);
+        }
+    }
+}
+
+static void lengths_come_from_products(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= LONGEST; n++) {
+        floats f = make(n);
+        float products[2] = {muster_kernel_dot(f.v[0], f.v[1], n),
+                             muster_kernel_dot(f.v[0], f.v[2], n)};
+        const float squares[2] = {muster_kernel_square(f.v[1], n),
+                                  muster_kernel_square(f.v[2], n)};
+        double length = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            length += pow((double)f.v[0][i] - (double)f.v[2][i], 2);
+        }
+        close_to(sqrt(length), muster_kernel_length(f.v[0], f.v[2], n));
+        muster_kernel_lengths(products, squares, 2,
+                              muster_kernel_square(f.v[0], n));
+        close_to((double)muster_kernel_length(f.v[0], f.v[1], n), products[0]);
+        close_to(sqrt(length), products[1]);
+    }
+}
+
 static void candidates_move_and_pass_the_gradient_on(void **state)
 {
     (void)state;
@@ -313,6 +372,8 @@ int main(void)
         cmocka_unit_test(mf_moves_both_factors_along_the_gradient),
         cmocka_unit_test(factors_and_biases_move_along_the_slope_of_the_loss),
         cmocka_unit_test(adagrad_forms_agree_with_the_formula),
+        cmocka_unit_test(many_distances_and_their_gradients_are_those_of_pairs),
+        cmocka_unit_test(lengths_come_from_products),
         cmocka_unit_test(candidates_move_and_pass_the_gradient_on),
         cmocka_unit_test(complex_products_have_the_right_gradients),
         cmocka_unit_test(skipgram_learns_a_pair_and_unlearns_a_negative),

@@ -42,6 +42,8 @@ static const muster_spec_field fields[] = {
      1000, NULL, false},
     {"valid", MUSTER_SPEC_UINT, offsetof(muster_kge_options, valid), 0, 1e9,
      NULL, false},
+    {"norm", MUSTER_SPEC_WORD, offsetof(muster_kge_options, norm), 0, 0,
+     "l1|l2", false},
     {"order", MUSTER_SPEC_WORD, offsetof(muster_kge_options, order), 0, 0,
      "shared|file", false},
     {"scheme", MUSTER_SPEC_WORD, offsetof(muster_kge_options, scheme), 0, 0,
@@ -79,10 +81,10 @@ static muster_status check_options(const muster_kge *k,
                                 "imaginary",
                                 opts->model);
     }
-    if (k->model == MUSTER_KGE_TRANSE && k->options.share > 1) {
+    if (k->model != MUSTER_KGE_TRANSE && k->options.norm != UNSET) {
         return muster_error_set(error_out, MUSTER_ERR_INVALID,
-                                "--model %s: share must be 1: transe's "
-                                "distances are no matrix product",
+                                "--model %s: norm is of transe: other models "
+                                "score by products",
                                 opts->model);
     }
     return MUSTER_OK;
@@ -93,31 +95,45 @@ static muster_kge_options defaults(muster_kge_model model)
     muster_kge_options options = {.dim = 256,
                                   .loss = MUSTER_KGE_SOFTMAX,
                                   .reciprocal = 1,
-                                  .reuse = 16,
+                                  .reuse = 4,
                                   .valid = 1000,
                                   .corrected = UNSET,
+                                  .norm = UNSET,
                                   .n3 = 0.05,
                                   .temperature = 1,
                                   .margin = 9,
-                                  .scale = 0.05,
+                                  .scale = -1,
                                   .decay = 0.9,
                                   .warmup = -1};
     if (model == MUSTER_KGE_TRANSE) {
-        options.decay = 0.95;
-        options.loss = MUSTER_KGE_ADVERSARIAL;
+        options.dim = 128;
         options.n3 = 0;
     }
     return options;
 }
 
-/* What was left to us: matrix products make negatives cheap where scores are
- * products and all of a question's are weighed together. */
+/* The rate and the initial scale of rows. A first AdaGrad step moves every
+ * number by the rate: a distance of norm=l1 changes by the sum of that over all
+ * numbers, one of norm=l2 by its root only. */
+static void settle_steps(muster_kge *k, double rate)
+{
+    bool lengths = k->model == MUSTER_KGE_TRANSE;
+    bool euclid = lengths && k->options.norm == MUSTER_KGE_L2;
+    if (k->options.scale < 0) {
+        k->options.scale = euclid ? 0.2 : 0.05;
+    }
+    k->rate = rate > 0 ? rate : euclid ? 0.3 : lengths ? 0.03 : 0.1;
+}
+
+/* What was left to us: negatives are cheap where a group shares them and all of
+ * a question's are weighed together. */
 static void settle(muster_kge *k)
 {
-    bool products =
-        k->model != MUSTER_KGE_TRANSE && k->options.loss != MUSTER_KGE_LOGISTIC;
+    if (k->model == MUSTER_KGE_TRANSE && k->options.norm == UNSET) {
+        k->options.norm = MUSTER_KGE_L2;
+    }
     if (k->options.share == 0) {
-        k->options.share = products ? 128 : 1;
+        k->options.share = k->options.loss != MUSTER_KGE_LOGISTIC ? 128 : 1;
     }
     if (k->options.negatives == 0) {
         k->options.negatives = k->options.share > 1 ? 1024 : 100;
@@ -145,11 +161,11 @@ static muster_status create(muster_kge_model model,
     k->options = defaults(model);
     k->parts = opts->parts_max;
     k->seed = opts->seed;
-    k->rate = opts->rate > 0 ? opts->rate : 0.1;
     muster_status status =
         muster_task_options(opts->model, fields, &k->options, error_out);
     if (status == MUSTER_OK) {
         settle(k);
+        settle_steps(k, opts->rate);
         status = check_options(k, opts, error_out);
     }
     if (status == MUSTER_OK) {
@@ -232,7 +248,7 @@ static uint32_t product_epochs(void)
 
 static uint32_t transe_epochs(void)
 {
-    return 20;
+    return 15;
 }
 
 static uint32_t kge_outputs(const void *task, muster_task_output *outputs_out)

@@ -6,7 +6,9 @@
  *
  *   complex    query = anchor * relation (complex), score = query . candidate
  *   distmult   the same with real products
- *   transe     query = anchor + relation, score = margin - |query - candidate|
+ *   transe     query = anchor + relation, score = margin - |query - candidate|,
+ *              the sum of absolute differences (norm=l1) or the Euclidean
+ *              length (norm=l2)
  *
  * The question (?, relation, anchor) for heads uses the conjugate relation
  * (complex), the same one (distmult), or anchor - relation (transe). With
@@ -37,6 +39,11 @@ typedef enum muster_kge_loss {
     MUSTER_KGE_ADVERSARIAL = 2, // logistic, negatives weighted by their score
 } muster_kge_loss;
 
+typedef enum muster_kge_norm {
+    MUSTER_KGE_L1 = 0,
+    MUSTER_KGE_L2 = 1,
+} muster_kge_norm;
+
 typedef enum muster_kge_share_order {
     MUSTER_KGE_SHARED = 0, // all workers have one
     MUSTER_KGE_FILE = 1,   // each has one of its piece of the file
@@ -50,6 +57,7 @@ typedef struct muster_kge_options {
     uint32_t loss;
     uint32_t reciprocal;
     uint32_t order;  // a muster_kge_share_order
+    uint32_t norm;   // a muster_kge_norm; transe
     uint32_t scheme; // muster_ps_scheme - 1
     uint32_t reuse;
     uint32_t valid; // triples evaluated between epochs
@@ -101,6 +109,34 @@ void muster_kge_query_back(muster_kge_model model, bool backwards,
                            const float *const *anchor_relation,
                            const float *query_gradient, uint32_t dim,
                            float *const *gradients);
+
+/* ---- scores: kge_score.c ------------------------------------------------- */
+
+float muster_kge_score(const muster_kge *k, const float *query,
+                       const float *row);
+/* Given the gradient of the loss by the score of a query and a row, those by
+ * the query, gradients[0], and the row, gradients[1] (overwritten). */
+void muster_kge_score_back(const muster_kge *k, const float *query,
+                           const float *row, float g, float *const *gradients);
+
+/* All of some queries against all of some rows. */
+typedef struct muster_kge_block {
+    const float *queries;   // asked x dim
+    float *rows;            // count x dim
+    float *scores;          // asked x count
+    float *lengths;         // as long, for the way back with norm=l2; or NULL
+    float *query_gradients; // asked x dim
+    float *row_gradients;   // count x dim, with norm=l1
+    float *scratch;         // count
+    uint32_t asked;
+    uint32_t count;
+} muster_kge_block;
+
+void muster_kge_scores(const muster_kge *k, const muster_kge_block *b);
+/* Scores have become gradients by them: those by queries are added to
+ * query_gradients; those by rows are returned, in row_gradients or, where they
+ * are products, in `rows`. */
+float *muster_kge_scores_back(const muster_kge *k, const muster_kge_block *b);
 
 /* ---- an epoch's order ---------------------------------------------------- */
 

@@ -71,25 +71,20 @@ void muster_kge_alone_free(muster_kge_alone *a)
     muster_mem_free(a);
 }
 
-static float score(const muster_kge_alone *a, const float *row)
-{
-    const muster_kge *k = a->p->k;
-    uint32_t dim = k->options.dim;
-    return k->model == MUSTER_KGE_TRANSE
-               ? (float)k->options.margin -
-                     muster_kernel_distance(a->query, row, dim)
-               : muster_kernel_dot(a->query, row, dim);
-}
-
 /* Move a candidate's row and collect the query's gradient. */
 static void move_candidate(muster_kge_alone *a, uint32_t index, float g,
                            float *row)
 {
     const float *rate = index == 0 ? a->rate_n3 : a->rate_0;
-    uint32_t dim = a->p->k->options.dim;
-    if (a->p->k->model == MUSTER_KGE_TRANSE) {
-        // The score rises as the row nears the query.
+    const muster_kge_options *options = &a->p->k->options;
+    uint32_t dim = options->dim;
+    bool distance = a->p->k->model == MUSTER_KGE_TRANSE;
+    // The score rises as the row nears the query.
+    if (distance && options->norm == MUSTER_KGE_L1) {
         muster_kernel_candidate_l1(row, a->query, a->query_gradient, dim, g,
+                                   rate);
+    } else if (distance) {
+        muster_kernel_candidate_l2(row, a->query, a->query_gradient, dim, g,
                                    rate);
     } else {
         muster_kernel_candidate(row, a->query, a->query_gradient, dim, g, rate);
@@ -107,12 +102,13 @@ static inline void visit_row(muster_kge_alone *a, visit_kind kind, uint32_t i,
                              float *row)
 {
     if (kind == VISIT_SCORE) {
-        a->scores[i] = score(a, row);
+        a->scores[i] = muster_kge_score(a->p->k, a->query, row);
         return;
     }
     float gradient = a->scores[i];
     if (kind == VISIT_LOGISTIC) {
-        gradient = muster_kernel_sigmoid(score(a, row));
+        gradient =
+            muster_kernel_sigmoid(muster_kge_score(a->p->k, a->query, row));
         if (i == 0) {
             a->loss -= (double)logf(gradient > 1e-7f ? gradient : 1e-7f);
             gradient -= 1;

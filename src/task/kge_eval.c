@@ -4,7 +4,6 @@
  * (known from any of the three sets). Equal scores count half, so that a model
  * that scores everything alike earns nothing.
  */
-#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +59,7 @@ typedef struct ranking {
     float *entities; // all of them, row after row
     float *queries;  // block
     float *scores;   // block x entities
+    float *scratch;  // entities
     muster_triple triples[BLOCK_MAX];
     int sides[BLOCK_MAX];
     uint32_t block; // even: both questions of a triple fit
@@ -116,20 +116,14 @@ static double rank_of(const ranking *r, uint32_t index)
 static void score_block(ranking *r)
 {
     const muster_kge *k = r->k;
-    uint32_t dim = k->options.dim;
     size_t entities = k->triples.entities;
-    if (k->model == MUSTER_KGE_TRANSE) {
-        for (uint32_t i = 0; i < r->filled; i++) {
-            for (size_t e = 0; e < entities; e++) {
-                r->scores[i * entities + e] = -muster_kernel_distance(
-                    r->queries + (size_t)i * dim, r->entities + e * dim, dim);
-            }
-        }
-    } else {
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)r->filled,
-                    (int)entities, (int)dim, 1, r->queries, (int)dim,
-                    r->entities, (int)dim, 0, r->scores, (int)entities);
-    }
+    const muster_kge_block block = {.queries = r->queries,
+                                    .asked = r->filled,
+                                    .rows = r->entities,
+                                    .count = (uint32_t)entities,
+                                    .scores = r->scores,
+                                    .scratch = r->scratch};
+    muster_kge_scores(k, &block);
     // A row that has become NaN must not look like a good answer.
     for (size_t i = 0; i < r->filled * entities; i++) {
         r->scores[i] = isfinite(r->scores[i]) ? r->scores[i] : -INFINITY;
@@ -227,7 +221,9 @@ static muster_status ranking_init(ranking *r)
     r->entities = muster_mem_raw_aligned(entities * dim, sizeof(float));
     r->queries = muster_mem_raw_aligned(r->block * dim, sizeof(float));
     r->scores = muster_mem_raw_aligned(scores, sizeof(float));
-    return r->entities == NULL || r->queries == NULL || r->scores == NULL
+    r->scratch = muster_mem_raw_aligned(entities, sizeof(float));
+    return r->entities == NULL || r->queries == NULL || r->scores == NULL ||
+                   r->scratch == NULL
                ? MUSTER_ERR_NO_MEMORY
                : MUSTER_OK;
 }
@@ -256,6 +252,7 @@ muster_status muster_kge_evaluate(void *task, muster_ps_worker *worker,
     muster_mem_free(r.entities);
     muster_mem_free(r.queries);
     muster_mem_free(r.scores);
+    muster_mem_free(r.scratch);
     return status;
 }
 

@@ -2,20 +2,15 @@
  * kge_shared.c -- a group of triples that shares its negatives.
  *
  * All rows are copied out, the scores of all questions against all negatives
- * are one matrix product, and so are the two gradients; each row then moves
- * once, in place. A score costs a fraction of what it does one row at a time,
- * so that a question may have a thousand negatives. Dot-product models only.
- *
- *   scores    = queries negatives^T             questions x negatives
- *   d queries = gradients negatives + truths
- *   d negatives = gradients^T queries
+ * are one block (kge_score.c), and so are the gradients; each row then moves
+ * once, in place. Where scores are products, or norm=l2, one costs a fraction
+ * of what it does one row at a time, so that a question may have a thousand
+ * negatives.
  *
  * Questions 2i and 2i + 1 belong to triple i; entity 2i is its head, 2i + 1
  * its tail, so question q has entity q as its anchor and entity q ^ 1 as its
  * answer. A negative that is a question's own answer is left out of it.
  */
-#include <cblas.h>
-
 #include "base/mem.h"
 #include "task/kernel.h"
 #include "task/kge.h"
@@ -25,22 +20,20 @@
 
 struct muster_kge_shared {
     const muster_kge_pass *p;
-    float *block; // one allocation, cut into the matrices below
+    float *floats; // one allocation, cut into the matrices below
     float *entities;
     float *relations;
     float *queries;
     float *query_gradients;
     float *entity_gradients;
     float *relation_gradients;
-    float *negatives;
-    float *scores; // questions x negatives
-    float *scratch;
-    uint32_t *keys; // entities, then relations: two a triple
+    muster_kge_block block; // all queries against all negatives
+    uint32_t *keys;         // entities, then relations: two a triple
     muster_kge_question *questions;
     double loss;
 };
 
-/* Cut `count` floats off the block; rows stay on their own cache lines. */
+/* Cut `count` floats off; rows stay on their own cache lines. */
 static float *cut(float **at, size_t count)
 {
     float *piece = *at;
@@ -48,30 +41,51 @@ static float *cut(float **at, size_t count)
     return piece;
 }
 
+/* The block's matrices; the two that only one norm needs where it is used. */
+static void allot_block(muster_kge_shared *s, float *at)
+{
+    const muster_kge_options *options = &s->p->k->options;
+    bool distances = s->p->k->model == MUSTER_KGE_TRANSE;
+    size_t asked = (size_t)2 * options->share;
+    size_t negatives = options->negatives;
+    s->block = (muster_kge_block){
+        .queries = s->queries,
+        .query_gradients = s->query_gradients,
+        .count = options->negatives,
+        .rows = cut(&at, negatives * options->dim),
+        .scores = cut(&at, asked * negatives),
+        .scratch = cut(&at, negatives),
+    };
+    if (distances && options->norm == MUSTER_KGE_L1) {
+        s->block.row_gradients = cut(&at, negatives * options->dim);
+    } else if (distances) {
+        s->block.lengths = cut(&at, asked * negatives);
+    }
+}
+
 static muster_status allot(muster_kge_shared *s)
 {
     size_t dim = s->p->k->options.dim;
     size_t asked = (size_t)2 * s->p->k->options.share;
     size_t negatives = s->p->k->options.negatives;
+    bool distances = s->p->k->model == MUSTER_KGE_TRANSE;
     size_t rows = asked * dim + 16;
-    s->block = muster_mem_raw_aligned(6 * rows + negatives * dim + 16 +
-                                          asked * negatives + 16 + negatives,
-                                      sizeof(float));
+    size_t block = negatives * dim + 16 + asked * negatives + 16;
+    s->floats = muster_mem_raw_aligned(
+        6 * rows + (distances ? 2 : 1) * block + negatives + 16, sizeof(float));
     s->keys = muster_mem_array(2 * asked, sizeof(*s->keys));
     s->questions = muster_mem_array(asked, sizeof(*s->questions));
-    if (s->block == NULL || s->keys == NULL || s->questions == NULL) {
+    if (s->floats == NULL || s->keys == NULL || s->questions == NULL) {
         return MUSTER_ERR_NO_MEMORY;
     }
-    float *at = s->block;
+    float *at = s->floats;
     s->entities = cut(&at, asked * dim);
     s->relations = cut(&at, asked * dim);
     s->queries = cut(&at, asked * dim);
     s->query_gradients = cut(&at, asked * dim);
     s->entity_gradients = cut(&at, asked * dim);
     s->relation_gradients = cut(&at, asked * dim);
-    s->negatives = cut(&at, negatives * dim);
-    s->scores = cut(&at, asked * negatives);
-    s->scratch = at;
+    allot_block(s, at);
     return MUSTER_OK;
 }
 
@@ -96,7 +110,7 @@ void muster_kge_shared_free(muster_kge_shared *s)
     if (s == NULL) {
         return;
     }
-    muster_mem_free(s->block);
+    muster_mem_free(s->floats);
     muster_mem_free(s->keys);
     muster_mem_free(s->questions);
     muster_mem_free(s);
@@ -124,7 +138,7 @@ static muster_status gather(muster_kge_shared *s, const muster_triple *triples,
     }
     if (status == MUSTER_OK) {
         status = muster_ps_pull(worker, MUSTER_KGE_ENTITIES, samples,
-                                k->options.negatives, s->negatives);
+                                k->options.negatives, s->block.rows);
     }
     for (uint32_t q = 0; q < asked && status == MUSTER_OK; q++) {
         muster_kge_query(k->model, s->questions[q].backwards,
@@ -135,44 +149,34 @@ static muster_status gather(muster_kge_shared *s, const muster_triple *triples,
 }
 
 /* Scores become gradients; the truths' parts of the gradients are set. */
-static void weigh(muster_kge_shared *s, uint32_t asked, const uint32_t *samples)
+static void weigh(muster_kge_shared *s, const uint32_t *samples)
 {
-    const muster_kge_options *options = &s->p->k->options;
-    uint32_t negatives = options->negatives;
-    uint32_t dim = options->dim;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)asked,
-                (int)negatives, (int)dim, 1, s->queries, (int)dim, s->negatives,
-                (int)dim, 0, s->scores, (int)negatives);
-    for (uint32_t q = 0; q < asked; q++) {
-        float *scores = s->scores + (size_t)q * negatives;
+    const muster_kge *k = s->p->k;
+    uint32_t negatives = k->options.negatives;
+    uint32_t dim = k->options.dim;
+    muster_kge_scores(k, &s->block);
+    for (uint32_t q = 0; q < s->block.asked; q++) {
+        float *scores = s->block.scores + (size_t)q * negatives;
         const float *query = s->queries + (size_t)q * dim;
         const float *answer = s->entities + (size_t)(q ^ 1) * dim;
-        float truth = muster_kernel_dot(query, answer, dim);
+        float truth = muster_kge_score(k, query, answer);
         muster_kernel_replace(scores, samples, negatives, s->keys[q ^ 1],
                               LEFT_OUT);
         s->loss +=
-            muster_kge_weigh(s->p->k, &truth, scores, s->scratch, negatives);
-        float *by_query = s->query_gradients + (size_t)q * dim;
-        float *by_answer = s->entity_gradients + (size_t)(q ^ 1) * dim;
-        for (uint32_t i = 0; i < dim; i++) {
-            by_query[i] = truth * answer[i];
-            by_answer[i] = truth * query[i];
-        }
+            muster_kge_weigh(k, &truth, scores, s->block.scratch, negatives);
+        float *gradients[2] = {s->query_gradients + (size_t)q * dim,
+                               s->entity_gradients + (size_t)(q ^ 1) * dim};
+        muster_kge_score_back(k, query, answer, truth, gradients);
     }
 }
 
-static void back(muster_kge_shared *s, uint32_t asked)
+/* Returns the gradients of the negatives. */
+static const float *back(muster_kge_shared *s)
 {
     const muster_kge *k = s->p->k;
     uint32_t dim = k->options.dim;
-    uint32_t negatives = k->options.negatives;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)asked, (int)dim,
-                (int)negatives, 1, s->scores, (int)negatives, s->negatives,
-                (int)dim, 1, s->query_gradients, (int)dim);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)negatives,
-                (int)dim, (int)asked, 1, s->scores, (int)negatives, s->queries,
-                (int)dim, 0, s->negatives, (int)dim);
-    for (uint32_t q = 0; q < asked; q++) {
+    const float *negatives = muster_kge_scores_back(k, &s->block);
+    for (uint32_t q = 0; q < s->block.asked; q++) {
         size_t row = (size_t)q * dim;
         const float *both[2] = {s->entities + row, s->relations + row};
         // The query is not needed any more: its row takes the anchor's part.
@@ -181,6 +185,7 @@ static void back(muster_kge_shared *s, uint32_t asked)
                               s->query_gradients + row, dim, gradients);
         muster_kernel_axpy(1, s->queries + row, s->entity_gradients + row, dim);
     }
+    return negatives;
 }
 
 static muster_status move_rows(const muster_kge_shared *s, uint32_t table,
@@ -212,11 +217,12 @@ muster_status muster_kge_shared_train(muster_kge_shared *s,
         return status;
     }
     s->loss = 0;
-    weigh(s, asked, samples);
-    back(s, asked);
+    s->block.asked = asked;
+    weigh(s, samples);
+    const float *negatives = back(s);
     *loss += s->loss;
     status = move_rows(s, MUSTER_KGE_ENTITIES, samples, options->negatives,
-                       s->negatives, 0);
+                       negatives, 0);
     if (status == MUSTER_OK) {
         // An entity stands in both questions of its triple.
         status = move_rows(s, MUSTER_KGE_ENTITIES, s->keys, asked,

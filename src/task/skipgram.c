@@ -9,6 +9,7 @@
  */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -74,6 +75,16 @@ static muster_status fill_keep(muster_skipgram *g)
     return MUSTER_OK;
 }
 
+/* Each file of word pairs has a metric. */
+static void name_metrics(muster_skipgram *g)
+{
+    for (uint32_t i = 0; i < g->test.file_count; i++) {
+        char name[MUSTER_WORDFILE_NAME];
+        memcpy(name, g->test.files[i].name, sizeof(name));
+        (void)snprintf(g->names[i], sizeof(g->names[i]), "similarity_%s", name);
+    }
+}
+
 static muster_status load(muster_skipgram *g, const muster_task_opts *opts,
                           muster_error *error_out)
 {
@@ -93,6 +104,9 @@ static muster_status load(muster_skipgram *g, const muster_task_opts *opts,
     if (status == MUSTER_OK && opts->test != NULL) {
         status = muster_wordtest_load(opts->test, error_out, &g->test);
         g->tested = status == MUSTER_OK;
+    }
+    if (g->tested) {
+        name_metrics(g);
     }
     if (status == MUSTER_OK && fill_keep(g) != MUSTER_OK) {
         status = muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,

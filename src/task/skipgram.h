@@ -29,6 +29,7 @@ typedef struct muster_skipgram {
     muster_corpus corpus;
     muster_wordtest test;
     bool tested; // `test` is there
+    char names[MUSTER_WORDFILES_MAX][MUSTER_WORDFILE_NAME + 16]; // of metrics
     uint32_t *keep;
     uint32_t distribution;
     uint32_t epochs;
@@ -89,14 +90,17 @@ MUSTER_CHECKED muster_status muster_sentences_next(muster_sentences *s,
 enum {
     MUSTER_SKIPGRAM_SUM_LOSS = 0,
     MUSTER_SKIPGRAM_SUM_PAIRS = 1,
-    MUSTER_SKIPGRAM_SUM_SPEARMAN = 2, // of part 0 alone
-    MUSTER_SKIPGRAM_SUM_COVERED = 3,  // pairs of known words, of part 0 alone
-    MUSTER_SKIPGRAM_SUM_ASKED = 4,    // analogies of known words
-    MUSTER_SKIPGRAM_SUM_RIGHT = 5,
+    MUSTER_SKIPGRAM_SUM_COVERED = 2, // pairs of known words, of part 0 alone
+    MUSTER_SKIPGRAM_SUM_ASKED = 3,   // analogies of known words
+    MUSTER_SKIPGRAM_SUM_RIGHT = 4,
+    // Of each file of pairs, of part 0 alone: 2 + its correlation; 0: too few
+    // of its words are known.
+    MUSTER_SKIPGRAM_SUM_FILES = 5,
 };
 
-/* Spearman's rank correlation between human similarities and cosines; share of
- * analogies whose nearest vector to b - a + c is d. See skipgram_eval.c. */
+/* Spearman's rank correlation between human similarities and cosines, of each
+ * file of pairs, and the mean of these; share of analogies whose nearest vector
+ * to b - a + c is d. See skipgram_eval.c. */
 muster_status muster_skipgram_evaluate(void *task, muster_ps_worker *worker,
                                        const muster_task_share *share,
                                        muster_task_sums *sums);

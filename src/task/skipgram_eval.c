@@ -115,19 +115,18 @@ static uint32_t known(const muster_skipgram *g, uint32_t test_word)
     return muster_names_find(&g->corpus.words, text, strlen(text));
 }
 
-static muster_status similarity(const muster_skipgram *g, const float *units,
-                                muster_task_sums *sums)
+/* The correlation of one file, with `lists` twice as long as its pairs. */
+static muster_status similarity_of(const muster_skipgram *g, uint32_t number,
+                                   const float *units, float *lists,
+                                   muster_task_sums *sums)
 {
-    uint32_t dim = g->options.dim;
+    const muster_wordfile *file = &g->test.files[number];
     const muster_wordpair *pairs = g->test.pairs.data;
-    float *lists = muster_mem_array(2 * g->test.pairs.count, sizeof(*lists));
-    if (lists == NULL) {
-        return MUSTER_ERR_NO_MEMORY;
-    }
+    uint32_t dim = g->options.dim;
     float *human = lists;
-    float *cosine = lists + g->test.pairs.count;
+    float *cosine = lists + (file->end - file->first);
     size_t covered = 0;
-    for (size_t i = 0; i < g->test.pairs.count; i++) {
+    for (size_t i = file->first; i < file->end; i++) {
         uint32_t a = known(g, pairs[i].word[0]);
         uint32_t b = known(g, pairs[i].word[1]);
         if (a != MUSTER_NAMES_NONE && b != MUSTER_NAMES_NONE) {
@@ -139,8 +138,19 @@ static muster_status similarity(const muster_skipgram *g, const float *units,
     double rho;
     muster_status status = muster_spearman(human, cosine, covered, &rho);
     if (status == MUSTER_OK && covered >= 2) {
-        sums->value[MUSTER_SKIPGRAM_SUM_SPEARMAN] += rho;
+        sums->value[MUSTER_SKIPGRAM_SUM_FILES + number] += 2 + rho;
         sums->value[MUSTER_SKIPGRAM_SUM_COVERED] += (double)covered;
+    }
+    return status;
+}
+
+static muster_status similarity(const muster_skipgram *g, const float *units,
+                                muster_task_sums *sums)
+{
+    float *lists = muster_mem_array(2 * g->test.pairs.count, sizeof(*lists));
+    muster_status status = lists == NULL ? MUSTER_ERR_NO_MEMORY : MUSTER_OK;
+    for (uint32_t i = 0; i < g->test.file_count && status == MUSTER_OK; i++) {
+        status = similarity_of(g, i, units, lists, sums);
     }
     muster_mem_free(lists);
     return status;
@@ -218,23 +228,42 @@ muster_status muster_skipgram_evaluate(void *task, muster_ps_worker *worker,
     return status;
 }
 
+/* The mean over files, and where there are several also each of them. */
+static uint32_t report_similarity(const muster_skipgram *g,
+                                  const muster_task_sums *sums,
+                                  const char **names_out, double *values_out)
+{
+    uint32_t count = 2;
+    uint32_t files = 0;
+    double sum = 0;
+    for (uint32_t i = 0; i < g->test.file_count; i++) {
+        double rho = sums->value[MUSTER_SKIPGRAM_SUM_FILES + i] - 2;
+        if (rho > -2) {
+            sum += rho;
+            files++;
+            names_out[count] = g->names[i];
+            values_out[count++] = rho;
+        }
+    }
+    names_out[0] = "similarity";
+    values_out[0] = sum / files;
+    names_out[1] = "similarity_pairs";
+    values_out[1] = sums->value[MUSTER_SKIPGRAM_SUM_COVERED];
+    return files == 0 ? 0 : g->test.file_count == 1 ? 2 : count;
+}
+
 uint32_t muster_skipgram_report(const void *task, const muster_task_sums *work,
                                 const muster_task_sums *evaluation,
                                 const char **names_out, double *values_out)
 {
     uint32_t count = 0;
-    (void)task;
     if (work->value[MUSTER_SKIPGRAM_SUM_PAIRS] > 0) {
         names_out[count] = "loss";
         values_out[count++] = work->value[MUSTER_SKIPGRAM_SUM_LOSS] /
                               work->value[MUSTER_SKIPGRAM_SUM_PAIRS];
     }
-    if (evaluation->value[MUSTER_SKIPGRAM_SUM_COVERED] > 0) {
-        names_out[count] = "similarity";
-        values_out[count++] = evaluation->value[MUSTER_SKIPGRAM_SUM_SPEARMAN];
-        names_out[count] = "similarity_pairs";
-        values_out[count++] = evaluation->value[MUSTER_SKIPGRAM_SUM_COVERED];
-    }
+    count += report_similarity(task, evaluation, names_out + count,
+                               values_out + count);
     if (evaluation->value[MUSTER_SKIPGRAM_SUM_ASKED] > 0) {
         names_out[count] = "analogy";
         values_out[count++] = evaluation->value[MUSTER_SKIPGRAM_SUM_RIGHT] /
