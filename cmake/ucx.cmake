@@ -1,7 +1,8 @@
 # The module of `--engine ucx`, beside the library. It is loaded when it is asked
 # for, and shares nothing with the library but the table of fabric.h.
 # Sanitizers do not see into UCX, which has locks and hooks of malloc of its own:
-# with them the module is built only when it is asked for.
+# with them the module is built only when it is asked for (-DMUSTER_UCX=ON; run it
+# with UCX_MEM_EVENTS=n under TSan).
 if(MUSTER_SANITIZE OR MUSTER_FUZZ)
     option(MUSTER_UCX "build the module of --engine ucx" OFF)
 else()

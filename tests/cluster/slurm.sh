@@ -52,8 +52,13 @@ CONFIG
 # Nodes are up and idle.
 usable() { [ "$(sinfo -h -o %T 2> /dev/null)" = idle ]; }
 
+no_jobs() { [ -z "$(squeue -h -o %A 2> /dev/null)" ]; }
+
+# Jobs first: their steps would outlive the daemons.
 stop_slurm() {
     local file
+    squeue -h -o %A 2> /dev/null | xargs -r scancel 2> /dev/null
+    wait_until 10 no_jobs
     for file in "$dir"/slurmd.n*.pid "$dir/slurmctld.pid" "$dir/munge/pid"; do
         [ -s "$file" ] && kill "$(cat "$file")" 2> /dev/null
     done
