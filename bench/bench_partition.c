@@ -20,7 +20,8 @@
  * --only PREFIX (may be repeated) chooses rows; --data FOLDER is where mnist
  * lies (default $MUSTER_DATA/mnist or ../shared/data/mnist); --threads N
  * (default 2) is for the million, all else is one thread and its CPU time; run
- * with OPENBLAS_NUM_THREADS=1. --json prints a row a line.
+ * with OPENBLAS_NUM_THREADS=1. --seeds N takes fewer than 5. --json prints a
+ * row a line.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -40,14 +41,15 @@
 #include "data/dataset.h"
 #include "muster/partition.h"
 
-#define ONLY_MAX 16
-#define SEEDS    5u
+#define ONLY_MAX  16
+#define SEEDS_MAX 5u
 
 typedef struct partition_bench {
     const char *only[ONLY_MAX];
     int only_count;
     const char *data;
     uint32_t threads;
+    uint32_t seeds;
     bool json;
     bool failed;
     muster_dataset *mnist;
@@ -109,6 +111,22 @@ static bool load_mnist(partition_bench *b)
 
 /* --- subset selection --- */
 
+/* Of a multiple of 16 floats, in 16 sums. */
+static float dot_16(const float *x, const float *y, size_t count)
+{
+    float lanes[16] = {0};
+    for (size_t t = 0; t < count; t += 16) {
+        for (size_t l = 0; l < 16; l++) {
+            lanes[l] += x[t + l] * y[t + l];
+        }
+    }
+    float sum = 0.0f;
+    for (size_t l = 0; l < 16; l++) {
+        sum += lanes[l];
+    }
+    return sum;
+}
+
 /* Cosines of the first rows of mnist, n x n. */
 static float *cosine_kernel(const partition_bench *b, uint32_t n)
 {
@@ -128,18 +146,7 @@ static float *cosine_kernel(const partition_bench *b, uint32_t n)
     }
     for (size_t i = 0; i < n; i++) {
         for (size_t u = 0; u <= i; u++) {
-            float lanes[16] = {0};
-            const float *x = unit + i * d;
-            const float *y = unit + u * d;
-            for (size_t t = 0; t < d; t += 16) {
-                for (size_t l = 0; l < 16; l++) {
-                    lanes[l] += x[t + l] * y[t + l];
-                }
-            }
-            float sum = 0.0f;
-            for (size_t l = 0; l < 16; l++) {
-                sum += lanes[l];
-            }
+            float sum = dot_16(unit + i * d, unit + u * d, d);
             kernel[i * n + u] = sum;
             kernel[u * n + i] = sum;
         }
@@ -263,7 +270,7 @@ static void bench_select(partition_bench *b)
 
 /* --- partitions --- */
 
-static const double MNIST_SPEEDS[8] = {1, 2, 3, 4, 1, 2, 3, 4};
+static const double mnist_speeds[8] = {1, 2, 3, 4, 1, 2, 3, 4};
 
 /* The worst and the best over the seeds of one method. */
 typedef struct seed_range {
@@ -307,7 +314,7 @@ static seed_range run_seeds(muster_partition_opts *opts, uint32_t seeds,
                             const char *name)
 {
     seed_range range = {0};
-    double cpu[SEEDS];
+    double cpu[SEEDS_MAX];
     uint32_t *owners = room(opts->rows.count, sizeof(*owners));
     muster_error error;
     for (uint32_t seed = 1; seed <= seeds; seed++) {
@@ -355,21 +362,21 @@ static void bench_mnist(partition_bench *b)
     }
     muster_partition_opts opts = MUSTER_PARTITION_OPTS_INIT;
     opts.workers = 8;
-    opts.speeds = MNIST_SPEEDS;
+    opts.speeds = mnist_speeds;
     opts.label_kind = MUSTER_PARTITION_CLASSES;
     opts.rows = muster_dataset_rows(b->mnist, 0, 60000);
     opts.method = MUSTER_PARTITION_PROPORTIONAL_STRATIFIED;
-    seed_range random = run_seeds(&opts, SEEDS, "proportional-stratified");
+    seed_range random = run_seeds(&opts, b->seeds, "proportional-stratified");
     opts.method = MUSTER_PARTITION_SUBMODULAR;
     seed_range full = {0};
     if (dense) {
-        full = run_seeds(&opts, SEEDS, "dense");
+        full = run_seeds(&opts, b->seeds, "dense");
         print_row(b, (bench_row){"dense_cpu", full.cpu, "s", "wanted", 15.0});
         print_quality(b, "dense", &full, &random);
     }
     if (sparse) {
         opts.kernel = MUSTER_PARTITION_KERNEL_SPARSE;
-        seed_range few = run_seeds(&opts, SEEDS, "sparse");
+        seed_range few = run_seeds(&opts, b->seeds, "sparse");
         print_row(b, (bench_row){"sparse_cpu", few.cpu, "s", "wanted", 7.0});
         print_quality(b, "sparse", &few, &random);
         if (dense) {
@@ -390,7 +397,8 @@ static float *make_million(uint32_t rows, uint32_t columns, float *labels)
     }
     for (uint32_t r = 0; r < rows; r++) {
         uint32_t cluster = (uint32_t)muster_rng_below(&rng, 200);
-        labels[r] = (float)(cluster / 20);
+        uint32_t class_of = cluster / 20;
+        labels[r] = (float)class_of;
         for (uint32_t t = 0; t < columns; t++) {
             x[(size_t)r * columns + t] =
                 centres[(size_t)cluster * columns + t] +
@@ -484,11 +492,13 @@ static bool read_arguments(partition_bench *b, int argc, char **argv)
             b->data = argv[++i];
         } else if (i + 1 < argc && strcmp(argv[i], "--threads") == 0) {
             b->threads = (uint32_t)strtoul(argv[++i], NULL, 10);
+        } else if (i + 1 < argc && strcmp(argv[i], "--seeds") == 0) {
+            b->seeds = (uint32_t)strtoul(argv[++i], NULL, 10);
         } else {
             return false;
         }
     }
-    return true;
+    return b->seeds >= 1 && b->seeds <= SEEDS_MAX;
 }
 
 int main(int argc, char **argv)
@@ -499,10 +509,11 @@ int main(int argc, char **argv)
              folder != NULL ? folder : "../shared/data");
     static partition_bench b;
     b.threads = 2;
+    b.seeds = SEEDS_MAX;
     b.data = path;
     if (!read_arguments(&b, argc, argv)) {
         fprintf(stderr, "usage: muster bench partition [--json] [--only PREFIX]"
-                        ".. [--data FOLDER] [--threads N]\n");
+                        ".. [--data FOLDER] [--threads N] [--seeds 1..5]\n");
         return 2;
     }
     bench_select(&b);

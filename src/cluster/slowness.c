@@ -7,6 +7,9 @@
 
 #include "base/mem.h"
 
+/* A worker that is so many times as slow or less has no time to lose. */
+#define FACTOR_URGENT 3.0
+
 void muster_slowness_fini(muster_slowness *slowness)
 {
     muster_mem_free(slowness->changes);
@@ -14,21 +17,28 @@ void muster_slowness_fini(muster_slowness *slowness)
     slowness->change_count = 0;
 }
 
-int64_t muster_slowness_ns(const muster_slowness *slowness, uint64_t step,
-                           const muster_delay_work *work)
+/* What is in force in a step. */
+static muster_slowness_change in_force(const muster_slowness *slowness,
+                                       uint64_t step)
 {
-    int64_t sleep_ns = slowness->sleep_ns;
-    double factor = slowness->factor;
+    muster_slowness_change now = {step, slowness->sleep_ns, slowness->factor};
     for (uint32_t i = 0; i < slowness->change_count; i++) {
         const muster_slowness_change *change = &slowness->changes[i];
         if (change->step > step) {
             break;
         }
-        sleep_ns = change->sleep_ns >= 0 ? change->sleep_ns : sleep_ns;
-        factor = change->factor > 0 ? change->factor : factor;
+        now.sleep_ns = change->sleep_ns >= 0 ? change->sleep_ns : now.sleep_ns;
+        now.factor = change->factor > 0 ? change->factor : now.factor;
     }
-    int64_t ns = (int64_t)((factor - 1) * (double)work->compute_ns);
-    ns += work->follows ? 0 : sleep_ns;
+    return now;
+}
+
+int64_t muster_slowness_ns(const muster_slowness *slowness, uint64_t step,
+                           const muster_delay_work *work)
+{
+    muster_slowness_change now = in_force(slowness, step);
+    int64_t ns = (int64_t)((now.factor - 1) * (double)work->compute_ns);
+    ns += work->follows ? 0 : now.sleep_ns;
     if (slowness->delay != NULL && slowness->edge) {
         ns +=
             muster_delay_of_edge(slowness->delay, slowness->worker, step, work);
@@ -36,6 +46,15 @@ int64_t muster_slowness_ns(const muster_slowness *slowness, uint64_t step,
         ns += muster_delay_of(slowness->delay, slowness->worker, step, work);
     }
     return ns;
+}
+
+int64_t muster_slowness_before_ns(const muster_slowness *slowness,
+                                  uint64_t step, int64_t compute_ns)
+{
+    double factor = in_force(slowness, step).factor;
+    double some = (factor - 1) / 8;
+    double half = (factor - FACTOR_URGENT) / 2;
+    return (int64_t)((half > some ? half : some) * (double)compute_ns);
 }
 
 int64_t muster_slowness_until_ns(const muster_slowness *slowness, uint64_t step,

@@ -58,6 +58,16 @@ int64_t muster_slowness_until_ns(const muster_slowness *slowness, uint64_t step,
                                  const muster_delay_work *work,
                                  int64_t start_ns, int64_t now_ns);
 
+/*
+ * How long a thread sleeps before it begins with work of about compute_ns: an
+ * eighth of the sleep that a factor asks for, or half of the time that it gives
+ * beyond three times the work's. Workers that share cores do not all compute
+ * when a step begins then: its messages find a core first, and after them those
+ * with little time to lose.
+ */
+int64_t muster_slowness_before_ns(const muster_slowness *slowness,
+                                  uint64_t step, int64_t compute_ns);
+
 /* Does it look at the work's compute_ns in any step? */
 bool muster_slowness_multiplies(const muster_slowness *slowness);
 

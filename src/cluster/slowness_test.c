@@ -33,6 +33,20 @@ static void a_factor_counts_from_when_the_work_was_given(void **state)
     assert_int_equal(until(&slow, 100 * MS, 170 * MS), 170 * MS);
 }
 
+static void a_large_factor_sleeps_before_the_work(void **state)
+{
+    (void)state;
+    muster_slowness_change change = {7, -1, 3};
+    muster_slowness slow = MUSTER_SLOWNESS_NONE;
+    slow.factor = 9;
+    slow.sleep_ns = 20 * MS;
+    slow.changes = &change;
+    slow.change_count = 1;
+    assert_int_equal(muster_slowness_before_ns(&slow, 6, 5 * MS), 15 * MS);
+    assert_int_equal(muster_slowness_before_ns(&slow, 6, 0), 0);
+    assert_int_equal(muster_slowness_before_ns(&slow, 7, 4 * MS), 1 * MS);
+}
+
 static void a_time_counts_from_when_the_work_was_done(void **state)
 {
     (void)state;
@@ -53,6 +67,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_factor_counts_from_when_the_work_was_given),
+        cmocka_unit_test(a_large_factor_sleeps_before_the_work),
         cmocka_unit_test(a_time_counts_from_when_the_work_was_done),
         cmocka_unit_test(who_is_not_slow_does_not_sleep),
     };

@@ -128,12 +128,12 @@ void muster_conn_fabric_greeted(muster_conn *conn, bool is_heard)
     bool first = !own->heard;
     own->heard = true;
     own->is_heard = own->is_heard || is_heard;
-    if (first && own->link != NULL) {
+    if (first && own->route != NULL) {
         muster_fabric_greet(conn, MUSTER_LEAD_HEARD);
     } else if (first && own->their_address != NULL) {
         greet(conn);
     }
-    if (conn->state == MUSTER_CONN_WIRING && own->link != NULL &&
+    if (conn->state == MUSTER_CONN_WIRING && own->route != NULL &&
         own->is_heard) {
         muster_conn_up(conn);
     }
@@ -206,7 +206,7 @@ void muster_conn_fabric_end(muster_conn *conn, muster_status status)
     fabric->drain -= conn->fabric.eof;
     muster_fabric_ground(conn, status);
     muster_fabric_abandon(conn);
-    if (conn->fabric.link != NULL) {
+    if (conn->fabric.route != NULL) {
         muster_route_leave(conn, lost);
     }
 }

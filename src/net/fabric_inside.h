@@ -2,7 +2,7 @@
  * net/fabric_inside.h -- what the files of a connection by a fabric share.
  *
  * conn_fabric.c wires and ends connections and owns the net's fabric,
- * fabric_link.c keeps the links, fabric_write.c sends on them, fabric_read.c
+ * fabric_route.c keeps the links, fabric_write.c sends on them, fabric_read.c
  * receives.
  */
 #ifndef MUSTER_NET_FABRIC_INSIDE_H
@@ -25,12 +25,12 @@ typedef enum muster_lead_kind {
                             // payload
 } muster_lead_kind;
 
-/* A way to one worker, for all connections to it. */
+/* The link to one worker, shared by all connections to it. */
 typedef struct muster_fabric_route {
     struct muster_fabric_route *next;
     struct muster_net *net;
     uint64_t worker; // the number that the worker gave itself
-    muster_fabric_link *way;
+    muster_fabric_link *link;
     unsigned users; // connections
     bool suspect;   // a connection on it was lost: close it with the last
     bool broken;
@@ -43,7 +43,7 @@ struct muster_net_fabric {
     muster_fabric *handle;
     size_t header_bytes_max;
     uint64_t worker; // our number, drawn at random
-    muster_fabric_route *links;
+    muster_fabric_route *routes;
     bool busy;      // called since it last had nothing to progress
     bool moved;     // something came since the last poll began to progress
     unsigned drain; // connections whose socket has ended
@@ -76,9 +76,9 @@ typedef struct muster_landing {
     uint8_t *header; // the message header, of a payload
 } muster_landing;
 
-/* fabric_link.c ----------------------------------------------------------- */
+/* fabric_route.c ----------------------------------------------------------- */
 
-/* Set the connection's link to this worker; it is made where there is none. */
+/* Set the connection's route to this worker; it is made where there is none. */
 MUSTER_CHECKED muster_status muster_route_join(muster_conn *conn,
                                                uint64_t worker,
                                                const void *address,
@@ -87,7 +87,7 @@ MUSTER_CHECKED muster_status muster_route_join(muster_conn *conn,
 /* The connection ends; lost: not because one of the sides wanted it. */
 void muster_route_leave(muster_conn *conn, bool lost);
 
-/* End all links, gently. */
+/* End all routes, gently. */
 void muster_routes_close(muster_net *net);
 
 /* Of muster_fabric_callbacks; the owner is a muster_fabric_route. */

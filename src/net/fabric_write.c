@@ -156,8 +156,8 @@ static void launch(muster_conn *conn, muster_flight *flight,
     conn->fabric.flight_bytes += flight->bytes;
     conn->net->counters.syscalls++;
     fabric->busy = true;
-    muster_status status =
-        fabric->module->send(conn->fabric.link->way, message, &flight->ticket);
+    muster_status status = fabric->module->send(conn->fabric.route->link,
+                                                message, &flight->ticket);
     if (status == MUSTER_OK) {
         flight_over(flight, MUSTER_OK);
     } else if (status != MUSTER_IN_PROGRESS) {

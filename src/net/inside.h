@@ -124,8 +124,8 @@ typedef struct muster_conn_fabric {
     bool is_heard; // the peer has heard our greeting
     bool eof;      // the socket has ended
     bool last_known;
-    struct muster_fabric_route *link; // NULL: none yet
-    uint64_t token;                   // that the peer's messages carry
+    struct muster_fabric_route *route; // NULL: none yet
+    uint64_t token;                    // that the peer's messages carry
     uint64_t their_number, their_token, their_worker;
     uint8_t *their_address;  // of a caller that has not greeted us yet
     uint64_t sent, received; // messages

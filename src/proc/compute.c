@@ -48,7 +48,13 @@ struct muster_compute {
     bool stopping;
     uint64_t running_id; // valid while `running`
     bool running;
-    int64_t free_ns; // when the last job ended; the thread's own
+    // The thread's own:
+    int64_t free_ns; // when the last job ended
+    struct {         // the last job whose CPU time was taken
+        muster_job_kind kind;
+        uint32_t stage;
+        int64_t cpu_ns;
+    } timed;
     _Atomic bool cancel_running;
     _Atomic uint64_t progress;
     _Atomic bool busy;
@@ -132,6 +138,27 @@ static void be_slow(muster_compute *compute, uint64_t step, int64_t start_ns,
     }
 }
 
+/* Some of a factor's sleep comes before the work, as the last of its like
+ * was. */
+static void be_slow_before(muster_compute *compute, const muster_job *job,
+                           int64_t start_ns)
+{
+    if (job->kind == compute->timed.kind &&
+        job->stage == compute->timed.stage) {
+        nap_until(compute, start_ns + muster_slowness_before_ns(
+                                          &compute->opts.slowness, job->step,
+                                          compute->timed.cpu_ns));
+    }
+}
+
+static void note_time(muster_compute *compute, const muster_job *job,
+                      int64_t cpu_ns)
+{
+    compute->timed.kind = job->kind;
+    compute->timed.stage = job->stage;
+    compute->timed.cpu_ns = cpu_ns;
+}
+
 /* Of a whole gradient, of which the job's answer is a part. */
 static double gradient_bytes(const muster_job_result *result)
 {
@@ -162,6 +189,9 @@ static void run_job(muster_compute *compute, muster_job *job, int64_t start_ns,
         job->kind == MUSTER_JOB_GRADIENT || job->kind == MUSTER_JOB_COMBINE;
     // A system call, so only when a factor needs it.
     bool timed = slow && muster_slowness_multiplies(&compute->opts.slowness);
+    if (timed) {
+        be_slow_before(compute, &known, start_ns);
+    }
     int64_t cpu_ns = timed ? muster_clock_thread_cpu_ns() : 0;
 
     engine->begin(engine->self, job);
@@ -178,6 +208,7 @@ static void run_job(muster_compute *compute, muster_job *job, int64_t start_ns,
             .follows = known.follows,
             .compute_ns = timed ? muster_clock_thread_cpu_ns() - cpu_ns : 0,
             .bytes = gradient_bytes(result_out)};
+        note_time(compute, &known, work.compute_ns);
         be_slow(compute, known.step, start_ns, &work);
     }
     if (slow && cancelled(compute) && result_out->status >= 0) {

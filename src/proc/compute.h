@@ -21,8 +21,9 @@
  * ended: what the thread then waits for a core is its own time too.
  *
  * Slowness on demand: after the pieces of each GRADIENT or COMBINE job the
- * thread sleeps until muster_slowness_until_ns(). The sleep counts as busy
- * time, counts as progress every 100 ms, and ends at once when the job is
+ * thread sleeps until muster_slowness_until_ns(), and with a factor also before
+ * them, muster_slowness_before_ns() by the last such job. The sleep counts as
+ * busy time, counts as progress every 100 ms, and ends at once when the job is
  * cancelled: a slow machine also stops when told so.
  */
 #ifndef MUSTER_PROC_COMPUTE_H

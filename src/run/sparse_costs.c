@@ -6,6 +6,8 @@
  * last barrier of a phase. What it then waits there is not in them: it is the
  * rest of the phase, which node 0 knows when the barrier is passed.
  */
+#include <math.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "ps/node/inside.h"
@@ -67,9 +69,12 @@ static shares shares_of(const muster_task_run *run,
 {
     const double *value = costs->value;
     double all = costs->all_s > 0 ? costs->all_s : 1;
+    // Node 0's clock gives the whole, each worker's own its part: a short phase
+    // may seem shorter than the work in it.
+    double rest = fmax(0, all - value[MUSTER_COST_WORK_S]);
     return (shares){.remote = value[MUSTER_COST_REMOTE_S] / all,
                     .latches = value[MUSTER_COST_LATCH_S] / all,
-                    .barriers = (all - value[MUSTER_COST_WORK_S]) / all,
+                    .barriers = rest / all,
                     .network =
                         value[MUSTER_COST_NETWORK_S] * run->threads / all};
 }

@@ -1,5 +1,5 @@
 /*
- * fabric_link.c -- the links of a net: one to each worker of the fabric.
+ * fabric_route.c -- the links of a net: one to each worker of the fabric.
  *
  * The connections between two nets share one link, and it stays when they have
  * ended: UCX pairs endpoints by the order in which both sides make them, so
@@ -11,89 +11,89 @@
 #include "base/mem.h"
 #include "net/fabric_inside.h"
 
-static void unlink_link(muster_fabric_route *link)
+static void unlink_route(muster_fabric_route *route)
 {
-    muster_fabric_route **at = &link->net->fabric->links;
-    while (*at != link) {
+    muster_fabric_route **at = &route->net->fabric->routes;
+    while (*at != route) {
         at = &(*at)->next;
     }
-    *at = link->next;
+    *at = route->next;
 }
 
-static void close_link(muster_fabric_route *link)
+static void close_route(muster_fabric_route *route)
 {
-    muster_net_fabric *fabric = link->net->fabric;
-    unlink_link(link);
-    fabric->module->end(link->way, false);
+    muster_net_fabric *fabric = route->net->fabric;
+    unlink_route(route);
+    fabric->module->end(route->link, false);
     fabric->busy = true;
-    muster_mem_free(link);
+    muster_mem_free(route);
 }
 
 muster_status muster_route_join(muster_conn *conn, uint64_t worker,
                                 const void *address, muster_error *error_out)
 {
     muster_net_fabric *fabric = conn->net->fabric;
-    muster_fabric_route *link = fabric->links;
-    while (link != NULL && link->worker != worker) {
-        link = link->next;
+    muster_fabric_route *route = fabric->routes;
+    while (route != NULL && route->worker != worker) {
+        route = route->next;
     }
-    if (link == NULL) {
-        link = muster_mem_array(1, sizeof(*link));
-        if (link == NULL) {
+    if (route == NULL) {
+        route = muster_mem_array(1, sizeof(*route));
+        if (route == NULL) {
             return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                     "no memory for another link");
         }
-        link->net = conn->net;
-        link->worker = worker;
+        route->net = conn->net;
+        route->worker = worker;
         fabric->busy = true;
         muster_status status = fabric->module->connect(
-            fabric->handle, address, link, error_out, &link->way);
+            fabric->handle, address, route, error_out, &route->link);
         if (status != MUSTER_OK) {
-            muster_mem_free(link);
+            muster_mem_free(route);
             return status;
         }
-        link->next = fabric->links;
-        fabric->links = link;
+        route->next = fabric->routes;
+        fabric->routes = route;
     }
-    link->users++;
-    conn->fabric.link = link;
+    route->users++;
+    conn->fabric.route = route;
     return MUSTER_OK;
 }
 
 void muster_route_leave(muster_conn *conn, bool lost)
 {
-    muster_fabric_route *link = conn->fabric.link;
-    conn->fabric.link = NULL;
-    link->users--;
-    link->suspect = link->suspect || lost;
-    if (link->users == 0 && link->suspect && !link->broken) {
-        close_link(link);
+    muster_fabric_route *route = conn->fabric.route;
+    conn->fabric.route = NULL;
+    route->users--;
+    route->suspect = route->suspect || lost;
+    if (route->users == 0 && route->suspect && !route->broken) {
+        close_route(route);
     }
 }
 
 void muster_fabric_on_broken(void *context, void *owner, const char *reason)
 {
     muster_net *net = context;
-    muster_fabric_route *link = owner;
+    muster_fabric_route *route = owner;
     muster_conn **conns = net->conns.data;
-    link->broken = true;
+    route->broken = true;
     net->fabric->moved = true;
     for (size_t i = 0; i < net->conns.count; i++) {
-        if (conns[i]->fabric.link == link) {
+        if (conns[i]->fabric.route == route) {
             muster_conn_end(conns[i], MUSTER_ERR_PEER_LOST,
                             "the fabric says: %s", reason);
         }
     }
-    close_link(link);
+    close_route(route);
 }
 
 void muster_routes_close(muster_net *net)
 {
     muster_net_fabric *fabric = net->fabric;
-    while (fabric->links != NULL) {
-        muster_fabric_route *link = fabric->links;
-        fabric->links = link->next;
-        fabric->module->end(link->way, true);
-        muster_mem_free(link);
+    while (fabric->routes != NULL) {
+        muster_fabric_route *route = fabric->routes;
+        fabric->routes = route->next;
+        fabric->module->end(route->link, true);
+        muster_mem_free(route);
     }
 }
