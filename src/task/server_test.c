@@ -247,10 +247,9 @@ static void every_model_and_loss_learns_a_ring(void **state)
         "transe:dim=16,negatives=8,norm=l1",
         "transe:dim=16,negatives=8,norm=l1,loss=adversarial,margin=2",
         "transe:dim=16,negatives=8,loss=adversarial,margin=2,share=1",
-        "transe:dim=16,negatives=8,norm=l1,loss=adversarial,margin=2,share=1,"
-        "scale=0.05",
-        "transe:dim=16,negatives=8,norm=l1,loss=adversarial,margin=2,share=1,"
-        "scale=0.05,reciprocal=0",
+        "transe:dim=16,negatives=8,norm=l1,loss=adversarial,margin=2,share=1",
+        ("transe:dim=16,negatives=8,norm=l1,loss=adversarial,margin=2,share=1,"
+         "reciprocal=0"),
         "complex:dim=16,negatives=8,n3=0,scheme=reuse,reuse=4",
         "complex:dim=16,negatives=8,n3=0,scheme=postpone",
         "complex:dim=16,negatives=8,n3=0,scheme=local",
