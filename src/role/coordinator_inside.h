@@ -1,6 +1,6 @@
 /*
- * role/coordinator_inside.h -- what the files of a coordinator share, beside its
- * state (coordinator_state.h):
+ * role/coordinator_inside.h -- what the files of a coordinator share beside
+ * its state (coordinator_state.h):
  *   coordinator.c        events, pause and patience, the end
  *   coordinator_make.c   create, save, free
  *   coordinator_workers.c  from JOINED to READY: setup, plan, shards
