@@ -79,9 +79,9 @@ network_train() {
             --worker $((i - 1)) --workers "$workers" "${slow[@]}" --quiet 2>> "$log" &
         joined+=($!)
     done
-    echo "\$ muster train --listen 10.77.0.1:7700 --workers $workers --seed $seed $*" >> "$log"
+    echo "\$ muster train --listen 10.77.0.1:7700 --insecure --workers $workers --seed $seed $*" >> "$log"
     ip netns exec "${network_prefix}-0" timeout -k 5 300 "$MUSTER_BIN" train \
-        --listen 10.77.0.1:7700 --workers "$workers" --seed "$seed" "$@" --json --quiet \
+        --listen 10.77.0.1:7700 --insecure --workers "$workers" --seed "$seed" "$@" --json --quiet \
         2>> "$log" || status=$?
     for i in "${joined[@]}"; do
         wait "$i" || status=$?
