@@ -492,39 +492,15 @@ static double rate_gb_s(size_t count, int workers, double step_ms)
     return 2.0 * workers * 4.0 * (double)count / step_ms * 1e-6;
 }
 
-static void report_tls(size_t size, int workers, const double *median,
-                       bool json)
+/* The rate of a way over TCP beside that of our plain TCP. */
+static void report_rate(const char *label, double way_ms, double tcp_ms,
+                        size_t size, int workers, bool json)
 {
     char name[64];
-    snprintf(name, sizeof(name), "star_tls_%s", star_names[size]);
-    bench_row time = {name, median[OURS_TLS], "ms", "star_tcp",
-                      median[OURS_TCP]};
-    bench_print(&time, json);
-    snprintf(name, sizeof(name), "star_tls_%s_rate", star_names[size]);
     size_t count = star_counts[size];
-    bench_row rate = {name, rate_gb_s(count, workers, median[OURS_TLS]), "GB/s",
-                      "star_tcp_rate",
-                      rate_gb_s(count, workers, median[OURS_TCP])};
-    bench_print(&rate, json);
-    snprintf(name, sizeof(name), "star_tls_%s_crowd", star_names[size]);
-    bench_row crowd = {name, median[OURS_CROWD], "ms", "star_tls",
-                       median[OURS_TLS]};
-    bench_print(&crowd, json);
-}
-
-static void report_ucx(size_t size, int workers, const double *median,
-                       bool json)
-{
-    char name[64];
-    snprintf(name, sizeof(name), "star_ucx_%s", star_names[size]);
-    bench_row time = {name, median[OURS_UCX], "ms", "openmpi_tcp",
-                      median[MPI_TCP]};
-    bench_print(&time, json);
-    snprintf(name, sizeof(name), "star_ucx_%s_rate", star_names[size]);
-    size_t count = star_counts[size];
-    bench_row rate = {name, rate_gb_s(count, workers, median[OURS_UCX]), "GB/s",
-                      "star_tcp_rate",
-                      rate_gb_s(count, workers, median[OURS_TCP])};
+    snprintf(name, sizeof(name), "star_%s_%s_rate", label, star_names[size]);
+    bench_row rate = {name, rate_gb_s(count, workers, way_ms), "GB/s",
+                      "star_tcp_rate", rate_gb_s(count, workers, tcp_ms)};
     bench_print(&rate, json);
 }
 
@@ -570,13 +546,21 @@ static int report_size(results *out, size_t i, int workers, bool with_key,
         failed += print_row(&rows[r], i, json);
     }
     if (with_key) {
-        report_tls(i, workers, median, json);
-        failed += !isfinite(median[OURS_TLS]);
-        failed += !isfinite(median[OURS_CROWD]);
+        const star_row tls = {"star_tls_%s", median[OURS_TLS], "star_tcp",
+                              median[OURS_TCP]};
+        const star_row crowd = {"star_tls_%s_crowd", median[OURS_CROWD],
+                                "star_tls", median[OURS_TLS]};
+        failed += print_row(&tls, i, json);
+        report_rate("tls", median[OURS_TLS], median[OURS_TCP], i, workers,
+                    json);
+        failed += print_row(&crowd, i, json);
     }
     if (out->with_ucx) {
-        report_ucx(i, workers, median, json);
-        failed += !isfinite(median[OURS_UCX]);
+        const star_row ucx = {"star_ucx_%s", median[OURS_UCX], "openmpi_tcp",
+                              median[MPI_TCP]};
+        failed += print_row(&ucx, i, json);
+        report_rate("ucx", median[OURS_UCX], median[OURS_TCP], i, workers,
+                    json);
     }
     return failed;
 }

@@ -10,4 +10,10 @@ folders=$(grep -o -e '--run [^ ]*' README.md | sed 's/--run //' | sort -u)
 for folder in $folders; do
     git check-ignore -q "$folder/summary.json" || fail "README: git does not ignore --run $folder"
 done
+# A run key must never be committed by accident.
+files=$(grep -o -e ' > [^ ]*' -e '--out [^ ]*' README.md | sed 's/^ > //; s/--out //' | sort -u)
+case $files in *run.key*) ;; *) fail "the README makes no key: $files" ;; esac
+for file in $files; do
+    git check-ignore -q "$file" || fail "README: git does not ignore $file"
+done
 finish
