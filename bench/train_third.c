@@ -8,24 +8,23 @@
  *                      block's steps
  *
  * The batch is such that a share takes 24 ms or more. Slow workers sleep twice
- * as long as they compute (--slow W:3x). The simulated workers are those that
- * the even run of the block measured, its cluster.yaml, three of them with a
- * third of the speed; nothing else is fitted. heter is told the speeds, all
- * others find out.
+ * as long as they compute (--slow W:3x). The simulated workers take the times
+ * that the even run of the block recorded, step by step, three of them three
+ * times as long; nothing is fitted. heter is told the speeds, all others find
+ * out.
  *
  * Twelve workers and the coordinator want processors of their own. Where there
- * are fewer, workers sleep for 24 ms a share (slow ones 72) in place of
- * computing, in the simulation too, and stderr says so.
+ * are fewer, workers sleep for 24 ms a share in place of computing, and stderr
+ * says so.
  */
 #define _GNU_SOURCE
+#include <inttypes.h>
 #include <sched.h>
+#include <stdint.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "cluster/file.h"
 #include "train_runs.h"
 
-#define WORKERS    12
 #define PROCESSORS 13
 #define SHARE_MS   24.0
 #define BATCH      2400
@@ -61,57 +60,43 @@ typedef struct third {
     setting set;
     bool sleeps;
     int batch;
-    char folder[sizeof FOLDER]; // even.yaml, slow.yaml, run/
+    char folder[sizeof FOLDER]; // even.csv, slow.csv: times
     third_times times;
 } third;
 
-/* ---- the machines -------------------------------------------------------- */
+/* ---- times --------------------------------------------------------------- */
 
-/* A cluster as FOLDER/NAME.yaml. */
-static bool write_cluster(const third *at, const char *name,
-                          const muster_cluster *cluster)
+/* Copy "iteration,worker,seconds" lines, three workers at a third of the
+ * speed. */
+static bool copy_slowed(FILE *from, FILE *to)
 {
-    char path[64];
-    (void)snprintf(path, sizeof path, "%s/%s.yaml", at->folder, name);
-    char *text = muster_cluster_text(cluster);
-    FILE *file = text != NULL ? fopen(path, "w") : NULL;
-    bool ok = file != NULL && fputs(text, file) >= 0;
-    ok = file != NULL && fclose(file) == 0 && ok;
-    muster_mem_free(text);
-    return ok;
-}
-
-/* The machines with nobody slow, and with three at a third of their speed. */
-static bool write_machines(const third *at, muster_cluster *machines)
-{
-    bool ok = write_cluster(at, "even", machines);
-    for (uint32_t w = 3; w < machines->worker_count; w += 4) {
-        machines->workers[w].speed /= 3;
+    char line[128];
+    uint64_t step;
+    uint32_t worker;
+    double seconds;
+    bool ok = fgets(line, sizeof line, from) != NULL && fputs(line, to) >= 0;
+    while (ok && fscanf(from, "%" SCNu64 ",%" SCNu32 ",%lf", &step, &worker,
+                        &seconds) == 3) {
+        seconds *= worker % 4 == 3 ? 3 : 1;
+        ok = fprintf(to, "%" PRIu64 ",%" PRIu32 ",%.9f\n", step, worker,
+                     seconds) > 0;
     }
-    return ok && write_cluster(at, "slow", machines);
+    return ok && feof(from);
 }
 
-/* As the run with nobody slow measured them. */
-static bool take_measured(const third *at)
+/* slow.csv from what the even run recorded. */
+static bool write_slow(const third *at)
 {
-    char path[64];
-    muster_cluster *machines = NULL;
-    (void)snprintf(path, sizeof path, "%s/run/cluster.yaml", at->folder);
-    bool ok = muster_cluster_read(path, NULL, &machines) == MUSTER_OK &&
-              write_machines(at, machines);
-    muster_cluster_free(machines);
-    return ok;
-}
-
-static bool make_sleeping(const third *at)
-{
-    muster_cluster *machines = muster_cluster_create(WORKERS);
-    for (uint32_t w = 0; machines != NULL && w < WORKERS; w++) {
-        machines->workers[w].shift_s = SHARE_MS * 1e-3;
+    char even[64], slow[64];
+    (void)snprintf(even, sizeof even, "%s/even.csv", at->folder);
+    (void)snprintf(slow, sizeof slow, "%s/slow.csv", at->folder);
+    FILE *from = fopen(even, "r");
+    FILE *to = fopen(slow, "w");
+    bool ok = from != NULL && to != NULL && copy_slowed(from, to);
+    if (from != NULL) {
+        fclose(from);
     }
-    bool ok = machines != NULL && write_machines(at, machines);
-    muster_cluster_free(machines);
-    return ok;
+    return to != NULL && fclose(to) == 0 && ok;
 }
 
 /* ---- runs ---------------------------------------------------------------- */
@@ -121,21 +106,25 @@ static const char *speeds_of(const third_code *code)
     return code->knows_speeds ? "--speeds 3,3,3,1,3,3,3,1,3,3,3,1" : "";
 }
 
-/* The machines of a code, as delays. */
-static void delay_of(const third *at, int i, char *text, size_t size)
+/* How slow a code's workers are in a real run. */
+static void slowness_of(const third *at, int i, char *text, size_t size)
 {
-    (void)snprintf(text, size, "--delay cluster:file=%s/%s.yaml", at->folder,
-                   i == EVEN ? "even" : "slow");
+    if (i == EVEN) {
+        (void)snprintf(text, size, "--record-delays %s/even.csv %s", at->folder,
+                       at->sleeps ? "--delay constant:delay=24ms,per=load"
+                                  : "");
+    } else if (at->sleeps) {
+        (void)snprintf(text, size, "--delay trace:file=%s/slow.csv,per=load",
+                       at->folder);
+    } else {
+        (void)snprintf(text, size, "%s", SLOW_THREE);
+    }
 }
 
 static outcome run(const third *at, int i)
 {
     char options[COMMAND_MAX / 2], slow[128];
-    delay_of(at, i, slow, sizeof slow);
-    if (!at->sleeps) {
-        (void)snprintf(slow, sizeof slow, i == EVEN ? "--run %s/run" : "%s",
-                       i == EVEN ? at->folder : SLOW_THREE);
-    }
+    slowness_of(at, i, slow, sizeof slow);
     (void)snprintf(options, sizeof options,
                    "--model %s --local 12 --batch %d --steps 40 --threads 1 "
                    "%s %s %s",
@@ -147,30 +136,21 @@ static outcome run(const third *at, int i)
 /* The median step of the same run in `muster simulate`. */
 static double simulate(const third *at, int i)
 {
-    char options[COMMAND_MAX / 2], delay[128];
-    delay_of(at, i, delay, sizeof delay);
+    char options[COMMAND_MAX / 2];
     (void)snprintf(options, sizeof options,
-                   "--workers 12 --steps 400 --model-floats %d --compute 0s "
-                   "%s %s %s",
-                   at->sleeps ? 7850 : 407050, delay, codes[i].options,
+                   "--workers 12 --steps 40 --model-floats %d --compute 0s "
+                   "--delay trace:file=%s/%s.csv,per=load %s %s",
+                   at->sleeps ? 7850 : 407050, at->folder,
+                   i == EVEN ? "even" : "slow", codes[i].options,
                    speeds_of(&codes[i]));
     return train_simulated(&at->set, options);
-}
-
-static void clean(const third *at, const char *what)
-{
-    char command[64];
-    (void)snprintf(command, sizeof command, "rm -rf %s/%s", at->folder, what);
-    if (system(command) != 0) {
-        fprintf(stderr, "failed: %s\n", command);
-    }
 }
 
 static bool run_block(third *at, int block)
 {
     for (int i = 0; i < CODES; i++) {
         outcome end = run(at, i);
-        if (i == EVEN && !at->sleeps && !take_measured(at)) {
+        if (i == EVEN && !write_slow(at)) {
             return false;
         }
         at->times.real[i][block] = end.step_ms;
@@ -183,8 +163,17 @@ static bool run_block(third *at, int block)
                 end.step_ms, at->times.simulated[i][block]);
     }
     fprintf(stderr, "\n");
-    clean(at, "run");
     return true;
+}
+
+static void clean(const third *at)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "%s/even.csv", at->folder);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof path, "%s/slow.csv", at->folder);
+    (void)unlink(path);
+    (void)rmdir(at->folder);
 }
 
 /* Whether they sleep, and a batch of which a share takes long enough. */
@@ -204,11 +193,10 @@ static bool prepare(third *at)
                 "coordinator: workers sleep in place of computing\n",
                 CPU_COUNT(&set));
         at->batch = BATCH / 10;
-        return make_sleeping(at);
+        return true;
     }
     double batch = 1.05 * BATCH * SHARE_MS / run(at, EVEN).compute_ms;
     at->batch = batch > BATCH ? (int)fmin(batch, SAMPLES) : BATCH;
-    clean(at, "run");
     return true;
 }
 
@@ -227,8 +215,7 @@ void train_third(const setting *given)
                                 bench_median(at.times.simulated[i], blocks)});
     }
     if (!ok) {
-        fprintf(stderr, "train_third: cannot write the machines to %s\n",
-                at.folder);
+        fprintf(stderr, "train_third: cannot record times in %s\n", at.folder);
     }
-    clean(&at, "");
+    clean(&at);
 }
