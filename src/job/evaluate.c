@@ -4,9 +4,9 @@
  * given, or the newest.
  *
  * A coordinator's executor does it between its other jobs; an evaluator
- * (muster_executor_create_evaluator()) on a thread of its own, beside them. Both
- * read the coordinator's data and its model's shape, which do not change. Each
- * has room of its own, made when it is first needed.
+ * (muster_executor_create_evaluator()) beside them, on another thread. Both read
+ * the coordinator's data and its model's shape, which do not change. Each has
+ * room of its own, made when it is first needed.
  */
 #include <inttypes.h>
 #include <math.h>

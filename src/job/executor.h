@@ -111,9 +111,9 @@ MUSTER_CHECKED muster_status muster_executor_place(muster_executor *executor,
                                                    muster_error *error_out);
 
 /*
- * An executor for EVALUATE jobs alone, each with its model, on the data of `of`,
- * a coordinator's: it may work beside that one, on another thread. It is freed
- * first. MUSTER_ERR_NO_MEMORY.
+ * An executor for EVALUATE jobs alone, each with its model, on the data of
+ * `of`, a coordinator's: it may work beside that one, on another thread. It is
+ * freed first. MUSTER_ERR_NO_MEMORY.
  */
 MUSTER_CHECKED muster_status muster_executor_create_evaluator(
     const muster_executor *of, muster_executor **executor_out);

@@ -28,7 +28,8 @@
  *      offered a model then. A kept gradient is not among them.
  *   2. An answer is accepted once for each offer: of exactly the clock and the
  *      plan that were offered. member has checked run and incarnation.
- *   3. The phase is COLLECT from the first step to CLOSE.
+ *   3. The phase is COLLECT from the first step to CLOSE, except while a step
+ *      waits for an evaluation: nothing is offered or updated then.
  *   4. `kept` is non-NULL exactly when `due` is above 0. Both change when an
  *      update has ended well, or when a newer gradient goes into one.
  *

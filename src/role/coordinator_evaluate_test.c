@@ -4,8 +4,8 @@
  */
 #include "role/coordinator_test.h"
 
-#define EVERY  3u
-#define LAST   20u
+#define EVERY  UINT64_C(3)
+#define LAST   UINT64_C(20)
 #define ENOUGH 0.9
 
 /* A run, and what it has asked for so far. */
@@ -97,7 +97,7 @@ static bool is_offered(const watched *w)
 
 /* The model of step 6 is good enough. Results come `late` steps after their
  * models stood: EVERY of them make the next step wait. */
-static void run_to_target(uint32_t late)
+static void run_to_target(uint64_t late)
 {
     watched w = begin_run();
     while (w.closing == 0) {
@@ -118,7 +118,7 @@ static void run_to_target(uint32_t late)
 static void the_target_ends_a_run_at_the_same_step_at_any_pace(void **state)
 {
     (void)state;
-    for (uint32_t late = 0; late <= EVERY; late++) {
+    for (uint64_t late = 0; late <= EVERY; late++) {
         run_to_target(late);
     }
 }
@@ -154,7 +154,7 @@ static void the_last_step_is_not_the_end_of_an_evaluation(void **state)
 static void an_interrupted_run_leaves_its_evaluation(void **state)
 {
     (void)state;
-    for (uint32_t steps = EVERY; steps <= 2 * EVERY; steps += EVERY) {
+    for (uint64_t steps = EVERY; steps <= 2 * EVERY; steps += EVERY) {
         watched w = begin_run();
         while (w.steps < steps) {
             do_step(&w);
