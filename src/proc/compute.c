@@ -21,7 +21,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "base/assert.h"
@@ -30,8 +29,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 
-#define NAP_NS        (100 * MUSTER_NS_PER_MS)
-#define YIELDING_NICE 10 // a tenth of a core beside another thread
+#define NAP_NS (100 * MUSTER_NS_PER_MS)
 
 typedef struct slot {
     muster_job job;
@@ -255,9 +253,6 @@ static void work_one(muster_compute *compute)
 static void *work(void *argument)
 {
     muster_compute *compute = argument;
-    if (compute->opts.yields) { // Linux: of this thread alone
-        (void)setpriority(PRIO_PROCESS, 0, YIELDING_NICE);
-    }
     lock(compute);
     while (!compute->stopping || compute->done < compute->submitted) {
         if (compute->done == compute->submitted) {

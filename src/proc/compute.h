@@ -55,8 +55,7 @@ typedef struct muster_compute_opts {
     muster_compute_engine engine;
     muster_slowness slowness; // its delay: the compute thread's until stop
     uint32_t queue_max;       // jobs submitted and not yet taken
-    bool yields; // to all that want a core: nobody waits for these jobs
-    void (*wake)(void *net); // called on the compute thread
+    void (*wake)(void *net);  // called on the compute thread
     void *wake_context;
 } muster_compute_opts;
 
