@@ -5,7 +5,7 @@
 
 #define PERM_ROUNDS    6
 #define TABLE_BITS_MAX 11                  // 4 KiB of hashes
-#define PERM_STREAM    0x7065726d75746501u // apart from every other use of a seed
+#define PERM_STREAM    0x7065726d75746501u // apart from other uses of a seed
 
 muster_perm muster_perm_make(uint64_t seed, uint64_t epoch, uint64_t count)
 {

@@ -3,10 +3,10 @@
  * for two classes the AUC on the test set, some rows a piece. Reads the model
  * given, or the newest.
  *
- * A coordinator's executor does it between its other jobs; an evaluator
- * (muster_executor_create_evaluator()) beside them, on another thread. Both read
- * the coordinator's data and its model's shape, which do not change. Each has
- * room of its own, made when it is first needed.
+ * A coordinator's executor does it between its other jobs; an evaluator,
+ * made by muster_executor_create_evaluator(), beside them on another thread.
+ * Both read the coordinator's data and its model's shape, which do not change.
+ * Each has room of its own, made when it is first needed.
  */
 #include <inttypes.h>
 #include <math.h>
