@@ -33,16 +33,17 @@ static void sleep_ms(unsigned ms)
 static pid_t last_child(pid_t of)
 {
     char path[64];
+    char text[4096] = "";
     pid_t last = 0;
-    int next;
     (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)of,
                    (int)of);
     FILE *file = fopen(path, "r");
-    while (file != NULL && fscanf(file, "%d", &next) == 1) {
-        last = next;
-    }
     if (file != NULL) {
+        (void)fread(text, 1, sizeof(text) - 1, file);
         (void)fclose(file);
+    }
+    for (char *at = text, *end; (end = strchr(at, ' ')) != NULL; at = end + 1) {
+        last = (pid_t)strtol(at, NULL, 10);
     }
     return last;
 }
