@@ -61,6 +61,7 @@ static void work_range(seat *s, const muster_cell *from, const muster_cell *end)
 {
     const muster_mf *m = s->of->m;
     uint32_t rank = m->options.rank;
+    double sum = 0; // seats are neighbours in memory
     for (const muster_cell *cell = from; cell < end; cell++) {
         if (end - cell > AHEAD) {
             hint_cell(s->of, cell + AHEAD);
@@ -69,8 +70,9 @@ static void work_range(seat *s, const muster_cell *from, const muster_cell *end)
             muster_kernel_mf(s->of->rows + (size_t)cell->row * rank,
                              s->of->cols + (size_t)cell->col * rank, rank,
                              cell->value, (float)m->rate, (float)m->l2);
-        s->error += (double)error * (double)error;
+        sum += (double)error * (double)error;
     }
+    s->error += sum;
 }
 
 /* By columns from where the task would begin, so that threads are as far from

@@ -33,13 +33,13 @@ static void sleep_ms(unsigned ms)
 static pid_t last_child(pid_t of)
 {
     char path[64];
-    char text[4096] = "";
+    char text[4096] = {0};
     pid_t last = 0;
     (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)of,
                    (int)of);
     FILE *file = fopen(path, "r");
     if (file != NULL) {
-        (void)fread(text, 1, sizeof(text) - 1, file);
+        text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
         (void)fclose(file);
     }
     for (char *at = text, *end; (end = strchr(at, ' ')) != NULL; at = end + 1) {
