@@ -7,8 +7,8 @@
  * for it. Threads join and leave by changing the gate, without a lock: sixteen
  * that take turns at one would need as long as a product of a small layer.
  * Threads look for a new run for a while before they sleep: runs come one right
- * after another, and waking up takes longer still. A run whose parts are shorter
- * than that is for those who are awake.
+ * after another, and waking up takes longer still. A run of short parts is for
+ * those who are awake.
  *
  *     gate:  runs so far (24 bits) | open (1) | threads in the run (7)
  *

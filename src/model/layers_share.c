@@ -78,7 +78,7 @@ void muster_layers_activate(pass_t *pass, uint32_t r, uint32_t begin,
     }
 }
 
-void muster_layers_fill_cell(void *context, const muster_cell *cell)
+void muster_layers_fill_cell(void *context, const muster_product_cell *cell)
 {
     pass_t *pass = context;
     for (uint32_t r = 0; r < cell->rows; r++) {
@@ -87,7 +87,7 @@ void muster_layers_fill_cell(void *context, const muster_cell *cell)
     }
 }
 
-void muster_layers_activate_cell(void *context, const muster_cell *cell)
+void muster_layers_activate_cell(void *context, const muster_product_cell *cell)
 {
     pass_t *pass = context;
     for (uint32_t r = 0; r < cell->rows; r++) {
@@ -96,7 +96,7 @@ void muster_layers_activate_cell(void *context, const muster_cell *cell)
     }
 }
 
-void muster_layers_mask_cell(void *context, const muster_cell *cell)
+void muster_layers_mask_cell(void *context, const muster_product_cell *cell)
 {
     const pass_t *pass = context;
     size_t width = pass->net->sizes[pass->layer];

@@ -21,9 +21,10 @@ void muster_layers_activate(muster_layers_pass *pass, uint32_t r,
 /* The pass (context) around a product (product.h): biases into a cell of the
  * layer's outputs; what follows, where all is summed; slopes through ReLU and
  * dropout, from a cell of `spare` into the place of the outputs below. */
-void muster_layers_fill_cell(void *context, const muster_cell *cell);
-void muster_layers_activate_cell(void *context, const muster_cell *cell);
-void muster_layers_mask_cell(void *context, const muster_cell *cell);
+void muster_layers_fill_cell(void *context, const muster_product_cell *cell);
+void muster_layers_activate_cell(void *context,
+                                 const muster_product_cell *cell);
+void muster_layers_mask_cell(void *context, const muster_product_cell *cell);
 
 /* A layer with one output: a dot product a row, and the sums of its weights. */
 void muster_layers_dot(muster_layers_pass *pass);

@@ -64,8 +64,8 @@ typedef struct tile_size {
 typedef struct tile_shape {
     tile_size whole;
     muster_product (*product)(const pass_t *pass, tile_size part);
-    muster_cell_work before; // of a column's first tile; or NULL
-    muster_cell_work after;  // of its last
+    muster_product_work before; // of a column's first tile; or NULL
+    muster_product_work after;  // of its last
 } tile_shape;
 
 static bool do_tile(pass_t *pass, const tile_shape *shape, double *ops_out)

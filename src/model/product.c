@@ -61,12 +61,12 @@ static void do_cell(void *context, uint32_t index)
     if (rows == 0 || columns == 0) {
         return;
     }
-    const muster_cell cell = {(uint32_t)row,
-                              (uint32_t)column,
-                              (uint32_t)rows,
-                              (uint32_t)columns,
-                              p->c + row * p->c_stride + column,
-                              p->c_stride};
+    const muster_product_cell cell = {(uint32_t)row,
+                                      (uint32_t)column,
+                                      (uint32_t)rows,
+                                      (uint32_t)columns,
+                                      p->c + row * p->c_stride + column,
+                                      p->c_stride};
     if (p->before != NULL) {
         p->before(p->context, &cell);
     }
