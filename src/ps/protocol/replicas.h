@@ -54,6 +54,7 @@ typedef struct muster_sweep {
 typedef struct muster_replicas {
     muster_map index; // row reference to index in `all`
     muster_vec all;   // muster_replica
+    uint64_t bytes;   // of their rows
     uint32_t syncing; // how many have a SYNC under way
     muster_sweep sweep;
 } muster_replicas;
@@ -90,12 +91,16 @@ uint32_t muster_replica_age_ms(const muster_protocol *node,
 /* ---- budget.c ------------------------------------------------------------ */
 
 /* The budget of a new replica. */
-uint32_t muster_budget_first(const muster_protocol *node);
+uint32_t muster_budget_first(const muster_protocol *node, uint32_t table);
 /* The owner's row came; a delta was taken. */
 void muster_budget_note_merge(muster_replica *replica,
                               muster_delta_merged merged);
-void muster_budget_note_delta(muster_replica *replica, muster_delta_taken taken,
-                              muster_delta_shape shape);
+void muster_budget_note_delta(const muster_protocol *node,
+                              muster_replica *replica,
+                              muster_delta_taken taken);
+/* How much of the delta of a replica in a damped table counts: 1 or less. */
+float muster_budget_damping(const muster_protocol *node,
+                            const muster_replica *replica);
 /* Set the budget for the time until the owner's row comes again. So much was
  * used of the last one. */
 void muster_budget_set(const muster_protocol *node, muster_replica *replica,
