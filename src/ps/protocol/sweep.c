@@ -19,8 +19,8 @@
 #define SLICE_MAX 512u
 
 #define PERIOD_MIN_NS         1000000ll
-#define PERIOD_PER_REPLICA_NS 100ll // at pace 1
-#define PERIOD_PER_KIB_NS     1000ll
+#define PERIOD_PER_REPLICA_NS 200ll // at pace 1
+#define PERIOD_PER_KIB_NS     1200ll
 #define IDLE_TURNS_MAX        20u
 
 #define PACE_MAX     8u
