@@ -30,9 +30,9 @@
  * and may be written on meanwhile. There f is measured, not q, since a node may
  * go all the way between two synchronisations. One node after the other would
  * multiply the error by (1 - f)^n. So a share s of each delta counts such that
- * n s f = 1 - (1 - f)^n: the whole where f is small, the mean where f is 1. Rows
- * of adagrad need no such measure: their deltas are sums of gradients, which
- * the owner divides by the squares of all nodes (ps/store/delta.h).
+ * n s f = 1 - (1 - f)^n: the whole where f is small, the mean where f is 1.
+ * Rows of adagrad need no such measure: their deltas are sums of gradients,
+ * which the owner divides by the squares of all nodes (ps/store/delta.h).
  */
 #include <math.h>
 
