@@ -118,6 +118,10 @@ static muster_status check_topology(muster_config *config,
                        "--workers",
                        text, workers);
     }
+    if (listen != NULL && muster_config_uint(config, MUSTER_OPT_LOCAL) > 0) {
+        return INVALID("--topology: all edges and workers are started here, or "
+                       "with --listen all join: leave out --local");
+    }
     if (config->verb == MUSTER_VERB_TRAIN && edges > EDGES_LOCAL_MAX) {
         return INVALID("--topology %.60s: at most %u edges", text,
                        EDGES_LOCAL_MAX);
@@ -144,12 +148,9 @@ static muster_status check_workers(muster_config *config,
     uint64_t workers = muster_config_uint(config, MUSTER_OPT_WORKERS);
     const char *listen = muster_config_string(config, MUSTER_OPT_LISTEN);
     bool is_train = config->verb == MUSTER_VERB_TRAIN;
-    if (listen != NULL && local > 0) {
-        return INVALID("--local starts workers here, --listen waits for others "
-                       "to join: use one of them");
-    }
-    if (listen != NULL && workers == 0) {
-        return INVALID("--listen: needs --workers N, how many will join");
+    if (listen != NULL && workers == 0 && local == 0) {
+        return INVALID("--listen: needs --workers N, how many will join, or "
+                       "--local N, to be started here");
     }
     if (is_train && listen == NULL && workers > 0 && workers != local) {
         return INVALID("--workers %" PRIu64 ": needs --listen ADDRESS; for "
@@ -290,21 +291,7 @@ static muster_status check_task(muster_config *config, muster_error *error_out)
     if (status != MUSTER_OK) {
         return status;
     }
-    bool node = muster_config_is_set(config, MUSTER_OPT_NODE);
-    if (muster_config_bool(config, MUSTER_OPT_REPLACE) &&
-        muster_config_uint(config, MUSTER_OPT_NODE) == 0) {
-        return INVALID("--replace needs --node 1 or higher: node 0 leads, "
-                       "without it there is no run");
-    }
-    if (node != (muster_config_string(config, MUSTER_OPT_MESH) != NULL)) {
-        return INVALID("--node and --mesh belong together");
-    }
-    uint64_t nodes = muster_config_uint(config, MUSTER_OPT_NODES);
-    if (node && muster_config_uint(config, MUSTER_OPT_NODE) >= nodes) {
-        return INVALID("--node: nodes are numbered 0 to %" PRIu64, nodes - 1);
-    }
-    status = muster_config_check_engine(config, MUSTER_OPT_MESH,
-                                        "--mesh tcp:HOST:PORT,..", error_out);
+    status = muster_config_check_nodes(config, error_out);
     return status == MUSTER_OK ? check_run(config, error_out) : status;
 }
 

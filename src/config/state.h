@@ -89,6 +89,9 @@ muster_config_check_auto(const muster_config *config, muster_error *error_out);
 MUSTER_CHECKED muster_status
 muster_config_check_engine(const muster_config *config, muster_option where,
                            const char *example, muster_error *error_out);
+/* --node, --mesh and --engine of a sparse task. */
+MUSTER_CHECKED muster_status
+muster_config_check_nodes(muster_config *config, muster_error *error_out);
 /* Is --algorithm one, and does the rest go with it? MUSTER_ERR_INVALID. */
 MUSTER_CHECKED muster_status muster_config_check_algorithm(
     const muster_config *config, muster_error *error_out);
