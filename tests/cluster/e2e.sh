@@ -45,10 +45,9 @@ passes() {
 }
 by_engine() { passes "$1" "$3"; } # by_ucx adds --engine ucx
 
-read -ra names <<< "${E2E_NAMES:-agree stragglers shuffle scheduled degrade join ps graph}"
+read -ra names <<< "${E2E_NAMES:-agree stragglers shuffle edges join resume ps ps_loss graph}"
 for name in "${names[@]}"; do
     it "e2e/$name over TCP with a key" passes "$name" ""
     it "e2e/$name by UCX with a key" by_ucx by_engine "$name"
-    echo "  runs over TCP: $runs"
 done
 finish
