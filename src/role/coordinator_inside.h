@@ -21,6 +21,7 @@
 #ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
 #define MUSTER_ROLE_COORDINATOR_INSIDE_H
 
+#include "cluster/file.h"
 #include "role/coordinator_state.h"
 
 /* coordinator_workers.c */
@@ -138,6 +139,14 @@ bool muster_recode_adopt(muster_coordinator *c);
 /* coordinator_replan.c; all but init do nothing unless opts.replan */
 MUSTER_CHECKED muster_status muster_replan_init(muster_coordinator *c);
 void muster_replan_fini(muster_coordinator *c);
+/* Between two steps: ask for a plan if the times have changed. */
+void muster_replan_ask(muster_coordinator *c, int64_t now_ns,
+                       muster_actions *actions);
+/* A PLAN job has ended. */
+void muster_replan_done(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions);
+
+/* coordinator_times.c; likewise */
 /* A model was offered. */
 void muster_replan_offered(muster_coordinator *c, uint32_t id, int64_t now_ns);
 /* One that it leads has joined. */
@@ -150,12 +159,10 @@ void muster_replan_told(muster_coordinator *c, uint32_t edge);
 /* An answer, in time or late. */
 void muster_replan_answer(muster_coordinator *c, uint32_t id,
                           const muster_message *message, int64_t now_ns);
-/* Between two steps: ask for a plan if the times have changed. */
-void muster_replan_ask(muster_coordinator *c, int64_t now_ns,
-                       muster_actions *actions);
-/* A PLAN job has ended. */
-void muster_replan_done(muster_coordinator *c, const muster_event *event,
-                        muster_actions *actions);
+/* What the last steps say of workers and edges, with opts.replan. NULL: out of
+ * memory, or no worker was seen. */
+muster_cluster *muster_replan_measure(const muster_coordinator *c,
+                                      int64_t now_ns);
 
 /* coordinator_reorder.c */
 MUSTER_CHECKED muster_status muster_reorder_init(muster_coordinator *c);
@@ -193,10 +200,13 @@ typedef struct muster_step_outcome {
     double loss, grad_err;
     uint32_t responders;
 } muster_step_outcome;
-/* A step has ended, and its model stands: report it, and begin the next. */
+/* A step has ended, and its model stands: report it, and go on. */
 void muster_step_ended(muster_coordinator *c,
                        const muster_step_outcome *outcome,
                        const muster_event *event, muster_actions *actions);
+/* Begin the step after one that has ended. */
+void muster_step_go_on(muster_coordinator *c, const muster_event *event,
+                       muster_actions *actions);
 /* Ask for an UPDATE with the messages that the decoding names. */
 muster_job *muster_step_ask_update(muster_coordinator *c,
                                    muster_decoding *decoding,
@@ -295,8 +305,9 @@ void muster_gossip_lead_updated(muster_coordinator *c,
 void muster_gossip_lead_lost(muster_coordinator *c, uint32_t id);
 
 /* coordinator_evaluate.c */
-/* A step has ended: evaluate its model if it is time to. */
-void muster_evaluate_begin(muster_coordinator *c, int64_t now_ns,
+/* A step has ended: evaluate its model if it is time to. True: no other begins
+ * now. The run ends, or muster_evaluate_done() goes on. */
+bool muster_evaluate_holds(muster_coordinator *c, const muster_event *event,
                            muster_actions *actions);
 void muster_evaluate_done(muster_coordinator *c, const muster_event *event,
                           muster_actions *actions);
@@ -377,5 +388,9 @@ uint64_t muster_coordinator_snapshot(muster_coordinator *c,
 /* The second half of the end, when no update is under way. */
 void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
                               muster_actions *actions);
+/* The evaluation that the close waited for has ended. */
+void muster_coordinator_close_on(muster_coordinator *c,
+                                 const muster_event *event,
+                                 muster_actions *actions);
 
 #endif // MUSTER_ROLE_COORDINATOR_INSIDE_H
