@@ -41,7 +41,7 @@ _Static_assert(sizeof(muster_sim_item) == 64, "an item is a line of memory");
 
 void muster_sim_queue_init(muster_sim_queue *queue)
 {
-    queue->chunks = muster_vec_make(sizeof(muster_sim_chunk));
+    queue->chunks = muster_vec_make_lines(sizeof(muster_sim_chunk));
     queue->slabs = muster_vec_make(sizeof(muster_sim_item *));
     queue->free = muster_vec_make(sizeof(muster_sim_item *));
     queue->run = muster_vec_make(sizeof(muster_sim_entry));
