@@ -271,6 +271,30 @@ static bool carry_out(muster_sim *sim, uint32_t host, muster_action *action)
     return false;
 }
 
+/* How many actions ahead of a message its connection is asked for, and how many
+ * its receiver: a coordinator sends to thousands at once. */
+#define CONNECTION_AHEAD 8u
+#define RECEIVER_AHEAD   4u
+
+INLINED void look_at_sends(const muster_sim *sim, const muster_action *next,
+                           size_t left)
+{
+    if (left > CONNECTION_AHEAD &&
+        next[CONNECTION_AHEAD].kind == MUSTER_ACTION_SEND) {
+        prefetch_connection(sim, next[CONNECTION_AHEAD].as.send.peer);
+    }
+    if (left > RECEIVER_AHEAD &&
+        next[RECEIVER_AHEAD].kind == MUSTER_ACTION_SEND) {
+        unsigned side = 0;
+        const muster_sim_connection *connection = muster_sim_connection_of(
+            sim, next[RECEIVER_AHEAD].as.send.peer, &side);
+        if (connection != NULL) {
+            prefetch_bytes(&sim->processes[connection->host[1 - side]],
+                           PROCESS_BYTES);
+        }
+    }
+}
+
 /* The host's role takes an event; what it asks for is done. */
 static void step(muster_sim *sim, uint32_t host, muster_event *event,
                  uint64_t digest)
@@ -283,6 +307,7 @@ static void step(muster_sim *sim, uint32_t host, muster_event *event,
     muster_action *list = sim->actions.list.data;
     bool done = false;
     for (size_t i = 0; i < sim->actions.list.count && !done; i++) {
+        look_at_sends(sim, &list[i], sim->actions.list.count - i);
         muster_sim_note_action(sim, &list[i]);
         if (sim->opts.on_action != NULL) {
             sim->opts.on_action(sim->opts.context, host, event, &list[i]);
