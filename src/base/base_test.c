@@ -203,6 +203,26 @@ static void the_permutation_is_a_bijection_for_every_count(void **state)
     }
 }
 
+/* Short runs and long ones, from tables and without. */
+static void a_run_of_positions_is_each_of_them(void **state)
+{
+    (void)state;
+    static uint32_t run[4096];
+    const uint64_t counts[] = {1, 5, 4097, 60000, 1000003, 5000000};
+    const uint64_t lengths[] = {0, 1, 511, 512, 4096};
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        muster_perm perm = muster_perm_make(7, c, counts[c]);
+        for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
+            uint64_t count = lengths[l] < counts[c] ? lengths[l] : counts[c];
+            uint64_t first = (counts[c] - count) / 2;
+            muster_perm_run(&perm, first, count, run);
+            for (uint64_t i = 0; i < count; i++) {
+                assert_int_equal(run[i], muster_perm_at(&perm, first + i));
+            }
+        }
+    }
+}
+
 static void epochs_are_permuted_differently(void **state)
 {
     (void)state;
@@ -247,6 +267,7 @@ int main(void)
         cmocka_unit_test(draws_have_their_moments),
         cmocka_unit_test(bounded_draws_reach_every_value),
         cmocka_unit_test(the_permutation_is_a_bijection_for_every_count),
+        cmocka_unit_test(a_run_of_positions_is_each_of_them),
         cmocka_unit_test(epochs_are_permuted_differently),
         cmocka_unit_test(every_status_has_a_text_and_an_exit_code),
     };

@@ -25,4 +25,9 @@ muster_perm muster_perm_make(uint64_t seed, uint64_t epoch, uint64_t count);
 /* The element at `position` (< count): a bijection of 0..count-1. */
 uint64_t muster_perm_at(const muster_perm *perm, uint64_t position);
 
+/* What perm_at() gives for `first` and the count - 1 positions after it, at
+ * half of the cost where they are many. Elements are below 2^32. */
+void muster_perm_run(const muster_perm *perm, uint64_t first, uint64_t count,
+                     uint32_t *elements_out);
+
 #endif // MUSTER_BASE_PERM_H

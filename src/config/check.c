@@ -10,15 +10,10 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/mem.h"
-#include "base/names.h"
-#include "base/spec.h"
-#include "base/suggest.h"
 #include "base/threads.h"
 #include "base/topology.h"
 #include "config/fault.h"
 #include "config/state.h"
-#include "muster/ps.h"
 
 #define LOCAL_DEFAULT  "4"
 #define EPOCHS_DEFAULT "10"
@@ -216,177 +211,6 @@ static muster_status check_waiting(const muster_config *config,
     return check_on_loss(config, error_out);
 }
 
-/* Is --model a sparse task, trained on a parameter server? */
-bool muster_config_is_task(const muster_config *config)
-{
-    const char *model = muster_config_string(config, MUSTER_OPT_MODEL);
-    return model != NULL && muster_name_index(muster_task_names, model) >= 0;
-}
-
-static muster_status check_manage(const char *manage, muster_error *error_out)
-{
-    const char *file;
-    size_t length = muster_spec_name(manage, &file);
-    int way = muster_name_index(muster_manage_names, manage);
-    if (way < 0) {
-        muster_suggestion meant = muster_suggestion_make(manage, length);
-        muster_suggestion_add_all(&meant, muster_manage_names);
-        return muster_suggestion_fail(&meant, "--manage ", error_out);
-    }
-    if ((way == MUSTER_PS_STATIC) != (*file != '\0')) {
-        return INVALID("--manage %s: a file belongs to static, as in "
-                       "static:FILE, and to nothing else",
-                       manage);
-    }
-    return MUSTER_OK;
-}
-
-/* What a sparse task has no use for is refused, not passed over. */
-static muster_status check_task(muster_config *config, muster_error *error_out)
-{
-    static const muster_option used[] = {MUSTER_OPT_MODEL,
-                                         MUSTER_OPT_DATA,
-                                         MUSTER_OPT_TEST,
-                                         MUSTER_OPT_EPOCHS,
-                                         MUSTER_OPT_OPTIMIZER,
-                                         MUSTER_OPT_LR,
-                                         MUSTER_OPT_L2,
-                                         MUSTER_OPT_SEED,
-                                         MUSTER_OPT_THREADS,
-                                         MUSTER_OPT_NODES,
-                                         MUSTER_OPT_NODE,
-                                         MUSTER_OPT_MESH,
-                                         MUSTER_OPT_MANAGE,
-                                         MUSTER_OPT_RUN,
-                                         MUSTER_OPT_RESUME,
-                                         MUSTER_OPT_CONFIG,
-                                         MUSTER_OPT_JSON,
-                                         MUSTER_OPT_QUIET,
-                                         MUSTER_OPT_VERBOSE,
-                                         MUSTER_OPT_REPLACE,
-                                         MUSTER_OPT_HEARTBEAT,
-                                         MUSTER_OPT_ON_LOSS,
-                                         MUSTER_OPT_RESUME_OR_START,
-                                         MUSTER_OPT_KEY_FILE,
-                                         MUSTER_OPT_INSECURE,
-                                         MUSTER_OPT_ENGINE};
-    for (int option = 0; option < MUSTER_OPT_COUNT; option++) {
-        // A resumed run's file holds what that run was told, no more.
-        bool known = !muster_config_is_set(config, (muster_option)option);
-        for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
-            known = known || used[i] == (muster_option)option;
-        }
-        if (!known) {
-            return INVALID("--%s has no meaning with --model %s",
-                           muster_option_get((muster_option)option)->name,
-                           muster_config_string(config, MUSTER_OPT_MODEL));
-        }
-    }
-    muster_status status = check_manage(
-        muster_config_string(config, MUSTER_OPT_MANAGE), error_out);
-    if (status == MUSTER_OK) {
-        status = check_on_loss(config, error_out);
-    }
-    if (status != MUSTER_OK) {
-        return status;
-    }
-    bool node = muster_config_is_set(config, MUSTER_OPT_NODE);
-    if (muster_config_bool(config, MUSTER_OPT_REPLACE) &&
-        muster_config_uint(config, MUSTER_OPT_NODE) == 0) {
-        return INVALID("--replace needs --node 1 or higher: node 0 leads, "
-                       "without it there is no run");
-    }
-    if (node != (muster_config_string(config, MUSTER_OPT_MESH) != NULL)) {
-        return INVALID("--node and --mesh belong together");
-    }
-    uint64_t nodes = muster_config_uint(config, MUSTER_OPT_NODES);
-    if (node && muster_config_uint(config, MUSTER_OPT_NODE) >= nodes) {
-        return INVALID("--node: nodes are numbered 0 to %" PRIu64, nodes - 1);
-    }
-    status = muster_config_check_engine(config, MUSTER_OPT_MESH,
-                                        "--mesh tcp:HOST:PORT,..", error_out);
-    return status == MUSTER_OK ? check_run(config, error_out) : status;
-}
-
-/* Is one code simulated, with one seed? */
-static bool is_one_run(const muster_config *config)
-{
-    const char *code = muster_config_string(config, MUSTER_OPT_CODE);
-    const char *dots = strstr(code, "..");
-    bool range = dots != NULL && dots > code && dots[-1] >= '0' &&
-                 dots[-1] <= '9'; // else a path
-    return strchr(code, '+') == NULL && !range &&
-           muster_config_uint(config, MUSTER_OPT_SEEDS) == 1;
-}
-
-/* A file has room for the times of one run. */
-static muster_status check_record(const muster_config *config,
-                                  muster_error *error_out)
-{
-    if (muster_config_string(config, MUSTER_OPT_RECORD_DELAYS) != NULL &&
-        config->verb == MUSTER_VERB_SIMULATE && !is_one_run(config)) {
-        return INVALID("--record-delays: holds the times of one run; give one "
-                       "--code and one of the --seeds");
-    }
-    return MUSTER_OK;
-}
-
-static bool is_stdin(const muster_config *config, muster_option option)
-{
-    const char *path = muster_config_string(config, option);
-    return path != NULL && strcmp(path, "-") == 0;
-}
-
-static muster_status check_data_at(const muster_config *config,
-                                   muster_error *error_out)
-{
-    const char *where = muster_config_string(config, MUSTER_OPT_DATA_AT);
-    bool workers = muster_config_data_at_workers(config);
-    if (where != NULL && !workers && strcmp(where, "coordinator") != 0) {
-        return INVALID("--data-at %.60s: expected coordinator or workers",
-                       where);
-    }
-    return workers && is_stdin(config, MUSTER_OPT_DATA)
-               ? INVALID("--data-at workers: workers cannot read the "
-                         "coordinator's stdin; give --data a file")
-               : MUSTER_OK;
-}
-
-/* Who reads the data. Stdin can be read once, by one process. */
-static muster_status check_stdin(const muster_config *config,
-                                 muster_error *error_out)
-{
-    bool data = is_stdin(config, MUSTER_OPT_DATA);
-    bool test = is_stdin(config, MUSTER_OPT_TEST);
-    const char *name = data ? "data" : "test";
-    if (data && test) {
-        return INVALID("--data - and --test -: stdin is read once; give a file "
-                       "for one of them");
-    }
-    if ((data || test) && config->verb == MUSTER_VERB_SIMULATE &&
-        !is_one_run(config)) {
-        return INVALID("--%s -: stdin is read once, and each code of --code "
-                       "reads the data; give a file",
-                       name);
-    }
-    if ((data || test) && muster_config_uint(config, MUSTER_OPT_NODES) > 1) {
-        return INVALID("--%s -: every one of the --nodes reads the data; give "
-                       "a file",
-                       name);
-    }
-    return check_data_at(config, error_out);
-}
-
-static muster_status check_target(const muster_config *config,
-                                  muster_error *error_out)
-{
-    const char *target = muster_config_string(config, MUSTER_OPT_TARGET);
-    return target == NULL || strcmp(target, "class") == 0 ||
-                   strcmp(target, "value") == 0
-               ? MUSTER_OK
-               : INVALID("--target %.60s: expected class or value", target);
-}
-
 static muster_status check_placement(const muster_config *config,
                                      muster_error *error_out)
 {
@@ -418,19 +242,6 @@ static muster_status check_threads(const muster_config *config,
                ? MUSTER_OK
                : INVALID("--threads %" PRIu64 ": a worker has 1 to %u", threads,
                          MUSTER_THREADS_MAX);
-}
-
-static muster_status check_sparse_only(const muster_config *config,
-                                       muster_error *error_out)
-{
-    const char *manage = muster_config_string(config, MUSTER_OPT_MANAGE);
-    bool is_given = muster_config_uint(config, MUSTER_OPT_NODES) > 1 ||
-                    muster_config_string(config, MUSTER_OPT_MESH) != NULL ||
-                    (manage != NULL && strcmp(manage, "auto") != 0);
-    return is_given
-               ? INVALID("--nodes, --manage and --mesh are for sparse tasks "
-                         "(mf, complex, ..); for more workers use --local N")
-               : MUSTER_OK;
 }
 
 static muster_status check_stragglers(const muster_config *config,
@@ -473,25 +284,29 @@ static muster_status check_steps(muster_config *config, muster_error *error_out)
     return status == MUSTER_OK ? check_stragglers(config, error_out) : status;
 }
 
+static muster_status check_task_run(muster_config *config,
+                                    muster_error *error_out)
+{
+    muster_status status = muster_config_check_task(config, error_out);
+    if (status == MUSTER_OK) {
+        status = check_on_loss(config, error_out);
+    }
+    return status == MUSTER_OK ? check_run(config, error_out) : status;
+}
+
 static muster_status check_training_run(muster_config *config,
                                         muster_error *error_out)
 {
-    muster_status status = check_stdin(config, error_out);
-    if (status == MUSTER_OK) {
-        status = check_record(config, error_out);
-    }
-    if (status == MUSTER_OK) {
-        status = check_target(config, error_out);
-    }
+    muster_status status = muster_config_check_data(config, error_out);
     if (status == MUSTER_OK && config->verb == MUSTER_VERB_TRAIN) {
         status = require(config, MUSTER_OPT_DATA,
                          "--data synthetic:samples=10000", error_out);
     }
     if (status == MUSTER_OK && muster_config_is_task(config)) {
-        return check_task(config, error_out);
+        return check_task_run(config, error_out);
     }
     if (status == MUSTER_OK) {
-        status = check_sparse_only(config, error_out);
+        status = muster_config_check_dense(config, error_out);
     }
     if (status == MUSTER_OK) {
         status = check_threads(config, error_out);
@@ -576,7 +391,8 @@ static muster_status check_partition(const muster_config *config,
     if (status == MUSTER_OK) {
         status = muster_config_speeds(config, workers, error_out, NULL);
     }
-    return status == MUSTER_OK ? check_target(config, error_out) : status;
+    return status == MUSTER_OK ? muster_config_check_target(config, error_out)
+                               : status;
 }
 
 muster_status muster_config_check(muster_config *config,

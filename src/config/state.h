@@ -76,6 +76,18 @@ MUSTER_CHECKED muster_status muster_config_read_file(const char *path,
                                                      char **text_out,
                                                      size_t *size_out);
 
+/* check_data.c: --data -, --data-at, --target and --record-delays. */
+MUSTER_CHECKED muster_status
+muster_config_check_data(const muster_config *config, muster_error *error_out);
+/* --target alone. */
+MUSTER_CHECKED muster_status muster_config_check_target(
+    const muster_config *config, muster_error *error_out);
+/* check_task.c: the options of a sparse task; and that a run of another model
+ * has none of those. */
+MUSTER_CHECKED muster_status
+muster_config_check_task(const muster_config *config, muster_error *error_out);
+MUSTER_CHECKED muster_status
+muster_config_check_dense(const muster_config *config, muster_error *error_out);
 /* check_faults.c: --slow, --kill and the like. */
 MUSTER_CHECKED muster_status muster_config_check_faults(
     const muster_config *config, muster_error *error_out);

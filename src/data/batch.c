@@ -24,10 +24,7 @@ void muster_batch_draw(const muster_batch *batch, uint64_t step, uint64_t first,
         uint64_t run = count - done < left ? count - done : left;
         muster_perm perm =
             muster_perm_make(batch->seed, position / samples, samples);
-        for (uint64_t i = 0; i < run; i++) {
-            samples_out[done + i] =
-                (uint32_t)muster_perm_at(&perm, in_epoch + i);
-        }
+        muster_perm_run(&perm, in_epoch, run, samples_out + done);
         position += run;
         done += run;
     }

@@ -64,7 +64,7 @@ static muster_status coordinator_begin(muster_executor *executor)
         return self->is_gossip ? muster_job_gossip_begin(self)
                                : muster_job_update_begin(self);
     case MUSTER_JOB_EVALUATE:
-        return muster_job_evaluate_begin(self);
+        return muster_job_evaluate_begin(&self->evaluation);
     case MUSTER_JOB_VERIFY:
         return muster_job_verify_begin(self);
     case MUSTER_JOB_SNAPSHOT:
@@ -100,7 +100,7 @@ static muster_status coordinator_piece(muster_executor *executor)
     }
     return executor->job.kind == MUSTER_JOB_UPDATE
                ? muster_job_update_piece(self)
-               : muster_job_evaluate_piece(self);
+               : muster_job_evaluate_piece(&self->evaluation);
 }
 
 static bool coordinator_must_finish(const muster_executor *executor)
@@ -118,9 +118,7 @@ static void coordinator_free(muster_executor *executor)
     muster_planner_fini(&self->planner);
     muster_vec_fini(&self->update.messages);
     muster_decoder_free(self->update.decoder);
-    muster_mem_free(self->scored);
-    muster_mem_free(self->scores);
-    muster_mem_free(self->scratch);
+    muster_job_evaluate_fini(&self->evaluation);
     muster_mem_free(self->optim_state);
     muster_blob_unref(self->theta);
     muster_model_free(&self->model);
@@ -250,17 +248,6 @@ static muster_status read_options(coordinator *self,
     return status;
 }
 
-/* Room to rank the test set's rows by score, where that has a meaning. */
-static muster_status allocate_scored(coordinator *self)
-{
-    if (self->test == NULL || !muster_auc_applies(&self->model)) {
-        return MUSTER_OK;
-    }
-    self->scored = muster_mem_array(muster_dataset_describe(self->test).samples,
-                                    sizeof(*self->scored));
-    return self->scored != NULL ? MUSTER_OK : MUSTER_ERR_NO_MEMORY;
-}
-
 static muster_status allocate(coordinator *self, const muster_config *config)
 {
     const muster_model *model = &self->model;
@@ -277,17 +264,14 @@ static muster_status allocate(coordinator *self, const muster_config *config)
                                         model->dim * sizeof(float));
     self->optim_state =
         muster_mem_array(model->dim * self->optim.slots, sizeof(float));
-    self->scores = muster_mem_raw_aligned(
-        (size_t)self->block_rows * model->outputs, sizeof(float));
     if (self->spec == NULL || self->optim_spec == NULL || self->setup == NULL ||
         self->theta == NULL || self->optim_state == NULL ||
-        self->scores == NULL ||
         muster_decoder_create(self->cut.shards, &self->update.decoder) !=
             MUSTER_OK) {
         return MUSTER_ERR_NO_MEMORY;
     }
     model->ops->init(model->self, self->batch.seed, self->theta->data);
-    return allocate_scored(self);
+    return MUSTER_OK;
 }
 
 muster_status
@@ -303,6 +287,8 @@ muster_executor_create_coordinator(const muster_config *config, uint32_t shards,
     }
     MUSTER_ASSERT(shards > 0);
     muster_executor_init(&self->base, &coordinator_ops, alloc);
+    self->evaluation.of = self;
+    self->evaluation.frame = &self->base;
     self->update.messages = muster_vec_make(sizeof(const float *));
     self->planner = muster_planner_make();
     muster_status status = load_data(self, config, error_out);

@@ -24,9 +24,10 @@
  *                An UPDATE that has begun to change the model is finished then.
  *   Ownership    begin takes over the job's references. The result's output is
  *                the caller's reference.
- *   Threads      One at a time. With muster_executor_use_threads() a piece is
- *                shared among several, which wait while there is none; another
- *                number of them changes a GRADIENT by rounding alone.
+ *   Threads      One at a time; an evaluator may work beside its coordinator's.
+ *                With muster_executor_use_threads() a piece is shared among
+ *                several, which wait while there is none; another number of
+ *                them changes a GRADIENT by rounding alone.
  *   Allocation   SETUP, ADOPT, LOAD allocate, and the first GRADIENT after
  *                them. Later ones, and UPDATE, take their output blob from
  *                `alloc` and nothing else.
@@ -108,6 +109,14 @@ MUSTER_CHECKED muster_status muster_executor_place(muster_executor *executor,
                                                    const uint32_t *owner_of,
                                                    uint32_t owners,
                                                    muster_error *error_out);
+
+/*
+ * An executor for EVALUATE jobs alone, each with its model, on the data of
+ * `of`, a coordinator's: it may work beside that one, on another thread. It is
+ * freed first. MUSTER_ERR_NO_MEMORY.
+ */
+MUSTER_CHECKED muster_status muster_executor_create_evaluator(
+    const muster_executor *of, muster_executor **executor_out);
 
 /* The training data; and the first shard of each owner, with the number of
  * shards after the last, or NULL where nobody owns any. Lent. */

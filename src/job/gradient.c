@@ -34,7 +34,7 @@
 #include "job/inside.h"
 
 #define CLEAR_FLOATS  ((size_t)1 << 21)
-#define DRAW_GROUP    512u
+#define DRAW_GROUP    1024u
 #define DRAW_SAMPLES  32768u // of a piece
 #define ENCODE_FLOATS ((size_t)1 << 20)
 #define FOLD_FLOATS   ((size_t)1 << 20)

@@ -379,16 +379,22 @@ typedef struct verify_state {
     double *squares; // by message
 } verify_state;
 
-typedef struct evaluate_state {
+/* An EVALUATE job, and the room for one after another. */
+typedef struct evaluation {
+    const struct coordinator *of; // whose data and model it reads
+    muster_executor *frame;       // whose job it is
+    void *scratch;                // for block_rows rows; all NULL at first
+    float *scores;
+    muster_scored_row *scored; // the test set; NULL unless two classes
     const float *theta;
-    uint64_t at; // next row
+    uint64_t row; // the next
     bool is_test;
     bool is_passing; // a block of rows is in `pass`
     muster_rows rows;
     muster_model_pass pass;
     muster_model_tally train;
     muster_model_tally test;
-} evaluate_state;
+} evaluation;
 
 /* Notes of a checkpoint: which job it is of. */
 #define SNAPSHOT_NOTES 7u
@@ -450,11 +456,8 @@ typedef struct coordinator {
     muster_blob *theta;  // newest
     float *optim_state;  // optim.slots * dim
     uint32_t block_rows; // of a pass
-    void *scratch;       // for block_rows rows; NULL: nothing evaluated yet
-    float *scores;
-    muster_scored_row *scored; // the test set; NULL unless two classes
     update_state update;
-    evaluate_state evaluate;
+    evaluation evaluation;
     verify_state verify;
     muster_planner planner;
     snapshot_state snapshot;
@@ -473,8 +476,9 @@ muster_status muster_job_gossip_piece(coordinator *self);
 muster_status muster_job_verify_begin(coordinator *self);
 muster_status muster_job_verify_piece(coordinator *self);
 void muster_job_verify_fini(coordinator *self);
-muster_status muster_job_evaluate_begin(coordinator *self);
-muster_status muster_job_evaluate_piece(coordinator *self);
+muster_status muster_job_evaluate_begin(evaluation *at);
+muster_status muster_job_evaluate_piece(evaluation *at);
+void muster_job_evaluate_fini(evaluation *at);
 muster_status muster_job_snapshot_begin(coordinator *self);
 muster_status muster_job_snapshot_piece(coordinator *self);
 /* Free what a checkpoint that has been written was written from. */

@@ -16,7 +16,8 @@
 #include "proc/host_inside.h"
 #include "wire/message.h"
 
-#define FLUSH_NS (250 * MUSTER_NS_PER_MS)
+#define FLUSH_NS        (250 * MUSTER_NS_PER_MS)
+#define EVALUATIONS_MAX 4u // under way; a role has one at a time
 
 /* Stepping the role */
 
@@ -25,6 +26,9 @@ static void step_role(muster_host *host, muster_event *event)
 {
     event->now_ns = muster_clock_ns();
     event->progress = muster_compute_progress(host->compute);
+    if (host->evaluator != NULL) {
+        event->progress += muster_compute_progress(host->evaluator);
+    }
     host->role.ops->step(host->role.state, event, &host->actions);
     muster_action *all = host->actions.list.data;
     for (size_t i = 0; i < host->actions.list.count; i++) {
@@ -114,11 +118,11 @@ static void on_bytes(void *context, muster_peer peer)
 
 /* The loop */
 
-static void deliver_results(muster_host *host)
+static void deliver_results(muster_host *host, muster_compute *from)
 {
     muster_event event = {.kind = MUSTER_EVENT_COMPUTED};
-    while (!host->stopped &&
-           muster_compute_take(host->compute, &event.as.computed)) {
+    while (from != NULL && !host->stopped &&
+           muster_compute_take(from, &event.as.computed)) {
         muster_blob *output = event.as.computed.output;
         deliver(host, &event);
         muster_blob_unref(output);
@@ -179,7 +183,8 @@ static muster_status turn(muster_host *host)
     host->delivering = true;
     drain_pending(host);
     host->delivering = false;
-    deliver_results(host);
+    deliver_results(host, host->compute);
+    deliver_results(host, host->evaluator);
     deliver_timers(host);
     return MUSTER_OK;
 }
@@ -223,13 +228,10 @@ static void wake_net(void *net)
     muster_net_wake(net);
 }
 
-muster_status muster_host_run(muster_host *host, const muster_host_work *work,
-                              muster_error *error_out)
+static muster_status start_threads(muster_host *host,
+                                   const muster_host_work *work,
+                                   muster_error *error_out)
 {
-    muster_error unheard;
-    if (error_out == NULL) {
-        error_out = &unheard;
-    }
     muster_compute_opts opts = {
         .engine = work->engine,
         .slowness = work->slowness,
@@ -239,14 +241,31 @@ muster_status muster_host_run(muster_host *host, const muster_host_work *work,
     };
     muster_status status =
         muster_compute_start(&opts, error_out, &host->compute);
-    if (status < 0) {
-        return status;
+    if (status == MUSTER_OK && work->evaluator.self != NULL) {
+        opts.engine = work->evaluator;
+        opts.slowness = (muster_slowness)MUSTER_SLOWNESS_NONE;
+        opts.queue_max = EVALUATIONS_MAX;
+        status = muster_compute_start(&opts, error_out, &host->evaluator);
     }
-    host->role = work->role;
-    status = run_turns(host, error_out);
-    flush(host);
+    return status;
+}
+
+muster_status muster_host_run(muster_host *host, const muster_host_work *work,
+                              muster_error *error_out)
+{
+    muster_error unheard;
+    if (error_out == NULL) {
+        error_out = &unheard;
+    }
+    muster_status status = start_threads(host, work, error_out);
+    if (status == MUSTER_OK) {
+        host->role = work->role;
+        status = run_turns(host, error_out);
+        flush(host);
+    }
+    muster_compute_stop(host->evaluator);
     muster_compute_stop(host->compute);
-    host->compute = NULL;
+    host->evaluator = host->compute = NULL;
     return status;
 }
 

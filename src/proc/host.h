@@ -2,8 +2,8 @@
  * proc/host.h -- a role in a real process: sockets, threads and clocks.
  *
  * The host feeds one role with events and carries out its actions, over one
- * muster_net on the calling thread and one compute thread. Messages become
- * bytes here and nowhere else.
+ * muster_net on the calling thread and one compute thread, or a second one for
+ * evaluations. Messages become bytes here and nowhere else.
  *
  *     muster_host_open(&opts, &error, &host);
  *     muster_net_listen(muster_host_net(host), ...);
@@ -15,8 +15,8 @@
  *                are carried out before the next. A peer whose bytes are not a
  *                message, or whose queue is full, is dropped and named. After
  *                the role's STOP, what it had sent is flushed, for at most a
- *                quarter of a second; then the compute thread is gone and run
- *                returns.
+ *                quarter of a second; then the compute threads are gone and
+ *                run returns.
  *   Ownership    Role and engine are lent for the run.
  *   Threads      The caller's is the network thread.
  *   Allocation   A steady step allocates nothing.
@@ -50,6 +50,8 @@ typedef struct muster_host_opts {
 typedef struct muster_host_work {
     muster_role role;
     muster_compute_engine engine;
+    muster_compute_engine evaluator; // EVALUATE, on a thread of its own; with
+                                     // self NULL: `engine` has these too
     muster_slowness slowness;
     uint32_t queue_max; // jobs under way at once
 } muster_host_work;

@@ -192,7 +192,9 @@ static void do_compute(muster_host *host, muster_action *action)
     event.as.computed.kind = job->kind;
     event.as.computed.step = job->step;
     event.as.computed.shard = job->shard;
-    muster_status status = muster_compute_submit(host->compute, job);
+    bool apart = job->kind == MUSTER_JOB_EVALUATE && host->evaluator != NULL;
+    muster_status status =
+        muster_compute_submit(apart ? host->evaluator : host->compute, job);
     memset(job, 0, sizeof *job); // its references were taken over
     if (status == MUSTER_OK) {
         return;
@@ -240,6 +242,9 @@ void muster_host_act(muster_host *host, muster_action *action)
         break;
     case MUSTER_ACTION_CANCEL:
         muster_compute_cancel(host->compute, action->as.cancel.job_id);
+        if (host->evaluator != NULL) {
+            muster_compute_cancel(host->evaluator, action->as.cancel.job_id);
+        }
         break;
     case MUSTER_ACTION_REPORT:
         if (host->opts.on_report != NULL) {

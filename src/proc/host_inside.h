@@ -40,6 +40,7 @@ struct muster_host {
     muster_net *net;
     muster_role role;
     muster_compute *compute;
+    muster_compute *evaluator; // or NULL
     muster_timers timers;
     muster_actions actions;
     muster_vec pending; // of muster_host_pending

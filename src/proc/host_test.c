@@ -124,6 +124,76 @@ static void timers_fire_and_every_job_is_answered(void **state)
     muster_host_close(host);
 }
 
+/* An engine whose job ends when the evaluation has, and the engine of that. */
+typedef struct paired {
+    muster_job_kind kind;
+    uint64_t id;
+    _Atomic bool *is_evaluated;
+} paired;
+
+static void paired_begin(void *self, muster_job *job)
+{
+    paired *at = self;
+    assert_int_equal(job->kind, at->kind);
+    at->id = job->id;
+    muster_job_fini(job);
+}
+
+static muster_status paired_piece(void *self)
+{
+    const paired *at = self;
+    return at->kind == MUSTER_JOB_EVALUATE || atomic_load(at->is_evaluated)
+               ? MUSTER_OK
+               : MUSTER_IN_PROGRESS;
+}
+
+static void paired_end(void *self, muster_job_result *result_out)
+{
+    const paired *at = self;
+    *result_out = (muster_job_result){.id = at->id, .kind = at->kind};
+    if (at->kind == MUSTER_JOB_EVALUATE) {
+        atomic_store(at->is_evaluated, true);
+    }
+}
+
+static void update_and_evaluate(script *self, const muster_event *event,
+                                muster_actions *actions)
+{
+    if (event->kind == MUSTER_EVENT_START) {
+        muster_action *update = add(actions, MUSTER_ACTION_COMPUTE);
+        update->as.job.id = 1;
+        update->as.job.kind = MUSTER_JOB_UPDATE;
+        muster_action *evaluate = add(actions, MUSTER_ACTION_COMPUTE);
+        evaluate->as.job.id = 2;
+        evaluate->as.job.kind = MUSTER_JOB_EVALUATE;
+    }
+    if (self->computed == 2) {
+        add_stop(actions, MUSTER_OK, "");
+    }
+}
+
+static void an_evaluation_runs_beside_another_job(void **state)
+{
+    (void)state;
+    _Atomic bool is_evaluated = false;
+    paired update = {.kind = MUSTER_JOB_UPDATE, .is_evaluated = &is_evaluated};
+    paired evaluate = {.kind = MUSTER_JOB_EVALUATE,
+                       .is_evaluated = &is_evaluated};
+    script self = {.step = update_and_evaluate};
+    muster_host *host = open_host(NULL);
+    self.host = host;
+    muster_host_work work = {
+        .role = {&script_ops, &self},
+        .engine = {&update, paired_begin, paired_piece, paired_end},
+        .evaluator = {&evaluate, paired_begin, paired_piece, paired_end},
+        .slowness = MUSTER_SLOWNESS_NONE,
+        .queue_max = 4,
+    };
+    assert_int_equal(muster_host_run(host, &work, NULL), MUSTER_OK);
+    assert_int_equal(self.computed, 2);
+    muster_host_close(host);
+}
+
 static void stop_when_told(script *self, const muster_event *event,
                            muster_actions *actions)
 {
@@ -197,6 +267,7 @@ int main(void)
         cmocka_unit_test(messages_and_their_payloads_go_there_and_back),
         cmocka_unit_test(a_failed_connect_comes_back_with_its_token),
         cmocka_unit_test(timers_fire_and_every_job_is_answered),
+        cmocka_unit_test(an_evaluation_runs_beside_another_job),
         cmocka_unit_test(a_stop_is_given_once_however_often_it_is_asked),
         cmocka_unit_test(the_first_failure_is_what_run_returns),
         cmocka_unit_test(open_fails_cleanly_without_memory),

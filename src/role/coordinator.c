@@ -307,6 +307,9 @@ uint64_t muster_coordinator_snapshot(muster_coordinator *c,
 static void close_next(muster_coordinator *c, const muster_event *event,
                        muster_actions *actions)
 {
+    if (c->jobs.evaluate != 0) {
+        return; // muster_coordinator_close_on()
+    }
     if (c->end.status == MUSTER_OK && c->opts.evaluate_at_end &&
         !c->end.evaluated) {
         c->end.evaluated = true;
@@ -334,7 +337,19 @@ void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
     muster_act_timer(actions, MUSTER_TIMER_DEADLINE, -1);
     muster_staging_stop(c, actions);
     muster_verify_now(c, actions);
+    if (c->jobs.evaluate != 0 && c->end.status != MUSTER_OK) {
+        muster_act_cancel(actions, c->jobs.evaluate);
+    }
     close_next(c, event, actions);
+}
+
+void muster_coordinator_close_on(muster_coordinator *c,
+                                 const muster_event *event,
+                                 muster_actions *actions)
+{
+    if (c->phase == MUSTER_PHASE_CLOSE && c->jobs.closing == 0) {
+        close_next(c, event, actions);
+    }
 }
 
 void muster_coordinator_end(muster_coordinator *c, muster_status status,

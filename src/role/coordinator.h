@@ -30,8 +30,9 @@
  *   Reports      STEP_BEGIN, ANSWER (also late ones), STEP_END for each step;
  *                WORKER for each change; RESULT before the end; NOTICE for
  *                what people should know.
- *   Evaluations  with `evaluate_every` run beside the next step and delay its
- *                update at most; each is an EVALUATION report.
+ *   Evaluations  with `evaluate_every` run beside the steps; each is an
+ *                EVALUATION report. A `target` that one shows ends the run when
+ *                the next is due: the step does not depend on timing.
  *   Ends         by a STOP action: MUSTER_OK, _QUORUM, _INTERRUPTED (after a
  *                STOP event), or what a failed job said. Workers are told
  *                before.

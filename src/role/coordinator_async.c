@@ -28,7 +28,8 @@
  *      offered a model then. A kept gradient is not among them.
  *   2. An answer is accepted once for each offer: of exactly the clock and the
  *      plan that were offered. member has checked run and incarnation.
- *   3. The phase is COLLECT from the first step to CLOSE.
+ *   3. The phase is COLLECT from the first step to CLOSE, except while a step
+ *      waits for an evaluation: nothing is offered or updated then.
  *   4. `kept` is non-NULL exactly when `due` is above 0. Both change when an
  *      update has ended well, or when a newer gradient goes into one.
  *
@@ -56,7 +57,7 @@ typedef struct async_worker {
     uint32_t plan;     // that its model was offered under
     bool is_in;        // it was offered a model in this life
     bool is_asked;     // its answer is awaited
-    bool heard;        // in the step at hand
+    bool heard;        // a gradient of it is in the step at hand
     int64_t asked_ns;  // when
 } async_worker;
 
@@ -248,7 +249,6 @@ void muster_async_answer(muster_coordinator *c, uint32_t id,
     }
     worker->is_asked = false;
     worker->clock++;
-    worker->heard = true;
     c->staging.messages[id] = muster_blob_ref(event->as.message.payload);
     c->open.answers++;
     muster_async_try(c, event, actions);
@@ -374,6 +374,7 @@ static void release_one(muster_coordinator *c, uint32_t id)
     async_worker *worker = &c->async->workers[id];
     if (worker->is_used) {
         worker->since = c->async->work;
+        worker->heard = true;
         muster_blob_unref(worker->kept);
         worker->kept = c->staging.messages[id];
         c->staging.messages[id] = NULL;

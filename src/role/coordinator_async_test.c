@@ -35,7 +35,9 @@ typedef struct stage {
     double fractions;        // sum over all updates
     uint64_t update;         // job under way, or 0
     uint32_t update_count;   // its gradients
+    uint64_t evaluation;     // job under way, or 0
     uint64_t ends;           // steps
+    uint32_t responders;     // of the last of them
     uint32_t drops;
     int64_t now_ns;
 } stage;
@@ -65,8 +67,13 @@ static void note(stage *s, const muster_action *action)
         }
         assert_true(action->as.job.fraction > 0);
         s->fractions += action->as.job.fraction;
-    } else if (action->kind == MUSTER_ACTION_REPORT) {
-        s->ends += action->as.report.kind == MUSTER_REPORT_STEP_END;
+    } else if (action->kind == MUSTER_ACTION_COMPUTE &&
+               action->as.job.kind == MUSTER_JOB_EVALUATE) {
+        s->evaluation = action->as.job.id;
+    } else if (action->kind == MUSTER_ACTION_REPORT &&
+               action->as.report.kind == MUSTER_REPORT_STEP_END) {
+        s->ends++;
+        s->responders = action->as.report.as.end.responders;
     } else if (action->kind == MUSTER_ACTION_DROP) {
         s->drops++;
     }
@@ -121,7 +128,7 @@ static void lose(stage *s, uint32_t worker)
     feed(s, (muster_event){.kind = MUSTER_EVENT_PEER_DOWN, .peer = worker + 1});
 }
 
-static stage make_stage(uint64_t bound)
+static stage make_stage_that_evaluates(uint64_t bound, uint64_t every)
 {
     stage s = {.actions = muster_actions_make(),
                .blob = muster_blob_create(64),
@@ -139,6 +146,7 @@ static stage make_stage(uint64_t bound)
     opts.setup = opts.model = s.blob;
     opts.averages = opts.degrade = opts.async = true;
     opts.bound = bound;
+    opts.evaluate_every = every;
     opts.rows_before = before;
     assert_int_equal(muster_coordinator_create(&opts, NULL, &s.role),
                      MUSTER_OK);
@@ -147,6 +155,11 @@ static stage make_stage(uint64_t bound)
         join(&s, w);
     }
     return s;
+}
+
+static stage make_stage(uint64_t bound)
+{
+    return make_stage_that_evaluates(bound, 0);
 }
 
 static void end_stage(stage *s)
@@ -328,6 +341,48 @@ gradients_that_come_during_an_update_are_applied_together(void **state)
     end_stage(&s);
 }
 
+static void end_step(stage *s)
+{
+    for (uint32_t w = 0; w < WORKERS; w++) {
+        answer(s, w);
+        updated(s);
+    }
+}
+
+static void gradients_wait_where_a_step_waits_for_an_evaluation(void **state)
+{
+    (void)state;
+    stage s = make_stage_that_evaluates(UINT64_MAX, 1);
+    end_step(&s);
+    uint64_t first = s.evaluation;
+    assert_true(first != 0);
+    answer(&s, 0);
+    answer(&s, 1);
+    updated(&s);
+    answer(&s, 2);
+    updated(&s); // of worker 1
+    updated(&s); // of worker 2: the step's last
+    assert_int_equal(s.ends, 2);
+    assert_int_equal(s.update, 0);
+    assert_true(s.has_model[0]);
+    answer(&s, 0);
+    assert_int_equal(s.update, 0);
+    feed(&s, (muster_event){
+                 .kind = MUSTER_EVENT_COMPUTED,
+                 .as.computed = {.id = first, .kind = MUSTER_JOB_EVALUATE}});
+    assert_true(s.evaluation != first);
+    assert_true(s.update != 0 && s.update_count == 1);
+    assert_true(s.has_model[1] && s.has_model[2]);
+    updated(&s);
+    answer(&s, 1);
+    updated(&s);
+    answer(&s, 2);
+    updated(&s);
+    assert_int_equal(s.ends, 3);
+    assert_int_equal(s.responders, WORKERS); // worker 0 came during the wait
+    end_stage(&s);
+}
+
 static void
 a_copy_is_dropped_and_a_stray_answer_ends_the_connection(void **state)
 {
@@ -361,6 +416,7 @@ int main(void)
             a_gradient_that_counts_again_does_not_hide_a_newer_one),
         cmocka_unit_test(
             gradients_that_come_during_an_update_are_applied_together),
+        cmocka_unit_test(gradients_wait_where_a_step_waits_for_an_evaluation),
         cmocka_unit_test(
             a_copy_is_dropped_and_a_stray_answer_ends_the_connection),
     };

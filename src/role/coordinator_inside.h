@@ -193,10 +193,13 @@ typedef struct muster_step_outcome {
     double loss, grad_err;
     uint32_t responders;
 } muster_step_outcome;
-/* A step has ended, and its model stands: report it, and begin the next. */
+/* A step has ended, and its model stands: report it, and go on. */
 void muster_step_ended(muster_coordinator *c,
                        const muster_step_outcome *outcome,
                        const muster_event *event, muster_actions *actions);
+/* Begin the step after one that has ended. */
+void muster_step_go_on(muster_coordinator *c, const muster_event *event,
+                       muster_actions *actions);
 /* Ask for an UPDATE with the messages that the decoding names. */
 muster_job *muster_step_ask_update(muster_coordinator *c,
                                    muster_decoding *decoding,
@@ -295,8 +298,9 @@ void muster_gossip_lead_updated(muster_coordinator *c,
 void muster_gossip_lead_lost(muster_coordinator *c, uint32_t id);
 
 /* coordinator_evaluate.c */
-/* A step has ended: evaluate its model if it is time to. */
-void muster_evaluate_begin(muster_coordinator *c, int64_t now_ns,
+/* A step has ended: evaluate its model if it is time to. True: no other begins
+ * now. The run ends, or muster_evaluate_done() goes on. */
+bool muster_evaluate_holds(muster_coordinator *c, const muster_event *event,
                            muster_actions *actions);
 void muster_evaluate_done(muster_coordinator *c, const muster_event *event,
                           muster_actions *actions);
@@ -377,5 +381,9 @@ uint64_t muster_coordinator_snapshot(muster_coordinator *c,
 /* The second half of the end, when no update is under way. */
 void muster_coordinator_close(muster_coordinator *c, const muster_event *event,
                               muster_actions *actions);
+/* The evaluation that the close waited for has ended. */
+void muster_coordinator_close_on(muster_coordinator *c,
+                                 const muster_event *event,
+                                 muster_actions *actions);
 
 #endif // MUSTER_ROLE_COORDINATOR_INSIDE_H

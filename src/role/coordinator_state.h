@@ -83,7 +83,8 @@ typedef struct muster_worker_record {
 typedef enum muster_coordinator_phase {
     MUSTER_PHASE_GATHER = 0, // before the first step
     MUSTER_PHASE_COLLECT,    // a step is open
-    MUSTER_PHASE_UPDATE,     // decoded; the new model is being made
+    MUSTER_PHASE_UPDATE,     // decoded; the new model is being made, or
+                             // stands and waits for an evaluation
     MUSTER_PHASE_CLOSE,      // last jobs: evaluate, snapshot
     MUSTER_PHASE_FAREWELL,   // STOP was sent
     MUSTER_PHASE_OVER,
@@ -263,8 +264,11 @@ typedef struct muster_coordinator_jobs {
     uint64_t update;  // under way, or 0
     uint64_t closing; // EVALUATE or SNAPSHOT at the end, or 0
 
-    uint64_t evaluate; // EVALUATE on the way, or 0
-    int64_t model_ns;  // when its model stood
+    uint64_t evaluate;     // EVALUATE on the way, or 0
+    int64_t model_ns;      // when its model stood
+    bool held;             // the next step waits for it
+    bool is_reached;       // the last one showed the target
+    uint64_t reached_step; // in the model of that step
 } muster_coordinator_jobs;
 
 /* The end of the run: coordinator.c. */

@@ -508,7 +508,14 @@ void muster_step_ended(muster_coordinator *c,
         muster_coordinator_end(c, MUSTER_OK, "done", event, actions);
         return;
     }
-    muster_evaluate_begin(c, event->now_ns, actions);
+    if (!muster_evaluate_holds(c, event, actions)) {
+        muster_step_go_on(c, event, actions);
+    }
+}
+
+void muster_step_go_on(muster_coordinator *c, const muster_event *event,
+                       muster_actions *actions)
+{
     muster_replan_ask(c, event->now_ns, actions);
     muster_reorder_ask(c, actions);
     muster_plan_change(c, event, actions);

@@ -144,6 +144,29 @@ static muster_status save(const partition *self, muster_error *error_out)
                            error_out);
 }
 
+/* How large the parts are, and how well sparse kernels know the neighbours. */
+static void tell_sizes(const partition *self)
+{
+    uint64_t min = self->info.samples;
+    uint64_t max = 0;
+    for (uint32_t w = 0; w < self->placing.owners; w++) {
+        min = self->sizes[w] < min ? self->sizes[w] : min;
+        max = self->sizes[w] > max ? self->sizes[w] : max;
+    }
+    muster_log(MUSTER_LOG_INFO,
+               "sizes: %" PRIu64 " to %" PRIu64
+               " samples; a class's share of a "
+               "worker's samples is within %.4f of its share of all",
+               min, max, self->measures.balance_worst);
+    if (self->report.classes_sparse > 0) {
+        muster_log(MUSTER_LOG_INFO,
+                   "sparse kernels for %" PRIu32 " of %" PRIu32
+                   " classes: recall %.4f of the nearest neighbours",
+                   self->report.classes_sparse, self->report.classes,
+                   self->report.recall);
+    }
+}
+
 static void tell(const partition *self)
 {
     const muster_partition_measures *measures = &self->measures;
@@ -152,6 +175,7 @@ static void tell(const partition *self)
                "%s: %" PRIu64 " samples for %" PRIu32 " workers in %.2f s",
                self->placing.method, self->info.samples, self->placing.owners,
                self->seconds);
+    tell_sizes(self);
     muster_log(MUSTER_LOG_INFO,
                "coverage: least %.4f (worker %" PRIu32 "), mean %.4f; worst "
                "drift of a class mean %.4f (worker %" PRIu32 ")",

@@ -85,13 +85,32 @@ muster_status muster_outcome_add(muster_outcome *outcome,
     return MUSTER_OK;
 }
 
+/* The mean over the seeds in which there was something to count; with `of_all`
+ * NAN where there was not in one of them. */
+static double mean_of(const muster_outcome *outcome, size_t offset, bool of_all)
+{
+    const muster_outcome_run *runs = outcome->runs.data;
+    double sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < outcome->runs.count; i++) {
+        double value = 0;
+        memcpy(&value, (const char *)&runs[i] + offset, sizeof(value));
+        bool counts = of_all || isfinite(value);
+        sum += counts ? value : 0;
+        count += counts;
+    }
+    return count > 0 ? sum / (double)count : NAN;
+}
+
+#define MEAN(field) mean_of(outcome, offsetof(muster_outcome_run, field), true)
+#define MEAN_KNOWN(field) \
+    mean_of(outcome, offsetof(muster_outcome_run, straggling.field), false)
+
 /* The sums and means over all seeds, as if they were one run. */
 static muster_outcome_run all_of(const muster_outcome *outcome)
 {
     const muster_outcome_run *runs = outcome->runs.data;
     muster_outcome_run all = runs[0];
-    double weight = 1.0 / (double)outcome->runs.count;
-    all.step_ms = times_of(&outcome->step_ms);
     for (size_t i = 1; i < outcome->runs.count; i++) {
         const muster_outcome_run *of = &runs[i];
         all.status = all.status < 0 ? all.status : of->status;
@@ -109,56 +128,32 @@ static muster_outcome_run all_of(const muster_outcome *outcome)
         all.grad_err_max = fmax(all.grad_err_max, of->grad_err_max);
         all.grad_err_sum += of->grad_err_sum;
         all.virtual_s += of->virtual_s;
-        all.loss += of->loss;
-        all.theta_norm += of->theta_norm;
-        all.test_loss += of->test_loss;
-        all.test_accuracy += of->test_accuracy;
-        all.test_auc += of->test_auc;
-        all.target_step += of->target_step;
-        all.target_s += of->target_s;
     }
-    all.loss *= weight;
-    all.theta_norm *= weight;
-    all.test_loss *= weight;
-    all.test_accuracy *= weight;
-    all.test_auc *= weight;
-    all.target_step *= weight;
-    all.target_s *= weight;
+    all.step_ms = times_of(&outcome->step_ms);
+    all.loss = MEAN(loss);
+    all.theta_norm = MEAN(theta_norm);
+    all.test_loss = MEAN(test_loss);
+    all.test_accuracy = MEAN(test_accuracy);
+    all.test_auc = MEAN(test_auc);
+    all.target_step = MEAN(target_step);
+    all.target_s = MEAN(target_s);
     return all;
 }
-
-/* The mean over the seeds in which there was something to count. */
-static double mean_of(const muster_outcome *outcome, size_t offset)
-{
-    const muster_outcome_run *runs = outcome->runs.data;
-    double sum = 0;
-    size_t count = 0;
-    for (size_t i = 0; i < outcome->runs.count; i++) {
-        double value = 0;
-        memcpy(&value, (const char *)&runs[i] + offset, sizeof(value));
-        sum += isfinite(value) ? value : 0;
-        count += isfinite(value);
-    }
-    return count > 0 ? sum / (double)count : NAN;
-}
-
-#define MEAN(field) \
-    mean_of(outcome, offsetof(muster_outcome_run, straggling.field))
 
 static muster_summary_straggling straggling_of(const muster_outcome *outcome)
 {
     const muster_outcome_run *runs = outcome->runs.data;
     return (muster_summary_straggling){
-        .p_straggle = MEAN(p_straggle),
-        .p_again = MEAN(p_again),
-        .p_begin = MEAN(p_begin),
-        .spell_steps = MEAN(spell_steps),
+        .p_straggle = MEAN_KNOWN(p_straggle),
+        .p_again = MEAN_KNOWN(p_again),
+        .p_begin = MEAN_KNOWN(p_begin),
+        .spell_steps = MEAN_KNOWN(spell_steps),
         .model = runs[0].straggling.model,
-        .slow = MEAN(slow),
-        .p_slow = MEAN(p_slow),
-        .p_active = MEAN(p_active),
-        .stay_slow = MEAN(stay_slow),
-        .stay_active = MEAN(stay_active),
+        .slow = MEAN_KNOWN(slow),
+        .p_slow = MEAN_KNOWN(p_slow),
+        .p_active = MEAN_KNOWN(p_active),
+        .stay_slow = MEAN_KNOWN(stay_slow),
+        .stay_active = MEAN_KNOWN(stay_active),
     };
 }
 

@@ -50,6 +50,21 @@ static muster_status make_code(muster_train_state *train,
     return status;
 }
 
+/* Evaluations on the way have a thread: no update waits for one. */
+static muster_status make_evaluator(muster_train_state *train,
+                                    muster_error *error_out)
+{
+    if (muster_config_eval_every(train->config) == 0) {
+        return MUSTER_OK;
+    }
+    muster_status status =
+        muster_executor_create_evaluator(train->executor, &train->evaluator);
+    if (status != MUSTER_OK) {
+        return muster_error_set(error_out, status, "no memory for evaluations");
+    }
+    return muster_build_threads(train->config, train->evaluator, error_out);
+}
+
 /* The coordinator's end of the work: data, model, optimiser. */
 static muster_status make_executor(muster_train_state *train,
                                    muster_error *error_out)
@@ -73,6 +88,9 @@ static muster_status make_executor(muster_train_state *train,
     if (status == MUSTER_OK) {
         status =
             muster_build_threads(train->config, train->executor, error_out);
+    }
+    if (status == MUSTER_OK) {
+        status = make_evaluator(train, error_out);
     }
     if (status == MUSTER_OK) {
         train->job = muster_executor_describe(train->executor);
@@ -288,6 +306,7 @@ static muster_status run(muster_train_state *train, muster_error *error_out)
         muster_host_work work = {
             .role = train->role,
             .engine = muster_compute_engine_of(train->executor),
+            .evaluator = muster_compute_engine_of(train->evaluator),
             .slowness = MUSTER_SLOWNESS_NONE,
             // With a new plan every worker may have to drop all its shards.
             .queue_max = (uint32_t)(shards < 60000 ? shards : 60000) + 64,
@@ -383,6 +402,7 @@ static void finish(muster_train_state *train)
     muster_below_fini(&train->below);
     muster_summary_free(train->per_load);
     muster_tally_fini(&train->tally);
+    muster_executor_free(train->evaluator);
     muster_executor_free(train->executor);
     muster_host_close(train->host);
     muster_code_free(train->code);

@@ -38,6 +38,7 @@ typedef struct muster_train_state {
     uint32_t led; // members that the coordinator leads: edges, or workers
     muster_host *host;
     muster_executor *executor;
+    muster_executor *evaluator; // with --eval-every; or NULL
     muster_executor_info job;
     muster_role role;
     muster_socket_dir

@@ -48,13 +48,24 @@ run partition --data $data --workers 4 --speeds 1,2,3,4 --json \
 printf '%s\n' 1,0,0 2,1,0 3,0,0 4,1,0 5,1,1 6,0,1 > "$work/few.csv"
 run partition --data "$work/few.csv" --workers 3 --method equal-stratified --json
 [ "$code" -eq 0 ] || fail "few: $(cat "$work/err")"
-grep -q "worker" "$work/err" || fail "no warning: $(cat "$work/err")"
-[ "$(json "o['warning'] != ''")" = True ] || fail "no warning in JSON"
+none="class 1 has 2 samples for 3 workers: no sample of it for worker 0"
+grep -qF "warning: $none" "$work/err" || fail "no warning: $(cat "$work/err")"
+[ "$(json "o['warning']")" = "$none" ] || fail "no warning in JSON"
+grep -qF "sizes: 2 to 2 samples" "$work/err" || fail "no sizes: $(cat "$work/err")"
+
+# A class too large for all its similarities has its nearest neighbours; how
+# many of these are found is told.
+run partition --data synthetic:samples=18000,features=4,classes=2 --workers 2 --json
+grep -q "sparse kernels for 2 of 2 classes: recall [01]\.[0-9]* of" "$work/err" ||
+    fail "no recall: $(cat "$work/err")"
+[ "$(json "o['recall'] > 0.5")" = True ] || fail "recall: $(json "o['recall']")"
 
 refuses 2 "--speeds: '0' is not a positive number; write one for each worker, such as 1,1,2,4" \
     partition --data $data --workers 2 --speeds 1,0
 refuses 2 "--speeds: '-1' is not a positive number; write one for each worker, such as 1,1,2,4" \
     partition --data $data --workers 2 --speeds=-1,1
+refuses 2 "--speeds: 'nan' is not a positive number; write one for each worker, such as 1,1,2,4" \
+    partition --data $data --workers 2 --speeds nan,1
 refuses 2 "--speeds: 2 speeds for 3 workers" \
     partition --data $data --workers 3 --speeds 1,1
 refuses 2 "partition: --workers is missing; for example muster partition --data synthetic: --workers 4 --speeds 1,2,3,4" \

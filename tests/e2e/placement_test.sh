@@ -128,6 +128,18 @@ expect 0 train "${common[@]}" --steps 4000 --until accuracy=0.6 --eval-every 2
 [ "$(json "o['target']['test_accuracy'] >= 0.6 and o['steps'] < 4000")" = True ] ||
     fail "the target: $(cat "$work/out")"
 [ "$(json "o['target']['step'] % 2")" = 0 ] || fail "evaluated in between"
+# Evaluations run beside the steps, short ones or long, and the run ends at the
+# same step: the next evaluation's.
+ends=$(json "o['target']['step'], o['steps'], o['theta_norm']")
+for pace in "--slow 1:3ms" "--delay exponential:mean=1ms"; do
+    # shellcheck disable=SC2086
+    expect 0 train "${common[@]}" --steps 4000 --until accuracy=0.6 --eval-every 2 $pace
+    [ "$(json "o['target']['step'], o['steps'], o['theta_norm']")" = "$ends" ] ||
+        fail "$pace: $(json "o['target'], o['steps'], o['theta_norm']"), not $ends"
+done
+[ "$(json "o['steps'] - o['target']['step']")" = 2 ] || fail "not at the next evaluation"
+[ "$(json "[e['step'] for e in o['evaluations']] == list(range(2, o['steps'], 2))")" = True ] ||
+    fail "$(json "o['evaluations']")"
 expect 2 train "${common[@]}" --until accuracy=2
 expect 2 train "${common[@]}" --until speed=2
 finish

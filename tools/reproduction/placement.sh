@@ -3,7 +3,7 @@
 title="Data placed on unequal workers"
 paper="He, Dube, RCD-SGD: Resource-constrained distributed SGD in heterogeneous environment via submodular partitioning, ICCV 2023 Workshops (arXiv 2211.00839)"
 about="Samples by speed, by class and by a submodular choice, under five training algorithms: time to an accuracy, with the effect of the sizes and that of the choice apart."
-sections="algorithms many"
+sections="algorithms many real"
 checked="algorithms"
 
 placements="equal-stratified proportional-stratified submodular"
@@ -21,16 +21,20 @@ owners() {
     echo "$file"
 }
 
-# to_target WORKERS ALGORITHM METHOD SEED: virtual seconds until the accuracy.
-to_target() {
+# job WORKERS ALGORITHM METHOD SEED: the options that runs and simulations share.
+job() {
     local every=5
     [ "${2#local}" = "$2" ] || every=1
-    muster simulate --data "$data/mnist" --model mlp:hidden=32 --workers "$1" \
-        --speeds "$(speeds "$1")" --batch 1024 --optimizer sgd --lr 0.2 --steps 800 \
-        --until accuracy=0.91 --eval-every $every --compute 40ms --algorithm "$2" \
-        --placement "$(owners "$3" "$1" "$4")" --seed "$4" --json |
-        tr -d '\n' | sed 's/.*"target"//' | value seconds
+    echo "--data $data/mnist --model mlp:hidden=32 --speeds $(speeds "$1")" \
+        "--batch 1024 --optimizer sgd --lr 0.2 --steps 800 --until accuracy=0.91" \
+        "--eval-every $every --algorithm $2 --placement $(owners "$3" "$1" "$4")" \
+        "--seed $4 --json"
 }
+# What the summary on stdin says of the target.
+target() { tr -d '\n' | sed 's/.*"target"//'; }
+
+# to_target WORKERS ALGORITHM METHOD SEED: virtual seconds until the accuracy.
+to_target() { muster simulate --workers "$1" --compute 40ms $(job "$@") | target | value seconds; }
 
 # race NAME WORKERS SEEDS ALGORITHM..: mean and deviation of each, by placement.
 race() {
@@ -105,4 +109,33 @@ TEXT
     figures
     figure "local:64: choice" "up to .32" "$(saved many local:64 proportional-stratified submodular)" -0.25 0.25 "submodular against proportional-stratified"
     figure "gossip:ring: choice" "up to .32" "$(saved many gossip:ring proportional-stratified submodular)" -0.15 0.15 "likewise"
+}
+
+section_real() {
+    local seeds algorithm method seed
+    seeds=$(pick "1 2 3 4 5" "1")
+    cat <<TEXT
+## The same 16 workers as processes
+
+The runs of the last section with \`muster train --local 16\` on this machine, without sleeps, seeds $seeds: a step is one average with
+local:64. Models do not depend on timing, so the steps are those of the simulations; the seconds are those of 17 processes on
+$(nproc) cores, and tell of messages and waits for a core more than of placement.
+TEXT
+    csv real algorithm placement steps deviation least largest seconds deviation least largest
+    for algorithm in local:64 gossip:ring; do
+        for method in proportional-stratified submodular; do
+            for seed in $seeds; do
+                muster train --local 16 $(job 16 "$algorithm" "$method" "$seed") | target > "$work/real.$seed"
+            done
+            row real "$algorithm" "$method" \
+                $(for seed in $seeds; do value step < "$work/real.$seed"; done | statistics) \
+                $(for seed in $seeds; do value seconds < "$work/real.$seed"; done | statistics)
+        done
+    done
+    table real
+    echo
+    figures
+    for algorithm in local:64 gossip:ring; do
+        figure "$algorithm: choice; steps of processes" "up to .32" "$(saved real $algorithm proportional-stratified submodular)" -0.25 0.25 "submodular against proportional-stratified, in steps"
+    done
 }
