@@ -133,11 +133,11 @@ static void the_elements_of_a_vec_of_lines_begin_at_one(void **state)
     muster_vec vec = muster_vec_make_lines(64);
     for (uint32_t i = 0; i < 100; i++) {
         uint32_t *element = muster_vec_push(&vec);
-        assert_int_equal((uintptr_t)element % 64, 0);
+        assert_true((uintptr_t)element % 64 == 0);
         element[0] = i;
     }
-    for (uint32_t i = 0; i < 100; i++) {
-        assert_int_equal(*(uint32_t *)((char *)vec.data + i * 64u), i);
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(*(uint32_t *)((char *)vec.data + i * 64), i);
     }
     muster_vec_fini(&vec);
 }
