@@ -95,6 +95,53 @@ static void a_vec_keeps_what_was_pushed(void **state)
     muster_vec_fini(&vec);
 }
 
+static void a_vec_in_lent_room_leaves_it_when_that_is_full(void **state)
+{
+    (void)state;
+    uint32_t room[2] = {0, 0};
+    muster_vec vec = muster_vec_make_in(sizeof(room[0]), room, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        *(uint32_t *)muster_vec_push(&vec) = i;
+        assert_ptr_equal(vec.data, room);
+    }
+    *(uint32_t *)muster_vec_push(&vec) = 2;
+    assert_ptr_not_equal(vec.data, room);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(((uint32_t *)vec.data)[i], i);
+    }
+    muster_vec_fini(&vec);
+    assert_null(vec.data);
+}
+
+static void a_vec_in_lent_room_stays_there_without_memory(void **state)
+{
+    (void)state;
+    uint32_t room[1];
+    muster_vec vec = muster_vec_make_in(sizeof(room[0]), room, 1);
+    *(uint32_t *)muster_vec_push(&vec) = 7;
+    muster_mem_fail_after(0);
+    assert_null(muster_vec_push(&vec));
+    muster_mem_fail_after(UINT64_MAX);
+    assert_ptr_equal(vec.data, room);
+    assert_int_equal(room[0], 7);
+    muster_vec_fini(&vec);
+}
+
+static void the_elements_of_a_vec_of_lines_begin_at_one(void **state)
+{
+    (void)state;
+    muster_vec vec = muster_vec_make_lines(64);
+    for (uint32_t i = 0; i < 100; i++) {
+        uint32_t *element = muster_vec_push(&vec);
+        assert_true((uintptr_t)element % 64 == 0);
+        element[0] = i;
+    }
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(*(uint32_t *)((char *)vec.data + i * 64), i);
+    }
+    muster_vec_fini(&vec);
+}
+
 static void draws_depend_on_all_three_numbers(void **state)
 {
     (void)state;
@@ -213,6 +260,9 @@ int main(void)
         cmocka_unit_test(lines_are_zero_and_apart_whatever_their_number),
         cmocka_unit_test(a_blob_lives_until_its_last_reference),
         cmocka_unit_test(a_vec_keeps_what_was_pushed),
+        cmocka_unit_test(a_vec_in_lent_room_leaves_it_when_that_is_full),
+        cmocka_unit_test(a_vec_in_lent_room_stays_there_without_memory),
+        cmocka_unit_test(the_elements_of_a_vec_of_lines_begin_at_one),
         cmocka_unit_test(draws_depend_on_all_three_numbers),
         cmocka_unit_test(draws_have_their_moments),
         cmocka_unit_test(bounded_draws_reach_every_value),

@@ -11,8 +11,46 @@
 
 muster_vec muster_vec_make(size_t element_bytes)
 {
-    MUSTER_ASSERT(element_bytes > 0);
-    return (muster_vec){.element_bytes = element_bytes};
+    MUSTER_ASSERT(element_bytes > 0 && element_bytes <= UINT32_MAX);
+    return (muster_vec){.element_bytes = (uint32_t)element_bytes};
+}
+
+muster_vec muster_vec_make_lines(size_t element_bytes)
+{
+    muster_vec vec = muster_vec_make(element_bytes);
+    vec.lines = true;
+    return vec;
+}
+
+muster_vec muster_vec_make_in(size_t element_bytes, void *room, size_t capacity)
+{
+    muster_vec vec = muster_vec_make(element_bytes);
+    vec.data = room;
+    vec.capacity = capacity;
+    vec.lent = true;
+    return vec;
+}
+
+/* Other room, with the elements in it; NULL when out of memory, and the old one
+ * stands. */
+static void *move_to(muster_vec *vec, size_t capacity)
+{
+    if (!vec->lines && !vec->lent) {
+        return muster_mem_resize(vec->data, capacity, vec->element_bytes);
+    }
+    void *data = vec->lines ? muster_mem_lines(capacity, vec->element_bytes)
+                            : muster_mem_array(capacity, vec->element_bytes);
+    if (data == NULL) {
+        return NULL;
+    }
+    if (vec->count > 0) {
+        memcpy(data, vec->data, vec->count * vec->element_bytes);
+    }
+    if (!vec->lent) {
+        muster_mem_free(vec->data);
+    }
+    vec->lent = false;
+    return data;
 }
 
 bool muster_vec_reserve(muster_vec *vec, size_t capacity)
@@ -33,7 +71,7 @@ bool muster_vec_reserve(muster_vec *vec, size_t capacity)
         }
         grown *= 2;
     }
-    void *data = muster_mem_resize(vec->data, grown, vec->element_bytes);
+    void *data = move_to(vec, grown);
     if (data == NULL) {
         return false;
     }
@@ -74,8 +112,11 @@ void muster_vec_clear(muster_vec *vec)
 
 void muster_vec_fini(muster_vec *vec)
 {
-    muster_mem_free(vec->data);
+    if (!vec->lent) {
+        muster_mem_free(vec->data);
+    }
     vec->data = NULL;
     vec->count = 0;
     vec->capacity = 0;
+    vec->lent = false;
 }

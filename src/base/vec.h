@@ -7,21 +7,35 @@
  *   muster_vec_fini(&v);
  *
  * Pointers into it are valid until the next push or reserve.
+ *
+ * Most are made empty, on the heap. muster_vec_make_lines() is for elements of
+ * whole cache lines that are read in any order: they begin at a line, and large
+ * pages are asked for (base/mem.h). muster_vec_make_in() begins in room that
+ * lies in the caller's own struct, and leaves it when that is too small: what
+ * is mostly short is read without another line of memory. Such a struct must
+ * not move.
  */
 #ifndef MUSTER_BASE_VEC_H
 #define MUSTER_BASE_VEC_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct muster_vec {
     void *data;
     size_t count;
     size_t capacity;
-    size_t element_bytes;
+    uint32_t element_bytes;
+    bool lines; // each begins at a cache line
+    bool lent;  // `data` is the caller's
 } muster_vec;
 
 muster_vec muster_vec_make(size_t element_bytes);
+muster_vec muster_vec_make_lines(size_t element_bytes);
+/* `room` has `capacity` elements, and stands until fini. */
+muster_vec muster_vec_make_in(size_t element_bytes, void *room,
+                              size_t capacity);
 
 /* Room for `capacity` elements in all; false when out of memory. */
 bool muster_vec_reserve(muster_vec *vec, size_t capacity);

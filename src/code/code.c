@@ -258,7 +258,9 @@ bool muster_code_progress_add(muster_code_progress *progress, uint32_t answer)
         return progress->ready;
     }
     progress->answered[answer] = 1;
-    progress->count += code->part_spans[answer].count > 0;
+    // Most codes give everybody parts: no need to look.
+    progress->count += progress->useful == muster_code_answers(code) ||
+                       code->part_spans[answer].count > 0;
     if (code->ops->progress_add != NULL) {
         progress->ready |=
             code->ops->progress_add(code, progress->memory, answer);

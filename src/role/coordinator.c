@@ -488,7 +488,8 @@ static void on_news(muster_coordinator *c, const muster_event *event,
         if (news.kind == MUSTER_NEWS_JOINED) {
             muster_workers_joined(c, news.id, event, actions);
         } else if (news.kind == MUSTER_NEWS_LOST) {
-            muster_workers_lost(c, news.id, news.reason, event, actions);
+            muster_workers_lost(c, news.id, muster_news_reason(&news), event,
+                                actions);
         } else if (news.kind == MUSTER_NEWS_MESSAGE) {
             on_message(c, news.id, event, actions);
         }

@@ -187,12 +187,10 @@ static void tell_second(muster_coordinator *c, uint32_t id,
 static void learn_times(muster_coordinator *c, uint32_t id,
                         const muster_message *message, int64_t now_ns)
 {
-    muster_message share = *message;
-    share.as.gradient.compute_ns = (uint64_t)c->workers[id].own_ns;
     if (c->balance != NULL && message->plan == c->plan.number) {
         muster_balance_time(c->balance, id, c->workers[id].own_ns);
     }
-    muster_replan_answer(c, id, &share, now_ns);
+    muster_replan_answer(c, id, message, now_ns);
 }
 
 /* An answer to the open step. */

@@ -156,7 +156,7 @@ void muster_replan_joined(muster_coordinator *c, uint32_t id);
 void muster_replan_below(muster_coordinator *c, uint32_t edge, uint32_t plan,
                          const muster_edge_answer *answer);
 void muster_replan_told(muster_coordinator *c, uint32_t edge);
-/* An answer, in time or late. */
+/* An answer, in time or late, that completes its worker's own share. */
 void muster_replan_answer(muster_coordinator *c, uint32_t id,
                           const muster_message *message, int64_t now_ns);
 /* What the last steps say of workers and edges, with opts.replan. NULL: out of

@@ -175,6 +175,8 @@ static void coordinator_prefetch(const void *state, muster_role_peer peer,
     if (id < c->worker_count) {
         __builtin_prefetch(&c->workers[id], 1);
         muster_watch_prefetch(c->watch, id);
+        __builtin_prefetch(&c->plan.slot_of[id]);
+        __builtin_prefetch(muster_step_message(c, id, 0), 1);
     }
 }
 

@@ -130,8 +130,7 @@ void muster_replan_answer(muster_coordinator *c, uint32_t id,
     uint64_t behind = c->step - message->step;
     bool times = c->replanning.edges == NULL; // edges tell theirs otherwise
     muster_replan_time time = {.load = times ? load_of(c, id) : 0,
-                               .s = (double)message->as.gradient.compute_ns *
-                                    1e-9};
+                               .s = (double)c->workers[id].own_ns * 1e-9};
     // One of an earlier plan had another load.
     if (message->plan == c->plan.number && time.load > 0 && time.s > 0) {
         put(worker, time, behind > 0 ? behind : 1);

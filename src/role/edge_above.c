@@ -127,17 +127,18 @@ static void on_news(muster_edge *edge, const muster_news *news,
         muster_edge_forget_plans(edge);
         muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
                           "lost the coordinator (%s), trying again",
-                          news->reason);
+                          muster_news_reason(news));
         break;
     case MUSTER_NEWS_MESSAGE:
         on_message(edge, event, actions);
         break;
     case MUSTER_NEWS_REFUSED:
-        stop_at_leader(edge, MUSTER_ERR_REFUSED, news->reason, actions);
+        stop_at_leader(edge, MUSTER_ERR_REFUSED, muster_news_reason(news),
+                       actions);
         break;
     case MUSTER_NEWS_ALONE:
         stop_at_leader(edge, muster_member_alone_status(&edge->above),
-                       news->reason, actions);
+                       muster_news_reason(news), actions);
         break;
     }
 }

@@ -328,7 +328,7 @@ static void rearm(muster_member *member, muster_actions *actions)
 void muster_member_step(muster_member *member, const muster_event *event,
                         muster_actions *actions)
 {
-    muster_vec_clear(&member->news);
+    muster_member_forget_news(member);
     switch (event->kind) {
     case MUSTER_EVENT_START:
         on_start(member, event);
@@ -356,7 +356,7 @@ void muster_member_step(muster_member *member, const muster_event *event,
     case MUSTER_EVENT_STOP:
         break;
     }
-    if (member->opts.mesh && member->opts.leads) {
+    if (member->publishes) {
         muster_member_publish(member, actions);
     }
     if (member->due_moved) {
@@ -369,18 +369,26 @@ muster_status muster_member_init(muster_member *member,
 {
     *member = (muster_member){
         .opts = *opts,
+        .publishes = opts->mesh && opts->leads,
+        .zero_leads = opts->mesh && !opts->apart,
         .run = opts->leads ? opts->run : 0,
         .id = opts->leads ? (opts->mesh && !opts->apart ? 0 : MUSTER_ID_LEADER)
                           : opts->id,
         .incarnation = opts->incarnations,
         .size = opts->size,
-        .links = muster_vec_make(sizeof(muster_link)),
+        .links = muster_vec_make_lines(sizeof(muster_link)),
         .links_new = muster_vec_make(sizeof(muster_link)),
-        .targets = muster_vec_make(sizeof(muster_connect_target)),
-        .news = muster_vec_make(sizeof(muster_news)),
         .heartbeat_ns = opts->leads ? opts->heartbeat_ns : HEARTBEAT_DEFAULT_NS,
         .timer_ns = -1,
     };
+    member->news = muster_vec_make_in(sizeof(muster_news), member->first_news,
+                                      MUSTER_NEWS_FEW);
+    member->targets = muster_vec_make_in(sizeof(muster_connect_target),
+                                         &member->first_target, 1);
+    if (!opts->leads && !opts->mesh) {
+        member->links =
+            muster_vec_make_in(sizeof(muster_link), &member->first_link, 1);
+    }
     muster_blob_ref(member->opts.setup);
     if (opts->leads) {
         member->places = muster_mem_array(opts->size, sizeof(muster_place));
@@ -390,9 +398,8 @@ muster_status muster_member_init(muster_member *member,
         }
     }
     // Lists that every member needs at once; growing later is rare.
-    if (!muster_vec_reserve(&member->news, MUSTER_NEWS_MORE) ||
-        !muster_vec_reserve(&member->targets, 1) ||
-        !muster_vec_reserve(&member->links, opts->size + 4u)) {
+    uint32_t links = opts->leads || opts->mesh ? opts->size + 4u : 1;
+    if (!muster_vec_reserve(&member->links, links)) {
         muster_member_fini(member);
         return MUSTER_ERR_NO_MEMORY;
     }
@@ -410,6 +417,7 @@ void muster_member_fini(muster_member *member)
     muster_vec_fini(&member->links);
     muster_vec_fini(&member->links_new);
     muster_vec_fini(&member->targets);
+    muster_member_forget_news(member);
     muster_vec_fini(&member->news);
     *member = (muster_member){0};
 }

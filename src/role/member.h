@@ -88,7 +88,7 @@ typedef enum muster_news_kind {
 typedef struct muster_news {
     muster_news_kind kind;
     uint32_t id;
-    char reason[200];
+    char *reason; // why; NULL: none, or no memory for it
 } muster_news;
 
 /* A connection. */
@@ -136,21 +136,33 @@ typedef struct muster_place {
     uint32_t doubts;     // times that this was wrong: the process came back
 } muster_place;
 
+/* News of one event beyond one of each link: joined, alone, refused. */
+#define MUSTER_NEWS_MORE 4u
+/* A follower in a star has one link: it and its news lie in the member. */
+#define MUSTER_NEWS_FEW (MUSTER_NEWS_MORE + 2u)
+
+/* It stays where it is: lists begin inside. */
 typedef struct muster_member {
     // What every event reads comes first, in few cache lines.
     uint64_t run;         // 0 until welcomed
     uint32_t id;          // ours
     uint32_t incarnation; // ours; leader: the last one given out
     uint32_t size;
-    bool busy;            // told to peers; kept by the role
-    bool due_moved;       // what the timer waits for, perhaps
-    muster_vec links;     // muster_link, ascending by peer
-    muster_vec news;      // muster_news of the last event
-    muster_vec targets;   // muster_connect_target
-    muster_vec links_new; // likewise ascending, to be merged into a long list
+    bool busy;          // told to peers; kept by the role
+    bool due_moved;     // what the timer waits for, perhaps
+    bool publishes;     // leads a mesh: tells everybody who is there
+    bool zero_leads;    // the leader is number 0, not apart from the numbers
+    muster_vec links;   // muster_link, ascending by peer
+    muster_vec news;    // muster_news of the last event
+    int64_t contact_ns; // follower: when the leader was last heard
+    muster_link first_link;
+    muster_news first_news[MUSTER_NEWS_FEW];
     muster_place *places; // size of them; a star's follower has none
-    int64_t contact_ns;   // follower: when the leader was last heard
     muster_member_opts opts;
+    muster_vec targets; // muster_connect_target
+    muster_connect_target first_target;
+    muster_vec links_new; // muster_link, ascending: to be merged into a long
+                          // list
     int64_t next_beat_ns;
     int64_t timer_ns;     // what the timer is set to
     uint64_t strays;      // dropped: of another run or incarnation
@@ -167,6 +179,9 @@ typedef struct muster_member {
 MUSTER_CHECKED muster_status muster_member_init(muster_member *member,
                                                 const muster_member_opts *opts);
 void muster_member_fini(muster_member *member);
+
+/* Why, as text: "" where nothing is known. It stands until the next event. */
+const char *muster_news_reason(const muster_news *news);
 
 /* Take an event. Fills member->news. */
 void muster_member_step(muster_member *member, const muster_event *event,
@@ -206,10 +221,8 @@ void muster_member_owes(muster_member *member, muster_role_peer peer,
                         int64_t now_ns);
 void muster_member_paid(muster_member *member, muster_role_peer peer);
 
-/* Ask the processor for what the next event reads besides the member. */
-void muster_member_prefetch(const muster_member *member);
-/* Likewise for the link of a peer; the number that it had, or MUSTER_ID_ANY,
- * when it has been asked for before. */
+/* Ask the processor for the link of a peer; the number that it had, or
+ * MUSTER_ID_ANY, when it has been asked for before. */
 void muster_member_prefetch_link(const muster_member *member,
                                  muster_role_peer peer);
 uint32_t muster_member_number_of(const muster_member *member,

@@ -17,7 +17,7 @@
 
 uint32_t muster_member_leader_id(const muster_member *member)
 {
-    return member->opts.mesh && !member->opts.apart ? 0 : MUSTER_ID_LEADER;
+    return member->zero_leads ? 0 : MUSTER_ID_LEADER;
 }
 
 uint32_t muster_member_first_id(const muster_member *member)

@@ -14,8 +14,6 @@
 
 /* How long a new connection may take to say who it is. */
 #define MUSTER_GREETING_NS 5000000000ll
-/* News of one event beyond one of each link: joined, alone, refused. */
-#define MUSTER_NEWS_MORE 4u
 
 /* member_links.c */
 muster_link *muster_member_find(muster_member *member, muster_role_peer peer);
@@ -34,6 +32,8 @@ void muster_member_forget(muster_member *member, muster_link *link,
                           const muster_event *event, muster_actions *actions);
 muster_news *muster_member_tell(muster_member *member, muster_news_kind kind,
                                 uint32_t id, const char *reason);
+/* The news of the last event. */
+void muster_member_forget_news(muster_member *member);
 /* Say no on a link and let the other side hang up. */
 void muster_member_refuse(muster_member *member, muster_link *link,
                           muster_status status, const char *text,

@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "role/member_inside.h"
 
 /* How long one that misbehaved is kept away, from first to most. */
@@ -159,16 +160,28 @@ static void remove_link(muster_member *member, muster_link *link)
 muster_news *muster_member_tell(muster_member *member, muster_news_kind kind,
                                 uint32_t id, const char *reason)
 {
-    // Without clearing the room for a reason: most news is a message.
     MUSTER_ASSERT(muster_vec_reserve(&member->news, member->news.count + 1));
     muster_news *news = (muster_news *)member->news.data + member->news.count++;
-    news->kind = kind;
-    news->id = id;
-    news->reason[0] = 0;
-    if (reason[0] != 0) {
-        snprintf(news->reason, sizeof(news->reason), "%s", reason);
-    }
+    // Most news is a message, and has no reason.
+    *news = (muster_news){.kind = kind,
+                          .id = id,
+                          .reason = reason[0] != 0 ? muster_mem_string(reason)
+                                                   : NULL};
     return news;
+}
+
+const char *muster_news_reason(const muster_news *news)
+{
+    return news->reason != NULL ? news->reason : "";
+}
+
+void muster_member_forget_news(muster_member *member)
+{
+    muster_news *news = member->news.data;
+    for (size_t i = 0; i < member->news.count; i++) {
+        muster_mem_free(news[i].reason);
+    }
+    muster_vec_clear(&member->news);
 }
 
 void muster_member_settle(muster_member *member, muster_link *link,
@@ -235,6 +248,12 @@ bool muster_member_is_here(const muster_member *member, uint32_t id)
 
 muster_link *muster_member_link(muster_member *member, uint32_t id)
 {
+    // A star's follower has one link, to its leader (invariant 1).
+    muster_link *first = member->links.data;
+    if (id == MUSTER_ID_LEADER && member->links.count > 0 && first->id == id &&
+        first->state == MUSTER_LINK_MEMBER) {
+        return first;
+    }
     muster_role_peer peer = 0;
     if (muster_member_is_here(member, id)) {
         peer = member->places[id].peer;
@@ -316,14 +335,6 @@ void muster_member_paid(muster_member *member, muster_role_peer peer)
     if (link != NULL) {
         link->owed_ns = 0;
     }
-}
-
-void muster_member_prefetch(const muster_member *member)
-{
-    __builtin_prefetch(member->links.data);
-    __builtin_prefetch(member->news.data);
-    __builtin_prefetch(member->targets.data);
-    __builtin_prefetch(&member->opts);
 }
 
 /* Where the link of a peer is, or would be: the guess of link_index(). */

@@ -33,14 +33,6 @@
 
 enum { TIMER_LEAVE = MUSTER_TIMER_ROLE };
 
-/* What was said and done about a shard. */
-typedef struct shard_state {
-    uint32_t shard;
-    bool held;      // loaded, and not told to forget it since
-    uint64_t stamp; // of the newest word about it in this life; 0: none
-    uint64_t job;   // the newest LOAD or FORGET of it, while under way; or 0
-} shard_state;
-
 /* The coordinator's address as a user would write it. */
 static const char *leader_address(const muster_worker *w)
 {
@@ -88,21 +80,21 @@ muster_job *muster_worker_compute(muster_worker *w, muster_job_kind kind,
 
 /* What is known of `shard`: a new entry when nothing is. Without memory for it
  * the worker ends, and NULL is returned. */
-static shard_state *shard_of(muster_worker *w, uint32_t shard,
-                             muster_actions *actions)
+static muster_worker_shard *shard_of(muster_worker *w, uint32_t shard,
+                                     muster_actions *actions)
 {
-    shard_state *list = w->shards.data;
+    muster_worker_shard *list = w->shards.data;
     for (size_t i = 0; i < w->shards.count; i++) {
         if (list[i].shard == shard) {
             return &list[i];
         }
     }
-    shard_state *added = muster_vec_push(&w->shards);
+    muster_worker_shard *added = muster_vec_push(&w->shards);
     if (added == NULL) {
         stop(w, MUSTER_ERR_NO_MEMORY, "no memory for another shard", actions);
         return NULL;
     }
-    *added = (shard_state){.shard = shard};
+    *added = (muster_worker_shard){.shard = shard};
     return added;
 }
 
@@ -114,7 +106,7 @@ static void on_welcome(muster_worker *w, muster_actions *actions)
     w->adopt = 0;
     muster_worker_forget_model(w, actions);
     muster_stages_leave(&w->stages);
-    shard_state *shards = w->shards.data;
+    muster_worker_shard *shards = w->shards.data;
     for (size_t i = 0; i < w->shards.count; i++) {
         shards[i].stamp = 0;
     }
@@ -158,7 +150,7 @@ static void on_shard(muster_worker *w, const muster_event *event,
                      muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
-    shard_state *shard = shard_of(w, message->as.shard.shard, actions);
+    muster_worker_shard *shard = shard_of(w, message->as.shard.shard, actions);
     if (shard == NULL) {
         return;
     }
@@ -182,7 +174,7 @@ static void on_forget(muster_worker *w, const muster_event *event,
                       muster_actions *actions)
 {
     const muster_message *message = event->as.message.message;
-    shard_state *shard = shard_of(w, message->as.shard.shard, actions);
+    muster_worker_shard *shard = shard_of(w, message->as.shard.shard, actions);
     if (shard == NULL) {
         return;
     }
@@ -264,7 +256,7 @@ static void on_adopted(muster_worker *w, const muster_job_result *result,
 static void on_shard_done(muster_worker *w, const muster_job_result *result,
                           muster_actions *actions)
 {
-    shard_state *shard = shard_of(w, result->shard, actions);
+    muster_worker_shard *shard = shard_of(w, result->shard, actions);
     if (shard == NULL) {
         return;
     }
@@ -406,17 +398,18 @@ static void on_news(muster_worker *w, const muster_event *event,
             muster_worker_forget_model(w, actions);
             muster_act_notice(actions, event->now_ns, MUSTER_LOG_WARN,
                               "lost the coordinator (%s), trying again",
-                              news[i].reason);
+                              muster_news_reason(&news[i]));
             break;
         case MUSTER_NEWS_MESSAGE:
             on_message(w, event, actions);
             break;
         case MUSTER_NEWS_REFUSED:
-            stop_at_leader(w, MUSTER_ERR_REFUSED, news[i].reason, actions);
+            stop_at_leader(w, MUSTER_ERR_REFUSED, muster_news_reason(&news[i]),
+                           actions);
             break;
         case MUSTER_NEWS_ALONE:
             stop_at_leader(w, muster_member_alone_status(&w->member),
-                           news[i].reason, actions);
+                           muster_news_reason(&news[i]), actions);
             break;
         }
     }
@@ -465,6 +458,13 @@ static muster_status worker_save(const void *state, muster_vec *bytes_out)
     return MUSTER_OK;
 }
 
+static void free_room(muster_worker *w)
+{
+    if (w != NULL && !w->lent) {
+        muster_mem_free(w);
+    }
+}
+
 static void worker_free(void *state)
 {
     muster_worker *w = state;
@@ -475,17 +475,7 @@ static void worker_free(void *state)
     muster_blob_unref(w->current);
     muster_stages_fini(&w->stages);
     muster_mem_free(w->leave_text);
-    muster_mem_free(w);
-}
-
-static void worker_prefetch(const void *state, muster_role_peer peer,
-                            unsigned ahead)
-{
-    const muster_worker *w = state;
-    (void)peer;
-    if (ahead == 1) {
-        muster_member_prefetch(&w->member);
-    }
+    free_room(w);
 }
 
 static const muster_role_ops worker_ops = {
@@ -493,8 +483,12 @@ static const muster_role_ops worker_ops = {
     .step = worker_step,
     .save = worker_save,
     .free = worker_free,
-    .prefetch = worker_prefetch,
 };
+
+size_t muster_worker_bytes(void)
+{
+    return sizeof(muster_worker);
+}
 
 muster_status muster_worker_create(const muster_worker_opts *opts,
                                    muster_error *error_out,
@@ -515,13 +509,20 @@ muster_status muster_worker_create(const muster_worker_opts *opts,
     memcpy(member.leader, opts->address, sizeof(member.leader));
     memcpy(member.host, opts->host, sizeof(member.host));
     memcpy(member.address, opts->listen, sizeof(member.address));
-    muster_worker *w = muster_mem_array(1, sizeof(*w));
+    muster_worker *w = opts->room;
+    if (w == NULL) {
+        w = muster_mem_lines(1, sizeof(*w));
+    } else {
+        memset(w, 0, sizeof(*w));
+        w->lent = true;
+    }
     if (w == NULL || muster_member_init(&w->member, &member) != MUSTER_OK) {
-        muster_mem_free(w);
+        free_room(w);
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for the worker");
     }
-    w->shards = muster_vec_make(sizeof(shard_state));
+    w->shards = muster_vec_make_in(sizeof(muster_worker_shard), w->first_shards,
+                                   MUSTER_WORKER_SHARDS);
     const muster_gossip_host host = {&w->member, &w->job_ids, &w->jobs};
     if (meets && muster_gossip_create(&host, &w->gossip) != MUSTER_OK) {
         worker_free(w);

@@ -22,6 +22,7 @@
 #ifndef MUSTER_ROLE_WORKER_H
 #define MUSTER_ROLE_WORKER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "muster/status.h"
@@ -36,6 +37,8 @@ typedef struct muster_worker_opts {
     uint32_t pid;        // in log lines
     char host[64];       // in log lines
     int64_t patience_ns; // how long to try to reach the coordinator; 60 s
+    void *room;          // NULL: on the heap; or muster_worker_bytes(), from a
+                         // cache line on, that stand until the role is freed
 } muster_worker_opts;
 
 #define MUSTER_WORKER_OPTS_INIT                              \
@@ -43,6 +46,10 @@ typedef struct muster_worker_opts {
         .struct_size = (uint32_t)sizeof(muster_worker_opts), \
         .id = MUSTER_ID_ANY, .patience_ns = 60000000000ll    \
     }
+
+/* What a worker's state takes, whole cache lines: a simulation has thousands of
+ * them in one block. Lists that are long for a worker lie elsewhere. */
+size_t muster_worker_bytes(void);
 
 /* MUSTER_ERR_INVALID: no address. MUSTER_ERR_NO_MEMORY. */
 MUSTER_CHECKED muster_status

@@ -12,18 +12,29 @@
 #include "role/stages.h"
 #include "role/worker.h"
 
+/* What was said and done about a shard. */
+typedef struct muster_worker_shard {
+    uint32_t shard;
+    bool held;      // loaded, and not told to forget it since
+    uint64_t stamp; // of the newest word about it in this life; 0: none
+    uint64_t job;   // the newest LOAD or FORGET of it, while under way; or 0
+} muster_worker_shard;
+
+/* Of as many shards nothing lies elsewhere. */
+#define MUSTER_WORKER_SHARDS 4u
+
 typedef struct muster_worker {
-    bool setup_asked, set_up;
+    // What a step reads comes first, and in the member: few cache lines.
+    _Alignas(64) bool setup_asked;
+    bool set_up;
+    bool leaving, over;
     uint32_t plan;        // the newest adopted in this life; 0: none
     uint32_t plan_before; // the one adopted before it; 0: none, or going
-    uint32_t plan_asked;  // the newest sent
     uint32_t plan_floor;  // earlier ones may lack shards
-    muster_stages_plan stages_of, stages_before, stages_asked; // likewise
-    uint64_t adopt;    // ADOPT job of plan_asked, while under way; or 0
-    muster_vec shards; // shard_state
-    uint64_t life;     // welcomes so far
+    uint64_t life;        // welcomes so far
     uint64_t job_ids;
-    uint32_t jobs; // under way
+    uint32_t jobs;                // under way
+    muster_stages_plan stages_of; // of `plan`
 
     muster_blob *model;  // the newest, not yet started; or NULL
     uint64_t model_step; // of `model` or of the job
@@ -38,11 +49,18 @@ typedef struct muster_worker {
     muster_gossip *gossip; // steps with neighbours; NULL: it has no address
     muster_blob *current;  // the model of the step at hand; or NULL
     muster_stages stages;  // of that step
-    bool leaving, over;
+    muster_member member;  // its end is seldom read, and so is the rest
+
+    muster_stages_plan stages_before; // of `plan_before`
+    uint32_t plan_asked;              // the newest sent
+    muster_stages_plan stages_asked;  // likewise
+    uint64_t adopt;    // ADOPT job of plan_asked, while under way; or 0
+    muster_vec shards; // muster_worker_shard
+    muster_worker_shard first_shards[MUSTER_WORKER_SHARDS];
     muster_status leave_status; // why it leaves
     char *leave_text;           // or NULL: interrupted, or no memory for it
-    bool told_unreached;  // why there is no coordinator, since the last welcome
-    muster_member member; // last: its end is seldom read
+    bool told_unreached; // why there is no coordinator, since the last welcome
+    bool lent;           // its memory is the caller's
 } muster_worker;
 
 /* worker.c */

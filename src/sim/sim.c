@@ -29,7 +29,7 @@ muster_status muster_sim_create(const muster_sim_opts *opts, uint32_t hosts,
     sim->hash = 0xcbf29ce484222325u;
     sim->hosts = hosts;
     sim->processes = processes;
-    sim->connections = muster_vec_make(sizeof(muster_sim_connection));
+    sim->connections = muster_vec_make_lines(sizeof(muster_sim_connection));
     sim->held = muster_vec_make(sizeof(muster_sim_item));
     sim->slabs = muster_vec_make(sizeof(muster_sim_parcel *));
     sim->free_parcels = muster_vec_make(sizeof(muster_sim_parcel *));
@@ -37,7 +37,7 @@ muster_status muster_sim_create(const muster_sim_opts *opts, uint32_t hosts,
     sim->actions = muster_actions_make();
     muster_sim_queue_init(&sim->queue);
     for (uint32_t host = 0; host < hosts; host++) {
-        processes[host].link = opts->link;
+        processes[host].link = &sim->opts.link;
         for (unsigned way = 0; way < 2; way++) {
             processes[host].ways[way].due_ns = INT64_MAX;
             processes[host].ways[way].flows =
@@ -209,7 +209,8 @@ void muster_sim_cut(muster_sim *sim, uint32_t host, bool cut)
 
 void muster_sim_set_link(muster_sim *sim, uint32_t host, muster_sim_link link)
 {
-    sim->processes[host].link = link;
+    sim->processes[host].own_link = link;
+    sim->processes[host].link = &sim->processes[host].own_link;
 }
 
 void muster_sim_at(muster_sim *sim, int64_t at_ns, muster_sim_call call,

@@ -51,8 +51,9 @@ typedef struct muster_sim_compute {
      * ends at once, cancelled computing with the piece under way. NULL: no
      * job sleeps. */
     int64_t (*sleeps)(void *context, uint32_t host);
-    /* A hint: something happens to the host soon. May be NULL. */
-    void (*prefetch)(void *context, uint32_t host);
+    /* A hint: something happens to the host soon, and it may begin a job. May
+     * be NULL. */
+    void (*prefetch)(void *context, uint32_t host, bool begins);
 } muster_sim_compute;
 
 /* A host's NIC, which all its connections share in equal parts, each way. A

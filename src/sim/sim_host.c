@@ -9,8 +9,8 @@
 #include "sim/sim_inside.h"
 
 /* What of a role's state its events read at once: its begin. */
-#define ROLE_BYTES    512u
-#define PROCESS_BYTES 192u
+#define ROLE_BYTES    384u
+#define PROCESS_BYTES 128u
 #define PARCEL_BYTES  128u
 
 /* Inlined, or the compiler drops calls that seem to do nothing. */
@@ -46,7 +46,8 @@ void muster_sim_prefetch(const muster_sim *sim, const muster_sim_item *item,
         }
         prefetch_connection(sim, item->peer);
         if (sim->opts.compute.prefetch != NULL) {
-            sim->opts.compute.prefetch(sim->opts.compute.context, item->host);
+            sim->opts.compute.prefetch(sim->opts.compute.context, item->host,
+                                       item->kind == MUSTER_SIM_ROLE);
         }
         break;
     case 2:
@@ -123,6 +124,7 @@ static void begin_next_job(muster_sim *sim, uint32_t host)
     muster_job *list = jobs->data;
     muster_job job = list[0];
     jobs->count--;
+    sim->processes[host].waiting--;
     memmove(list, list + 1, jobs->count * sizeof(*list));
     begin_job(sim, host, &job);
 }
@@ -130,11 +132,12 @@ static void begin_next_job(muster_sim *sim, uint32_t host)
 static void submit(muster_sim *sim, uint32_t host, muster_job *job)
 {
     muster_sim_process *process = &sim->processes[host];
-    if (!process->running && process->jobs.count == 0) {
+    if (!process->running && process->waiting == 0) {
         begin_job(sim, host, job);
         return;
     }
     MUSTER_ASSERT(muster_vec_append(&process->jobs, job, 1));
+    process->waiting++;
     if (!process->running) {
         begin_next_job(sim, host);
     }
@@ -199,7 +202,7 @@ void muster_sim_job_ended(muster_sim *sim, uint32_t host)
     muster_sim_feed(sim, host, &event, 0);
     muster_blob_unref(event.as.computed.output);
     if (process->up && process->life == life && !process->running &&
-        process->jobs.count > 0) {
+        process->waiting > 0) {
         begin_next_job(sim, host);
     }
 }
@@ -268,6 +271,30 @@ static bool carry_out(muster_sim *sim, uint32_t host, muster_action *action)
     return false;
 }
 
+/* How many actions ahead of a message its connection is asked for, and how many
+ * its receiver: a coordinator sends to thousands at once. */
+#define CONNECTION_AHEAD 8u
+#define RECEIVER_AHEAD   4u
+
+INLINED void look_at_sends(const muster_sim *sim, const muster_action *next,
+                           size_t left)
+{
+    if (left > CONNECTION_AHEAD &&
+        next[CONNECTION_AHEAD].kind == MUSTER_ACTION_SEND) {
+        prefetch_connection(sim, next[CONNECTION_AHEAD].as.send.peer);
+    }
+    if (left > RECEIVER_AHEAD &&
+        next[RECEIVER_AHEAD].kind == MUSTER_ACTION_SEND) {
+        unsigned side = 0;
+        const muster_sim_connection *connection = muster_sim_connection_of(
+            sim, next[RECEIVER_AHEAD].as.send.peer, &side);
+        if (connection != NULL) {
+            prefetch_bytes(&sim->processes[connection->host[1 - side]],
+                           PROCESS_BYTES);
+        }
+    }
+}
+
 /* The host's role takes an event; what it asks for is done. */
 static void step(muster_sim *sim, uint32_t host, muster_event *event,
                  uint64_t digest)
@@ -280,6 +307,7 @@ static void step(muster_sim *sim, uint32_t host, muster_event *event,
     muster_action *list = sim->actions.list.data;
     bool done = false;
     for (size_t i = 0; i < sim->actions.list.count && !done; i++) {
+        look_at_sends(sim, &list[i], sim->actions.list.count - i);
         muster_sim_note_action(sim, &list[i]);
         if (sim->opts.on_action != NULL) {
             sim->opts.on_action(sim->opts.context, host, event, &list[i]);
@@ -331,6 +359,7 @@ void muster_sim_process_down(muster_sim *sim, uint32_t host)
         muster_job_fini(&jobs[i]);
     }
     muster_vec_clear(&process->jobs);
+    process->waiting = 0;
     muster_sim_item *deferred = process->deferred.data;
     for (size_t i = 0; i < process->deferred.count; i++) {
         muster_sim_item_fini(sim, &deferred[i]);

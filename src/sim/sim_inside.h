@@ -168,7 +168,9 @@ typedef struct muster_sim_process {
         uint32_t shard;
         uint32_t stage;
     } job;
-    muster_sim_link link;
+    uint32_t waiting;            // as many as `jobs` has
+    const muster_sim_link *link; // the simulation's, or `own_link`
+    muster_sim_link own_link;
     muster_vec jobs;                   // muster_job: those that wait
     int64_t timers[MUSTER_SIM_TIMERS]; // < 0: not set
     muster_sim_way ways[2];            // OUT, IN

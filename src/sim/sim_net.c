@@ -34,8 +34,8 @@ muster_sim_connection *muster_sim_connection_of(const muster_sim *sim,
 
 int64_t muster_sim_delay_ns(muster_sim *sim, uint32_t from, uint32_t to)
 {
-    const muster_sim_link *a = &sim->processes[from].link;
-    const muster_sim_link *b = &sim->processes[to].link;
+    const muster_sim_link *a = sim->processes[from].link;
+    const muster_sim_link *b = sim->processes[to].link;
     int64_t delay = a->latency_ns + b->latency_ns;
     int64_t jitter = a->jitter_ns + b->jitter_ns;
     if (jitter > 0) {

@@ -34,7 +34,7 @@
 
 static double rate_of(const muster_sim *sim, uint32_t host)
 {
-    return sim->processes[host].link.bytes_per_s * 1e-9; // bytes a ns
+    return sim->processes[host].link->bytes_per_s * 1e-9; // bytes a ns
 }
 
 static bool before(const muster_sim_flow *a, const muster_sim_flow *b)

@@ -6,7 +6,7 @@
  * bucket of the highest digit in which its time differs from `base_ns`. When
  * the run has ended, the first bucket is the lowest of the lowest digit that
  * has any. It becomes the next run, with some that follow; where it has many
- * items, `base_ns` is set to its begin instead, and its items go to lower
+ * items, `base_ns` is set to its first time instead, and its items go to lower
  * digits. So an item moves at most once a digit, and mostly once or twice,
  * whatever the number of items: taking one costs O(1).
  *
@@ -41,7 +41,7 @@ _Static_assert(sizeof(muster_sim_item) == 64, "an item is a line of memory");
 
 void muster_sim_queue_init(muster_sim_queue *queue)
 {
-    queue->chunks = muster_vec_make(sizeof(muster_sim_chunk));
+    queue->chunks = muster_vec_make_lines(sizeof(muster_sim_chunk));
     queue->slabs = muster_vec_make(sizeof(muster_sim_item *));
     queue->free = muster_vec_make(sizeof(muster_sim_item *));
     queue->run = muster_vec_make(sizeof(muster_sim_entry));
@@ -278,7 +278,9 @@ static uint64_t end_of(uint64_t begin, uint32_t level)
 /* Move the items of a bucket to lower digits. */
 static void spread(muster_sim_queue *queue, uint32_t level, uint32_t digit)
 {
-    queue->base_ns = (int64_t)begin_of(queue, level, digit);
+    // From its first time on, not from its begin: digits in which all of its
+    // items agree are passed over at once.
+    queue->base_ns = first_time(queue, &queue->buckets[level][digit]);
     muster_sim_bucket bucket = take_bucket(queue, level, digit);
     for (uint32_t at = bucket.first; at != NOWHERE;) {
         muster_sim_chunk chunk = *chunk_at(queue, at);

@@ -66,6 +66,7 @@ static void start_worker(muster_virtual *run, uint32_t worker)
     opts.id = worker;
     opts.pid = worker;
     opts.patience_ns = run->opts.worker_patience_ns;
+    opts.room = run->rooms + worker * muster_worker_bytes();
     muster_role role;
     muster_status status = muster_worker_create(&opts, &run->failure, &role);
     if (status == MUSTER_OK) {
@@ -188,9 +189,12 @@ static muster_status make_arrays(muster_virtual *run, muster_error *error_out)
     run->hosts =
         muster_mem_lines(muster_virtual_worker_host(run, run->info.workers),
                          sizeof(*run->hosts));
+    // In one block, since an event's worker is in no cache: large pages.
+    run->rooms = muster_mem_lines(run->info.workers, muster_worker_bytes());
     run->parts_received =
         muster_mem_array(run->parts, sizeof(*run->parts_received));
-    if (run->hosts == NULL || run->parts_received == NULL) {
+    if (run->hosts == NULL || run->rooms == NULL ||
+        run->parts_received == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,
                                 "no memory for %" PRIu32 " workers",
                                 run->info.workers);
@@ -284,6 +288,7 @@ void muster_virtual_fini(muster_virtual *run)
     muster_blob_unref(run->gradient);
     muster_planner_fini(&run->planner);
     muster_mem_free(run->hosts);
+    muster_mem_free(run->rooms);
     muster_mem_free(run->parts_received);
 }
 

@@ -44,10 +44,14 @@ typedef struct muster_virtual_plan {
 } muster_virtual_plan;
 
 typedef struct muster_virtual_host {
+    // What a step of a worker reads is a line of memory.
     _Alignas(64) int64_t busy_ns; // of the job under way
     int64_t sleep_ns;             // of that, at its end
+    muster_job_kind kind;         // of that
+    size_t message_bytes;         // GRADIENT: what it gives
     muster_virtual_plan plans[2]; // the newest it was sent
-    muster_job job;               // under way; timing only: holds references
+    muster_job job;               // under way, no GRADIENT; timing only: holds
+                                  // references
     muster_executor *executor;    // exact runs; host 0: lent
 } muster_virtual_host;
 
@@ -81,6 +85,7 @@ typedef struct muster_virtual {
     muster_sim *sim;
     uint32_t edges;             // 0: workers join the coordinator
     muster_virtual_host *hosts; // 0: coordinator; then edges, then workers
+    char *rooms;                // of the workers' roles
     muster_error failure;       // of a worker that could not be made
     muster_blob *gradient;      // timing only: every answer, a length
     muster_planner planner;     // timing only

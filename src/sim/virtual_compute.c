@@ -175,8 +175,13 @@ static int64_t begin(void *context, uint32_t host, muster_job *job)
     }
     run->longest_job_ns =
         at->busy_ns > run->longest_job_ns ? at->busy_ns : run->longest_job_ns;
+    at->kind = job->kind;
     if (run->opts.executor != NULL) {
         muster_executor_begin(at->executor, job);
+    } else if (job->kind == MUSTER_JOB_GRADIENT) {
+        // Its end needs no more of it: most jobs are of this kind.
+        at->message_bytes = plan_of(at, job)->message_bytes;
+        muster_job_fini(job);
     } else {
         at->job = *job;
     }
@@ -217,8 +222,8 @@ static void pretend(muster_virtual *run, uint32_t host,
     result->test_loss = NAN;
     result->test_accuracy = NAN;
     result->test_auc = NAN;
-    if (job->kind == MUSTER_JOB_GRADIENT) {
-        result->output = gradient_length(run, plan_of(at, job)->message_bytes);
+    if (at->kind == MUSTER_JOB_GRADIENT) {
+        result->output = gradient_length(run, at->message_bytes);
     } else if (job->kind == MUSTER_JOB_MIX) {
         result->output = muster_blob_ref(job->messages[0]);
     } else if (job->kind == MUSTER_JOB_COMBINE) {
@@ -256,7 +261,9 @@ static void end(void *context, uint32_t host, bool cancelled,
         if (!cancelled) {
             pretend(run, host, result);
         }
-        muster_job_fini(&at->job);
+        if (at->kind != MUSTER_JOB_GRADIENT) {
+            muster_job_fini(&at->job);
+        }
     }
     result->busy_ns = at->busy_ns;
 }
@@ -286,15 +293,16 @@ static void reset(void *context, uint32_t host)
     MUSTER_ASSERT(status == MUSTER_OK);
 }
 
-static void prefetch(void *context, uint32_t host)
+static void prefetch(void *context, uint32_t host, bool begins)
 {
     const muster_virtual *run = context;
-    const char *at = (const char *)&run->hosts[host];
-    __builtin_prefetch(at);
-    __builtin_prefetch(at + sizeof(run->hosts[host]) / 2);
-    __builtin_prefetch(at + sizeof(run->hosts[host]) - 1);
-    if (host > run->edges) {
-        __builtin_prefetch(&run->opts.slowness[worker_of(run, host)]);
+    __builtin_prefetch(&run->hosts[host]);
+    if (begins && host > run->edges) {
+        const muster_slowness *slowness =
+            &run->opts.slowness[worker_of(run, host)];
+        __builtin_prefetch(slowness); // two lines, perhaps
+        __builtin_prefetch((const char *)(slowness + 1) - 1);
+        __builtin_prefetch(&run->opts.speeds[worker_of(run, host)]);
     }
 }
 

@@ -179,7 +179,7 @@ section_product() {
 Twelve workers, load 6, the large model, no delays. The product code [6, 2, 4] decodes by adding and subtracting, and pays with
 tolerance: s = 3, where Gaussian coefficients have s = 4 with messages of the same length.
 TEXT
-    step_times product 12 none "$(pick 6 2)" 1 "$work/product.svm" frc:s=5 \
+    step_times product 12 none "$(pick 6 4)" 1 "$work/product.svm" frc:s=5 \
         $(pick ye-abbe-random:s=4,m=2 "") linear:gaussian:s=4,m=2 linear:product:a=2,b=1
     table product
     figures
@@ -187,7 +187,11 @@ TEXT
         "$(calc "$(cell product linear:product:a=2,b=1 5) / $(cell product linear:gaussian:s=4,m=2 5)" 3)" 0.6 1.6 \
         "decoding is a small share of a step over slow links"
     figure "product saves, of frc's step" "$fullest" \
-        "$(saving product linear:product:a=2,b=1 frc:s=5)" 0.02 0.5 "as for Gaussian coefficients"
+        "$(saving product linear:product:a=2,b=1 frc:s=5)" -0.6 0.5 \
+        "TCP serves some workers first: frc goes on with the first answer of each six, and its step may be half as long as with equal shares"
+    figure "the same with --bandwidth" "$fullest" \
+        "$(saving product linear:product:a=2,b=1 frc:s=5 7)" 0.15 0.35 \
+        "as for Gaussian coefficients: messages of half the length, and links shared equally"
 }
 
 # expected N D M GROUP: mean and deviation of a step, by integration: worker
