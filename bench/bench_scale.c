@@ -4,18 +4,22 @@
  * For every task: one node with each number of threads, then each number of
  * nodes, of one thread or as many as NxT says. A layout is `muster train` in
  * processes of its own, as users run it. Tasks and layouts take turns, and
- * medians over the repeats count: as many as there is time for. mf has a plain
- * loop with as many threads beside it, without latches or a server, in the same
- * turn (scale_plain.c).
+ * medians over the repeats count: as many as there is time for. Beside them, in
+ * the same turn, stands a plain loop with as many threads, without latches or a
+ * server (scale_plain.c, scale_loop.c). The most nodes are run twice more by
+ * some tasks, for longer: as they are, and with one that stops for a tenth of
+ * every second.
  *
  *   muster bench scale [--task NAME] [--data PATH] [--threads LIST]
  *                      [--nodes LIST] [--repeats N] [--epochs N] [--minutes N]
- *                      [--out FOLDER] [--json]
+ *                      [--quick] [--out FOLDER] [--json]
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdint.h>
 #include <unistd.h>
+
+#include <cblas.h>
 
 #include "base/clock.h"
 #include "bench.h"
@@ -25,15 +29,16 @@ enum { LIST_MAX = 16, WORKERS_MAX = 64 };
 
 static const scale_task tasks[] = {
     {"mf", "mf:order=column,bias=0,valid=0", "zipf:", NULL, "--optimizer sgd",
-     "loss", "cells/s", 20},
+     "loss", "cells/s", 20, 10, 0},
     {"mf_random", "mf:order=random,bias=0,valid=0", "zipf:", NULL,
-     "--optimizer sgd", "loss", "cells/s", 10},
-    {"complex", "complex", "fb15k237", NULL, "", "test_mrr", "triples/s", 2},
+     "--optimizer sgd", "loss", "cells/s", 10, 5, 0},
+    {"complex", "complex", "fb15k237", NULL, "", "test_mrr", "triples/s", 2, 1,
+     0},
     {"complex_64",
      "complex:dim=64,negatives=4,loss=logistic,reciprocal=0,n3=0,decay=1",
-     "fb15k237", NULL, "", "test_mrr", "triples/s", 5},
+     "fb15k237", NULL, "", "test_mrr", "triples/s", 5, 3, 20},
     {"skipgram", "skipgram", "word2vec/text8_prefix.gz",
-     "word2vec/EN-WS-353-ALL.txt", "", "similarity", "words/s", 5},
+     "word2vec/EN-WS-353-ALL.txt", "", "similarity", "words/s", 5, 2, 0},
 };
 
 enum { TASKS = sizeof(tasks) / sizeof(tasks[0]) };
@@ -50,6 +55,7 @@ typedef struct scale_bench {
     uint32_t repeats;
     uint32_t epochs; // 0: the task's
     uint32_t minutes;
+    bool quick;
     bool json;
     int64_t start_ns;
     uint32_t found_count;
@@ -130,6 +136,17 @@ static double seconds_left(const scale_bench *b)
     return 60.0 * b->minutes - (double)(muster_clock_ns() - b->start_ns) / 1e9;
 }
 
+static uint32_t epochs_of(const scale_bench *b, const scale_task *task,
+                          const scale_layout *l)
+{
+    if (l->kind != SCALE_USUAL) {
+        return task->stop_epochs;
+    }
+    return b->epochs > 0 ? b->epochs
+           : b->quick    ? task->quick_epochs
+                         : task->epochs;
+}
+
 /* The command of one run. It ends with the time that is left. */
 static void make_command(const scale_bench *b, const scale_task *task,
                          const scale_layout *l, char *command_out, size_t bytes)
@@ -142,47 +159,81 @@ static void make_command(const scale_bench *b, const scale_task *task,
         data_path(task->test, path, sizeof(path));
         (void)snprintf(test, sizeof(test), "--test '%s'", path);
     }
-    (void)snprintf(command_out, bytes,
-                   "timeout %.0f '%s' train --model '%s' --data '%s' %s %s "
-                   "--epochs %" PRIu32 " --nodes %" PRIu32 " --threads %" PRIu32
-                   " --seed %" PRIu32 " --json 2>/dev/null",
-                   seconds_left(b) + 1, b->program, task->model, data, test,
-                   task->options, b->epochs > 0 ? b->epochs : task->epochs,
-                   l->nodes, l->threads, l->runs + 1);
+    (void)snprintf(
+        command_out, bytes,
+        "exec timeout %.0f '%s' train --model '%s' --data '%s' %s %s "
+        "--epochs %" PRIu32 " --nodes %" PRIu32 " --threads %" PRIu32
+        " --seed %" PRIu32 " --json 2>/dev/null",
+        seconds_left(b) + 1, b->program, task->model, data, test, task->options,
+        epochs_of(b, task, l), l->nodes, l->threads, l->runs + 1);
 }
 
-static void run_layout(const scale_bench *b, const scale_task *task,
+/* The plain loop with as many threads; it is run once a turn for all layouts of
+ * as many workers. */
+static double plain_of(const scale_bench *b, const scale_found *found,
+                       const scale_layout *l)
+{
+    char data[2048];
+    uint32_t workers = l->nodes * l->threads;
+    for (const scale_layout *k = found->layouts; k < l; k++) {
+        if (k->nodes * k->threads == workers && k->runs > l->runs) {
+            return k->plain[l->runs];
+        }
+    }
+    const scale_task *task = found->task;
+    data_path(b->data != NULL ? b->data : task->data, data, sizeof(data));
+    return strncmp(task->model, "mf", 2) == 0
+               ? scale_plain_mf(task->model, data, workers, l->runs + 1)
+               : scale_plain_loop(task->model, data, workers, l->runs + 1);
+}
+
+static void run_layout(const scale_bench *b, const scale_found *found,
                        scale_layout *l)
 {
+    const scale_task *task = found->task;
     char command[12288];
-    char line[16384] = "";
+    char line[16384];
     uint32_t run = l->runs;
     make_command(b, task, l, command, sizeof(command));
-    FILE *out = popen(command, "r");
-    if (out == NULL || fgets(line, sizeof(line), out) == NULL) {
-        line[0] = '\0';
-    }
-    int ended = out == NULL ? 1 : pclose(out);
-    if (ended != 0) {
+    bool good =
+        scale_run(command, l->kind == SCALE_STOPPED, line, sizeof(line));
+    if (!good) {
         fprintf(stderr, "muster-bench-scale: failed: %s\n", command);
     }
-    l->rates[run] = ended == 0 ? member(line, "units_per_s") : NAN;
+    l->rates[run] = good ? member(line, "units_per_s") : NAN;
     l->quality[run] = member(line, task->quality);
     l->waits[run] = l->nodes > 1 ? member(line, "wait_share") : 0;
-    l->plain[run] =
-        scale_plain_mf(task->model, b->data != NULL ? b->data : task->data,
-                       l->nodes * l->threads, run + 1);
+    l->plain[run] = l->kind == SCALE_USUAL ? plain_of(b, found, l) : NAN;
     l->runs++;
-    fprintf(stderr, "%s %" PRIu32 "x%" PRIu32 ": %.4g %s, %s %.4g\n",
-            task->name, l->nodes, l->threads, l->rates[run], task->unit,
-            task->quality, l->quality[run]);
+    fprintf(stderr, "%s %" PRIu32 "x%" PRIu32 "%s: %.4g %s, %s %.4g\n",
+            task->name, l->nodes, l->threads,
+            l->kind == SCALE_STOPPED ? " stopped" : "", l->rates[run],
+            task->unit, task->quality, l->quality[run]);
 }
 
-static void add_layout(scale_found *found, uint32_t nodes, uint32_t threads)
+static void add_layout(scale_found *found, uint32_t nodes, uint32_t threads,
+                       scale_kind kind)
 {
     if (nodes * threads > 1 && found->count < SCALE_LAYOUTS_MAX) {
         found->layouts[found->count++] =
-            (scale_layout){.nodes = nodes, .threads = threads};
+            (scale_layout){.nodes = nodes, .threads = threads, .kind = kind};
+    }
+}
+
+/* The most nodes of one thread, for longer, as they are and with one that
+ * stops. */
+static void add_stops(scale_found *found)
+{
+    uint32_t nodes = 1;
+    for (uint32_t i = 0; i < found->count; i++) {
+        const scale_layout *l = &found->layouts[i];
+        if (l->threads == 1 && l->nodes > nodes) {
+            nodes = l->nodes;
+        }
+    }
+    if (found->task->stop_epochs > 0 && nodes > 1) {
+        add_layout(found, nodes, 1, SCALE_LONG);
+        add_layout(found, nodes, 1, SCALE_STOPPED);
     }
 }
 
@@ -193,11 +244,12 @@ static void add_task(scale_bench *b, const scale_task *task)
     found->count = 1;
     found->layouts[0] = (scale_layout){.nodes = 1, .threads = 1};
     for (uint32_t i = 0; i < b->thread_count; i++) {
-        add_layout(found, 1, b->threads[i]);
+        add_layout(found, 1, b->threads[i], SCALE_USUAL);
     }
     for (uint32_t i = 0; i < b->node_count; i++) {
-        add_layout(found, b->nodes[i], b->node_threads[i]);
+        add_layout(found, b->nodes[i], b->node_threads[i], SCALE_USUAL);
     }
+    add_stops(found);
 }
 
 /* All layouts once; false: the time is over. */
@@ -208,7 +260,7 @@ static bool run_all(scale_bench *b)
             if (seconds_left(b) < 1) {
                 return false;
             }
-            run_layout(b, b->found[i].task, &b->found[i].layouts[k]);
+            run_layout(b, &b->found[i], &b->found[i].layouts[k]);
         }
     }
     return true;
@@ -230,8 +282,11 @@ static void run_repeats(scale_bench *b)
 /* Take an option without a value; false: it is none. */
 static bool read_flag(scale_bench *b, const char *name)
 {
-    b->json = b->json || strcmp(name, "--json") == 0;
-    return strcmp(name, "--json") == 0;
+    bool json = strcmp(name, "--json") == 0;
+    bool quick = strcmp(name, "--quick") == 0;
+    b->json = b->json || json;
+    b->quick = b->quick || quick;
+    return json || quick;
 }
 
 static bool read_number(const char *value, uint32_t max, uint32_t *number_out)
@@ -316,8 +371,9 @@ int main(int argc, char **argv)
             "scale [--task mf|mf_random|complex|complex_64|skipgram] "
             "[--data PATH] [--threads LIST] [--nodes LIST] [--repeats N] "
             "[--epochs N] "
-            "[--minutes N] [--out FOLDER] [--json]");
+            "[--minutes N] [--quick] [--out FOLDER] [--json]");
     }
+    openblas_set_num_threads(1); // threads are the loops' own
     find_program(b.program, sizeof(b.program));
     run_repeats(&b);
     for (uint32_t i = 0; i < b.found_count; i++) {

@@ -1,14 +1,16 @@
 /*
  * scale.h -- the parts of `muster bench scale`.
  *
- * bench_scale.c has options and tasks and runs the layouts, scale_plain.c the
- * loops without a server, scale_report.c prints what was found and writes csv
- * and svg.
+ * bench_scale.c has options and tasks and runs the layouts with scale_run.c.
+ * Loops without a server: scale_plain.c has that of mf, scale_loop.c those of
+ * the other tasks on the rows of scale_rows.c. scale_report.c prints what was
+ * found and writes csv and svg.
  */
 #ifndef MUSTER_BENCH_SCALE_H
 #define MUSTER_BENCH_SCALE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { SCALE_LAYOUTS_MAX = 32, SCALE_REPEATS_MAX = 15 };
@@ -22,13 +24,22 @@ typedef struct scale_task {
     const char *quality; // member of the summary
     const char *unit;
     uint32_t epochs;
+    uint32_t quick_epochs; // with --quick
+    uint32_t stop_epochs;  // while a node stops now and then; 0: it never does
 } scale_task;
+
+typedef enum scale_kind {
+    SCALE_USUAL,
+    SCALE_LONG,    // stop_epochs of them
+    SCALE_STOPPED, // and one node stops for a tenth of every second
+} scale_kind;
 
 /* One number of nodes and threads, and the figures of its runs. Where a run
  * failed or was left out they are NAN. */
 typedef struct scale_layout {
     uint32_t nodes;
     uint32_t threads;
+    scale_kind kind;
     uint32_t runs;
     double rates[SCALE_REPEATS_MAX];
     double plain[SCALE_REPEATS_MAX];
@@ -43,11 +54,22 @@ typedef struct scale_found {
     scale_layout layouts[SCALE_LAYOUTS_MAX];
 } scale_found;
 
-/* Units a second of the task's cells and kernel in a plain loop of so many
- * threads, none of which waits for another, over some epochs. NAN where there
- * is no such loop. */
+/* Run a shell command and read its first line of output; with `stops`, one of
+ * its nodes stops now and then. False: it failed. */
+bool scale_run(const char *command, bool stops, char *line_out, size_t bytes);
+
+/* Units a second of the task in a plain loop of so many threads, none of which
+ * waits for another, over some epochs. */
 double scale_plain_mf(const char *model, const char *data, uint32_t threads,
                       uint64_t seed);
+double scale_plain_loop(const char *model, const char *data, uint32_t threads,
+                        uint64_t seed);
+
+/* A "server" of arrays, and a thread's view of it; muster_mem_free() frees that
+ * one. */
+struct muster_ps *scale_rows_make(uint64_t seed);
+void scale_rows_free(struct muster_ps *ps);
+struct muster_ps_worker *scale_rows_worker(const struct muster_ps *ps);
 
 /* Print medians of all layouts. */
 void scale_report(const scale_found *found, bool json);

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "ps/store/slab.h"
@@ -39,42 +38,79 @@ static void hint(const float *row, uint32_t rank)
     }
 }
 
-static void work_range(seat *s, uint64_t from, uint64_t end)
+static inline void hint_cell(const plain *p, const muster_cell *cell)
 {
-    const muster_mf *m = s->of->m;
-    uint32_t rank = m->options.rank;
-    const muster_cell *cells = m->train.cells;
-    for (uint64_t i = from; i < end; i++) {
-        if (i + AHEAD < end) {
-            const muster_cell *next = &cells[i + AHEAD];
-            hint(s->of->rows + (size_t)next->row * rank, rank);
-            if (next->col != next[-1].col) {
-                hint(s->of->cols + (size_t)next->col * rank, rank);
-            }
-        }
-        float error =
-            muster_kernel_mf(s->of->rows + (size_t)cells[i].row * rank,
-                             s->of->cols + (size_t)cells[i].col * rank, rank,
-                             cells[i].value, (float)m->rate, (float)m->l2);
-        s->error += (double)error * (double)error;
+    uint32_t rank = p->m->options.rank;
+    hint(p->rows + (size_t)cell->row * rank, rank);
+    if (cell->col != cell[-1].col) {
+        hint(p->cols + (size_t)cell->col * rank, rank);
     }
 }
 
-/* A part's cells; by columns from where the task would begin, so that threads
- * are as far from each other as its workers are. */
+/* The first cells of a range, but for the first. */
+static void hint_first(const plain *p, const muster_cell *from,
+                       const muster_cell *end)
+{
+    for (const muster_cell *cell = from + 1; cell < end && cell - from < AHEAD;
+         cell++) {
+        hint_cell(p, cell);
+    }
+}
+
+static void work_range(seat *s, const muster_cell *from, const muster_cell *end)
+{
+    const muster_mf *m = s->of->m;
+    uint32_t rank = m->options.rank;
+    double sum = 0; // seats are neighbours in memory
+    for (const muster_cell *cell = from; cell < end; cell++) {
+        if (end - cell > AHEAD) {
+            hint_cell(s->of, cell + AHEAD);
+        }
+        float error =
+            muster_kernel_mf(s->of->rows + (size_t)cell->row * rank,
+                             s->of->cols + (size_t)cell->col * rank, rank,
+                             cell->value, (float)m->rate, (float)m->l2);
+        sum += (double)error * (double)error;
+    }
+    s->error += sum;
+}
+
+/* By columns from where the task would begin, so that threads are as far from
+ * each other as its workers are. */
+static void work_by_columns(seat *s)
+{
+    const muster_mf *m = s->of->m;
+    uint64_t run = muster_mf_start(m, s->part, s->epoch);
+    const muster_cell *cells = m->train.cells;
+    const muster_cell *start =
+        cells + m->runs[m->parts_at[s->part].run + run].cell;
+    work_range(s, start, cells + m->parts_at[s->part + 1].cell);
+    work_range(s, cells + m->parts_at[s->part].cell, start);
+}
+
+/* In the task's random order. */
+static void work_by_chance(seat *s)
+{
+    muster_mf_visits v = muster_mf_visits_make(s->of->m, s->part, s->epoch);
+    muster_mf_block block = muster_mf_visits_at(&v, 0);
+    for (uint64_t i = 0; i < v.blocks; i++) {
+        muster_mf_block next = muster_mf_visits_at(&v, i + 1);
+        hint_first(s->of, block.from, block.middle);
+        work_range(s, block.middle, block.end);
+        hint_first(s->of, next.middle, next.end);
+        work_range(s, block.from, block.middle);
+        block = next;
+    }
+}
+
 static void *work(void *argument)
 {
     seat *s = argument;
-    const muster_mf *m = s->of->m;
-    uint64_t from = m->parts_at[s->part].cell;
-    uint64_t end = m->parts_at[s->part + 1].cell;
-    uint64_t start = from;
-    if (m->options.order == MUSTER_MF_ORDER_COLUMN) {
-        uint64_t run = muster_mf_start(m, s->part, s->epoch);
-        start = m->runs[m->parts_at[s->part].run + run].cell;
+    if (s->of->m->options.order == MUSTER_MF_ORDER_COLUMN) {
+        work_by_columns(s);
+    } else {
+        work_by_chance(s);
     }
-    work_range(s, start, end);
-    work_range(s, from, start);
     return NULL;
 }
 
@@ -129,7 +165,7 @@ static double measure(const muster_mf *m, uint32_t threads)
 double scale_plain_mf(const char *model, const char *data, uint32_t threads,
                       uint64_t seed)
 {
-    if (strncmp(model, "mf", 2) != 0 || threads > THREADS_MAX) {
+    if (threads > THREADS_MAX) {
         return NAN;
     }
     const muster_task_ops *ops = muster_task_find(model);

@@ -31,15 +31,20 @@ typedef struct figures {
 
 static figures figures_of(const scale_found *found, const scale_layout *l)
 {
-    const scale_layout *first = &found->layouts[0];
+    // The one that stops stands behind the one that does not.
+    const scale_layout *first =
+        l->kind == SCALE_STOPPED ? l - 1 : &found->layouts[0];
     figures f = {.rate = median(l->rates, l->runs),
                  .plain = median(l->plain, l->runs),
                  .one = median(first->rates, first->runs),
                  .quality = median(l->quality, l->runs),
                  .waits = median(l->waits, l->runs)};
-    f.efficiency = f.rate / f.one / (l->nodes * l->threads);
+    uint32_t more = l->kind == SCALE_STOPPED ? 1 : l->nodes * l->threads;
+    f.efficiency = f.rate / f.one / more;
     return f;
 }
+
+static const char *const kinds[] = {"", "_long", "_stopped"};
 
 static void report_layout(const scale_found *found, const scale_layout *l,
                           bool json)
@@ -48,9 +53,10 @@ static void report_layout(const scale_found *found, const scale_layout *l,
     figures f = figures_of(found, l);
     char name[64];
     char part[80];
-    (void)snprintf(name, sizeof(name), "scale_%s_%" PRIu32 "x%" PRIu32,
-                   task->name, l->nodes, l->threads);
-    bench_print(&(bench_row){name, f.rate, task->unit, "1x1", f.one}, json);
+    (void)snprintf(name, sizeof(name), "scale_%s_%" PRIu32 "x%" PRIu32 "%s",
+                   task->name, l->nodes, l->threads, kinds[l->kind]);
+    const char *to = l->kind == SCALE_STOPPED ? "none stopped" : "1x1";
+    bench_print(&(bench_row){name, f.rate, task->unit, to, f.one}, json);
     if (isfinite(f.plain)) {
         (void)snprintf(part, sizeof(part), "%s_plain", name);
         bench_print(
@@ -82,7 +88,7 @@ void scale_report(const scale_found *found, bool json)
 
 static void write_csv(const scale_found *found, uint32_t count, FILE *file)
 {
-    fputs("task,nodes,threads,runs,rate,plain,to_plain,to_1x1,efficiency,"
+    fputs("task,nodes,threads,kind,runs,rate,plain,to_plain,to_1x1,efficiency,"
           "quality,wait_share\n",
           file);
     for (uint32_t i = 0; i < count; i++) {
@@ -90,11 +96,12 @@ static void write_csv(const scale_found *found, uint32_t count, FILE *file)
             const scale_layout *l = &found[i].layouts[k];
             figures f = figures_of(&found[i], l);
             fprintf(file,
-                    "%s,%" PRIu32 ",%" PRIu32 ",%" PRIu32
+                    "%s,%" PRIu32 ",%" PRIu32 ",%s,%" PRIu32
                     ",%.6g,%.6g,%.4f,%.4f,%.4f,%.6g,%.4f\n",
-                    found[i].task->name, l->nodes, l->threads, l->runs, f.rate,
-                    f.plain, f.rate / f.plain, f.rate / f.one, f.efficiency,
-                    f.quality, f.waits);
+                    found[i].task->name, l->nodes, l->threads,
+                    l->kind == SCALE_USUAL ? "usual" : kinds[l->kind] + 1,
+                    l->runs, f.rate, f.plain, f.rate / f.plain, f.rate / f.one,
+                    f.efficiency, f.quality, f.waits);
         }
     }
 }
@@ -147,8 +154,10 @@ static void draw_line(const scale_found *found, const char *colour, bool nodes,
     for (uint32_t i = 0; i < found->count; i++) {
         const scale_layout *l = &found->layouts[i];
         figures f = figures_of(found, l);
-        bool mine = i == 0 || (nodes ? l->nodes > 1 && l->threads == 1
-                                     : l->nodes == 1 && l->threads > 1);
+        bool mine = l->kind != SCALE_USUAL
+                        ? false
+                        : i == 0 || (nodes ? l->nodes > 1 && l->threads == 1
+                                           : l->nodes == 1 && l->threads > 1);
         if (mine && isfinite(f.rate / f.one)) {
             fprintf(file, "%c%.1f %.1f ", begun ? 'L' : 'M',
                     x_of(l->nodes * l->threads), y_of(f.rate / f.one));

@@ -346,6 +346,22 @@ static void the_help_has_every_task_and_way_to_manage(void **state)
                    "static:FILE, and to nothing else");
 }
 
+static void tasks_take_the_options_of_copies(void **state)
+{
+    (void)state;
+    muster_config *config = make("train");
+    muster_error error = {0};
+    assert_int_equal(parse_line(config,
+                                "--model mf --data x --staleness 20ms "
+                                "--hot-factor 7",
+                                true, &error),
+                     MUSTER_OK);
+    assert_true(muster_config_duration_ns(config, MUSTER_OPT_STALENESS) ==
+                20000000);
+    assert_int_equal(muster_config_uint(config, MUSTER_OPT_HOT_FACTOR), 7);
+    muster_config_free(config);
+}
+
 static void defaults_are_legal_and_names_distinct(void **state)
 {
     (void)state;
@@ -412,6 +428,7 @@ int main(void)
         cmocka_unit_test(every_option_of_a_verb_is_in_its_help),
         cmocka_unit_test(the_examples_of_the_help_are_right),
         cmocka_unit_test(the_help_has_every_task_and_way_to_manage),
+        cmocka_unit_test(tasks_take_the_options_of_copies),
         cmocka_unit_test(defaults_are_legal_and_names_distinct),
         cmocka_unit_test(a_failed_set_leaves_the_old_value),
         cmocka_unit_test(lists_and_values_have_limits),

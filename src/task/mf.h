@@ -14,7 +14,8 @@
  * of columns comes first, so that a column may be held while rows are opened.
  *
  * Invariant: the cells of part p are those from parts_at[p].cell up to that of
- * p + 1, sorted by (column, row).
+ * p + 1, sorted by (column, row); for the random order, those of each of its
+ * blocks of MUSTER_MF_BLOCK are, and the blocks are random ones.
  */
 #ifndef MUSTER_TASK_MF_H
 #define MUSTER_TASK_MF_H
@@ -23,11 +24,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/perm.h"
 #include "data/ratings.h"
 #include "task/kernel.h"
 #include "task/task.h"
 
 enum { MUSTER_MF_TABLE_COLS = 0, MUSTER_MF_TABLE_ROWS = 1 };
+/* Cells of one column lie together within so many of the random order. */
+enum { MUSTER_MF_BLOCK = 1024 };
 enum { MUSTER_MF_ORDER_COLUMN = 0, MUSTER_MF_ORDER_RANDOM = 1 };
 enum {
     MUSTER_MF_SUM_ERROR = 0,
@@ -145,17 +149,42 @@ typedef struct muster_mf_pass {
     const muster_mf *m;
     muster_ps_worker *worker;
     muster_kernel_mf_step step;
-    const muster_cell *end; // of the part; NULL: the next cell is elsewhere
+    const muster_cell *end; // of the cells that lie in the order of the work
     bool many;              // several nodes: rows have to travel
     double error;           // sum of squares
 } muster_mf_pass;
 
-/* Some cells of one column. */
-MUSTER_CHECKED muster_status muster_mf_work_column(muster_mf_pass *p,
-                                                   const muster_cell *cells,
-                                                   size_t count);
+/* Some cells; a column is held for the cells of it that follow each other. */
+MUSTER_CHECKED muster_status muster_mf_work_cells(muster_mf_pass *p,
+                                                  const muster_cell *cells,
+                                                  size_t count);
 
-/* mf_random.c: a share in a random order. */
+/* ---- the random order: mf_random.c --------------------------------------- */
+
+/* A block's cells lie in from .. end - 1. They are visited from `middle` on,
+ * then from `from` up to it. */
+typedef struct muster_mf_block {
+    const muster_cell *from;
+    const muster_cell *middle;
+    const muster_cell *end;
+} muster_mf_block;
+
+/* The blocks of a part in the order of an epoch. */
+typedef struct muster_mf_visits {
+    const muster_cell *cells;
+    uint64_t count;
+    uint64_t blocks;
+    uint64_t seed;
+    uint64_t epoch;
+    muster_perm order;
+} muster_mf_visits;
+
+muster_mf_visits muster_mf_visits_make(const muster_mf *m, uint32_t part,
+                                       uint32_t epoch);
+/* The block that is visited at `number`; an empty one after the last. */
+muster_mf_block muster_mf_visits_at(const muster_mf_visits *v, uint64_t number);
+
+/* A share in this order. */
 MUSTER_CHECKED muster_status
 muster_mf_work_random(muster_mf_pass *p, const muster_task_share *share);
 

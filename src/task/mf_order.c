@@ -102,6 +102,28 @@ static uint32_t minor_of(const muster_mf *m, muster_cell cell, uint64_t i,
     return cell.row;
 }
 
+static int compare_columns(const void *a, const void *b)
+{
+    const placed *x = a;
+    const placed *y = b;
+    return x->cell.col != y->cell.col ? x->cell.col < y->cell.col ? -1 : 1
+                                      : compare_placed(a, b);
+}
+
+/* Cells in a random order, given by part: put those of one column in a block
+ * together. */
+static void join_columns(placed *all, const uint64_t *counts, uint32_t parts)
+{
+    for (uint32_t part = 0; part < parts; part++) {
+        for (uint64_t at = 0; at < counts[part]; at += MUSTER_MF_BLOCK) {
+            uint64_t left = counts[part] - at;
+            qsort(all + at, left < MUSTER_MF_BLOCK ? left : MUSTER_MF_BLOCK,
+                  sizeof(*all), compare_columns);
+        }
+        all += counts[part];
+    }
+}
+
 /* Sort cells by part, in it by `order`, then by row; parts count them in
  * `counts_out`. MUSTER_ERR_NO_MEMORY. */
 static muster_status place(const muster_mf *m, muster_ratings *cells,
@@ -119,6 +141,9 @@ static muster_status place(const muster_mf *m, muster_ratings *cells,
         counts_out[part]++;
     }
     qsort(all, cells->count, sizeof(*all), compare_placed);
+    if (order == BY_CHANCE) {
+        join_columns(all, counts_out, m->parts);
+    }
     for (uint64_t i = 0; i < cells->count; i++) {
         cells->cells[i] = all[i].cell;
     }

@@ -1,178 +1,138 @@
 /*
  * mf_random.c -- a share of the cells in a random order.
  *
- * The cells of a part lie in a random order already (mf_order.c). An epoch
- * visits them block by block: the order of the blocks is the epoch's, and so is
- * the order within each, but for cells of one column, which come together: a
- * hot column is opened once a block, and not for each of its cells. Blocks are
- * neighbours in memory, and the rows and columns that they name are fetched
- * from it before they are used. With several
- * nodes the columns are asked for far ahead, as replicas: every part uses all
- * of them. The rows are the part's own.
+ * The cells of a part lie in a random order already, but for cells of one
+ * column within a block, which lie together (mf_order.c): a hot column is
+ * opened once a block, and not for each of its cells. An epoch visits the
+ * blocks in an order of its own, and each of them from a cell of its own on,
+ * round to the cell before that. Cells are not moved for it: they are read
+ * where they lie, and the rows and columns that they name are fetched from
+ * memory before they are used. With several nodes the columns are asked for far
+ * ahead, as replicas: every part uses all of them. The rows are the part's own.
  */
 #include "base/perm.h"
 #include "base/rng.h"
 #include "task/ahead.h"
 #include "task/mf.h"
 
-#define BLOCK      256u // a power of two
-#define AHEAD      12u  // cells whose row and column are fetched before
+#define BLOCK      MUSTER_MF_BLOCK
+#define AHEAD      12u // cells whose row and column are fetched before
 #define LOOK_MIN   4096u
 #define LOOK_MAX   65536u
-#define ASK_BLOCKS 4u  // asked for at once
-#define COUNT_EACH 16u // blocks
+#define COUNT_EACH 4u // blocks
 
 typedef struct walk {
     muster_mf_pass *p;
-    const muster_cell *cells; // of the part
-    uint64_t count;
-    uint64_t blocks;
-    uint64_t epoch;
-    muster_perm order; // of the blocks
+    muster_mf_visits visits;
     muster_ahead ahead;
-    uint64_t asked;              // blocks
-    muster_cell next[2 * BLOCK]; // of this block and the next
+    uint64_t asked; // blocks
 } walk;
 
-static uint64_t block_at(const walk *w, uint64_t number)
+muster_mf_visits muster_mf_visits_make(const muster_mf *m, uint32_t part,
+                                       uint32_t epoch)
 {
-    return muster_perm_at(&w->order, number);
+    uint64_t start = m->parts_at[part].cell;
+    uint64_t count = m->parts_at[part + 1].cell - start;
+    muster_mf_visits v = {.cells = m->train.cells + start,
+                          .count = count,
+                          .blocks = (count + BLOCK - 1) / BLOCK,
+                          .seed = m->seed,
+                          .epoch = epoch};
+    if (v.blocks > 0) {
+        v.order = muster_perm_make(m->seed, epoch, v.blocks);
+    }
+    return v;
 }
 
-/* The cells of a block: the last one may be shorter. */
-static uint32_t block_size(const walk *w, uint64_t block)
+muster_mf_block muster_mf_visits_at(const muster_mf_visits *v, uint64_t number)
 {
-    uint64_t left = w->count - block * BLOCK;
-    return (uint32_t)(left < BLOCK ? left : BLOCK);
+    if (number >= v->blocks) {
+        return (muster_mf_block){v->cells, v->cells, v->cells};
+    }
+    uint64_t at = muster_perm_at(&v->order, number) * BLOCK;
+    uint64_t size = v->count - at < BLOCK ? v->count - at : BLOCK;
+    uint64_t draw = muster_rng_at(v->seed, v->epoch, at);
+    const muster_cell *from = v->cells + at;
+    return (muster_mf_block){from, from + draw % size, from + size};
 }
 
 /* Ask for the columns of the blocks up to the look. */
 static muster_status ask(walk *w, uint64_t number)
 {
-    uint32_t cols[ASK_BLOCKS * BLOCK];
+    uint32_t cols[BLOCK];
     muster_status status = MUSTER_OK;
-    while (status == MUSTER_OK && w->asked < w->blocks &&
+    while (status == MUSTER_OK && w->asked < w->visits.blocks &&
            (w->asked - number) * BLOCK < w->ahead.look) {
+        muster_mf_block block = muster_mf_visits_at(&w->visits, w->asked++);
         uint32_t count = 0;
-        for (uint32_t i = 0; i < ASK_BLOCKS && w->asked < w->blocks; i++) {
-            uint64_t block = block_at(w, w->asked++);
-            uint32_t size = block_size(w, block);
-            for (uint32_t k = 0; k < size; k++) {
-                cols[count++] = w->cells[block * BLOCK + k].col;
+        for (const muster_cell *at = block.from; at < block.end; at++) {
+            if (at == block.from || at->col != at[-1].col) {
+                cols[count++] = at->col;
             }
         }
         status =
             muster_ahead_ask(w->p->worker, MUSTER_MF_TABLE_COLS, cols, count);
-        (void)muster_ahead_look(&w->ahead, count);
+        (void)muster_ahead_look(&w->ahead, BLOCK);
     }
     return status;
 }
 
-/* Cells of a block by column, in BLOCK classes. */
-typedef struct classes {
-    uint16_t first[BLOCK]; // of a class; BLOCK: none
-    uint16_t next[BLOCK];  // of the same class
-} classes;
-
-static void classify(classes *by, const muster_cell *cells, uint32_t size)
+static void fetch_cells(const muster_mf_block *block)
 {
-    for (uint32_t i = 0; i < BLOCK; i++) {
-        by->first[i] = BLOCK;
-    }
-    for (uint32_t i = 0; i < size; i++) {
-        uint32_t class = cells[i].col % BLOCK;
-        by->next[i] = by->first[class];
-        by->first[class] = (uint16_t)i;
+    for (const char *at = (const char *)block->from;
+         at < (const char *)block->end; at += 64) {
+        __builtin_prefetch(at);
     }
 }
 
-/* Copy a block in the epoch's order and return its size. */
-static uint32_t take_block(const walk *w, uint64_t number, muster_cell *to)
+/* The rows and columns that the first cells of a stretch name. */
+static void fetch_first(const walk *w, const muster_cell *from,
+                        const muster_cell *end)
 {
-    if (number >= w->blocks) {
-        return 0;
-    }
-    uint64_t block = block_at(w, number);
-    const muster_cell *from = w->cells + block * BLOCK;
-    uint32_t size = block_size(w, block);
-    uint32_t flip =
-        (uint32_t)muster_rng_at(w->p->m->seed, w->epoch, block) % BLOCK;
-    uint32_t taken = 0;
-    classes by;
-    classify(&by, from, size);
-    for (uint32_t i = 0; i < BLOCK; i++) {
-        for (uint32_t k = by.first[i ^ flip]; k < BLOCK; k = by.next[k]) {
-            to[taken++] = from[k];
-        }
-    }
-    return size;
-}
-
-/* The cells in memory of the block after the next. */
-static void fetch_cells(const walk *w, uint64_t number)
-{
-    if (number < w->blocks) {
-        const char *from =
-            (const char *)(w->cells + block_at(w, number) * BLOCK);
-        for (size_t i = 0; i < BLOCK * sizeof(muster_cell); i += 64) {
-            __builtin_prefetch(from + i);
-        }
+    const muster_cell *last = end - from > AHEAD ? from + AHEAD : end;
+    for (const muster_cell *cell = from; cell < last; cell++) {
+        muster_ps_prefetch(w->p->worker, MUSTER_MF_TABLE_ROWS, cell->row);
+        muster_ps_prefetch(w->p->worker, MUSTER_MF_TABLE_COLS, cell->col);
     }
 }
 
-static void fetch_rows(const walk *w, const muster_cell *cell)
+static muster_status work_stretch(walk *w, const muster_cell *from,
+                                  const muster_cell *end)
 {
-    muster_ps_prefetch(w->p->worker, MUSTER_MF_TABLE_ROWS, cell->row);
-    muster_ps_prefetch(w->p->worker, MUSTER_MF_TABLE_COLS, cell->col);
+    w->p->end = end;
+    return muster_mf_work_cells(w->p, from, (size_t)(end - from));
 }
 
-/* How many cells from cell i on have its column. */
-static uint32_t run_at(const walk *w, uint32_t i, uint32_t size)
+/* Work on a block, given the next one. */
+static muster_status work_block(walk *w, const muster_mf_block *block,
+                                const muster_mf_block *next)
 {
-    uint32_t end = i + 1;
-    while (end < size && w->next[end].col == w->next[i].col) {
-        end++;
-    }
-    return end - i;
-}
-
-/* Work on the first `size` of `known` cells in w->next. */
-static muster_status work_block(walk *w, uint32_t size, uint32_t known)
-{
-    for (uint32_t i = 0; i < size;) {
-        uint32_t run = run_at(w, i, size);
-        for (uint32_t k = i + AHEAD; k < i + AHEAD + run && k < known; k++) {
-            fetch_rows(w, &w->next[k]);
-        }
-        muster_status status = muster_mf_work_column(w->p, &w->next[i], run);
-        if (status != MUSTER_OK) {
-            return status;
-        }
-        i += run;
-    }
-    return MUSTER_OK;
+    fetch_first(w, block->from, block->middle);
+    muster_status status = work_stretch(w, block->middle, block->end);
+    fetch_first(w, next->middle, next->end);
+    return status == MUSTER_OK ? work_stretch(w, block->from, block->middle)
+                               : status;
 }
 
 static muster_status walk_all(walk *w, const muster_task_share *share)
 {
-    uint32_t size = take_block(w, 0, w->next);
+    muster_mf_block block = muster_mf_visits_at(&w->visits, 0);
+    muster_mf_block next = muster_mf_visits_at(&w->visits, 1);
     uint64_t counted = 0;
-    for (uint64_t i = 0; i < w->blocks; i++) {
+    for (uint64_t i = 0; i < w->visits.blocks; i++) {
+        muster_mf_block later = muster_mf_visits_at(&w->visits, i + 2);
+        fetch_cells(&later);
         muster_status status = w->p->many ? ask(w, i) : MUSTER_OK;
-        fetch_cells(w, i + 2);
-        uint32_t after = take_block(w, i + 1, w->next + size);
         if (status == MUSTER_OK) {
-            status = work_block(w, size, size + after);
+            status = work_block(w, &block, &next);
         }
         if (status != MUSTER_OK) {
             return status;
         }
-        for (uint32_t k = 0; k < after; k++) {
-            w->next[k] = w->next[size + k];
-        }
-        counted += size;
-        size = after;
-        if (i % COUNT_EACH == COUNT_EACH - 1 || i + 1 == w->blocks) {
+        counted += (uint64_t)(block.end - block.from);
+        block = next;
+        next = later;
+        if (i % COUNT_EACH == COUNT_EACH - 1 || i + 1 == w->visits.blocks) {
             muster_task_count(share, counted);
             counted = 0;
             if (muster_task_stopped(share)) {
@@ -186,18 +146,8 @@ static muster_status walk_all(walk *w, const muster_task_share *share)
 muster_status muster_mf_work_random(muster_mf_pass *p,
                                     const muster_task_share *share)
 {
-    const muster_mf *m = p->m;
-    uint64_t start = m->parts_at[share->part].cell;
-    uint64_t count = m->parts_at[share->part + 1].cell - start;
     walk w = {.p = p,
-              .cells = m->train.cells + start,
-              .count = count,
-              .blocks = (count + BLOCK - 1) / BLOCK,
-              .epoch = share->epoch,
+              .visits = muster_mf_visits_make(p->m, share->part, share->epoch),
               .ahead = muster_ahead_make(p->worker, LOOK_MIN, LOOK_MAX)};
-    if (count == 0) {
-        return MUSTER_OK;
-    }
-    w.order = muster_perm_make(m->seed, share->epoch, w.blocks);
     return walk_all(&w, share);
 }

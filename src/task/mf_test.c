@@ -325,9 +325,71 @@ static void centred_values_have_mean_0_and_the_unit_measures_them(void **state)
     end(&m);
 }
 
+/* ---- the random order ---------------------------------------------------- */
+
+enum { MANY_CELLS = 5000 };
+
+static muster_mf make_random(uint32_t parts)
+{
+    muster_mf m = {.parts = parts,
+                   .options = {.order = MUSTER_MF_ORDER_RANDOM},
+                   .seed = 3};
+    muster_ratings_zipf zipf = MUSTER_RATINGS_ZIPF_INIT;
+    zipf.rows = 300;
+    zipf.cols = 200;
+    zipf.cells = MANY_CELLS;
+    assert_int_equal(muster_ratings_make_zipf(&zipf, &m.train), MUSTER_OK);
+    assert_int_equal(muster_mf_arrange(&m), MUSTER_OK);
+    return m;
+}
+
+/* Count the visits of an epoch by cell, and return a sum that depends on their
+ * order. */
+static uint64_t visit_part(const muster_mf *m, uint32_t part, uint32_t epoch,
+                           uint32_t *visited)
+{
+    muster_mf_visits v = muster_mf_visits_make(m, part, epoch);
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < v.blocks; i++) {
+        muster_mf_block block = muster_mf_visits_at(&v, i);
+        assert_true(block.from <= block.middle && block.middle < block.end);
+        for (const muster_cell *at = block.from; at < block.end; at++) {
+            assert_true(at == block.from || at->col >= at[-1].col);
+            visited[at - m->train.cells]++;
+        }
+        sum = 31 * sum + (uint64_t)(block.middle - m->train.cells);
+    }
+    muster_mf_block none = muster_mf_visits_at(&v, v.blocks);
+    assert_true(none.from == none.end && none.middle == none.end);
+    return sum;
+}
+
+static void random_blocks_visit_every_cell_once_in_every_epoch(void **state)
+{
+    (void)state;
+    for (uint32_t parts = 1; parts <= 3; parts++) {
+        muster_mf m = make_random(parts);
+        uint64_t before = 0;
+        for (uint32_t epoch = 0; epoch < 3; epoch++) {
+            uint32_t visited[MANY_CELLS] = {0};
+            uint64_t sum = 0;
+            for (uint32_t p = 0; p < parts; p++) {
+                sum += visit_part(&m, p, epoch, visited);
+            }
+            for (uint32_t i = 0; i < m.train.count; i++) {
+                assert_int_equal(visited[i], 1);
+            }
+            assert_true(sum != before); // another order
+            before = sum;
+        }
+        end(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_blocks_visit_every_cell_once_in_every_epoch),
         cmocka_unit_test(parts_and_runs_cover_every_cell_once),
         cmocka_unit_test(blocks_are_cut_where_their_cells_are),
         cmocka_unit_test(rows_are_dealt_evenly),

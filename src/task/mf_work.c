@@ -66,8 +66,22 @@ static inline void move_cell(pass *p, float *w, float *h, float x)
     p->error += (double)error * (double)error;
 }
 
-/* The cells of one column, its factor held all along; *done_out of them were
- * worked on when a row turned out to be elsewhere (MUSTER_ERR_AGAIN). */
+/* Fetch what the cell AHEAD of this one names from memory; a column that the
+ * cell before it names too is on its way. */
+static inline void fetch_ahead(const pass *p, const muster_cell *cell)
+{
+    if (p->end - cell > AHEAD) {
+        const muster_cell *later = cell + AHEAD;
+        muster_ps_prefetch(p->worker, MUSTER_MF_TABLE_ROWS, later->row);
+        if (later->col != later[-1].col) {
+            muster_ps_prefetch(p->worker, MUSTER_MF_TABLE_COLS, later->col);
+        }
+    }
+}
+
+/* The first cells, as long as they are of one column, its factor held all
+ * along; *done_out of them were worked on, fewer when a row turned out to be
+ * elsewhere (MUSTER_ERR_AGAIN). */
 static muster_status hold_column(pass *p, const muster_cell *cells,
                                  size_t count, size_t *done_out)
 {
@@ -79,12 +93,9 @@ static muster_status hold_column(pass *p, const muster_cell *cells,
     if (status != MUSTER_OK) {
         return status;
     }
-    for (; i < count; i++) {
+    do {
         float *w;
-        if (p->end != NULL && (size_t)(p->end - cells) > i + AHEAD) {
-            muster_ps_prefetch(p->worker, MUSTER_MF_TABLE_ROWS,
-                               cells[i + AHEAD].row);
-        }
+        fetch_ahead(p, &cells[i]);
         status =
             muster_ps_begin(p->worker, MUSTER_MF_TABLE_ROWS, cells[i].row, &w);
         if (status != MUSTER_OK) {
@@ -95,7 +106,8 @@ static muster_status hold_column(pass *p, const muster_cell *cells,
         if (status != MUSTER_OK) {
             break;
         }
-    }
+        i++;
+    } while (i < count && cells[i].col == col);
     *done_out = i;
     muster_status ended = muster_ps_end(p->worker, MUSTER_MF_TABLE_COLS, col);
     return status == MUSTER_OK ? ended : status;
@@ -136,8 +148,8 @@ static muster_status fetch_rows(const pass *p, const muster_cell *cells,
     return muster_ps_fetch(p->worker, MUSTER_MF_TABLE_ROWS, rows, wanted);
 }
 
-muster_status muster_mf_work_column(muster_mf_pass *p, const muster_cell *cells,
-                                    size_t count)
+muster_status muster_mf_work_cells(muster_mf_pass *p, const muster_cell *cells,
+                                   size_t count)
 {
     uint32_t tries = 0; // of the same cell
     MUSTER_ASSERT(cells != NULL);
@@ -243,8 +255,7 @@ static muster_status work_run(tour *t, const muster_mf_run *run)
     for (uint64_t at = run->cell; at < run[1].cell;) {
         uint64_t left = run[1].cell - at;
         size_t count = left < HOLD_CELLS ? left : HOLD_CELLS;
-        muster_status status =
-            muster_mf_work_column(t->pass, cells + at, count);
+        muster_status status = muster_mf_work_cells(t->pass, cells + at, count);
         if (status != MUSTER_OK) {
             return status;
         }

@@ -11,7 +11,7 @@ bench=$(dirname "$MUSTER_BIN")/muster-bench-scale
 for name in mf_1x1 mf_2x1 mf_2x1_plain mf_2x1_efficiency mf_2x1_quality mf_2x1_waits; do
     grep -q "\"scale_$name\"" "$work/rows" || fail "no row scale_$name: $(cat "$work/rows")"
 done
-[ "$(grep -c '^mf,[12],[12],1,' "$work/scale.csv")" -eq 2 ] || fail "csv: $(cat "$work/scale.csv")"
+[ "$(grep -c '^mf,[12],[12],usual,1,' "$work/scale.csv")" -eq 2 ] || fail "csv: $(cat "$work/scale.csv")"
 ! grep -q nan "$work/scale.csv" || fail "csv: $(cat "$work/scale.csv")"
 grep -q '</svg>' "$work/scale.svg" || fail "no svg"
 for wrong in "--task none" "--nodes 0" "--nodes 2x" "--threads 1x2" "--repeats" "--minutes 0"; do

@@ -292,6 +292,13 @@ muster_status muster_ps_begin(muster_ps_worker *worker, uint32_t table,
             return MUSTER_OK;
         } // a second worker has just been made
     }
+    if (muster_ps_table_may_enter_second(rows, holder, state, ref)) {
+        muster_bias_list(holder, 1, ref | MUSTER_ROWREF_UNLATCHED);
+        if (muster_ps_table_enter_ordered(rows, holder, state)) {
+            *row_out = muster_ps_table_row(rows, key);
+            return MUSTER_OK;
+        }
+    }
     if (key >= rows->keys) {
         return refuse_key(worker, ref);
     }

@@ -214,6 +214,20 @@ static inline bool muster_ps_table_may_enter(const muster_ps_table *table,
                                       memory_order_relaxed);
 }
 
+/* The same for a worker that has one row open, unlatched, which comes before
+ * this one. */
+static inline bool
+muster_ps_table_may_enter_second(const muster_ps_table *table,
+                                 const muster_bias_holder *holder,
+                                 uint64_t state, muster_rowref ref)
+{
+    return (state & MUSTER_BIAS_BUSY) == 1 &&
+           muster_rowref_key(ref) <
+               atomic_load_explicit(&table->unlatched_keys,
+                                    memory_order_relaxed) &&
+           (muster_bias_listed(holder, 0) & ~MUSTER_ROWREF_UNLATCHED) < ref;
+}
+
 static inline bool muster_ps_table_enter_ordered(const muster_ps_table *table,
                                                  muster_bias_holder *holder,
                                                  uint64_t state)
