@@ -4,11 +4,16 @@ usage: dense_torch.py FEATURES HIDDEN CLASSES BATCH
 The median of some turns; `muster bench dense` runs this beside its own.
 """
 
+import os
 import statistics
 import sys
 import time
 
-import torch
+# Its BLAS has threads of its own, which set_num_threads() does not reach.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import torch  # noqa: E402
 
 
 def main():
