@@ -89,6 +89,7 @@ muster_cluster *muster_cluster_subset(const muster_cluster *cluster,
         return NULL;
     }
     subset->bytes_per_s = cluster->bytes_per_s;
+    subset->processors = cluster->processors;
     for (uint32_t i = 0, to = 0; i < all; i++) {
         if (keep[i]) {
             muster_cluster_worker *worker = &subset->workers[to++];
@@ -176,6 +177,9 @@ char *muster_cluster_text(const muster_cluster *cluster)
 {
     writer w = {muster_vec_make(1), false};
     add(&w, "version: %u\n", MUSTER_CLUSTER_VERSION);
+    if (cluster->processors > 0) {
+        add(&w, "processors: %u\n", cluster->processors);
+    }
     if (cluster->bytes_per_s > 0) {
         add(&w, "coordinator: {bandwidth: %.6g}\n",
             cluster->bytes_per_s / MBIT);

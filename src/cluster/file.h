@@ -24,6 +24,8 @@
  *   link       latency (a time), bandwidth (Mbit/s, no limit unless given),
  *              loss (0..0.999)
  *   count      so many equal ones
+ *   processors at the top: so many for all workers together, whose shifts are
+ *              computed there; each has its own unless given
  *   bandwidth  of the NIC of the coordinator or of an edge (Mbit/s, no limit
  *              unless given): all messages that it receives at a time share it,
  *              and so do all that it sends
@@ -70,7 +72,8 @@ typedef struct muster_cluster {
     muster_cluster_worker *workers; // across edges, in their order
     uint32_t edge_count;            // 0: no edges
     muster_cluster_edge *edges;
-    double bytes_per_s; // of the coordinator's NIC; 0: no limit
+    double bytes_per_s;  // of the coordinator's NIC; 0: no limit
+    uint32_t processors; // for all workers together; 0: each has its own
 } muster_cluster;
 
 /* `workers` equal ones of speed 1 that take no time, without edges. NULL when

@@ -31,6 +31,7 @@ typedef struct reader {
     muster_vec workers; // muster_cluster_worker
     muster_vec edges;   // muster_cluster_edge
     double bytes_per_s; // of the coordinator
+    uint32_t processors;
 } reader;
 
 static muster_status refuse(const reader *r, const muster_yaml_node *node,
@@ -358,6 +359,20 @@ static muster_status take_coordinator(reader *r, const muster_yaml_node *node,
     return read_map(r, node, rows, to);
 }
 
+static muster_status take_processors(reader *r, const muster_yaml_node *node,
+                                     void *to)
+{
+    uint64_t processors = 0;
+    (void)to;
+    if (node->kind != MUSTER_YAML_SCALAR ||
+        !muster_value_uint(node->text, &processors) || processors < 1 ||
+        processors > MUSTER_CLUSTER_WORKERS_MAX) {
+        return refuse(r, node, "expected a number from 1 to 65536");
+    }
+    r->processors = (uint32_t)processors;
+    return MUSTER_OK;
+}
+
 static muster_status take_version(reader *r, const muster_yaml_node *node,
                                   void *to)
 {
@@ -375,9 +390,13 @@ static muster_status take_version(reader *r, const muster_yaml_node *node,
 static muster_status read_top(reader *r, const muster_yaml_node *top)
 {
     static const key_row rows[] = {
-        {"version", take_version, 0},         {"defaults", take_defaults, 0},
-        {"coordinator", take_coordinator, 0}, {"edges", take_edges, 0},
-        {"workers", take_workers, 0},         {NULL, NULL, 0},
+        {"version", take_version, 0},
+        {"defaults", take_defaults, 0},
+        {"coordinator", take_coordinator, 0},
+        {"processors", take_processors, 0},
+        {"edges", take_edges, 0},
+        {"workers", take_workers, 0},
+        {NULL, NULL, 0},
     };
     if (top->kind != MUSTER_YAML_MAP) {
         return refuse(r, top, "expected `version: 1` and `workers` or `edges`");
@@ -428,6 +447,7 @@ static muster_status read_tree(reader *r, muster_cluster **cluster_out)
     cluster->edges = r->edges.data;
     cluster->edge_count = (uint32_t)r->edges.count;
     cluster->bytes_per_s = r->bytes_per_s;
+    cluster->processors = r->processors;
     *cluster_out = cluster;
     return MUSTER_OK;
 }

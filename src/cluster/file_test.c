@@ -111,6 +111,24 @@ static void flat_clusters_have_no_edges(void **state)
     muster_cluster_free(cluster);
 }
 
+static void workers_may_share_processors(void **state)
+{
+    (void)state;
+    static const bool keep[4] = {true, false, true, true};
+    muster_cluster *cluster =
+        parse("version: 1\nprocessors: 2\nworkers: [{count: 4}]\n");
+    assert_int_equal(cluster->processors, 2);
+    muster_cluster *subset = muster_cluster_subset(cluster, keep);
+    char *text = muster_cluster_text(subset);
+    muster_cluster *again = parse(text);
+    assert_int_equal(again->processors, 2);
+    assert_int_equal(again->worker_count, 3);
+    muster_cluster_free(again);
+    muster_mem_free(text);
+    muster_cluster_free(subset);
+    muster_cluster_free(cluster);
+}
+
 static void mistakes_are_named_by_line_and_key(void **state)
 {
     (void)state;
@@ -119,6 +137,8 @@ static void mistakes_are_named_by_line_and_key(void **state)
         {"workers: [{}]\n", "`version: 1` is missing"},
         {"version: 2\nworkers: [{}]\n", "c.yaml:1: version: this version"},
         {"version: 1\n", "give `workers`, or `edges`"},
+        {"version: 1\nprocessors: 0\nworkers: [{}]\n",
+         "c.yaml:2: processors: expected a number from 1 to 65536"},
         {"version: 1\nworkers: []\n", "c.yaml:2: workers: expected a list"},
         {"version: 1\nworkers: [{}]\nedges: [{}]\n", "give `workers`, or"},
         {"version: 1\nworkers:\n  - {}\n  - {sped: 1}\n",
@@ -186,6 +206,7 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(a_subset_does_the_same_work),
         cmocka_unit_test(flat_clusters_have_no_edges),
+        cmocka_unit_test(workers_may_share_processors),
         cmocka_unit_test(mistakes_are_named_by_line_and_key),
         cmocka_unit_test(out_of_memory_leaks_nothing),
     };

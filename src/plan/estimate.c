@@ -11,27 +11,10 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "plan/draw.h"
 #include "plan/kth.h"
 #include "plan/nic.h"
 #include "plan/staged.h"
-
-#define STREAM_COMPUTE   UINT64_C(0)
-#define STREAM_DOWN      UINT64_C(1)
-#define STREAM_UP        UINT64_C(2)
-#define STREAM_RELAY     UINT64_C(3) // a message on the edge's link
-#define STREAM_EDGE_DOWN UINT64_C(4)
-#define STREAM_EDGE_UP   UINT64_C(5)
-
-/* The random numbers of a step: for each worker and edge. */
-typedef struct step_draw {
-    const float *compute; // Exp(1)
-    const float *down;    // tries
-    const float *up;
-    const float *relay;
-    const float *edge_down;
-    const float *edge_up;
-} step_draw;
 
 /* What a unit of each draw costs a worker, seconds. */
 typedef struct worker_cost {
@@ -43,8 +26,7 @@ struct muster_estimator {
     double bytes;
     uint32_t samples;
     uint32_t n, edges;
-    float *memory;  // samples x (4 n + 2 edges), a step after the other
-    float *mean;    // the same of mean delays
+    muster_step_draws draws;
     double *shares; // of SPEEDS, per worker
     uint32_t *edge_of;
     // Of the scheme at hand:
@@ -62,101 +44,11 @@ struct muster_estimator {
     float *times, *edge_times, *scratch;
 };
 
-static size_t floats_of_step(const muster_estimator *e)
-{
-    return 4 * (size_t)e->n + 2 * (size_t)e->edges;
-}
-
-static step_draw draw_at(const muster_estimator *e, const float *at)
-{
-    size_t n = e->n;
-    return (step_draw){at,         at + n,     at + 2 * n,
-                       at + 3 * n, at + 4 * n, at + 4 * n + e->edges};
-}
-
-/* ---- draws --------------------------------------------------------------- */
-
-static float tries(double loss, double uniform)
-{
-    if (loss <= 0) {
-        return 1;
-    }
-    return (float)(1 + floor(log(1 - uniform) / log(loss)));
-}
-
-static float mean_tries(double loss)
-{
-    return (float)(1 / (1 - loss));
-}
-
-/* The number that worker w has in the whole cluster. */
-static uint64_t number_of(const muster_estimator_opts *opts, uint32_t w)
-{
-    return opts->numbers != NULL ? opts->numbers[w] : w;
-}
-
-static void fill_draw(const muster_estimator *e, float *at,
-                      const muster_estimator_opts *opts, uint64_t sample)
-{
-    size_t n = e->n;
-    muster_rng rng[6];
-    uint64_t first = sample * (opts->numbers != NULL ? opts->whole : e->n);
-    for (uint64_t stream = 0; stream < 6; stream++) {
-        rng[stream] = muster_rng_make(opts->seed, stream);
-    }
-    for (uint32_t w = 0; w < n; w++) {
-        double loss = e->cluster->workers[w].link.loss;
-        double relay = 0;
-        if (e->edges > 0) {
-            relay = e->cluster->edges[e->edge_of[w]].link.loss;
-        }
-        for (uint64_t stream = 0; stream < STREAM_EDGE_DOWN; stream++) {
-            rng[stream].index = first + number_of(opts, w);
-        }
-        at[w] = (float)muster_rng_exponential(&rng[STREAM_COMPUTE]);
-        at[n + w] = tries(loss, muster_rng_uniform(&rng[STREAM_DOWN]));
-        at[2 * n + w] = tries(loss, muster_rng_uniform(&rng[STREAM_UP]));
-        at[3 * n + w] = tries(relay, muster_rng_uniform(&rng[STREAM_RELAY]));
-    }
-    for (uint32_t i = 0; i < e->edges; i++) {
-        double loss = e->cluster->edges[i].link.loss;
-        uint64_t number = number_of(opts, e->cluster->edges[i].first);
-        rng[STREAM_EDGE_DOWN].index = first + number;
-        rng[STREAM_EDGE_UP].index = first + number;
-        at[4 * n + i] = tries(loss, muster_rng_uniform(&rng[STREAM_EDGE_DOWN]));
-        at[4 * n + e->edges + i] =
-            tries(loss, muster_rng_uniform(&rng[STREAM_EDGE_UP]));
-    }
-}
-
-static void fill_mean(const muster_estimator *e)
-{
-    size_t n = e->n;
-    for (uint32_t w = 0; w < n; w++) {
-        float both = mean_tries(e->cluster->workers[w].link.loss);
-        e->mean[w] = 1;
-        e->mean[n + w] = both;
-        e->mean[2 * n + w] = both;
-        e->mean[3 * n + w] =
-            e->edges > 0
-                ? mean_tries(e->cluster->edges[e->edge_of[w]].link.loss)
-                : 0;
-    }
-    for (uint32_t i = 0; i < e->edges; i++) {
-        float both = mean_tries(e->cluster->edges[i].link.loss);
-        e->mean[4 * n + i] = both;
-        e->mean[4 * n + e->edges + i] = both;
-    }
-}
-
 static bool allocate(muster_estimator *e)
 {
     size_t n = e->n;
     size_t edges = (size_t)e->edges + 1;
-    size_t step = floats_of_step(e);
     size_t widest = n > edges ? n : edges;
-    e->memory = muster_mem_array(e->samples, step * sizeof(float));
-    e->mean = muster_mem_array(step, sizeof(float));
     e->shares = muster_mem_array(n, sizeof(double));
     e->edge_of = muster_mem_array(n, sizeof(uint32_t));
     e->costs = muster_mem_array(n, sizeof(worker_cost));
@@ -167,11 +59,29 @@ static bool allocate(muster_estimator *e)
     e->times = muster_mem_array(n, sizeof(float));
     e->edge_times = muster_mem_array(edges, sizeof(float));
     e->scratch = muster_mem_array(widest, sizeof(float));
-    return e->memory != NULL && e->mean != NULL && e->shares != NULL &&
-           e->edge_of != NULL && e->costs != NULL && e->edge_down != NULL &&
-           e->edge_up != NULL && e->edge_sends != NULL && e->paces != NULL &&
-           e->times != NULL && e->edge_times != NULL && e->scratch != NULL &&
+    return e->shares != NULL && e->edge_of != NULL && e->costs != NULL &&
+           e->edge_down != NULL && e->edge_up != NULL &&
+           e->edge_sends != NULL && e->paces != NULL && e->times != NULL &&
+           e->edge_times != NULL && e->scratch != NULL &&
            muster_nic_init(&e->nic, (uint32_t)widest);
+}
+
+/* False: out of memory. */
+static bool draw_steps(muster_estimator *e, const muster_estimator_opts *opts)
+{
+    for (uint32_t i = 0; i < e->edges; i++) {
+        const muster_cluster_edge *edge = &e->cluster->edges[i];
+        for (uint32_t w = 0; w < edge->workers; w++) {
+            e->edge_of[edge->first + w] = i;
+        }
+    }
+    muster_step_draws_opts draws = {.cluster = e->cluster,
+                                    .edge_of = e->edge_of,
+                                    .samples = e->samples,
+                                    .seed = opts->seed,
+                                    .numbers = opts->numbers,
+                                    .whole = opts->whole};
+    return muster_step_draws_init(&e->draws, &draws);
 }
 
 muster_estimator *muster_estimator_create(const muster_estimator_opts *opts)
@@ -185,20 +95,10 @@ muster_estimator *muster_estimator_create(const muster_estimator_opts *opts)
     e->samples = opts->samples;
     e->n = opts->cluster->worker_count;
     e->edges = opts->cluster->edge_count;
-    if (!allocate(e)) {
+    if (!allocate(e) || !draw_steps(e, opts)) {
         muster_estimator_free(e);
         return NULL;
     }
-    for (uint32_t i = 0; i < e->edges; i++) {
-        const muster_cluster_edge *edge = &e->cluster->edges[i];
-        for (uint32_t w = 0; w < edge->workers; w++) {
-            e->edge_of[edge->first + w] = i;
-        }
-    }
-    for (uint32_t i = 0; i < e->samples; i++) {
-        fill_draw(e, e->memory + i * floats_of_step(e), opts, i);
-    }
-    fill_mean(e);
     return e;
 }
 
@@ -207,8 +107,7 @@ void muster_estimator_free(muster_estimator *e)
     if (e == NULL) {
         return;
     }
-    muster_mem_free(e->memory);
-    muster_mem_free(e->mean);
+    muster_step_draws_fini(&e->draws);
     muster_mem_free(e->shares);
     muster_mem_free(e->edge_of);
     muster_mem_free(e->costs);
@@ -374,7 +273,7 @@ static float layer_time(float *values, uint32_t n, uint32_t s, uint32_t m)
 
 /* When answers are where they are decoded first, in e->times. */
 static void worker_times(muster_estimator *e, const muster_scheme *scheme,
-                         const step_draw *draw)
+                         const muster_step_draw *draw)
 {
     bool layered = is_layered(e, scheme);
     bool relayed = e->edges > 0 && !layered;
@@ -410,7 +309,7 @@ static void worker_times(muster_estimator *e, const muster_scheme *scheme,
 /* What passes between the coordinator and edge i besides its workers' times:
  * both ways of its link, the model and its answer through its NIC. */
 static float edge_delay(const muster_estimator *e, uint32_t i,
-                        const step_draw *draw)
+                        const muster_step_draw *draw)
 {
     double own = over_nic(e->bytes, e->cluster->edges[i].bytes_per_s);
     return e->edge_down[i] * draw->edge_down[i] +
@@ -445,7 +344,7 @@ static void pass_above(muster_estimator *e, const muster_scheme *scheme)
 
 /* Uses a copy: e->times stays. */
 static float layered_time(muster_estimator *e, const muster_scheme *scheme,
-                          const step_draw *draw)
+                          const muster_step_draw *draw)
 {
     bool ignore = scheme->kind == MUSTER_SCHEME_IGNORE;
     memcpy(e->scratch, e->times, e->n * sizeof(float));
@@ -468,7 +367,7 @@ static float layered_time(muster_estimator *e, const muster_scheme *scheme,
 
 /* e->times: when a worker's own share is complete, if nobody takes it over. */
 static float staged_time(muster_estimator *e, const muster_scheme *scheme,
-                         const step_draw *draw)
+                         const muster_step_draw *draw)
 {
     if (e->failed) {
         return INFINITY;
@@ -484,9 +383,9 @@ static float staged_time(muster_estimator *e, const muster_scheme *scheme,
     return (float)muster_staged_step_s(&e->staged, e->paces, e->answer_s);
 }
 
-/* The scheme is prepared. */
-static float step_time(muster_estimator *e, const muster_scheme *scheme,
-                       const step_draw *draw)
+/* When enough answers are there, if every worker has its own processors. */
+static float ready_time(muster_estimator *e, const muster_scheme *scheme,
+                        const muster_step_draw *draw)
 {
     if (scheme->kind == MUSTER_SCHEME_STAGED) {
         return staged_time(e, scheme, draw);
@@ -503,6 +402,36 @@ static float step_time(muster_estimator *e, const muster_scheme *scheme,
     return muster_kth_smallest(e->scratch, e->n, e->n - scheme->s);
 }
 
+/* What the processors that workers share take for all that is begun in a step
+ * of `end`: nothing that is begun is left, also where nobody waits for it. Of a
+ * code in stages, every part once. */
+static float work_time(const muster_estimator *e, const muster_scheme *scheme,
+                       const muster_step_draw *draw, float end)
+{
+    bool staged = scheme->kind == MUSTER_SCHEME_STAGED;
+    float pieces = staged ? (float)scheme->pieces : 1;
+    float work = 0;
+    for (uint32_t w = 0; w < e->n; w++) {
+        float begin = e->costs[w].down * draw->down[w];
+        if (e->edges > 0) {
+            uint32_t edge = e->edge_of[w];
+            begin += e->edge_down[edge] * draw->edge_down[edge];
+        }
+        work += staged || begin < end ? pieces * e->costs[w].shift : 0;
+    }
+    return work / (float)e->cluster->processors;
+}
+
+/* The scheme is prepared. */
+static float step_time(muster_estimator *e, const muster_scheme *scheme,
+                       const muster_step_draw *draw)
+{
+    float end = ready_time(e, scheme, draw);
+    return e->cluster->processors == 0
+               ? end
+               : fmaxf(end, work_time(e, scheme, draw, end));
+}
+
 /* ---- what is asked ------------------------------------------------------- */
 
 bool muster_estimator_has_failed(const muster_estimator *e)
@@ -513,7 +442,7 @@ bool muster_estimator_has_failed(const muster_estimator *e)
 double muster_estimate_surrogate_s(muster_estimator *e,
                                    const muster_scheme *scheme)
 {
-    step_draw draw = draw_at(e, e->mean);
+    muster_step_draw draw = muster_step_draws_mean(&e->draws);
     prepare(e, scheme);
     return (double)step_time(e, scheme, &draw);
 }
@@ -526,7 +455,7 @@ double muster_estimate_mean_s(muster_estimator *e, const muster_scheme *scheme,
     uint32_t count = samples < e->samples ? samples : e->samples;
     prepare(e, scheme);
     for (uint32_t i = 0; i < count; i++) {
-        step_draw draw = draw_at(e, e->memory + i * floats_of_step(e));
+        muster_step_draw draw = muster_step_draws_at(&e->draws, i);
         double time = (double)step_time(e, scheme, &draw);
         sum += time;
         squares += time * time;
@@ -542,7 +471,7 @@ double muster_estimate_mean_s(muster_estimator *e, const muster_scheme *scheme,
 double muster_estimate_draw_s(muster_estimator *e, const muster_scheme *scheme,
                               uint32_t sample)
 {
-    step_draw draw = draw_at(e, e->memory + sample * floats_of_step(e));
+    muster_step_draw draw = muster_step_draws_at(&e->draws, sample);
     prepare(e, scheme);
     return (double)step_time(e, scheme, &draw);
 }
@@ -563,7 +492,7 @@ void muster_estimate_workers(muster_estimator *e, const muster_scheme *scheme,
                 staged ? muster_staged_storage(&e->staged, w) : load / e->n};
     }
     for (uint32_t i = 0; i < count; i++) {
-        step_draw draw = draw_at(e, e->memory + i * floats_of_step(e));
+        muster_step_draw draw = muster_step_draws_at(&e->draws, i);
         double end = (double)step_time(e, scheme, &draw);
         for (uint32_t w = 0; w < e->n; w++) {
             uint32_t edge = e->edge_of[w];
@@ -582,7 +511,7 @@ void muster_estimate_arrivals(muster_estimator *e, const muster_scheme *scheme,
                               uint32_t sample, double *workers_out,
                               double *edges_out)
 {
-    step_draw draw = draw_at(e, e->memory + sample * floats_of_step(e));
+    muster_step_draw draw = muster_step_draws_at(&e->draws, sample);
     prepare(e, scheme);
     worker_times(e, scheme, &draw);
     for (uint32_t w = 0; w < e->n; w++) {

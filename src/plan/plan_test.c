@@ -447,6 +447,30 @@ static void out_of_memory_leaks_nothing(void **state)
     }
 }
 
+/* Whatever is begun takes its time on them, also where nobody waits for it;
+ * what begins after the end of a step does not. */
+static void shared_processors_take_their_time_for_all_work(void **state)
+{
+    (void)state;
+    muster_cluster *cluster = muster_cluster_create(8);
+    assert_non_null(cluster);
+    cluster->processors = 2;
+    for (uint32_t w = 0; w < 8; w++) {
+        cluster->workers[w].shift_s = 0.01;
+        cluster->workers[w].link.latency_s = w < 2 ? 10 : 0;
+    }
+    muster_scheme frc = {.kind = MUSTER_SCHEME_GROUPS, .s = 3, .m = 1};
+    muster_scheme staged = {
+        .kind = MUSTER_SCHEME_STAGED, .s = 2, .m = 1, .pieces = 1};
+    muster_estimator *estimator = estimator_of(cluster, 0, 4);
+    double load_4 = muster_estimate_mean_s(estimator, &frc, 4, NULL);
+    double in_stages = muster_estimate_mean_s(estimator, &staged, 4, NULL);
+    assert_true(fabs(load_4 - 6 * 4 * 0.01 / 2) < 1e-6);
+    assert_true(fabs(in_stages - 8 * 0.01 / 2) < 1e-6);
+    muster_estimator_free(estimator);
+    muster_cluster_free(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +482,7 @@ int main(void)
         cmocka_unit_test(a_quiet_cluster_stays_uncoded),
         cmocka_unit_test(shorter_messages_pay_where_links_are_slow),
         cmocka_unit_test(a_code_in_stages_pays_where_computing_is_the_cost),
+        cmocka_unit_test(shared_processors_take_their_time_for_all_work),
         cmocka_unit_test(texts_name_what_was_chosen),
         cmocka_unit_test(mistakes_of_a_caller_are_refused),
         cmocka_unit_test(the_code_in_force_is_shown_and_loads_may_be_kept_even),

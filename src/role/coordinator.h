@@ -104,6 +104,7 @@ typedef struct muster_coordinator_opts {
     /* Change to the code that a plan for the times measured so far chooses, as
      * often as that pays: coordinator_replan.c. Without a shuffle. */
     bool replan;
+    uint32_t processors; // that its workers share; 0: each has its own
     /* The first shard of each part, and S after the last; lent for create.
      * NULL: as many shards for each part. */
     const uint32_t *first_shard;

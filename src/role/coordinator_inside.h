@@ -21,6 +21,7 @@
 #ifndef MUSTER_ROLE_COORDINATOR_INSIDE_H
 #define MUSTER_ROLE_COORDINATOR_INSIDE_H
 
+#include "cluster/file.h"
 #include "role/coordinator_state.h"
 
 /* coordinator_workers.c */
@@ -138,6 +139,14 @@ bool muster_recode_adopt(muster_coordinator *c);
 /* coordinator_replan.c; all but init do nothing unless opts.replan */
 MUSTER_CHECKED muster_status muster_replan_init(muster_coordinator *c);
 void muster_replan_fini(muster_coordinator *c);
+/* Between two steps: ask for a plan if the times have changed. */
+void muster_replan_ask(muster_coordinator *c, int64_t now_ns,
+                       muster_actions *actions);
+/* A PLAN job has ended. */
+void muster_replan_done(muster_coordinator *c, const muster_event *event,
+                        muster_actions *actions);
+
+/* coordinator_times.c; likewise */
 /* A model was offered. */
 void muster_replan_offered(muster_coordinator *c, uint32_t id, int64_t now_ns);
 /* One that it leads has joined. */
@@ -150,12 +159,10 @@ void muster_replan_told(muster_coordinator *c, uint32_t edge);
 /* An answer, in time or late. */
 void muster_replan_answer(muster_coordinator *c, uint32_t id,
                           const muster_message *message, int64_t now_ns);
-/* Between two steps: ask for a plan if the times have changed. */
-void muster_replan_ask(muster_coordinator *c, int64_t now_ns,
-                       muster_actions *actions);
-/* A PLAN job has ended. */
-void muster_replan_done(muster_coordinator *c, const muster_event *event,
-                        muster_actions *actions);
+/* What the last steps say of workers and edges, with opts.replan. NULL: out of
+ * memory, or no worker was seen. */
+muster_cluster *muster_replan_measure(const muster_coordinator *c,
+                                      int64_t now_ns);
 
 /* coordinator_reorder.c */
 MUSTER_CHECKED muster_status muster_reorder_init(muster_coordinator *c);

@@ -212,12 +212,14 @@ static muster_verify_mode verify_mode(const muster_config *config,
                                           : MUSTER_VERIFY_WARN;
 }
 
-/* Has each worker processors of its own? Local ones are counted, others are
- * taken to be on machines of their own. */
-static bool are_apart(const muster_config *config)
+uint32_t muster_build_processors(const muster_config *config)
 {
     uint64_t local = muster_config_uint(config, MUSTER_OPT_LOCAL);
-    return local * muster_config_threads(config) <= muster_threads_here();
+    uint32_t threads = muster_config_threads(config);
+    uint32_t here = muster_threads_here() / threads; // for so many workers
+    here = here > 0 ? here : 1;
+    bool real = strcmp(muster_config_verb(config), "train") == 0;
+    return real && local > here ? here : 0;
 }
 
 muster_status muster_build_check_code(const muster_config *config,
@@ -260,7 +262,8 @@ muster_status muster_build_coordinator(const muster_config *config,
         return status;
     }
     opts.code = code;
-    opts.eager = are_apart(config);
+    opts.processors = muster_build_processors(config);
+    opts.eager = opts.processors == 0;
     opts.edges = muster_config_edges(config) > 0;
     opts.heartbeat_ns = muster_config_duration_ns(config, MUSTER_OPT_HEARTBEAT);
     opts.patience_ns = muster_config_duration_ns(config, MUSTER_OPT_PATIENCE);

@@ -57,6 +57,10 @@ void muster_build_code_fini(muster_build_code *build);
 uint32_t muster_build_shards(const muster_config *config,
                              const muster_code *code);
 
+/* The processors that the workers of a local run share, in units of workers;
+ * 0: each has its own, or is elsewhere. */
+uint32_t muster_build_processors(const muster_config *config);
+
 /* May the run have this code? MUSTER_ERR_INVALID: not with its --topology or
  * --verify. */
 MUSTER_CHECKED muster_status

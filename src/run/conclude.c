@@ -13,6 +13,7 @@
 #include "code/hier.h"
 #include "record/checkpoint.h"
 #include "role/edge.h"
+#include "run/build.h"
 #include "run/complete.h"
 #include "run/measured_cluster.h"
 #include "run/train.h"
@@ -229,6 +230,7 @@ static muster_status write_files(muster_train_state *train, const char *json,
         measured.workers = train->per_load;
         measured.per_load = true;
     }
+    measured.processors = muster_build_processors(train->config);
     char *cluster = muster_measured_cluster(&measured);
     if (cluster == NULL) {
         return muster_error_set(error_out, MUSTER_ERR_NO_MEMORY,

@@ -106,6 +106,7 @@ char *muster_measured_cluster(const muster_measured *of)
     char *text = NULL;
     if (cluster != NULL && add_edges(cluster, of)) {
         measure_all(cluster, of);
+        cluster->processors = of->processors;
         text = muster_cluster_text(cluster);
     }
     muster_cluster_free(cluster);

@@ -23,6 +23,7 @@ typedef struct muster_measured {
     const uint32_t *first_shard;   // of each part, and the number of shards
                                    // after the last; NULL: parts are equal
     bool per_load;                 // computing times of `workers` are of load 1
+    uint32_t processors;           // that they share; 0: each has its own
 } muster_measured;
 
 /* The text of a cluster file, for muster_mem_free(); NULL when out of memory.
