@@ -21,7 +21,8 @@
  * One thread, but for the rows that say T. Turns of the job and of the products
  * alternate and the medians are compared: the speed of a shared machine drifts.
  * --quick leaves out the largest sizes; HxB asks for some of them alone, HxBxT
- * also says the threads beside one, `wide` for wide_H, `large` for the step.
+ * also says the threads beside one, `phases` for each phase of their passes
+ * beside its product alone, `wide` for wide_H, `large` for the step.
  */
 #define _GNU_SOURCE
 #include "bench_dense.h"
@@ -132,9 +133,10 @@ static void bench_wide(uint32_t hidden, bool json)
 typedef struct options {
     bool json;
     bool is_quick;
-    bool is_wide;  // those rows alone
-    bool is_large; // the steps of a large model alone
-    size_t count;  // 0: all
+    bool has_phases; // of the cases asked for
+    bool is_wide;    // those rows alone
+    bool is_large;   // the steps of a large model alone
+    size_t count;    // 0: all
     dense_case cases[CASES_MAX];
 } options;
 
@@ -172,6 +174,8 @@ static bool read_options(int argc, char **argv, options *out)
             out->is_large = true;
         } else if (strcmp(argv[i], "--quick") == 0) {
             out->is_quick = true;
+        } else if (strcmp(argv[i], "phases") == 0) {
+            out->has_phases = true;
         } else if (strcmp(argv[i], "wide") == 0) {
             out->is_wide = true;
         } else if (out->count == CASES_MAX ||
@@ -203,7 +207,7 @@ int main(int argc, char **argv)
     options asked = {0};
     if (!read_options(argc, argv, &asked)) {
         fprintf(stderr, "usage: muster bench dense [--quick] [--json] "
-                        "[HxB[xT]..|wide|large]\n");
+                        "[[phases] HxB[xT]..|wide|large]\n");
         return 2;
     }
     openblas_set_num_threads(1);
@@ -212,7 +216,11 @@ int main(int argc, char **argv)
         tell_torch();
     }
     for (size_t i = 0; i < asked.count; i++) {
-        bench_case(&asked.cases[i], asked.json);
+        if (asked.has_phases) {
+            dense_bench_phases(&asked.cases[i], asked.json);
+        } else {
+            bench_case(&asked.cases[i], asked.json);
+        }
     }
     if (all) {
         bench_all(&asked);

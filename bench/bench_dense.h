@@ -30,6 +30,9 @@ dense_times dense_measure(const dense_case *sizes);
 /* Operations of those products. */
 double dense_operations(const dense_case *sizes);
 
+/* Each phase of a block's pass, in microseconds, beside its product alone. */
+void dense_bench_phases(const dense_case *sizes, bool json);
+
 /* Adam, and the combination of messages, beside copying memory. */
 void dense_bench_memory(bool json);
 

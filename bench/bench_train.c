@@ -12,51 +12,30 @@
  *                         them 200 ms slower, against the same run without that
  *   train_12_CODE_differs how far its final loss and norm of the model are from
  *                         uncoded's, relatively, against the 1e-4 allowed
- *   train_12_scheduled_even  scheduled against uncoded, none slow
+ *   train_12_scheduled_even  scheduled against uncoded, none slow, in longer
+ *                         runs: short ones differ from themselves by a tenth
+ *   train_12_uncoded_even uncoded against itself in the same turns
  *   train_mlp_CODE        an mlp of 1 M parameters, 4 workers, s = 1, one of
  *                         them 200 ms slower, against the run without that
- *   train_mlp_scheduled_even  scheduled against uncoded, none slow
+ *   train_mlp_scheduled_even, train_mlp_uncoded_even  the same for the mlp
  *   ddp_mlp               the same for PyTorch DDP over gloo (ddp_train.py),
  *                         where /usr/bin/python3 has torch
  *   train_mlp_vs_ddp      frc with the slow worker, against DDP with it
  *   train_mlp_even_vs_ddp without any slow worker
+ *   train_third_CODE      work-bound steps, three of 12 workers at a third of
+ *                         the speed, against their simulation (train_third.c)
  *   train_bytes_mM        bytes of a worker's message with reduction M, against
  *                         M = 1
  */
-#define _GNU_SOURCE
-#include <jansson.h>
-#include <stdint.h>
-#include <string.h>
-#include <unistd.h>
+#include "train_runs.h"
 
-#include "bench.h"
-
-#define BLOCKS_MAX   9
-#define PATH_BYTES   1024
-#define COMMAND_MAX  4096
 #define SOFTMAX_STEP "60"
 #define MLP_STEPS    "40"
 #define MLP_MODEL    "mlp:hidden=1280" // 784 x 1280 + 1280 x 10 and biases
+#define SOFTMAX_RUN  "--model softmax --local 12 --seed 1"
+#define MLP_RUN      "--model " MLP_MODEL " --local 4 --batch 256 --lr 0.05"
 #define SLOW_TWO     "--slow 3:200ms --slow 7:200ms"
 #define SLOW_ONE     "--slow 2:200ms"
-
-/* Where cmake/install.cmake puts the command, seen from this program. */
-#ifndef MUSTER_BIN_FROM_LIBEXEC
-#define MUSTER_BIN_FROM_LIBEXEC "../../bin"
-#endif
-
-typedef struct setting {
-    bool json;
-    int blocks;
-    const char *only;         // rows that begin so; "": all
-    char program[PATH_BYTES]; // muster
-    char source[PATH_BYTES];  // the folder of ddp_train.py
-    char data[PATH_BYTES + 64];
-} setting;
-
-typedef struct outcome {
-    double step_ms, loss, theta_norm, message_bytes; // NAN: it failed
-} outcome;
 
 typedef struct code_row {
     const char *name; // in rows
@@ -72,80 +51,16 @@ static const code_row softmax_codes[] = {
     {"linear_tuned_m2", "--code linear:tuned --stragglers 2 --comm 2"},
 };
 
-static bool wanted(const setting *set, const char *name)
-{
-    return strncmp(name, set->only, strlen(set->only)) == 0;
-}
-
-/* What a command prints on stdout, as JSON; NULL when it fails. */
-static json_t *run_json(const char *command)
-{
-    FILE *pipe = popen(command, "r");
-    if (pipe == NULL) {
-        return NULL;
-    }
-    json_t *object = json_loadf(pipe, JSON_DISABLE_EOF_CHECK, NULL);
-    char rest[256];
-    while (fread(rest, 1, sizeof rest, pipe) > 0) {
-    }
-    if (pclose(pipe) != 0) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
-static double number(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static outcome train(const setting *set, const char *options)
-{
-    char command[COMMAND_MAX];
-    (void)snprintf(command, sizeof command,
-                   "timeout 120 '%s' train --data '%s' --json --quiet %s"
-                   " 2>/dev/null",
-                   set->program, set->data, options);
-    json_t *object = run_json(command);
-    if (object == NULL) {
-        fprintf(stderr, "failed: %s\n", command);
-    }
-    outcome end = {
-        .step_ms = number(json_object_get(object, "step_ms"), "p50"),
-        .loss = number(object, "loss"),
-        .theta_norm = number(object, "theta_norm"),
-        .message_bytes =
-            number(object, "bytes_up") / number(object, "messages_up"),
-    };
-    json_decref(object);
-    return end;
-}
-
-static void print(const setting *set, const char *group, const char *name,
-                  bench_row row)
-{
-    char full[128];
-    (void)snprintf(full, sizeof full, "%s%s", group, name);
-    row.name = full;
-    if (isnan(row.value)) {
-        fprintf(stderr, "%s: not measured\n", full);
-        return;
-    }
-    bench_print(&row, set->json);
-}
-
 /* Two runs in turns; the medians of their medians. Returns the last of the
  * first kind. */
 static outcome in_turns(const setting *set, const char *first,
                         const char *second, double median_out[2])
 {
     double steps[2][BLOCKS_MAX];
-    outcome last = {NAN, NAN, NAN, NAN};
+    outcome last = OUTCOME_NONE;
     for (int block = 0; block < set->blocks; block++) {
-        steps[1][block] = train(set, second).step_ms;
-        last = train(set, first);
+        steps[1][block] = train_once(set, second).step_ms;
+        last = train_once(set, first);
         steps[0][block] = last.step_ms;
     }
     for (int i = 0; i < 2; i++) {
@@ -163,18 +78,28 @@ static outcome compare(const setting *set, const char *options,
     return in_turns(set, command, options, median_out);
 }
 
-/* What it costs to be prepared when nobody is slow. */
+/* What it costs to be prepared when nobody is slow; and how far uncoded is from
+ * itself on this machine, without which that says little. */
 static void bench_even(const setting *set, const char *group,
                        const char *common, unsigned stragglers)
 {
     char plain[COMMAND_MAX / 2], staged[COMMAND_MAX / 2];
-    double median[2];
+    double steps[3][BLOCKS_MAX], median[3];
     (void)snprintf(plain, sizeof plain, "%s --code uncoded", common);
     (void)snprintf(staged, sizeof staged, "%s --code scheduled --stragglers %u",
                    common, stragglers);
-    (void)in_turns(set, staged, plain, median);
-    print(set, group, "scheduled_even",
-          (bench_row){0, median[0], "ms", "uncoded", median[1]});
+    for (int block = 0; block < set->blocks; block++) {
+        steps[0][block] = train_once(set, plain).step_ms;
+        steps[1][block] = train_once(set, staged).step_ms;
+        steps[2][block] = train_once(set, plain).step_ms;
+    }
+    for (int i = 0; i < 3; i++) {
+        median[i] = bench_median(steps[i], (size_t)set->blocks);
+    }
+    train_print(set, group, "scheduled_even",
+                (bench_row){0, median[1], "ms", "uncoded", median[0]});
+    train_print(set, group, "uncoded_even",
+                (bench_row){0, median[2], "ms", "uncoded", median[0]});
 }
 
 static double apart(double value, double reference)
@@ -184,9 +109,8 @@ static double apart(double value, double reference)
 
 static void bench_softmax(const setting *set)
 {
-    static const char common[] =
-        "--model softmax --local 12 --steps " SOFTMAX_STEP " --seed 1";
-    outcome plain = {NAN, NAN, NAN, NAN};
+    static const char common[] = SOFTMAX_RUN " --steps " SOFTMAX_STEP;
+    outcome plain = OUTCOME_NONE;
     for (size_t i = 0; i < sizeof softmax_codes / sizeof softmax_codes[0];
          i++) {
         const code_row *code = &softmax_codes[i];
@@ -196,18 +120,18 @@ static void bench_softmax(const setting *set)
         setting turns = *set;
         turns.blocks = i == 0 ? 1 : set->blocks;
         outcome end = compare(&turns, options, SLOW_TWO, median);
-        print(set, "train_12_", code->name,
-              (bench_row){.value = median[0],
-                          .unit = "ms",
-                          .baseline = "none slow",
-                          .baseline_value = median[1]});
+        train_print(set, "train_12_", code->name,
+                    (bench_row){.value = median[0],
+                                .unit = "ms",
+                                .baseline = "none slow",
+                                .baseline_value = median[1]});
         if (i == 0) {
             plain = end;
             continue;
         }
         char row[64];
         (void)snprintf(row, sizeof row, "%s_differs", code->name);
-        print(
+        train_print(
             set, "train_12_", row,
             (bench_row){.value = fmax(apart(end.loss, plain.loss),
                                       apart(end.theta_norm, plain.theta_norm)),
@@ -215,7 +139,7 @@ static void bench_softmax(const setting *set)
                         .baseline = "allowed",
                         .baseline_value = 1e-4});
     }
-    bench_even(set, "train_12_", common, 2);
+    bench_even(set, "train_12_", SOFTMAX_RUN " --steps 600", 2);
 }
 
 /* Median step of DDP with four ranks, one of them `slow_ms` slower; NAN where
@@ -228,17 +152,15 @@ static double run_ddp(const setting *set, unsigned slow_ms)
                    "--hidden 1280 --batch 64 --steps " MLP_STEPS
                    " --slow-ms %u 2>/dev/null",
                    set->source, slow_ms);
-    json_t *object = run_json(command);
-    double step_ms = number(object, "step_ms_p50");
+    json_t *object = train_run_json(command);
+    double step_ms = train_number(object, "step_ms_p50");
     json_decref(object);
     return step_ms;
 }
 
 static void bench_mlp(const setting *set)
 {
-    static const char common[] =
-        "--model " MLP_MODEL " --local 4 --batch 256 --steps " MLP_STEPS
-        " --lr 0.05";
+    static const char common[] = MLP_RUN " --steps " MLP_STEPS;
     char options[COMMAND_MAX / 2];
     double frc[2], staged[2], plain[2], ddp[2];
     (void)snprintf(options, sizeof options, "%s --code uncoded", common);
@@ -255,19 +177,19 @@ static void bench_mlp(const setting *set)
         fprintf(stderr, "ddp_mlp: /usr/bin/python3 has no torch "
                         "(apt-get install python3-torch)\n");
     }
-    print(set, "train_mlp_", "uncoded",
-          (bench_row){0, plain[0], "ms", "none slow", plain[1]});
-    print(set, "train_mlp_", "frc",
-          (bench_row){0, frc[0], "ms", "none slow", frc[1]});
-    print(set, "train_mlp_", "scheduled",
-          (bench_row){0, staged[0], "ms", "none slow", staged[1]});
-    bench_even(set, "train_mlp_", common, 1);
-    print(set, "ddp_", "mlp",
-          (bench_row){0, ddp[0], "ms", "none slow", ddp[1]});
-    print(set, "train_mlp_", "vs_ddp",
-          (bench_row){0, frc[0], "ms", "ddp_gloo", ddp[0]});
-    print(set, "train_mlp_", "even_vs_ddp",
-          (bench_row){0, plain[1], "ms", "ddp_gloo", ddp[1]});
+    train_print(set, "train_mlp_", "uncoded",
+                (bench_row){0, plain[0], "ms", "none slow", plain[1]});
+    train_print(set, "train_mlp_", "frc",
+                (bench_row){0, frc[0], "ms", "none slow", frc[1]});
+    train_print(set, "train_mlp_", "scheduled",
+                (bench_row){0, staged[0], "ms", "none slow", staged[1]});
+    bench_even(set, "train_mlp_", MLP_RUN " --steps 200", 1);
+    train_print(set, "ddp_", "mlp",
+                (bench_row){0, ddp[0], "ms", "none slow", ddp[1]});
+    train_print(set, "train_mlp_", "vs_ddp",
+                (bench_row){0, frc[0], "ms", "ddp_gloo", ddp[0]});
+    train_print(set, "train_mlp_", "even_vs_ddp",
+                (bench_row){0, plain[1], "ms", "ddp_gloo", ddp[1]});
 }
 
 static void bench_bytes(const setting *set)
@@ -279,51 +201,14 @@ static void bench_bytes(const setting *set)
         char options[COMMAND_MAX / 2], name[16];
         (void)snprintf(options, sizeof options, "%s %u", common, m);
         (void)snprintf(name, sizeof name, "m%u", m);
-        double bytes = train(set, options).message_bytes;
+        double bytes = train_once(set, options).message_bytes;
         if (m == 1) {
             whole = bytes;
             continue;
         }
-        print(set, "train_bytes_", name,
-              (bench_row){0, bytes, "bytes", "m = 1", whole});
+        train_print(set, "train_bytes_", name,
+                    (bench_row){0, bytes, "bytes", "m = 1", whole});
     }
-}
-
-/* In build/release/ the command lies beside this program and the script in
- * the sources, two folders up; an installation has the script beside it. */
-static void find_programs(setting *set, const char *folder)
-{
-    (void)snprintf(set->program, sizeof set->program, "%.900s/muster", folder);
-    (void)snprintf(set->source, sizeof set->source, "%.900s/../../bench",
-                   folder);
-    if (access(set->program, X_OK) != 0) {
-        (void)snprintf(set->program, sizeof set->program,
-                       "%.900s/" MUSTER_BIN_FROM_LIBEXEC "/muster", folder);
-        (void)snprintf(set->source, sizeof set->source, "%.900s", folder);
-    }
-}
-
-/* Where the programs and the data are. */
-static bool find_files(setting *set)
-{
-    char folder[PATH_BYTES];
-    ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
-    if (length <= 0) {
-        return false;
-    }
-    folder[length] = '\0';
-    *strrchr(folder, '/') = '\0';
-    find_programs(set, folder);
-    const char *data = getenv("MUSTER_DATA");
-    (void)snprintf(set->data, sizeof set->data, "%.1000s/mnist",
-                   data != NULL ? data : "../shared/data");
-    if (access(set->data, R_OK) != 0) {
-        (void)snprintf(set->data, sizeof set->data,
-                       "synthetic:samples=60000,features=784,classes=10");
-        fprintf(stderr,
-                "no mnist in MUSTER_DATA: synthetic data of its shape\n");
-    }
-    return true;
 }
 
 int main(int argc, char **argv)
@@ -340,18 +225,22 @@ int main(int argc, char **argv)
             set.blocks = 0;
         }
     }
-    if (set.blocks < 1 || set.blocks > BLOCKS_MAX || !find_files(&set)) {
+    if (set.blocks < 1 || set.blocks > BLOCKS_MAX || !train_find_files(&set)) {
         return bench_usage(argc, argv,
                            "train [--json] [--blocks 1..9] "
-                           "[--only train_12|train_mlp|train_bytes]");
+                           "[--only train_12|train_mlp|train_third|"
+                           "train_bytes]");
     }
-    if (wanted(&set, "train_12_")) {
+    if (train_wanted(&set, "train_12_")) {
         bench_softmax(&set);
     }
-    if (wanted(&set, "train_mlp_")) {
+    if (train_wanted(&set, "train_mlp_")) {
         bench_mlp(&set);
     }
-    if (wanted(&set, "train_bytes_")) {
+    if (train_wanted(&set, "train_third_")) {
+        train_third(&set);
+    }
+    if (train_wanted(&set, "train_bytes_")) {
         bench_bytes(&set);
     }
     return 0;

@@ -60,7 +60,11 @@ int cli_finish_text(muster_config *config, muster_status status,
  * Lent from `path` or static. */
 const char *cli_own_path(char *path, size_t size);
 
-/* limits.c. First in main(): start the program again without BLAS threads where
+/* blas.c. First in main(): start the program again with better kernels of BLAS
+ * where it does not know the processor. */
+void cli_blas_prepare(char **argv);
+
+/* limits.c. Next in main(): start the program again without BLAS threads where
  * the address space is limited. */
 void cli_limits_prepare(char **argv);
 /* After an error for want of memory: name the limit, if there is one. */

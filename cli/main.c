@@ -116,6 +116,7 @@ static int help(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    cli_blas_prepare(argv);
     cli_limits_prepare(argv);
     // Processes and worker threads are the parallelism, and sums must not
     // depend on the machine's number of cores. This process is ours to set.

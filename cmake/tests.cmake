@@ -62,6 +62,12 @@ set_target_properties(liar_model PROPERTIES
 target_include_directories(liar_model PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(liar_model PRIVATE muster_flags m)
 
+# An OpenBLAS that does not know the processor.
+add_library(old_core MODULE tests/cli/old_core.c)
+set_target_properties(old_core PROPERTIES
+    PREFIX "" C_VISIBILITY_PRESET default)
+target_link_libraries(old_core PRIVATE muster_flags)
+
 # Attacks that need a program of their own.
 foreach(attack freeze_thread mutate slow_wire)
     add_executable(${attack} tests/hostile/${attack}.c)

@@ -6,8 +6,9 @@
  * thread that wakes later finds it closed and sleeps on, so that nobody waits
  * for it. Threads join and leave by changing the gate, without a lock: sixteen
  * that take turns at one would need as long as a product of a small layer.
- * Threads look for a new run for a short while before they sleep: runs come one
- * right after another, and waking up takes longer still.
+ * Threads look for a new run for a while before they sleep: runs come one right
+ * after another, and waking up takes longer still. A run of short parts is for
+ * those who are awake.
  *
  *     gate:  runs so far (24 bits) | open (1) | threads in the run (7)
  *
@@ -34,13 +35,18 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
-/* How often a thread looks before it sleeps: at first without a pause, then it
- * lets others have the processor each time, all in all about 100 microseconds
- * where nobody wants it. */
-#define LOOKS      500u
-#define LOOKS_FAST 300u
+/* How long a thread looks before it sleeps: at first it does nothing else, for
+ * the time of a loop that one thread does alone; then it lets others have the
+ * processor each time, for as long as a system may need to wake sixteen. */
+#define LOOKS_UNTIMED 16u // without a clock
+#define LOOK_FAST_NS  50000
+#define LOOK_NS       1000000
+/* Work of a part: less is not worth a thread that is awake, or its waking. */
+#define PART_US 5.0
+#define WAKE_US 40.0
 
 #define GATE_ACTIVE 0x7fu // threads in the run
 #define GATE_OPEN   0x80u
@@ -50,7 +56,9 @@ _Static_assert(MUSTER_THREADS_MAX <= GATE_ACTIVE, "threads fit the gate");
 
 struct muster_threads {
     pthread_t threads[MUSTER_THREADS_MAX];
-    uint32_t started; // of them: all but the caller
+    uint32_t started;  // of them: all but the caller
+    cpu_set_t allowed; // processors of the program; none: not known
+    int caller_cpu;    // that the threads keep off; -1: none yet
     muster_threads_task task;
     void *context;
     uint32_t count;
@@ -84,16 +92,28 @@ static void work(muster_threads *pool)
     }
 }
 
-/* Between two looks. */
-static void relax(uint32_t looks)
+/* Somebody who looks for a change. */
+typedef struct watcher {
+    uint32_t looks;
+    int64_t since_ns;
+} watcher;
+
+/* Between two looks; false: it has been long enough. */
+static bool look_on(watcher *w)
 {
-    if (looks >= LOOKS_FAST) {
-        (void)sched_yield();
-        return;
-    }
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
+    if (++w->looks % LOOKS_UNTIMED != 0) {
+        return true;
+    }
+    int64_t now_ns = muster_clock_ns();
+    w->since_ns = w->since_ns != 0 ? w->since_ns : now_ns;
+    if (now_ns - w->since_ns >= LOOK_FAST_NS) {
+        w->looks--; // the clock each time from now on
+        (void)sched_yield();
+    }
+    return now_ns - w->since_ns < LOOK_NS;
 }
 
 /* Sleep while *word is `seen`; may return at any time. */
@@ -115,7 +135,7 @@ static bool is_new(uint32_t gate, uint32_t seen)
 /* Wait for a run after run `seen`; true: joined, *seen_inout is its number. */
 static bool join(muster_threads *pool, uint32_t *seen_inout)
 {
-    uint32_t looks = 0;
+    watcher self = {0};
     uint32_t gate = atomic_load(&pool->gate);
     while (!atomic_load(&pool->is_ending)) {
         if (is_new(gate, *seen_inout)) {
@@ -125,9 +145,7 @@ static bool join(muster_threads *pool, uint32_t *seen_inout)
             }
             continue;
         }
-        if (looks < LOOKS) {
-            relax(looks++);
-        } else {
+        if (!look_on(&self)) {
             atomic_fetch_add(&pool->sleepers, 1);
             sleep_while(&pool->gate, gate);
             atomic_fetch_sub(&pool->sleepers, 1);
@@ -179,6 +197,10 @@ muster_status muster_threads_create(uint32_t threads, muster_threads **pool_out)
         return MUSTER_ERR_NO_MEMORY;
     }
     memset(pool, 0, sizeof(*pool));
+    pool->caller_cpu = -1;
+    if (sched_getaffinity(0, sizeof(pool->allowed), &pool->allowed) != 0) {
+        CPU_ZERO(&pool->allowed);
+    }
     while (pool->started + 1 < threads) {
         if (!start_thread(pool)) {
             muster_threads_free(pool);
@@ -211,12 +233,12 @@ uint32_t muster_threads_count(const muster_threads *pool)
 /* Wait until nobody is in the run. */
 static void wait_idle(muster_threads *pool)
 {
-    for (uint32_t i = 0; i < LOOKS; i++) {
+    watcher self = {0};
+    do {
         if ((atomic_load(&pool->gate) & GATE_ACTIVE) == 0) {
             return;
         }
-        relax(i);
-    }
+    } while (look_on(&self));
     // Who left an earlier run late may take the 1 away: say it each time.
     atomic_store(&pool->waiting, 1);
     while ((atomic_load(&pool->gate) & GATE_ACTIVE) != 0) {
@@ -226,8 +248,29 @@ static void wait_idle(muster_threads *pool)
     atomic_store(&pool->waiting, 0);
 }
 
-void muster_threads_run(muster_threads *pool, uint32_t count,
-                        muster_threads_task task, void *context)
+/*
+ * Wake threads, but not where the caller runs: a system may put a thread that
+ * wakes on the processor of who woke it, where it gets its turn when the caller
+ * has done all the work. Linux does so in a virtual machine, whose idle
+ * processors it takes for busy ones.
+ */
+static void wake_elsewhere(muster_threads *pool, int count)
+{
+    int here = sched_getcpu();
+    cpu_set_t others = pool->allowed;
+    if (here >= 0 && here != pool->caller_cpu && CPU_COUNT(&others) > 1) {
+        CPU_CLR((size_t)here, &others);
+        for (uint32_t i = 0; i < pool->started; i++) {
+            (void)pthread_setaffinity_np(pool->threads[i], sizeof(others),
+                                         &others);
+        }
+        pool->caller_cpu = here;
+    }
+    wake(&pool->gate, count);
+}
+
+static void run(muster_threads *pool, uint32_t count, bool is_waking,
+                muster_threads_task task, void *context)
 {
     if (pool == NULL || pool->started == 0 || count < 2) {
         for (uint32_t i = 0; i < count; i++) {
@@ -241,12 +284,32 @@ void muster_threads_run(muster_threads *pool, uint32_t count,
     pool->count = count;
     atomic_store(&pool->next, 0);
     atomic_fetch_add(&pool->gate, GATE_RUN | GATE_OPEN);
-    if (atomic_load(&pool->sleepers) > 0) {
-        wake(&pool->gate, (int)count - 1);
+    if (is_waking && atomic_load(&pool->sleepers) > 0) {
+        wake_elsewhere(pool, (int)count - 1);
     }
     work(pool);
     atomic_fetch_and(&pool->gate, ~GATE_OPEN);
     wait_idle(pool);
+}
+
+void muster_threads_run(muster_threads *pool, uint32_t count,
+                        muster_threads_task task, void *context)
+{
+    run(pool, count, true, task, context);
+}
+
+uint32_t muster_threads_parts(const muster_threads *pool, double work_us)
+{
+    uint32_t threads = muster_threads_count(pool);
+    double parts = work_us / PART_US;
+    return parts < 1 ? 1 : parts < threads ? (uint32_t)parts : threads;
+}
+
+void muster_threads_run_some(muster_threads *pool, uint32_t count,
+                             double work_us, muster_threads_task task,
+                             void *context)
+{
+    run(pool, count, work_us >= WAKE_US * count, task, context);
 }
 
 uint64_t muster_threads_part(uint64_t size, uint32_t parts, uint32_t index)

@@ -8,6 +8,10 @@
  *
  * The calling thread takes part. Threads take the lowest number that is left,
  * so tasks must not depend on one another, nor on which thread runs them.
+ * Short work is shared by the threads that are awake; nobody is woken for it:
+ *
+ *     parts = muster_threads_parts(pool, work_us);
+ *     muster_threads_run_some(pool, parts, work_us, task, context);
  *
  *   Ownership    The context is lent until run returns.
  *   Threads      A pool belongs to one thread at a time; tasks may not use it.
@@ -41,6 +45,16 @@ uint32_t muster_threads_count(const muster_threads *pool);
 /* Every task has been done when it returns. NULL: the caller does all. */
 void muster_threads_run(muster_threads *pool, uint32_t count,
                         muster_threads_task task, void *context);
+
+/* How many parts are worth a thread each, of work that takes one thread
+ * `work_us` microseconds: 1 to the number of threads. A guess from sizes, never
+ * a clock's reading, so that the same work has the same parts. */
+uint32_t muster_threads_parts(const muster_threads *pool, double work_us);
+
+/* Run them: threads that sleep are woken where that is worth it. */
+void muster_threads_run_some(muster_threads *pool, uint32_t count,
+                             double work_us, muster_threads_task task,
+                             void *context);
 
 /* Where part `index` of `parts` of 0..size-1 begins; all but the last end at a
  * multiple of 16. Part `parts` begins at `size`. */

@@ -1,10 +1,14 @@
 /*
  * threads_test.c -- every task is done once, by however many threads.
  */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -66,6 +70,72 @@ static void threads_that_did_nothing_end(void **state)
     muster_threads_free(NULL);
 }
 
+static void short_work_has_few_parts(void **state)
+{
+    (void)state;
+    muster_threads *pool = NULL;
+    assert_int_equal(muster_threads_create(4, &pool), MUSTER_OK);
+    assert_int_equal(muster_threads_parts(NULL, 1e6), 1);
+    assert_int_equal(muster_threads_parts(pool, 0), 1);
+    assert_int_equal(muster_threads_parts(pool, 1e6), 4);
+    uint32_t before = 1;
+    for (double work_us = 0; work_us < 100; work_us += 1) {
+        uint32_t parts = muster_threads_parts(pool, work_us);
+        assert_in_range(parts, before, 4);
+        before = parts;
+    }
+    tally all = {{0}, {0}};
+    for (uint32_t run = 0; run < RUNS; run++) { // some wake, some do not
+        muster_threads_run_some(pool, TASKS, run, count_task, &all);
+    }
+    for (uint32_t i = 0; i < TASKS; i++) {
+        assert_int_equal(all.plain[i], RUNS);
+    }
+    muster_threads_free(pool);
+}
+
+/* Two tasks that are there at once. */
+typedef struct meeting {
+    pthread_t caller;
+    _Atomic uint32_t there;
+    _Atomic int processors; // of the other thread
+} meeting;
+
+static void meet(void *context, uint32_t index)
+{
+    meeting *both = context;
+    cpu_set_t mine;
+    (void)index;
+    if (pthread_equal(pthread_self(), both->caller) == 0 &&
+        sched_getaffinity(0, sizeof(mine), &mine) == 0) {
+        both->processors = CPU_COUNT(&mine);
+    }
+    both->there++;
+    while (both->there < 2) {
+        (void)sched_yield();
+    }
+}
+
+static void a_thread_wakes_on_another_processor_than_its_caller(void **state)
+{
+    (void)state;
+    muster_threads *pool = NULL;
+    int here = (int)muster_threads_here();
+    if (here < 2) {
+        skip();
+    }
+    assert_int_equal(muster_threads_create(2, &pool), MUSTER_OK);
+    meeting both = {.caller = pthread_self(), .processors = here};
+    while (both.processors == here) { // until it has slept once
+        const struct timespec while_it_looks = {0, 2000000};
+        (void)nanosleep(&while_it_looks, NULL);
+        both.there = 0;
+        muster_threads_run(pool, 2, meet, &both);
+    }
+    assert_int_equal(both.processors, here - 1);
+    muster_threads_free(pool);
+}
+
 static void parts_cover_a_range_once(void **state)
 {
     (void)state;
@@ -93,6 +163,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_is_done_once),
         cmocka_unit_test(threads_that_did_nothing_end),
+        cmocka_unit_test(short_work_has_few_parts),
+        cmocka_unit_test(a_thread_wakes_on_another_processor_than_its_caller),
         cmocka_unit_test(parts_cover_a_range_once),
         cmocka_unit_test(this_program_may_use_a_processor),
     };

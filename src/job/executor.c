@@ -12,7 +12,8 @@
 #include "base/error.h"
 #include "job/inside.h"
 
-#define SHARE_EACH ((size_t)1 << 15) // coordinates worth a thread's waking
+/* A coordinate of a pass over some messages: 32,768 are worth a waking. */
+#define COORDINATE_US 1.25e-3
 
 static muster_blob *heap_make(void *context, size_t bytes)
 {
@@ -70,9 +71,14 @@ static void range_part(void *context, uint32_t index)
 
 uint32_t muster_job_parts(const muster_executor *executor, size_t count)
 {
-    size_t parts = count / SHARE_EACH;
-    uint32_t threads = muster_threads_count(executor->pool);
-    return parts < 1 ? 1 : parts < threads ? (uint32_t)parts : threads;
+    return muster_threads_parts(executor->pool, (double)count * COORDINATE_US);
+}
+
+void muster_job_run(muster_executor *executor, size_t count,
+                    muster_threads_task task, void *context)
+{
+    muster_threads_run_some(executor->pool, muster_job_parts(executor, count),
+                            (double)count * COORDINATE_US, task, context);
 }
 
 void muster_job_share(muster_executor *executor, size_t begin, size_t end,
@@ -80,7 +86,7 @@ void muster_job_share(muster_executor *executor, size_t begin, size_t end,
 {
     shared_range shared = {range, context, begin, end - begin,
                            muster_job_parts(executor, end - begin)};
-    muster_threads_run(executor->pool, shared.parts, range_part, &shared);
+    muster_job_run(executor, end - begin, range_part, &shared);
 }
 
 void muster_executor_begin(muster_executor *executor, muster_job *job)

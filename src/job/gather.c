@@ -102,7 +102,7 @@ muster_rows muster_job_gather_view(muster_executor *executor, gathered *gather,
     size_t floats = (size_t)gather->count * features;
     row_copies copies = {gather, features, muster_job_parts(executor, floats)};
     if (gather->dense != NULL) {
-        muster_threads_run(executor->pool, copies.parts, copy_part, &copies);
+        muster_job_run(executor, floats, copy_part, &copies);
     }
     return (muster_rows){
         .count = gather->count,

@@ -60,8 +60,10 @@ muster_executor_make_output(muster_executor *executor, size_t bytes);
 /* A loop over begin..end-1 by the executor's threads, in a part each. */
 typedef void (*job_range)(void *context, uint32_t part, size_t begin,
                           size_t end);
-/* Parts that a loop over so many coordinates has: the threads, or 1. */
+/* Parts that a loop over so many coordinates has, and the loop itself. */
 uint32_t muster_job_parts(const muster_executor *executor, size_t count);
+void muster_job_run(muster_executor *executor, size_t count,
+                    muster_threads_task task, void *context);
 void muster_job_share(muster_executor *executor, size_t begin, size_t end,
                       job_range range, void *context);
 

@@ -23,6 +23,7 @@
 #include "role/assignment.h"
 
 #define BED_WORKERS_MAX 16u
+#define BED_ANSWERS_MAX 64u
 
 typedef struct testbed {
     muster_config *config;
@@ -127,6 +128,7 @@ static inline void bed_start_worker(testbed *bed, uint32_t worker,
     bed_run_ok(bed, executor,
                (muster_job){.kind = MUSTER_JOB_ADOPT,
                             .plan = plan,
+                            .stages = bed->info.stages,
                             .input = bed_terms(bed, worker)});
     muster_assignment all = bed_assignment(bed->code, bed->shards);
     muster_shard_walk walk = {0};
@@ -201,36 +203,52 @@ bed_decoding(testbed *bed, const uint32_t *responders, uint32_t count)
     return decoding;
 }
 
+/* What a worker answers; NULL: it has no such stage. */
+static inline muster_blob *bed_answer(testbed *bed, uint32_t answer)
+{
+    const uint32_t *parts = NULL;
+    uint32_t count = 0;
+    uint32_t stages = bed->info.stages;
+    assert_int_equal(
+        muster_code_answer_parts(bed->code, answer, &parts, &count), MUSTER_OK);
+    if (count == 0) {
+        return NULL;
+    }
+    const muster_job job = {.kind = MUSTER_JOB_GRADIENT,
+                            .plan = 1,
+                            .step = bed->step,
+                            .stage = answer % stages,
+                            .input =
+                                muster_executor_model_blob(bed->coordinator)};
+    return bed_run_ok(bed, bed->workers[answer / stages], job).output;
+}
+
 /* The UPDATE job of one step, without worker `missing` (UINT32_MAX: none). */
 static inline muster_job bed_update_job(testbed *bed, uint32_t missing)
 {
-    uint32_t responders[BED_WORKERS_MAX] = {0};
-    muster_blob *heard[BED_WORKERS_MAX] = {NULL};
+    uint32_t responders[BED_ANSWERS_MAX] = {0};
+    muster_blob *heard[BED_ANSWERS_MAX] = {NULL};
+    uint32_t stages = bed->info.stages;
+    uint32_t answers = bed->info.workers * stages;
     uint32_t count = 0;
     muster_job job = {.kind = MUSTER_JOB_UPDATE, .step = bed->step};
-    for (uint32_t w = 0; w < bed->info.workers; w++) {
-        if (w == missing || w < bed->silent) {
-            continue;
+    assert_in_range(answers, 1, BED_ANSWERS_MAX);
+    for (uint32_t a = 0; a < answers; a++) {
+        bool is_there = a / stages != missing && a / stages >= bed->silent;
+        heard[a] = is_there ? bed_answer(bed, a) : NULL;
+        if (heard[a] != NULL) {
+            responders[count++] = a;
         }
-        muster_job_result result =
-            bed_run_ok(bed, bed->workers[w],
-                       (muster_job){.kind = MUSTER_JOB_GRADIENT,
-                                    .plan = 1,
-                                    .step = bed->step,
-                                    .input = muster_executor_model_blob(
-                                        bed->coordinator)});
-        responders[count++] = w;
-        heard[w] = result.output;
     }
     job.decoding = bed_decoding(bed, responders, count);
-    job.list = muster_job_list_create(bed->info.workers);
+    job.list = muster_job_list_create(answers);
     job.messages = job.list->blobs;
     for (uint32_t i = 0; i < job.decoding->used_count; i++) {
         job.messages[job.message_count++] =
             muster_blob_ref(heard[job.decoding->used[i]]);
     }
-    for (uint32_t w = 0; w < bed->info.workers; w++) {
-        muster_blob_unref(heard[w]);
+    for (uint32_t a = 0; a < answers; a++) {
+        muster_blob_unref(heard[a]);
     }
     return job;
 }

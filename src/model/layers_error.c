@@ -20,6 +20,8 @@
 #define MEASURE_MAX    4e6
 /* Layer norm: a mean, a deviation, a difference and a product. */
 #define NORM_ERROR 4.0
+/* Squaring a float. */
+#define SQUARE_US 2e-4
 
 typedef muster_layers_pass pass_t;
 
@@ -126,20 +128,20 @@ static double gradient_squares(const pass_t *pass)
     uint32_t l = pass->layer;
     uint32_t inner = pass->net->sizes[l];
     uint32_t width = pass->net->sizes[l + 1];
-    const float *gw = pass->input.gradient + pass->net->weights[l];
+    muster_threads *pool = pass->input.pool;
     double cells = (double)inner * width;
     uint32_t stride = 1;
     if (cells > MEASURE_FEW) {
         stride = (uint32_t)fmax(MEASURE_STRIDE, cells / MEASURE_MAX);
     }
-    weight_sample sample = {
-        .weights = gw,
-        .width = width,
-        .stride = stride,
-        .count = (inner + stride - 1) / stride,
-        .parts =
-            cells > MEASURE_FEW ? muster_threads_count(pass->input.pool) : 1};
-    muster_threads_run(pass->input.pool, sample.parts, sample_part, &sample);
+    double work_us = cells / stride * SQUARE_US;
+    weight_sample sample = {.weights =
+                                pass->input.gradient + pass->net->weights[l],
+                            .width = width,
+                            .stride = stride,
+                            .count = (inner + stride - 1) / stride,
+                            .parts = muster_threads_parts(pool, work_us)};
+    muster_threads_run_some(pool, sample.parts, work_us, sample_part, &sample);
     double squares = 0;
     for (uint32_t i = 0; i < sample.parts; i++) {
         squares += sample.squares[i];
@@ -173,25 +175,60 @@ static double sum_variance(pass_t *pass, double squares)
     return n * (agree / 9 + 1.0 / 6);
 }
 
-/*
- * Add up the variance of the rounding in the layer's gradient: of its terms,
- * which are off as their slopes are, and of their sums. The squares of row r's
- * terms are (|x_r|^2 + 1) |slopes_r|^2. Of many rows a few stand for all: this
- * must cost next to nothing.
- */
-void muster_layers_measure(muster_layers_pass *pass)
+/* What each thread finds in the rows that stand for all. */
+typedef struct row_sample {
+    const pass_t *pass;
+    uint32_t stride, count;
+    uint32_t parts;
+    double squares[MUSTER_THREADS_MAX];  // of the terms
+    double variance[MUSTER_THREADS_MAX]; // of what their slopes are off
+} row_sample;
+
+/* The squares of row r's terms are (|x_r|^2 + 1) |slopes_r|^2. */
+static void rows_part(void *context, uint32_t index)
 {
+    row_sample *sample = context;
+    const pass_t *pass = sample->pass;
     const uint32_t width = pass->net->sizes[pass->layer + 1];
-    const uint32_t stride = muster_layers_sample_stride(pass);
-    double all = 0; // squares of the terms
+    uint32_t end = sample->count * (index + 1) / sample->parts;
+    double all = 0;
     double variance = 0;
-    for (uint32_t r = 0; r < pass->input.rows.count; r += stride) {
+    for (uint32_t i = sample->count * index / sample->parts; i < end; i++) {
+        uint32_t r = i * sample->stride;
         const float *slopes = pass->outs[pass->layer] + (size_t)r * width;
         double squares = muster_layer_squares(slopes, width);
         double off = (double)pass->error_scales[r];
         squares *= squares > 0 ? 1 + input_squares(pass, r) : 0;
         all += squares;
         variance += squares * off * off;
+    }
+    sample->squares[index] = all;
+    sample->variance[index] = variance;
+}
+
+/*
+ * Add up the variance of the rounding in the layer's gradient: of its terms,
+ * which are off as their slopes are, and of their sums. Of many rows a few
+ * stand for all: this must cost next to nothing.
+ */
+void muster_layers_measure(muster_layers_pass *pass)
+{
+    const uint32_t *sizes = pass->net->sizes + pass->layer;
+    const uint32_t stride = muster_layers_sample_stride(pass);
+    const uint32_t rows = (pass->input.rows.count + stride - 1) / stride;
+    double work_us = SQUARE_US * rows * ((double)sizes[0] + sizes[1]);
+    row_sample sample = {.pass = pass,
+                         .stride = stride,
+                         .count = rows,
+                         .parts =
+                             muster_threads_parts(pass->input.pool, work_us)};
+    muster_threads_run_some(pass->input.pool, sample.parts, work_us, rows_part,
+                            &sample);
+    double all = 0;
+    double variance = 0;
+    for (uint32_t i = 0; i < sample.parts; i++) {
+        all += sample.squares[i];
+        variance += sample.variance[i];
     }
     if (all > 0) {
         variance += all * sum_variance(pass, all * stride);

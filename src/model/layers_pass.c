@@ -13,8 +13,8 @@
  *  2. `column` and `inner` are 0 whenever a phase begins.
  *  3. T threads work on one tile at a time together, so tiles and steps are T
  *     times as large. Loops over all rows or columns are shared out too: a
- *     sixteenth of a product takes as long as they do. Sparse rows and the loss
- *     are done by one thread.
+ *     sixteenth of a product takes as long as they do. Sparse rows are done by
+ *     one thread.
  */
 #include "model/layers_pass.h"
 
@@ -22,6 +22,7 @@
 
 #include "base/assert.h"
 #include "model/layers_error.h"
+#include "model/layers_loss.h"
 #include "model/layers_share.h"
 #include "model/layers_tile.h"
 
@@ -30,7 +31,6 @@
 #define STEP_OPS 4e8
 /* What else a step may do, in such operations: measured on one core. */
 #define SPARSE_OP 12.0 // product with a stored entry
-#define SCORE_OPS 500.0
 #define CELL_OPS  20.0 // one float of a row, once
 
 typedef muster_layers_pass pass_t;
@@ -286,24 +286,18 @@ static bool some_rows(pass_t *pass, void (*rows)(pass_t *, uint32_t, uint32_t),
 static muster_status loss_rows(pass_t *pass, double *ops_out)
 {
     const muster_layers *net = pass->net;
-    const muster_rows *rows = &pass->input.rows;
-    uint32_t outputs = net->sizes[net->count];
+    uint32_t rows = pass->input.rows.count;
     uint32_t begin = pass->column;
-    uint32_t left = rows->count - begin;
-    double fit = STEP_OPS / SCORE_OPS / outputs + 1;
+    uint32_t left = rows - begin;
+    double row = MUSTER_LAYERS_SCORE_OPS * net->sizes[net->count];
+    double fit = STEP_OPS * threads_of(pass) / row + 1;
     uint32_t count = fit < left ? (uint32_t)fit : left;
-    float *scores = pass->outs[net->count - 1] + (size_t)begin * outputs;
-    const muster_loss_rows scored = {
-        net->loss, count, outputs,
-        rows->labels != NULL ? rows->labels + begin : NULL,
-        pass->input.weights != NULL ? pass->input.weights + begin : NULL};
-    muster_layers_scale_errors(pass, scores, begin, count);
-    muster_status status = muster_loss_slopes(&scored, scores, &pass->loss);
+    muster_status status = muster_layers_loss(pass, begin, begin + count);
     pass->column = begin + count;
-    if (pass->column == rows->count) {
+    if (pass->column == rows) {
         enter(pass, MUSTER_LAYERS_WEIGHTS, net->count - 1);
     }
-    *ops_out = SCORE_OPS * count * outputs;
+    *ops_out = row * count;
     return status;
 }
 
@@ -380,8 +374,7 @@ static void end_conv(pass_t *pass)
 
 /* --- a step --------------------------------------------------------------- */
 
-/* Some of the phase at hand, and on to the next when it is over. */
-static muster_status advance(pass_t *pass, double *ops_out)
+muster_status muster_layers_advance(muster_layers_pass *pass, double *ops_out)
 {
     double ops_max = STEP_OPS * threads_of(pass);
     switch (pass->phase) {
@@ -434,7 +427,7 @@ muster_status muster_layers_step(muster_layers_pass *pass)
     while (pass->phase != MUSTER_LAYERS_DONE &&
            done < STEP_OPS * threads_of(pass)) {
         double ops = 0;
-        muster_status status = advance(pass, &ops);
+        muster_status status = muster_layers_advance(pass, &ops);
         if (status != MUSTER_OK) {
             return status;
         }

@@ -119,6 +119,10 @@ void muster_layers_begin(muster_layers_pass *pass, const muster_layers *net,
                          const muster_layers_input *input);
 /* MUSTER_IN_PROGRESS, MUSTER_OK, or MUSTER_ERR_INPUT for a label. */
 MUSTER_CHECKED muster_status muster_layers_step(muster_layers_pass *pass);
+/* Less than a step: some of the phase at hand, a tile or some rows, and on to
+ * the next when it is over; *ops_out says how much it was. */
+MUSTER_CHECKED muster_status muster_layers_advance(muster_layers_pass *pass,
+                                                   double *ops_out);
 
 /* Floats of a row that goes in. */
 size_t muster_layers_features(const muster_layers *net);

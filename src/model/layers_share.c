@@ -9,8 +9,8 @@
 
 #include "model/norm.h"
 
-/* Floats of a thread: fewer are not worth its waking. */
-#define SHARE_CELLS 32768.0
+/* Touching a float once. */
+#define FLOAT_US 3e-4
 
 typedef muster_layers_pass pass_t;
 
@@ -22,9 +22,8 @@ typedef void (*range_work)(const shared_loop *loop, uint32_t begin,
 struct shared_loop {
     pass_t *pass;
     range_work work;
-    uint32_t columns; // of a tile
-    uint32_t first;   // row or column
-    uint32_t size;    // rows or columns
+    uint32_t first; // row or column
+    uint32_t size;  // rows or columns
     uint32_t parts;
 };
 
@@ -40,21 +39,13 @@ static void loop_part(void *context, uint32_t index)
     }
 }
 
-/* `cells` floats are touched in all. */
-static void share(shared_loop *loop, double cells)
+/* `floats` of them are touched in all. */
+static void share(shared_loop *loop, double floats)
 {
     muster_threads *pool = loop->pass->input.pool;
-    uint32_t threads = muster_threads_count(pool);
-    double parts = cells / SHARE_CELLS;
-    loop->parts = parts < 1 ? 1 : parts < threads ? (uint32_t)parts : threads;
-    muster_threads_run(pool, loop->parts, loop_part, loop);
-}
-
-static void share_tile(pass_t *pass, uint32_t columns, range_work work)
-{
-    uint32_t rows = pass->input.rows.count;
-    shared_loop loop = {pass, work, columns, 0, rows, 1};
-    share(&loop, (double)rows * columns);
+    double work_us = floats * FLOAT_US;
+    loop->parts = muster_threads_parts(pool, work_us);
+    muster_threads_run_some(pool, loop->parts, work_us, loop_part, loop);
 }
 
 void muster_layers_fill_bias(pass_t *pass, uint32_t r, uint32_t begin,
@@ -87,53 +78,37 @@ void muster_layers_activate(pass_t *pass, uint32_t r, uint32_t begin,
     }
 }
 
-static void bias_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
+void muster_layers_fill_cell(void *context, const muster_product_cell *cell)
 {
-    for (uint32_t r = begin; r < end; r++) {
-        muster_layers_fill_bias(loop->pass, r, loop->pass->column,
-                                loop->columns);
+    pass_t *pass = context;
+    for (uint32_t r = 0; r < cell->rows; r++) {
+        muster_layers_fill_bias(pass, cell->row + r,
+                                pass->column + cell->column, cell->columns);
     }
 }
 
-void muster_layers_fill_biases(pass_t *pass, uint32_t columns)
+void muster_layers_activate_cell(void *context, const muster_product_cell *cell)
 {
-    share_tile(pass, columns, bias_rows);
-}
-
-static void activate_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
-{
-    for (uint32_t r = begin; r < end; r++) {
-        muster_layers_activate(loop->pass, r, loop->pass->column,
-                               loop->columns);
+    pass_t *pass = context;
+    for (uint32_t r = 0; r < cell->rows; r++) {
+        muster_layers_activate(pass, cell->row + r, pass->column + cell->column,
+                               cell->columns);
     }
 }
 
-void muster_layers_activate_tile(pass_t *pass, uint32_t columns)
+void muster_layers_mask_cell(void *context, const muster_product_cell *cell)
 {
-    if (muster_layers_is_hidden(pass) && !pass->net->has_norm) {
-        share_tile(pass, columns, activate_rows);
-    }
-}
-
-static void mask_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
-{
-    pass_t *pass = loop->pass;
+    const pass_t *pass = context;
     size_t width = pass->net->sizes[pass->layer];
-    float *below = muster_layers_below(pass) + pass->column;
+    float *below = muster_layers_below(pass) + pass->column + cell->column;
     bool is_dropped = pass->layer > 0 && pass->dropout.threshold > 0;
-    for (uint32_t r = begin; r < end; r++) {
-        float *out = below + r * width;
-        muster_layer_mask(out, pass->spare + (size_t)r * loop->columns,
-                          loop->columns);
+    for (uint32_t r = 0; r < cell->rows; r++) {
+        float *out = below + (cell->row + r) * width;
+        muster_layer_mask(out, cell->c + r * cell->c_stride, cell->columns);
         if (is_dropped) {
-            muster_layer_scale(out, pass->dropout.scale, loop->columns);
+            muster_layer_scale(out, pass->dropout.scale, cell->columns);
         }
     }
-}
-
-void muster_layers_mask_tile(pass_t *pass, uint32_t columns)
-{
-    share_tile(pass, columns, mask_rows);
 }
 
 /* --- layer norm ----------------------------------------------------------- */
@@ -169,7 +144,7 @@ static void norm_rows_back(const shared_loop *loop, uint32_t begin,
 static void share_rows(pass_t *pass, uint32_t begin, uint32_t end,
                        range_work work)
 {
-    shared_loop loop = {pass, work, 1, begin, end - begin, 1};
+    shared_loop loop = {pass, work, begin, end - begin, 1};
     share(&loop, (double)(end - begin) * pass->net->sizes[pass->layer + 1]);
 }
 
@@ -202,7 +177,7 @@ static void norm_columns(const shared_loop *loop, uint32_t begin, uint32_t end)
 void muster_layers_sum_norm(pass_t *pass)
 {
     uint32_t width = pass->net->sizes[pass->layer + 1];
-    shared_loop loop = {pass, norm_columns, 1, 0, width, 1};
+    shared_loop loop = {pass, norm_columns, 0, width, 1};
     share(&loop, (double)width * pass->input.rows.count);
 }
 
@@ -226,7 +201,7 @@ static void dot_rows(const shared_loop *loop, uint32_t begin, uint32_t end)
 void muster_layers_dot(pass_t *pass)
 {
     muster_matrix x = muster_layers_input_of(pass);
-    shared_loop loop = {pass, dot_rows, 1, 0, x.rows, 1};
+    shared_loop loop = {pass, dot_rows, 0, x.rows, 1};
     share(&loop, (double)x.rows * x.columns);
 }
 
@@ -253,7 +228,7 @@ static void dot_columns(const shared_loop *loop, uint32_t begin, uint32_t end)
 void muster_layers_dot_back(pass_t *pass)
 {
     muster_matrix x = muster_layers_input_of(pass);
-    shared_loop loop = {pass, dot_columns, 1, 0, x.columns, 1};
+    shared_loop loop = {pass, dot_columns, 0, x.columns, 1};
     share(&loop, (double)x.rows * x.columns);
 }
 
@@ -272,6 +247,6 @@ static void bias_columns(const shared_loop *loop, uint32_t begin, uint32_t end)
 void muster_layers_sum_biases(pass_t *pass)
 {
     uint32_t width = pass->net->sizes[pass->layer + 1];
-    shared_loop loop = {pass, bias_columns, 1, 0, width, 1};
+    shared_loop loop = {pass, bias_columns, 0, width, 1};
     share(&loop, (double)width * pass->input.rows.count);
 }

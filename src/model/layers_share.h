@@ -9,6 +9,7 @@
 #define MUSTER_MODEL_LAYERS_SHARE_H
 
 #include "model/layers_pass.h"
+#include "model/product.h"
 
 /* Columns begin..begin+count-1 of row r of the layer's outputs. */
 void muster_layers_fill_bias(muster_layers_pass *pass, uint32_t r,
@@ -17,12 +18,13 @@ void muster_layers_fill_bias(muster_layers_pass *pass, uint32_t r,
 void muster_layers_activate(muster_layers_pass *pass, uint32_t r,
                             uint32_t begin, uint32_t count);
 
-/* All rows, `columns` columns from pass->column on. */
-void muster_layers_fill_biases(muster_layers_pass *pass, uint32_t columns);
-void muster_layers_activate_tile(muster_layers_pass *pass, uint32_t columns);
-/* Slopes through ReLU and dropout, from `spare` into the place of the outputs
- * below. */
-void muster_layers_mask_tile(muster_layers_pass *pass, uint32_t columns);
+/* The pass (context) around a product (product.h): biases into a cell of the
+ * layer's outputs; what follows, where all is summed; slopes through ReLU and
+ * dropout, from a cell of `spare` into the place of the outputs below. */
+void muster_layers_fill_cell(void *context, const muster_product_cell *cell);
+void muster_layers_activate_cell(void *context,
+                                 const muster_product_cell *cell);
+void muster_layers_mask_cell(void *context, const muster_product_cell *cell);
 
 /* A layer with one output: a dot product a row, and the sums of its weights. */
 void muster_layers_dot(muster_layers_pass *pass);

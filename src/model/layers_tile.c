@@ -64,8 +64,8 @@ typedef struct tile_size {
 typedef struct tile_shape {
     tile_size whole;
     muster_product (*product)(const pass_t *pass, tile_size part);
-    void (*begin)(pass_t *pass, uint32_t columns); // before columns; or NULL
-    void (*end)(pass_t *pass, uint32_t columns);   // when they are complete
+    muster_product_work before; // of a column's first tile; or NULL
+    muster_product_work after;  // of its last
 } tile_shape;
 
 static bool do_tile(pass_t *pass, const tile_shape *shape, double *ops_out)
@@ -76,17 +76,15 @@ static bool do_tile(pass_t *pass, const tile_shape *shape, double *ops_out)
                whole.columns - pass->column),
         min_of(tile_of(whole.inner, TILE_INNER), whole.inner - pass->inner),
     };
-    if (pass->inner == 0 && shape->begin != NULL) {
-        shape->begin(pass, part.columns);
-    }
-    const muster_product product = shape->product(pass, part);
+    muster_product product = shape->product(pass, part);
+    product.before = pass->inner == 0 ? shape->before : NULL;
+    product.after =
+        pass->inner + part.inner == whole.inner ? shape->after : NULL;
+    product.context = pass;
     muster_product_run(pass->input.pool, &product);
     *ops_out = 2.0 * pass->input.rows.count * part.columns * part.inner;
     pass->inner += part.inner;
     if (pass->inner == whole.inner) {
-        if (shape->end != NULL) {
-            shape->end(pass, part.columns);
-        }
         pass->inner = 0;
         pass->column += part.columns;
     }
@@ -129,8 +127,8 @@ bool muster_layers_forward_tile(muster_layers_pass *pass, double *ops_out)
     const uint32_t *sizes = pass->net->sizes + pass->layer;
     const tile_shape shape = {{sizes[1], sizes[0]},
                               forward_product,
-                              muster_layers_fill_biases,
-                              muster_layers_activate_tile};
+                              muster_layers_fill_cell,
+                              muster_layers_activate_cell};
     return do_tile(pass, &shape, ops_out);
 }
 
@@ -175,6 +173,6 @@ bool muster_layers_below_tile(muster_layers_pass *pass, double *ops_out)
 {
     const uint32_t *sizes = pass->net->sizes + pass->layer;
     const tile_shape shape = {
-        {sizes[0], sizes[1]}, below_product, NULL, muster_layers_mask_tile};
+        {sizes[0], sizes[1]}, below_product, NULL, muster_layers_mask_cell};
     return do_tile(pass, &shape, ops_out);
 }

@@ -10,10 +10,11 @@
 
 #include <cblas.h>
 
-/* A thread is woken up for no less: 40 microseconds at 100 GFLOPS. */
-#define CELL_OPS_MIN 4e6
-/* Copying a float for BLAS, in operations. */
+/* At 100 GFLOPS. */
+#define OPS_US 1e5
+/* Copying a float for BLAS, in operations, and a loop over c. */
 #define COPY_OPS 32.0
+#define LOOP_OPS 32.0
 
 typedef struct grid {
     const muster_product *product;
@@ -60,22 +61,32 @@ static void do_cell(void *context, uint32_t index)
     if (rows == 0 || columns == 0) {
         return;
     }
+    const muster_product_cell cell = {(uint32_t)row,
+                                      (uint32_t)column,
+                                      (uint32_t)rows,
+                                      (uint32_t)columns,
+                                      p->c + row * p->c_stride + column,
+                                      p->c_stride};
+    if (p->before != NULL) {
+        p->before(p->context, &cell);
+    }
     cblas_sgemm(CblasRowMajor, p->a_turned ? CblasTrans : CblasNoTrans,
                 p->b_turned ? CblasTrans : CblasNoTrans, (int)rows,
                 (int)columns, (int)p->k, 1.0f,
                 p->a + row * (p->a_turned ? 1 : p->a_stride), (int)p->a_stride,
                 p->b + column * (p->b_turned ? p->b_stride : 1),
-                (int)p->b_stride, p->beta, p->c + row * p->c_stride + column,
-                (int)p->c_stride);
+                (int)p->b_stride, p->beta, cell.c, (int)p->c_stride);
+    if (p->after != NULL) {
+        p->after(p->context, &cell);
+    }
 }
 
 void muster_product_run(muster_threads *pool, const muster_product *product)
 {
-    double ops = 2.0 * product->m * product->n * product->k;
-    uint32_t cells = muster_threads_count(pool);
-    if (ops < CELL_OPS_MIN * cells) {
-        cells = (uint32_t)(ops / CELL_OPS_MIN);
-    }
-    grid g = grid_of(product, cells > 0 ? cells : 1);
-    muster_threads_run(pool, g.down * g.across, do_cell, &g);
+    double loops = (product->before != NULL ? LOOP_OPS : 0) +
+                   (product->after != NULL ? LOOP_OPS : 0);
+    double each = 2.0 * product->k + loops;
+    double work_us = each * product->m * product->n / OPS_US;
+    grid g = grid_of(product, muster_threads_parts(pool, work_us));
+    muster_threads_run_some(pool, g.down * g.across, work_us, do_cell, &g);
 }

@@ -14,6 +14,17 @@
 
 #include "base/threads.h"
 
+/* A part of c, which one thread computes. */
+typedef struct muster_product_cell {
+    uint32_t row, column; // where it begins in c
+    uint32_t rows, columns;
+    float *c; // its first float
+    size_t c_stride;
+} muster_product_cell;
+
+typedef void (*muster_product_work)(void *context,
+                                    const muster_product_cell *cell);
+
 /* c (m x n) = beta c + a b, by rows; a or b may lie transposed. */
 typedef struct muster_product {
     uint32_t m, n, k;
@@ -26,6 +37,11 @@ typedef struct muster_product {
     float beta;
     float *c;
     size_t c_stride;
+    /* What the thread of a cell does before and after its product; NULL:
+     * nothing. So loops over c need no run of their own, and find it in the
+     * thread's cache. */
+    muster_product_work before, after;
+    void *context;
 } muster_product;
 
 void muster_product_run(muster_threads *pool, const muster_product *product);

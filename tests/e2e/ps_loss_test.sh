@@ -82,7 +82,7 @@ muster_in_background train $mf --manage relocate --epochs 100000 --nodes 3 \
 wait_until 30 has_lines "$work/zombie/metrics.jsonl" 2 || fail "no epoch was done"
 sleeper=$(node 2)
 kill -STOP "$sleeper"
-wait_until 5 says "$work/err.bg" 'going on with 2 of 3 nodes' || fail "a stopped node was not given up"
+wait_until 30 says "$work/err.bg" 'going on with 2 of 3 nodes' || fail "a stopped node was not given up"
 kill -CONT "$sleeper"
 wait_until 5 gone "$sleeper" || fail "a node that was given up lives on"
 says "$work/err.bg" 'the others gave this node up' || fail "it did not say why it ends"

@@ -174,7 +174,7 @@ run_coded() {
     what="$product $fault of $victims at step $at"
     case $fault in
         trickle | cut | nan | partition)
-            port=$((20000 + (seed * 7 + $$) % 20000))
+            port=$((20000 + (seed * 7 + $$) % 12000)) # below those that connections are given
             address=tcp:127.0.0.1:$port
             draw 2
             [ "$drawn" -eq 1 ] && key="--key-file $work/run.key"
@@ -254,7 +254,7 @@ resume() { # EXPECTED OPTIONS
 
 # Nodes started by hand, the last of them in the other network.
 start_apart() {
-    local i port=$((20000 + (seed * 7 + $$) % 20000))
+    local i port=$((20000 + (seed * 7 + $$) % 12000))
     local mesh="--mesh tcp:10.77.0.1:$port,10.77.0.1:$((port + 1)),10.77.0.2:$port --key-file $work/run.key"
     # shellcheck disable=SC2086
     start train $sparse $mesh --node 0 --run "$folder"
