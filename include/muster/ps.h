@@ -86,6 +86,17 @@ typedef enum muster_ps_init {
     MUSTER_PS_NORMAL = 2,  // mean 0, deviation scale
 } muster_ps_init;
 
+/* How changes that several nodes make at the same time to a replicated row
+ * become one row. */
+typedef enum muster_ps_merge {
+    MUSTER_PS_MERGE_SUM = 0, // their exact sum. A replica may be written only
+                             // so often before it is synchronised: workers
+                             // wait for it
+    MUSTER_PS_MERGE_DAMPED = 1, // for weights that are trained: less than the
+                                // sum where the nodes together go too far.
+                                // Nobody waits
+} muster_ps_merge;
+
 /* How the rows of other nodes come to the node that uses them. */
 typedef enum muster_ps_manage {
     MUSTER_PS_AUTO = 0,      // relocate; replicate what several nodes want
@@ -146,12 +157,13 @@ typedef struct muster_ps_table_opts {
     float scale;        // of init; default 0
     bool in_turns;      // nodes use a row one after the other: AUTO relocates
                         // its rows and never replicates them; default false
+    uint32_t merge;     // a muster_ps_merge; the same at all nodes; default sum
 } muster_ps_table_opts;
 
 #define MUSTER_PS_TABLE_OPTS_INIT                                         \
     {                                                                     \
         (uint32_t)sizeof(muster_ps_table_opts), 0u, 0u, 0u, 0.01f, 1e-8f, \
-            0.9f, 0.999f, 0u, 0.0f, false                                 \
+            0.9f, 0.999f, 0u, 0.0f, false, 0u                             \
     }
 
 /*

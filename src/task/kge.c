@@ -216,6 +216,7 @@ static muster_status kge_tables(void *task, muster_ps *ps,
     uint32_t number;
     opts.width = k->options.dim;
     opts.optimizer = MUSTER_PS_ADAGRAD;
+    opts.merge = MUSTER_PS_MERGE_DAMPED;
     opts.init = MUSTER_PS_NORMAL;
     opts.scale = (float)k->options.scale;
     opts.keys = k->triples.entities;

@@ -148,6 +148,7 @@ static muster_status mf_tables(void *task, muster_ps *ps,
     muster_ps_table_opts opts = MUSTER_PS_TABLE_OPTS_INIT;
     opts.width = muster_mf_width(m);
     opts.optimizer = m->optimizer;
+    opts.merge = MUSTER_PS_MERGE_DAMPED;
     opts.init = MUSTER_PS_NORMAL;
     opts.scale = (float)m->options.scale;
     uint32_t number;

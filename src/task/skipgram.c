@@ -176,6 +176,7 @@ static muster_status skipgram_tables(void *task, muster_ps *ps,
     opts.width = g->options.dim;
     opts.init = MUSTER_PS_UNIFORM;
     opts.scale = 1.0f / (float)g->options.dim;
+    opts.merge = MUSTER_PS_MERGE_DAMPED;
     muster_status status = muster_ps_table_add(ps, &opts, error_out, &number);
     if (status == MUSTER_OK) {
         opts.init = MUSTER_PS_ZERO;

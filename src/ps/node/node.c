@@ -131,8 +131,9 @@ static const char *table_fault(const muster_ps_table_opts *opts)
     if (opts->width < 1 || opts->width > MUSTER_PS_WIDTH_MAX) {
         return "width must be in 1..65536";
     }
-    if (opts->optimizer > MUSTER_PS_ADAM || opts->init > MUSTER_PS_NORMAL) {
-        return "no such optimizer or init";
+    if (opts->optimizer > MUSTER_PS_ADAM || opts->init > MUSTER_PS_NORMAL ||
+        opts->merge > MUSTER_PS_MERGE_DAMPED) {
+        return "no such optimizer, init or merge";
     }
     // With an epsilon of 0 a gradient of 0 would be divided by 0.
     if (!isfinite(opts->rate) || !isfinite(opts->scale) ||

@@ -61,7 +61,8 @@ typedef struct test_mesh {
     uint32_t width;
     uint32_t optimizer;
     bool in_turns; // nodes use rows one after the other
-    bool second;   // another table, with MUSTER_PS_ADAGRAD
+    uint32_t merge;
+    bool second; // another table, with MUSTER_PS_ADAGRAD
     muster_status (*add_tables)(test_node *); // in place of the above
     uint32_t staleness_ms;                    // 0: 10
     uint32_t patience_ms;                     // 0: the default
@@ -119,6 +120,7 @@ static inline muster_status test_node_add_tables(test_node *n)
     table.width = of->width;
     table.optimizer = of->optimizer;
     table.in_turns = of->in_turns;
+    table.merge = of->merge;
     for (uint32_t i = 0; i < tables && status == MUSTER_OK; i++) {
         status = muster_ps_table_add(n->ps, &table, &n->error, &number);
     }

@@ -53,29 +53,41 @@ static void train(test_node *n)
     }
 }
 
+static void descend_by(uint32_t manage, uint32_t merge)
+{
+    test_mesh mesh = {.nodes = 3,
+                      .manage = manage,
+                      .merge = merge,
+                      .keys = KEYS,
+                      .width = WIDTH,
+                      .staleness_ms = 2000,
+                      .life = train};
+    assert_int_equal(test_mesh_run(&mesh), 0);
+    for (uint32_t k = 0; k < mesh.nodes; k++) {
+        assert_true(manage == MUSTER_PS_AUTO ||
+                    mesh.all[k].counted.replications > 0);
+    }
+}
+
 static void replicas_do_not_diverge(void **state)
 {
     (void)state;
-    static const uint32_t ways[] = {MUSTER_PS_AUTO, MUSTER_PS_REPLICATE};
-    for (int i = 0; i < 2; i++) {
-        test_mesh mesh = {.nodes = 3,
-                          .manage = ways[i],
-                          .keys = KEYS,
-                          .width = WIDTH,
-                          .staleness_ms = 2000,
-                          .life = train};
-        assert_int_equal(test_mesh_run(&mesh), 0);
-        for (uint32_t k = 0; k < mesh.nodes; k++) {
-            assert_true(ways[i] == MUSTER_PS_AUTO ||
-                        mesh.all[k].counted.replications > 0);
-        }
-    }
+    descend_by(MUSTER_PS_AUTO, MUSTER_PS_MERGE_SUM);
+    descend_by(MUSTER_PS_REPLICATE, MUSTER_PS_MERGE_SUM);
+}
+
+static void damped_replicas_do_not_diverge(void **state)
+{
+    (void)state;
+    descend_by(MUSTER_PS_AUTO, MUSTER_PS_MERGE_DAMPED);
+    descend_by(MUSTER_PS_REPLICATE, MUSTER_PS_MERGE_DAMPED);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replicas_do_not_diverge),
+        cmocka_unit_test(damped_replicas_do_not_diverge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

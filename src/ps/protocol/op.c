@@ -47,6 +47,17 @@ static void apply_op(const muster_ps_table *table, muster_row_op op, float *row,
     }
 }
 
+/* The delta of a replica. */
+static void apply_delta(const muster_ps_table *table, float *row,
+                        const float *delta, float *sent)
+{
+    if (table->damped && table->rule.kind == MUSTER_PS_ADAGRAD) {
+        muster_delta_apply_gradients(row, delta, sent, table->width);
+    } else {
+        muster_delta_apply(row, delta, sent, table->floats);
+    }
+}
+
 void muster_protocol_apply(muster_protocol *node, const muster_rowmsg *head,
                            uint32_t key, uint32_t tag, float *values,
                            float *row)
@@ -65,8 +76,7 @@ void muster_protocol_apply(muster_protocol *node, const muster_rowmsg *head,
                           .origin = head->origin};
     float *sent = muster_draft_reserve(node, head->origin, &back, key, tag);
     if (sync && head->op != MUSTER_ROWOP_NONE) {
-        muster_delta_apply(row, values, sent != NULL ? sent : row,
-                           table->floats);
+        apply_delta(table, row, values, sent != NULL ? sent : row);
     } else if (sent != NULL) {
         memcpy(sent, row, table->floats * sizeof(float));
     }

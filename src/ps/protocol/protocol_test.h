@@ -23,6 +23,8 @@ enum { NODES_MAX = 4, FLIGHT_MAX = 4096 };
 
 typedef struct mesh {
     uint16_t nodes;
+    uint32_t optimizer; // of the tables
+    uint32_t merge;
     muster_rng rng;
     int64_t now_ns;
     muster_ps_table *tables[NODES_MAX];
@@ -51,6 +53,8 @@ static inline void mesh_start(mesh *m, uint32_t keys, uint32_t width,
         muster_ps_table_opts shape = MUSTER_PS_TABLE_OPTS_INIT;
         shape.keys = keys;
         shape.width = width;
+        shape.optimizer = m->optimizer;
+        shape.merge = m->merge;
         muster_ps_table_share share = {.node = i, .nodes = m->nodes, .seed = 1};
         assert_int_equal(muster_ps_table_create(&shape, &share, &m->tables[i]),
                          MUSTER_OK);

@@ -45,6 +45,16 @@ static bool enlist(muster_protocol *node, const muster_replica *replica)
            muster_vec_append(&node->replicas.all, replica, 1);
 }
 
+/* Count the bytes that one synchronisation of a replica sends or receives. */
+static void count_bytes(muster_protocol *node, const muster_replica *replica,
+                        bool more)
+{
+    uint64_t bytes =
+        sizeof(float) *
+        node->opts.tables[muster_rowref_table(replica->ref)]->floats;
+    node->replicas.bytes += more ? bytes : 0 - bytes;
+}
+
 void muster_protocol_on_replica(muster_protocol *node,
                                 const muster_rowmsg *message)
 {
@@ -60,11 +70,12 @@ void muster_protocol_on_replica(muster_protocol *node,
             continue;
         }
         uint32_t slot = muster_slab_take(&rows->slab);
-        muster_replica replica = {.ref = ref,
-                                  .changed_ns = node->step.now_ns,
-                                  .received_ns = node->step.now_ns,
-                                  .used_ns = node->step.now_ns,
-                                  .budget = muster_budget_first(node)};
+        muster_replica replica = {
+            .ref = ref,
+            .changed_ns = node->step.now_ns,
+            .received_ns = node->step.now_ns,
+            .used_ns = node->step.now_ns,
+            .budget = muster_budget_first(node, message->table)};
         MUSTER_ASSERT(slot != MUSTER_SLAB_NONE);
         take_slots(&rows->slab, &replica);
         float *row = muster_slab_row(&rows->slab, slot);
@@ -75,6 +86,7 @@ void muster_protocol_on_replica(muster_protocol *node,
             node->failed = true;
             return;
         }
+        count_bytes(node, &replica, true);
         muster_arriving_row ended =
             muster_arriving_end(node, message->table, key, row, true);
         // HAND_OVER goes only to an owner.
@@ -83,7 +95,7 @@ void muster_protocol_on_replica(muster_protocol *node,
         // Queued operations were applied: an unknown number of writes.
         muster_replica *all = node->replicas.all.data;
         all[node->replicas.all.count - 1].unsent_writes =
-            dirty != 0 ? replica.budget : 0;
+            dirty != 0 && !rows->damped ? replica.budget : dirty != 0;
         muster_latch_publish(&rows->words[key],
                              muster_word_replica(slot, replica.budget) | dirty);
         node->counters.replicas++;
@@ -94,6 +106,23 @@ void muster_protocol_on_replica(muster_protocol *node,
 static muster_delta_shape shape_of(const muster_ps_table *rows)
 {
     return (muster_delta_shape){.width = rows->width, .floats = rows->floats};
+}
+
+/* Make a delta that was taken what the owner of a damped row expects. */
+static void damp(const muster_protocol *node, const muster_replica *replica,
+                 float *row, float *delta)
+{
+    const muster_ps_table *rows =
+        node->opts.tables[muster_rowref_table(replica->ref)];
+    if (rows->rule.kind == MUSTER_PS_ADAGRAD) {
+        muster_delta_to_gradients(row, delta, rows->width);
+        return;
+    }
+    float share = muster_budget_damping(node, replica);
+    if (share < 1) {
+        muster_delta_damp(row, muster_slab_row(&rows->slab, replica->base_slot),
+                          delta, rows->width, share);
+    }
 }
 
 /* Send SYNC for a replica, with its index in the list, which the answer
@@ -138,7 +167,10 @@ static bool sync_one(muster_protocol *node, uint32_t index, bool all)
     muster_delta_taken taken = muster_delta_take(
         row, base, delta != NULL ? delta : base,
         muster_slab_row(&rows->slab, replica->others_slot), shape_of(rows));
-    muster_budget_note_delta(replica, taken, shape_of(rows));
+    muster_budget_note_delta(node, replica, taken);
+    if (rows->damped && delta != NULL) {
+        damp(node, replica, row, delta);
+    }
     muster_latch_publish(word, seen & ~MUSTER_WORD_DIRTY);
     return true;
 }
@@ -154,6 +186,7 @@ static void unlist(muster_protocol *node, uint32_t index)
     muster_slab_give(slab, replica->others_slot);
     MUSTER_ASSERT(node->replicas.syncing >= replica->syncing);
     node->replicas.syncing -= replica->syncing;
+    count_bytes(node, replica, false);
     muster_map_remove(&node->replicas.index, replica->ref);
     muster_replica last = replicas[--node->replicas.all.count];
     if (index < node->replicas.all.count) {

@@ -19,12 +19,13 @@
 #define SLICE_MAX 512u
 
 #define PERIOD_MIN_NS         1000000ll
-#define PERIOD_PER_REPLICA_NS 2500ll // at pace 1
+#define PERIOD_PER_REPLICA_NS 200ll // at pace 1
+#define PERIOD_PER_KIB_NS     1200ll
 #define IDLE_TURNS_MAX        20u
 
 #define PACE_MAX     8u
-#define LATE_NS      150000 // slower
-#define IN_TIME_NS   60000  // faster
+#define LATE_NS      400000 // slower
+#define IN_TIME_NS   150000 // faster
 #define LATENESS_OLD 15     // of 16: what earlier ticks count
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -41,10 +42,9 @@ static int64_t larger(int64_t a, int64_t b)
 static int64_t period_ns(const muster_protocol *node)
 {
     uint32_t idle = node->replicas.sweep.idle_turns;
-    int64_t period =
-        larger((int64_t)node->replicas.all.count * PERIOD_PER_REPLICA_NS *
-                   node->replicas.sweep.pace,
-               PERIOD_MIN_NS);
+    int64_t work = (int64_t)node->replicas.all.count * PERIOD_PER_REPLICA_NS +
+                   (int64_t)(node->replicas.bytes / 1024) * PERIOD_PER_KIB_NS;
+    int64_t period = larger(work * node->replicas.sweep.pace, PERIOD_MIN_NS);
     return period < node->opts.sync_ns >> idle ? period << idle
                                                : node->opts.sync_ns;
 }

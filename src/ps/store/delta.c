@@ -3,7 +3,13 @@
  */
 #include "ps/store/delta.h"
 
+#include <math.h>
+
 #include "base/simd.h"
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-math-errno")
+#endif
 
 enum { LANES = sizeof(muster_f8) / sizeof(float) };
 
@@ -59,6 +65,44 @@ MUSTER_SIMD muster_delta_taken muster_delta_take(const float *row, float *base,
     }
     take_rest(row, base, delta, i, shape.floats);
     return taken;
+}
+
+MUSTER_SIMD void muster_delta_damp(float *row, float *base, float *delta,
+                                   uint32_t width, float share)
+{
+    for (uint32_t i = 0; i < width; i++) {
+        float counts = share * delta[i];
+        row[i] -= delta[i] - counts;
+        base[i] = row[i];
+        delta[i] = counts;
+    }
+}
+
+MUSTER_SIMD void muster_delta_to_gradients(const float *restrict row,
+                                           float *restrict delta,
+                                           uint32_t width)
+{
+    const float *sums = row + width;
+    const float *squares = delta + width;
+    for (uint32_t i = 0; i < width; i++) {
+        float root = sqrtf(sums[i]);
+        delta[i] *= squares[i] > 0 && sums[i] > 0 ? root : 1;
+    }
+}
+
+MUSTER_SIMD void muster_delta_apply_gradients(float *row, const float *delta,
+                                              float *sent, uint32_t width)
+{
+    for (uint32_t i = 0; i < width; i++) {
+        float squares = delta[width + i];
+        float sum = row[width + i] + squares;
+        float root = sqrtf(sum);
+        float change = delta[i] / (squares > 0 && sum > 0 ? root : 1);
+        row[i] += change;
+        row[width + i] = sum;
+        sent[i] = row[i];
+        sent[width + i] = sum;
+    }
 }
 
 MUSTER_SIMD void muster_delta_apply(float *row, const float *delta, float *sent,

@@ -30,9 +30,27 @@ muster_delta_taken muster_delta_take(const float *row, float *base,
                                      float *delta, const float *others,
                                      muster_delta_shape shape);
 
+/* Only this share of the change of the weights counts: scale it in the delta,
+ * and take the rest back from row and base, which are equal. */
+void muster_delta_damp(float *row, float *base, float *delta, uint32_t width,
+                       float share);
+
 /* row += delta, then sent = row. `sent` may be `row`. */
 void muster_delta_apply(float *row, const float *delta, float *sent,
                         uint32_t floats);
+
+/*
+ * The same for rows of adagrad, weights and sums of squares, which several
+ * nodes change at the same time. The steps of each shrink with the squares that
+ * it knows of; the steps of all must shrink with the squares of all. So a
+ * change of a weight is multiplied by the root of the sum that made it, which
+ * makes it a sum of gradients, and at the owner it is divided by the root of
+ * the sum of all squares. A weight whose sum did not change is left as it is:
+ * no gradient changed it.
+ */
+void muster_delta_to_gradients(const float *row, float *delta, uint32_t width);
+void muster_delta_apply_gradients(float *row, const float *delta, float *sent,
+                                  uint32_t width);
 
 typedef struct muster_delta_merged {
     float others_norm2; // squared norm of `others`

@@ -93,6 +93,60 @@ static void a_delta_is_applied_to_the_row_that_is_sent(void **state)
     }
 }
 
+static void what_does_not_count_is_taken_back(void **state)
+{
+    (void)state;
+    for (uint32_t width = 1; width <= FLOATS_MAX; width++) {
+        float row[FLOATS_MAX];
+        float base[FLOATS_MAX];
+        float before[FLOATS_MAX];
+        float delta[FLOATS_MAX];
+        float others[FLOATS_MAX] = {0};
+        fill(row, width, width);
+        fill(before, width, 1000 + width);
+        memcpy(base, before, sizeof(base));
+        (void)muster_delta_take(row, base, delta, others,
+                                (muster_delta_shape){width, width});
+        muster_delta_damp(row, base, delta, width, 0.25f);
+        for (uint32_t i = 0; i < width; i++) {
+            assert_true(row[i] == base[i]);
+            assert_near((double)row[i], (double)(before[i] + delta[i]));
+        }
+    }
+}
+
+/* Steps of 0.1 g / sqrt(sum of g^2) by two nodes: the second one's counts as if
+ * it had known the squares of the first. */
+static void deltas_of_adagrad_are_sums_of_gradients(void **state)
+{
+    (void)state;
+    for (uint32_t width = 1; 2 * width <= FLOATS_MAX; width++) {
+        float own[FLOATS_MAX] = {0};
+        float row[FLOATS_MAX] = {0};
+        float sent[FLOATS_MAX];
+        float gradient[FLOATS_MAX];
+        fill(gradient, width, width);
+        for (uint32_t i = 0; i < width; i++) {
+            own[width + i] = gradient[i] * gradient[i];
+            own[i] = gradient[i] > 0 ? -0.1f : 0.1f;
+            row[width + i] = 3 * own[width + i];
+        }
+        own[0] = 7; // a push: its sum did not change
+        own[width] = 0;
+        row[width] = 5;
+        float delta[FLOATS_MAX];
+        memcpy(delta, own, sizeof(delta)); // its base was 0
+        muster_delta_to_gradients(own, delta, width);
+        muster_delta_apply_gradients(row, delta, sent, width);
+        assert_true(row[0] == 7 && row[width] == 5);
+        for (uint32_t i = 1; i < width; i++) {
+            assert_near((double)row[i], (double)own[i] / 2);
+            assert_near((double)row[width + i], 4 * (double)own[width + i]);
+        }
+        assert_memory_equal(row, sent, 2 * width * sizeof(float));
+    }
+}
+
 static void a_merge_keeps_the_delta_of_the_replica(void **state)
 {
     (void)state;
@@ -136,6 +190,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_delta_is_the_difference_and_its_product_with_others),
         cmocka_unit_test(a_delta_is_applied_to_the_row_that_is_sent),
+        cmocka_unit_test(what_does_not_count_is_taken_back),
+        cmocka_unit_test(deltas_of_adagrad_are_sums_of_gradients),
         cmocka_unit_test(a_merge_keeps_the_delta_of_the_replica),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,6 +71,7 @@ muster_status muster_ps_table_create(const muster_ps_table_opts *opts,
     table->seed = share->seed;
     table->number = share->number;
     table->in_turns = opts->in_turns != 0;
+    table->damped = opts->merge == MUSTER_PS_MERGE_DAMPED;
     table->in_order = share->nodes == 1;
     atomic_init(&table->revoked, MUSTER_REVOKED_ALWAYS);
     atomic_init(&table->unlatched_keys, 0);

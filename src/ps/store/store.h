@@ -44,6 +44,7 @@ typedef struct muster_ps_table {
     float scale;
     uint64_t seed; // of this table's rows
     bool in_turns; // a row is used by one node after the other
+    bool damped;   // MUSTER_PS_MERGE_DAMPED
     bool in_order; // single node: the slot of a row is its key
     bool used; // by the protocol since the last muster_ps_table_return_bias()
     uint32_t number;
