@@ -79,7 +79,7 @@ TEXT
         "other tasks and a network; this is one machine"
     figure "auto over relocate" "up to an order of magnitude over older servers" "$(ratio auto-independent relocate-independent)" 2 60 \
         "relocate fights for the rows that both nodes use"
-    figure "relocate: local samples over independent ones" "-" "$(ratio relocate-local relocate-independent)" 1.2 15 \
+    figure "relocate: local samples over independent ones" "-" "$(ratio relocate-local relocate-independent)" 0.8 15 \
         "a sample that is here costs no round trip"
     figure "auto: remote accesses" "-" "$(calc "$(value remote_share < "$work/auto-independent")" 3)" 0 0.02 \
         "-"
