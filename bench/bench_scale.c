@@ -131,6 +131,17 @@ static void data_path(const char *name, char *path_out, size_t bytes)
                    folder != NULL ? folder : "../shared/data", name);
 }
 
+/* What was asked for, or the task's own. */
+static void data_of(const scale_bench *b, const scale_task *task,
+                    char *path_out, size_t bytes)
+{
+    if (b->data != NULL) {
+        (void)snprintf(path_out, bytes, "%s", b->data);
+    } else {
+        data_path(task->data, path_out, bytes);
+    }
+}
+
 static double seconds_left(const scale_bench *b)
 {
     return 60.0 * b->minutes - (double)(muster_clock_ns() - b->start_ns) / 1e9;
@@ -153,7 +164,7 @@ static void make_command(const scale_bench *b, const scale_task *task,
 {
     char data[2048];
     char test[2100] = "";
-    data_path(b->data != NULL ? b->data : task->data, data, sizeof(data));
+    data_of(b, task, data, sizeof(data));
     if (task->test != NULL) {
         char path[2048];
         data_path(task->test, path, sizeof(path));
@@ -181,7 +192,7 @@ static double plain_of(const scale_bench *b, const scale_found *found,
         }
     }
     const scale_task *task = found->task;
-    data_path(b->data != NULL ? b->data : task->data, data, sizeof(data));
+    data_of(b, task, data, sizeof(data));
     return strncmp(task->model, "mf", 2) == 0
                ? scale_plain_mf(task->model, data, workers, l->runs + 1)
                : scale_plain_loop(task->model, data, workers, l->runs + 1);

@@ -7,6 +7,7 @@
 #include "task/kernel.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/dot.h"
@@ -43,27 +44,10 @@ float muster_kernel_square(const float *a, uint32_t n)
     return muster_kernel_dot(a, a, n);
 }
 
-MUSTER_SIMD float muster_kernel_distance(const float *a, const float *b,
-                                         uint32_t n)
-{
-    f8 total = {0};
-    uint32_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        f8 x;
-        f8 y;
-        MUSTER_F8_LOAD(x, a + i);
-        MUSTER_F8_LOAD(y, b + i);
-        total += ABSOLUTE(x - y);
-    }
-    float sum = MUSTER_F8_SUM(total);
-    for (; i < n; i++) {
-        sum += fabsf(a[i] - b[i]);
-    }
-    return sum;
-}
-
-MUSTER_SIMD float muster_kernel_length(const float *a, const float *b,
-                                       uint32_t n)
+/* The sum of all |a - b|, or of their squares; a caller marked MUSTER_SIMD gets
+ * it in its own instructions. */
+__attribute__((always_inline)) static inline float
+sum_differences(const float *a, const float *b, uint32_t n, bool squares)
 {
     f8 total = {0};
     uint32_t i = 0;
@@ -73,13 +57,27 @@ MUSTER_SIMD float muster_kernel_length(const float *a, const float *b,
         MUSTER_F8_LOAD(x, a + i);
         MUSTER_F8_LOAD(y, b + i);
         x -= y;
-        total += x * x;
+        total += squares ? x * x : ABSOLUTE(x);
     }
     float sum = MUSTER_F8_SUM(total);
     for (; i < n; i++) {
-        sum += (a[i] - b[i]) * (a[i] - b[i]);
+        float x = a[i] - b[i];
+        sum += squares ? x * x : fabsf(x);
     }
-    return sqrtf(sum) > 1e-12f ? sqrtf(sum) : 1e-12f;
+    return sum;
+}
+
+MUSTER_SIMD float muster_kernel_distance(const float *a, const float *b,
+                                         uint32_t n)
+{
+    return sum_differences(a, b, n, false);
+}
+
+MUSTER_SIMD float muster_kernel_length(const float *a, const float *b,
+                                       uint32_t n)
+{
+    float length = sqrtf(sum_differences(a, b, n, true));
+    return length > 1e-12f ? length : 1e-12f;
 }
 
 MUSTER_SIMD float muster_kernel_sum(const float *a, uint32_t n)

@@ -14,6 +14,17 @@ done
 [ "$(grep -c '^mf,[12],[12],usual,1,' "$work/scale.csv")" -eq 2 ] || fail "csv: $(cat "$work/scale.csv")"
 ! grep -q nan "$work/scale.csv" || fail "csv: $(cat "$work/scale.csv")"
 grep -q '</svg>' "$work/scale.svg" || fail "no svg"
+
+# A graph: the plain loop is the task's own, and a node stops now and then.
+mkdir "$work/graph"
+for i in $(seq 60); do echo "e$((i % 12)) r$((i % 2)) e$((i % 7))"; done > "$work/graph/train.txt"
+head -n 5 "$work/graph/train.txt" > "$work/graph/valid.txt"
+tail -n 5 "$work/graph/train.txt" > "$work/graph/test.txt"
+"$bench" --task complex_64 --data "$work/graph" --threads 1 --nodes 2 --quick --repeats 1 --json \
+    > "$work/rows" 2> "$work/said" || fail "$(cat "$work/said")"
+for name in 1x1_plain 2x1_plain 2x1_long 2x1_stopped; do
+    grep -q "\"scale_complex_64_$name\"" "$work/rows" || fail "no row $name: $(cat "$work/rows" "$work/said")"
+done
 for wrong in "--task none" "--nodes 0" "--nodes 2x" "--threads 1x2" "--repeats" "--minutes 0"; do
     # shellcheck disable=SC2086
     "$bench" $wrong > /dev/null 2>&1
