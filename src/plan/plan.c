@@ -19,9 +19,9 @@
 #define SETS_KEPT     3u
 #define ROUGHLY_EQUAL 1.05
 /* With more workers only the schemes that the surrogate likes are tried. */
-#define QUICK_ABOVE 128u
+#define QUICK_ABOVE 64u
 /* Draws times workers; draws at least. */
-#define DRAWS_MAX   (1u << 19)
+#define DRAWS_MAX   (1u << 17)
 #define SAMPLES_MIN 256u
 
 /* Findings shown after the chosen one. */

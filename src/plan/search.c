@@ -13,6 +13,10 @@
 #define STAGE_GROWS   4u
 #define KEPT_MIN      48u // of a stage
 #define LONG_LIST     512u
+/* Of a large cluster a draw takes long: fewer see all draws. */
+#define LARGE      32u
+#define KEPT_LARGE 16u
+#define KEPT_LAST  8u
 /* Of a quick search: by the surrogate, and of a stage. */
 #define QUICK_LIST 64u
 #define QUICK_KEPT 12u
@@ -69,6 +73,18 @@ static size_t better_part(size_t count, size_t min)
     return kept < count ? kept : count;
 }
 
+/* How many are kept at least for a stage of so many draws. */
+static size_t kept_at(const muster_search *search, uint32_t samples)
+{
+    if (search->quick) {
+        return QUICK_KEPT;
+    }
+    if (search->cluster->worker_count <= LARGE) {
+        return KEPT_MIN;
+    }
+    return samples < search->samples ? KEPT_LARGE : KEPT_LAST;
+}
+
 muster_status muster_search_run(muster_search *search, bool split)
 {
     search->findings = muster_vec_make(sizeof(muster_finding));
@@ -89,7 +105,7 @@ muster_status muster_search_run(muster_search *search, bool split)
     while (samples < search->samples) {
         samples *= STAGE_GROWS;
         samples = samples < search->samples ? samples : search->samples;
-        count = better_part(count, search->quick ? QUICK_KEPT : KEPT_MIN);
+        count = better_part(count, kept_at(search, samples));
         run_stage(search, count, samples);
     }
     search->last = count;

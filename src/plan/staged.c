@@ -166,9 +166,10 @@ static void begin_next(muster_staged *s, uint32_t worker, float now)
     const uint32_t *parts = s->part_of + (size_t)worker * s->stages;
     s->ends[worker] = INFINITY;
     s->running[worker] = NONE;
-    for (uint32_t t = 0; t < s->stages; t++) {
-        bool wanted = parts[t] != NONE && (!s->asked || !s->come[parts[t]]);
-        if (wanted && (s->done[worker] & bit_of(t)) == 0) {
+    uint64_t all = UINT64_MAX >> (64 - s->stages);
+    for (uint64_t left = all & ~s->done[worker]; left != 0; left &= left - 1) {
+        uint32_t t = (uint32_t)__builtin_ctzll(left);
+        if (parts[t] != NONE && (!s->asked || !s->come[parts[t]])) {
             s->running[worker] = t;
             s->ends[worker] = now + s->paces[worker].each;
             push(s, (muster_staged_end){s->ends[worker], worker});

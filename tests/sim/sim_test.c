@@ -32,6 +32,7 @@
 
 #include "cast.h"
 #include "code/numbers.h"
+#include "faults.h"
 #include "muster/code_report.h"
 #include "muster/config.h"
 #include "watch.h"
@@ -39,14 +40,11 @@
 #define SEEDS        1000u // unless MUSTER_SEEDS says otherwise
 #define STAGED_SEEDS 300u  // likewise
 #define SPARES       2u
-#define SECONDS(n)   ((int64_t)(n)*MUSTER_NS_PER_S)
 
 typedef struct story {
-    toy t; // first: its callbacks find the story by it
-    muster_rng rng;
+    faults f; // first: callbacks find the story by it
     watch watch;
     double pace;
-    const char *complaint; // of what was seen on the way; NULL: none
 } story;
 
 typedef struct outcome {
@@ -56,87 +54,23 @@ typedef struct outcome {
     const char *complaint; // NULL: all is well
 } outcome;
 
-static int64_t some_ms(story *s, uint64_t low, uint64_t high)
+static void start(faults *f, uint32_t host)
 {
-    uint64_t ms = low + muster_rng_below(&s->rng, high - low);
-    return (int64_t)ms * MUSTER_NS_PER_MS;
-}
-
-/* Mending: what a fault schedules for later. */
-static void mend_stop(muster_sim *sim, void *context, uint64_t host)
-{
-    (void)context;
-    muster_sim_cont(sim, (uint32_t)host);
-}
-
-static void mend_cut(muster_sim *sim, void *context, uint64_t host)
-{
-    (void)context;
-    muster_sim_cut(sim, (uint32_t)host, false);
-}
-
-static void mend_kill(muster_sim *sim, void *context, uint64_t host)
-{
-    story *s = context;
-    if (muster_sim_is_up(sim, (uint32_t)host)) {
-        muster_sim_kill(sim, (uint32_t)host);
-    }
-    if (s->t.over) {
-        return;
-    }
-    if (host == 0) {
-        toy_start_coordinator(&s->t);
-    } else {
-        // Some come back under their number, some as strangers.
-        bool stranger =
-            host > s->t.workers || muster_rng_below(&s->rng, 3) == 0;
-        toy_start_worker(&s->t, (uint32_t)host,
-                         stranger ? MUSTER_ID_ANY : (uint32_t)host - 1);
-    }
+    bool stranger = host > f->t.workers || is_stranger(f);
+    toy_start_worker(&f->t, host, stranger ? MUSTER_ID_ANY : host - 1);
 }
 
 static void strike(muster_sim *sim, void *context, uint64_t value)
 {
-    story *s = context;
-    int64_t now = muster_sim_now(sim);
-    uint32_t host = 1 + (uint32_t)muster_rng_below(&s->rng, s->t.workers);
+    static const fault_kind kinds[] = {
+        FAULT_DIES,   FAULT_RESTARTS, FAULT_RESTARTS, FAULT_STOPS,
+        FAULT_CUT,    FAULT_BREAKS,   FAULT_BREAKS,   FAULT_HANGS,
+        FAULT_LEAVES, FAULT_RESUMES,  FAULT_DIES};
+    faults *f = context;
+    uint32_t host = 1 + (uint32_t)muster_rng_below(&f->rng, f->t.workers);
+    (void)sim;
     (void)value;
-    switch (muster_rng_below(&s->rng, 11)) {
-    case 0:
-    case 10: // dies for good
-        muster_sim_kill(sim, host);
-        break;
-    case 1:
-    case 2: // dies, is started again
-        muster_sim_kill(sim, host);
-        muster_sim_at(sim, now + some_ms(s, 1, 3000), mend_kill, s, host);
-        break;
-    case 3: // stopped for a while, short or long; the coordinator, too
-        host = muster_rng_below(&s->rng, 4) == 0 ? 0 : host;
-        muster_sim_stop(sim, host);
-        muster_sim_at(sim, now + some_ms(s, 1, 6000), mend_stop, s, host);
-        break;
-    case 4: // the cable
-        muster_sim_cut(sim, host, true);
-        muster_sim_at(sim, now + some_ms(s, 1, 6000), mend_cut, s, host);
-        break;
-    case 5:
-    case 6: // comes back at once
-        muster_sim_break(sim, 0, host);
-        break;
-    case 7: // hangs; somebody restarts it after a while
-        muster_sim_stick(sim, host);
-        muster_sim_at(sim, now + some_ms(s, 2000, 15000), mend_kill, s, host);
-        break;
-    case 8: // leaves, and comes again
-        muster_sim_interrupt(sim, host);
-        muster_sim_at(sim, now + some_ms(s, 2000, 4000), mend_kill, s, host);
-        break;
-    default: // the coordinator dies and is resumed
-        muster_sim_kill(sim, 0);
-        muster_sim_at(sim, now + some_ms(s, 1, 3000), mend_kill, s, 0);
-        break;
-    }
+    befall(f, host, kinds[muster_rng_below(&f->rng, 11)]);
 }
 
 /* A line that is bad: the worker comes back at once. */
@@ -151,7 +85,7 @@ static void look_who_is_left(toy *t)
 {
     story *s = (story *)t;
     if (watch_enough_are_settled(&s->watch, t)) {
-        s->complaint = "gave up though enough workers were well";
+        s->f.complaint = "gave up though enough workers were well";
     }
 }
 
@@ -159,61 +93,8 @@ static void look_who_is_back(toy *t)
 {
     story *s = (story *)t;
     if (!watch_all_are_back(&s->watch, t)) {
-        s->complaint = "a worker that was well for long did not count";
+        s->f.complaint = "a worker that was well for long did not count";
     }
-}
-
-static const char *judge(story *s)
-{
-    toy *t = &s->t;
-    int64_t now = muster_sim_now(t->sim);
-    if (!t->over) {
-        return "hangs: neither finished nor gave up in ten minutes";
-    }
-    if (t->wrong > 1e-3 || t->off > 1e-1) {
-        return "a step differs from the serial answer";
-    }
-    if (t->loose > 1e-2) {
-        return "a step is further off than its residual says";
-    }
-    if (t->wrong_model > 0) {
-        return "a worker computed with a wrong model";
-    }
-    if (t->disorder) {
-        return "steps did not follow each other";
-    }
-    if (t->premature) {
-        return "a model was offered to one that lacked its plan or parts";
-    }
-    if (t->miscounted) {
-        return "an answer was counted twice, or not at all";
-    }
-    if (t->rejected > 0) {
-        return "an honest worker was rejected";
-    }
-    if (t->status == MUSTER_OK && t->serial_step != t->steps) {
-        return "ended before the last step";
-    }
-    if (t->status != MUSTER_OK && t->status != MUSTER_ERR_QUORUM) {
-        return t->reason;
-    }
-    if (t->gave_up != (t->status == MUSTER_ERR_QUORUM)) {
-        return "did not end as it had decided";
-    }
-    // The others must find out that it is over, by word or by patience.
-    muster_sim_run(t->sim, now + SECONDS(60));
-    for (uint32_t host = 1; host <= t->workers + SPARES; host++) {
-        if (muster_sim_is_up(t->sim, host)) {
-            return "a worker was left running";
-        }
-    }
-    return s->complaint;
-}
-
-static void print_line(void *context, const char *line)
-{
-    (void)context;
-    puts(line);
 }
 
 /* Everything of a seed that is not a fault: code, shuffle, and so on. */
@@ -260,64 +141,65 @@ static toy_opts plot(uint64_t seed)
 /* Faults, late comers and spares. */
 static void stir(story *s)
 {
-    uint64_t slow = muster_rng_below(&s->rng, 4);
+    uint64_t slow = muster_rng_below(&s->f.rng, 4);
     for (uint64_t i = 0; i < slow; i++) {
-        s->t.slow_ms[1 + muster_rng_below(&s->rng, s->t.workers)] = 60;
+        s->f.t.slow_ms[1 + muster_rng_below(&s->f.rng, s->f.t.workers)] = 60;
     }
     uint64_t window_ms = (uint64_t)(700 * s->pace);
-    uint64_t faults = muster_rng_below(&s->rng, s->t.workers / 2 + 1);
-    for (uint64_t i = 0; i < faults; i++) {
-        muster_sim_at(s->t.sim, some_ms(s, 0, window_ms), strike, s, 0);
+    uint64_t strikes = muster_rng_below(&s->f.rng, s->f.t.workers / 2 + 1);
+    for (uint64_t i = 0; i < strikes; i++) {
+        muster_sim_at(s->f.t.sim, some_ms(&s->f, 0, window_ms), strike, s, 0);
     }
-    uint64_t flaps = s->t.workers <= 4 ? muster_rng_below(&s->rng, 8) : 0;
+    uint64_t flaps = s->f.t.workers <= 4 ? muster_rng_below(&s->f.rng, 8) : 0;
     for (uint64_t i = 0; i < flaps; i++) {
-        uint64_t host = 1 + muster_rng_below(&s->rng, s->t.workers);
-        muster_sim_at(s->t.sim, some_ms(s, 0, window_ms), flap, s, host);
+        uint64_t host = 1 + muster_rng_below(&s->f.rng, s->f.t.workers);
+        muster_sim_at(s->f.t.sim, some_ms(&s->f, 0, window_ms), flap, s, host);
     }
-    uint64_t late = muster_rng_below(&s->rng, 4) == 0 ? 3 : 0;
+    uint64_t late = muster_rng_below(&s->f.rng, 4) == 0 ? 3 : 0;
     for (uint64_t i = 0; i < late; i++) {
-        uint64_t host = 1 + muster_rng_below(&s->rng, s->t.workers);
-        muster_sim_kill(s->t.sim, (uint32_t)host);
-        muster_sim_at(s->t.sim, some_ms(s, 1, 5000), mend_kill, s, host);
+        uint64_t host = 1 + muster_rng_below(&s->f.rng, s->f.t.workers);
+        muster_sim_kill(s->f.t.sim, (uint32_t)host);
+        muster_sim_at(s->f.t.sim, some_ms(&s->f, 1, 5000), mend_kill, s, host);
     }
-    uint64_t spares = muster_rng_below(&s->rng, 4) == 0 ? SPARES : 0;
+    uint64_t spares = muster_rng_below(&s->f.rng, 4) == 0 ? SPARES : 0;
     for (uint64_t i = 1; i <= spares; i++) {
-        muster_sim_at(s->t.sim, some_ms(s, 1, window_ms), mend_kill, s,
-                      s->t.workers + i);
+        muster_sim_at(s->f.t.sim, some_ms(&s->f, 1, window_ms), mend_kill, s,
+                      s->f.t.workers + i);
     }
-    s->watch.hosts = s->t.workers + (uint32_t)spares;
+    s->watch.hosts = s->f.t.workers + (uint32_t)spares;
 }
 
 static outcome tell(uint64_t seed, bool aloud)
 {
     static story s; // the callbacks keep its address
-    s = (story){.rng = muster_rng_make(seed, 3)};
+    s = (story){.f = {.rng = muster_rng_make(seed, 3), .start = start}};
     toy_opts opts = plot(seed);
     opts.on_trace = aloud ? print_line : NULL;
-    toy_init(&s.t, &opts);
+    toy_init(&s.f.t, &opts);
     s.pace = opts.pace;
     // To notice (2.5 s), to try again (2 s), and to be given what is lacking:
     // some forty messages.
     s.watch.settle_ns = SECONDS(5) + 80 * opts.jitter_ns +
                         (opts.bytes_per_s > 0 ? SECONDS(3) : 0);
-    s.t.on_gave_up = look_who_is_left;
-    s.t.on_step_end = look_who_is_back;
+    s.f.t.on_gave_up = look_who_is_left;
+    s.f.t.on_step_end = look_who_is_back;
     stir(&s);
-    muster_sim_run(s.t.sim, SECONDS(600));
-    outcome result = {.complaint = judge(&s)};
-    result.status = s.t.status;
-    result.hash = muster_sim_hash(s.t.sim);
-    result.events = muster_sim_events(s.t.sim);
-    result.steps = s.t.ends;
-    result.lost = s.t.lost;
-    result.late = s.t.late;
-    result.inexact = s.t.inexact;
-    result.degraded = s.t.degraded;
-    result.plans = s.t.plan;
-    result.forgotten = s.t.forgotten;
-    result.twice = s.t.twice;
-    result.echoes = s.t.echoes;
-    toy_fini(&s.t);
+    muster_sim_run(s.f.t.sim, SECONDS(600));
+    outcome result = {.complaint =
+                          judge(&s.f, s.f.t.workers + SPARES, SECONDS(60))};
+    result.status = s.f.t.status;
+    result.hash = muster_sim_hash(s.f.t.sim);
+    result.events = muster_sim_events(s.f.t.sim);
+    result.steps = s.f.t.ends;
+    result.lost = s.f.t.lost;
+    result.late = s.f.t.late;
+    result.inexact = s.f.t.inexact;
+    result.degraded = s.f.t.degraded;
+    result.plans = s.f.t.plan;
+    result.forgotten = s.f.t.forgotten;
+    result.twice = s.f.t.twice;
+    result.echoes = s.f.t.echoes;
+    toy_fini(&s.f.t);
     return result;
 }
 
@@ -348,13 +230,6 @@ static void complain(uint64_t seed, const char *what)
 {
     fail_msg("seed %llu: %s; replay: build/dev/test_sim_sim %llu",
              (unsigned long long)seed, what, (unsigned long long)seed);
-}
-
-static uint64_t seed_count(const char *variable, uint64_t usual)
-{
-    const char *text = getenv(variable);
-    uint64_t seeds = text != NULL ? strtoull(text, NULL, 10) : 0;
-    return seeds > 0 ? seeds : usual;
 }
 
 /* So many histories; returns how many runs finished. */

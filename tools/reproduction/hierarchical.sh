@@ -2,9 +2,9 @@
 # choice of their tolerances. See lib.sh for what a page is.
 title="Hierarchical gradient coding"
 paper="Tang, Li, Chen, Chen, Design and optimization of hierarchical gradient coding for distributed learning at edge devices, 2024 (arXiv 2406.10831)"
-about="Workers under edges under a coordinator, a code in each layer, tolerances chosen from delays: load against its bound, step times of all schemes, accuracy against time, what comes in at the coordinator, 10,000 workers, and a real run against its prediction."
-sections="load bars grid accuracy ingress scale real"
-checked="load bars grid accuracy ingress scale"
+about="Workers under edges under a coordinator, a code in each layer, tolerances chosen from delays: load against its bound, step times of all schemes, accuracy against time, what comes in at the coordinator, 10,000 workers, a real run against its prediction, edges that stop and die, and codes that follow who is slow."
+sections="load bars grid accuracy ingress scale planning real stopped auto"
+checked="load bars grid accuracy ingress scale planning"
 
 # cluster NAME SLOW_EDGE SLOW_WORKERS: 4 edges of 10 workers. Computing a shard
 # takes 10 ms and Exp(5 ms), a link 20 ms, an edge's 50 ms, a tenth of all tries
@@ -245,6 +245,58 @@ TEXT
     figure "exponential delays: seconds likewise" "-" "$(calc "$(of exponential) * 1000 / $steps" 3)" 1 60 "every worker draws a delay in every step"
 }
 
+# equal EDGES NAME: that many edges of ten workers, some of them slow.
+equal() {
+    cat > "$work/$2.yaml" <<EOP
+version: 1
+defaults:
+  worker: {compute: {shift: 10ms, mean: 5ms}, link: {latency: 20ms, loss: 0.1}}
+  edge: {link: {latency: 50ms, loss: 0.1}}
+edges:
+  - count: $(($1 / 10))
+    link: {latency: 1s}
+    workers: [{count: 8}, {count: 2, speed: 0.1}]
+  - count: $(($1 - $1 / 10))
+    workers: [{count: 8}, {count: 2, speed: 0.1}]
+EOP
+}
+
+section_planning() {
+    local edges
+    local TIMEFORMAT="%R"
+    cat <<'TEXT'
+## The plan itself
+
+How long `muster plan` takes where a tenth of the edges and a fifth of the workers are slow, with and without edges, and what it answers on a
+quiet cluster: 4 edges with 10 workers each, computing takes 10 ms + Exp(0.1 ms), links 1 ms, a hundredth of all tries fail.
+TEXT
+    csv planning cluster workers code seconds
+    for edges in 10 100; do
+        equal $edges edges
+        { time plan edges; } 2> "$work/time"
+        row planning "$edges edges" $((edges * 10)) "$(chosen edges spec | tr , ' ')" "$(cat "$work/time")"
+        printf 'version: 1\ndefaults: {worker: {compute: {shift: 10ms, mean: 5ms}, link: {latency: 20ms, loss: 0.1}}}\nworkers: [{count: %d}, {count: %d, speed: 0.1}]\n' \
+            $((edges * 8)) $((edges * 2)) > "$work/flat.yaml"
+        { time plan flat; } 2> "$work/time"
+        row planning "no edges" $((edges * 10)) "$(chosen flat spec | tr , ' ')" "$(cat "$work/time")"
+    done
+    cat > "$work/quiet.yaml" <<'EOP'
+version: 1
+defaults:
+  worker: {compute: {shift: 10ms, mean: 0.1ms}, link: {latency: 1ms, loss: 0.01}}
+  edge: {link: {latency: 1ms, loss: 0.01}}
+edges: [{count: 4, workers: [{count: 10}]}]
+EOP
+    { time plan quiet; } 2> "$work/time"
+    row planning quiet 40 "$(chosen quiet code)" "$(cat "$work/time")"
+    table planning
+    slowest() { awk -F, -v n="$1" '$2 == n && $4 > w { w = $4 } END { print w }' "$files/planning.csv"; }
+    figures
+    figure "100 workers: seconds" "-" "$(slowest 100)" 0 1 "not in the paper"
+    figure "1000 workers: seconds" "-" "$(slowest 1000)" 0 10 "not in the paper"
+    figure "quiet: stragglers tolerated" "0" "$(chosen quiet s)" 0 0 "coding does not pay"
+}
+
 section_real() {
     local spec run
     cat <<'TEXT'
@@ -281,4 +333,125 @@ EOP
     figure "planned: measured over expected" "-" "$(of planned)" 0.85 1.15 "16 processes on this machine compute and talk besides what the file says"
     figure "edge-only: measured over expected" "-" "$(of edge-only)" 0.85 1.15 "likewise"
     figure "uncoded: measured over expected" "-" "$(of uncoded)" 0.85 1.15 "likewise"
+}
+
+# median: of numbers, one a line.
+median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+
+# median_ms RUN FIRST END: of these steps of a run.
+median_ms() {
+    sed -n "$(($2 + 1)),$3p" "$work/$1/metrics.jsonl" | grep -o '"step_ms": *[0-9.e+-]*' | sed 's/.*: *//' | median
+}
+
+# theta RUN: the numbers of its model, one a line.
+theta() {
+    local header
+    header=$(od -An -tu8 -N8 "$work/$1/model.safetensors")
+    tail -c +$((9 + header)) "$work/$1/model.safetensors" | od -An -v -tf4 -w4
+}
+
+# distance RUN OTHER: of two models, over the length of the second.
+distance() {
+    paste <(theta "$1") <(theta "$2") | awk '{ d += ($1 - $2) ^ 2; s += $2 ^ 2 } END { printf "%.2g\n", sqrt(d / s) }'
+}
+
+# train RUN OPTIONS..: into a new run folder.
+train() {
+    rm -rf "${work:?}/$1"
+    muster train --run "$work/$1" "${@:2}" --json > "$work/$1.json"
+}
+
+section_stopped() {
+    local job turn name
+    cat <<'TEXT'
+## Edges that stop and die
+
+Real processes of this machine, 4 edges with 4 workers each, (1, 1), softmax, 500 steps, three turns. *stopped*: edge 0 is stopped at step 5 and
+stays so, one worker under each other edge is slowed by 200 ms. *killed*: edge 2 is killed at step 50 and started again at step 100. Medians of
+all steps in ms; the last column is how far the model is from that of an uncoded run, over its length, at most.
+TEXT
+    job="--data synthetic:samples=8000,features=50,classes=10,seed=3 --batch 800 --lr 0.1 --steps 500"
+    # shellcheck disable=SC2086
+    {
+        train uncoded $job --local 4
+        for turn in 1 2 3; do
+            train "undisturbed$turn" $job --topology 4x4 --code hier:se=1,sw=1
+            train "stopped$turn" $job --topology 4x4 --code hier:se=1,sw=1 --stop edge0@5 \
+                --slow 5:200ms --slow 10:200ms --slow 15:200ms
+            train "killed$turn" $job --topology 4x4 --code hier:se=1,sw=1 --kill edge2@50 --rejoin edge2@100
+        done
+    }
+    csv stopped run "turn 1" "turn 2" "turn 3" "messages a step and edge" "theta off by"
+    for name in undisturbed stopped killed; do
+        row stopped $name $(for turn in 1 2 3; do median_ms $name$turn 0 500; done) \
+            "$(calc "$(value messages_up < "$work/${name}1.json") / 500 / 4" 3)" \
+            "$(for turn in 1 2 3; do distance $name$turn uncoded; done | sort -g | tail -n 1)"
+    done
+    table stopped
+    of() { awk -F, -v r="$1" -v k="$2" '$1 == r { print $k }' "$files/stopped.csv"; }
+    middle() { awk -F, -v r="$1" '$1 == r { print $2; print $3; print $4 }' "$files/stopped.csv" | median; }
+    figures
+    figure "stopped over undisturbed: step" "-" "$(calc "$(middle stopped) / $(middle undisturbed)" 3)" 0.3 1.3 "medians of three turns"
+    figure "killed over undisturbed: step" "-" "$(calc "$(middle killed) / $(middle undisturbed)" 3)" 0.3 1.3 "likewise"
+    figure "largest distance of theta" "0" "$(awk -F, 'NR > 1 && $6 > w { w = $6 } END { print w }' "$files/stopped.csv")" 0 1e-4 "float32"
+    figure "messages a step and edge" "at most 1" "$(awk -F, 'NR > 1 && $5 > w { w = $5 } END { print w }' "$files/stopped.csv")" 0.4 1 "the coordinator goes on when two edges that have all parts were heard"
+    rm -rf "${work:?}"/{undisturbed,stopped,killed}?
+}
+
+# slowed FROM TEXT WORKERS..: options that slow these from a step on.
+slowed() { for w in "${@:3}"; do printf -- '--slow %s:%s@%s ' "$w" "$2" "$1"; done; }
+
+section_auto() {
+    local job flat edges turn code name first second
+    cat <<'TEXT'
+## Codes that follow who is slow
+
+`--code auto` beside fixed codes, real processes of this machine, 300 steps, three turns, softmax on 16,000 samples of 400 features, full batch. *flat*: 8 workers,
+workers 0 and 1 slowed by 100 ms, from step 150 on workers 2 and 3 instead. *edges*: 4 edges with 4 workers each, one worker under each edge slowed by
+100 ms, from step 150 on edge 2 instead. Medians in ms of the steps from the 50th after each change on, of each turn the middle one; a dash
+where the fixed code waits for the slow.
+TEXT
+    job="--data synthetic:samples=16000,features=400,classes=10 --batch 16000 --lr 0.1 --steps 300"
+    flat="--local 8 $(slowed 0 100ms 0 1) $(slowed 150 0ms 0 1) $(slowed 150 100ms 2 3)"
+    first="$(slowed 0 100ms 1 5 9 13)"
+    second="$(slowed 150 0ms 1 5 9 13) $(slowed 150 100ms edge2)"
+    # shellcheck disable=SC2086
+    {
+        train flat-uncoded $job --local 4
+        for turn in 1 2 3; do
+            for code in auto frc:s=3 ye-abbe-tuned:s=2 scheduled:s=2 scheduled:s=6,order=staircase; do
+                train "flat-$code$turn" $job $flat --code $code
+            done
+            for code in auto hier:se=1,sw=1; do
+                train "edges-$code$turn" $job --topology 4x4 $first $second --code $code
+            done
+            # These wait for one of the two: only the half in which they do not.
+            train "edges-hier:se=0,sw=1$turn" $job --topology 4x4 $first --code hier:se=0,sw=1
+            train "edges-hier:se=1,sw=0$turn" $job --topology 4x4 $(slowed 0 100ms edge2) --code hier:se=1,sw=0
+        done
+    }
+    csv auto cluster code "steps 50 .. 149" "steps 200 .. 299" "theta off by"
+    middle() { for turn in 1 2 3; do median_ms "$1$turn" "$2" "$3"; done | median; }
+    off() { for turn in 1 2 3; do distance "$1$turn" flat-uncoded; done | sort -g | tail -n 1; }
+    for name in flat-auto flat-frc:s=3 flat-ye-abbe-tuned:s=2 flat-scheduled:s=2 flat-scheduled:s=6,order=staircase \
+        edges-auto edges-hier:se=1,sw=1; do
+        code=${name#*-}
+        row auto "${name%%-*}" "${code//,/ }" "$(middle $name 50 150)" "$(middle $name 200 300)" "$(off $name)"
+    done
+    row auto edges "hier:se=0 sw=1" "$(middle edges-hier:se=0,sw=1 50 150)" - "$(off edges-hier:se=0,sw=1)"
+    row auto edges "hier:se=1 sw=0" - "$(middle edges-hier:se=1,sw=0 200 300)" "$(off edges-hier:se=1,sw=0)"
+    table auto
+    # over CLUSTER COLUMN: auto over the best fixed code.
+    over() {
+        awk -F, -v c="$1" -v k="$2" '$1 == c && $k != "-" { if ($2 == "auto") a = $k; else if (b == 0 || $k < b) b = $k }
+            END { printf "%.3g", a / b }' "$files/auto.csv"
+    }
+    figures
+    figure "flat: auto over the best fixed code; first" "-" "$(over flat 3)" 0.5 1.1 "not in the paper"
+    figure "flat: auto over the best fixed code; after the change" "-" "$(over flat 4)" 0.5 1.1 "likewise"
+    figure "edges: auto over the best fixed code; first" "-" "$(over edges 3)" 0.5 1.15 "likewise"
+    figure "edges: auto over the best fixed code; after the change" "-" "$(over edges 4)" 0.5 1.15 "likewise"
+    figure "largest distance of theta" "0" "$(awk -F, 'NR > 1 && $5 > w { w = $5 } END { print w }' "$files/auto.csv")" 0 1e-4 "float32"
+    figure "auto: steps recorded" "300" "$(cat "$work"/{flat,edges}-auto?/metrics.jsonl | grep -o '"step": *[0-9]*' | sed 's/.*: *//' | sort -n | uniq -c | awk '$1 == 6 { n++ } END { print n }')" 300 300 "each once in each of six runs: none is lost or repeated"
+    rm -rf "${work:?}"/{flat,edges}-*
 }
