@@ -27,12 +27,11 @@
  * by the writes made here so far, the more so the more nodes there are.
  *
  * In a damped table nobody waits: a replica is synchronised after some writes,
- * and may be written on meanwhile. There f is measured as well as q, since a
- * node may go all the way between two synchronisations, where q seems small;
- * the larger one counts, q by the number of writes. One node after the other
- * would multiply the error by (1 - f)^n. So a share s of each delta counts such
- * that n s f = 1 - (1 - f)^n: the whole where f is small, the mean where f is
- * 1. Rows of adagrad need no such measure: their deltas are sums of gradients,
+ * and may be written on meanwhile. There f is measured, not q, since a node may
+ * go all the way between two synchronisations. One node after the other would
+ * multiply the error by (1 - f)^n. So a share s of each delta counts such that
+ * n s f = 1 - (1 - f)^n: the whole where f is small, the mean where f is 1.
+ * Rows of adagrad need no such measure: their deltas are sums of gradients,
  * which the owner divides by the squares of all nodes (ps/store/delta.h).
  */
 #include <math.h>
@@ -107,48 +106,39 @@ void muster_budget_note_merge(muster_replica *replica,
     replica->unsent_along = merged.along;
 }
 
-/* Others had changed a row by a vector of this squared norm, and `back` is how
- * far so many writes went back along it. */
-static void note_undone(muster_undone *undone, float unit, float writes,
-                        float back, float others_norm2)
-{
-    float weight = unit * writes;
-    float weighed = KEEP * undone->weighed + weight * back;
-    undone->weighed = weighed > 0 ? weighed : 0;
-    undone->precision =
-        KEEP * undone->precision + weight * writes * others_norm2;
-}
-
 void muster_budget_note_delta(const muster_protocol *node,
                               muster_replica *replica, muster_delta_taken taken)
 {
-    float writes = (float)replica->counted_writes;
-    float norm2 = replica->others_norm2;
-    if (writes > 0 && norm2 > 0 && taken.norm2 > 0) {
-        float unit = (float)table_of(node, replica)->width / taken.norm2;
+    const muster_ps_table *table = table_of(node, replica);
+    // Of a damped replica the share of all writes together is measured.
+    float writes = table->damped && replica->counted_writes > 0
+                       ? 1
+                       : (float)replica->counted_writes;
+    if (writes > 0 && replica->others_norm2 > 0 && taken.norm2 > 0) {
+        float weight = writes * (float)table->width / taken.norm2;
         float back = replica->unsent_along - taken.along;
-        note_undone(&replica->by_write, unit, writes, back, norm2);
-        note_undone(&replica->by_sync, unit, 1, back, norm2);
+        float undone = KEEP * replica->undone + weight * back;
+        replica->undone = undone > 0 ? undone : 0;
+        replica->precision =
+            KEEP * replica->precision + weight * writes * replica->others_norm2;
     }
     replica->others_norm2 = 0;
 }
 
-/* The share of the way that one write goes, or all of a synchronisation, less
- * so many deviations. */
-static float share_of(const muster_undone *undone, float deviations)
+/* The share of the way that one write goes, or in a damped table all of them,
+ * less so many deviations. */
+static float share_of(const muster_replica *replica, float deviations)
 {
-    return undone->precision > 0 ? undone->weighed / undone->precision -
-                                       deviations / sqrtf(undone->precision)
-                                 : 0;
+    return replica->precision > 0 ? replica->undone / replica->precision -
+                                        deviations / sqrtf(replica->precision)
+                                  : 0;
 }
 
 float muster_budget_damping(const muster_protocol *node,
                             const muster_replica *replica)
 {
     float nodes = (float)node->opts.nodes;
-    float usual = share_of(&replica->by_sync, 0);
-    float now = share_of(&replica->by_write, 0) * (float)replica->synced_writes;
-    float share = usual > now ? usual : now;
+    float share = share_of(replica, 0);
     share = share < 1 ? share : 1;
     return share < SHARE_MIN ? 1
                              : (1 - powf(1 - share, nodes)) / (nodes * share);
@@ -161,7 +151,7 @@ void muster_budget_set(const muster_protocol *node, muster_replica *replica,
         replica->budget = damped_budget(replica->all_writes);
         return;
     }
-    float share = share_of(&replica->by_write, CONFIDENCE);
+    float share = share_of(replica, CONFIDENCE);
     uint32_t pace = node->replicas.sweep.pace;
     float max = (float)replica->budget;
     uint32_t usual = USUAL_MIN * pace;

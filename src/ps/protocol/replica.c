@@ -386,16 +386,12 @@ void muster_protocol_on_synced(muster_protocol *node,
         float *row = muster_slab_row(&rows->slab, muster_word_slot(seen));
         float *base = muster_slab_row(&rows->slab, replica->base_slot);
         const float *owner = values + (size_t)i * rows->floats;
-        // If nobody changed the row, what others did before is still news here.
-        if ((seen & MUSTER_WORD_DIRTY) != 0 ||
-            memcmp(owner, base, rows->floats * sizeof(float)) != 0) {
-            muster_delta_merged merged = muster_delta_merge(
-                row, base, muster_slab_row(&rows->slab, replica->others_slot),
-                owner, shape_of(rows));
-            muster_budget_note_merge(replica, merged);
-        }
+        muster_delta_merged merged = muster_delta_merge(
+            row, base, muster_slab_row(&rows->slab, replica->others_slot),
+            owner, shape_of(rows));
         uint32_t used = writes_used(replica, seen);
         replica->unsent_writes = used - replica->counted_writes;
+        muster_budget_note_merge(replica, merged);
         muster_budget_set(node, replica, used);
         muster_latch_publish(
             &rows->words[key],

@@ -14,12 +14,6 @@
 #include "ps/protocol/protocol.h"
 #include "ps/store/delta.h"
 
-/* Which share of what others had changed was undone here: budget.c. */
-typedef struct muster_undone {
-    float weighed;   // shares, each times its precision
-    float precision; // of all together
-} muster_undone;
-
 typedef struct muster_replica {
     muster_rowref ref;
     uint32_t base_slot;      // the owner's row plus all deltas sent since
@@ -38,8 +32,8 @@ typedef struct muster_replica {
     // budget.c:
     float others_norm2; // squared norm of what others had changed; or 0
     float unsent_along; // product of that and the delta when it came
-    muster_undone by_write;
-    muster_undone by_sync; // by all writes of a synchronisation
+    float undone;       // share of it that a later write undid, weighed
+    float precision;    // the weights of these
 } muster_replica;
 
 /* When replicas are synchronised: sweep.c. */
